@@ -1,0 +1,146 @@
+//! Ranges and blocks of numbers.
+//!
+//! 1. A range is half-open, never empty, and its end never passes [`Span::LIMIT`], so no arithmetic on
+//!    ranges can wrap.
+//! 2. The start of a block is never computed by subtraction (I2): allocation takes the front of a range.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{names::Namespace, tokens::Generation};
+
+/// A contiguous half-open range `[start, end)` of numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "(u64, u64)", into = "(u64, u64)")]
+pub struct Span {
+    start: u64,
+    end: u64,
+}
+
+/// A range that cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("range: expected start + len within 2^48 and len at least 1, got start {start} and len {len}")]
+pub struct SpanError {
+    /// The start that came.
+    pub start: u64,
+    /// The length that came.
+    pub len: u64,
+}
+
+impl Span {
+    /// No number reaches it: 62^8 codes need 47.6 bits, and a link's id keeps 48 bits for the number.
+    pub const LIMIT: u64 = 1 << 48;
+
+    /// The range of `len` numbers from `start`.
+    ///
+    /// # Errors
+    /// When it is empty or passes [`Span::LIMIT`].
+    pub fn new(start: u64, len: u64) -> Result<Self, SpanError> {
+        match start.checked_add(len) {
+            Some(end) if len > 0 && end <= Self::LIMIT => Ok(Self { start, end }),
+            _ => Err(SpanError { start, len }),
+        }
+    }
+
+    /// The first number.
+    #[must_use]
+    pub fn start(self) -> u64 {
+        self.start
+    }
+
+    /// The number after the last.
+    #[must_use]
+    pub fn end(self) -> u64 {
+        self.end
+    }
+
+    /// How many numbers.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "a range is never empty")]
+    pub fn len(self) -> u64 {
+        self.end - self.start
+    }
+
+    /// Whether all of `other` lies within.
+    #[must_use]
+    pub fn contains(self, other: Self) -> bool {
+        self.start <= other.start && other.end <= self.end
+    }
+
+    /// Whether any number lies in both.
+    #[must_use]
+    pub fn overlaps(self, other: Self) -> bool {
+        self.start < other.end && other.start < self.end
+    }
+
+    /// Splits off at most `len` numbers from the front: `(front, rest)`.
+    ///
+    /// # Panics
+    /// When `len` is 0: the front would be empty.
+    #[must_use]
+    pub fn take_front(self, len: u64) -> (Self, Option<Self>) {
+        assert!(len > 0, "a block has at least one number");
+        if len >= self.len() {
+            return (self, None);
+        }
+        let middle = self.start + len;
+        (Self { start: self.start, end: middle }, Some(Self { start: middle, end: self.end }))
+    }
+}
+
+impl TryFrom<(u64, u64)> for Span {
+    type Error = SpanError;
+
+    fn try_from((start, len): (u64, u64)) -> Result<Self, SpanError> {
+        Self::new(start, len)
+    }
+}
+
+impl From<Span> for (u64, u64) {
+    fn from(span: Span) -> Self {
+        (span.start, span.len())
+    }
+}
+
+/// A range of one namespace that was allocated to one holder.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Block {
+    /// The number space.
+    pub namespace: Namespace,
+    /// The numbers.
+    pub span: Span,
+    /// The fencing token of this allocation.
+    pub generation: Generation,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_that_is_empty_or_wraps_cannot_be_made() {
+        for (start, len) in
+            [(0, 0), (u64::MAX, 1), (1, u64::MAX), (Span::LIMIT, 1), (0, Span::LIMIT + 1), (u64::MAX, u64::MAX)]
+        {
+            assert_eq!(Span::new(start, len), Err(SpanError { start, len }));
+        }
+        assert_eq!(Span::new(Span::LIMIT - 1, 1).map(Span::end), Ok(Span::LIMIT));
+    }
+
+    #[test]
+    fn every_small_pair_of_ranges_agrees_with_sets_of_numbers() {
+        let spans = || (0..6).flat_map(|start| (1..6).filter_map(move |len| Span::new(start, len).ok()));
+        for a in spans() {
+            for b in spans() {
+                let shared = (a.start()..a.end()).filter(|n| (b.start()..b.end()).contains(n)).count();
+                assert_eq!(a.overlaps(b), shared > 0);
+                assert_eq!(a.contains(b), shared as u64 == b.len());
+            }
+            for len in 1..8 {
+                let (front, rest) = a.take_front(len);
+                assert_eq!(front.start(), a.start());
+                assert_eq!(front.len() + rest.map_or(0, Span::len), a.len());
+                assert_eq!(rest.map_or(a.end(), Span::start), front.end());
+            }
+        }
+    }
+}

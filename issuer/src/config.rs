@@ -1,0 +1,173 @@
+//! The issuer's configuration: one struct, from flags and environment, checked before anything starts.
+
+use std::{net::SocketAddr, time::Duration};
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::{
+    Error,
+    block::Span,
+    core::Limits,
+    daemon::parse_duration,
+};
+
+/// Hands out blocks of numbers to resolvers; one of several leads, elected through etcd.
+///
+/// Start three of them with the same --etcd and --cluster and different addresses. Resolvers are given all three.
+#[derive(Debug, Parser)]
+#[command(name = "issuer", version, args_conflicts_with_subcommands = true)]
+pub struct Cli {
+    /// What to do; to serve, when absent.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    /// The server's flags.
+    #[command(flatten)]
+    pub serve: Config,
+}
+
+/// Subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Show the leader, the namespaces with the account of their numbers, and the holders.
+    Status(StatusArgs),
+}
+
+/// Flags of `issuer status`.
+#[derive(Debug, Args)]
+pub struct StatusArgs {
+    /// Any issuer's address, or several, separated by commas; followers point to the leader.
+    #[arg(long, env = "ISSUER_ISSUER", value_name = "URL[,URL…]", value_delimiter = ',', required = true)]
+    pub issuer: Vec<String>,
+    /// Print JSON instead of a table.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Flags of the server.
+#[derive(Clone, Debug, Args)]
+pub struct Config {
+    /// Where resolvers connect (gRPC).
+    #[arg(long, env = "ISSUER_LISTEN", default_value = "127.0.0.1:7070", value_name = "ADDR:PORT")]
+    pub listen: SocketAddr,
+    /// Where /metrics, /livez and /readyz are served.
+    #[arg(long, env = "ISSUER_ADMIN_LISTEN", default_value = "127.0.0.1:7071", value_name = "ADDR:PORT")]
+    pub admin_listen: SocketAddr,
+    /// etcd's client addresses.
+    #[arg(
+        long,
+        env = "ISSUER_ETCD",
+        default_value = "http://127.0.0.1:2379",
+        value_name = "URL[,URL…]",
+        value_delimiter = ','
+    )]
+    pub etcd: Vec<String>,
+    /// Which cluster's keys to use: issuers of one cluster elect one leader.
+    #[arg(long, env = "ISSUER_CLUSTER", default_value = "default", value_name = "NAME")]
+    pub cluster: String,
+    /// The address that followers point resolvers to; http:// and --listen, when absent.
+    #[arg(long, env = "ISSUER_ADVERTISE", value_name = "URL")]
+    pub advertise: Option<String>,
+    /// How long the leader may be silent before another is elected. Whole seconds; etcd raises less than 2s.
+    #[arg(long, env = "ISSUER_LEASE_TTL", default_value = "5s", value_parser = parse_duration)]
+    pub lease_ttl: Duration,
+    /// How long a resolver may be silent before it counts as gone.
+    #[arg(long, env = "ISSUER_HOLDER_TTL", default_value = "30s", value_parser = parse_duration)]
+    pub holder_ttl: Duration,
+    /// The shortest block, in numbers.
+    #[arg(long, env = "ISSUER_BLOCK_MIN", default_value_t = Limits::default().block_min, value_name = "NUMBERS")]
+    pub block_min: u64,
+    /// The longest block, in numbers.
+    #[arg(long, env = "ISSUER_BLOCK_MAX", default_value_t = Limits::default().block_max, value_name = "NUMBERS")]
+    pub block_max: u64,
+    /// How long to wait for etcd at start.
+    #[arg(long, env = "ISSUER_START_DEADLINE", default_value = "30s", value_parser = parse_duration)]
+    pub start_deadline: Duration,
+}
+
+impl Config {
+    /// Checks what no single flag's parser can.
+    ///
+    /// # Errors
+    /// Names the flag, its value and what was expected.
+    pub fn check(&self) -> Result<(), Error> {
+        let wrong = |flag, value: String, reason: &str| {
+            Err(Error::Config { flag, value, reason: reason.to_owned() })
+        };
+        if self.etcd.iter().any(|url| !url.starts_with("http://")) {
+            return wrong("--etcd", self.etcd.join(","), "expected addresses that start with http://");
+        }
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        if self.cluster.is_empty() || self.cluster.len() > 64 || !self.cluster.bytes().all(plain) {
+            let expected = "expected 1 to 64 characters of A-Z, a-z, 0-9, '-' and '_'";
+            return wrong("--cluster", self.cluster.clone(), expected);
+        }
+        if self.lease_ttl.subsec_nanos() != 0 {
+            return wrong("--lease-ttl", format!("{:?}", self.lease_ttl), "expected whole seconds");
+        }
+        if self.block_min == 0 || self.block_min > Span::LIMIT {
+            return wrong("--block-min", self.block_min.to_string(), "expected 1 to 2^48");
+        }
+        if self.block_max < self.block_min || self.block_max > Span::LIMIT {
+            return wrong("--block-max", self.block_max.to_string(), "expected --block-min to 2^48");
+        }
+        let advertise = self.advertise();
+        if !(advertise.starts_with("http://") || advertise.starts_with("https://")) || !advertise.is_ascii() {
+            return wrong("--advertise", advertise, "expected an address that starts with http://");
+        }
+        if self.advertise.is_none() && self.listen.ip().is_unspecified() {
+            let reason = "every interface is no address to be called at: set --advertise";
+            return wrong("--listen", self.listen.to_string(), reason);
+        }
+        Ok(())
+    }
+
+    /// The address that followers point to.
+    #[must_use]
+    pub fn advertise(&self) -> String {
+        self.advertise.clone().unwrap_or_else(|| format!("http://{}", self.listen))
+    }
+
+    /// The core's bounds.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        Limits {
+            block_min: self.block_min,
+            block_max: self.block_max,
+            holder_ttl_ms: u64::try_from(self.holder_ttl.as_millis()).unwrap_or(u64::MAX),
+            ..Limits::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(args: &[&str]) -> Result<(), String> {
+        let cli = Cli::try_parse_from([&["issuer"], args].concat()).map_err(|error| error.to_string())?;
+        cli.serve.check().map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_defaults_are_valid() {
+        assert_eq!(parse(&[]), Ok(()));
+    }
+
+    #[test]
+    fn a_wrong_value_is_named_with_its_flag_and_the_reason() {
+        for (args, parts) in [
+            (&["--etcd", "tcp://x"][..], ["--etcd", "tcp://x", "http://"]),
+            (&["--cluster", "a/b"], ["--cluster", "a/b", "1 to 64"]),
+            (&["--lease-ttl", "1500ms"], ["--lease-ttl", "1.5", "whole seconds"]),
+            (&["--lease-ttl", "soon"], ["--lease-ttl", "soon", "5s"]),
+            (&["--block-min", "0"], ["--block-min", "0", "1 to 2^48"]),
+            (&["--block-min", "9", "--block-max", "8"], ["--block-max", "8", "--block-min"]),
+            (&["--listen", "0.0.0.0:1"], ["--listen", "0.0.0.0:1", "--advertise"]),
+        ] {
+            let error = parse(args).unwrap_err();
+            for part in parts {
+                assert!(error.contains(part), "{error:?} lacks {part:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! A holder gives blocks back: used and burned numbers are counted, unused ones become free.
+
+use crate::{
+    block::Block,
+    core::{Answer, Part, Refusal, Returned, term::Term},
+    ledger::Key,
+    names::HolderId,
+};
+
+/// Closes the blocks that are still open. One that is not was closed by an earlier copy of the call, or taken from
+/// the holder since; either way its numbers are not the holder's to give.
+pub(super) fn return_blocks(
+    term: &mut Term,
+    holder: &HolderId,
+    blocks: Vec<Returned>,
+) -> Result<Answer, Refusal> {
+    let mut closed = 0;
+    for returned in blocks {
+        if close(term, holder, &returned.block) {
+            settle(term, returned);
+            closed += 1;
+        }
+    }
+    Ok(Answer::Closed { blocks: closed })
+}
+
+/// Removes the block from the holder's open ones; says whether it was among them.
+fn close(term: &mut Term, holder: &HolderId, block: &Block) -> bool {
+    let Some(record) = term.state.holders.get_mut(holder) else { return false };
+    let Some(index) = record.open.iter().position(|open| open == block) else { return false };
+    record.open.remove(index);
+    term.state.touch(Key::Holder(holder.clone()));
+    true
+}
+
+/// Books the block's numbers. [`Returned::check`] has made sure that they add up.
+fn settle(term: &mut Term, returned: Returned) {
+    let Block { namespace, span, generation } = returned.block;
+    if let Some(record) = term.state.namespace_mut(&namespace) {
+        record.account.open -= span.len();
+        record.account.used += returned.used;
+        record.account.burned += returned.burned;
+        record.account.free += returned.unused.iter().map(|unused| unused.len()).sum::<u64>();
+    }
+    for span in returned.unused {
+        term.state.touch(Key::Free(namespace.clone(), span.start()));
+        term.state.free.insert((namespace.clone(), span.start()), Part { span, generation });
+    }
+}

@@ -1,0 +1,155 @@
+//! The ledger's content as values: what a leader rebuilds at take-over and changes batch by batch.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    block::{Block, Span},
+    core::{account::Account, request::Answer},
+    ledger::{Key, Record, Snapshot, Write},
+    names::{HolderId, Instance, Namespace},
+    tokens::{Batch, Epoch, Generation, Incarnation, Seq},
+};
+
+/// The one key that every transaction rewrites and compares.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Head {
+    /// The leader that wrote it.
+    pub epoch: Epoch,
+    /// Which transaction wrote it.
+    pub batch: Batch,
+    /// The last generation given to a block.
+    pub generation: Generation,
+    /// Every namespace.
+    pub namespaces: BTreeMap<Namespace, NamespaceRecord>,
+}
+
+/// A namespace as the ledger keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct NamespaceRecord {
+    /// How many numbers there are.
+    pub capacity: u64,
+    /// The first number never allocated; never decreases (I2).
+    pub high_watermark: u64,
+    /// Where the allocated numbers are.
+    pub account: Account,
+}
+
+/// A holder as the ledger keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct HolderRecord {
+    /// The current incarnation.
+    pub incarnation: Incarnation,
+    /// Which start registered it.
+    pub instance: Instance,
+    /// The last seq answered for this incarnation.
+    pub last_seq: Seq,
+    /// What was answered to it; given again when the seq comes again (I5).
+    pub last_reply: Option<Reply>,
+    /// Blocks allocated to it and not returned.
+    pub open: Vec<Block>,
+}
+
+/// The part of an allocation's answer that must survive the leader.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Reply {
+    /// The block.
+    pub block: Block,
+    /// The epoch it was allocated in.
+    pub epoch: Epoch,
+}
+
+impl From<Reply> for Answer {
+    fn from(reply: Reply) -> Self {
+        Self::Allocated { block: reply.block, epoch: reply.epoch }
+    }
+}
+
+/// Numbers given back unused, or leaked, keyed in the ledger by namespace and start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Part {
+    /// The numbers.
+    pub span: Span,
+    /// The last generation they had.
+    pub generation: Generation,
+}
+
+/// Parts by namespace and start.
+pub type Parts = BTreeMap<(Namespace, u64), Part>;
+
+/// The whole ledger, and which keys the open batch has touched.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct State {
+    /// The `head` key.
+    pub head: Head,
+    /// The `holder/…` keys.
+    pub holders: BTreeMap<HolderId, HolderRecord>,
+    /// The `leaked/…` keys.
+    pub leaked: Parts,
+    /// The `free/…` keys.
+    pub free: Parts,
+    touched: BTreeSet<Key>,
+}
+
+impl State {
+    /// Rebuilds the state from one consistent read.
+    #[must_use]
+    pub fn rebuild(snapshot: Snapshot) -> Self {
+        let mut state = Self::default();
+        for record in snapshot.records {
+            match record {
+                Record::Head(head) => state.head = head,
+                Record::Holder(id, holder) => {
+                    state.holders.insert(id, holder);
+                }
+                Record::Leaked(namespace, part) => {
+                    state.leaked.insert((namespace, part.span.start()), part);
+                }
+                Record::Free(namespace, part) => {
+                    state.free.insert((namespace, part.span.start()), part);
+                }
+            }
+        }
+        state
+    }
+
+    /// Marks a key for the open batch.
+    pub(super) fn touch(&mut self, key: Key) {
+        self.touched.insert(key);
+    }
+
+    /// How many keys the open batch writes, without `head`.
+    pub(super) fn touched(&self) -> usize {
+        self.touched.len()
+    }
+
+    /// The namespace's record.
+    pub(super) fn namespace_mut(&mut self, namespace: &Namespace) -> Option<&mut NamespaceRecord> {
+        self.head.namespaces.get_mut(namespace)
+    }
+
+    /// The writes of the open batch, `head` first; closes it. Each key is written once, as etcd demands.
+    pub(super) fn take_writes(&mut self) -> Vec<Write> {
+        let touched = std::mem::take(&mut self.touched);
+        let mut writes = vec![Write::Put(Record::Head(self.head.clone()))];
+        writes.extend(touched.into_iter().map(|key| match self.record(&key) {
+            Some(record) => Write::Put(record),
+            None => Write::Delete(key),
+        }));
+        writes
+    }
+
+    fn record(&self, key: &Key) -> Option<Record> {
+        match key {
+            Key::Head => Some(Record::Head(self.head.clone())),
+            Key::Holder(id) => self.holders.get(id).map(|holder| Record::Holder(id.clone(), holder.clone())),
+            Key::Leaked(namespace, start) => {
+                self.leaked.get(&(namespace.clone(), *start)).map(|p| Record::Leaked(namespace.clone(), *p))
+            }
+            Key::Free(namespace, start) => {
+                self.free.get(&(namespace.clone(), *start)).map(|p| Record::Free(namespace.clone(), *p))
+            }
+        }
+    }
+}

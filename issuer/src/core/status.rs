@@ -1,0 +1,25 @@
+//! What the committed state looks like. Reports are made only while no transaction is in flight.
+
+use crate::{
+    core::{HolderReport, NamespaceReport, StatusReport, term::Term},
+    tokens::Millis,
+};
+
+pub(super) fn report(term: &Term, now: Millis) -> StatusReport {
+    let namespaces = term.state.head.namespaces.iter().map(|(name, record)| NamespaceReport {
+        name: name.clone(),
+        capacity: record.capacity,
+        high_watermark: record.high_watermark,
+        account: record.account,
+    });
+    let holders = term.state.holders.iter().map(|(id, record)| {
+        let heard = term.heard.get(id).copied().unwrap_or(term.since);
+        HolderReport {
+            id: id.clone(),
+            incarnation: record.incarnation,
+            alive: now.since(heard) < term.limits.holder_ttl_ms,
+            blocks: record.open.len(),
+        }
+    });
+    StatusReport { epoch: term.epoch, namespaces: namespaces.collect(), holders: holders.collect() }
+}

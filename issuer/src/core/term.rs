@@ -1,0 +1,254 @@
+//! One leader's time in office: the queue, the batch being written, and the state it works on.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::{
+    core::{Answer, Effect, Leader, Limits, Refusal, Request, State, allocate, register, return_blocks, status},
+    ledger::{HeadRead, MAX_TXN_WRITES, Snapshot, Txn, TxnOutcome},
+    names::HolderId,
+    tokens::{Epoch, Incarnation, Millis, Revision, Ticket},
+};
+
+/// From take-over until deposition. It is dropped whole: see the invariants of [`crate::core`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Term {
+    pub(super) limits: Limits,
+    pub(super) epoch: Epoch,
+    pub(super) state: State,
+    /// When each holder was last heard of in this term; a holder that was not counts from the take-over, so that
+    /// everyone has a full TTL after a leader change.
+    pub(super) heard: BTreeMap<HolderId, Millis>,
+    pub(super) since: Millis,
+    /// The revision of `head` that the next transaction must find.
+    head: Revision,
+    queue: VecDeque<(Ticket, Request)>,
+    in_flight: Option<InFlight>,
+    serving: bool,
+    retiring: bool,
+}
+
+/// The batch being written.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct InFlight {
+    txn: Txn,
+    answers: Vec<(Ticket, Result<Answer, Refusal>)>,
+}
+
+/// Whether the term goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    InOffice,
+    Deposed,
+}
+
+impl Standing {
+    pub(super) fn is_deposed(self) -> bool {
+        self == Self::Deposed
+    }
+}
+
+impl Term {
+    /// Rebuilds the state and writes `head` once before anything is served: it proves that this leader can write,
+    /// and that the snapshot was not stale.
+    pub(super) fn take_over(
+        limits: Limits,
+        now: Millis,
+        epoch: Epoch,
+        snapshot: Snapshot,
+        effects: &mut Vec<Effect>,
+    ) -> Self {
+        let head = snapshot.head;
+        let state = State::rebuild(snapshot);
+        let mut term = Self {
+            limits,
+            epoch,
+            state,
+            heard: BTreeMap::new(),
+            since: now,
+            head,
+            queue: VecDeque::new(),
+            in_flight: None,
+            serving: false,
+            retiring: false,
+        };
+        term.commit(Vec::new(), effects);
+        term
+    }
+
+    pub(super) fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    pub(super) fn is_serving(&self) -> bool {
+        self.serving
+    }
+
+    /// Queues a call, or executes it at once when no transaction is in flight.
+    pub(super) fn arrived(
+        &mut self,
+        now: Millis,
+        ticket: Ticket,
+        request: Request,
+        effects: &mut Vec<Effect>,
+    ) {
+        if self.retiring {
+            effects.push(Effect::Answer(ticket, Err(Refusal::NotLeader(None))));
+        } else if self.queue.len() >= self.limits.queue {
+            effects.push(Effect::Answer(ticket, Err(Refusal::Overloaded)));
+        } else {
+            self.queue.push_back((ticket, request));
+            self.open_batch(now, effects);
+        }
+    }
+
+    /// Takes the outcome of the transaction in flight.
+    pub(super) fn committed(
+        &mut self,
+        now: Millis,
+        outcome: TxnOutcome,
+        effects: &mut Vec<Effect>,
+    ) -> Standing {
+        let Some(in_flight) = &self.in_flight else {
+            // The shell reports outcomes only of transactions it was given, one at a time.
+            return Standing::InOffice;
+        };
+        let revision = match outcome {
+            TxnOutcome::Unknown => {
+                effects.push(Effect::Commit { txn: in_flight.txn.clone(), again: true });
+                return Standing::InOffice;
+            }
+            TxnOutcome::Applied(revision) => revision,
+            TxnOutcome::Refused(head) => match Self::applied_before(&in_flight.txn, head) {
+                Some(revision) => revision,
+                None => return Standing::Deposed,
+            },
+        };
+        self.head = revision;
+        self.serving = true;
+        let in_flight = self.in_flight.take().expect("it was there at the top of this function");
+        effects.extend(in_flight.answers.into_iter().map(|(ticket, answer)| Effect::Answer(ticket, answer)));
+        if self.retiring {
+            effects.push(Effect::Abdicate);
+        } else {
+            self.open_batch(now, effects);
+        }
+        Standing::InOffice
+    }
+
+    /// The lost-reply rule: a copy was refused because an earlier one had applied, if `head` carries this batch.
+    fn applied_before(txn: &Txn, head: Option<HeadRead>) -> Option<Revision> {
+        head.filter(|read| read.head.epoch == txn.epoch && read.head.batch == txn.batch)
+            .map(|read| read.revision)
+    }
+
+    /// Takes no more requests, and abdicates when nothing is in flight any more.
+    pub(super) fn retire(&mut self, effects: &mut Vec<Effect>) {
+        self.retiring = true;
+        for (ticket, _) in self.queue.drain(..) {
+            effects.push(Effect::Answer(ticket, Err(Refusal::NotLeader(None))));
+        }
+        if self.in_flight.is_none() {
+            effects.push(Effect::Abdicate);
+        }
+    }
+
+    /// Ends the term: what is in flight is in doubt, what waits was surely not executed.
+    pub(super) fn end(self, leader: Option<&Leader>, effects: &mut Vec<Effect>) {
+        let in_doubt = self.in_flight.into_iter().flat_map(|batch| batch.answers);
+        effects.extend(in_doubt.map(|(ticket, _)| Effect::Answer(ticket, Err(Refusal::Unknown))));
+        let waiting = self.queue.into_iter();
+        effects.extend(
+            waiting.map(|(ticket, _)| Effect::Answer(ticket, Err(Refusal::NotLeader(leader.cloned())))),
+        );
+    }
+
+    /// Executes what waits, as much as one transaction holds, and sends the transaction. Requests that change
+    /// nothing are answered at once if the batch has no change at all, so reading costs no write.
+    fn open_batch(&mut self, now: Millis, effects: &mut Vec<Effect>) {
+        while self.in_flight.is_none() && !self.queue.is_empty() {
+            let mut answers = Vec::new();
+            let mut head_changed = false;
+            while let Some((_, request)) = self.queue.front() {
+                // One write is `head` itself.
+                if self.state.touched() + self.cost(request) >= MAX_TXN_WRITES && !answers.is_empty() {
+                    break;
+                }
+                let (ticket, request) = self.queue.pop_front().expect("the front was just looked at");
+                answers.push((ticket, self.execute(now, request, &mut head_changed)));
+            }
+            if head_changed || self.state.touched() > 0 {
+                self.commit(answers, effects);
+            } else {
+                effects.extend(answers.into_iter().map(|(ticket, answer)| Effect::Answer(ticket, answer)));
+            }
+        }
+    }
+
+    fn commit(&mut self, answers: Vec<(Ticket, Result<Answer, Refusal>)>, effects: &mut Vec<Effect>) {
+        self.state.head.epoch = self.epoch;
+        self.state.head.batch = self.state.head.batch.next();
+        debug_assert!(self.state.head.namespaces.values().all(|ns| ns.account.balances()), "I10");
+        let txn = Txn {
+            epoch: self.epoch,
+            head: self.head,
+            batch: self.state.head.batch,
+            writes: self.state.take_writes(),
+        };
+        effects.push(Effect::Commit { txn: txn.clone(), again: false });
+        self.in_flight = Some(InFlight { txn, answers });
+    }
+
+    /// An upper bound of the keys, beside `head`, that a request writes.
+    fn cost(&self, request: &Request) -> usize {
+        match request {
+            Request::Register { holder, .. } => {
+                1 + self.state.holders.get(holder).map_or(0, |record| record.open.len())
+            }
+            // The holder, the free part that was taken and the one that is left of it.
+            Request::Allocate { .. } => 3,
+            Request::Return { blocks, .. } => {
+                1 + blocks.iter().map(|returned| returned.unused.len()).sum::<usize>()
+            }
+            Request::KeepAlive { .. } | Request::Status => 0,
+        }
+    }
+
+    fn execute(
+        &mut self,
+        now: Millis,
+        request: Request,
+        head_changed: &mut bool,
+    ) -> Result<Answer, Refusal> {
+        match request {
+            Request::Register { holder, instance, namespaces } => {
+                self.heard.insert(holder.clone(), now);
+                register::register(self, &holder, instance, &namespaces, head_changed)
+            }
+            Request::Allocate { holder, incarnation, seq, namespace, wanted_len } => {
+                self.hear(now, &holder, incarnation)?;
+                allocate::allocate(self, &holder, seq, &namespace, wanted_len)
+            }
+            Request::KeepAlive { holder, incarnation } => {
+                self.hear(now, &holder, incarnation)?;
+                Ok(Answer::Alive { epoch: self.epoch })
+            }
+            Request::Return { holder, incarnation, blocks } => {
+                self.hear(now, &holder, incarnation)?;
+                return_blocks::return_blocks(self, &holder, blocks)
+            }
+            Request::Status => Ok(Answer::Status(Box::new(status::report(self, now)))),
+        }
+    }
+
+    /// Checks that a call comes from the holder's current incarnation, and notes that it was heard of.
+    fn hear(&mut self, now: Millis, holder: &HolderId, got: Incarnation) -> Result<(), Refusal> {
+        let record =
+            self.state.holders.get(holder).ok_or_else(|| Refusal::UnknownHolder(holder.clone()))?;
+        if record.incarnation != got {
+            let current = record.incarnation;
+            return Err(Refusal::Superseded { holder: holder.clone(), current, got });
+        }
+        self.heard.insert(holder.clone(), now);
+        Ok(())
+    }
+}

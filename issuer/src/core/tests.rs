@@ -1,0 +1,329 @@
+//! The core against a fake ledger that keeps the guard's rule, and can lose replies.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::{
+    block::{Block, Span},
+    ledger::{HeadRead, Key, Record, Write},
+    names::{HolderId, Instance, Namespace},
+    tokens::{Incarnation, Revision, Seq},
+};
+
+const NOW: Millis = Millis(0);
+
+/// Applies transactions by the rule that every ledger keeps.
+#[derive(Default)]
+struct FakeLedger {
+    leader: Epoch,
+    head: Revision,
+    records: BTreeMap<Key, Record>,
+}
+
+impl FakeLedger {
+    fn apply(&mut self, txn: &Txn) -> TxnOutcome {
+        if txn.epoch != self.leader || txn.head != self.head {
+            let Some(Record::Head(head)) = self.records.get(&Key::Head) else { return TxnOutcome::Refused(None) };
+            return TxnOutcome::Refused(Some(HeadRead { head: head.clone(), revision: self.head }));
+        }
+        self.head = self.head.next();
+        for write in &txn.writes {
+            match write {
+                Write::Put(record) => self.records.insert(record.key(), record.clone()),
+                Write::Delete(key) => self.records.remove(key),
+            };
+        }
+        TxnOutcome::Applied(self.head)
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        Snapshot { head: self.head, records: self.records.values().cloned().collect() }
+    }
+
+    fn account(&self, namespace: &Namespace) -> Account {
+        match self.records.get(&Key::Head) {
+            Some(Record::Head(head)) => head.namespaces[namespace].account,
+            other => panic!("no head: {other:?}"),
+        }
+    }
+}
+
+/// One issuer on the fake ledger, with every commit answered at once.
+struct Bench {
+    core: Core,
+    ledger: FakeLedger,
+    tickets: u64,
+}
+
+impl Bench {
+    fn new(limits: Limits) -> Self {
+        let mut bench = Self { core: Core::new(limits), ledger: FakeLedger::default(), tickets: 0 };
+        bench.elect(1);
+        bench
+    }
+
+    fn elect(&mut self, epoch: u64) {
+        self.ledger.leader = Epoch(epoch);
+        let snapshot = self.ledger.snapshot();
+        let effects = self.core.step(NOW, Event::Elected { epoch: Epoch(epoch), snapshot });
+        self.settle(effects);
+    }
+
+    /// Runs effects until none is left; the answers in their order.
+    fn settle(&mut self, effects: Vec<Effect>) -> Vec<Result<Answer, Refusal>> {
+        let mut answers = Vec::new();
+        let mut waiting = effects;
+        while !waiting.is_empty() {
+            for effect in std::mem::take(&mut waiting) {
+                match effect {
+                    Effect::Answer(_, answer) => answers.push(answer),
+                    Effect::Commit { txn, .. } => {
+                        let outcome = self.ledger.apply(&txn);
+                        waiting.extend(self.core.step(NOW, Event::Committed(outcome)));
+                    }
+                    Effect::Abdicate => {}
+                }
+            }
+        }
+        answers
+    }
+
+    fn arrive(&mut self, request: Request) -> Vec<Effect> {
+        self.tickets += 1;
+        self.core.step(NOW, Event::Arrived(Ticket(self.tickets), request))
+    }
+
+    fn ask(&mut self, request: Request) -> Result<Answer, Refusal> {
+        let effects = self.arrive(request);
+        self.settle(effects).pop().expect("one answer")
+    }
+
+    fn register(&mut self, holder: &str, instance: &str, capacity: u64) -> Incarnation {
+        match self.ask(register(holder, instance, capacity)) {
+            Ok(Answer::Registered { incarnation, .. }) => incarnation,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn allocate(&mut self, holder: &str, incarnation: Incarnation, seq: u64) -> Result<Block, Refusal> {
+        match self.ask(allocate(holder, incarnation, seq)) {
+            Ok(Answer::Allocated { block, .. }) => Ok(block),
+            Ok(other) => panic!("{other:?}"),
+            Err(refusal) => Err(refusal),
+        }
+    }
+
+    fn account(&self) -> Account {
+        self.ledger.account(&namespace())
+    }
+}
+
+fn namespace() -> Namespace {
+    Namespace::new("web").unwrap()
+}
+
+fn holder(name: &str) -> HolderId {
+    HolderId::new(name).unwrap()
+}
+
+fn register(name: &str, instance: &str, capacity: u64) -> Request {
+    let namespaces = vec![(namespace(), capacity)];
+    Request::Register { holder: holder(name), instance: Instance::new(instance).unwrap(), namespaces }
+}
+
+fn allocate(name: &str, incarnation: Incarnation, seq: u64) -> Request {
+    Request::Allocate { holder: holder(name), incarnation, seq: Seq(seq), namespace: namespace(), wanted_len: 1 }
+}
+
+fn blocks_of(len: u64) -> Limits {
+    Limits { block_min: len, block_max: len, ..Limits::default() }
+}
+
+fn give_back(name: &str, incarnation: Incarnation, block: &Block, used: u64) -> Request {
+    let (_, unused) = block.span.take_front(used);
+    let returned =
+        Returned { block: block.clone(), used, burned: 0, unused: unused.into_iter().collect() };
+    assert_eq!(returned.check(), Ok(()));
+    Request::Return { holder: holder(name), incarnation, blocks: vec![returned] }
+}
+
+#[test]
+fn every_small_number_space_is_handed_out_once_to_the_last_number() {
+    for capacity in 1..40 {
+        for len in 1..12 {
+            let mut bench = Bench::new(blocks_of(len));
+            let incarnation = bench.register("a", "1", capacity);
+            let mut next = 0;
+            for seq in 1.. {
+                match bench.allocate("a", incarnation, seq) {
+                    Ok(block) => {
+                        assert_eq!(block.span.start(), next, "capacity {capacity}, blocks of {len}");
+                        next = block.span.end();
+                    }
+                    Err(refusal) => {
+                        assert_eq!(refusal, Refusal::Exhausted { namespace: namespace(), capacity });
+                        break;
+                    }
+                }
+            }
+            assert_eq!(next, capacity);
+            assert_eq!(bench.account().allocated, capacity);
+        }
+    }
+}
+
+#[test]
+fn the_end_of_the_largest_number_space_does_not_wrap() {
+    let mut bench = Bench::new(Limits { block_max: u64::MAX, ..blocks_of(Span::LIMIT - 3) });
+    let incarnation = bench.register("a", "1", Span::LIMIT);
+    assert_eq!(bench.allocate("a", incarnation, 1).unwrap().span.len(), Span::LIMIT - 3);
+    assert_eq!(bench.allocate("a", incarnation, 2).unwrap().span.end(), Span::LIMIT);
+    assert!(matches!(bench.allocate("a", incarnation, 3), Err(Refusal::Exhausted { .. })));
+}
+
+#[test]
+fn one_seq_gets_one_block_also_from_the_next_leader() {
+    let mut bench = Bench::new(blocks_of(10));
+    let incarnation = bench.register("a", "1", 100);
+    let block = bench.allocate("a", incarnation, 1).unwrap();
+    assert_eq!(bench.allocate("a", incarnation, 1).unwrap(), block);
+    bench.elect(2);
+    assert_eq!(bench.allocate("a", incarnation, 1).unwrap(), block);
+    assert_eq!(bench.allocate("a", incarnation, 3), Err(Refusal::Seq { expected: Seq(2), got: Seq(3) }));
+    assert_eq!(bench.account().open, 10);
+}
+
+#[test]
+fn a_lost_reply_is_settled_by_the_head_and_nothing_is_answered_before() {
+    let mut bench = Bench::new(blocks_of(10));
+    let incarnation = bench.register("a", "1", 100);
+    let effects = bench.arrive(allocate("a", incarnation, 1));
+    let [Effect::Commit { txn, again: false }] = &effects[..] else { panic!("{effects:?}") };
+
+    bench.ledger.apply(txn);
+    let retried = bench.core.step(NOW, Event::Committed(TxnOutcome::Unknown));
+    assert_eq!(retried, [Effect::Commit { txn: txn.clone(), again: true }]);
+    let answers = bench.settle(retried);
+    assert!(matches!(&answers[..], [Ok(Answer::Allocated { .. })]), "{answers:?}");
+    assert_eq!(bench.account().open, 10);
+}
+
+#[test]
+fn a_deposed_leader_answers_unknown_and_steps_down() {
+    let mut bench = Bench::new(blocks_of(10));
+    let incarnation = bench.register("a", "1", 100);
+    let in_flight = bench.arrive(allocate("a", incarnation, 1));
+    assert!(bench.arrive(allocate("b", incarnation, 1)).is_empty(), "one transaction at a time");
+
+    let mut rival = Core::new(blocks_of(10));
+    bench.ledger.leader = Epoch(2);
+    let snapshot = bench.ledger.snapshot();
+    for effect in rival.step(NOW, Event::Elected { epoch: Epoch(2), snapshot }) {
+        let Effect::Commit { txn, .. } = effect else { continue };
+        assert!(matches!(bench.ledger.apply(&txn), TxnOutcome::Applied(_)));
+    }
+    let [Effect::Commit { txn, .. }] = &in_flight[..] else { panic!("{in_flight:?}") };
+    let refused = bench.ledger.apply(txn);
+    let effects = bench.core.step(NOW, Event::Committed(refused));
+    assert_eq!(
+        effects,
+        [
+            Effect::Answer(Ticket(2), Err(Refusal::Unknown)),
+            Effect::Answer(Ticket(3), Err(Refusal::NotLeader(None))),
+            Effect::Abdicate,
+        ]
+    );
+    assert_eq!(bench.core.serving(), None);
+}
+
+#[test]
+fn a_stale_snapshot_at_take_over_is_noticed_by_the_write_of_head() {
+    let mut bench = Bench::new(blocks_of(10));
+    let stale = bench.ledger.snapshot();
+    bench.register("a", "1", 100);
+    bench.ledger.leader = Epoch(2);
+    let effects = bench.core.step(NOW, Event::Elected { epoch: Epoch(2), snapshot: stale });
+    bench.settle(effects);
+    assert_eq!(bench.core.serving(), None);
+}
+
+#[test]
+fn a_returned_rest_is_free_and_goes_out_before_the_watermark_moves() {
+    let mut bench = Bench::new(blocks_of(10));
+    let a = bench.register("a", "1", 100);
+    let block = bench.allocate("a", a, 1).unwrap();
+    assert_eq!(bench.ask(give_back("a", a, &block, 4)), Ok(Answer::Closed { blocks: 1 }));
+    assert_eq!(bench.ask(give_back("a", a, &block, 4)), Ok(Answer::Closed { blocks: 0 }), "a copy changes nothing");
+    assert_eq!(bench.account(), Account { allocated: 10, used: 4, free: 6, ..Account::default() });
+
+    let b = bench.register("b", "1", 100);
+    let again = bench.allocate("b", b, 1).unwrap();
+    assert_eq!(again.span, Span::new(4, 6).unwrap());
+    assert!(again.generation > block.generation);
+    assert_eq!(bench.allocate("b", b, 2).unwrap().span.start(), 10);
+    assert_eq!(bench.account(), Account { allocated: 20, used: 4, open: 16, ..Account::default() });
+}
+
+#[test]
+fn a_new_start_of_a_holder_leaks_its_blocks_and_ends_the_rights_of_the_old_one() {
+    let mut bench = Bench::new(blocks_of(10));
+    let first = bench.register("a", "1", 100);
+    let block = bench.allocate("a", first, 1).unwrap();
+    assert_eq!(bench.register("a", "1", 100), first, "the same start, asked twice");
+    let second = bench.register("a", "2", 100);
+    assert!(second > first);
+    assert_eq!(bench.account(), Account { allocated: 10, leaked: 10, ..Account::default() });
+    assert!(matches!(bench.allocate("a", first, 2), Err(Refusal::Superseded { .. })));
+    assert!(matches!(bench.ask(give_back("a", first, &block, 1)), Err(Refusal::Superseded { .. })));
+    assert_eq!(bench.allocate("a", second, 1).unwrap().span.start(), 10, "leaked numbers are not handed out");
+}
+
+#[test]
+fn a_capacity_may_grow_and_never_shrinks() {
+    let mut bench = Bench::new(blocks_of(10));
+    let incarnation = bench.register("a", "1", 10);
+    bench.allocate("a", incarnation, 1).unwrap();
+    assert!(matches!(bench.allocate("a", incarnation, 2), Err(Refusal::Exhausted { .. })));
+    assert!(matches!(bench.ask(register("a", "1", 9)), Err(Refusal::CapacityShrunk { .. })));
+    bench.register("a", "1", 15);
+    assert_eq!(bench.allocate("a", incarnation, 2).unwrap().span, Span::new(10, 5).unwrap());
+}
+
+#[test]
+fn a_full_batch_stays_within_the_transaction_limit_and_every_caller_is_answered() {
+    let mut bench = Bench::new(blocks_of(10));
+    let holders: Vec<_> = (0..300).map(|n| format!("h{n}")).collect();
+    let mut effects = Vec::new();
+    for holder in &holders {
+        effects.extend(bench.arrive(register(holder, "1", 10_000)));
+    }
+    let mut answers = 0;
+    while let Some(effect) = effects.pop() {
+        match effect {
+            Effect::Answer(_, answer) => {
+                assert!(answer.is_ok(), "{answer:?}");
+                answers += 1;
+            }
+            Effect::Commit { txn, .. } => {
+                assert!(txn.writes.len() <= crate::ledger::MAX_TXN_WRITES);
+                let outcome = bench.ledger.apply(&txn);
+                effects.extend(bench.core.step(NOW, Event::Committed(outcome)));
+            }
+            Effect::Abdicate => panic!("nobody else leads"),
+        }
+    }
+    assert_eq!(answers, holders.len());
+}
+
+#[test]
+fn retiring_finishes_the_transaction_in_flight_and_takes_nothing_new() {
+    let mut bench = Bench::new(blocks_of(10));
+    let effects = bench.arrive(register("a", "1", 100));
+    assert!(bench.core.step(NOW, Event::Retire).is_empty());
+    let refused = bench.arrive(register("b", "1", 100));
+    assert_eq!(refused, [Effect::Answer(Ticket(2), Err(Refusal::NotLeader(None)))]);
+    let [Effect::Commit { txn, .. }] = &effects[..] else { panic!("{effects:?}") };
+    let outcome = bench.ledger.apply(txn);
+    let last = bench.core.step(NOW, Event::Committed(outcome));
+    assert!(matches!(last[..], [Effect::Answer(Ticket(1), Ok(_)), Effect::Abdicate]), "{last:?}");
+}

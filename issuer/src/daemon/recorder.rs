@@ -1,0 +1,48 @@
+//! The metrics recorder, held by value: no global state, so two daemons fit into one process.
+
+use std::sync::Arc;
+
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+
+use crate::metrics::DURATION_BUCKETS;
+
+/// A recorder and the handle to its page; cheap to clone.
+#[derive(Clone)]
+pub struct Recorder {
+    recorder: Arc<PrometheusRecorder>,
+    page: PrometheusHandle,
+}
+
+impl Default for Recorder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Recorder {
+    /// A recorder with buckets set: without them histograms become summaries, which cannot be added up over pods.
+    #[must_use]
+    pub fn new() -> Self {
+        let builder = PrometheusBuilder::new();
+        let builder = builder.set_buckets(DURATION_BUCKETS).expect("the list of buckets is not empty");
+        let recorder = builder.build_recorder();
+        let page = recorder.handle();
+        Self { recorder: Arc::new(recorder), page }
+    }
+
+    /// Runs `register` so that the macros of the metrics crate use this recorder.
+    pub fn with<T>(&self, register: impl FnOnce() -> T) -> T {
+        metrics::with_local_recorder(&*self.recorder, register)
+    }
+
+    /// The page in Prometheus' text format.
+    #[must_use]
+    pub fn render(&self) -> String {
+        self.page.render()
+    }
+
+    /// Folds histogram samples into buckets; without it they pile up for ever (metrics #467).
+    pub fn upkeep(&self) {
+        self.page.run_upkeep();
+    }
+}

@@ -1,0 +1,224 @@
+//! The shell around the core: one task that feeds it events and runs its effects.
+//!
+//! One transaction is in flight at a time, so the calls that arrive meanwhile form the next one. The commit future of
+//! a term that ended is dropped: its outcome concerns nobody any more.
+
+use std::{collections::HashMap, pin::Pin, sync::Arc, time::Duration};
+
+use tokio::{
+    sync::{mpsc, oneshot, watch},
+    time::{Instant, sleep},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    core::{Answer, Core, Effect, Event, Leader, Limits, Refusal, Request},
+    ledger::{Ledger, Snapshot, Txn, TxnOutcome},
+    metrics::Metrics,
+    tokens::{Epoch, Millis, Ticket},
+};
+
+/// Calls that may wait for the driver itself; the core bounds what it queues.
+const CALLS: usize = 1_024;
+/// First pause before a transaction in doubt is sent again; doubles up to [`AGAIN_MAX`].
+const AGAIN_MIN: Duration = Duration::from_millis(20);
+const AGAIN_MAX: Duration = Duration::from_secs(1);
+
+/// News from the election.
+#[derive(Debug)]
+pub enum Tidings {
+    /// This issuer won.
+    Elected {
+        /// The epoch it won.
+        epoch: Epoch,
+        /// The ledger since.
+        snapshot: Snapshot,
+    },
+    /// It does not lead (any more).
+    Following(Option<Leader>),
+}
+
+struct Call {
+    request: Request,
+    answer: oneshot::Sender<Result<Answer, Refusal>>,
+}
+
+/// A way to reach the core; cheap to clone.
+#[derive(Clone)]
+pub struct Handle {
+    calls: mpsc::Sender<Call>,
+}
+
+impl Handle {
+    /// Asks the core. The wait is bounded by the caller's own deadline.
+    ///
+    /// # Errors
+    /// When the core refuses, or the driver has stopped.
+    pub async fn call(&self, request: Request) -> Result<Answer, Refusal> {
+        let (answer, answered) = oneshot::channel();
+        // A driver that has stopped took no call any more: surely not executed.
+        self.calls.send(Call { request, answer }).await.map_err(|_| Refusal::NotLeader(None))?;
+        // The driver holds every answer until it knows better, so a lost one means it stopped in between.
+        answered.await.unwrap_or(Err(Refusal::Unknown))
+    }
+}
+
+/// What the rest of the process may know of the driver without asking the core.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// Whether the election has said anything yet.
+    pub informed: bool,
+    /// The epoch served, when this issuer leads.
+    pub serving: Option<Epoch>,
+}
+
+type Commit = Pin<Box<dyn Future<Output = TxnOutcome> + Send>>;
+
+/// The task's state.
+pub struct Driver {
+    core: Core,
+    ledger: Arc<dyn Ledger>,
+    metrics: Metrics,
+    calls: mpsc::Receiver<Call>,
+    tidings: mpsc::Receiver<Tidings>,
+    abdications: watch::Sender<u64>,
+    standing: watch::Sender<Standing>,
+    waiting: HashMap<Ticket, oneshot::Sender<Result<Answer, Refusal>>>,
+    next_ticket: Ticket,
+    commit: Option<Commit>,
+    again: Duration,
+    started: Instant,
+}
+
+/// The ends that the rest of the process holds.
+pub struct Ends {
+    /// To ask.
+    pub handle: Handle,
+    /// To tell of elections.
+    pub tidings: mpsc::Sender<Tidings>,
+    /// Grows when the driver wants out of a term.
+    pub abdications: watch::Receiver<u64>,
+    /// Whether it serves.
+    pub standing: watch::Receiver<Standing>,
+}
+
+impl Driver {
+    /// A driver that follows nobody yet.
+    #[must_use]
+    pub fn new(limits: Limits, ledger: Arc<dyn Ledger>, metrics: Metrics) -> (Self, Ends) {
+        let (calls, calls_in) = mpsc::channel(CALLS);
+        let (tidings, tidings_in) = mpsc::channel(8);
+        let (abdications, abdications_in) = watch::channel(0);
+        let (standing, standing_in) = watch::channel(Standing::default());
+        let driver = Self {
+            core: Core::new(limits),
+            ledger,
+            metrics,
+            calls: calls_in,
+            tidings: tidings_in,
+            abdications,
+            standing,
+            waiting: HashMap::new(),
+            next_ticket: Ticket(0),
+            commit: None,
+            again: AGAIN_MIN,
+            started: Instant::now(),
+        };
+        let handle = Handle { calls };
+        (driver, Ends { handle, tidings, abdications: abdications_in, standing: standing_in })
+    }
+
+    /// Runs until every [`Handle`] is gone. Once `retire` is cancelled it takes no more requests, and abdicates when
+    /// the transaction in flight has ended.
+    pub async fn run(mut self, retire: CancellationToken) {
+        let mut retiring = false;
+        loop {
+            tokio::select! {
+                biased;
+                outcome = ended(&mut self.commit) => {
+                    self.commit = None;
+                    self.metrics.transaction(&outcome);
+                    self.step(Event::Committed(outcome));
+                }
+                Some(news) = self.tidings.recv() => {
+                    self.hear(news);
+                    if retiring {
+                        self.step(Event::Retire);
+                    }
+                }
+                () = retire.cancelled(), if !retiring => {
+                    retiring = true;
+                    self.step(Event::Retire);
+                }
+                call = self.calls.recv() => match call {
+                    Some(call) => self.take(call),
+                    None => return,
+                },
+            }
+        }
+    }
+
+    fn hear(&mut self, news: Tidings) {
+        self.commit = None;
+        self.step(match news {
+            Tidings::Elected { epoch, snapshot } => Event::Elected { epoch, snapshot },
+            Tidings::Following(leader) => Event::Following(leader),
+        });
+        self.standing.send_modify(|standing| standing.informed = true);
+    }
+
+    fn take(&mut self, call: Call) {
+        self.next_ticket = self.next_ticket.next();
+        self.waiting.insert(self.next_ticket, call.answer);
+        self.step(Event::Arrived(self.next_ticket, call.request));
+    }
+
+    fn step(&mut self, event: Event) {
+        let now = Millis(u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX));
+        for effect in self.core.step(now, event) {
+            match effect {
+                Effect::Answer(ticket, answer) => self.answer(ticket, answer),
+                Effect::Commit { txn, again } => self.send(txn, again),
+                Effect::Abdicate => self.abdications.send_modify(|count| *count += 1),
+            }
+        }
+        let serving = self.core.serving();
+        self.standing.send_if_modified(|standing| {
+            let changed = standing.serving != serving;
+            standing.serving = serving;
+            changed
+        });
+        self.metrics.serving(serving);
+    }
+
+    fn answer(&mut self, ticket: Ticket, answer: Result<Answer, Refusal>) {
+        self.metrics.answered(&answer);
+        if let Some(waiting) = self.waiting.remove(&ticket) {
+            // The caller may have given up; a block it never hears of comes back with its next start.
+            let _ = waiting.send(answer);
+        }
+    }
+
+    fn send(&mut self, txn: Txn, again: bool) {
+        let pause = again.then_some(self.again);
+        self.again = if again { (self.again * 2).min(AGAIN_MAX) } else { AGAIN_MIN };
+        let (ledger, seconds) = (Arc::clone(&self.ledger), self.metrics.transaction_seconds.clone());
+        self.commit = Some(Box::pin(async move {
+            if let Some(pause) = pause {
+                sleep(pause).await;
+            }
+            let sent = Instant::now();
+            let outcome = ledger.commit(&txn).await;
+            seconds.record(sent.elapsed());
+            outcome
+        }));
+    }
+}
+
+/// The outcome of the commit in flight; never, when there is none.
+async fn ended(commit: &mut Option<Commit>) -> TxnOutcome {
+    match commit {
+        Some(commit) => commit.await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,103 @@
+//! The issuer inside another process: the same service over an in-memory connection, on the file ledger.
+
+use std::{io, path::Path, sync::Arc, time::Duration};
+
+use tokio::{
+    io::DuplexStream,
+    sync::mpsc,
+    task::JoinHandle,
+};
+use tokio_stream::{StreamExt, wrappers::ReceiverStream};
+use tokio_util::sync::CancellationToken;
+use tonic::transport::Server;
+
+use crate::{
+    Error,
+    core::Limits,
+    daemon::Recorder,
+    driver::{Driver, Tidings},
+    grpc::IssuerService,
+    ledger::{Ledger, embedded::EmbeddedLedger},
+    metrics::Metrics,
+};
+
+/// What the embedded issuer says of itself in a status.
+const ADVERTISE: &str = "embedded";
+/// Bytes in flight on the in-memory connection.
+const PIPE: usize = 64 * 1024;
+
+/// A running embedded issuer.
+pub struct Embedded {
+    connections: mpsc::Sender<io::Result<DuplexStream>>,
+    shutdown: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+/// A way to open connections to an embedded issuer.
+#[derive(Clone)]
+pub struct Dialer {
+    connections: mpsc::Sender<io::Result<DuplexStream>>,
+}
+
+impl Dialer {
+    /// Opens a connection.
+    ///
+    /// # Errors
+    /// When the issuer has stopped.
+    pub async fn dial(&self) -> io::Result<DuplexStream> {
+        let (ours, theirs) = tokio::io::duplex(PIPE);
+        let gone = |_| io::Error::new(io::ErrorKind::ConnectionRefused, "the embedded issuer has stopped");
+        self.connections.send(Ok(theirs)).await.map_err(gone)?;
+        Ok(ours)
+    }
+}
+
+impl Embedded {
+    /// Opens the ledger and serves. With one process on the ledger there is no election: its epoch is the start.
+    ///
+    /// # Errors
+    /// When the ledger cannot be opened or read.
+    pub async fn start(ledger: &Path, limits: Limits, recorder: &Recorder) -> Result<Self, Error> {
+        let path = ledger.to_owned();
+        let opened = tokio::task::spawn_blocking(move || EmbeddedLedger::open(&path)).await;
+        let ledger = Arc::new(opened.map_err(|_| Error::Internal("open the ledger"))??);
+        let tidings = Tidings::Elected { epoch: ledger.epoch(), snapshot: ledger.load().await? };
+        let (driver, ends) = Driver::new(limits, ledger, Metrics::new(recorder));
+        let shutdown = CancellationToken::new();
+        tokio::spawn(driver.run(CancellationToken::new()));
+        // The driver was just started and its queue is empty.
+        let _ = ends.tidings.send(tidings).await;
+
+        let (connections, incoming) = mpsc::channel(16);
+        let service =
+            IssuerService::server(ends.handle, ADVERTISE.to_owned(), Duration::from_millis(limits.holder_ttl_ms));
+        let stop = shutdown.clone();
+        let task = tokio::spawn(async move {
+            let incoming = ReceiverStream::new(incoming).map(|stream: io::Result<DuplexStream>| stream);
+            let served = Server::builder()
+                .add_service(service)
+                .serve_with_incoming_shutdown(incoming, stop.cancelled_owned())
+                .await;
+            if let Err(error) = served {
+                tracing::error!(%error, "serve the embedded issuer");
+            }
+            drop(ends.tidings);
+        });
+        Ok(Self { connections, shutdown, task })
+    }
+
+    /// How to reach it.
+    #[must_use]
+    pub fn dialer(&self) -> Dialer {
+        Dialer { connections: self.connections.clone() }
+    }
+
+    /// Stops it. Call it once nothing asks any more; connections that linger are cut.
+    pub async fn stop(self) {
+        self.shutdown.cancel();
+        let abort = self.task.abort_handle();
+        if tokio::time::timeout(Duration::from_secs(1), self.task).await.is_err() {
+            abort.abort();
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Messages to values and back. What comes in is checked here, once; the core sees only what is well-formed.
+
+use proto::issuer::v1 as pb;
+use tonic::Status;
+
+use crate::{
+    block::{Block, Span, SpanError},
+    core::{Request, Returned, ReturnedError, StatusReport},
+    names::{HolderId, Instance, NameError, Namespace},
+    tokens::{Generation, Incarnation, Seq},
+};
+
+/// Blocks per ReturnBlocks call.
+const BLOCKS_MAX: usize = 16;
+/// Unused ranges per ReturnBlocks call, over all its blocks: they must fit into one transaction.
+const UNUSED_MAX: usize = 32;
+/// Namespaces per Register call.
+const NAMESPACES_MAX: usize = 64;
+
+/// What is wrong with a message.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Malformed {
+    #[error(transparent)]
+    Name(#[from] NameError),
+    #[error(transparent)]
+    Span(#[from] SpanError),
+    #[error(transparent)]
+    Returned(#[from] ReturnedError),
+    #[error("{field}: expected {expected}, got {got}")]
+    Field { field: &'static str, expected: String, got: String },
+}
+
+impl From<Malformed> for Status {
+    fn from(malformed: Malformed) -> Self {
+        Self::invalid_argument(malformed.to_string())
+    }
+}
+
+fn field(field: &'static str, expected: impl Into<String>, got: impl ToString) -> Malformed {
+    Malformed::Field { field, expected: expected.into(), got: got.to_string() }
+}
+
+/// Incarnations and seqs count from 1.
+fn positive(name: &'static str, value: u64) -> Result<u64, Malformed> {
+    // One below the end, so that the next one exists.
+    if (1..u64::MAX).contains(&value) { Ok(value) } else { Err(field(name, "at least 1 and below 2^64 - 1", value)) }
+}
+
+pub(super) fn register(message: pb::RegisterRequest) -> Result<Request, Malformed> {
+    if message.namespaces.len() > NAMESPACES_MAX {
+        return Err(field("namespaces", format!("at most {NAMESPACES_MAX}"), message.namespaces.len()));
+    }
+    let namespaces = message.namespaces.into_iter().map(|spec| {
+        if spec.capacity == 0 || spec.capacity > Span::LIMIT {
+            return Err(field("namespaces.capacity", "1 to 2^48", spec.capacity));
+        }
+        Ok((Namespace::new(spec.name)?, spec.capacity))
+    });
+    Ok(Request::Register {
+        holder: HolderId::new(message.holder)?,
+        instance: Instance::new(message.instance)?,
+        namespaces: namespaces.collect::<Result<_, Malformed>>()?,
+    })
+}
+
+pub(super) fn allocate(message: pb::AllocateBlockRequest) -> Result<Request, Malformed> {
+    if message.wanted_len == 0 || message.wanted_len > Span::LIMIT {
+        return Err(field("wanted_len", "1 to 2^48", message.wanted_len));
+    }
+    Ok(Request::Allocate {
+        holder: HolderId::new(message.holder)?,
+        incarnation: Incarnation(positive("incarnation", message.incarnation)?),
+        seq: Seq(positive("seq", message.seq)?),
+        namespace: Namespace::new(message.namespace)?,
+        wanted_len: message.wanted_len,
+    })
+}
+
+pub(super) fn keep_alive(message: pb::KeepAliveRequest) -> Result<Request, Malformed> {
+    Ok(Request::KeepAlive {
+        holder: HolderId::new(message.holder)?,
+        incarnation: Incarnation(positive("incarnation", message.incarnation)?),
+    })
+}
+
+pub(super) fn return_blocks(message: pb::ReturnBlocksRequest) -> Result<Request, Malformed> {
+    if message.blocks.len() > BLOCKS_MAX {
+        return Err(field("blocks", format!("at most {BLOCKS_MAX}"), message.blocks.len()));
+    }
+    let unused: usize = message.blocks.iter().map(|block| block.unused.len()).sum();
+    if unused > UNUSED_MAX {
+        return Err(field("blocks.unused", format!("at most {UNUSED_MAX} ranges in one call"), unused));
+    }
+    Ok(Request::Return {
+        holder: HolderId::new(message.holder)?,
+        incarnation: Incarnation(positive("incarnation", message.incarnation)?),
+        blocks: message.blocks.into_iter().map(returned).collect::<Result<_, _>>()?,
+    })
+}
+
+fn returned(message: pb::ReturnedBlock) -> Result<Returned, Malformed> {
+    let block = message.block.ok_or_else(|| field("blocks.block", "a block", "none"))?;
+    let unused = message.unused.iter().map(|range| Span::new(range.start, range.len));
+    let returned = Returned {
+        block: block_in(block)?,
+        used: message.used,
+        burned: message.burned,
+        unused: unused.collect::<Result<_, _>>()?,
+    };
+    returned.check()?;
+    Ok(returned)
+}
+
+fn block_in(message: pb::Block) -> Result<Block, Malformed> {
+    Ok(Block {
+        namespace: Namespace::new(message.namespace)?,
+        span: Span::new(message.start, message.len)?,
+        generation: Generation(message.generation),
+    })
+}
+
+pub(super) fn block_out(block: &Block) -> pb::Block {
+    pb::Block {
+        namespace: block.namespace.to_string(),
+        start: block.span.start(),
+        len: block.span.len(),
+        generation: block.generation.0,
+    }
+}
+
+pub(super) fn status_out(leader: &str, report: StatusReport) -> pb::GetStatusResponse {
+    let namespaces = report.namespaces.into_iter().map(|namespace| pb::NamespaceStatus {
+        name: namespace.name.to_string(),
+        capacity: namespace.capacity,
+        high_watermark: namespace.high_watermark,
+        ceiling: namespace.capacity,
+        allocated: namespace.account.allocated,
+        used: namespace.account.used,
+        open: namespace.account.open,
+        free: namespace.account.free,
+        leaked: namespace.account.leaked,
+        burned: namespace.account.burned,
+    });
+    let holders = report.holders.into_iter().map(|holder| pb::HolderStatus {
+        id: holder.id.to_string(),
+        incarnation: holder.incarnation.0,
+        alive: holder.alive,
+        blocks: u32::try_from(holder.blocks).unwrap_or(u32::MAX),
+    });
+    pb::GetStatusResponse {
+        leader: leader.to_owned(),
+        epoch: report.epoch.0,
+        namespaces: namespaces.collect(),
+        holders: holders.collect(),
+    }
+}

@@ -1,0 +1,46 @@
+//! The one place where refusals become gRPC statuses.
+
+use tonic::{Code, Status, metadata::MetadataValue};
+
+use crate::core::Refusal;
+
+/// Metadata key of the leader's address.
+pub const LEADER_KEY: &str = "shortmint-leader";
+/// Metadata key of the leader's epoch.
+pub const EPOCH_KEY: &str = "shortmint-epoch";
+
+/// A refusal's status. UNAVAILABLE says "unknown, send it again"; every other code says "surely not executed".
+pub(super) fn status_of(refusal: &Refusal) -> Status {
+    let code = match refusal {
+        Refusal::NotLeader(_) | Refusal::UnknownHolder(_) | Refusal::UnknownNamespace(_) => Code::FailedPrecondition,
+        Refusal::CapacityShrunk { .. } => Code::FailedPrecondition,
+        Refusal::Unknown => Code::Unavailable,
+        Refusal::Superseded { .. } => Code::PermissionDenied,
+        Refusal::Seq { .. } => Code::OutOfRange,
+        Refusal::Overloaded
+        | Refusal::Exhausted { .. }
+        | Refusal::TooManyBlocks { .. }
+        | Refusal::TooMany { .. } => Code::ResourceExhausted,
+    };
+    let mut status = Status::new(code, refusal.to_string());
+    match refusal {
+        Refusal::NotLeader(leader) => {
+            // Present even when the leader is not known, so that a caller tells this from other preconditions.
+            let url = leader.as_ref().map_or("", |leader| leader.url.as_str());
+            if let Ok(value) = MetadataValue::try_from(url) {
+                status.metadata_mut().insert(LEADER_KEY, value);
+            }
+            if let Some(leader) = leader {
+                status.metadata_mut().insert(EPOCH_KEY, leader.epoch.0.into());
+            }
+        }
+        Refusal::Exhausted { .. } => {
+            status.metadata_mut().insert(EXHAUSTED_KEY, MetadataValue::from_static("true"));
+        }
+        _ => {}
+    }
+    status
+}
+
+/// Metadata key that tells an exhausted namespace from an overloaded issuer.
+pub const EXHAUSTED_KEY: &str = "shortmint-exhausted";

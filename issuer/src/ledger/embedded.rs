@@ -1,0 +1,198 @@
+//! The ledger as one file, for the issuer inside a resolver.
+//!
+//! 1. One process has the file open: an exclusive lock on a file beside it says so, and the system drops it with
+//!    the process.
+//! 2. Each opening raises the epoch, so that a transaction of an earlier start can never apply.
+//! 3. A transaction has applied when the file was replaced: written to a temporary file, synced, renamed, and the
+//!    folder synced. A crash leaves the old file or the new one.
+//!
+//! Rejected: an append-only log with checkpoints. The whole state is a few kilobytes and changes once per block,
+//! which is every thousand links or more.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File, TryLockError},
+    io::{self, Write as _},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+};
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use super::{HeadRead, Ledger, LedgerError, Record, Snapshot, Txn, TxnOutcome, Write};
+use crate::tokens::{Epoch, Revision};
+
+/// The file's content: etcd's notions, kept by hand.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Content {
+    /// Of the process that has it open.
+    epoch: Epoch,
+    /// Grows with each applied transaction.
+    revision: Revision,
+    /// The revision at which `head` was last written.
+    head: Revision,
+    /// Keys as [`super::Key::encode`] makes them.
+    entries: BTreeMap<String, serde_json::Value>,
+}
+
+/// An open ledger file.
+#[derive(Debug)]
+pub struct EmbeddedLedger {
+    path: PathBuf,
+    content: Arc<Mutex<Content>>,
+    /// Held for the lock on it.
+    _lock: File,
+}
+
+impl EmbeddedLedger {
+    /// Opens or creates the file and begins a new epoch. Blocks on the disk: call it at start-up.
+    ///
+    /// # Errors
+    /// When the file is damaged, cannot be written, or is open in another process.
+    pub fn open(path: &Path) -> Result<Self, LedgerError> {
+        let folder = path.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(folder).map_err(file_error("create the folder of", path))?;
+        let lock = lock(path)?;
+        let mut content = match fs::read(path) {
+            Ok(bytes) => serde_json::from_slice(&bytes)
+                .map_err(|source| LedgerError::Damaged { path: path.display().to_string(), source })?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Content::default(),
+            Err(error) => return Err(file_error("read", path)(error)),
+        };
+        content.epoch = content.epoch.next();
+        replace(path, &content).map_err(file_error("write", path))?;
+        Ok(Self { path: path.to_owned(), content: Arc::new(Mutex::new(content)), _lock: lock })
+    }
+
+    /// The epoch that this opening began.
+    #[must_use]
+    pub fn epoch(&self) -> Epoch {
+        lock_content(&self.content).epoch
+    }
+}
+
+#[async_trait]
+impl Ledger for EmbeddedLedger {
+    async fn load(&self) -> Result<Snapshot, LedgerError> {
+        let content = lock_content(&self.content).clone();
+        let records = content.entries.iter().map(|(key, value)| Record::decode(key, value.to_string().as_bytes()));
+        Ok(Snapshot { head: content.head, records: records.collect::<Result<_, _>>()? })
+    }
+
+    async fn commit(&self, txn: &Txn) -> TxnOutcome {
+        let (path, content, txn) = (self.path.clone(), Arc::clone(&self.content), txn.clone());
+        // A panic or an abort leaves the outcome open, like any other lost reply.
+        tokio::task::spawn_blocking(move || apply(&path, &content, &txn)).await.unwrap_or(TxnOutcome::Unknown)
+    }
+}
+
+/// Compares, then replaces the file, then the content in memory. The lock is held throughout: transactions come
+/// one at a time anyway.
+fn apply(path: &Path, content: &Mutex<Content>, txn: &Txn) -> TxnOutcome {
+    let mut current = lock_content(content);
+    if current.epoch != txn.epoch || current.head != txn.head {
+        return TxnOutcome::Refused(read_head(&current));
+    }
+    let mut next = current.clone();
+    next.revision = next.revision.next();
+    next.head = next.revision;
+    for write in &txn.writes {
+        match write {
+            Write::Put(record) => {
+                let Ok(value) = serde_json::from_str(&record.encode()) else { return TxnOutcome::Unknown };
+                next.entries.insert(record.key().encode(), value);
+            }
+            Write::Delete(key) => {
+                next.entries.remove(&key.encode());
+            }
+        }
+    }
+    if let Err(error) = replace(path, &next) {
+        tracing::error!(path = %path.display(), %error, "write the ledger");
+        return TxnOutcome::Unknown;
+    }
+    let revision = next.revision;
+    *current = next;
+    TxnOutcome::Applied(revision)
+}
+
+fn read_head(content: &Content) -> Option<HeadRead> {
+    let value = content.entries.get(super::record::HEAD)?;
+    let head = serde_json::from_value(value.clone()).ok()?;
+    Some(HeadRead { head, revision: content.head })
+}
+
+fn lock(path: &Path) -> Result<File, LedgerError> {
+    let beside = path.with_extension("lock");
+    let file = File::create(&beside).map_err(file_error("create", &beside))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(LedgerError::InUse { path: path.display().to_string() }),
+        Err(TryLockError::Error(error)) => Err(file_error("lock", &beside)(error)),
+    }
+}
+
+fn replace(path: &Path, content: &Content) -> io::Result<()> {
+    let beside = path.with_extension("new");
+    let mut file = File::create(&beside)?;
+    file.write_all(&serde_json::to_vec(content)?)?;
+    file.sync_all()?;
+    fs::rename(&beside, path)?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(folder)?.sync_all()
+}
+
+fn file_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> LedgerError {
+    let path = path.display().to_string();
+    move |source| LedgerError::File { action, path, source }
+}
+
+fn lock_content(content: &Mutex<Content>) -> std::sync::MutexGuard<'_, Content> {
+    content.lock().expect("no code panics while it holds this lock")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{core::Head, tokens::Batch};
+
+    fn txn(ledger: &EmbeddedLedger, head: Revision, batch: u64) -> Txn {
+        let record = Record::Head(Head { epoch: ledger.epoch(), batch: Batch(batch), ..Head::default() });
+        Txn { epoch: ledger.epoch(), head, batch: Batch(batch), writes: vec![Write::Put(record)] }
+    }
+
+    #[tokio::test]
+    async fn a_copy_of_an_applied_transaction_is_refused_with_the_head_it_wrote() {
+        let folder = tempfile::tempdir().unwrap();
+        let ledger = EmbeddedLedger::open(&folder.path().join("ledger.json")).unwrap();
+        let first = txn(&ledger, Revision(0), 1);
+        assert_eq!(ledger.commit(&first).await, TxnOutcome::Applied(Revision(1)));
+        let TxnOutcome::Refused(Some(read)) = ledger.commit(&first).await else { panic!("expected a refusal") };
+        assert_eq!((read.head.batch, read.revision), (Batch(1), Revision(1)));
+    }
+
+    #[tokio::test]
+    async fn reopening_keeps_the_records_and_shuts_out_the_earlier_epoch() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ledger.json");
+        let ledger = EmbeddedLedger::open(&path).unwrap();
+        let stale = txn(&ledger, Revision(1), 2);
+        ledger.commit(&txn(&ledger, Revision(0), 1)).await;
+        assert!(matches!(EmbeddedLedger::open(&path), Err(LedgerError::InUse { .. })));
+        drop(ledger);
+
+        let ledger = EmbeddedLedger::open(&path).unwrap();
+        assert_eq!(ledger.load().await.unwrap().head, Revision(1));
+        assert!(matches!(ledger.commit(&stale).await, TxnOutcome::Refused(Some(_))));
+    }
+
+    #[test]
+    fn a_damaged_file_is_an_error_and_stays_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ledger.json");
+        fs::write(&path, "{").unwrap();
+        assert!(matches!(EmbeddedLedger::open(&path), Err(LedgerError::Damaged { .. })));
+        assert_eq!(fs::read(&path).unwrap(), b"{");
+    }
+}

@@ -1,0 +1,153 @@
+//! The ledger in etcd, below `/shortmint/<cluster>/`.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use etcd_client::{Client, Compare, CompareOp, GetOptions, KeyValue, TxnOp, TxnOpResponse};
+use tokio::time::timeout;
+
+use super::{HeadRead, Ledger, LedgerError, Record, Snapshot, Txn, TxnOutcome, Write, record::HEAD};
+use crate::tokens::Revision;
+
+/// Keys per page of the take-over read; a page stays far below gRPC's message limit.
+const PAGE: i64 = 500;
+
+/// A cluster's keys in etcd.
+#[derive(Clone)]
+pub struct EtcdLedger {
+    client: Client,
+    prefix: String,
+    leader_key: String,
+    deadline: Duration,
+}
+
+impl EtcdLedger {
+    /// The ledger of `cluster`. No call waits longer than `deadline`.
+    #[must_use]
+    pub fn new(client: Client, cluster: &str, deadline: Duration) -> Self {
+        let prefix = format!("/shortmint/{cluster}/");
+        let leader_key = leader_key(cluster);
+        Self { client, prefix, leader_key, deadline }
+    }
+
+    fn key(&self, below: &str) -> String {
+        format!("{}{below}", self.prefix)
+    }
+
+    /// One page of the ledger at `at`; 0 means now.
+    async fn page(&self, from: Vec<u8>, at: i64) -> Result<etcd_client::GetResponse, LedgerError> {
+        let mut end = self.prefix.clone().into_bytes();
+        if let Some(last) = end.last_mut() {
+            // The prefix ends in '/', and '0' is the byte after it.
+            *last += 1;
+        }
+        let options = GetOptions::new().with_range(end).with_limit(PAGE).with_revision(at);
+        let answer = timeout(self.deadline, self.client.kv_client().get(from, Some(options))).await;
+        Ok(answer.map_err(|_| LedgerError::TimedOut)??)
+    }
+
+    fn transaction(&self, txn: &Txn) -> Option<etcd_client::Txn> {
+        let epoch = i64::try_from(txn.epoch.0).ok()?;
+        let head = i64::try_from(txn.head.0).ok()?;
+        let writes: Vec<TxnOp> = txn
+            .writes
+            .iter()
+            .map(|write| match write {
+                Write::Put(record) => TxnOp::put(self.key(&record.key().encode()), record.encode(), None),
+                Write::Delete(key) => TxnOp::delete(self.key(&key.encode()), None),
+            })
+            .collect();
+        Some(
+            etcd_client::Txn::new()
+                .when([
+                    Compare::create_revision(self.leader_key.as_str(), CompareOp::Equal, epoch),
+                    Compare::mod_revision(self.key(HEAD), CompareOp::Equal, head),
+                ])
+                .and_then(writes)
+                .or_else([TxnOp::get(self.key(HEAD), None)]),
+        )
+    }
+}
+
+/// The key whose `create_revision` is the epoch.
+#[must_use]
+pub fn leader_key(cluster: &str) -> String {
+    format!("/shortmint/{cluster}/leader")
+}
+
+#[async_trait]
+impl Ledger for EtcdLedger {
+    /// Reads page by page at the revision of the first page, so that all of it is of one instant.
+    async fn load(&self) -> Result<Snapshot, LedgerError> {
+        let mut snapshot = Snapshot::default();
+        let (mut from, mut at) = (self.prefix.clone().into_bytes(), 0);
+        loop {
+            let page = self.page(from, at).await?;
+            if at == 0 {
+                at = page.header().map_or(0, etcd_client::ResponseHeader::revision);
+            }
+            for kv in page.kvs() {
+                collect(&mut snapshot, &self.prefix, &self.leader_key, kv)?;
+            }
+            match page.kvs().last() {
+                Some(last) if page.more() => {
+                    from = last.key().to_vec();
+                    from.push(0);
+                }
+                _ => return Ok(snapshot),
+            }
+        }
+    }
+
+    async fn commit(&self, txn: &Txn) -> TxnOutcome {
+        let Some(transaction) = self.transaction(txn) else { return TxnOutcome::Unknown };
+        match timeout(self.deadline, self.client.kv_client().txn(transaction)).await {
+            Ok(Ok(answer)) => outcome(&answer),
+            Ok(Err(error)) => {
+                // Some of these surely did not apply. Nothing is gained by telling which: the identical
+                // transaction is sent again either way, and the guard lets one copy apply.
+                tracing::warn!(batch = %txn.batch, %error, "commit to etcd");
+                TxnOutcome::Unknown
+            }
+            Err(_) => {
+                tracing::warn!(batch = %txn.batch, deadline = ?self.deadline, "commit to etcd: no answer in time");
+                TxnOutcome::Unknown
+            }
+        }
+    }
+}
+
+fn outcome(answer: &etcd_client::TxnResponse) -> TxnOutcome {
+    if answer.succeeded() {
+        let revision = answer.header().map_or(0, etcd_client::ResponseHeader::revision);
+        return TxnOutcome::Applied(revision_of(revision));
+    }
+    let head = answer.op_responses().into_iter().find_map(|response| match response {
+        TxnOpResponse::Get(get) => get.kvs().first().cloned(),
+        _ => None,
+    });
+    TxnOutcome::Refused(head.and_then(|kv| read_head(&kv)))
+}
+
+fn read_head(kv: &KeyValue) -> Option<HeadRead> {
+    let head = serde_json::from_slice(kv.value()).ok()?;
+    Some(HeadRead { head, revision: revision_of(kv.mod_revision()) })
+}
+
+fn collect(snapshot: &mut Snapshot, prefix: &str, leader_key: &str, kv: &KeyValue) -> Result<(), LedgerError> {
+    let key = String::from_utf8_lossy(kv.key());
+    if key == leader_key {
+        return Ok(());
+    }
+    let below = key.strip_prefix(prefix).unwrap_or(&key);
+    if below == HEAD {
+        snapshot.head = revision_of(kv.mod_revision());
+    }
+    snapshot.records.push(Record::decode(below, kv.value())?);
+    Ok(())
+}
+
+/// etcd counts revisions from 1 and never backwards.
+fn revision_of(revision: i64) -> Revision {
+    Revision(u64::try_from(revision).unwrap_or(0))
+}

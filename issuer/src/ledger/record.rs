@@ -1,0 +1,161 @@
+//! Keys and values of the ledger as text, the same in every store.
+//!
+//! Numbers in keys are zero-padded so that keys sort as the numbers do. Values are JSON: an operator can read
+//! them with the store's own tools, and there are few.
+
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::{
+    core::{Head, HolderRecord, Part},
+    names::{HolderId, NameError, Namespace},
+};
+
+/// A key below the cluster's prefix.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Key {
+    /// `head`
+    Head,
+    /// `holder/<id>`
+    Holder(HolderId),
+    /// `leaked/<namespace>/<start>`
+    Leaked(Namespace, u64),
+    /// `free/<namespace>/<start>`
+    Free(Namespace, u64),
+}
+
+/// A key with its value.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Record {
+    /// The head.
+    Head(Head),
+    /// A holder.
+    Holder(HolderId, HolderRecord),
+    /// Numbers of a block whose holder is gone.
+    Leaked(Namespace, Part),
+    /// Numbers given back unused.
+    Free(Namespace, Part),
+}
+
+/// A key or value that this version does not know.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// The key has no such form.
+    #[error("key {0:?} has no known form")]
+    Key(String),
+    /// A name inside the key is malformed.
+    #[error("key {key:?} has a malformed name")]
+    Name {
+        /// The key.
+        key: String,
+        /// What is wrong with it.
+        source: NameError,
+    },
+    /// The value does not parse.
+    #[error("the value of {key:?} does not parse")]
+    Value {
+        /// The key.
+        key: String,
+        /// What the parser said.
+        source: serde_json::Error,
+    },
+}
+
+/// The key of the head, below the prefix.
+pub const HEAD: &str = "head";
+
+impl Key {
+    /// The key as text, below the cluster's prefix.
+    #[must_use]
+    pub fn encode(&self) -> String {
+        match self {
+            Self::Head => HEAD.to_owned(),
+            Self::Holder(id) => format!("holder/{id}"),
+            Self::Leaked(namespace, start) => format!("leaked/{namespace}/{start:020}"),
+            Self::Free(namespace, start) => format!("free/{namespace}/{start:020}"),
+        }
+    }
+}
+
+impl Record {
+    /// The key this record lives under.
+    #[must_use]
+    pub fn key(&self) -> Key {
+        match self {
+            Self::Head(_) => Key::Head,
+            Self::Holder(id, _) => Key::Holder(id.clone()),
+            Self::Leaked(namespace, part) => Key::Leaked(namespace.clone(), part.span.start()),
+            Self::Free(namespace, part) => Key::Free(namespace.clone(), part.span.start()),
+        }
+    }
+
+    /// The value as JSON.
+    #[must_use]
+    pub fn encode(&self) -> String {
+        match self {
+            Self::Head(head) => json(head),
+            Self::Holder(_, holder) => json(holder),
+            Self::Leaked(_, part) | Self::Free(_, part) => json(part),
+        }
+    }
+
+    /// Reads a record back from a key (below the prefix) and its value.
+    ///
+    /// # Errors
+    /// When either is not what [`Key::encode`] and [`Record::encode`] write.
+    pub fn decode(key: &str, value: &[u8]) -> Result<Self, RecordError> {
+        let mut parts = key.splitn(3, '/');
+        match (parts.next(), parts.next(), parts.next()) {
+            (Some(HEAD), None, None) => Ok(Self::Head(parse(key, value)?)),
+            (Some("holder"), Some(id), None) => {
+                Ok(Self::Holder(named(key, HolderId::new(id))?, parse(key, value)?))
+            }
+            (Some("leaked"), Some(namespace), Some(_)) => {
+                Ok(Self::Leaked(named(key, Namespace::new(namespace))?, parse(key, value)?))
+            }
+            (Some("free"), Some(namespace), Some(_)) => {
+                Ok(Self::Free(named(key, Namespace::new(namespace))?, parse(key, value)?))
+            }
+            _ => Err(RecordError::Key(key.to_owned())),
+        }
+    }
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("records have only string keys and no failing serializer")
+}
+
+fn parse<T: DeserializeOwned>(key: &str, value: &[u8]) -> Result<T, RecordError> {
+    serde_json::from_slice(value).map_err(|source| RecordError::Value { key: key.to_owned(), source })
+}
+
+fn named<T>(key: &str, name: Result<T, NameError>) -> Result<T, RecordError> {
+    name.map_err(|source| RecordError::Name { key: key.to_owned(), source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{block::Span, tokens::Generation};
+
+    #[test]
+    fn records_come_back_as_they_were_written_and_keys_sort_as_numbers() {
+        let namespace = Namespace::new("web").unwrap();
+        let part = |start| Part { span: Span::new(start, 7).unwrap(), generation: Generation(3) };
+        for record in [
+            Record::Head(Head::default()),
+            Record::Free(namespace.clone(), part(9)),
+            Record::Leaked(namespace.clone(), part(10)),
+        ] {
+            let back = Record::decode(&record.key().encode(), record.encode().as_bytes()).unwrap();
+            assert_eq!(back, record);
+        }
+        assert!(Key::Free(namespace.clone(), 9).encode() < Key::Free(namespace, 10).encode());
+    }
+
+    #[test]
+    fn an_unknown_key_is_an_error_not_silence() {
+        assert!(matches!(Record::decode("feee/web/1", b"{}"), Err(RecordError::Key(_))));
+        assert!(matches!(Record::decode("free/WEB/1", b"{}"), Err(RecordError::Name { .. })));
+        assert!(matches!(Record::decode("head", b"{"), Err(RecordError::Value { .. })));
+    }
+}

@@ -1,0 +1,33 @@
+//! The issuer hands out contiguous blocks of numbers, each number at most once.
+//!
+//! Data flows one way: [`grpc`] checks a call and asks the [`driver`], which feeds the pure [`core`] and runs its
+//! effects against a [`ledger`]. The election tells the driver when this process leads.
+//!
+//! The protocol's invariants are listed where they are enforced: [`core`] for allocation, [`ledger`] for the guarded
+//! transaction, and the election for leadership.
+//!
+//! Two things are deliberately absent: nothing here knows what numbers are used for, and safety depends on no clock.
+
+pub mod block;
+#[cfg(feature = "etcd")]
+pub mod config;
+pub mod core;
+pub mod daemon;
+pub mod driver;
+#[cfg(feature = "etcd")]
+mod election;
+pub mod embedded;
+mod error;
+pub mod grpc;
+pub mod ledger;
+pub mod metrics;
+pub mod names;
+#[cfg(feature = "etcd")]
+mod server;
+#[cfg(feature = "etcd")]
+pub mod status_command;
+pub mod tokens;
+
+pub use error::Error;
+#[cfg(feature = "etcd")]
+pub use server::{Listeners, run};

@@ -1,0 +1,150 @@
+//! What an operator sees of the issuer. Handles are made once; nothing on the way of a request looks a name up.
+
+use std::time::Duration;
+
+use metrics::{Counter, Gauge, Histogram, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+
+use crate::{
+    core::{Answer, Refusal, StatusReport},
+    daemon::Recorder,
+    ledger::TxnOutcome,
+    tokens::Epoch,
+};
+
+/// The driver's and the service's handles.
+#[derive(Clone)]
+pub struct Metrics {
+    recorder: Recorder,
+    leader: Gauge,
+    epoch: Gauge,
+    allocations: Counter,
+    refusals: Counter,
+    applied: Counter,
+    refused: Counter,
+    unknown: Counter,
+    /// Time from sending a transaction to its outcome.
+    pub transaction_seconds: Histogram,
+}
+
+/// The election's handles.
+#[derive(Clone)]
+pub struct ElectionMetrics {
+    /// Trouble with etcd outside of transactions.
+    pub errors: Counter,
+    /// Time from sending a beat to its answer.
+    pub keep_alive_seconds: Histogram,
+}
+
+impl Metrics {
+    /// Registers everything, so that a first scrape shows zeros rather than nothing.
+    #[must_use]
+    pub fn new(recorder: &Recorder) -> Self {
+        recorder.with(|| {
+            describe();
+            let transactions = |result: &'static str| counter!("issuer_transactions_total", "result" => result);
+            Self {
+                recorder: recorder.clone(),
+                leader: gauge!("issuer_leader"),
+                epoch: gauge!("issuer_epoch"),
+                allocations: counter!("issuer_allocations_total"),
+                refusals: counter!("issuer_refusals_total"),
+                applied: transactions("ok"),
+                refused: transactions("conflict"),
+                unknown: transactions("unknown"),
+                transaction_seconds: histogram!("issuer_transaction_duration_seconds"),
+            }
+        })
+    }
+
+    /// The election's part.
+    #[must_use]
+    pub fn election(&self) -> ElectionMetrics {
+        self.recorder.with(|| {
+            describe_counter!("issuer_election_errors_total", "Failed calls to etcd outside of transactions.");
+            describe_histogram!(
+                "issuer_keep_alive_duration_seconds",
+                metrics::Unit::Seconds,
+                "Time from sending a lease keep-alive to its answer."
+            );
+            ElectionMetrics {
+                errors: counter!("issuer_election_errors_total"),
+                keep_alive_seconds: histogram!("issuer_keep_alive_duration_seconds"),
+            }
+        })
+    }
+
+    /// Notes whether this issuer serves.
+    #[expect(clippy::cast_precision_loss, reason = "an epoch is an etcd revision, far below 2^53")]
+    pub fn serving(&self, epoch: Option<Epoch>) {
+        self.leader.set(if epoch.is_some() { 1.0 } else { 0.0 });
+        if let Some(epoch) = epoch {
+            self.epoch.set(epoch.0 as f64);
+        }
+    }
+
+    /// Counts a transaction by its outcome.
+    pub fn transaction(&self, outcome: &TxnOutcome) {
+        match outcome {
+            TxnOutcome::Applied(_) => self.applied.increment(1),
+            TxnOutcome::Refused(_) => self.refused.increment(1),
+            TxnOutcome::Unknown => self.unknown.increment(1),
+        }
+    }
+
+    /// Counts an answer.
+    pub fn answered(&self, answer: &Result<Answer, Refusal>) {
+        match answer {
+            Ok(Answer::Allocated { .. }) => self.allocations.increment(1),
+            Ok(_) => {}
+            Err(_) => self.refusals.increment(1),
+        }
+    }
+
+    /// Shows the account of every namespace. A follower shows none: it does not know them.
+    #[expect(clippy::cast_precision_loss, reason = "counts of numbers stay below 2^48")]
+    pub fn report(&self, report: &StatusReport) {
+        self.recorder.with(|| {
+            for namespace in &report.namespaces {
+                let name = namespace.name.to_string();
+                let account = namespace.account;
+                counter!("issuer_numbers_allocated_total", "namespace" => name.clone()).absolute(account.allocated);
+                gauge!("issuer_namespace_capacity", "namespace" => name.clone()).set(namespace.capacity as f64);
+                for (state, count) in [
+                    ("used", account.used),
+                    ("open", account.open),
+                    ("free", account.free),
+                    ("leaked", account.leaked),
+                    ("burned", account.burned),
+                ] {
+                    gauge!("issuer_numbers", "namespace" => name.clone(), "state" => state).set(count as f64);
+                }
+            }
+            let alive = report.holders.iter().filter(|holder| holder.alive).count();
+            gauge!("issuer_holders_alive").set(alive as f64);
+        });
+    }
+}
+
+/// Bucket bounds, in seconds, of every duration in both daemons: from a local write to a slow failover.
+pub const DURATION_BUCKETS: &[f64] =
+    &[0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+
+/// How long a metrics page waits for the committed state.
+pub const REPORT_DEADLINE: Duration = Duration::from_millis(500);
+
+fn describe() {
+    describe_gauge!("issuer_leader", "1 while this issuer leads and serves, else 0.");
+    describe_gauge!("issuer_epoch", "The epoch this issuer last served.");
+    describe_counter!("issuer_allocations_total", "Allocations answered, repeated ones included.");
+    describe_counter!("issuer_refusals_total", "Calls refused, for whatever reason.");
+    describe_counter!("issuer_transactions_total", "Ledger transactions by result: ok, conflict, unknown.");
+    describe_histogram!(
+        "issuer_transaction_duration_seconds",
+        metrics::Unit::Seconds,
+        "Time from sending a ledger transaction to its outcome."
+    );
+    describe_counter!("issuer_numbers_allocated_total", "Numbers ever allocated, by namespace.");
+    describe_gauge!("issuer_namespace_capacity", "How many numbers a namespace has.");
+    describe_gauge!("issuer_numbers", "Where the allocated numbers are: used, open, free, leaked, burned.");
+    describe_gauge!("issuer_holders_alive", "Holders heard of within the holder TTL.");
+}

@@ -1,0 +1,109 @@
+//! Names that come from outside and end up in ledger keys: validated once, here.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// What is wrong with a name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: expected {expected}, got {got:?}")]
+pub struct NameError {
+    /// The field the name came in.
+    pub field: &'static str,
+    /// What would have been right.
+    pub expected: &'static str,
+    /// The beginning of what came.
+    pub got: String,
+}
+
+/// Defines a validated string newtype.
+macro_rules! name {
+    ($(#[$doc:meta])* $name:ident, $field:literal, $max:literal, $allowed:expr, $expected:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(String);
+
+        impl $name {
+            /// Checks and wraps a name.
+            ///
+            /// # Errors
+            /// When it is empty, too long or has a character that is not allowed.
+            pub fn new(name: impl Into<String>) -> Result<Self, NameError> {
+                let name = name.into();
+                let allowed: fn(u8) -> bool = $allowed;
+                if !name.is_empty() && name.len() <= $max && name.bytes().all(allowed) {
+                    return Ok(Self(name));
+                }
+                let got = name.chars().take(80).collect();
+                Err(NameError { field: $field, expected: $expected, got })
+            }
+
+            /// The name as text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = NameError;
+
+            fn try_from(name: String) -> Result<Self, NameError> {
+                Self::new(name)
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(name: $name) -> Self {
+                name.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
+name!(
+    /// The name of an independent number space.
+    Namespace,
+    "namespace",
+    64,
+    |byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_'),
+    "1 to 64 characters of a-z, 0-9, '-' and '_'"
+);
+name!(
+    /// The stable name of whoever holds blocks.
+    HolderId,
+    "holder",
+    128,
+    |byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'),
+    "1 to 128 characters of A-Z, a-z, 0-9, '-', '_' and '.'"
+);
+name!(
+    /// Drawn at random at each start of a holder; tells a repeated registration from a new start.
+    Instance,
+    "instance",
+    64,
+    |byte| byte.is_ascii_alphanumeric() || byte == b'-',
+    "1 to 64 characters of A-Z, a-z, 0-9 and '-'"
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_could_leave_its_ledger_key_is_refused() {
+        for bad in ["", "a/b", "A", "ü", "a b", &"x".repeat(65)] {
+            assert!(Namespace::new(bad).is_err(), "{bad:?}");
+        }
+        assert!(Namespace::new("web-6_a").is_ok());
+        assert!(HolderId::new("resolver-0.shortmint").is_ok());
+        assert!(HolderId::new("resolver/0").is_err());
+    }
+}

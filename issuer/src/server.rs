@@ -1,0 +1,203 @@
+//! The issuer as a daemon: admin listener first, then etcd, then the election, then calls.
+
+use std::{sync::Arc, time::Duration};
+
+use etcd_client::{Client, ConnectOptions};
+use tokio::{
+    net::TcpListener,
+    sync::watch,
+    task::JoinHandle,
+    time::{Instant, sleep, timeout},
+};
+use tokio_stream::wrappers::TcpListenerStream;
+use tokio_util::sync::CancellationToken;
+use tonic::transport::Server;
+
+use crate::{
+    Error,
+    config::Config,
+    core::{Answer, Request},
+    daemon::{Admin, Recorder, Refresh, bind},
+    driver::{Driver, Ends, Handle, Standing},
+    election::Election,
+    grpc::IssuerService,
+    ledger::etcd::{EtcdLedger, leader_key},
+    metrics::{Metrics, REPORT_DEADLINE},
+};
+
+/// No call to etcd waits longer.
+const ETCD_DEADLINE: Duration = Duration::from_secs(2);
+/// How long a stop may take before what lingers is cut.
+const STOP_DEADLINE: Duration = Duration::from_secs(5);
+
+/// The sockets the daemon serves on; a test binds port 0.
+pub struct Listeners {
+    /// For resolvers.
+    pub grpc: TcpListener,
+    /// For probes and Prometheus.
+    pub admin: TcpListener,
+}
+
+impl Listeners {
+    /// Binds what the configuration names.
+    ///
+    /// # Errors
+    /// When an address is taken or not this machine's.
+    pub fn bind(config: &Config) -> Result<Self, Error> {
+        let bound = |flag, address| {
+            bind(address).map_err(|source| Error::Bind { flag, address: address.to_string(), source })
+        };
+        Ok(Self {
+            grpc: bound("--listen", config.listen)?,
+            admin: bound("--admin-listen", config.admin_listen)?,
+        })
+    }
+}
+
+/// Runs until shut down: then the transaction in flight is finished, leadership resigned and calls ended.
+///
+/// # Errors
+/// When etcd does not answer at start, or serving fails.
+pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationToken) -> Result<(), Error> {
+    let recorder = Recorder::new();
+    let metrics = Metrics::new(&recorder);
+    let client = connect(&config).await?;
+    let ledger = EtcdLedger::new(client.clone(), &config.cluster, ETCD_DEADLINE);
+    let (driver, ends) = Driver::new(config.limits(), Arc::new(ledger.clone()), metrics.clone());
+
+    let admin = Admin {
+        recorder,
+        ready: readiness(ends.standing.clone(), shutdown.clone()),
+        refresh: refresh(ends.handle.clone(), metrics.clone()),
+    };
+    let admin_stop = CancellationToken::new();
+    let admin_task = tokio::spawn(admin.serve(listeners.admin, admin_stop.clone()));
+    wait_for_etcd(&config, &client, &shutdown).await?;
+
+    tokio::spawn(driver.run(shutdown.clone()));
+    let Ends { handle, tidings, abdications, .. } = ends;
+    let election = Election {
+        client,
+        ledger,
+        cluster: config.cluster.clone(),
+        advertise: config.advertise(),
+        lease_ttl: config.lease_ttl,
+        deadline: ETCD_DEADLINE,
+        tidings,
+        abdications,
+        shutdown: shutdown.clone(),
+        metrics: metrics.election(),
+    };
+    let election = tokio::spawn(election.run());
+    let served = serve(&config, listeners.grpc, handle, election, shutdown).await;
+    admin_stop.cancel();
+    let _ = admin_task.await;
+    served
+}
+
+/// Serves calls until shutdown and hands leadership over first, so that calls that come late are pointed elsewhere.
+async fn serve(
+    config: &Config,
+    listener: TcpListener,
+    handle: Handle,
+    election: JoinHandle<()>,
+    shutdown: CancellationToken,
+) -> Result<(), Error> {
+    let (health, health_service) = tonic_health::server::health_reporter();
+    health.set_serving::<proto::issuer::v1::issuer_server::IssuerServer<IssuerService>>().await;
+    let reflection = tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(proto::DESCRIPTORS)
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        .build_v1()
+        .map_err(|_| Error::Internal("the descriptors made at build time do not parse"))?;
+
+    let stop = CancellationToken::new();
+    let server = Server::builder()
+        .http2_keepalive_interval(Some(Duration::from_secs(10)))
+        .http2_keepalive_timeout(Some(Duration::from_secs(5)))
+        .max_concurrent_streams(1_024)
+        .add_service(IssuerService::server(handle, config.advertise(), config.holder_ttl))
+        .add_service(health_service)
+        .add_service(reflection)
+        .serve_with_incoming_shutdown(TcpListenerStream::new(listener), stop.clone().cancelled_owned());
+    tracing::info!(listen = %config.listen, admin = %config.admin_listen, cluster = config.cluster, "serving");
+    let mut server = tokio::spawn(server);
+    tokio::select! {
+        ended = &mut server => return ended.map_err(|_| Error::Internal("the server's task failed"))?.map_err(Error::from),
+        () = shutdown.cancelled() => {}
+    }
+    if timeout(STOP_DEADLINE, election).await.is_err() {
+        tracing::warn!("etcd did not confirm the resignation in time: the lease will run out by itself");
+    }
+    stop.cancel();
+    // A silent client can hold a graceful stop up for ever (hyper #4170).
+    let abort = server.abort_handle();
+    if timeout(STOP_DEADLINE, server).await.is_err() {
+        abort.abort();
+    }
+    tracing::info!("stopped");
+    Ok(())
+}
+
+async fn connect(config: &Config) -> Result<Client, Error> {
+    let options = ConnectOptions::new()
+        .with_connect_timeout(ETCD_DEADLINE)
+        .with_keep_alive(Duration::from_secs(2), Duration::from_secs(2))
+        .with_keep_alive_while_idle(true)
+        .with_require_leader(true);
+    let wrong = |error: etcd_client::Error| Error::Config {
+        flag: "--etcd",
+        value: config.etcd.join(","),
+        reason: error.to_string(),
+    };
+    Client::connect(&config.etcd, Some(options)).await.map_err(wrong)
+}
+
+/// Asks etcd until it answers; the admin listener answers meanwhile.
+async fn wait_for_etcd(config: &Config, client: &Client, shutdown: &CancellationToken) -> Result<(), Error> {
+    let until = Instant::now() + config.start_deadline;
+    loop {
+        let asked = timeout(ETCD_DEADLINE, client.kv_client().get(leader_key(&config.cluster), None)).await;
+        let last = match asked {
+            Ok(Ok(_)) => return Ok(()),
+            Ok(Err(error)) => Some(Box::from(error)),
+            Err(_) => None,
+        };
+        if shutdown.is_cancelled() {
+            return Ok(());
+        }
+        if Instant::now() >= until {
+            let (address, seconds) = (config.etcd.join(","), config.start_deadline.as_secs());
+            return Err(Error::Unreachable { flag: "--etcd", address, seconds, source: last });
+        }
+        sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// Ready means: the election has answered, and this process is not stopping. It does not mean leadership, or
+/// followers would never be ready and a rolling update would wait for ever.
+fn readiness(mut standing: watch::Receiver<Standing>, shutdown: CancellationToken) -> watch::Receiver<bool> {
+    let (ready, receiver) = watch::channel(false);
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = standing.wait_for(|standing| standing.informed) => { let _ = ready.send(true); }
+            () = shutdown.cancelled() => {}
+        }
+        shutdown.cancelled().await;
+        let _ = ready.send(false);
+        ready.closed().await;
+    });
+    receiver
+}
+
+/// The account of each namespace is read when a page is asked for, not kept up to date in between.
+fn refresh(handle: Handle, metrics: Metrics) -> Refresh {
+    Arc::new(move || {
+        let (handle, metrics) = (handle.clone(), metrics.clone());
+        Box::pin(async move {
+            if let Ok(Ok(Answer::Status(report))) = timeout(REPORT_DEADLINE, handle.call(Request::Status)).await {
+                metrics.report(&report);
+            }
+        })
+    })
+}

@@ -1,0 +1,137 @@
+//! `issuer status`: the committed state, for a person or a script.
+
+use std::{fmt::Write as _, time::Duration};
+
+use proto::issuer::v1::{GetStatusRequest, GetStatusResponse, issuer_client::IssuerClient};
+use serde_json::{Value, json};
+use tonic::{Code, transport::Endpoint};
+
+use crate::{Error, config::StatusArgs, grpc::LEADER_KEY};
+
+/// How long one issuer may take.
+const DEADLINE: Duration = Duration::from_secs(5);
+
+/// Asks the leader and renders its answer.
+///
+/// # Errors
+/// When no issuer answers, or none leads.
+pub async fn run(args: &StatusArgs) -> Result<String, Error> {
+    let mut last = None;
+    for url in &args.issuer {
+        match ask(url).await {
+            Ok(status) => return Ok(render(&status, args.json)),
+            Err(error) => last = Some(error),
+        }
+    }
+    Err(last.unwrap_or(Error::Config {
+        flag: "--issuer",
+        value: String::new(),
+        reason: "expected at least one address".to_owned(),
+    }))
+}
+
+/// Asks one issuer, and the leader that it points to.
+async fn ask(url: &str) -> Result<GetStatusResponse, Error> {
+    let status = match ask_directly(url).await {
+        Ok(status) => return Ok(status),
+        Err(Error::Call(status)) => status,
+        Err(error) => return Err(error),
+    };
+    let leader = status.metadata().get(LEADER_KEY).and_then(|value| value.to_str().ok());
+    match leader.filter(|leader| status.code() == Code::FailedPrecondition && !leader.is_empty()) {
+        Some(leader) => ask_directly(leader).await,
+        None => Err(Error::Call(status)),
+    }
+}
+
+async fn ask_directly(url: &str) -> Result<GetStatusResponse, Error> {
+    let endpoint = Endpoint::from_shared(url.to_owned())
+        .map_err(|error| Error::Config { flag: "--issuer", value: url.to_owned(), reason: error.to_string() })?
+        .connect_timeout(DEADLINE)
+        .timeout(DEADLINE);
+    let unreachable = |error: tonic::transport::Error| Error::Unreachable {
+        flag: "--issuer",
+        address: url.to_owned(),
+        seconds: DEADLINE.as_secs(),
+        source: Some(Box::from(error)),
+    };
+    let mut client = IssuerClient::new(endpoint.connect().await.map_err(unreachable)?);
+    let answer = client.get_status(GetStatusRequest {}).await;
+    answer.map(tonic::Response::into_inner).map_err(|status| Error::Call(Box::new(status)))
+}
+
+fn render(status: &GetStatusResponse, as_json: bool) -> String {
+    if as_json { format!("{:#}\n", to_json(status)) } else { to_table(status) }
+}
+
+fn to_json(status: &GetStatusResponse) -> Value {
+    let namespaces = status.namespaces.iter().map(|namespace| {
+        json!({
+            "name": namespace.name,
+            "capacity": namespace.capacity,
+            "high_watermark": namespace.high_watermark,
+            "ceiling": namespace.ceiling,
+            "allocated": namespace.allocated,
+            "used": namespace.used,
+            "open": namespace.open,
+            "free": namespace.free,
+            "leaked": namespace.leaked,
+            "burned": namespace.burned,
+        })
+    });
+    let holders = status.holders.iter().map(|holder| {
+        json!({
+            "id": holder.id,
+            "incarnation": holder.incarnation,
+            "alive": holder.alive,
+            "blocks": holder.blocks,
+        })
+    });
+    json!({
+        "leader": status.leader,
+        "epoch": status.epoch,
+        "namespaces": namespaces.collect::<Vec<_>>(),
+        "holders": holders.collect::<Vec<_>>(),
+    })
+}
+
+fn to_table(status: &GetStatusResponse) -> String {
+    let mut text = format!("leader {} in epoch {}\n\n", status.leader, status.epoch);
+    let head = ["namespace", "capacity", "allocated", "used", "open", "free", "leaked", "burned"];
+    let rows = status.namespaces.iter().map(|namespace| {
+        [
+            namespace.name.clone(),
+            namespace.capacity.to_string(),
+            namespace.allocated.to_string(),
+            namespace.used.to_string(),
+            namespace.open.to_string(),
+            namespace.free.to_string(),
+            namespace.leaked.to_string(),
+            namespace.burned.to_string(),
+        ]
+    });
+    columns(&mut text, &head.map(str::to_owned), rows);
+    text.push('\n');
+    let head = ["holder", "incarnation", "alive", "blocks"];
+    let rows = status.holders.iter().map(|holder| {
+        let alive = if holder.alive { "yes" } else { "no" };
+        [holder.id.clone(), holder.incarnation.to_string(), alive.to_owned(), holder.blocks.to_string()]
+    });
+    columns(&mut text, &head.map(str::to_owned), rows);
+    text
+}
+
+/// The first column is text and aligned left, the others are aligned right.
+fn columns<const N: usize>(text: &mut String, head: &[String; N], rows: impl Iterator<Item = [String; N]>) {
+    let lines: Vec<_> = std::iter::once(head.clone()).chain(rows).collect();
+    let width = |column: usize| lines.iter().map(|line| line[column].len()).max().unwrap_or(0);
+    let widths: Vec<_> = (0..N).map(width).collect();
+    for line in &lines {
+        for (column, cell) in line.iter().enumerate() {
+            let width = widths[column];
+            // Writing to a string cannot fail.
+            let _ = if column == 0 { write!(text, "{cell:<width$}") } else { write!(text, "  {cell:>width$}") };
+        }
+        text.push('\n');
+    }
+}
