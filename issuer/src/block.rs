@@ -118,9 +118,14 @@ mod tests {
 
     #[test]
     fn a_range_that_is_empty_or_wraps_cannot_be_made() {
-        for (start, len) in
-            [(0, 0), (u64::MAX, 1), (1, u64::MAX), (Span::LIMIT, 1), (0, Span::LIMIT + 1), (u64::MAX, u64::MAX)]
-        {
+        for (start, len) in [
+            (0, 0),
+            (u64::MAX, 1),
+            (1, u64::MAX),
+            (Span::LIMIT, 1),
+            (0, Span::LIMIT + 1),
+            (u64::MAX, u64::MAX),
+        ] {
             assert_eq!(Span::new(start, len), Err(SpanError { start, len }));
         }
         assert_eq!(Span::new(Span::LIMIT - 1, 1).map(Span::end), Ok(Span::LIMIT));

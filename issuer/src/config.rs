@@ -4,12 +4,7 @@ use std::{net::SocketAddr, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::{
-    Error,
-    block::Span,
-    core::Limits,
-    daemon::parse_duration,
-};
+use crate::{Error, block::Span, core::Limits, daemon::parse_duration};
 
 /// Hands out blocks of numbers to resolvers; one of several leads, elected through etcd.
 ///
@@ -90,9 +85,8 @@ impl Config {
     /// # Errors
     /// Names the flag, its value and what was expected.
     pub fn check(&self) -> Result<(), Error> {
-        let wrong = |flag, value: String, reason: &str| {
-            Err(Error::Config { flag, value, reason: reason.to_owned() })
-        };
+        let wrong =
+            |flag, value: String, reason: &str| Err(Error::Config { flag, value, reason: reason.to_owned() });
         if self.etcd.iter().any(|url| !url.starts_with("http://")) {
             return wrong("--etcd", self.etcd.join(","), "expected addresses that start with http://");
         }

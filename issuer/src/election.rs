@@ -219,7 +219,10 @@ impl Election {
             .when([Compare::create_revision(key.as_str(), CompareOp::Equal, created)])
             .and_then([TxnOp::delete(key.as_str(), None)]);
         if let Err(error) = self.within(self.client.kv_client().txn(txn)).await {
-            tracing::warn!(error = &error as &dyn std::error::Error, "resign: the lease will run out by itself");
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "resign: the lease will run out by itself"
+            );
         }
         self.revoke(lease).await;
     }

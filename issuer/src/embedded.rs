@@ -2,11 +2,7 @@
 
 use std::{io, path::Path, sync::Arc, time::Duration};
 
-use tokio::{
-    io::DuplexStream,
-    sync::mpsc,
-    task::JoinHandle,
-};
+use tokio::{io::DuplexStream, sync::mpsc, task::JoinHandle};
 use tokio_stream::{StreamExt, wrappers::ReceiverStream};
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Server;
@@ -69,8 +65,11 @@ impl Embedded {
         let _ = ends.tidings.send(tidings).await;
 
         let (connections, incoming) = mpsc::channel(16);
-        let service =
-            IssuerService::server(ends.handle, ADVERTISE.to_owned(), Duration::from_millis(limits.holder_ttl_ms));
+        let service = IssuerService::server(
+            ends.handle,
+            ADVERTISE.to_owned(),
+            Duration::from_millis(limits.holder_ttl_ms),
+        );
         let stop = shutdown.clone();
         let task = tokio::spawn(async move {
             let incoming = ReceiverStream::new(incoming).map(|stream: io::Result<DuplexStream>| stream);

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use metrics::{Counter, Gauge, Histogram, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use metrics::{
+    Counter, Gauge, Histogram, counter, describe_counter, describe_gauge, describe_histogram, gauge,
+    histogram,
+};
 
 use crate::{
     core::{Answer, Refusal, StatusReport},
@@ -41,7 +44,8 @@ impl Metrics {
     pub fn new(recorder: &Recorder) -> Self {
         recorder.with(|| {
             describe();
-            let transactions = |result: &'static str| counter!("issuer_transactions_total", "result" => result);
+            let transactions =
+                |result: &'static str| counter!("issuer_transactions_total", "result" => result);
             Self {
                 recorder: recorder.clone(),
                 leader: gauge!("issuer_leader"),
@@ -60,7 +64,10 @@ impl Metrics {
     #[must_use]
     pub fn election(&self) -> ElectionMetrics {
         self.recorder.with(|| {
-            describe_counter!("issuer_election_errors_total", "Failed calls to etcd outside of transactions.");
+            describe_counter!(
+                "issuer_election_errors_total",
+                "Failed calls to etcd outside of transactions."
+            );
             describe_histogram!(
                 "issuer_keep_alive_duration_seconds",
                 metrics::Unit::Seconds,
@@ -107,8 +114,10 @@ impl Metrics {
             for namespace in &report.namespaces {
                 let name = namespace.name.to_string();
                 let account = namespace.account;
-                counter!("issuer_numbers_allocated_total", "namespace" => name.clone()).absolute(account.allocated);
-                gauge!("issuer_namespace_capacity", "namespace" => name.clone()).set(namespace.capacity as f64);
+                counter!("issuer_numbers_allocated_total", "namespace" => name.clone())
+                    .absolute(account.allocated);
+                gauge!("issuer_namespace_capacity", "namespace" => name.clone())
+                    .set(namespace.capacity as f64);
                 for (state, count) in [
                     ("used", account.used),
                     ("open", account.open),

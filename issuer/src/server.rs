@@ -195,7 +195,9 @@ fn refresh(handle: Handle, metrics: Metrics) -> Refresh {
     Arc::new(move || {
         let (handle, metrics) = (handle.clone(), metrics.clone());
         Box::pin(async move {
-            if let Ok(Ok(Answer::Status(report))) = timeout(REPORT_DEADLINE, handle.call(Request::Status)).await {
+            if let Ok(Ok(Answer::Status(report))) =
+                timeout(REPORT_DEADLINE, handle.call(Request::Status)).await
+            {
                 metrics.report(&report);
             }
         })

@@ -46,7 +46,11 @@ async fn ask(url: &str) -> Result<GetStatusResponse, Error> {
 
 async fn ask_directly(url: &str) -> Result<GetStatusResponse, Error> {
     let endpoint = Endpoint::from_shared(url.to_owned())
-        .map_err(|error| Error::Config { flag: "--issuer", value: url.to_owned(), reason: error.to_string() })?
+        .map_err(|error| Error::Config {
+            flag: "--issuer",
+            value: url.to_owned(),
+            reason: error.to_string(),
+        })?
         .connect_timeout(DEADLINE)
         .timeout(DEADLINE);
     let unreachable = |error: tonic::transport::Error| Error::Unreachable {
@@ -130,7 +134,8 @@ fn columns<const N: usize>(text: &mut String, head: &[String; N], rows: impl Ite
         for (column, cell) in line.iter().enumerate() {
             let width = widths[column];
             // Writing to a string cannot fail.
-            let _ = if column == 0 { write!(text, "{cell:<width$}") } else { write!(text, "  {cell:>width$}") };
+            let _ =
+                if column == 0 { write!(text, "{cell:<width$}") } else { write!(text, "  {cell:>width$}") };
         }
         text.push('\n');
     }

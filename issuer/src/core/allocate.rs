@@ -16,8 +16,7 @@ pub(super) fn allocate(
     namespace: &Namespace,
     wanted_len: u64,
 ) -> Result<Answer, Refusal> {
-    let record =
-        term.state.holders.get(holder).ok_or_else(|| Refusal::UnknownHolder(holder.clone()))?;
+    let record = term.state.holders.get(holder).ok_or_else(|| Refusal::UnknownHolder(holder.clone()))?;
     if let Some(reply) = record.last_reply.clone().filter(|_| seq == record.last_seq) {
         return Ok(reply.into());
     }

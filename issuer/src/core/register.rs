@@ -25,8 +25,7 @@ pub(super) fn register(
     }
     let incarnation = known.map_or(Incarnation(1), |record| record.incarnation.next());
     leak_open_blocks(term, holder);
-    let record =
-        HolderRecord { incarnation, instance, last_seq: Seq(0), last_reply: None, open: Vec::new() };
+    let record = HolderRecord { incarnation, instance, last_seq: Seq(0), last_reply: None, open: Vec::new() };
     term.state.holders.insert(holder.clone(), record);
     term.state.touch(Key::Holder(holder.clone()));
     Ok(answer(term, incarnation, Seq(0)))

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::{
-    core::{Answer, Effect, Leader, Limits, Refusal, Request, State, allocate, register, return_blocks, status},
+    core::{
+        Answer, Effect, Leader, Limits, Refusal, Request, State, allocate, register, return_blocks, status,
+    },
     ledger::{HeadRead, MAX_TXN_WRITES, Snapshot, Txn, TxnOutcome},
     names::HolderId,
     tokens::{Epoch, Incarnation, Millis, Revision, Ticket},
@@ -213,12 +215,7 @@ impl Term {
         }
     }
 
-    fn execute(
-        &mut self,
-        now: Millis,
-        request: Request,
-        head_changed: &mut bool,
-    ) -> Result<Answer, Refusal> {
+    fn execute(&mut self, now: Millis, request: Request, head_changed: &mut bool) -> Result<Answer, Refusal> {
         match request {
             Request::Register { holder, instance, namespaces } => {
                 self.heard.insert(holder.clone(), now);
@@ -242,8 +239,7 @@ impl Term {
 
     /// Checks that a call comes from the holder's current incarnation, and notes that it was heard of.
     fn hear(&mut self, now: Millis, holder: &HolderId, got: Incarnation) -> Result<(), Refusal> {
-        let record =
-            self.state.holders.get(holder).ok_or_else(|| Refusal::UnknownHolder(holder.clone()))?;
+        let record = self.state.holders.get(holder).ok_or_else(|| Refusal::UnknownHolder(holder.clone()))?;
         if record.incarnation != got {
             let current = record.incarnation;
             return Err(Refusal::Superseded { holder: holder.clone(), current, got });

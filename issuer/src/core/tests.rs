@@ -23,7 +23,9 @@ struct FakeLedger {
 impl FakeLedger {
     fn apply(&mut self, txn: &Txn) -> TxnOutcome {
         if txn.epoch != self.leader || txn.head != self.head {
-            let Some(Record::Head(head)) = self.records.get(&Key::Head) else { return TxnOutcome::Refused(None) };
+            let Some(Record::Head(head)) = self.records.get(&Key::Head) else {
+                return TxnOutcome::Refused(None);
+            };
             return TxnOutcome::Refused(Some(HeadRead { head: head.clone(), revision: self.head }));
         }
         self.head = self.head.next();
@@ -132,7 +134,13 @@ fn register(name: &str, instance: &str, capacity: u64) -> Request {
 }
 
 fn allocate(name: &str, incarnation: Incarnation, seq: u64) -> Request {
-    Request::Allocate { holder: holder(name), incarnation, seq: Seq(seq), namespace: namespace(), wanted_len: 1 }
+    Request::Allocate {
+        holder: holder(name),
+        incarnation,
+        seq: Seq(seq),
+        namespace: namespace(),
+        wanted_len: 1,
+    }
 }
 
 fn blocks_of(len: u64) -> Limits {
@@ -141,8 +149,7 @@ fn blocks_of(len: u64) -> Limits {
 
 fn give_back(name: &str, incarnation: Incarnation, block: &Block, used: u64) -> Request {
     let (_, unused) = block.span.take_front(used);
-    let returned =
-        Returned { block: block.clone(), used, burned: 0, unused: unused.into_iter().collect() };
+    let returned = Returned { block: block.clone(), used, burned: 0, unused: unused.into_iter().collect() };
     assert_eq!(returned.check(), Ok(()));
     Request::Return { holder: holder(name), incarnation, blocks: vec![returned] }
 }
@@ -253,7 +260,11 @@ fn a_returned_rest_is_free_and_goes_out_before_the_watermark_moves() {
     let a = bench.register("a", "1", 100);
     let block = bench.allocate("a", a, 1).unwrap();
     assert_eq!(bench.ask(give_back("a", a, &block, 4)), Ok(Answer::Closed { blocks: 1 }));
-    assert_eq!(bench.ask(give_back("a", a, &block, 4)), Ok(Answer::Closed { blocks: 0 }), "a copy changes nothing");
+    assert_eq!(
+        bench.ask(give_back("a", a, &block, 4)),
+        Ok(Answer::Closed { blocks: 0 }),
+        "a copy changes nothing"
+    );
     assert_eq!(bench.account(), Account { allocated: 10, used: 4, free: 6, ..Account::default() });
 
     let b = bench.register("b", "1", 100);

@@ -4,7 +4,7 @@ mod admin;
 mod exit;
 mod recorder;
 
-use std::{net::SocketAddr, time::Duration};
+use std::{io::IsTerminal as _, net::SocketAddr, time::Duration};
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -18,6 +18,7 @@ pub use recorder::Recorder;
 pub fn init_logs() {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let subscriber = subscriber.with_ansi(std::io::stderr().is_terminal());
     // A second call, as a test might make, keeps the first subscriber.
     let _ = subscriber.try_init();
 }

@@ -43,7 +43,11 @@ fn field(field: &'static str, expected: impl Into<String>, got: impl ToString) -
 /// Incarnations and seqs count from 1.
 fn positive(name: &'static str, value: u64) -> Result<u64, Malformed> {
     // One below the end, so that the next one exists.
-    if (1..u64::MAX).contains(&value) { Ok(value) } else { Err(field(name, "at least 1 and below 2^64 - 1", value)) }
+    if (1..u64::MAX).contains(&value) {
+        Ok(value)
+    } else {
+        Err(field(name, "at least 1 and below 2^64 - 1", value))
+    }
 }
 
 pub(super) fn register(message: pb::RegisterRequest) -> Result<Request, Malformed> {

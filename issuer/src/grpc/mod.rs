@@ -18,8 +18,8 @@ use crate::{
     core::{Answer, Refusal, Request as CoreRequest},
     driver::Handle,
 };
-pub use status::{EPOCH_KEY, EXHAUSTED_KEY, LEADER_KEY};
 use status::status_of;
+pub use status::{EPOCH_KEY, EXHAUSTED_KEY, LEADER_KEY};
 
 /// Every call is small; what is not is refused before it is decoded.
 const DECODE_LIMIT: usize = 16 * 1024;

@@ -12,7 +12,9 @@ pub const EPOCH_KEY: &str = "shortmint-epoch";
 /// A refusal's status. UNAVAILABLE says "unknown, send it again"; every other code says "surely not executed".
 pub(super) fn status_of(refusal: &Refusal) -> Status {
     let code = match refusal {
-        Refusal::NotLeader(_) | Refusal::UnknownHolder(_) | Refusal::UnknownNamespace(_) => Code::FailedPrecondition,
+        Refusal::NotLeader(_) | Refusal::UnknownHolder(_) | Refusal::UnknownNamespace(_) => {
+            Code::FailedPrecondition
+        }
         Refusal::CapacityShrunk { .. } => Code::FailedPrecondition,
         Refusal::Unknown => Code::Unavailable,
         Refusal::Superseded { .. } => Code::PermissionDenied,

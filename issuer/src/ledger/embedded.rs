@@ -76,7 +76,8 @@ impl EmbeddedLedger {
 impl Ledger for EmbeddedLedger {
     async fn load(&self) -> Result<Snapshot, LedgerError> {
         let content = lock_content(&self.content).clone();
-        let records = content.entries.iter().map(|(key, value)| Record::decode(key, value.to_string().as_bytes()));
+        let records =
+            content.entries.iter().map(|(key, value)| Record::decode(key, value.to_string().as_bytes()));
         Ok(Snapshot { head: content.head, records: records.collect::<Result<_, _>>()? })
     }
 
@@ -168,7 +169,9 @@ mod tests {
         let ledger = EmbeddedLedger::open(&folder.path().join("ledger.json")).unwrap();
         let first = txn(&ledger, Revision(0), 1);
         assert_eq!(ledger.commit(&first).await, TxnOutcome::Applied(Revision(1)));
-        let TxnOutcome::Refused(Some(read)) = ledger.commit(&first).await else { panic!("expected a refusal") };
+        let TxnOutcome::Refused(Some(read)) = ledger.commit(&first).await else {
+            panic!("expected a refusal")
+        };
         assert_eq!((read.head.batch, read.revision), (Batch(1), Revision(1)));
     }
 

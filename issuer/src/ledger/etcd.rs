@@ -134,7 +134,12 @@ fn read_head(kv: &KeyValue) -> Option<HeadRead> {
     Some(HeadRead { head, revision: revision_of(kv.mod_revision()) })
 }
 
-fn collect(snapshot: &mut Snapshot, prefix: &str, leader_key: &str, kv: &KeyValue) -> Result<(), LedgerError> {
+fn collect(
+    snapshot: &mut Snapshot,
+    prefix: &str,
+    leader_key: &str,
+    kv: &KeyValue,
+) -> Result<(), LedgerError> {
     let key = String::from_utf8_lossy(kv.key());
     if key == leader_key {
         return Ok(());

@@ -1,0 +1,142 @@
+//! API keys: random, shown once, stored as a hash.
+
+use std::{fmt, time::Duration};
+
+use jiff::Timestamp;
+use moka::sync::Cache;
+use sha2::{Digest, Sha256};
+
+use crate::store::{LinkStore, StoreError};
+
+/// A key's number in the database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ApiKeyId(pub i64);
+
+/// SHA-256 of a key. A key has 256 random bits, so a slow hash would add nothing.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct KeyHash([u8; 32]);
+
+/// A key as a client sends it; never printed but once, where a person asked for it.
+pub struct ApiKey(String);
+
+/// What may be told of a stored key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApiKeyRecord {
+    /// Its name.
+    pub name: String,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was revoked.
+    pub revoked_at: Option<Timestamp>,
+}
+
+/// A name or key that cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ApiKeyError {
+    /// Too short to be safe, or not fit for a header.
+    #[error("expected 16 to 128 visible ASCII characters")]
+    Key,
+    /// Not fit for a table.
+    #[error("expected 1 to 64 characters of A-Z, a-z, 0-9, '-', '_' and '.'")]
+    Name,
+}
+
+impl ApiKey {
+    /// Draws a key.
+    ///
+    /// # Errors
+    /// When the system gives no random bytes.
+    pub fn draw() -> Result<Self, getrandom::Error> {
+        let mut bytes = [0; 32];
+        getrandom::fill(&mut bytes)?;
+        Ok(Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
+    }
+
+    /// Takes a key that an operator chose.
+    ///
+    /// # Errors
+    /// When it is too short to be safe or not fit for a header.
+    pub fn chosen(text: &str) -> Result<Self, ApiKeyError> {
+        let fits = (16..=128).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
+        if fits { Ok(Self(text.to_owned())) } else { Err(ApiKeyError::Key) }
+    }
+
+    /// The hash that is stored.
+    #[must_use]
+    pub fn hash(&self) -> KeyHash {
+        KeyHash::of(&self.0)
+    }
+
+    /// The key itself, to be shown once.
+    #[must_use]
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Checks a key's name.
+///
+/// # Errors
+/// Says what was expected.
+pub fn check_name(name: &str) -> Result<(), ApiKeyError> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    if (1..=64).contains(&name.len()) && name.bytes().all(plain) { Ok(()) } else { Err(ApiKeyError::Name) }
+}
+
+impl KeyHash {
+    /// The hash of whatever a client sent.
+    #[must_use]
+    pub fn of(key: &str) -> Self {
+        Self(Sha256::digest(key.as_bytes()).into())
+    }
+
+    /// The hash as it is stored.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for KeyHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeyHash(..)")
+    }
+}
+
+/// How long an answer of the database is believed: a revoked key stops within it, everywhere.
+const BELIEVED: Duration = Duration::from_secs(1);
+/// Keys remembered, known and unknown ones together: a flood of wrong keys cannot fill the memory.
+const REMEMBERED: u64 = 10_000;
+
+/// Looks keys up, and remembers the answers for a moment.
+pub struct KeyRing {
+    answers: Cache<KeyHash, Option<ApiKeyId>>,
+}
+
+impl Default for KeyRing {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl KeyRing {
+    /// Knows no key yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { answers: Cache::builder().max_capacity(REMEMBERED).time_to_live(BELIEVED).build() }
+    }
+
+    /// The key's number; none when it is unknown or revoked.
+    ///
+    /// # Errors
+    /// When the store cannot say.
+    pub async fn find(&self, store: &dyn LinkStore, key: &str) -> Result<Option<ApiKeyId>, StoreError> {
+        let hash = KeyHash::of(key);
+        if let Some(answer) = self.answers.get(&hash) {
+            return Ok(answer);
+        }
+        let answer = store.find_api_key(&hash).await?;
+        self.answers.insert(hash, answer);
+        Ok(answer)
+    }
+}

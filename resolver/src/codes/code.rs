@@ -1,0 +1,96 @@
+//! A code: one to eight characters of the alphabet.
+
+use std::fmt;
+
+use super::alphabet::{ALPHABET, BASE, position};
+
+/// The longest code that is minted.
+pub(super) const MAX_LEN: usize = 8;
+
+/// A string that could have been minted, kept inline.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Code {
+    len: u8,
+    bytes: [u8; MAX_LEN],
+}
+
+/// Not a code: too long, empty, or with other characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected 1 to 8 characters of 0-9, A-Z and a-z")]
+pub struct CodeError;
+
+impl Code {
+    /// Reads a code from a path segment.
+    ///
+    /// # Errors
+    /// When it could not have been minted.
+    pub fn parse(text: &str) -> Result<Self, CodeError> {
+        let source = text.as_bytes();
+        let len = u8::try_from(source.len()).map_err(|_| CodeError)?;
+        if source.is_empty() || source.len() > MAX_LEN || source.iter().any(|byte| position(*byte).is_none())
+        {
+            return Err(CodeError);
+        }
+        let mut bytes = [0; MAX_LEN];
+        bytes[..source.len()].copy_from_slice(source);
+        Ok(Self { len, bytes })
+    }
+
+    /// The code as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.bytes[..self.len()]).expect("a code has only ASCII characters")
+    }
+
+    /// How many characters, 1 to 8.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "a code is never empty")]
+    pub fn len(&self) -> usize {
+        usize::from(self.len)
+    }
+
+    /// The alphabet positions of its characters.
+    pub(super) fn positions(&self) -> impl Iterator<Item = u8> + '_ {
+        self.bytes[..self.len()]
+            .iter()
+            .map(|byte| position(*byte).expect("a code has only the alphabet's characters"))
+    }
+
+    /// The code of `len` characters whose first has position `first` and whose others spell `rest` in base 62.
+    pub(super) fn compose(len: usize, first: u8, rest: u64) -> Self {
+        debug_assert!((1..=MAX_LEN).contains(&len));
+        let mut bytes = [0; MAX_LEN];
+        let mut left = rest;
+        for byte in bytes[1..len].iter_mut().rev() {
+            *byte = ALPHABET[usize::try_from(left % BASE).expect("a remainder of 62 fits")];
+            left /= BASE;
+        }
+        bytes[0] = ALPHABET[usize::from(first)];
+        Self { len: u8::try_from(len).expect("a code has at most eight characters"), bytes }
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl fmt::Debug for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_could_not_have_been_minted_is_no_code() {
+        for bad in ["", "123456789", "a-b", "ä", "a b", "a/b", "\0"] {
+            assert_eq!(Code::parse(bad), Err(CodeError), "{bad:?}");
+        }
+        assert_eq!(Code::parse("x7Kp2q").unwrap().as_str(), "x7Kp2q");
+    }
+}

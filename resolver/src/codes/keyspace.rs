@@ -1,0 +1,244 @@
+//! Keyspaces: sets of codes given by length and the class of the first character.
+
+use std::fmt;
+
+use issuer::names::Namespace;
+
+use super::{
+    alphabet::{ALPHABET, BASE, position},
+    code::{Code, MAX_LEN},
+};
+
+/// Which characters a keyspace's codes begin with, in alphabet order.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Class {
+    /// Alphabet positions, ascending.
+    members: Vec<u8>,
+}
+
+/// A set of codes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Keyspace {
+    /// Its name; the issuer's namespace is called the same.
+    pub name: Namespace,
+    /// How many characters its codes have, 1 to 8.
+    pub len: usize,
+    /// What they begin with.
+    pub class: Class,
+}
+
+/// A keyspace that cannot be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeyspaceError {
+    /// It does not read as a keyspace.
+    #[error("expected NAME=LENGTH:CLASS, for example web=6:A-Z, got {0:?}")]
+    Form(String),
+    /// The name cannot be.
+    #[error(transparent)]
+    Name(#[from] issuer::names::NameError),
+    /// The length cannot be.
+    #[error("length of {name}: expected 1 to 8, got {got:?}")]
+    Length {
+        /// The keyspace.
+        name: Namespace,
+        /// What came.
+        got: String,
+    },
+    /// The class cannot be.
+    #[error("class {got:?}: expected ranges and characters of 0-9, A-Z and a-z, for example A-Z or 0-9a-f")]
+    Class {
+        /// What came.
+        got: String,
+    },
+    /// Two keyspaces have a name or a code in common.
+    #[error("keyspaces {0} and {1} share a name or codes: expected disjoint keyspaces")]
+    Overlap(Namespace, Namespace),
+    /// There is none, or there are too many.
+    #[error("expected 1 to {max} keyspaces, got {got}")]
+    Count {
+        /// The most there may be.
+        max: usize,
+        /// What came.
+        got: usize,
+    },
+}
+
+/// Keyspaces in one deployment; each has two blocks in hand, and `head` in the ledger lists them all.
+const KEYSPACES_MAX: usize = 64;
+
+/// Reads `web=6:A-Z,mobile=6:a-z`.
+///
+/// # Errors
+/// When one of them cannot be, or two overlap.
+pub fn parse_keyspaces(text: &str) -> Result<Vec<Keyspace>, KeyspaceError> {
+    let keyspaces = text.split(',').map(Keyspace::parse).collect::<Result<Vec<_>, _>>()?;
+    if keyspaces.len() > KEYSPACES_MAX {
+        return Err(KeyspaceError::Count { max: KEYSPACES_MAX, got: keyspaces.len() });
+    }
+    for (index, one) in keyspaces.iter().enumerate() {
+        if let Some(other) = keyspaces[..index].iter().find(|other| one.overlaps(other)) {
+            return Err(KeyspaceError::Overlap(other.name.clone(), one.name.clone()));
+        }
+    }
+    Ok(keyspaces)
+}
+
+impl Keyspace {
+    /// Reads `web=6:A-Z`.
+    ///
+    /// # Errors
+    /// When it cannot be.
+    pub fn parse(text: &str) -> Result<Self, KeyspaceError> {
+        let form = || KeyspaceError::Form(text.to_owned());
+        let (name, rest) = text.trim().split_once('=').ok_or_else(form)?;
+        let (len, class) = rest.split_once(':').ok_or_else(form)?;
+        let name = Namespace::new(name)?;
+        let parsed = len.parse().ok().filter(|len| (1..=MAX_LEN).contains(len));
+        let len = parsed.ok_or_else(|| KeyspaceError::Length { name: name.clone(), got: len.to_owned() })?;
+        Ok(Self { name, len, class: Class::parse(class)? })
+    }
+
+    /// How many codes it has: the capacity of its namespace.
+    #[must_use]
+    pub fn capacity(&self) -> u64 {
+        self.class.members.len() as u64 * self.tails()
+    }
+
+    /// Whether a name or a code is in both.
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let shared = |member: &u8| other.class.members.contains(member);
+        self.name == other.name || (self.len == other.len && self.class.members.iter().any(shared))
+    }
+
+    /// Whether the code is one of its own.
+    #[must_use]
+    pub fn contains(&self, code: &Code) -> bool {
+        code.len() == self.len
+            && code.positions().next().is_some_and(|first| self.class.index(first).is_some())
+    }
+
+    /// The code at a position, counted from 0 in alphabet order.
+    pub(super) fn code_at(&self, position: u64) -> Code {
+        debug_assert!(position < self.capacity());
+        let class = usize::try_from(position / self.tails()).expect("a class has at most 62 members");
+        Code::compose(self.len, self.class.members[class], position % self.tails())
+    }
+
+    /// The position of a code; none when it belongs elsewhere.
+    pub(super) fn position_of(&self, code: &Code) -> Option<u64> {
+        if code.len() != self.len {
+            return None;
+        }
+        let mut positions = code.positions();
+        let class = self.class.index(positions.next()?)?;
+        let tail = positions.fold(0, |tail, position| tail * BASE + u64::from(position));
+        Some(class * self.tails() + tail)
+    }
+
+    /// How many codes begin with the same character.
+    fn tails(&self) -> u64 {
+        // At most 62^7, which is less than 2^42.
+        (1..self.len).fold(1, |product, _| product * BASE)
+    }
+}
+
+impl fmt::Display for Keyspace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}:{}", self.name, self.len, self.class)
+    }
+}
+
+impl Class {
+    /// Reads ranges and single characters: `A-Z`, `0-9a-f`, `xyz`.
+    ///
+    /// # Errors
+    /// When it is empty or leaves the alphabet.
+    pub fn parse(text: &str) -> Result<Self, KeyspaceError> {
+        let wrong = || KeyspaceError::Class { got: text.to_owned() };
+        let mut members = Vec::new();
+        let mut rest = text.as_bytes();
+        while let [from, tail @ ..] = rest {
+            let from = position(*from).ok_or_else(wrong)?;
+            let (to, tail) = match tail {
+                [b'-', to, tail @ ..] => (position(*to).ok_or_else(wrong)?, tail),
+                _ => (from, tail),
+            };
+            if to < from {
+                return Err(wrong());
+            }
+            members.extend(from..=to);
+            rest = tail;
+        }
+        members.sort_unstable();
+        members.dedup();
+        if members.is_empty() { Err(wrong()) } else { Ok(Self { members }) }
+    }
+
+    fn index(&self, position: u8) -> Option<u64> {
+        self.members.binary_search(&position).ok().map(|index| index as u64)
+    }
+}
+
+impl fmt::Display for Class {
+    /// Writes ranges of three or more, in a form that [`Class::parse`] reads back.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let letter = |position: u8| char::from(ALPHABET[usize::from(position)]);
+        for run in self.members.chunk_by(|one, next| one + 1 == *next) {
+            match run {
+                [first, _, .., last] => write!(f, "{}-{}", letter(*first), letter(*last))?,
+                few => few.iter().try_for_each(|position| write!(f, "{}", letter(*position)))?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Class({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keyspaces_read_back_as_they_are_written() {
+        for text in ["default=6:0-9A-Za-z", "web=1:A-Z", "odd=8:0ac-f"] {
+            let keyspace = Keyspace::parse(text).unwrap();
+            assert_eq!(Keyspace::parse(&keyspace.to_string()).unwrap(), keyspace);
+        }
+        assert_eq!(Keyspace::parse("default=6:0-9A-Za-z").unwrap().capacity(), 56_800_235_584);
+        assert_eq!(Keyspace::parse("x=8:0-9A-Za-z").unwrap().capacity(), 62_u64.pow(8));
+        assert_eq!(Keyspace::parse("x=1:7").unwrap().capacity(), 1);
+    }
+
+    #[test]
+    fn a_wrong_keyspace_is_refused_with_what_was_expected() {
+        for text in
+            ["", "web", "web=6", "web=0:A-Z", "web=9:A-Z", "web=6:", "web=6:Z-A", "web=6:é", "W=6:A-Z"]
+        {
+            assert!(parse_keyspaces(text).is_err(), "{text:?}");
+        }
+        for text in ["a=6:A-Z,a=5:A-Z", "a=6:A-M,b=6:M-Z", "a=6:0-9A-Za-z,b=6:x"] {
+            assert!(matches!(parse_keyspaces(text), Err(KeyspaceError::Overlap(..))), "{text:?}");
+        }
+        assert!(parse_keyspaces("a=6:A-M,b=6:N-Z,c=5:A-Z").is_ok());
+    }
+
+    #[test]
+    fn positions_and_codes_correspond_one_to_one() {
+        let keyspace = Keyspace::parse("x=2:A-C").unwrap();
+        let codes: Vec<_> = (0..keyspace.capacity()).map(|position| keyspace.code_at(position)).collect();
+        assert_eq!(codes.len(), 3 * 62);
+        assert!(codes.windows(2).all(|pair| pair[0].as_str() < pair[1].as_str()));
+        for (position, code) in codes.iter().enumerate() {
+            assert_eq!(keyspace.position_of(code), Some(position as u64));
+            assert!(keyspace.contains(code));
+        }
+        assert_eq!(keyspace.position_of(&Code::parse("D0").unwrap()), None);
+        assert_eq!(keyspace.position_of(&Code::parse("A").unwrap()), None);
+    }
+}

@@ -1,0 +1,16 @@
+//! Numbers to codes and back: pure values, no store, no clock.
+//!
+//! `code = base62(permute(number))`. Every code belongs to at most one keyspace, told by its length and its first
+//! character, so a code alone leads to the number it was minted from (C2).
+
+mod alphabet;
+mod code;
+mod code_key;
+mod keyspace;
+mod minting;
+mod permutation;
+
+pub use code::{Code, CodeError};
+pub use code_key::{CodeKey, CodeKeyError, Fingerprint};
+pub use keyspace::{Class, Keyspace, KeyspaceError, parse_keyspaces};
+pub use minting::{KeyspaceIndex, LinkId, Mint, MintError, Minted};

@@ -1,0 +1,10 @@
+//! `resolver migrate`
+
+use super::{open, wait_for};
+use crate::{Error, config::DatabaseArgs};
+
+pub(super) async fn run(args: &DatabaseArgs) -> Result<String, Error> {
+    let store = open(&args.database).await?;
+    wait_for(args, async || store.migrate().await).await?;
+    Ok(format!("{}: the schema is up to date\n", args.database))
+}

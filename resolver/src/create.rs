@@ -1,0 +1,256 @@
+//! Creating a link: claim a number, join the open batch, answer after COMMIT.
+//!
+//! 1. I6: the answer leaves after the store said that the row is committed.
+//! 2. I4: an insert with unknown outcome is resolved by reading. If the row is there it is ours, because nobody else may use
+//!    the number; if not, it may still arrive, so the number is burned and the link gets another.
+//! 3. A create runs to its end though its client goes away: its number comes back with its fate either way.
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use tokio::{
+    runtime,
+    sync::{Semaphore, mpsc, oneshot},
+    time::{Instant, sleep, timeout_at},
+};
+use tokio_util::task::TaskTracker;
+
+use crate::{
+    codes::{Code, LinkId, Mint, Minted},
+    links::{Draft, Link, NewLink},
+    lookup::Lookup,
+    metrics::Metrics,
+    store::{BATCH_MAX, InsertError, Inserted, LinkStore},
+    supply::{Claim, ClaimError, Fate, Minting},
+};
+
+/// How long a create may take in all.
+const DEADLINE: Duration = Duration::from_secs(10);
+/// Creates at a time; more are shed before a queue grows.
+const CREATES_MAX: usize = 8_192;
+/// Pause before the row of an insert in doubt is looked for again.
+const RESOLVE_PAUSE: Duration = Duration::from_millis(100);
+
+/// A created link with its code.
+#[derive(Clone, Debug)]
+pub struct Created {
+    /// The code.
+    pub code: Code,
+    /// The link.
+    pub link: Arc<Link>,
+}
+
+/// Why no link was created.
+#[derive(Debug, thiserror::Error)]
+pub enum CreateError {
+    /// No number came in time.
+    #[error("no number is to be had at the moment")]
+    NoNumber,
+    /// The keyspace has none left.
+    #[error("every code of the keyspace is taken")]
+    Exhausted,
+    /// The database did not store it, or nobody knows whether it did: the caller knows no code, so no harm is done.
+    #[error("the database is not to be had at the moment")]
+    NoStore,
+    /// Too many creates are under way.
+    #[error("too many creates are under way")]
+    Overloaded,
+}
+
+/// What became of one link of a batch.
+enum Outcome {
+    Stored(Timestamp),
+    Taken,
+    Failed,
+    Unknown,
+}
+
+struct Waiting {
+    link: NewLink,
+    outcome: oneshot::Sender<Outcome>,
+}
+
+/// Creates links in one keyspace after another.
+pub struct Creator {
+    parts: Arc<Parts>,
+    slots: Arc<Semaphore>,
+    runtime: runtime::Handle,
+    tasks: TaskTracker,
+}
+
+/// What a create needs while it runs.
+struct Parts {
+    mint: Arc<Mint>,
+    minting: Arc<Minting>,
+    batch: mpsc::Sender<Waiting>,
+    lookup: Arc<Lookup>,
+    metrics: Arc<Metrics>,
+}
+
+impl Creator {
+    /// A creator and its batch task, on the current runtime.
+    #[must_use]
+    pub fn start(
+        mint: Arc<Mint>,
+        minting: Arc<Minting>,
+        store: Arc<dyn LinkStore>,
+        lookup: Arc<Lookup>,
+        metrics: Arc<Metrics>,
+    ) -> Self {
+        let (batch, waiting) = mpsc::channel(CREATES_MAX);
+        tokio::spawn(write_batches(store, waiting, Arc::clone(&metrics)));
+        Self {
+            parts: Arc::new(Parts { mint, minting, batch, lookup, metrics }),
+            slots: Arc::new(Semaphore::new(CREATES_MAX)),
+            runtime: runtime::Handle::current(),
+            tasks: TaskTracker::new(),
+        }
+    }
+
+    /// Creates a link.
+    ///
+    /// # Errors
+    /// When no number or no store was to be had within the deadline.
+    pub async fn create(&self, draft: Draft) -> Result<Created, CreateError> {
+        let slot = Arc::clone(&self.slots).try_acquire_owned().map_err(|_| CreateError::Overloaded)?;
+        let parts = Arc::clone(&self.parts);
+        let task = self.tasks.spawn_on(
+            async move {
+                let started = Instant::now();
+                let created = parts.create(draft, started + DEADLINE).await;
+                parts.metrics.create_seconds.record(started.elapsed());
+                drop(slot);
+                created
+            },
+            &self.runtime,
+        );
+        task.await.unwrap_or(Err(CreateError::NoStore))
+    }
+
+    /// Waits for the creates under way. Call it when no new ones can come.
+    pub async fn finish(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+}
+
+impl Parts {
+    async fn create(&self, draft: Draft, deadline: Instant) -> Result<Created, CreateError> {
+        loop {
+            let claim = self.minting.claim(deadline).await.map_err(|error| match error {
+                ClaimError::TimedOut => CreateError::NoNumber,
+                ClaimError::Exhausted => CreateError::Exhausted,
+            })?;
+            let minted = self.mint.mint(self.minting.index, claim.number);
+            if is_reserved(&minted.code) {
+                self.settle(claim, Fate::Burned);
+                continue;
+            }
+            let (fate, end) = match self.insert(&minted, &draft).await {
+                Outcome::Stored(at) => (Fate::Used, Some(Ok(at))),
+                Outcome::Taken => {
+                    self.metrics.conflicts.increment(1);
+                    (Fate::Used, None)
+                }
+                Outcome::Failed => (Fate::Unused, Some(Err(CreateError::NoStore))),
+                Outcome::Unknown => {
+                    self.metrics.inserts_unknown.increment(1);
+                    self.resolve(minted.id, &draft, deadline).await
+                }
+            };
+            self.settle(claim, fate);
+            match end {
+                Some(Ok(created_at)) => return Ok(self.created(minted, draft, created_at)),
+                Some(Err(error)) => return Err(error),
+                None => {}
+            }
+        }
+    }
+
+    async fn insert(&self, minted: &Minted, draft: &Draft) -> Outcome {
+        let (outcome, answered) = oneshot::channel();
+        let link = NewLink { id: minted.id, draft: draft.clone() };
+        if self.batch.send(Waiting { link, outcome }).await.is_err() {
+            return Outcome::Failed;
+        }
+        answered.await.unwrap_or(Outcome::Unknown)
+    }
+
+    /// Looks for the row of an insert in doubt until the store answers. Present: ours. Absent: the number is burned and
+    /// another one is tried. No answer: burned, and the creator is told.
+    async fn resolve(
+        &self,
+        id: LinkId,
+        draft: &Draft,
+        deadline: Instant,
+    ) -> (Fate, Option<Result<Timestamp, CreateError>>) {
+        loop {
+            match timeout_at(deadline, self.lookup.read_fresh(id)).await {
+                Ok(Ok(Some(link))) if link.is(draft) => return (Fate::Used, Some(Ok(link.created_at))),
+                Ok(Ok(Some(_))) => return (Fate::Used, None),
+                Ok(Ok(None)) => return (Fate::Burned, None),
+                Ok(Err(_)) if Instant::now() < deadline => sleep(RESOLVE_PAUSE).await,
+                Ok(Err(_)) | Err(_) => return (Fate::Burned, Some(Err(CreateError::NoStore))),
+            }
+        }
+    }
+
+    fn settle(&self, claim: Claim, fate: Fate) {
+        if fate == Fate::Burned {
+            self.metrics.burned.increment(1);
+            tracing::warn!(namespace = %self.minting.namespace, number = claim.number, "a number is given up");
+        }
+        self.minting.settle(claim, fate);
+    }
+
+    fn created(&self, minted: Minted, draft: Draft, created_at: Timestamp) -> Created {
+        self.metrics.creates.increment(1);
+        let link = Arc::new(Link::stored(minted.id, draft, created_at));
+        self.lookup.remember(minted.code, &link);
+        Created { code: minted.code, link }
+    }
+}
+
+/// Codes that are also words of our paths.
+fn is_reserved(code: &Code) -> bool {
+    code.as_str() == "rest"
+}
+
+/// Writes whatever has arrived while the last batch was being written.
+async fn write_batches(
+    store: Arc<dyn LinkStore>,
+    mut waiting: mpsc::Receiver<Waiting>,
+    metrics: Arc<Metrics>,
+) {
+    let mut batch = Vec::with_capacity(BATCH_MAX);
+    while waiting.recv_many(&mut batch, BATCH_MAX).await > 0 {
+        let (links, outcomes): (Vec<_>, Vec<_>) =
+            batch.drain(..).map(|Waiting { link, outcome }| (link, outcome)).unzip();
+        metrics.insert_batches.increment(1);
+        let inserted = store.insert(&links).await;
+        report(inserted, outcomes);
+    }
+}
+
+fn report(inserted: Result<Vec<Inserted>, InsertError>, outcomes: Vec<oneshot::Sender<Outcome>>) {
+    match inserted {
+        Ok(inserted) => {
+            for (inserted, outcome) in inserted.into_iter().zip(outcomes) {
+                // A create holds its receiver until it is answered, so there is nobody to miss this.
+                let _ = outcome.send(match inserted {
+                    Inserted::Stored(at) => Outcome::Stored(at),
+                    Inserted::Taken => Outcome::Taken,
+                });
+            }
+        }
+        Err(error) => {
+            tracing::warn!(error = &error as &dyn std::error::Error, links = outcomes.len(), "insert links");
+            for outcome in outcomes {
+                let _ = outcome.send(match error {
+                    InsertError::Failed(_) => Outcome::Failed,
+                    InsertError::Unknown(_) => Outcome::Unknown,
+                });
+            }
+        }
+    }
+}

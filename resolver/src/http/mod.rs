@@ -1,0 +1,83 @@
+//! The public listener: redirects and the API.
+//!
+//! [`listener`] accepts on one single-threaded runtime per core, [`router`] decides what a request is, [`redirect`] and
+//! [`rest`] answer it. The listener's threads only parse, look into the cache and wait; everything that touches a store runs
+//! on the daemon's own runtime beside them.
+
+mod listener;
+mod pages;
+mod redirect;
+mod rest;
+mod router;
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use http_body_util::Full;
+use hyper::{
+    Response, StatusCode,
+    body::Bytes,
+    header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER},
+};
+use tokio::runtime;
+
+use crate::{api_key::KeyRing, create::Creator, lookup::Lookup, metrics::Metrics, store::LinkStore};
+
+pub use listener::{Phase, PublicListeners, bind, serve};
+
+/// What every answer is.
+pub(crate) type Answer = Response<Full<Bytes>>;
+
+/// What the handlers work with.
+pub struct App {
+    /// Codes to links.
+    pub lookup: Arc<Lookup>,
+    /// New links.
+    pub creator: Creator,
+    /// API keys.
+    pub keys: KeyRing,
+    /// For health and keys.
+    pub store: Arc<dyn LinkStore>,
+    /// What an operator sees.
+    pub metrics: Arc<Metrics>,
+    /// What short links begin with, without a slash at the end.
+    pub public_url: String,
+    /// Hosts that long URLs must not lead to.
+    pub own_hosts: Vec<(url::Host, u16)>,
+    /// The status of redirects.
+    pub redirect_status: StatusCode,
+    /// Where everything runs that is not a redirect.
+    pub runtime: runtime::Handle,
+    /// Set while this process wants its clients to go elsewhere.
+    pub draining: AtomicBool,
+}
+
+impl App {
+    pub(crate) fn is_draining(&self) -> bool {
+        // A request that reads the old value is served as well; only its connection stays open a little longer.
+        self.draining.load(Ordering::Relaxed)
+    }
+}
+
+/// An answer with a body.
+pub(crate) fn answer(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Answer {
+    let mut answer = Response::new(Full::new(body.into()));
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    answer
+}
+
+/// An answer without a body.
+pub(crate) fn empty(status: StatusCode) -> Answer {
+    let mut answer = Response::new(Full::new(Bytes::new()));
+    *answer.status_mut() = status;
+    answer
+}
+
+/// Asks the client to come back in a second.
+pub(crate) fn retry_later(mut answer: Answer) -> Answer {
+    answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    answer
+}

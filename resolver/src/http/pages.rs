@@ -1,0 +1,16 @@
+//! The few fixed pages.
+
+pub(super) const HTML: &str = "text/html; charset=utf-8";
+pub(super) const TEXT: &str = "text/plain; charset=utf-8";
+
+pub(super) const HOME: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>Shortmint</title>\n\
+    <h1>Shortmint</h1>\n<p>This is a short-link service.</p>\n</html>\n";
+
+pub(super) const NOT_FOUND: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>No such link</title>\n\
+    <h1>No such link</h1>\n<p>This short link does not exist. Was it copied whole, and nothing added?</p>\n</html>\n";
+
+pub(super) const UNAVAILABLE: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>One moment</title>\n\
+    <h1>One moment</h1>\n<p>This link cannot be looked up right now. Please try again in a second.</p>\n</html>\n";
+
+/// No link is offered to crawlers: which of them may be is a property of each link, and a list of all would be endless.
+pub(super) const ROBOTS: &str = "# https://www.robotstxt.org/orig.html\n\nUser-agent: *\nDisallow: /\n";

@@ -1,0 +1,114 @@
+//! The REST API, in the shapes of Shlink's REST API v3, so that its clients work unchanged.
+//!
+//! Additions of our own are extra fields and paths, never changed ones. As Shlink does, a wrong method is answered like an
+//! unknown path (404), a malformed body is noticed before a missing key, and preflights need no key.
+
+mod body;
+mod cors;
+mod create;
+mod get;
+mod health;
+mod problem;
+mod short_url;
+
+use std::sync::Arc;
+
+use hyper::{HeaderMap, Method, Request, StatusCode, Uri, body::Incoming, header::ORIGIN};
+
+use super::{Answer, App, answer};
+use crate::api_key::ApiKeyId;
+use problem::Problem;
+
+const JSON: &str = "application/json";
+
+/// Answers anything below `/rest`.
+pub(super) async fn route(app: &Arc<App>, request: Request<Incoming>) -> Answer {
+    let (parts, body) = request.into_parts();
+    if parts.method == Method::OPTIONS {
+        return cors::preflight(parts.uri.path(), &parts.headers);
+    }
+    let cross_origin = parts.headers.contains_key(ORIGIN);
+    let mut answer = match body::read(body).await {
+        Ok(body) => {
+            let call = Call {
+                app: Arc::clone(app),
+                method: parts.method,
+                uri: parts.uri,
+                headers: parts.headers,
+                body,
+            };
+            // Away from the listener's thread: stores must not slow redirects down.
+            let task = app.runtime.spawn(async move { call.answer().await });
+            task.await.unwrap_or_else(|_| Problem::Internal.into_answer())
+        }
+        Err(problem) => problem.into_answer(),
+    };
+    if answer.status() == StatusCode::SERVICE_UNAVAILABLE {
+        app.metrics.unavailable.increment(1);
+    }
+    if cross_origin {
+        cors::allow(&mut answer);
+    }
+    answer
+}
+
+/// One request to the API, its body read.
+struct Call {
+    app: Arc<App>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: hyper::body::Bytes,
+}
+
+impl Call {
+    async fn answer(&self) -> Answer {
+        match self.execute().await {
+            Ok(answer) => answer,
+            Err(problem) => problem.into_answer(),
+        }
+    }
+
+    async fn execute(&self) -> Result<Answer, Problem> {
+        let segments: Vec<&str> = self.uri.path().split('/').skip(2).collect();
+        match (&self.method, &segments[..]) {
+            (&Method::GET | &Method::HEAD, ["health"] | ["v3", "health"]) => {
+                Ok(health::report(&self.app).await)
+            }
+            (&Method::POST, ["v3", "short-urls"]) => {
+                let fields = body::fields(&self.body)?;
+                create::create(&self.app, &fields, self.authenticate().await?).await
+            }
+            (&Method::GET | &Method::HEAD, ["v3", "short-urls", code]) => {
+                self.authenticate().await?;
+                get::get(&self.app, code, self.uri.query()).await
+            }
+            _ => Err(Problem::NoRoute { method: self.method.clone(), url: self.full_url() }),
+        }
+    }
+
+    /// The key's number. An empty header counts as none.
+    async fn authenticate(&self) -> Result<ApiKeyId, Problem> {
+        let header = self.headers.get("x-api-key").filter(|value| !value.is_empty()).ok_or(Problem::NoKey)?;
+        let key = header.to_str().map_err(|_| Problem::WrongKey)?;
+        let found = self.app.keys.find(&*self.app.store, key).await.map_err(|error| {
+            tracing::warn!(error = &error as &dyn std::error::Error, "look up an API key");
+            Problem::Unavailable
+        })?;
+        found.ok_or(Problem::WrongKey)
+    }
+
+    fn full_url(&self) -> String {
+        format!("{}{}", self.app.public_url, self.uri)
+    }
+}
+
+fn json(body: &impl serde::Serialize) -> Answer {
+    match serde_json::to_vec(body) {
+        Ok(bytes) => answer(StatusCode::OK, JSON, bytes),
+        Err(error) => {
+            tracing::error!(%error, "write JSON");
+            Problem::Internal.into_answer()
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! The one place where errors become answers of the API (RFC 9457), with Shlink's types where it has one.
+
+use hyper::{Method, StatusCode};
+use serde_json::{Map, Value, json};
+
+use crate::http::{Answer, answer, retry_later};
+
+/// A field of the body that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Invalid {
+    pub(super) field: String,
+    pub(super) expected: String,
+}
+
+/// What can be wrong with a call.
+#[derive(Debug)]
+pub(super) enum Problem {
+    MalformedBody,
+    BodyTooLarge { limit: usize },
+    SlowBody,
+    InvalidData(Vec<Invalid>),
+    NoKey,
+    WrongKey,
+    NoShortUrl { code: String, domain: Option<String> },
+    NoRoute { method: Method, url: String },
+    Exhausted,
+    Unavailable,
+    Internal,
+}
+
+/// Status, type, title and detail.
+struct Words {
+    status: StatusCode,
+    kind: Option<&'static str>,
+    title: &'static str,
+    detail: String,
+}
+
+fn words(status: StatusCode, kind: &'static str, title: &'static str, detail: impl Into<String>) -> Words {
+    Words { status, kind: Some(kind), title, detail: detail.into() }
+}
+
+/// For problems that Shlink does not know: RFC 9457's type for "what the status says".
+fn plain(status: StatusCode, detail: impl Into<String>) -> Words {
+    Words { status, kind: None, title: status.canonical_reason().unwrap_or("Error"), detail: detail.into() }
+}
+
+impl Problem {
+    pub(super) fn into_answer(self) -> Answer {
+        let Words { status, kind, title, detail } = self.words();
+        let kind =
+            kind.map_or("about:blank".to_owned(), |kind| format!("https://shlink.io/api/error/{kind}"));
+        let mut body = self.extra();
+        for (name, value) in [
+            ("title", json!(title)),
+            ("type", json!(kind)),
+            ("status", json!(status.as_u16())),
+            ("detail", json!(detail)),
+        ] {
+            body.insert(name.to_owned(), value);
+        }
+        let answer = answer(status, "application/problem+json", Value::Object(body).to_string());
+        if status == StatusCode::SERVICE_UNAVAILABLE { retry_later(answer) } else { answer }
+    }
+
+    fn words(&self) -> Words {
+        match self {
+            Self::MalformedBody => words(
+                StatusCode::BAD_REQUEST,
+                "malformed-request-body",
+                "Malformed request body",
+                "Provided request does not contain a valid JSON body.",
+            ),
+            Self::BodyTooLarge { limit } => {
+                plain(StatusCode::PAYLOAD_TOO_LARGE, format!("Expected a body of at most {limit} bytes."))
+            }
+            Self::SlowBody => plain(StatusCode::REQUEST_TIMEOUT, "The body did not arrive in time."),
+            Self::InvalidData(_) => {
+                words(StatusCode::BAD_REQUEST, "invalid-data", "Invalid data", "Provided data is not valid")
+            }
+            Self::NoKey => words(
+                StatusCode::UNAUTHORIZED,
+                "missing-authentication",
+                "Invalid authorization",
+                "Expected one of the following authentication headers, [\"X-Api-Key\"], but none were provided",
+            ),
+            Self::WrongKey => words(
+                StatusCode::UNAUTHORIZED,
+                "invalid-api-key",
+                "Invalid API key",
+                "Provided API key does not exist or is invalid.",
+            ),
+            Self::NoShortUrl { code, domain } => {
+                let on = domain.as_ref().map_or(String::new(), |domain| format!(" for domain \"{domain}\""));
+                let detail = format!("No URL found with short code \"{code}\"{on}");
+                words(StatusCode::NOT_FOUND, "short-url-not-found", "Short URL not found", detail)
+            }
+            Self::NoRoute { method, url } => {
+                words(StatusCode::NOT_FOUND, "not-found", "Not Found", format!("Cannot {method} {url}!"))
+            }
+            Self::Exhausted => plain(
+                StatusCode::INSUFFICIENT_STORAGE,
+                "Every code of this keyspace is taken: an operator has to add a keyspace.",
+            ),
+            Self::Unavailable => plain(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "No number or no database is to be had at the moment. Nothing is lost: try again.",
+            ),
+            Self::Internal => words(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "internal-server-error",
+                "Internal Server Error",
+                "An unknown error occurred.",
+            ),
+        }
+    }
+
+    /// What stands before the common fields, as Shlink has it. `expected` is ours: what would have been right.
+    fn extra(&self) -> Map<String, Value> {
+        let fields = match self {
+            Self::InvalidData(invalid) => {
+                let names: Vec<_> = invalid.iter().map(|one| one.field.as_str()).collect();
+                let expected: Map<_, _> =
+                    invalid.iter().map(|one| (one.field.clone(), json!(one.expected))).collect();
+                vec![("invalidElements", json!(names)), ("expected", Value::Object(expected))]
+            }
+            Self::NoKey => vec![("expectedHeaders", json!(["X-Api-Key"]))],
+            Self::NoShortUrl { code, domain } => {
+                let domain = domain.iter().map(|domain| ("domain", json!(domain)));
+                std::iter::once(("shortCode", json!(code))).chain(domain).collect()
+            }
+            _ => Vec::new(),
+        };
+        fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+}

@@ -1,0 +1,29 @@
+//! What a request is: the table of contents of the public listener.
+
+use std::sync::Arc;
+
+use hyper::{
+    Method, Request, StatusCode,
+    body::Incoming,
+    header::{ALLOW, HeaderValue},
+};
+
+use super::{Answer, App, answer, empty, pages, redirect, rest};
+
+pub(super) async fn route(app: &Arc<App>, request: Request<Incoming>) -> Answer {
+    let path = request.uri().path();
+    if path == "/rest" || path.starts_with("/rest/") {
+        return rest::route(app, request).await;
+    }
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        let mut refused = answer(StatusCode::METHOD_NOT_ALLOWED, pages::TEXT, "expected GET or HEAD\n");
+        refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        return refused;
+    }
+    match path {
+        "/" => answer(StatusCode::OK, pages::HTML, pages::HOME),
+        "/robots.txt" => answer(StatusCode::OK, pages::TEXT, pages::ROBOTS),
+        "/favicon.ico" => empty(StatusCode::NO_CONTENT),
+        _ => redirect::follow(app, &path[1..], request.uri().query()).await,
+    }
+}

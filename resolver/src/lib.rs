@@ -1,0 +1,26 @@
+//! The resolver mints short codes, stores links and serves redirects.
+//!
+//! Data flows one way: [`http`] listens and routes; [`lookup`] and [`create`] do; [`store`] stores. [`supply`] keeps numbers
+//! in hand and [`codes`] turns them into codes and back.
+//!
+//! Invariants are listed where they are enforced: numbers in [`supply`], creates in [`create`], lookups in [`lookup`], the
+//! register in [`store`], the bijection in [`codes`].
+//!
+//! Deliberately absent: no redirect waits for the issuer or for etcd (I9), and none writes.
+
+pub mod api_key;
+pub mod codes;
+pub mod commands;
+pub mod config;
+pub mod create;
+mod error;
+pub mod http;
+pub mod links;
+pub mod lookup;
+pub mod metrics;
+mod server;
+pub mod store;
+pub mod supply;
+
+pub use error::Error;
+pub use server::{Greeting, Listeners, run};

@@ -1,0 +1,208 @@
+//! From a code to its link: cache, then arithmetic, then one batched read.
+//!
+//! 1. I8: an absence is reported only when arithmetic or the store said so.
+//! 2. One read is in flight. The misses that arrive meanwhile form the next, each id once; those for an id that is being read
+//!    share the answer if it is a link. They do not share an absence: the link may have been acknowledged after that read
+//!    began, so they are read again.
+//! 3. A link is in the cache before those who waited for it are answered, and the cache is asked again when a miss leaves
+//!    the queue: so a thousand clients on one cold code cost one read.
+//! 4. Absences are not remembered: another resolver may create the link at any moment, and its creator may ask here next.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use moka::sync::Cache;
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::timeout,
+};
+
+use crate::{
+    codes::{Code, LinkId, Mint},
+    links::Link,
+    metrics::Metrics,
+    store::{BATCH_MAX, LinkStore, StoreError},
+};
+
+/// An entry lives this long after its last use (A5).
+const IDLE: Duration = Duration::from_secs(3600);
+/// Bytes of cached links, about.
+const CACHE_BYTES: u64 = 64 << 20;
+/// Bytes an entry costs beside its texts: keys, counters and the allocator's share.
+const ENTRY_BYTES: usize = 200;
+/// Misses that may wait; more are refused at once.
+const WAITING_MAX: usize = 16_384;
+/// How long a miss may wait for its read.
+const DEADLINE: Duration = Duration::from_secs(5);
+
+/// Why nobody can say whether a link exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LookupError {
+    /// The store did not answer, or not in time.
+    #[error("the database is not to be had at the moment")]
+    NoStore,
+    /// Too many lookups wait already.
+    #[error("too many lookups are waiting")]
+    Overloaded,
+}
+
+type Found = Result<Option<Arc<Link>>, LookupError>;
+
+struct Miss {
+    id: LinkId,
+    waiter: Waiter,
+}
+
+struct Waiter {
+    /// Where the link goes in the cache; none when the store itself is asked.
+    code: Option<Code>,
+    found: oneshot::Sender<Found>,
+}
+
+/// Looks links up.
+pub struct Lookup {
+    mint: Arc<Mint>,
+    cache: Cache<Code, Arc<Link>>,
+    misses: mpsc::Sender<Miss>,
+    metrics: Arc<Metrics>,
+}
+
+impl Lookup {
+    /// A lookup and its read task, on the current runtime.
+    #[must_use]
+    pub fn start(mint: Arc<Mint>, store: Arc<dyn LinkStore>, metrics: Arc<Metrics>) -> Self {
+        let weigh = |_: &Code, link: &Arc<Link>| {
+            let bytes =
+                ENTRY_BYTES + link.long_url.as_str().len() + link.title.as_ref().map_or(0, String::len);
+            u32::try_from(bytes).unwrap_or(u32::MAX)
+        };
+        let cache = Cache::builder().max_capacity(CACHE_BYTES).weigher(weigh).time_to_idle(IDLE).build();
+        let (misses, queue) = mpsc::channel(WAITING_MAX);
+        tokio::spawn(Reader { store, queue, cache: cache.clone(), metrics: Arc::clone(&metrics) }.run());
+        Self { mint, cache, misses, metrics }
+    }
+
+    /// The link of a code, if there is one.
+    ///
+    /// # Errors
+    /// When nobody can say.
+    pub async fn find(&self, code: Code) -> Found {
+        if let Some(link) = self.cache.get(&code) {
+            self.metrics.cache_hits.increment(1);
+            return Ok(Some(link));
+        }
+        match self.mint.read(&code) {
+            Some(id) => self.ask(id, Some(code)).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The link of an id as the store has it, past the cache.
+    ///
+    /// # Errors
+    /// When nobody can say.
+    pub async fn read_fresh(&self, id: LinkId) -> Found {
+        self.ask(id, None).await
+    }
+
+    async fn ask(&self, id: LinkId, code: Option<Code>) -> Found {
+        let (found, answered) = oneshot::channel();
+        let miss = Miss { id, waiter: Waiter { code, found } };
+        self.misses.try_send(miss).map_err(|_| LookupError::Overloaded)?;
+        match timeout(DEADLINE, answered).await {
+            Ok(Ok(found)) => found,
+            Ok(Err(_)) | Err(_) => Err(LookupError::NoStore),
+        }
+    }
+
+    /// Puts a link into the cache.
+    pub fn remember(&self, code: Code, link: &Arc<Link>) {
+        self.cache.insert(code, Arc::clone(link));
+    }
+}
+
+type Waiting = HashMap<LinkId, Vec<Waiter>>;
+
+/// The task that reads.
+struct Reader {
+    store: Arc<dyn LinkStore>,
+    queue: mpsc::Receiver<Miss>,
+    cache: Cache<Code, Arc<Link>>,
+    metrics: Arc<Metrics>,
+}
+
+impl Reader {
+    async fn run(mut self) {
+        let mut next = Waiting::new();
+        loop {
+            if next.is_empty() {
+                match self.queue.recv().await {
+                    Some(miss) => self.admit(miss, &mut next),
+                    None => return,
+                }
+            }
+            while next.len() < BATCH_MAX
+                && let Ok(miss) = self.queue.try_recv()
+            {
+                self.admit(miss, &mut next);
+            }
+            if !next.is_empty() {
+                next = self.read(next).await;
+            }
+        }
+    }
+
+    /// Answers a miss that has become a hit since, and lets the others wait.
+    fn admit(&self, Miss { id, waiter }: Miss, waiting: &mut Waiting) {
+        match waiter.code.and_then(|code| self.cache.get(&code)) {
+            // Whoever asked may have given up.
+            Some(link) => drop(waiter.found.send(Ok(Some(link)))),
+            None => waiting.entry(id).or_default().push(waiter),
+        }
+    }
+
+    /// Reads a batch and answers it; what arrived meanwhile and was not answered along with it comes back.
+    async fn read(&mut self, batch: Waiting) -> Waiting {
+        self.metrics.link_reads.increment(1);
+        let ids: Vec<LinkId> = batch.keys().copied().collect();
+        let store = Arc::clone(&self.store);
+        let mut reading = std::pin::pin!(store.read(&ids));
+        let (mut late, mut next) = (Waiting::new(), Waiting::new());
+        let read = loop {
+            tokio::select! {
+                biased;
+                read = &mut reading => break read,
+                Some(miss) = self.queue.recv(), if next.len() < BATCH_MAX => {
+                    let waiting = if batch.contains_key(&miss.id) { &mut late } else { &mut next };
+                    waiting.entry(miss.id).or_default().push(miss.waiter);
+                }
+            }
+        };
+        next.extend(self.answer(batch, late, read));
+        next
+    }
+
+    /// Answers those who waited, and the late ones whose link was found; the other late ones come back.
+    fn answer(&self, batch: Waiting, mut late: Waiting, read: Result<Vec<Link>, StoreError>) -> Waiting {
+        let links: HashMap<LinkId, Arc<Link>> = match read {
+            Ok(links) => links.into_iter().map(|link| (link.id, Arc::new(link))).collect(),
+            Err(error) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, ids = batch.len(), "read links");
+                for waiter in batch.into_values().chain(late.into_values()).flatten() {
+                    let _ = waiter.found.send(Err(LookupError::NoStore));
+                }
+                return Waiting::new();
+            }
+        };
+        for (id, waiters) in batch {
+            let link = links.get(&id);
+            let shared = if link.is_some() { late.remove(&id).unwrap_or_default() } else { Vec::new() };
+            for Waiter { code, found } in waiters.into_iter().chain(shared) {
+                if let (Some(code), Some(link)) = (code, link) {
+                    self.cache.insert(code, Arc::clone(link));
+                }
+                let _ = found.send(Ok(link.cloned()));
+            }
+        }
+        late
+    }
+}

@@ -1,0 +1,119 @@
+//! What an operator sees of the resolver. Handles are made once; no code, URL or client is ever in a label.
+
+use std::sync::Arc;
+
+use issuer::daemon::Recorder;
+use metrics::{
+    Counter, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
+};
+
+use crate::supply::Minting;
+
+/// Every handle.
+pub struct Metrics {
+    recorder: Recorder,
+    /// Redirects answered.
+    pub redirects: Counter,
+    /// Codes asked for that have no link.
+    pub not_found: Counter,
+    /// Lookups answered from the cache.
+    pub cache_hits: Counter,
+    /// Batched reads of links.
+    pub link_reads: Counter,
+    /// Links created.
+    pub creates: Counter,
+    /// Batched inserts.
+    pub insert_batches: Counter,
+    /// Numbers skipped because a link was stored under them already.
+    pub conflicts: Counter,
+    /// Inserts whose outcome nobody knew at first.
+    pub inserts_unknown: Counter,
+    /// Numbers given up because nobody knows whether a link is stored under them.
+    pub burned: Counter,
+    /// Blocks that overlapped the register.
+    pub blocks_overlapping: Counter,
+    /// Refills that were refused.
+    pub refills_failed: Counter,
+    /// Time from wanting a block to having it.
+    pub refill_seconds: Histogram,
+    /// Time of a create, from its body to its answer.
+    pub create_seconds: Histogram,
+    /// Requests answered 503.
+    pub unavailable: Counter,
+    /// Connections closed at once because there were too many.
+    pub connections_refused: Counter,
+}
+
+impl Metrics {
+    /// Registers everything, so that a first scrape shows zeros rather than nothing.
+    #[must_use]
+    pub fn new(recorder: &Recorder) -> Arc<Self> {
+        recorder.with(|| {
+            describe();
+            Arc::new(Self {
+                recorder: recorder.clone(),
+                redirects: counter!("resolver_redirects_total"),
+                not_found: counter!("resolver_not_found_total"),
+                cache_hits: counter!("resolver_cache_hits_total"),
+                link_reads: counter!("resolver_link_reads_total"),
+                creates: counter!("resolver_creates_total"),
+                insert_batches: counter!("resolver_insert_batches_total"),
+                conflicts: counter!("resolver_conflicts_total"),
+                inserts_unknown: counter!("resolver_inserts_unknown_total"),
+                burned: counter!("resolver_numbers_burned_total"),
+                blocks_overlapping: counter!("resolver_blocks_overlapping_total"),
+                refills_failed: counter!("resolver_refills_failed_total"),
+                refill_seconds: histogram!("resolver_refill_duration_seconds"),
+                create_seconds: histogram!("resolver_create_duration_seconds"),
+                unavailable: counter!("resolver_unavailable_total"),
+                connections_refused: counter!("resolver_connections_refused_total"),
+            })
+        })
+    }
+
+    /// Shows the numbers in hand.
+    #[expect(clippy::cast_precision_loss, reason = "numbers in hand stay below 2^48")]
+    pub fn report<'a>(&self, mintings: impl IntoIterator<Item = &'a Arc<Minting>>) {
+        self.recorder.with(|| {
+            for minting in mintings {
+                let namespace = minting.namespace.to_string();
+                gauge!("resolver_numbers_in_hand", "namespace" => namespace).set(minting.in_hand() as f64);
+            }
+        });
+    }
+}
+
+fn describe() {
+    describe_counter!("resolver_redirects_total", "Redirects answered.");
+    describe_counter!("resolver_not_found_total", "Codes asked for that have no link.");
+    describe_counter!("resolver_cache_hits_total", "Lookups answered from the cache.");
+    describe_counter!("resolver_link_reads_total", "Batched reads of links from the database.");
+    describe_counter!("resolver_creates_total", "Links created.");
+    describe_counter!("resolver_insert_batches_total", "Batched inserts of links into the database.");
+    describe_counter!(
+        "resolver_conflicts_total",
+        "Numbers skipped because a link was stored under them already."
+    );
+    describe_counter!("resolver_inserts_unknown_total", "Inserts whose outcome nobody knew at first.");
+    describe_counter!(
+        "resolver_numbers_burned_total",
+        "Numbers given up because nobody knows whether a link is stored under them."
+    );
+    describe_counter!(
+        "resolver_blocks_overlapping_total",
+        "Blocks refused because they overlapped the register."
+    );
+    describe_counter!("resolver_refills_failed_total", "Calls to the issuer that were refused.");
+    describe_histogram!(
+        "resolver_refill_duration_seconds",
+        Unit::Seconds,
+        "Time from wanting a block to having it."
+    );
+    describe_histogram!("resolver_create_duration_seconds", Unit::Seconds, "Time of a create.");
+    describe_counter!("resolver_unavailable_total", "Requests answered 503.");
+    describe_counter!(
+        "resolver_connections_refused_total",
+        "Connections closed at once because there were too many."
+    );
+    describe_gauge!("resolver_numbers_in_hand", "Numbers that can be claimed at once, by namespace.");
+}

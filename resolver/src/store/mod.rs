@@ -1,0 +1,184 @@
+//! Where links live: one seam, two stores.
+//!
+//! 1. I6: an insert reports a link as stored only after its COMMIT.
+//! 2. I4: an outcome that nobody knows ([`InsertError::Unknown`]) is a case of its own. The caller reads before it
+//!    decides, and the number is never used for another link.
+//! 3. I8: a read either says what is there or fails. A failure is never an absence.
+//! 4. Before a number of a block is claimed, the block is in the register; [`Registration::Overlaps`] means that its numbers
+//!    must not be used.
+
+pub mod postgres;
+pub mod sqlite;
+
+use async_trait::async_trait;
+use issuer::block::Span;
+use jiff::Timestamp;
+
+use crate::{
+    api_key::{ApiKeyId, ApiKeyRecord, KeyHash},
+    codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
+    links::{Link, NewLink},
+};
+
+/// Links per insert and ids per read: larger batches gain nothing and hold memory.
+pub const BATCH_MAX: usize = 500;
+
+/// What became of one link of an insert.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Inserted {
+    /// It is stored, since then.
+    Stored(Timestamp),
+    /// The id was taken: somebody else's row is there.
+    Taken,
+}
+
+/// Why an insert did not say what became of its links.
+#[derive(Debug, thiserror::Error)]
+pub enum InsertError {
+    /// Surely nothing was stored.
+    #[error("surely not stored")]
+    Failed(#[source] StoreError),
+    /// It may or may not be stored, now or a moment later.
+    #[error("nobody knows whether it is stored")]
+    Unknown(#[source] StoreError),
+}
+
+/// A store that could not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// It did not answer within its deadline.
+    #[error("the database did not answer in time")]
+    TimedOut,
+    /// No connection was to be had.
+    #[error("no connection to the database")]
+    Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// Postgres said no.
+    #[error("Postgres")]
+    Postgres(#[from] tokio_postgres::Error),
+    /// SQLite said no.
+    #[error("SQLite")]
+    Sqlite(#[from] rusqlite::Error),
+    /// A migration failed.
+    #[error("migrate the schema")]
+    Migration(#[from] Box<refinery::Error>),
+    /// The schema is older than this version needs.
+    #[error(
+        "the database's schema is at version {found}, this version needs {needed}: run `resolver migrate`"
+    )]
+    SchemaBehind {
+        /// The version found; 0 for an empty database.
+        found: i64,
+        /// The version needed.
+        needed: i64,
+    },
+    /// What is stored is not what this version writes.
+    #[error("the database holds something unexpected: {0}")]
+    Corrupt(String),
+    /// A keyspace is defined otherwise than before, or overlaps an earlier one.
+    #[error("{0}")]
+    Keyspace(String),
+    /// The writer has stopped.
+    #[error("the store has stopped")]
+    Stopped,
+}
+
+/// A block to register.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockEntry {
+    /// Whose numbers they are.
+    pub keyspace: KeyspaceIndex,
+    /// Which.
+    pub span: Span,
+    /// The fencing token of the allocation.
+    pub generation: u64,
+    /// Who holds it.
+    pub holder: String,
+    /// Which start of the holder.
+    pub incarnation: u64,
+}
+
+/// What the register said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Registration {
+    /// The block is registered, by this call or by an earlier copy of it.
+    Registered,
+    /// Some of its numbers are registered to another allocation.
+    Overlaps,
+}
+
+/// A store of links, blocks and keys. No method waits longer than the store's deadline.
+#[async_trait]
+pub trait LinkStore: Send + Sync + 'static {
+    /// Brings the schema up to date.
+    async fn migrate(&self) -> Result<(), StoreError>;
+
+    /// Fails unless the store answers and its schema is recent enough.
+    async fn check(&self) -> Result<(), StoreError>;
+
+    /// The mark of the code key, when one was adopted.
+    async fn fingerprint(&self) -> Result<Option<Fingerprint>, StoreError>;
+
+    /// Adopts the mark if there is none yet; the one that counts from now on.
+    async fn adopt_fingerprint(&self, mine: &Fingerprint) -> Result<Fingerprint, StoreError>;
+
+    /// Adds keyspaces that are new; all that ever were, with their indexes. Fails when one was defined otherwise before.
+    async fn adopt_keyspaces(&self, mine: &[Keyspace]) -> Result<Vec<(KeyspaceIndex, Keyspace)>, StoreError>;
+
+    /// Registers a block. Sending it again is safe.
+    async fn register_block(&self, block: &BlockEntry) -> Result<Registration, StoreError>;
+
+    /// Takes numbers out of the register: nobody used them, and another holder may get them. Sending it again is safe.
+    /// `kept` is what stays of the block.
+    async fn release_block(&self, block: &BlockEntry, kept: &[Span]) -> Result<(), StoreError>;
+
+    /// Stores links, at most [`BATCH_MAX`]; the outcome of each, in their order. A taken id does not fail its neighbours.
+    async fn insert(&self, links: &[NewLink]) -> Result<Vec<Inserted>, InsertError>;
+
+    /// The links that exist among the ids, at most [`BATCH_MAX`], in any order.
+    async fn read(&self, ids: &[LinkId]) -> Result<Vec<Link>, StoreError>;
+
+    /// Adds a key; none when the name is taken.
+    async fn add_api_key(&self, name: &str, hash: &KeyHash) -> Result<Option<ApiKeyId>, StoreError>;
+
+    /// Adds a key if there has never been one; whether it did.
+    async fn add_first_api_key(&self, name: &str, hash: &KeyHash) -> Result<bool, StoreError>;
+
+    /// The key with this hash, unless revoked.
+    async fn find_api_key(&self, hash: &KeyHash) -> Result<Option<ApiKeyId>, StoreError>;
+
+    /// Every key, in the order of creation.
+    async fn list_api_keys(&self) -> Result<Vec<ApiKeyRecord>, StoreError>;
+
+    /// Revokes a key; whether there was one of that name that was not revoked yet.
+    async fn revoke_api_key(&self, name: &str) -> Result<bool, StoreError>;
+}
+
+/// Splits what came from the database into known keyspaces and those to add, and gives the new ones their indexes.
+/// Shared by both stores, so that they agree on what may change: nothing that would give a code another meaning.
+fn plan_keyspaces(
+    stored: Vec<(i64, String)>,
+    mine: &[Keyspace],
+) -> Result<(Vec<(KeyspaceIndex, Keyspace)>, usize), StoreError> {
+    let corrupt = |error: &dyn std::fmt::Display| StoreError::Corrupt(format!("table keyspace: {error}"));
+    let mut known = Vec::new();
+    for (index, definition) in stored {
+        let index = KeyspaceIndex::new(index).map_err(|error| corrupt(&error))?;
+        known.push((index, Keyspace::parse(&definition).map_err(|error| corrupt(&error))?));
+    }
+    let before = known.len();
+    for keyspace in mine {
+        if known.iter().any(|(_, other)| other == keyspace) {
+            continue;
+        }
+        if let Some((_, other)) = known.iter().find(|(_, other)| other.overlaps(keyspace)) {
+            return Err(StoreError::Keyspace(format!(
+                "keyspace {keyspace} shares its name or codes with {other}, which this database has had before: \
+                 expected the same definition, or another name and other codes"
+            )));
+        }
+        let highest = known.iter().map(|(index, _)| index.get()).max().unwrap_or(0);
+        let index = KeyspaceIndex::new(i64::from(highest) + 1).map_err(|error| corrupt(&error))?;
+        known.push((index, keyspace.clone()));
+    }
+    Ok((known, before))
+}

@@ -1,0 +1,91 @@
+//! Keys and the deployment's marks in Postgres.
+
+use tokio_postgres::Client;
+
+use super::timestamp;
+use crate::{
+    api_key::{ApiKeyId, ApiKeyRecord, KeyHash},
+    codes::{Fingerprint, Keyspace, KeyspaceIndex},
+    store::{StoreError, plan_keyspaces},
+};
+
+pub(super) async fn fingerprint(client: &Client) -> Result<Option<Fingerprint>, StoreError> {
+    let row = client.query_opt("SELECT code_key_fingerprint FROM deployment", &[]).await?;
+    row.map(|row| Ok(Fingerprint::from_stored(row.try_get(0)?))).transpose()
+}
+
+/// The first to insert wins; everyone reads what counts.
+pub(super) async fn adopt_fingerprint(
+    client: &Client,
+    mine: &Fingerprint,
+) -> Result<Fingerprint, StoreError> {
+    let sql = "INSERT INTO deployment (code_key_fingerprint) VALUES ($1) ON CONFLICT DO NOTHING";
+    client.execute(sql, &[&mine.as_str()]).await?;
+    let adopted = fingerprint(client).await?;
+    adopted.ok_or_else(|| StoreError::Corrupt("table deployment is empty".to_owned()))
+}
+
+/// Under a lock on the table: two resolvers that start together give a keyspace one index.
+pub(super) async fn adopt_keyspaces(
+    client: &mut Client,
+    mine: &[Keyspace],
+) -> Result<Vec<(KeyspaceIndex, Keyspace)>, StoreError> {
+    let transaction = client.transaction().await?;
+    transaction.execute("LOCK TABLE keyspace IN EXCLUSIVE MODE", &[]).await?;
+    let rows = transaction.query("SELECT index, definition FROM keyspace ORDER BY index", &[]).await?;
+    let stored = rows.iter().map(|row| Ok((i64::from(row.try_get::<_, i16>(0)?), row.try_get(1)?)));
+    let (known, before) = plan_keyspaces(stored.collect::<Result<_, StoreError>>()?, mine)?;
+    for (index, keyspace) in &known[before..] {
+        let index = i16::try_from(index.get()).map_err(|error| StoreError::Corrupt(error.to_string()))?;
+        let (name, definition) = (keyspace.name.as_str(), keyspace.to_string());
+        let sql = "INSERT INTO keyspace (index, name, definition) VALUES ($1, $2, $3)";
+        transaction.execute(sql, &[&index, &name, &definition]).await?;
+    }
+    transaction.commit().await?;
+    Ok(known)
+}
+
+pub(super) async fn add_api_key(
+    client: &Client,
+    name: &str,
+    hash: &KeyHash,
+) -> Result<Option<ApiKeyId>, StoreError> {
+    let sql = "INSERT INTO api_key (name, hash) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING RETURNING id";
+    let row = client.query_opt(sql, &[&name, &hash.as_bytes()]).await?;
+    row.map(|row| Ok(ApiKeyId(row.try_get(0)?))).transpose()
+}
+
+/// Under a lock on the table: of several first starts one makes the key.
+pub(super) async fn add_first_api_key(
+    client: &mut Client,
+    name: &str,
+    hash: &KeyHash,
+) -> Result<bool, StoreError> {
+    let transaction = client.transaction().await?;
+    transaction.execute("LOCK TABLE api_key IN EXCLUSIVE MODE", &[]).await?;
+    let sql = "INSERT INTO api_key (name, hash) SELECT $1, $2 WHERE NOT EXISTS (SELECT 1 FROM api_key)";
+    let added = transaction.execute(sql, &[&name, &hash.as_bytes()]).await?;
+    transaction.commit().await?;
+    Ok(added > 0)
+}
+
+pub(super) async fn find_api_key(client: &Client, hash: &KeyHash) -> Result<Option<ApiKeyId>, StoreError> {
+    let sql = "SELECT id FROM api_key WHERE hash = $1 AND revoked_at IS NULL";
+    let row = client.query_opt(sql, &[&hash.as_bytes()]).await?;
+    row.map(|row| Ok(ApiKeyId(row.try_get(0)?))).transpose()
+}
+
+pub(super) async fn list_api_keys(client: &Client) -> Result<Vec<ApiKeyRecord>, StoreError> {
+    let rows = client.query("SELECT name, created_at, revoked_at FROM api_key ORDER BY id", &[]).await?;
+    let record = |row: &tokio_postgres::Row| {
+        let revoked: Option<std::time::SystemTime> = row.try_get(2)?;
+        let revoked_at = revoked.map(|_| timestamp(row, 2)).transpose()?;
+        Ok(ApiKeyRecord { name: row.try_get(0)?, created_at: timestamp(row, 1)?, revoked_at })
+    };
+    rows.iter().map(record).collect()
+}
+
+pub(super) async fn revoke_api_key(client: &Client, name: &str) -> Result<bool, StoreError> {
+    let sql = "UPDATE api_key SET revoked_at = now() WHERE name = $1 AND revoked_at IS NULL";
+    Ok(client.execute(sql, &[&name]).await? > 0)
+}

@@ -1,0 +1,98 @@
+//! A dedicated connection with one prepared statement, remade when it breaks.
+
+use std::time::Duration;
+
+use tokio::{sync::Mutex, time::timeout};
+use tokio_postgres::{Client, Config, NoTls, Row, Statement, error::SqlState, types::ToSql};
+
+use crate::store::StoreError;
+
+/// A connection that answers one statement at a time.
+pub(super) struct Line {
+    config: Config,
+    sql: &'static str,
+    /// None until it is needed, and after trouble. The lock is tokio's: it is held while the statement runs, which is
+    /// what makes the line answer one at a time.
+    open: Mutex<Option<Open>>,
+}
+
+struct Open {
+    client: Client,
+    statement: Statement,
+}
+
+/// How far a statement came.
+#[derive(Debug)]
+pub(super) enum LineError {
+    /// It never left: there was no connection.
+    NotSent(StoreError),
+    /// Postgres answered with an error, so the statement's transaction was rolled back.
+    Answered(tokio_postgres::Error),
+    /// It was sent, and nobody knows.
+    InDoubt(StoreError),
+}
+
+impl From<LineError> for StoreError {
+    fn from(error: LineError) -> Self {
+        match error {
+            LineError::NotSent(error) | LineError::InDoubt(error) => error,
+            LineError::Answered(error) => error.into(),
+        }
+    }
+}
+
+impl Line {
+    pub(super) fn new(config: Config, sql: &'static str) -> Self {
+        Self { config, sql, open: Mutex::new(None) }
+    }
+
+    /// Runs the statement. A connection on which anything went wrong is not used again.
+    pub(super) async fn query(
+        &self,
+        deadline: Duration,
+        params: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, LineError> {
+        let mut slot = self.open.lock().await;
+        let open = match slot.take().filter(|open| !open.client.is_closed()) {
+            Some(open) => open,
+            None => timeout(deadline, self.connect())
+                .await
+                .unwrap_or(Err(StoreError::TimedOut))
+                .map_err(LineError::NotSent)?,
+        };
+        match timeout(deadline, open.client.query(&open.statement, params)).await {
+            Ok(Ok(rows)) => {
+                *slot = Some(open);
+                Ok(rows)
+            }
+            Ok(Err(error)) if rolled_back(&error) => Err(LineError::Answered(error)),
+            Ok(Err(error)) => Err(LineError::InDoubt(error.into())),
+            Err(_) => Err(LineError::InDoubt(StoreError::TimedOut)),
+        }
+    }
+
+    async fn connect(&self) -> Result<Open, StoreError> {
+        let unreachable = |error| StoreError::Unreachable(Box::new(error));
+        let (client, connection) = self.config.connect(NoTls).await.map_err(unreachable)?;
+        tokio::spawn(async move {
+            // The error reaches whoever waits for an answer; here it only ends the task.
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "connection to Postgres");
+            }
+        });
+        let statement = client.prepare(self.sql).await?;
+        Ok(Open { client, statement })
+    }
+}
+
+/// Whether the server's answer proves that nothing was committed. A server that is going down may have committed before it
+/// said so, and says so without a word about the statement.
+fn rolled_back(error: &tokio_postgres::Error) -> bool {
+    let going_down = [
+        SqlState::ADMIN_SHUTDOWN,
+        SqlState::CRASH_SHUTDOWN,
+        SqlState::T_R_STATEMENT_COMPLETION_UNKNOWN,
+        SqlState::TRANSACTION_RESOLUTION_UNKNOWN,
+    ];
+    error.code().is_some_and(|code| !going_down.contains(code))
+}

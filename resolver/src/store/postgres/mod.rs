@@ -1,0 +1,229 @@
+//! Links in Postgres.
+//!
+//! Inserts and reads of links each have a connection of their own beside the pool: a pool's checkout would put a wait
+//! between batches, and one batch is in flight at a time anyway. Everything else goes through the pool.
+
+mod admin;
+mod blocks;
+mod line;
+mod migrations;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bb8::Pool;
+use bb8_postgres::PostgresConnectionManager;
+use issuer::block::Span;
+use jiff::Timestamp;
+use tokio_postgres::{Config, NoTls, Row, config::TargetSessionAttrs};
+
+use super::{BlockEntry, InsertError, Inserted, LinkStore, Registration, StoreError};
+use crate::{
+    api_key::{ApiKeyId, ApiKeyRecord, KeyHash},
+    codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
+    links::{Link, LongUrl, NewLink},
+};
+use line::{Line, LineError};
+
+/// No call waits longer.
+const DEADLINE: Duration = Duration::from_secs(3);
+/// Connections of the pool: block registration, keys and checks are rare.
+const POOL: u32 = 4;
+
+/// Ids, URLs and flags come as arrays, so a batch of any size is one statement and one round trip. The ids are in
+/// ascending order, which keeps two resolvers' inserts from waiting for each other in a circle.
+const INSERT: &str = "
+    INSERT INTO link (id, long_url, title, crawlable, forward_query, created_by)
+    SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::boolean[], $5::boolean[], $6::bigint[])
+    ON CONFLICT (id) DO NOTHING
+    RETURNING id, created_at";
+
+const READ: &str = "
+    SELECT id, long_url, title, crawlable, forward_query, created_at, created_by
+    FROM link WHERE id = ANY($1::bigint[])";
+
+/// A Postgres database.
+pub struct PostgresStore {
+    writer: Line,
+    reader: Line,
+    pool: Pool<PostgresConnectionManager<NoTls>>,
+    config: Config,
+}
+
+impl PostgresStore {
+    /// Prepares connections to the database at a URL; none is opened before it is needed.
+    ///
+    /// # Errors
+    /// When the URL cannot be read.
+    pub async fn new(url: &str) -> Result<Self, StoreError> {
+        let mut config: Config = url.parse()?;
+        config
+            .application_name("shortmint-resolver")
+            .connect_timeout(DEADLINE)
+            .tcp_user_timeout(DEADLINE)
+            .keepalives_idle(Duration::from_secs(5))
+            .keepalives_interval(Duration::from_secs(2))
+            .keepalives_retries(3)
+            // A demoted primary takes connections too, and refuses every write.
+            .target_session_attrs(TargetSessionAttrs::ReadWrite);
+        let manager = PostgresConnectionManager::new(config.clone(), NoTls);
+        let pool = Pool::builder()
+            .max_size(POOL)
+            .connection_timeout(DEADLINE)
+            // The check would cost a round trip each time; a broken connection shows at its first use.
+            .test_on_check_out(false)
+            .max_lifetime(Some(Duration::from_secs(600)))
+            .error_sink(Box::new(LogErrors))
+            .build_unchecked(manager);
+        Ok(Self {
+            writer: Line::new(config.clone(), INSERT),
+            reader: Line::new(reads_anywhere(&config), READ),
+            pool,
+            config,
+        })
+    }
+
+    async fn connection(
+        &self,
+    ) -> Result<bb8::PooledConnection<'_, PostgresConnectionManager<NoTls>>, StoreError> {
+        self.pool.get().await.map_err(|error| match error {
+            bb8::RunError::User(error) => StoreError::Unreachable(Box::new(error)),
+            bb8::RunError::TimedOut => StoreError::TimedOut,
+        })
+    }
+}
+
+/// Redirects go on while the database is read-only.
+fn reads_anywhere(config: &Config) -> Config {
+    let mut config = config.clone();
+    config.target_session_attrs(TargetSessionAttrs::Any);
+    config
+}
+
+/// bb8 drops errors of its background connections unless told where to.
+#[derive(Clone, Debug)]
+struct LogErrors;
+
+impl bb8::ErrorSink<tokio_postgres::Error> for LogErrors {
+    fn sink(&self, error: tokio_postgres::Error) {
+        tracing::warn!(error = &error as &dyn std::error::Error, "connect to Postgres");
+    }
+
+    fn boxed_clone(&self) -> Box<dyn bb8::ErrorSink<tokio_postgres::Error>> {
+        Box::new(self.clone())
+    }
+}
+
+/// Bounds a call that is not a batch.
+async fn within<T>(call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+    tokio::time::timeout(DEADLINE, call).await.unwrap_or(Err(StoreError::TimedOut))
+}
+
+#[async_trait]
+impl LinkStore for PostgresStore {
+    async fn migrate(&self) -> Result<(), StoreError> {
+        migrations::run(&self.config).await
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        within(async { migrations::check(&*self.connection().await?).await }).await
+    }
+
+    async fn fingerprint(&self) -> Result<Option<Fingerprint>, StoreError> {
+        within(async { admin::fingerprint(&*self.connection().await?).await }).await
+    }
+
+    async fn adopt_fingerprint(&self, mine: &Fingerprint) -> Result<Fingerprint, StoreError> {
+        within(async { admin::adopt_fingerprint(&*self.connection().await?, mine).await }).await
+    }
+
+    async fn adopt_keyspaces(&self, mine: &[Keyspace]) -> Result<Vec<(KeyspaceIndex, Keyspace)>, StoreError> {
+        within(async { admin::adopt_keyspaces(&mut *self.connection().await?, mine).await }).await
+    }
+
+    async fn register_block(&self, block: &BlockEntry) -> Result<Registration, StoreError> {
+        within(async { blocks::register(&*self.connection().await?, block).await }).await
+    }
+
+    async fn release_block(&self, block: &BlockEntry, kept: &[Span]) -> Result<(), StoreError> {
+        within(async { blocks::release(&mut *self.connection().await?, block, kept).await }).await
+    }
+
+    async fn insert(&self, links: &[NewLink]) -> Result<Vec<Inserted>, InsertError> {
+        let mut order: Vec<&NewLink> = links.iter().collect();
+        order.sort_unstable_by_key(|link| link.id);
+        let ids: Vec<i64> = order.iter().map(|link| link.id.get()).collect();
+        let urls: Vec<&str> = order.iter().map(|link| link.draft.long_url.as_str()).collect();
+        let titles: Vec<Option<&str>> = order.iter().map(|link| link.draft.title.as_deref()).collect();
+        let crawlable: Vec<bool> = order.iter().map(|link| link.draft.crawlable).collect();
+        let forward: Vec<bool> = order.iter().map(|link| link.draft.forward_query).collect();
+        let creators: Vec<i64> = order.iter().map(|link| link.draft.created_by.0).collect();
+        let rows =
+            self.writer.query(DEADLINE, &[&ids, &urls, &titles, &crawlable, &forward, &creators]).await;
+        match rows {
+            Ok(rows) => outcomes(links, &rows),
+            Err(LineError::NotSent(error)) => Err(InsertError::Failed(error)),
+            Err(LineError::Answered(error)) => Err(InsertError::Failed(error.into())),
+            Err(LineError::InDoubt(error)) => Err(InsertError::Unknown(error)),
+        }
+    }
+
+    async fn read(&self, ids: &[LinkId]) -> Result<Vec<Link>, StoreError> {
+        let ids: Vec<i64> = ids.iter().map(|id| id.get()).collect();
+        let rows = match self.reader.query(DEADLINE, &[&ids]).await {
+            // A read may be sent again whatever became of the first; once, because the connection may have been an old
+            // one to a server that has restarted since.
+            Err(LineError::InDoubt(_)) => self.reader.query(DEADLINE, &[&ids]).await,
+            answer => answer,
+        };
+        rows.map_err(StoreError::from)?.iter().map(link).collect()
+    }
+
+    async fn add_api_key(&self, name: &str, hash: &KeyHash) -> Result<Option<ApiKeyId>, StoreError> {
+        within(async { admin::add_api_key(&*self.connection().await?, name, hash).await }).await
+    }
+
+    async fn add_first_api_key(&self, name: &str, hash: &KeyHash) -> Result<bool, StoreError> {
+        within(async { admin::add_first_api_key(&mut *self.connection().await?, name, hash).await }).await
+    }
+
+    async fn find_api_key(&self, hash: &KeyHash) -> Result<Option<ApiKeyId>, StoreError> {
+        within(async { admin::find_api_key(&*self.connection().await?, hash).await }).await
+    }
+
+    async fn list_api_keys(&self) -> Result<Vec<ApiKeyRecord>, StoreError> {
+        within(async { admin::list_api_keys(&*self.connection().await?).await }).await
+    }
+
+    async fn revoke_api_key(&self, name: &str) -> Result<bool, StoreError> {
+        within(async { admin::revoke_api_key(&*self.connection().await?, name).await }).await
+    }
+}
+
+/// What came back are the ids that were stored; the others were taken.
+fn outcomes(links: &[NewLink], rows: &[Row]) -> Result<Vec<Inserted>, InsertError> {
+    // The rows are committed by now, so trouble with reading them leaves the outcome open.
+    let stored = rows.iter().map(|row| Ok((row.try_get::<_, i64>(0)?, timestamp(row, 1)?)));
+    let stored: std::collections::HashMap<i64, Timestamp> =
+        stored.collect::<Result<_, StoreError>>().map_err(InsertError::Unknown)?;
+    let outcome =
+        |link: &NewLink| stored.get(&link.id.get()).map_or(Inserted::Taken, |at| Inserted::Stored(*at));
+    Ok(links.iter().map(outcome).collect())
+}
+
+fn link(row: &Row) -> Result<Link, StoreError> {
+    Ok(Link {
+        id: LinkId::from_stored(row.try_get(0)?),
+        long_url: LongUrl::from_stored(row.try_get::<_, String>(1)?),
+        title: row.try_get(2)?,
+        crawlable: row.try_get(3)?,
+        forward_query: row.try_get(4)?,
+        created_at: timestamp(row, 5)?,
+        created_by: ApiKeyId(row.try_get(6)?),
+    })
+}
+
+fn timestamp(row: &Row, column: usize) -> Result<Timestamp, StoreError> {
+    let time: std::time::SystemTime = row.try_get(column)?;
+    Timestamp::try_from(time).map_err(|error| StoreError::Corrupt(format!("a time: {error}")))
+}

@@ -1,0 +1,224 @@
+//! The statements on SQLite, each in a transaction of its own.
+
+use issuer::block::Span;
+use jiff::Timestamp;
+use refinery::Runner;
+use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
+
+use crate::{
+    api_key::{ApiKeyId, ApiKeyRecord, KeyHash},
+    codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
+    links::{Link, LongUrl, NewLink},
+    store::{BlockEntry, Inserted, Registration, StoreError, plan_keyspaces},
+};
+
+fn signed(value: u64) -> Result<i64, StoreError> {
+    i64::try_from(value).map_err(|_| StoreError::Corrupt(format!("{value} does not fit an integer")))
+}
+
+/// Takes the write lock at once: two writers never find out at COMMIT.
+fn begin(connection: &mut Connection) -> Result<rusqlite::Transaction<'_>, StoreError> {
+    Ok(connection.transaction_with_behavior(TransactionBehavior::Immediate)?)
+}
+
+fn timestamp(milliseconds: i64) -> Result<Timestamp, StoreError> {
+    Timestamp::from_millisecond(milliseconds).map_err(|error| StoreError::Corrupt(format!("a time: {error}")))
+}
+
+pub(super) fn check(connection: &mut Connection, runner: &Runner) -> Result<(), StoreError> {
+    let needed =
+        runner.get_migrations().iter().map(|migration| i64::from(migration.version())).max().unwrap_or(0);
+    let table = "SELECT 1 FROM sqlite_master WHERE name = 'refinery_schema_history'";
+    let found = match connection.query_row(table, [], |_| Ok(())).optional()? {
+        Some(()) => {
+            let latest = "SELECT coalesce(max(version), 0) FROM refinery_schema_history";
+            connection.query_row(latest, [], |row| row.get(0))?
+        }
+        None => 0,
+    };
+    if found < needed { Err(StoreError::SchemaBehind { found, needed }) } else { Ok(()) }
+}
+
+pub(super) fn fingerprint(connection: &Connection) -> Result<Option<Fingerprint>, StoreError> {
+    let sql = "SELECT code_key_fingerprint FROM deployment";
+    let text: Option<String> = connection.query_row(sql, [], |row| row.get(0)).optional()?;
+    Ok(text.map(Fingerprint::from_stored))
+}
+
+pub(super) fn adopt_fingerprint(
+    connection: &Connection,
+    mine: &Fingerprint,
+) -> Result<Fingerprint, StoreError> {
+    let sql = "INSERT INTO deployment (code_key_fingerprint) VALUES (?1) ON CONFLICT DO NOTHING";
+    connection.execute(sql, [mine.as_str()])?;
+    fingerprint(connection)?.ok_or_else(|| StoreError::Corrupt("table deployment is empty".to_owned()))
+}
+
+pub(super) fn adopt_keyspaces(
+    connection: &mut Connection,
+    mine: &[Keyspace],
+) -> Result<Vec<(KeyspaceIndex, Keyspace)>, StoreError> {
+    let transaction = begin(connection)?;
+    let stored = transaction
+        .prepare("SELECT \"index\", definition FROM keyspace ORDER BY \"index\"")?
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<Result<Vec<_>, _>>()?;
+    let (known, before) = plan_keyspaces(stored, mine)?;
+    for (index, keyspace) in &known[before..] {
+        let row = params![index.get(), keyspace.name.as_str(), keyspace.to_string()];
+        transaction.execute("INSERT INTO keyspace (\"index\", name, definition) VALUES (?1, ?2, ?3)", row)?;
+    }
+    transaction.commit()?;
+    Ok(known)
+}
+
+pub(super) fn register_block(
+    connection: &mut Connection,
+    block: &BlockEntry,
+) -> Result<Registration, StoreError> {
+    let (first, end) = LinkId::range(block.keyspace, block.span);
+    let (generation, incarnation) = (signed(block.generation)?, signed(block.incarnation)?);
+    let transaction = begin(connection)?;
+    let overlapping = transaction
+        .prepare(
+            "SELECT first_id, end_id, generation, holder, incarnation FROM block WHERE first_id < ?2 AND end_id > ?1",
+        )?
+        .query_map([first, end], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?, row.get::<_, String>(3)?, row.get::<_, i64>(4)?))
+        })?
+        .collect::<Result<Vec<_>, _>>()?;
+    if let Some(found) = overlapping.first() {
+        let mine =
+            overlapping.len() == 1 && *found == (first, end, generation, block.holder.clone(), incarnation);
+        return Ok(if mine { Registration::Registered } else { Registration::Overlaps });
+    }
+    insert_block(&transaction, (first, end), block, generation, incarnation)?;
+    transaction.commit()?;
+    Ok(Registration::Registered)
+}
+
+fn insert_block(
+    connection: &Connection,
+    (first, end): (i64, i64),
+    block: &BlockEntry,
+    generation: i64,
+    incarnation: i64,
+) -> Result<(), StoreError> {
+    let sql =
+        "INSERT INTO block (first_id, end_id, generation, holder, incarnation) VALUES (?1, ?2, ?3, ?4, ?5)";
+    connection.execute(sql, params![first, end, generation, block.holder, incarnation])?;
+    Ok(())
+}
+
+pub(super) fn release_block(
+    connection: &mut Connection,
+    block: &BlockEntry,
+    kept: &[Span],
+) -> Result<(), StoreError> {
+    let (first, end) = LinkId::range(block.keyspace, block.span);
+    let (generation, incarnation) = (signed(block.generation)?, signed(block.incarnation)?);
+    let transaction = begin(connection)?;
+    transaction.execute(
+        "DELETE FROM block WHERE generation = ?1 AND holder = ?2 AND first_id >= ?3 AND end_id <= ?4",
+        params![generation, block.holder, first, end],
+    )?;
+    for span in kept {
+        insert_block(&transaction, LinkId::range(block.keyspace, *span), block, generation, incarnation)?;
+    }
+    Ok(transaction.commit()?)
+}
+
+pub(super) fn insert(connection: &mut Connection, links: &[NewLink]) -> Result<Vec<Inserted>, StoreError> {
+    let transaction = begin(connection)?;
+    let mut outcomes = Vec::with_capacity(links.len());
+    {
+        let mut statement = transaction.prepare_cached(
+            "INSERT INTO link (id, long_url, title, crawlable, forward_query, created_by)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (id) DO NOTHING RETURNING created_at",
+        )?;
+        for NewLink { id, draft } in links {
+            let row = params![
+                id.get(),
+                draft.long_url.as_str(),
+                draft.title,
+                draft.crawlable,
+                draft.forward_query,
+                draft.created_by.0
+            ];
+            let stored: Option<i64> = statement.query_row(row, |row| row.get(0)).optional()?;
+            outcomes.push(match stored {
+                Some(milliseconds) => Inserted::Stored(timestamp(milliseconds)?),
+                None => Inserted::Taken,
+            });
+        }
+    }
+    transaction.commit()?;
+    Ok(outcomes)
+}
+
+pub(super) fn read(connection: &Connection, ids: &[LinkId]) -> Result<Vec<Link>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT id, long_url, title, crawlable, forward_query, created_at, created_by FROM link WHERE id = ?1",
+    )?;
+    let mut links = Vec::with_capacity(ids.len());
+    for id in ids {
+        if let Some(found) = statement.query_row([id.get()], |row| Ok(link(row))).optional()? {
+            links.push(found?);
+        }
+    }
+    Ok(links)
+}
+
+fn link(row: &Row<'_>) -> Result<Link, StoreError> {
+    Ok(Link {
+        id: LinkId::from_stored(row.get(0)?),
+        long_url: LongUrl::from_stored(row.get::<_, String>(1)?),
+        title: row.get(2)?,
+        crawlable: row.get(3)?,
+        forward_query: row.get(4)?,
+        created_at: timestamp(row.get(5)?)?,
+        created_by: ApiKeyId(row.get(6)?),
+    })
+}
+
+pub(super) fn add_api_key(
+    connection: &Connection,
+    name: &str,
+    hash: &KeyHash,
+) -> Result<Option<ApiKeyId>, StoreError> {
+    let sql = "INSERT INTO api_key (name, hash) VALUES (?1, ?2) ON CONFLICT (name) DO NOTHING RETURNING id";
+    let id = connection.query_row(sql, params![name, hash.as_bytes()], |row| row.get(0)).optional()?;
+    Ok(id.map(ApiKeyId))
+}
+
+pub(super) fn add_first_api_key(
+    connection: &Connection,
+    name: &str,
+    hash: &KeyHash,
+) -> Result<bool, StoreError> {
+    let sql = "INSERT INTO api_key (name, hash) SELECT ?1, ?2 WHERE NOT EXISTS (SELECT 1 FROM api_key)";
+    Ok(connection.execute(sql, params![name, hash.as_bytes()])? > 0)
+}
+
+pub(super) fn find_api_key(connection: &Connection, hash: &KeyHash) -> Result<Option<ApiKeyId>, StoreError> {
+    let sql = "SELECT id FROM api_key WHERE hash = ?1 AND revoked_at IS NULL";
+    Ok(connection.query_row(sql, [hash.as_bytes()], |row| row.get(0)).optional()?.map(ApiKeyId))
+}
+
+pub(super) fn list_api_keys(connection: &Connection) -> Result<Vec<ApiKeyRecord>, StoreError> {
+    let mut statement = connection.prepare("SELECT name, created_at, revoked_at FROM api_key ORDER BY id")?;
+    let rows = statement
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, Option<i64>>(2)?)))?
+        .collect::<Result<Vec<(String, i64, Option<i64>)>, _>>()?;
+    let record = |(name, created, revoked): (String, i64, Option<i64>)| {
+        let revoked_at = revoked.map(timestamp).transpose()?;
+        Ok(ApiKeyRecord { name, created_at: timestamp(created)?, revoked_at })
+    };
+    rows.into_iter().map(record).collect()
+}
+
+pub(super) fn revoke_api_key(connection: &Connection, name: &str) -> Result<bool, StoreError> {
+    let sql = "UPDATE api_key SET revoked_at = CAST(unixepoch('subsec') * 1000 AS INTEGER)
+               WHERE name = ?1 AND revoked_at IS NULL";
+    Ok(connection.execute(sql, [name])? > 0)
+}

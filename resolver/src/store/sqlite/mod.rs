@@ -1,0 +1,146 @@
+//! Links in SQLite, for one machine.
+//!
+//! SQLite allows one writer, so one thread owns the writing connection and another one reads; calls reach them over bounded
+//! queues. A commit is durable when it returns: write-ahead log with `synchronous = FULL`.
+//!
+//! Rejected: an asynchronous mutex around a connection. It blocks a worker thread for each disk flush.
+
+mod calls;
+mod worker;
+
+use std::path::Path;
+
+use async_trait::async_trait;
+use issuer::block::Span;
+use rusqlite::{Connection, OpenFlags};
+
+use super::{BlockEntry, InsertError, Inserted, LinkStore, Registration, StoreError};
+use crate::{
+    api_key::{ApiKeyId, ApiKeyRecord, KeyHash},
+    codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
+    links::{Link, NewLink},
+};
+use worker::Worker;
+
+mod files {
+    refinery::embed_migrations!("../schema/sqlite");
+}
+
+/// A SQLite file.
+pub struct SqliteStore {
+    writer: Worker,
+    reader: Worker,
+}
+
+impl SqliteStore {
+    /// Opens or creates the file. Blocks on the disk: call it at start-up.
+    ///
+    /// # Errors
+    /// When the file cannot be opened.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(|error| StoreError::Unreachable(Box::new(error)))?;
+        }
+        let writer = connect(path)?;
+        let reader = connect(path)?;
+        reader.pragma_update(None, "query_only", true)?;
+        Ok(Self {
+            writer: Worker::start("sqlite-writer", writer),
+            reader: Worker::start("sqlite-reader", reader),
+        })
+    }
+}
+
+fn connect(path: &Path) -> Result<Connection, StoreError> {
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    // Another process may hold the file for a moment: `resolver api-key`, or a backup.
+    connection.busy_timeout(std::time::Duration::from_secs(3))?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    Ok(connection)
+}
+
+#[async_trait]
+impl LinkStore for SqliteStore {
+    async fn migrate(&self) -> Result<(), StoreError> {
+        self.writer
+            .run(|connection| {
+                let report = files::migrations::runner().run(connection).map_err(Box::new)?;
+                for migration in report.applied_migrations() {
+                    tracing::info!(%migration, "migrated");
+                }
+                Ok(())
+            })
+            .await
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        self.reader.run(|connection| calls::check(connection, &files::migrations::runner())).await
+    }
+
+    async fn fingerprint(&self) -> Result<Option<Fingerprint>, StoreError> {
+        self.reader.run(|connection| calls::fingerprint(connection)).await
+    }
+
+    async fn adopt_fingerprint(&self, mine: &Fingerprint) -> Result<Fingerprint, StoreError> {
+        let mine = mine.clone();
+        self.writer.run(move |connection| calls::adopt_fingerprint(connection, &mine)).await
+    }
+
+    async fn adopt_keyspaces(&self, mine: &[Keyspace]) -> Result<Vec<(KeyspaceIndex, Keyspace)>, StoreError> {
+        let mine = mine.to_vec();
+        self.writer.run(move |connection| calls::adopt_keyspaces(connection, &mine)).await
+    }
+
+    async fn register_block(&self, block: &BlockEntry) -> Result<Registration, StoreError> {
+        let block = block.clone();
+        self.writer.run(move |connection| calls::register_block(connection, &block)).await
+    }
+
+    async fn release_block(&self, block: &BlockEntry, kept: &[Span]) -> Result<(), StoreError> {
+        let (block, kept) = (block.clone(), kept.to_vec());
+        self.writer.run(move |connection| calls::release_block(connection, &block, &kept)).await
+    }
+
+    async fn insert(&self, links: &[NewLink]) -> Result<Vec<Inserted>, InsertError> {
+        let links = links.to_vec();
+        // Whatever SQLite reports, its transaction was rolled back; only a writer that vanished leaves it open.
+        self.writer.run(move |connection| calls::insert(connection, &links)).await.map_err(
+            |error| match error {
+                StoreError::Stopped => InsertError::Unknown(error),
+                error => InsertError::Failed(error),
+            },
+        )
+    }
+
+    async fn read(&self, ids: &[LinkId]) -> Result<Vec<Link>, StoreError> {
+        let ids = ids.to_vec();
+        self.reader.run(move |connection| calls::read(connection, &ids)).await
+    }
+
+    async fn add_api_key(&self, name: &str, hash: &KeyHash) -> Result<Option<ApiKeyId>, StoreError> {
+        let (name, hash) = (name.to_owned(), hash.clone());
+        self.writer.run(move |connection| calls::add_api_key(connection, &name, &hash)).await
+    }
+
+    async fn add_first_api_key(&self, name: &str, hash: &KeyHash) -> Result<bool, StoreError> {
+        let (name, hash) = (name.to_owned(), hash.clone());
+        self.writer.run(move |connection| calls::add_first_api_key(connection, &name, &hash)).await
+    }
+
+    async fn find_api_key(&self, hash: &KeyHash) -> Result<Option<ApiKeyId>, StoreError> {
+        let hash = hash.clone();
+        self.reader.run(move |connection| calls::find_api_key(connection, &hash)).await
+    }
+
+    async fn list_api_keys(&self) -> Result<Vec<ApiKeyRecord>, StoreError> {
+        self.reader.run(|connection| calls::list_api_keys(connection)).await
+    }
+
+    async fn revoke_api_key(&self, name: &str) -> Result<bool, StoreError> {
+        let name = name.to_owned();
+        self.writer.run(move |connection| calls::revoke_api_key(connection, &name)).await
+    }
+}

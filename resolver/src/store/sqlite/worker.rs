@@ -1,0 +1,48 @@
+//! A thread that owns a connection and runs what it is handed, in order.
+
+use std::thread;
+
+use rusqlite::Connection;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::store::StoreError;
+
+/// Calls that may wait; the callers are bounded batches and rare commands.
+const QUEUE: usize = 64;
+
+type Job = Box<dyn FnOnce(&mut Connection) + Send>;
+
+/// The thread's queue. The thread ends when this is dropped and the queue is empty.
+pub(super) struct Worker {
+    jobs: mpsc::Sender<Job>,
+}
+
+impl Worker {
+    pub(super) fn start(name: &str, mut connection: Connection) -> Self {
+        let (jobs, mut queue) = mpsc::channel::<Job>(QUEUE);
+        let run = move || {
+            while let Some(job) = queue.blocking_recv() {
+                job(&mut connection);
+            }
+        };
+        // Failing here means that the system gives no threads at start-up: every call then answers `Stopped`.
+        if let Err(error) = thread::Builder::new().name(name.to_owned()).spawn(run) {
+            tracing::error!(%error, name, "start a thread");
+        }
+        Self { jobs }
+    }
+
+    /// Runs a call on the thread.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (answer, answered) = oneshot::channel();
+        let job: Job = Box::new(move |connection| {
+            // The caller may be gone; the work is done either way.
+            let _ = answer.send(call(connection));
+        });
+        self.jobs.send(job).await.map_err(|_| StoreError::Stopped)?;
+        answered.await.unwrap_or(Err(StoreError::Stopped))
+    }
+}

@@ -1,0 +1,313 @@
+//! The double buffer: the block being claimed from, the next one, and those whose last claims are still open.
+//!
+//! 1. A number is claimed at most once, unless it came back as [`Fate::Unused`]: then it surely has no link.
+//! 2. `used + burned + unused` of a closed block is its length; a block closes only when every claim on it has ended.
+//! 3. A number whose fate nobody knows is burned, never handed out again (I4).
+//!
+//! Claims are taken under the caller's short lock. Rejected: an atomic add per claim. The permutation that follows costs
+//! a hundred times as much, and the two blocks, the pool and the closing account would each need their own protocol.
+
+use std::collections::VecDeque;
+
+use issuer::block::{Block, Span};
+
+/// Blocks in hand that have numbers left: the current one and the next.
+const BLOCKS: usize = 2;
+/// Numbers that came back and are used first; past this bound they wait in their block's account (C4).
+const POOL_MAX: usize = 10_000;
+/// Unused ranges that fit into the account of one block; what does not fit is burned.
+const RANGES_MAX: usize = 32;
+
+/// One number in somebody's hands. It must come back with its [`Fate`].
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "a claim that does not come back keeps its block open"]
+pub struct Claim {
+    /// The number.
+    pub number: u64,
+    generation: u64,
+}
+
+/// What became of a claimed number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// A link is stored under it, ours or somebody else's.
+    Used,
+    /// Surely no link is stored under it.
+    Unused,
+    /// Nobody knows, or it must not be used.
+    Burned,
+}
+
+/// A block with the account of its numbers, ready to go back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Closed {
+    /// The block.
+    pub block: Block,
+    /// Numbers with a link.
+    pub used: u64,
+    /// Numbers given up.
+    pub burned: u64,
+    /// Numbers nobody used: ascending, disjoint and apart.
+    pub unused: Vec<Span>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Held {
+    block: Block,
+    /// The first number never claimed.
+    next: u64,
+    claimed: u64,
+    used: u64,
+    burned: u64,
+    unused: Vec<u64>,
+}
+
+/// Numbers of one keyspace in hand.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Buffer {
+    /// Blocks with numbers left, in the order they came.
+    fresh: VecDeque<Held>,
+    /// Blocks with none left and claims still open.
+    draining: Vec<Held>,
+    /// Numbers that came back, with their block's generation.
+    pool: VecDeque<(u64, u64)>,
+    claims: u64,
+}
+
+impl Held {
+    fn left(&self) -> u64 {
+        self.block.span.end() - self.next
+    }
+
+    /// Whether as much as the refill point is used.
+    fn is_past(&self, permille: u64) -> bool {
+        (self.block.span.len() - self.left()) * 1_000 >= self.block.span.len() * permille
+    }
+
+    fn close(mut self) -> Closed {
+        debug_assert_eq!(self.claimed, 0, "a block with open claims does not close");
+        self.unused.sort_unstable();
+        let left = Span::new(self.next, self.left()).ok();
+        let mut unused = runs(&self.unused, left);
+        // The shortest ranges are given up first: a few numbers against a message of any length.
+        unused.sort_unstable_by_key(|span| std::cmp::Reverse(span.len()));
+        let burned: u64 = unused.iter().skip(RANGES_MAX).map(|span| span.len()).sum();
+        unused.truncate(RANGES_MAX);
+        unused.sort_unstable();
+        Closed { block: self.block, used: self.used, burned: self.burned + burned, unused }
+    }
+}
+
+/// Joins sorted numbers, and the rest of a block after them, into ranges.
+fn runs(numbers: &[u64], rest: Option<Span>) -> Vec<Span> {
+    let mut spans: Vec<Span> = Vec::new();
+    let singles = numbers.iter().filter_map(|number| Span::new(*number, 1).ok());
+    for span in singles.chain(rest) {
+        match spans.last_mut() {
+            Some(last) if last.end() == span.start() => {
+                *last = Span::new(last.start(), last.len() + span.len()).expect("both lie in one block");
+            }
+            _ => spans.push(span),
+        }
+    }
+    spans
+}
+
+impl Buffer {
+    /// Takes a number: one that came back, or the next of the current block.
+    pub fn claim(&mut self) -> Option<Claim> {
+        let claim = match self.pool.pop_front() {
+            Some((number, generation)) => Claim { number, generation },
+            None => self.claim_fresh()?,
+        };
+        self.claims += 1;
+        Some(claim)
+    }
+
+    fn claim_fresh(&mut self) -> Option<Claim> {
+        let current = self.fresh.front_mut()?;
+        let claim = Claim { number: current.next, generation: current.block.generation.0 };
+        current.next += 1;
+        current.claimed += 1;
+        if current.left() == 0 {
+            self.draining.extend(self.fresh.pop_front());
+        }
+        Some(claim)
+    }
+
+    /// Takes a claim back.
+    pub fn settle(&mut self, claim: Claim, fate: Fate) {
+        let Claim { number, generation } = claim;
+        if fate == Fate::Unused && self.pool.len() < POOL_MAX {
+            // It stays claimed in its block's account: it is going to be claimed again.
+            self.pool.push_back((number, generation));
+            return;
+        }
+        if let Some(held) = self.held_mut(generation) {
+            held.claimed -= 1;
+            match fate {
+                Fate::Used => held.used += 1,
+                Fate::Burned => held.burned += 1,
+                Fate::Unused => held.unused.push(number),
+            }
+        }
+    }
+
+    fn held_mut(&mut self, generation: u64) -> Option<&mut Held> {
+        let of_generation = |held: &&mut Held| held.block.generation.0 == generation;
+        self.fresh.iter_mut().chain(&mut self.draining).find(of_generation)
+    }
+
+    /// Adds a block that was registered.
+    pub fn add(&mut self, block: Block) {
+        let next = block.span.start();
+        self.fresh.push_back(Held { block, next, claimed: 0, used: 0, burned: 0, unused: Vec::new() });
+    }
+
+    /// Whether another block is wanted: there is room for one, and the last one is used to `permille` thousandths.
+    #[must_use]
+    pub fn wants_block(&self, permille: u64) -> bool {
+        self.fresh.len() < BLOCKS && self.fresh.back().is_none_or(|last| last.is_past(permille))
+    }
+
+    /// Takes out the blocks that are used up and have no open claim.
+    pub fn take_closed(&mut self) -> Vec<Closed> {
+        let (done, open) = self.draining.drain(..).partition(|held| held.claimed == 0);
+        self.draining = open;
+        let done: Vec<Held> = done;
+        done.into_iter().map(Held::close).collect()
+    }
+
+    /// Takes everything out, when no claim will come any more. A block with a claim that never came back stays out of it:
+    /// its numbers are in doubt.
+    pub fn take_all(&mut self) -> Vec<Closed> {
+        for (number, generation) in std::mem::take(&mut self.pool) {
+            if let Some(held) = self.held_mut(generation) {
+                held.claimed -= 1;
+                held.unused.push(number);
+            }
+        }
+        self.draining.extend(self.fresh.drain(..));
+        self.take_closed()
+    }
+
+    /// Numbers that can be claimed at once.
+    #[must_use]
+    pub fn in_hand(&self) -> u64 {
+        self.fresh.iter().map(Held::left).sum::<u64>() + self.pool.len() as u64
+    }
+
+    /// Claims ever made.
+    #[must_use]
+    pub fn claims(&self) -> u64 {
+        self.claims
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use issuer::{names::Namespace, tokens::Generation};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn block(start: u64, len: u64, generation: u64) -> Block {
+        let namespace = Namespace::new("web").unwrap();
+        Block { namespace, span: Span::new(start, len).unwrap(), generation: Generation(generation) }
+    }
+
+    fn balances(closed: &Closed) -> bool {
+        let unused: u64 = closed.unused.iter().map(|span| span.len()).sum();
+        closed.used + closed.burned + unused == closed.block.span.len()
+    }
+
+    #[test]
+    fn two_blocks_are_wanted_and_the_second_only_after_the_refill_point() {
+        let mut buffer = Buffer::default();
+        assert!(buffer.wants_block(200));
+        buffer.add(block(0, 10, 1));
+        assert!(!buffer.wants_block(200));
+        let claims: Vec<_> = (0..2).filter_map(|_| buffer.claim()).collect();
+        assert_eq!(claims.len(), 2);
+        assert!(buffer.wants_block(200));
+        buffer.add(block(10, 10, 2));
+        assert!(!buffer.wants_block(0));
+        assert_eq!(buffer.in_hand(), 18);
+    }
+
+    #[test]
+    fn a_number_that_came_back_is_used_first_and_burned_ones_never() {
+        let mut buffer = Buffer::default();
+        buffer.add(block(5, 3, 1));
+        let (first, second) = (buffer.claim().unwrap(), buffer.claim().unwrap());
+        buffer.settle(first, Fate::Unused);
+        buffer.settle(second, Fate::Burned);
+        let numbers: Vec<_> = std::iter::from_fn(|| buffer.claim()).collect();
+        assert_eq!(numbers.iter().map(|claim| claim.number).collect::<Vec<_>>(), [5, 7]);
+        assert_eq!(buffer.take_closed(), [], "claims are still open");
+        numbers.into_iter().for_each(|claim| buffer.settle(claim, Fate::Used));
+        let closed = buffer.take_closed();
+        assert_eq!((closed[0].used, closed[0].burned, closed[0].unused.len()), (2, 1, 0));
+    }
+
+    #[test]
+    fn more_gaps_than_an_account_holds_are_burned_smallest_first() {
+        let mut buffer = Buffer::default();
+        buffer.add(block(0, 200, 1));
+        for number in 0..100 {
+            let claim = buffer.claim().unwrap();
+            buffer.settle(claim, if number % 2 == 0 { Fate::Used } else { Fate::Burned });
+        }
+        let gaps: Vec<_> = (0..40).map(|_| buffer.claim().unwrap()).collect();
+        for (index, claim) in gaps.into_iter().enumerate() {
+            // Every other number comes back, too late for the pool to give it out again.
+            buffer.settle(claim, if index % 2 == 0 { Fate::Used } else { Fate::Unused });
+        }
+        let closed = buffer.take_all().remove(0);
+        assert!(balances(&closed));
+        assert!(closed.unused.len() <= RANGES_MAX);
+        assert!(closed.unused.iter().any(|span| span.len() >= 60), "the tail is kept: {:?}", closed.unused);
+    }
+
+    proptest! {
+        /// Any order of claims, fates and new blocks: no number is out twice, and at the end every number is accounted for.
+        #[test]
+        fn numbers_are_claimed_once_and_accounts_balance(steps in prop::collection::vec((0_u8..5, any::<u8>()), 0..400)) {
+            let mut buffer = Buffer::default();
+            let (mut out, mut dead, mut blocks) = (Vec::new(), BTreeSet::new(), 0_u64);
+            let mut closed = Vec::new();
+            for (step, choice) in steps {
+                match step {
+                    0 if buffer.wants_block(0) => {
+                        buffer.add(block(blocks * 7, 7, blocks + 1));
+                        blocks += 1;
+                    }
+                    0 | 1 => if let Some(claim) = buffer.claim() {
+                        prop_assert!(!dead.contains(&claim.number), "{} was used", claim.number);
+                        prop_assert!(out.iter().all(|other: &Claim| other.number != claim.number));
+                        out.push(claim);
+                    },
+                    2 | 3 if !out.is_empty() => {
+                        let claim = out.swap_remove(usize::from(choice) % out.len());
+                        let fate = [Fate::Used, Fate::Unused, Fate::Burned][usize::from(choice) % 3];
+                        if fate != Fate::Unused { dead.insert(claim.number); }
+                        buffer.settle(claim, fate);
+                    }
+                    _ => closed.extend(buffer.take_closed()),
+                }
+            }
+            out.into_iter().for_each(|claim| buffer.settle(claim, Fate::Used));
+            closed.extend(buffer.take_all());
+            prop_assert!(closed.iter().all(balances));
+            prop_assert_eq!(closed.iter().map(|one| one.block.span.len()).sum::<u64>(), blocks * 7);
+            for one in &closed {
+                let numbers = one.unused.iter().flat_map(|span| span.start()..span.end());
+                for number in numbers {
+                    prop_assert!(!dead.contains(&number), "{number} is not unused");
+                }
+            }
+        }
+    }
+}

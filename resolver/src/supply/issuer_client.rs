@@ -1,0 +1,264 @@
+//! Finds the leader among the issuers, and keeps asking until a call is surely executed or surely refused.
+//!
+//! FAILED_PRECONDITION with a leader's address means "not executed, go there". UNAVAILABLE, DEADLINE_EXCEEDED and a broken
+//! connection mean "unknown": the same call is sent again, to the next issuer. That is safe because every call can be
+//! repeated: see the contract in `proto/`.
+
+use std::{collections::HashMap, sync::Mutex, time::Duration};
+
+use hyper_util::rt::TokioIo;
+use issuer::{
+    embedded::Dialer,
+    grpc::{EXHAUSTED_KEY, LEADER_KEY},
+};
+use proto::issuer::v1::{self as pb, issuer_client::IssuerClient as Stub};
+use tokio::time::{sleep, timeout};
+use tokio_stream::StreamExt;
+use tonic::{
+    Code, Response, Status, Streaming,
+    transport::{Channel, Endpoint, Uri},
+};
+
+/// How long one try may take.
+const TRY: Duration = Duration::from_secs(3);
+/// Pause after a round of issuers that could not answer; doubles up to the maximum.
+const PAUSE_MIN: Duration = Duration::from_millis(20);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+/// Leaders' addresses that are remembered, beyond those configured.
+const CHANNELS_MAX: usize = 64;
+
+/// Where the issuers are.
+#[derive(Clone)]
+pub enum Target {
+    /// In this process.
+    Embedded(Dialer),
+    /// At these addresses.
+    Remote(Vec<String>),
+}
+
+/// A definite no.
+#[derive(Debug, thiserror::Error)]
+pub enum Refused {
+    /// Every number of the namespace is allocated.
+    #[error("the keyspace is exhausted")]
+    Exhausted,
+    /// A later start of a holder with this name has taken over.
+    #[error("another process has registered with this holder id: {0}")]
+    Superseded(String),
+    /// The ledger does not know this holder or namespace (any more).
+    #[error("not registered: {0}")]
+    NotRegistered(String),
+    /// The issuer has too much to do.
+    #[error("the issuer is overloaded: {0}")]
+    Overloaded(String),
+    /// Anything else that repeating would not change.
+    #[error("the issuer refused ({code:?}): {message}")]
+    Other {
+        /// Its code.
+        code: Code,
+        /// Its message.
+        message: String,
+    },
+}
+
+/// A client of whichever issuer leads.
+pub struct IssuerClient {
+    target: Target,
+    /// A std mutex: never held across an await.
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    channels: HashMap<String, Channel>,
+    /// Where the leader was last.
+    leader: Option<String>,
+    /// Which configured issuer to try next when the leader is not known.
+    turn: usize,
+}
+
+/// What to do after a try.
+enum Next {
+    Refused(Refused),
+    /// Surely not executed; the leader is there.
+    Follow(String),
+    /// Not executed, or nobody knows: ask the next issuer.
+    Again,
+}
+
+impl IssuerClient {
+    /// A client that has not connected yet.
+    #[must_use]
+    pub fn new(target: Target) -> Self {
+        Self { target, state: Mutex::new(State::default()) }
+    }
+
+    /// Registers a start of this holder.
+    ///
+    /// # Errors
+    /// When the issuer definitely refuses; so for every call here. The caller bounds the wait by dropping it.
+    pub async fn register(&self, request: pb::RegisterRequest) -> Result<pb::RegisterResponse, Refused> {
+        self.call(|mut stub| {
+            let request = request.clone();
+            async move { stub.register(request).await }
+        })
+        .await
+    }
+
+    /// Asks for a block.
+    ///
+    /// # Errors
+    /// See [`IssuerClient::register`].
+    pub async fn allocate(
+        &self,
+        request: pb::AllocateBlockRequest,
+    ) -> Result<pb::AllocateBlockResponse, Refused> {
+        self.call(|mut stub| {
+            let request = request.clone();
+            async move { stub.allocate_block(request).await }
+        })
+        .await
+    }
+
+    /// Gives blocks back.
+    ///
+    /// # Errors
+    /// See [`IssuerClient::register`].
+    pub async fn return_blocks(
+        &self,
+        request: pb::ReturnBlocksRequest,
+    ) -> Result<pb::ReturnBlocksResponse, Refused> {
+        self.call(|mut stub| {
+            let request = request.clone();
+            async move { stub.return_blocks(request).await }
+        })
+        .await
+    }
+
+    /// Opens a stream of beats, one each `interval`; the answers.
+    ///
+    /// # Errors
+    /// See [`IssuerClient::register`].
+    pub async fn keep_alive(
+        &self,
+        beat: pb::KeepAliveRequest,
+        interval: Duration,
+    ) -> Result<Streaming<pb::KeepAliveResponse>, Refused> {
+        self.call(|mut stub| {
+            let beats = tokio_stream::iter(std::iter::repeat(beat.clone())).throttle(interval);
+            async move { stub.keep_alive(beats).await }
+        })
+        .await
+    }
+
+    /// Calls until there is a definite answer.
+    async fn call<T, F>(&self, make: impl Fn(Stub<Channel>) -> F) -> Result<T, Refused>
+    where
+        F: Future<Output = Result<Response<T>, Status>> + Send,
+    {
+        let (mut pause, mut hops) = (PAUSE_MIN, 0);
+        loop {
+            let (url, channel) = self.choose();
+            let tried = timeout(TRY, make(Stub::new(channel))).await;
+            let status = match tried {
+                Ok(Ok(response)) => {
+                    self.remember(url);
+                    return Ok(response.into_inner());
+                }
+                Ok(Err(status)) => status,
+                Err(_) => Status::deadline_exceeded("no answer in time"),
+            };
+            tracing::debug!(%url, code = ?status.code(), message = status.message(), "call to the issuer");
+            match next(&status) {
+                Next::Refused(refused) => return Err(refused),
+                Next::Follow(leader) if hops < 3 => {
+                    hops += 1;
+                    self.remember(leader);
+                    continue;
+                }
+                Next::Follow(_) | Next::Again => self.forget(),
+            }
+            hops = 0;
+            sleep(pause).await;
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+    }
+
+    /// The leader, if known, else the next issuer in turn.
+    fn choose(&self) -> (String, Channel) {
+        let mut state = self.state();
+        let url = match (&self.target, state.leader.clone()) {
+            (Target::Embedded(_), _) => "http://embedded".to_owned(),
+            (Target::Remote(_), Some(leader)) => leader,
+            (Target::Remote(urls), None) => {
+                state.turn += 1;
+                urls[state.turn % urls.len()].clone()
+            }
+        };
+        if let Some(channel) = state.channels.get(&url) {
+            return (url, channel.clone());
+        }
+        let channel = self.connect(&url);
+        if state.channels.len() >= CHANNELS_MAX {
+            state.channels.clear();
+        }
+        state.channels.insert(url.clone(), channel.clone());
+        (url, channel)
+    }
+
+    fn connect(&self, url: &str) -> Channel {
+        // An address that came from a follower is checked when it is remembered, those of the flags at start.
+        let endpoint = Endpoint::from_shared(url.to_owned())
+            .unwrap_or_else(|_| Endpoint::from_static("http://malformed.invalid"))
+            .connect_timeout(Duration::from_secs(1))
+            .http2_keep_alive_interval(Duration::from_secs(2))
+            .keep_alive_timeout(Duration::from_secs(2))
+            .keep_alive_while_idle(true)
+            .tcp_nodelay(true);
+        match &self.target {
+            Target::Remote(_) => endpoint.connect_lazy(),
+            Target::Embedded(dialer) => {
+                let dialer = dialer.clone();
+                let connector = tower::service_fn(move |_: Uri| {
+                    let dialer = dialer.clone();
+                    async move { dialer.dial().await.map(TokioIo::new) }
+                });
+                endpoint.connect_with_connector_lazy(connector)
+            }
+        }
+    }
+
+    fn remember(&self, url: String) {
+        if url.parse::<Uri>().is_ok() {
+            self.state().leader = Some(url);
+        }
+    }
+
+    fn forget(&self) {
+        self.state().leader = None;
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().expect("no code panics while it holds this lock")
+    }
+}
+
+fn next(status: &Status) -> Next {
+    let message = || status.message().to_owned();
+    match status.code() {
+        Code::FailedPrecondition => match status.metadata().get(LEADER_KEY).map(|value| value.to_str()) {
+            Some(Ok(leader)) if !leader.is_empty() => Next::Follow(leader.to_owned()),
+            Some(_) => Next::Again,
+            None => Next::Refused(Refused::NotRegistered(message())),
+        },
+        Code::Unavailable | Code::DeadlineExceeded | Code::Unknown | Code::Cancelled | Code::Internal => {
+            Next::Again
+        }
+        Code::PermissionDenied => Next::Refused(Refused::Superseded(message())),
+        Code::ResourceExhausted if status.metadata().contains_key(EXHAUSTED_KEY) => {
+            Next::Refused(Refused::Exhausted)
+        }
+        Code::ResourceExhausted => Next::Refused(Refused::Overloaded(message())),
+        code => Next::Refused(Refused::Other { code, message: message() }),
+    }
+}
