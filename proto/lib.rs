@@ -6,7 +6,6 @@
 /// `shortmint.issuer.v1`: how resolvers get blocks of numbers from the issuer.
 pub mod issuer {
     #[expect(missing_docs, reason = "the generator documents messages and fields, not its own modules")]
-    #[expect(clippy::all, reason = "generated code follows the generator's style")]
     pub mod v1 {
         tonic::include_proto!("shortmint.issuer.v1");
     }

@@ -1,6 +1,6 @@
 -- The same tables as for Postgres; the reasons stand there. Times are milliseconds since 1970, in UTC.
 CREATE TABLE deployment (
-    one INTEGER PRIMARY KEY DEFAULT 1 CHECK (one = 1),
+    one INTEGER PRIMARY KEY CHECK (one = 1),
     code_key_fingerprint TEXT NOT NULL
 ) STRICT;
 

@@ -260,15 +260,15 @@ mod tests {
             let claim = buffer.claim().unwrap();
             buffer.settle(claim, if number % 2 == 0 { Fate::Used } else { Fate::Burned });
         }
-        let gaps: Vec<_> = (0..40).map(|_| buffer.claim().unwrap()).collect();
+        let gaps: Vec<_> = (0..90).map(|_| buffer.claim().unwrap()).collect();
         for (index, claim) in gaps.into_iter().enumerate() {
-            // Every other number comes back, too late for the pool to give it out again.
             buffer.settle(claim, if index % 2 == 0 { Fate::Used } else { Fate::Unused });
         }
         let closed = buffer.take_all().remove(0);
         assert!(balances(&closed));
-        assert!(closed.unused.len() <= RANGES_MAX);
-        assert!(closed.unused.iter().any(|span| span.len() >= 60), "the tail is kept: {:?}", closed.unused);
+        assert_eq!(closed.unused.len(), RANGES_MAX);
+        assert_eq!(closed.burned, 50 + 45 - 32, "the gaps that do not fit");
+        assert_eq!(closed.unused.last().map(|span| span.len()), Some(11), "the rest of the block is kept");
     }
 
     proptest! {

@@ -49,7 +49,7 @@ pub(super) fn adopt_fingerprint(
     connection: &Connection,
     mine: &Fingerprint,
 ) -> Result<Fingerprint, StoreError> {
-    let sql = "INSERT INTO deployment (code_key_fingerprint) VALUES (?1) ON CONFLICT DO NOTHING";
+    let sql = "INSERT INTO deployment (one, code_key_fingerprint) VALUES (1, ?1) ON CONFLICT DO NOTHING";
     connection.execute(sql, [mine.as_str()])?;
     fingerprint(connection)?.ok_or_else(|| StoreError::Corrupt("table deployment is empty".to_owned()))
 }
