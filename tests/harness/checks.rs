@@ -1,0 +1,151 @@
+//! What must hold after every run, whatever happened in it. Faults are elsewhere: a checker knows nothing of them.
+
+use std::collections::BTreeMap;
+
+use anyhow::Context;
+use tokio::task::JoinSet;
+
+use crate::api::Api;
+use crate::load::Acknowledged;
+use crate::postgres::Postgres;
+use crate::resolver::Resolver;
+use crate::status::{Namespace, Status};
+
+/// How many clients follow links at a time.
+const FOLLOWERS: usize = 32;
+
+/// How many offenders a message shows.
+const SHOWN_MAX: usize = 10;
+
+/// I6, first half: no two acknowledged links share a code.
+///
+/// # Errors
+/// Some do; the message shows them.
+pub fn all_distinct(links: &[Acknowledged]) -> anyhow::Result<()> {
+    let mut owners: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for link in links {
+        owners.entry(&link.code).or_default().push(&link.long_url);
+    }
+    let shared: Vec<_> = owners.into_iter().filter(|(_, long_urls)| long_urls.len() > 1).collect();
+    let (count, shown) = (shared.len(), &shared[..shared.len().min(SHOWN_MAX)]);
+    anyhow::ensure!(shared.is_empty(), "{count} codes were given to several links: {shown:?}");
+    Ok(())
+}
+
+/// I6, second half: each acknowledged link redirects to its own URL. It is asked on the next resolver after the one
+/// that created it: with two, on the other one.
+///
+/// # Errors
+/// Some do not; the message shows them with what was answered.
+pub async fn all_resolve(links: &[Acknowledged], resolvers: &[Resolver]) -> anyhow::Result<()> {
+    let apis: Vec<Api> = resolvers.iter().map(|resolver| resolver.api.clone()).collect();
+    let mut followers = JoinSet::new();
+    for chunk in links.chunks(links.len().div_ceil(FOLLOWERS).max(1)) {
+        followers.spawn(follow_all(chunk.to_vec(), apis.clone()));
+    }
+    let mut wrong = Vec::new();
+    while let Some(follower) = followers.join_next().await {
+        wrong.extend(follower.context("a follower's task ended early")?);
+    }
+    let (count, shown) = (wrong.len(), &wrong[..wrong.len().min(SHOWN_MAX)]);
+    anyhow::ensure!(wrong.is_empty(), "{count} of {} links are wrong:\n{}", links.len(), shown.join("\n"));
+    Ok(())
+}
+
+/// Returns one line for each link that is wrong.
+async fn follow_all(links: Vec<Acknowledged>, apis: Vec<Api>) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for link in links {
+        let answer = apis[(link.created_on + 1) % apis.len()].follow(&link.code).await;
+        if !matches!(&answer, Ok((302, Some(location))) if *location == link.long_url) {
+            wrong.push(format!("{} must lead to {}: {answer:?}", link.code, link.long_url));
+        }
+    }
+    wrong
+}
+
+/// I10: `allocated = used + open + free + leaked + burned`, in every namespace.
+///
+/// # Errors
+/// It does not balance, or a count is out of its range.
+pub fn account_balances(status: &Status) -> anyhow::Result<()> {
+    for namespace in &status.namespaces {
+        let Namespace { capacity, high_watermark, ceiling, allocated, .. } = *namespace;
+        let Namespace { used, open, free, leaked, burned, .. } = *namespace;
+        anyhow::ensure!(
+            allocated == used + open + free + leaked + burned,
+            "the account does not balance: {namespace:?}"
+        );
+        anyhow::ensure!(
+            allocated <= high_watermark && high_watermark <= ceiling && ceiling <= capacity,
+            "allocated <= high watermark <= ceiling <= capacity does not hold: {namespace:?}"
+        );
+    }
+    Ok(())
+}
+
+/// I1, as the database saw it: no two registered blocks overlap, and each is as long as it says.
+///
+/// # Errors
+/// The register cannot be read, is empty, or has an overlap.
+pub async fn registered_blocks_are_disjoint(postgres: &Postgres) -> anyhow::Result<()> {
+    let rows = postgres.client().await?;
+    let rows = rows.query("SELECT lower(ids), upper(ids) FROM block ORDER BY lower(ids)", &[]).await;
+    let rows = rows.context("read the block register")?;
+    let blocks: Vec<(i64, i64)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+    anyhow::ensure!(!blocks.is_empty(), "no block was ever registered");
+    for (start, end) in &blocks {
+        anyhow::ensure!(start < end, "an empty block: {start}..{end}");
+    }
+    for pair in blocks.windows(2) {
+        let [(_, end), (start, _)] = pair else { continue };
+        anyhow::ensure!(end <= start, "blocks overlap: {pair:?}");
+    }
+    Ok(())
+}
+
+/// I10 against the database, once every holder has returned its blocks: `used` counts the links, and nothing is open.
+///
+/// # Errors
+/// The database cannot be read, or says otherwise.
+pub async fn used_numbers_have_links(status: &Status, postgres: &Postgres) -> anyhow::Result<()> {
+    let client = postgres.client().await?;
+    let row = client.query_one("SELECT count(*) FROM link", &[]).await.context("count the links")?;
+    let links: u64 = row.get::<_, i64>(0).try_into().context("count the links")?;
+    let used: u64 = status.namespaces.iter().map(|namespace| namespace.used).sum();
+    let open: u64 = status.namespaces.iter().map(|namespace| namespace.open).sum();
+    anyhow::ensure!(open == 0, "{open} numbers are still open: {status:?}");
+    anyhow::ensure!(used == links, "{used} numbers are used, but there are {links} links: {status:?}");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{account_balances, all_distinct};
+    use crate::load::Acknowledged;
+    use crate::status::Status;
+
+    fn link(code: &str, long_url: &str) -> Acknowledged {
+        Acknowledged { code: code.to_owned(), long_url: long_url.to_owned(), created_on: 0 }
+    }
+
+    #[test]
+    fn a_code_given_twice_is_named_with_both_of_its_links() {
+        assert!(all_distinct(&[link("a", "1"), link("b", "2")]).is_ok());
+        let failed = all_distinct(&[link("a", "1"), link("b", "2"), link("a", "3")]).unwrap_err();
+        assert!(failed.to_string().contains(r#"("a", ["1", "3"])"#), "{failed}");
+    }
+
+    #[test]
+    fn an_account_with_a_number_too_many_does_not_balance() {
+        let status = |open: u64| {
+            Status::parse(&format!(
+                r#"{{"leader": "http://x", "epoch": 7, "holders": [], "namespaces": [
+                    {{"name": "n", "capacity": 62, "high_watermark": 30, "ceiling": 62, "allocated": 30,
+                      "used": 10, "open": {open}, "free": 4, "leaked": 3, "burned": 1}}]}}"#
+            ))
+        };
+        assert!(account_balances(&status(12).unwrap()).is_ok());
+        assert!(account_balances(&status(13).unwrap()).is_err());
+    }
+}

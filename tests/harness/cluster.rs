@@ -1,0 +1,193 @@
+//! The whole platform: Postgres, etcd, issuers and resolvers, each a process of its own.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context;
+
+use crate::etcd::EtcdCluster;
+use crate::issuer::{Issuer, IssuerBuilder};
+use crate::launch::{Finished, Launch};
+use crate::postgres::Postgres;
+use crate::proxy::Proxy;
+use crate::resolver::{Resolver, ResolverBuilder};
+use crate::scratch::Scratch;
+use crate::slots::Slot;
+use crate::status::Status;
+use crate::{binaries, wait};
+
+mod builder;
+
+pub use builder::ClusterBuilder;
+use builder::Proxies;
+
+const MIGRATE_WITHIN: Duration = Duration::from_secs(60);
+
+/// How long the issuers together may take to tell their state: an election, at worst.
+const STATUS_WITHIN: Duration = Duration::from_secs(20);
+
+const RUN_WITHIN: Duration = Duration::from_secs(20);
+
+/// The running platform. Fields are dropped in this order: who uses a server ends before the server.
+#[derive(Debug)]
+pub struct Cluster {
+    /// The resolvers, in the order of their start.
+    pub resolvers: Vec<Resolver>,
+    /// The issuers, in the order of their start.
+    pub issuers: Vec<Issuer>,
+    /// A proxy before each issuer, in the same order; empty unless built [`ClusterBuilder::behind_proxies`].
+    pub issuer_proxies: Vec<Proxy>,
+    /// The proxy before Postgres, if built [`ClusterBuilder::behind_proxies`].
+    pub postgres_proxy: Option<Proxy>,
+    /// The database server.
+    pub postgres: Postgres,
+    /// The etcd cluster.
+    pub etcd: EtcdCluster,
+    /// The administrator's API key.
+    pub api_key: String,
+    /// The file with the permutation's key, which all resolvers share.
+    pub code_key_file: PathBuf,
+    settings: ClusterBuilder,
+    /// The folder with all data and logs.
+    pub scratch: Scratch,
+    /// Comes last, so that the next cluster starts when nothing of this one runs any more.
+    _slot: Slot,
+}
+
+impl Cluster {
+    /// One of each, unless told otherwise.
+    pub fn builder() -> ClusterBuilder {
+        ClusterBuilder::default()
+    }
+
+    /// The database's URL as the resolvers know it.
+    pub fn database_url(&self) -> String {
+        self.postgres_proxy.as_ref().map_or_else(|| self.postgres.url(), |proxy| self.postgres.url_via(proxy))
+    }
+
+    /// The issuers' URLs as the resolvers know them.
+    pub fn issuer_urls(&self) -> Vec<String> {
+        self.issuers.iter().map(|issuer| issuer.advertised().to_owned()).collect()
+    }
+
+    /// Which issuer leads, if exactly one says so just now: a leader that was paused may claim it a little longer.
+    pub async fn leader(&self) -> Option<usize> {
+        let mut leader = None;
+        for (index, issuer) in self.issuers.iter().enumerate() {
+            if issuer.says_it_leads().await && leader.replace(index).is_some() {
+                return None;
+            }
+        }
+        leader
+    }
+
+    /// Waits until exactly one issuer leads.
+    ///
+    /// # Errors
+    /// None or several do at the end of the given time.
+    pub async fn wait_leader(&self, within: Duration) -> anyhow::Result<usize> {
+        wait::until_some(within, "exactly one issuer leads", async || self.leader().await).await
+    }
+
+    /// What the leading issuer says of itself, by way of `issuer status`.
+    ///
+    /// # Errors
+    /// No issuer leads in time, or its answer cannot be read.
+    pub async fn status(&self) -> anyhow::Result<Status> {
+        self.status_from(&self.issuer_urls().join(",")).await
+    }
+
+    /// [`Self::status`], asked of these issuers only, with commas between their URLs. A follower points to the leader.
+    ///
+    /// # Errors
+    /// See [`Self::status`].
+    pub async fn status_from(&self, urls: &str) -> anyhow::Result<Status> {
+        let mut last = String::new();
+        let asked = wait::until_some(STATUS_WITHIN, "`issuer status` is answered", async || {
+            let asked = self.run_issuer(&["status", "--issuer", urls, "--json"], RUN_WITHIN).await;
+            match asked.and_then(Finished::success) {
+                Ok(finished) => Some(finished.stdout),
+                Err(failed) => {
+                    last = format!("{failed:#}");
+                    None
+                }
+            }
+        });
+        let asked = asked.await;
+        Status::parse(&asked.context(last)?)
+    }
+
+    /// An issuer of this cluster, to be changed and started by the test.
+    ///
+    /// # Errors
+    /// There is no free port.
+    pub fn issuer(&self, name: &str) -> anyhow::Result<IssuerBuilder> {
+        let builder = Issuer::builder(&self.scratch, name, &self.etcd.endpoints())?;
+        let builder = self.settings.lease_ttl.iter().fold(builder, |b, ttl| b.lease_ttl(ttl));
+        let builder = self.settings.holder_ttl.iter().fold(builder, |b, ttl| b.holder_ttl(ttl));
+        Ok(builder.args(&self.settings.issuer_args))
+    }
+
+    /// Starts one more issuer, behind a proxy if the others are. Running resolvers do not have it in their list.
+    ///
+    /// # Errors
+    /// It does not get ready; the message holds the end of its log.
+    pub async fn start_issuer(&mut self, name: &str) -> anyhow::Result<&mut Issuer> {
+        let mut builder = self.issuer(name)?;
+        if self.settings.proxies == Proxies::All {
+            let proxy = Proxy::start(builder.listen()).await?;
+            builder = builder.advertise(&proxy.url());
+            self.issuer_proxies.push(proxy);
+        }
+        self.issuers.push(builder.start().await?);
+        self.issuers.last_mut().context("the issuer just added")
+    }
+
+    /// A resolver of this cluster, to be changed and started by the test.
+    ///
+    /// # Errors
+    /// There is no free port.
+    pub fn resolver(&self, holder_id: &str) -> anyhow::Result<ResolverBuilder> {
+        let builder = Resolver::builder(&self.scratch, holder_id, &self.api_key)?;
+        let builder = builder.issuers(self.issuer_urls()).database(&self.database_url());
+        let builder = builder.code_key_file(&self.code_key_file);
+        let builder = self.settings.keyspaces.iter().fold(builder, |b, keyspaces| b.keyspaces(keyspaces));
+        let builder = self.settings.drain_delay.iter().fold(builder, |b, delay| b.drain_delay(delay));
+        Ok(builder.args(&self.settings.resolver_args))
+    }
+
+    /// Starts one more resolver.
+    ///
+    /// # Errors
+    /// It does not get ready; the message holds the end of its log.
+    pub async fn start_resolver(&mut self, holder_id: &str) -> anyhow::Result<&mut Resolver> {
+        let resolver = self.resolver(holder_id)?.start().await?;
+        self.resolvers.push(resolver);
+        self.resolvers.last_mut().context("the resolver just added")
+    }
+
+    /// Runs `resolver migrate` on the database.
+    ///
+    /// # Errors
+    /// It cannot be started, or does not end in time.
+    pub async fn migrate(&self) -> anyhow::Result<Finished> {
+        let launch = Launch::new(&self.scratch, "migrate", binaries::resolver().await?);
+        launch.args(["migrate", "--database", &self.postgres.url()]).run(MIGRATE_WITHIN).await
+    }
+
+    /// Runs the resolver's binary with any arguments to its end.
+    ///
+    /// # Errors
+    /// It cannot be started, or does not end in time.
+    pub async fn run_resolver(&self, args: &[&str], within: Duration) -> anyhow::Result<Finished> {
+        Launch::new(&self.scratch, "run-resolver", binaries::resolver().await?).args(args).run(within).await
+    }
+
+    /// Runs the issuer's binary with any arguments to its end: `status --issuer URL --json`, say.
+    ///
+    /// # Errors
+    /// It cannot be started, or does not end in time.
+    pub async fn run_issuer(&self, args: &[&str], within: Duration) -> anyhow::Result<Finished> {
+        Launch::new(&self.scratch, "run-issuer", binaries::issuer().await?).args(args).run(within).await
+    }
+}

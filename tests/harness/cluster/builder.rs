@@ -1,0 +1,187 @@
+//! What a [`Cluster`] is made of, and its start.
+
+use anyhow::Context;
+
+use super::Cluster;
+use crate::etcd::EtcdCluster;
+use crate::postgres::Postgres;
+use crate::proxy::Proxy;
+use crate::scratch::Scratch;
+use crate::secret;
+use crate::slots::{self, Share};
+
+/// How many of each, and with which settings.
+#[derive(Clone, Debug)]
+pub struct ClusterBuilder {
+    etcd_members: usize,
+    pub(super) issuers: usize,
+    pub(super) resolvers: usize,
+    pub(super) proxies: Proxies,
+    share: Share,
+    pub(super) keyspaces: Option<String>,
+    pub(super) lease_ttl: Option<String>,
+    pub(super) holder_ttl: Option<String>,
+    pub(super) drain_delay: Option<String>,
+    postgres_settings: Vec<(String, String)>,
+    etcd_args: Vec<String>,
+    pub(super) issuer_args: Vec<String>,
+    pub(super) resolver_args: Vec<String>,
+}
+
+/// What stands between the resolvers and the servers they use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Proxies {
+    None,
+    All,
+}
+
+impl Default for ClusterBuilder {
+    fn default() -> Self {
+        Self {
+            etcd_members: 1,
+            issuers: 1,
+            resolvers: 1,
+            proxies: Proxies::None,
+            share: Share::One,
+            keyspaces: None,
+            lease_ttl: None,
+            holder_ttl: None,
+            drain_delay: None,
+            postgres_settings: Vec::new(),
+            etcd_args: Vec::new(),
+            issuer_args: Vec::new(),
+            resolver_args: Vec::new(),
+        }
+    }
+}
+
+impl ClusterBuilder {
+    /// How many etcd members: one or three.
+    #[must_use]
+    pub fn etcd(mut self, members: usize) -> Self {
+        self.etcd_members = members;
+        self
+    }
+
+    /// How many issuers.
+    #[must_use]
+    pub fn issuers(mut self, count: usize) -> Self {
+        self.issuers = count;
+        self
+    }
+
+    /// How many resolvers; their holder ids are `resolver-0` and so on.
+    #[must_use]
+    pub fn resolvers(mut self, count: usize) -> Self {
+        self.resolvers = count;
+        self
+    }
+
+    /// Puts a proxy before Postgres and before each issuer, which the resolvers go through.
+    #[must_use]
+    pub fn behind_proxies(mut self) -> Self {
+        self.proxies = Proxies::All;
+        self
+    }
+
+    /// Runs while no other cluster does, for tests that measure time.
+    #[must_use]
+    pub fn alone(mut self) -> Self {
+        self.share = Share::All;
+        self
+    }
+
+    /// The keyspaces of all resolvers, as the flag takes them.
+    #[must_use]
+    pub fn keyspaces(mut self, keyspaces: &str) -> Self {
+        self.keyspaces = Some(keyspaces.to_owned());
+        self
+    }
+
+    /// How long the issuers' leader lease lives, as in `2s`.
+    #[must_use]
+    pub fn lease_ttl(mut self, ttl: &str) -> Self {
+        self.lease_ttl = Some(ttl.to_owned());
+        self
+    }
+
+    /// How long a silent holder keeps its blocks, as in `30s`.
+    #[must_use]
+    pub fn holder_ttl(mut self, ttl: &str) -> Self {
+        self.holder_ttl = Some(ttl.to_owned());
+        self
+    }
+
+    /// How long resolvers go on serving after SIGTERM, as in `200ms`.
+    #[must_use]
+    pub fn drain_delay(mut self, delay: &str) -> Self {
+        self.drain_delay = Some(delay.to_owned());
+        self
+    }
+
+    /// Sets a configuration parameter of Postgres.
+    #[must_use]
+    pub fn postgres_setting(mut self, name: &str, value: &str) -> Self {
+        self.postgres_settings.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Adds an argument for every etcd member.
+    #[must_use]
+    pub fn etcd_arg(mut self, arg: &str) -> Self {
+        self.etcd_args.push(arg.to_owned());
+        self
+    }
+
+    /// Adds arguments for every issuer.
+    #[must_use]
+    pub fn issuer_args(mut self, args: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.issuer_args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// Adds arguments for every resolver.
+    #[must_use]
+    pub fn resolver_args(mut self, args: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.resolver_args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// Starts everything and waits until all of it is ready.
+    ///
+    /// # Errors
+    /// Something is not installed, cannot be built or does not get ready; the message holds the end of its log.
+    pub async fn start(self) -> anyhow::Result<Cluster> {
+        let slot = slots::take(self.share).await;
+        let scratch = Scratch::new()?;
+        let postgres = self.postgres_settings.iter().fold(Postgres::builder(), |b, (k, v)| b.setting(k, v));
+        let etcd = self.etcd_args.iter().fold(EtcdCluster::builder(self.etcd_members), |b, arg| b.arg(arg));
+        let (postgres, etcd) =
+            tokio::try_join!(postgres.scratch(&scratch).start(), etcd.scratch(&scratch).start())?;
+        let postgres_proxy = match self.proxies {
+            Proxies::All => Some(Proxy::start(postgres.addr()).await?),
+            Proxies::None => None,
+        };
+        let mut cluster = Cluster {
+            resolvers: Vec::new(),
+            issuers: Vec::new(),
+            issuer_proxies: Vec::new(),
+            postgres_proxy,
+            postgres,
+            etcd,
+            api_key: secret::random_hex()?,
+            code_key_file: scratch.secret("code.key", &secret::random_hex()?)?,
+            settings: self,
+            scratch,
+            _slot: slot,
+        };
+        cluster.migrate().await?.success().context("migrate the database")?;
+        for index in 0..cluster.settings.issuers {
+            cluster.start_issuer(&format!("issuer-{index}")).await?;
+        }
+        for index in 0..cluster.settings.resolvers {
+            cluster.start_resolver(&format!("resolver-{index}")).await?;
+        }
+        Ok(cluster)
+    }
+}

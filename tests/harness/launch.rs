@@ -1,0 +1,171 @@
+//! How to start a program: arguments, environment, account and log files.
+//!
+//! It starts from a cleaned environment: variables that configure one of the programs are not passed on, so what a
+//! developer's shell has set changes no test.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, OpenOptions};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use anyhow::Context;
+
+use crate::account::Account;
+use crate::orphans::Watch;
+use crate::process::{Process, pid_of};
+use crate::scratch::Scratch;
+
+/// Variables with these prefixes change what one of the programs does.
+const DROPPED_PREFIXES: [&str; 6] = ["RESOLVER_", "ISSUER_", "PG", "ETCD", "OTEL_", "RUST_LOG"];
+
+/// What to start, and how; can be started again.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    scratch: Scratch,
+    stem: String,
+    program: PathBuf,
+    args: Vec<OsString>,
+    envs: Vec<(OsString, OsString)>,
+    account: Option<Account>,
+    stdin: Option<PathBuf>,
+}
+
+impl Launch {
+    /// A program, run in the scratch folder; `name` starts the names of its log files.
+    pub fn new(scratch: &Scratch, name: &str, program: impl Into<PathBuf>) -> Self {
+        let (scratch, stem) = (scratch.clone(), scratch.stem(name));
+        let (args, envs) = (Vec::new(), Vec::new());
+        Self { scratch, stem, program: program.into(), args, envs, account: None, stdin: None }
+    }
+
+    /// Adds one argument.
+    #[must_use]
+    pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.args.push(arg.as_ref().to_owned());
+        self
+    }
+
+    /// Adds arguments.
+    #[must_use]
+    pub fn args(mut self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
+        self.args.extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
+        self
+    }
+
+    /// Sets an environment variable.
+    #[must_use]
+    pub fn env(mut self, key: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
+        self.envs.push((key.as_ref().to_owned(), value.as_ref().to_owned()));
+        self
+    }
+
+    /// Runs it as another account; `None` changes nothing.
+    #[must_use]
+    pub fn account(mut self, account: Option<Account>) -> Self {
+        self.account = account;
+        self
+    }
+
+    /// Lets it read this file as its standard input, which is empty otherwise.
+    #[must_use]
+    pub fn stdin(mut self, path: impl Into<PathBuf>) -> Self {
+        self.stdin = Some(path.into());
+        self
+    }
+
+    /// Starts it.
+    ///
+    /// # Errors
+    /// The program cannot be executed, or its log files cannot be made.
+    pub fn spawn(self) -> anyhow::Result<Process> {
+        let (child, watch) = self.child()?;
+        Ok(Process::new(self, child, watch))
+    }
+
+    /// Starts it and waits for its end.
+    ///
+    /// # Errors
+    /// It cannot start, or does not end in time. A failure exit code is no error here.
+    pub async fn run(self, within: Duration) -> anyhow::Result<Finished> {
+        let mut process = self.spawn()?;
+        let status = process.wait_exit(within).await?;
+        Ok(Finished { status, stdout: process.stdout(), stderr: process.stderr() })
+    }
+
+    /// Starts it without the guard that ends it.
+    pub(crate) fn child(&self) -> anyhow::Result<(Child, Watch)> {
+        let mut command = Command::new(&self.program);
+        command.args(&self.args).current_dir(self.scratch.path()).stdin(self.input()?);
+        command.stdout(append(&self.log_path("out"))?).stderr(append(&self.log_path("err"))?);
+        for (key, _) in std::env::vars_os() {
+            if DROPPED_PREFIXES.iter().any(|prefix| key.to_string_lossy().starts_with(prefix)) {
+                command.env_remove(key);
+            }
+        }
+        command.envs(self.envs.iter().map(|(key, value)| (key, value)));
+        if let Some(account) = self.account {
+            command.uid(account.uid).gid(account.gid);
+        }
+        let child = command.spawn().with_context(|| format!("start {}", self.program.display()))?;
+        let watch = Watch::over(pid_of(&child));
+        Ok((child, watch))
+    }
+
+    fn input(&self) -> anyhow::Result<Stdio> {
+        let Some(path) = &self.stdin else { return Ok(Stdio::null()) };
+        Ok(File::open(path).with_context(|| format!("open {}", path.display()))?.into())
+    }
+
+    /// The start of its log files' names.
+    pub(crate) fn stem(&self) -> &str {
+        &self.stem
+    }
+
+    /// What its runs wrote so far to `out` or `err`.
+    pub(crate) fn log(&self, kind: &str) -> String {
+        let bytes = std::fs::read(self.log_path(kind)).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    fn log_path(&self, kind: &str) -> PathBuf {
+        self.scratch.path().join(format!("{}.{kind}.log", self.stem))
+    }
+}
+
+fn append(path: &Path) -> anyhow::Result<File> {
+    OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(path)
+        .with_context(|| format!("open {}", path.display()))
+}
+
+/// A program that ran to its end.
+#[derive(Clone, Debug)]
+pub struct Finished {
+    /// How it ended.
+    pub status: ExitStatus,
+    /// All it wrote to its standard output.
+    pub stdout: String,
+    /// All it wrote to its standard error.
+    pub stderr: String,
+}
+
+impl Finished {
+    /// Its exit code; `None` when a signal ended it.
+    pub fn code(&self) -> Option<i32> {
+        self.status.code()
+    }
+
+    /// Passes a success on.
+    ///
+    /// # Errors
+    /// Any other ending; the message shows what the program wrote.
+    pub fn success(self) -> anyhow::Result<Self> {
+        let Self { status, stdout, stderr } = &self;
+        anyhow::ensure!(status.success(), "{status}; it wrote:\n{stdout}{stderr}");
+        Ok(self)
+    }
+}

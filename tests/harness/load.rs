@@ -1,0 +1,217 @@
+//! Clients that create links, each sending its next request when the last one was answered.
+//!
+//! 1. Only what a resolver acknowledged is returned; what was refused or lost is no link.
+//! 2. A client's long URLs are its own, so that a link that leads to another's is noticed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use anyhow::Context;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+
+use crate::api::{Api, Created};
+use crate::http::Answer;
+use crate::resolver::Resolver;
+use crate::wait;
+
+/// How long one link may be refused with 503 before its client gives up.
+const REFUSED_WITHIN: Duration = Duration::from_secs(60);
+
+/// Numbers the long URLs of this process.
+static LONG_URLS: AtomicU64 = AtomicU64::new(0);
+
+/// A link whose creator was told so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Acknowledged {
+    /// Its code.
+    pub code: String,
+    /// Where it must lead.
+    pub long_url: String,
+    /// Which of the load's resolvers created it.
+    pub created_on: usize,
+}
+
+/// What a client does with a 503 that has a Retry-After; every other answer but 200 ends it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refusal {
+    Ends,
+    IsRetried,
+}
+
+/// What to create, and on whom.
+#[derive(Clone, Debug)]
+pub struct Load {
+    apis: Vec<Api>,
+    clients: usize,
+    creates: usize,
+    refusal: Refusal,
+}
+
+impl Load {
+    /// 1,000 creates by 16 clients, spread evenly over the resolvers. No create may fail.
+    pub fn on<'a>(resolvers: impl IntoIterator<Item = &'a Resolver>) -> Self {
+        let apis = resolvers.into_iter().map(|resolver| resolver.api.clone()).collect();
+        Self { apis, clients: 16, creates: 1_000, refusal: Refusal::Ends }
+    }
+
+    /// How many clients.
+    #[must_use]
+    pub fn clients(mut self, clients: usize) -> Self {
+        self.clients = clients;
+        self
+    }
+
+    /// How many links all clients together create.
+    #[must_use]
+    pub fn creates(mut self, creates: usize) -> Self {
+        self.creates = creates;
+        self
+    }
+
+    /// Clients that are refused with 503 and Retry-After try again, for a minute at most.
+    #[must_use]
+    pub fn retries_unavailable(mut self) -> Self {
+        self.refusal = Refusal::IsRetried;
+        self
+    }
+
+    /// Starts the clients.
+    pub fn start(self) -> Running {
+        let (claimed, acknowledged) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let mut clients = JoinSet::new();
+        for index in 0..self.clients {
+            let created_on = index % self.apis.len();
+            let client = Client {
+                api: self.apis[created_on].clone(),
+                created_on,
+                creates: self.creates,
+                refusal: self.refusal,
+                claimed: Arc::clone(&claimed),
+                acknowledged: Arc::clone(&acknowledged),
+            };
+            clients.spawn(client.run());
+        }
+        Running { clients, acknowledged }
+    }
+
+    /// Runs to the end.
+    ///
+    /// # Errors
+    /// A create failed.
+    pub async fn run(self) -> anyhow::Result<Vec<Acknowledged>> {
+        self.start().finish().await
+    }
+}
+
+/// What came of a load.
+#[derive(Clone, Debug, Default)]
+pub struct Ended {
+    /// What was acknowledged, in no particular order.
+    pub links: Vec<Acknowledged>,
+    /// Why clients ended before the work was done, one text each.
+    pub failures: Vec<String>,
+}
+
+/// A load that goes on while the test does something else. Dropping it ends its clients.
+#[derive(Debug)]
+pub struct Running {
+    clients: JoinSet<(Vec<Acknowledged>, anyhow::Result<()>)>,
+    acknowledged: Arc<AtomicUsize>,
+}
+
+impl Running {
+    /// How many links were acknowledged so far.
+    pub fn acknowledged(&self) -> usize {
+        self.acknowledged.load(Ordering::Relaxed)
+    }
+
+    /// Waits until that many links are acknowledged.
+    ///
+    /// # Errors
+    /// They are not in time.
+    pub async fn reaches(&self, count: usize, within: Duration) -> anyhow::Result<()> {
+        let what = format!("{count} creates are acknowledged");
+        let reached = wait::until(within, &what, async || self.acknowledged() >= count).await;
+        reached.with_context(|| format!("{} are", self.acknowledged()))
+    }
+
+    /// Waits for all clients, however they end.
+    ///
+    /// # Errors
+    /// A client panicked.
+    pub async fn end(mut self) -> anyhow::Result<Ended> {
+        let mut ended = Ended::default();
+        while let Some(client) = self.clients.join_next().await {
+            let (links, outcome) = client.context("a client's task ended early")?;
+            ended.links.extend(links);
+            ended.failures.extend(outcome.err().map(|failed| format!("{failed:#}")));
+        }
+        Ok(ended)
+    }
+
+    /// Waits for all clients to do their work.
+    ///
+    /// # Errors
+    /// A create failed; the message holds every client's failure.
+    pub async fn finish(self) -> anyhow::Result<Vec<Acknowledged>> {
+        let Ended { links, failures } = self.end().await?;
+        let count = failures.len();
+        anyhow::ensure!(failures.is_empty(), "{count} clients failed:\n{}", failures.join("\n"));
+        Ok(links)
+    }
+}
+
+struct Client {
+    api: Api,
+    created_on: usize,
+    creates: usize,
+    refusal: Refusal,
+    claimed: Arc<AtomicUsize>,
+    acknowledged: Arc<AtomicUsize>,
+}
+
+impl Client {
+    async fn run(self) -> (Vec<Acknowledged>, anyhow::Result<()>) {
+        let mut links = Vec::new();
+        while self.claimed.fetch_add(1, Ordering::Relaxed) < self.creates {
+            match self.create().await {
+                Ok(link) => links.push(link),
+                Err(failed) => return (links, Err(failed)),
+            }
+            self.acknowledged.fetch_add(1, Ordering::Relaxed);
+        }
+        (links, Ok(()))
+    }
+
+    async fn create(&self) -> anyhow::Result<Acknowledged> {
+        let deadline = Instant::now() + REFUSED_WITHIN;
+        loop {
+            // Another URL each time: one that was refused may be stored all the same.
+            let long_url = next_long_url();
+            let answer =
+                self.api.try_create(&long_url).await.with_context(|| format!("create {long_url}"))?;
+            if answer.status == 200 {
+                let code = Created::read(&answer)?.code;
+                return Ok(Acknowledged { code, long_url, created_on: self.created_on });
+            }
+            let is_retried = self.refusal == Refusal::IsRetried && is_unavailable(&answer);
+            anyhow::ensure!(is_retried, "create {long_url}: answered {answer:?}");
+            anyhow::ensure!(Instant::now() < deadline, "refused for {REFUSED_WITHIN:?}: {answer:?}");
+            // Much sooner than Retry-After asks for: the load must notice when the server is back.
+            sleep(wait::POLL_INTERVAL).await;
+        }
+    }
+}
+
+/// Whether the answer is a 503 that says when to come again, in seconds.
+pub fn is_unavailable(answer: &Answer) -> bool {
+    let seconds = answer.header("retry-after").and_then(|value| value.parse::<u32>().ok());
+    answer.status == 503 && seconds.is_some()
+}
+
+/// A URL that this process has not used yet.
+pub fn next_long_url() -> String {
+    format!("https://example.com/target/{}?from=test", LONG_URLS.fetch_add(1, Ordering::Relaxed))
+}

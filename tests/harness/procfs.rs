@@ -1,0 +1,72 @@
+//! What the kernel says about other processes, read from `/proc`.
+//!
+//! Process ids are reused, so a process is remembered together with its start time: [`Seen::is_gone`] is never
+//! fooled by a stranger that got the same number.
+
+use std::fs;
+
+use nix::unistd::Pid;
+
+/// One process as it was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// Its process id.
+    pub pid: Pid,
+    parent: Pid,
+    state: char,
+    /// Clock ticks between the machine's start and the process'.
+    started: u64,
+}
+
+impl Seen {
+    /// Looks a process up; `None` if there is none with that id.
+    pub fn look(pid: Pid) -> Option<Self> {
+        let line = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The second field is the program's name in brackets and may hold anything, even brackets and spaces.
+        let (_, rest) = line.rsplit_once(") ")?;
+        let mut fields = rest.split(' ');
+        let state = fields.next()?.chars().next()?;
+        let parent = Pid::from_raw(fields.next()?.parse().ok()?);
+        // proc(5): the state is field 3, the parent field 4, the start time field 22.
+        let started = fields.nth(17)?.parse().ok()?;
+        Some(Self { pid, parent, state, started })
+    }
+
+    /// Whether every thread of it is stopped, as after SIGSTOP.
+    pub fn is_stopped(self) -> bool {
+        matches!(self.state, 'T' | 't')
+    }
+
+    /// Whether this very process has ended. A zombie has: it holds no files, locks or memory any more.
+    pub fn is_gone(self) -> bool {
+        Self::look(self.pid).is_none_or(|now| now.started != self.started || matches!(now.state, 'Z' | 'X'))
+    }
+}
+
+/// The processes whose parent is the given one.
+pub fn children(parent: Pid) -> Vec<Seen> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter_map(|pid| Seen::look(Pid::from_raw(pid))).filter(|seen| seen.parent == parent).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use nix::unistd::Pid;
+
+    use super::{Seen, children};
+
+    #[test]
+    fn a_child_is_seen_until_it_ends() {
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let pid = Pid::from_raw(child.id().try_into().unwrap());
+        let seen = Seen::look(pid).unwrap();
+        assert!(children(Pid::this()).iter().any(|found| found.pid == pid));
+        assert!(!seen.is_gone());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(seen.is_gone());
+    }
+}

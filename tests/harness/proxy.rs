@@ -1,0 +1,190 @@
+//! A TCP proxy that can be slow, deaf or dead, in either direction, switched while connections are open.
+//!
+//! 1. Memory is bounded: at most 64 chunks of 16 KiB wait in each direction of a connection, then the sender blocks.
+//! 2. No receiver ever sees a stream with a hole. TCP cannot produce one, so a connection that lost bytes to
+//!    [`Flow::Cut`] is reset as soon as the cut heals; until then it is silent.
+//! 3. Dropping the proxy ends its listener and all its connections.
+//!
+//! Packet filters and `netem` were rejected: they need root and kernel modules that test machines often lack.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::Context;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Mutex, watch};
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+
+use crate::{net, wait};
+
+mod lane;
+
+const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+
+/// Which way bytes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From whoever connected to the proxy to the server behind it.
+    ToServer,
+    /// From the server behind the proxy to whoever connected.
+    ToClient,
+}
+
+/// What happens to the bytes of one direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// They are forwarded at once, those held back before included.
+    Pass,
+    /// Each is forwarded that long after it came; the rate stays the same.
+    Delay(Duration),
+    /// None is read and none forwarded: the sender's buffers fill. Nothing is lost, and all goes on after a change.
+    Stall,
+    /// All are read and thrown away, the end of the stream too, as in a partition without resets.
+    Cut,
+}
+
+/// What a connection needs to know; its tasks end when the proxy, which holds the senders, is dropped.
+#[derive(Clone, Debug)]
+struct Switches {
+    to_server: watch::Receiver<Flow>,
+    to_client: watch::Receiver<Flow>,
+    reset: watch::Receiver<()>,
+}
+
+/// A proxy in front of one server.
+#[derive(Debug)]
+pub struct Proxy {
+    addr: SocketAddr,
+    upstream: SocketAddr,
+    to_server: watch::Sender<Flow>,
+    to_client: watch::Sender<Flow>,
+    reset: watch::Sender<()>,
+    /// The accepting task, which owns the listener; `None` while connections are refused. The lock is tokio's
+    /// because it is held while the task ends.
+    accepting: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Proxy {
+    /// Listens on a port of its own. The server need not be there yet.
+    ///
+    /// # Errors
+    /// The port cannot be bound.
+    pub async fn start(upstream: SocketAddr) -> anyhow::Result<Self> {
+        let proxy = Self {
+            addr: net::free_addr()?,
+            upstream,
+            to_server: watch::Sender::new(Flow::Pass),
+            to_client: watch::Sender::new(Flow::Pass),
+            reset: watch::Sender::new(()),
+            accepting: Mutex::new(None),
+        };
+        proxy.accept().await?;
+        Ok(proxy)
+    }
+
+    /// Where it listens.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// [`Self::addr`] as an HTTP URL, without a slash at the end.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.addr)
+    }
+
+    /// Changes one direction of all connections, open and to come.
+    pub fn set(&self, direction: Direction, flow: Flow) {
+        match direction {
+            Direction::ToServer => self.to_server.send_replace(flow),
+            Direction::ToClient => self.to_client.send_replace(flow),
+        };
+    }
+
+    /// Changes both directions.
+    pub fn set_both(&self, flow: Flow) {
+        self.set(Direction::ToServer, flow);
+        self.set(Direction::ToClient, flow);
+    }
+
+    /// Resets all open connections on both sides: they see "connection reset by peer".
+    pub fn reset_all(&self) {
+        self.reset.send_replace(());
+    }
+
+    /// Refuses new connections from now on, as a machine where nobody listens; open ones go on.
+    pub async fn refuse(&self) {
+        if let Some(accepting) = self.accepting.lock().await.take() {
+            accepting.abort();
+            // It was cancelled, which is what it reports; the listener is closed now.
+            drop(accepting.await);
+        }
+    }
+
+    /// Accepts new connections again.
+    ///
+    /// # Errors
+    /// The port was taken by another process meanwhile.
+    pub async fn accept(&self) -> anyhow::Result<()> {
+        let mut accepting = self.accepting.lock().await;
+        if accepting.is_none() {
+            let bound = TcpListener::bind(self.addr).await;
+            let listener = bound.with_context(|| format!("listen on {}", self.addr))?;
+            let switches = Switches {
+                to_server: self.to_server.subscribe(),
+                to_client: self.to_client.subscribe(),
+                reset: self.reset.subscribe(),
+            };
+            *accepting = Some(tokio::spawn(accept_all(listener, self.upstream, switches)));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        if let Some(accepting) = self.accepting.get_mut() {
+            accepting.abort();
+        }
+    }
+}
+
+async fn accept_all(listener: TcpListener, upstream: SocketAddr, mut switches: Switches) {
+    loop {
+        match listener.accept().await {
+            Ok((client, _)) => {
+                // A reset from before the connection was there is not meant for it.
+                switches.reset.mark_unchanged();
+                tokio::spawn(serve(client, upstream, switches.clone()));
+            }
+            // Out of file descriptors, most likely: an immediate retry would only spin.
+            Err(_) => sleep(wait::POLL_INTERVAL).await,
+        }
+    }
+}
+
+async fn serve(mut client: TcpStream, upstream: SocketAddr, mut switches: Switches) {
+    let Ok(Ok(mut server)) = timeout(CONNECT_WITHIN, TcpStream::connect(upstream)).await else {
+        return reset(client);
+    };
+    let is_clean = client.set_nodelay(true).is_ok() && server.set_nodelay(true).is_ok() && {
+        let (from_client, to_client) = client.split();
+        let (from_server, to_server) = server.split();
+        let there = lane::carry(switches.to_server, from_client, to_server);
+        let back = lane::carry(switches.to_client, from_server, to_client);
+        tokio::select! {
+            ended = async { tokio::try_join!(there, back) } => ended.is_ok(),
+            _ = switches.reset.changed() => false,
+        }
+    };
+    if !is_clean {
+        reset(client);
+        reset(server);
+    }
+}
+
+/// Closes with RST instead of FIN.
+fn reset(stream: TcpStream) {
+    // Fails only on a socket that is closed already.
+    drop(stream.set_zero_linger());
+}

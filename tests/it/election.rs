@@ -1,0 +1,159 @@
+//! Leadership changes and etcd in trouble: creates and redirects go on, and everything recovers by itself.
+
+use std::time::Duration;
+
+use harness::{Acknowledged, Cluster, Created, Issuer, Load, checks, load, wait};
+
+const SOON: Duration = Duration::from_secs(60);
+const STOP_WITHIN: Duration = Duration::from_secs(10);
+
+/// The key whose lease is the leadership.
+const LEADER_KEY: &str = "/shortmint/default/leader";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leader_that_is_stopped_resigns_and_no_create_fails() {
+    // So long that only a resignation explains a new leader within the test's patience.
+    let cluster = Cluster::builder().issuers(3).resolvers(2).lease_ttl("60s");
+    let mut cluster =
+        cluster.issuer_args(["--block-min", "200", "--block-max", "200"]).start().await.unwrap();
+    let leader = cluster.wait_leader(SOON).await.unwrap();
+    let epoch = cluster.status().await.unwrap().epoch;
+    let load = Load::on(&cluster.resolvers).clients(32).creates(3_000).start();
+    load.reaches(500, SOON).await.unwrap();
+    cluster.issuers[leader].stop(STOP_WITHIN).await.unwrap();
+
+    let successor = cluster.wait_leader(STOP_WITHIN).await.unwrap();
+    assert_ne!(successor, leader);
+    let links = load.finish().await.unwrap();
+    let status = cluster.status().await.unwrap();
+    assert!(status.epoch > epoch, "epoch {} after epoch {epoch}", status.epoch);
+    checks::account_balances(&status).unwrap();
+    checks::all_distinct(&links).unwrap();
+    checks::all_resolve(&links, &cluster.resolvers).await.unwrap();
+
+    cluster.issuers[leader].restart().await.unwrap();
+    assert_eq!(cluster.wait_leader(SOON).await.unwrap(), successor, "who comes back must not take over");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_revoked_lease_ends_the_leaders_epoch_and_no_create_fails() {
+    let cluster = Cluster::builder().issuers(2).resolvers(2);
+    let mut cluster =
+        cluster.issuer_args(["--block-min", "200", "--block-max", "200"]).start().await.unwrap();
+    cluster.wait_leader(SOON).await.unwrap();
+    let epoch = cluster.status().await.unwrap().epoch;
+    let load = Load::on(&cluster.resolvers).creates(3_000).start();
+    load.reaches(500, SOON).await.unwrap();
+    let lease = cluster.etcd.gateway().lease_of(LEADER_KEY).await.unwrap().expect("the leader has a lease");
+    cluster.etcd.revoke_lease(lease).await.unwrap();
+
+    wait::until(SOON, "a new epoch begins", async || {
+        cluster.status().await.is_ok_and(|status| status.epoch > epoch)
+    })
+    .await
+    .unwrap();
+    let links = load.finish().await.unwrap();
+    // More than what is in hand: the new epoch allocates.
+    let more = Load::on(&cluster.resolvers).creates(2_000).run().await.unwrap();
+    let links = [links, more].concat();
+    assert!(cluster.issuers.iter_mut().all(|issuer| issuer.process.is_running()));
+    checks::account_balances(&cluster.status().await.unwrap()).unwrap();
+    checks::registered_blocks_are_disjoint(&cluster.postgres).await.unwrap();
+    checks::all_distinct(&links).unwrap();
+    checks::all_resolve(&links, &cluster.resolvers).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_loss_of_one_etcd_member_in_three_fails_no_create() {
+    // The times that a deployment has: while etcd elects, the issuers' leader keeps its lease, and blocks last.
+    let cluster = Cluster::builder().etcd(3).issuers(2).resolvers(2).lease_ttl("5s");
+    let mut cluster =
+        cluster.issuer_args(["--block-min", "1000", "--block-max", "1000"]).start().await.unwrap();
+    let allocations = allocations(&cluster.issuers).await;
+    let load = Load::on(&cluster.resolvers).creates(8_000).start();
+    load.reaches(1_000, SOON).await.unwrap();
+    let member = cluster.etcd.leader_index().await.unwrap();
+    cluster.etcd.members_mut()[member].kill_now().unwrap();
+
+    let links = load.finish().await.unwrap();
+    assert!(self::allocations(&cluster.issuers).await > allocations);
+    checks::account_balances(&cluster.status().await.unwrap()).unwrap();
+    checks::all_distinct(&links).unwrap();
+    checks::all_resolve(&links, &cluster.resolvers).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_etcds_quorum_blocks_in_hand_last_redirects_go_on_and_all_recovers_by_itself() {
+    let cluster = Cluster::builder().etcd(3).issuers(2).resolvers(2);
+    let mut cluster =
+        cluster.issuer_args(["--block-min", "100", "--block-max", "100"]).start().await.unwrap();
+    let before = Load::on(&cluster.resolvers).clients(2).creates(20).run().await.unwrap();
+    for member in [0, 1] {
+        cluster.etcd.members_mut()[member].kill_now().unwrap();
+    }
+    wait::until(SOON, "nobody leads", async || !anybody_leads(&cluster.issuers).await).await.unwrap();
+
+    // 10 of the 100 numbers in each resolver's hands are gone; 40 more need nobody.
+    let during = Load::on(&cluster.resolvers).clients(2).creates(80).run().await.unwrap();
+    checks::all_resolve(&before, &cluster.resolvers).await.unwrap();
+    checks::all_resolve(&during, &cluster.resolvers).await.unwrap();
+    let (first, second) =
+        tokio::join!(create_until_unavailable(&cluster, 0), create_until_unavailable(&cluster, 1));
+    checks::all_resolve(&before, &cluster.resolvers).await.unwrap();
+
+    for member in [0, 1] {
+        cluster.etcd.members_mut()[member].restart().unwrap();
+    }
+    cluster.etcd.wait_ready().await.unwrap();
+    for resolver in &cluster.resolvers {
+        wait::until(SOON, "creates work again", async || {
+            resolver.api.try_create(&load::next_long_url()).await.is_ok_and(|answer| answer.status == 200)
+        })
+        .await
+        .unwrap();
+    }
+    let after = Load::on(&cluster.resolvers).creates(1_000).run().await.unwrap();
+    let links = [before, during, first, second, after].concat();
+    checks::all_distinct(&links).unwrap();
+    checks::all_resolve(&links, &cluster.resolvers).await.unwrap();
+    checks::registered_blocks_are_disjoint(&cluster.postgres).await.unwrap();
+    checks::account_balances(&cluster.status().await.unwrap()).unwrap();
+    assert!(cluster.issuers.iter_mut().all(|issuer| issuer.process.is_running()));
+    assert!(cluster.resolvers.iter_mut().all(|resolver| resolver.process.is_running()));
+}
+
+/// Uses up what the resolver has in hand; the refusal behind it must say when to come again.
+async fn create_until_unavailable(cluster: &Cluster, resolver: usize) -> Vec<Acknowledged> {
+    let api = &cluster.resolvers[resolver].api;
+    let mut links = Vec::new();
+    // Two blocks of 100 at most.
+    for _ in 0..=200 {
+        let long_url = load::next_long_url();
+        let answer = api.try_create(&long_url).await.unwrap();
+        if answer.status != 200 {
+            assert!(load::is_unavailable(&answer), "{answer:?}");
+            return links;
+        }
+        let code = Created::read(&answer).unwrap().code;
+        links.push(Acknowledged { code, long_url, created_on: resolver });
+    }
+    panic!("more creates than numbers in hand");
+}
+
+async fn anybody_leads(issuers: &[Issuer]) -> bool {
+    for issuer in issuers {
+        if issuer.says_it_leads().await {
+            return true;
+        }
+    }
+    false
+}
+
+/// How many allocations all issuers together have answered.
+async fn allocations(issuers: &[Issuer]) -> f64 {
+    let mut sum = 0.0;
+    for issuer in issuers {
+        sum += issuer.metric("issuer_allocations_total").await.unwrap();
+    }
+    sum
+}

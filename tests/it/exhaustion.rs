@@ -1,0 +1,73 @@
+//! A number space that runs out: exactly as many links as there are numbers, then a clear refusal.
+
+use std::time::Duration;
+
+use harness::{Acknowledged, Answer, Api, Cluster, Created, checks, load, wait};
+use tokio::task::JoinSet;
+
+/// Codes of one character: 62, which is no multiple of the block.
+const KEYSPACE: &str = "tiny=1:0-9A-Za-z";
+const CAPACITY: usize = 62;
+const BLOCK: &str = "10";
+
+/// Per resolver.
+const CLIENTS: usize = 4;
+
+const SOON: Duration = Duration::from_secs(30);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sixty_two_numbers_make_sixty_two_links_and_then_a_clear_507() {
+    let cluster = Cluster::builder().resolvers(2).keyspaces(KEYSPACE);
+    let cluster = cluster.resolver_args(["--default-keyspace", "tiny"]);
+    let cluster = cluster.issuer_args(["--block-min", BLOCK, "--block-max", BLOCK]).start().await.unwrap();
+
+    let mut clients = JoinSet::new();
+    for (created_on, resolver) in cluster.resolvers.iter().enumerate() {
+        for _ in 0..CLIENTS {
+            clients.spawn(create_until_refused(resolver.api.clone(), created_on));
+        }
+    }
+    let links: Vec<Acknowledged> = clients.join_all().await.concat();
+    assert_eq!(links.len(), CAPACITY);
+    assert!(links.iter().all(|link| link.code.len() == 1), "{links:?}");
+    checks::all_distinct(&links).unwrap();
+    checks::all_resolve(&links, &cluster.resolvers).await.unwrap();
+
+    for resolver in &cluster.resolvers {
+        for _ in 0..10 {
+            expect_refused(&resolver.api.try_create(&load::next_long_url()).await.unwrap());
+        }
+    }
+    checks::registered_blocks_are_disjoint(&cluster.postgres).await.unwrap();
+    let status = wait::until_some(SOON, "used-up blocks are closed", async || {
+        let status = cluster.status().await.ok()?;
+        (status.only_namespace().ok()?.open == 0).then_some(status)
+    });
+    let status = status.await.unwrap();
+    checks::account_balances(&status).unwrap();
+    checks::used_numbers_have_links(&status, &cluster.postgres).await.unwrap();
+    let numbers = status.only_namespace().unwrap();
+    assert_eq!((numbers.name.as_str(), numbers.capacity, numbers.high_watermark), ("tiny", 62, 62));
+    assert_eq!((numbers.allocated, numbers.used), (62, 62), "{numbers:?}");
+}
+
+/// Any answer but a success and the refusal fails the test.
+async fn create_until_refused(api: Api, created_on: usize) -> Vec<Acknowledged> {
+    let mut links = Vec::new();
+    loop {
+        let long_url = load::next_long_url();
+        let answer = api.try_create(&long_url).await.unwrap();
+        if answer.status != 200 {
+            expect_refused(&answer);
+            return links;
+        }
+        links.push(Acknowledged { code: Created::read(&answer).unwrap().code, long_url, created_on });
+        assert!(links.len() <= CAPACITY, "more links than numbers: {links:?}");
+    }
+}
+
+fn expect_refused(answer: &Answer) {
+    assert_eq!(answer.status, 507, "{answer:?}");
+    assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{answer:?}");
+    assert_eq!(answer.json().unwrap()["status"], 507, "{answer:?}");
+}

@@ -1,0 +1,211 @@
+//! The Kubernetes base: it renders, every object is valid, and it fits the daemons that it starts.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use harness::{Launch, Program, Scratch, binaries};
+use serde_json::Value;
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+
+/// The folder of a Python environment with `kubernetes-validate`, made by `tests/run`.
+const VENV_VARIABLE: &str = "SHORTMINT_VENV";
+
+/// The oldest that the base is for, one in between, and the newest that the validator knows.
+const KUBERNETES_VERSIONS: [&str; 3] = ["1.27", "1.32", "1.37"];
+
+const RUN_WITHIN: Duration = Duration::from_secs(120);
+
+/// A variable of the base's own making, which no daemon reads.
+const POD_NAME: &str = "POD_NAME";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_object_is_valid_in_the_oldest_and_the_newest_kubernetes() {
+    let scratch = Scratch::new().unwrap();
+    let manifest = render(&scratch).await;
+    let objects = objects(&scratch, &manifest).await.len();
+    let validator = Launch::new(&scratch, "kubernetes-validate", in_venv("kubernetes-validate"));
+    let validator =
+        validator.arg("--strict").args(KUBERNETES_VERSIONS.iter().flat_map(|version| ["-k", version]));
+    let checked = validator.arg(&manifest).run(RUN_WITHIN).await.unwrap();
+    let said = format!("{}{}", checked.stdout, checked.stderr);
+    assert!(checked.status.success(), "{said}");
+    // A warning leaves the exit code at 0, and so does an object that is skipped.
+    assert!(!said.contains("WARN"), "{said}");
+    let passed = said.lines().filter(|line| line.contains(" passed ")).count();
+    assert_eq!(passed, objects * KUBERNETES_VERSIONS.len(), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn resolvers_are_told_of_each_issuer_by_the_name_that_it_advertises() {
+    let base = Base::render().await;
+    let issuer = base.only("StatefulSet", "issuer");
+    let replicas = issuer["spec"]["replicas"].as_u64().unwrap();
+    let service = issuer["spec"]["serviceName"].as_str().unwrap();
+    base.only("Service", service);
+    let container = only(containers(issuer));
+    let advertise = env(container, "ISSUER_ADVERTISE").unwrap()["value"].as_str().unwrap();
+    let port = port(container, "grpc");
+    let names = (0..replicas).map(|index| format!("issuer-{index}"));
+    let advertised: Vec<String> = names.clone().map(|name| advertise.replace("$(POD_NAME)", &name)).collect();
+    let reachable: Vec<String> = names.map(|name| format!("http://{name}.{service}:{port}")).collect();
+    assert_eq!(advertised, reachable);
+
+    let config = base.only("ConfigMap", "shortmint");
+    let told: Vec<&str> = config["data"]["issuer-urls"].as_str().unwrap().split(',').collect();
+    assert_eq!(told, advertised);
+    let resolver = only(containers(base.only("StatefulSet", "resolver")));
+    let source = &env(resolver, "RESOLVER_ISSUER").unwrap()["valueFrom"]["configMapKeyRef"];
+    assert_eq!((&source["name"], &source["key"]), (&"shortmint".into(), &"issuer-urls".into()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_setting_that_a_pod_refers_to_exists_and_no_secret_is_in_the_base() {
+    let base = Base::render().await;
+    assert!(base.objects.iter().all(|object| object["kind"] != "Secret"), "secrets come from outside");
+    let mut references = 0;
+    for variable in base.objects.iter().flat_map(containers).flat_map(env_of) {
+        let reference = &variable["valueFrom"]["configMapKeyRef"];
+        if let (Some(name), Some(key)) = (reference["name"].as_str(), reference["key"].as_str()) {
+            references += 1;
+            let value = &base.only("ConfigMap", name)["data"][key];
+            assert!(value.is_string(), "{variable} refers to nothing");
+        }
+    }
+    assert!(references > 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_variable_is_one_that_its_daemon_reads() {
+    let base = Base::render().await;
+    let mut checked = 0;
+    for container in base.objects.iter().flat_map(containers) {
+        let known = variables_in_help(&base.scratch, container).await;
+        for variable in env_of(container) {
+            let name = variable["name"].as_str().unwrap();
+            assert!(name == POD_NAME || known.contains(name), "{name} is not in --help: {known:?}");
+            checked += 1;
+        }
+    }
+    assert!(checked > 10, "only {checked} variables were found");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_has_more_time_to_end_than_it_takes_to_drain() {
+    let base = Base::render().await;
+    let resolver = base.only("StatefulSet", "resolver");
+    let drain_delay =
+        env(only(containers(resolver)), "RESOLVER_DRAIN_DELAY").unwrap()["value"].as_str().unwrap();
+    let drain_delay: u64 = drain_delay.strip_suffix('s').expect("the delay is in seconds").parse().unwrap();
+    let grace = resolver["spec"]["template"]["spec"]["terminationGracePeriodSeconds"].as_u64().unwrap();
+    assert!(grace > drain_delay, "{grace} s of grace, {drain_delay} s of drain delay");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn images_have_the_tag_of_this_version() {
+    let base = Base::render().await;
+    let tag = format!(":{}", env!("CARGO_PKG_VERSION"));
+    let images: BTreeSet<&str> = base
+        .objects
+        .iter()
+        .flat_map(containers)
+        .filter_map(|container| container["image"].as_str())
+        .collect();
+    assert!(images.iter().all(|image| image.ends_with(&tag)), "{images:?} must end with {tag}");
+    let daemons: BTreeSet<&str> = images.iter().copied().map(daemon).collect();
+    assert_eq!(daemons, BTreeSet::from(["issuer", "resolver"]));
+}
+
+/// The rendered base.
+struct Base {
+    objects: Vec<Value>,
+    scratch: Scratch,
+}
+
+impl Base {
+    async fn render() -> Self {
+        let scratch = Scratch::new().unwrap();
+        let manifest = render(&scratch).await;
+        Self { objects: objects(&scratch, &manifest).await, scratch }
+    }
+
+    fn only(&self, kind: &str, name: &str) -> &Value {
+        let is_meant = |object: &&Value| object["kind"] == kind && object["metadata"]["name"] == name;
+        let found: Vec<&Value> = self.objects.iter().filter(is_meant).collect();
+        assert_eq!(found.len(), 1, "{kind} {name}");
+        found[0]
+    }
+}
+
+/// Renders the base into a file.
+async fn render(scratch: &Scratch) -> PathBuf {
+    let kubectl = Launch::new(scratch, "kubectl", Program::Kubectl.path().unwrap());
+    let rendered = kubectl.arg("kustomize").arg(Path::new(ROOT).join("k8s")).run(RUN_WITHIN).await.unwrap();
+    scratch.file("rendered.yaml", &rendered.success().unwrap().stdout).unwrap()
+}
+
+/// The objects of a manifest. The validator brings a YAML reader, which saves one of our own.
+async fn objects(scratch: &Scratch, manifest: &Path) -> Vec<Value> {
+    let script = "import json, sys, yaml; json.dump(list(yaml.safe_load_all(sys.stdin)), sys.stdout)";
+    let python = Launch::new(scratch, "yaml-to-json", in_venv("python")).args(["-c", script]);
+    let converted = python.stdin(manifest).run(RUN_WITHIN).await.unwrap().success().unwrap();
+    let objects: Vec<Value> = serde_json::from_str(&converted.stdout).unwrap();
+    assert!(!objects.is_empty());
+    objects
+}
+
+/// A program of the Python environment.
+fn in_venv(program: &str) -> PathBuf {
+    let set = std::env::var_os(VENV_VARIABLE).map(PathBuf::from);
+    let venv = set.unwrap_or_else(|| Path::new(ROOT).join("target/venv"));
+    let path = std::path::absolute(venv.join("bin").join(program)).unwrap();
+    assert!(path.is_file(), "{} is missing: run tests/run once, which makes it", path.display());
+    path
+}
+
+/// The containers of an object that makes pods; none of another.
+fn containers(object: &Value) -> impl Iterator<Item = &Value> {
+    let spec = &object["spec"]["template"]["spec"];
+    let kinds = [&spec["initContainers"], &spec["containers"]];
+    kinds.into_iter().filter_map(Value::as_array).flatten()
+}
+
+fn env_of(container: &Value) -> impl Iterator<Item = &Value> {
+    container["env"].as_array().into_iter().flatten()
+}
+
+fn env<'a>(container: &'a Value, name: &str) -> Option<&'a Value> {
+    env_of(container).find(|variable| variable["name"] == name)
+}
+
+fn port(container: &Value, name: &str) -> u64 {
+    let mut ports = container["ports"].as_array().unwrap().iter();
+    ports.find(|port| port["name"] == name).unwrap()["containerPort"].as_u64().unwrap()
+}
+
+fn only<T>(mut items: impl Iterator<Item = T>) -> T {
+    let (first, second) = (items.next(), items.next());
+    assert!(second.is_none(), "more than one");
+    first.expect("there is one")
+}
+
+/// `issuer` of `registry.example/shortmint-issuer:0.1.0`.
+fn daemon(image: &str) -> &str {
+    let (_, name) = image.rsplit_once("shortmint-").unwrap();
+    name.split([':', '@']).next().unwrap()
+}
+
+/// The environment variables that the container's command says it reads.
+async fn variables_in_help(scratch: &Scratch, container: &Value) -> BTreeSet<String> {
+    let program = match daemon(container["image"].as_str().unwrap()) {
+        "issuer" => binaries::issuer().await.unwrap(),
+        "resolver" => binaries::resolver().await.unwrap(),
+        other => panic!("no daemon {other}"),
+    };
+    let subcommand = container["args"][0].as_str();
+    let help = Launch::new(scratch, "help", program).args(subcommand).arg("--help");
+    let help = help.run(RUN_WITHIN).await.unwrap().success().unwrap().stdout;
+    let names = help.split("[env: ").skip(1);
+    names.filter_map(|rest| rest.split(['=', ']']).next().map(str::to_owned)).collect()
+}

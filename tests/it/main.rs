@@ -1,0 +1,18 @@
+//! The integration tests: one file per behaviour, each against real servers and the real binaries.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails, and so may what it calls")]
+
+mod code_key;
+mod drain;
+mod election;
+mod embedded;
+mod exhaustion;
+mod harness_smoke;
+mod herd;
+mod k8s;
+mod ledger_conformance;
+mod many_creates;
+mod metrics;
+mod postgres;
+mod redirects;
+mod rest;
+mod store_conformance;

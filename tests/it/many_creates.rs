@@ -1,0 +1,85 @@
+//! Many clients create links while the leading issuer dies or stands still.
+
+use std::time::Duration;
+
+use harness::{Cluster, ClusterBuilder, Issuer, Load, checks, wait};
+
+/// The shortest that etcd does not raise.
+const LEASE_TTL: Duration = Duration::from_secs(2);
+
+/// The bound that the project promises after a kill: lease TTL + 1 s.
+const ALLOCATES_WITHIN: Duration = Duration::from_secs(LEASE_TTL.as_secs() + 1);
+
+const SOON: Duration = Duration::from_secs(60);
+
+/// Small blocks: without a leader, the numbers in hand are gone in a moment, and creates depend on the next one.
+const BLOCK: &str = "500";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ten_thousand_creates_outlive_the_leading_issuer_and_every_code_leads_to_its_own_url() {
+    let mut cluster = platform().start().await.unwrap();
+    let leader = cluster.wait_leader(SOON).await.unwrap();
+    let load = Load::on(&cluster.resolvers).clients(64).creates(10_000).start();
+    load.reaches(3_000, SOON).await.unwrap();
+    cluster.issuers[leader].process.kill_now().unwrap();
+    let successor = wait_allocating_successor(&cluster.issuers, leader, ALLOCATES_WITHIN).await;
+
+    let links = load.finish().await.unwrap();
+    assert_eq!(links.len(), 10_000);
+    assert_eq!(cluster.wait_leader(SOON).await.unwrap(), successor);
+    checks::all_distinct(&links).unwrap();
+    checks::all_resolve(&links, &cluster.resolvers).await.unwrap();
+    checks::registered_blocks_are_disjoint(&cluster.postgres).await.unwrap();
+    let status = cluster.status().await.unwrap();
+    assert_eq!(status.leader, cluster.issuers[successor].advertised());
+    checks::account_balances(&status).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leader_that_stood_still_past_its_lease_steps_down_and_no_create_fails() {
+    let mut cluster = platform().start().await.unwrap();
+    let leader = cluster.wait_leader(SOON).await.unwrap();
+    let epoch = cluster.status().await.unwrap().epoch;
+    let load = Load::on(&cluster.resolvers).clients(64).creates(6_000).start();
+    load.reaches(500, SOON).await.unwrap();
+    cluster.issuers[leader].process.pause().await.unwrap();
+    // Without a bound: only time tells its callers that it hears them no more.
+    let successor = wait_allocating_successor(&cluster.issuers, leader, SOON).await;
+    cluster.issuers[leader].process.resume().unwrap();
+
+    let links = load.finish().await.unwrap();
+    assert_eq!(cluster.wait_leader(SOON).await.unwrap(), successor, "only the successor leads");
+    assert!(cluster.issuers[leader].process.is_running(), "the deposed leader must step down, not end");
+    // Whoever asks the deposed leader is sent to its successor.
+    let status = cluster.status_from(&cluster.issuers[leader].url()).await.unwrap();
+    assert_eq!(status.leader, cluster.issuers[successor].advertised());
+    assert!(status.epoch > epoch, "epoch {} after epoch {epoch}", status.epoch);
+    checks::account_balances(&status).unwrap();
+    checks::all_distinct(&links).unwrap();
+    checks::all_resolve(&links, &cluster.resolvers).await.unwrap();
+    checks::registered_blocks_are_disjoint(&cluster.postgres).await.unwrap();
+}
+
+fn platform() -> ClusterBuilder {
+    let cluster = Cluster::builder().etcd(3).issuers(3).resolvers(2).alone();
+    let cluster = cluster.lease_ttl(&format!("{}s", LEASE_TTL.as_secs()));
+    cluster.issuer_args(["--block-min", BLOCK, "--block-max", BLOCK])
+}
+
+/// Waits until another issuer leads and has allocated a block. None but the leader ever allocated before, so their
+/// counts start at zero.
+async fn wait_allocating_successor(issuers: &[Issuer], leader: usize, within: Duration) -> usize {
+    let successor = wait::until_some(within, "another issuer leads and allocates", async || {
+        for (index, issuer) in issuers.iter().enumerate().filter(|(index, _)| *index != leader) {
+            if issuer.says_it_leads().await && has_allocated(issuer).await {
+                return Some(index);
+            }
+        }
+        None
+    });
+    successor.await.unwrap()
+}
+
+async fn has_allocated(issuer: &Issuer) -> bool {
+    issuer.metric("issuer_allocations_total").await.is_some_and(|count| count > 0.0)
+}

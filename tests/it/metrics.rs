@@ -1,0 +1,58 @@
+//! The pages of metrics are what Prometheus' own checker likes, and give nobody's links away.
+
+use std::time::Duration;
+
+use harness::{Cluster, Daemon, Launch, Program, Resolver, Scratch};
+
+const CHECK_WITHIN: Duration = Duration::from_secs(30);
+
+const LONG_URL: &str = "https://example.com/secret-target";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn promtool_finds_no_fault_with_the_pages_of_leader_follower_and_resolver() {
+    let cluster = Cluster::builder().issuers(2).start().await.unwrap();
+    let code = make_traffic(&cluster.resolvers[0]).await;
+    expect_clean(&cluster.scratch, &cluster.resolvers[0], "resolver_", &code).await;
+    for issuer in &cluster.issuers {
+        expect_clean(&cluster.scratch, issuer, "issuer_", &code).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn promtool_finds_no_fault_with_the_page_of_an_embedded_resolver() {
+    let resolver = Resolver::embedded().unwrap().start().await.unwrap();
+    let code = make_traffic(&resolver).await;
+    let scratch = Scratch::new().unwrap();
+    // The issuer inside it may show its own metrics too.
+    expect_clean(&scratch, &resolver, "", &code).await;
+}
+
+/// Each kind of answer once or more, so that no metric is missing from the page.
+async fn make_traffic(resolver: &Resolver) -> String {
+    let code = resolver.api.create(LONG_URL).await.unwrap().code;
+    for _ in 0..3 {
+        assert_eq!(resolver.api.follow(&code).await.unwrap().0, 302);
+    }
+    assert_eq!(resolver.api.get("no-such-code").await.unwrap().status, 404);
+    assert_eq!(resolver.api.try_create("not a URL").await.unwrap().status, 400);
+    assert_eq!(resolver.api.get("rest/v3/short-urls/none").await.unwrap().status, 401);
+    code
+}
+
+async fn expect_clean(scratch: &Scratch, daemon: &Daemon, prefix: &str, code: &str) {
+    let page = daemon.metrics().await.unwrap();
+    let file = scratch.file("page", &page).unwrap();
+    let promtool = Launch::new(scratch, "promtool", Program::Promtool.path().unwrap());
+    let checked = promtool.args(["check", "metrics"]).stdin(file).run(CHECK_WITHIN).await.unwrap();
+    assert!(checked.status.success(), "{checked:?}\n{page}");
+    assert_eq!((checked.stdout.as_str(), checked.stderr.as_str()), ("", ""), "{page}");
+
+    let mut names = page.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    let stranger = names.find(|name| !name.starts_with("issuer_") && !name.starts_with("resolver_"));
+    assert_eq!(stranger, None, "every metric is one of ours");
+    assert!(page.contains(&format!("# TYPE {prefix}")), "{page}");
+    assert!(
+        !page.contains(&format!("\"{code}\"")) && !page.contains(LONG_URL),
+        "a link is on the page:\n{page}"
+    );
+}

@@ -1,0 +1,137 @@
+//! The public listener: what a browser gets, and what a client that is out of bounds gets.
+
+use std::time::Duration;
+
+use harness::{Answer, Resolver, raw};
+use reqwest::Method;
+use serde_json::json;
+
+/// Above the limit, which is ten seconds unless set, with room for a busy machine.
+const SLOW_HEADER_CLOSED_WITHIN: Duration = Duration::from_secs(20);
+
+const LONG_URL: &str = "https://example.com/path?q=a%20b+c#top";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn get_and_head_redirect_to_the_url_as_it_was_written() {
+    let resolver = start().await;
+    let code = resolver.api.create(LONG_URL).await.unwrap().code;
+    for method in [Method::GET, Method::HEAD] {
+        let answer = send(&resolver, method.clone(), &code).await;
+        assert_eq!((answer.status, answer.header("location")), (302, Some(LONG_URL)), "{method}");
+        if method == Method::HEAD {
+            assert_eq!(answer.body, "");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_code_of_a_link_is_not_found() {
+    let resolver = start().await;
+    let code = resolver.api.create(LONG_URL).await.unwrap().code;
+    // A code that no number was minted under: there is only one link.
+    let unknown = if code == "abc123" { "abc124" } else { "abc123" };
+    let too_long = "a".repeat(2_000);
+    let impossible = ["a", "abc12", "abc1234", "abc-12", "abc%20d", "%C3%A4bc12", "..%2fabc", &too_long];
+    let slashes = ["a/b", &format!("{code}/"), &format!("{code}/x"), "/abc123"];
+    for path in [&[unknown][..], &impossible, &slashes].concat() {
+        for method in [Method::GET, Method::HEAD] {
+            let answer = send(&resolver, method.clone(), path).await;
+            assert_eq!(answer.status, 404, "{method} /{path}: {answer:?}");
+            assert_eq!(answer.header("location"), None);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_method_that_redirects_do_not_know_is_answered_with_those_they_do() {
+    let resolver = start().await;
+    let code = resolver.api.create(LONG_URL).await.unwrap().code;
+    for method in [Method::POST, Method::PUT, Method::DELETE, Method::PATCH] {
+        let answer = send(&resolver, method.clone(), &code).await;
+        assert_eq!(answer.status, 405, "{method}: {answer:?}");
+        let allowed: Vec<&str> = answer.header("allow").unwrap().split(',').map(str::trim).collect();
+        assert!(allowed.contains(&"GET") && allowed.contains(&"HEAD"), "{method}: {allowed:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_visitors_query_goes_along_and_wins_over_the_links_own() {
+    let resolver = start().await;
+    for (long_url, query, location) in [
+        ("https://example.com/", "x=1", "https://example.com/?x=1"),
+        (
+            "https://example.com/a?kept=1&own=2#part",
+            "own=3&x=4",
+            "https://example.com/a?kept=1&own=3&x=4#part",
+        ),
+        ("https://example.com/#part", "x=a%20b", "https://example.com/?x=a%20b#part"),
+        ("https://example.com/?kept=1", "", "https://example.com/?kept=1"),
+    ] {
+        let code = resolver.api.create(long_url).await.unwrap().code;
+        let followed = resolver.api.follow(&format!("{code}?{query}")).await.unwrap();
+        assert_eq!(followed, (302, Some(location.to_owned())), "{long_url} with {query}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_that_forwards_no_query_leads_to_its_url_alone() {
+    let resolver = start().await;
+    let request = json!({ "longUrl": LONG_URL, "forwardQuery": false });
+    let code = resolver.api.create_with(&request).await.unwrap().code;
+    let followed = resolver.api.follow(&format!("{code}?x=1")).await.unwrap();
+    assert_eq!(followed, (302, Some(LONG_URL.to_owned())));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_is_too_large_is_refused_whether_it_says_its_length_or_not() {
+    let resolver = start().await;
+    let head = format!(
+        "POST /rest/v3/short-urls HTTP/1.1\r\nHost: {}\r\nX-Api-Key: {}\r\nContent-Type: application/json\r\n",
+        resolver.addr(),
+        resolver.api.key(),
+    );
+    let announced = format!("{head}Content-Length: 4194304\r\n\r\n{}", " ".repeat(4_194_304));
+    let chunk = format!("10000\r\n{}\r\n", " ".repeat(0x1_0000));
+    let chunked = format!("{head}Transfer-Encoding: chunked\r\n\r\n{}", chunk.repeat(64));
+    for request in [announced, chunked] {
+        let answer = raw::exchange(resolver.addr(), request.as_bytes()).await.unwrap();
+        assert_eq!(raw::status(&answer).unwrap(), 413, "{answer}");
+    }
+    resolver.api.create(LONG_URL).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_header_block_that_is_too_large_is_refused() {
+    let resolver = start().await;
+    let one_huge = format!("X-Padding: {}\r\n", "a".repeat(64 * 1024));
+    let many = (0..2_000).map(|n| format!("X-Padding-{n}: {n}\r\n")).collect::<String>();
+    for headers in [one_huge, many] {
+        let request = format!("GET /abc123 HTTP/1.1\r\nHost: {}\r\n{headers}\r\n", resolver.addr());
+        let answer = raw::exchange(resolver.addr(), request.as_bytes()).await.unwrap();
+        assert_eq!(raw::status(&answer).unwrap(), 431, "{answer}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_never_ends_its_header_is_closed_and_others_are_served_meanwhile() {
+    let resolver = start().await;
+    let code = resolver.api.create(LONG_URL).await.unwrap().code;
+    let addr = resolver.addr();
+    let slow = tokio::spawn(async move {
+        raw::wait_closed(addr, b"GET /abc123 HTTP/1.1\r\nHost: slow\r\nX-Never", SLOW_HEADER_CLOSED_WITHIN)
+            .await
+    });
+    while !slow.is_finished() {
+        assert_eq!(resolver.api.follow(&code).await.unwrap().0, 302);
+        tokio::time::sleep(harness::wait::POLL_INTERVAL).await;
+    }
+    slow.await.unwrap().unwrap();
+}
+
+async fn start() -> Resolver {
+    Resolver::embedded().unwrap().start().await.unwrap()
+}
+
+async fn send(resolver: &Resolver, method: Method, path: &str) -> Answer {
+    Answer::to(resolver.api.http().request(method, format!("{}/{path}", resolver.api.url()))).await.unwrap()
+}

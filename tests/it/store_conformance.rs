@@ -1,0 +1,188 @@
+//! One suite for both stores of links: what the resolver relies on holds for Postgres and SQLite alike.
+
+use std::sync::Arc;
+
+use harness::{Postgres, Scratch};
+use issuer::block::Span;
+use resolver::{
+    api_key::{ApiKey, ApiKeyId},
+    codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
+    links::{Draft, LongUrl, NewLink},
+    store::{
+        BATCH_MAX, BlockEntry, Inserted, LinkStore, Registration, StoreError, postgres::PostgresStore,
+        sqlite::SqliteStore,
+    },
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sqlite_keeps_what_the_resolver_relies_on() {
+    let scratch = Scratch::new().unwrap();
+    let store = SqliteStore::open(&scratch.path().join("links.db")).unwrap();
+    suite(Arc::new(store)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_keeps_what_the_resolver_relies_on() {
+    let postgres = Postgres::start().await.unwrap();
+    suite(Arc::new(PostgresStore::new(&postgres.url()).await.unwrap())).await;
+}
+
+async fn suite(store: Arc<dyn LinkStore>) {
+    a_store_without_a_schema_says_so(&*store).await;
+    store.migrate().await.unwrap();
+    store.migrate().await.unwrap();
+    store.check().await.unwrap();
+    the_first_fingerprint_is_the_one_that_counts(&*store).await;
+    keyspaces_keep_their_index_and_cannot_be_redefined(&*store).await;
+    links_are_stored_once_and_read_back(&*store).await;
+    a_taken_id_does_not_fail_its_neighbours(&*store).await;
+    two_inserts_of_one_id_have_one_winner(&store).await;
+    an_overlapping_block_is_refused(&*store).await;
+    a_released_rest_can_be_registered_by_another(&*store).await;
+    keys_are_found_until_they_are_revoked(&*store).await;
+    adoptions_at_the_same_time_agree_on_the_index(&store).await;
+}
+
+fn keyspace(index: i64) -> KeyspaceIndex {
+    KeyspaceIndex::new(index).unwrap()
+}
+
+fn new_link(number: u64, url: &str) -> NewLink {
+    let draft = Draft {
+        long_url: LongUrl::parse(url, &[]).unwrap(),
+        title: (number % 2 == 0).then(|| "ein Titel: ä".to_owned()),
+        crawlable: number % 3 == 0,
+        forward_query: number % 2 == 1,
+        created_by: ApiKeyId(7),
+    };
+    NewLink { id: LinkId::new(keyspace(1), number), draft }
+}
+
+async fn a_store_without_a_schema_says_so(store: &dyn LinkStore) {
+    let refused = store.check().await;
+    assert!(matches!(refused, Err(StoreError::SchemaBehind { found: 0, needed: 1.. })), "{refused:?}");
+}
+
+async fn the_first_fingerprint_is_the_one_that_counts(store: &dyn LinkStore) {
+    let (first, second) =
+        (Fingerprint::from_stored("aa".to_owned()), Fingerprint::from_stored("bb".to_owned()));
+    assert_eq!(store.fingerprint().await.unwrap(), None);
+    assert_eq!(store.adopt_fingerprint(&first).await.unwrap(), first);
+    assert_eq!(store.adopt_fingerprint(&second).await.unwrap(), first);
+    assert_eq!(store.fingerprint().await.unwrap(), Some(first));
+}
+
+async fn keyspaces_keep_their_index_and_cannot_be_redefined(store: &dyn LinkStore) {
+    let parse = |text| Keyspace::parse(text).unwrap();
+    let (web, mobile) = (parse("web=6:A-Z"), parse("mobile=6:a-z"));
+    assert_eq!(store.adopt_keyspaces(std::slice::from_ref(&web)).await.unwrap(), [(keyspace(1), web.clone())]);
+    let both = [(keyspace(1), web.clone()), (keyspace(2), mobile.clone())];
+    assert_eq!(store.adopt_keyspaces(std::slice::from_ref(&mobile)).await.unwrap(), both);
+    for wrong in ["web=5:A-Z", "other=6:X"] {
+        let refused = store.adopt_keyspaces(&[parse(wrong)]).await;
+        assert!(matches!(refused, Err(StoreError::Keyspace(_))), "{wrong}: {refused:?}");
+    }
+    assert_eq!(store.adopt_keyspaces(&[]).await.unwrap(), both);
+}
+
+async fn links_are_stored_once_and_read_back(store: &dyn LinkStore) {
+    let links: Vec<_> = (0..BATCH_MAX as u64).rev().map(|n| new_link(n, &format!("https://x.y/{n}"))).collect();
+    let stored = store.insert(&links).await.unwrap();
+    assert!(stored.iter().all(|one| matches!(one, Inserted::Stored(_))), "{stored:?}");
+    let ids: Vec<_> = links.iter().map(|link| link.id).chain([LinkId::new(keyspace(1), 999_999)]).collect();
+    let read = store.read(&ids[1..]).await.unwrap();
+    assert_eq!(read.len(), BATCH_MAX - 1, "what does not exist is left out");
+    for (link, inserted) in links.iter().zip(&stored).skip(1) {
+        let found = read.iter().find(|found| found.id == link.id).unwrap();
+        assert!(found.is(&link.draft));
+        assert_eq!(Inserted::Stored(found.created_at), *inserted);
+    }
+}
+
+async fn a_taken_id_does_not_fail_its_neighbours(store: &dyn LinkStore) {
+    let links = [new_link(5_001, "https://x.y/new"), new_link(3, "https://x.y/rival"), new_link(5_000, "https://x.y/z")];
+    let outcomes = store.insert(&links).await.unwrap();
+    assert!(matches!(outcomes[..], [Inserted::Stored(_), Inserted::Taken, Inserted::Stored(_)]), "{outcomes:?}");
+    let kept = store.read(&[links[1].id]).await.unwrap();
+    assert_eq!(kept[0].long_url.as_str(), "https://x.y/3");
+}
+
+async fn two_inserts_of_one_id_have_one_winner(store: &Arc<dyn LinkStore>) {
+    let insert = |url: &'static str| {
+        let store = Arc::clone(store);
+        tokio::spawn(async move { store.insert(&[new_link(6_000, url)]).await.unwrap().remove(0) })
+    };
+    let (one, other) = (insert("https://x.y/one"), insert("https://x.y/other"));
+    let outcomes = [one.await.unwrap(), other.await.unwrap()];
+    let winners = outcomes.iter().filter(|outcome| matches!(outcome, Inserted::Stored(_))).count();
+    assert_eq!(winners, 1, "{outcomes:?}");
+}
+
+fn block(start: u64, len: u64, generation: u64, holder: &str) -> BlockEntry {
+    let span = Span::new(start, len).unwrap();
+    BlockEntry { keyspace: keyspace(2), span, generation, holder: holder.to_owned(), incarnation: 1 }
+}
+
+async fn an_overlapping_block_is_refused(store: &dyn LinkStore) {
+    let first = block(100, 100, 1, "a");
+    assert_eq!(store.register_block(&first).await.unwrap(), Registration::Registered);
+    assert_eq!(store.register_block(&first).await.unwrap(), Registration::Registered, "a copy of the same call");
+    for rival in [
+        block(100, 100, 2, "b"),
+        block(100, 100, 1, "b"),
+        block(0, 101, 3, "b"),
+        block(199, 1, 4, "b"),
+        block(150, 10, 5, "a"),
+        block(0, 1_000, 6, "a"),
+    ] {
+        assert_eq!(store.register_block(&rival).await.unwrap(), Registration::Overlaps, "{rival:?}");
+    }
+    for neighbour in [block(0, 100, 7, "b"), block(200, 100, 8, "b")] {
+        assert_eq!(store.register_block(&neighbour).await.unwrap(), Registration::Registered, "{neighbour:?}");
+    }
+    let elsewhere = BlockEntry { keyspace: keyspace(1), ..first };
+    assert_eq!(store.register_block(&elsewhere).await.unwrap(), Registration::Registered, "another keyspace");
+}
+
+async fn a_released_rest_can_be_registered_by_another(store: &dyn LinkStore) {
+    let first = block(10_000, 100, 20, "a");
+    store.register_block(&first).await.unwrap();
+    let kept = [Span::new(10_000, 10).unwrap(), Span::new(10_050, 10).unwrap()];
+    store.release_block(&first, &kept).await.unwrap();
+    store.release_block(&first, &kept).await.unwrap();
+    assert_eq!(store.register_block(&block(10_010, 40, 21, "b")).await.unwrap(), Registration::Registered);
+    assert_eq!(store.register_block(&block(10_060, 40, 22, "b")).await.unwrap(), Registration::Registered);
+    assert_eq!(store.register_block(&block(10_055, 1, 23, "b")).await.unwrap(), Registration::Overlaps);
+    store.release_block(&block(20_000, 5, 30, "a"), &[]).await.unwrap();
+}
+
+async fn keys_are_found_until_they_are_revoked(store: &dyn LinkStore) {
+    let key = ApiKey::draw().unwrap();
+    let id = store.add_api_key("ci", &key.hash()).await.unwrap();
+    assert!(id.is_some());
+    assert_eq!(store.add_api_key("ci", &ApiKey::draw().unwrap().hash()).await.unwrap(), None);
+    assert_eq!(store.find_api_key(&key.hash()).await.unwrap(), id);
+    assert_eq!(store.find_api_key(&ApiKey::draw().unwrap().hash()).await.unwrap(), None);
+    assert!(!store.add_first_api_key("late", &ApiKey::draw().unwrap().hash()).await.unwrap());
+    assert!(store.revoke_api_key("ci").await.unwrap());
+    assert!(!store.revoke_api_key("ci").await.unwrap());
+    assert_eq!(store.find_api_key(&key.hash()).await.unwrap(), None);
+    let keys = store.list_api_keys().await.unwrap();
+    assert_eq!(keys.iter().map(|key| key.name.as_str()).collect::<Vec<_>>(), ["ci"]);
+    assert!(keys[0].revoked_at.is_some_and(|revoked| revoked >= keys[0].created_at));
+}
+
+/// Resolvers that start together must agree on the index of a new keyspace.
+async fn adoptions_at_the_same_time_agree_on_the_index(store: &Arc<dyn LinkStore>) {
+    let adoptions: Vec<_> = (0..8)
+        .map(|_| {
+            let store = Arc::clone(store);
+            let new = Keyspace::parse("manual=6:0-9").unwrap();
+            tokio::spawn(async move { store.adopt_keyspaces(&[new]).await.unwrap() })
+        })
+        .collect();
+    for adoption in adoptions {
+        let known = adoption.await.unwrap();
+        assert_eq!(known.iter().map(|(index, _)| index.get()).collect::<Vec<_>>(), [1, 2, 3]);
+    }
+}
