@@ -2,32 +2,18 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use issuer::{
     Error, Listeners,
     config::{Cli, Command},
-    daemon::{Exit, cancel_on_signals, init_logs},
+    daemon::{cancel_on_signals, end, init_logs, parse},
 };
 use tokio_util::sync::CancellationToken;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(error) => {
-            // Help and version come as errors too, and are none.
-            let exit = if error.use_stderr() { Exit::Config } else { Exit::Clean };
-            let _ = error.print();
-            return exit.into();
-        }
-    };
-    match act(cli).await {
-        Ok(()) => Exit::Clean.into(),
-        Err(error) => {
-            let exit = error.exit();
-            report(&anyhow::Error::new(error));
-            exit.into()
-        }
+    match parse::<Cli>() {
+        Ok(cli) => end("issuer", act(cli).await.map_err(|error| (error.exit(), error.into()))),
+        Err(code) => code,
     }
 }
 
@@ -47,9 +33,4 @@ async fn act(cli: Cli) -> Result<(), Error> {
 #[expect(clippy::print_stdout, reason = "the answer to what a person asked for")]
 fn print(text: &str) {
     print!("{text}");
-}
-
-#[expect(clippy::print_stderr, reason = "the one line that says why the process ends")]
-fn report(error: &anyhow::Error) {
-    eprintln!("issuer: {error:#}");
 }

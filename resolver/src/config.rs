@@ -242,7 +242,11 @@ impl Config {
         let redirect_status = match self.redirect_status {
             301 | 302 | 307 | 308 => hyper::StatusCode::from_u16(self.redirect_status),
             _ => {
-                return Err(wrong("--redirect-status", self.redirect_status, "expected 301, 302, 307 or 308"));
+                return Err(wrong(
+                    "--redirect-status",
+                    self.redirect_status,
+                    "expected 301, 302, 307 or 308",
+                ));
             }
         };
         let cores = std::thread::available_parallelism().map_or(1, usize::from);

@@ -2,8 +2,7 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
-use issuer::daemon::{Exit, cancel_on_signals, init_logs};
+use issuer::daemon::{cancel_on_signals, end, init_logs, parse};
 use resolver::{
     Error, Greeting, Listeners, commands,
     config::{Cli, Command, Config},
@@ -12,28 +11,18 @@ use tokio_util::sync::CancellationToken;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(error) => {
-            // Help and version come as errors too, and are none.
-            let exit = if error.use_stderr() { Exit::Config } else { Exit::Clean };
-            let _ = error.print();
-            return exit.into();
-        }
-    };
+    match parse::<Cli>() {
+        Ok(cli) => end("resolver", act(cli).await.map_err(|error| (error.exit(), error.into()))),
+        Err(code) => code,
+    }
+}
+
+async fn act(cli: Cli) -> Result<(), Error> {
     init_logs();
-    let done = match cli.command {
+    match cli.command {
         None => serve(cli.serve).await,
         Some(Command::Serve(config)) => serve(*config).await,
         Some(command) => commands::run(command).await.map(|text| print(&text)),
-    };
-    match done {
-        Ok(()) => Exit::Clean.into(),
-        Err(error) => {
-            let exit = error.exit();
-            report(&anyhow::Error::new(error));
-            exit.into()
-        }
     }
 }
 
@@ -58,9 +47,4 @@ fn welcome(greeting: &Greeting) -> String {
 #[expect(clippy::print_stdout, reason = "the answer to what a person asked for")]
 fn print(text: &str) {
     print!("{text}");
-}
-
-#[expect(clippy::print_stderr, reason = "the one line that says why the process ends")]
-fn report(error: &anyhow::Error) {
-    eprintln!("resolver: {error:#}");
 }

@@ -19,10 +19,10 @@ use tokio::{
     net::TcpListener,
     runtime,
     sync::watch,
-    task::JoinHandle,
+    task::{JoinError, JoinHandle},
     time::{sleep, timeout},
 };
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
     Error,
@@ -95,8 +95,8 @@ pub async fn run(
     let (shown, mintings_shown) = watch::channel(Vec::new());
     let admin =
         Admin { recorder: recorder.clone(), ready: readiness, refresh: refresh(&metrics, mintings_shown) };
-    let admin_stop = CancellationToken::new();
-    let admin = tokio::spawn(admin.serve(listeners.admin, admin_stop.clone()));
+    // Served until this function returns: probes are answered while servers are waited for.
+    let _admin = AbortOnDropHandle::new(tokio::spawn(admin.serve(listeners.admin, CancellationToken::new())));
 
     let store = open(&config.database.database).await?;
     let prepared = tokio::select! {
@@ -105,24 +105,77 @@ pub async fn run(
     };
     let mintings = mintings(&settings, &prepared.keyspaces)?;
     shown.send_replace(mintings.clone());
-    let mint = Arc::new(Mint::new(&prepared.code_key, prepared.keyspaces));
     let issuer = start_issuer(&config, &recorder).await?;
-    let supplier_stop = CancellationToken::new();
-    let supplier = Supplier::new(SupplierConfig {
-        holder: settings.holder.to_string(),
-        instance: draw_instance()?,
-        client: Arc::new(IssuerClient::new(issuer.target.clone())),
-        store: Arc::clone(&store),
-        mintings: mintings.clone(),
-        metrics: Arc::clone(&metrics),
-    });
-    let supplier = tokio::spawn(supplier.run(supplier_stop.clone()));
+    let supply = Supply::start(&settings, &issuer.target, &store, &mintings, &metrics)?;
+    let mint = Arc::new(Mint::new(&prepared.code_key, prepared.keyspaces));
+    let app = Arc::new(app(&settings, mint, &mintings, store, metrics)?);
 
+    let (phase, phases) = watch::channel(Phase::Serving);
+    let mut public = tokio::spawn(http::serve(listeners.public, Arc::clone(&app), phases));
+    ready.send_replace(true);
+    tracing::info!(public_url = settings.public_url, admin = %config.admin_listen, "serving");
+    greet(Greeting { public_url: settings.public_url, new_key: prepared.new_key });
+    tokio::select! {
+        ended = &mut public => return joined(ended),
+        () = shutdown.cancelled() => {}
+    }
+    ready.send_replace(false);
+    let drained = drain(&app, &phase, public, config.drain_delay).await;
+    supply.stop().await;
+    if let Some(embedded) = issuer.embedded {
+        embedded.stop().await;
+    }
+    tracing::info!("stopped");
+    drained
+}
+
+/// The supplier's task.
+struct Supply {
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Supply {
+    fn start(
+        settings: &Settings,
+        target: &Target,
+        store: &Arc<dyn LinkStore>,
+        mintings: &[Arc<Minting>],
+        metrics: &Arc<Metrics>,
+    ) -> Result<Self, Error> {
+        let stop = CancellationToken::new();
+        let supplier = Supplier::new(SupplierConfig {
+            holder: settings.holder.to_string(),
+            instance: draw_instance()?,
+            client: Arc::new(IssuerClient::new(target.clone())),
+            store: Arc::clone(store),
+            mintings: mintings.to_vec(),
+            metrics: Arc::clone(metrics),
+        });
+        Ok(Self { task: tokio::spawn(supplier.run(stop.clone())), stop })
+    }
+
+    /// Gives the unused numbers back, within the supplier's own bound.
+    async fn stop(self) {
+        self.stop.cancel();
+        if let Err(error) = self.task.await {
+            tracing::error!(%error, "the supplier failed: its numbers are leaked");
+        }
+    }
+}
+
+fn app(
+    settings: &Settings,
+    mint: Arc<Mint>,
+    mintings: &[Arc<Minting>],
+    store: Arc<dyn LinkStore>,
+    metrics: Arc<Metrics>,
+) -> Result<App, Error> {
     let lookup = Arc::new(Lookup::start(Arc::clone(&mint), Arc::clone(&store), Arc::clone(&metrics)));
-    let default = default_minting(&settings, &mintings)?;
+    let minting = default_minting(settings, mintings)?;
     let creator =
-        Creator::start(mint, default, Arc::clone(&store), Arc::clone(&lookup), Arc::clone(&metrics));
-    let app = Arc::new(App {
+        Creator::start(mint, minting, Arc::clone(&store), Arc::clone(&lookup), Arc::clone(&metrics));
+    Ok(App {
         lookup,
         creator,
         keys: KeyRing::new(),
@@ -133,31 +186,11 @@ pub async fn run(
         redirect_status: settings.redirect_status,
         runtime: runtime::Handle::current(),
         draining: AtomicBool::new(false),
-    });
-    let (phase, phases) = watch::channel(Phase::Serving);
-    let mut public = tokio::spawn(http::serve(listeners.public, Arc::clone(&app), phases));
-    ready.send_replace(true);
-    tracing::info!(public_url = settings.public_url, admin = %config.admin_listen, "serving");
-    greet(Greeting { public_url: settings.public_url, new_key: prepared.new_key });
+    })
+}
 
-    tokio::select! {
-        ended = &mut public => {
-            return ended.unwrap_or_else(|_| Err(io::Error::other("the listener's task failed"))).map_err(Error::from);
-        }
-        () = shutdown.cancelled() => {}
-    }
-    ready.send_replace(false);
-    let drained = drain(&app, &phase, public, config.drain_delay).await;
-    supplier_stop.cancel();
-    // It bounds itself.
-    let _ = supplier.await;
-    if let Some(embedded) = issuer.embedded {
-        embedded.stop().await;
-    }
-    admin_stop.cancel();
-    let _ = admin.await;
-    tracing::info!("stopped");
-    drained
+fn joined(ended: Result<io::Result<()>, JoinError>) -> Result<(), Error> {
+    Ok(ended.unwrap_or_else(|_| Err(io::Error::other("the listener's task failed")))?)
 }
 
 /// Sends clients elsewhere, then closes the listeners, then lets the last creates end.
@@ -171,11 +204,11 @@ async fn drain(
     phase.send_replace(Phase::Draining);
     sleep(delay).await;
     phase.send_replace(Phase::Closing);
-    let ended = public.await.unwrap_or_else(|_| Err(io::Error::other("the listener's task failed")));
+    let ended = public.await;
     if timeout(FINISH_DEADLINE, app.creator.finish()).await.is_err() {
         tracing::warn!("creates were still waiting for the database at the end: their numbers are in doubt");
     }
-    Ok(ended?)
+    joined(ended)
 }
 
 /// What the database has to agree to before anything is served.

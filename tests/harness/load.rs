@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep};
 
 use crate::api::{Api, Created};
@@ -93,7 +93,7 @@ impl Load {
             };
             clients.spawn(client.run());
         }
-        Running { clients, acknowledged }
+        Running { clients, acknowledged, ended: Ended::default() }
     }
 
     /// Runs to the end.
@@ -105,6 +105,9 @@ impl Load {
     }
 }
 
+/// What one client was told, and why it ended.
+type ClientEnd = (Vec<Acknowledged>, anyhow::Result<()>);
+
 /// What came of a load.
 #[derive(Clone, Debug, Default)]
 pub struct Ended {
@@ -114,11 +117,22 @@ pub struct Ended {
     pub failures: Vec<String>,
 }
 
+impl Ended {
+    fn add(&mut self, client: Result<ClientEnd, JoinError>) -> anyhow::Result<()> {
+        let (links, outcome) = client.context("a client's task ended early")?;
+        self.links.extend(links);
+        self.failures.extend(outcome.err().map(|failed| format!("{failed:#}")));
+        Ok(())
+    }
+}
+
 /// A load that goes on while the test does something else. Dropping it ends its clients.
 #[derive(Debug)]
 pub struct Running {
-    clients: JoinSet<(Vec<Acknowledged>, anyhow::Result<()>)>,
+    clients: JoinSet<ClientEnd>,
     acknowledged: Arc<AtomicUsize>,
+    /// Of the clients that were seen to end.
+    ended: Ended,
 }
 
 impl Running {
@@ -130,11 +144,23 @@ impl Running {
     /// Waits until that many links are acknowledged.
     ///
     /// # Errors
-    /// They are not in time.
-    pub async fn reaches(&self, count: usize, within: Duration) -> anyhow::Result<()> {
+    /// They are not in time, or a create failed.
+    pub async fn reaches(&mut self, count: usize, within: Duration) -> anyhow::Result<()> {
         let what = format!("{count} creates are acknowledged");
-        let reached = wait::until(within, &what, async || self.acknowledged() >= count).await;
-        reached.with_context(|| format!("{} are", self.acknowledged()))
+        let reached = wait::until_some(within, &what, async || {
+            while let Some(client) = self.clients.try_join_next() {
+                if let Err(failed) = self.ended.add(client) {
+                    return Some(Err(failed));
+                }
+            }
+            if let Some(failure) = self.ended.failures.first() {
+                return Some(Err(anyhow::anyhow!("{failure}")));
+            }
+            (self.acknowledged() >= count).then_some(Ok(()))
+        });
+        let reached = reached.await.flatten();
+        reached
+            .with_context(|| format!("waited for {count} creates, {} are acknowledged", self.acknowledged()))
     }
 
     /// Waits for all clients, however they end.
@@ -142,13 +168,10 @@ impl Running {
     /// # Errors
     /// A client panicked.
     pub async fn end(mut self) -> anyhow::Result<Ended> {
-        let mut ended = Ended::default();
         while let Some(client) = self.clients.join_next().await {
-            let (links, outcome) = client.context("a client's task ended early")?;
-            ended.links.extend(links);
-            ended.failures.extend(outcome.err().map(|failed| format!("{failed:#}")));
+            self.ended.add(client)?;
         }
-        Ok(ended)
+        Ok(self.ended)
     }
 
     /// Waits for all clients to do their work.
@@ -173,7 +196,7 @@ struct Client {
 }
 
 impl Client {
-    async fn run(self) -> (Vec<Acknowledged>, anyhow::Result<()>) {
+    async fn run(self) -> ClientEnd {
         let mut links = Vec::new();
         while self.claimed.fetch_add(1, Ordering::Relaxed) < self.creates {
             match self.create().await {

@@ -31,12 +31,14 @@ async fn sigterm_under_load_cuts_no_request_and_gives_the_unused_numbers_back() 
         .unwrap();
 
     let stopped = cluster.resolvers[0].stop(STOP_WITHIN).await;
-    balancer.other_serves_everybody().await.unwrap();
+    let moved = balancer.other_serves_everybody().await;
     balancer.is_over.store(true, Ordering::Relaxed);
     while let Some(client) = clients.join_next().await {
         client.unwrap().unwrap();
     }
+    // Last, since a failed request explains more.
     stopped.unwrap();
+    moved.unwrap();
     watching.await.unwrap();
 
     let status = cluster.status().await.unwrap();

@@ -18,7 +18,7 @@ async fn a_leader_that_is_stopped_resigns_and_no_create_fails() {
         cluster.issuer_args(["--block-min", "200", "--block-max", "200"]).start().await.unwrap();
     let leader = cluster.wait_leader(SOON).await.unwrap();
     let epoch = cluster.status().await.unwrap().epoch;
-    let load = Load::on(&cluster.resolvers).clients(32).creates(3_000).start();
+    let mut load = Load::on(&cluster.resolvers).clients(32).creates(3_000).start();
     load.reaches(500, SOON).await.unwrap();
     cluster.issuers[leader].stop(STOP_WITHIN).await.unwrap();
 
@@ -42,7 +42,7 @@ async fn a_revoked_lease_ends_the_leaders_epoch_and_no_create_fails() {
         cluster.issuer_args(["--block-min", "200", "--block-max", "200"]).start().await.unwrap();
     cluster.wait_leader(SOON).await.unwrap();
     let epoch = cluster.status().await.unwrap().epoch;
-    let load = Load::on(&cluster.resolvers).creates(3_000).start();
+    let mut load = Load::on(&cluster.resolvers).creates(3_000).start();
     load.reaches(500, SOON).await.unwrap();
     let lease = cluster.etcd.gateway().lease_of(LEADER_KEY).await.unwrap().expect("the leader has a lease");
     cluster.etcd.revoke_lease(lease).await.unwrap();
@@ -70,7 +70,7 @@ async fn the_loss_of_one_etcd_member_in_three_fails_no_create() {
     let mut cluster =
         cluster.issuer_args(["--block-min", "1000", "--block-max", "1000"]).start().await.unwrap();
     let allocations = allocations(&cluster.issuers).await;
-    let load = Load::on(&cluster.resolvers).creates(8_000).start();
+    let mut load = Load::on(&cluster.resolvers).creates(8_000).start();
     load.reaches(1_000, SOON).await.unwrap();
     let member = cluster.etcd.leader_index().await.unwrap();
     cluster.etcd.members_mut()[member].kill_now().unwrap();

@@ -55,7 +55,7 @@ async fn no_code_is_given_twice_over_three_kills() {
 async fn a_kill_in_the_middle_of_creates_loses_no_acknowledged_link() {
     let mut resolver = Resolver::embedded().unwrap().start().await.unwrap();
     let before = Load::on([&resolver]).clients(8).creates(100).run().await.unwrap();
-    let load = Load::on([&resolver]).clients(8).creates(1_000_000).start();
+    let mut load = Load::on([&resolver]).clients(8).creates(1_000_000).start();
     load.reaches(100, STOP_WITHIN).await.unwrap();
     resolver.process.kill_now().unwrap();
     // Every client fails together with the resolver; what it was told before counts.

@@ -8,7 +8,8 @@ use issuer::{
     block::Span,
     core::{Head, Part},
     ledger::{
-        Key, Ledger, Record, Txn, TxnOutcome, Write, embedded::EmbeddedLedger,
+        Key, Ledger, Record, Txn, TxnOutcome, Write,
+        embedded::EmbeddedLedger,
         etcd::{EtcdLedger, leader_key},
     },
     names::Namespace,
@@ -70,15 +71,22 @@ async fn suite(ledger: &dyn Ledger, epoch: Epoch) {
     assert_eq!(keys.len(), 6 * 127 + 1, "no key comes twice");
 
     let stale = txn(epoch, Revision(1), 7, vec![Write::Put(free(90_000))]);
-    let TxnOutcome::Refused(Some(read)) = ledger.commit(&stale).await else { panic!("a stale head was accepted") };
+    let TxnOutcome::Refused(Some(read)) = ledger.commit(&stale).await else {
+        panic!("a stale head was accepted")
+    };
     assert_eq!((read.revision, read.head.batch), (head, Batch(6)));
     let rival = txn(Epoch(epoch.0 + 1_000_000), head, 7, vec![Write::Put(free(90_000))]);
-    assert!(matches!(ledger.commit(&rival).await, TxnOutcome::Refused(Some(_))), "another epoch was accepted");
+    assert!(
+        matches!(ledger.commit(&rival).await, TxnOutcome::Refused(Some(_))),
+        "another epoch was accepted"
+    );
 
     let delete = txn(epoch, head, 7, vec![Write::Delete(Key::Free(Namespace::new("web").unwrap(), 1_000))]);
     let applied = ledger.commit(&delete).await;
     assert!(matches!(applied, TxnOutcome::Applied(_)), "{applied:?}");
-    let TxnOutcome::Refused(Some(read)) = ledger.commit(&delete).await else { panic!("a copy applied twice") };
+    let TxnOutcome::Refused(Some(read)) = ledger.commit(&delete).await else {
+        panic!("a copy applied twice")
+    };
     assert_eq!((TxnOutcome::Applied(read.revision), read.head.batch), (applied, Batch(7)));
     assert_eq!(ledger.load().await.unwrap().records.len(), 6 * 127);
 }

@@ -19,7 +19,7 @@ const BLOCK: &str = "500";
 async fn ten_thousand_creates_outlive_the_leading_issuer_and_every_code_leads_to_its_own_url() {
     let mut cluster = platform().start().await.unwrap();
     let leader = cluster.wait_leader(SOON).await.unwrap();
-    let load = Load::on(&cluster.resolvers).clients(64).creates(10_000).start();
+    let mut load = Load::on(&cluster.resolvers).clients(64).creates(10_000).start();
     load.reaches(3_000, SOON).await.unwrap();
     cluster.issuers[leader].process.kill_now().unwrap();
     let successor = wait_allocating_successor(&cluster.issuers, leader, ALLOCATES_WITHIN).await;
@@ -40,7 +40,7 @@ async fn a_leader_that_stood_still_past_its_lease_steps_down_and_no_create_fails
     let mut cluster = platform().start().await.unwrap();
     let leader = cluster.wait_leader(SOON).await.unwrap();
     let epoch = cluster.status().await.unwrap().epoch;
-    let load = Load::on(&cluster.resolvers).clients(64).creates(6_000).start();
+    let mut load = Load::on(&cluster.resolvers).clients(64).creates(6_000).start();
     load.reaches(500, SOON).await.unwrap();
     cluster.issuers[leader].process.pause().await.unwrap();
     // Without a bound: only time tells its callers that it hears them no more.

@@ -15,7 +15,7 @@ async fn a_killed_postgres_loses_no_acknowledged_link_and_hot_redirects_go_on() 
     // From here on these are in the caches of the resolvers that they are asked of below.
     checks::all_resolve(&hot, &cluster.resolvers).await.unwrap();
 
-    let load = Load::on(&cluster.resolvers).creates(3_000).retries_unavailable().start();
+    let mut load = Load::on(&cluster.resolvers).creates(3_000).retries_unavailable().start();
     load.reaches(500, SOON).await.unwrap();
     cluster.postgres.kill_now().await.unwrap();
     for _ in 0..3 {

@@ -50,8 +50,8 @@ fn keyspace(index: i64) -> KeyspaceIndex {
 fn new_link(number: u64, url: &str) -> NewLink {
     let draft = Draft {
         long_url: LongUrl::parse(url, &[]).unwrap(),
-        title: (number % 2 == 0).then(|| "ein Titel: ä".to_owned()),
-        crawlable: number % 3 == 0,
+        title: number.is_multiple_of(2).then(|| "ein Titel: ä".to_owned()),
+        crawlable: number.is_multiple_of(3),
         forward_query: number % 2 == 1,
         created_by: ApiKeyId(7),
     };
@@ -75,7 +75,10 @@ async fn the_first_fingerprint_is_the_one_that_counts(store: &dyn LinkStore) {
 async fn keyspaces_keep_their_index_and_cannot_be_redefined(store: &dyn LinkStore) {
     let parse = |text| Keyspace::parse(text).unwrap();
     let (web, mobile) = (parse("web=6:A-Z"), parse("mobile=6:a-z"));
-    assert_eq!(store.adopt_keyspaces(std::slice::from_ref(&web)).await.unwrap(), [(keyspace(1), web.clone())]);
+    assert_eq!(
+        store.adopt_keyspaces(std::slice::from_ref(&web)).await.unwrap(),
+        [(keyspace(1), web.clone())]
+    );
     let both = [(keyspace(1), web.clone()), (keyspace(2), mobile.clone())];
     assert_eq!(store.adopt_keyspaces(std::slice::from_ref(&mobile)).await.unwrap(), both);
     for wrong in ["web=5:A-Z", "other=6:X"] {
@@ -86,7 +89,8 @@ async fn keyspaces_keep_their_index_and_cannot_be_redefined(store: &dyn LinkStor
 }
 
 async fn links_are_stored_once_and_read_back(store: &dyn LinkStore) {
-    let links: Vec<_> = (0..BATCH_MAX as u64).rev().map(|n| new_link(n, &format!("https://x.y/{n}"))).collect();
+    let links: Vec<_> =
+        (0..BATCH_MAX as u64).rev().map(|n| new_link(n, &format!("https://x.y/{n}"))).collect();
     let stored = store.insert(&links).await.unwrap();
     assert!(stored.iter().all(|one| matches!(one, Inserted::Stored(_))), "{stored:?}");
     let ids: Vec<_> = links.iter().map(|link| link.id).chain([LinkId::new(keyspace(1), 999_999)]).collect();
@@ -100,9 +104,16 @@ async fn links_are_stored_once_and_read_back(store: &dyn LinkStore) {
 }
 
 async fn a_taken_id_does_not_fail_its_neighbours(store: &dyn LinkStore) {
-    let links = [new_link(5_001, "https://x.y/new"), new_link(3, "https://x.y/rival"), new_link(5_000, "https://x.y/z")];
+    let links = [
+        new_link(5_001, "https://x.y/new"),
+        new_link(3, "https://x.y/rival"),
+        new_link(5_000, "https://x.y/z"),
+    ];
     let outcomes = store.insert(&links).await.unwrap();
-    assert!(matches!(outcomes[..], [Inserted::Stored(_), Inserted::Taken, Inserted::Stored(_)]), "{outcomes:?}");
+    assert!(
+        matches!(outcomes[..], [Inserted::Stored(_), Inserted::Taken, Inserted::Stored(_)]),
+        "{outcomes:?}"
+    );
     let kept = store.read(&[links[1].id]).await.unwrap();
     assert_eq!(kept[0].long_url.as_str(), "https://x.y/3");
 }
@@ -126,7 +137,11 @@ fn block(start: u64, len: u64, generation: u64, holder: &str) -> BlockEntry {
 async fn an_overlapping_block_is_refused(store: &dyn LinkStore) {
     let first = block(100, 100, 1, "a");
     assert_eq!(store.register_block(&first).await.unwrap(), Registration::Registered);
-    assert_eq!(store.register_block(&first).await.unwrap(), Registration::Registered, "a copy of the same call");
+    assert_eq!(
+        store.register_block(&first).await.unwrap(),
+        Registration::Registered,
+        "a copy of the same call"
+    );
     for rival in [
         block(100, 100, 2, "b"),
         block(100, 100, 1, "b"),
@@ -138,7 +153,11 @@ async fn an_overlapping_block_is_refused(store: &dyn LinkStore) {
         assert_eq!(store.register_block(&rival).await.unwrap(), Registration::Overlaps, "{rival:?}");
     }
     for neighbour in [block(0, 100, 7, "b"), block(200, 100, 8, "b")] {
-        assert_eq!(store.register_block(&neighbour).await.unwrap(), Registration::Registered, "{neighbour:?}");
+        assert_eq!(
+            store.register_block(&neighbour).await.unwrap(),
+            Registration::Registered,
+            "{neighbour:?}"
+        );
     }
     let elsewhere = BlockEntry { keyspace: keyspace(1), ..first };
     assert_eq!(store.register_block(&elsewhere).await.unwrap(), Registration::Registered, "another keyspace");

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
 pub use admin::{Admin, Refresh};
-pub use exit::Exit;
+pub use exit::{Exit, end, parse};
 pub use recorder::Recorder;
 
 /// Starts logging to standard error: `RUST_LOG` chooses what, `info` is the default.

@@ -20,10 +20,10 @@ use tonic::{
 };
 
 /// How long one try may take.
-const TRY: Duration = Duration::from_secs(3);
-/// Pause after a round of issuers that could not answer; doubles up to the maximum.
+const TRY: Duration = Duration::from_secs(2);
+/// Pause after an issuer that could not answer; doubles up to the maximum. A new leader is found within it, so it is short.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
-const PAUSE_MAX: Duration = Duration::from_secs(1);
+const PAUSE_MAX: Duration = Duration::from_millis(250);
 /// Leaders' addresses that are remembered, beyond those configured.
 const CHANNELS_MAX: usize = 64;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use hyper::body::{Bytes, Incoming};
+use hyper::body::{Body as _, Bytes, Incoming};
 use serde_json::{Map, Value};
 use tokio::time::timeout;
 
@@ -14,8 +14,11 @@ const BODY_BYTES: usize = 64 * 1024;
 /// How long a client may take to send it.
 const BODY_TIME: Duration = Duration::from_secs(10);
 
-/// Reads the whole body.
+/// Reads the whole body. One that announces to be too large is refused before any of it is waited for.
 pub(super) async fn read(body: Incoming) -> Result<Bytes, Problem> {
+    if body.size_hint().lower() > BODY_BYTES as u64 {
+        return Err(Problem::BodyTooLarge { limit: BODY_BYTES });
+    }
     let collected = timeout(BODY_TIME, Limited::new(body, BODY_BYTES).collect()).await;
     match collected.map_err(|_| Problem::SlowBody)? {
         Ok(collected) => Ok(collected.to_bytes()),
