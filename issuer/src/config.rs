@@ -68,6 +68,9 @@ pub struct Config {
     /// How long a resolver may be silent before it counts as gone.
     #[arg(long, env = "ISSUER_HOLDER_TTL", default_value = "30s", value_parser = parse_duration)]
     pub holder_ttl: Duration,
+    /// How long the block of a resolver that is gone rests before another one gets it.
+    #[arg(long, env = "ISSUER_RECLAIM_AFTER", default_value = "10m", value_parser = parse_duration)]
+    pub reclaim_after: Duration,
     /// The shortest block, in numbers.
     #[arg(long, env = "ISSUER_BLOCK_MIN", default_value_t = Limits::default().block_min, value_name = "NUMBERS")]
     pub block_min: u64,
@@ -127,10 +130,15 @@ impl Config {
         Limits {
             block_min: self.block_min,
             block_max: self.block_max,
-            holder_ttl_ms: u64::try_from(self.holder_ttl.as_millis()).unwrap_or(u64::MAX),
+            holder_ttl_ms: milliseconds(self.holder_ttl),
+            reclaim_after_ms: milliseconds(self.reclaim_after),
             ..Limits::default()
         }
     }
+}
+
+fn milliseconds(length: Duration) -> u64 {
+    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

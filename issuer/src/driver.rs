@@ -7,7 +7,7 @@ use std::{collections::HashMap, pin::Pin, sync::Arc, time::Duration};
 
 use tokio::{
     sync::{mpsc, oneshot, watch},
-    time::{Instant, sleep},
+    time::{Instant, interval, sleep},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -23,6 +23,9 @@ const CALLS: usize = 1_024;
 /// First pause before a transaction in doubt is sent again; doubles up to [`AGAIN_MAX`].
 const AGAIN_MIN: Duration = Duration::from_millis(20);
 const AGAIN_MAX: Duration = Duration::from_secs(1);
+
+/// How often silent holders are looked for; short against any sensible holder TTL.
+const TICK: Duration = Duration::from_millis(250);
 
 /// News from the election.
 #[derive(Debug)]
@@ -132,6 +135,7 @@ impl Driver {
     /// the transaction in flight has ended.
     pub async fn run(mut self, retire: CancellationToken) {
         let mut retiring = false;
+        let mut ticks = interval(TICK);
         loop {
             tokio::select! {
                 biased;
@@ -150,6 +154,7 @@ impl Driver {
                     retiring = true;
                     self.step(Event::Retire);
                 }
+                _ = ticks.tick() => self.step(Event::Tick),
                 call = self.calls.recv() => match call {
                     Some(call) => self.take(call),
                     None => return,

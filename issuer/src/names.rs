@@ -93,6 +93,16 @@ name!(
     "1 to 64 characters of A-Z, a-z, 0-9 and '-'"
 );
 
+name!(
+    /// Which history of the database a holder writes to; opaque to the issuer. It changes when the database fails over to a
+    /// copy that may have lost the last links.
+    StoreEpoch,
+    "store_epoch",
+    128,
+    |byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':'),
+    "1 to 128 characters of A-Z, a-z, 0-9, '-', '_', '.' and ':'"
+);
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,8 +1,9 @@
 //! Creating a link: claim a number, join the open batch, answer after COMMIT.
 //!
 //! 1. I6: the answer leaves after the store said that the row is committed.
-//! 2. I4: an insert with unknown outcome is resolved by reading. If the row is there it is ours, because nobody else may use
-//!    the number; if not, it may still arrive, so the number is burned and the link gets another.
+//! 2. I4: an insert with unknown outcome is resolved by reading. If the row is there, and the register says after that that the
+//!    number is still ours alone, it is our row; if it is absent it may still arrive, so the number is burned and the link gets
+//!    another. A reclaimed number was somebody else's before, and a row under it proves nothing.
 //! 3. A create runs to its end though its client goes away: its number comes back with its fate either way.
 
 use std::{sync::Arc, time::Duration};
@@ -65,6 +66,13 @@ enum Outcome {
     Unknown,
 }
 
+/// What is stored under the id of an insert in doubt.
+enum Row {
+    Ours(Timestamp),
+    Other,
+    Absent,
+}
+
 struct Waiting {
     link: NewLink,
     outcome: oneshot::Sender<Outcome>,
@@ -78,10 +86,28 @@ pub struct Creator {
     tasks: TaskTracker,
 }
 
+/// What a creator works with.
+pub struct CreatorConfig {
+    /// Numbers to codes.
+    pub mint: Arc<Mint>,
+    /// Where numbers come from.
+    pub minting: Arc<Minting>,
+    /// Where links go.
+    pub store: Arc<dyn LinkStore>,
+    /// This start, as the register knows it.
+    pub instance: String,
+    /// To read rows in doubt, and to remember new links.
+    pub lookup: Arc<Lookup>,
+    /// What an operator sees.
+    pub metrics: Arc<Metrics>,
+}
+
 /// What a create needs while it runs.
 struct Parts {
     mint: Arc<Mint>,
     minting: Arc<Minting>,
+    store: Arc<dyn LinkStore>,
+    instance: String,
     batch: mpsc::Sender<Waiting>,
     lookup: Arc<Lookup>,
     metrics: Arc<Metrics>,
@@ -90,17 +116,12 @@ struct Parts {
 impl Creator {
     /// A creator and its batch task, on the current runtime.
     #[must_use]
-    pub fn start(
-        mint: Arc<Mint>,
-        minting: Arc<Minting>,
-        store: Arc<dyn LinkStore>,
-        lookup: Arc<Lookup>,
-        metrics: Arc<Metrics>,
-    ) -> Self {
+    pub fn start(config: CreatorConfig) -> Self {
+        let CreatorConfig { mint, minting, store, instance, lookup, metrics } = config;
         let (batch, waiting) = mpsc::channel(CREATES_MAX);
-        tokio::spawn(write_batches(store, waiting, Arc::clone(&metrics)));
+        tokio::spawn(write_batches(Arc::clone(&store), waiting, Arc::clone(&metrics)));
         Self {
-            parts: Arc::new(Parts { mint, minting, batch, lookup, metrics }),
+            parts: Arc::new(Parts { mint, minting, store, instance, batch, lookup, metrics }),
             slots: Arc::new(Semaphore::new(CREATES_MAX)),
             runtime: runtime::Handle::current(),
             tasks: TaskTracker::new(),
@@ -155,7 +176,7 @@ impl Parts {
                 Outcome::Failed => (Fate::Unused, Some(Err(CreateError::NoStore))),
                 Outcome::Unknown => {
                     self.metrics.inserts_unknown.increment(1);
-                    self.resolve(minted.id, &draft, deadline).await
+                    self.resolve(&claim, minted.id, &draft, deadline).await
                 }
             };
             self.settle(claim, fate);
@@ -176,23 +197,35 @@ impl Parts {
         answered.await.unwrap_or(Outcome::Unknown)
     }
 
-    /// Looks for the row of an insert in doubt until the store answers. Present: ours. Absent: the number is burned and
-    /// another one is tried. No answer: burned, and the creator is told.
+    /// Looks for the row of an insert in doubt until the store answers. Ours: acknowledged. Absent or not ours: another number is
+    /// tried. No answer: the creator is told.
     async fn resolve(
         &self,
+        claim: &Claim,
         id: LinkId,
         draft: &Draft,
         deadline: Instant,
     ) -> (Fate, Option<Result<Timestamp, CreateError>>) {
         loop {
-            match timeout_at(deadline, self.lookup.read_fresh(id)).await {
-                Ok(Ok(Some(link))) if link.is(draft) => return (Fate::Used, Some(Ok(link.created_at))),
-                Ok(Ok(Some(_))) => return (Fate::Used, None),
-                Ok(Ok(None)) => return (Fate::Burned, None),
-                Ok(Err(_)) if Instant::now() < deadline => sleep(RESOLVE_PAUSE).await,
-                Ok(Err(_)) | Err(_) => return (Fate::Burned, Some(Err(CreateError::NoStore))),
+            match timeout_at(deadline, self.look(claim, id, draft)).await {
+                Ok(Some(Row::Ours(at))) => return (Fate::Used, Some(Ok(at))),
+                Ok(Some(Row::Other)) => return (Fate::Used, None),
+                Ok(Some(Row::Absent)) => return (Fate::Burned, None),
+                Ok(None) if Instant::now() < deadline => sleep(RESOLVE_PAUSE).await,
+                Ok(None) | Err(_) => return (Fate::Burned, Some(Err(CreateError::NoStore))),
             }
         }
+    }
+
+    /// One look at the row of an insert in doubt; none when the store does not say. The register is asked after the row was
+    /// read: if the number is ours alone then, nobody else can have written what was read.
+    async fn look(&self, claim: &Claim, id: LinkId, draft: &Draft) -> Option<Row> {
+        let Some(link) = self.lookup.read_fresh(id).await.ok()? else { return Some(Row::Absent) };
+        if claim.reclaimed || !link.is(draft) {
+            return Some(Row::Other);
+        }
+        let ours = self.store.holds(id, claim.generation.0, &self.instance).await.ok()?;
+        Some(if ours { Row::Ours(link.created_at) } else { Row::Other })
     }
 
     fn settle(&self, claim: Claim, fate: Fate) {

@@ -32,6 +32,8 @@ pub struct Metrics {
     pub burned: Counter,
     /// Blocks that overlapped the register.
     pub blocks_overlapping: Counter,
+    /// Unused numbers found in leaked blocks.
+    pub reclaimed: Counter,
     /// Refills that were refused.
     pub refills_failed: Counter,
     /// Time from wanting a block to having it.
@@ -62,6 +64,7 @@ impl Metrics {
                 inserts_unknown: counter!("resolver_inserts_unknown_total"),
                 burned: counter!("resolver_numbers_burned_total"),
                 blocks_overlapping: counter!("resolver_blocks_overlapping_total"),
+                reclaimed: counter!("resolver_numbers_reclaimed_total"),
                 refills_failed: counter!("resolver_refills_failed_total"),
                 refill_seconds: histogram!("resolver_refill_duration_seconds"),
                 create_seconds: histogram!("resolver_create_duration_seconds"),
@@ -103,6 +106,7 @@ fn describe() {
         "resolver_blocks_overlapping_total",
         "Blocks refused because they overlapped the register."
     );
+    describe_counter!("resolver_numbers_reclaimed_total", "Unused numbers found in leaked blocks.");
     describe_counter!("resolver_refills_failed_total", "Calls to the issuer that were refused.");
     describe_histogram!(
         "resolver_refill_duration_seconds",

@@ -30,7 +30,7 @@ use crate::{
     codes::{CodeKey, CodeKeyError, Keyspace, KeyspaceIndex, Mint},
     commands::{open, wait_for},
     config::{Config, Database, Settings},
-    create::Creator,
+    create::{Creator, CreatorConfig},
     http::{self, App, Phase, PublicListeners},
     lookup::Lookup,
     metrics::Metrics,
@@ -106,9 +106,10 @@ pub async fn run(
     let mintings = mintings(&settings, &prepared.keyspaces)?;
     shown.send_replace(mintings.clone());
     let issuer = start_issuer(&config, &recorder).await?;
-    let supply = Supply::start(&settings, &issuer.target, &store, &mintings, &metrics)?;
+    let instance = draw_instance()?;
+    let supply = Supply::start(&settings, &issuer.target, &instance, &store, &mintings, &metrics);
     let mint = Arc::new(Mint::new(&prepared.code_key, prepared.keyspaces));
-    let app = Arc::new(app(&settings, mint, &mintings, store, metrics)?);
+    let app = Arc::new(app(&settings, mint, instance, &mintings, store, metrics)?);
 
     let (phase, phases) = watch::channel(Phase::Serving);
     let mut public = tokio::spawn(http::serve(listeners.public, Arc::clone(&app), phases));
@@ -139,20 +140,21 @@ impl Supply {
     fn start(
         settings: &Settings,
         target: &Target,
+        instance: &str,
         store: &Arc<dyn LinkStore>,
         mintings: &[Arc<Minting>],
         metrics: &Arc<Metrics>,
-    ) -> Result<Self, Error> {
+    ) -> Self {
         let stop = CancellationToken::new();
         let supplier = Supplier::new(SupplierConfig {
             holder: settings.holder.to_string(),
-            instance: draw_instance()?,
+            instance: instance.to_owned(),
             client: Arc::new(IssuerClient::new(target.clone())),
             store: Arc::clone(store),
             mintings: mintings.to_vec(),
             metrics: Arc::clone(metrics),
         });
-        Ok(Self { task: tokio::spawn(supplier.run(stop.clone())), stop })
+        Self { task: tokio::spawn(supplier.run(stop.clone())), stop }
     }
 
     /// Gives the unused numbers back, within the supplier's own bound.
@@ -167,14 +169,21 @@ impl Supply {
 fn app(
     settings: &Settings,
     mint: Arc<Mint>,
+    instance: String,
     mintings: &[Arc<Minting>],
     store: Arc<dyn LinkStore>,
     metrics: Arc<Metrics>,
 ) -> Result<App, Error> {
     let lookup = Arc::new(Lookup::start(Arc::clone(&mint), Arc::clone(&store), Arc::clone(&metrics)));
     let minting = default_minting(settings, mintings)?;
-    let creator =
-        Creator::start(mint, minting, Arc::clone(&store), Arc::clone(&lookup), Arc::clone(&metrics));
+    let creator = Creator::start(CreatorConfig {
+        mint,
+        minting,
+        store: Arc::clone(&store),
+        instance,
+        lookup: Arc::clone(&lookup),
+        metrics: Arc::clone(&metrics),
+    });
     Ok(App {
         lookup,
         creator,

@@ -20,6 +20,8 @@ CREATE TABLE block (
     generation bigint NOT NULL,
     holder text NOT NULL,
     incarnation bigint NOT NULL,
+    -- Drawn at random at each start: a ledger that was lost counts incarnations and generations anew.
+    instance text NOT NULL,
     registered_at timestamptz NOT NULL DEFAULT now(),
     CONSTRAINT block_ids_are_disjoint EXCLUDE USING gist (ids WITH &&)
 );

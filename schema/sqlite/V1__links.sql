@@ -17,6 +17,7 @@ CREATE TABLE block (
     generation INTEGER NOT NULL,
     holder TEXT NOT NULL,
     incarnation INTEGER NOT NULL,
+    instance TEXT NOT NULL,
     registered_at INTEGER NOT NULL DEFAULT (CAST(unixepoch('subsec') * 1000 AS INTEGER))
 ) STRICT;
 CREATE INDEX block_generation ON block (generation);

@@ -39,6 +39,8 @@ async fn suite(store: Arc<dyn LinkStore>) {
     two_inserts_of_one_id_have_one_winner(&store).await;
     an_overlapping_block_is_refused(&*store).await;
     a_released_rest_can_be_registered_by_another(&*store).await;
+    a_leaked_block_is_taken_over_once_and_its_gaps_are_found(&*store).await;
+    a_history_has_one_name(&*store).await;
     keys_are_found_until_they_are_revoked(&*store).await;
     adoptions_at_the_same_time_agree_on_the_index(&store).await;
 }
@@ -131,7 +133,8 @@ async fn two_inserts_of_one_id_have_one_winner(store: &Arc<dyn LinkStore>) {
 
 fn block(start: u64, len: u64, generation: u64, holder: &str) -> BlockEntry {
     let span = Span::new(start, len).unwrap();
-    BlockEntry { keyspace: keyspace(2), span, generation, holder: holder.to_owned(), incarnation: 1 }
+    let (holder, instance) = (holder.to_owned(), format!("start-of-{holder}"));
+    BlockEntry { keyspace: keyspace(2), span, generation, holder, incarnation: 1, instance }
 }
 
 async fn an_overlapping_block_is_refused(store: &dyn LinkStore) {
@@ -173,6 +176,46 @@ async fn a_released_rest_can_be_registered_by_another(store: &dyn LinkStore) {
     assert_eq!(store.register_block(&block(10_060, 40, 22, "b")).await.unwrap(), Registration::Registered);
     assert_eq!(store.register_block(&block(10_055, 1, 23, "b")).await.unwrap(), Registration::Overlaps);
     store.release_block(&block(20_000, 5, 30, "a"), &[]).await.unwrap();
+}
+
+async fn a_leaked_block_is_taken_over_once_and_its_gaps_are_found(store: &dyn LinkStore) {
+    let (lost, heir, rival) =
+        (block(30_000, 10, 40, "a"), block(30_000, 10, 41, "b"), block(30_000, 10, 42, "c"));
+    store.register_block(&lost).await.unwrap();
+    let id = |number| LinkId::new(keyspace(2), number);
+    let link = |number| NewLink { id: id(number), ..new_link(number, "https://x.y/") };
+    store.insert(&[link(30_000), link(30_003), link(30_004), link(30_010)]).await.unwrap();
+    assert!(store.holds(id(30_005), 40, "start-of-a").await.unwrap());
+
+    assert_eq!(store.take_over_block(&heir, 40).await.unwrap(), Registration::Registered);
+    assert_eq!(
+        store.take_over_block(&heir, 40).await.unwrap(),
+        Registration::Registered,
+        "a copy of the call"
+    );
+    assert_eq!(
+        store.take_over_block(&rival, 40).await.unwrap(),
+        Registration::Overlaps,
+        "it is gone already"
+    );
+    assert!(!store.holds(id(30_005), 40, "start-of-a").await.unwrap());
+    assert!(store.holds(id(30_009), 41, "start-of-b").await.unwrap());
+    assert!(!store.holds(id(30_010), 41, "start-of-b").await.unwrap());
+    // The lost holder may still be alive: what it does now must not touch the heir's block.
+    assert_eq!(store.register_block(&lost).await.unwrap(), Registration::Overlaps);
+    store.release_block(&lost, &[Span::new(30_001, 5).unwrap()]).await.unwrap_err();
+    assert!(store.holds(id(30_000), 41, "start-of-b").await.unwrap());
+
+    let gaps = store.unused(keyspace(2), heir.span).await.unwrap();
+    assert_eq!(gaps, [Span::new(30_001, 2).unwrap(), Span::new(30_005, 5).unwrap()]);
+    let empty = Span::new(40_000, 25_000).unwrap();
+    assert_eq!(store.unused(keyspace(2), empty).await.unwrap(), [empty]);
+    let never_registered = block(50_000, 10, 51, "b");
+    assert_eq!(store.take_over_block(&never_registered, 50).await.unwrap(), Registration::Registered);
+}
+
+async fn a_history_has_one_name(store: &dyn LinkStore) {
+    assert_eq!(store.epoch().await.unwrap(), store.epoch().await.unwrap());
 }
 
 async fn keys_are_found_until_they_are_revoked(store: &dyn LinkStore) {

@@ -1,49 +1,69 @@
-//! A holder gets a block: from the free parts first, then from the high watermark.
+//! A holder gets a block: its own leaked ones first, then free parts, then what others leaked, then from the watermark.
 
 use crate::{
     block::{Block, Span},
-    core::{Answer, Limits, Part, Refusal, Reply, state::State, term::Term},
+    core::{
+        Answer, HolderRecord, Limits, OpenBlock, Part, Refusal, Reply, leak::take_leaked, state::State,
+        term::Term,
+    },
     ledger::Key,
-    names::{HolderId, Namespace},
-    tokens::{Generation, Seq},
+    names::{HolderId, Namespace, StoreEpoch},
+    tokens::{Generation, Millis, Seq},
 };
 
+/// What a holder asks for.
+pub(super) struct Asked<'a> {
+    pub(super) holder: &'a HolderId,
+    pub(super) seq: Seq,
+    pub(super) namespace: &'a Namespace,
+    pub(super) wanted_len: u64,
+    pub(super) store: StoreEpoch,
+}
+
+/// Numbers for a block, and the generation they were leaked under.
+struct Found {
+    span: Span,
+    leaked: Option<Generation>,
+}
+
 /// Allocates a block, or repeats the last allocation when its seq comes again (I5).
-pub(super) fn allocate(
-    term: &mut Term,
-    holder: &HolderId,
-    seq: Seq,
-    namespace: &Namespace,
-    wanted_len: u64,
-) -> Result<Answer, Refusal> {
-    let record = term.state.holders.get(holder).ok_or_else(|| Refusal::UnknownHolder(holder.clone()))?;
-    if let Some(reply) = record.last_reply.clone().filter(|_| seq == record.last_seq) {
+pub(super) fn allocate(term: &mut Term, now: Millis, asked: Asked<'_>) -> Result<Answer, Refusal> {
+    let unknown = || Refusal::UnknownHolder(asked.holder.clone());
+    let record = term.state.holders.get(asked.holder).ok_or_else(unknown)?;
+    if let Some(reply) = record.last_reply.clone().filter(|_| asked.seq == record.last_seq) {
         return Ok(reply.into());
     }
     let expected = record.last_seq.next();
-    if seq != expected {
-        return Err(Refusal::Seq { expected, got: seq });
+    if asked.seq != expected {
+        return Err(Refusal::Seq { expected, got: asked.seq });
     }
     if record.open.len() >= term.limits.open_blocks {
-        return Err(Refusal::TooManyBlocks { holder: holder.clone(), blocks: record.open.len() });
+        return Err(Refusal::TooManyBlocks { holder: asked.holder.clone(), blocks: record.open.len() });
     }
-    let len = block_len(&term.limits, wanted_len);
-    let span = take_numbers(&mut term.state, namespace, len)?;
-
+    let len = block_len(&term.limits, record, &asked);
+    let incarnation = record.incarnation;
+    let leaked = take_leaked(term, now, (asked.holder, incarnation), asked.namespace, &asked.store);
+    let found = match leaked {
+        Some(block) => Found { span: block.span, leaked: Some(block.generation) },
+        None => Found { span: take_numbers(&mut term.state, asked.namespace, len)?, leaked: None },
+    };
     let generation = term.state.head.generation.next();
     term.state.head.generation = generation;
-    Ok(hand_over(term, holder, seq, Block { namespace: namespace.clone(), span, generation }))
+    let block = Block { namespace: asked.namespace.clone(), span: found.span, generation };
+    Ok(hand_over(term, asked, block, found.leaked))
 }
 
-/// How long a block is to be. The holder says what it could use; the limits keep a crash loop from leaking the
-/// number space and a single block from draining it.
-fn block_len(limits: &Limits, wanted_len: u64) -> u64 {
-    wanted_len.clamp(limits.block_min, limits.block_max)
+/// How long a block is to be. The holder says what it could use; it gets at most twice its last block, so that a burst or a
+/// wrong measure costs little, and the first is the shortest, so that a crash loop does.
+fn block_len(limits: &Limits, record: &HolderRecord, asked: &Asked<'_>) -> u64 {
+    let last = record.last_len.get(asked.namespace).copied();
+    let most = last.map_or(limits.block_min, |len| len.saturating_mul(2)).min(limits.block_max);
+    asked.wanted_len.clamp(limits.block_min, most.max(limits.block_min))
 }
 
-/// Finds numbers and moves them to `open` in the account. Exhaustion is checked before anything is added, and the
-/// last block is cut at the end of the number space, not moved back from it (TiKV's PD once issued its last
-/// window twice that way).
+/// Finds numbers that nobody used and moves them to `open` in the account. Exhaustion is checked before anything is added,
+/// and the last block is cut at the end of the number space, not moved back from it (TiKV's PD once issued its last window
+/// twice that way).
 fn take_numbers(state: &mut State, namespace: &Namespace, len: u64) -> Result<Span, Refusal> {
     if let Some(part) = first_free(state, namespace) {
         return Ok(take_free(state, namespace, part, len));
@@ -82,15 +102,15 @@ fn take_free(state: &mut State, namespace: &Namespace, part: Part, len: u64) -> 
     front
 }
 
-fn hand_over(term: &mut Term, holder: &HolderId, seq: Seq, block: Block) -> Answer {
+fn hand_over(term: &mut Term, asked: Asked<'_>, block: Block, leaked: Option<Generation>) -> Answer {
     debug_assert!(block.generation > Generation(0), "generations start at 1");
-    let epoch = term.epoch;
-    let reply = Reply { block: block.clone(), epoch };
-    if let Some(record) = term.state.holders.get_mut(holder) {
-        record.last_seq = seq;
+    let reply = Reply { block: block.clone(), epoch: term.epoch, leaked };
+    if let Some(record) = term.state.holders.get_mut(asked.holder) {
+        record.last_seq = asked.seq;
         record.last_reply = Some(reply.clone());
-        record.open.push(block);
+        record.last_len.insert(asked.namespace.clone(), block.span.len());
+        record.open.push(OpenBlock { block, store: asked.store });
     }
-    term.state.touch(Key::Holder(holder.clone()));
+    term.state.touch(Key::Holder(asked.holder.clone()));
     reply.into()
 }

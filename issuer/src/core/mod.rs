@@ -10,13 +10,16 @@
 //!    state, so nothing computed from it can be answered or reused.
 //! 3. I4: an unknown outcome is followed by the identical transaction, and by nothing else.
 //! 4. I5: an allocation is remembered with its seq in the same transaction that makes it.
-//! 5. I10: every change of a number's whereabouts moves a count from one term of the account to another.
+//! 5. A leaked block goes to its own holder's next start at once, and to others after a rest. The new holder is told the
+//!    generation that it must take over in the database, and asks there which numbers are unused.
+//! 6. I10: every change of a number's whereabouts moves a count from one term of the account to another.
 //!
 //! Rejected: a copy of the state per batch, changed and swapped in after the commit. It costs a copy of every
 //! holder, and needs the same rule on failure anyway: the term ends.
 
 mod account;
 mod allocate;
+mod leak;
 mod register;
 mod request;
 mod return_blocks;
@@ -28,7 +31,7 @@ pub use account::Account;
 pub use request::{
     Answer, HolderReport, Leader, NamespaceReport, Refusal, Request, Returned, ReturnedError, StatusReport,
 };
-pub use state::{Head, HolderRecord, NamespaceRecord, Part, Parts, Reply, State};
+pub use state::{ByStart, Head, HolderRecord, LeakedBlock, NamespaceRecord, OpenBlock, Part, Reply, State};
 
 use crate::{
     ledger::{Snapshot, Txn, TxnOutcome},
@@ -45,6 +48,8 @@ pub struct Limits {
     pub block_max: u64,
     /// How long a holder may be silent before it counts as gone, in milliseconds.
     pub holder_ttl_ms: u64,
+    /// How long a leaked block rests before another holder gets it, in milliseconds.
+    pub reclaim_after_ms: u64,
     /// Requests that may wait for the next transaction.
     pub queue: usize,
     /// Blocks that one holder may have open.
@@ -61,6 +66,7 @@ impl Default for Limits {
             block_min: 1_000,
             block_max: 1_000_000,
             holder_ttl_ms: 30_000,
+            reclaim_after_ms: 600_000,
             queue: 4_096,
             open_blocks: 64,
             namespaces: 256,
@@ -85,6 +91,8 @@ pub enum Event {
     Arrived(Ticket, Request),
     /// The transaction in flight ended, or is in doubt.
     Committed(TxnOutcome),
+    /// Time has passed: holders may have been silent for too long.
+    Tick,
     /// The process is going to stop: take no more requests and hand over.
     Retire,
 }
@@ -149,6 +157,11 @@ impl Core {
                 {
                     self.follow(None, &mut effects);
                     effects.push(Effect::Abdicate);
+                }
+            }
+            Event::Tick => {
+                if let Role::Leading(term) = &mut self.role {
+                    term.tick(now, &mut effects);
                 }
             }
             Event::Retire => {

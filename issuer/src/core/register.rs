@@ -1,15 +1,20 @@
 //! A holder starts: it gets an incarnation, and what its earlier start held is leaked.
 
+use std::collections::BTreeMap;
+
 use crate::{
-    core::{Answer, HolderRecord, NamespaceRecord, Part, Refusal, account::Account, term::Term},
+    core::{
+        Answer, HolderRecord, NamespaceRecord, Refusal, account::Account, leak::leak_open_blocks, term::Term,
+    },
     ledger::Key,
     names::{HolderId, Instance, Namespace},
-    tokens::{Incarnation, Seq},
+    tokens::{Incarnation, Millis, Seq},
 };
 
 /// Registers a start. The same instance gets the same incarnation again: a repeated call changes nothing.
 pub(super) fn register(
     term: &mut Term,
+    now: Millis,
     holder: &HolderId,
     instance: Instance,
     namespaces: &[(Namespace, u64)],
@@ -24,8 +29,16 @@ pub(super) fn register(
         return Ok(answer(term, record.incarnation, record.last_seq));
     }
     let incarnation = known.map_or(Incarnation(1), |record| record.incarnation.next());
-    leak_open_blocks(term, holder);
-    let record = HolderRecord { incarnation, instance, last_seq: Seq(0), last_reply: None, open: Vec::new() };
+    leak_open_blocks(term, now, holder);
+    let record = HolderRecord {
+        incarnation,
+        instance,
+        last_seq: Seq(0),
+        last_reply: None,
+        open: Vec::new(),
+        // A first block is short again, so that a crash loop leaks little.
+        last_len: BTreeMap::new(),
+    };
     term.state.holders.insert(holder.clone(), record);
     term.state.touch(Key::Holder(holder.clone()));
     Ok(answer(term, incarnation, Seq(0)))
@@ -61,20 +74,4 @@ fn admit_namespace(term: &mut Term, namespace: &Namespace, capacity: u64) -> boo
     let grows = record.capacity < capacity;
     record.capacity = record.capacity.max(capacity);
     grows
-}
-
-/// The earlier start died with these blocks: which of their numbers it used, only the database knows.
-fn leak_open_blocks(term: &mut Term, holder: &HolderId) {
-    let Some(record) = term.state.holders.get_mut(holder) else { return };
-    for block in std::mem::take(&mut record.open) {
-        let len = block.span.len();
-        if let Some(namespace) = term.state.namespace_mut(&block.namespace) {
-            namespace.account.open -= len;
-            namespace.account.leaked += len;
-        }
-        let part = Part { span: block.span, generation: block.generation };
-        let start = part.span.start();
-        term.state.touch(Key::Leaked(block.namespace.clone(), start));
-        term.state.leaked.insert((block.namespace, start), part);
-    }
 }

@@ -3,8 +3,8 @@
 use crate::{
     block::{Block, Span},
     core::account::Account,
-    names::{HolderId, Instance, Namespace},
-    tokens::{Epoch, Incarnation, Seq},
+    names::{HolderId, Instance, Namespace, StoreEpoch},
+    tokens::{Epoch, Generation, Incarnation, Seq},
 };
 
 /// A call, already checked for form.
@@ -31,6 +31,8 @@ pub enum Request {
         namespace: Namespace,
         /// How many numbers would be welcome.
         wanted_len: u64,
+        /// The history of the database that links will go to.
+        store: StoreEpoch,
     },
     /// A holder is alive.
     KeepAlive {
@@ -119,6 +121,8 @@ pub enum Answer {
         block: Block,
         /// The leader's epoch.
         epoch: Epoch,
+        /// The generation its numbers were leaked under: some may have links. None when they are surely unused.
+        leaked: Option<Generation>,
     },
     /// To `KeepAlive`.
     Alive {

@@ -27,7 +27,7 @@ pub(super) fn return_blocks(
 /// Removes the block from the holder's open ones; says whether it was among them.
 fn close(term: &mut Term, holder: &HolderId, block: &Block) -> bool {
     let Some(record) = term.state.holders.get_mut(holder) else { return false };
-    let Some(index) = record.open.iter().position(|open| open == block) else { return false };
+    let Some(index) = record.open.iter().position(|open| open.block == *block) else { return false };
     record.open.remove(index);
     term.state.touch(Key::Holder(holder.clone()));
     true

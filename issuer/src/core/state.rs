@@ -8,7 +8,7 @@ use crate::{
     block::{Block, Span},
     core::{account::Account, request::Answer},
     ledger::{Key, Record, Snapshot, Write},
-    names::{HolderId, Instance, Namespace},
+    names::{HolderId, Instance, Namespace, StoreEpoch},
     tokens::{Batch, Epoch, Generation, Incarnation, Seq},
 };
 
@@ -48,7 +48,18 @@ pub struct HolderRecord {
     /// What was answered to it; given again when the seq comes again (I5).
     pub last_reply: Option<Reply>,
     /// Blocks allocated to it and not returned.
-    pub open: Vec<Block>,
+    pub open: Vec<OpenBlock>,
+    /// How long its last block of each namespace was: the next is at most twice as long.
+    pub last_len: BTreeMap<Namespace, u64>,
+}
+
+/// A block in a holder's hands.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct OpenBlock {
+    /// The block.
+    pub block: Block,
+    /// The history of the database that its links go to.
+    pub store: StoreEpoch,
 }
 
 /// The part of an allocation's answer that must survive the leader.
@@ -58,15 +69,17 @@ pub struct Reply {
     pub block: Block,
     /// The epoch it was allocated in.
     pub epoch: Epoch,
+    /// The generation its numbers were leaked under; none when they are surely unused.
+    pub leaked: Option<Generation>,
 }
 
 impl From<Reply> for Answer {
     fn from(reply: Reply) -> Self {
-        Self::Allocated { block: reply.block, epoch: reply.epoch }
+        Self::Allocated { block: reply.block, epoch: reply.epoch, leaked: reply.leaked }
     }
 }
 
-/// Numbers given back unused, or leaked, keyed in the ledger by namespace and start.
+/// Numbers given back unused, keyed in the ledger by namespace and start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Part {
     /// The numbers.
@@ -75,8 +88,23 @@ pub struct Part {
     pub generation: Generation,
 }
 
-/// Parts by namespace and start.
-pub type Parts = BTreeMap<(Namespace, u64), Part>;
+/// A block whose holder is gone: which of its numbers have links, only the database knows.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct LeakedBlock {
+    /// The numbers.
+    pub span: Span,
+    /// The last generation they had.
+    pub generation: Generation,
+    /// Who had them.
+    pub holder: HolderId,
+    /// In which of its starts.
+    pub incarnation: Incarnation,
+    /// The history of the database that its links went to.
+    pub store: StoreEpoch,
+}
+
+/// What is keyed by namespace and start.
+pub type ByStart<T> = BTreeMap<(Namespace, u64), T>;
 
 /// The whole ledger, and which keys the open batch has touched.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -86,9 +114,9 @@ pub struct State {
     /// The `holder/…` keys.
     pub holders: BTreeMap<HolderId, HolderRecord>,
     /// The `leaked/…` keys.
-    pub leaked: Parts,
+    pub leaked: ByStart<LeakedBlock>,
     /// The `free/…` keys.
-    pub free: Parts,
+    pub free: ByStart<Part>,
     touched: BTreeSet<Key>,
 }
 
@@ -103,8 +131,8 @@ impl State {
                 Record::Holder(id, holder) => {
                     state.holders.insert(id, holder);
                 }
-                Record::Leaked(namespace, part) => {
-                    state.leaked.insert((namespace, part.span.start()), part);
+                Record::Leaked(namespace, block) => {
+                    state.leaked.insert((namespace, block.span.start()), block);
                 }
                 Record::Free(namespace, part) => {
                     state.free.insert((namespace, part.span.start()), part);
@@ -145,7 +173,8 @@ impl State {
             Key::Head => Some(Record::Head(self.head.clone())),
             Key::Holder(id) => self.holders.get(id).map(|holder| Record::Holder(id.clone(), holder.clone())),
             Key::Leaked(namespace, start) => {
-                self.leaked.get(&(namespace.clone(), *start)).map(|p| Record::Leaked(namespace.clone(), *p))
+                let block = self.leaked.get(&(namespace.clone(), *start));
+                block.map(|block| Record::Leaked(namespace.clone(), block.clone()))
             }
             Key::Free(namespace, start) => {
                 self.free.get(&(namespace.clone(), *start)).map(|p| Record::Free(namespace.clone(), *p))

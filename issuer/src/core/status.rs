@@ -12,14 +12,11 @@ pub(super) fn report(term: &Term, now: Millis) -> StatusReport {
         high_watermark: record.high_watermark,
         account: record.account,
     });
-    let holders = term.state.holders.iter().map(|(id, record)| {
-        let heard = term.heard.get(id).copied().unwrap_or(term.since);
-        HolderReport {
-            id: id.clone(),
-            incarnation: record.incarnation,
-            alive: now.since(heard) < term.limits.holder_ttl_ms,
-            blocks: record.open.len(),
-        }
+    let holders = term.state.holders.iter().map(|(id, record)| HolderReport {
+        id: id.clone(),
+        incarnation: record.incarnation,
+        alive: !term.is_silent(now, id),
+        blocks: record.open.len(),
     });
     StatusReport { epoch: term.epoch, namespaces: namespaces.collect(), holders: holders.collect() }
 }

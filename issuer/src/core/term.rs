@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::{
     core::{
-        Answer, Effect, Leader, Limits, Refusal, Request, State, allocate, register, return_blocks, status,
+        Answer, ByStart, Effect, HolderRecord, Leader, Limits, Refusal, Request, State,
+        allocate::{self, Asked},
+        leak::{BURNED_MAX, leak_open_blocks},
+        register, return_blocks, status,
     },
     ledger::{HeadRead, MAX_TXN_WRITES, Snapshot, Txn, TxnOutcome},
     names::HolderId,
@@ -21,12 +24,23 @@ pub(super) struct Term {
     /// everyone has a full TTL after a leader change.
     pub(super) heard: BTreeMap<HolderId, Millis>,
     pub(super) since: Millis,
+    /// When each block was leaked in this term; one that was leaked before counts from the take-over.
+    pub(super) leaked_since: ByStart<Millis>,
     /// The revision of `head` that the next transaction must find.
     head: Revision,
-    queue: VecDeque<(Ticket, Request)>,
+    queue: VecDeque<Work>,
     in_flight: Option<InFlight>,
     serving: bool,
     retiring: bool,
+}
+
+/// What waits for the next transaction.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Work {
+    /// Somebody's call.
+    Call(Ticket, Request),
+    /// A holder was silent for too long, and may be heard of until this is executed.
+    Expire(HolderId),
 }
 
 /// The batch being written.
@@ -67,6 +81,7 @@ impl Term {
             state,
             heard: BTreeMap::new(),
             since: now,
+            leaked_since: ByStart::new(),
             head,
             queue: VecDeque::new(),
             in_flight: None,
@@ -98,7 +113,7 @@ impl Term {
         } else if self.queue.len() >= self.limits.queue {
             effects.push(Effect::Answer(ticket, Err(Refusal::Overloaded)));
         } else {
-            self.queue.push_back((ticket, request));
+            self.queue.push_back(Work::Call(ticket, request));
             self.open_batch(now, effects);
         }
     }
@@ -146,22 +161,48 @@ impl Term {
     /// Takes no more requests, and abdicates when nothing is in flight any more.
     pub(super) fn retire(&mut self, effects: &mut Vec<Effect>) {
         self.retiring = true;
-        for (ticket, _) in self.queue.drain(..) {
-            effects.push(Effect::Answer(ticket, Err(Refusal::NotLeader(None))));
-        }
+        self.refuse_queue(None, effects);
         if self.in_flight.is_none() {
             effects.push(Effect::Abdicate);
         }
     }
 
     /// Ends the term: what is in flight is in doubt, what waits was surely not executed.
-    pub(super) fn end(self, leader: Option<&Leader>, effects: &mut Vec<Effect>) {
-        let in_doubt = self.in_flight.into_iter().flat_map(|batch| batch.answers);
+    pub(super) fn end(mut self, leader: Option<&Leader>, effects: &mut Vec<Effect>) {
+        let in_doubt = self.in_flight.take().into_iter().flat_map(|batch| batch.answers);
         effects.extend(in_doubt.map(|(ticket, _)| Effect::Answer(ticket, Err(Refusal::Unknown))));
-        let waiting = self.queue.into_iter();
-        effects.extend(
-            waiting.map(|(ticket, _)| Effect::Answer(ticket, Err(Refusal::NotLeader(leader.cloned())))),
-        );
+        self.refuse_queue(leader, effects);
+    }
+
+    fn refuse_queue(&mut self, leader: Option<&Leader>, effects: &mut Vec<Effect>) {
+        for work in self.queue.drain(..) {
+            if let Work::Call(ticket, _) = work {
+                effects.push(Effect::Answer(ticket, Err(Refusal::NotLeader(leader.cloned()))));
+            }
+        }
+    }
+
+    /// Looks for holders that were silent for too long. A full queue is left alone: there will be another tick.
+    pub(super) fn tick(&mut self, now: Millis, effects: &mut Vec<Effect>) {
+        if self.retiring || !self.serving {
+            return;
+        }
+        let holds = |record: &HolderRecord| !record.open.is_empty();
+        let holders =
+            self.state.holders.iter().filter(|(id, record)| holds(record) && self.is_silent(now, id));
+        let silent: Vec<_> = holders.map(|(id, _)| Work::Expire(id.clone())).collect();
+        for work in silent {
+            if self.queue.len() < self.limits.queue && !self.queue.contains(&work) {
+                self.queue.push_back(work);
+            }
+        }
+        self.open_batch(now, effects);
+    }
+
+    /// Whether a holder was not heard of for its TTL, counted from the take-over at the earliest.
+    pub(super) fn is_silent(&self, now: Millis, holder: &HolderId) -> bool {
+        let heard = self.heard.get(holder).copied().unwrap_or(self.since);
+        now.since(heard) >= self.limits.holder_ttl_ms
     }
 
     /// Executes what waits, as much as one transaction holds, and sends the transaction. Requests that change
@@ -170,13 +211,20 @@ impl Term {
         while self.in_flight.is_none() && !self.queue.is_empty() {
             let mut answers = Vec::new();
             let mut head_changed = false;
-            while let Some((_, request)) = self.queue.front() {
-                // One write is `head` itself.
-                if self.state.touched() + self.cost(request) >= MAX_TXN_WRITES && !answers.is_empty() {
+            while let Some(work) = self.queue.front() {
+                // One write is `head` itself. The first piece of work always fits.
+                if self.state.touched() + self.cost(work) >= MAX_TXN_WRITES && self.state.touched() > 0 {
                     break;
                 }
-                let (ticket, request) = self.queue.pop_front().expect("the front was just looked at");
-                answers.push((ticket, self.execute(now, request, &mut head_changed)));
+                match self.queue.pop_front().expect("the front was just looked at") {
+                    Work::Call(ticket, request) => {
+                        answers.push((ticket, self.execute(now, request, &mut head_changed)));
+                    }
+                    Work::Expire(holder) if self.is_silent(now, &holder) => {
+                        leak_open_blocks(self, now, &holder);
+                    }
+                    Work::Expire(_) => {}
+                }
             }
             if head_changed || self.state.touched() > 0 {
                 self.commit(answers, effects);
@@ -200,18 +248,18 @@ impl Term {
         self.in_flight = Some(InFlight { txn, answers });
     }
 
-    /// An upper bound of the keys, beside `head`, that a request writes.
-    fn cost(&self, request: &Request) -> usize {
-        match request {
-            Request::Register { holder, .. } => {
-                1 + self.state.holders.get(holder).map_or(0, |record| record.open.len())
-            }
-            // The holder, the free part that was taken and the one that is left of it.
-            Request::Allocate { .. } => 3,
-            Request::Return { blocks, .. } => {
+    /// An upper bound of the keys, beside `head`, that a piece of work writes.
+    fn cost(&self, work: &Work) -> usize {
+        let of_holder =
+            |holder: &HolderId| 1 + self.state.holders.get(holder).map_or(0, |record| record.open.len());
+        match work {
+            Work::Expire(holder) | Work::Call(_, Request::Register { holder, .. }) => of_holder(holder),
+            // The holder, the free part that was taken and the one that is left of it, and leaked blocks.
+            Work::Call(_, Request::Allocate { .. }) => 3 + BURNED_MAX,
+            Work::Call(_, Request::Return { blocks, .. }) => {
                 1 + blocks.iter().map(|returned| returned.unused.len()).sum::<usize>()
             }
-            Request::KeepAlive { .. } | Request::Status => 0,
+            Work::Call(_, Request::KeepAlive { .. } | Request::Status) => 0,
         }
     }
 
@@ -219,11 +267,12 @@ impl Term {
         match request {
             Request::Register { holder, instance, namespaces } => {
                 self.heard.insert(holder.clone(), now);
-                register::register(self, &holder, instance, &namespaces, head_changed)
+                register::register(self, now, &holder, instance, &namespaces, head_changed)
             }
-            Request::Allocate { holder, incarnation, seq, namespace, wanted_len } => {
+            Request::Allocate { holder, incarnation, seq, namespace, wanted_len, store } => {
                 self.hear(now, &holder, incarnation)?;
-                allocate::allocate(self, &holder, seq, &namespace, wanted_len)
+                let asked = Asked { holder: &holder, seq, namespace: &namespace, wanted_len, store };
+                allocate::allocate(self, now, asked)
             }
             Request::KeepAlive { holder, incarnation } => {
                 self.hear(now, &holder, incarnation)?;

@@ -6,11 +6,9 @@ use super::*;
 use crate::{
     block::{Block, Span},
     ledger::{HeadRead, Key, Record, Write},
-    names::{HolderId, Instance, Namespace},
-    tokens::{Incarnation, Revision, Seq},
+    names::{HolderId, Instance, Namespace, StoreEpoch},
+    tokens::{Generation, Incarnation, Revision, Seq},
 };
-
-const NOW: Millis = Millis(0);
 
 /// Applies transactions by the rule that every ledger keeps.
 #[derive(Default)]
@@ -55,11 +53,13 @@ struct Bench {
     core: Core,
     ledger: FakeLedger,
     tickets: u64,
+    now: Millis,
 }
 
 impl Bench {
     fn new(limits: Limits) -> Self {
-        let mut bench = Self { core: Core::new(limits), ledger: FakeLedger::default(), tickets: 0 };
+        let mut bench =
+            Self { core: Core::new(limits), ledger: FakeLedger::default(), tickets: 0, now: Millis(0) };
         bench.elect(1);
         bench
     }
@@ -67,7 +67,7 @@ impl Bench {
     fn elect(&mut self, epoch: u64) {
         self.ledger.leader = Epoch(epoch);
         let snapshot = self.ledger.snapshot();
-        let effects = self.core.step(NOW, Event::Elected { epoch: Epoch(epoch), snapshot });
+        let effects = self.core.step(self.now, Event::Elected { epoch: Epoch(epoch), snapshot });
         self.settle(effects);
     }
 
@@ -81,7 +81,7 @@ impl Bench {
                     Effect::Answer(_, answer) => answers.push(answer),
                     Effect::Commit { txn, .. } => {
                         let outcome = self.ledger.apply(&txn);
-                        waiting.extend(self.core.step(NOW, Event::Committed(outcome)));
+                        waiting.extend(self.core.step(self.now, Event::Committed(outcome)));
                     }
                     Effect::Abdicate => {}
                 }
@@ -90,9 +90,24 @@ impl Bench {
         answers
     }
 
+    /// Lets time pass and the core notice.
+    fn wait(&mut self, milliseconds: u64) {
+        self.now = Millis(self.now.0 + milliseconds);
+        let effects = self.core.step(self.now, Event::Tick);
+        self.settle(effects);
+    }
+
+    /// A block, and the generation that it was leaked under.
+    fn allocate_leaked(&mut self, request: Request) -> (Block, Option<Generation>) {
+        match self.ask(request) {
+            Ok(Answer::Allocated { block, leaked, .. }) => (block, leaked),
+            other => panic!("{other:?}"),
+        }
+    }
+
     fn arrive(&mut self, request: Request) -> Vec<Effect> {
         self.tickets += 1;
-        self.core.step(NOW, Event::Arrived(Ticket(self.tickets), request))
+        self.core.step(self.now, Event::Arrived(Ticket(self.tickets), request))
     }
 
     fn ask(&mut self, request: Request) -> Result<Answer, Refusal> {
@@ -134,12 +149,17 @@ fn register(name: &str, instance: &str, capacity: u64) -> Request {
 }
 
 fn allocate(name: &str, incarnation: Incarnation, seq: u64) -> Request {
+    allocate_for(name, incarnation, seq, "7001:1")
+}
+
+fn allocate_for(name: &str, incarnation: Incarnation, seq: u64, store: &str) -> Request {
     Request::Allocate {
         holder: holder(name),
         incarnation,
         seq: Seq(seq),
         namespace: namespace(),
-        wanted_len: 1,
+        wanted_len: u64::MAX,
+        store: StoreEpoch::new(store).unwrap(),
     }
 }
 
@@ -208,7 +228,7 @@ fn a_lost_reply_is_settled_by_the_head_and_nothing_is_answered_before() {
     let [Effect::Commit { txn, again: false }] = &effects[..] else { panic!("{effects:?}") };
 
     bench.ledger.apply(txn);
-    let retried = bench.core.step(NOW, Event::Committed(TxnOutcome::Unknown));
+    let retried = bench.core.step(bench.now, Event::Committed(TxnOutcome::Unknown));
     assert_eq!(retried, [Effect::Commit { txn: txn.clone(), again: true }]);
     let answers = bench.settle(retried);
     assert!(matches!(&answers[..], [Ok(Answer::Allocated { .. })]), "{answers:?}");
@@ -225,13 +245,13 @@ fn a_deposed_leader_answers_unknown_and_steps_down() {
     let mut rival = Core::new(blocks_of(10));
     bench.ledger.leader = Epoch(2);
     let snapshot = bench.ledger.snapshot();
-    for effect in rival.step(NOW, Event::Elected { epoch: Epoch(2), snapshot }) {
+    for effect in rival.step(bench.now, Event::Elected { epoch: Epoch(2), snapshot }) {
         let Effect::Commit { txn, .. } = effect else { continue };
         assert!(matches!(bench.ledger.apply(&txn), TxnOutcome::Applied(_)));
     }
     let [Effect::Commit { txn, .. }] = &in_flight[..] else { panic!("{in_flight:?}") };
     let refused = bench.ledger.apply(txn);
-    let effects = bench.core.step(NOW, Event::Committed(refused));
+    let effects = bench.core.step(bench.now, Event::Committed(refused));
     assert_eq!(
         effects,
         [
@@ -249,7 +269,7 @@ fn a_stale_snapshot_at_take_over_is_noticed_by_the_write_of_head() {
     let stale = bench.ledger.snapshot();
     bench.register("a", "1", 100);
     bench.ledger.leader = Epoch(2);
-    let effects = bench.core.step(NOW, Event::Elected { epoch: Epoch(2), snapshot: stale });
+    let effects = bench.core.step(bench.now, Event::Elected { epoch: Epoch(2), snapshot: stale });
     bench.settle(effects);
     assert_eq!(bench.core.serving(), None);
 }
@@ -286,7 +306,81 @@ fn a_new_start_of_a_holder_leaks_its_blocks_and_ends_the_rights_of_the_old_one()
     assert_eq!(bench.account(), Account { allocated: 10, leaked: 10, ..Account::default() });
     assert!(matches!(bench.allocate("a", first, 2), Err(Refusal::Superseded { .. })));
     assert!(matches!(bench.ask(give_back("a", first, &block, 1)), Err(Refusal::Superseded { .. })));
-    assert_eq!(bench.allocate("a", second, 1).unwrap().span.start(), 10, "leaked numbers are not handed out");
+}
+
+#[test]
+fn a_new_start_of_a_holder_gets_its_leaked_block_back_at_once() {
+    let mut bench = Bench::new(blocks_of(10));
+    let first = bench.register("a", "1", 100);
+    let block = bench.allocate("a", first, 1).unwrap();
+    let second = bench.register("a", "2", 100);
+    let (again, leaked) = bench.allocate_leaked(allocate("a", second, 1));
+    assert_eq!((again.span, leaked), (block.span, Some(block.generation)));
+    assert!(again.generation > block.generation);
+    assert_eq!(bench.account(), Account { allocated: 10, open: 10, ..Account::default() });
+    let repeated = bench.allocate_leaked(allocate("a", second, 1));
+    assert_eq!(repeated, (again, leaked), "the same seq gets the same answer, the leak included");
+}
+
+#[test]
+fn a_silent_holders_block_rests_and_then_goes_to_whoever_asks_but_itself() {
+    let mut bench = Bench::new(blocks_of(10));
+    let (a, b) = (bench.register("a", "1", 100), bench.register("b", "1", 100));
+    let block = bench.allocate("a", a, 1).unwrap();
+    bench.wait(29_999);
+    assert_eq!(bench.account().leaked, 0);
+    bench.wait(1);
+    assert_eq!(bench.account().leaked, 10);
+    assert_eq!(bench.allocate_leaked(allocate("b", b, 1)).1, None, "it has not rested yet");
+    bench.wait(600_000);
+    let (own, leaked) = bench.allocate_leaked(allocate("a", a, 2));
+    assert_eq!((own.span.start(), leaked), (20, None), "its holder may still be minting from it");
+    let (taken, leaked) = bench.allocate_leaked(allocate("b", b, 2));
+    assert_eq!((taken.span, leaked), (block.span, Some(block.generation)));
+    assert_eq!(
+        bench.ask(give_back("a", a, &block, 3)),
+        Ok(Answer::Closed { blocks: 0 }),
+        "it is not its own now"
+    );
+}
+
+#[test]
+fn a_holder_that_is_heard_of_keeps_its_block_and_a_new_leader_gives_everyone_a_full_ttl() {
+    let mut bench = Bench::new(blocks_of(10));
+    let a = bench.register("a", "1", 100);
+    bench.allocate("a", a, 1).unwrap();
+    for _ in 0..5 {
+        bench.wait(20_000);
+        let beat = Request::KeepAlive { holder: holder("a"), incarnation: a };
+        assert_eq!(bench.ask(beat), Ok(Answer::Alive { epoch: Epoch(1) }));
+    }
+    bench.wait(20_000);
+    bench.elect(2);
+    bench.wait(29_999);
+    assert_eq!(bench.account().leaked, 0);
+    bench.wait(1);
+    assert_eq!(bench.account().leaked, 10);
+}
+
+#[test]
+fn blocks_of_another_history_of_the_database_are_burned_not_reclaimed() {
+    let mut bench = Bench::new(blocks_of(10));
+    let first = bench.register("a", "1", 100);
+    bench.allocate("a", first, 1).unwrap();
+    let second = bench.register("a", "2", 100);
+    let (fresh, leaked) = bench.allocate_leaked(allocate_for("a", second, 1, "7001:2"));
+    assert_eq!((fresh.span.start(), leaked), (10, None));
+    assert_eq!(bench.account(), Account { allocated: 20, open: 10, burned: 10, ..Account::default() });
+}
+
+#[test]
+fn blocks_at_most_double_and_start_short_after_a_restart() {
+    let mut bench = Bench::new(Limits { block_min: 10, block_max: 50, ..Limits::default() });
+    let first = bench.register("a", "1", 1_000);
+    let lens: Vec<_> = (1..=5).map(|seq| bench.allocate("a", first, seq).unwrap().span.len()).collect();
+    assert_eq!(lens, [10, 20, 40, 50, 50]);
+    let other = bench.register("b", "1", 1_000);
+    assert_eq!(bench.allocate("b", other, 1).unwrap().span.len(), 10);
 }
 
 #[test]
@@ -318,7 +412,7 @@ fn a_full_batch_stays_within_the_transaction_limit_and_every_caller_is_answered(
             Effect::Commit { txn, .. } => {
                 assert!(txn.writes.len() <= crate::ledger::MAX_TXN_WRITES);
                 let outcome = bench.ledger.apply(&txn);
-                effects.extend(bench.core.step(NOW, Event::Committed(outcome)));
+                effects.extend(bench.core.step(bench.now, Event::Committed(outcome)));
             }
             Effect::Abdicate => panic!("nobody else leads"),
         }
@@ -330,11 +424,11 @@ fn a_full_batch_stays_within_the_transaction_limit_and_every_caller_is_answered(
 fn retiring_finishes_the_transaction_in_flight_and_takes_nothing_new() {
     let mut bench = Bench::new(blocks_of(10));
     let effects = bench.arrive(register("a", "1", 100));
-    assert!(bench.core.step(NOW, Event::Retire).is_empty());
+    assert!(bench.core.step(bench.now, Event::Retire).is_empty());
     let refused = bench.arrive(register("b", "1", 100));
     assert_eq!(refused, [Effect::Answer(Ticket(2), Err(Refusal::NotLeader(None)))]);
     let [Effect::Commit { txn, .. }] = &effects[..] else { panic!("{effects:?}") };
     let outcome = bench.ledger.apply(txn);
-    let last = bench.core.step(NOW, Event::Committed(outcome));
+    let last = bench.core.step(bench.now, Event::Committed(outcome));
     assert!(matches!(last[..], [Effect::Answer(Ticket(1), Ok(_)), Effect::Abdicate]), "{last:?}");
 }

@@ -6,7 +6,7 @@ use tonic::Status;
 use crate::{
     block::{Block, Span, SpanError},
     core::{Request, Returned, ReturnedError, StatusReport},
-    names::{HolderId, Instance, NameError, Namespace},
+    names::{HolderId, Instance, NameError, Namespace, StoreEpoch},
     tokens::{Generation, Incarnation, Seq},
 };
 
@@ -77,6 +77,7 @@ pub(super) fn allocate(message: pb::AllocateBlockRequest) -> Result<Request, Mal
         seq: Seq(positive("seq", message.seq)?),
         namespace: Namespace::new(message.namespace)?,
         wanted_len: message.wanted_len,
+        store: StoreEpoch::new(message.store_epoch)?,
     })
 }
 

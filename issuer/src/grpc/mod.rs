@@ -80,9 +80,10 @@ impl issuer_server::Issuer for IssuerService {
         request: Request<AllocateBlockRequest>,
     ) -> Result<Response<AllocateBlockResponse>, Status> {
         match self.ask(convert::allocate(request.into_inner())?).await? {
-            Answer::Allocated { block, epoch } => Ok(Response::new(AllocateBlockResponse {
+            Answer::Allocated { block, epoch, leaked } => Ok(Response::new(AllocateBlockResponse {
                 block: Some(convert::block_out(&block)),
                 epoch: epoch.0,
+                leaked_generation: leaked.map_or(0, |generation| generation.0),
             })),
             _ => Err(mismatch()),
         }
@@ -95,16 +96,20 @@ impl issuer_server::Issuer for IssuerService {
         request: Request<Streaming<KeepAliveRequest>>,
     ) -> Result<Response<Self::KeepAliveStream>, Status> {
         let mut beats = request.into_inner();
+        // The first beat is asked before the stream is accepted, so that a follower's refusal, with the leader's address, is
+        // the answer to the call itself: a stream that opens looks like a leader to the caller.
+        let first = self.next_beat(&mut beats).await.ok_or_else(|| Status::cancelled("no beat came"))??;
         let (answers, out) = mpsc::channel(1);
         let service = self.clone();
         tokio::spawn(async move {
-            // A holder that is silent for its whole TTL counts as gone, and so does its stream.
-            while let Ok(Some(Ok(beat))) = timeout(service.holder_ttl, beats.next()).await {
-                let answer = service.beat(beat).await;
+            let mut answer = Ok(first);
+            loop {
                 let ends = answer.is_err();
                 if answers.send(answer).await.is_err() || ends {
                     return;
                 }
+                let Some(next) = service.next_beat(&mut beats).await else { return };
+                answer = next;
             }
         });
         Ok(Response::new(Box::pin(ReceiverStream::new(out))))
@@ -132,6 +137,18 @@ impl issuer_server::Issuer for IssuerService {
 }
 
 impl IssuerService {
+    /// Waits for a beat and answers it. None when the holder has hung up, or was silent for its whole TTL: then it counts as
+    /// gone, and so does its stream.
+    async fn next_beat(
+        &self,
+        beats: &mut Streaming<KeepAliveRequest>,
+    ) -> Option<Result<KeepAliveResponse, Status>> {
+        match timeout(self.holder_ttl, beats.next()).await {
+            Ok(Some(Ok(beat))) => Some(self.beat(beat).await),
+            Ok(Some(Err(_)) | None) | Err(_) => None,
+        }
+    }
+
     async fn beat(&self, beat: KeepAliveRequest) -> Result<KeepAliveResponse, Status> {
         match self.ask(convert::keep_alive(beat)?).await? {
             Answer::Alive { epoch } => {

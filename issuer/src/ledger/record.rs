@@ -6,7 +6,7 @@
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    core::{Head, HolderRecord, Part},
+    core::{Head, HolderRecord, LeakedBlock, Part},
     names::{HolderId, NameError, Namespace},
 };
 
@@ -30,8 +30,8 @@ pub enum Record {
     Head(Head),
     /// A holder.
     Holder(HolderId, HolderRecord),
-    /// Numbers of a block whose holder is gone.
-    Leaked(Namespace, Part),
+    /// A block whose holder is gone.
+    Leaked(Namespace, LeakedBlock),
     /// Numbers given back unused.
     Free(Namespace, Part),
 }
@@ -83,7 +83,7 @@ impl Record {
         match self {
             Self::Head(_) => Key::Head,
             Self::Holder(id, _) => Key::Holder(id.clone()),
-            Self::Leaked(namespace, part) => Key::Leaked(namespace.clone(), part.span.start()),
+            Self::Leaked(namespace, block) => Key::Leaked(namespace.clone(), block.span.start()),
             Self::Free(namespace, part) => Key::Free(namespace.clone(), part.span.start()),
         }
     }
@@ -94,7 +94,8 @@ impl Record {
         match self {
             Self::Head(head) => json(head),
             Self::Holder(_, holder) => json(holder),
-            Self::Leaked(_, part) | Self::Free(_, part) => json(part),
+            Self::Leaked(_, block) => json(block),
+            Self::Free(_, part) => json(part),
         }
     }
 
@@ -135,16 +136,27 @@ fn named<T>(key: &str, name: Result<T, NameError>) -> Result<T, RecordError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{block::Span, tokens::Generation};
+    use crate::{
+        block::Span,
+        names::StoreEpoch,
+        tokens::{Generation, Incarnation},
+    };
 
     #[test]
     fn records_come_back_as_they_were_written_and_keys_sort_as_numbers() {
         let namespace = Namespace::new("web").unwrap();
         let part = |start| Part { span: Span::new(start, 7).unwrap(), generation: Generation(3) };
+        let leaked = LeakedBlock {
+            span: Span::new(10, 7).unwrap(),
+            generation: Generation(3),
+            holder: HolderId::new("resolver-0").unwrap(),
+            incarnation: Incarnation(2),
+            store: StoreEpoch::new("7001:1").unwrap(),
+        };
         for record in [
             Record::Head(Head::default()),
             Record::Free(namespace.clone(), part(9)),
-            Record::Leaked(namespace.clone(), part(10)),
+            Record::Leaked(namespace.clone(), leaked),
         ] {
             let back = Record::decode(&record.key().encode(), record.encode().as_bytes()).unwrap();
             assert_eq!(back, record);

@@ -67,7 +67,8 @@ impl CodeKey {
     }
 
     fn parse(text: &str) -> Result<Self, CodeKeyError> {
-        if text.len() != 2 * LEN || !text.is_ascii() {
+        // `from_str_radix` would take a sign.
+        if text.len() != 2 * LEN || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Err(CodeKeyError::Malformed);
         }
         let mut bytes = [0; LEN];
@@ -144,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_malformed_key_is_refused_and_a_key_is_never_printed() {
-        for bad in ["", "00", &"g".repeat(64), &"é".repeat(32), &"0".repeat(66)] {
+        for bad in ["", "00", &"g".repeat(64), &"é".repeat(32), &"+f".repeat(32), &"0".repeat(66)] {
             assert!(matches!(CodeKey::parse(bad), Err(CodeKeyError::Malformed)), "{bad:?}");
         }
         let key = CodeKey::parse(&"ab".repeat(32)).unwrap();

@@ -60,9 +60,13 @@ pub(crate) async fn wait_for<T>(
         match ask().await {
             Ok(answer) => return Ok(answer),
             // These do not change by waiting.
-            Err(error @ (StoreError::Keyspace(_) | StoreError::Corrupt(_) | StoreError::Migration(_))) => {
-                return Err(error.into());
-            }
+            Err(
+                error @ (StoreError::Keyspace(_)
+                | StoreError::Corrupt(_)
+                | StoreError::Migration(_)
+                | StoreError::Sqlite(_)
+                | StoreError::Stopped),
+            ) => return Err(error.into()),
             Err(source) if Instant::now() >= until => {
                 let (database, seconds) = (args.database.to_string(), args.start_deadline.as_secs());
                 return Err(Error::Unreachable { database, seconds, source });

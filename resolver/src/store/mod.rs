@@ -11,7 +11,7 @@ pub mod postgres;
 pub mod sqlite;
 
 use async_trait::async_trait;
-use issuer::block::Span;
+use issuer::{block::Span, names::StoreEpoch};
 use jiff::Timestamp;
 
 use crate::{
@@ -77,6 +77,9 @@ pub enum StoreError {
     /// A keyspace is defined otherwise than before, or overlaps an earlier one.
     #[error("{0}")]
     Keyspace(String),
+    /// What was to be kept of a block has been taken over.
+    #[error("the register has these numbers under another allocation")]
+    Overlap,
     /// The writer has stopped.
     #[error("the store has stopped")]
     Stopped,
@@ -95,6 +98,8 @@ pub struct BlockEntry {
     pub holder: String,
     /// Which start of the holder.
     pub incarnation: u64,
+    /// The same, drawn at random: a ledger that was lost counts incarnations and generations anew.
+    pub instance: String,
 }
 
 /// What the register said.
@@ -127,6 +132,19 @@ pub trait LinkStore: Send + Sync + 'static {
     /// Registers a block. Sending it again is safe.
     async fn register_block(&self, block: &BlockEntry) -> Result<Registration, StoreError>;
 
+    /// Takes over a leaked block from the generation it was leaked under: nobody else has taken it since, or the block
+    /// overlaps. Sending it again is safe.
+    async fn take_over_block(&self, block: &BlockEntry, leaked: u64) -> Result<Registration, StoreError>;
+
+    /// Whether the register says that the number of this id belongs to this very allocation.
+    async fn holds(&self, id: LinkId, generation: u64, instance: &str) -> Result<bool, StoreError>;
+
+    /// The numbers of a range under which no link is stored: ascending, disjoint and apart.
+    async fn unused(&self, keyspace: KeyspaceIndex, span: Span) -> Result<Vec<Span>, StoreError>;
+
+    /// Which history of the database this is. It changes when a copy takes over that may lack the last links.
+    async fn epoch(&self) -> Result<StoreEpoch, StoreError>;
+
     /// Takes numbers out of the register: nobody used them, and another holder may get them. Sending it again is safe.
     /// `kept` is what stays of the block.
     async fn release_block(&self, block: &BlockEntry, kept: &[Span]) -> Result<(), StoreError>;
@@ -151,6 +169,46 @@ pub trait LinkStore: Send + Sync + 'static {
 
     /// Revokes a key; whether there was one of that name that was not revoked yet.
     async fn revoke_api_key(&self, name: &str) -> Result<bool, StoreError>;
+}
+
+/// Ids per page of a scan.
+const SCAN_PAGE: usize = 10_000;
+
+/// Collects the gaps between stored ids, page by page. Shared by both stores.
+struct Gaps {
+    /// The first id not looked at yet.
+    next: i64,
+    end: i64,
+    first: i64,
+    start: u64,
+    spans: Vec<Span>,
+}
+
+impl Gaps {
+    fn new(keyspace: KeyspaceIndex, span: Span) -> Self {
+        let (first, end) = LinkId::range(keyspace, span);
+        Self { next: first, end, first, start: span.start(), spans: Vec::new() }
+    }
+
+    /// Takes the next stored ids, ascending; whether that was all of them.
+    fn page(&mut self, ids: &[i64]) -> bool {
+        for id in ids {
+            self.gap_until(*id);
+            self.next = id + 1;
+        }
+        ids.len() < SCAN_PAGE
+    }
+
+    fn gap_until(&mut self, id: i64) {
+        let offset = u64::try_from(self.next - self.first).unwrap_or(0);
+        let len = u64::try_from(id - self.next).unwrap_or(0);
+        self.spans.extend(Span::new(self.start + offset, len).ok());
+    }
+
+    fn finish(mut self) -> Vec<Span> {
+        self.gap_until(self.end);
+        self.spans
+    }
 }
 
 /// Splits what came from the database into known keyspaces and those to add, and gives the new ones their indexes.

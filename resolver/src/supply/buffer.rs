@@ -9,14 +9,15 @@
 
 use std::collections::VecDeque;
 
-use issuer::block::{Block, Span};
+use issuer::{
+    block::{Block, Span},
+    tokens::Generation,
+};
 
 /// Blocks in hand that have numbers left: the current one and the next.
 const BLOCKS: usize = 2;
 /// Numbers that came back and are used first; past this bound they wait in their block's account (C4).
 const POOL_MAX: usize = 10_000;
-/// Unused ranges that fit into the account of one block; what does not fit is burned.
-const RANGES_MAX: usize = 32;
 
 /// One number in somebody's hands. It must come back with its [`Fate`].
 #[derive(Debug, PartialEq, Eq)]
@@ -24,7 +25,10 @@ const RANGES_MAX: usize = 32;
 pub struct Claim {
     /// The number.
     pub number: u64,
-    generation: u64,
+    /// The fencing token of its block.
+    pub generation: Generation,
+    /// Whether an earlier holder had the number too: its last inserts may still arrive.
+    pub reclaimed: bool,
 }
 
 /// What became of a claimed number.
@@ -54,8 +58,12 @@ pub struct Closed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Held {
     block: Block,
-    /// The first number never claimed.
-    next: u64,
+    reclaimed: bool,
+    /// What was never claimed, in order.
+    left: VecDeque<Span>,
+    /// How many numbers those are, and how many they were at first.
+    left_len: u64,
+    first_len: u64,
     claimed: u64,
     used: u64,
     burned: u64,
@@ -63,46 +71,63 @@ struct Held {
 }
 
 /// Numbers of one keyspace in hand.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Buffer {
     /// Blocks with numbers left, in the order they came.
     fresh: VecDeque<Held>,
     /// Blocks with none left and claims still open.
     draining: Vec<Held>,
-    /// Numbers that came back, with their block's generation.
-    pool: VecDeque<(u64, u64)>,
+    /// Claims that came back unused.
+    pool: VecDeque<Claim>,
     claims: u64,
 }
 
 impl Held {
-    fn left(&self) -> u64 {
-        self.block.span.end() - self.next
+    fn new(block: Block, reclaimed: bool, left: VecDeque<Span>) -> Self {
+        let left_len = left.iter().map(|span| span.len()).sum();
+        // What is not left has a link under it: the database said so.
+        let used = block.span.len() - left_len;
+        Self {
+            block,
+            reclaimed,
+            left,
+            left_len,
+            first_len: left_len,
+            claimed: 0,
+            used,
+            burned: 0,
+            unused: Vec::new(),
+        }
+    }
+
+    fn claim(&mut self) -> Option<Claim> {
+        let (first, rest) = self.left.pop_front()?.take_front(1);
+        if let Some(rest) = rest {
+            self.left.push_front(rest);
+        }
+        self.left_len -= 1;
+        self.claimed += 1;
+        Some(Claim { number: first.start(), generation: self.block.generation, reclaimed: self.reclaimed })
     }
 
     /// Whether as much as the refill point is used.
     fn is_past(&self, permille: u64) -> bool {
-        (self.block.span.len() - self.left()) * 1_000 >= self.block.span.len() * permille
+        (self.first_len - self.left_len) * 1_000 >= self.first_len * permille
     }
 
-    fn close(mut self) -> Closed {
+    fn close(self) -> Closed {
         debug_assert_eq!(self.claimed, 0, "a block with open claims does not close");
-        self.unused.sort_unstable();
-        let left = Span::new(self.next, self.left()).ok();
-        let mut unused = runs(&self.unused, left);
-        // The shortest ranges are given up first: a few numbers against a message of any length.
-        unused.sort_unstable_by_key(|span| std::cmp::Reverse(span.len()));
-        let burned: u64 = unused.iter().skip(RANGES_MAX).map(|span| span.len()).sum();
-        unused.truncate(RANGES_MAX);
+        let singles = self.unused.iter().filter_map(|number| Span::new(*number, 1).ok());
+        let mut unused: Vec<Span> = singles.chain(self.left).collect();
         unused.sort_unstable();
-        Closed { block: self.block, used: self.used, burned: self.burned + burned, unused }
+        Closed { block: self.block, used: self.used, burned: self.burned, unused: joined(unused) }
     }
 }
 
-/// Joins sorted numbers, and the rest of a block after them, into ranges.
-fn runs(numbers: &[u64], rest: Option<Span>) -> Vec<Span> {
+/// Joins neighbours among sorted ranges.
+fn joined(sorted: Vec<Span>) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
-    let singles = numbers.iter().filter_map(|number| Span::new(*number, 1).ok());
-    for span in singles.chain(rest) {
+    for span in sorted {
         match spans.last_mut() {
             Some(last) if last.end() == span.start() => {
                 *last = Span::new(last.start(), last.len() + span.len()).expect("both lie in one block");
@@ -117,7 +142,7 @@ impl Buffer {
     /// Takes a number: one that came back, or the next of the current block.
     pub fn claim(&mut self) -> Option<Claim> {
         let claim = match self.pool.pop_front() {
-            Some((number, generation)) => Claim { number, generation },
+            Some(claim) => claim,
             None => self.claim_fresh()?,
         };
         self.claims += 1;
@@ -126,42 +151,45 @@ impl Buffer {
 
     fn claim_fresh(&mut self) -> Option<Claim> {
         let current = self.fresh.front_mut()?;
-        let claim = Claim { number: current.next, generation: current.block.generation.0 };
-        current.next += 1;
-        current.claimed += 1;
-        if current.left() == 0 {
+        let claim = current.claim();
+        if current.left_len == 0 {
             self.draining.extend(self.fresh.pop_front());
         }
-        Some(claim)
+        claim
     }
 
     /// Takes a claim back.
     pub fn settle(&mut self, claim: Claim, fate: Fate) {
-        let Claim { number, generation } = claim;
         if fate == Fate::Unused && self.pool.len() < POOL_MAX {
             // It stays claimed in its block's account: it is going to be claimed again.
-            self.pool.push_back((number, generation));
+            self.pool.push_back(claim);
             return;
         }
-        if let Some(held) = self.held_mut(generation) {
+        if let Some(held) = self.held_mut(claim.generation) {
             held.claimed -= 1;
             match fate {
                 Fate::Used => held.used += 1,
                 Fate::Burned => held.burned += 1,
-                Fate::Unused => held.unused.push(number),
+                Fate::Unused => held.unused.push(claim.number),
             }
         }
     }
 
-    fn held_mut(&mut self, generation: u64) -> Option<&mut Held> {
-        let of_generation = |held: &&mut Held| held.block.generation.0 == generation;
+    fn held_mut(&mut self, generation: Generation) -> Option<&mut Held> {
+        let of_generation = |held: &&mut Held| held.block.generation == generation;
         self.fresh.iter_mut().chain(&mut self.draining).find(of_generation)
     }
 
-    /// Adds a block that was registered.
+    /// Adds a block that was registered and that nobody had before.
     pub fn add(&mut self, block: Block) {
-        let next = block.span.start();
-        self.fresh.push_back(Held { block, next, claimed: 0, used: 0, burned: 0, unused: Vec::new() });
+        let left = VecDeque::from([block.span]);
+        self.fresh.push_back(Held::new(block, false, left));
+    }
+
+    /// Adds a block that was taken over: only `left` of it is unused, ascending and disjoint.
+    pub fn add_reclaimed(&mut self, block: Block, left: Vec<Span>) {
+        let held = Held::new(block, true, left.into());
+        if held.left_len == 0 { self.draining.push(held) } else { self.fresh.push_back(held) }
     }
 
     /// Whether another block is wanted: there is room for one, and the last one is used to `permille` thousandths.
@@ -181,10 +209,10 @@ impl Buffer {
     /// Takes everything out, when no claim will come any more. A block with a claim that never came back stays out of it:
     /// its numbers are in doubt.
     pub fn take_all(&mut self) -> Vec<Closed> {
-        for (number, generation) in std::mem::take(&mut self.pool) {
-            if let Some(held) = self.held_mut(generation) {
+        for claim in std::mem::take(&mut self.pool) {
+            if let Some(held) = self.held_mut(claim.generation) {
                 held.claimed -= 1;
-                held.unused.push(number);
+                held.unused.push(claim.number);
             }
         }
         self.draining.extend(self.fresh.drain(..));
@@ -194,7 +222,7 @@ impl Buffer {
     /// Numbers that can be claimed at once.
     #[must_use]
     pub fn in_hand(&self) -> u64 {
-        self.fresh.iter().map(Held::left).sum::<u64>() + self.pool.len() as u64
+        self.fresh.iter().map(|held| held.left_len).sum::<u64>() + self.pool.len() as u64
     }
 
     /// Claims ever made.
@@ -208,7 +236,7 @@ impl Buffer {
 mod tests {
     use std::collections::BTreeSet;
 
-    use issuer::{names::Namespace, tokens::Generation};
+    use issuer::names::Namespace;
     use proptest::prelude::*;
 
     use super::*;
@@ -253,22 +281,22 @@ mod tests {
     }
 
     #[test]
-    fn more_gaps_than_an_account_holds_are_burned_smallest_first() {
+    fn of_a_reclaimed_block_only_the_gaps_are_claimed_and_the_rest_counts_as_used() {
+        let span = |start, len| Span::new(start, len).unwrap();
         let mut buffer = Buffer::default();
-        buffer.add(block(0, 200, 1));
-        for number in 0..100 {
-            let claim = buffer.claim().unwrap();
-            buffer.settle(claim, if number % 2 == 0 { Fate::Used } else { Fate::Burned });
-        }
-        let gaps: Vec<_> = (0..90).map(|_| buffer.claim().unwrap()).collect();
-        for (index, claim) in gaps.into_iter().enumerate() {
-            buffer.settle(claim, if index % 2 == 0 { Fate::Used } else { Fate::Unused });
-        }
+        buffer.add_reclaimed(block(0, 10, 2), vec![span(1, 1), span(4, 3)]);
+        assert_eq!(buffer.in_hand(), 4);
+        let claims: Vec<_> = (0..2).filter_map(|_| buffer.claim()).collect();
+        assert!(claims.iter().all(|claim| claim.reclaimed));
+        assert_eq!(claims.iter().map(|claim| claim.number).collect::<Vec<_>>(), [1, 4]);
+        claims.into_iter().for_each(|claim| buffer.settle(claim, Fate::Unused));
         let closed = buffer.take_all().remove(0);
         assert!(balances(&closed));
-        assert_eq!(closed.unused.len(), RANGES_MAX);
-        assert_eq!(closed.burned, 50 + 45 - 32, "the gaps that do not fit");
-        assert_eq!(closed.unused.last().map(|span| span.len()), Some(11), "the rest of the block is kept");
+        assert_eq!((closed.used, closed.unused), (6, vec![span(1, 1), span(4, 3)]));
+
+        buffer.add_reclaimed(block(20, 10, 3), Vec::new());
+        assert_eq!(buffer.claim(), None);
+        assert_eq!(buffer.take_closed()[0].used, 10, "a block without gaps closes at once");
     }
 
     proptest! {

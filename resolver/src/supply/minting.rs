@@ -2,7 +2,10 @@
 
 use std::sync::{Mutex, MutexGuard};
 
-use issuer::{block::Block, names::Namespace};
+use issuer::{
+    block::{Block, Span},
+    names::Namespace,
+};
 use tokio::{
     sync::Notify,
     time::{Instant, timeout_at},
@@ -95,9 +98,13 @@ impl Minting {
         }
     }
 
-    pub(super) fn add(&self, block: Block) {
+    /// Adds a block. `left` is what is unused of one that was taken over.
+    pub(super) fn add(&self, block: Block, left: Option<Vec<Span>>) {
         let mut state = self.state();
-        state.buffer.add(block);
+        match left {
+            None => state.buffer.add(block),
+            Some(left) => state.buffer.add_reclaimed(block, left),
+        }
         state.exhausted = false;
         drop(state);
         self.came.notify_waiters();

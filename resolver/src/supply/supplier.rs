@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Duration};
 
 use issuer::{
     block::{Block, Span},
-    names::Namespace,
+    names::{Namespace, StoreEpoch},
     tokens::Generation,
 };
 use proto::issuer::v1 as pb;
@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     metrics::Metrics,
-    store::{BlockEntry, LinkStore, Registration},
+    store::{BlockEntry, LinkStore, Registration, StoreError},
 };
 
 /// A block is meant to last this long at the measured rate.
@@ -34,6 +34,8 @@ const REST: Duration = Duration::from_secs(2);
 const SWEEP: Duration = Duration::from_secs(1);
 /// Pause before a store that failed is asked again.
 const STORE_PAUSE: Duration = Duration::from_millis(200);
+/// Unused ranges that fit into one call.
+const RANGES_MAX: usize = 32;
 /// How long giving everything back may take at the end.
 const RETURN_DEADLINE: Duration = Duration::from_secs(5);
 
@@ -162,12 +164,14 @@ impl Supplier {
         while minting.wants_block() && !stop.is_cancelled() {
             let Some(registered) = self.registered else { return };
             let started = Instant::now();
+            let store = self.store_epoch().await;
             let request = pb::AllocateBlockRequest {
                 holder: self.config.holder.clone(),
                 incarnation: registered.incarnation,
                 seq: registered.seq + 1,
                 namespace: minting.namespace.to_string(),
                 wanted_len: self.wanted_len(index),
+                store_epoch: store.to_string(),
             };
             let allocated = self.config.client.allocate(request).await;
             match allocated {
@@ -177,7 +181,7 @@ impl Supplier {
                         tracing::error!("the issuer allocated something that is no block");
                         return;
                     };
-                    self.enter(&minting, block, registered.incarnation).await;
+                    self.enter(&minting, block, registered.incarnation, answer.leaked_generation).await;
                     self.config.metrics.refill_seconds.record(started.elapsed());
                 }
                 Err(Refused::Exhausted) => {
@@ -203,32 +207,54 @@ impl Supplier {
         ((claims - before).saturating_mul(supply) / elapsed).clamp(1, Span::LIMIT)
     }
 
-    /// Enters the block into the register, then hands it to the creators. The store is asked until it answers: without
-    /// it no link could be stored anyway.
-    async fn enter(&self, minting: &Minting, block: Block, incarnation: u64) {
+    /// Enters the block into the register, then hands it to the creators. A leaked one is taken over from the generation it was
+    /// leaked under, and only what has no link is handed on.
+    async fn enter(&self, minting: &Minting, block: Block, incarnation: u64, leaked: u64) {
         let entry = self.entry(minting, &block, incarnation);
-        loop {
-            match self.config.store.register_block(&entry).await {
-                Ok(Registration::Registered) => return minting.add(block),
-                Ok(Registration::Overlaps) => {
-                    self.config.metrics.blocks_overlapping.increment(1);
-                    tracing::error!(
-                        start = block.span.start(),
-                        len = block.span.len(),
-                        generation = block.generation.0,
-                        "the register has numbers of this block already: none of it is used. \
-                         Was the issuer's ledger restored from a backup, or does another one serve this database?"
-                    );
-                    let burned = block.span.len();
-                    let closed = Closed { block, used: 0, burned, unused: Vec::new() };
-                    return self.return_block(minting, incarnation, closed).await;
-                }
-                Err(error) => {
-                    tracing::warn!(error = &error as &dyn std::error::Error, "register a block");
-                    sleep(STORE_PAUSE).await;
-                }
-            }
+        let store = &self.config.store;
+        let registration = if leaked == 0 {
+            until_it_answers("register a block", || store.register_block(&entry)).await
+        } else {
+            until_it_answers("take over a block", || store.take_over_block(&entry, leaked)).await
+        };
+        if registration == Registration::Overlaps {
+            return self.give_up_overlapping(minting, block, incarnation).await;
         }
+        let left = if leaked == 0 {
+            None
+        } else {
+            let scan = || store.unused(minting.index, block.span);
+            let left = until_it_answers("look for unused numbers", scan).await;
+            let count: u64 = left.iter().map(|span| span.len()).sum();
+            self.config.metrics.reclaimed.increment(count);
+            tracing::info!(
+                start = block.span.start(),
+                len = block.span.len(),
+                unused = count,
+                "reclaimed a block"
+            );
+            Some(left)
+        };
+        minting.add(block, left);
+    }
+
+    async fn give_up_overlapping(&self, minting: &Minting, block: Block, incarnation: u64) {
+        self.config.metrics.blocks_overlapping.increment(1);
+        tracing::error!(
+            start = block.span.start(),
+            len = block.span.len(),
+            generation = block.generation.0,
+            "the register has numbers of this block already: none of it is used. \
+             Was the issuer's ledger restored from a backup, or does another one serve this database?"
+        );
+        let burned = block.span.len();
+        let closed = Closed { block, used: 0, burned, unused: Vec::new() };
+        self.return_block(minting, incarnation, closed).await;
+    }
+
+    async fn store_epoch(&self) -> StoreEpoch {
+        let store = &self.config.store;
+        until_it_answers("ask for the database's history", || store.epoch()).await
     }
 
     fn entry(&self, minting: &Minting, block: &Block, incarnation: u64) -> BlockEntry {
@@ -238,6 +264,7 @@ impl Supplier {
             generation: block.generation.0,
             holder: self.config.holder.clone(),
             incarnation,
+            instance: self.config.instance.clone(),
         }
     }
 
@@ -262,6 +289,14 @@ impl Supplier {
     /// Released in the register first. If that fails the block stays open with the issuer, and leaks at the holder's
     /// next start: better than numbers that two holders may use.
     async fn return_block(&self, minting: &Minting, incarnation: u64, closed: Closed) {
+        if closed.unused.len() > RANGES_MAX {
+            // Nothing is burned for the sake of a message's length: a scan will find the gaps again.
+            tracing::info!(
+                start = closed.block.span.start(),
+                "too many gaps to return a block: it will be reclaimed"
+            );
+            return;
+        }
         if !closed.unused.is_empty() {
             let entry = self.entry(minting, &closed.block, incarnation);
             let kept = complement(closed.block.span, &closed.unused);
@@ -303,6 +338,22 @@ impl Supplier {
             let Ok(mut answers) = client.keep_alive(beat, interval).await else { return };
             while let Ok(Ok(Some(_))) = timeout(interval * 2, answers.message()).await {}
         })
+    }
+}
+
+/// Asks the store until it answers: without it no link could be stored anyway.
+async fn until_it_answers<T, F>(what: &'static str, ask: impl Fn() -> F) -> T
+where
+    F: Future<Output = Result<T, StoreError>> + Send,
+{
+    loop {
+        match ask().await {
+            Ok(answer) => return answer,
+            Err(error) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, "{what}");
+                sleep(STORE_PAUSE).await;
+            }
+        }
     }
 }
 

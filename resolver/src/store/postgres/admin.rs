@@ -1,5 +1,6 @@
 //! Keys and the deployment's marks in Postgres.
 
+use issuer::names::StoreEpoch;
 use tokio_postgres::Client;
 
 use super::timestamp;
@@ -8,6 +9,15 @@ use crate::{
     codes::{Fingerprint, Keyspace, KeyspaceIndex},
     store::{StoreError, plan_keyspaces},
 };
+
+/// The cluster's identity and the timeline it writes: a promoted standby begins a new one. The control file's timeline would
+/// be that of the last checkpoint, so the name of the current log file is asked.
+pub(super) async fn epoch(client: &Client) -> Result<StoreEpoch, StoreError> {
+    let sql = "SELECT system_identifier::text || ':' || left(pg_walfile_name(pg_current_wal_lsn()), 8)
+               FROM pg_control_system()";
+    let text: String = client.query_one(sql, &[]).await?.try_get(0)?;
+    StoreEpoch::new(text).map_err(|error| StoreError::Corrupt(error.to_string()))
+}
 
 pub(super) async fn fingerprint(client: &Client) -> Result<Option<Fingerprint>, StoreError> {
     let row = client.query_opt("SELECT code_key_fingerprint FROM deployment", &[]).await?;

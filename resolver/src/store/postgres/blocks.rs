@@ -1,11 +1,11 @@
 //! The block register in Postgres.
 
 use issuer::block::Span;
-use tokio_postgres::{Client, error::SqlState};
+use tokio_postgres::{Client, Transaction, error::SqlState};
 
 use crate::{
     codes::LinkId,
-    store::{BlockEntry, Registration, StoreError},
+    store::{BlockEntry, Gaps, Registration, SCAN_PAGE, StoreError},
 };
 
 /// Postgres has no unsigned numbers; generations and incarnations count by ones and stay far below.
@@ -13,30 +13,37 @@ fn signed(value: u64) -> Result<i64, StoreError> {
     i64::try_from(value).map_err(|_| StoreError::Corrupt(format!("{value} does not fit a bigint")))
 }
 
+const INSERT: &str = "
+    INSERT INTO block (ids, generation, holder, incarnation, instance)
+    SELECT int8range(first, \"end\"), $3, $4, $5, $6 FROM unnest($1::bigint[], $2::bigint[]) AS kept (first, \"end\")";
+
 /// Registers a block. The exclusion constraint decides; if it refuses because an earlier copy of this very call got
 /// through, that copy's row is found.
-pub(super) async fn register(client: &Client, block: &BlockEntry) -> Result<Registration, StoreError> {
+pub(super) async fn register(client: &mut Client, block: &BlockEntry) -> Result<Registration, StoreError> {
+    let transaction = client.transaction().await?;
+    let inserted = insert(&transaction, block, &[block.span]).await;
+    settle(transaction, inserted).await?;
+    is_registered(client, block).await
+}
+
+/// Replaces every row of the leaked generation in the range by one row of the new. The rows are locked first, so of two
+/// holders one sees the other's. A row of another generation makes the constraint refuse.
+pub(super) async fn take_over(
+    client: &mut Client,
+    block: &BlockEntry,
+    leaked: u64,
+) -> Result<Registration, StoreError> {
     let (first, end) = LinkId::range(block.keyspace, block.span);
-    let (generation, incarnation) = (signed(block.generation)?, signed(block.incarnation)?);
-    let inserted = client
+    let transaction = client.transaction().await?;
+    transaction
         .execute(
-            "INSERT INTO block (ids, generation, holder, incarnation) VALUES (int8range($1, $2), $3, $4, $5)",
-            &[&first, &end, &generation, &block.holder, &incarnation],
-        )
-        .await;
-    match inserted {
-        Ok(_) => return Ok(Registration::Registered),
-        Err(error) if error.code() == Some(&SqlState::EXCLUSION_VIOLATION) => {}
-        Err(error) => return Err(error.into()),
-    }
-    let mine = client
-        .query_opt(
-            "SELECT 1 FROM block
-             WHERE ids = int8range($1, $2) AND generation = $3 AND holder = $4 AND incarnation = $5",
-            &[&first, &end, &generation, &block.holder, &incarnation],
+            "DELETE FROM block WHERE generation = $1 AND ids <@ int8range($2, $3)",
+            &[&signed(leaked)?, &first, &end],
         )
         .await?;
-    Ok(if mine.is_some() { Registration::Registered } else { Registration::Overlaps })
+    let inserted = insert(&transaction, block, &[block.span]).await;
+    settle(transaction, inserted).await?;
+    is_registered(client, block).await
 }
 
 /// Replaces the block's row by rows for what is kept.
@@ -45,23 +52,65 @@ pub(super) async fn release(
     block: &BlockEntry,
     kept: &[Span],
 ) -> Result<(), StoreError> {
-    let (generation, incarnation) = (signed(block.generation)?, signed(block.incarnation)?);
-    let (firsts, ends): (Vec<i64>, Vec<i64>) =
-        kept.iter().map(|span| LinkId::range(block.keyspace, *span)).unzip();
     let (first, end) = LinkId::range(block.keyspace, block.span);
     let transaction = client.transaction().await?;
     transaction
         .execute(
-            "DELETE FROM block WHERE generation = $1 AND holder = $2 AND ids <@ int8range($3, $4)",
-            &[&generation, &block.holder, &first, &end],
+            "DELETE FROM block WHERE generation = $1 AND instance = $2 AND ids <@ int8range($3, $4)",
+            &[&signed(block.generation)?, &block.instance, &first, &end],
         )
         .await?;
-    transaction
-        .execute(
-            "INSERT INTO block (ids, generation, holder, incarnation)
-             SELECT int8range(first, \"end\"), $3, $4, $5 FROM unnest($1::bigint[], $2::bigint[]) AS kept (first, \"end\")",
-            &[&firsts, &ends, &generation, &block.holder, &incarnation],
-        )
-        .await?;
+    insert(&transaction, block, kept).await?;
     Ok(transaction.commit().await?)
+}
+
+async fn insert(
+    transaction: &Transaction<'_>,
+    block: &BlockEntry,
+    spans: &[Span],
+) -> Result<u64, StoreError> {
+    let (firsts, ends): (Vec<i64>, Vec<i64>) =
+        spans.iter().map(|span| LinkId::range(block.keyspace, *span)).unzip();
+    let (generation, incarnation) = (signed(block.generation)?, signed(block.incarnation)?);
+    let row: [&(dyn tokio_postgres::types::ToSql + Sync); 6] =
+        [&firsts, &ends, &generation, &block.holder, &incarnation, &block.instance];
+    Ok(transaction.execute(INSERT, &row).await?)
+}
+
+/// Commits, or gives up where the constraint refused.
+async fn settle(transaction: Transaction<'_>, inserted: Result<u64, StoreError>) -> Result<(), StoreError> {
+    match inserted {
+        Ok(_) => Ok(transaction.commit().await?),
+        Err(StoreError::Postgres(error)) if error.code() == Some(&SqlState::EXCLUSION_VIOLATION) => {
+            Ok(transaction.rollback().await?)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether the register has the block just so: from this call or from an earlier copy of it.
+async fn is_registered(client: &Client, block: &BlockEntry) -> Result<Registration, StoreError> {
+    let (first, end) = LinkId::range(block.keyspace, block.span);
+    let sql = "SELECT 1 FROM block WHERE ids = int8range($1, $2) AND generation = $3 AND instance = $4";
+    let mine = client.query_opt(sql, &[&first, &end, &signed(block.generation)?, &block.instance]).await?;
+    Ok(if mine.is_some() { Registration::Registered } else { Registration::Overlaps })
+}
+
+pub(super) async fn holds(
+    client: &Client,
+    id: LinkId,
+    generation: u64,
+    instance: &str,
+) -> Result<bool, StoreError> {
+    let sql = "SELECT 1 FROM block WHERE ids @> $1::bigint AND generation = $2 AND instance = $3";
+    Ok(client.query_opt(sql, &[&id.get(), &signed(generation)?, &instance]).await?.is_some())
+}
+
+/// One page of stored ids; whether it was the last.
+pub(super) async fn scan(client: &Client, gaps: &mut Gaps) -> Result<bool, StoreError> {
+    let limit = i64::try_from(SCAN_PAGE).unwrap_or(i64::MAX);
+    let sql = "SELECT id FROM link WHERE id >= $1 AND id < $2 ORDER BY id LIMIT $3";
+    let rows = client.query(sql, &[&gaps.next, &gaps.end, &limit]).await?;
+    let ids = rows.iter().map(|row| row.try_get(0)).collect::<Result<Vec<i64>, _>>()?;
+    Ok(gaps.page(&ids))
 }

@@ -13,11 +13,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bb8::Pool;
 use bb8_postgres::PostgresConnectionManager;
-use issuer::block::Span;
+use issuer::{block::Span, names::StoreEpoch};
 use jiff::Timestamp;
 use tokio_postgres::{Config, NoTls, Row, config::TargetSessionAttrs};
 
-use super::{BlockEntry, InsertError, Inserted, LinkStore, Registration, StoreError};
+use super::{BlockEntry, Gaps, InsertError, Inserted, LinkStore, Registration, StoreError};
 use crate::{
     api_key::{ApiKeyId, ApiKeyRecord, KeyHash},
     codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
@@ -142,7 +142,25 @@ impl LinkStore for PostgresStore {
     }
 
     async fn register_block(&self, block: &BlockEntry) -> Result<Registration, StoreError> {
-        within(async { blocks::register(&*self.connection().await?, block).await }).await
+        within(async { blocks::register(&mut *self.connection().await?, block).await }).await
+    }
+
+    async fn take_over_block(&self, block: &BlockEntry, leaked: u64) -> Result<Registration, StoreError> {
+        within(async { blocks::take_over(&mut *self.connection().await?, block, leaked).await }).await
+    }
+
+    async fn holds(&self, id: LinkId, generation: u64, instance: &str) -> Result<bool, StoreError> {
+        within(async { blocks::holds(&*self.connection().await?, id, generation, instance).await }).await
+    }
+
+    async fn unused(&self, keyspace: KeyspaceIndex, span: Span) -> Result<Vec<Span>, StoreError> {
+        let mut gaps = Gaps::new(keyspace, span);
+        while !within(async { blocks::scan(&*self.connection().await?, &mut gaps).await }).await? {}
+        Ok(gaps.finish())
+    }
+
+    async fn epoch(&self) -> Result<StoreEpoch, StoreError> {
+        within(async { admin::epoch(&*self.connection().await?).await }).await
     }
 
     async fn release_block(&self, block: &BlockEntry, kept: &[Span]) -> Result<(), StoreError> {

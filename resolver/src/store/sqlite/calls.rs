@@ -9,7 +9,7 @@ use crate::{
     api_key::{ApiKeyId, ApiKeyRecord, KeyHash},
     codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
     links::{Link, LongUrl, NewLink},
-    store::{BlockEntry, Inserted, Registration, StoreError, plan_keyspaces},
+    store::{BlockEntry, Gaps, Inserted, Registration, SCAN_PAGE, StoreError, plan_keyspaces},
 };
 
 fn signed(value: u64) -> Result<i64, StoreError> {
@@ -76,38 +76,85 @@ pub(super) fn register_block(
     connection: &mut Connection,
     block: &BlockEntry,
 ) -> Result<Registration, StoreError> {
-    let (first, end) = LinkId::range(block.keyspace, block.span);
-    let (generation, incarnation) = (signed(block.generation)?, signed(block.incarnation)?);
     let transaction = begin(connection)?;
-    let overlapping = transaction
-        .prepare(
-            "SELECT first_id, end_id, generation, holder, incarnation FROM block WHERE first_id < ?2 AND end_id > ?1",
-        )?
-        .query_map([first, end], |row| {
-            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?, row.get::<_, String>(3)?, row.get::<_, i64>(4)?))
-        })?
-        .collect::<Result<Vec<_>, _>>()?;
-    if let Some(found) = overlapping.first() {
-        let mine =
-            overlapping.len() == 1 && *found == (first, end, generation, block.holder.clone(), incarnation);
-        return Ok(if mine { Registration::Registered } else { Registration::Overlaps });
-    }
-    insert_block(&transaction, (first, end), block, generation, incarnation)?;
+    let registration = enter(&transaction, block)?;
     transaction.commit()?;
-    Ok(Registration::Registered)
+    Ok(registration)
 }
 
-fn insert_block(
-    connection: &Connection,
-    (first, end): (i64, i64),
+pub(super) fn take_over_block(
+    connection: &mut Connection,
     block: &BlockEntry,
-    generation: i64,
-    incarnation: i64,
-) -> Result<(), StoreError> {
-    let sql =
-        "INSERT INTO block (first_id, end_id, generation, holder, incarnation) VALUES (?1, ?2, ?3, ?4, ?5)";
-    connection.execute(sql, params![first, end, generation, block.holder, incarnation])?;
+    leaked: u64,
+) -> Result<Registration, StoreError> {
+    let (first, end) = LinkId::range(block.keyspace, block.span);
+    let transaction = begin(connection)?;
+    transaction.execute(
+        "DELETE FROM block WHERE generation = ?1 AND first_id >= ?2 AND end_id <= ?3",
+        params![signed(leaked)?, first, end],
+    )?;
+    let registration = enter(&transaction, block)?;
+    if registration == Registration::Registered {
+        transaction.commit()?;
+    }
+    Ok(registration)
+}
+
+/// Enters a block unless another has some of its ids; the same block may come again.
+fn enter(connection: &Connection, block: &BlockEntry) -> Result<Registration, StoreError> {
+    let (first, end) = LinkId::range(block.keyspace, block.span);
+    let generation = signed(block.generation)?;
+    let overlapping = connection
+        .prepare(
+            "SELECT first_id, end_id, generation, instance FROM block WHERE first_id < ?2 AND end_id > ?1",
+        )?
+        .query_map([first, end], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?
+        .collect::<Result<Vec<(i64, i64, i64, String)>, _>>()?;
+    if overlapping.is_empty() {
+        insert_block(connection, block, block.span)?;
+        return Ok(Registration::Registered);
+    }
+    let mine = overlapping == [(first, end, generation, block.instance.clone())];
+    Ok(if mine { Registration::Registered } else { Registration::Overlaps })
+}
+
+fn insert_block(connection: &Connection, block: &BlockEntry, span: Span) -> Result<(), StoreError> {
+    let (first, end) = LinkId::range(block.keyspace, span);
+    let (generation, incarnation) = (signed(block.generation)?, signed(block.incarnation)?);
+    let row = params![first, end, generation, block.holder, incarnation, block.instance];
+    let sql = "INSERT INTO block (first_id, end_id, generation, holder, incarnation, instance)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    connection.execute(sql, row)?;
     Ok(())
+}
+
+pub(super) fn holds(
+    connection: &Connection,
+    id: LinkId,
+    generation: u64,
+    instance: &str,
+) -> Result<bool, StoreError> {
+    let sql =
+        "SELECT 1 FROM block WHERE first_id <= ?1 AND end_id > ?1 AND generation = ?2 AND instance = ?3";
+    let found = connection.query_row(sql, params![id.get(), signed(generation)?, instance], |_| Ok(()));
+    Ok(found.optional()?.is_some())
+}
+
+pub(super) fn unused(
+    connection: &Connection,
+    keyspace: KeyspaceIndex,
+    span: Span,
+) -> Result<Vec<Span>, StoreError> {
+    let mut gaps = Gaps::new(keyspace, span);
+    let mut statement =
+        connection.prepare_cached("SELECT id FROM link WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3")?;
+    loop {
+        let page = params![gaps.next, gaps.end, i64::try_from(SCAN_PAGE).unwrap_or(i64::MAX)];
+        let ids = statement.query_map(page, |row| row.get(0))?.collect::<Result<Vec<i64>, _>>()?;
+        if gaps.page(&ids) {
+            return Ok(gaps.finish());
+        }
+    }
 }
 
 pub(super) fn release_block(
@@ -116,14 +163,16 @@ pub(super) fn release_block(
     kept: &[Span],
 ) -> Result<(), StoreError> {
     let (first, end) = LinkId::range(block.keyspace, block.span);
-    let (generation, incarnation) = (signed(block.generation)?, signed(block.incarnation)?);
     let transaction = begin(connection)?;
     transaction.execute(
-        "DELETE FROM block WHERE generation = ?1 AND holder = ?2 AND first_id >= ?3 AND end_id <= ?4",
-        params![generation, block.holder, first, end],
+        "DELETE FROM block WHERE generation = ?1 AND instance = ?2 AND first_id >= ?3 AND end_id <= ?4",
+        params![signed(block.generation)?, block.instance, first, end],
     )?;
     for span in kept {
-        insert_block(&transaction, LinkId::range(block.keyspace, *span), block, generation, incarnation)?;
+        let entry = BlockEntry { span: *span, ..block.clone() };
+        if enter(&transaction, &entry)? == Registration::Overlaps {
+            return Err(StoreError::Overlap);
+        }
     }
     Ok(transaction.commit()?)
 }

@@ -11,7 +11,7 @@ mod worker;
 use std::path::Path;
 
 use async_trait::async_trait;
-use issuer::block::Span;
+use issuer::{block::Span, names::StoreEpoch};
 use rusqlite::{Connection, OpenFlags};
 
 use super::{BlockEntry, InsertError, Inserted, LinkStore, Registration, StoreError};
@@ -97,6 +97,25 @@ impl LinkStore for SqliteStore {
     async fn register_block(&self, block: &BlockEntry) -> Result<Registration, StoreError> {
         let block = block.clone();
         self.writer.run(move |connection| calls::register_block(connection, &block)).await
+    }
+
+    async fn take_over_block(&self, block: &BlockEntry, leaked: u64) -> Result<Registration, StoreError> {
+        let block = block.clone();
+        self.writer.run(move |connection| calls::take_over_block(connection, &block, leaked)).await
+    }
+
+    async fn holds(&self, id: LinkId, generation: u64, instance: &str) -> Result<bool, StoreError> {
+        let instance = instance.to_owned();
+        self.reader.run(move |connection| calls::holds(connection, id, generation, &instance)).await
+    }
+
+    async fn unused(&self, keyspace: KeyspaceIndex, span: Span) -> Result<Vec<Span>, StoreError> {
+        self.reader.run(move |connection| calls::unused(connection, keyspace, span)).await
+    }
+
+    /// A file has one history: nothing takes over from it.
+    async fn epoch(&self) -> Result<StoreEpoch, StoreError> {
+        StoreEpoch::new("sqlite").map_err(|error| StoreError::Corrupt(error.to_string()))
     }
 
     async fn release_block(&self, block: &BlockEntry, kept: &[Span]) -> Result<(), StoreError> {

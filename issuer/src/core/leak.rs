@@ -1,0 +1,86 @@
+//! A holder is gone: its blocks are leaked, and found again.
+
+use crate::{
+    core::{LeakedBlock, OpenBlock, term::Term},
+    ledger::Key,
+    names::{HolderId, Namespace, StoreEpoch},
+    tokens::{Incarnation, Millis},
+};
+
+/// Leaked blocks of another history of the database that one allocation gives up, so that a transaction stays within
+/// its limit.
+pub(super) const BURNED_MAX: usize = 8;
+
+/// Marks every open block of a holder as leaked. Which of their numbers it used, only the database knows.
+pub(super) fn leak_open_blocks(term: &mut Term, now: Millis, holder: &HolderId) {
+    let Some(record) = term.state.holders.get_mut(holder) else { return };
+    let incarnation = record.incarnation;
+    for OpenBlock { block, store } in std::mem::take(&mut record.open) {
+        let len = block.span.len();
+        if let Some(namespace) = term.state.namespace_mut(&block.namespace) {
+            namespace.account.open -= len;
+            namespace.account.leaked += len;
+        }
+        let key = (block.namespace, block.span.start());
+        let leaked = LeakedBlock {
+            span: block.span,
+            generation: block.generation,
+            holder: holder.clone(),
+            incarnation,
+            store,
+        };
+        term.state.touch(Key::Leaked(key.0.clone(), key.1));
+        term.leaked_since.insert(key.clone(), now);
+        term.state.leaked.insert(key, leaked);
+    }
+    term.state.touch(Key::Holder(holder.clone()));
+}
+
+/// Takes a leaked block that this holder may have: one of its own earlier starts, or one that has rested long enough. One that
+/// it leaked in this very start is left to others: it may still be minting from it.
+pub(super) fn take_leaked(
+    term: &mut Term,
+    now: Millis,
+    asker: (&HolderId, Incarnation),
+    namespace: &Namespace,
+    store: &StoreEpoch,
+) -> Option<LeakedBlock> {
+    for _ in 0..BURNED_MAX {
+        let key = find(term, now, asker, namespace)?;
+        let block = term.state.leaked.remove(&key)?;
+        term.leaked_since.remove(&key);
+        term.state.touch(Key::Leaked(key.0, key.1));
+        let len = block.span.len();
+        let record = term.state.namespace_mut(namespace)?;
+        record.account.leaked -= len;
+        if block.store == *store {
+            record.account.open += len;
+            return Some(block);
+        }
+        // The database has failed over since: links under these numbers may be lost, and their codes be known to people.
+        record.account.burned += len;
+    }
+    None
+}
+
+fn find(
+    term: &Term,
+    now: Millis,
+    (holder, incarnation): (&HolderId, Incarnation),
+    namespace: &Namespace,
+) -> Option<(Namespace, u64)> {
+    let of_namespace = term.state.leaked.range((namespace.clone(), 0)..=(namespace.clone(), u64::MAX));
+    let rested = |key| {
+        let since = term.leaked_since.get(key).copied().unwrap_or(term.since);
+        now.since(since) >= term.limits.reclaim_after_ms
+    };
+    let mut resting = None;
+    for (key, block) in of_namespace {
+        match (block.holder == *holder, block.incarnation == incarnation) {
+            (true, false) => return Some(key.clone()),
+            (false, _) if resting.is_none() && rested(key) => resting = Some(key.clone()),
+            _ => {}
+        }
+    }
+    resting
+}
