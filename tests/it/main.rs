@@ -13,6 +13,7 @@ mod ledger_conformance;
 mod many_creates;
 mod metrics;
 mod postgres;
+mod reclaim;
 mod redirects;
 mod rest;
 mod store_conformance;

@@ -1,0 +1,122 @@
+//! Numbers of holders that are gone come back, and none is given twice while they do.
+
+use std::time::Duration;
+
+use harness::{Acknowledged, Cluster, ClusterBuilder, Load, Status, checks, wait};
+
+const SOON: Duration = Duration::from_secs(60);
+const STOP_WITHIN: Duration = Duration::from_secs(30);
+
+/// Short, so that much is leaked and reclaimed in a short time.
+fn platform() -> ClusterBuilder {
+    let cluster = Cluster::builder().etcd(1).issuers(1).resolvers(2).alone().holder_ttl("2s");
+    cluster.issuer_args(["--block-min", "200", "--block-max", "200", "--reclaim-after", "1s"])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ten_kills_of_every_resolver_lose_no_number_and_no_acknowledged_link() {
+    let mut cluster = platform().start().await.unwrap();
+    let mut links = Vec::new();
+    for _ in 0..10 {
+        let mut load = Load::on(&cluster.resolvers).clients(32).creates(1_000_000).start();
+        load.reaches(450, SOON).await.unwrap();
+        for resolver in &mut cluster.resolvers {
+            resolver.process.kill_now().unwrap();
+        }
+        links.extend(load.end().await.unwrap().links);
+        for resolver in &mut cluster.resolvers {
+            resolver.restart().await.unwrap();
+        }
+    }
+    links.extend(mint_until_nothing_is_leaked(&cluster).await);
+    checks::all_distinct(&links).unwrap();
+    checks::all_resolve(&links, &cluster.resolvers).await.unwrap();
+
+    for resolver in &mut cluster.resolvers {
+        resolver.stop(STOP_WITHIN).await.unwrap();
+    }
+    let status = cluster.status().await.unwrap();
+    checks::account_balances(&status).unwrap();
+    checks::used_numbers_have_links(&status, &cluster.postgres).await.unwrap();
+    let numbers = status.only_namespace().unwrap();
+    assert_eq!((numbers.open, numbers.leaked, numbers.burned), (0, 0, 0), "{status:?}");
+    assert_eq!(numbers.allocated, numbers.used + numbers.free, "not one number is lost: {status:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_block_of_a_resolver_that_never_comes_back_is_used_up_by_another() {
+    let mut cluster = platform().start().await.unwrap();
+    let mut links = Load::on(&cluster.resolvers).creates(300).run().await.unwrap();
+    cluster.resolvers[1].process.kill_now().unwrap();
+    wait_for_numbers(&cluster, "the dead resolver's blocks are leaked", |numbers| numbers.leaked > 0).await;
+    let survivor = &cluster.resolvers[..1];
+    let deadline = wait::until(SOON, "the leaked numbers are in the survivor's hands", async || {
+        links.extend(Load::on(survivor).creates(100).run().await.unwrap());
+        leaked(&cluster).await == 0
+    });
+    deadline.await.unwrap();
+
+    assert!(
+        cluster.resolvers[0]
+            .metric("resolver_numbers_reclaimed_total")
+            .await
+            .is_some_and(|count| count > 0.0)
+    );
+    checks::all_distinct(&links).unwrap();
+    checks::all_resolve(&links, survivor).await.unwrap();
+    checks::registered_blocks_are_disjoint(&cluster.postgres).await.unwrap();
+    let status = cluster.status().await.unwrap();
+    checks::account_balances(&status).unwrap();
+    assert!(!status.holder(cluster.resolvers[1].holder_id()).unwrap().alive);
+}
+
+/// The hard case: the holder was not dead. It goes on minting from a block that another one has taken over, and the primary
+/// key alone stands between them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_resolver_that_stood_still_and_its_heir_never_give_the_same_code() {
+    let mut cluster = platform().start().await.unwrap();
+    let mut links = Load::on(&cluster.resolvers).creates(200).run().await.unwrap();
+    cluster.resolvers[1].process.pause().await.unwrap();
+    wait_for_numbers(&cluster, "the paused resolver's blocks are leaked", |numbers| numbers.leaked > 0).await;
+    let taken = wait::until(SOON, "the paused resolver's blocks are taken over", async || {
+        links.extend(Load::on(&cluster.resolvers[..1]).creates(100).run().await.unwrap());
+        leaked(&cluster).await == 0
+    });
+    taken.await.unwrap();
+    cluster.resolvers[1].process.resume().unwrap();
+    links.extend(Load::on(&cluster.resolvers).clients(32).creates(4_000).run().await.unwrap());
+
+    let conflicts = cluster.resolvers[1].metric("resolver_conflicts_total").await;
+    assert!(conflicts.is_some_and(|count| count > 0.0), "the two never met at a number: {conflicts:?}");
+    checks::all_distinct(&links).unwrap();
+    checks::all_resolve(&links, &cluster.resolvers).await.unwrap();
+    checks::registered_blocks_are_disjoint(&cluster.postgres).await.unwrap();
+    checks::account_balances(&cluster.status().await.unwrap()).unwrap();
+}
+
+/// Small loads, until every leaked block has been taken over by somebody.
+async fn mint_until_nothing_is_leaked(cluster: &Cluster) -> Vec<Acknowledged> {
+    let mut links = Vec::new();
+    let minted = wait::until(SOON, "no number is leaked", async || {
+        links.extend(Load::on(&cluster.resolvers).creates(400).run().await.unwrap());
+        leaked(cluster).await == 0
+    });
+    minted.await.unwrap();
+    links
+}
+
+async fn leaked(cluster: &Cluster) -> u64 {
+    cluster.status().await.unwrap().only_namespace().unwrap().leaked
+}
+
+async fn wait_for_numbers(
+    cluster: &Cluster,
+    what: &str,
+    is_so: impl Fn(&harness::status::Namespace) -> bool,
+) {
+    let waited = wait::until(SOON, what, async || {
+        let status: Status = cluster.status().await.unwrap();
+        is_so(status.only_namespace().unwrap())
+    });
+    waited.await.unwrap();
+}
