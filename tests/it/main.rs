@@ -1,6 +1,7 @@
 //! The integration tests: one file per behaviour, each against real servers and the real binaries.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails, and so may what it calls")]
 
+mod backup;
 mod code_key;
 mod drain;
 mod election;

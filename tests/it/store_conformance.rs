@@ -40,6 +40,7 @@ async fn suite(store: Arc<dyn LinkStore>) {
     an_overlapping_block_is_refused(&*store).await;
     a_released_rest_can_be_registered_by_another(&*store).await;
     a_leaked_block_is_taken_over_once_and_its_gaps_are_found(&*store).await;
+    the_registers_end_is_that_of_the_keyspace(&*store).await;
     a_history_has_one_name(&*store).await;
     keys_are_found_until_they_are_revoked(&*store).await;
     adoptions_at_the_same_time_agree_on_the_index(&store).await;
@@ -212,6 +213,16 @@ async fn a_leaked_block_is_taken_over_once_and_its_gaps_are_found(store: &dyn Li
     assert_eq!(store.unused(keyspace(2), empty).await.unwrap(), [empty]);
     let never_registered = block(50_000, 10, 51, "b");
     assert_eq!(store.take_over_block(&never_registered, 50).await.unwrap(), Registration::Registered);
+}
+
+async fn the_registers_end_is_that_of_the_keyspace(store: &dyn LinkStore) {
+    let empty = KeyspaceIndex::new(30_000).unwrap();
+    assert_eq!(store.registered_end(empty).await.unwrap(), 0);
+    let last = BlockEntry { keyspace: empty, ..block(Span::LIMIT - 5, 5, 60, "a") };
+    store.register_block(&last).await.unwrap();
+    assert_eq!(store.registered_end(empty).await.unwrap(), Span::LIMIT);
+    store.register_block(&block(70_000, 8, 61, "a")).await.unwrap();
+    assert_eq!(store.registered_end(keyspace(2)).await.unwrap(), 70_008);
 }
 
 async fn a_history_has_one_name(store: &dyn LinkStore) {

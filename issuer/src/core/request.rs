@@ -65,6 +65,9 @@ pub struct Returned {
     pub burned: u64,
     /// Numbers nobody used.
     pub unused: Vec<Span>,
+    /// The first number past everything that the database's register knows of the namespace, when the register refused the
+    /// block: the ledger has lost history, as after a restored backup.
+    pub registered_end: Option<u64>,
 }
 
 /// The account of a returned block is wrong in itself.
@@ -78,6 +81,9 @@ pub enum ReturnedError {
         /// What the parts add up to; `u64::MAX` when they overflow.
         sum: u64,
     },
+    /// No number lies there.
+    #[error("blocks.registered_end: expected at most 2^48, got {0}")]
+    RegisteredEnd(u64),
     /// An unused range is outside the block, or not after the one before it.
     #[error("blocks.unused: expected ascending, disjoint ranges inside the block")]
     Ranges,
@@ -89,6 +95,9 @@ impl Returned {
     /// # Errors
     /// When it does not.
     pub fn check(&self) -> Result<(), ReturnedError> {
+        if let Some(end) = self.registered_end.filter(|end| *end > Span::LIMIT) {
+            return Err(ReturnedError::RegisteredEnd(end));
+        }
         let mut from = self.block.span.start();
         for span in &self.unused {
             if span.start() < from || !self.block.span.contains(*span) {

@@ -4,7 +4,7 @@ use crate::{
     block::Block,
     core::{Answer, Part, Refusal, Returned, term::Term},
     ledger::Key,
-    names::HolderId,
+    names::{HolderId, Namespace},
 };
 
 /// Closes the blocks that are still open. One that is not was closed by an earlier copy of the call, or taken from
@@ -13,15 +13,32 @@ pub(super) fn return_blocks(
     term: &mut Term,
     holder: &HolderId,
     blocks: Vec<Returned>,
+    head_changed: &mut bool,
 ) -> Result<Answer, Refusal> {
     let mut closed = 0;
     for returned in blocks {
+        if let Some(end) = returned.registered_end {
+            raise_watermark(term, &returned.block.namespace, end, head_changed);
+        }
         if close(term, holder, &returned.block) {
             settle(term, returned);
             closed += 1;
         }
     }
     Ok(Answer::Closed { blocks: closed })
+}
+
+/// The database knows numbers that this ledger never allocated: it was restored from an old copy. What lies between is burned;
+/// the history that would tell more is lost.
+fn raise_watermark(term: &mut Term, namespace: &Namespace, end: u64, head_changed: &mut bool) {
+    let Some(record) = term.state.namespace_mut(namespace) else { return };
+    let end = end.min(record.capacity);
+    if let Some(lost) = end.checked_sub(record.high_watermark).filter(|lost| *lost > 0) {
+        record.high_watermark = end;
+        record.account.allocated += lost;
+        record.account.burned += lost;
+        *head_changed = true;
+    }
 }
 
 /// Removes the block from the holder's open ones; says whether it was among them.

@@ -280,7 +280,7 @@ impl Term {
             }
             Request::Return { holder, incarnation, blocks } => {
                 self.hear(now, &holder, incarnation)?;
-                return_blocks::return_blocks(self, &holder, blocks)
+                return_blocks::return_blocks(self, &holder, blocks, head_changed)
             }
             Request::Status => Ok(Answer::Status(Box::new(status::report(self, now)))),
         }
@@ -289,7 +289,11 @@ impl Term {
     /// Checks that a call comes from the holder's current incarnation, and notes that it was heard of.
     fn hear(&mut self, now: Millis, holder: &HolderId, got: Incarnation) -> Result<(), Refusal> {
         let record = self.state.holders.get(holder).ok_or_else(|| Refusal::UnknownHolder(holder.clone()))?;
-        if record.incarnation != got {
+        if record.incarnation < got {
+            // This ledger has lost the registration, as after a restored backup: the holder has to start over.
+            return Err(Refusal::UnknownHolder(holder.clone()));
+        }
+        if record.incarnation > got {
             let current = record.incarnation;
             return Err(Refusal::Superseded { holder: holder.clone(), current, got });
         }

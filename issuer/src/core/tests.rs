@@ -169,7 +169,13 @@ fn blocks_of(len: u64) -> Limits {
 
 fn give_back(name: &str, incarnation: Incarnation, block: &Block, used: u64) -> Request {
     let (_, unused) = block.span.take_front(used);
-    let returned = Returned { block: block.clone(), used, burned: 0, unused: unused.into_iter().collect() };
+    let returned = Returned {
+        block: block.clone(),
+        used,
+        burned: 0,
+        unused: unused.into_iter().collect(),
+        registered_end: None,
+    };
     assert_eq!(returned.check(), Ok(()));
     Request::Return { holder: holder(name), incarnation, blocks: vec![returned] }
 }
@@ -381,6 +387,30 @@ fn blocks_at_most_double_and_start_short_after_a_restart() {
     assert_eq!(lens, [10, 20, 40, 50, 50]);
     let other = bench.register("b", "1", 1_000);
     assert_eq!(bench.allocate("b", other, 1).unwrap().span.len(), 10);
+}
+
+#[test]
+fn a_ledger_from_a_backup_is_moved_past_what_the_database_has_registered() {
+    let mut bench = Bench::new(blocks_of(10));
+    let a = bench.register("a", "1", 100);
+    let block = bench.allocate("a", a, 1).unwrap();
+    let refused = |registered_end| {
+        let block = block.clone();
+        Returned { block, used: 0, burned: 10, unused: Vec::new(), registered_end: Some(registered_end) }
+    };
+    assert_eq!(refused(Span::LIMIT + 1).check(), Err(ReturnedError::RegisteredEnd(Span::LIMIT + 1)));
+    let call = |blocks| Request::Return { holder: holder("a"), incarnation: a, blocks };
+    assert_eq!(bench.ask(call(vec![refused(55)])), Ok(Answer::Closed { blocks: 1 }));
+    assert_eq!(bench.account(), Account { allocated: 55, burned: 55, ..Account::default() });
+    assert_eq!(bench.ask(call(vec![refused(40)])), Ok(Answer::Closed { blocks: 0 }), "it never moves back");
+    assert_eq!(bench.allocate("a", a, 2).unwrap().span.start(), 55);
+    assert_eq!(bench.ask(call(vec![refused(1_000)])), Ok(Answer::Closed { blocks: 0 }));
+    assert!(
+        matches!(bench.allocate("a", a, 3), Err(Refusal::Exhausted { .. })),
+        "not past the capacity either"
+    );
+    let unheard = Request::KeepAlive { holder: holder("a"), incarnation: a.next() };
+    assert_eq!(bench.ask(unheard), Err(Refusal::UnknownHolder(holder("a"))), "a lost registration");
 }
 
 #[test]

@@ -111,6 +111,7 @@ fn returned(message: pb::ReturnedBlock) -> Result<Returned, Malformed> {
         used: message.used,
         burned: message.burned,
         unused: unused.collect::<Result<_, _>>()?,
+        registered_end: (message.registered_end > 0).then_some(message.registered_end),
     };
     returned.check()?;
     Ok(returned)

@@ -136,6 +136,9 @@ pub trait LinkStore: Send + Sync + 'static {
     /// overlaps. Sending it again is safe.
     async fn take_over_block(&self, block: &BlockEntry, leaked: u64) -> Result<Registration, StoreError>;
 
+    /// The first number past all that are registered in a keyspace; 0 when none is.
+    async fn registered_end(&self, keyspace: KeyspaceIndex) -> Result<u64, StoreError>;
+
     /// Whether the register says that the number of this id belongs to this very allocation.
     async fn holds(&self, id: LinkId, generation: u64, instance: &str) -> Result<bool, StoreError>;
 
@@ -169,6 +172,18 @@ pub trait LinkStore: Send + Sync + 'static {
 
     /// Revokes a key; whether there was one of that name that was not revoked yet.
     async fn revoke_api_key(&self, name: &str) -> Result<bool, StoreError>;
+}
+
+/// The number that an id at or past the end of a keyspace's registered ids stands for.
+fn number_of_end(keyspace: KeyspaceIndex, end: Option<i64>) -> u64 {
+    let offset = end.map_or(0, |end| end - LinkId::new(keyspace, 0).get());
+    u64::try_from(offset).unwrap_or(0)
+}
+
+/// The ids of a whole keyspace: first, and the one after the last.
+fn ids_of(keyspace: KeyspaceIndex) -> (i64, i64) {
+    let all = Span::new(0, Span::LIMIT).expect("the limit itself is within the limit");
+    LinkId::range(keyspace, all)
 }
 
 /// Ids per page of a scan.

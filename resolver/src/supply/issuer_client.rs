@@ -254,6 +254,8 @@ fn next(status: &Status) -> Next {
         Code::Unavailable | Code::DeadlineExceeded | Code::Unknown | Code::Cancelled | Code::Internal => {
             Next::Again
         }
+        // The ledger has forgotten calls that it had answered: registering again tells where to go on.
+        Code::OutOfRange => Next::Refused(Refused::NotRegistered(message())),
         Code::PermissionDenied => Next::Refused(Refused::Superseded(message())),
         Code::ResourceExhausted if status.metadata().contains_key(EXHAUSTED_KEY) => {
             Next::Refused(Refused::Exhausted)

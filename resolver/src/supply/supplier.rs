@@ -247,9 +247,13 @@ impl Supplier {
             "the register has numbers of this block already: none of it is used. \
              Was the issuer's ledger restored from a backup, or does another one serve this database?"
         );
+        let store = &self.config.store;
+        let end =
+            until_it_answers("look for the register's end", || store.registered_end(minting.index)).await;
         let burned = block.span.len();
         let closed = Closed { block, used: 0, burned, unused: Vec::new() };
-        self.return_block(minting, incarnation, closed).await;
+        let returned = pb::ReturnedBlock { registered_end: end, ..returned_out(&closed) };
+        self.send_back(incarnation, returned).await;
     }
 
     async fn store_epoch(&self) -> StoreEpoch {
@@ -308,14 +312,14 @@ impl Supplier {
                 return;
             }
         }
-        let request = pb::ReturnBlocksRequest {
-            holder: self.config.holder.clone(),
-            incarnation,
-            blocks: vec![returned_out(&closed)],
-        };
-        match self.config.client.return_blocks(request).await {
-            Ok(_) => tracing::debug!(start = closed.block.span.start(), "returned a block"),
-            Err(refused) => tracing::warn!(error = &refused as &dyn std::error::Error, "return a block"),
+        self.send_back(incarnation, returned_out(&closed)).await;
+    }
+
+    async fn send_back(&self, incarnation: u64, returned: pb::ReturnedBlock) {
+        let holder = self.config.holder.clone();
+        let request = pb::ReturnBlocksRequest { holder, incarnation, blocks: vec![returned] };
+        if let Err(refused) = self.config.client.return_blocks(request).await {
+            tracing::warn!(error = &refused as &dyn std::error::Error, "return a block");
         }
     }
 
@@ -388,6 +392,7 @@ fn returned_out(closed: &Closed) -> pb::ReturnedBlock {
         used: closed.used,
         burned: closed.burned,
         unused: closed.unused.iter().map(|span| pb::Range { start: span.start(), len: span.len() }).collect(),
+        registered_end: 0,
     }
 }
 

@@ -4,8 +4,8 @@ use issuer::block::Span;
 use tokio_postgres::{Client, Transaction, error::SqlState};
 
 use crate::{
-    codes::LinkId,
-    store::{BlockEntry, Gaps, Registration, SCAN_PAGE, StoreError},
+    codes::{KeyspaceIndex, LinkId},
+    store::{BlockEntry, Gaps, Registration, SCAN_PAGE, StoreError, ids_of, number_of_end},
 };
 
 /// Postgres has no unsigned numbers; generations and incarnations count by ones and stay far below.
@@ -113,4 +113,12 @@ pub(super) async fn scan(client: &Client, gaps: &mut Gaps) -> Result<bool, Store
     let rows = client.query(sql, &[&gaps.next, &gaps.end, &limit]).await?;
     let ids = rows.iter().map(|row| row.try_get(0)).collect::<Result<Vec<i64>, _>>()?;
     Ok(gaps.page(&ids))
+}
+
+/// Asked only after an overlap, so it may look at every row of the keyspace.
+pub(super) async fn registered_end(client: &Client, keyspace: KeyspaceIndex) -> Result<u64, StoreError> {
+    let (first, end) = ids_of(keyspace);
+    let sql = "SELECT max(upper(ids)) FROM block WHERE ids && int8range($1, $2)";
+    let found: Option<i64> = client.query_one(sql, &[&first, &end]).await?.try_get(0)?;
+    Ok(number_of_end(keyspace, found))
 }

@@ -149,6 +149,10 @@ impl LinkStore for PostgresStore {
         within(async { blocks::take_over(&mut *self.connection().await?, block, leaked).await }).await
     }
 
+    async fn registered_end(&self, keyspace: KeyspaceIndex) -> Result<u64, StoreError> {
+        within(async { blocks::registered_end(&*self.connection().await?, keyspace).await }).await
+    }
+
     async fn holds(&self, id: LinkId, generation: u64, instance: &str) -> Result<bool, StoreError> {
         within(async { blocks::holds(&*self.connection().await?, id, generation, instance).await }).await
     }

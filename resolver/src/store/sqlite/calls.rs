@@ -9,7 +9,10 @@ use crate::{
     api_key::{ApiKeyId, ApiKeyRecord, KeyHash},
     codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
     links::{Link, LongUrl, NewLink},
-    store::{BlockEntry, Gaps, Inserted, Registration, SCAN_PAGE, StoreError, plan_keyspaces},
+    store::{
+        BlockEntry, Gaps, Inserted, Registration, SCAN_PAGE, StoreError, ids_of, number_of_end,
+        plan_keyspaces,
+    },
 };
 
 fn signed(value: u64) -> Result<i64, StoreError> {
@@ -126,6 +129,12 @@ fn insert_block(connection: &Connection, block: &BlockEntry, span: Span) -> Resu
                VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
     connection.execute(sql, row)?;
     Ok(())
+}
+
+pub(super) fn registered_end(connection: &Connection, keyspace: KeyspaceIndex) -> Result<u64, StoreError> {
+    let sql = "SELECT max(end_id) FROM block WHERE first_id >= ?1 AND end_id <= ?2";
+    let found = connection.query_row(sql, <[i64; 2]>::from(ids_of(keyspace)), |row| row.get(0))?;
+    Ok(number_of_end(keyspace, found))
 }
 
 pub(super) fn holds(

@@ -104,6 +104,10 @@ impl LinkStore for SqliteStore {
         self.writer.run(move |connection| calls::take_over_block(connection, &block, leaked)).await
     }
 
+    async fn registered_end(&self, keyspace: KeyspaceIndex) -> Result<u64, StoreError> {
+        self.reader.run(move |connection| calls::registered_end(connection, keyspace)).await
+    }
+
     async fn holds(&self, id: LinkId, generation: u64, instance: &str) -> Result<bool, StoreError> {
         let instance = instance.to_owned();
         self.reader.run(move |connection| calls::holds(connection, id, generation, &instance)).await
