@@ -28,7 +28,7 @@ pub enum Error {
         source: io::Error,
     },
     /// A needed server did not answer at start.
-    #[error("{flag} {address}: no answer within {seconds} s")]
+    #[error("{flag} {address}: not to be reached, tried for up to {seconds} s")]
     Unreachable {
         /// The flag that names it.
         flag: &'static str,

@@ -116,6 +116,8 @@ impl Metrics {
                 let account = namespace.account;
                 counter!("issuer_numbers_allocated_total", "namespace" => name.clone())
                     .absolute(account.allocated);
+                let unaccounted = account.allocated.abs_diff(account.accounted());
+                gauge!("issuer_numbers_unaccounted", "namespace" => name.clone()).set(unaccounted as f64);
                 gauge!("issuer_namespace_capacity", "namespace" => name.clone())
                     .set(namespace.capacity as f64);
                 for (state, count) in [
@@ -155,5 +157,9 @@ fn describe() {
     describe_counter!("issuer_numbers_allocated_total", "Numbers ever allocated, by namespace.");
     describe_gauge!("issuer_namespace_capacity", "How many numbers a namespace has.");
     describe_gauge!("issuer_numbers", "Where the allocated numbers are: used, open, free, leaked, burned.");
+    describe_gauge!(
+        "issuer_numbers_unaccounted",
+        "Numbers missing from the account, or too many in it: always 0."
+    );
     describe_gauge!("issuer_holders_alive", "Holders heard of within the holder TTL.");
 }

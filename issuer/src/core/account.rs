@@ -24,6 +24,12 @@ impl Account {
     /// Whether `allocated = used + open + free + leaked + burned`.
     #[must_use]
     pub fn balances(&self) -> bool {
-        self.allocated == self.used + self.open + self.free + self.leaked + self.burned
+        self.allocated == self.accounted()
+    }
+
+    /// The sum of all terms but `allocated`.
+    #[must_use]
+    pub fn accounted(&self) -> u64 {
+        self.used + self.open + self.free + self.leaked + self.burned
     }
 }
