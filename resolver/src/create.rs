@@ -75,6 +75,7 @@ enum Row {
 
 struct Waiting {
     link: NewLink,
+    deadline: Instant,
     outcome: oneshot::Sender<Outcome>,
 }
 
@@ -167,7 +168,7 @@ impl Parts {
                 self.settle(claim, Fate::Burned);
                 continue;
             }
-            let (fate, end) = match self.insert(&minted, &draft).await {
+            let (fate, end) = match self.insert(&minted, &draft, deadline).await {
                 Outcome::Stored(at) => (Fate::Used, Some(Ok(at))),
                 Outcome::Taken => {
                     self.metrics.conflicts.increment(1);
@@ -188,10 +189,10 @@ impl Parts {
         }
     }
 
-    async fn insert(&self, minted: &Minted, draft: &Draft) -> Outcome {
+    async fn insert(&self, minted: &Minted, draft: &Draft, deadline: Instant) -> Outcome {
         let (outcome, answered) = oneshot::channel();
         let link = NewLink { id: minted.id, draft: draft.clone() };
-        if self.batch.send(Waiting { link, outcome }).await.is_err() {
+        if self.batch.send(Waiting { link, deadline, outcome }).await.is_err() {
             return Outcome::Failed;
         }
         answered.await.unwrap_or(Outcome::Unknown)
@@ -249,7 +250,8 @@ fn is_reserved(code: &Code) -> bool {
     code.as_str() == "rest"
 }
 
-/// Writes whatever has arrived while the last batch was being written.
+/// Writes whatever has arrived while the last batch was being written. What has waited past its deadline is not sent at all: a
+/// database that hangs must not keep a long queue waiting, batch after batch.
 async fn write_batches(
     store: Arc<dyn LinkStore>,
     mut waiting: mpsc::Receiver<Waiting>,
@@ -257,11 +259,22 @@ async fn write_batches(
 ) {
     let mut batch = Vec::with_capacity(BATCH_MAX);
     while waiting.recv_many(&mut batch, BATCH_MAX).await > 0 {
-        let (links, outcomes): (Vec<_>, Vec<_>) =
-            batch.drain(..).map(|Waiting { link, outcome }| (link, outcome)).unzip();
-        metrics.insert_batches.increment(1);
-        let inserted = store.insert(&links).await;
-        report(inserted, outcomes);
+        let now = Instant::now();
+        let (mut links, mut outcomes) = (Vec::with_capacity(batch.len()), Vec::with_capacity(batch.len()));
+        for Waiting { link, deadline, outcome } in batch.drain(..) {
+            if deadline <= now {
+                // A create holds its receiver until it is answered, so there is nobody to miss this.
+                let _ = outcome.send(Outcome::Failed);
+            } else {
+                links.push(link);
+                outcomes.push(outcome);
+            }
+        }
+        if !links.is_empty() {
+            metrics.insert_batches.increment(1);
+            let inserted = store.insert(&links).await;
+            report(inserted, outcomes);
+        }
     }
 }
 
@@ -269,7 +282,6 @@ fn report(inserted: Result<Vec<Inserted>, InsertError>, outcomes: Vec<oneshot::S
     match inserted {
         Ok(inserted) => {
             for (inserted, outcome) in inserted.into_iter().zip(outcomes) {
-                // A create holds its receiver until it is answered, so there is nobody to miss this.
                 let _ = outcome.send(match inserted {
                     Inserted::Stored(at) => Outcome::Stored(at),
                     Inserted::Taken => Outcome::Taken,

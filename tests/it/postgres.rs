@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use harness::{Acknowledged, Cluster, Load, checks};
+use harness::{Acknowledged, Cluster, Flow, Load, checks};
 use tokio::task::JoinSet;
 
 const SOON: Duration = Duration::from_secs(60);
@@ -36,6 +36,45 @@ async fn a_killed_postgres_loses_no_acknowledged_link_and_hot_redirects_go_on() 
     checks::all_resolve(&links, &cluster.resolvers).await.unwrap();
     checks::registered_blocks_are_disjoint(&cluster.postgres).await.unwrap();
     checks::account_balances(&cluster.status().await.unwrap()).unwrap();
+}
+
+/// Fault 12: nothing answers and nothing is refused, which is the outage that only deadlines end.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_postgres_that_answers_nothing_is_a_503_within_the_deadline_and_never_a_404() {
+    let cluster = Cluster::builder().resolvers(2).behind_proxies().start().await.unwrap();
+    let hot = Load::on(&cluster.resolvers).creates(10).run().await.unwrap();
+    let cold = Load::on(&cluster.resolvers).creates(10).run().await.unwrap();
+    checks::all_resolve(&hot, &cluster.resolvers).await.unwrap();
+
+    let proxy = cluster.postgres_proxy.as_ref().unwrap();
+    proxy.set_both(Flow::Stall);
+    let mut creators: JoinSet<_> = (0..64).map(|_| create_in_outage(&cluster)).collect();
+    let mut followers: JoinSet<()> =
+        cold.iter().map(|link| follow_in_outage(&cluster, link.clone())).collect();
+    checks::all_resolve(&hot, &cluster.resolvers).await.unwrap();
+    while let Some(follower) = followers.join_next().await {
+        follower.unwrap();
+    }
+    while let Some(creator) = creators.join_next().await {
+        creator.unwrap();
+    }
+    proxy.set_both(Flow::Pass);
+
+    let after = Load::on(&cluster.resolvers).creates(200).retries_unavailable().run().await.unwrap();
+    let links = [hot, cold, after].concat();
+    checks::all_distinct(&links).unwrap();
+    checks::all_resolve(&links, &cluster.resolvers).await.unwrap();
+    checks::account_balances(&cluster.status().await.unwrap()).unwrap();
+}
+
+/// The client's own time limit is past every deadline of the resolver, so an answer must come.
+fn create_in_outage(cluster: &Cluster) -> impl Future<Output = ()> + Send + 'static {
+    let api = cluster.resolvers[0].api.clone();
+    async move {
+        let answer = api.try_create("https://example.com/outage").await.unwrap();
+        assert_eq!(answer.status, 503, "{answer:?}");
+        assert!(answer.header("retry-after").is_some(), "{answer:?}");
+    }
 }
 
 /// Follows a link on a resolver that does not have it in its cache. I8: an error is never an absence.
