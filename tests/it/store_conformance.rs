@@ -211,6 +211,10 @@ async fn a_leaked_block_is_taken_over_once_and_its_gaps_are_found(store: &dyn Li
     assert_eq!(gaps, [Span::new(30_001, 2).unwrap(), Span::new(30_005, 5).unwrap()]);
     let empty = Span::new(40_000, 25_000).unwrap();
     assert_eq!(store.unused(keyspace(2), empty).await.unwrap(), [empty]);
+    // The holder of generation 44 died before it had taken the block over from 41.
+    let after_it = block(30_000, 10, 45, "d");
+    assert_eq!(store.take_over_block(&after_it, 44).await.unwrap(), Registration::Registered);
+    assert_eq!(store.take_over_block(&block(30_000, 10, 44, "c"), 41).await.unwrap(), Registration::Overlaps);
     let never_registered = block(50_000, 10, 51, "b");
     assert_eq!(store.take_over_block(&never_registered, 50).await.unwrap(), Registration::Registered);
 }

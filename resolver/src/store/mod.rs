@@ -132,8 +132,8 @@ pub trait LinkStore: Send + Sync + 'static {
     /// Registers a block. Sending it again is safe.
     async fn register_block(&self, block: &BlockEntry) -> Result<Registration, StoreError>;
 
-    /// Takes over a leaked block from the generation it was leaked under: nobody else has taken it since, or the block
-    /// overlaps. Sending it again is safe.
+    /// Takes over a leaked block from the generation it was leaked under, or from an earlier one, if its last holder died before
+    /// it registered. If somebody has taken it since, the block overlaps. Sending it again is safe.
     async fn take_over_block(&self, block: &BlockEntry, leaked: u64) -> Result<Registration, StoreError>;
 
     /// The first number past all that are registered in a keyspace; 0 when none is.

@@ -26,8 +26,9 @@ pub(super) async fn register(client: &mut Client, block: &BlockEntry) -> Result<
     is_registered(client, block).await
 }
 
-/// Replaces every row of the leaked generation in the range by one row of the new. The rows are locked first, so of two
-/// holders one sees the other's. A row of another generation makes the constraint refuse.
+/// Replaces every row in the range that is not newer than the leaked generation by one row of the new. It may well be older: a
+/// holder that died between allocation and take-over left the row of the one before it. A newer row belongs to whoever took
+/// the block over since, and makes the constraint refuse. The delete locks the rows, so of two heirs one sees the other's.
 pub(super) async fn take_over(
     client: &mut Client,
     block: &BlockEntry,
@@ -37,7 +38,7 @@ pub(super) async fn take_over(
     let transaction = client.transaction().await?;
     transaction
         .execute(
-            "DELETE FROM block WHERE generation = $1 AND ids <@ int8range($2, $3)",
+            "DELETE FROM block WHERE generation <= $1 AND ids <@ int8range($2, $3)",
             &[&signed(leaked)?, &first, &end],
         )
         .await?;

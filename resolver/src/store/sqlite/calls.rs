@@ -93,7 +93,7 @@ pub(super) fn take_over_block(
     let (first, end) = LinkId::range(block.keyspace, block.span);
     let transaction = begin(connection)?;
     transaction.execute(
-        "DELETE FROM block WHERE generation = ?1 AND first_id >= ?2 AND end_id <= ?3",
+        "DELETE FROM block WHERE generation <= ?1 AND first_id >= ?2 AND end_id <= ?3",
         params![signed(leaked)?, first, end],
     )?;
     let registration = enter(&transaction, block)?;
