@@ -87,8 +87,8 @@ mod tests {
 
     #[test]
     fn target_folder_and_profile_follow_from_the_path_of_the_test() {
-        let test = Path::new("/work/target/debug/deps/it-0123456789abcdef");
-        assert_eq!(target_and_profile(test), Some((Path::new("/work/target"), "debug")));
+        let test = Path::new("/home/me/target/debug/deps/it-0123456789abcdef");
+        assert_eq!(target_and_profile(test), Some((Path::new("/home/me/target"), "debug")));
         assert_eq!(target_and_profile(Path::new("/it")), None);
     }
 }

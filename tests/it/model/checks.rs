@@ -22,6 +22,7 @@ use super::{
 pub(super) struct Seen {
     pub(super) overlap_free: bool,
     pub(super) minted_once: bool,
+    pub(super) leak_is_told: bool,
     pub(super) watermark_grows: bool,
     pub(super) answered_is_committed: bool,
     pub(super) one_block_per_seq: bool,
@@ -36,7 +37,7 @@ pub(super) struct Seen {
     pub(super) exhausted: bool,
     pub(super) expired: bool,
     pub(super) reclaimed_own: bool,
-    pub(super) reclaimed_others: bool,
+    pub(super) reclaimed_from_another: bool,
 }
 
 impl Default for Seen {
@@ -44,6 +45,7 @@ impl Default for Seen {
         Self {
             overlap_free: true,
             minted_once: true,
+            leak_is_told: true,
             watermark_grows: true,
             answered_is_committed: true,
             one_block_per_seq: true,
@@ -57,7 +59,7 @@ impl Default for Seen {
             exhausted: false,
             expired: false,
             reclaimed_own: false,
-            reclaimed_others: false,
+            reclaimed_from_another: false,
         }
     }
 }
@@ -88,7 +90,7 @@ impl History {
                 Write::Put(Record::Holder(id, record)) => {
                     if let Some(reply) = &record.last_reply {
                         let request = (id.clone(), record.incarnation, record.last_seq);
-                        self.allocated(seen, request, reply);
+                        self.allocated(seen, before, request, reply);
                     }
                 }
                 Write::Put(Record::Leaked(_, block)) => {
@@ -103,16 +105,21 @@ impl History {
         }
     }
 
-    fn allocated(&mut self, seen: &mut Seen, request: Request, reply: &Reply) {
-        match self.allocated.get(&request) {
-            Some(known) => seen.one_block_per_seq &= known == reply,
-            None => {
-                seen.reclaimed_own |= reply.leaked.is_some() && request.1 > Incarnation(1);
-                let mut allocated = self.allocated.to_value();
-                allocated.insert(request, reply.clone());
-                self.allocated = Shared::new(allocated);
-            }
+    fn allocated(&mut self, seen: &mut Seen, before: &Records, request: Request, reply: &Reply) {
+        if let Some(known) = self.allocated.get(&request) {
+            seen.one_block_per_seq &= known == reply;
+            return;
         }
+        let leaked = before.values().find_map(|record| match record {
+            Record::Leaked(_, block) if block.span.overlaps(reply.block.span) => Some(block),
+            _ => None,
+        });
+        seen.leak_is_told &= reply.leaked == leaked.map(|block| block.generation);
+        seen.reclaimed_own |= leaked.is_some_and(|block| block.holder == request.0);
+        seen.reclaimed_from_another |= leaked.is_some_and(|block| block.holder != request.0);
+        let mut allocated = self.allocated.to_value();
+        allocated.insert(request, reply.clone());
+        self.allocated = Shared::new(allocated);
     }
 
     /// Looks at an answer at the moment it is given, whether or not anybody hears it.
@@ -125,15 +132,14 @@ impl History {
                 seen.answered_is_committed &= committed.is_some();
                 seen.one_block_per_seq &=
                     committed.is_none_or(|known| known.block == *block && known.leaked == *leaked);
-                seen.reclaimed_others |= leaked.is_some() && caller.incarnation == 1;
             }
             Err(Refusal::Exhausted { .. }) => seen.exhausted = true,
             _ => {}
         }
     }
 
-    /// No number is in two blocks that holders believe to have, unless the earlier one is known to be leaked and the
-    /// later one's holder was told so, or got numbers back from one who was.
+    /// No number is in two blocks that holders believe to have, unless the earlier one is known to be leaked. (That the
+    /// later one's holder was told so is `leak_is_told`.)
     pub(super) fn overlap_free(&self, holders: &[Holder]) -> bool {
         let held: Vec<&Held> = holders.iter().flat_map(|holder| &holder.held).collect();
         held.iter().enumerate().all(|(i, one)| held[..i].iter().all(|other| self.may_both_be_held(one, other)))

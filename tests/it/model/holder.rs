@@ -175,7 +175,12 @@ impl Holder {
         *self = Self { start, past, allocations, returns, ..Self::new(self.index) };
     }
 
-    pub(super) fn id(&self) -> HolderId {
+    /// Whether it has done nothing yet.
+    pub(super) fn untouched(&self) -> bool {
+        self.start == 1 && self.incarnation.is_none() && self.asked.is_none()
+    }
+
+    fn id(&self) -> HolderId {
         holder_id(self.index)
     }
 }
@@ -217,7 +222,7 @@ fn small(n: u64) -> u8 {
 }
 
 pub(super) fn holder_id(index: u8) -> HolderId {
-    HolderId::new(char::from(b'a' + index)).unwrap()
+    HolderId::new(char::from(b'a' + index).to_string()).unwrap()
 }
 
 pub(super) fn namespace() -> Namespace {
