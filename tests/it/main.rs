@@ -13,7 +13,6 @@ mod k8s;
 mod ledger_conformance;
 mod many_creates;
 mod metrics;
-mod model;
 mod postgres;
 mod reclaim;
 mod redirects;
