@@ -31,6 +31,10 @@ pub(super) fn allocate(term: &mut Term, now: Millis, asked: Asked<'_>) -> Result
     let unknown = || Refusal::UnknownHolder(asked.holder.clone());
     let record = term.state.holders.get(asked.holder).ok_or_else(unknown)?;
     if let Some(reply) = record.last_reply.clone().filter(|_| asked.seq == record.last_seq) {
+        // A block that has leaked since is not the holder's any more: it is told to go on with the next seq.
+        if !record.open.iter().any(|open| open.block == reply.block) {
+            return Err(Refusal::Seq { expected: record.last_seq.next(), got: asked.seq });
+        }
         return Ok(reply.into());
     }
     let expected = record.last_seq.next();

@@ -351,6 +351,16 @@ fn a_silent_holders_block_rests_and_then_goes_to_whoever_asks_but_itself() {
 }
 
 #[test]
+fn a_repeated_seq_is_not_answered_with_a_block_that_has_leaked_since() {
+    let mut bench = Bench::new(blocks_of(10));
+    let a = bench.register("a", "1", 100);
+    bench.allocate("a", a, 1).unwrap();
+    bench.wait(30_000);
+    assert_eq!(bench.allocate("a", a, 1), Err(Refusal::Seq { expected: Seq(2), got: Seq(1) }));
+    assert_eq!(bench.allocate("a", a, 2).unwrap().span.start(), 10);
+}
+
+#[test]
 fn a_holder_that_is_heard_of_keeps_its_block_and_a_new_leader_gives_everyone_a_full_ttl() {
     let mut bench = Bench::new(blocks_of(10));
     let a = bench.register("a", "1", 100);
