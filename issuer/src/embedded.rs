@@ -67,6 +67,7 @@ impl Embedded {
         let (connections, incoming) = mpsc::channel(16);
         let service = IssuerService::server(
             ends.handle,
+            ends.standing,
             ADVERTISE.to_owned(),
             Duration::from_millis(limits.holder_ttl_ms),
         );

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use etcd_client::{Client, ConnectOptions};
+use proto::issuer::v1::issuer_server::IssuerServer;
 use tokio::{
     net::TcpListener,
     sync::watch,
@@ -75,7 +76,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
     wait_for_etcd(&config, &client, &shutdown).await?;
 
     tokio::spawn(driver.run(shutdown.clone()));
-    let Ends { handle, tidings, abdications, .. } = ends;
+    let Ends { handle, tidings, abdications, standing } = ends;
     let election = Election {
         client,
         ledger,
@@ -89,7 +90,8 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
         metrics: metrics.election(),
     };
     let election = tokio::spawn(election.run());
-    let served = serve(&config, listeners.grpc, handle, election, shutdown).await;
+    let service = IssuerService::server(handle, standing, config.advertise(), config.holder_ttl);
+    let served = serve(&config, listeners.grpc, service, election, shutdown).await;
     admin_stop.cancel();
     let _ = admin_task.await;
     served
@@ -99,12 +101,12 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
 async fn serve(
     config: &Config,
     listener: TcpListener,
-    handle: Handle,
+    service: IssuerServer<IssuerService>,
     election: JoinHandle<()>,
     shutdown: CancellationToken,
 ) -> Result<(), Error> {
     let (health, health_service) = tonic_health::server::health_reporter();
-    health.set_serving::<proto::issuer::v1::issuer_server::IssuerServer<IssuerService>>().await;
+    health.set_serving::<IssuerServer<IssuerService>>().await;
     let reflection = tonic_reflection::server::Builder::configure()
         .register_encoded_file_descriptor_set(proto::DESCRIPTORS)
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
@@ -116,7 +118,7 @@ async fn serve(
         .http2_keepalive_interval(Some(Duration::from_secs(10)))
         .http2_keepalive_timeout(Some(Duration::from_secs(5)))
         .max_concurrent_streams(1_024)
-        .add_service(IssuerService::server(handle, config.advertise(), config.holder_ttl))
+        .add_service(service)
         .add_service(health_service)
         .add_service(reflection)
         .serve_with_incoming_shutdown(TcpListenerStream::new(listener), stop.clone().cancelled_owned());

@@ -3,8 +3,8 @@
 use crate::{
     block::{Block, Span},
     core::{
-        Answer, HolderRecord, Limits, OpenBlock, Part, Refusal, Reply, leak::take_leaked, state::State,
-        term::Term,
+        Answer, HolderRecord, Limits, OpenBlock, Part, Refusal, Reply, ceiling, guard::Guard,
+        leak::take_leaked, state::State, term::Term,
     },
     ledger::Key,
     names::{HolderId, Namespace, StoreEpoch},
@@ -30,7 +30,8 @@ struct Found {
 pub(super) fn allocate(term: &mut Term, now: Millis, asked: Asked<'_>) -> Result<Answer, Refusal> {
     let unknown = || Refusal::UnknownHolder(asked.holder.clone());
     let record = term.state.holders.get(asked.holder).ok_or_else(unknown)?;
-    if let Some(reply) = record.last_reply.clone().filter(|_| asked.seq == record.last_seq) {
+    let guarded = term.limits.guards(Guard::Seq);
+    if let Some(reply) = record.last_reply.clone().filter(|_| guarded && asked.seq == record.last_seq) {
         // A block that has leaked since is not the holder's any more: it is told to go on with the next seq.
         if !record.open.iter().any(|open| open.block == reply.block) {
             return Err(Refusal::Seq { expected: record.last_seq.next(), got: asked.seq });
@@ -38,7 +39,7 @@ pub(super) fn allocate(term: &mut Term, now: Millis, asked: Asked<'_>) -> Result
         return Ok(reply.into());
     }
     let expected = record.last_seq.next();
-    if asked.seq != expected {
+    if guarded && asked.seq != expected {
         return Err(Refusal::Seq { expected, got: asked.seq });
     }
     if record.open.len() >= term.limits.open_blocks {
@@ -46,10 +47,15 @@ pub(super) fn allocate(term: &mut Term, now: Millis, asked: Asked<'_>) -> Result
     }
     let len = block_len(&term.limits, record, &asked);
     let incarnation = record.incarnation;
-    let leaked = take_leaked(term, now, (asked.holder, incarnation), asked.namespace, &asked.store);
+    // A reservation's codes are told before their rows exist: its numbers must surely be unused.
+    let leaked = if record.reserved {
+        None
+    } else {
+        take_leaked(term, now, (asked.holder, incarnation), asked.namespace, &asked.store)
+    };
     let found = match leaked {
         Some(block) => Found { span: block.span, leaked: Some(block.generation) },
-        None => Found { span: take_numbers(&mut term.state, asked.namespace, len)?, leaked: None },
+        None => Found { span: take_numbers(term, now, asked.namespace, len)?, leaked: None },
     };
     let generation = term.state.head.generation.next();
     term.state.head.generation = generation;
@@ -57,9 +63,12 @@ pub(super) fn allocate(term: &mut Term, now: Millis, asked: Asked<'_>) -> Result
     Ok(hand_over(term, asked, block, found.leaked))
 }
 
-/// How long a block is to be. The holder says what it could use; it gets at most twice its last block, so that a burst or a
+/// How long a block is to be. A reservation gets what it asks for; a minting holder says what it could use; it gets at most twice its last block, so that a burst or a
 /// wrong measure costs little, and the first is the shortest, so that a crash loop does.
 fn block_len(limits: &Limits, record: &HolderRecord, asked: &Asked<'_>) -> u64 {
+    if record.reserved {
+        return asked.wanted_len.clamp(1, limits.block_max);
+    }
     let last = record.last_len.get(asked.namespace).copied();
     let most = last.map_or(limits.block_min, |len| len.saturating_mul(2)).min(limits.block_max);
     asked.wanted_len.clamp(limits.block_min, most.max(limits.block_min))
@@ -68,16 +77,21 @@ fn block_len(limits: &Limits, record: &HolderRecord, asked: &Asked<'_>) -> u64 {
 /// Finds numbers that nobody used and moves them to `open` in the account. Exhaustion is checked before anything is added,
 /// and the last block is cut at the end of the number space, not moved back from it (TiKV's PD once issued its last window
 /// twice that way).
-fn take_numbers(state: &mut State, namespace: &Namespace, len: u64) -> Result<Span, Refusal> {
-    if let Some(part) = first_free(state, namespace) {
-        return Ok(take_free(state, namespace, part, len));
+fn take_numbers(term: &mut Term, now: Millis, namespace: &Namespace, len: u64) -> Result<Span, Refusal> {
+    if let Some(part) = first_free(&term.state, namespace) {
+        return Ok(take_free(&mut term.state, namespace, part, len));
     }
+    ceiling::advance(term, now, namespace);
+    let wait_ms = term.state.head.holder_ttl_ms;
     let record =
-        state.namespace_mut(namespace).ok_or_else(|| Refusal::UnknownNamespace(namespace.clone()))?;
-    let left = record.capacity.saturating_sub(record.high_watermark);
+        term.state.namespace_mut(namespace).ok_or_else(|| Refusal::UnknownNamespace(namespace.clone()))?;
     let exhausted = || Refusal::Exhausted { namespace: namespace.clone(), capacity: record.capacity };
-    if left == 0 {
+    if record.high_watermark >= record.capacity {
         return Err(exhausted());
+    }
+    let left = record.ceiling - record.high_watermark;
+    if left == 0 {
+        return Err(Refusal::CeilingReached { namespace: namespace.clone(), wait_ms });
     }
     let span = Span::new(record.high_watermark, len.min(left)).map_err(|_| exhausted())?;
     record.high_watermark = span.end();

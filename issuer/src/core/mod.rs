@@ -12,13 +12,16 @@
 //! 4. I5: an allocation is remembered with its seq in the same transaction that makes it.
 //! 5. A leaked block goes to its own holder's next start at once, and to others after a rest. The new holder is told the
 //!    generation that it must take over in the database, and asks there which numbers are unused.
-//! 6. I10: every change of a number's whereabouts moves a count from one term of the account to another.
+//! 6. A number at or above the ceiling that holders were told is allocated to nobody: see [`ceiling`].
+//! 7. I10: every change of a number's whereabouts moves a count from one term of the account to another.
 //!
 //! Rejected: a copy of the state per batch, changed and swapped in after the commit. It costs a copy of every
 //! holder, and needs the same rule on failure anyway: the term ends.
 
 mod account;
 mod allocate;
+mod ceiling;
+mod guard;
 mod leak;
 mod register;
 mod request;
@@ -28,6 +31,7 @@ mod status;
 mod term;
 
 pub use account::Account;
+pub use guard::Guard;
 pub use request::{
     Answer, HolderReport, Leader, NamespaceReport, Refusal, Request, Returned, ReturnedError, StatusReport,
 };
@@ -58,6 +62,11 @@ pub struct Limits {
     pub namespaces: usize,
     /// Holders in all.
     pub holders: usize,
+    /// Least room between the high watermark and a new ceiling, in longest blocks.
+    pub headroom_blocks: u64,
+    /// The guard that a proof has switched off.
+    #[cfg(feature = "mutations")]
+    pub off: Option<Guard>,
 }
 
 impl Default for Limits {
@@ -71,6 +80,9 @@ impl Default for Limits {
             open_blocks: 64,
             namespaces: 256,
             holders: 100_000,
+            headroom_blocks: 4,
+            #[cfg(feature = "mutations")]
+            off: None,
         }
     }
 }

@@ -4,25 +4,33 @@ use std::collections::BTreeMap;
 
 use crate::{
     core::{
-        Answer, HolderRecord, NamespaceRecord, Refusal, account::Account, leak::leak_open_blocks, term::Term,
+        Answer, HolderRecord, NamespaceRecord, Refusal, account::Account, ceiling, leak::leak_open_blocks,
+        term::Term,
     },
     ledger::Key,
     names::{HolderId, Instance, Namespace},
     tokens::{Incarnation, Millis, Seq},
 };
 
+/// What a holder registers with.
+pub(super) struct Start<'a> {
+    pub(super) holder: &'a HolderId,
+    pub(super) instance: Instance,
+    pub(super) namespaces: &'a [(Namespace, u64)],
+    pub(super) reserved: bool,
+}
+
 /// Registers a start. The same instance gets the same incarnation again: a repeated call changes nothing.
 pub(super) fn register(
     term: &mut Term,
     now: Millis,
-    holder: &HolderId,
-    instance: Instance,
-    namespaces: &[(Namespace, u64)],
+    start: Start<'_>,
     head_changed: &mut bool,
 ) -> Result<Answer, Refusal> {
+    let Start { holder, instance, namespaces, reserved } = start;
     check_room(term, holder, namespaces)?;
     for (namespace, capacity) in namespaces {
-        *head_changed |= admit_namespace(term, namespace, *capacity);
+        *head_changed |= admit_namespace(term, now, namespace, *capacity);
     }
     let known = term.state.holders.get(holder);
     if let Some(record) = known.filter(|record| record.instance == instance) {
@@ -33,6 +41,7 @@ pub(super) fn register(
     let record = HolderRecord {
         incarnation,
         instance,
+        reserved,
         last_seq: Seq(0),
         last_reply: None,
         open: Vec::new(),
@@ -68,10 +77,23 @@ fn check_room(term: &Term, holder: &HolderId, namespaces: &[(Namespace, u64)]) -
 }
 
 /// Creates a namespace or raises its capacity; says whether `head` changed.
-fn admit_namespace(term: &mut Term, namespace: &Namespace, capacity: u64) -> bool {
-    let fresh = NamespaceRecord { capacity: 0, high_watermark: 0, account: Account::default() };
-    let record = term.state.head.namespaces.entry(namespace.clone()).or_insert(fresh);
-    let grows = record.capacity < capacity;
-    record.capacity = record.capacity.max(capacity);
-    grows
+fn admit_namespace(term: &mut Term, now: Millis, namespace: &Namespace, capacity: u64) -> bool {
+    let Some(record) = term.state.head.namespaces.get_mut(namespace) else {
+        let mut record = NamespaceRecord {
+            capacity,
+            high_watermark: 0,
+            ceiling: 0,
+            announced: 0,
+            account: Account::default(),
+        };
+        ceiling::open_namespace(&term.limits, &mut record);
+        term.state.head.namespaces.insert(namespace.clone(), record);
+        return true;
+    };
+    if record.capacity >= capacity {
+        return false;
+    }
+    record.capacity = capacity;
+    ceiling::advance(term, now, namespace);
+    true
 }

@@ -18,6 +18,8 @@ pub enum Request {
         instance: Instance,
         /// The namespaces it needs, with their capacities.
         namespaces: Vec<(Namespace, u64)>,
+        /// Whether it is a reservation: its blocks are kept for it however long it is silent, until it registers without this.
+        reserved: bool,
     },
     /// A holder wants a block.
     Allocate {
@@ -40,6 +42,8 @@ pub enum Request {
         holder: HolderId,
         /// Its incarnation.
         incarnation: Incarnation,
+        /// Numbers in hand that it has not used yet, for each namespace that it wants to hear of.
+        progress: Vec<(Namespace, u64)>,
     },
     /// A holder gives blocks back.
     Return {
@@ -137,6 +141,8 @@ pub enum Answer {
     Alive {
         /// The leader's epoch.
         epoch: Epoch,
+        /// The announced ceilings of the namespaces that it named.
+        ceilings: Vec<(Namespace, u64)>,
     },
     /// To `Return`.
     Closed {
@@ -167,6 +173,10 @@ pub struct NamespaceReport {
     pub capacity: u64,
     /// The first number never allocated.
     pub high_watermark: u64,
+    /// Numbers from here on are allocated to nobody.
+    pub ceiling: u64,
+    /// Numbers that holders have not used yet, by their last reports in this term.
+    pub in_hand: u64,
     /// Where its numbers are.
     pub account: Account,
 }
@@ -246,6 +256,14 @@ pub enum Refusal {
         namespace: Namespace,
         /// How many numbers it has.
         capacity: u64,
+    },
+    /// The numbers below the ceiling are used up, and the next ceiling is announced but not used yet.
+    #[error("namespace {namespace:?} is waiting for its next ceiling to be used: try again in {wait_ms} ms")]
+    CeilingReached {
+        /// The namespace.
+        namespace: Namespace,
+        /// How long it takes at most, in milliseconds.
+        wait_ms: u64,
     },
     /// The holder has as many blocks as it may have.
     #[error("holder {holder:?} has {blocks} open blocks, which is the limit: return some first")]

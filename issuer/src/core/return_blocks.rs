@@ -29,12 +29,15 @@ pub(super) fn return_blocks(
 }
 
 /// The database knows numbers that this ledger never allocated: it was restored from an old copy. What lies between is burned;
-/// the history that would tell more is lost.
+/// the history that would tell more is lost. So is what holders were told of the ceiling: they hold what the register says
+/// against it.
 fn raise_watermark(term: &mut Term, namespace: &Namespace, end: u64, head_changed: &mut bool) {
     let Some(record) = term.state.namespace_mut(namespace) else { return };
     let end = end.min(record.capacity);
     if let Some(lost) = end.checked_sub(record.high_watermark).filter(|lost| *lost > 0) {
         record.high_watermark = end;
+        record.ceiling = record.ceiling.max(end);
+        record.announced = record.announced.max(end);
         record.account.allocated += lost;
         record.account.burned += lost;
         *head_changed = true;

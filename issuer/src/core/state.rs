@@ -21,6 +21,8 @@ pub struct Head {
     pub batch: Batch,
     /// The last generation given to a block.
     pub generation: Generation,
+    /// The longest time that any leader has let holders trust a ceiling, in milliseconds; never decreases.
+    pub holder_ttl_ms: u64,
     /// Every namespace.
     pub namespaces: BTreeMap<Namespace, NamespaceRecord>,
 }
@@ -32,8 +34,21 @@ pub struct NamespaceRecord {
     pub capacity: u64,
     /// The first number never allocated; never decreases (I2).
     pub high_watermark: u64,
+    /// Numbers from here on are allocated to nobody; never decreases.
+    pub ceiling: u64,
+    /// The ceiling that holders are told; used when they have had the time to hear of it.
+    pub announced: u64,
     /// Where the allocated numbers are.
     pub account: Account,
+}
+
+impl NamespaceRecord {
+    /// Whether the account balances (I10) and the watermark keeps below the ceiling.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        let ordered = [self.high_watermark, self.ceiling, self.announced, self.capacity].is_sorted();
+        self.account.balances() && ordered
+    }
 }
 
 /// A holder as the ledger keeps it.
@@ -43,6 +58,8 @@ pub struct HolderRecord {
     pub incarnation: Incarnation,
     /// Which start registered it.
     pub instance: Instance,
+    /// Whether its blocks are kept for it however long it is silent (G7).
+    pub reserved: bool,
     /// The last seq answered for this incarnation.
     pub last_seq: Seq,
     /// What was answered to it; given again when the seq comes again (I5).

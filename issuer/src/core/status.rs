@@ -2,6 +2,7 @@
 
 use crate::{
     core::{HolderReport, NamespaceReport, StatusReport, term::Term},
+    names::Namespace,
     tokens::Millis,
 };
 
@@ -10,6 +11,8 @@ pub(super) fn report(term: &Term, now: Millis) -> StatusReport {
         name: name.clone(),
         capacity: record.capacity,
         high_watermark: record.high_watermark,
+        ceiling: record.ceiling,
+        in_hand: in_hand(term, name),
         account: record.account,
     });
     let holders = term.state.holders.iter().map(|(id, record)| HolderReport {
@@ -19,4 +22,9 @@ pub(super) fn report(term: &Term, now: Millis) -> StatusReport {
         blocks: record.open.len(),
     });
     StatusReport { epoch: term.epoch, namespaces: namespaces.collect(), holders: holders.collect() }
+}
+
+fn in_hand(term: &Term, namespace: &Namespace) -> u64 {
+    let reports = term.in_hand.values().flatten();
+    reports.filter(|(name, _)| name == namespace).map(|(_, count)| *count).sum()
 }

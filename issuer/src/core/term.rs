@@ -4,13 +4,15 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::{
     core::{
-        Answer, ByStart, Effect, HolderRecord, Leader, Limits, Refusal, Request, State,
+        Answer, ByStart, Effect, HolderRecord, Leader, Limits, NamespaceRecord, Refusal, Request, State,
         allocate::{self, Asked},
+        guard::Guard,
         leak::{BURNED_MAX, leak_open_blocks},
-        register, return_blocks, status,
+        register::{self, Start},
+        return_blocks, status,
     },
     ledger::{HeadRead, MAX_TXN_WRITES, Snapshot, Txn, TxnOutcome},
-    names::HolderId,
+    names::{HolderId, Namespace},
     tokens::{Epoch, Incarnation, Millis, Revision, Ticket},
 };
 
@@ -26,6 +28,10 @@ pub(super) struct Term {
     pub(super) since: Millis,
     /// When each block was leaked in this term; one that was leaked before counts from the take-over.
     pub(super) leaked_since: ByStart<Millis>,
+    /// When each announcement of a ceiling began in this term; an earlier one counts from the take-over.
+    pub(super) announced_at: BTreeMap<Namespace, Millis>,
+    /// What holders reported to have in hand; gone with the term.
+    pub(super) in_hand: BTreeMap<HolderId, Vec<(Namespace, u64)>>,
     /// The revision of `head` that the next transaction must find.
     head: Revision,
     queue: VecDeque<Work>,
@@ -74,7 +80,8 @@ impl Term {
         effects: &mut Vec<Effect>,
     ) -> Self {
         let head = snapshot.head;
-        let state = State::rebuild(snapshot);
+        let mut state = State::rebuild(snapshot);
+        state.head.holder_ttl_ms = state.head.holder_ttl_ms.max(limits.holder_ttl_ms);
         let mut term = Self {
             limits,
             epoch,
@@ -82,6 +89,8 @@ impl Term {
             heard: BTreeMap::new(),
             since: now,
             leaked_since: ByStart::new(),
+            announced_at: BTreeMap::new(),
+            in_hand: BTreeMap::new(),
             head,
             queue: VecDeque::new(),
             in_flight: None,
@@ -135,7 +144,7 @@ impl Term {
                 return Standing::InOffice;
             }
             TxnOutcome::Applied(revision) => revision,
-            TxnOutcome::Refused(head) => match Self::applied_before(&in_flight.txn, head) {
+            TxnOutcome::Refused(head) => match self.applied_before(&in_flight.txn, head) {
                 Some(revision) => revision,
                 None => return Standing::Deposed,
             },
@@ -153,8 +162,9 @@ impl Term {
     }
 
     /// The lost-reply rule: a copy was refused because an earlier one had applied, if `head` carries this batch.
-    fn applied_before(txn: &Txn, head: Option<HeadRead>) -> Option<Revision> {
-        head.filter(|read| read.head.epoch == txn.epoch && read.head.batch == txn.batch)
+    fn applied_before(&self, txn: &Txn, head: Option<HeadRead>) -> Option<Revision> {
+        let guarded = self.limits.guards(Guard::LostReply);
+        head.filter(|read| !guarded || (read.head.epoch == txn.epoch && read.head.batch == txn.batch))
             .map(|read| read.revision)
     }
 
@@ -187,7 +197,7 @@ impl Term {
         if self.retiring || !self.serving {
             return;
         }
-        let holds = |record: &HolderRecord| !record.open.is_empty();
+        let holds = |record: &HolderRecord| !record.open.is_empty() && !record.reserved;
         let holders =
             self.state.holders.iter().filter(|(id, record)| holds(record) && self.is_silent(now, id));
         let silent: Vec<_> = holders.map(|(id, _)| Work::Expire(id.clone())).collect();
@@ -237,7 +247,10 @@ impl Term {
     fn commit(&mut self, answers: Vec<(Ticket, Result<Answer, Refusal>)>, effects: &mut Vec<Effect>) {
         self.state.head.epoch = self.epoch;
         self.state.head.batch = self.state.head.batch.next();
-        debug_assert!(self.state.head.namespaces.values().all(|ns| ns.account.balances()), "I10");
+        debug_assert!(
+            self.state.head.namespaces.values().all(NamespaceRecord::is_sound),
+            "I10 or the ceiling"
+        );
         let txn = Txn {
             epoch: self.epoch,
             head: self.head,
@@ -265,18 +278,21 @@ impl Term {
 
     fn execute(&mut self, now: Millis, request: Request, head_changed: &mut bool) -> Result<Answer, Refusal> {
         match request {
-            Request::Register { holder, instance, namespaces } => {
+            Request::Register { holder, instance, namespaces, reserved } => {
                 self.heard.insert(holder.clone(), now);
-                register::register(self, now, &holder, instance, &namespaces, head_changed)
+                let start = Start { holder: &holder, instance, namespaces: &namespaces, reserved };
+                register::register(self, now, start, head_changed)
             }
             Request::Allocate { holder, incarnation, seq, namespace, wanted_len, store } => {
                 self.hear(now, &holder, incarnation)?;
                 let asked = Asked { holder: &holder, seq, namespace: &namespace, wanted_len, store };
                 allocate::allocate(self, now, asked)
             }
-            Request::KeepAlive { holder, incarnation } => {
+            Request::KeepAlive { holder, incarnation, progress } => {
                 self.hear(now, &holder, incarnation)?;
-                Ok(Answer::Alive { epoch: self.epoch })
+                // Answered only after a commit: it proves that this leader is not deposed, see `ceiling`.
+                *head_changed = true;
+                Ok(self.alive(holder, progress))
             }
             Request::Return { holder, incarnation, blocks } => {
                 self.hear(now, &holder, incarnation)?;
@@ -284,6 +300,15 @@ impl Term {
             }
             Request::Status => Ok(Answer::Status(Box::new(status::report(self, now)))),
         }
+    }
+
+    /// Notes what a holder has in hand, and tells it the ceilings.
+    fn alive(&mut self, holder: HolderId, progress: Vec<(Namespace, u64)>) -> Answer {
+        let known = &self.state.head.namespaces;
+        let announced = |name: &Namespace| known.get(name).map(|record| (name.clone(), record.announced));
+        let ceilings = progress.iter().filter_map(|(name, _)| announced(name)).collect();
+        self.in_hand.insert(holder, progress);
+        Answer::Alive { epoch: self.epoch, ceilings }
     }
 
     /// Checks that a call comes from the holder's current incarnation, and notes that it was heard of.

@@ -145,7 +145,8 @@ fn holder(name: &str) -> HolderId {
 
 fn register(name: &str, instance: &str, capacity: u64) -> Request {
     let namespaces = vec![(namespace(), capacity)];
-    Request::Register { holder: holder(name), instance: Instance::new(instance).unwrap(), namespaces }
+    let instance = Instance::new(instance).unwrap();
+    Request::Register { holder: holder(name), instance, namespaces, reserved: false }
 }
 
 fn allocate(name: &str, incarnation: Incarnation, seq: u64) -> Request {
@@ -163,8 +164,13 @@ fn allocate_for(name: &str, incarnation: Incarnation, seq: u64, store: &str) -> 
     }
 }
 
+/// Blocks of one length, and a ceiling that never gets in the way.
 fn blocks_of(len: u64) -> Limits {
-    Limits { block_min: len, block_max: len, ..Limits::default() }
+    Limits { block_min: len, block_max: len, headroom_blocks: u64::MAX, ..Limits::default() }
+}
+
+fn beat(name: &str, incarnation: Incarnation) -> Request {
+    Request::KeepAlive { holder: holder(name), incarnation, progress: vec![(namespace(), 7)] }
 }
 
 fn give_back(name: &str, incarnation: Incarnation, block: &Block, used: u64) -> Request {
@@ -367,8 +373,8 @@ fn a_holder_that_is_heard_of_keeps_its_block_and_a_new_leader_gives_everyone_a_f
     bench.allocate("a", a, 1).unwrap();
     for _ in 0..5 {
         bench.wait(20_000);
-        let beat = Request::KeepAlive { holder: holder("a"), incarnation: a };
-        assert_eq!(bench.ask(beat), Ok(Answer::Alive { epoch: Epoch(1) }));
+        let alive = Answer::Alive { epoch: Epoch(1), ceilings: vec![(namespace(), 100)] };
+        assert_eq!(bench.ask(beat("a", a)), Ok(alive));
     }
     bench.wait(20_000);
     bench.elect(2);
@@ -419,8 +425,11 @@ fn a_ledger_from_a_backup_is_moved_past_what_the_database_has_registered() {
         matches!(bench.allocate("a", a, 3), Err(Refusal::Exhausted { .. })),
         "not past the capacity either"
     );
-    let unheard = Request::KeepAlive { holder: holder("a"), incarnation: a.next() };
-    assert_eq!(bench.ask(unheard), Err(Refusal::UnknownHolder(holder("a"))), "a lost registration");
+    assert_eq!(
+        bench.ask(beat("a", a.next())),
+        Err(Refusal::UnknownHolder(holder("a"))),
+        "a lost registration"
+    );
 }
 
 #[test]
@@ -431,7 +440,97 @@ fn a_capacity_may_grow_and_never_shrinks() {
     assert!(matches!(bench.allocate("a", incarnation, 2), Err(Refusal::Exhausted { .. })));
     assert!(matches!(bench.ask(register("a", "1", 9)), Err(Refusal::CapacityShrunk { .. })));
     bench.register("a", "1", 15);
+    let reached = |allocated| matches!(allocated, Err(Refusal::CeilingReached { .. }));
+    assert!(reached(bench.allocate("a", incarnation, 2)), "holders were told that nothing is up there");
+    bench.wait(30_000);
     assert_eq!(bench.allocate("a", incarnation, 2).unwrap().span, Span::new(10, 5).unwrap());
+}
+
+#[test]
+fn numbers_above_the_ceiling_are_allocated_only_when_every_holder_knows_or_has_stopped_trusting() {
+    let mut bench = Bench::new(Limits { headroom_blocks: 1, ..blocks_of(10) });
+    let a = bench.register("a", "1", 1_000);
+    let told = |bench: &mut Bench| match bench.ask(beat("a", a)) {
+        Ok(Answer::Alive { ceilings, .. }) => ceilings[0].1,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(told(&mut bench), 15, "a 64th of the capacity");
+    assert_eq!(bench.allocate("a", a, 1).unwrap().span.end(), 10);
+    bench.wait(100);
+    assert_eq!(bench.allocate("a", a, 2).unwrap().span.end(), 15, "cut at the ceiling");
+    assert_eq!(told(&mut bench), 25, "announced when half of the room was used");
+    bench.wait(29_999);
+    told(&mut bench);
+    assert!(matches!(bench.allocate("a", a, 3), Err(Refusal::CeilingReached { .. })));
+    bench.elect(2);
+    bench.wait(29_999);
+    told(&mut bench);
+    let early = bench.allocate("a", a, 3);
+    assert!(matches!(early, Err(Refusal::CeilingReached { .. })), "a new leader counts from its take-over");
+    bench.wait(1);
+    assert_eq!(bench.allocate("a", a, 3).unwrap().span, Span::new(15, 10).unwrap());
+}
+
+#[test]
+fn a_leader_with_a_shorter_holder_ttl_keeps_the_promises_of_the_one_before() {
+    let limits = Limits { headroom_blocks: 1, ..blocks_of(10) };
+    let mut bench = Bench::new(limits);
+    let a = bench.register("a", "1", 1_000);
+    bench.allocate("a", a, 1).unwrap();
+    bench.allocate("a", a, 2).unwrap();
+    bench.core = Core::new(Limits { holder_ttl_ms: 1_000, ..limits });
+    for epoch in [2, 3] {
+        bench.elect(epoch);
+        bench.wait(29_999);
+        bench.ask(beat("a", a)).unwrap();
+        assert!(matches!(bench.allocate("a", a, 3), Err(Refusal::CeilingReached { .. })));
+    }
+    bench.wait(1);
+    bench.allocate("a", a, 3).unwrap();
+}
+
+#[test]
+fn a_deposed_leader_that_does_not_know_it_keeps_no_old_ceiling_fresh() {
+    let mut bench = Bench::new(blocks_of(10));
+    let a = bench.register("a", "1", 100);
+    bench.ledger.leader = Epoch(2);
+    assert_eq!(bench.ask(beat("a", a)), Err(Refusal::Unknown));
+    assert_eq!(bench.core.serving(), None);
+}
+
+#[test]
+fn a_reservation_gets_what_it_asks_for_and_keeps_it_until_it_is_given_up() {
+    let mut bench = Bench::new(Limits { block_max: 50, ..blocks_of(10) });
+    let a = bench.register("a", "1", 1_000);
+    let leaked = bench.allocate("a", a, 1).unwrap();
+    bench.register("a", "2", 1_000);
+    bench.wait(600_000);
+    let reserve = |instance: &str, reserved| Request::Register {
+        holder: holder("r"),
+        instance: Instance::new(instance).unwrap(),
+        namespaces: vec![(namespace(), 1_000)],
+        reserved,
+    };
+    bench.ask(reserve("1", true)).unwrap();
+    let asked = |seq, wanted_len| Request::Allocate {
+        holder: holder("r"),
+        incarnation: Incarnation(1),
+        seq: Seq(seq),
+        namespace: namespace(),
+        wanted_len,
+        store: StoreEpoch::new("7001:1").unwrap(),
+    };
+    let (first, from) = bench.allocate_leaked(asked(1, 37));
+    assert_eq!((first.span.len(), from), (37, None), "as long as asked, and surely unused");
+    assert_eq!(bench.allocate_leaked(asked(2, 99)).0.span.len(), 50, "within the longest block");
+    bench.wait(1_000_000_000);
+    assert_eq!((bench.account().open, bench.account().leaked), (87, 10), "silence ends no reservation");
+    bench.ask(reserve("2", false)).unwrap();
+    assert_eq!((bench.account().open, bench.account().leaked), (0, 97));
+    let b = bench.register("b", "1", 1_000);
+    assert_eq!(bench.allocate("b", b, 1).unwrap().span, leaked.span, "the one that has rested");
+    bench.wait(600_000);
+    assert_eq!(bench.allocate_leaked(allocate("b", b, 2)).0.span, first.span, "and then the reservation's");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::{
 const BLOCKS_MAX: usize = 16;
 /// Unused ranges per ReturnBlocks call, over all its blocks: they must fit into one transaction.
 const UNUSED_MAX: usize = 32;
-/// Namespaces per Register call.
+/// Namespaces per Register call and per beat.
 const NAMESPACES_MAX: usize = 64;
 
 /// What is wrong with a message.
@@ -64,6 +64,7 @@ pub(super) fn register(message: pb::RegisterRequest) -> Result<Request, Malforme
         holder: HolderId::new(message.holder)?,
         instance: Instance::new(message.instance)?,
         namespaces: namespaces.collect::<Result<_, Malformed>>()?,
+        reserved: message.reserved,
     })
 }
 
@@ -82,9 +83,19 @@ pub(super) fn allocate(message: pb::AllocateBlockRequest) -> Result<Request, Mal
 }
 
 pub(super) fn keep_alive(message: pb::KeepAliveRequest) -> Result<Request, Malformed> {
+    if message.progress.len() > NAMESPACES_MAX {
+        return Err(field("progress", format!("at most {NAMESPACES_MAX}"), message.progress.len()));
+    }
+    let progress = message.progress.into_iter().map(|progress| {
+        if progress.in_hand > Span::LIMIT {
+            return Err(field("progress.in_hand", "at most 2^48", progress.in_hand));
+        }
+        Ok((Namespace::new(progress.namespace)?, progress.in_hand))
+    });
     Ok(Request::KeepAlive {
         holder: HolderId::new(message.holder)?,
         incarnation: Incarnation(positive("incarnation", message.incarnation)?),
+        progress: progress.collect::<Result<_, Malformed>>()?,
     })
 }
 
@@ -139,13 +150,14 @@ pub(super) fn status_out(leader: &str, report: StatusReport) -> pb::GetStatusRes
         name: namespace.name.to_string(),
         capacity: namespace.capacity,
         high_watermark: namespace.high_watermark,
-        ceiling: namespace.capacity,
+        ceiling: namespace.ceiling,
         allocated: namespace.account.allocated,
         used: namespace.account.used,
         open: namespace.account.open,
         free: namespace.account.free,
         leaked: namespace.account.leaked,
         burned: namespace.account.burned,
+        in_hand: namespace.in_hand,
     });
     let holders = report.holders.into_iter().map(|holder| pb::HolderStatus {
         id: holder.id.to_string(),
@@ -159,4 +171,8 @@ pub(super) fn status_out(leader: &str, report: StatusReport) -> pb::GetStatusRes
         namespaces: namespaces.collect(),
         holders: holders.collect(),
     }
+}
+
+pub(super) fn ceiling_out((namespace, ceiling): (Namespace, u64)) -> pb::Ceiling {
+    pb::Ceiling { namespace: namespace.to_string(), ceiling }
 }

@@ -10,13 +10,17 @@ use proto::issuer::v1::{
     KeepAliveResponse, RegisterRequest, RegisterResponse, ReturnBlocksRequest, ReturnBlocksResponse,
     issuer_server::{self, IssuerServer},
 };
-use tokio::{sync::mpsc, time::timeout};
+use tokio::{
+    sync::{mpsc, watch},
+    time::timeout,
+};
 use tokio_stream::{Stream, StreamExt, wrappers::ReceiverStream};
 use tonic::{Request, Response, Status, Streaming};
 
+use crate::tokens::Epoch;
 use crate::{
     core::{Answer, Refusal, Request as CoreRequest},
-    driver::Handle,
+    driver::{Handle, Standing},
 };
 use status::status_of;
 pub use status::{EPOCH_KEY, EXHAUSTED_KEY, LEADER_KEY};
@@ -30,6 +34,7 @@ const CALL_DEADLINE: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub struct IssuerService {
     handle: Handle,
+    standing: watch::Receiver<Standing>,
     advertise: String,
     holder_ttl: Duration,
 }
@@ -37,8 +42,13 @@ pub struct IssuerService {
 impl IssuerService {
     /// Wraps a way to the core as a tonic service.
     #[must_use]
-    pub fn server(handle: Handle, advertise: String, holder_ttl: Duration) -> IssuerServer<Self> {
-        let service = Self { handle, advertise, holder_ttl };
+    pub fn server(
+        handle: Handle,
+        standing: watch::Receiver<Standing>,
+        advertise: String,
+        holder_ttl: Duration,
+    ) -> IssuerServer<Self> {
+        let service = Self { handle, standing, advertise, holder_ttl };
         IssuerServer::new(service).max_decoding_message_size(DECODE_LIMIT)
     }
 
@@ -102,14 +112,24 @@ impl issuer_server::Issuer for IssuerService {
         let (answers, out) = mpsc::channel(1);
         let service = self.clone();
         tokio::spawn(async move {
+            let mut standing = service.standing.clone();
+            let epoch = Some(Epoch(first.epoch));
             let mut answer = Ok(first);
             loop {
                 let ends = answer.is_err();
                 if answers.send(answer).await.is_err() || ends {
                     return;
                 }
-                let Some(next) = service.next_beat(&mut beats).await else { return };
-                answer = next;
+                tokio::select! {
+                    next = service.next_beat(&mut beats) => match next {
+                        Some(next) => answer = next,
+                        None => return,
+                    },
+                    // The holder hears at once that it has to look for another leader.
+                    _ = standing.wait_for(|standing| standing.serving != epoch) => {
+                        answer = Err(status_of(&Refusal::NotLeader(None)));
+                    }
+                }
             }
         });
         Ok(Response::new(Box::pin(ReceiverStream::new(out))))
@@ -151,9 +171,11 @@ impl IssuerService {
 
     async fn beat(&self, beat: KeepAliveRequest) -> Result<KeepAliveResponse, Status> {
         match self.ask(convert::keep_alive(beat)?).await? {
-            Answer::Alive { epoch } => {
-                Ok(KeepAliveResponse { epoch: epoch.0, holder_ttl_ms: self.holder_ttl_ms() })
-            }
+            Answer::Alive { epoch, ceilings } => Ok(KeepAliveResponse {
+                epoch: epoch.0,
+                holder_ttl_ms: self.holder_ttl_ms(),
+                ceilings: ceilings.into_iter().map(convert::ceiling_out).collect(),
+            }),
             _ => Err(mismatch()),
         }
     }

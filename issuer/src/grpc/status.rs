@@ -20,6 +20,7 @@ pub(super) fn status_of(refusal: &Refusal) -> Status {
         Refusal::Superseded { .. } => Code::PermissionDenied,
         Refusal::Seq { .. } => Code::OutOfRange,
         Refusal::Overloaded
+        | Refusal::CeilingReached { .. }
         | Refusal::Exhausted { .. }
         | Refusal::TooManyBlocks { .. }
         | Refusal::TooMany { .. } => Code::ResourceExhausted,

@@ -138,6 +138,7 @@ impl Supplier {
             holder: self.config.holder.clone(),
             instance: self.config.instance.clone(),
             namespaces: namespaces.collect(),
+            reserved: false,
         };
         match self.config.client.register(request).await {
             Ok(answer) => {
@@ -335,8 +336,11 @@ impl Supplier {
     /// Beats until the stream breaks; the supplier starts it anew.
     fn keep_alive(&self, registered: Registered) -> tokio::task::JoinHandle<()> {
         let client = Arc::clone(&self.config.client);
-        let beat =
-            pb::KeepAliveRequest { holder: self.config.holder.clone(), incarnation: registered.incarnation };
+        let beat = pb::KeepAliveRequest {
+            holder: self.config.holder.clone(),
+            incarnation: registered.incarnation,
+            progress: Vec::new(),
+        };
         let interval = registered.holder_ttl / 3;
         tokio::spawn(async move {
             let Ok(mut answers) = client.keep_alive(beat, interval).await else { return };

@@ -1,0 +1,32 @@
+//! The core's guards, and the switch that turns one off.
+//!
+//! A proof that cannot fail proves nothing: the mutation check runs the model and the simulation with each guard off in turn
+//! and demands that they notice. The switch exists only with the cargo feature `mutations`, which no daemon is built with.
+
+use crate::core::Limits;
+
+/// A rule of the core whose absence some schedule must punish. The ledger's two compares and the database's two live outside
+/// of the core, where the proofs have their own switches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Guard {
+    /// After a lost reply, only a `head` with this very batch means "applied" (I4).
+    LostReply,
+    /// An allocation takes the next seq, and a repeated seq repeats the answer (I5).
+    Seq,
+    /// A higher ceiling is used only when every holder has heard of it or has stopped trusting its copy.
+    CeilingDelay,
+}
+
+impl Limits {
+    /// Whether a guard is on.
+    #[cfg(not(feature = "mutations"))]
+    pub(super) fn guards(&self, _guard: Guard) -> bool {
+        true
+    }
+
+    /// Whether a guard is on.
+    #[cfg(feature = "mutations")]
+    pub(super) fn guards(&self, guard: Guard) -> bool {
+        self.off != Some(guard)
+    }
+}

@@ -1,0 +1,41 @@
+//! The guards that keep numbers apart, each of which can be taken out to see whether a proof notices.
+
+use issuer::core::{Guard, Limits};
+
+/// A system with one guard taken out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Mutant {
+    /// etcd does not compare the leader key's `create_revision`.
+    EpochCompare,
+    /// etcd does not compare the `mod_revision` of `head`.
+    HeadCompare,
+    /// The block register does not refuse an overlapping block.
+    RegisterConstraint,
+    /// The block register does not compare generations at a take-over.
+    GenerationCompare,
+    /// A guard inside the core.
+    Core(Guard),
+}
+
+impl Mutant {
+    /// Every guard there is.
+    pub const ALL: [Self; 7] = [
+        Self::EpochCompare,
+        Self::HeadCompare,
+        Self::RegisterConstraint,
+        Self::GenerationCompare,
+        Self::Core(Guard::LostReply),
+        Self::Core(Guard::Seq),
+        Self::Core(Guard::CeilingDelay),
+    ];
+
+    /// The core's limits with this guard off.
+    #[must_use]
+    pub fn limits(mutant: Option<Self>, limits: Limits) -> Limits {
+        let off = match mutant {
+            Some(Self::Core(guard)) => Some(guard),
+            _ => None,
+        };
+        Limits { off, ..limits }
+    }
+}
