@@ -26,6 +26,8 @@ const AGAIN_MAX: Duration = Duration::from_secs(1);
 
 /// How often silent holders are looked for; short against any sensible holder TTL.
 const TICK: Duration = Duration::from_millis(250);
+/// A gap between two ticks that is no mere lateness.
+const STOOD_STILL: Duration = Duration::from_secs(2);
 
 /// News from the election.
 #[derive(Debug)]
@@ -91,6 +93,7 @@ pub struct Driver {
     commit: Option<Commit>,
     again: Duration,
     started: Instant,
+    ticked: Instant,
 }
 
 /// The ends that the rest of the process holds.
@@ -126,6 +129,7 @@ impl Driver {
             commit: None,
             again: AGAIN_MIN,
             started: Instant::now(),
+            ticked: Instant::now(),
         };
         let handle = Handle { calls };
         (driver, Ends { handle, tidings, abdications: abdications_in, standing: standing_in })
@@ -154,13 +158,22 @@ impl Driver {
                     retiring = true;
                     self.step(Event::Retire);
                 }
-                _ = ticks.tick() => self.step(Event::Tick),
+                _ = ticks.tick() => self.tick(),
                 call = self.calls.recv() => match call {
                     Some(call) => self.take(call),
                     None => return,
                 },
             }
         }
+    }
+
+    /// A process that stood still reads its clock before it reads the beats that wait for it.
+    fn tick(&mut self) {
+        let now = Instant::now();
+        if now.duration_since(std::mem::replace(&mut self.ticked, now)) > STOOD_STILL {
+            self.step(Event::Woke);
+        }
+        self.step(Event::Tick);
     }
 
     fn hear(&mut self, news: Tidings) {

@@ -31,7 +31,9 @@ pub(super) fn allocate(term: &mut Term, now: Millis, asked: Asked<'_>) -> Result
     let unknown = || Refusal::UnknownHolder(asked.holder.clone());
     let record = term.state.holders.get(asked.holder).ok_or_else(unknown)?;
     let guarded = term.limits.guards(Guard::Seq);
-    if let Some(reply) = record.last_reply.clone().filter(|_| guarded && asked.seq == record.last_seq) {
+    let repeats =
+        |reply: &Reply| guarded && asked.seq == record.last_seq && reply.block.namespace == *asked.namespace;
+    if let Some(reply) = record.last_reply.clone().filter(repeats) {
         // A block that has leaked since is not the holder's any more: it is told to go on with the next seq.
         if !record.open.iter().any(|open| open.block == reply.block) {
             return Err(Refusal::Seq { expected: record.last_seq.next(), got: asked.seq });
@@ -55,7 +57,7 @@ pub(super) fn allocate(term: &mut Term, now: Millis, asked: Asked<'_>) -> Result
     };
     let found = match leaked {
         Some(block) => Found { span: block.span, leaked: Some(block.generation) },
-        None => Found { span: take_numbers(term, now, asked.namespace, len)?, leaked: None },
+        None => take_numbers(term, now, &asked, len)?,
     };
     let generation = term.state.head.generation.next();
     term.state.head.generation = generation;
@@ -77,9 +79,11 @@ fn block_len(limits: &Limits, record: &HolderRecord, asked: &Asked<'_>) -> u64 {
 /// Finds numbers that nobody used and moves them to `open` in the account. Exhaustion is checked before anything is added,
 /// and the last block is cut at the end of the number space, not moved back from it (TiKV's PD once issued its last window
 /// twice that way).
-fn take_numbers(term: &mut Term, now: Millis, namespace: &Namespace, len: u64) -> Result<Span, Refusal> {
-    if let Some(part) = first_free(&term.state, namespace) {
-        return Ok(take_free(&mut term.state, namespace, part, len));
+fn take_numbers(term: &mut Term, now: Millis, asked: &Asked<'_>, len: u64) -> Result<Found, Refusal> {
+    let namespace = asked.namespace;
+    if let Some(part) = first_free(&term.state, asked) {
+        let leaked = (!part.is_surely_unused(&asked.store)).then_some(part.generation);
+        return Ok(Found { span: take_free(&mut term.state, namespace, part, len), leaked });
     }
     ceiling::advance(term, now, namespace);
     let wait_ms = term.state.head.holder_ttl_ms;
@@ -97,12 +101,16 @@ fn take_numbers(term: &mut Term, now: Millis, namespace: &Namespace, len: u64) -
     record.high_watermark = span.end();
     record.account.allocated += span.len();
     record.account.open += span.len();
-    Ok(span)
+    Ok(Found { span, leaked: None })
 }
 
-fn first_free(state: &State, namespace: &Namespace) -> Option<Part> {
-    let from = (namespace.clone(), 0);
-    state.free.range(from..).next().filter(|((owner, _), _)| owner == namespace).map(|(_, part)| *part)
+/// A reservation is not given a part that would have to be looked through.
+fn first_free(state: &State, asked: &Asked<'_>) -> Option<Part> {
+    let reserved = state.holders.get(asked.holder).is_some_and(|record| record.reserved);
+    let namespace = asked.namespace;
+    let parts = state.free.range((namespace.clone(), 0)..=(namespace.clone(), u64::MAX));
+    let fits = |part: &&Part| !reserved || part.is_surely_unused(&asked.store);
+    parts.map(|(_, part)| part).find(fits).cloned()
 }
 
 fn take_free(state: &mut State, namespace: &Namespace, part: Part, len: u64) -> Span {
@@ -127,7 +135,7 @@ fn hand_over(term: &mut Term, asked: Asked<'_>, block: Block, leaked: Option<Gen
         record.last_seq = asked.seq;
         record.last_reply = Some(reply.clone());
         record.last_len.insert(asked.namespace.clone(), block.span.len());
-        record.open.push(OpenBlock { block, store: asked.store });
+        record.open.push(OpenBlock { block, store: asked.store, contested: leaked.is_some() });
     }
     term.state.touch(Key::Holder(asked.holder.clone()));
     reply.into()

@@ -16,7 +16,7 @@ pub(super) fn leak_open_blocks(term: &mut Term, now: Millis, holder: &HolderId) 
     let Some(record) = term.state.holders.get_mut(holder) else { return };
     let incarnation = record.incarnation;
     term.in_hand.remove(holder);
-    for OpenBlock { block, store } in std::mem::take(&mut record.open) {
+    for OpenBlock { block, store, .. } in std::mem::take(&mut record.open) {
         let len = block.span.len();
         if let Some(namespace) = term.state.namespace_mut(&block.namespace) {
             namespace.account.open -= len;

@@ -105,6 +105,8 @@ pub enum Event {
     Committed(TxnOutcome),
     /// Time has passed: holders may have been silent for too long.
     Tick,
+    /// The process stood still for a while: what it heard of holders says nothing any more.
+    Woke,
     /// The process is going to stop: take no more requests and hand over.
     Retire,
 }
@@ -174,6 +176,11 @@ impl Core {
             Event::Tick => {
                 if let Role::Leading(term) = &mut self.role {
                     term.tick(now, &mut effects);
+                }
+            }
+            Event::Woke => {
+                if let Role::Leading(term) = &mut self.role {
+                    term.woke(now);
                 }
             }
             Event::Retire => {

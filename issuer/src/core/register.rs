@@ -28,6 +28,9 @@ pub(super) fn register(
     head_changed: &mut bool,
 ) -> Result<Answer, Refusal> {
     let Start { holder, instance, namespaces, reserved } = start;
+    if !term.state.holders.contains_key(holder) && term.state.holders.len() >= term.limits.holders {
+        term.forget_one(now);
+    }
     check_room(term, holder, namespaces)?;
     for (namespace, capacity) in namespaces {
         *head_changed |= admit_namespace(term, now, namespace, *capacity);

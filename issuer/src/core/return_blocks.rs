@@ -2,7 +2,7 @@
 
 use crate::{
     block::Block,
-    core::{Answer, Part, Refusal, Returned, term::Term},
+    core::{Answer, OpenBlock, Part, Refusal, Returned, term::Term},
     ledger::Key,
     names::{HolderId, Namespace},
 };
@@ -17,13 +17,13 @@ pub(super) fn return_blocks(
 ) -> Result<Answer, Refusal> {
     let mut closed = 0;
     for returned in blocks {
+        // Believed only of a block that is open: a call that comes late or twice, or of somebody confused, moves nothing.
+        let Some(open) = close(term, holder, &returned.block) else { continue };
         if let Some(end) = returned.registered_end {
             raise_watermark(term, &returned.block.namespace, end, head_changed);
         }
-        if close(term, holder, &returned.block) {
-            settle(term, returned);
-            closed += 1;
-        }
+        settle(term, open, returned);
+        closed += 1;
     }
     Ok(Answer::Closed { blocks: closed })
 }
@@ -44,17 +44,17 @@ fn raise_watermark(term: &mut Term, namespace: &Namespace, end: u64, head_change
     }
 }
 
-/// Removes the block from the holder's open ones; says whether it was among them.
-fn close(term: &mut Term, holder: &HolderId, block: &Block) -> bool {
-    let Some(record) = term.state.holders.get_mut(holder) else { return false };
-    let Some(index) = record.open.iter().position(|open| open.block == *block) else { return false };
-    record.open.remove(index);
+/// Takes the block out of the holder's open ones, if it is among them.
+fn close(term: &mut Term, holder: &HolderId, block: &Block) -> Option<OpenBlock> {
+    let record = term.state.holders.get_mut(holder)?;
+    let index = record.open.iter().position(|open| open.block == *block)?;
+    let open = record.open.remove(index);
     term.state.touch(Key::Holder(holder.clone()));
-    true
+    Some(open)
 }
 
 /// Books the block's numbers. [`Returned::check`] has made sure that they add up.
-fn settle(term: &mut Term, returned: Returned) {
+fn settle(term: &mut Term, open: OpenBlock, returned: Returned) {
     let Block { namespace, span, generation } = returned.block;
     if let Some(record) = term.state.namespace_mut(&namespace) {
         record.account.open -= span.len();
@@ -64,6 +64,7 @@ fn settle(term: &mut Term, returned: Returned) {
     }
     for span in returned.unused {
         term.state.touch(Key::Free(namespace.clone(), span.start()));
-        term.state.free.insert((namespace.clone(), span.start()), Part { span, generation });
+        let part = Part { span, generation, store: open.store.clone(), contested: open.contested };
+        term.state.free.insert((namespace.clone(), span.start()), part);
     }
 }

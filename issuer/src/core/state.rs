@@ -77,6 +77,8 @@ pub struct OpenBlock {
     pub block: Block,
     /// The history of the database that its links go to.
     pub store: StoreEpoch,
+    /// Whether an earlier holder had the numbers and may still have inserts on the way.
+    pub contested: bool,
 }
 
 /// The part of an allocation's answer that must survive the leader.
@@ -97,12 +99,25 @@ impl From<Reply> for Answer {
 }
 
 /// Numbers given back unused, keyed in the ledger by namespace and start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Part {
     /// The numbers.
     pub span: Span,
     /// The last generation they had.
     pub generation: Generation,
+    /// The history of the database that says that they are unused.
+    pub store: StoreEpoch,
+    /// Whether somebody who lost them to the holder that gave them back may still have inserts on the way.
+    pub contested: bool,
+}
+
+impl Part {
+    /// Whether they can be used without a look into the database of this history. Another history may lack their release, and
+    /// a contested number may get a link yet: such a part goes out as if it were leaked.
+    #[must_use]
+    pub fn is_surely_unused(&self, store: &StoreEpoch) -> bool {
+        !self.contested && self.store == *store
+    }
 }
 
 /// A block whose holder is gone: which of its numbers have links, only the database knows.
@@ -193,9 +208,10 @@ impl State {
                 let block = self.leaked.get(&(namespace.clone(), *start));
                 block.map(|block| Record::Leaked(namespace.clone(), block.clone()))
             }
-            Key::Free(namespace, start) => {
-                self.free.get(&(namespace.clone(), *start)).map(|p| Record::Free(namespace.clone(), *p))
-            }
+            Key::Free(namespace, start) => self
+                .free
+                .get(&(namespace.clone(), *start))
+                .map(|p| Record::Free(namespace.clone(), p.clone())),
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::{
         register::{self, Start},
         return_blocks, status,
     },
-    ledger::{HeadRead, MAX_TXN_WRITES, Snapshot, Txn, TxnOutcome},
+    ledger::{HeadRead, Key, MAX_TXN_WRITES, Snapshot, Txn, TxnOutcome},
     names::{HolderId, Namespace},
     tokens::{Epoch, Incarnation, Millis, Revision, Ticket},
 };
@@ -192,6 +192,13 @@ impl Term {
         }
     }
 
+    /// Gives every holder a full TTL again: their beats may be waiting to be read. What else counts from the take-over waits longer
+    /// too, which is safe.
+    pub(super) fn woke(&mut self, now: Millis) {
+        self.since = now;
+        self.heard.clear();
+    }
+
     /// Looks for holders that were silent for too long. A full queue is left alone: there will be another tick.
     pub(super) fn tick(&mut self, now: Millis, effects: &mut Vec<Effect>) {
         if self.retiring || !self.serving {
@@ -207,6 +214,19 @@ impl Term {
             }
         }
         self.open_batch(now, effects);
+    }
+
+    /// Makes room for a new holder: one that is silent and holds nothing is forgotten. Should it come back it registers again.
+    pub(super) fn forget_one(&mut self, now: Millis) {
+        let idle =
+            |(id, record): &(&HolderId, &HolderRecord)| record.open.is_empty() && self.is_silent(now, id);
+        let found = self.state.holders.iter().find(idle).map(|(id, _)| id.clone());
+        if let Some(holder) = found {
+            self.state.holders.remove(&holder);
+            self.heard.remove(&holder);
+            self.in_hand.remove(&holder);
+            self.state.touch(Key::Holder(holder));
+        }
     }
 
     /// Whether a holder was not heard of for its TTL, counted from the take-over at the earliest.
@@ -266,7 +286,9 @@ impl Term {
         let of_holder =
             |holder: &HolderId| 1 + self.state.holders.get(holder).map_or(0, |record| record.open.len());
         match work {
-            Work::Expire(holder) | Work::Call(_, Request::Register { holder, .. }) => of_holder(holder),
+            Work::Expire(holder) => of_holder(holder),
+            // One more may be forgotten to make room.
+            Work::Call(_, Request::Register { holder, .. }) => 1 + of_holder(holder),
             // The holder, the free part that was taken and the one that is left of it, and leaked blocks.
             Work::Call(_, Request::Allocate { .. }) => 3 + BURNED_MAX,
             Work::Call(_, Request::Return { blocks, .. }) => {

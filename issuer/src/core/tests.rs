@@ -410,19 +410,23 @@ fn a_ledger_from_a_backup_is_moved_past_what_the_database_has_registered() {
     let mut bench = Bench::new(blocks_of(10));
     let a = bench.register("a", "1", 100);
     let block = bench.allocate("a", a, 1).unwrap();
-    let refused = |registered_end| {
+    let refused = |block: &Block, registered_end| {
         let block = block.clone();
         Returned { block, used: 0, burned: 10, unused: Vec::new(), registered_end: Some(registered_end) }
     };
-    assert_eq!(refused(Span::LIMIT + 1).check(), Err(ReturnedError::RegisteredEnd(Span::LIMIT + 1)));
+    assert_eq!(refused(&block, Span::LIMIT + 1).check(), Err(ReturnedError::RegisteredEnd(Span::LIMIT + 1)));
     let call = |blocks| Request::Return { holder: holder("a"), incarnation: a, blocks };
-    assert_eq!(bench.ask(call(vec![refused(55)])), Ok(Answer::Closed { blocks: 1 }));
+    assert_eq!(bench.ask(call(vec![refused(&block, 55)])), Ok(Answer::Closed { blocks: 1 }));
     assert_eq!(bench.account(), Account { allocated: 55, burned: 55, ..Account::default() });
-    assert_eq!(bench.ask(call(vec![refused(40)])), Ok(Answer::Closed { blocks: 0 }), "it never moves back");
-    assert_eq!(bench.allocate("a", a, 2).unwrap().span.start(), 55);
-    assert_eq!(bench.ask(call(vec![refused(1_000)])), Ok(Answer::Closed { blocks: 0 }));
+    assert_eq!(bench.ask(call(vec![refused(&block, 90)])), Ok(Answer::Closed { blocks: 0 }), "not open");
+    let next = bench.allocate("a", a, 2).unwrap();
+    assert_eq!(next.span.start(), 55, "neither by a call that comes twice");
+    assert_eq!(bench.ask(call(vec![refused(&next, 40)])), Ok(Answer::Closed { blocks: 1 }));
+    let last = bench.allocate("a", a, 3).unwrap();
+    assert_eq!(last.span.start(), 65, "it never moves back");
+    assert_eq!(bench.ask(call(vec![refused(&last, 1_000)])), Ok(Answer::Closed { blocks: 1 }));
     assert!(
-        matches!(bench.allocate("a", a, 3), Err(Refusal::Exhausted { .. })),
+        matches!(bench.allocate("a", a, 4), Err(Refusal::Exhausted { .. })),
         "not past the capacity either"
     );
     assert_eq!(
@@ -570,4 +574,75 @@ fn retiring_finishes_the_transaction_in_flight_and_takes_nothing_new() {
     let outcome = bench.ledger.apply(txn);
     let last = bench.core.step(bench.now, Event::Committed(outcome));
     assert!(matches!(last[..], [Effect::Answer(Ticket(1), Ok(_)), Effect::Abdicate]), "{last:?}");
+}
+
+#[test]
+fn a_seq_repeated_for_another_namespace_is_not_answered_with_the_first_ones_block() {
+    let mut bench = Bench::new(blocks_of(10));
+    let other = Namespace::new("mobile").unwrap();
+    let namespaces = vec![(namespace(), 100), (other.clone(), 100)];
+    let instance = Instance::new("1").unwrap();
+    bench.ask(Request::Register { holder: holder("a"), instance, namespaces, reserved: false }).unwrap();
+    bench.allocate("a", Incarnation(1), 1).unwrap();
+    let Request::Allocate { holder, incarnation, seq, wanted_len, store, .. } =
+        allocate("a", Incarnation(1), 1)
+    else {
+        panic!("an allocation");
+    };
+    let asked = Request::Allocate { holder, incarnation, seq, namespace: other, wanted_len, store };
+    assert_eq!(bench.ask(asked), Err(Refusal::Seq { expected: Seq(2), got: Seq(1) }));
+}
+
+#[test]
+fn the_rest_of_a_reclaimed_block_goes_out_as_leaked_again() {
+    let mut bench = Bench::new(blocks_of(10));
+    let first = bench.register("a", "1", 100);
+    bench.allocate("a", first, 1).unwrap();
+    let second = bench.register("a", "2", 100);
+    let (again, _) = bench.allocate_leaked(allocate("a", second, 1));
+    bench.ask(give_back("a", second, &again, 4)).unwrap();
+    let b = bench.register("b", "1", 100);
+    let (rest, leaked) = bench.allocate_leaked(allocate("b", b, 1));
+    assert_eq!(rest.span, Span::new(4, 6).unwrap());
+    assert_eq!(leaked, Some(again.generation), "the first start may still have inserts on the way");
+    bench.ask(give_back("b", b, &rest, 1)).unwrap();
+    let (_, leaked) = bench.allocate_leaked(allocate_for("b", b, 2, "7001:2"));
+    assert_eq!(leaked, Some(rest.generation));
+}
+
+#[test]
+fn a_part_returned_under_another_history_of_the_database_goes_out_as_leaked() {
+    let mut bench = Bench::new(blocks_of(10));
+    let a = bench.register("a", "1", 100);
+    let block = bench.allocate("a", a, 1).unwrap();
+    bench.ask(give_back("a", a, &block, 4)).unwrap();
+    let (rest, leaked) = bench.allocate_leaked(allocate_for("a", a, 2, "7001:2"));
+    assert_eq!((rest.span.start(), leaked), (4, Some(block.generation)));
+}
+
+#[test]
+fn a_leader_that_stood_still_gives_everyone_a_full_ttl() {
+    let mut bench = Bench::new(blocks_of(10));
+    let a = bench.register("a", "1", 100);
+    bench.allocate("a", a, 1).unwrap();
+    bench.now = Millis(90_000);
+    let effects = bench.core.step(bench.now, Event::Woke);
+    bench.settle(effects);
+    bench.wait(29_999);
+    assert_eq!(bench.account().leaked, 0);
+    bench.wait(1);
+    assert_eq!(bench.account().leaked, 10);
+}
+
+#[test]
+fn a_silent_holder_without_blocks_makes_room_for_a_new_one() {
+    let mut bench = Bench::new(Limits { holders: 2, ..blocks_of(10) });
+    let a = bench.register("a", "1", 100);
+    bench.allocate("a", a, 1).unwrap();
+    bench.register("b", "1", 100);
+    assert!(matches!(bench.ask(register("c", "1", 100)), Err(Refusal::TooMany { what: "holders", .. })));
+    bench.now = Millis(30_000);
+    assert_eq!(bench.register("c", "1", 100), Incarnation(1));
+    assert!(bench.ledger.records.contains_key(&Key::Holder(holder("a"))), "it has a block");
+    assert!(!bench.ledger.records.contains_key(&Key::Holder(holder("b"))));
 }

@@ -23,7 +23,7 @@ use crate::{
     driver::{Handle, Standing},
 };
 use status::status_of;
-pub use status::{EPOCH_KEY, EXHAUSTED_KEY, LEADER_KEY};
+pub use status::{BUSY_KEY, EPOCH_KEY, EXHAUSTED_KEY, LEADER_KEY};
 
 /// Every call is small; what is not is refused before it is decoded.
 const DECODE_LIMIT: usize = 16 * 1024;

@@ -8,6 +8,10 @@ use crate::core::Refusal;
 pub const LEADER_KEY: &str = "shortmint-leader";
 /// Metadata key of the leader's epoch.
 pub const EPOCH_KEY: &str = "shortmint-epoch";
+/// Metadata key of a refusal that says: every number of the namespace is allocated.
+pub const EXHAUSTED_KEY: &str = "shortmint-exhausted";
+/// Metadata key of a refusal that says: the same call may succeed a little later.
+pub const BUSY_KEY: &str = "shortmint-busy";
 
 /// A refusal's status. UNAVAILABLE says "unknown, send it again"; every other code says "surely not executed".
 pub(super) fn status_of(refusal: &Refusal) -> Status {
@@ -37,6 +41,9 @@ pub(super) fn status_of(refusal: &Refusal) -> Status {
                 status.metadata_mut().insert(EPOCH_KEY, leader.epoch.0.into());
             }
         }
+        Refusal::Overloaded | Refusal::CeilingReached { .. } => {
+            status.metadata_mut().insert(BUSY_KEY, MetadataValue::from_static("true"));
+        }
         Refusal::Exhausted { .. } => {
             status.metadata_mut().insert(EXHAUSTED_KEY, MetadataValue::from_static("true"));
         }
@@ -44,6 +51,3 @@ pub(super) fn status_of(refusal: &Refusal) -> Status {
     }
     status
 }
-
-/// Metadata key that tells an exhausted namespace from an overloaded issuer.
-pub const EXHAUSTED_KEY: &str = "shortmint-exhausted";

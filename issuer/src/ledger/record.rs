@@ -145,7 +145,12 @@ mod tests {
     #[test]
     fn records_come_back_as_they_were_written_and_keys_sort_as_numbers() {
         let namespace = Namespace::new("web").unwrap();
-        let part = |start| Part { span: Span::new(start, 7).unwrap(), generation: Generation(3) };
+        let part = |start| Part {
+            span: Span::new(start, 7).unwrap(),
+            generation: Generation(3),
+            store: StoreEpoch::new("7001:1").unwrap(),
+            contested: false,
+        };
         let leaked = LeakedBlock {
             span: Span::new(10, 7).unwrap(),
             generation: Generation(3),
