@@ -6,6 +6,10 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::{Error, block::Span, core::Limits, daemon::parse_duration};
 
+/// The least room below a new ceiling, in numbers. A namespace that is no larger than this is open from the start: short blocks must
+/// not make its holders wait for the next ceiling, and a scan of it is short anyway.
+const HEADROOM_MIN: u64 = 1 << 20;
+
 /// Hands out blocks of numbers to resolvers; one of several leads, elected through etcd.
 ///
 /// Start three of them with the same --etcd and --cluster and different addresses. Resolvers are given all three.
@@ -132,6 +136,7 @@ impl Config {
             block_max: self.block_max,
             holder_ttl_ms: milliseconds(self.holder_ttl),
             reclaim_after_ms: milliseconds(self.reclaim_after),
+            headroom_blocks: Limits::default().headroom_blocks.max(HEADROOM_MIN.div_ceil(self.block_max)),
             ..Limits::default()
         }
     }

@@ -77,6 +77,11 @@ pub struct Standing {
     pub serving: Option<Epoch>,
 }
 
+struct Waiting {
+    arrived: Instant,
+    answer: oneshot::Sender<Result<Answer, Refusal>>,
+}
+
 type Commit = Pin<Box<dyn Future<Output = TxnOutcome> + Send>>;
 
 /// The task's state.
@@ -88,7 +93,9 @@ pub struct Driver {
     tidings: mpsc::Receiver<Tidings>,
     abdications: watch::Sender<u64>,
     standing: watch::Sender<Standing>,
-    waiting: HashMap<Ticket, oneshot::Sender<Result<Answer, Refusal>>>,
+    waiting: HashMap<Ticket, Waiting>,
+    /// The last leader heard of.
+    leader: Option<Epoch>,
     next_ticket: Ticket,
     commit: Option<Commit>,
     again: Duration,
@@ -125,6 +132,7 @@ impl Driver {
             abdications,
             standing,
             waiting: HashMap::new(),
+            leader: None,
             next_ticket: Ticket(0),
             commit: None,
             again: AGAIN_MIN,
@@ -178,6 +186,15 @@ impl Driver {
 
     fn hear(&mut self, news: Tidings) {
         self.commit = None;
+        let leader = match &news {
+            Tidings::Elected { epoch, .. } => Some(*epoch),
+            Tidings::Following(leader) => leader.as_ref().map(|leader| leader.epoch),
+        };
+        if let Some(epoch) = leader
+            && self.leader.replace(epoch).is_some_and(|before| before != epoch)
+        {
+            self.metrics.leader_changed();
+        }
         self.step(match news {
             Tidings::Elected { epoch, snapshot } => Event::Elected { epoch, snapshot },
             Tidings::Following(leader) => Event::Following(leader),
@@ -187,7 +204,7 @@ impl Driver {
 
     fn take(&mut self, call: Call) {
         self.next_ticket = self.next_ticket.next();
-        self.waiting.insert(self.next_ticket, call.answer);
+        self.waiting.insert(self.next_ticket, Waiting { arrived: Instant::now(), answer: call.answer });
         self.step(Event::Arrived(self.next_ticket, call.request));
     }
 
@@ -210,10 +227,10 @@ impl Driver {
     }
 
     fn answer(&mut self, ticket: Ticket, answer: Result<Answer, Refusal>) {
-        self.metrics.answered(&answer);
         if let Some(waiting) = self.waiting.remove(&ticket) {
+            self.metrics.answered(&answer, waiting.arrived);
             // The caller may have given up; a block it never hears of comes back with its next start.
-            let _ = waiting.send(answer);
+            let _ = waiting.answer.send(answer);
         }
     }
 

@@ -153,17 +153,24 @@ impl Election {
     async fn lead(&mut self, mut lease: Lease, epoch: Epoch) {
         // An abdication of an earlier term must not end this one.
         self.abdications.mark_unchanged();
-        match self.ledger.load().await {
-            Ok(snapshot) => {
+        // The lease is kept alive meanwhile: a ledger that takes long to read must not cost the term.
+        let loaded = tokio::select! {
+            loaded = self.ledger.load() => Some(loaded),
+            () = self.hold(&mut lease) => None,
+        };
+        match loaded {
+            Some(Ok(snapshot)) => {
                 tracing::info!(%epoch, keys = snapshot.records.len(), "elected");
                 self.tell(Tidings::Elected { epoch, snapshot }).await;
                 self.hold(&mut lease).await;
             }
-            Err(error) => {
+            None => {}
+            Some(Err(error)) => {
                 self.metrics.errors.increment(1);
                 tracing::error!(error = &error as &dyn std::error::Error, "read the ledger at take-over");
             }
         }
+        self.metrics.lease_deadline.send_replace(None);
         self.tell(Tidings::Following(None)).await;
         self.resign(epoch, lease.id).await;
         tracing::info!(%epoch, "stepped down");
@@ -174,7 +181,7 @@ impl Election {
 
     /// Keeps the lease alive until there is a reason to stop. The driver abdicates on shutdown too, once its last
     /// transaction has ended, so shutdown alone is no reason here.
-    async fn hold(&mut self, lease: &mut Lease) {
+    async fn hold(&self, lease: &mut Lease) {
         let mut abdications = self.abdications.clone();
         while Instant::now() < lease.deadline {
             tokio::select! {
@@ -201,14 +208,21 @@ impl Election {
         let opened = Instant::now();
         let mut client = self.client.lease_client();
         let (mut keeper, mut stream) = until(lease.deadline, client.keep_alive(lease.id)).await?;
-        lease.deadline = opened + lease.ttl;
+        self.extend(lease, opened);
         loop {
             sleep(lease.ttl / 4).await;
             let sent = Instant::now();
             let Some(ttl) = beat(&mut keeper, &mut stream, lease.deadline).await? else { return Ok(()) };
-            lease.deadline = sent + ttl;
+            lease.ttl = ttl;
+            self.extend(lease, sent);
             self.metrics.keep_alive_seconds.record(sent.elapsed());
         }
+    }
+
+    /// The deadline counts from before a beat was sent.
+    fn extend(&self, lease: &mut Lease, sent: Instant) {
+        lease.deadline = sent + lease.ttl;
+        self.metrics.lease_deadline.send_replace(Some(lease.deadline));
     }
 
     /// Gives up the key, if it is still of this term, and the lease.

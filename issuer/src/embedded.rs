@@ -4,17 +4,18 @@ use std::{io, path::Path, sync::Arc, time::Duration};
 
 use tokio::{io::DuplexStream, sync::mpsc, task::JoinHandle};
 use tokio_stream::{StreamExt, wrappers::ReceiverStream};
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use tonic::transport::Server;
 
 use crate::{
     Error,
     core::Limits,
-    daemon::Recorder,
+    daemon::{Recorder, Vitals},
     driver::{Driver, Tidings},
     grpc::IssuerService,
     ledger::{Ledger, embedded::EmbeddedLedger},
     metrics::Metrics,
+    observer::Observer,
 };
 
 /// What the embedded issuer says of itself in a status.
@@ -27,6 +28,8 @@ pub struct Embedded {
     connections: mpsc::Sender<io::Result<DuplexStream>>,
     shutdown: CancellationToken,
     task: JoinHandle<()>,
+    observer: Arc<Observer>,
+    _observing: AbortOnDropHandle<()>,
 }
 
 /// A way to open connections to an embedded issuer.
@@ -53,14 +56,23 @@ impl Embedded {
     ///
     /// # Errors
     /// When the ledger cannot be opened or read.
-    pub async fn start(ledger: &Path, limits: Limits, recorder: &Recorder) -> Result<Self, Error> {
+    pub async fn start(
+        ledger: &Path,
+        limits: Limits,
+        recorder: &Recorder,
+        vitals: &Vitals,
+    ) -> Result<Self, Error> {
         let path = ledger.to_owned();
         let opened = tokio::task::spawn_blocking(move || EmbeddedLedger::open(&path)).await;
         let ledger = Arc::new(opened.map_err(|_| Error::Internal("open the ledger"))??);
         let tidings = Tidings::Elected { epoch: ledger.epoch(), snapshot: ledger.load().await? };
-        let (driver, ends) = Driver::new(limits, ledger, Metrics::new(recorder));
+        let metrics = Metrics::new(recorder);
+        let (driver, ends) = Driver::new(limits, ledger, metrics.clone());
+        let observer = Arc::new(Observer::new(ends.handle.clone(), metrics));
+        let looking = Arc::clone(&observer);
+        let observing = AbortOnDropHandle::new(tokio::spawn(async move { looking.run().await }));
         let shutdown = CancellationToken::new();
-        tokio::spawn(driver.run(CancellationToken::new()));
+        vitals.spawn("driver", driver.run(CancellationToken::new()));
         // The driver was just started and its queue is empty.
         let _ = ends.tidings.send(tidings).await;
 
@@ -83,13 +95,19 @@ impl Embedded {
             }
             drop(ends.tidings);
         });
-        Ok(Self { connections, shutdown, task })
+        Ok(Self { connections, shutdown, task, observer, _observing: observing })
     }
 
     /// How to reach it.
     #[must_use]
     pub fn dialer(&self) -> Dialer {
         Dialer { connections: self.connections.clone() }
+    }
+
+    /// What shows its state in the metrics.
+    #[must_use]
+    pub fn observer(&self) -> Arc<Observer> {
+        Arc::clone(&self.observer)
     }
 
     /// Stops it. Call it once nothing asks any more; connections that linger are cut.

@@ -52,6 +52,9 @@ pub enum Error {
     /// The system refused something.
     #[error("system")]
     Io(#[from] io::Error),
+    /// A task that the process cannot do without has panicked.
+    #[error("the task {0:?} has failed")]
+    TaskFailed(&'static str),
     /// Something that does not happen did.
     #[error("{0}")]
     Internal(&'static str),
@@ -65,7 +68,9 @@ impl Error {
             Self::Config { .. } | Self::Bind { .. } => Exit::Config,
             Self::Unreachable { .. } | Self::Call(_) => Exit::Unavailable,
             Self::Ledger(LedgerError::InUse { .. }) => Exit::Config,
-            Self::Ledger(_) | Self::Transport(_) | Self::Io(_) | Self::Internal(_) => Exit::Internal,
+            Self::Ledger(_) | Self::Transport(_) | Self::Io(_) | Self::TaskFailed(_) | Self::Internal(_) => {
+                Exit::Internal
+            }
         }
     }
 }

@@ -18,10 +18,12 @@ pub mod driver;
 mod election;
 pub mod embedded;
 mod error;
+pub mod forecast;
 pub mod grpc;
 pub mod ledger;
 pub mod metrics;
 pub mod names;
+pub mod observer;
 #[cfg(feature = "etcd")]
 mod server;
 #[cfg(feature = "etcd")]

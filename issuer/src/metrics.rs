@@ -10,14 +10,19 @@ use metrics::{
 use crate::{
     core::{Answer, Refusal, StatusReport},
     daemon::Recorder,
+    forecast::Outlook,
     ledger::TxnOutcome,
+    names::Namespace,
     tokens::Epoch,
 };
+use tokio::{sync::watch, time::Instant};
 
 /// The driver's and the service's handles.
 #[derive(Clone)]
 pub struct Metrics {
     recorder: Recorder,
+    lease_deadline: watch::Sender<Option<Instant>>,
+    lease_remaining: Gauge,
     leader: Gauge,
     epoch: Gauge,
     allocations: Counter,
@@ -25,6 +30,8 @@ pub struct Metrics {
     applied: Counter,
     refused: Counter,
     unknown: Counter,
+    leader_changes: Counter,
+    allocation_seconds: Histogram,
     /// Time from sending a transaction to its outcome.
     pub transaction_seconds: Histogram,
 }
@@ -36,6 +43,8 @@ pub struct ElectionMetrics {
     pub errors: Counter,
     /// Time from sending a beat to its answer.
     pub keep_alive_seconds: Histogram,
+    /// Until when the lease lasts if no more beats are answered; none while there is no lease.
+    pub lease_deadline: watch::Sender<Option<Instant>>,
 }
 
 impl Metrics {
@@ -48,6 +57,8 @@ impl Metrics {
                 |result: &'static str| counter!("issuer_transactions_total", "result" => result);
             Self {
                 recorder: recorder.clone(),
+                lease_deadline: watch::Sender::new(None),
+                lease_remaining: gauge!("issuer_lease_remaining_seconds"),
                 leader: gauge!("issuer_leader"),
                 epoch: gauge!("issuer_epoch"),
                 allocations: counter!("issuer_allocations_total"),
@@ -55,6 +66,8 @@ impl Metrics {
                 applied: transactions("ok"),
                 refused: transactions("conflict"),
                 unknown: transactions("unknown"),
+                leader_changes: counter!("issuer_leader_changes_total"),
+                allocation_seconds: histogram!("issuer_allocation_duration_seconds"),
                 transaction_seconds: histogram!("issuer_transaction_duration_seconds"),
             }
         })
@@ -76,6 +89,7 @@ impl Metrics {
             ElectionMetrics {
                 errors: counter!("issuer_election_errors_total"),
                 keep_alive_seconds: histogram!("issuer_keep_alive_duration_seconds"),
+                lease_deadline: self.lease_deadline.clone(),
             }
         })
     }
@@ -98,13 +112,38 @@ impl Metrics {
         }
     }
 
-    /// Counts an answer.
-    pub fn answered(&self, answer: &Result<Answer, Refusal>) {
+    /// Notes another leader than the one before.
+    pub fn leader_changed(&self) {
+        self.leader_changes.increment(1);
+    }
+
+    /// Shows how long the lease lasts, for a page that is asked for now.
+    pub fn lease(&self) {
+        let deadline = *self.lease_deadline.borrow();
+        let left = deadline.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()));
+        self.lease_remaining.set(left.as_secs_f64());
+    }
+
+    /// Counts an answer and how long it took.
+    pub fn answered(&self, answer: &Result<Answer, Refusal>, arrived: Instant) {
         match answer {
-            Ok(Answer::Allocated { .. }) => self.allocations.increment(1),
+            Ok(Answer::Allocated { .. }) => {
+                self.allocations.increment(1);
+                self.allocation_seconds.record(arrived.elapsed());
+            }
             Ok(_) => {}
             Err(_) => self.refusals.increment(1),
         }
+    }
+
+    /// Shows what is left of a namespace.
+    pub fn outlook(&self, namespace: &Namespace, outlook: &Outlook) {
+        let name = namespace.to_string();
+        self.recorder.with(|| {
+            gauge!("issuer_namespace_remaining_ratio", "namespace" => name.clone()).set(outlook.ratio);
+            gauge!("issuer_namespace_exhaustion_seconds", "namespace" => name.clone()).set(outlook.seconds);
+            gauge!("issuer_namespace_low", "namespace" => name).set(if outlook.is_low() { 1.0 } else { 0.0 });
+        });
     }
 
     /// Shows the account of every namespace. A follower shows none: it does not know them.
@@ -130,6 +169,8 @@ impl Metrics {
                     gauge!("issuer_numbers", "namespace" => name.clone(), "state" => state).set(count as f64);
                 }
             }
+            let open: u64 = report.namespaces.iter().map(|namespace| namespace.in_hand).sum();
+            gauge!("issuer_numbers_in_hand").set(open as f64);
             let alive = report.holders.iter().filter(|holder| holder.alive).count();
             gauge!("issuer_holders_alive").set(alive as f64);
         });
@@ -139,9 +180,6 @@ impl Metrics {
 /// Bucket bounds, in seconds, of every duration in both daemons: from a local write to a slow failover.
 pub const DURATION_BUCKETS: &[f64] =
     &[0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
-
-/// How long a metrics page waits for the committed state.
-pub const REPORT_DEADLINE: Duration = Duration::from_millis(500);
 
 fn describe() {
     describe_gauge!("issuer_leader", "1 while this issuer leads and serves, else 0.");
@@ -155,6 +193,26 @@ fn describe() {
         "Time from sending a ledger transaction to its outcome."
     );
     describe_counter!("issuer_numbers_allocated_total", "Numbers ever allocated, by namespace.");
+    describe_counter!("issuer_leader_changes_total", "Leaders seen after the first one.");
+    describe_gauge!(
+        "issuer_lease_remaining_seconds",
+        "How long the leader's lease lasts if etcd does not answer any more; 0 without one."
+    );
+    describe_histogram!(
+        "issuer_allocation_duration_seconds",
+        metrics::Unit::Seconds,
+        "Time from a call's arrival to the answer with its block."
+    );
+    describe_gauge!("issuer_namespace_remaining_ratio", "Share of a namespace's numbers that nobody has.");
+    describe_gauge!(
+        "issuer_namespace_exhaustion_seconds",
+        "When a namespace runs out, at the rate of the last hours."
+    );
+    describe_gauge!("issuer_namespace_low", "1 when a namespace runs low: an operator should act.");
+    describe_gauge!(
+        "issuer_numbers_in_hand",
+        "Numbers that holders had not used yet when they last reported."
+    );
     describe_gauge!("issuer_namespace_capacity", "How many numbers a namespace has.");
     describe_gauge!("issuer_numbers", "Where the allocated numbers are: used, open, free, leaked, burned.");
     describe_gauge!(

@@ -11,19 +11,19 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 use tokio_stream::wrappers::TcpListenerStream;
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use tonic::transport::Server;
 
 use crate::{
     Error,
     config::Config,
-    core::{Answer, Request},
-    daemon::{Admin, Recorder, Refresh, bind},
-    driver::{Driver, Ends, Handle, Standing},
+    daemon::{Admin, Recorder, Refresh, Vitals, bind},
+    driver::{Driver, Ends, Standing},
     election::Election,
     grpc::IssuerService,
     ledger::etcd::{EtcdLedger, leader_key},
-    metrics::{Metrics, REPORT_DEADLINE},
+    metrics::Metrics,
+    observer::Observer,
 };
 
 /// No call to etcd waits longer.
@@ -66,16 +66,19 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
     let ledger = EtcdLedger::new(client.clone(), &config.cluster, ETCD_DEADLINE);
     let (driver, ends) = Driver::new(config.limits(), Arc::new(ledger.clone()), metrics.clone());
 
+    let observer = Arc::new(Observer::new(ends.handle.clone(), metrics.clone()));
     let admin = Admin {
         recorder,
         ready: readiness(ends.standing.clone(), shutdown.clone()),
-        refresh: refresh(ends.handle.clone(), metrics.clone()),
+        refresh: refresh(Arc::clone(&observer), metrics.clone()),
     };
+    let _observer = AbortOnDropHandle::new(tokio::spawn(async move { observer.run().await }));
     let admin_stop = CancellationToken::new();
     let admin_task = tokio::spawn(admin.serve(listeners.admin, admin_stop.clone()));
     wait_for_etcd(&config, &client, &shutdown).await?;
 
-    tokio::spawn(driver.run(shutdown.clone()));
+    let (vitals, mut failures) = Vitals::new();
+    vitals.spawn("driver", driver.run(shutdown.clone()));
     let Ends { handle, tidings, abdications, standing } = ends;
     let election = Election {
         client,
@@ -89,9 +92,12 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
         shutdown: shutdown.clone(),
         metrics: metrics.election(),
     };
-    let election = tokio::spawn(election.run());
+    let election = vitals.spawn("election", election.run());
     let service = IssuerService::server(handle, standing, config.advertise(), config.holder_ttl);
-    let served = serve(&config, listeners.grpc, service, election, shutdown).await;
+    let served = tokio::select! {
+        served = serve(&config, listeners.grpc, service, election, shutdown) => served,
+        task = failures.first() => Err(Error::TaskFailed(task)),
+    };
     admin_stop.cancel();
     let _ = admin_task.await;
     served
@@ -192,16 +198,13 @@ fn readiness(mut standing: watch::Receiver<Standing>, shutdown: CancellationToke
     receiver
 }
 
-/// The account of each namespace is read when a page is asked for, not kept up to date in between.
-fn refresh(handle: Handle, metrics: Metrics) -> Refresh {
+/// What changes all the time is read when a page is asked for.
+fn refresh(observer: Arc<Observer>, metrics: Metrics) -> Refresh {
     Arc::new(move || {
-        let (handle, metrics) = (handle.clone(), metrics.clone());
+        let (observer, metrics) = (Arc::clone(&observer), metrics.clone());
         Box::pin(async move {
-            if let Ok(Ok(Answer::Status(report))) =
-                timeout(REPORT_DEADLINE, handle.call(Request::Status)).await
-            {
-                metrics.report(&report);
-            }
+            metrics.lease();
+            observer.look().await;
         })
     })
 }

@@ -6,7 +6,10 @@ use jiff::Timestamp;
 use moka::sync::Cache;
 use sha2::{Digest, Sha256};
 
-use crate::store::{LinkStore, StoreError};
+use crate::{
+    scope::Scopes,
+    store::{LinkStore, StoreError},
+};
 
 /// A key's number in the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -19,11 +22,22 @@ pub struct KeyHash([u8; 32]);
 /// A key as a client sends it; never printed but once, where a person asked for it.
 pub struct ApiKey(String);
 
+/// A key that was found: whose it is and what it may do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// The key's number.
+    pub id: ApiKeyId,
+    /// What it may do.
+    pub scopes: Scopes,
+}
+
 /// What may be told of a stored key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiKeyRecord {
     /// Its name.
     pub name: String,
+    /// What it may do.
+    pub scopes: Scopes,
     /// When it was made.
     pub created_at: Timestamp,
     /// When it was revoked.
@@ -110,7 +124,7 @@ const REMEMBERED: u64 = 10_000;
 
 /// Looks keys up, and remembers the answers for a moment.
 pub struct KeyRing {
-    answers: Cache<KeyHash, Option<ApiKeyId>>,
+    answers: Cache<KeyHash, Option<Grant>>,
 }
 
 impl Default for KeyRing {
@@ -126,17 +140,17 @@ impl KeyRing {
         Self { answers: Cache::builder().max_capacity(REMEMBERED).time_to_live(BELIEVED).build() }
     }
 
-    /// The key's number; none when it is unknown or revoked.
+    /// Whose key it is and what it may do; none when it is unknown or revoked.
     ///
     /// # Errors
     /// When the store cannot say.
-    pub async fn find(&self, store: &dyn LinkStore, key: &str) -> Result<Option<ApiKeyId>, StoreError> {
+    pub async fn find(&self, store: &dyn LinkStore, key: &str) -> Result<Option<Grant>, StoreError> {
         let hash = KeyHash::of(key);
         if let Some(answer) = self.answers.get(&hash) {
             return Ok(answer);
         }
         let answer = store.find_api_key(&hash).await?;
-        self.answers.insert(hash, answer);
+        self.answers.insert(hash, answer.clone());
         Ok(answer)
     }
 }

@@ -16,6 +16,7 @@ use url::{Host, Url};
 use crate::{
     Error,
     codes::{Keyspace, parse_keyspaces},
+    scope::Scopes,
 };
 
 /// Mints short codes, stores links and serves redirects.
@@ -56,6 +57,9 @@ pub enum ApiKeyCommand {
         /// What to call it.
         #[arg(long)]
         name: String,
+        /// What it may do: create, read, reserve, or admin for everything. Several are separated by commas.
+        #[arg(long, default_value = "admin")]
+        scopes: Scopes,
         /// The database.
         #[command(flatten)]
         database: DatabaseArgs,

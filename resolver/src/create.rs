@@ -8,6 +8,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use issuer::daemon::Vitals;
 use jiff::Timestamp;
 use tokio::{
     runtime,
@@ -17,12 +18,12 @@ use tokio::{
 use tokio_util::task::TaskTracker;
 
 use crate::{
-    codes::{Code, LinkId, Mint, Minted},
+    codes::{Code, LinkId, Mint, Minted, is_reserved},
     links::{Draft, Link, NewLink},
     lookup::Lookup,
     metrics::Metrics,
     store::{BATCH_MAX, InsertError, Inserted, LinkStore},
-    supply::{Claim, ClaimError, Fate, Minting},
+    supply::{Claim, ClaimError, Fate, Minting, Owner},
 };
 
 /// How long a create may take in all.
@@ -95,8 +96,8 @@ pub struct CreatorConfig {
     pub minting: Arc<Minting>,
     /// Where links go.
     pub store: Arc<dyn LinkStore>,
-    /// This start, as the register knows it.
-    pub instance: String,
+    /// Whose numbers they are, as the register knows it.
+    pub owner: Owner,
     /// To read rows in doubt, and to remember new links.
     pub lookup: Arc<Lookup>,
     /// What an operator sees.
@@ -108,7 +109,7 @@ struct Parts {
     mint: Arc<Mint>,
     minting: Arc<Minting>,
     store: Arc<dyn LinkStore>,
-    instance: String,
+    owner: Owner,
     batch: mpsc::Sender<Waiting>,
     lookup: Arc<Lookup>,
     metrics: Arc<Metrics>,
@@ -117,12 +118,12 @@ struct Parts {
 impl Creator {
     /// A creator and its batch task, on the current runtime.
     #[must_use]
-    pub fn start(config: CreatorConfig) -> Self {
-        let CreatorConfig { mint, minting, store, instance, lookup, metrics } = config;
+    pub fn start(vitals: &Vitals, config: CreatorConfig) -> Self {
+        let CreatorConfig { mint, minting, store, owner, lookup, metrics } = config;
         let (batch, waiting) = mpsc::channel(CREATES_MAX);
-        tokio::spawn(write_batches(Arc::clone(&store), waiting, Arc::clone(&metrics)));
+        vitals.spawn("writer of links", write_batches(Arc::clone(&store), waiting, Arc::clone(&metrics)));
         Self {
-            parts: Arc::new(Parts { mint, minting, store, instance, batch, lookup, metrics }),
+            parts: Arc::new(Parts { mint, minting, store, owner, batch, lookup, metrics }),
             slots: Arc::new(Semaphore::new(CREATES_MAX)),
             runtime: runtime::Handle::current(),
             tasks: TaskTracker::new(),
@@ -225,7 +226,8 @@ impl Parts {
         if claim.reclaimed || !link.is(draft) {
             return Some(Row::Other);
         }
-        let ours = self.store.holds(id, claim.generation.0, &self.instance).await.ok()?;
+        let entry = self.owner.entry_name(claim.entry);
+        let ours = self.store.holds(id, claim.generation.0, &entry).await.ok()?;
         Some(if ours { Row::Ours(link.created_at) } else { Row::Other })
     }
 
@@ -243,11 +245,6 @@ impl Parts {
         self.lookup.remember(minted.code, &link);
         Created { code: minted.code, link }
     }
-}
-
-/// Codes that are also words of our paths.
-fn is_reserved(code: &Code) -> bool {
-    code.as_str() == "rest"
 }
 
 /// Writes whatever has arrived while the last batch was being written. What has waited past its deadline is not sent at all: a

@@ -45,6 +45,9 @@ pub enum Error {
     /// The issuer inside this process could not start.
     #[error("embedded issuer")]
     Issuer(#[from] issuer::Error),
+    /// A task that the process cannot do without has panicked.
+    #[error("the task {0:?} has failed")]
+    TaskFailed(&'static str),
     /// The system refused something.
     #[error("system")]
     Io(#[from] io::Error),
@@ -63,7 +66,7 @@ impl Error {
                 Exit::Unavailable
             }
             Self::Issuer(error) => error.exit(),
-            Self::Store(_) | Self::Io(_) | Self::Random(_) => Exit::Internal,
+            Self::Store(_) | Self::Io(_) | Self::TaskFailed(_) | Self::Random(_) => Exit::Internal,
         }
     }
 }

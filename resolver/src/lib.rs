@@ -1,6 +1,6 @@
 //! The resolver mints short codes, stores links and serves redirects.
 //!
-//! Data flows one way: [`http`] listens and routes; [`lookup`] and [`create`] do; [`store`] stores. [`supply`] keeps numbers
+//! Data flows one way: [`http`] listens and routes; [`lookup`], [`create`] and [`reservation`] do; [`store`] stores. [`supply`] keeps numbers
 //! in hand and [`codes`] turns them into codes and back.
 //!
 //! Invariants are listed where they are enforced: numbers in [`supply`], creates in [`create`], lookups in [`lookup`], the
@@ -18,6 +18,8 @@ pub mod http;
 pub mod links;
 pub mod lookup;
 pub mod metrics;
+pub mod reservation;
+pub mod scope;
 mod server;
 pub mod store;
 pub mod supply;

@@ -10,17 +10,19 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use issuer::daemon::Vitals;
 use moka::sync::Cache;
 use tokio::{
     sync::{mpsc, oneshot},
-    time::timeout,
+    time::{Instant, timeout},
 };
 
 use crate::{
     codes::{Code, LinkId, Mint},
     links::Link,
     metrics::Metrics,
-    store::{BATCH_MAX, LinkStore, StoreError},
+    store::{BATCH_MAX, LinkStore, Reading, StoreError},
+    supply::Ceilings,
 };
 
 /// An entry lives this long after its last use (A5).
@@ -61,6 +63,7 @@ struct Waiter {
 /// Looks links up.
 pub struct Lookup {
     mint: Arc<Mint>,
+    ceilings: Arc<Ceilings>,
     cache: Cache<Code, Arc<Link>>,
     misses: mpsc::Sender<Miss>,
     metrics: Arc<Metrics>,
@@ -69,7 +72,13 @@ pub struct Lookup {
 impl Lookup {
     /// A lookup and its read task, on the current runtime.
     #[must_use]
-    pub fn start(mint: Arc<Mint>, store: Arc<dyn LinkStore>, metrics: Arc<Metrics>) -> Self {
+    pub fn start(
+        vitals: &Vitals,
+        mint: Arc<Mint>,
+        ceilings: Arc<Ceilings>,
+        store: Arc<dyn LinkStore>,
+        metrics: Arc<Metrics>,
+    ) -> Self {
         let weigh = |_: &Code, link: &Arc<Link>| {
             let bytes =
                 ENTRY_BYTES + link.long_url.as_str().len() + link.title.as_ref().map_or(0, String::len);
@@ -77,8 +86,9 @@ impl Lookup {
         };
         let cache = Cache::builder().max_capacity(CACHE_BYTES).weigher(weigh).time_to_idle(IDLE).build();
         let (misses, queue) = mpsc::channel(WAITING_MAX);
-        tokio::spawn(Reader { store, queue, cache: cache.clone(), metrics: Arc::clone(&metrics) }.run());
-        Self { mint, cache, misses, metrics }
+        let reader = Reader { store, queue, cache: cache.clone(), metrics: Arc::clone(&metrics) };
+        vitals.spawn("reader of links", reader.run());
+        Self { mint, ceilings, cache, misses, metrics }
     }
 
     /// The link of a code, if there is one.
@@ -90,10 +100,12 @@ impl Lookup {
             self.metrics.cache_hits.increment(1);
             return Ok(Some(link));
         }
-        match self.mint.read(&code) {
-            Some(id) => self.ask(id, Some(code)).await,
-            None => Ok(None),
+        let Some(id) = self.mint.read(&code) else { return Ok(None) };
+        if self.ceilings.rules_out(id, Instant::now()) {
+            self.metrics.ruled_out.increment(1);
+            return Ok(None);
         }
+        self.ask(id, Some(code)).await
     }
 
     /// The link of an id as the store has it, past the cache.
@@ -182,9 +194,11 @@ impl Reader {
     }
 
     /// Answers those who waited, and the late ones whose link was found; the other late ones come back.
-    fn answer(&self, batch: Waiting, mut late: Waiting, read: Result<Vec<Link>, StoreError>) -> Waiting {
-        let links: HashMap<LinkId, Arc<Link>> = match read {
-            Ok(links) => links.into_iter().map(|link| (link.id, Arc::new(link))).collect(),
+    fn answer(&self, batch: Waiting, mut late: Waiting, read: Result<Reading, StoreError>) -> Waiting {
+        let (links, complete): (HashMap<LinkId, Arc<Link>>, bool) = match read {
+            Ok(Reading { links, complete }) => {
+                (links.into_iter().map(|link| (link.id, Arc::new(link))).collect(), complete)
+            }
             Err(error) => {
                 tracing::warn!(error = &error as &dyn std::error::Error, ids = batch.len(), "read links");
                 for waiter in batch.into_values().chain(late.into_values()).flatten() {
@@ -200,7 +214,10 @@ impl Reader {
                 if let (Some(code), Some(link)) = (code, link) {
                     self.cache.insert(code, Arc::clone(link));
                 }
-                let _ = found.send(Ok(link.cloned()));
+                // A copy that may lag behind says what is there, never what is not.
+                let answer = link.cloned();
+                let known = answer.is_some() || complete;
+                let _ = found.send(if known { Ok(answer) } else { Err(LookupError::NoStore) });
             }
         }
         late

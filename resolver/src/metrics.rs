@@ -18,6 +18,8 @@ pub struct Metrics {
     pub not_found: Counter,
     /// Lookups answered from the cache.
     pub cache_hits: Counter,
+    /// Codes that the ceiling ruled out: no query was needed.
+    pub ruled_out: Counter,
     /// Batched reads of links.
     pub link_reads: Counter,
     /// Links created.
@@ -34,6 +36,8 @@ pub struct Metrics {
     pub blocks_overlapping: Counter,
     /// Unused numbers found in leaked blocks.
     pub reclaimed: Counter,
+    /// Numbers set aside by reservations.
+    pub reserved: Counter,
     /// Refills that were refused.
     pub refills_failed: Counter,
     /// Time from wanting a block to having it.
@@ -57,6 +61,7 @@ impl Metrics {
                 redirects: counter!("resolver_redirects_total"),
                 not_found: counter!("resolver_not_found_total"),
                 cache_hits: counter!("resolver_cache_hits_total"),
+                ruled_out: counter!("resolver_codes_ruled_out_total"),
                 link_reads: counter!("resolver_link_reads_total"),
                 creates: counter!("resolver_creates_total"),
                 insert_batches: counter!("resolver_insert_batches_total"),
@@ -65,6 +70,7 @@ impl Metrics {
                 burned: counter!("resolver_numbers_burned_total"),
                 blocks_overlapping: counter!("resolver_blocks_overlapping_total"),
                 reclaimed: counter!("resolver_numbers_reclaimed_total"),
+                reserved: counter!("resolver_numbers_reserved_total"),
                 refills_failed: counter!("resolver_refills_failed_total"),
                 refill_seconds: histogram!("resolver_refill_duration_seconds"),
                 create_seconds: histogram!("resolver_create_duration_seconds"),
@@ -79,8 +85,13 @@ impl Metrics {
     pub fn report<'a>(&self, mintings: impl IntoIterator<Item = &'a Arc<Minting>>) {
         self.recorder.with(|| {
             for minting in mintings {
-                let namespace = minting.namespace.to_string();
-                gauge!("resolver_numbers_in_hand", "namespace" => namespace).set(minting.in_hand() as f64);
+                let name = minting.namespace.to_string();
+                let stock = minting.stock();
+                gauge!("resolver_numbers_in_hand", "namespace" => name.clone()).set(stock.in_hand as f64);
+                gauge!("resolver_supply_seconds", "namespace" => name.clone()).set(stock.supply_seconds());
+                gauge!("resolver_claims_per_second", "namespace" => name.clone()).set(stock.rate);
+                gauge!("resolver_pool_numbers", "namespace" => name.clone()).set(stock.pooled as f64);
+                counter!("resolver_pool_overflows_total", "namespace" => name).absolute(stock.overflowed);
             }
         });
     }
@@ -90,6 +101,10 @@ fn describe() {
     describe_counter!("resolver_redirects_total", "Redirects answered.");
     describe_counter!("resolver_not_found_total", "Codes asked for that have no link.");
     describe_counter!("resolver_cache_hits_total", "Lookups answered from the cache.");
+    describe_counter!(
+        "resolver_codes_ruled_out_total",
+        "Codes asked for whose number was never allocated: the ceiling said so, and no query was needed."
+    );
     describe_counter!("resolver_link_reads_total", "Batched reads of links from the database.");
     describe_counter!("resolver_creates_total", "Links created.");
     describe_counter!("resolver_insert_batches_total", "Batched inserts of links into the database.");
@@ -107,6 +122,7 @@ fn describe() {
         "Blocks refused because they overlapped the register."
     );
     describe_counter!("resolver_numbers_reclaimed_total", "Unused numbers found in leaked blocks.");
+    describe_counter!("resolver_numbers_reserved_total", "Numbers set aside by reservations.");
     describe_counter!("resolver_refills_failed_total", "Calls to the issuer that were refused.");
     describe_histogram!(
         "resolver_refill_duration_seconds",
@@ -118,6 +134,19 @@ fn describe() {
     describe_counter!(
         "resolver_connections_refused_total",
         "Connections closed at once because there were too many."
+    );
+    describe_gauge!(
+        "resolver_supply_seconds",
+        "How long the numbers in hand last at the rate of the last minute, by namespace."
+    );
+    describe_gauge!("resolver_claims_per_second", "Numbers claimed per second over the last minute.");
+    describe_gauge!(
+        "resolver_pool_numbers",
+        "Numbers that came back after a failed insert and are used first, by namespace."
+    );
+    describe_counter!(
+        "resolver_pool_overflows_total",
+        "Numbers that came back and found the pool full, by namespace."
     );
     describe_gauge!("resolver_numbers_in_hand", "Numbers that can be claimed at once, by namespace.");
 }

@@ -12,8 +12,9 @@ use std::{
 
 use issuer::{
     core::Limits,
-    daemon::{Admin, Recorder, Refresh},
+    daemon::{Admin, Recorder, Refresh, Vitals},
     embedded::Embedded,
+    observer::Observer,
 };
 use tokio::{
     net::TcpListener,
@@ -34,8 +35,9 @@ use crate::{
     http::{self, App, Phase, PublicListeners},
     lookup::Lookup,
     metrics::Metrics,
+    reservation::Reserver,
     store::{LinkStore, StoreError},
-    supply::{IssuerClient, Minting, Supplier, SupplierConfig, Target},
+    supply::{Ceilings, IssuerClient, Minting, Owner, Supplier, SupplierConfig, Target},
 };
 
 /// How long creates under way may take to finish at the end.
@@ -92,9 +94,8 @@ pub async fn run(
     let recorder = Recorder::new();
     let metrics = Metrics::new(&recorder);
     let (ready, readiness) = watch::channel(false);
-    let (shown, mintings_shown) = watch::channel(Vec::new());
-    let admin =
-        Admin { recorder: recorder.clone(), ready: readiness, refresh: refresh(&metrics, mintings_shown) };
+    let (shown, on_page) = watch::channel(Shown::default());
+    let admin = Admin { recorder: recorder.clone(), ready: readiness, refresh: refresh(&metrics, on_page) };
     // Served until this function returns: probes are answered while servers are waited for.
     let _admin = AbortOnDropHandle::new(tokio::spawn(admin.serve(listeners.admin, CancellationToken::new())));
 
@@ -104,12 +105,51 @@ pub async fn run(
         () = shutdown.cancelled() => return Ok(()),
     };
     let mintings = mintings(&settings, &prepared.keyspaces)?;
-    shown.send_replace(mintings.clone());
-    let issuer = start_issuer(&config, &recorder).await?;
-    let instance = draw_instance()?;
-    let supply = Supply::start(&settings, &issuer.target, &instance, &store, &mintings, &metrics);
+    let (vitals, mut failures) = Vitals::new();
+    let issuer = start_issuer(&config, &recorder, &vitals).await?;
+    shown.send_replace(Shown { mintings: mintings.clone(), observer: issuer.observer() });
+    let owner = Owner { holder: settings.holder.to_string(), instance: draw_instance()? };
+    let ceilings = Arc::new(Ceilings::default());
+    let client = Arc::new(IssuerClient::new(issuer.target.clone()));
+    let config_of_supplier = SupplierConfig {
+        owner: owner.clone(),
+        client: Arc::clone(&client),
+        store: Arc::clone(&store),
+        mintings: mintings.clone(),
+        ceilings: Arc::clone(&ceilings),
+        metrics: Arc::clone(&metrics),
+    };
+    let supply = Supply::start(config_of_supplier, &vitals);
     let mint = Arc::new(Mint::new(&prepared.code_key, prepared.keyspaces));
-    let app = Arc::new(app(&settings, mint, instance, &mintings, store, metrics)?);
+    let lookup = Arc::new(Lookup::start(
+        &vitals,
+        Arc::clone(&mint),
+        ceilings,
+        Arc::clone(&store),
+        Arc::clone(&metrics),
+    ));
+    let default = default_minting(&settings, &mintings)?;
+    let others = mintings.iter().filter(|minting| minting.index != default.index);
+    let reserver = Reserver {
+        client,
+        store: Arc::clone(&store),
+        mint: Arc::clone(&mint),
+        mintings: std::iter::once(&default).chain(others).cloned().collect(),
+        lookup: Arc::clone(&lookup),
+        metrics: Arc::clone(&metrics),
+    };
+    let creator = Creator::start(
+        &vitals,
+        CreatorConfig {
+            mint,
+            minting: default,
+            store: Arc::clone(&store),
+            owner,
+            lookup: Arc::clone(&lookup),
+            metrics: Arc::clone(&metrics),
+        },
+    );
+    let app = Arc::new(app(&settings, creator, reserver));
 
     let (phase, phases) = watch::channel(Phase::Serving);
     let mut public = tokio::spawn(http::serve(listeners.public, Arc::clone(&app), phases));
@@ -118,6 +158,7 @@ pub async fn run(
     greet(Greeting { public_url: settings.public_url, new_key: prepared.new_key });
     tokio::select! {
         ended = &mut public => return joined(ended),
+        task = failures.first() => return Err(Error::TaskFailed(task)),
         () = shutdown.cancelled() => {}
     }
     ready.send_replace(false);
@@ -137,24 +178,9 @@ struct Supply {
 }
 
 impl Supply {
-    fn start(
-        settings: &Settings,
-        target: &Target,
-        instance: &str,
-        store: &Arc<dyn LinkStore>,
-        mintings: &[Arc<Minting>],
-        metrics: &Arc<Metrics>,
-    ) -> Self {
+    fn start(config: SupplierConfig, vitals: &Vitals) -> Self {
         let stop = CancellationToken::new();
-        let supplier = Supplier::new(SupplierConfig {
-            holder: settings.holder.to_string(),
-            instance: instance.to_owned(),
-            client: Arc::new(IssuerClient::new(target.clone())),
-            store: Arc::clone(store),
-            mintings: mintings.to_vec(),
-            metrics: Arc::clone(metrics),
-        });
-        Self { task: tokio::spawn(supplier.run(stop.clone())), stop }
+        Self { task: vitals.spawn("supplier", Supplier::new(config).run(stop.clone())), stop }
     }
 
     /// Gives the unused numbers back, within the supplier's own bound.
@@ -166,27 +192,13 @@ impl Supply {
     }
 }
 
-fn app(
-    settings: &Settings,
-    mint: Arc<Mint>,
-    instance: String,
-    mintings: &[Arc<Minting>],
-    store: Arc<dyn LinkStore>,
-    metrics: Arc<Metrics>,
-) -> Result<App, Error> {
-    let lookup = Arc::new(Lookup::start(Arc::clone(&mint), Arc::clone(&store), Arc::clone(&metrics)));
-    let minting = default_minting(settings, mintings)?;
-    let creator = Creator::start(CreatorConfig {
-        mint,
-        minting,
-        store: Arc::clone(&store),
-        instance,
-        lookup: Arc::clone(&lookup),
-        metrics: Arc::clone(&metrics),
-    });
-    Ok(App {
+fn app(settings: &Settings, creator: Creator, reserver: Reserver) -> App {
+    let (lookup, store) = (Arc::clone(&reserver.lookup), Arc::clone(&reserver.store));
+    let metrics = Arc::clone(&reserver.metrics);
+    App {
         lookup,
         creator,
+        reserver,
         keys: KeyRing::new(),
         store,
         metrics,
@@ -195,7 +207,7 @@ fn app(
         redirect_status: settings.redirect_status,
         runtime: runtime::Handle::current(),
         draining: AtomicBool::new(false),
-    })
+    }
 }
 
 fn joined(ended: Result<io::Result<()>, JoinError>) -> Result<(), Error> {
@@ -325,12 +337,19 @@ struct Issuer {
     embedded: Option<Embedded>,
 }
 
-async fn start_issuer(config: &Config, recorder: &Recorder) -> Result<Issuer, Error> {
+impl Issuer {
+    /// What shows the state of the issuer inside this process, if there is one.
+    fn observer(&self) -> Option<Arc<Observer>> {
+        self.embedded.as_ref().map(Embedded::observer)
+    }
+}
+
+async fn start_issuer(config: &Config, recorder: &Recorder, vitals: &Vitals) -> Result<Issuer, Error> {
     if !config.issuer.is_empty() {
         return Ok(Issuer { target: Target::Remote(config.issuer.clone()), embedded: None });
     }
     let ledger = config.data_folder().join("ledger.json");
-    let embedded = Embedded::start(Path::new(&ledger), Limits::default(), recorder).await?;
+    let embedded = Embedded::start(Path::new(&ledger), Limits::default(), recorder, vitals).await?;
     Ok(Issuer { target: Target::Embedded(embedded.dialer()), embedded: Some(embedded) })
 }
 
@@ -341,10 +360,22 @@ fn draw_instance() -> Result<String, Error> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-fn refresh(metrics: &Arc<Metrics>, mintings: watch::Receiver<Vec<Arc<Minting>>>) -> Refresh {
+/// What a metrics page shows beside the counters; nothing before the daemon has come that far.
+#[derive(Default)]
+struct Shown {
+    mintings: Vec<Arc<Minting>>,
+    observer: Option<Arc<Observer>>,
+}
+
+fn refresh(metrics: &Arc<Metrics>, shown: watch::Receiver<Shown>) -> Refresh {
     let metrics = Arc::clone(metrics);
     Arc::new(move || {
-        metrics.report(mintings.borrow().iter());
-        Box::pin(std::future::ready(()))
+        metrics.report(shown.borrow().mintings.iter());
+        let observer = shown.borrow().observer.clone();
+        Box::pin(async move {
+            if let Some(observer) = observer {
+                observer.look().await;
+            }
+        })
     })
 }

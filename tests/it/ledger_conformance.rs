@@ -12,7 +12,7 @@ use issuer::{
         embedded::EmbeddedLedger,
         etcd::{EtcdLedger, leader_key},
     },
-    names::Namespace,
+    names::{Namespace, StoreEpoch},
     tokens::{Batch, Epoch, Generation, Revision},
 };
 
@@ -46,7 +46,9 @@ fn txn(epoch: Epoch, head: Revision, batch: u64, more: Vec<Write>) -> Txn {
 }
 
 fn free(start: u64) -> Record {
-    let part = Part { span: Span::new(start, 5).unwrap(), generation: Generation(1) };
+    let store = StoreEpoch::new("7001:1").unwrap();
+    let part =
+        Part { span: Span::new(start, 5).unwrap(), generation: Generation(1), store, contested: false };
     Record::Free(Namespace::new("web").unwrap(), part)
 }
 

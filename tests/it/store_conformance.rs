@@ -9,8 +9,8 @@ use resolver::{
     codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
     links::{Draft, LongUrl, NewLink},
     store::{
-        BATCH_MAX, BlockEntry, Inserted, LinkStore, Registration, StoreError, postgres::PostgresStore,
-        sqlite::SqliteStore,
+        BATCH_MAX, BlockEntry, Inserted, LinkStore, Reading, Registration, StoreError,
+        postgres::PostgresStore, sqlite::SqliteStore,
     },
 };
 
@@ -97,7 +97,8 @@ async fn links_are_stored_once_and_read_back(store: &dyn LinkStore) {
     let stored = store.insert(&links).await.unwrap();
     assert!(stored.iter().all(|one| matches!(one, Inserted::Stored(_))), "{stored:?}");
     let ids: Vec<_> = links.iter().map(|link| link.id).chain([LinkId::new(keyspace(1), 999_999)]).collect();
-    let read = store.read(&ids[1..]).await.unwrap();
+    let Reading { links: read, complete } = store.read(&ids[1..]).await.unwrap();
+    assert!(complete);
     assert_eq!(read.len(), BATCH_MAX - 1, "what does not exist is left out");
     for (link, inserted) in links.iter().zip(&stored).skip(1) {
         let found = read.iter().find(|found| found.id == link.id).unwrap();
@@ -118,7 +119,7 @@ async fn a_taken_id_does_not_fail_its_neighbours(store: &dyn LinkStore) {
         "{outcomes:?}"
     );
     let kept = store.read(&[links[1].id]).await.unwrap();
-    assert_eq!(kept[0].long_url.as_str(), "https://x.y/3");
+    assert_eq!(kept.links[0].long_url.as_str(), "https://x.y/3");
 }
 
 async fn two_inserts_of_one_id_have_one_winner(store: &Arc<dyn LinkStore>) {
@@ -140,6 +141,7 @@ fn block(start: u64, len: u64, generation: u64, holder: &str) -> BlockEntry {
 
 async fn an_overlapping_block_is_refused(store: &dyn LinkStore) {
     let first = block(100, 100, 1, "a");
+    let again = BlockEntry { instance: "another-entry-of-a".to_owned(), ..first.clone() };
     assert_eq!(store.register_block(&first).await.unwrap(), Registration::Registered);
     assert_eq!(
         store.register_block(&first).await.unwrap(),
@@ -147,6 +149,7 @@ async fn an_overlapping_block_is_refused(store: &dyn LinkStore) {
         "a copy of the same call"
     );
     for rival in [
+        again,
         block(100, 100, 2, "b"),
         block(100, 100, 1, "b"),
         block(0, 101, 3, "b"),

@@ -3,6 +3,7 @@
 mod admin;
 mod exit;
 mod recorder;
+mod vital;
 
 use std::{io::IsTerminal as _, net::SocketAddr, time::Duration};
 
@@ -13,6 +14,7 @@ use tracing_subscriber::EnvFilter;
 pub use admin::{Admin, Refresh};
 pub use exit::{Exit, end, parse};
 pub use recorder::Recorder;
+pub use vital::{Failures, Vitals};
 
 /// Starts logging to standard error: `RUST_LOG` chooses what, `info` is the default.
 pub fn init_logs() {

@@ -82,6 +82,12 @@ impl fmt::Debug for Code {
     }
 }
 
+/// Whether a code is also a word of our paths: then no link has it.
+#[must_use]
+pub fn is_reserved(code: &Code) -> bool {
+    code.as_str() == "rest"
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -83,6 +83,13 @@ impl LinkId {
         self.0
     }
 
+    /// Keyspace and number again; none when no keyspace has such an index.
+    #[must_use]
+    pub fn unpack(self) -> Option<(KeyspaceIndex, u64)> {
+        let number = u64::try_from(self.0 & ((1 << NUMBER_BITS) - 1)).ok()?;
+        Some((KeyspaceIndex::new(self.0 >> NUMBER_BITS).ok()?, number))
+    }
+
     /// The packed ids of a range of numbers: first, and the one after the last.
     #[must_use]
     pub fn range(keyspace: KeyspaceIndex, span: Span) -> (i64, i64) {

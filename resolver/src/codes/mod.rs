@@ -10,7 +10,7 @@ mod keyspace;
 mod minting;
 mod permutation;
 
-pub use code::{Code, CodeError};
+pub use code::{Code, CodeError, is_reserved};
 pub use code_key::{CodeKey, CodeKeyError, Fingerprint};
 pub use keyspace::{Class, Keyspace, KeyspaceError, parse_keyspaces};
 pub use minting::{KeyspaceIndex, LinkId, Mint, MintError, Minted};

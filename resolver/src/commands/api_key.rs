@@ -9,14 +9,15 @@ use crate::{
     Error,
     api_key::{ApiKey, ApiKeyRecord, check_name},
     config::DatabaseArgs,
+    scope::Scopes,
 };
 
-pub(super) async fn create(name: &str, args: &DatabaseArgs) -> Result<String, Error> {
+pub(super) async fn create(name: &str, scopes: &Scopes, args: &DatabaseArgs) -> Result<String, Error> {
     check_name(name).map_err(|error| wrong(name, &error.to_string()))?;
     let key = ApiKey::draw().map_err(Error::Random)?;
     let store = open(&args.database).await?;
     wait_for(args, async || store.check().await).await?;
-    match store.add_api_key(name, &key.hash()).await? {
+    match store.add_api_key(name, &key.hash(), scopes).await? {
         Some(_) => Ok(format!("{}\n", key.reveal())),
         None => Err(wrong(name, "a key of this name exists: expected another name")),
     }
@@ -45,6 +46,7 @@ fn to_json(keys: &[ApiKeyRecord]) -> String {
         .map(|key| {
             json!({
                 "name": key.name,
+                "scopes": key.scopes.to_string(),
                 "createdAt": key.created_at.to_string(),
                 "revokedAt": key.revoked_at.map(|at| at.to_string()),
             })
@@ -55,11 +57,12 @@ fn to_json(keys: &[ApiKeyRecord]) -> String {
 
 fn to_table(keys: &[ApiKeyRecord]) -> String {
     let width = keys.iter().map(|key| key.name.len()).max().unwrap_or(0).max("name".len());
-    let mut text = format!("{:<width$}  {:<20}  revoked\n", "name", "created");
+    let mut text = format!("{:<width$}  {:<20}  {:<20}  scopes\n", "name", "created", "revoked");
     for key in keys {
+        let created = format!("{:.0}", key.created_at);
         let revoked = key.revoked_at.map_or("no".to_owned(), |at| format!("{at:.0}"));
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "{:<width$}  {:<20}  {revoked}", key.name, format!("{:.0}", key.created_at));
+        let _ = writeln!(text, "{:<width$}  {created:<20}  {revoked:<20}  {}", key.name, key.scopes);
     }
     text
 }

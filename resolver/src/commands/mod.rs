@@ -22,7 +22,9 @@ pub async fn run(command: Command) -> Result<String, Error> {
     match command {
         Command::Serve(_) => Ok(String::new()),
         Command::Migrate(args) => migrate::run(&args).await,
-        Command::ApiKey(ApiKeyCommand::Create { name, database }) => api_key::create(&name, &database).await,
+        Command::ApiKey(ApiKeyCommand::Create { name, scopes, database }) => {
+            api_key::create(&name, &scopes, &database).await
+        }
         Command::ApiKey(ApiKeyCommand::List { json, database }) => api_key::list(json, &database).await,
         Command::ApiKey(ApiKeyCommand::Revoke { name, database }) => api_key::revoke(&name, &database).await,
         Command::Config(ConfigCommand::Check(config)) => config_check::run(&config),

@@ -23,7 +23,10 @@ use hyper::{
 };
 use tokio::runtime;
 
-use crate::{api_key::KeyRing, create::Creator, lookup::Lookup, metrics::Metrics, store::LinkStore};
+use crate::{
+    api_key::KeyRing, create::Creator, lookup::Lookup, metrics::Metrics, reservation::Reserver,
+    store::LinkStore,
+};
 
 pub use listener::{Phase, PublicListeners, bind, serve};
 
@@ -36,6 +39,8 @@ pub struct App {
     pub lookup: Arc<Lookup>,
     /// New links.
     pub creator: Creator,
+    /// Codes before links.
+    pub reserver: Reserver,
     /// API keys.
     pub keys: KeyRing,
     /// For health and keys.

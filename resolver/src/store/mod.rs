@@ -15,13 +15,17 @@ use issuer::{block::Span, names::StoreEpoch};
 use jiff::Timestamp;
 
 use crate::{
-    api_key::{ApiKeyId, ApiKeyRecord, KeyHash},
+    api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash},
     codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
     links::{Link, NewLink},
+    reservation::{Reservation, ReservationId},
+    scope::Scopes,
 };
 
 /// Links per insert and ids per read: larger batches gain nothing and hold memory.
 pub const BATCH_MAX: usize = 500;
+/// Reservations in one list.
+pub const RESERVATIONS_MAX: usize = 1_000;
 
 /// What became of one link of an insert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +89,15 @@ pub enum StoreError {
     Stopped,
 }
 
+/// What a read found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// The links that were found.
+    pub links: Vec<Link>,
+    /// Whether what was not found is absent. A copy that lags behind cannot say so (I8).
+    pub complete: bool,
+}
+
 /// A block to register.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockEntry {
@@ -98,7 +111,8 @@ pub struct BlockEntry {
     pub holder: String,
     /// Which start of the holder.
     pub incarnation: u64,
-    /// The same, drawn at random: a ledger that was lost counts incarnations and generations anew.
+    /// A name that no other entry has, not even one of the same start: a ledger that was lost counts incarnations and generations
+    /// anew, and allocates the same numbers again.
     pub instance: String,
 }
 
@@ -155,17 +169,39 @@ pub trait LinkStore: Send + Sync + 'static {
     /// Stores links, at most [`BATCH_MAX`]; the outcome of each, in their order. A taken id does not fail its neighbours.
     async fn insert(&self, links: &[NewLink]) -> Result<Vec<Inserted>, InsertError>;
 
-    /// The links that exist among the ids, at most [`BATCH_MAX`], in any order.
-    async fn read(&self, ids: &[LinkId]) -> Result<Vec<Link>, StoreError>;
+    /// The links among the ids, at most [`BATCH_MAX`], in any order.
+    async fn read(&self, ids: &[LinkId]) -> Result<Reading, StoreError>;
+
+    /// Notes that a reservation is being made; when, by the store's clock.
+    async fn add_reservation(
+        &self,
+        id: &ReservationId,
+        keyspace: KeyspaceIndex,
+        key: ApiKeyId,
+    ) -> Result<Timestamp, StoreError>;
+
+    /// A reservation with its numbers.
+    async fn reservation(&self, id: &ReservationId) -> Result<Option<Reservation>, StoreError>;
+
+    /// The latest reservations, of one key or of all, at most [`RESERVATIONS_MAX`].
+    async fn reservations(&self, of: Option<ApiKeyId>) -> Result<Vec<Reservation>, StoreError>;
+
+    /// Notes that a reservation is given up. Sending it again is safe.
+    async fn close_reservation(&self, id: &ReservationId) -> Result<(), StoreError>;
 
     /// Adds a key; none when the name is taken.
-    async fn add_api_key(&self, name: &str, hash: &KeyHash) -> Result<Option<ApiKeyId>, StoreError>;
+    async fn add_api_key(
+        &self,
+        name: &str,
+        hash: &KeyHash,
+        scopes: &Scopes,
+    ) -> Result<Option<ApiKeyId>, StoreError>;
 
     /// Adds a key if there has never been one; whether it did.
     async fn add_first_api_key(&self, name: &str, hash: &KeyHash) -> Result<bool, StoreError>;
 
     /// The key with this hash, unless revoked.
-    async fn find_api_key(&self, hash: &KeyHash) -> Result<Option<ApiKeyId>, StoreError>;
+    async fn find_api_key(&self, hash: &KeyHash) -> Result<Option<Grant>, StoreError>;
 
     /// Every key, in the order of creation.
     async fn list_api_keys(&self) -> Result<Vec<ApiKeyRecord>, StoreError>;
@@ -178,6 +214,11 @@ pub trait LinkStore: Send + Sync + 'static {
 fn number_of_end(keyspace: KeyspaceIndex, end: Option<i64>) -> u64 {
     let offset = end.map_or(0, |end| end - LinkId::new(keyspace, 0).get());
     u64::try_from(offset).unwrap_or(0)
+}
+
+/// Scopes as they are stored.
+fn scopes_of(text: &str) -> Result<Scopes, StoreError> {
+    text.parse().map_err(|error| StoreError::Corrupt(format!("table api_key: {error}")))
 }
 
 /// The ids of a whole keyspace: first, and the one after the last.

@@ -19,6 +19,11 @@ const BLOCKS: usize = 2;
 /// Numbers that came back and are used first; past this bound they wait in their block's account (C4).
 const POOL_MAX: usize = 10_000;
 
+/// Which entry of the block register, of those that this start made. A ledger that was lost allocates the same block with the same
+/// generation again; its entry is another one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EntryId(pub u64);
+
 /// One number in somebody's hands. It must come back with its [`Fate`].
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "a claim that does not come back keeps its block open"]
@@ -27,6 +32,8 @@ pub struct Claim {
     pub number: u64,
     /// The fencing token of its block.
     pub generation: Generation,
+    /// The register's entry of its block.
+    pub entry: EntryId,
     /// Whether an earlier holder had the number too: its last inserts may still arrive.
     pub reclaimed: bool,
 }
@@ -47,6 +54,8 @@ pub enum Fate {
 pub struct Closed {
     /// The block.
     pub block: Block,
+    /// The register's entry of it.
+    pub entry: EntryId,
     /// Numbers with a link.
     pub used: u64,
     /// Numbers given up.
@@ -58,6 +67,7 @@ pub struct Closed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Held {
     block: Block,
+    entry: EntryId,
     reclaimed: bool,
     /// What was never claimed, in order.
     left: VecDeque<Span>,
@@ -79,16 +89,19 @@ pub struct Buffer {
     draining: Vec<Held>,
     /// Claims that came back unused.
     pool: VecDeque<Claim>,
+    /// Numbers that came back and found the pool full.
+    overflowed: u64,
     claims: u64,
 }
 
 impl Held {
-    fn new(block: Block, reclaimed: bool, left: VecDeque<Span>) -> Self {
+    fn new(block: Block, entry: EntryId, reclaimed: bool, left: VecDeque<Span>) -> Self {
         let left_len = left.iter().map(|span| span.len()).sum();
         // What is not left has a link under it: the database said so.
         let used = block.span.len() - left_len;
         Self {
             block,
+            entry,
             reclaimed,
             left,
             left_len,
@@ -107,7 +120,8 @@ impl Held {
         }
         self.left_len -= 1;
         self.claimed += 1;
-        Some(Claim { number: first.start(), generation: self.block.generation, reclaimed: self.reclaimed })
+        let Self { ref block, entry, reclaimed, .. } = *self;
+        Some(Claim { number: first.start(), generation: block.generation, entry, reclaimed })
     }
 
     /// Whether as much as the refill point is used.
@@ -118,9 +132,10 @@ impl Held {
     fn close(self) -> Closed {
         debug_assert_eq!(self.claimed, 0, "a block with open claims does not close");
         let singles = self.unused.iter().filter_map(|number| Span::new(*number, 1).ok());
-        let mut unused: Vec<Span> = singles.chain(self.left).collect();
+        let mut unused: Vec<Span> = singles.chain(self.left.iter().copied()).collect();
         unused.sort_unstable();
-        Closed { block: self.block, used: self.used, burned: self.burned, unused: joined(unused) }
+        let Self { block, entry, used, burned, .. } = self;
+        Closed { block, entry, used, burned, unused: joined(unused) }
     }
 }
 
@@ -165,7 +180,8 @@ impl Buffer {
             self.pool.push_back(claim);
             return;
         }
-        if let Some(held) = self.held_mut(claim.generation) {
+        self.overflowed += u64::from(fate == Fate::Unused);
+        if let Some(held) = self.held_mut(claim.entry) {
             held.claimed -= 1;
             match fate {
                 Fate::Used => held.used += 1,
@@ -175,20 +191,19 @@ impl Buffer {
         }
     }
 
-    fn held_mut(&mut self, generation: Generation) -> Option<&mut Held> {
-        let of_generation = |held: &&mut Held| held.block.generation == generation;
-        self.fresh.iter_mut().chain(&mut self.draining).find(of_generation)
+    fn held_mut(&mut self, entry: EntryId) -> Option<&mut Held> {
+        self.fresh.iter_mut().chain(&mut self.draining).find(|held| held.entry == entry)
     }
 
     /// Adds a block that was registered and that nobody had before.
-    pub fn add(&mut self, block: Block) {
+    pub fn add(&mut self, block: Block, entry: EntryId) {
         let left = VecDeque::from([block.span]);
-        self.fresh.push_back(Held::new(block, false, left));
+        self.fresh.push_back(Held::new(block, entry, false, left));
     }
 
     /// Adds a block that was taken over: only `left` of it is unused, ascending and disjoint.
-    pub fn add_reclaimed(&mut self, block: Block, left: Vec<Span>) {
-        let held = Held::new(block, true, left.into());
+    pub fn add_reclaimed(&mut self, block: Block, entry: EntryId, left: Vec<Span>) {
+        let held = Held::new(block, entry, true, left.into());
         if held.left_len == 0 { self.draining.push(held) } else { self.fresh.push_back(held) }
     }
 
@@ -210,7 +225,7 @@ impl Buffer {
     /// its numbers are in doubt.
     pub fn take_all(&mut self) -> Vec<Closed> {
         for claim in std::mem::take(&mut self.pool) {
-            if let Some(held) = self.held_mut(claim.generation) {
+            if let Some(held) = self.held_mut(claim.entry) {
                 held.claimed -= 1;
                 held.unused.push(claim.number);
             }
@@ -223,6 +238,18 @@ impl Buffer {
     #[must_use]
     pub fn in_hand(&self) -> u64 {
         self.fresh.iter().map(|held| held.left_len).sum::<u64>() + self.pool.len() as u64
+    }
+
+    /// Numbers in the pool: they came back and are used first.
+    #[must_use]
+    pub fn pooled(&self) -> u64 {
+        self.pool.len() as u64
+    }
+
+    /// How often a number came back and found the pool full. It waits in its block's account instead, and goes back with it.
+    #[must_use]
+    pub fn overflowed(&self) -> u64 {
+        self.overflowed
     }
 
     /// Claims ever made.
@@ -255,12 +282,12 @@ mod tests {
     fn two_blocks_are_wanted_and_the_second_only_after_the_refill_point() {
         let mut buffer = Buffer::default();
         assert!(buffer.wants_block(200));
-        buffer.add(block(0, 10, 1));
+        buffer.add(block(0, 10, 1), EntryId(1));
         assert!(!buffer.wants_block(200));
         let claims: Vec<_> = (0..2).filter_map(|_| buffer.claim()).collect();
         assert_eq!(claims.len(), 2);
         assert!(buffer.wants_block(200));
-        buffer.add(block(10, 10, 2));
+        buffer.add(block(10, 10, 2), EntryId(2));
         assert!(!buffer.wants_block(0));
         assert_eq!(buffer.in_hand(), 18);
     }
@@ -268,7 +295,7 @@ mod tests {
     #[test]
     fn a_number_that_came_back_is_used_first_and_burned_ones_never() {
         let mut buffer = Buffer::default();
-        buffer.add(block(5, 3, 1));
+        buffer.add(block(5, 3, 1), EntryId(1));
         let (first, second) = (buffer.claim().unwrap(), buffer.claim().unwrap());
         buffer.settle(first, Fate::Unused);
         buffer.settle(second, Fate::Burned);
@@ -284,7 +311,7 @@ mod tests {
     fn of_a_reclaimed_block_only_the_gaps_are_claimed_and_the_rest_counts_as_used() {
         let span = |start, len| Span::new(start, len).unwrap();
         let mut buffer = Buffer::default();
-        buffer.add_reclaimed(block(0, 10, 2), vec![span(1, 1), span(4, 3)]);
+        buffer.add_reclaimed(block(0, 10, 2), EntryId(1), vec![span(1, 1), span(4, 3)]);
         assert_eq!(buffer.in_hand(), 4);
         let claims: Vec<_> = (0..2).filter_map(|_| buffer.claim()).collect();
         assert!(claims.iter().all(|claim| claim.reclaimed));
@@ -294,9 +321,35 @@ mod tests {
         assert!(balances(&closed));
         assert_eq!((closed.used, closed.unused), (6, vec![span(1, 1), span(4, 3)]));
 
-        buffer.add_reclaimed(block(20, 10, 3), Vec::new());
+        buffer.add_reclaimed(block(20, 10, 3), EntryId(2), Vec::new());
         assert_eq!(buffer.claim(), None);
         assert_eq!(buffer.take_closed()[0].used, 10, "a block without gaps closes at once");
+    }
+
+    #[test]
+    fn numbers_that_find_the_pool_full_go_back_with_their_block() {
+        let mut buffer = Buffer::default();
+        let len = POOL_MAX as u64 + 3;
+        buffer.add(block(0, len, 1), EntryId(1));
+        let claims: Vec<_> = std::iter::from_fn(|| buffer.claim()).collect();
+        claims.into_iter().for_each(|claim| buffer.settle(claim, Fate::Unused));
+        assert_eq!((buffer.pooled(), buffer.overflowed()), (POOL_MAX as u64, 3));
+        let again: Vec<_> = std::iter::from_fn(|| buffer.claim()).collect();
+        assert_eq!(again.len(), POOL_MAX, "the pool is used before anything else");
+        again.into_iter().for_each(|claim| buffer.settle(claim, Fate::Used));
+        let closed = buffer.take_closed().remove(0);
+        assert_eq!((closed.used, closed.unused), (len - 3, vec![Span::new(len - 3, 3).unwrap()]));
+    }
+
+    #[test]
+    fn a_block_that_a_lost_ledger_allocated_again_keeps_an_account_of_its_own() {
+        let mut buffer = Buffer::default();
+        buffer.add(block(0, 2, 1), EntryId(1));
+        let first: Vec<_> = (0..2).filter_map(|_| buffer.claim()).collect();
+        buffer.add(block(0, 2, 1), EntryId(2));
+        first.into_iter().for_each(|claim| buffer.settle(claim, Fate::Used));
+        assert_eq!(buffer.take_closed()[0].entry, EntryId(1));
+        assert_eq!(buffer.in_hand(), 2);
     }
 
     proptest! {
@@ -309,7 +362,7 @@ mod tests {
             for (step, choice) in steps {
                 match step {
                     0 if buffer.wants_block(0) => {
-                        buffer.add(block(blocks * 7, 7, blocks + 1));
+                        buffer.add(block(blocks * 7, 7, blocks + 1), EntryId(blocks));
                         blocks += 1;
                     }
                     0 | 1 => if let Some(claim) = buffer.claim() {

@@ -9,11 +9,11 @@ use std::{collections::HashMap, sync::Mutex, time::Duration};
 use hyper_util::rt::TokioIo;
 use issuer::{
     embedded::Dialer,
-    grpc::{EXHAUSTED_KEY, LEADER_KEY},
+    grpc::{BUSY_KEY, EXHAUSTED_KEY, LEADER_KEY},
 };
 use proto::issuer::v1::{self as pb, issuer_client::IssuerClient as Stub};
 use tokio::time::{sleep, timeout};
-use tokio_stream::StreamExt;
+use tokio_stream::Stream;
 use tonic::{
     Code, Response, Status, Streaming,
     transport::{Channel, Endpoint, Uri},
@@ -48,9 +48,9 @@ pub enum Refused {
     /// The ledger does not know this holder or namespace (any more).
     #[error("not registered: {0}")]
     NotRegistered(String),
-    /// The issuer has too much to do.
-    #[error("the issuer is overloaded: {0}")]
-    Overloaded(String),
+    /// An answer that no issuer gives.
+    #[error("the issuer's answer makes no sense: expected {0}")]
+    Malformed(&'static str),
     /// Anything else that repeating would not change.
     #[error("the issuer refused ({code:?}): {message}")]
     Other {
@@ -84,6 +84,9 @@ enum Next {
     Follow(String),
     /// Not executed, or nobody knows: ask the next issuer.
     Again,
+    /// Surely not executed, by the leader itself: ask it again. It is no refusal, because an earlier try may still be under way,
+    /// and its seq must not go to another request.
+    Busy,
 }
 
 impl IssuerClient {
@@ -135,17 +138,19 @@ impl IssuerClient {
         .await
     }
 
-    /// Opens a stream of beats, one each `interval`; the answers.
+    /// Opens a stream of beats, made anew for each try; the answers.
     ///
     /// # Errors
     /// See [`IssuerClient::register`].
-    pub async fn keep_alive(
+    pub async fn keep_alive<S>(
         &self,
-        beat: pb::KeepAliveRequest,
-        interval: Duration,
-    ) -> Result<Streaming<pb::KeepAliveResponse>, Refused> {
+        make: impl Fn() -> S,
+    ) -> Result<Streaming<pb::KeepAliveResponse>, Refused>
+    where
+        S: Stream<Item = pb::KeepAliveRequest> + Send + 'static,
+    {
         self.call(|mut stub| {
-            let beats = tokio_stream::iter(std::iter::repeat(beat.clone())).throttle(interval);
+            let beats = make();
             async move { stub.keep_alive(beats).await }
         })
         .await
@@ -177,6 +182,7 @@ impl IssuerClient {
                     continue;
                 }
                 Next::Follow(_) | Next::Again => self.forget(),
+                Next::Busy => {}
             }
             hops = 0;
             sleep(pause).await;
@@ -260,7 +266,7 @@ fn next(status: &Status) -> Next {
         Code::ResourceExhausted if status.metadata().contains_key(EXHAUSTED_KEY) => {
             Next::Refused(Refused::Exhausted)
         }
-        Code::ResourceExhausted => Next::Refused(Refused::Overloaded(message())),
+        Code::ResourceExhausted if status.metadata().contains_key(BUSY_KEY) => Next::Busy,
         code => Next::Refused(Refused::Other { code, message: message() }),
     }
 }

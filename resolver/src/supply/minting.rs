@@ -1,6 +1,9 @@
 //! Creators claim numbers here, and wait when there are none.
 
-use std::sync::{Mutex, MutexGuard};
+use std::{
+    sync::{Mutex, MutexGuard},
+    time::Duration,
+};
 
 use issuer::{
     block::{Block, Span},
@@ -11,7 +14,10 @@ use tokio::{
     time::{Instant, timeout_at},
 };
 
-use super::buffer::{Buffer, Claim, Closed, Fate};
+use super::{
+    buffer::{Buffer, Claim, Closed, EntryId, Fate},
+    rate::Rate,
+};
 use crate::codes::KeyspaceIndex;
 
 /// One keyspace's numbers, shared by creators and the supplier.
@@ -34,7 +40,35 @@ pub struct Minting {
 struct State {
     buffer: Buffer,
     exhausted: bool,
+    rate: Rate,
+    /// Whether the alarm of a full pool was raised and has not ended.
+    overflowing: bool,
 }
+
+/// What an operator may want to know of the numbers of one keyspace.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stock {
+    /// Numbers that can be claimed at once.
+    pub in_hand: u64,
+    /// Those of them that came back after a failed insert.
+    pub pooled: u64,
+    /// How often the pool was full.
+    pub overflowed: u64,
+    /// Claims per second over the last minute.
+    pub rate: f64,
+}
+
+impl Stock {
+    /// How long the numbers last at the current rate, in seconds; without end when none are claimed.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "numbers in hand stay below 2^48")]
+    pub fn supply_seconds(&self) -> f64 {
+        if self.rate > 0.0 { self.in_hand as f64 / self.rate } else { f64::INFINITY }
+    }
+}
+
+/// A block is meant to last this long at the measured rate.
+const SUPPLY: Duration = Duration::from_secs(600);
 
 /// Why there is no number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -92,18 +126,34 @@ impl Minting {
 
     /// Takes a claim back.
     pub fn settle(&self, claim: Claim, fate: Fate) {
-        self.state().buffer.settle(claim, fate);
+        self.put_back(claim, fate);
         if fate == Fate::Unused {
             self.came.notify_waiters();
         }
     }
 
+    fn put_back(&self, claim: Claim, fate: Fate) {
+        let mut state = self.state();
+        let before = state.buffer.overflowed();
+        state.buffer.settle(claim, fate);
+        let full = state.buffer.overflowed() > before;
+        let alarm = full && !state.overflowing;
+        state.overflowing = full || (state.overflowing && state.buffer.pooled() > 0);
+        drop(state);
+        if alarm {
+            tracing::error!(
+                namespace = %self.namespace,
+                "the pool of numbers whose insert failed is full: does the database refuse every insert?"
+            );
+        }
+    }
+
     /// Adds a block. `left` is what is unused of one that was taken over.
-    pub(super) fn add(&self, block: Block, left: Option<Vec<Span>>) {
+    pub(super) fn add(&self, block: Block, entry: EntryId, left: Option<Vec<Span>>) {
         let mut state = self.state();
         match left {
-            None => state.buffer.add(block),
-            Some(left) => state.buffer.add_reclaimed(block, left),
+            None => state.buffer.add(block, entry),
+            Some(left) => state.buffer.add_reclaimed(block, entry, left),
         }
         state.exhausted = false;
         drop(state);
@@ -120,6 +170,11 @@ impl Minting {
         self.state().buffer.wants_block(self.refill_permille)
     }
 
+    /// Wakes the supplier.
+    pub(super) fn want(&self) {
+        self.wanted.notify_one();
+    }
+
     pub(super) async fn wanted(&self) {
         self.wanted.notified().await;
     }
@@ -132,15 +187,30 @@ impl Minting {
         self.state().buffer.take_all()
     }
 
-    /// Claims ever made.
-    pub(super) fn claims(&self) -> u64 {
-        self.state().buffer.claims()
+    /// Notes how many claims there were until now. To be called about once a second.
+    pub fn sample(&self, now: Instant) {
+        let mut state = self.state();
+        let claims = state.buffer.claims();
+        state.rate.sample(now, claims);
     }
 
-    /// Numbers that can be claimed at once.
+    /// How many numbers a block should have to last for ten minutes at the rate of the last minute.
+    pub(super) fn wanted_len(&self, now: Instant) -> u64 {
+        self.sample(now);
+        self.state().rate.claims_in(SUPPLY).clamp(1, Span::LIMIT)
+    }
+
+    /// What there is.
     #[must_use]
-    pub fn in_hand(&self) -> u64 {
-        self.state().buffer.in_hand()
+    pub fn stock(&self) -> Stock {
+        let state = self.state();
+        let buffer = &state.buffer;
+        Stock {
+            in_hand: buffer.in_hand(),
+            pooled: buffer.pooled(),
+            overflowed: buffer.overflowed(),
+            rate: state.rate.per_second(),
+        }
     }
 
     /// How many numbers the keyspace has.

@@ -1,14 +1,22 @@
 //! Numbers in hand: where they come from, how they are claimed, and how the rest goes back.
 //!
 //! [`Buffer`] is the pure part: two blocks, claims, and what became of each number. [`Minting`] lets creators wait for it,
-//! [`Supplier`] fills it from the issuer and closes blocks that are used up.
+//! [`Supplier`] fills it from the issuer and closes blocks that are used up: `enter` lets a block in, `returns` lets it out.
+//! `heartbeat` tells the issuer that this holder lives, and brings the [`Ceilings`] that rule codes out.
 
 mod buffer;
+mod ceilings;
+mod enter;
+mod heartbeat;
 mod issuer_client;
 mod minting;
+mod rate;
+mod returns;
 mod supplier;
 
-pub use buffer::{Buffer, Claim, Closed, Fate};
+pub use buffer::{Buffer, Claim, Closed, EntryId, Fate};
+pub use ceilings::Ceilings;
+pub use enter::Owner;
 pub use issuer_client::{IssuerClient, Refused, Target};
-pub use minting::{ClaimError, Minting};
+pub use minting::{ClaimError, Minting, Stock};
 pub use supplier::{Supplier, SupplierConfig};

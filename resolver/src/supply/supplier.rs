@@ -1,4 +1,4 @@
-//! Keeps the buffers filled: registers with the issuer, asks for blocks, enters them into the register, gives them back.
+//! Keeps the buffers filled: registers with the issuer, asks for blocks, and lets them in and out.
 //!
 //! 1. I5: allocations go out one at a time with a seq that grows by one; a call in doubt is repeated with its own seq.
 //! 2. A block is in the database's register before a number of it is claimed. One that overlaps is never used.
@@ -9,79 +9,90 @@ use std::{sync::Arc, time::Duration};
 
 use issuer::{
     block::{Block, Span},
-    names::{Namespace, StoreEpoch},
+    names::Namespace,
     tokens::Generation,
 };
 use proto::issuer::v1 as pb;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::{
+    sync::watch,
+    time::{Instant, interval, sleep, timeout},
+};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
-    buffer::Closed,
+    buffer::EntryId,
+    ceilings::Ceilings,
+    enter::{Allocated, Entrance, Owner},
+    heartbeat::Heartbeat,
     issuer_client::{IssuerClient, Refused},
     minting::Minting,
+    returns::{Returning, Returns},
 };
-use crate::{
-    metrics::Metrics,
-    store::{BlockEntry, LinkStore, Registration, StoreError},
-};
+use crate::{metrics::Metrics, store::LinkStore};
 
-/// A block is meant to last this long at the measured rate.
-const SUPPLY: Duration = Duration::from_secs(600);
 /// How long an exhausted keyspace or a refusal rests before the next try.
 const REST: Duration = Duration::from_secs(2);
 /// How often used-up blocks are looked for when nothing else wakes the supplier.
 const SWEEP: Duration = Duration::from_secs(1);
-/// Pause before a store that failed is asked again.
-const STORE_PAUSE: Duration = Duration::from_millis(200);
-/// Unused ranges that fit into one call.
-const RANGES_MAX: usize = 32;
 /// How long giving everything back may take at the end.
 const RETURN_DEADLINE: Duration = Duration::from_secs(5);
+/// Pause before what could not be given back at the end is tried again.
+const RETURN_PAUSE: Duration = Duration::from_millis(200);
 
 /// What a supplier works with.
 pub struct SupplierConfig {
-    /// This process's stable name.
-    pub holder: String,
-    /// Drawn at this start.
-    pub instance: String,
+    /// Whose blocks they are.
+    pub owner: Owner,
     /// The way to the issuer.
     pub client: Arc<IssuerClient>,
     /// The register.
     pub store: Arc<dyn LinkStore>,
     /// The keyspaces that mint.
     pub mintings: Vec<Arc<Minting>>,
+    /// Where trusted ceilings go.
+    pub ceilings: Arc<Ceilings>,
     /// What an operator sees.
     pub metrics: Arc<Metrics>,
+}
+
+/// A registration that the issuer has answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Session {
+    pub(super) incarnation: u64,
+    pub(super) holder_ttl: Duration,
 }
 
 /// The task's state.
 pub struct Supplier {
     config: SupplierConfig,
-    registered: Option<Registered>,
-    /// For the rate: per keyspace, when it was last asked for and how many claims there were.
-    asked: Vec<(Instant, u64)>,
-    rests: Vec<Option<Instant>>,
-}
-
-/// From the last registration.
-#[derive(Clone, Copy)]
-struct Registered {
-    incarnation: u64,
+    entrance: Entrance,
+    returns: Returns,
+    session: watch::Sender<Option<Session>>,
+    /// The last seq that was answered in this session.
     seq: u64,
-    holder_ttl: Duration,
+    rests: Vec<Option<Instant>>,
 }
 
 impl Supplier {
     /// A supplier that has not registered yet.
     #[must_use]
     pub fn new(config: SupplierConfig) -> Self {
-        let count = config.mintings.len();
-        Self { config, registered: None, asked: vec![(Instant::now(), 0); count], rests: vec![None; count] }
+        let entrance = Entrance {
+            owner: config.owner.clone(),
+            store: Arc::clone(&config.store),
+            metrics: Arc::clone(&config.metrics),
+            entries: EntryId(0),
+        };
+        let returns =
+            Returns::new(config.owner.clone(), Arc::clone(&config.client), Arc::clone(&config.store));
+        let rests = vec![None; config.mintings.len()];
+        Self { config, entrance, returns, session: watch::Sender::new(None), seq: 0, rests }
     }
 
     /// Works until told to stop; then gives back what is left. Creators must have ended before that.
     pub async fn run(mut self, stop: CancellationToken) {
+        let _beats = AbortOnDropHandle::new(tokio::spawn(self.heartbeat().run()));
+        let _samples = AbortOnDropHandle::new(tokio::spawn(sample(self.config.mintings.clone())));
         {
             // A call under way is let end: a block that is allocated now and not heard of would be leaked.
             let mut supply = std::pin::pin!(self.supply(&stop));
@@ -95,22 +106,29 @@ impl Supplier {
         }
     }
 
+    fn heartbeat(&self) -> Heartbeat {
+        Heartbeat {
+            holder: self.config.owner.holder.clone(),
+            client: Arc::clone(&self.config.client),
+            store: Arc::clone(&self.config.store),
+            mintings: self.config.mintings.clone(),
+            ceilings: Arc::clone(&self.config.ceilings),
+            session: self.session.clone(),
+        }
+    }
+
     async fn supply(&mut self, stop: &CancellationToken) {
-        let mut beats: Option<AbortOnDropHandle<()>> = None;
         while !stop.is_cancelled() {
-            if self.registered.is_none() {
-                beats = None;
-                self.register().await;
+            let session = *self.session.borrow();
+            match session {
+                None => self.register().await,
+                Some(session) => {
+                    for index in 0..self.config.mintings.len() {
+                        self.refill(index, session, stop).await;
+                    }
+                    self.return_closed(session).await;
+                }
             }
-            if let Some(registered) = self.registered
-                && beats.as_ref().is_none_or(AbortOnDropHandle::is_finished)
-            {
-                beats = Some(AbortOnDropHandle::new(self.keep_alive(registered)));
-            }
-            for index in 0..self.config.mintings.len() {
-                self.refill(index, stop).await;
-            }
-            self.return_closed().await;
             tokio::select! {
                 () = stop.cancelled() => {}
                 () = self.wait() => {}
@@ -134,55 +152,34 @@ impl Supplier {
             name: minting.namespace.to_string(),
             capacity: minting.capacity(),
         });
-        let request = pb::RegisterRequest {
-            holder: self.config.holder.clone(),
-            instance: self.config.instance.clone(),
-            namespaces: namespaces.collect(),
-            reserved: false,
-        };
+        let Owner { holder, instance } = self.config.owner.clone();
+        let request =
+            pb::RegisterRequest { holder, instance, namespaces: namespaces.collect(), reserved: false };
         match self.config.client.register(request).await {
             Ok(answer) => {
-                tracing::info!(
-                    incarnation = answer.incarnation,
-                    epoch = answer.epoch,
-                    "registered with the issuer"
-                );
-                self.registered = Some(Registered {
-                    incarnation: answer.incarnation,
-                    seq: answer.last_seq,
-                    holder_ttl: Duration::from_millis(answer.holder_ttl_ms.max(1_000)),
-                });
+                let pb::RegisterResponse { incarnation, epoch, last_seq, holder_ttl_ms } = answer;
+                tracing::info!(incarnation, epoch, "registered with the issuer");
+                self.seq = last_seq;
+                let holder_ttl = Duration::from_millis(holder_ttl_ms.max(1_000));
+                self.session.send_replace(Some(Session { incarnation, holder_ttl }));
+                self.config.mintings.iter().for_each(|minting| minting.want());
             }
             Err(refused) => self.refused("register", &refused).await,
         }
     }
 
-    async fn refill(&mut self, index: usize, stop: &CancellationToken) {
+    async fn refill(&mut self, index: usize, session: Session, stop: &CancellationToken) {
         let minting = Arc::clone(&self.config.mintings[index]);
         if self.rests[index].is_some_and(|until| Instant::now() < until) {
             return;
         }
-        while minting.wants_block() && !stop.is_cancelled() {
-            let Some(registered) = self.registered else { return };
+        while minting.wants_block() && !stop.is_cancelled() && *self.session.borrow() == Some(session) {
             let started = Instant::now();
-            let store = self.store_epoch().await;
-            let request = pb::AllocateBlockRequest {
-                holder: self.config.holder.clone(),
-                incarnation: registered.incarnation,
-                seq: registered.seq + 1,
-                namespace: minting.namespace.to_string(),
-                wanted_len: self.wanted_len(index),
-                store_epoch: store.to_string(),
-            };
-            let allocated = self.config.client.allocate(request).await;
-            match allocated {
-                Ok(answer) => {
-                    self.registered = Some(Registered { seq: registered.seq + 1, ..registered });
-                    let Some(block) = answer.block.and_then(block_in) else {
-                        tracing::error!("the issuer allocated something that is no block");
-                        return;
-                    };
-                    self.enter(&minting, block, registered.incarnation, answer.leaked_generation).await;
+            match self.allocate(&minting, session).await {
+                Ok(allocated) => {
+                    if let Some(returning) = self.entrance.enter(&minting, allocated).await {
+                        self.returns.push(returning);
+                    }
                     self.config.metrics.refill_seconds.record(started.elapsed());
                 }
                 Err(Refused::Exhausted) => {
@@ -191,136 +188,50 @@ impl Supplier {
                     self.rests[index] = Some(Instant::now() + REST);
                     return;
                 }
-                Err(refused) => {
-                    self.refused("allocate a block", &refused).await;
-                    return;
-                }
+                Err(refused) => return self.refused("allocate a block", &refused).await,
             }
         }
     }
 
-    /// Ten minutes of the rate since the last time, as far as one can tell.
-    fn wanted_len(&mut self, index: usize) -> u64 {
-        let (now, claims) = (Instant::now(), self.config.mintings[index].claims());
-        let (then, before) = std::mem::replace(&mut self.asked[index], (now, claims));
-        let elapsed = u64::try_from((now - then).as_millis()).unwrap_or(u64::MAX).max(1);
-        let supply = u64::try_from(SUPPLY.as_millis()).unwrap_or(u64::MAX);
-        ((claims - before).saturating_mul(supply) / elapsed).clamp(1, Span::LIMIT)
-    }
-
-    /// Enters the block into the register, then hands it to the creators. A leaked one is taken over from the generation it was
-    /// leaked under, and only what has no link is handed on.
-    async fn enter(&self, minting: &Minting, block: Block, incarnation: u64, leaked: u64) {
-        let entry = self.entry(minting, &block, incarnation);
-        let store = &self.config.store;
-        let registration = if leaked == 0 {
-            until_it_answers("register a block", || store.register_block(&entry)).await
-        } else {
-            until_it_answers("take over a block", || store.take_over_block(&entry, leaked)).await
+    async fn allocate(&mut self, minting: &Minting, session: Session) -> Result<Allocated, Refused> {
+        let store_epoch = self.entrance.epoch().await;
+        let request = pb::AllocateBlockRequest {
+            holder: self.config.owner.holder.clone(),
+            incarnation: session.incarnation,
+            seq: self.seq + 1,
+            namespace: minting.namespace.to_string(),
+            wanted_len: minting.wanted_len(Instant::now()),
+            store_epoch: store_epoch.to_string(),
         };
-        if registration == Registration::Overlaps {
-            return self.give_up_overlapping(minting, block, incarnation).await;
-        }
-        let left = if leaked == 0 {
-            None
-        } else {
-            let scan = || store.unused(minting.index, block.span);
-            let left = until_it_answers("look for unused numbers", scan).await;
-            let count: u64 = left.iter().map(|span| span.len()).sum();
-            self.config.metrics.reclaimed.increment(count);
-            tracing::info!(
-                start = block.span.start(),
-                len = block.span.len(),
-                unused = count,
-                "reclaimed a block"
-            );
-            Some(left)
-        };
-        minting.add(block, left);
+        let answer = self.config.client.allocate(request).await?;
+        self.seq += 1;
+        let block = answer.block.and_then(block_in).filter(|block| block.namespace == minting.namespace);
+        let block = block.ok_or(Refused::Malformed("a block of the namespace that was asked for"))?;
+        let (incarnation, leaked) = (session.incarnation, answer.leaked_generation);
+        Ok(Allocated { block, incarnation, leaked, store_epoch })
     }
 
-    async fn give_up_overlapping(&self, minting: &Minting, block: Block, incarnation: u64) {
-        self.config.metrics.blocks_overlapping.increment(1);
-        tracing::error!(
-            start = block.span.start(),
-            len = block.span.len(),
-            generation = block.generation.0,
-            "the register has numbers of this block already: none of it is used. \
-             Was the issuer's ledger restored from a backup, or does another one serve this database?"
-        );
-        let store = &self.config.store;
-        let end =
-            until_it_answers("look for the register's end", || store.registered_end(minting.index)).await;
-        let burned = block.span.len();
-        let closed = Closed { block, used: 0, burned, unused: Vec::new() };
-        let returned = pb::ReturnedBlock { registered_end: end, ..returned_out(&closed) };
-        self.send_back(incarnation, returned).await;
-    }
-
-    async fn store_epoch(&self) -> StoreEpoch {
-        let store = &self.config.store;
-        until_it_answers("ask for the database's history", || store.epoch()).await
-    }
-
-    fn entry(&self, minting: &Minting, block: &Block, incarnation: u64) -> BlockEntry {
-        BlockEntry {
-            keyspace: minting.index,
-            span: block.span,
-            generation: block.generation.0,
-            holder: self.config.holder.clone(),
-            incarnation,
-            instance: self.config.instance.clone(),
-        }
-    }
-
-    async fn return_closed(&self) {
-        let Some(registered) = self.registered else { return };
+    async fn return_closed(&mut self, session: Session) {
         for minting in &self.config.mintings {
             for closed in minting.take_closed() {
-                self.return_block(minting, registered.incarnation, closed).await;
+                self.returns.push(Returning::closed(minting.index, closed));
             }
         }
+        self.returns.sweep(session.incarnation).await;
     }
 
-    async fn return_all(&self) {
-        let Some(registered) = self.registered else { return };
+    async fn return_all(&mut self) {
+        let session = *self.session.borrow();
+        let Some(session) = session else { return };
         for minting in &self.config.mintings {
             for closed in minting.take_all() {
-                self.return_block(minting, registered.incarnation, closed).await;
+                self.returns.push(Returning::closed(minting.index, closed));
             }
         }
-    }
-
-    /// Released in the register first. If that fails the block stays open with the issuer, and leaks at the holder's
-    /// next start: better than numbers that two holders may use.
-    async fn return_block(&self, minting: &Minting, incarnation: u64, closed: Closed) {
-        if closed.unused.len() > RANGES_MAX {
-            // Nothing is burned for the sake of a message's length: a scan will find the gaps again.
-            tracing::info!(
-                start = closed.block.span.start(),
-                "too many gaps to return a block: it will be reclaimed"
-            );
-            return;
-        }
-        if !closed.unused.is_empty() {
-            let entry = self.entry(minting, &closed.block, incarnation);
-            let kept = complement(closed.block.span, &closed.unused);
-            if let Err(error) = self.config.store.release_block(&entry, &kept).await {
-                tracing::warn!(
-                    error = &error as &dyn std::error::Error,
-                    "release a block: its rest is leaked"
-                );
-                return;
-            }
-        }
-        self.send_back(incarnation, returned_out(&closed)).await;
-    }
-
-    async fn send_back(&self, incarnation: u64, returned: pb::ReturnedBlock) {
-        let holder = self.config.holder.clone();
-        let request = pb::ReturnBlocksRequest { holder, incarnation, blocks: vec![returned] };
-        if let Err(refused) = self.config.client.return_blocks(request).await {
-            tracing::warn!(error = &refused as &dyn std::error::Error, "return a block");
+        self.returns.sweep(session.incarnation).await;
+        while !self.returns.is_empty() {
+            sleep(RETURN_PAUSE).await;
+            self.returns.sweep(session.incarnation).await;
         }
     }
 
@@ -328,53 +239,20 @@ impl Supplier {
         self.config.metrics.refills_failed.increment(1);
         tracing::error!(error = refused as &dyn std::error::Error, "{what}");
         if let Refused::NotRegistered(_) = refused {
-            self.registered = None;
+            self.session.send_replace(None);
         }
         sleep(REST).await;
     }
-
-    /// Beats until the stream breaks; the supplier starts it anew.
-    fn keep_alive(&self, registered: Registered) -> tokio::task::JoinHandle<()> {
-        let client = Arc::clone(&self.config.client);
-        let beat = pb::KeepAliveRequest {
-            holder: self.config.holder.clone(),
-            incarnation: registered.incarnation,
-            progress: Vec::new(),
-        };
-        let interval = registered.holder_ttl / 3;
-        tokio::spawn(async move {
-            let Ok(mut answers) = client.keep_alive(beat, interval).await else { return };
-            while let Ok(Ok(Some(_))) = timeout(interval * 2, answers.message()).await {}
-        })
-    }
 }
 
-/// Asks the store until it answers: without it no link could be stored anyway.
-async fn until_it_answers<T, F>(what: &'static str, ask: impl Fn() -> F) -> T
-where
-    F: Future<Output = Result<T, StoreError>> + Send,
-{
+/// Keeps the rates up to date, also while the supplier waits for an issuer that is away: how long the supply lasts is what an
+/// operator wants to know then.
+async fn sample(mintings: Vec<Arc<Minting>>) {
+    let mut ticks = interval(Duration::from_secs(1));
     loop {
-        match ask().await {
-            Ok(answer) => return answer,
-            Err(error) => {
-                tracing::warn!(error = &error as &dyn std::error::Error, "{what}");
-                sleep(STORE_PAUSE).await;
-            }
-        }
+        let now = ticks.tick().await;
+        mintings.iter().for_each(|minting| minting.sample(now));
     }
-}
-
-/// What lies in the block and in none of the ranges.
-fn complement(block: Span, unused: &[Span]) -> Vec<Span> {
-    let mut kept = Vec::new();
-    let mut from = block.start();
-    for span in unused {
-        kept.extend(Span::new(from, span.start() - from).ok());
-        from = span.end();
-    }
-    kept.extend(Span::new(from, block.end() - from).ok());
-    kept
 }
 
 fn block_in(message: pb::Block) -> Option<Block> {
@@ -383,33 +261,4 @@ fn block_in(message: pb::Block) -> Option<Block> {
         span: Span::new(message.start, message.len).ok()?,
         generation: Generation(message.generation),
     })
-}
-
-fn returned_out(closed: &Closed) -> pb::ReturnedBlock {
-    pb::ReturnedBlock {
-        block: Some(pb::Block {
-            namespace: closed.block.namespace.to_string(),
-            start: closed.block.span.start(),
-            len: closed.block.span.len(),
-            generation: closed.block.generation.0,
-        }),
-        used: closed.used,
-        burned: closed.burned,
-        unused: closed.unused.iter().map(|span| pb::Range { start: span.start(), len: span.len() }).collect(),
-        registered_end: 0,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_kept_and_what_is_unused_make_up_the_block() {
-        let span = |start, len| Span::new(start, len).unwrap();
-        assert_eq!(complement(span(10, 10), &[]), [span(10, 10)]);
-        assert_eq!(complement(span(10, 10), &[span(10, 10)]), []);
-        assert_eq!(complement(span(10, 10), &[span(10, 1), span(15, 2)]), [span(11, 4), span(17, 3)]);
-        assert_eq!(complement(span(10, 10), &[span(14, 6)]), [span(10, 4)]);
-    }
 }

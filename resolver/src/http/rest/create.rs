@@ -28,7 +28,7 @@ pub(super) async fn create(app: &App, fields: &Map<String, Value>, key: ApiKeyId
 }
 
 /// Reads the fields and names every one that is wrong, not only the first.
-fn draft(app: &App, fields: &Map<String, Value>, key: ApiKeyId) -> Result<Draft, Problem> {
+pub(super) fn draft(app: &App, fields: &Map<String, Value>, key: ApiKeyId) -> Result<Draft, Problem> {
     let mut invalid = Vec::new();
     let long_url = read_long_url(app, fields).map_err(|reason| invalid.push(reason)).ok();
     let mut title = None;

@@ -9,6 +9,7 @@ mod create;
 mod get;
 mod health;
 mod problem;
+mod reservations;
 mod short_url;
 
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 use hyper::{HeaderMap, Method, Request, StatusCode, Uri, body::Incoming, header::ORIGIN};
 
 use super::{Answer, App, answer};
-use crate::api_key::ApiKeyId;
+use crate::{api_key::Grant, scope::Scope};
 use problem::Problem;
 
 const JSON: &str = "application/json";
@@ -28,7 +29,7 @@ pub(super) async fn route(app: &Arc<App>, request: Request<Incoming>) -> Answer 
         return cors::preflight(parts.uri.path(), &parts.headers);
     }
     let cross_origin = parts.headers.contains_key(ORIGIN);
-    let mut answer = match body::read(body).await {
+    let mut answer = match body::read(body, body::limit(parts.uri.path())).await {
         Ok(body) => {
             let call = Call {
                 app: Arc::clone(app),
@@ -77,25 +78,49 @@ impl Call {
             }
             (&Method::POST, ["v3", "short-urls"]) => {
                 let fields = body::fields(&self.body)?;
-                create::create(&self.app, &fields, self.authenticate().await?).await
+                let key = self.authorize(Scope::Create).await?;
+                create::create(&self.app, &fields, key.id).await
             }
+            (_, ["v3", "reservations", below @ ..]) => self.reservations(below).await,
             (&Method::GET | &Method::HEAD, ["v3", "short-urls", code]) => {
-                self.authenticate().await?;
+                self.authorize(Scope::Read).await?;
                 get::get(&self.app, code, self.uri.query()).await
             }
-            _ => Err(Problem::NoRoute { method: self.method.clone(), url: self.full_url() }),
+            _ => Err(self.no_route()),
         }
     }
 
-    /// The key's number. An empty header counts as none.
-    async fn authenticate(&self) -> Result<ApiKeyId, Problem> {
+    async fn reservations(&self, below: &[&str]) -> Result<Answer, Problem> {
+        let key = self.authorize(Scope::Reserve);
+        match (&self.method, below) {
+            (&Method::POST, []) => {
+                let fields = body::fields(&self.body)?;
+                reservations::create(&self.app, &fields, key.await?).await
+            }
+            (&Method::GET | &Method::HEAD, []) => reservations::list(&self.app, key.await?).await,
+            (&Method::GET | &Method::HEAD, [id]) => reservations::get(&self.app, id, key.await?).await,
+            (&Method::DELETE, [id]) => reservations::give_up(&self.app, id, key.await?).await,
+            (&Method::POST, [id, "short-urls"]) => {
+                reservations::fill(&self.app, id, &self.body, key.await?).await
+            }
+            _ => Err(self.no_route()),
+        }
+    }
+
+    fn no_route(&self) -> Problem {
+        Problem::NoRoute { method: self.method.clone(), url: self.full_url() }
+    }
+
+    /// The key, if it may do this. An empty header counts as none.
+    async fn authorize(&self, scope: Scope) -> Result<Grant, Problem> {
         let header = self.headers.get("x-api-key").filter(|value| !value.is_empty()).ok_or(Problem::NoKey)?;
         let key = header.to_str().map_err(|_| Problem::WrongKey)?;
         let found = self.app.keys.find(&*self.app.store, key).await.map_err(|error| {
             tracing::warn!(error = &error as &dyn std::error::Error, "look up an API key");
             Problem::Unavailable
         })?;
-        found.ok_or(Problem::WrongKey)
+        let grant = found.ok_or(Problem::WrongKey)?;
+        if grant.scopes.allow(scope) { Ok(grant) } else { Err(Problem::Forbidden { scope }) }
     }
 
     fn full_url(&self) -> String {

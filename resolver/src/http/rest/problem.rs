@@ -3,7 +3,10 @@
 use hyper::{Method, StatusCode};
 use serde_json::{Map, Value, json};
 
-use crate::http::{Answer, answer, retry_later};
+use crate::{
+    http::{Answer, answer, retry_later},
+    scope::Scope,
+};
 
 /// A field of the body that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +24,10 @@ pub(super) enum Problem {
     InvalidData(Vec<Invalid>),
     NoKey,
     WrongKey,
+    Forbidden { scope: Scope },
     NoShortUrl { code: String, domain: Option<String> },
+    NoReservation { id: String },
+    ReservationClosed { id: String },
     NoRoute { method: Method, url: String },
     Exhausted,
     Unavailable,
@@ -94,6 +100,15 @@ impl Problem {
                 let on = domain.as_ref().map_or(String::new(), |domain| format!(" for domain \"{domain}\""));
                 let detail = format!("No URL found with short code \"{code}\"{on}");
                 words(StatusCode::NOT_FOUND, "short-url-not-found", "Short URL not found", detail)
+            }
+            Self::Forbidden { scope } => {
+                plain(StatusCode::FORBIDDEN, format!("Expected an API key with the scope \"{scope}\"."))
+            }
+            Self::NoReservation { id } => {
+                plain(StatusCode::NOT_FOUND, format!("No reservation found with id \"{id}\""))
+            }
+            Self::ReservationClosed { id } => {
+                plain(StatusCode::CONFLICT, format!("The reservation \"{id}\" was given up."))
             }
             Self::NoRoute { method, url } => {
                 words(StatusCode::NOT_FOUND, "not-found", "Not Found", format!("Cannot {method} {url}!"))

@@ -5,9 +5,10 @@ use tokio_postgres::Client;
 
 use super::timestamp;
 use crate::{
-    api_key::{ApiKeyId, ApiKeyRecord, KeyHash},
+    api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash},
     codes::{Fingerprint, Keyspace, KeyspaceIndex},
-    store::{StoreError, plan_keyspaces},
+    scope::Scopes,
+    store::{StoreError, plan_keyspaces, scopes_of},
 };
 
 /// The cluster's identity and the timeline it writes: a promoted standby begins a new one. The control file's timeline would
@@ -59,9 +60,11 @@ pub(super) async fn add_api_key(
     client: &Client,
     name: &str,
     hash: &KeyHash,
+    scopes: &Scopes,
 ) -> Result<Option<ApiKeyId>, StoreError> {
-    let sql = "INSERT INTO api_key (name, hash) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING RETURNING id";
-    let row = client.query_opt(sql, &[&name, &hash.as_bytes()]).await?;
+    let sql = "INSERT INTO api_key (name, hash, scopes) VALUES ($1, $2, $3)
+               ON CONFLICT (name) DO NOTHING RETURNING id";
+    let row = client.query_opt(sql, &[&name, &hash.as_bytes(), &scopes.to_string()]).await?;
     row.map(|row| Ok(ApiKeyId(row.try_get(0)?))).transpose()
 }
 
@@ -79,18 +82,21 @@ pub(super) async fn add_first_api_key(
     Ok(added > 0)
 }
 
-pub(super) async fn find_api_key(client: &Client, hash: &KeyHash) -> Result<Option<ApiKeyId>, StoreError> {
-    let sql = "SELECT id FROM api_key WHERE hash = $1 AND revoked_at IS NULL";
+pub(super) async fn find_api_key(client: &Client, hash: &KeyHash) -> Result<Option<Grant>, StoreError> {
+    let sql = "SELECT id, scopes FROM api_key WHERE hash = $1 AND revoked_at IS NULL";
     let row = client.query_opt(sql, &[&hash.as_bytes()]).await?;
-    row.map(|row| Ok(ApiKeyId(row.try_get(0)?))).transpose()
+    row.map(|row| Ok(Grant { id: ApiKeyId(row.try_get(0)?), scopes: scopes_of(row.try_get(1)?)? }))
+        .transpose()
 }
 
 pub(super) async fn list_api_keys(client: &Client) -> Result<Vec<ApiKeyRecord>, StoreError> {
-    let rows = client.query("SELECT name, created_at, revoked_at FROM api_key ORDER BY id", &[]).await?;
+    let rows =
+        client.query("SELECT name, created_at, revoked_at, scopes FROM api_key ORDER BY id", &[]).await?;
     let record = |row: &tokio_postgres::Row| {
         let revoked: Option<std::time::SystemTime> = row.try_get(2)?;
         let revoked_at = revoked.map(|_| timestamp(row, 2)).transpose()?;
-        Ok(ApiKeyRecord { name: row.try_get(0)?, created_at: timestamp(row, 1)?, revoked_at })
+        let scopes = scopes_of(row.try_get(3)?)?;
+        Ok(ApiKeyRecord { name: row.try_get(0)?, scopes, created_at: timestamp(row, 1)?, revoked_at })
     };
     rows.iter().map(record).collect()
 }

@@ -13,6 +13,9 @@ fn signed(value: u64) -> Result<i64, StoreError> {
     i64::try_from(value).map_err(|_| StoreError::Corrupt(format!("{value} does not fit a bigint")))
 }
 
+/// Commits of predecessors that one take-over waits for: each start of a holder leaves at most one under way.
+const TAKE_OVER_TRIES: usize = 5;
+
 const INSERT: &str = "
     INSERT INTO block (ids, generation, holder, incarnation, instance)
     SELECT int8range(first, \"end\"), $3, $4, $5, $6 FROM unnest($1::bigint[], $2::bigint[]) AS kept (first, \"end\")";
@@ -34,17 +37,30 @@ pub(super) async fn take_over(
     block: &BlockEntry,
     leaked: u64,
 ) -> Result<Registration, StoreError> {
+    for _ in 0..TAKE_OVER_TRIES {
+        let (first, end) = LinkId::range(block.keyspace, block.span);
+        let transaction = client.transaction().await?;
+        let older = "DELETE FROM block WHERE generation <= $1 AND ids <@ int8range($2, $3)";
+        transaction.execute(older, &[&signed(leaked)?, &first, &end]).await?;
+        let inserted = insert(&transaction, block, &[block.span]).await;
+        settle(transaction, inserted).await?;
+        if is_registered(client, block).await? == Registration::Registered {
+            return Ok(Registration::Registered);
+        }
+        if has_newer(client, block, leaked).await? {
+            return Ok(Registration::Overlaps);
+        }
+    }
+    Err(StoreError::Overlap)
+}
+
+/// Whether somebody has taken over some of the numbers since, or was never entitled to them. If not, what was in the way came from
+/// a predecessor whose commit was still under way: the delete could not see its row, and the insert waited for it.
+async fn has_newer(client: &Client, block: &BlockEntry, leaked: u64) -> Result<bool, StoreError> {
     let (first, end) = LinkId::range(block.keyspace, block.span);
-    let transaction = client.transaction().await?;
-    transaction
-        .execute(
-            "DELETE FROM block WHERE generation <= $1 AND ids <@ int8range($2, $3)",
-            &[&signed(leaked)?, &first, &end],
-        )
-        .await?;
-    let inserted = insert(&transaction, block, &[block.span]).await;
-    settle(transaction, inserted).await?;
-    is_registered(client, block).await
+    let sql = "SELECT 1 FROM block WHERE ids && int8range($1, $2)
+               AND (generation > $3 OR NOT ids <@ int8range($1, $2)) LIMIT 1";
+    Ok(client.query_opt(sql, &[&first, &end, &signed(leaked)?]).await?.is_some())
 }
 
 /// Replaces the block's row by rows for what is kept.
@@ -116,10 +132,12 @@ pub(super) async fn scan(client: &Client, gaps: &mut Gaps) -> Result<bool, Store
     Ok(gaps.page(&ids))
 }
 
-/// Asked only after an overlap, so it may look at every row of the keyspace.
+/// Ranges are ordered by their start and none overlaps another, so the last one has the highest end.
 pub(super) async fn registered_end(client: &Client, keyspace: KeyspaceIndex) -> Result<u64, StoreError> {
     let (first, end) = ids_of(keyspace);
-    let sql = "SELECT max(upper(ids)) FROM block WHERE ids && int8range($1, $2)";
-    let found: Option<i64> = client.query_one(sql, &[&first, &end]).await?.try_get(0)?;
+    let sql = "SELECT upper(ids) FROM block WHERE ids >= int8range($1, NULL, '[)') AND ids < int8range($2, NULL, '[)')
+               ORDER BY ids DESC LIMIT 1";
+    let last = client.query_opt(sql, &[&first, &end]).await?;
+    let found: Option<i64> = last.map(|row| row.try_get(0)).transpose()?;
     Ok(number_of_end(keyspace, found))
 }

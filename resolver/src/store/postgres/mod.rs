@@ -7,8 +7,12 @@ mod admin;
 mod blocks;
 mod line;
 mod migrations;
+mod reservations;
 
-use std::time::Duration;
+use std::{
+    sync::{Mutex, MutexGuard},
+    time::{Duration, Instant},
+};
 
 use async_trait::async_trait;
 use bb8::Pool;
@@ -17,16 +21,22 @@ use issuer::{block::Span, names::StoreEpoch};
 use jiff::Timestamp;
 use tokio_postgres::{Config, NoTls, Row, config::TargetSessionAttrs};
 
-use super::{BlockEntry, Gaps, InsertError, Inserted, LinkStore, Registration, StoreError};
+use super::{BlockEntry, Gaps, InsertError, Inserted, LinkStore, Reading, Registration, StoreError};
 use crate::{
-    api_key::{ApiKeyId, ApiKeyRecord, KeyHash},
+    api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash},
     codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
     links::{Link, LongUrl, NewLink},
+    reservation::{Reservation, ReservationId},
+    scope::Scopes,
 };
 use line::{Line, LineError};
 
 /// No call waits longer.
 const DEADLINE: Duration = Duration::from_secs(3);
+/// How long the primary may take for a read before any other server is asked.
+const PRIMARY_DEADLINE: Duration = Duration::from_secs(1);
+/// How long reads pass by a primary that did not answer.
+const SHUNNED: Duration = Duration::from_secs(1);
 /// Connections of the pool: block registration, keys and checks are rare.
 const POOL: u32 = 4;
 
@@ -46,6 +56,10 @@ const READ: &str = "
 pub struct PostgresStore {
     writer: Line,
     reader: Line,
+    /// Any server of the URL, also one that is read-only: redirects go on while there is no primary.
+    copy_reader: Line,
+    /// Until when the primary is not asked, because it did not answer just now.
+    shunned: Mutex<Option<Instant>>,
     pool: Pool<PostgresConnectionManager<NoTls>>,
     config: Config,
 }
@@ -77,10 +91,34 @@ impl PostgresStore {
             .build_unchecked(manager);
         Ok(Self {
             writer: Line::new(config.clone(), INSERT),
-            reader: Line::new(reads_anywhere(&config), READ),
+            reader: Line::new(config.clone(), READ),
+            copy_reader: Line::new(reads_anywhere(&config), READ),
+            shunned: Mutex::new(None),
             pool,
             config,
         })
+    }
+
+    /// Reads from the primary; none when it does not answer, or did not a moment ago.
+    async fn read_primary(&self, ids: &[i64]) -> Option<Vec<Row>> {
+        if self.shunned().is_some_and(|until| Instant::now() < until) {
+            return None;
+        }
+        let read = match self.reader.query(PRIMARY_DEADLINE, &[&ids]).await {
+            // A read may be sent again whatever became of the first; once, because the connection may have been an old
+            // one to a server that has restarted since.
+            Err(LineError::InDoubt(_)) => self.reader.query(PRIMARY_DEADLINE, &[&ids]).await,
+            answer => answer,
+        };
+        *self.shunned() = read.is_err().then(|| Instant::now() + SHUNNED);
+        if let Err(error) = &read {
+            tracing::warn!(?error, "read links from the primary");
+        }
+        read.ok()
+    }
+
+    fn shunned(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.shunned.lock().expect("no code panics while it holds this lock")
     }
 
     async fn connection(
@@ -93,7 +131,6 @@ impl PostgresStore {
     }
 }
 
-/// Redirects go on while the database is read-only.
 fn reads_anywhere(config: &Config) -> Config {
     let mut config = config.clone();
     config.target_session_attrs(TargetSessionAttrs::Any);
@@ -190,27 +227,60 @@ impl LinkStore for PostgresStore {
         }
     }
 
-    async fn read(&self, ids: &[LinkId]) -> Result<Vec<Link>, StoreError> {
+    async fn read(&self, ids: &[LinkId]) -> Result<Reading, StoreError> {
         let ids: Vec<i64> = ids.iter().map(|id| id.get()).collect();
-        let rows = match self.reader.query(DEADLINE, &[&ids]).await {
-            // A read may be sent again whatever became of the first; once, because the connection may have been an old
-            // one to a server that has restarted since.
-            Err(LineError::InDoubt(_)) => self.reader.query(DEADLINE, &[&ids]).await,
-            answer => answer,
+        let (rows, complete) = match self.read_primary(&ids).await {
+            Some(rows) => (rows, true),
+            None => (self.copy_reader.query(DEADLINE, &[&ids]).await.map_err(StoreError::from)?, false),
         };
-        rows.map_err(StoreError::from)?.iter().map(link).collect()
+        let links = rows.iter().map(link).collect::<Result<_, _>>()?;
+        Ok(Reading { links, complete })
     }
 
-    async fn add_api_key(&self, name: &str, hash: &KeyHash) -> Result<Option<ApiKeyId>, StoreError> {
-        within(async { admin::add_api_key(&*self.connection().await?, name, hash).await }).await
+    async fn add_reservation(
+        &self,
+        id: &ReservationId,
+        keyspace: KeyspaceIndex,
+        key: ApiKeyId,
+    ) -> Result<Timestamp, StoreError> {
+        within(async { reservations::add(&*self.connection().await?, id, keyspace, key).await }).await
+    }
+
+    async fn reservation(&self, id: &ReservationId) -> Result<Option<Reservation>, StoreError> {
+        within(async { reservations::find(&*self.connection().await?, id).await }).await
+    }
+
+    async fn reservations(&self, of: Option<ApiKeyId>) -> Result<Vec<Reservation>, StoreError> {
+        within(async { reservations::list(&*self.connection().await?, of).await }).await
+    }
+
+    async fn close_reservation(&self, id: &ReservationId) -> Result<(), StoreError> {
+        within(async { reservations::close(&*self.connection().await?, id).await }).await
+    }
+
+    async fn add_api_key(
+        &self,
+        name: &str,
+        hash: &KeyHash,
+        scopes: &Scopes,
+    ) -> Result<Option<ApiKeyId>, StoreError> {
+        within(async { admin::add_api_key(&*self.connection().await?, name, hash, scopes).await }).await
     }
 
     async fn add_first_api_key(&self, name: &str, hash: &KeyHash) -> Result<bool, StoreError> {
         within(async { admin::add_first_api_key(&mut *self.connection().await?, name, hash).await }).await
     }
 
-    async fn find_api_key(&self, hash: &KeyHash) -> Result<Option<ApiKeyId>, StoreError> {
-        within(async { admin::find_api_key(&*self.connection().await?, hash).await }).await
+    async fn find_api_key(&self, hash: &KeyHash) -> Result<Option<Grant>, StoreError> {
+        let find = async || admin::find_api_key(&*self.connection().await?, hash).await;
+        within(async {
+            match find().await {
+                // The connection may have been an old one to a server that has restarted since.
+                Err(StoreError::Postgres(_)) => find().await,
+                answer => answer,
+            }
+        })
+        .await
     }
 
     async fn list_api_keys(&self) -> Result<Vec<ApiKeyRecord>, StoreError> {

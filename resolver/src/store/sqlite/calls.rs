@@ -6,12 +6,13 @@ use refinery::Runner;
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 
 use crate::{
-    api_key::{ApiKeyId, ApiKeyRecord, KeyHash},
+    api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash},
     codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
     links::{Link, LongUrl, NewLink},
+    scope::Scopes,
     store::{
         BlockEntry, Gaps, Inserted, Registration, SCAN_PAGE, StoreError, ids_of, number_of_end,
-        plan_keyspaces,
+        plan_keyspaces, scopes_of,
     },
 };
 
@@ -24,7 +25,7 @@ fn begin(connection: &mut Connection) -> Result<rusqlite::Transaction<'_>, Store
     Ok(connection.transaction_with_behavior(TransactionBehavior::Immediate)?)
 }
 
-fn timestamp(milliseconds: i64) -> Result<Timestamp, StoreError> {
+pub(super) fn timestamp(milliseconds: i64) -> Result<Timestamp, StoreError> {
     Timestamp::from_millisecond(milliseconds).map_err(|error| StoreError::Corrupt(format!("a time: {error}")))
 }
 
@@ -243,9 +244,12 @@ pub(super) fn add_api_key(
     connection: &Connection,
     name: &str,
     hash: &KeyHash,
+    scopes: &Scopes,
 ) -> Result<Option<ApiKeyId>, StoreError> {
-    let sql = "INSERT INTO api_key (name, hash) VALUES (?1, ?2) ON CONFLICT (name) DO NOTHING RETURNING id";
-    let id = connection.query_row(sql, params![name, hash.as_bytes()], |row| row.get(0)).optional()?;
+    let sql = "INSERT INTO api_key (name, hash, scopes) VALUES (?1, ?2, ?3)
+               ON CONFLICT (name) DO NOTHING RETURNING id";
+    let row = params![name, hash.as_bytes(), scopes.to_string()];
+    let id = connection.query_row(sql, row, |row| row.get(0)).optional()?;
     Ok(id.map(ApiKeyId))
 }
 
@@ -258,19 +262,23 @@ pub(super) fn add_first_api_key(
     Ok(connection.execute(sql, params![name, hash.as_bytes()])? > 0)
 }
 
-pub(super) fn find_api_key(connection: &Connection, hash: &KeyHash) -> Result<Option<ApiKeyId>, StoreError> {
-    let sql = "SELECT id FROM api_key WHERE hash = ?1 AND revoked_at IS NULL";
-    Ok(connection.query_row(sql, [hash.as_bytes()], |row| row.get(0)).optional()?.map(ApiKeyId))
+pub(super) fn find_api_key(connection: &Connection, hash: &KeyHash) -> Result<Option<Grant>, StoreError> {
+    let sql = "SELECT id, scopes FROM api_key WHERE hash = ?1 AND revoked_at IS NULL";
+    let row =
+        connection.query_row(sql, [hash.as_bytes()], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    let grant = |(id, scopes): (i64, String)| Ok(Grant { id: ApiKeyId(id), scopes: scopes_of(&scopes)? });
+    row.map(grant).transpose()
 }
 
 pub(super) fn list_api_keys(connection: &Connection) -> Result<Vec<ApiKeyRecord>, StoreError> {
-    let mut statement = connection.prepare("SELECT name, created_at, revoked_at FROM api_key ORDER BY id")?;
+    let mut statement =
+        connection.prepare("SELECT name, created_at, revoked_at, scopes FROM api_key ORDER BY id")?;
     let rows = statement
-        .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, Option<i64>>(2)?)))?
-        .collect::<Result<Vec<(String, i64, Option<i64>)>, _>>()?;
-    let record = |(name, created, revoked): (String, i64, Option<i64>)| {
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, Option<i64>>(2)?, row.get(3)?)))?
+        .collect::<Result<Vec<(String, i64, Option<i64>, String)>, _>>()?;
+    let record = |(name, created, revoked, scopes): (String, i64, Option<i64>, String)| {
         let revoked_at = revoked.map(timestamp).transpose()?;
-        Ok(ApiKeyRecord { name, created_at: timestamp(created)?, revoked_at })
+        Ok(ApiKeyRecord { name, scopes: scopes_of(&scopes)?, created_at: timestamp(created)?, revoked_at })
     };
     rows.into_iter().map(record).collect()
 }

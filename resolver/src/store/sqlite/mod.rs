@@ -6,19 +6,23 @@
 //! Rejected: an asynchronous mutex around a connection. It blocks a worker thread for each disk flush.
 
 mod calls;
+mod reservations;
 mod worker;
 
 use std::path::Path;
 
 use async_trait::async_trait;
 use issuer::{block::Span, names::StoreEpoch};
+use jiff::Timestamp;
 use rusqlite::{Connection, OpenFlags};
 
-use super::{BlockEntry, InsertError, Inserted, LinkStore, Registration, StoreError};
+use super::{BlockEntry, InsertError, Inserted, LinkStore, Reading, Registration, StoreError};
 use crate::{
-    api_key::{ApiKeyId, ApiKeyRecord, KeyHash},
+    api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash},
     codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
-    links::{Link, NewLink},
+    links::NewLink,
+    reservation::{Reservation, ReservationId},
+    scope::Scopes,
 };
 use worker::Worker;
 
@@ -138,14 +142,44 @@ impl LinkStore for SqliteStore {
         )
     }
 
-    async fn read(&self, ids: &[LinkId]) -> Result<Vec<Link>, StoreError> {
+    async fn read(&self, ids: &[LinkId]) -> Result<Reading, StoreError> {
         let ids = ids.to_vec();
-        self.reader.run(move |connection| calls::read(connection, &ids)).await
+        let links = self.reader.run(move |connection| calls::read(connection, &ids)).await?;
+        Ok(Reading { links, complete: true })
     }
 
-    async fn add_api_key(&self, name: &str, hash: &KeyHash) -> Result<Option<ApiKeyId>, StoreError> {
-        let (name, hash) = (name.to_owned(), hash.clone());
-        self.writer.run(move |connection| calls::add_api_key(connection, &name, &hash)).await
+    async fn add_reservation(
+        &self,
+        id: &ReservationId,
+        keyspace: KeyspaceIndex,
+        key: ApiKeyId,
+    ) -> Result<Timestamp, StoreError> {
+        let id = id.clone();
+        self.writer.run(move |connection| reservations::add(connection, &id, keyspace, key)).await
+    }
+
+    async fn reservation(&self, id: &ReservationId) -> Result<Option<Reservation>, StoreError> {
+        let id = id.clone();
+        self.reader.run(move |connection| reservations::find(connection, &id)).await
+    }
+
+    async fn reservations(&self, of: Option<ApiKeyId>) -> Result<Vec<Reservation>, StoreError> {
+        self.reader.run(move |connection| reservations::list(connection, of)).await
+    }
+
+    async fn close_reservation(&self, id: &ReservationId) -> Result<(), StoreError> {
+        let id = id.clone();
+        self.writer.run(move |connection| reservations::close(connection, &id)).await
+    }
+
+    async fn add_api_key(
+        &self,
+        name: &str,
+        hash: &KeyHash,
+        scopes: &Scopes,
+    ) -> Result<Option<ApiKeyId>, StoreError> {
+        let (name, hash, scopes) = (name.to_owned(), hash.clone(), scopes.clone());
+        self.writer.run(move |connection| calls::add_api_key(connection, &name, &hash, &scopes)).await
     }
 
     async fn add_first_api_key(&self, name: &str, hash: &KeyHash) -> Result<bool, StoreError> {
@@ -153,7 +187,7 @@ impl LinkStore for SqliteStore {
         self.writer.run(move |connection| calls::add_first_api_key(connection, &name, &hash)).await
     }
 
-    async fn find_api_key(&self, hash: &KeyHash) -> Result<Option<ApiKeyId>, StoreError> {
+    async fn find_api_key(&self, hash: &KeyHash) -> Result<Option<Grant>, StoreError> {
         let hash = hash.clone();
         self.reader.run(move |connection| calls::find_api_key(connection, &hash)).await
     }

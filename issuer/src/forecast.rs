@@ -1,0 +1,120 @@
+//! When a namespace will run out (C5): from how fast its numbers went over the last hours.
+
+use std::collections::VecDeque;
+
+use crate::{core::NamespaceReport, tokens::Millis};
+
+/// The window that the rate is measured over.
+const WINDOW_MS: u64 = 6 * 3_600_000;
+/// Samples closer together than this replace each other, so that a window holds a bounded number of them.
+const STEP_MS: u64 = 60_000;
+/// The alarm is raised when a smaller share than this is left.
+const LOW_SHARE: f64 = 0.1;
+/// Or when what is left lasts less than this at the measured rate: thirty days.
+const LOW_SECONDS: f64 = 30.0 * 86_400.0;
+
+/// What is left of one namespace, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outlook {
+    /// Numbers that nobody has: never allocated, or given back.
+    pub remaining: u64,
+    /// The same as a share of the capacity.
+    pub ratio: f64,
+    /// How long they last at the rate of the last hours, in seconds; without end when none went.
+    pub seconds: f64,
+}
+
+impl Outlook {
+    /// Whether an operator should act now.
+    #[must_use]
+    pub fn is_low(&self) -> bool {
+        self.ratio < LOW_SHARE || self.seconds < LOW_SECONDS
+    }
+}
+
+/// How many numbers of one namespace were left, over the last hours.
+#[derive(Clone, Debug, Default)]
+pub struct Forecast {
+    samples: VecDeque<(Millis, u64)>,
+}
+
+impl Forecast {
+    /// Notes what is left now and looks ahead. Numbers that came back, or a capacity that was raised, count as none gone.
+    #[expect(clippy::cast_precision_loss, reason = "counts of numbers stay below 2^53")]
+    pub fn look(&mut self, now: Millis, report: &NamespaceReport) -> Outlook {
+        let remaining = report.capacity.saturating_sub(report.high_watermark) + report.account.free;
+        self.sample(now, remaining);
+        let (since, before) = self.samples.front().copied().unwrap_or((now, remaining));
+        let gone = before.saturating_sub(remaining) as f64;
+        let elapsed = now.since(since) as f64 / 1_000.0;
+        let seconds =
+            if gone > 0.0 && elapsed > 0.0 { remaining as f64 * elapsed / gone } else { f64::INFINITY };
+        Outlook { remaining, ratio: remaining as f64 / report.capacity.max(1) as f64, seconds }
+    }
+
+    fn sample(&mut self, now: Millis, remaining: u64) {
+        let near = |then: &Millis| self.samples.len() > 1 && now.since(*then) < STEP_MS;
+        if self.samples.back().is_some_and(|(then, _)| near(then)) {
+            self.samples.pop_back();
+        }
+        self.samples.push_back((now, remaining));
+        while self.samples.get(1).is_some_and(|(then, _)| now.since(*then) >= WINDOW_MS) {
+            self.samples.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{core::Account, names::Namespace};
+
+    fn report(high_watermark: u64, free: u64) -> NamespaceReport {
+        NamespaceReport {
+            name: Namespace::new("web").unwrap(),
+            capacity: 1_000_000,
+            high_watermark,
+            ceiling: 1_000_000,
+            in_hand: 0,
+            account: Account { free, ..Account::default() },
+        }
+    }
+
+    #[test]
+    fn the_end_is_foretold_from_the_rate_and_the_alarm_comes_before_it() {
+        let mut forecast = Forecast::default();
+        let mut last = forecast.look(Millis(0), &report(0, 0));
+        assert_eq!((last.remaining, last.ratio, last.seconds), (1_000_000, 1.0, f64::INFINITY));
+        assert!(!last.is_low());
+        // 10 numbers a minute: what is left lasts 69 days, then 30, then less.
+        let mut low_at = None;
+        for minute in 1..=99_000 {
+            last = forecast.look(Millis(minute * 60_000), &report(minute * 10, 0));
+            if last.is_low() && low_at.is_none() {
+                low_at = Some(last);
+            }
+        }
+        let low = low_at.expect("the alarm was raised");
+        assert!((low.seconds / 86_400.0 - 30.0).abs() < 0.1, "{low:?}");
+        assert!((last.seconds - 60_000.0).abs() < 10.0, "{last:?}");
+        assert!(forecast.samples.len() <= 362, "{}", forecast.samples.len());
+    }
+
+    #[test]
+    fn a_small_rest_is_low_even_when_nothing_goes_and_returned_numbers_count() {
+        let mut forecast = Forecast::default();
+        assert!(forecast.look(Millis(0), &report(950_000, 0)).is_low());
+        let after = forecast.look(Millis(60_000), &report(950_000, 100_000));
+        assert_eq!((after.remaining, after.seconds), (150_000, f64::INFINITY));
+        assert!(!after.is_low());
+    }
+
+    #[test]
+    fn samples_close_together_take_no_more_room() {
+        let mut forecast = Forecast::default();
+        for second in 0..100_000 {
+            forecast.look(Millis(second * 1_000), &report(second, 0));
+        }
+        assert!(forecast.samples.len() <= 364, "{}", forecast.samples.len());
+    }
+}

@@ -1,0 +1,207 @@
+//! `/rest/v3/reservations`: codes before links. An addition of ours.
+
+use std::sync::Arc;
+
+use hyper::StatusCode;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::{
+    create::draft,
+    json,
+    problem::{Invalid, Problem},
+};
+use crate::{
+    api_key::Grant,
+    codes::Code,
+    http::{Answer, App, empty},
+    reservation::{COUNT_MAX, FILL_MAX, Filled, Reservation, ReservationId, ReserveError},
+    store::StoreError,
+    supply::Minting,
+};
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Shown<'a> {
+    id: &'a str,
+    keyspace: &'a str,
+    count: u64,
+    date_created: String,
+    date_closed: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    filled: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    short_codes: Option<Vec<String>>,
+}
+
+impl<'a> Shown<'a> {
+    fn of(app: &'a App, reservation: &'a Reservation) -> Self {
+        Self {
+            id: reservation.id.as_str(),
+            keyspace: minting(app, reservation).map_or("", |minting| minting.namespace.as_str()),
+            count: reservation.spans.iter().map(|span| span.len()).sum(),
+            date_created: reservation.created_at.to_string(),
+            date_closed: reservation.closed_at.map(|at| at.to_string()),
+            filled: None,
+            short_codes: None,
+        }
+    }
+}
+
+/// `POST /rest/v3/reservations`
+pub(super) async fn create(
+    app: &Arc<App>,
+    fields: &Map<String, Value>,
+    key: Grant,
+) -> Result<Answer, Problem> {
+    let invalid = |field: &str, expected: String| {
+        Problem::InvalidData(vec![Invalid { field: field.to_owned(), expected }])
+    };
+    if let Some(field) = fields.keys().find(|field| !matches!(field.as_str(), "count" | "keyspace")) {
+        return Err(invalid(field, "expected no field of this name".to_owned()));
+    }
+    let count = fields.get("count").and_then(Value::as_u64).filter(|count| (1..=COUNT_MAX).contains(count));
+    let count = count.ok_or_else(|| invalid("count", format!("expected a number from 1 to {COUNT_MAX}")))?;
+    let name = match fields.get("keyspace") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(name)) => Some(name.as_str()),
+        Some(_) => return Err(invalid("keyspace", "expected the name of a keyspace, or null".to_owned())),
+    };
+    let Some(keyspace) = app.reserver.keyspace(name) else {
+        return Err(invalid(
+            "keyspace",
+            "expected the name of a keyspace that this resolver mints from".to_owned(),
+        ));
+    };
+    let reservation = app.reserver.reserve(key.id, keyspace, count).await?;
+    show(app, reservation).await
+}
+
+/// `GET /rest/v3/reservations`: those of the key; of all keys, for an admin.
+pub(super) async fn list(app: &App, key: Grant) -> Result<Answer, Problem> {
+    let of = (!key.scopes.is_admin()).then_some(key.id);
+    let reservations = app.store.reservations(of).await?;
+    let shown: Vec<_> = reservations.iter().map(|reservation| Shown::of(app, reservation)).collect();
+    Ok(json(&json!({ "reservations": { "data": shown } })))
+}
+
+/// `GET /rest/v3/reservations/{id}`
+pub(super) async fn get(app: &Arc<App>, id: &str, key: Grant) -> Result<Answer, Problem> {
+    let reservation = find(app, id, &key).await?;
+    show(app, reservation).await
+}
+
+/// With its codes: whoever lost the answer to the first call gets them again.
+async fn show(app: &Arc<App>, reservation: Reservation) -> Result<Answer, Problem> {
+    let filled = app.reserver.filled(&reservation).await?;
+    let computing = Arc::clone(app);
+    // A permutation per code: a hundred thousand of them would hold up everything else on this thread.
+    let task = tokio::task::spawn_blocking(move || {
+        let codes = computing.reserver.codes(&reservation);
+        (reservation, codes.iter().map(ToString::to_string).collect::<Vec<_>>())
+    });
+    let (reservation, codes) = task.await.map_err(|_| Problem::Internal)?;
+    let shown = Shown { filled: Some(filled), short_codes: Some(codes), ..Shown::of(app, &reservation) };
+    Ok(json(&shown))
+}
+
+/// `DELETE /rest/v3/reservations/{id}`: gives up what is not filled. It may be repeated.
+pub(super) async fn give_up(app: &App, id: &str, key: Grant) -> Result<Answer, Problem> {
+    let reservation = find(app, id, &key).await?;
+    // One of a keyspace that this resolver no longer mints from has to be given up at one that does.
+    let minting = minting(app, &reservation).ok_or(Problem::Unavailable)?;
+    app.reserver.give_up(&reservation.id, minting).await?;
+    Ok(empty(StatusCode::NO_CONTENT))
+}
+
+/// `POST /rest/v3/reservations/{id}/short-urls`: an array of links, each with its `shortCode`; a result for each.
+pub(super) async fn fill(app: &App, id: &str, body: &[u8], key: Grant) -> Result<Answer, Problem> {
+    let items: Vec<Map<String, Value>> = serde_json::from_slice(body).map_err(|_| Problem::MalformedBody)?;
+    if items.len() > FILL_MAX {
+        let expected = format!("expected at most {FILL_MAX} links, got {}", items.len());
+        return Err(Problem::InvalidData(vec![Invalid { field: "(the array)".to_owned(), expected }]));
+    }
+    let reservation = find(app, id, &key).await?;
+    if reservation.closed_at.is_some() {
+        return Err(Problem::ReservationClosed { id: id.to_owned() });
+    }
+    let mut results = vec![Value::Null; items.len()];
+    let (mut positions, mut drafts) = (Vec::new(), Vec::new());
+    for (position, item) in items.into_iter().enumerate() {
+        match read(app, item, &key) {
+            Ok(item) => {
+                positions.push(position);
+                drafts.push(item);
+            }
+            Err(invalid) => results[position] = invalid,
+        }
+    }
+    let codes: Vec<Code> = drafts.iter().map(|(code, _)| *code).collect();
+    let filled = app.reserver.fill(&reservation, drafts).await;
+    for ((position, code), filled) in positions.into_iter().zip(codes).zip(filled) {
+        results[position] = result(app, &code, filled);
+    }
+    Ok(json(&json!({ "results": results })))
+}
+
+/// One item; or its result, when it cannot be stored at all.
+fn read(app: &App, mut item: Map<String, Value>, key: &Grant) -> Result<(Code, crate::links::Draft), Value> {
+    let invalid = |code: Value, invalid: &[Invalid]| {
+        let expected: Map<_, _> =
+            invalid.iter().map(|one| (one.field.clone(), json!(one.expected))).collect();
+        json!({ "shortCode": code, "result": "invalid", "expected": expected })
+    };
+    let given = item.shift_remove("shortCode").unwrap_or_default();
+    let Some(code) = given.as_str().and_then(|text| Code::parse(text).ok()) else {
+        let expected = "expected one of the reservation's codes".to_owned();
+        return Err(invalid(given, &[Invalid { field: "shortCode".to_owned(), expected }]));
+    };
+    match draft(app, &item, key.id) {
+        Ok(draft) => Ok((code, draft)),
+        Err(Problem::InvalidData(fields)) => Err(invalid(given, &fields)),
+        Err(_) => Err(invalid(given, &[])),
+    }
+}
+
+fn result(app: &App, code: &Code, filled: Filled) -> Value {
+    let name = match filled {
+        Filled::Stored => {
+            let short_url = format!("{}/{code}", app.public_url);
+            return json!({ "shortCode": code.as_str(), "result": "stored", "shortUrl": short_url });
+        }
+        Filled::NotReserved => "not-reserved",
+        Filled::Repeated => "repeated",
+        Filled::Conflict => "conflict",
+        Filled::Failed => "failed",
+        Filled::Unknown => "unknown",
+    };
+    json!({ "shortCode": code.as_str(), "result": name })
+}
+
+/// The reservation, if the key may see it: whose it is concerns nobody else.
+async fn find(app: &App, id: &str, key: &Grant) -> Result<Reservation, Problem> {
+    let missing = || Problem::NoReservation { id: id.to_owned() };
+    let parsed = ReservationId::parse(id).ok_or_else(missing)?;
+    let found = app.store.reservation(&parsed).await?;
+    found.filter(|one| one.created_by == key.id || key.scopes.is_admin()).ok_or_else(missing)
+}
+
+fn minting<'a>(app: &'a App, reservation: &Reservation) -> Option<&'a Arc<Minting>> {
+    app.reserver.mintings.iter().find(|minting| minting.index == reservation.keyspace)
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        tracing::warn!(error = &error as &dyn std::error::Error, "reservations");
+        Self::Unavailable
+    }
+}
+
+impl From<ReserveError> for Problem {
+    fn from(error: ReserveError) -> Self {
+        match error {
+            ReserveError::Exhausted => Self::Exhausted,
+            ReserveError::Unavailable => Self::Unavailable,
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What an API key may do.
+
+use std::{fmt, str::FromStr};
+
+/// One kind of action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scope {
+    /// Create links.
+    Create,
+    /// Read links.
+    Read,
+    /// Reserve codes before their links exist, and fill them.
+    Reserve,
+    /// Everything, also what others made.
+    Admin,
+}
+
+impl Scope {
+    const ALL: [Self; 4] = [Self::Create, Self::Read, Self::Reserve, Self::Admin];
+
+    /// Its name, on the command line and in the database.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Read => "read",
+            Self::Reserve => "reserve",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The scopes of a key; never none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scopes(Vec<Scope>);
+
+/// A list of scopes that cannot be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected one or more of create, read, reserve and admin, separated by commas, got {0:?}")]
+pub struct ScopesError(String);
+
+impl Scopes {
+    /// Everything.
+    #[must_use]
+    pub fn admin() -> Self {
+        Self(vec![Scope::Admin])
+    }
+
+    /// Whether a key with these scopes may do it.
+    #[must_use]
+    pub fn allow(&self, scope: Scope) -> bool {
+        self.0.contains(&scope) || self.is_admin()
+    }
+
+    /// Whether what others made is included.
+    #[must_use]
+    pub fn is_admin(&self) -> bool {
+        self.0.contains(&Scope::Admin)
+    }
+}
+
+impl FromStr for Scopes {
+    type Err = ScopesError;
+
+    fn from_str(text: &str) -> Result<Self, ScopesError> {
+        let wrong = || ScopesError(text.to_owned());
+        let known = |name: &str| Scope::ALL.into_iter().find(|scope| scope.as_str() == name.trim());
+        let scopes: Option<Vec<Scope>> = text.split(',').map(known).collect();
+        let mut scopes = scopes.ok_or_else(wrong)?;
+        scopes.sort_unstable();
+        scopes.dedup();
+        Ok(Self(scopes))
+    }
+}
+
+impl fmt::Display for Scopes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.0.iter().map(|scope| scope.as_str()).collect();
+        f.write_str(&names.join(","))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scopes_are_read_written_and_checked() {
+        let scopes: Scopes = "reserve, create,create".parse().unwrap();
+        assert_eq!(scopes.to_string(), "create,reserve");
+        assert_eq!(scopes.to_string().parse(), Ok(scopes.clone()));
+        assert!(scopes.allow(Scope::Create) && scopes.allow(Scope::Reserve));
+        assert!(!scopes.allow(Scope::Read) && !scopes.is_admin());
+        assert!(Scope::ALL.into_iter().all(|scope| Scopes::admin().allow(scope)));
+        for wrong in ["", "create,", "Create", "all"] {
+            assert_eq!(wrong.parse::<Scopes>(), Err(ScopesError(wrong.to_owned())));
+        }
+    }
+}

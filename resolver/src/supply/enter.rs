@@ -1,0 +1,167 @@
+//! A block comes in: it is entered into the database's register before a number of it is claimed.
+//!
+//! A leaked one is taken over from the generation it was leaked under, and the database is asked which of its numbers are unused.
+//! If the database turns out to be of another history by then, the block is burned: links that were lost with the old one may be
+//! public codes.
+
+use std::sync::Arc;
+
+use issuer::{
+    block::{Block, Span},
+    names::StoreEpoch,
+};
+use tokio::time::sleep;
+
+use super::{
+    buffer::{Closed, EntryId},
+    minting::Minting,
+    returns::Returning,
+};
+use crate::{
+    codes::KeyspaceIndex,
+    metrics::Metrics,
+    store::{BlockEntry, LinkStore, Registration, StoreError},
+};
+
+/// Pause before a store that failed is asked again.
+const STORE_PAUSE: std::time::Duration = std::time::Duration::from_millis(200);
+
+/// Whose entries the register gets.
+#[derive(Clone, Debug)]
+pub struct Owner {
+    /// This process's stable name.
+    pub holder: String,
+    /// Drawn at this start.
+    pub instance: String,
+}
+
+impl Owner {
+    /// What the register knows an entry by. It is another one each time, although a ledger that was lost may allocate the same
+    /// numbers with the same generation again.
+    #[must_use]
+    pub fn entry_name(&self, entry: EntryId) -> String {
+        format!("{}/{}", self.instance, entry.0)
+    }
+
+    pub(super) fn entry(
+        &self,
+        keyspace: KeyspaceIndex,
+        block: &Block,
+        incarnation: u64,
+        entry: EntryId,
+    ) -> BlockEntry {
+        BlockEntry {
+            keyspace,
+            span: block.span,
+            generation: block.generation.0,
+            holder: self.holder.clone(),
+            incarnation,
+            instance: self.entry_name(entry),
+        }
+    }
+}
+
+/// An allocation, as it came from the issuer.
+pub(super) struct Allocated {
+    pub(super) block: Block,
+    pub(super) incarnation: u64,
+    /// The generation it was leaked under; 0 when its numbers are surely unused.
+    pub(super) leaked: u64,
+    /// The history of the database that it was asked for.
+    pub(super) store_epoch: StoreEpoch,
+}
+
+/// Enters blocks one after another.
+pub(super) struct Entrance {
+    pub(super) owner: Owner,
+    pub(super) store: Arc<dyn LinkStore>,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) entries: EntryId,
+}
+
+impl Entrance {
+    /// Enters a block and hands it to the creators; or says how it has to go back.
+    pub(super) async fn enter(&mut self, minting: &Minting, allocated: Allocated) -> Option<Returning> {
+        let Allocated { block, incarnation, leaked, store_epoch } = allocated;
+        self.entries = EntryId(self.entries.0 + 1);
+        let id = self.entries;
+        let entry = self.owner.entry(minting.index, &block, incarnation, id);
+        let store = &self.store;
+        let registration = if leaked == 0 {
+            until_it_answers("register a block", || store.register_block(&entry)).await
+        } else {
+            until_it_answers("take over a block", || store.take_over_block(&entry, leaked)).await
+        };
+        if registration == Registration::Overlaps {
+            return Some(self.overlapping(minting.index, block, id).await);
+        }
+        if leaked == 0 {
+            minting.add(block, id, None);
+            return None;
+        }
+        let left =
+            until_it_answers("look for unused numbers", || store.unused(minting.index, block.span)).await;
+        if self.epoch().await != store_epoch {
+            tracing::error!(
+                start = block.span.start(),
+                len = block.span.len(),
+                "the database failed over while a leaked block was taken over: it is burned"
+            );
+            return Some(Returning::burned(minting.index, block, id));
+        }
+        self.report(&block, &left);
+        minting.add(block, id, Some(left));
+        None
+    }
+
+    /// Which history of the database this is.
+    pub(super) async fn epoch(&self) -> StoreEpoch {
+        until_it_answers("ask for the database's history", || self.store.epoch()).await
+    }
+
+    fn report(&self, block: &Block, left: &[Span]) {
+        let unused = left.iter().map(|span| span.len()).sum();
+        self.metrics.reclaimed.increment(unused);
+        tracing::info!(start = block.span.start(), len = block.span.len(), unused, "reclaimed a block");
+    }
+
+    /// None of its numbers is used, and the issuer is told how far the register goes.
+    async fn overlapping(&self, keyspace: KeyspaceIndex, block: Block, id: EntryId) -> Returning {
+        self.metrics.blocks_overlapping.increment(1);
+        tracing::error!(
+            start = block.span.start(),
+            len = block.span.len(),
+            generation = block.generation.0,
+            "the register has numbers of this block already: none of it is used. \
+             Was the issuer's ledger restored from a backup, or does another one serve this database?"
+        );
+        let end =
+            until_it_answers("look for the register's end", || self.store.registered_end(keyspace)).await;
+        Returning { registered_end: end, ..Returning::burned(keyspace, block, id) }
+    }
+}
+
+impl Returning {
+    /// A block of which nothing is to be used.
+    fn burned(keyspace: KeyspaceIndex, block: Block, entry: EntryId) -> Self {
+        let burned = block.span.len();
+        let closed = Closed { block, entry, used: 0, burned, unused: Vec::new() };
+        Self { keyspace, closed, released: true, registered_end: 0 }
+    }
+}
+
+/// Asks the store until it answers: without it no link could be stored anyway.
+async fn until_it_answers<T, F>(what: &'static str, ask: impl Fn() -> F) -> T
+where
+    F: Future<Output = Result<T, StoreError>> + Send,
+{
+    loop {
+        match ask().await {
+            Ok(answer) => return answer,
+            Err(error) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, "{what}");
+                sleep(STORE_PAUSE).await;
+            }
+        }
+    }
+}
