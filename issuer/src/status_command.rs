@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, time::Duration};
 
-use proto::issuer::v1::{GetStatusRequest, GetStatusResponse, issuer_client::IssuerClient};
+use proto::issuer::v1::{GetStatusRequest, GetStatusResponse, NamespaceStatus, issuer_client::IssuerClient};
 use serde_json::{Value, json};
 use tonic::{Code, transport::Endpoint};
 
@@ -81,6 +81,7 @@ fn to_json(status: &GetStatusResponse) -> Value {
             "free": namespace.free,
             "leaked": namespace.leaked,
             "burned": namespace.burned,
+            "in_hand": namespace.in_hand,
         })
     });
     let holders = status.holders.iter().map(|holder| {
@@ -101,14 +102,29 @@ fn to_json(status: &GetStatusResponse) -> Value {
 
 fn to_table(status: &GetStatusResponse) -> String {
     let mut text = format!("leader {} in epoch {}\n\n", status.leader, status.epoch);
-    let head = ["namespace", "capacity", "allocated", "used", "open", "free", "leaked", "burned"];
+    let head = [
+        "namespace",
+        "capacity",
+        "left",
+        "ceiling",
+        "allocated",
+        "used",
+        "open",
+        "in hand",
+        "free",
+        "leaked",
+        "burned",
+    ];
     let rows = status.namespaces.iter().map(|namespace| {
         [
             namespace.name.clone(),
             namespace.capacity.to_string(),
+            left(namespace),
+            namespace.ceiling.to_string(),
             namespace.allocated.to_string(),
             namespace.used.to_string(),
             namespace.open.to_string(),
+            namespace.in_hand.to_string(),
             namespace.free.to_string(),
             namespace.leaked.to_string(),
             namespace.burned.to_string(),
@@ -123,6 +139,13 @@ fn to_table(status: &GetStatusResponse) -> String {
     });
     columns(&mut text, &head.map(str::to_owned), rows);
     text
+}
+
+/// The share of numbers that nobody has, in hundredths, rounded down: a namespace that shows 0 % may have a few left.
+fn left(namespace: &NamespaceStatus) -> String {
+    let remaining = namespace.capacity.saturating_sub(namespace.high_watermark) + namespace.free;
+    let percent = u128::from(remaining) * 100 / u128::from(namespace.capacity.max(1));
+    format!("{percent} %")
 }
 
 /// The first column is text and aligned left, the others are aligned right.

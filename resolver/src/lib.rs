@@ -18,6 +18,7 @@ pub mod http;
 pub mod links;
 pub mod lookup;
 pub mod metrics;
+mod prepare;
 pub mod reservation;
 pub mod scope;
 mod server;

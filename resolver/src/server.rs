@@ -27,16 +27,17 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
     Error,
-    api_key::{ApiKey, KeyRing},
-    codes::{CodeKey, CodeKeyError, Keyspace, KeyspaceIndex, Mint},
-    commands::{open, wait_for},
-    config::{Config, Database, Settings},
+    api_key::KeyRing,
+    codes::{Keyspace, KeyspaceIndex, Mint},
+    commands::open,
+    config::{Config, Settings},
     create::{Creator, CreatorConfig},
     http::{self, App, Phase, PublicListeners},
     lookup::Lookup,
     metrics::Metrics,
+    prepare::{Prepared, prepare},
     reservation::Reserver,
-    store::{LinkStore, StoreError},
+    store::LinkStore,
     supply::{Ceilings, IssuerClient, Minting, Owner, Supplier, SupplierConfig, Target},
 };
 
@@ -104,58 +105,27 @@ pub async fn run(
         prepared = prepare(&config, &settings, &*store) => prepared?,
         () = shutdown.cancelled() => return Ok(()),
     };
-    let mintings = mintings(&settings, &prepared.keyspaces)?;
     let (vitals, mut failures) = Vitals::new();
     let issuer = start_issuer(&config, &recorder, &vitals).await?;
+    let Prepared { code_key, keyspaces, new_key } = prepared;
+    let mintings = mintings(&settings, &keyspaces)?;
     shown.send_replace(Shown { mintings: mintings.clone(), observer: issuer.observer() });
-    let owner = Owner { holder: settings.holder.to_string(), instance: draw_instance()? };
-    let ceilings = Arc::new(Ceilings::default());
-    let client = Arc::new(IssuerClient::new(issuer.target.clone()));
-    let config_of_supplier = SupplierConfig {
-        owner: owner.clone(),
-        client: Arc::clone(&client),
-        store: Arc::clone(&store),
-        mintings: mintings.clone(),
-        ceilings: Arc::clone(&ceilings),
-        metrics: Arc::clone(&metrics),
+    let parts = Parts {
+        mint: Arc::new(Mint::new(&code_key, keyspaces)),
+        client: Arc::new(IssuerClient::new(issuer.target.clone())),
+        owner: Owner { holder: settings.holder.to_string(), instance: draw_instance()? },
+        mintings,
+        store,
+        metrics,
+        vitals,
     };
-    let supply = Supply::start(config_of_supplier, &vitals);
-    let mint = Arc::new(Mint::new(&prepared.code_key, prepared.keyspaces));
-    let lookup = Arc::new(Lookup::start(
-        &vitals,
-        Arc::clone(&mint),
-        ceilings,
-        Arc::clone(&store),
-        Arc::clone(&metrics),
-    ));
-    let default = default_minting(&settings, &mintings)?;
-    let others = mintings.iter().filter(|minting| minting.index != default.index);
-    let reserver = Reserver {
-        client,
-        store: Arc::clone(&store),
-        mint: Arc::clone(&mint),
-        mintings: std::iter::once(&default).chain(others).cloned().collect(),
-        lookup: Arc::clone(&lookup),
-        metrics: Arc::clone(&metrics),
-    };
-    let creator = Creator::start(
-        &vitals,
-        CreatorConfig {
-            mint,
-            minting: default,
-            store: Arc::clone(&store),
-            owner,
-            lookup: Arc::clone(&lookup),
-            metrics: Arc::clone(&metrics),
-        },
-    );
-    let app = Arc::new(app(&settings, creator, reserver));
+    let (supply, app) = parts.assemble(&settings);
 
     let (phase, phases) = watch::channel(Phase::Serving);
     let mut public = tokio::spawn(http::serve(listeners.public, Arc::clone(&app), phases));
     ready.send_replace(true);
     tracing::info!(public_url = settings.public_url, admin = %config.admin_listen, "serving");
-    greet(Greeting { public_url: settings.public_url, new_key: prepared.new_key });
+    greet(Greeting { public_url: settings.public_url, new_key });
     tokio::select! {
         ended = &mut public => return joined(ended),
         task = failures.first() => return Err(Error::TaskFailed(task)),
@@ -192,21 +162,66 @@ impl Supply {
     }
 }
 
-fn app(settings: &Settings, creator: Creator, reserver: Reserver) -> App {
-    let (lookup, store) = (Arc::clone(&reserver.lookup), Arc::clone(&reserver.store));
-    let metrics = Arc::clone(&reserver.metrics);
-    App {
-        lookup,
-        creator,
-        reserver,
-        keys: KeyRing::new(),
-        store,
-        metrics,
-        public_url: settings.public_url.clone(),
-        own_hosts: settings.own_hosts.clone(),
-        redirect_status: settings.redirect_status,
-        runtime: runtime::Handle::current(),
-        draining: AtomicBool::new(false),
+/// What the parts of the daemon share.
+struct Parts {
+    mint: Arc<Mint>,
+    client: Arc<IssuerClient>,
+    owner: Owner,
+    /// The default keyspace's first.
+    mintings: Vec<Arc<Minting>>,
+    store: Arc<dyn LinkStore>,
+    metrics: Arc<Metrics>,
+    vitals: Vitals,
+}
+
+impl Parts {
+    /// Starts the supplier and everything that answers requests.
+    fn assemble(self, settings: &Settings) -> (Supply, Arc<App>) {
+        let Self { mint, client, owner, mintings, store, metrics, vitals } = self;
+        let ceilings = Arc::new(Ceilings::default());
+        let supplier = SupplierConfig {
+            owner: owner.clone(),
+            client: Arc::clone(&client),
+            store: Arc::clone(&store),
+            mintings: mintings.clone(),
+            ceilings: Arc::clone(&ceilings),
+            metrics: Arc::clone(&metrics),
+        };
+        let supply = Supply::start(supplier, &vitals);
+        let lookup =
+            Lookup::start(&vitals, Arc::clone(&mint), ceilings, Arc::clone(&store), Arc::clone(&metrics));
+        let lookup = Arc::new(lookup);
+        let creator = CreatorConfig {
+            mint: Arc::clone(&mint),
+            minting: Arc::clone(&mintings[0]),
+            store: Arc::clone(&store),
+            owner,
+            lookup: Arc::clone(&lookup),
+            metrics: Arc::clone(&metrics),
+        };
+        let creator = Creator::start(&vitals, creator);
+        let reserver = Reserver {
+            client,
+            store: Arc::clone(&store),
+            mint,
+            mintings,
+            lookup: Arc::clone(&lookup),
+            metrics: Arc::clone(&metrics),
+        };
+        let app = App {
+            lookup,
+            creator,
+            reserver,
+            keys: KeyRing::new(),
+            store,
+            metrics,
+            public_url: settings.public_url.clone(),
+            own_hosts: settings.own_hosts.clone(),
+            redirect_status: settings.redirect_status,
+            runtime: runtime::Handle::current(),
+            draining: AtomicBool::new(false),
+        };
+        (supply, Arc::new(app))
     }
 }
 
@@ -232,103 +247,18 @@ async fn drain(
     joined(ended)
 }
 
-/// What the database has to agree to before anything is served.
-struct Prepared {
-    code_key: CodeKey,
-    keyspaces: Vec<(KeyspaceIndex, Keyspace)>,
-    new_key: Option<String>,
-}
-
-async fn prepare(config: &Config, settings: &Settings, store: &dyn LinkStore) -> Result<Prepared, Error> {
-    let database = &config.database;
-    if matches!(database.database, Database::Sqlite(_)) {
-        // One process uses the file, so nobody's older code can be disturbed.
-        wait_for(database, async || store.migrate().await).await?;
-    }
-    wait_for(database, async || store.check().await).await?;
-    let code_key = adopt_code_key(config, settings, store).await?;
-    let keyspaces = match wait_for(database, async || store.adopt_keyspaces(&settings.keyspaces).await).await
-    {
-        Err(Error::Store(StoreError::Keyspace(reason))) => {
-            return Err(Error::Config { flag: "--keyspaces", value: config.keyspaces.clone(), reason });
-        }
-        adopted => adopted?,
-    };
-    Ok(Prepared { code_key, keyspaces, new_key: first_api_key(config, store).await? })
-}
-
-/// Reads the code key, or draws one for a database that has none yet. The file is written before the database adopts its
-/// mark: a database whose key is lost could not be read.
-async fn adopt_code_key(
-    config: &Config,
-    settings: &Settings,
-    store: &dyn LinkStore,
-) -> Result<CodeKey, Error> {
-    let path = &settings.code_key_file;
-    let wrong =
-        |reason: String| Error::Config { flag: "--code-key-file", value: path.display().to_string(), reason };
-    let adopted = wait_for(&config.database, async || store.fingerprint().await).await?;
-    let key = match CodeKey::read(path) {
-        Ok(key) => key,
-        Err(CodeKeyError::Missing) if config.code_key_file.is_some() => {
-            return Err(wrong("no such file: expected 64 hexadecimal characters in it".to_owned()));
-        }
-        Err(CodeKeyError::Missing) if adopted.is_some() => {
-            return Err(wrong(
-                "no such file, but this database has had a code key before: bring it back".to_owned(),
-            ));
-        }
-        Err(CodeKeyError::Missing) => CodeKey::create(path).map_err(|error| wrong(error.to_string()))?,
-        Err(error) => return Err(wrong(error.to_string())),
-    };
-    let mine = key.fingerprint();
-    let adopted = wait_for(&config.database, async || store.adopt_fingerprint(&mine).await).await?;
-    if adopted == mine {
-        return Ok(key);
-    }
-    Err(wrong(format!(
-        "this database belongs to another code key: its mark is {adopted}, this file's is {mine}. \
-         With another key every stored link would answer under another code"
-    )))
-}
-
-/// Makes the first key if there has never been one; the key, when it was drawn now.
-async fn first_api_key(config: &Config, store: &dyn LinkStore) -> Result<Option<String>, Error> {
-    let (key, drawn) = match &config.initial_api_key {
-        Some(text) => {
-            let key = ApiKey::chosen(text).map_err(|error| Error::Config {
-                flag: "--initial-api-key",
-                value: "(hidden)".to_owned(),
-                reason: error.to_string(),
-            })?;
-            (key, false)
-        }
-        None => (ApiKey::draw().map_err(Error::Random)?, true),
-    };
-    let hash = key.hash();
-    let added = wait_for(&config.database, async || store.add_first_api_key("initial", &hash).await).await?;
-    Ok((added && drawn).then(|| key.reveal().to_owned()))
-}
-
-/// Numbers for the keyspaces of this configuration; earlier ones only resolve.
+/// Numbers for the keyspaces of this configuration, the default one first; earlier keyspaces only resolve.
 fn mintings(settings: &Settings, known: &[(KeyspaceIndex, Keyspace)]) -> Result<Vec<Arc<Minting>>, Error> {
     let mut jitter = [0];
     getrandom::fill(&mut jitter).map_err(Error::Random)?;
     let permille = REFILL_PERMILLE + REFILL_PERMILLE * u64::from(jitter[0]) / 255;
-    let mint = settings.keyspaces.iter().filter_map(|keyspace| {
+    let mint = |keyspace: &Keyspace| {
         let (index, _) = known.iter().find(|(_, other)| other == keyspace)?;
         Some(Arc::new(Minting::new(*index, keyspace.name.clone(), keyspace.capacity(), permille)))
-    });
-    Ok(mint.collect())
-}
-
-fn default_minting(settings: &Settings, mintings: &[Arc<Minting>]) -> Result<Arc<Minting>, Error> {
-    let found = mintings.iter().find(|minting| minting.namespace == settings.default_keyspace);
-    found.cloned().ok_or_else(|| Error::Config {
-        flag: "--default-keyspace",
-        value: settings.default_keyspace.to_string(),
-        reason: "expected one of --keyspaces".to_owned(),
-    })
+    };
+    let mut mintings: Vec<_> = settings.keyspaces.iter().filter_map(mint).collect();
+    mintings.sort_by_key(|minting| minting.namespace != settings.default_keyspace);
+    Ok(mintings)
 }
 
 /// Where numbers come from.

@@ -10,6 +10,8 @@ const KEYSPACE: &str = "tiny=1:0-9A-Za-z";
 const CAPACITY: usize = 62;
 const BLOCK: &str = "10";
 
+/// Links that are created before the alarm is looked for.
+const EARLY: usize = 30;
 /// Per resolver.
 const CLIENTS: usize = 4;
 
@@ -21,13 +23,27 @@ async fn sixty_two_numbers_make_sixty_two_links_and_then_a_clear_507() {
     let cluster = cluster.resolver_args(["--default-keyspace", "tiny"]);
     let cluster = cluster.issuer_args(["--block-min", BLOCK, "--block-max", BLOCK]).start().await.unwrap();
 
+    // The alarm comes while there still are numbers for everybody.
+    let mut early = Vec::new();
+    for _ in 0..EARLY {
+        early.push(create(&cluster.resolvers[0].api, 0).await);
+    }
+    let leader = &cluster.issuers[cluster.wait_leader(SOON).await.unwrap()];
+    let alarm = wait::until(SOON, "the alarm is raised", async || {
+        leader.metric("issuer_namespace_low").await == Some(1.0)
+    });
+    alarm.await.unwrap();
+    assert!(leader.process.stderr().contains("running low"), "{}", leader.process.tail());
+    assert!(leader.metric("issuer_namespace_exhaustion_seconds").await.is_some_and(f64::is_finite));
+
     let mut clients = JoinSet::new();
     for (created_on, resolver) in cluster.resolvers.iter().enumerate() {
         for _ in 0..CLIENTS {
             clients.spawn(create_until_refused(resolver.api.clone(), created_on));
         }
     }
-    let links: Vec<Acknowledged> = clients.join_all().await.concat();
+    let mut links: Vec<Acknowledged> = clients.join_all().await.concat();
+    links.extend(early);
     assert_eq!(links.len(), CAPACITY);
     assert!(links.iter().all(|link| link.code.len() == 1), "{links:?}");
     checks::all_distinct(&links).unwrap();
@@ -49,6 +65,11 @@ async fn sixty_two_numbers_make_sixty_two_links_and_then_a_clear_507() {
     let numbers = status.only_namespace().unwrap();
     assert_eq!((numbers.name.as_str(), numbers.capacity, numbers.high_watermark), ("tiny", 62, 62));
     assert_eq!((numbers.allocated, numbers.used), (62, 62), "{numbers:?}");
+}
+
+async fn create(api: &Api, created_on: usize) -> Acknowledged {
+    let long_url = load::next_long_url();
+    Acknowledged { code: api.create(&long_url).await.unwrap().code, long_url, created_on }
 }
 
 /// Any answer but a success and the refusal fails the test.

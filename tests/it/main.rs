@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails, and so may what it calls")]
 
 mod backup;
+mod ceiling;
 mod code_key;
 mod drain;
 mod election;
@@ -10,11 +11,13 @@ mod exhaustion;
 mod harness_smoke;
 mod herd;
 mod k8s;
+mod keep_alive;
 mod ledger_conformance;
 mod many_creates;
 mod metrics;
 mod postgres;
 mod reclaim;
 mod redirects;
+mod reservations;
 mod rest;
 mod store_conformance;

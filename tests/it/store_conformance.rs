@@ -1,18 +1,22 @@
 //! One suite for both stores of links: what the resolver relies on holds for Postgres and SQLite alike.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use harness::{Postgres, Scratch};
+use harness::{Postgres, Scratch, wait};
 use issuer::block::Span;
 use resolver::{
-    api_key::{ApiKey, ApiKeyId},
+    api_key::{ApiKey, ApiKeyId, Grant},
     codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
     links::{Draft, LongUrl, NewLink},
+    reservation::{Reservation, ReservationId},
+    scope::Scopes,
     store::{
         BATCH_MAX, BlockEntry, Inserted, LinkStore, Reading, Registration, StoreError,
         postgres::PostgresStore, sqlite::SqliteStore,
     },
 };
+
+const SOON: Duration = Duration::from_secs(10);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sqlite_keeps_what_the_resolver_relies_on() {
@@ -25,6 +29,34 @@ async fn sqlite_keeps_what_the_resolver_relies_on() {
 async fn postgres_keeps_what_the_resolver_relies_on() {
     let postgres = Postgres::start().await.unwrap();
     suite(Arc::new(PostgresStore::new(&postgres.url()).await.unwrap())).await;
+    a_take_over_waits_for_a_predecessors_late_commit(&postgres).await;
+}
+
+/// The predecessor was killed after it had sent COMMIT: its row appears only now, and the heir's delete could not see it.
+async fn a_take_over_waits_for_a_predecessors_late_commit(postgres: &Postgres) {
+    let store = Arc::new(PostgresStore::new(&postgres.url()).await.unwrap());
+    let (mut client, connection) =
+        tokio_postgres::connect(&postgres.url(), tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let late = client.transaction().await.unwrap();
+    let (first, end) = LinkId::range(keyspace(2), block(90_000, 10, 90, "a").span);
+    let row = "INSERT INTO block (ids, generation, holder, incarnation, instance) VALUES (int8range($1, $2), 90, 'a', 1, 'x')";
+    late.execute(row, &[&first, &end]).await.unwrap();
+    let heir = Arc::clone(&store);
+    let taken =
+        tokio::spawn(async move { heir.take_over_block(&block(90_000, 10, 91, "b"), 90).await.unwrap() });
+    let waits =
+        "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%INSERT INTO block%'";
+    // Asked on a connection of its own: a transaction sees the activity of when it first asked.
+    let (watcher, connection) =
+        tokio_postgres::connect(&postgres.url(), tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let waiting = wait::until(SOON, "the heir's insert waits for the predecessor", async || {
+        watcher.query_opt(waits, &[]).await.unwrap().is_some()
+    });
+    waiting.await.unwrap();
+    late.commit().await.unwrap();
+    assert_eq!(taken.await.unwrap(), Registration::Registered);
 }
 
 async fn suite(store: Arc<dyn LinkStore>) {
@@ -42,6 +74,7 @@ async fn suite(store: Arc<dyn LinkStore>) {
     a_leaked_block_is_taken_over_once_and_its_gaps_are_found(&*store).await;
     the_registers_end_is_that_of_the_keyspace(&*store).await;
     a_history_has_one_name(&*store).await;
+    a_reservations_numbers_are_the_registers_rows_of_its_holder(&*store).await;
     keys_are_found_until_they_are_revoked(&*store).await;
     adoptions_at_the_same_time_agree_on_the_index(&store).await;
 }
@@ -238,10 +271,12 @@ async fn a_history_has_one_name(store: &dyn LinkStore) {
 
 async fn keys_are_found_until_they_are_revoked(store: &dyn LinkStore) {
     let key = ApiKey::draw().unwrap();
-    let id = store.add_api_key("ci", &key.hash()).await.unwrap();
-    assert!(id.is_some());
-    assert_eq!(store.add_api_key("ci", &ApiKey::draw().unwrap().hash()).await.unwrap(), None);
-    assert_eq!(store.find_api_key(&key.hash()).await.unwrap(), id);
+    let scopes: Scopes = "read,reserve".parse().unwrap();
+    let id = store.add_api_key("ci", &key.hash(), &scopes).await.unwrap().expect("a new name");
+    let again = store.add_api_key("ci", &ApiKey::draw().unwrap().hash(), &Scopes::admin()).await.unwrap();
+    assert_eq!(again, None);
+    let grant = Grant { id, scopes: scopes.clone() };
+    assert_eq!(store.find_api_key(&key.hash()).await.unwrap(), Some(grant));
     assert_eq!(store.find_api_key(&ApiKey::draw().unwrap().hash()).await.unwrap(), None);
     assert!(!store.add_first_api_key("late", &ApiKey::draw().unwrap().hash()).await.unwrap());
     assert!(store.revoke_api_key("ci").await.unwrap());
@@ -249,7 +284,32 @@ async fn keys_are_found_until_they_are_revoked(store: &dyn LinkStore) {
     assert_eq!(store.find_api_key(&key.hash()).await.unwrap(), None);
     let keys = store.list_api_keys().await.unwrap();
     assert_eq!(keys.iter().map(|key| key.name.as_str()).collect::<Vec<_>>(), ["ci"]);
+    assert_eq!(keys[0].scopes, scopes);
     assert!(keys[0].revoked_at.is_some_and(|revoked| revoked >= keys[0].created_at));
+}
+
+async fn a_reservations_numbers_are_the_registers_rows_of_its_holder(store: &dyn LinkStore) {
+    let (id, other) = (ReservationId::draw().unwrap(), ReservationId::draw().unwrap());
+    let (key, index) = (ApiKeyId(7), keyspace(2));
+    assert_eq!(store.reservation(&id).await.unwrap(), None);
+    let created_at = store.add_reservation(&id, index, key).await.unwrap();
+    store.add_reservation(&other, index, ApiKeyId(8)).await.unwrap();
+    for start in [80_020, 80_000] {
+        let entry = BlockEntry { holder: id.holder(), ..block(start, 10, start, "r") };
+        assert_eq!(store.register_block(&entry).await.unwrap(), Registration::Registered);
+    }
+    let spans = [80_000, 80_020].map(|start| Span::new(start, 10).unwrap()).to_vec();
+    let expected =
+        Reservation { id: id.clone(), keyspace: index, created_by: key, created_at, closed_at: None, spans };
+    assert_eq!(store.reservation(&id).await.unwrap(), Some(expected.clone()));
+    assert_eq!(store.reservations(Some(key)).await.unwrap(), [expected]);
+    assert_eq!(store.reservations(None).await.unwrap().len(), 2);
+    store.close_reservation(&id).await.unwrap();
+    let closed_at = store.reservation(&id).await.unwrap().unwrap().closed_at;
+    assert!(closed_at.is_some_and(|at| at >= created_at));
+    store.close_reservation(&id).await.unwrap();
+    assert_eq!(store.reservation(&id).await.unwrap().unwrap().closed_at, closed_at, "the first time counts");
+    assert_eq!(store.reservation(&other).await.unwrap().unwrap().closed_at, None);
 }
 
 /// Resolvers that start together must agree on the index of a new keyspace.

@@ -1,0 +1,92 @@
+//! What the database has to agree to before anything is served: schema, code key, keyspaces, a first API key.
+
+use crate::{
+    Error,
+    api_key::ApiKey,
+    codes::{CodeKey, CodeKeyError, Keyspace, KeyspaceIndex},
+    commands::wait_for,
+    config::{Config, Database, Settings},
+    store::{LinkStore, StoreError},
+};
+
+/// What the database has to agree to before anything is served.
+pub(crate) struct Prepared {
+    pub(crate) code_key: CodeKey,
+    pub(crate) keyspaces: Vec<(KeyspaceIndex, Keyspace)>,
+    pub(crate) new_key: Option<String>,
+}
+
+pub(crate) async fn prepare(
+    config: &Config,
+    settings: &Settings,
+    store: &dyn LinkStore,
+) -> Result<Prepared, Error> {
+    let database = &config.database;
+    if matches!(database.database, Database::Sqlite(_)) {
+        // One process uses the file, so nobody's older code can be disturbed.
+        wait_for(database, async || store.migrate().await).await?;
+    }
+    wait_for(database, async || store.check().await).await?;
+    let code_key = adopt_code_key(config, settings, store).await?;
+    let keyspaces = match wait_for(database, async || store.adopt_keyspaces(&settings.keyspaces).await).await
+    {
+        Err(Error::Store(StoreError::Keyspace(reason))) => {
+            return Err(Error::Config { flag: "--keyspaces", value: config.keyspaces.clone(), reason });
+        }
+        adopted => adopted?,
+    };
+    Ok(Prepared { code_key, keyspaces, new_key: first_api_key(config, store).await? })
+}
+
+/// Reads the code key, or draws one for a database that has none yet. The file is written before the database adopts its
+/// mark: a database whose key is lost could not be read.
+async fn adopt_code_key(
+    config: &Config,
+    settings: &Settings,
+    store: &dyn LinkStore,
+) -> Result<CodeKey, Error> {
+    let path = &settings.code_key_file;
+    let wrong =
+        |reason: String| Error::Config { flag: "--code-key-file", value: path.display().to_string(), reason };
+    let adopted = wait_for(&config.database, async || store.fingerprint().await).await?;
+    let key = match CodeKey::read(path) {
+        Ok(key) => key,
+        Err(CodeKeyError::Missing) if config.code_key_file.is_some() => {
+            return Err(wrong("no such file: expected 64 hexadecimal characters in it".to_owned()));
+        }
+        Err(CodeKeyError::Missing) if adopted.is_some() => {
+            return Err(wrong(
+                "no such file, but this database has had a code key before: bring it back".to_owned(),
+            ));
+        }
+        Err(CodeKeyError::Missing) => CodeKey::create(path).map_err(|error| wrong(error.to_string()))?,
+        Err(error) => return Err(wrong(error.to_string())),
+    };
+    let mine = key.fingerprint();
+    let adopted = wait_for(&config.database, async || store.adopt_fingerprint(&mine).await).await?;
+    if adopted == mine {
+        return Ok(key);
+    }
+    Err(wrong(format!(
+        "this database belongs to another code key: its mark is {adopted}, this file's is {mine}. \
+         With another key every stored link would answer under another code"
+    )))
+}
+
+/// Makes the first key if there has never been one; the key, when it was drawn now.
+async fn first_api_key(config: &Config, store: &dyn LinkStore) -> Result<Option<String>, Error> {
+    let (key, drawn) = match &config.initial_api_key {
+        Some(text) => {
+            let key = ApiKey::chosen(text).map_err(|error| Error::Config {
+                flag: "--initial-api-key",
+                value: "(hidden)".to_owned(),
+                reason: error.to_string(),
+            })?;
+            (key, false)
+        }
+        None => (ApiKey::draw().map_err(Error::Random)?, true),
+    };
+    let hash = key.hash();
+    let added = wait_for(&config.database, async || store.add_first_api_key("initial", &hash).await).await?;
+    Ok((added && drawn).then(|| key.reveal().to_owned()))
+}
