@@ -11,7 +11,7 @@ mod reservations;
 
 use std::{
     sync::{Mutex, MutexGuard},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -19,6 +19,7 @@ use bb8::Pool;
 use bb8_postgres::PostgresConnectionManager;
 use issuer::{block::Span, names::StoreEpoch};
 use jiff::Timestamp;
+use tokio::time::Instant;
 use tokio_postgres::{Config, NoTls, Row, config::TargetSessionAttrs};
 
 use super::{BlockEntry, Gaps, InsertError, Inserted, LinkStore, Reading, Registration, StoreError};
