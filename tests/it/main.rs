@@ -13,6 +13,7 @@ mod k8s;
 mod ledger_conformance;
 mod many_creates;
 mod metrics;
+mod partition;
 mod postgres;
 mod reclaim;
 mod redirects;
