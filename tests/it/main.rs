@@ -13,6 +13,7 @@ mod k8s;
 mod ledger_conformance;
 mod many_creates;
 mod metrics;
+mod nospace;
 mod partition;
 mod postgres;
 mod reclaim;
