@@ -11,6 +11,7 @@ mod harness_smoke;
 mod herd;
 mod k8s;
 mod ledger_conformance;
+mod malformed;
 mod many_creates;
 mod metrics;
 mod nospace;
