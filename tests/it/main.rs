@@ -16,6 +16,7 @@ mod many_creates;
 mod metrics;
 mod nospace;
 mod partition;
+mod pause;
 mod postgres;
 mod reclaim;
 mod redirects;
