@@ -15,6 +15,7 @@ mod malformed;
 mod many_creates;
 mod metrics;
 mod nospace;
+mod outage;
 mod partition;
 mod pause;
 mod postgres;
