@@ -42,6 +42,7 @@ async fn ten_kills_of_every_resolver_lose_no_number_and_no_acknowledged_link() {
     assert!(report.unknown_count > 0, "no create was on its way when its resolver was killed: {report}");
 
     let (status, given_up) = stop_all_resolvers(&mut cluster).await;
+    println!("lost for good: {given_up:?}");
     checks::used_numbers_have_links(&status, &cluster.postgres).await.unwrap();
     let numbers = status.only_namespace().unwrap();
     assert_eq!((numbers.open, numbers.leaked, numbers.burned), (0, 0, 0), "{status:?}");
@@ -68,6 +69,7 @@ async fn numbers_given_up_over_inserts_in_doubt_are_listed_and_no_other_is_lost(
     history.check(&cluster).await.unwrap();
 
     let (status, given_up) = stop_all_resolvers(&mut cluster).await;
+    println!("lost for good: {given_up:?}");
     let numbers = status.only_namespace().unwrap();
     assert!(numbers.burned > 0, "no insert was in doubt in {ROUNDS_MAX} rounds: {status:?}");
     assert_eq!(numbers.burned, given_up.len() as u64, "{given_up:?}");
@@ -152,7 +154,6 @@ async fn stop_all_resolvers(cluster: &mut Cluster) -> (Status, BTreeSet<(String,
     let status = cluster.status().await.unwrap();
     checks::account_balances(&status).unwrap();
     let given_up: Vec<_> = cluster.resolvers.iter().flat_map(Resolver::numbers_given_up).collect();
-    println!("lost for good: {given_up:?}");
     let distinct: BTreeSet<_> = given_up.iter().cloned().collect();
     assert_eq!(distinct.len(), given_up.len(), "a number was given up twice");
     (status, distinct)
