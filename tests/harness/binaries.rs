@@ -60,9 +60,10 @@ fn find() -> anyhow::Result<PathBuf> {
     Ok(target.join(profile))
 }
 
-/// Takes `<target>/<profile>/deps/<test>` apart.
+/// Takes `<target>/<profile>/deps/<test>` apart, or `<target>/<profile>/<program>`.
 fn target_and_profile(test: &Path) -> Option<(&Path, &str)> {
-    let folder = test.parent()?.parent()?;
+    let folder = test.parent()?;
+    let folder = if folder.file_name()? == "deps" { folder.parent()? } else { folder };
     Some((folder.parent()?, folder.file_name()?.to_str()?))
 }
 
@@ -89,6 +90,8 @@ mod tests {
     fn target_folder_and_profile_follow_from_the_path_of_the_test() {
         let test = Path::new("/home/me/target/debug/deps/it-0123456789abcdef");
         assert_eq!(target_and_profile(test), Some((Path::new("/home/me/target"), "debug")));
+        let program = Path::new("/home/me/target/release/failover");
+        assert_eq!(target_and_profile(program), Some((Path::new("/home/me/target"), "release")));
         assert_eq!(target_and_profile(Path::new("/it")), None);
     }
 }

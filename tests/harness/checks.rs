@@ -17,16 +17,22 @@ const FOLLOWERS: usize = 32;
 /// How many offenders a message shows.
 const SHOWN_MAX: usize = 10;
 
+/// The codes that several of the links have, each with their long URLs.
+pub fn duplicated(links: &[Acknowledged]) -> BTreeMap<&str, Vec<&str>> {
+    let mut owners: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for link in links {
+        owners.entry(&link.code).or_default().push(&link.long_url);
+    }
+    owners.retain(|_, long_urls| long_urls.len() > 1);
+    owners
+}
+
 /// I6, first half: no two acknowledged links share a code.
 ///
 /// # Errors
 /// Some do; the message shows them.
 pub fn all_distinct(links: &[Acknowledged]) -> anyhow::Result<()> {
-    let mut owners: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for link in links {
-        owners.entry(&link.code).or_default().push(&link.long_url);
-    }
-    let shared: Vec<_> = owners.into_iter().filter(|(_, long_urls)| long_urls.len() > 1).collect();
+    let shared: Vec<_> = duplicated(links).into_iter().collect();
     let (count, shown) = (shared.len(), &shared[..shared.len().min(SHOWN_MAX)]);
     anyhow::ensure!(shared.is_empty(), "{count} codes were given to several links: {shown:?}");
     Ok(())
@@ -38,6 +44,17 @@ pub fn all_distinct(links: &[Acknowledged]) -> anyhow::Result<()> {
 /// # Errors
 /// Some do not; the message shows them with what was answered.
 pub async fn all_resolve(links: &[Acknowledged], resolvers: &[Resolver]) -> anyhow::Result<()> {
+    let wrong = unresolved(links, resolvers).await?;
+    let (count, shown) = (wrong.len(), &wrong[..wrong.len().min(SHOWN_MAX)]);
+    anyhow::ensure!(wrong.is_empty(), "{count} of {} links are wrong:\n{}", links.len(), shown.join("\n"));
+    Ok(())
+}
+
+/// One line for each acknowledged link that does not redirect to its own URL.
+///
+/// # Errors
+/// A task that asks panicked.
+pub async fn unresolved(links: &[Acknowledged], resolvers: &[Resolver]) -> anyhow::Result<Vec<String>> {
     let apis: Vec<Api> = resolvers.iter().map(|resolver| resolver.api.clone()).collect();
     let mut followers = JoinSet::new();
     for chunk in links.chunks(links.len().div_ceil(FOLLOWERS).max(1)) {
@@ -47,9 +64,7 @@ pub async fn all_resolve(links: &[Acknowledged], resolvers: &[Resolver]) -> anyh
     while let Some(follower) = followers.join_next().await {
         wrong.extend(follower.context("a follower's task ended early")?);
     }
-    let (count, shown) = (wrong.len(), &wrong[..wrong.len().min(SHOWN_MAX)]);
-    anyhow::ensure!(wrong.is_empty(), "{count} of {} links are wrong:\n{}", links.len(), shown.join("\n"));
-    Ok(())
+    Ok(wrong)
 }
 
 /// Returns one line for each link that is wrong.
@@ -101,6 +116,24 @@ pub async fn registered_blocks_are_disjoint(postgres: &Postgres) -> anyhow::Resu
         let [(_, end), (start, _)] = pair else { continue };
         anyhow::ensure!(end <= start, "blocks overlap: {pair:?}");
     }
+    Ok(())
+}
+
+/// I5, as the database saw it: what was allocated is what is registered, so no allocation got lost on its way to its holder.
+/// It holds while no block was given back in part, and no resolver is about to register one.
+///
+/// # Errors
+/// The register cannot be read, or has more or less.
+pub async fn all_allocated_is_registered(status: &Status, postgres: &Postgres) -> anyhow::Result<()> {
+    let client = postgres.client().await?;
+    let sum = "SELECT coalesce(sum(upper(ids) - lower(ids)), 0)::bigint FROM block";
+    let row = client.query_one(sum, &[]).await.context("add up the block register")?;
+    let registered: u64 = row.get::<_, i64>(0).try_into().context("add up the block register")?;
+    let allocated: u64 = status.namespaces.iter().map(|namespace| namespace.allocated).sum();
+    anyhow::ensure!(
+        allocated == registered,
+        "{allocated} numbers are allocated, {registered} registered: {status:?}"
+    );
     Ok(())
 }
 

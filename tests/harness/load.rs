@@ -4,14 +4,15 @@
 //! 2. A client's long URLs are its own, so that a link that leads to another's is noticed.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
 use tokio::task::{JoinError, JoinSet};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::api::{Api, Created};
+use crate::history::History;
 use crate::http::Answer;
 use crate::resolver::Resolver;
 use crate::wait;
@@ -47,13 +48,16 @@ pub struct Load {
     clients: usize,
     creates: usize,
     refusal: Refusal,
+    pace: Option<Pace>,
+    history: History,
 }
 
 impl Load {
     /// 1,000 creates by 16 clients, spread evenly over the resolvers. No create may fail.
     pub fn on<'a>(resolvers: impl IntoIterator<Item = &'a Resolver>) -> Self {
         let apis = resolvers.into_iter().map(|resolver| resolver.api.clone()).collect();
-        Self { apis, clients: 16, creates: 1_000, refusal: Refusal::Ends }
+        let history = History::default();
+        Self { apis, clients: 16, creates: 1_000, refusal: Refusal::Ends, pace: None, history }
     }
 
     /// How many clients.
@@ -63,7 +67,7 @@ impl Load {
         self
     }
 
-    /// How many links all clients together create.
+    /// How many links all clients together create; `usize::MAX` for a load that goes on until [`Running::wind_down`].
     #[must_use]
     pub fn creates(mut self, creates: usize) -> Self {
         self.creates = creates;
@@ -77,9 +81,25 @@ impl Load {
         self
     }
 
+    /// Starts that many creates each second, all clients together, and catches up after a delay. Without a rate each client
+    /// sends its next request as soon as the last one was answered.
+    #[must_use]
+    pub fn per_second(mut self, rate: u32) -> Self {
+        self.pace = Some(Pace { rate });
+        self
+    }
+
+    /// Writes every attempt and its outcome into this history, as other loads of the test may.
+    #[must_use]
+    pub fn recorded(mut self, history: &History) -> Self {
+        self.history = history.clone();
+        self
+    }
+
     /// Starts the clients.
     pub fn start(self) -> Running {
         let (claimed, acknowledged) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (started, is_over) = (Instant::now(), Arc::<AtomicBool>::default());
         let mut clients = JoinSet::new();
         for index in 0..self.clients {
             let created_on = index % self.apis.len();
@@ -88,12 +108,16 @@ impl Load {
                 created_on,
                 creates: self.creates,
                 refusal: self.refusal,
+                pace: self.pace,
+                started,
+                history: self.history.clone(),
+                is_over: Arc::clone(&is_over),
                 claimed: Arc::clone(&claimed),
                 acknowledged: Arc::clone(&acknowledged),
             };
             clients.spawn(client.run());
         }
-        Running { clients, acknowledged, ended: Ended::default() }
+        Running { clients, is_over, acknowledged, ended: Ended::default() }
     }
 
     /// Runs to the end.
@@ -102,6 +126,21 @@ impl Load {
     /// A create failed.
     pub async fn run(self) -> anyhow::Result<Vec<Acknowledged>> {
         self.start().finish().await
+    }
+}
+
+/// How fast a load goes.
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    /// Creates each second.
+    rate: u32,
+}
+
+impl Pace {
+    /// When the create with this place in the load is due.
+    fn due(self, started: Instant, place: usize) -> Instant {
+        let place = u32::try_from(place).unwrap_or(u32::MAX);
+        started + Duration::from_secs(1) * place / self.rate
     }
 }
 
@@ -130,6 +169,7 @@ impl Ended {
 #[derive(Debug)]
 pub struct Running {
     clients: JoinSet<ClientEnd>,
+    is_over: Arc<AtomicBool>,
     acknowledged: Arc<AtomicUsize>,
     /// Of the clients that were seen to end.
     ended: Ended,
@@ -163,6 +203,11 @@ impl Running {
             .with_context(|| format!("waited for {count} creates, {} are acknowledged", self.acknowledged()))
     }
 
+    /// Lets every client end after the create it is at; wait for them with [`Self::finish`] or [`Self::end`].
+    pub fn wind_down(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+
     /// Waits for all clients, however they end.
     ///
     /// # Errors
@@ -191,6 +236,10 @@ struct Client {
     created_on: usize,
     creates: usize,
     refusal: Refusal,
+    pace: Option<Pace>,
+    started: Instant,
+    history: History,
+    is_over: Arc<AtomicBool>,
     claimed: Arc<AtomicUsize>,
     acknowledged: Arc<AtomicUsize>,
 }
@@ -198,14 +247,20 @@ struct Client {
 impl Client {
     async fn run(self) -> ClientEnd {
         let mut links = Vec::new();
-        while self.claimed.fetch_add(1, Ordering::Relaxed) < self.creates {
+        loop {
+            let place = self.claimed.fetch_add(1, Ordering::Relaxed);
+            if place >= self.creates || self.is_over.load(Ordering::Relaxed) {
+                return (links, Ok(()));
+            }
+            if let Some(pace) = self.pace {
+                sleep_until(pace.due(self.started, place)).await;
+            }
             match self.create().await {
                 Ok(link) => links.push(link),
                 Err(failed) => return (links, Err(failed)),
             }
             self.acknowledged.fetch_add(1, Ordering::Relaxed);
         }
-        (links, Ok(()))
     }
 
     async fn create(&self) -> anyhow::Result<Acknowledged> {
@@ -213,12 +268,16 @@ impl Client {
         loop {
             // Another URL each time: one that was refused may be stored all the same.
             let long_url = next_long_url();
-            let answer =
-                self.api.try_create(&long_url).await.with_context(|| format!("create {long_url}"))?;
+            let attempt = self.history.attempt();
+            let answer = self.api.try_create(&long_url).await;
+            let answer = answer.with_context(|| format!("create {long_url}"))?;
             if answer.status == 200 {
                 let code = Created::read(&answer)?.code;
-                return Ok(Acknowledged { code, long_url, created_on: self.created_on });
+                let link = Acknowledged { code, long_url, created_on: self.created_on };
+                attempt.acknowledged(&link);
+                return Ok(link);
             }
+            attempt.failed();
             let is_retried = self.refusal == Refusal::IsRetried && is_unavailable(&answer);
             anyhow::ensure!(is_retried, "create {long_url}: answered {answer:?}");
             anyhow::ensure!(Instant::now() < deadline, "refused for {REFUSED_WITHIN:?}: {answer:?}");

@@ -3,7 +3,9 @@
 //! 1. Memory is bounded: at most 64 chunks of 16 KiB wait in each direction of a connection, then the sender blocks.
 //! 2. No receiver ever sees a stream with a hole. TCP cannot produce one, so a connection that lost bytes to
 //!    [`Flow::Cut`] is reset as soon as the cut heals; until then it is silent.
-//! 3. Dropping the proxy ends its listener and all its connections.
+//! 3. A stranded connection is silent for good, its end included, while new ones pass: what a router leaves behind that has
+//!    forgotten its connections. Only who asks for a sign of life ever notices.
+//! 4. Dropping the proxy ends its listener and all its connections.
 //!
 //! Packet filters and `netem` were rejected: they need root and kernel modules that test machines often lack.
 
@@ -50,6 +52,14 @@ struct Switches {
     to_server: watch::Receiver<Flow>,
     to_client: watch::Receiver<Flow>,
     reset: watch::Receiver<()>,
+    strand: watch::Receiver<()>,
+}
+
+/// How the two directions of a connection came to an end.
+enum End {
+    Clean,
+    Broken,
+    Stranded,
 }
 
 /// A proxy in front of one server.
@@ -60,6 +70,7 @@ pub struct Proxy {
     to_server: watch::Sender<Flow>,
     to_client: watch::Sender<Flow>,
     reset: watch::Sender<()>,
+    strand: watch::Sender<()>,
     /// The accepting task, which owns the listener; `None` while connections are refused. The lock is tokio's
     /// because it is held while the task ends.
     accepting: Mutex<Option<JoinHandle<()>>>,
@@ -77,6 +88,7 @@ impl Proxy {
             to_server: watch::Sender::new(Flow::Pass),
             to_client: watch::Sender::new(Flow::Pass),
             reset: watch::Sender::new(()),
+            strand: watch::Sender::new(()),
             accepting: Mutex::new(None),
         };
         proxy.accept().await?;
@@ -112,6 +124,11 @@ impl Proxy {
         self.reset.send_replace(());
     }
 
+    /// Strands all open connections: neither side hears of the other again, and neither is told.
+    pub fn strand_all(&self) {
+        self.strand.send_replace(());
+    }
+
     /// Refuses new connections from now on, as a machine where nobody listens; open ones go on.
     pub async fn refuse(&self) {
         if let Some(accepting) = self.accepting.lock().await.take() {
@@ -134,6 +151,7 @@ impl Proxy {
                 to_server: self.to_server.subscribe(),
                 to_client: self.to_client.subscribe(),
                 reset: self.reset.subscribe(),
+                strand: self.strand.subscribe(),
             };
             *accepting = Some(tokio::spawn(accept_all(listener, self.upstream, switches)));
         }
@@ -153,8 +171,9 @@ async fn accept_all(listener: TcpListener, upstream: SocketAddr, mut switches: S
     loop {
         match listener.accept().await {
             Ok((client, _)) => {
-                // A reset from before the connection was there is not meant for it.
+                // What was switched before the connection was there is not meant for it.
                 switches.reset.mark_unchanged();
+                switches.strand.mark_unchanged();
                 tokio::spawn(serve(client, upstream, switches.clone()));
             }
             // Out of file descriptors, most likely: an immediate retry would only spin.
@@ -167,19 +186,27 @@ async fn serve(mut client: TcpStream, upstream: SocketAddr, mut switches: Switch
     let Ok(Ok(mut server)) = timeout(CONNECT_WITHIN, TcpStream::connect(upstream)).await else {
         return reset(client);
     };
-    let is_clean = client.set_nodelay(true).is_ok() && server.set_nodelay(true).is_ok() && {
-        let (from_client, to_client) = client.split();
-        let (from_server, to_server) = server.split();
-        let there = lane::carry(switches.to_server, from_client, to_server);
-        let back = lane::carry(switches.to_client, from_server, to_client);
-        tokio::select! {
-            ended = async { tokio::try_join!(there, back) } => ended.is_ok(),
-            _ = switches.reset.changed() => false,
-        }
-    };
-    if !is_clean {
+    let is_set = client.set_nodelay(true).is_ok() && server.set_nodelay(true).is_ok();
+    let end = if is_set { carry_both(&mut client, &mut server, &mut switches).await } else { End::Broken };
+    if matches!(end, End::Stranded) {
+        // Both sockets stay open and unread until the proxy, which holds the sender, is gone.
+        while switches.strand.changed().await.is_ok() {}
+    }
+    if !matches!(end, End::Clean) {
         reset(client);
         reset(server);
+    }
+}
+
+async fn carry_both(client: &mut TcpStream, server: &mut TcpStream, switches: &mut Switches) -> End {
+    let (from_client, to_client) = client.split();
+    let (from_server, to_server) = server.split();
+    let there = lane::carry(switches.to_server.clone(), from_client, to_server);
+    let back = lane::carry(switches.to_client.clone(), from_server, to_client);
+    tokio::select! {
+        ended = async { tokio::try_join!(there, back) } => if ended.is_ok() { End::Clean } else { End::Broken },
+        _ = switches.reset.changed() => End::Broken,
+        Ok(()) = switches.strand.changed() => End::Stranded,
     }
 }
 

@@ -1,5 +1,6 @@
 //! One resolver process; what is asked of it is in [`Api`].
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
@@ -209,10 +210,30 @@ impl Resolver {
         &self.holder_id
     }
 
+    /// Numbers that it can mint from without asking anyone; `None` when nobody answers, or there are none of any kind.
+    pub async fn numbers_in_hand(&self) -> Option<u64> {
+        let in_hand = self.metric("resolver_numbers_in_hand").await?;
+        // A count below 2^48, which the page writes without a fraction.
+        format!("{in_hand:.0}").parse().ok()
+    }
+
+    /// The numbers that it has given up so far, over all its runs, each with its namespace. Its log lists them for the
+    /// operator, who can look for their links; a metric only counts them.
+    pub fn numbers_given_up(&self) -> BTreeSet<(String, u64)> {
+        self.process.stderr().lines().filter_map(given_up).collect()
+    }
+
     /// Sends another key from now on.
     pub fn use_key(&mut self, key: &str) {
         self.api = self.api.with_key(key);
     }
+}
+
+/// Reads the line that lists a number, `… a number is given up namespace=default number=17`.
+fn given_up(line: &str) -> Option<(String, u64)> {
+    let (_, fields) = line.split_once("a number is given up")?;
+    let field = |name: &str| fields.split_whitespace().find_map(|field| field.strip_prefix(name));
+    Some((field("namespace=")?.to_owned(), field("number=")?.parse().ok()?))
 }
 
 impl Deref for Resolver {
@@ -226,5 +247,18 @@ impl Deref for Resolver {
 impl DerefMut for Resolver {
     fn deref_mut(&mut self) -> &mut Daemon {
         &mut self.daemon
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::given_up;
+
+    #[test]
+    fn a_number_that_was_given_up_is_read_with_its_namespace() {
+        let line =
+            "2026-11-21T15:00:00Z  WARN resolver::create: a number is given up namespace=web number=17";
+        assert_eq!(given_up(line), Some(("web".to_owned(), 17)));
+        assert_eq!(given_up("insert links links=3"), None);
     }
 }

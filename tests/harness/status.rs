@@ -1,7 +1,7 @@
 //! What `issuer status --json` prints.
 
 use anyhow::Context;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// The committed state as the leader tells it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -17,7 +17,7 @@ pub struct Status {
 }
 
 /// The account of one number space; all counts are numbers, not blocks.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Namespace {
     /// Its name, which is that of the keyspace.
     pub name: String,

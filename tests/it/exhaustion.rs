@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use harness::{Acknowledged, Answer, Api, Cluster, Created, checks, load, wait};
+use harness::{Acknowledged, Answer, Api, Cluster, Created, History, checks, load, wait};
 use tokio::task::JoinSet;
 
 /// Codes of one character: 62, which is no multiple of the block.
@@ -24,9 +24,10 @@ async fn sixty_two_numbers_make_sixty_two_links_and_then_a_clear_507() {
     let cluster = cluster.issuer_args(["--block-min", BLOCK, "--block-max", BLOCK]).start().await.unwrap();
 
     // The alarm comes while there still are numbers for everybody.
-    let mut early = Vec::new();
+    let (mut clients, history) = (JoinSet::new(), History::default());
     for _ in 0..EARLY {
-        early.push(create(&cluster.resolvers[0].api, 0).await);
+        let (attempt, link) = (history.attempt(), create(&cluster.resolvers[0].api, 0).await);
+        attempt.acknowledged(&link);
     }
     let leader = &cluster.issuers[cluster.wait_leader(SOON).await.unwrap()];
     let alarm = wait::until(SOON, "the alarm is raised", async || {
@@ -36,25 +37,28 @@ async fn sixty_two_numbers_make_sixty_two_links_and_then_a_clear_507() {
     assert!(leader.process.stderr().contains("running low"), "{}", leader.process.tail());
     assert!(leader.metric("issuer_namespace_exhaustion_seconds").await.is_some_and(f64::is_finite));
 
-    let mut clients = JoinSet::new();
     for (created_on, resolver) in cluster.resolvers.iter().enumerate() {
         for _ in 0..CLIENTS {
-            clients.spawn(create_until_refused(resolver.api.clone(), created_on));
+            clients.spawn(create_until_refused(resolver.api.clone(), created_on, history.clone()));
         }
     }
-    let mut links: Vec<Acknowledged> = clients.join_all().await.concat();
-    links.extend(early);
+    clients.join_all().await;
+    let links = history.links();
     assert_eq!(links.len(), CAPACITY);
     assert!(links.iter().all(|link| link.code.len() == 1), "{links:?}");
-    checks::all_distinct(&links).unwrap();
-    checks::all_resolve(&links, &cluster.resolvers).await.unwrap();
+    let report = history.check(&cluster).await.unwrap();
+    let clients = cluster.resolvers.len() * CLIENTS;
+    assert_eq!(
+        (report.failed_count, report.unknown_count),
+        (clients, 0),
+        "each client ends with one refusal: {report}"
+    );
 
     for resolver in &cluster.resolvers {
         for _ in 0..10 {
             expect_refused(&resolver.api.try_create(&load::next_long_url()).await.unwrap());
         }
     }
-    checks::registered_blocks_are_disjoint(&cluster.postgres).await.unwrap();
     let status = wait::until_some(SOON, "used-up blocks are closed", async || {
         let status = cluster.status().await.ok()?;
         (status.only_namespace().ok()?.open == 0).then_some(status)
@@ -73,18 +77,18 @@ async fn create(api: &Api, created_on: usize) -> Acknowledged {
 }
 
 /// Any answer but a success and the refusal fails the test.
-async fn create_until_refused(api: Api, created_on: usize) -> Vec<Acknowledged> {
-    let mut links = Vec::new();
-    loop {
-        let long_url = load::next_long_url();
+async fn create_until_refused(api: Api, created_on: usize, history: History) {
+    for _ in 0..=CAPACITY {
+        let (long_url, attempt) = (load::next_long_url(), history.attempt());
         let answer = api.try_create(&long_url).await.unwrap();
         if answer.status != 200 {
-            expect_refused(&answer);
-            return links;
+            attempt.failed();
+            return expect_refused(&answer);
         }
-        links.push(Acknowledged { code: Created::read(&answer).unwrap().code, long_url, created_on });
-        assert!(links.len() <= CAPACITY, "more links than numbers: {links:?}");
+        let code = Created::read(&answer).unwrap().code;
+        attempt.acknowledged(&Acknowledged { code, long_url, created_on });
     }
+    panic!("more links than numbers");
 }
 
 fn expect_refused(answer: &Answer) {

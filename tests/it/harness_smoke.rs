@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use harness::{Direction, EtcdCluster, Flow, Postgres, Proxy};
+use harness::{Direction, EtcdCluster, Flow, Postgres, Proxy, wait};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, timeout};
@@ -133,6 +133,28 @@ async fn a_proxy_resets_and_refuses_and_accepts_again() {
     echo(&mut stream, b"again").await;
     drop(proxy);
     expect_reset(&mut stream).await;
+}
+
+#[tokio::test]
+async fn a_stranded_connection_is_silent_for_good_and_a_new_one_passes() {
+    let proxy = Proxy::start(echo_server().await).await.unwrap();
+    let mut stranded = TcpStream::connect(proxy.addr()).await.unwrap();
+    echo(&mut stranded, b"pass").await;
+
+    proxy.strand_all();
+    // The switch is heard by the connection's task, which may have this one byte under way still.
+    let deaf = wait::until(SOON, "the connection is deaf", async || {
+        stranded.write_all(b"?").await.unwrap();
+        timeout(SILENCE, stranded.read(&mut [0])).await.is_err()
+    });
+    deaf.await.unwrap();
+    let mut fresh = TcpStream::connect(proxy.addr()).await.unwrap();
+    echo(&mut fresh, b"fresh").await;
+    proxy.set_both(Flow::Stall);
+    proxy.set_both(Flow::Pass);
+    stranded.write_all(b"lost").await.unwrap();
+    expect_silence(&mut stranded).await;
+    echo(&mut fresh, b"still").await;
 }
 
 #[tokio::test]

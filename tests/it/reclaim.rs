@@ -1,10 +1,14 @@
 //! Numbers of holders that are gone come back, and none is given twice while they do.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use harness::{Acknowledged, Cluster, ClusterBuilder, Load, Status, checks, wait};
+use harness::{Cluster, ClusterBuilder, History, Load, Resolver, Status, checks, wait};
 
 const SOON: Duration = Duration::from_secs(60);
+
+/// How often the database is killed at most, until an insert was in doubt.
+const ROUNDS_MAX: usize = 10;
 const STOP_WITHIN: Duration = Duration::from_secs(30);
 
 /// Short, so that much is leaked and reclaimed in a short time.
@@ -15,32 +19,68 @@ fn platform() -> ClusterBuilder {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_kills_of_every_resolver_lose_no_number_and_no_acknowledged_link() {
-    let mut cluster = platform().start().await.unwrap();
-    let mut links = Vec::new();
+    let (mut cluster, history) = (platform().start().await.unwrap(), History::default());
     for _ in 0..10 {
-        let mut load = Load::on(&cluster.resolvers).clients(32).creates(1_000_000).start();
+        let load = Load::on(&cluster.resolvers).clients(32).creates(1_000_000);
+        let mut load = load.recorded(&history).start();
         load.reaches(450, SOON).await.unwrap();
         for resolver in &mut cluster.resolvers {
             resolver.process.kill_now().unwrap();
         }
-        links.extend(load.end().await.unwrap().links);
+        load.end().await.unwrap();
         for resolver in &mut cluster.resolvers {
             resolver.restart().await.unwrap();
         }
     }
-    links.extend(mint_until_nothing_is_leaked(&cluster).await);
-    checks::all_distinct(&links).unwrap();
-    checks::all_resolve(&links, &cluster.resolvers).await.unwrap();
-
-    for resolver in &mut cluster.resolvers {
-        resolver.stop(STOP_WITHIN).await.unwrap();
+    mint_until_nothing_is_leaked(&cluster, &history).await;
+    let mut reclaimed = 0.0;
+    for resolver in &cluster.resolvers {
+        reclaimed += resolver.metric("resolver_numbers_reclaimed_total").await.unwrap_or_default();
     }
-    let status = cluster.status().await.unwrap();
-    checks::account_balances(&status).unwrap();
+    assert!(reclaimed > 0.0, "the last start found no unused number in what its predecessor held");
+    let report = history.check(&cluster).await.unwrap();
+    assert!(report.unknown_count > 0, "no create was on its way when its resolver was killed: {report}");
+
+    let (status, given_up) = stop_all_resolvers(&mut cluster).await;
+    println!("lost for good: {given_up:?}");
     checks::used_numbers_have_links(&status, &cluster.postgres).await.unwrap();
     let numbers = status.only_namespace().unwrap();
     assert_eq!((numbers.open, numbers.leaked, numbers.burned), (0, 0, 0), "{status:?}");
     assert_eq!(numbers.allocated, numbers.used + numbers.free, "not one number is lost: {status:?}");
+    assert_eq!(given_up, BTreeSet::new(), "a number was listed as lost, and none is");
+}
+
+/// Here the database dies instead, so that inserts are in doubt while their resolver lives: the numbers that it gives up are
+/// listed, and no other is lost.
+#[tokio::test(flavor = "multi_thread")]
+async fn numbers_given_up_over_inserts_in_doubt_are_listed_and_no_other_is_lost() {
+    let (mut cluster, history) = (platform().start().await.unwrap(), History::default());
+    for _ in 0..ROUNDS_MAX {
+        let load = Load::on(&cluster.resolvers).clients(64).creates(1_500).retries_unavailable();
+        let mut load = load.recorded(&history).start();
+        load.reaches(300, SOON).await.unwrap();
+        cluster.postgres.kill_now().await.unwrap();
+        cluster.postgres.restart().await.unwrap();
+        load.finish().await.unwrap();
+        if burned(&cluster).await > 0.0 {
+            break;
+        }
+    }
+    history.check(&cluster).await.unwrap();
+
+    let (status, given_up) = stop_all_resolvers(&mut cluster).await;
+    println!("lost for good: {given_up:?}");
+    let numbers = status.only_namespace().unwrap();
+    assert!(numbers.burned > 0, "no insert was in doubt in {ROUNDS_MAX} rounds: {status:?}");
+    assert_eq!(numbers.burned, given_up.len() as u64, "{given_up:?}");
+    assert_eq!((numbers.open, numbers.leaked), (0, 0), "{status:?}");
+    let stored = stored_numbers(&cluster).await;
+    let late = given_up.iter().filter(|(_, number)| stored.contains(number)).count();
+    assert_eq!(
+        numbers.used,
+        (stored.len() - late) as u64,
+        "a link lies under a number that is not used: {status:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -98,14 +138,40 @@ async fn a_resolver_that_stood_still_and_its_heir_never_give_the_same_code() {
 }
 
 /// Small loads, until every leaked block has been taken over by somebody.
-async fn mint_until_nothing_is_leaked(cluster: &Cluster) -> Vec<Acknowledged> {
-    let mut links = Vec::new();
+async fn mint_until_nothing_is_leaked(cluster: &Cluster, history: &History) {
     let minted = wait::until(SOON, "no number is leaked", async || {
-        links.extend(Load::on(&cluster.resolvers).creates(400).run().await.unwrap());
+        Load::on(&cluster.resolvers).creates(400).recorded(history).run().await.unwrap();
         leaked(cluster).await == 0
     });
     minted.await.unwrap();
-    links
+}
+
+/// Stops them politely; the account after that, and the numbers that they have listed as given up.
+async fn stop_all_resolvers(cluster: &mut Cluster) -> (Status, BTreeSet<(String, u64)>) {
+    for resolver in &mut cluster.resolvers {
+        resolver.stop(STOP_WITHIN).await.unwrap();
+    }
+    let status = cluster.status().await.unwrap();
+    checks::account_balances(&status).unwrap();
+    let given_up: Vec<_> = cluster.resolvers.iter().flat_map(Resolver::numbers_given_up).collect();
+    let distinct: BTreeSet<_> = given_up.iter().cloned().collect();
+    assert_eq!(distinct.len(), given_up.len(), "a number was given up twice");
+    (status, distinct)
+}
+
+async fn burned(cluster: &Cluster) -> f64 {
+    let mut burned = 0.0;
+    for resolver in &cluster.resolvers {
+        burned += resolver.metric("resolver_numbers_burned_total").await.unwrap_or_default();
+    }
+    burned
+}
+
+/// The numbers that have a link; there is only one keyspace.
+async fn stored_numbers(cluster: &Cluster) -> BTreeSet<u64> {
+    let client = cluster.postgres.client().await.unwrap();
+    let rows = client.query("SELECT id & ((1::bigint << 48) - 1) FROM link", &[]).await.unwrap();
+    rows.iter().map(|row| row.get::<_, i64>(0).try_into().unwrap()).collect()
 }
 
 async fn leaked(cluster: &Cluster) -> u64 {

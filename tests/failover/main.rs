@@ -1,0 +1,188 @@
+//! How long nobody can allocate when the leading issuer dies, and when it hands over.
+//!
+//! Three issuers on three etcd members. One caller per follower asks for a block again and again, over a connection that is open
+//! already, so what is measured is the fail-over and not a connect: from the signal to the first block that a successor
+//! allocated, its transaction committed. A crash must be over within the lease's TTL and a second, a hand-over within 100 ms.
+//!
+//! `cargo run --release -p tests --bin failover -- [--runs 10] [--lease-ttl 2,5] [--json]`
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Parser;
+use harness::{Cluster, wait};
+use serde::Serialize;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
+
+mod caller;
+
+use caller::Caller;
+
+const SOON: Duration = Duration::from_secs(60);
+
+/// What an operator may rely on after a crash, beyond the lease's TTL.
+const CRASH_GRACE: Duration = Duration::from_secs(1);
+const HAND_OVER_WITHIN: Duration = Duration::from_millis(100);
+
+/// Measures fail-over on real servers.
+#[derive(Debug, Parser)]
+struct Options {
+    /// How often each kind of fail-over is measured with each TTL.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=30))]
+    runs: u32,
+    /// TTLs of the leader's lease, in seconds.
+    #[arg(long, value_delimiter = ',', default_value = "2,5")]
+    lease_ttl: Vec<u64>,
+    /// Print JSON instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Why a leader goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Cause {
+    /// SIGKILL: its lease must run out.
+    Crash,
+    /// SIGTERM: it resigns.
+    HandOver,
+}
+
+/// All runs with one cause and one TTL.
+#[derive(Debug, Serialize)]
+struct Series {
+    cause: Cause,
+    lease_ttl_seconds: u64,
+    /// In the order of the runs.
+    milliseconds: Vec<f64>,
+    median_milliseconds: f64,
+    worst_milliseconds: f64,
+    /// What is promised: of the worst run after a crash, of the median of the hand-overs.
+    promised_milliseconds: f64,
+    kept: bool,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let options = Options::parse();
+    match measure_all(&options).await.and_then(|all| show(&all, options.json)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failed) => {
+            complain(&failed);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn measure_all(options: &Options) -> anyhow::Result<Vec<Series>> {
+    let mut all = Vec::new();
+    for ttl in &options.lease_ttl {
+        // No resolver: what is measured is the issuers' part.
+        let cluster = Cluster::builder().etcd(3).issuers(3).resolvers(0).lease_ttl(&format!("{ttl}s"));
+        let mut cluster = cluster.start().await?;
+        cluster.wait_leader(SOON).await?;
+        let mut callers = Caller::one_for_each(&cluster).await?;
+        for cause in [Cause::Crash, Cause::HandOver] {
+            let mut times = Vec::new();
+            for run in 0..options.runs {
+                // The kill falls into another part of the time between two beats of the lease each time.
+                sleep(Duration::from_secs(*ttl) / 4 * run / options.runs).await;
+                times.push(fail_over(&mut cluster, &mut callers, cause).await?);
+            }
+            all.push(Series::new(cause, *ttl, &times));
+        }
+    }
+    Ok(all)
+}
+
+/// One run; the former leader is back as a follower at its end.
+async fn fail_over(cluster: &mut Cluster, callers: &mut [Caller], cause: Cause) -> anyhow::Result<Duration> {
+    let leader = cluster.wait_leader(SOON).await?;
+    let mut asking = JoinSet::new();
+    for (issuer, caller) in callers.iter_mut().enumerate().filter(|(issuer, _)| *issuer != leader) {
+        caller.reaches_a_follower().await.with_context(|| format!("issuer {issuer} must follow"))?;
+        asking.spawn(caller.clone().allocate_at_last());
+    }
+    let process = &mut cluster.issuers[leader].process;
+    let went = Instant::now();
+    match cause {
+        Cause::Crash => process.kill_now()?,
+        Cause::HandOver => process.terminate()?,
+    }
+    let first = timeout(SOON, asking.join_next()).await.context("nobody allocates any more")?;
+    let allocated = first.context("nobody asked")?.context("a caller's task ended early")??;
+    cluster.issuers[leader].process.wait_exit(SOON).await?;
+    cluster.issuers[leader].restart().await?;
+    // Its connection died with it.
+    for caller in callers.iter_mut() {
+        caller.catch_up().await?;
+    }
+    wait::until(SOON, "one issuer leads", async || cluster.leader().await.is_some()).await?;
+    Ok(allocated - went)
+}
+
+impl Series {
+    fn new(cause: Cause, ttl: u64, times: &[Duration]) -> Self {
+        let milliseconds: Vec<f64> = times.iter().map(|time| time.as_secs_f64() * 1e3).collect();
+        let mut sorted = milliseconds.clone();
+        sorted.sort_by(f64::total_cmp);
+        let middle = sorted.len() / 2;
+        let median = if sorted.len().is_multiple_of(2) {
+            f64::midpoint(sorted[middle - 1], sorted[middle])
+        } else {
+            sorted[middle]
+        };
+        let worst = sorted[sorted.len() - 1];
+        let (measured, promised) = match cause {
+            Cause::Crash => (worst, Duration::from_secs(ttl) + CRASH_GRACE),
+            Cause::HandOver => (median, HAND_OVER_WITHIN),
+        };
+        let promised = promised.as_secs_f64() * 1e3;
+        Self {
+            cause,
+            lease_ttl_seconds: ttl,
+            milliseconds,
+            median_milliseconds: median,
+            worst_milliseconds: worst,
+            promised_milliseconds: promised,
+            kept: measured <= promised,
+        }
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "the figures are what this program is for")]
+fn show(all: &[Series], json: bool) -> anyhow::Result<()> {
+    if json {
+        println!("{}", serde_json::to_string_pretty(all).context("write the figures as JSON")?);
+        return Ok(());
+    }
+    println!(
+        "{:9} {:>5} {:>10} {:>10} {:>22}  each run, in ms",
+        "cause", "TTL", "median", "worst", "promised"
+    );
+    for series in all {
+        let Series { cause, lease_ttl_seconds, median_milliseconds, worst_milliseconds, .. } = series;
+        let (cause, of) = match cause {
+            Cause::Crash => ("crash", "worst"),
+            Cause::HandOver => ("hand-over", "median"),
+        };
+        let promised = format!(
+            "{of} <= {:.0} {}",
+            series.promised_milliseconds,
+            if series.kept { "ok" } else { "LATE" }
+        );
+        let each: Vec<String> = series.milliseconds.iter().map(|time| format!("{time:.0}")).collect();
+        println!(
+            "{cause:9} {lease_ttl_seconds:>3} s {median_milliseconds:>7.1} ms {worst_milliseconds:>7.1} ms {promised:>22}  {}",
+            each.join(" ")
+        );
+    }
+    Ok(())
+}
+
+#[expect(clippy::print_stderr, reason = "the end of the program, for the person who started it")]
+fn complain(failed: &anyhow::Error) {
+    eprintln!("failover: {failed:#}");
+}

@@ -1,0 +1,287 @@
+//! What a run's creators were told, and whether it was true: a recorded history, checked after the run.
+//!
+//! 1. Every create that was sent is an attempt. It ends acknowledged (a code was answered), failed (an answer came, but no
+//!    code) or unknown (no whole answer came: the process died, or the connection did). Only acknowledgements are promises.
+//! 2. The check comes when the fault is over: codes distinct, links right, every acknowledged link stored, blocks disjoint,
+//!    account balanced. It finds all that is wrong, not only the first thing.
+//! 3. The report has the fields of the checker for unique ids in Jepsen (`jepsen.checker/unique-ids`: attempted,
+//!    acknowledged, duplicated with multiplicities, range), and those that a link has beyond an id.
+//!
+//! Rejected: a log of every invocation with its time, as for linearizability. Distinct codes need no order of events.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use anyhow::Context;
+use serde::Serialize;
+
+use crate::checks;
+use crate::cluster::Cluster;
+use crate::load::Acknowledged;
+use crate::postgres::Postgres;
+use crate::status::Namespace;
+
+/// How many offenders a report names of each kind; they are counted all the same.
+const SHOWN_MAX: usize = 10;
+
+/// A link's id is its keyspace above this many bits of its number.
+const NUMBER_BITS: u32 = 48;
+
+/// The history of a test. Cheap to clone: all clones write into the same one.
+#[derive(Clone, Debug, Default)]
+pub struct History(Arc<Mutex<Recorded>>);
+
+#[derive(Debug, Default)]
+struct Recorded {
+    attempted: usize,
+    failed: usize,
+    links: Vec<Acknowledged>,
+}
+
+/// One create on its way. Dropped without a word, its outcome stays unknown.
+#[derive(Debug)]
+#[must_use = "an attempt that is dropped at once counts as unknown"]
+pub struct Attempt {
+    history: History,
+}
+
+impl History {
+    /// Notes a create that is about to be sent.
+    pub fn attempt(&self) -> Attempt {
+        self.recorded().attempted += 1;
+        Attempt { history: self.clone() }
+    }
+
+    /// What was acknowledged so far, in the order of the answers.
+    pub fn links(&self) -> Vec<Acknowledged> {
+        self.recorded().links.clone()
+    }
+
+    /// Checks the history against the whole platform, which must be well again, and prints the report.
+    ///
+    /// # Errors
+    /// Something cannot be asked, or anything is wrong; the message holds the report.
+    pub async fn check(&self, cluster: &Cluster) -> anyhow::Result<Report> {
+        let links = self.links();
+        let mut report = self.report();
+        let unresolved = checks::unresolved(&links, &cluster.resolvers).await?;
+        report.blame_all("links do not lead to their own URL", unresolved);
+        report.stored = Some(Stored::read(&cluster.postgres).await?);
+        report.blame_lost_links();
+        report.blame(checks::registered_blocks_are_disjoint(&cluster.postgres).await);
+        let status = cluster.status().await?;
+        report.blame(checks::account_balances(&status));
+        report.namespaces = status.namespaces;
+        report.print();
+        anyhow::ensure!(report.valid, "the history is not valid:\n{report}");
+        Ok(report)
+    }
+
+    /// What the history says in itself; [`Self::check`] adds what the platform says.
+    pub fn report(&self) -> Report {
+        let recorded = self.recorded();
+        let (attempted, failed, links) = (recorded.attempted, recorded.failed, &recorded.links);
+        let duplicated = checks::duplicated(links).into_iter();
+        let duplicated: BTreeMap<_, _> =
+            duplicated.map(|(code, long_urls)| (code.to_owned(), long_urls.len())).collect();
+        let codes = || links.iter().map(|link| &link.code);
+        let mut report = Report {
+            valid: true,
+            attempted_count: attempted,
+            acknowledged_count: links.len(),
+            failed_count: failed,
+            // Those under way count too: whoever checks has waited for its loads.
+            unknown_count: attempted - failed - links.len(),
+            duplicated_count: duplicated.len(),
+            range: codes().min().zip(codes().max()).map(|(first, last)| [first.clone(), last.clone()]),
+            stored: None,
+            namespaces: Vec::new(),
+            problems: Vec::new(),
+            duplicated: BTreeMap::new(),
+        };
+        let shown = duplicated.iter().map(|(code, count)| format!("{code} for {count} links"));
+        report.blame_all("codes were given several times", shown.collect());
+        report.duplicated = duplicated;
+        report
+    }
+
+    fn recorded(&self) -> MutexGuard<'_, Recorded> {
+        self.0.lock().expect("no code panics while it holds this lock")
+    }
+}
+
+impl Attempt {
+    /// The creator was told a code.
+    pub fn acknowledged(self, link: &Acknowledged) {
+        self.history.recorded().links.push(link.clone());
+    }
+
+    /// The creator was told that there is no link. There may be one: a 503 can hide an insert in doubt.
+    pub fn failed(self) {
+        self.history.recorded().failed += 1;
+    }
+}
+
+/// What came of a history.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Whether nothing is wrong.
+    pub valid: bool,
+    /// Creates that were sent.
+    pub attempted_count: usize,
+    /// Creates that were answered with a code.
+    pub acknowledged_count: usize,
+    /// Creates that were answered otherwise.
+    pub failed_count: usize,
+    /// Creates that were not answered.
+    pub unknown_count: usize,
+    /// Codes that were given more than once.
+    pub duplicated_count: usize,
+    /// Those codes, each with how often.
+    pub duplicated: BTreeMap<String, usize>,
+    /// The first and the last acknowledged code, as text sorts.
+    pub range: Option<[String; 2]>,
+    /// What the database holds.
+    pub stored: Option<Stored>,
+    /// The account of every namespace, as the issuers tell it.
+    pub namespaces: Vec<Namespace>,
+    /// All that is wrong, one sentence each.
+    pub problems: Vec<String>,
+}
+
+/// The links in the database.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Stored {
+    /// How many: those of unknown and of failed creates may be among them.
+    pub links: usize,
+    /// The first and the last link's id, as `keyspace:number`.
+    pub range: Option<[String; 2]>,
+}
+
+impl Stored {
+    async fn read(postgres: &Postgres) -> anyhow::Result<Self> {
+        let row =
+            postgres.client().await?.query_one("SELECT count(*), min(id), max(id) FROM link", &[]).await;
+        let row = row.context("look at the stored links")?;
+        let id = |place: usize| row.get::<_, Option<i64>>(place).map(id_text);
+        let links = usize::try_from(row.get::<_, i64>(0)).context("count the stored links")?;
+        Ok(Self { links, range: id(1).zip(id(2)).map(|(first, last)| [first, last]) })
+    }
+}
+
+fn id_text(id: i64) -> String {
+    format!("{}:{}", id >> NUMBER_BITS, id & ((1 << NUMBER_BITS) - 1))
+}
+
+impl Report {
+    /// The report for programs.
+    ///
+    /// # Errors
+    /// None that a report could cause.
+    pub fn json(&self) -> anyhow::Result<String> {
+        serde_json::to_string(self).context("write the report as JSON")
+    }
+
+    /// Shown by the test runner when the test fails, or with `--nocapture`.
+    #[expect(clippy::print_stdout, reason = "it is for whoever runs the test")]
+    fn print(&self) {
+        println!("{self}");
+    }
+
+    fn blame(&mut self, checked: anyhow::Result<()>) {
+        if let Err(wrong) = checked {
+            self.valid = false;
+            self.problems.push(format!("{wrong:#}"));
+        }
+    }
+
+    fn blame_all(&mut self, what: &str, mut offenders: Vec<String>) {
+        let count = offenders.len();
+        offenders.truncate(SHOWN_MAX);
+        if count > 0 {
+            self.blame(Err(anyhow::anyhow!("{count} {what}: {}", offenders.join("; "))));
+        }
+    }
+
+    fn blame_lost_links(&mut self) {
+        let (acknowledged, stored) = (self.acknowledged_count, self.stored.as_ref().map_or(0, |s| s.links));
+        if stored < acknowledged {
+            self.blame(Err(anyhow::anyhow!(
+                "{acknowledged} links were acknowledged and {stored} are stored"
+            )));
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            attempted_count, acknowledged_count, failed_count, unknown_count, duplicated_count, ..
+        } = self;
+        writeln!(out, "history: {}", if self.valid { "valid" } else { "NOT VALID" })?;
+        writeln!(out, "  attempted    {attempted_count}")?;
+        writeln!(out, "  acknowledged {acknowledged_count}")?;
+        writeln!(out, "  failed       {failed_count}")?;
+        writeln!(out, "  unknown      {unknown_count}")?;
+        writeln!(out, "  duplicated   {duplicated_count}")?;
+        if let Some([first, last]) = &self.range {
+            writeln!(out, "  codes        {first} to {last}")?;
+        }
+        if let Some(Stored { links, range }) = &self.stored {
+            let [first, last] = range.clone().unwrap_or_default();
+            writeln!(out, "  stored       {links}, ids {first} to {last}")?;
+        }
+        for namespace in &self.namespaces {
+            let Namespace { name, allocated, used, open, free, leaked, burned, .. } = namespace;
+            writeln!(
+                out,
+                "  account      {name}: allocated {allocated} = used {used} + open {open} + free {free} \
+                 + leaked {leaked} + burned {burned}"
+            )?;
+        }
+        self.problems.iter().try_for_each(|problem| writeln!(out, "  WRONG        {problem}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{History, id_text};
+    use crate::load::Acknowledged;
+
+    fn link(code: &str, long_url: &str) -> Acknowledged {
+        Acknowledged { code: code.to_owned(), long_url: long_url.to_owned(), created_on: 0 }
+    }
+
+    #[test]
+    fn an_attempt_without_an_answer_is_unknown_and_one_without_a_code_failed() {
+        let history = History::default();
+        history.attempt().acknowledged(&link("b", "1"));
+        history.attempt().acknowledged(&link("a", "2"));
+        history.attempt().failed();
+        drop(history.attempt());
+        let report = history.report();
+        assert!(report.valid, "{report}");
+        let counts = (report.attempted_count, report.acknowledged_count, report.failed_count);
+        assert_eq!((counts, report.unknown_count), ((4, 2, 1), 1));
+        assert_eq!(report.range.unwrap(), ["a", "b"]);
+    }
+
+    #[test]
+    fn a_code_given_twice_makes_a_history_invalid_and_is_named_with_its_count() {
+        let history = History::default();
+        for link in [link("a", "1"), link("b", "2"), link("a", "3")] {
+            history.attempt().acknowledged(&link);
+        }
+        let report = history.report();
+        assert!(!report.valid);
+        assert_eq!(report.duplicated.get("a"), Some(&2));
+        assert!(report.to_string().contains("a for 2 links"), "{report}");
+        assert!(report.json().unwrap().contains(r#""duplicated":{"a":2}"#));
+    }
+
+    #[test]
+    fn an_id_is_shown_as_its_keyspace_and_its_number() {
+        assert_eq!(id_text((3 << 48) + 7), "3:7");
+    }
+}

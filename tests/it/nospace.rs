@@ -1,0 +1,98 @@
+//! etcd runs out of space and raises its alarm (fault 6): allocation fails loudly, creates go on, and all recovers by itself
+//! once an operator has made room.
+
+use std::time::Duration;
+
+use harness::{Cluster, History, Load, checks, wait};
+use serde_json::{Value, json};
+
+const SOON: Duration = Duration::from_secs(60);
+
+/// As small as it is quickly full; the ledger needs a few kilobytes.
+const QUOTA: &str = "--quota-backend-bytes=16777216";
+const FILLING_BYTES: usize = 1 << 20;
+const FILLINGS_MAX: usize = 64;
+
+/// Outside of the issuers' part, and one key, so that a compaction frees all but its last value.
+const JUNK_KEY: &str = "/junk";
+
+/// Numbers that stay in the resolver's hands while nothing can be allocated.
+const REST: u64 = 50;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_etcd_out_of_space_stops_allocation_loudly_and_nothing_else_until_there_is_room_again() {
+    let cluster = Cluster::builder().issuers(2).etcd_arg(QUOTA);
+    let cluster = cluster.issuer_args(["--block-min", "600", "--block-max", "600"]);
+    let (mut cluster, history) = (cluster.start().await.unwrap(), History::default());
+    let leader = cluster.wait_leader(SOON).await.unwrap();
+    fill(&cluster).await;
+
+    // Past the point where the resolver wants its next block: these come from what is in hand.
+    let in_hand = cluster.resolvers[0].numbers_in_hand().await.unwrap();
+    let creates = usize::try_from(in_hand - REST).unwrap();
+    Load::on(&cluster.resolvers).creates(creates).recorded(&history).run().await.unwrap();
+    let issuer = &cluster.issuers[leader];
+    wait::until(SOON, "the leader counts transactions that etcd did not take", async || {
+        let failed = issuer.metric_where("issuer_transactions_total", "result=\"unknown\"").await;
+        failed.is_some_and(|count| count >= 3.0)
+    })
+    .await
+    .unwrap();
+    assert_eq!(
+        cluster.resolvers[0].numbers_in_hand().await,
+        Some(REST),
+        "a block was allocated without space"
+    );
+    checks::all_resolve(&history.links(), &cluster.resolvers).await.unwrap();
+
+    make_room(&cluster).await;
+    wait::until(SOON, "a block is allocated again", async || {
+        cluster.resolvers[0].numbers_in_hand().await.is_some_and(|in_hand| in_hand > REST)
+    })
+    .await
+    .unwrap();
+    Load::on(&cluster.resolvers).creates(2_000).recorded(&history).run().await.unwrap();
+    let report = history.check(&cluster).await.unwrap();
+    assert_eq!((report.failed_count, report.unknown_count), (0, 0), "{report}");
+    wait::until(SOON, "every allocated block has come to its holder", async || {
+        let status = cluster.status().await.unwrap();
+        checks::all_allocated_is_registered(&status, &cluster.postgres).await.is_ok()
+    })
+    .await
+    .unwrap();
+    assert!(cluster.issuers.iter_mut().all(|issuer| issuer.process.is_running()));
+}
+
+/// Writes until etcd refuses and says why.
+async fn fill(cluster: &Cluster) {
+    let filling = "x".repeat(FILLING_BYTES);
+    for _ in 0..FILLINGS_MAX {
+        if let Err(refused) = cluster.etcd.put(JUNK_KEY, &filling).await {
+            assert!(format!("{refused:#}").contains("database space exceeded"), "{refused:#}");
+            assert!(!alarms(cluster).await.is_empty());
+            return;
+        }
+    }
+    panic!("etcd took {FILLINGS_MAX} times {FILLING_BYTES} bytes within {QUOTA}");
+}
+
+/// What etcd's own guide to maintenance tells an operator to do: compact, defragment, disarm.
+async fn make_room(cluster: &Cluster) {
+    let etcd = cluster.etcd.gateway();
+    cluster.etcd.delete(JUNK_KEY).await.unwrap();
+    let now = etcd.status(0).await.unwrap()["header"]["revision"].clone();
+    etcd.call("/v3/kv/compaction", &json!({ "revision": now, "physical": true })).await.unwrap();
+    etcd.call("/v3/maintenance/defragment", &json!({})).await.unwrap();
+    for alarm in alarms(cluster).await {
+        let disarm =
+            json!({ "action": "DEACTIVATE", "memberID": alarm["memberID"], "alarm": alarm["alarm"] });
+        etcd.call("/v3/maintenance/alarm", &disarm).await.unwrap();
+    }
+    assert!(alarms(cluster).await.is_empty());
+}
+
+async fn alarms(cluster: &Cluster) -> Vec<Value> {
+    let etcd = cluster.etcd.gateway();
+    let answer = etcd.call("/v3/maintenance/alarm", &json!({ "action": "GET" })).await.unwrap();
+    answer.get("alarms").and_then(Value::as_array).cloned().unwrap_or_default()
+}

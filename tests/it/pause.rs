@@ -1,0 +1,55 @@
+//! The leading issuer stands still for three times its lease, then goes on (fault 2; must show 3).
+
+use std::time::Duration;
+
+use harness::{Cluster, History, Load, checks, wait};
+
+const LEASE_TTL: Duration = Duration::from_secs(2);
+const SOON: Duration = Duration::from_secs(60);
+
+/// Twice: the successor of the first pause is the leader that stands still in the second.
+const ROUNDS: usize = 2;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leader_that_stood_still_for_three_leases_overlaps_with_nobody_and_fails_no_create() {
+    let cluster = Cluster::builder().etcd(3).issuers(3).resolvers(2).alone().lease_ttl("2s");
+    let cluster = cluster.issuer_args(["--block-min", "400", "--block-max", "400"]);
+    let (mut cluster, history) = (cluster.start().await.unwrap(), History::default());
+    let mut load = Load::on(&cluster.resolvers).clients(32).creates(usize::MAX).per_second(300);
+    load = load.recorded(&history);
+    let mut load = load.start();
+    for _ in 0..ROUNDS {
+        let leader = cluster.wait_leader(SOON).await.unwrap();
+        let epoch = cluster.status().await.unwrap().epoch;
+        load.reaches(load.acknowledged() + 200, SOON).await.unwrap();
+        let paused = tokio::time::Instant::now();
+        cluster.issuers[leader].process.pause().await.unwrap();
+        // The pause has this length by definition; creates go on all the while.
+        wait::until(SOON, "three leases have passed", async || paused.elapsed() >= 3 * LEASE_TTL)
+            .await
+            .unwrap();
+        load.reaches(load.acknowledged() + 200, SOON).await.unwrap();
+        cluster.issuers[leader].process.resume().unwrap();
+
+        wait::until(SOON, "only the successor leads", async || {
+            cluster.leader().await.is_some_and(|found| found != leader)
+        })
+        .await
+        .unwrap();
+        let status = cluster.status_from(&cluster.issuers[leader].url()).await.unwrap();
+        assert!(status.epoch > epoch, "epoch {} after epoch {epoch}", status.epoch);
+        assert!(cluster.issuers[leader].process.is_running(), "the deposed leader must step down, not end");
+        load.reaches(load.acknowledged() + 600, SOON).await.unwrap();
+    }
+    load.wind_down();
+    load.finish().await.unwrap();
+
+    let report = history.check(&cluster).await.unwrap();
+    assert_eq!((report.failed_count, report.unknown_count), (0, 0), "{report}");
+    wait::until(SOON, "every allocated block has come to its holder", async || {
+        let status = cluster.status().await.unwrap();
+        checks::all_allocated_is_registered(&status, &cluster.postgres).await.is_ok()
+    })
+    .await
+    .unwrap();
+}
