@@ -143,6 +143,7 @@ impl Bounds {
     pub const THREE_ISSUERS: Self = Self {
         name: "three issuers",
         issuers: 3,
+        holders: 1,
         late_commits: 1,
         budget: Budget { elections: 2, early_reads: 1, unknown: 1, allocations: 2, ..Self::STILL.budget },
         ..Self::STILL
