@@ -80,6 +80,11 @@ fn tails_come_back_and_are_allocated_again() {
 }
 
 #[test]
+fn a_deposed_leader_is_asked_where_to_go_on() {
+    holds(Bounds::DEPOSED_REGISTRAR, &[Witness::DeposedRefused, Witness::DoubtResolved]);
+}
+
+#[test]
 fn the_ceiling_moves() {
     holds(Bounds::CEILING, &[Witness::CeilingUsed, Witness::CeilingTrusted]);
 }

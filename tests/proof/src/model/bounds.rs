@@ -204,6 +204,23 @@ impl Bounds {
         ..Self::STILL
     };
 
+    /// A leader that was deposed and does not know it is asked where to go on.
+    pub const DEPOSED_REGISTRAR: Self = Self {
+        name: "a deposed leader is asked where to go on",
+        holders: 1,
+        prompt_commits: true,
+        in_hand: 3,
+        budget: Budget {
+            elections: 1,
+            allocations: 4,
+            returns: 1,
+            inserts: 1,
+            doubtful_inserts: 1,
+            ..Self::STILL.budget
+        },
+        ..Self::STILL
+    };
+
     /// The ceiling moves while the leader changes and beats are late.
     pub const CEILING: Self = Self {
         name: "a ceiling that moves",
@@ -248,7 +265,7 @@ impl Bounds {
     };
 
     /// Every world that is explored.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::LEADER_CHANGE,
         Self::LOST_REPLIES,
         Self::THREE_ISSUERS,
@@ -256,6 +273,7 @@ impl Bounds {
         Self::RECLAIM,
         Self::SLOW_HEIR,
         Self::RETURN,
+        Self::DEPOSED_REGISTRAR,
         Self::CEILING,
         Self::CEILING_IN_BATCHES,
         Self::RESTORED,
