@@ -37,6 +37,9 @@ pub(super) fn register(
     }
     let known = term.state.holders.get(holder);
     if let Some(record) = known.filter(|record| record.instance == instance) {
+        // Answered only after a commit: a deposed leader that does not know it would tell an old seq, and the holder would be
+        // given the block of a later one a second time.
+        *head_changed = true;
         return Ok(answer(term, record.incarnation, record.last_seq));
     }
     let incarnation = known.map_or(Incarnation(1), |record| record.incarnation.next());

@@ -1,0 +1,146 @@
+//! What must hold in every state: the "always" properties.
+//!
+//! A law is judged in the step that could break it, and a broken one stays broken: so the checker looks at a set that is empty
+//! in every state of a system that is right, and a law costs no states.
+
+use std::collections::BTreeMap;
+
+use issuer::{
+    block::Span,
+    core::{Account, NamespaceRecord},
+    ledger::Record,
+};
+
+use crate::stores::FakeEtcd;
+
+/// A property of every schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Law {
+    /// I1 as the ledger sees it: every number is open, leaked or free at most once, and below the watermark.
+    LedgerDisjoint,
+    /// I1 as the register sees it: two different blocks that were entered do not share a number, unless one took the other over.
+    RegisterDisjoint,
+    /// I1 as the holders see it: what they were given overlaps only where the older one had leaked.
+    HandsDisjoint,
+    /// I2: the watermark never decreases.
+    WatermarkForward,
+    /// I3: what is answered was committed.
+    AnsweredWhenCommitted,
+    /// I5: one seq, one block.
+    OneBlockPerSeq,
+    /// I6: a number is acknowledged once.
+    AcknowledgedOnce,
+    /// I10: the account balances, and each of its terms is what it counts.
+    AccountBalances,
+    /// Only the leader of the day writes.
+    OnlyTheLeaderWrites,
+    /// The register never goes back from a newer allocation to an older one.
+    RegisterForward,
+    /// No number is acknowledged above a ceiling that somebody trusts.
+    NoFalseAbove,
+    /// No number is allocated above a ceiling that somebody trusts.
+    NothingAllocatedAbove,
+    /// The core does not panic.
+    NoPanic,
+}
+
+impl Law {
+    /// All of them.
+    pub const ALL: [Self; 13] = [
+        Self::LedgerDisjoint,
+        Self::RegisterDisjoint,
+        Self::HandsDisjoint,
+        Self::WatermarkForward,
+        Self::AnsweredWhenCommitted,
+        Self::OneBlockPerSeq,
+        Self::AcknowledgedOnce,
+        Self::AccountBalances,
+        Self::OnlyTheLeaderWrites,
+        Self::RegisterForward,
+        Self::NoFalseAbove,
+        Self::NothingAllocatedAbove,
+        Self::NoPanic,
+    ];
+
+    /// Its name for a person.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::LedgerDisjoint => "I1: blocks in the ledger are disjoint",
+            Self::RegisterDisjoint => "I1: blocks in the register are disjoint",
+            Self::HandsDisjoint => "I1: blocks in hands are disjoint",
+            Self::WatermarkForward => "I2: the watermark never decreases",
+            Self::AnsweredWhenCommitted => "I3: what is answered was committed",
+            Self::OneBlockPerSeq => "I5: one seq, one block",
+            Self::AcknowledgedOnce => "I6: a number is acknowledged once",
+            Self::AccountBalances => "I10: the account balances",
+            Self::OnlyTheLeaderWrites => "only the leader of the day writes",
+            Self::RegisterForward => "the register never goes back to an older allocation",
+            Self::NoFalseAbove => "no number is acknowledged above a trusted ceiling",
+            Self::NothingAllocatedAbove => "no number is allocated above a trusted ceiling",
+            Self::NoPanic => "the core does not panic",
+        }
+    }
+}
+
+/// Where the ledger says that numbers are.
+#[derive(Debug, Default)]
+pub(super) struct Whereabouts {
+    pub(super) open: Vec<(issuer::tokens::Generation, Span)>,
+    pub(super) leaked: Vec<(issuer::tokens::Generation, Span)>,
+    free: Vec<Span>,
+    namespace: Option<NamespaceRecord>,
+}
+
+impl Whereabouts {
+    /// Reads a ledger.
+    pub(super) fn of(etcd: &FakeEtcd) -> Self {
+        let mut found = Self::default();
+        for record in etcd.snapshot().records {
+            match record {
+                Record::Head(head) => found.namespace = head.namespaces.into_values().next(),
+                Record::Holder(_, holder) => {
+                    let blocks = holder.open.into_iter().map(|open| open.block);
+                    found.open.extend(blocks.map(|block| (block.generation, block.span)));
+                }
+                Record::Leaked(_, leaked) => found.leaked.push((leaked.generation, leaked.span)),
+                Record::Free(_, part) => found.free.push(part.span),
+            }
+        }
+        found
+    }
+
+    /// I1.
+    pub(super) fn are_disjoint(&self) -> bool {
+        let blocks = self.open.iter().chain(&self.leaked).map(|(_, span)| span);
+        let mut times = BTreeMap::new();
+        for number in blocks.chain(&self.free).flat_map(|span| span.start()..span.end()) {
+            *times.entry(number).or_insert(0) += 1;
+        }
+        let end = self.namespace.as_ref().map_or(0, |record| record.high_watermark);
+        times.iter().all(|(number, times)| *times == 1 && *number < end)
+    }
+
+    /// I10. No more can be used than there are links.
+    pub(super) fn are_accounted_for(&self, links: usize) -> bool {
+        let Some(record) = &self.namespace else { return true };
+        let Account { allocated, used, open, free, leaked, .. } = record.account;
+        let sum = |blocks: &[(_, Span)]| blocks.iter().map(|(_, span)| span.len()).sum::<u64>();
+        record.is_sound()
+            && allocated == record.high_watermark
+            && open == sum(&self.open)
+            && leaked == sum(&self.leaked)
+            && free == self.free.iter().map(|span| span.len()).sum::<u64>()
+            && used <= links as u64
+    }
+
+    /// The watermark; 0 before there is a namespace.
+    pub(super) fn high_watermark(&self) -> u64 {
+        self.namespace.as_ref().map_or(0, |record| record.high_watermark)
+    }
+
+    /// The ceiling; 0 before there is a namespace.
+    pub(super) fn ceiling(&self) -> u64 {
+        self.namespace.as_ref().map_or(0, |record| record.ceiling)
+    }
+}

@@ -1,0 +1,393 @@
+//! The number protocol, explored: every schedule of a few small systems, with the issuer's real core in them.
+//!
+//! 1. The machines are values: issuers ([`issuer::core::Core`], the very code of the daemon), holders, and the two stores of
+//!    [`crate::stores`]. The network is in the state too: a call, a transaction or an answer that is under way may stay so for
+//!    ever, which is how it gets lost; a paused machine is one whose steps do not come.
+//! 2. Every step is an [`Action`]. stateright takes all of them in all orders, within the [`Bounds`] of a world.
+//! 3. What must hold is a [`Law`], what must happen in some schedule a [`Witness`].
+//! 4. One guard at a time can be switched off ([`Mutant`]); then some world must break a law.
+//!
+//! Rejected: one world with everything in it. Its states are too many to visit, so a schedule of six steps that matters may be
+//! left out; eight worlds that are small enough are explored to their last state.
+//!
+//! Left out: reservations, more than one namespace and other histories of the database. They change which numbers are taken and
+//! not how they are kept apart.
+
+pub mod bounds;
+mod holder;
+pub mod laws;
+mod server;
+mod start;
+pub mod witness;
+mod world;
+
+use std::{sync::Arc, time::Duration};
+
+use issuer::{core::Event, tokens::Millis};
+use stateright::{Checker, HasDiscoveries, Model, Property};
+
+pub use bounds::Bounds;
+pub use laws::Law;
+pub use witness::Witness;
+pub use world::World;
+
+use crate::Mutant;
+use witness::Seen;
+use world::{CallId, Flight};
+
+/// A system to explore.
+#[derive(Clone, Debug)]
+pub struct System {
+    bounds: Bounds,
+    mutant: Option<Mutant>,
+    seen: Arc<Seen>,
+}
+
+/// What may happen next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each is documented at the step that takes it")]
+pub enum Action {
+    /// The leader's lease ends: etcd revokes it, or its time is up.
+    Vacate,
+    Elect {
+        server: usize,
+        early: bool,
+    },
+    /// A follower reads the ledger before it wins.
+    ReadEarly(usize),
+    Depose(usize),
+    Execute(usize),
+    Reply(usize),
+    TimeOut(usize),
+    ExecuteLate(usize),
+    Tick(usize),
+    /// The clock goes on.
+    Pass,
+    Deliver {
+        call: CallId,
+        server: usize,
+    },
+    Resend(CallId),
+    Take {
+        call: CallId,
+        answer: usize,
+    },
+    Register(usize),
+    Allocate(usize),
+    Beat(usize),
+    Enter(usize),
+    Insert {
+        holder: usize,
+        held: usize,
+    },
+    InsertLate {
+        holder: usize,
+        held: usize,
+    },
+    InsertInDoubt {
+        holder: usize,
+        held: usize,
+    },
+    Land(usize),
+    GiveBack {
+        holder: usize,
+        held: usize,
+    },
+    Crash(usize),
+    /// A backup of etcd is taken.
+    BackUp,
+    Restore,
+}
+
+/// A step under way.
+struct Step<'a> {
+    system: &'a System,
+    world: World,
+}
+
+impl Step<'_> {
+    fn run(&mut self, action: Action) {
+        match action {
+            Action::Vacate => Arc::make_mut(&mut self.world.etcd).vacate(),
+            Action::Elect { server, early } => {
+                self.world.left.elections -= 1;
+                self.elect(server, early);
+            }
+            Action::ReadEarly(server) => {
+                self.world.left.early_reads -= 1;
+                self.world.servers[server].early = Some(Arc::new(self.world.etcd.snapshot()));
+            }
+            Action::Depose(server) => self.depose(server),
+            Action::Execute(server) => self.execute(server),
+            Action::Reply(server) => self.reply(server),
+            Action::TimeOut(server) => {
+                self.world.left.unknown -= 1;
+                self.time_out(server);
+            }
+            Action::ExecuteLate(index) => self.execute_late(index),
+            Action::Tick(server) => self.tell(server, Event::Tick),
+            Action::Pass => {
+                self.world.left.time_steps -= 1;
+                self.world.now = Millis(self.world.now.0 + self.system.bounds.step_ms);
+            }
+            Action::Deliver { call, server } => self.deliver(call, server),
+            Action::Resend(call) => {
+                self.world.left.resends -= 1;
+                self.resend(call);
+            }
+            Action::Take { call, answer } => self.take(call, answer),
+            other => self.run_holder(other),
+        }
+    }
+
+    fn run_holder(&mut self, action: Action) {
+        match action {
+            Action::Register(holder) => self.register(holder),
+            Action::Allocate(holder) => {
+                self.world.left.allocations -= 1;
+                self.allocate(holder);
+            }
+            Action::Beat(holder) => {
+                self.world.left.beats -= 1;
+                self.beat(holder);
+            }
+            Action::Enter(holder) => self.enter(holder),
+            Action::Insert { holder, held } => {
+                self.world.left.inserts -= 1;
+                self.insert(holder, held);
+            }
+            Action::InsertLate { holder, held } => {
+                self.world.left.late_inserts -= 1;
+                self.insert_late(holder, held);
+            }
+            Action::InsertInDoubt { holder, held } => {
+                self.world.left.doubtful_inserts -= 1;
+                self.insert_in_doubt(holder, held);
+            }
+            Action::Land(index) => {
+                let claim = self.world.late_inserts.remove(index);
+                self.land(claim);
+            }
+            Action::GiveBack { holder, held } => {
+                self.world.left.returns -= 1;
+                self.give_back(holder, held);
+            }
+            Action::Crash(holder) => {
+                self.world.left.starts -= 1;
+                self.crash(holder);
+            }
+            Action::BackUp => self.world.backup = Some(Arc::clone(&self.world.etcd)),
+            Action::Restore => {
+                self.world.left.restores -= 1;
+                self.restore();
+            }
+            _ => unreachable!("the other actions are `run`'s"),
+        }
+    }
+}
+
+impl System {
+    /// A world, with a guard off or none.
+    #[must_use]
+    pub fn new(bounds: Bounds, mutant: Option<Mutant>) -> Self {
+        Self { bounds, mutant, seen: Arc::default() }
+    }
+
+    fn election_actions(&self, world: &World, actions: &mut Vec<Action>) {
+        let left = &world.left;
+        if left.elections > 0 && world.etcd.leader.is_some() {
+            actions.push(Action::Vacate);
+        }
+        for (server, state) in world.servers.iter().enumerate() {
+            let leads = state.epoch.is_some();
+            if leads && world.etcd.leader != state.epoch {
+                actions.push(Action::Depose(server));
+            }
+            if !leads && world.etcd.leader.is_none() && left.elections > 0 {
+                actions.push(Action::Elect { server, early: false });
+                if state.early.is_some() {
+                    actions.push(Action::Elect { server, early: true });
+                }
+            }
+            if !leads && state.early.is_none() && left.early_reads > 0 && left.elections > 0 {
+                actions.push(Action::ReadEarly(server));
+            }
+        }
+        if left.restores > 0 && world.etcd.leader.is_some() {
+            actions.push(if world.backup.is_some() { Action::Restore } else { Action::BackUp });
+        }
+    }
+
+    fn server_actions(&self, world: &World, actions: &mut Vec<Action>) {
+        for (server, state) in world.servers.iter().enumerate() {
+            match state.flight {
+                Some(Flight::Sent(_)) => actions.push(Action::Execute(server)),
+                Some(Flight::Executed(..)) => actions.push(Action::Reply(server)),
+                None => {}
+            }
+            if state.flight.is_some() && world.left.unknown > 0 {
+                actions.push(Action::TimeOut(server));
+            }
+            if state.epoch.is_some() {
+                if self.bounds.ticks && self.bounds.budget.time_steps > 0 {
+                    actions.push(Action::Tick(server));
+                }
+                actions.extend(world.calls.keys().map(|call| Action::Deliver { call: *call, server }));
+            }
+        }
+        actions.extend((0..world.late_commits.len()).map(Action::ExecuteLate));
+        if world.left.time_steps > 0 {
+            actions.push(Action::Pass);
+        }
+    }
+
+    fn holder_actions(&self, world: &World, holder: usize, actions: &mut Vec<Action>) {
+        let (state, left) = (&world.holders[holder], &world.left);
+        for call in state.call.iter().chain(&state.beat) {
+            let id = (u8::try_from(holder).expect("at most three holders"), call.number);
+            if left.resends > 0 {
+                actions.push(Action::Resend(id));
+            }
+            actions.extend((0..call.answers.len()).map(|answer| Action::Take { call: id, answer }));
+        }
+        if state.incarnation.is_none() && state.call.is_none() {
+            actions.push(Action::Register(holder));
+        }
+        if left.allocations > 0 && state.wants_block(self.bounds.in_hand) {
+            actions.push(Action::Allocate(holder));
+        }
+        if left.beats > 0 && state.incarnation.is_some() && state.beat.is_none() {
+            actions.push(Action::Beat(holder));
+        }
+        // A refused block goes back in a call, so the one before must have ended.
+        if state.allocated.is_some() && state.call.is_none() {
+            actions.push(Action::Enter(holder));
+        }
+        if left.starts > 0 {
+            actions.push(Action::Crash(holder));
+        }
+        for (held, block) in state.held.iter().enumerate() {
+            if !block.left.is_empty() {
+                if left.inserts > 0 {
+                    actions.push(Action::Insert { holder, held });
+                }
+                if left.late_inserts > 0 {
+                    actions.push(Action::InsertLate { holder, held });
+                }
+                if left.doubtful_inserts > 0 {
+                    actions.push(Action::InsertInDoubt { holder, held });
+                }
+            }
+            let idle = state.call.is_none() && state.incarnation.is_some() && block.claimed == 0;
+            if left.returns > 0 && idle {
+                actions.push(Action::GiveBack { holder, held });
+            }
+        }
+    }
+}
+
+impl Model for System {
+    type State = World;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<World> {
+        vec![start::world(self)]
+    }
+
+    fn actions(&self, world: &World, actions: &mut Vec<Action>) {
+        self.election_actions(world, actions);
+        self.server_actions(world, actions);
+        for holder in 0..world.holders.len() {
+            self.holder_actions(world, holder, actions);
+        }
+        actions.extend((0..world.late_inserts.len()).map(Action::Land));
+    }
+
+    fn next_state(&self, world: &World, action: Action) -> Option<World> {
+        let mut step = Step { system: self, world: world.clone() };
+        step.run(action);
+        let idle = matches!(action, Action::Tick(_)) && step.world == *world;
+        (!idle).then_some(step.world)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        macro_rules! always {
+            ($($law:ident),*) => {
+                vec![$(Property::always(Law::$law.name(), |_, world: &World| !world.broke(Law::$law))),*]
+            };
+        }
+        always![
+            LedgerDisjoint,
+            RegisterDisjoint,
+            HandsDisjoint,
+            WatermarkForward,
+            AnsweredWhenCommitted,
+            OneBlockPerSeq,
+            AcknowledgedOnce,
+            AccountBalances,
+            OnlyTheLeaderWrites,
+            RegisterForward,
+            NoFalseAbove,
+            NothingAllocatedAbove,
+            NoPanic
+        ]
+    }
+}
+
+/// What the exploration of a world found.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The world's name.
+    pub name: &'static str,
+    /// States that were reached, each as often as it was.
+    pub states: usize,
+    /// Different states.
+    pub unique: usize,
+    /// Steps to the farthest state.
+    pub depth: usize,
+    /// How long it took.
+    pub took: Duration,
+    /// What was seen to happen.
+    pub seen: Vec<Witness>,
+    /// Broken laws, each with a schedule that breaks it. When there is one the rest of the world is not explored.
+    pub broken: Vec<Broken>,
+}
+
+/// A broken law.
+#[derive(Clone, Debug)]
+pub struct Broken {
+    /// Which.
+    pub law: Law,
+    /// The steps that lead to it.
+    pub schedule: Vec<Action>,
+}
+
+/// Explores a world, to its last state or the first broken law.
+///
+/// # Panics
+/// When the checker's threads do.
+#[must_use]
+pub fn check(bounds: Bounds, mutant: Option<Mutant>) -> Outcome {
+    let system = System::new(bounds, mutant);
+    let seen = Arc::clone(&system.seen);
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "how long the exploration takes is no matter of tokio's clock"
+    )]
+    let started = std::time::Instant::now();
+    let checker = system.checker().threads(2).finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
+    let law = |name| Law::ALL.into_iter().find(|law| law.name() == name);
+    let broken = checker.discoveries().into_iter().filter_map(|(name, path)| {
+        let schedule = path.into_actions();
+        law(name).map(|law| Broken { law, schedule })
+    });
+    Outcome {
+        name: bounds.name,
+        states: checker.state_count(),
+        unique: checker.unique_state_count(),
+        depth: checker.max_depth(),
+        took: started.elapsed(),
+        seen: seen.list(),
+        broken: broken.collect(),
+    }
+}

@@ -1,0 +1,214 @@
+//! What happens to issuers and to etcd.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
+
+use issuer::{
+    core::{Answer, Effect, Event, Refusal},
+    ledger::{Txn, TxnOutcome},
+    tokens::Ticket,
+};
+
+use super::{
+    Step,
+    laws::{Law, Whereabouts},
+    witness::Witness,
+    world::{CallId, Flight, from_ticket, ticket},
+};
+
+impl Step<'_> {
+    /// A follower wins the election, and reads the ledger at once unless it has done so before.
+    pub(super) fn elect(&mut self, server: usize, early: bool) {
+        let Some(epoch) = Arc::make_mut(&mut self.world.etcd).campaign() else { return };
+        let read_early = self.world.servers[server].early.take().filter(|_| early);
+        let snapshot = read_early.map_or_else(|| self.world.etcd.snapshot(), Arc::unwrap_or_clone);
+        self.world.servers[server].epoch = Some(epoch);
+        self.tell(server, Event::Elected { epoch, snapshot });
+    }
+
+    /// An issuer hears that it does not lead any more. Its shell drops the transaction it waits for; that may execute yet.
+    pub(super) fn depose(&mut self, server: usize) {
+        self.world.servers[server].epoch = None;
+        if let Some(Flight::Sent(txn)) = self.world.servers[server].flight.take() {
+            self.leave_behind(txn);
+        }
+        self.tell(server, Event::Following(None));
+    }
+
+    /// etcd executes the transaction that an issuer waits for.
+    pub(super) fn execute(&mut self, server: usize) {
+        if let Some(Flight::Sent(txn)) = self.world.servers[server].flight.take() {
+            let outcome = self.apply(&txn);
+            if let TxnOutcome::Refused(Some(read)) = &outcome
+                && self.world.etcd.leader == Some(txn.epoch)
+                && read.head.epoch != txn.epoch
+            {
+                self.system.seen.note(Witness::EarlyReadRefused);
+            }
+            self.world.servers[server].flight = Some(Flight::Executed(txn, outcome));
+        }
+    }
+
+    /// An issuer hears of the outcome.
+    pub(super) fn reply(&mut self, server: usize) {
+        if let Some(Flight::Executed(_, outcome)) = self.world.servers[server].flight.take() {
+            let refused = matches!(outcome, TxnOutcome::Refused(_));
+            self.tell(server, Event::Committed(outcome));
+            if refused && self.world.servers[server].epoch.is_some() {
+                self.system.seen.note(Witness::LostReplySettled);
+            }
+        }
+    }
+
+    /// An issuer hears nothing in time: the reply was lost, or the transaction is still under way.
+    pub(super) fn time_out(&mut self, server: usize) {
+        if let Some(Flight::Sent(txn)) = self.world.servers[server].flight.take() {
+            self.leave_behind(txn);
+        }
+        self.tell(server, Event::Committed(TxnOutcome::Unknown));
+    }
+
+    /// A copy executes that nobody waits for.
+    pub(super) fn execute_late(&mut self, index: usize) {
+        let txn = self.world.late_commits.remove(index);
+        if let TxnOutcome::Refused(_) = self.apply(&txn) {
+            self.system.seen.note(Witness::LateCopyRefused);
+        }
+    }
+
+    /// etcd is set back to the backup. It was away for longer than a lease lasts, so every issuer knows that it does not lead.
+    pub(super) fn restore(&mut self) {
+        let Some(backup) = self.world.backup.take() else { return };
+        self.world.etcd = backup;
+        Arc::make_mut(&mut self.world.etcd).vacate();
+        Arc::make_mut(&mut self.world.past).restored = true;
+        for server in 0..self.world.servers.len() {
+            self.depose(server);
+        }
+    }
+
+    /// A call comes to an issuer.
+    pub(super) fn deliver(&mut self, id: CallId, server: usize) {
+        let Some((request, copies)) = self.world.calls.get_mut(&id) else { return };
+        let request = Arc::clone(request);
+        *copies -= 1;
+        if *copies == 0 {
+            self.world.calls.remove(&id);
+        }
+        self.tell(server, Event::Arrived(ticket(id, &request), Arc::unwrap_or_clone(request)));
+    }
+
+    /// Gives the core an event and runs the effects.
+    pub(super) fn tell(&mut self, server: usize, event: Event) {
+        let (now, core) = (self.world.now, Arc::make_mut(&mut self.world.servers[server].core));
+        let Ok(effects) = catch_unwind(AssertUnwindSafe(|| core.step(now, event))) else {
+            return self.world.break_law(Law::NoPanic);
+        };
+        for effect in effects {
+            match effect {
+                Effect::Answer(ticket, answer) => self.answer(server, ticket, answer),
+                Effect::Commit { txn, .. } => {
+                    self.world.servers[server].flight = Some(Flight::Sent(Arc::new(txn)));
+                    if self.system.bounds.prompt_commits {
+                        self.execute(server);
+                        self.reply(server);
+                    }
+                }
+                Effect::Abdicate => self.resign(server),
+            }
+        }
+    }
+
+    /// An issuer gives its leadership up, if it has any.
+    fn resign(&mut self, server: usize) {
+        let epoch = self.world.servers[server].epoch.take();
+        if epoch.is_some() && self.world.etcd.leader == epoch {
+            Arc::make_mut(&mut self.world.etcd).vacate();
+        }
+        self.tell(server, Event::Following(None));
+    }
+
+    fn leave_behind(&mut self, txn: Arc<Txn>) {
+        if self.world.late_commits.len() < self.system.bounds.late_commits {
+            self.world.late_commits.push(txn);
+        }
+    }
+
+    /// Runs a transaction on etcd and judges what it did.
+    fn apply(&mut self, txn: &Txn) -> TxnOutcome {
+        let leads = self.world.etcd.leader == Some(txn.epoch);
+        let before = Whereabouts::of(&self.world.etcd);
+        let outcome = Arc::make_mut(&mut self.world.etcd).commit(txn, self.system.mutant);
+        if !matches!(outcome, TxnOutcome::Applied(_)) {
+            if !leads {
+                self.system.seen.note(Witness::DeposedRefused);
+            }
+            return outcome;
+        }
+        let after = Whereabouts::of(&self.world.etcd);
+        let links = self.world.database.links();
+        self.world.keep(Law::OnlyTheLeaderWrites, leads);
+        self.world.keep(Law::WatermarkForward, before.high_watermark() <= after.high_watermark());
+        self.world.keep(Law::LedgerDisjoint, after.are_disjoint());
+        self.world.keep(Law::AccountBalances, after.are_accounted_for(links));
+        if before.ceiling() > 0 && before.ceiling() < after.ceiling() {
+            self.system.seen.note(Witness::CeilingUsed);
+        }
+        let now = self.world.now;
+        let fresh = self.world.holders.iter().filter_map(|holder| holder.fresh_ceiling(now));
+        let all_below = fresh.into_iter().all(|ceiling| after.high_watermark() <= ceiling);
+        self.world.keep(Law::NothingAllocatedAbove, all_below);
+        self.remember(&after);
+        outcome
+    }
+
+    fn remember(&mut self, after: &Whereabouts) {
+        let known = &self.world.past;
+        let new_open = after.open.iter().chain(&after.leaked).any(|block| !known.allocated.contains(block));
+        let new_leaked = after.leaked.iter().any(|(generation, _)| !known.leaked.contains(generation));
+        if new_open || new_leaked {
+            let past = Arc::make_mut(&mut self.world.past);
+            // A block may leak in the very transaction that allocates it.
+            past.allocated.extend(after.open.iter().chain(&after.leaked));
+            past.leaked.extend(after.leaked.iter().map(|(generation, _)| *generation));
+        }
+    }
+
+    /// An issuer answers. What was surely not executed, or is in doubt, is sent again by the caller at once.
+    fn answer(&mut self, server: usize, ticket: Ticket, answer: Result<Answer, Refusal>) {
+        let (id, incarnation, seq) = from_ticket(ticket);
+        if let Ok(Answer::Allocated { block, epoch, leaked }) = &answer {
+            let (given, key) = ((block.generation, block.span), (id.0, incarnation, seq));
+            let committed = self.world.past.allocated.contains(&given);
+            self.world.keep(Law::AnsweredWhenCommitted, committed);
+            let known = self.world.past.answered.get(&key).copied();
+            let same = known.is_none_or(|known| known == given);
+            // An etcd that was set back has forgotten what it answered.
+            self.world.keep(Law::OneBlockPerSeq, same || self.world.past.restored);
+            if known.is_some() {
+                self.system.seen.note(Witness::SeqRepeated);
+            } else {
+                Arc::make_mut(&mut self.world.past).answered.insert(key, given);
+                if self.world.servers[server].epoch.is_some_and(|now| now > *epoch) {
+                    self.system.seen.note(Witness::DoubtOutlivedItsLeader);
+                }
+            }
+            let mut others = self.world.past.allocated.iter().filter(|other| **other != given);
+            if leaked.is_none() && others.any(|(_, span)| span.overlaps(block.span)) {
+                self.system.seen.note(Witness::TailAllocatedAgain);
+            }
+        }
+        let Some(call) = self.waiting(id) else { return };
+        if matches!(answer, Err(Refusal::NotLeader(_) | Refusal::Unknown | Refusal::Overloaded)) {
+            let request = Arc::clone(&call.request);
+            self.world.calls.entry(id).or_insert((request, 0)).1 += 1;
+        } else if !call.answers.contains(&answer) {
+            call.answers.push(answer);
+            if self.system.bounds.prompt_answers {
+                self.take(id, 0);
+            }
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! The first state: one issuer leads, every holder is registered. How they got there is explored after crashes and elections.
+
+use std::sync::Arc;
+
+use issuer::{core::Core, tokens::Millis};
+
+use super::{
+    Bounds, Step, System,
+    world::{Holder, Server, World},
+};
+use crate::Mutant;
+
+/// The first state of a system.
+pub(super) fn world(system: &System) -> World {
+    let limits = Mutant::limits(system.mutant, system.bounds.limits());
+    let server = || Server { core: Arc::new(Core::new(limits)), epoch: None, flight: None, early: None };
+    let holder = || Holder { starts: 1, ..Holder::default() };
+    let world = World {
+        etcd: Arc::default(),
+        backup: None,
+        database: Arc::default(),
+        servers: (0..system.bounds.issuers).map(|_| server()).collect(),
+        holders: (0..system.bounds.holders).map(|_| holder()).collect(),
+        late_commits: Vec::new(),
+        calls: std::collections::BTreeMap::new(),
+        late_inserts: Vec::new(),
+        now: Millis(0),
+        left: system.bounds.budget,
+        past: Arc::default(),
+    };
+    // Nothing is under way for long here.
+    let bounds = Bounds { prompt_commits: true, prompt_answers: true, ..system.bounds };
+    let prompt = System { bounds, ..system.clone() };
+    let mut step = Step { system: &prompt, world };
+    step.elect(0, false);
+    for holder in 0..system.bounds.holders {
+        step.register(holder);
+        let calls: Vec<_> = step.world.calls.keys().copied().collect();
+        calls.into_iter().for_each(|call| step.deliver(call, 0));
+    }
+    step.world
+}

@@ -1,0 +1,120 @@
+//! Every schedule of the model's worlds keeps every law; with a guard off, some schedule breaks one.
+
+use issuer::core::Guard;
+use proof::{
+    Mutant,
+    model::{Bounds, Law, Outcome, Witness, check},
+};
+
+#[expect(clippy::print_stdout, reason = "the size of each world is a part of the proof")]
+fn explore(bounds: Bounds, mutant: Option<Mutant>) -> Outcome {
+    let outcome = check(bounds, mutant);
+    println!(
+        "{}: {} states, {} different, depth {}, {:.1} s",
+        outcome.name,
+        outcome.states,
+        outcome.unique,
+        outcome.depth,
+        outcome.took.as_secs_f64()
+    );
+    outcome
+}
+
+/// Explores a world that is as it should be.
+fn holds(bounds: Bounds, witnesses: &[Witness]) {
+    let outcome = explore(bounds, None);
+    if let Some(broken) = outcome.broken.first() {
+        panic!("{}: {:#?}", broken.law.name(), broken.schedule);
+    }
+    let missing: Vec<_> = witnesses.iter().filter(|witness| !outcome.seen.contains(witness)).collect();
+    assert!(missing.is_empty(), "never seen: {missing:?}; seen: {:?}", outcome.seen);
+}
+
+#[test]
+fn leaders_change_with_transactions_in_doubt() {
+    holds(
+        Bounds::LEADER_CHANGE,
+        &[
+            Witness::DoubtOutlivedItsLeader,
+            Witness::LostReplySettled,
+            Witness::DeposedRefused,
+            Witness::LateCopyRefused,
+        ],
+    );
+}
+
+#[test]
+fn replies_are_lost_and_callers_lose_patience() {
+    holds(
+        Bounds::LOST_REPLIES,
+        &[Witness::DoubtOutlivedItsLeader, Witness::LostReplySettled, Witness::SeqRepeated],
+    );
+}
+
+#[test]
+fn three_issuers_take_turns() {
+    holds(Bounds::THREE_ISSUERS, &[Witness::EarlyReadRefused, Witness::DeposedRefused]);
+}
+
+#[test]
+fn requests_are_doubled_and_late() {
+    holds(
+        Bounds::DOUBLED_REQUESTS,
+        &[Witness::SeqRepeated, Witness::ReclaimedUnused, Witness::TailAllocatedAgain],
+    );
+}
+
+#[test]
+fn holders_crash_and_others_reclaim_their_blocks() {
+    holds(Bounds::RECLAIM, &[Witness::ReclaimedUnused, Witness::ReclaimedPartly, Witness::NumberTaken]);
+}
+
+#[test]
+fn a_slow_heir_is_overtaken() {
+    holds(Bounds::SLOW_HEIR, &[Witness::TakeOverRefused]);
+}
+
+#[test]
+fn tails_come_back_and_are_allocated_again() {
+    holds(Bounds::RETURN, &[Witness::TailAllocatedAgain, Witness::DoubtResolved]);
+}
+
+#[test]
+fn a_deposed_leader_is_asked_where_to_go_on() {
+    holds(Bounds::DEPOSED_REGISTRAR, &[Witness::DeposedRefused, Witness::DoubtResolved]);
+}
+
+#[test]
+fn the_ceiling_moves() {
+    holds(Bounds::CEILING, &[Witness::CeilingUsed, Witness::CeilingTrusted]);
+}
+
+#[test]
+fn the_ceiling_moves_while_transactions_take_their_time() {
+    holds(Bounds::CEILING_IN_BATCHES, &[Witness::CeilingUsed, Witness::CeilingTrusted]);
+}
+
+#[test]
+fn etcd_is_restored_from_an_old_backup() {
+    holds(Bounds::RESTORED, &[Witness::RegisterRefused, Witness::WatermarkRepaired]);
+}
+
+/// The world that finds each guard's absence, and the law that it breaks.
+#[test]
+fn every_guard_that_is_off_breaks_a_law() {
+    let expected = [
+        (Mutant::EpochCompare, Bounds::LEADER_CHANGE, Law::OnlyTheLeaderWrites),
+        (Mutant::HeadCompare, Bounds::LEADER_CHANGE, Law::WatermarkForward),
+        (Mutant::RegisterConstraint, Bounds::RESTORED, Law::RegisterDisjoint),
+        (Mutant::GenerationCompare, Bounds::SLOW_HEIR, Law::RegisterForward),
+        (Mutant::Core(Guard::LostReply), Bounds::LEADER_CHANGE, Law::AnsweredWhenCommitted),
+        (Mutant::Core(Guard::Seq), Bounds::DOUBLED_REQUESTS, Law::OneBlockPerSeq),
+        (Mutant::Core(Guard::CeilingDelay), Bounds::CEILING, Law::NothingAllocatedAbove),
+    ];
+    assert_eq!(expected.map(|(mutant, ..)| mutant), Mutant::ALL);
+    for (mutant, bounds, law) in expected {
+        let outcome = explore(bounds, Some(mutant));
+        let broken: Vec<_> = outcome.broken.iter().map(|broken| broken.law).collect();
+        assert!(broken.contains(&law), "{mutant:?} in {}: {broken:?}", bounds.name);
+    }
+}
