@@ -65,7 +65,7 @@ impl Caller {
             match self.allocate().await.map_err(|status| status.code()) {
                 Ok(()) => return Ok(Instant::now()),
                 Err(Code::FailedPrecondition | Code::Unavailable | Code::DeadlineExceeded) => {
-                    sleep(PAUSE).await
+                    sleep(PAUSE).await;
                 }
                 Err(code) => anyhow::bail!("{} was answered {code:?}", self.holder),
             }

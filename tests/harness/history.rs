@@ -257,7 +257,7 @@ mod tests {
     fn an_attempt_without_an_answer_is_unknown_and_one_without_a_code_failed() {
         let history = History::default();
         history.attempt().acknowledged(&link("b", "1"));
-        history.clone().attempt().acknowledged(&link("a", "2"));
+        history.attempt().acknowledged(&link("a", "2"));
         history.attempt().failed();
         drop(history.attempt());
         let report = history.report();
