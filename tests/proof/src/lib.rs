@@ -8,6 +8,7 @@
 //! 4. The mutation check runs both with each guard off in turn, and fails when neither notices.
 
 pub mod mutant;
+pub mod simulation;
 pub mod stores;
 
 pub use mutant::Mutant;
