@@ -11,7 +11,7 @@ const CAPACITY: usize = 62;
 const BLOCK: &str = "10";
 
 /// Links that are created before the alarm is looked for.
-const EARLY: usize = 30;
+const EARLY: usize = 45;
 /// Per resolver.
 const CLIENTS: usize = 4;
 

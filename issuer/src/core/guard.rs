@@ -13,6 +13,12 @@ pub enum Guard {
     LostReply,
     /// An allocation takes the next seq, and a repeated seq repeats the answer (I5).
     Seq,
+    /// A repeated registration is answered only after a commit, so that no deposed leader tells an old seq.
+    RegisterCommit,
+    /// So is a beat, so that no deposed leader keeps an old ceiling fresh.
+    BeatCommit,
+    /// What comes back of a block that was leaked before goes out as leaked again.
+    Contested,
     /// A higher ceiling is used only when every holder has heard of it or has stopped trusting its copy.
     CeilingDelay,
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::{
     core::{
-        Answer, HolderRecord, NamespaceRecord, Refusal, account::Account, ceiling, leak::leak_open_blocks,
-        term::Term,
+        Answer, HolderRecord, NamespaceRecord, Refusal, account::Account, ceiling, guard::Guard,
+        leak::leak_open_blocks, term::Term,
     },
     ledger::Key,
     names::{HolderId, Instance, Namespace},
@@ -39,7 +39,7 @@ pub(super) fn register(
     if let Some(record) = known.filter(|record| record.instance == instance) {
         // Answered only after a commit: a deposed leader that does not know it would tell an old seq, and the holder would be
         // given the block of a later one a second time.
-        *head_changed = true;
+        *head_changed |= term.limits.guards(Guard::RegisterCommit);
         return Ok(answer(term, record.incarnation, record.last_seq));
     }
     let incarnation = known.map_or(Incarnation(1), |record| record.incarnation.next());

@@ -2,7 +2,7 @@
 
 use crate::{
     block::Block,
-    core::{Answer, OpenBlock, Part, Refusal, Returned, term::Term},
+    core::{Answer, OpenBlock, Part, Refusal, Returned, guard::Guard, term::Term},
     ledger::Key,
     names::{HolderId, Namespace},
 };
@@ -62,9 +62,10 @@ fn settle(term: &mut Term, open: OpenBlock, returned: Returned) {
         record.account.burned += returned.burned;
         record.account.free += returned.unused.iter().map(|unused| unused.len()).sum::<u64>();
     }
+    let contested = open.contested && term.limits.guards(Guard::Contested);
     for span in returned.unused {
         term.state.touch(Key::Free(namespace.clone(), span.start()));
-        let part = Part { span, generation, store: open.store.clone(), contested: open.contested };
+        let part = Part { span, generation, store: open.store.clone(), contested };
         term.state.free.insert((namespace.clone(), span.start()), part);
     }
 }

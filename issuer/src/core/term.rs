@@ -313,7 +313,7 @@ impl Term {
             Request::KeepAlive { holder, incarnation, progress } => {
                 self.hear(now, &holder, incarnation)?;
                 // Answered only after a commit: it proves that this leader is not deposed, see `ceiling`.
-                *head_changed = true;
+                *head_changed |= self.limits.guards(Guard::BeatCommit);
                 Ok(self.alive(holder, progress))
             }
             Request::Return { holder, incarnation, blocks } => {

@@ -10,7 +10,10 @@ use issuer::block::Span;
 use proto::issuer::v1 as pb;
 
 use super::{buffer::Closed, enter::Owner, issuer_client::IssuerClient};
-use crate::{codes::KeyspaceIndex, store::LinkStore};
+use crate::{
+    codes::KeyspaceIndex,
+    store::{LinkStore, StoreError},
+};
 
 /// Unused ranges that fit into one call.
 const RANGES_MAX: usize = 32;
@@ -78,9 +81,14 @@ impl Returns {
             let Closed { block, entry, unused, .. } = &returning.closed;
             let entry = self.owner.entry(returning.keyspace, block, incarnation, *entry);
             let kept = complement(block.span, unused);
-            if let Err(error) = self.store.release_block(&entry, &kept).await {
-                tracing::warn!(error = &error as &dyn std::error::Error, "release a block");
-                return false;
+            match self.store.release_block(&entry, &kept).await {
+                Ok(()) => {}
+                // Somebody has taken it over meanwhile: it is not this holder's to give any more.
+                Err(StoreError::Overlap) => return true,
+                Err(error) => {
+                    tracing::warn!(error = &error as &dyn std::error::Error, "release a block");
+                    return false;
+                }
             }
             returning.released = true;
         }

@@ -9,6 +9,7 @@
 
 pub mod model;
 pub mod mutant;
+pub mod simulation;
 pub mod stores;
 
 pub use mutant::Mutant;

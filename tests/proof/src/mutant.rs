@@ -19,13 +19,16 @@ pub enum Mutant {
 
 impl Mutant {
     /// Every guard there is.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 10] = [
         Self::EpochCompare,
         Self::HeadCompare,
         Self::RegisterConstraint,
         Self::GenerationCompare,
         Self::Core(Guard::LostReply),
         Self::Core(Guard::Seq),
+        Self::Core(Guard::RegisterCommit),
+        Self::Core(Guard::BeatCommit),
+        Self::Core(Guard::Contested),
         Self::Core(Guard::CeilingDelay),
     ];
 

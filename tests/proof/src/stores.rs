@@ -111,12 +111,18 @@ impl FakeDatabase {
         if self.register.contains(&entry) {
             return true;
         }
+        let before = self.register.clone();
         let compares = mutant != Some(Mutant::GenerationCompare);
         self.register.retain(|other| {
             let older = other.generation <= leaked || !compares;
             !(other.span.overlaps(entry.span) && older)
         });
-        self.register(entry, mutant)
+        let taken = self.register(entry, mutant);
+        if !taken {
+            // One transaction: what was deleted comes back with the rest.
+            self.register = before;
+        }
+        taken
     }
 
     /// Takes the unused numbers of a block out of the register; false when the block is not registered any more.

@@ -77,8 +77,11 @@ pub(super) async fn release(
             &[&signed(block.generation)?, &block.instance, &first, &end],
         )
         .await?;
-    insert(&transaction, block, kept).await?;
-    Ok(transaction.commit().await?)
+    match insert(&transaction, block, kept).await {
+        Ok(_) => Ok(transaction.commit().await?),
+        Err(error) if is_overlap(&error) => Err(StoreError::Overlap),
+        Err(error) => Err(error),
+    }
 }
 
 async fn insert(
@@ -98,11 +101,13 @@ async fn insert(
 async fn settle(transaction: Transaction<'_>, inserted: Result<u64, StoreError>) -> Result<(), StoreError> {
     match inserted {
         Ok(_) => Ok(transaction.commit().await?),
-        Err(StoreError::Postgres(error)) if error.code() == Some(&SqlState::EXCLUSION_VIOLATION) => {
-            Ok(transaction.rollback().await?)
-        }
+        Err(error) if is_overlap(&error) => Ok(transaction.rollback().await?),
         Err(error) => Err(error),
     }
+}
+
+fn is_overlap(error: &StoreError) -> bool {
+    matches!(error, StoreError::Postgres(error) if error.code() == Some(&SqlState::EXCLUSION_VIOLATION))
 }
 
 /// Whether the register has the block just so: from this call or from an earlier copy of it.

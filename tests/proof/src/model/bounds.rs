@@ -177,6 +177,21 @@ impl Bounds {
         ..Self::STILL
     };
 
+    /// An heir gives a leaked block back unused while the one who lost it still mints from it.
+    pub const CONTESTED: Self = Self {
+        name: "a leaked block that is given back",
+        capacity: 2,
+        budget: Budget {
+            starts: 0,
+            allocations: 3,
+            returns: 1,
+            inserts: 1,
+            late_inserts: 0,
+            ..Self::RECLAIM.budget
+        },
+        ..Self::RECLAIM
+    };
+
     /// A third holder: an heir that is slow to take over is overtaken by the next.
     pub const SLOW_HEIR: Self = Self {
         name: "an heir that is overtaken",
@@ -265,12 +280,13 @@ impl Bounds {
     };
 
     /// Every world that is explored.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::LEADER_CHANGE,
         Self::LOST_REPLIES,
         Self::THREE_ISSUERS,
         Self::DOUBLED_REQUESTS,
         Self::RECLAIM,
+        Self::CONTESTED,
         Self::SLOW_HEIR,
         Self::RETURN,
         Self::DEPOSED_REGISTRAR,

@@ -241,7 +241,9 @@ impl Step<'_> {
         if state.starts != claim.start {
             return;
         }
-        if let Some(held) = state.held.iter_mut().find(|held| held.block.generation == claim.generation) {
+        // Of a block that is in hand twice, which a guard prevents, the one with an open claim.
+        let claimed = |held: &&mut Held| held.block.generation == claim.generation && held.claimed > 0;
+        if let Some(held) = state.held.iter_mut().find(claimed) {
             held.claimed -= 1;
         }
         if inserted {

@@ -13,6 +13,7 @@
 //! Left out: reservations, more than one namespace and other histories of the database. They change which numbers are taken and
 //! not how they are kept apart.
 
+mod aim;
 pub mod bounds;
 mod holder;
 pub mod laws;
@@ -26,6 +27,7 @@ use std::{sync::Arc, time::Duration};
 use issuer::{core::Event, tokens::Millis};
 use stateright::{Checker, HasDiscoveries, Model, Property};
 
+pub use aim::aimed_at;
 pub use bounds::Bounds;
 pub use laws::Law;
 pub use witness::Witness;

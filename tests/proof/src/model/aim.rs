@@ -1,0 +1,23 @@
+//! Which world finds which missing guard.
+
+use issuer::core::Guard;
+
+use super::{Bounds, Law};
+use crate::Mutant;
+
+/// The world that finds a guard's absence the soonest, and the law that it breaks.
+#[must_use]
+pub fn aimed_at(mutant: Mutant) -> (Bounds, Law) {
+    match mutant {
+        Mutant::EpochCompare => (Bounds::LEADER_CHANGE, Law::OnlyTheLeaderWrites),
+        Mutant::HeadCompare => (Bounds::LEADER_CHANGE, Law::WatermarkForward),
+        Mutant::RegisterConstraint => (Bounds::RESTORED, Law::RegisterDisjoint),
+        Mutant::GenerationCompare => (Bounds::SLOW_HEIR, Law::RegisterForward),
+        Mutant::Core(Guard::LostReply) => (Bounds::LEADER_CHANGE, Law::AnsweredWhenCommitted),
+        Mutant::Core(Guard::Seq) => (Bounds::DOUBLED_REQUESTS, Law::OneBlockPerSeq),
+        Mutant::Core(Guard::RegisterCommit) => (Bounds::DEPOSED_REGISTRAR, Law::HandsDisjoint),
+        Mutant::Core(Guard::BeatCommit) => (Bounds::CEILING, Law::NothingAllocatedAbove),
+        Mutant::Core(Guard::Contested) => (Bounds::CONTESTED, Law::AcknowledgedOnce),
+        Mutant::Core(Guard::CeilingDelay) => (Bounds::CEILING, Law::NothingAllocatedAbove),
+    }
+}

@@ -1,0 +1,242 @@
+//! I1, I2, I3, I5, I10 and the fencing of the ledger, from what was applied and answered.
+//!
+//! The books are kept here from the writes alone, so that an account that the core moves wrongly differs from the records
+//! that it wrote.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use issuer::{
+    block::{Block, Span},
+    core::{Answer, Head, LeakedBlock, Refusal, Request},
+    ledger::{Key, Record, Snapshot, Txn, Write},
+    names::{HolderId, Namespace},
+    tokens::{Epoch, Incarnation, Seq},
+};
+
+use super::super::summary::{Happening, Summary};
+
+/// Where the ledger says that numbers are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Open,
+    Free,
+    Leaked,
+}
+
+/// One allocation request.
+type Asked = (HolderId, Incarnation, Seq);
+
+/// How far a namespace has got.
+#[derive(Clone, Copy, Debug, Default)]
+struct Marks {
+    high_watermark: u64,
+    ceiling: u64,
+    announced: u64,
+}
+
+/// The ledger's books.
+#[derive(Debug)]
+pub(super) struct LedgerCheck {
+    pub(super) broken: Option<String>,
+    namespaces: Vec<Namespace>,
+    marks: Vec<Marks>,
+    /// What each key says of the whereabouts of numbers.
+    places: BTreeMap<Key, Vec<(usize, Span, Place)>>,
+    /// The same by number: end and place.
+    spans: BTreeMap<(usize, u64), (u64, Place)>,
+    /// What was committed for each request, in this history of the ledger.
+    replies: BTreeMap<Asked, Block>,
+    /// Blocks that were committed as somebody's, in any history.
+    committed: BTreeSet<Block>,
+    answered: BTreeSet<Asked>,
+}
+
+impl LedgerCheck {
+    pub(super) fn new(namespaces: Vec<Namespace>) -> Self {
+        Self {
+            broken: None,
+            marks: vec![Marks::default(); namespaces.len()],
+            namespaces,
+            places: BTreeMap::new(),
+            spans: BTreeMap::new(),
+            replies: BTreeMap::new(),
+            committed: BTreeSet::new(),
+            answered: BTreeSet::new(),
+        }
+    }
+
+    fn fail(&mut self, what: String) {
+        self.broken.get_or_insert(what);
+    }
+
+    fn index(&self, namespace: &Namespace) -> usize {
+        self.namespaces.iter().position(|name| name == namespace).unwrap_or(0)
+    }
+
+    /// Numbers given back unused, by the ledger's records.
+    pub(super) fn free(&self, namespace: usize) -> Vec<Span> {
+        let here = self.spans.range((namespace, 0)..(namespace + 1, 0));
+        let free = here.filter(|(_, (_, place))| *place == Place::Free);
+        free.filter_map(|((_, start), (end, _))| Span::new(*start, end - start).ok()).collect()
+    }
+
+    /// A transaction was applied.
+    pub(super) fn applied(&mut self, txn: &Txn, leader: Option<Epoch>, summary: &mut Summary) {
+        if leader != Some(txn.epoch) {
+            self.fail(format!(
+                "fencing: a transaction of epoch {} applied while the leader was {leader:?}",
+                txn.epoch
+            ));
+        }
+        let written = |write: &Write| match write {
+            Write::Put(record) => record.key(),
+            Write::Delete(key) => key.clone(),
+        };
+        for write in &txn.writes {
+            self.forget(&written(write));
+        }
+        let mut head = None;
+        for write in &txn.writes {
+            match write {
+                Write::Put(Record::Head(written)) => head = Some(written),
+                Write::Put(record) => self.learn(record),
+                Write::Delete(_) => {}
+            }
+        }
+        if let Some(head) = head {
+            self.head(head, summary);
+        }
+    }
+
+    /// Removes what a key said.
+    fn forget(&mut self, key: &Key) {
+        for (namespace, span, _) in self.places.remove(key).unwrap_or_default() {
+            self.spans.remove(&(namespace, span.start()));
+        }
+    }
+
+    /// Enters what a record says: no number is in two places (I1), no request has two blocks (I5).
+    fn learn(&mut self, record: &Record) {
+        let said: Vec<_> = match record {
+            Record::Head(_) => return,
+            Record::Holder(id, holder) => {
+                if let Some(reply) = &holder.last_reply {
+                    self.replied((id.clone(), holder.incarnation, holder.last_seq), &reply.block);
+                }
+                self.committed.extend(holder.open.iter().map(|held| held.block.clone()));
+                let open = |block: &Block| (self.index(&block.namespace), block.span, Place::Open);
+                holder.open.iter().map(|held| open(&held.block)).collect()
+            }
+            Record::Leaked(namespace, leaked) => {
+                // A holder may start again in the very batch that allocates a block to its last start.
+                let LeakedBlock { span, generation, .. } = *leaked;
+                self.committed.insert(Block { namespace: namespace.clone(), span, generation });
+                vec![(self.index(namespace), span, Place::Leaked)]
+            }
+            Record::Free(namespace, part) => vec![(self.index(namespace), part.span, Place::Free)],
+        };
+        for (namespace, span, place) in &said {
+            self.enter(*namespace, *span, *place);
+        }
+        self.places.insert(record.key(), said);
+    }
+
+    fn enter(&mut self, namespace: usize, span: Span, place: Place) {
+        let before = self.spans.range(..(namespace, span.end())).next_back();
+        let overlaps =
+            before.is_some_and(|((owner, _), (end, _))| *owner == namespace && *end > span.start());
+        if overlaps {
+            self.fail(format!("I1: {span:?} of namespace {namespace} is in two places of the ledger"));
+        }
+        self.spans.insert((namespace, span.start()), (span.end(), place));
+    }
+
+    fn replied(&mut self, asked: Asked, block: &Block) {
+        if self.replies.get(&asked) == Some(block) {
+            return;
+        }
+        if let Some(other) = self.replies.insert(asked.clone(), block.clone()) {
+            self.fail(format!("I5: {asked:?} was given {other:?} and {block:?}"));
+        }
+    }
+
+    fn head(&mut self, head: &Head, summary: &mut Summary) {
+        for (name, record) in &head.namespaces {
+            let index = self.index(name);
+            let marks = Marks {
+                high_watermark: record.high_watermark,
+                ceiling: record.ceiling,
+                announced: record.announced,
+            };
+            let before = std::mem::replace(&mut self.marks[index], marks);
+            if marks.high_watermark < before.high_watermark {
+                self.fail(format!("I2: the high watermark of {name} went from {before:?} to {marks:?}"));
+            }
+            if marks.ceiling < before.ceiling || marks.announced < before.announced || !record.is_sound() {
+                self.fail(format!("I10 or the ceiling of {name}: {before:?}, then {record:?}"));
+            }
+            if before.announced > 0 && marks.announced > before.announced {
+                summary.add(Happening::CeilingMove, 1);
+            }
+            let account = record.account;
+            let sums = self.sums(index);
+            let counted = (account.open, account.free, account.leaked, account.allocated);
+            if counted != (sums[0], sums[1], sums[2], record.high_watermark) {
+                self.fail(format!("I10: {name} has {account:?}, its records say {sums:?} below {marks:?}"));
+            }
+        }
+    }
+
+    /// Numbers that are open, free and leaked.
+    fn sums(&self, namespace: usize) -> [u64; 3] {
+        let mut sums = [0; 3];
+        for ((_, start), (end, place)) in self.spans.range((namespace, 0)..(namespace + 1, 0)) {
+            sums[match place {
+                Place::Open => 0,
+                Place::Free => 1,
+                Place::Leaked => 2,
+            }] += end - start;
+        }
+        sums
+    }
+
+    /// An issuer answered: a block only when it is committed for this very request (I3), and the same each time (I5).
+    pub(super) fn answered(
+        &mut self,
+        request: &Request,
+        answer: &Result<Answer, Refusal>,
+        summary: &mut Summary,
+    ) {
+        match (request, answer) {
+            (Request::Allocate { holder, incarnation, seq, .. }, Ok(Answer::Allocated { block, .. })) => {
+                let asked = (holder.clone(), *incarnation, *seq);
+                let again = !self.answered.insert(asked.clone());
+                let happened = if again { Happening::RepeatedSeq } else { Happening::Allocation };
+                summary.add(happened, 1);
+                if !self.committed.contains(block) {
+                    self.fail(format!("I3: answered to {asked:?} but never committed: {block:?}"));
+                }
+            }
+            (_, Err(Refusal::Seq { .. })) => summary.add(Happening::SeqRefused, 1),
+            (_, Err(Refusal::Exhausted { .. })) => summary.add(Happening::Exhausted, 1),
+            _ => {}
+        }
+    }
+
+    /// The ledger has gone back to this.
+    pub(super) fn restored(&mut self, snapshot: &Snapshot) {
+        let fresh = Self::new(std::mem::take(&mut self.namespaces));
+        let (committed, broken) = (std::mem::take(&mut self.committed), self.broken.take());
+        *self = Self { committed, broken, ..fresh };
+        let mut heads = Vec::new();
+        for record in &snapshot.records {
+            match record {
+                Record::Head(head) => heads.push(head),
+                record => self.learn(record),
+            }
+        }
+        for head in heads {
+            self.head(head, &mut Summary::default());
+        }
+    }
+}

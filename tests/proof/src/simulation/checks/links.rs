@@ -1,0 +1,127 @@
+//! I6, the ceiling, and at the end the account against the rows in the database.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use issuer::{block::Span, core::Account};
+
+use super::super::database::Database;
+use crate::stores::FakeDatabase;
+
+/// A namespace as it is found at the end.
+pub(super) struct Found<'a> {
+    pub(super) account: Account,
+    pub(super) free: Vec<Span>,
+    pub(super) keyspace: &'a FakeDatabase,
+}
+
+/// What was acknowledged, trusted and given up.
+#[derive(Debug)]
+pub(in super::super) struct LinkCheck {
+    pub(super) broken: Option<String>,
+    acknowledged: BTreeMap<(usize, u64), u64>,
+    /// By process and namespace: the ceiling and until when it is trusted. None when ceilings cannot be trusted any more.
+    trusted: Option<BTreeMap<(usize, usize), (u64, u64)>>,
+    burned: Vec<BTreeSet<u64>>,
+}
+
+impl LinkCheck {
+    pub(super) fn new(namespaces: usize) -> Self {
+        Self {
+            broken: None,
+            acknowledged: BTreeMap::new(),
+            trusted: Some(BTreeMap::new()),
+            burned: vec![BTreeSet::new(); namespaces],
+        }
+    }
+
+    fn fail(&mut self, what: String) {
+        self.broken.get_or_insert(what);
+    }
+
+    /// A link was acknowledged; whether it was held against a ceiling.
+    pub(super) fn acknowledged(
+        &mut self,
+        now: u64,
+        link: (usize, u64),
+        url: u64,
+        stored: Option<u64>,
+    ) -> bool {
+        if let Some(other) = self.acknowledged.insert(link, url) {
+            self.fail(format!("I6: number {link:?} was acknowledged for {other} and for {url}"));
+        }
+        if stored != Some(url) {
+            self.fail(format!("I6: number {link:?} was acknowledged for {url}, {stored:?} is stored"));
+        }
+        let trusted = self.trusted.iter().flatten();
+        let fresh = trusted.filter(|((_, namespace), (_, until))| *namespace == link.0 && *until > now);
+        let lowest = fresh.map(|((process, _), (ceiling, _))| (*ceiling, *process)).min();
+        if let Some((ceiling, process)) = lowest.filter(|(ceiling, _)| *ceiling <= link.1) {
+            self.fail(format!(
+                "ceiling: number {link:?} was acknowledged while process {process} trusts that none at or above {ceiling} was"
+            ));
+        }
+        lowest.is_some()
+    }
+
+    /// A process trusts a ceiling.
+    pub(super) fn trusts(&mut self, process: usize, namespace: usize, ceiling: u64, until: u64) {
+        if let Some(trusted) = &mut self.trusted {
+            trusted.insert((process, namespace), (ceiling, until));
+        }
+    }
+
+    /// A process is gone, and what it trusted with it.
+    pub(in super::super) fn forget(&mut self, process: usize) {
+        if let Some(trusted) = &mut self.trusted {
+            trusted.retain(|(owner, _), _| *owner != process);
+        }
+    }
+
+    /// The ledger has lost history: what holders were told of the ceiling is void until they hold it against the register.
+    pub(super) fn distrust(&mut self) {
+        self.trusted = None;
+    }
+
+    /// A holder gave a number up.
+    pub(super) fn burned(&mut self, namespace: usize, number: u64) {
+        self.burned[namespace].insert(number);
+    }
+
+    /// Every acknowledged link resolves to its own URL.
+    pub(super) fn still_there(&mut self, database: &Database) {
+        let wrong = self
+            .acknowledged
+            .iter()
+            .find(|((namespace, number), url)| database.keyspaces[*namespace].link(*number) != Some(**url));
+        if let Some((link, url)) = wrong {
+            self.broken.get_or_insert(format!("I6: {link:?} does not resolve to {url} any more"));
+        }
+    }
+
+    /// I10 when nothing is open or leaked: the rows are those that the account calls used, and those of inserts that landed
+    /// after their numbers were given up or given back. Says how many landed under numbers given back.
+    pub(super) fn account(&mut self, namespace: usize, found: &Found<'_>, history_lost: bool) -> u64 {
+        let Found { account, free, keyspace } = found;
+        let rows = |span: &Span| span.len() - keyspace.unused(*span).iter().map(|gap| gap.len()).sum::<u64>();
+        let free_taken: u64 = free.iter().map(rows).sum();
+        let burned = &self.burned[namespace];
+        let burned_taken = burned.iter().filter(|number| keyspace.link(**number).is_some()).count();
+        let burned_taken = u64::try_from(burned_taken).unwrap_or(u64::MAX);
+        let burned_max = u64::try_from(burned.len()).unwrap_or(u64::MAX);
+        let links = u64::try_from(keyspace.links()).unwrap_or(u64::MAX);
+        if account.open > 0 || account.leaked > 0 {
+            self.fail(format!("I10: after the sweep numbers are still out: {account:?}"));
+        } else if !account.balances() {
+            self.fail(format!("I10: {account:?} does not balance"));
+        } else if history_lost {
+            return free_taken;
+        } else if account.burned > burned_max {
+            self.fail(format!("I10: {burned_max} inserts were in doubt, and {account:?}"));
+        } else if !(account.used + free_taken..=account.used + free_taken + burned_taken).contains(&links) {
+            self.fail(format!(
+                "I10: {links} links, {free_taken} under free and {burned_taken} under burned numbers, and {account:?}"
+            ));
+        }
+        free_taken
+    }
+}

@@ -1,0 +1,154 @@
+//! What must hold, whatever happened. The checkers know nothing of faults; they are told what was committed, answered and
+//! acknowledged, and keep their own books.
+
+mod ledger;
+mod links;
+mod register;
+
+use issuer::{
+    core::{Answer, Head, Refusal, Request},
+    ledger::{Snapshot, Txn},
+    names::Namespace,
+    tokens::Epoch,
+};
+
+use self::{ledger::LedgerCheck, links::LinkCheck, register::RegisterCheck};
+use super::{
+    database::Database,
+    summary::{Happening, Summary},
+};
+
+/// What a holder tells the checkers.
+#[derive(Clone, Debug)]
+pub(super) enum Note {
+    Acknowledged { namespace: usize, number: u64, url: u64 },
+    Trusts { ceilings: Vec<(Namespace, u64)>, until: u64 },
+    Burned { namespace: usize, number: u64 },
+    Met { reclaimed: bool },
+    Refused { take_over: bool },
+    Returns(bool),
+    ForeignBlock,
+    Exhausted,
+    CeilingReached,
+    Superseded,
+    Swept,
+    Happened(Happening, u64),
+}
+
+/// All checkers.
+#[derive(Debug)]
+pub(super) struct Checks {
+    namespaces: Vec<Namespace>,
+    ledger: LedgerCheck,
+    pub(super) register: RegisterCheck,
+    pub(super) links: LinkCheck,
+    broken: Option<String>,
+    /// Whether the ledger has lost history: some promises are not made for that.
+    history_lost: bool,
+}
+
+impl Checks {
+    pub(super) fn new(namespaces: Vec<Namespace>) -> Self {
+        let count = namespaces.len();
+        Self {
+            ledger: LedgerCheck::new(namespaces.clone()),
+            register: RegisterCheck::new(count),
+            links: LinkCheck::new(count),
+            namespaces,
+            broken: None,
+            history_lost: false,
+        }
+    }
+
+    /// The first thing that did not hold.
+    pub(super) fn broken(&self) -> Option<String> {
+        let all = [&self.broken, &self.ledger.broken, &self.register.broken, &self.links.broken];
+        all.into_iter().flatten().next().cloned()
+    }
+
+    /// Something did not hold.
+    pub(super) fn fail(&mut self, what: String) {
+        self.broken.get_or_insert(what);
+    }
+
+    /// A transaction was applied while this epoch's leader held the leader key.
+    pub(super) fn applied(&mut self, txn: &Txn, leader: Option<Epoch>, summary: &mut Summary) {
+        self.ledger.applied(txn, leader, summary);
+    }
+
+    /// An issuer answered.
+    pub(super) fn answered(
+        &mut self,
+        request: &Request,
+        answer: &Result<Answer, Refusal>,
+        summary: &mut Summary,
+    ) {
+        self.ledger.answered(request, answer, summary);
+    }
+
+    /// The ledger has gone back to this.
+    pub(super) fn restored(&mut self, snapshot: &Snapshot) {
+        self.history_lost = true;
+        self.links.distrust();
+        self.ledger.restored(snapshot);
+    }
+
+    /// A process says something.
+    pub(super) fn note(
+        &mut self,
+        now: u64,
+        process: usize,
+        note: Note,
+        database: &Database,
+        summary: &mut Summary,
+    ) {
+        match note {
+            Note::Acknowledged { namespace, number, url } => {
+                summary.add(Happening::Acknowledged, 1);
+                let stored = database.keyspaces[namespace].link(number);
+                let checked = self.links.acknowledged(now, (namespace, number), url, stored);
+                summary.add(Happening::CeilingChecked, u64::from(checked));
+            }
+            Note::Trusts { ceilings, until } => {
+                for (namespace, ceiling) in ceilings {
+                    let index = self.namespaces.iter().position(|name| *name == namespace);
+                    self.links.trusts(process, index.unwrap_or(0), ceiling, until);
+                }
+            }
+            Note::Burned { namespace, number } => {
+                summary.add(Happening::Burned, 1);
+                self.links.burned(namespace, number);
+            }
+            Note::Met { reclaimed } => {
+                summary.add(Happening::Met, 1);
+                summary.add(Happening::MetLate, u64::from(reclaimed));
+            }
+            Note::Refused { take_over: true } => summary.add(Happening::TakeOverRefused, 1),
+            Note::Refused { take_over: false } => summary.add(Happening::RegisterRefused, 1),
+            Note::Returns(true) => {}
+            Note::Returns(false) => self.fail("a holder returns a block with a wrong account".to_owned()),
+            Note::Superseded => summary.add(Happening::Superseded, 1),
+            Note::ForeignBlock => {
+                self.fail("I5: a seq was answered with a block of another namespace".to_owned());
+            }
+            Note::CeilingReached => summary.add(Happening::CeilingWait, 1),
+            Note::Exhausted | Note::Swept => {}
+            Note::Happened(happening, count) => summary.add(happening, count),
+        }
+    }
+
+    /// Every process has stopped, and what was left is swept.
+    pub(super) fn at_the_end(&mut self, head: Option<&Head>, database: &Database, summary: &mut Summary) {
+        self.links.still_there(database);
+        let Some(head) = head else { return self.fail("the ledger is empty".to_owned()) };
+        for (index, name) in self.namespaces.clone().iter().enumerate() {
+            let Some(record) = head.namespaces.get(name) else {
+                return self.fail(format!("namespace {name} is not in the ledger"));
+            };
+            let free = self.ledger.free(index);
+            let found = links::Found { account: record.account, free, keyspace: &database.keyspaces[index] };
+            let free_taken = self.links.account(index, &found, self.history_lost);
+            summary.add(Happening::FreeTaken, free_taken);
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! I1 in the block register: entries do not overlap, and a number goes only from an older allocation to a newer one.
+
+use issuer::block::Span;
+
+use crate::stores::Entry;
+
+/// What the register took, by its own answers.
+#[derive(Debug)]
+pub(in super::super) struct RegisterCheck {
+    pub(super) broken: Option<String>,
+    entries: Vec<Vec<Entry>>,
+}
+
+impl RegisterCheck {
+    pub(super) fn new(namespaces: usize) -> Self {
+        Self { broken: None, entries: vec![Vec::new(); namespaces] }
+    }
+
+    /// The register took an entry.
+    pub(in super::super) fn registered(&mut self, namespace: usize, entry: Entry) {
+        let entries = &mut self.entries[namespace];
+        if entries.contains(&entry) {
+            return;
+        }
+        let other = entries.iter().find(|other| other.span.overlaps(entry.span)).copied();
+        entries.push(entry);
+        if let Some(other) = other {
+            self.broken.get_or_insert(format!("I1: the register holds {entry:?} beside {other:?}"));
+        }
+    }
+
+    /// The register was asked for a take-over.
+    pub(in super::super) fn take_over(&mut self, namespace: usize, entry: Entry, leaked: u64, taken: bool) {
+        let entries = &mut self.entries[namespace];
+        if entries.contains(&entry) {
+            return;
+        }
+        if taken {
+            entries.retain(|other| !other.span.overlaps(entry.span) || other.generation > leaked);
+            self.registered(namespace, entry);
+        }
+    }
+
+    /// The register let go of all but the kept part of an entry.
+    pub(in super::super) fn released(&mut self, namespace: usize, entry: Entry, kept: &[Span]) {
+        let entries = &mut self.entries[namespace];
+        entries.retain(|other| *other != entry);
+        entries.extend(kept.iter().map(|span| Entry { span: *span, generation: entry.generation }));
+    }
+}

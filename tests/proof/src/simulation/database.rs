@@ -1,0 +1,159 @@
+//! The database as a process: one register and one set of links for each namespace, and calls that fail in every way they may.
+//!
+//! A call on the register that ends in an error has been executed or never will be: its rows are locked until its own
+//! transaction ends, so nothing overtakes it. An insert is one statement, and a server that hangs may run it much later.
+
+use issuer::{block::Span, names::StoreEpoch};
+
+use super::{
+    desk::Reply,
+    plan::LATE_MAX,
+    summary::Happening,
+    world::{Caller, Event, World},
+};
+use crate::stores::{Entry, FakeDatabase};
+
+/// How long an answer is waited for.
+const PATIENCE: u64 = 150;
+
+/// A call on the store of links.
+#[derive(Clone, Debug)]
+pub(super) enum StoreOp {
+    Epoch,
+    Register { namespace: usize, entry: Entry },
+    TakeOver { namespace: usize, entry: Entry, leaked: u64 },
+    Unused { namespace: usize, span: Span },
+    RegisteredEnd { namespace: usize },
+    Release { namespace: usize, entry: Entry, kept: Vec<Span> },
+    Insert { namespace: usize, number: u64, url: u64 },
+    Read { namespace: usize, number: u64 },
+    Holds { namespace: usize, number: u64, token: u64 },
+}
+
+/// What it said.
+#[derive(Clone, Debug)]
+pub(super) enum StoreReply {
+    Epoch(StoreEpoch),
+    Registered(bool),
+    Unused(Vec<Span>),
+    End(u64),
+    Released,
+    /// What was to be kept of a block has been taken over.
+    Overlap,
+    Inserted(bool),
+    Row(Option<u64>),
+    Holds(bool),
+    /// An error. Of an insert: surely not stored.
+    Failed,
+    /// Of an insert: nobody knows.
+    Unknown,
+}
+
+/// What becomes of a call on its way.
+enum Way {
+    Answered,
+    /// It never arrives, and the caller is told.
+    Failed,
+    /// It is executed after so long, and the caller is not told.
+    Unheard(u64),
+    /// It is not executed, and the caller does not know.
+    Lost,
+}
+
+/// The server.
+#[derive(Debug)]
+pub(super) struct Database {
+    pub(super) keyspaces: Vec<FakeDatabase>,
+    epoch: StoreEpoch,
+    pub(super) away_until: u64,
+}
+
+impl Database {
+    pub(super) fn new(namespaces: usize) -> Self {
+        let epoch = StoreEpoch::new("7001:1").expect("the name is well-formed");
+        Self { keyspaces: vec![FakeDatabase::default(); namespaces], epoch, away_until: 0 }
+    }
+}
+
+impl World {
+    /// Sends a call to the database.
+    pub(super) fn ask_store(&mut self, from: Caller, op: StoreOp) {
+        let insert = matches!(op, StoreOp::Insert { .. });
+        let way = self.way(insert);
+        let delay = self.delay();
+        let error = if insert { StoreReply::Unknown } else { StoreReply::Failed };
+        match way {
+            Way::Answered => self.agenda.after(delay, Event::Store { from, op, answers: true }),
+            Way::Failed => self.reply(from, Reply::Store(StoreReply::Failed)),
+            Way::Unheard(late) => {
+                self.agenda.after(late, Event::Store { from, op, answers: false });
+                self.agenda.after(PATIENCE, Event::Reply { to: from, reply: Reply::Store(error) });
+            }
+            Way::Lost => self.agenda.after(PATIENCE, Event::Reply { to: from, reply: Reply::Store(error) }),
+        }
+    }
+
+    fn way(&mut self, insert: bool) -> Way {
+        let away = self.agenda.now() < self.database.away_until;
+        let unknown = self.chance(|rates| if insert { rates.insert_unknown } else { rates.store_failed });
+        match () {
+            () if away && self.rng.chance(700) => Way::Failed,
+            () if away => Way::Lost,
+            () if unknown && self.rng.chance(250) => Way::Lost,
+            () if unknown && insert && self.rng.chance(500) => {
+                Way::Unheard(self.rng.between(PATIENCE, LATE_MAX))
+            }
+            () if unknown => Way::Unheard(self.delay()),
+            () if self.chance(|rates| rates.store_failed) => Way::Failed,
+            () => Way::Answered,
+        }
+    }
+
+    /// A call reaches the database.
+    pub(super) fn store(&mut self, from: Caller, op: &StoreOp, answers: bool) {
+        let reply = self.execute(op);
+        if let (false, StoreReply::Inserted(true)) = (answers, &reply) {
+            self.summary.add(Happening::LateInsert, 1);
+        }
+        if answers {
+            self.reply(from, Reply::Store(reply));
+        }
+    }
+
+    fn execute(&mut self, op: &StoreOp) -> StoreReply {
+        let Database { keyspaces, epoch, .. } = &mut self.database;
+        let (mutant, register) = (self.mutant, &mut self.checks.register);
+        match op {
+            StoreOp::Epoch => StoreReply::Epoch(epoch.clone()),
+            StoreOp::Register { namespace, entry } => {
+                let registered = keyspaces[*namespace].register(*entry, mutant);
+                if registered {
+                    register.registered(*namespace, *entry);
+                }
+                StoreReply::Registered(registered)
+            }
+            StoreOp::TakeOver { namespace, entry, leaked } => {
+                let taken = keyspaces[*namespace].take_over(*entry, *leaked, mutant);
+                register.take_over(*namespace, *entry, *leaked, taken);
+                StoreReply::Registered(taken)
+            }
+            StoreOp::Unused { namespace, span } => StoreReply::Unused(keyspaces[*namespace].unused(*span)),
+            StoreOp::RegisteredEnd { namespace } => StoreReply::End(keyspaces[*namespace].registered_end()),
+            StoreOp::Release { namespace, entry, kept } => {
+                let released = keyspaces[*namespace].release(*entry, kept);
+                if released {
+                    register.released(*namespace, *entry, kept);
+                }
+                // What is kept of a block that was taken over meanwhile meets the constraint.
+                if released || kept.is_empty() { StoreReply::Released } else { StoreReply::Overlap }
+            }
+            StoreOp::Insert { namespace, number, url } => {
+                StoreReply::Inserted(keyspaces[*namespace].insert(*number, *url))
+            }
+            StoreOp::Read { namespace, number } => StoreReply::Row(keyspaces[*namespace].link(*number)),
+            StoreOp::Holds { namespace, number, token } => {
+                StoreReply::Holds(keyspaces[*namespace].holds(*number, *token))
+            }
+        }
+    }
+}

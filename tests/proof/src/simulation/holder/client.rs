@@ -1,0 +1,107 @@
+//! Finds the leader and keeps asking until a call is surely executed or surely refused.
+
+use std::rc::Rc;
+
+use issuer::core::{Answer, Refusal, Request};
+
+use super::Holder;
+use crate::simulation::{checks::Note, issuers::issuer_at};
+
+/// How long one try may take.
+pub(super) const TRY: u64 = 300;
+const PAUSE: (u64, u64) = (20, 250);
+
+/// A definite no.
+pub(super) enum Refused {
+    Exhausted,
+    NotRegistered,
+    /// Anything else: a rest, and the same again.
+    Other,
+}
+
+/// What to do after a try.
+pub(super) enum Next {
+    Done(Answer),
+    Refused(Refused),
+    Follow(usize),
+    Again,
+    /// The leader has no time or no room yet: the same again, at the same place.
+    Busy,
+}
+
+impl Holder {
+    /// Calls until there is a definite answer.
+    pub(super) async fn call(&self, request: Request) -> Result<Answer, Refused> {
+        let request = Rc::new(request);
+        let (mut pause, mut hops) = (PAUSE.0, 0);
+        loop {
+            match self.one_try(&request).await {
+                Next::Done(answer) => return Ok(answer),
+                Next::Refused(refused) => return Err(refused),
+                Next::Follow(_) if hops < 3 => {
+                    hops += 1;
+                    continue;
+                }
+                Next::Follow(_) | Next::Again => self.state.borrow_mut().leader = None,
+                Next::Busy => {}
+            }
+            hops = 0;
+            self.desk.sleep(pause).await;
+            pause = (pause * 2).min(PAUSE.1);
+        }
+    }
+
+    /// One try, at the leader if it is known.
+    pub(super) async fn one_try(&self, request: &Rc<Request>) -> Next {
+        let issuer = self.choose();
+        let answer = self.desk.call(issuer, request, TRY).await;
+        let next = self.next(answer);
+        match &next {
+            Next::Done(_) => self.state.borrow_mut().leader = Some(issuer),
+            Next::Follow(leader) => self.state.borrow_mut().leader = Some(*leader),
+            Next::Refused(_) | Next::Again | Next::Busy => {}
+        }
+        next
+    }
+
+    fn choose(&self) -> usize {
+        let mut state = self.state.borrow_mut();
+        state.leader.unwrap_or_else(|| {
+            state.turn += 1;
+            state.turn % self.setup.issuers
+        })
+    }
+
+    /// As `issuer::grpc` makes statuses of refusals, and as the resolver's client reads them.
+    fn next(&self, answer: Option<Result<Answer, Refusal>>) -> Next {
+        let refusal = match answer {
+            None => return Next::Again,
+            Some(Ok(answer)) => return Next::Done(answer),
+            Some(Err(refusal)) => refusal,
+        };
+        match refusal {
+            Refusal::NotLeader(leader) => {
+                leader.as_ref().and_then(issuer_at).map_or(Next::Again, Next::Follow)
+            }
+            Refusal::Unknown => Next::Again,
+            Refusal::UnknownHolder(_)
+            | Refusal::UnknownNamespace(_)
+            | Refusal::CapacityShrunk { .. }
+            | Refusal::Seq { .. } => Next::Refused(Refused::NotRegistered),
+            Refusal::Exhausted { .. } => {
+                self.desk.note(Note::Exhausted);
+                Next::Refused(Refused::Exhausted)
+            }
+            Refusal::Superseded { .. } => {
+                self.desk.note(Note::Superseded);
+                Next::Refused(Refused::Other)
+            }
+            Refusal::CeilingReached { .. } => {
+                self.desk.note(Note::CeilingReached);
+                Next::Busy
+            }
+            Refusal::Overloaded => Next::Busy,
+            Refusal::TooManyBlocks { .. } | Refusal::TooMany { .. } => Next::Refused(Refused::Other),
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! Keeps the buffers filled, as `resolver::supply::Supplier` does.
+
+use std::rc::Rc;
+
+use issuer::{
+    block::{Block, Span},
+    core::{Answer, Request, Returned},
+    names::StoreEpoch,
+    tokens::Generation,
+};
+use resolver::supply::{Closed, EntryId};
+
+use super::{
+    Holder, Returning,
+    client::{Next, Refused},
+    last_token,
+};
+use crate::simulation::{
+    checks::Note,
+    database::{StoreOp, StoreReply},
+    summary::Happening,
+};
+
+/// How long an exhausted namespace or a refusal rests, and how often used-up blocks are looked for.
+const REST: u64 = 400;
+const SWEEP: u64 = 250;
+/// Pause before a store that failed is asked again.
+const STORE_PAUSE: u64 = 60;
+/// Unused ranges that fit into one call.
+const RANGES_MAX: usize = 32;
+/// How often a process that stops tries to give back what it has.
+const RETURN_TRIES: usize = 10;
+/// How often a process that stops looks whether its creates have ended.
+const POLL: u64 = 20;
+
+/// Works until told to stop; then gives back what is left.
+pub(super) async fn supply(holder: Rc<Holder>) {
+    while !holder.is_stopping() {
+        if holder.state.borrow().registered.is_none() {
+            holder.register().await;
+        }
+        for namespace in 0..holder.setup.namespaces.len() {
+            holder.refill(namespace).await;
+        }
+        holder.return_closed().await;
+        if !holder.is_stopping() {
+            holder.wait(|state| &mut state.wanted, SWEEP).await;
+        }
+    }
+    while holder.state.borrow().creators > 0 {
+        holder.desk.sleep(POLL).await;
+    }
+    holder.return_all().await;
+}
+
+/// Beats, and trusts a ceiling for one holder TTL from before the beat that told it was sent.
+pub(super) async fn beat(holder: Rc<Holder>) {
+    while !holder.is_stopping() {
+        let registered = holder.state.borrow().registered;
+        if let Some((incarnation, _)) = registered {
+            let progress = |(namespace, _): &(_, u64)| (Clone::clone(namespace), 0);
+            let progress = holder.setup.namespaces.iter().map(progress).collect();
+            let request = Request::KeepAlive { holder: holder.setup.id.clone(), incarnation, progress };
+            holder.one_beat(&Rc::new(request)).await;
+        }
+        holder.desk.sleep(holder.setup.holder_ttl_ms / 3).await;
+    }
+}
+
+impl Holder {
+    async fn one_beat(&self, request: &Rc<Request>) {
+        for _ in 0..3 {
+            let sent = self.desk.now();
+            match self.one_try(request).await {
+                Next::Done(Answer::Alive { ceilings, .. }) => {
+                    let until = sent + self.setup.holder_ttl_ms;
+                    self.desk.note(Note::Trusts { ceilings, until });
+                    return;
+                }
+                Next::Follow(_) => {}
+                Next::Again => self.state.borrow_mut().leader = None,
+                Next::Done(_) | Next::Refused(_) | Next::Busy => return,
+            }
+        }
+    }
+
+    pub(super) async fn register(&self) {
+        let request = Request::Register {
+            holder: self.setup.id.clone(),
+            instance: self.setup.instance.clone(),
+            namespaces: self.setup.namespaces.clone(),
+            reserved: false,
+        };
+        match self.call(request).await {
+            Ok(Answer::Registered { incarnation, last_seq, .. }) => {
+                self.state.borrow_mut().registered = Some((incarnation, last_seq));
+            }
+            Ok(_) => {}
+            Err(refused) => self.refused(refused).await,
+        }
+    }
+
+    async fn refill(&self, namespace: usize) {
+        if self.desk.now() < self.state.borrow().mintings[namespace].rests_until {
+            return;
+        }
+        while self.wants_block(namespace) && !self.is_stopping() {
+            let allocated = self.allocate(namespace).await;
+            match allocated {
+                None => return,
+                Some(Ok((block, leaked))) => self.enter(namespace, block, leaked).await,
+                Some(Err(Refused::Exhausted)) => {
+                    self.exhaust(namespace, self.desk.now() + REST);
+                    return;
+                }
+                Some(Err(refused)) => {
+                    self.refused(refused).await;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Asks for a block with the next seq; none when not registered.
+    pub(super) async fn allocate(
+        &self,
+        namespace: usize,
+    ) -> Option<Result<(Block, Option<Generation>), Refused>> {
+        let (incarnation, last) = self.state.borrow().registered?;
+        let seq = last.next();
+        let store = self.store_epoch().await;
+        let request = Request::Allocate {
+            holder: self.setup.id.clone(),
+            incarnation,
+            seq,
+            namespace: self.setup.namespaces[namespace].0.clone(),
+            wanted_len: self.desk.draw(|rng| rng.between(1, 2 * self.setup.block_max)),
+            store,
+        };
+        match self.call(request).await {
+            Ok(Answer::Allocated { block, .. }) if block.namespace != self.setup.namespaces[namespace].0 => {
+                self.desk.note(Note::ForeignBlock);
+                None
+            }
+            Ok(Answer::Allocated { block, leaked, .. }) => {
+                self.state.borrow_mut().registered = Some((incarnation, seq));
+                Some(Ok((block, leaked)))
+            }
+            Ok(_) => None,
+            Err(refused) => Some(Err(refused)),
+        }
+    }
+
+    /// Enters the block into the register, then hands it to the creators. A leaked one is taken over, and only what has no
+    /// link is handed on.
+    pub(super) async fn enter(&self, namespace: usize, block: Block, leaked: Option<Generation>) {
+        let id = {
+            let mut state = self.state.borrow_mut();
+            state.entries = EntryId(state.entries.0 + 1);
+            state.entries
+        };
+        let entry = self.entry(&block, id);
+        let op = match leaked {
+            None => StoreOp::Register { namespace, entry },
+            Some(leaked) => StoreOp::TakeOver { namespace, entry, leaked: last_token(leaked) },
+        };
+        let StoreReply::Registered(true) = self.until_it_answers(op).await else {
+            self.desk.note(Note::Refused { take_over: leaked.is_some() });
+            return self.give_up_overlapping(namespace, block, id).await;
+        };
+        let left = match leaked {
+            None => None,
+            Some(_) => {
+                let op = StoreOp::Unused { namespace, span: block.span };
+                let StoreReply::Unused(left) = self.until_it_answers(op).await else { return };
+                let count = left.iter().map(|span| span.len()).sum();
+                self.desk.note(Note::Happened(Happening::TakeOver, 1));
+                self.desk.note(Note::Happened(Happening::ReclaimedGap, count));
+                Some(left)
+            }
+        };
+        self.add(namespace, block, id, left);
+    }
+
+    async fn give_up_overlapping(&self, namespace: usize, block: Block, entry: EntryId) {
+        let StoreReply::End(end) = self.until_it_answers(StoreOp::RegisteredEnd { namespace }).await else {
+            return;
+        };
+        let burned = block.span.len();
+        let closed = Closed { block, entry, used: 0, burned, unused: Vec::new() };
+        let registered_end = (end > 0).then_some(end);
+        let returning = Returning { namespace, closed, released: true, registered_end };
+        self.state.borrow_mut().returning.push_back(returning);
+    }
+
+    async fn store_epoch(&self) -> StoreEpoch {
+        loop {
+            if let StoreReply::Epoch(epoch) = self.until_it_answers(StoreOp::Epoch).await {
+                return epoch;
+            }
+        }
+    }
+
+    async fn until_it_answers(&self, op: StoreOp) -> StoreReply {
+        loop {
+            match self.desk.store(op.clone()).await {
+                StoreReply::Failed | StoreReply::Unknown => self.desk.sleep(STORE_PAUSE).await,
+                reply => return reply,
+            }
+        }
+    }
+
+    async fn return_closed(&self) {
+        if self.state.borrow().registered.is_none() {
+            return;
+        }
+        for namespace in 0..self.setup.namespaces.len() {
+            let closed = self.state.borrow_mut().mintings[namespace].buffer.take_closed();
+            closed.into_iter().for_each(|closed| self.queue(namespace, closed));
+        }
+        self.sweep_returns().await;
+    }
+
+    pub(super) async fn return_all(&self) {
+        if self.state.borrow().registered.is_none() {
+            return;
+        }
+        for namespace in 0..self.setup.namespaces.len() {
+            let closed = self.state.borrow_mut().mintings[namespace].buffer.take_all();
+            closed.into_iter().for_each(|closed| self.queue(namespace, closed));
+        }
+        // The real one is bounded by time; what is left then is leaked.
+        for _ in 0..RETURN_TRIES {
+            self.sweep_returns().await;
+            if self.state.borrow().returning.is_empty() {
+                return;
+            }
+            self.desk.sleep(SWEEP).await;
+        }
+    }
+
+    fn queue(&self, namespace: usize, closed: Closed) {
+        if closed.unused.len() <= RANGES_MAX {
+            let released = closed.unused.is_empty();
+            let returning = Returning { namespace, closed, released, registered_end: None };
+            self.state.borrow_mut().returning.push_back(returning);
+        }
+    }
+
+    /// Sends what waits, each once; what fails waits on.
+    async fn sweep_returns(&self) {
+        let waiting = self.state.borrow().returning.len();
+        for _ in 0..waiting {
+            let Some(mut returning) = self.state.borrow_mut().returning.pop_front() else { return };
+            if !self.give_back(&mut returning).await {
+                self.state.borrow_mut().returning.push_back(returning);
+            }
+        }
+    }
+
+    /// Released in the register first; whether it went back.
+    async fn give_back(&self, returning: &mut Returning) -> bool {
+        let Returning { namespace, closed, released, registered_end } = returning;
+        if !*released {
+            let entry = self.entry(&closed.block, closed.entry);
+            let kept = complement(closed.block.span, &closed.unused);
+            let op = StoreOp::Release { namespace: *namespace, entry, kept };
+            match self.desk.store(op).await {
+                StoreReply::Released => *released = true,
+                StoreReply::Overlap => return true,
+                _ => return false,
+            }
+        }
+        let Some((incarnation, _)) = self.state.borrow().registered else { return false };
+        let Closed { block, used, burned, unused, .. } = closed.clone();
+        let returned = Returned { block, used, burned, unused, registered_end: *registered_end };
+        self.desk.note(Note::Returns(returned.check().is_ok()));
+        let request = Request::Return { holder: self.setup.id.clone(), incarnation, blocks: vec![returned] };
+        let went = self.call(request).await.is_ok();
+        if went {
+            self.desk.note(Note::Happened(Happening::Returned, 1));
+        }
+        went
+    }
+
+    pub(super) async fn refused(&self, refused: Refused) {
+        if let Refused::NotRegistered = refused {
+            self.state.borrow_mut().registered = None;
+        }
+        self.desk.sleep(REST).await;
+    }
+}
+
+/// What lies in the block and in none of the ranges.
+fn complement(block: Span, unused: &[Span]) -> Vec<Span> {
+    let mut kept = Vec::new();
+    let mut from = block.start();
+    for span in unused {
+        kept.extend(Span::new(from, span.start() - from).ok());
+        from = span.end();
+    }
+    kept.extend(Span::new(from, block.end() - from).ok());
+    kept
+}

@@ -1,0 +1,158 @@
+//! What a seed decides before anything happens: how large the system is, and which faults it has to live with how often.
+
+use issuer::core::Limits;
+
+use super::rng::Rng;
+use crate::Mutant;
+
+/// How often a leader beats its lease and every issuer looks for silent holders.
+pub(super) const TICK: u64 = 250;
+/// The lease of the leader key.
+pub(super) const LEASE_TTL: u64 = 1_000;
+/// Longest pause of a process, past every time to live.
+pub(super) const PAUSE_MAX: u64 = 4_000;
+/// How late a copy may be that its sender has given up.
+pub(super) const LATE_MAX: u64 = 5_000;
+/// Within this time after the last fault every holder creates again.
+pub(super) const RECOVERY_MAX: u64 = 12_000;
+
+/// Faults that strike once, each with its weight in a seed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Blow {
+    CrashIssuer,
+    PauseIssuer,
+    RetireIssuer,
+    RevokeLease,
+    EtcdAway,
+    CrashHolder,
+    PauseHolder,
+    ReplaceHolder,
+    StoreAway,
+}
+
+impl Blow {
+    const ALL: [Self; 9] = [
+        Self::CrashIssuer,
+        Self::PauseIssuer,
+        Self::RetireIssuer,
+        Self::RevokeLease,
+        Self::EtcdAway,
+        Self::CrashHolder,
+        Self::PauseHolder,
+        Self::ReplaceHolder,
+        Self::StoreAway,
+    ];
+}
+
+/// Faults that may strike every message, in thousandths.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rates {
+    pub(super) call_lost: u64,
+    pub(super) call_doubled: u64,
+    pub(super) call_delayed: u64,
+    pub(super) txn_lost: u64,
+    pub(super) txn_reply_lost: u64,
+    pub(super) txn_late: u64,
+    pub(super) stale_read: u64,
+    pub(super) insert_unknown: u64,
+    pub(super) store_failed: u64,
+}
+
+/// A restore of etcd: when the backup was taken, and when it replaced the store.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Restore {
+    pub(super) backup_at: u64,
+    pub(super) restore_at: u64,
+}
+
+/// A seed's system and its faults.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) issuers: usize,
+    pub(super) holders: usize,
+    pub(super) creators: usize,
+    /// The capacity of each namespace.
+    pub(super) capacities: Vec<u64>,
+    pub(super) limits: Limits,
+    /// Whether holders may have to wait for ceilings all the time, because the headroom is less than they use within a TTL.
+    pub(super) starves: bool,
+    /// Longest pause between two creates of one creator.
+    pub(super) think_max: u64,
+    /// How many creates of a thousand are of a URL that others create too.
+    pub(super) shared_urls: u64,
+    pub(super) rates: Rates,
+    pub(super) blows: Vec<Blow>,
+    pub(super) blow_gap_max: u64,
+    /// When the last fault has struck and ended.
+    pub(super) calm_at: u64,
+    pub(super) restore: Option<Restore>,
+}
+
+impl Plan {
+    pub(super) fn draw(rng: &mut Rng, mutant: Option<Mutant>) -> Self {
+        let calm_at = rng.between(3_000, 9_000);
+        let backup_at = rng.between(200, calm_at / 2);
+        let restore_at = rng.between(backup_at + 100, calm_at);
+        let capacities = vec![rng.pick(&[300, 1_500, 4_000, 1 << 20]); rng.pick(&[1, 1, 2])];
+        let (holders, creators) = (rng.pick(&[1, 2, 3, 4]), rng.pick(&[1, 2, 3]));
+        let think_max = rng.pick(&[50, 150, 400]);
+        let mut limits = limits(rng, mutant);
+        let starves = rng.chance(300);
+        if !starves {
+            // Twice what the creators can use within a holder TTL.
+            let creators = u64::try_from(holders * creators).unwrap_or(u64::MAX);
+            limits.headroom_blocks = 2 + creators * 4 * limits.holder_ttl_ms / think_max / limits.block_max;
+        }
+        Self {
+            issuers: rng.pick(&[1, 2, 3, 3]),
+            holders,
+            creators,
+            capacities,
+            limits,
+            starves,
+            think_max,
+            shared_urls: rng.pick(&[0, 100, 900]),
+            rates: rates(rng),
+            blows: blows(rng),
+            blow_gap_max: rng.pick(&[500, 1_500, 4_000]),
+            calm_at,
+            restore: rng.chance(120).then_some(Restore { backup_at, restore_at }),
+        }
+    }
+}
+
+fn limits(rng: &mut Rng, mutant: Option<Mutant>) -> Limits {
+    let block_min = rng.pick(&[1, 3, 6]);
+    let limits = Limits {
+        block_min,
+        block_max: block_min * rng.pick(&[1, 3, 6]),
+        holder_ttl_ms: rng.pick(&[800, 1_500]),
+        // At 0 a block could be allocated, leaked and reclaimed within one transaction, and I3 could not be seen in the ledger.
+        reclaim_after_ms: rng.pick(&[1, 500, 2_000]),
+        headroom_blocks: rng.pick(&[1, 2, 8]),
+        ..Limits::default()
+    };
+    Mutant::limits(mutant, limits)
+}
+
+/// Most rates are low or off, so that a run gets anywhere and rare things meet one another.
+fn rates(rng: &mut Rng) -> Rates {
+    let mut rate = || rng.pick(&[0, 0, 5, 30, 150]);
+    Rates {
+        call_lost: rate(),
+        call_doubled: rate(),
+        call_delayed: rate(),
+        txn_lost: rate(),
+        txn_reply_lost: rate(),
+        txn_late: rate(),
+        stale_read: rate() * 3,
+        insert_unknown: rate(),
+        store_failed: rate(),
+    }
+}
+
+/// Each fault as often as its weight says.
+fn blows(rng: &mut Rng) -> Vec<Blow> {
+    let weigh = |blow: &Blow| vec![*blow; rng.pick(&[0, 1, 1, 3])];
+    Blow::ALL.iter().flat_map(weigh).collect()
+}

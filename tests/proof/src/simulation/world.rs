@@ -1,0 +1,403 @@
+//! The world: everything there is, and the loop that lets one thing happen after another.
+//!
+//! A run has three parts. Faults strike until [`Plan::calm_at`]; then every holder must create again within [`RECOVERY_MAX`];
+//! then all stop, what they left is swept, and every number is accounted for.
+
+use std::{collections::BTreeSet, rc::Rc};
+
+use issuer::{
+    core::Request,
+    ledger::{Snapshot, Txn, TxnOutcome},
+    names::{HolderId, Instance, Namespace},
+    tokens::Epoch,
+};
+
+use super::{
+    agenda::Agenda,
+    checks::{Checks, Note},
+    database::{Database, StoreOp},
+    desk::{Command, Desk, Reply, Tasks},
+    etcd::Etcd,
+    faults::Fault,
+    holder::{Holder, Setup},
+    issuers::Issuer,
+    plan::{LATE_MAX, PAUSE_MAX, Plan, RECOVERY_MAX, Rates, TICK},
+    rng::Rng,
+    summary::{Happening, Summary},
+};
+use crate::Mutant;
+
+/// How long processes may take to stop.
+const STOP_MAX: u64 = 2_500;
+/// How long the sweep may take.
+const SWEEP_MAX: u64 = 20_000;
+/// No run has as many events: one that does goes round in a circle.
+const EVENTS_MAX: u64 = 300_000;
+
+/// Who waits for an answer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Caller {
+    pub(super) process: usize,
+    pub(super) slot: u64,
+}
+
+/// What can happen.
+#[derive(Debug)]
+pub(super) enum Event {
+    Tick { issuer: usize, life: u32 },
+    Load { issuer: usize, life: u32, epoch: Epoch },
+    Elected { issuer: usize, life: u32, epoch: Epoch, snapshot: Box<Snapshot> },
+    Committed { issuer: usize, life: u32, commit: u64, outcome: TxnOutcome },
+    StopIssuer { issuer: usize, life: u32 },
+    StartIssuer { issuer: usize },
+    Txn { issuer: usize, life: u32, commit: u64, history: u32, answers: bool, txn: Box<Txn> },
+    Resign { epoch: Epoch },
+    Call { issuer: usize, from: Caller, request: Rc<Request> },
+    Store { from: Caller, op: StoreOp, answers: bool },
+    Reply { to: Caller, reply: Reply },
+    StartHolder { holder: usize },
+    Fault(Fault),
+    Calm,
+    Overdue,
+    Sweep,
+    End,
+}
+
+/// One process of a holder.
+pub(super) struct Process {
+    pub(super) holder: usize,
+    pub(super) paused_until: u64,
+    tasks: Option<Tasks>,
+    desk: Rc<Desk>,
+    body: Rc<Holder>,
+}
+
+/// Everything there is.
+pub(super) struct World {
+    pub(super) plan: Plan,
+    pub(super) mutant: Option<Mutant>,
+    pub(super) rng: Rng,
+    pub(super) agenda: Agenda<Event>,
+    pub(super) etcd: Etcd,
+    pub(super) database: Database,
+    pub(super) issuers: Vec<Issuer>,
+    pub(super) processes: Vec<Process>,
+    /// The process of each holder that its supervisor knows.
+    pub(super) current: Vec<Option<usize>>,
+    pub(super) checks: Checks,
+    pub(super) summary: Summary,
+    pub(super) calm: bool,
+    namespaces: Vec<(Namespace, u64)>,
+    /// Holders that have created since the calm began; none when that is not asked any more.
+    recovered: Option<BTreeSet<usize>>,
+    swept: bool,
+}
+
+impl World {
+    pub(super) fn new(seed: u64, mutant: Option<Mutant>) -> Self {
+        let mut rng = Rng::new(seed);
+        let plan = Plan::draw(&mut rng, mutant);
+        let name = |index| Namespace::new(format!("n{index}")).expect("the name is well-formed");
+        let namespaces: Vec<_> =
+            plan.capacities.iter().enumerate().map(|(index, capacity)| (name(index), *capacity)).collect();
+        let mut world = Self {
+            mutant,
+            agenda: Agenda::new(),
+            etcd: Etcd::default(),
+            database: Database::new(namespaces.len()),
+            issuers: (0..plan.issuers).map(|_| Issuer::new(plan.limits)).collect(),
+            processes: Vec::new(),
+            current: vec![None; plan.holders],
+            checks: Checks::new(namespaces.iter().map(|(name, _)| name.clone()).collect()),
+            summary: Summary::default(),
+            calm: false,
+            namespaces,
+            recovered: None,
+            swept: false,
+            plan,
+            rng,
+        };
+        for issuer in 0..world.issuers.len() {
+            let delay = world.rng.between(0, TICK);
+            world.agenda.after(delay, Event::Tick { issuer, life: 0 });
+        }
+        for holder in 0..world.current.len() {
+            let delay = world.rng.between(0, 200);
+            world.agenda.after(delay, Event::StartHolder { holder });
+        }
+        world.plan_faults();
+        world.agenda.at(world.plan.calm_at, Event::Calm);
+        world
+    }
+
+    /// Lets everything happen; what was violated, and when.
+    pub(super) fn run(&mut self) -> Result<(), (u64, String)> {
+        while let Some(event) = self.agenda.next() {
+            self.happen(event);
+            if let Some(broken) = self.checks.broken() {
+                return Err((self.agenda.now(), broken));
+            }
+            if self.swept {
+                break;
+            }
+            if self.agenda.planned() > EVENTS_MAX {
+                return Err((self.agenda.now(), "liveness: the run goes round in a circle".to_owned()));
+            }
+        }
+        self.summary.add(Happening::Event, self.agenda.planned());
+        Ok(())
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Tick { issuer, life } => {
+                self.on_issuer(issuer, life, event, |world, _| world.tick(issuer));
+            }
+            Event::Load { issuer, life, epoch } => {
+                self.on_issuer(issuer, life, event, |world, _| world.load(issuer, epoch));
+            }
+            Event::StopIssuer { issuer, life } => {
+                self.on_issuer(issuer, life, event, |world, _| world.crash_issuer(issuer, 300));
+            }
+            Event::Elected { issuer, life, epoch, .. } => {
+                self.on_issuer(issuer, life, event, |world, event| {
+                    if let Event::Elected { snapshot, .. } = event {
+                        world.elected(issuer, epoch, *snapshot);
+                    }
+                });
+            }
+            Event::Committed { issuer, life, commit, .. } => {
+                self.on_issuer(issuer, life, event, |world, event| {
+                    if let Event::Committed { outcome, .. } = event {
+                        world.committed(issuer, commit, outcome);
+                    }
+                });
+            }
+            Event::Call { issuer, .. } => {
+                let life = self.issuers[issuer].life;
+                self.on_issuer(issuer, life, event, |world, event| {
+                    if let Event::Call { issuer, from, request } = event {
+                        world.call(issuer, from, request);
+                    }
+                });
+            }
+            Event::StartIssuer { issuer } => self.start_issuer(issuer),
+            Event::Txn { issuer, life, commit, history, answers, txn } => {
+                if history == self.etcd.history {
+                    self.txn(issuer, life, commit, answers, &txn);
+                }
+            }
+            Event::Resign { epoch } => self.etcd.resign(epoch),
+            Event::Store { from, op, answers } => self.store(from, &op, answers),
+            Event::Reply { to, reply } => self.deliver(to, reply),
+            Event::StartHolder { holder } => self.start_holder(holder),
+            Event::Fault(fault) => self.strike(fault),
+            Event::Calm => self.calm_down(),
+            Event::Overdue => self.overdue(),
+            Event::Sweep => self.sweep(),
+            Event::End => self.checks.fail("liveness: the sweep does not end".to_owned()),
+        }
+    }
+
+    /// Lets an issuer have an event: later when it is paused, never when it has died since.
+    fn on_issuer(&mut self, index: usize, life: u32, event: Event, then: impl FnOnce(&mut Self, Event)) {
+        let issuer = &self.issuers[index];
+        if !issuer.up || issuer.life != life {
+            return;
+        }
+        if issuer.paused_until > self.agenda.now() {
+            let until = issuer.paused_until;
+            self.agenda.at(until, event);
+        } else {
+            then(self, event);
+        }
+    }
+
+    fn start_issuer(&mut self, index: usize) {
+        self.issuers[index].up = true;
+        let life = self.issuers[index].life;
+        self.agenda.after(1, Event::Tick { issuer: index, life });
+    }
+
+    /// Draws against one of the plan's rates, while faults strike.
+    pub(super) fn chance(&mut self, rate: impl Fn(&Rates) -> u64) -> bool {
+        !self.calm && self.rng.chance(rate(&self.plan.rates))
+    }
+
+    /// How long a message takes.
+    pub(super) fn delay(&mut self) -> u64 {
+        self.rng.between(1, 6)
+    }
+
+    /// Sends an answer to a holder.
+    pub(super) fn reply(&mut self, to: Caller, reply: Reply) {
+        if !self.chance(|rates| rates.call_lost) || matches!(reply, Reply::Store(_)) {
+            let delay = self.delay();
+            self.agenda.after(delay, Event::Reply { to, reply });
+        }
+    }
+
+    fn send_call(&mut self, from: Caller, issuer: usize, request: Rc<Request>) {
+        if self.chance(|rates| rates.call_doubled) {
+            let (delay, request) = (self.rng.between(1, 2_000), Rc::clone(&request));
+            self.agenda.after(delay, Event::Call { issuer, from, request });
+        }
+        if !self.chance(|rates| rates.call_lost) {
+            let long = self.chance(|rates| rates.call_delayed);
+            let delay = if long { self.rng.between(20, 1_500) } else { self.delay() };
+            self.agenda.after(delay, Event::Call { issuer, from, request });
+        }
+    }
+
+    fn deliver(&mut self, to: Caller, reply: Reply) {
+        let process = &self.processes[to.process];
+        if process.paused_until > self.agenda.now() {
+            let until = process.paused_until;
+            self.agenda.at(until, Event::Reply { to, reply });
+        } else if process.tasks.is_some() {
+            process.desk.deliver(to.slot, reply);
+            self.run_process(to.process);
+        }
+    }
+
+    fn run_process(&mut self, index: usize) {
+        let now = self.agenda.now();
+        let Some(tasks) = &mut self.processes[index].tasks else { return };
+        for command in tasks.run(now) {
+            let caller = |slot| Caller { process: index, slot };
+            match command {
+                Command::Call { slot, issuer, request } => self.send_call(caller(slot), issuer, request),
+                Command::Store { slot, op } => self.ask_store(caller(slot), op),
+                Command::Wake { slot, after } => {
+                    self.agenda.after(after, Event::Reply { to: caller(slot), reply: Reply::Awake });
+                }
+                Command::Note(note) => self.note(index, note),
+            }
+        }
+    }
+
+    fn note(&mut self, process: usize, note: Note) {
+        let holder = self.processes[process].holder;
+        match note {
+            Note::Acknowledged { .. } | Note::Exhausted => self.recover(holder),
+            Note::CeilingReached if self.plan.starves => self.recover(holder),
+            Note::Superseded if self.current.get(holder) == Some(&Some(process)) => {
+                // Two processes of one name are an operator's mistake, and only its supervisor can end it.
+                self.crash_holder(holder);
+            }
+            Note::Swept => self.finish(),
+            _ => {}
+        }
+        let now = self.agenda.now();
+        self.checks.note(now, process, note, &self.database, &mut self.summary);
+    }
+
+    /// The setup of the next process of a holder.
+    fn setup(&self, name: &str) -> Setup {
+        let start = u64::try_from(self.processes.len()).unwrap_or(u64::MAX) + 1;
+        Setup {
+            id: HolderId::new(name).expect("the name is well-formed"),
+            instance: Instance::new(format!("i{start}")).expect("the name is well-formed"),
+            start,
+            issuers: self.issuers.len(),
+            namespaces: self.namespaces.clone(),
+            holder_ttl_ms: self.plan.limits.holder_ttl_ms,
+            block_max: self.plan.limits.block_max,
+            creators: self.plan.creators,
+            think_max: self.plan.think_max,
+            shared_urls: self.plan.shared_urls,
+        }
+    }
+
+    fn start_holder(&mut self, holder: usize) {
+        let stopped = self.calm && self.recovered.is_none();
+        if stopped {
+            return;
+        }
+        let setup = self.setup(&format!("h{holder}"));
+        self.current[holder] = Some(self.start_process(holder, setup, Holder::start));
+    }
+
+    fn start_process(
+        &mut self,
+        holder: usize,
+        setup: Setup,
+        start: impl FnOnce(Rc<Desk>, Setup, &mut Tasks) -> Rc<Holder>,
+    ) -> usize {
+        let desk = Rc::new(Desk::new(self.rng.fork()));
+        let mut tasks = Tasks::new(Rc::clone(&desk));
+        let body = start(Rc::clone(&desk), setup, &mut tasks);
+        self.processes.push(Process { holder, paused_until: 0, tasks: Some(tasks), desk, body });
+        let index = self.processes.len() - 1;
+        self.run_process(index);
+        index
+    }
+
+    /// Ends a process; what it sent is still on its way.
+    pub(super) fn kill(&mut self, index: usize) {
+        self.processes[index].tasks = None;
+        self.checks.links.forget(index);
+    }
+
+    /// The last fault has struck. Processes that live beside their successors are ended.
+    fn calm_down(&mut self) {
+        self.calm = true;
+        for index in 0..self.processes.len() {
+            if !self.current.contains(&Some(index)) {
+                self.kill(index);
+            }
+        }
+        self.recovered = Some(BTreeSet::new());
+        self.agenda.after(RECOVERY_MAX, Event::Overdue);
+    }
+
+    /// A holder has created a link, or was told that there is no number left.
+    pub(super) fn recover(&mut self, holder: usize) {
+        let Some(recovered) = &mut self.recovered else { return };
+        recovered.insert(holder);
+        if recovered.len() == self.current.len() {
+            self.stop();
+        }
+    }
+
+    fn overdue(&mut self) {
+        let Some(recovered) = &self.recovered else { return };
+        let late: Vec<_> = (0..self.current.len()).filter(|holder| !recovered.contains(holder)).collect();
+        self.checks.fail(format!(
+            "liveness: of the holders {late:?} none has created a link for {RECOVERY_MAX} ms after the last fault"
+        ));
+    }
+
+    /// Asks every process to stop.
+    fn stop(&mut self) {
+        self.recovered = None;
+        for process in self.processes.iter().filter(|process| process.tasks.is_some()) {
+            process.body.stop();
+        }
+        let limits = &self.plan.limits;
+        let expired = STOP_MAX + limits.holder_ttl_ms + limits.reclaim_after_ms + 4 * TICK;
+        let landed = self.plan.calm_at + LATE_MAX + PAUSE_MAX;
+        let at = (self.agenda.now() + expired).max(landed);
+        self.agenda.at(at, Event::Sweep);
+        for index in 0..self.processes.len() {
+            self.run_process(index);
+        }
+    }
+
+    fn sweep(&mut self) {
+        for index in 0..self.processes.len() {
+            self.kill(index);
+        }
+        let setup = self.setup("sweeper");
+        let holder = self.current.len();
+        self.start_process(holder, setup, Holder::sweep);
+        self.agenda.after(SWEEP_MAX, Event::End);
+    }
+
+    fn finish(&mut self) {
+        self.swept = true;
+        let now = self.agenda.now();
+        let head = self.etcd.at(now).head().cloned();
+        self.checks.at_the_end(head.as_ref(), &self.database, &mut self.summary);
+    }
+}

@@ -1,0 +1,38 @@
+//! The mutation check: with any one guard taken out, the simulation or the model must notice.
+
+use proof::{
+    Mutant,
+    model::{aimed_at, check},
+    simulation,
+};
+
+/// Seeds that the simulation may need.
+const SEEDS: u64 = 300;
+
+/// What the simulation says of a system without this guard.
+fn noticed_by_the_simulation(mutant: Mutant) -> Option<String> {
+    let violation = (0..SEEDS).find_map(|seed| simulation::run(seed, Some(mutant)).err())?;
+    Some(violation.to_string())
+}
+
+/// What the model says, in the world that is aimed at this guard.
+fn noticed_by_the_model(mutant: Mutant) -> Option<String> {
+    let (bounds, _) = aimed_at(mutant);
+    check(bounds, Some(mutant)).broken.first().map(|broken| broken.law.name().to_owned())
+}
+
+#[test]
+fn a_guard_that_is_taken_out_is_missed() {
+    let mut unnoticed = Vec::new();
+    for mutant in Mutant::ALL {
+        let proofs =
+            [("simulation", noticed_by_the_simulation(mutant)), ("model", noticed_by_the_model(mutant))];
+        for (name, said) in &proofs {
+            println!("{mutant:?}, {name}: {}", said.as_deref().unwrap_or("nothing"));
+        }
+        if proofs.iter().all(|(_, said)| said.is_none()) {
+            unnoticed.push(mutant);
+        }
+    }
+    assert_eq!(unnoticed, [], "nothing notices that these guards are missing");
+}

@@ -1,0 +1,63 @@
+//! Thousands of seeds of the simulation, and the ones that once failed.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    thread,
+};
+
+use proof::simulation::{Happening, Summary, run};
+
+/// Seeds of each run of the tests. `simulate` runs more: `cargo run --release -p proof --bin simulate -- --seeds 100000`.
+const SEEDS: u64 = 6_000;
+
+/// Runs one seed as the thousands are run. To look at a failure, put its line below into a test of its own:
+/// ```ignore
+/// #[test]
+/// fn numbers_stay_apart_when_…() {
+///     replay(4711);
+/// }
+/// ```
+fn replay(seed: u64) -> Summary {
+    run(seed, None).unwrap_or_else(|violation| panic!("{violation}\nto see it again: replay({seed});"))
+}
+
+/// Runs many seeds on every core; what happened in all of them.
+fn replay_all(seeds: u64) -> Summary {
+    let next = AtomicU64::new(0);
+    let work = || {
+        let mut summary = Summary::default();
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= seeds {
+                return summary;
+            }
+            summary.merge(&replay(seed));
+        }
+    };
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let mut summary = Summary::default();
+        for thread in threads {
+            summary.merge(&thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        summary
+    })
+}
+
+#[test]
+fn no_number_is_acknowledged_twice_and_every_number_is_accounted_for_whatever_fails() {
+    let summary = replay_all(SEEDS);
+    println!("{SEEDS} seeds\n{summary}");
+    for happening in Happening::ALL.iter() {
+        let count = summary.count(*happening);
+        assert!(count >= 20, "too rare to prove anything: {count} {}", happening.words());
+    }
+}
+
+#[test]
+fn a_seed_is_the_same_run_every_time() {
+    for seed in [1, 22, 333] {
+        assert_eq!(replay(seed), replay(seed));
+    }
+}
