@@ -47,6 +47,7 @@ happenings! {
     Superseded: "calls from a process that was superseded",
     EtcdAway: "times without etcd",
     StoreAway: "times without database",
+    FailOver: "fail-overs of the database to a copy that was behind",
     Restore: "restores of etcd from a backup",
     SameGeneration: "generations given again by a restored ledger",
     RegisterRefused: "blocks that the register refused",
