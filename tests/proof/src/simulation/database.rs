@@ -65,13 +65,29 @@ enum Way {
 pub(super) struct Database {
     pub(super) keyspaces: Vec<FakeDatabase>,
     epoch: StoreEpoch,
+    /// How often a copy took over: calls to the server before that are lost.
+    pub(super) history: u32,
+    copy: Vec<FakeDatabase>,
     pub(super) away_until: u64,
 }
 
 impl Database {
     pub(super) fn new(namespaces: usize) -> Self {
         let epoch = StoreEpoch::new("7001:1").expect("the name is well-formed");
-        Self { keyspaces: vec![FakeDatabase::default(); namespaces], epoch, away_until: 0 }
+        let keyspaces = vec![FakeDatabase::default(); namespaces];
+        Self { keyspaces, epoch, history: 0, copy: Vec::new(), away_until: 0 }
+    }
+
+    /// Leaves a copy behind.
+    pub(super) fn copy(&mut self) {
+        self.copy = self.keyspaces.clone();
+    }
+
+    /// The copy takes over, with a history of its own.
+    pub(super) fn fail_over(&mut self) {
+        self.keyspaces = std::mem::take(&mut self.copy);
+        self.history += 1;
+        self.epoch = StoreEpoch::new(format!("7001:{}", self.history + 1)).expect("the name is well-formed");
     }
 }
 
@@ -81,12 +97,13 @@ impl World {
         let insert = matches!(op, StoreOp::Insert { .. });
         let way = self.way(insert);
         let delay = self.delay();
+        let history = self.database.history;
         let error = if insert { StoreReply::Unknown } else { StoreReply::Failed };
         match way {
-            Way::Answered => self.agenda.after(delay, Event::Store { from, op, answers: true }),
+            Way::Answered => self.agenda.after(delay, Event::Store { from, op, answers: true, history }),
             Way::Failed => self.reply(from, Reply::Store(StoreReply::Failed)),
             Way::Unheard(late) => {
-                self.agenda.after(late, Event::Store { from, op, answers: false });
+                self.agenda.after(late, Event::Store { from, op, answers: false, history });
                 self.agenda.after(PATIENCE, Event::Reply { to: from, reply: Reply::Store(error) });
             }
             Way::Lost => self.agenda.after(PATIENCE, Event::Reply { to: from, reply: Reply::Store(error) }),
@@ -110,7 +127,15 @@ impl World {
     }
 
     /// A call reaches the database.
-    pub(super) fn store(&mut self, from: Caller, op: &StoreOp, answers: bool) {
+    pub(super) fn store(&mut self, from: Caller, op: &StoreOp, answers: bool, history: u32) {
+        if history != self.database.history {
+            if answers {
+                let insert = matches!(op, StoreOp::Insert { .. });
+                let error = if insert { StoreReply::Unknown } else { StoreReply::Failed };
+                self.reply(from, Reply::Store(error));
+            }
+            return;
+        }
         let reply = self.execute(op);
         if let (false, StoreReply::Inserted(true)) = (answers, &reply) {
             self.summary.add(Happening::LateInsert, 1);

@@ -12,6 +12,8 @@ pub(super) enum Fault {
     /// One of the plan's, and then the next.
     Next,
     BackUp,
+    CopyStore,
+    FailOver,
     Restore,
 }
 
@@ -20,9 +22,17 @@ impl World {
         if !self.plan.blows.is_empty() {
             self.next_fault();
         }
+        self.plan_fail_over();
         if let Some(restore) = self.plan.restore {
             self.agenda.at(restore.backup_at, Event::Fault(Fault::BackUp));
             self.agenda.at(restore.restore_at, Event::Fault(Fault::Restore));
+        }
+    }
+
+    fn plan_fail_over(&mut self) {
+        if let Some(fail_over) = self.plan.fail_over {
+            self.agenda.at(fail_over.copied_at, Event::Fault(Fault::CopyStore));
+            self.agenda.at(fail_over.fail_at, Event::Fault(Fault::FailOver));
         }
     }
 
@@ -42,6 +52,15 @@ impl World {
                 self.next_fault();
             }
             Fault::BackUp => self.etcd.back_up(),
+            Fault::CopyStore => {
+                self.database.copy();
+                self.checks.store_copied();
+            }
+            Fault::FailOver => {
+                self.summary.add(Happening::FailOver, 1);
+                self.database.fail_over();
+                self.checks.failed_over(&self.database);
+            }
             Fault::Restore => {
                 if let Some(snapshot) = self.etcd.restore() {
                     self.summary.add(Happening::Restore, 1);

@@ -65,6 +65,13 @@ pub(super) struct Restore {
     pub(super) restore_at: u64,
 }
 
+/// A fail-over of the database to a copy that is behind: what was committed in between is lost.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FailOver {
+    pub(super) copied_at: u64,
+    pub(super) fail_at: u64,
+}
+
 /// A seed's system and its faults.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
@@ -86,6 +93,7 @@ pub(super) struct Plan {
     /// When the last fault has struck and ended.
     pub(super) calm_at: u64,
     pub(super) restore: Option<Restore>,
+    pub(super) fail_over: Option<FailOver>,
 }
 
 impl Plan {
@@ -116,6 +124,10 @@ impl Plan {
             blows: blows(rng),
             blow_gap_max: rng.pick(&[500, 1_500, 4_000]),
             calm_at,
+            fail_over: rng.chance(120).then(|| {
+                let fail_at = rng.between(700, calm_at);
+                FailOver { copied_at: fail_at - rng.between(1, 600), fail_at }
+            }),
             restore: rng.chance(120).then_some(Restore { backup_at, restore_at }),
         }
     }

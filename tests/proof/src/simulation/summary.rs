@@ -46,6 +46,7 @@ happenings! {
     Superseded: "calls from a process that was superseded",
     EtcdAway: "times without etcd",
     StoreAway: "times without database",
+    FailOver: "fail-overs of the database to a copy that was behind",
     Restore: "restores of etcd from a backup",
     RegisterRefused: "blocks that the register refused",
     TakeOver: "blocks taken over",

@@ -53,7 +53,7 @@ pub(super) enum Event {
     Txn { issuer: usize, life: u32, commit: u64, history: u32, answers: bool, txn: Box<Txn> },
     Resign { epoch: Epoch },
     Call { issuer: usize, from: Caller, request: Rc<Request> },
-    Store { from: Caller, op: StoreOp, answers: bool },
+    Store { from: Caller, op: StoreOp, answers: bool, history: u32 },
     Reply { to: Caller, reply: Reply },
     StartHolder { holder: usize },
     Fault(Fault),
@@ -188,7 +188,7 @@ impl World {
                 }
             }
             Event::Resign { epoch } => self.etcd.resign(epoch),
-            Event::Store { from, op, answers } => self.store(from, &op, answers),
+            Event::Store { from, op, answers, history } => self.store(from, &op, answers, history),
             Event::Reply { to, reply } => self.deliver(to, reply),
             Event::StartHolder { holder } => self.start_holder(holder),
             Event::Fault(fault) => self.strike(fault),

@@ -22,6 +22,9 @@ pub(in super::super) struct LinkCheck {
     /// By process and namespace: the ceiling and until when it is trusted. None when ceilings cannot be trusted any more.
     trusted: Option<BTreeMap<(usize, usize), (u64, u64)>>,
     burned: Vec<BTreeSet<u64>>,
+    /// Links that a fail-over has lost: their numbers must not be acknowledged again all the same.
+    lost: BTreeSet<(usize, u64)>,
+    failed_over: bool,
 }
 
 impl LinkCheck {
@@ -31,6 +34,8 @@ impl LinkCheck {
             acknowledged: BTreeMap::new(),
             trusted: Some(BTreeMap::new()),
             burned: vec![BTreeSet::new(); namespaces],
+            lost: BTreeSet::new(),
+            failed_over: false,
         }
     }
 
@@ -49,7 +54,10 @@ impl LinkCheck {
         if let Some(other) = self.acknowledged.insert(link, url) {
             self.fail(format!("I6: number {link:?} was acknowledged for {other} and for {url}"));
         }
-        if stored != Some(url) {
+        if stored.is_none() && self.failed_over {
+            // Its answer was on the way when the copy took over.
+            self.lost.insert(link);
+        } else if stored != Some(url) {
             self.fail(format!("I6: number {link:?} was acknowledged for {url}, {stored:?} is stored"));
         }
         let trusted = self.trusted.iter().flatten();
@@ -87,12 +95,19 @@ impl LinkCheck {
         self.burned[namespace].insert(number);
     }
 
+    /// A copy of the database has taken over that lacks the last links.
+    pub(super) fn failed_over(&mut self, database: &Database) {
+        let stored = |(namespace, number): &(usize, u64)| database.keyspaces[*namespace].link(*number);
+        let lost = self.acknowledged.keys().filter(|link| stored(link).is_none());
+        self.lost.extend(lost.copied());
+        self.failed_over = true;
+    }
+
     /// Every acknowledged link resolves to its own URL.
     pub(super) fn still_there(&mut self, database: &Database) {
-        let wrong = self
-            .acknowledged
-            .iter()
-            .find(|((namespace, number), url)| database.keyspaces[*namespace].link(*number) != Some(**url));
+        let stored = |(namespace, number): &(usize, u64)| database.keyspaces[*namespace].link(*number);
+        let wrong = |(link, url): &(&_, &u64)| stored(link) != Some(**url) && !self.lost.contains(link);
+        let wrong = self.acknowledged.iter().find(wrong);
         if let Some((link, url)) = wrong {
             self.broken.get_or_insert(format!("I6: {link:?} does not resolve to {url} any more"));
         }

@@ -93,6 +93,18 @@ impl Checks {
         self.ledger.restored(snapshot);
     }
 
+    /// A copy of the database stays behind.
+    pub(super) fn store_copied(&mut self) {
+        self.register.copied();
+    }
+
+    /// The copy has taken over.
+    pub(super) fn failed_over(&mut self, database: &Database) {
+        self.history_lost = true;
+        self.register.failed_over();
+        self.links.failed_over(database);
+    }
+
     /// A process says something.
     pub(super) fn note(
         &mut self,

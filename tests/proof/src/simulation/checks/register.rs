@@ -9,11 +9,23 @@ use crate::stores::Entry;
 pub(in super::super) struct RegisterCheck {
     pub(super) broken: Option<String>,
     entries: Vec<Vec<Entry>>,
+    /// The same, as a copy of the database has it.
+    copy: Vec<Vec<Entry>>,
 }
 
 impl RegisterCheck {
     pub(super) fn new(namespaces: usize) -> Self {
-        Self { broken: None, entries: vec![Vec::new(); namespaces] }
+        Self { broken: None, entries: vec![Vec::new(); namespaces], copy: Vec::new() }
+    }
+
+    /// A copy of the database stays behind.
+    pub(super) fn copied(&mut self) {
+        self.copy = self.entries.clone();
+    }
+
+    /// The copy has taken over.
+    pub(super) fn failed_over(&mut self) {
+        self.entries = std::mem::take(&mut self.copy);
     }
 
     /// The register took an entry.
