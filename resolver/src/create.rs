@@ -8,7 +8,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use issuer::daemon::Vitals;
+use issuer::{daemon::Vitals, names::StoreEpoch};
 use jiff::Timestamp;
 use tokio::{
     runtime,
@@ -22,7 +22,7 @@ use crate::{
     links::{Draft, Link, NewLink},
     lookup::Lookup,
     metrics::Metrics,
-    store::{BATCH_MAX, InsertError, Inserted, LinkStore},
+    store::{BATCH_MAX, InsertError, Inserted, LinkStore, StoreError},
     supply::{Claim, ClaimError, Fate, Minting, Owner},
 };
 
@@ -64,6 +64,8 @@ enum Outcome {
     Stored(Timestamp),
     Taken,
     Failed,
+    /// Surely not stored: the database has failed over since the number was allocated.
+    AnotherHistory,
     Unknown,
 }
 
@@ -76,6 +78,7 @@ enum Row {
 
 struct Waiting {
     link: NewLink,
+    history: Arc<StoreEpoch>,
     deadline: Instant,
     outcome: oneshot::Sender<Outcome>,
 }
@@ -169,13 +172,17 @@ impl Parts {
                 self.settle(claim, Fate::Burned);
                 continue;
             }
-            let (fate, end) = match self.insert(&minted, &draft, deadline).await {
+            let (fate, end) = match self.insert(&claim, &minted, &draft, deadline).await {
                 Outcome::Stored(at) => (Fate::Used, Some(Ok(at))),
                 Outcome::Taken => {
                     self.metrics.conflicts.increment(1);
                     (Fate::Used, None)
                 }
                 Outcome::Failed => (Fate::Unused, Some(Err(CreateError::NoStore))),
+                Outcome::AnotherHistory => {
+                    self.minting.give_up(&claim.history);
+                    (Fate::Burned, None)
+                }
                 Outcome::Unknown => {
                     self.metrics.inserts_unknown.increment(1);
                     self.resolve(&claim, minted.id, &draft, deadline).await
@@ -190,10 +197,11 @@ impl Parts {
         }
     }
 
-    async fn insert(&self, minted: &Minted, draft: &Draft, deadline: Instant) -> Outcome {
+    async fn insert(&self, claim: &Claim, minted: &Minted, draft: &Draft, deadline: Instant) -> Outcome {
         let (outcome, answered) = oneshot::channel();
         let link = NewLink { id: minted.id, draft: draft.clone() };
-        if self.batch.send(Waiting { link, deadline, outcome }).await.is_err() {
+        let history = Arc::clone(&claim.history);
+        if self.batch.send(Waiting { link, history, deadline, outcome }).await.is_err() {
             return Outcome::Failed;
         }
         answered.await.unwrap_or(Outcome::Unknown)
@@ -256,23 +264,40 @@ async fn write_batches(
 ) {
     let mut batch = Vec::with_capacity(BATCH_MAX);
     while waiting.recv_many(&mut batch, BATCH_MAX).await > 0 {
-        let now = Instant::now();
-        let (mut links, mut outcomes) = (Vec::with_capacity(batch.len()), Vec::with_capacity(batch.len()));
-        for Waiting { link, deadline, outcome } in batch.drain(..) {
-            if deadline <= now {
-                // A create holds its receiver until it is answered, so there is nobody to miss this.
-                let _ = outcome.send(Outcome::Failed);
-            } else {
-                links.push(link);
-                outcomes.push(outcome);
-            }
-        }
-        if !links.is_empty() {
+        for Batch { history, links, outcomes } in sort(&mut batch) {
             metrics.insert_batches.increment(1);
-            let inserted = store.insert(&links).await;
+            let inserted = store.insert(&history, &links).await;
             report(inserted, outcomes);
         }
     }
+}
+
+/// Links of one history of the database, and who waits for them.
+struct Batch {
+    history: Arc<StoreEpoch>,
+    links: Vec<NewLink>,
+    outcomes: Vec<oneshot::Sender<Outcome>>,
+}
+
+/// What is to be inserted: one batch, or two for a moment after the database has failed over.
+fn sort(waiting: &mut Vec<Waiting>) -> Vec<Batch> {
+    let now = Instant::now();
+    let mut batches: Vec<Batch> = Vec::new();
+    for Waiting { link, history, deadline, outcome } in waiting.drain(..) {
+        if deadline <= now {
+            // A create holds its receiver until it is answered, so there is nobody to miss this.
+            let _ = outcome.send(Outcome::Failed);
+            continue;
+        }
+        match batches.iter_mut().find(|batch| batch.history == history) {
+            Some(batch) => {
+                batch.links.push(link);
+                batch.outcomes.push(outcome);
+            }
+            None => batches.push(Batch { history, links: vec![link], outcomes: vec![outcome] }),
+        }
+    }
+    batches
 }
 
 fn report(inserted: Result<Vec<Inserted>, InsertError>, outcomes: Vec<oneshot::Sender<Outcome>>) {
@@ -289,6 +314,7 @@ fn report(inserted: Result<Vec<Inserted>, InsertError>, outcomes: Vec<oneshot::S
             tracing::warn!(error = &error as &dyn std::error::Error, links = outcomes.len(), "insert links");
             for outcome in outcomes {
                 let _ = outcome.send(match error {
+                    InsertError::Failed(StoreError::AnotherHistory) => Outcome::AnotherHistory,
                     InsertError::Failed(_) => Outcome::Failed,
                     InsertError::Unknown(_) => Outcome::Unknown,
                 });

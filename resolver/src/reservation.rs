@@ -358,7 +358,9 @@ impl Reserver {
     /// Inserts a batch. A row that is there already may come from an earlier copy of the call, so it is looked at; so is one whose
     /// insert is in doubt, and if it is absent it may still arrive.
     async fn store_batch(&self, links: &[NewLink]) -> Vec<Result<Timestamp, Filled>> {
-        let (inserted, absent) = match self.store.insert(links).await {
+        // Its numbers are nobody else's in any history of the database.
+        let Ok(history) = self.store.epoch().await else { return vec![Err(Filled::Failed); links.len()] };
+        let (inserted, absent) = match self.store.insert(&history, links).await {
             Ok(inserted) => (inserted, Filled::Conflict),
             Err(InsertError::Failed(error)) => {
                 tracing::warn!(

@@ -127,7 +127,7 @@ async fn keyspaces_keep_their_index_and_cannot_be_redefined(store: &dyn LinkStor
 async fn links_are_stored_once_and_read_back(store: &dyn LinkStore) {
     let links: Vec<_> =
         (0..BATCH_MAX as u64).rev().map(|n| new_link(n, &format!("https://x.y/{n}"))).collect();
-    let stored = store.insert(&links).await.unwrap();
+    let stored = store.insert(&store.epoch().await.unwrap(), &links).await.unwrap();
     assert!(stored.iter().all(|one| matches!(one, Inserted::Stored(_))), "{stored:?}");
     let ids: Vec<_> = links.iter().map(|link| link.id).chain([LinkId::new(keyspace(1), 999_999)]).collect();
     let Reading { links: read, complete } = store.read(&ids[1..]).await.unwrap();
@@ -146,7 +146,7 @@ async fn a_taken_id_does_not_fail_its_neighbours(store: &dyn LinkStore) {
         new_link(3, "https://x.y/rival"),
         new_link(5_000, "https://x.y/z"),
     ];
-    let outcomes = store.insert(&links).await.unwrap();
+    let outcomes = store.insert(&store.epoch().await.unwrap(), &links).await.unwrap();
     assert!(
         matches!(outcomes[..], [Inserted::Stored(_), Inserted::Taken, Inserted::Stored(_)]),
         "{outcomes:?}"
@@ -158,7 +158,9 @@ async fn a_taken_id_does_not_fail_its_neighbours(store: &dyn LinkStore) {
 async fn two_inserts_of_one_id_have_one_winner(store: &Arc<dyn LinkStore>) {
     let insert = |url: &'static str| {
         let store = Arc::clone(store);
-        tokio::spawn(async move { store.insert(&[new_link(6_000, url)]).await.unwrap().remove(0) })
+        tokio::spawn(async move {
+            store.insert(&store.epoch().await.unwrap(), &[new_link(6_000, url)]).await.unwrap().remove(0)
+        })
     };
     let (one, other) = (insert("https://x.y/one"), insert("https://x.y/other"));
     let outcomes = [one.await.unwrap(), other.await.unwrap()];
@@ -221,7 +223,10 @@ async fn a_leaked_block_is_taken_over_once_and_its_gaps_are_found(store: &dyn Li
     store.register_block(&lost).await.unwrap();
     let id = |number| LinkId::new(keyspace(2), number);
     let link = |number| NewLink { id: id(number), ..new_link(number, "https://x.y/") };
-    store.insert(&[link(30_000), link(30_003), link(30_004), link(30_010)]).await.unwrap();
+    store
+        .insert(&store.epoch().await.unwrap(), &[link(30_000), link(30_003), link(30_004), link(30_010)])
+        .await
+        .unwrap();
     assert!(store.holds(id(30_005), 40, "start-of-a").await.unwrap());
 
     assert_eq!(store.take_over_block(&heir, 40).await.unwrap(), Registration::Registered);

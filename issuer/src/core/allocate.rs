@@ -3,8 +3,11 @@
 use crate::{
     block::{Block, Span},
     core::{
-        Answer, HolderRecord, Limits, OpenBlock, Part, Refusal, Reply, ceiling, guard::Guard,
-        leak::take_leaked, state::State, term::Term,
+        Answer, HolderRecord, Limits, OpenBlock, Part, Refusal, Reply, ceiling,
+        guard::Guard,
+        leak::{BURNED_MAX, take_leaked},
+        state::State,
+        term::Term,
     },
     ledger::Key,
     names::{HolderId, Namespace, StoreEpoch},
@@ -81,6 +84,7 @@ fn block_len(limits: &Limits, record: &HolderRecord, asked: &Asked<'_>) -> u64 {
 /// twice that way).
 fn take_numbers(term: &mut Term, now: Millis, asked: &Asked<'_>, len: u64) -> Result<Found, Refusal> {
     let namespace = asked.namespace;
+    burn_doomed(&mut term.state, asked);
     if let Some(part) = first_free(&term.state, asked) {
         let leaked = (!part.is_surely_unused(&asked.store)).then_some(part.generation);
         return Ok(Found { span: take_free(&mut term.state, namespace, part, len), leaked });
@@ -104,12 +108,29 @@ fn take_numbers(term: &mut Term, now: Millis, asked: &Asked<'_>, len: u64) -> Re
     Ok(Found { span, leaked: None })
 }
 
+/// Burns free parts that somebody may have acknowledged links under in another history of the database, where they are lost now: some at
+/// a time, so that a transaction stays within its limit.
+fn burn_doomed(state: &mut State, asked: &Asked<'_>) {
+    let namespace = asked.namespace;
+    let parts = state.free.range((namespace.clone(), 0)..=(namespace.clone(), u64::MAX));
+    let doomed = parts.filter(|(_, part)| part.is_doomed(&asked.store)).take(BURNED_MAX);
+    for (key, len) in doomed.map(|(key, part)| (key.clone(), part.span.len())).collect::<Vec<_>>() {
+        state.free.remove(&key);
+        state.touch(Key::Free(key.0, key.1));
+        if let Some(record) = state.namespace_mut(namespace) {
+            record.account.free -= len;
+            record.account.burned += len;
+        }
+    }
+}
+
 /// A reservation is not given a part that would have to be looked through.
 fn first_free(state: &State, asked: &Asked<'_>) -> Option<Part> {
     let reserved = state.holders.get(asked.holder).is_some_and(|record| record.reserved);
     let namespace = asked.namespace;
     let parts = state.free.range((namespace.clone(), 0)..=(namespace.clone(), u64::MAX));
-    let fits = |part: &&Part| !reserved || part.is_surely_unused(&asked.store);
+    let fits =
+        |part: &&Part| part.is_surely_unused(&asked.store) || !(reserved || part.is_doomed(&asked.store));
     parts.map(|(_, part)| part).find(fits).cloned()
 }
 

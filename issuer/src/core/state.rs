@@ -118,6 +118,12 @@ impl Part {
     pub fn is_surely_unused(&self, store: &StoreEpoch) -> bool {
         !self.contested && self.store == *store
     }
+
+    /// Whether links may have been acknowledged under it in another history of the database, where they are lost now.
+    #[must_use]
+    pub fn is_doomed(&self, store: &StoreEpoch) -> bool {
+        self.contested && self.store != *store
+    }
 }
 
 /// A block whose holder is gone: which of its numbers have links, only the database knows.

@@ -289,8 +289,8 @@ impl Term {
             Work::Expire(holder) => of_holder(holder),
             // One more may be forgotten to make room.
             Work::Call(_, Request::Register { holder, .. }) => 1 + of_holder(holder),
-            // The holder, the free part that was taken and the one that is left of it, and leaked blocks.
-            Work::Call(_, Request::Allocate { .. }) => 3 + BURNED_MAX,
+            // The holder, the free part that was taken and the one that is left of it, and what is burned on the way.
+            Work::Call(_, Request::Allocate { .. }) => 3 + 2 * BURNED_MAX,
             Work::Call(_, Request::Return { blocks, .. }) => {
                 1 + blocks.iter().map(|returned| returned.unused.len()).sum::<usize>()
             }

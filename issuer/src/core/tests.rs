@@ -606,8 +606,9 @@ fn the_rest_of_a_reclaimed_block_goes_out_as_leaked_again() {
     assert_eq!(rest.span, Span::new(4, 6).unwrap());
     assert_eq!(leaked, Some(again.generation), "the first start may still have inserts on the way");
     bench.ask(give_back("b", b, &rest, 1)).unwrap();
-    let (_, leaked) = bench.allocate_leaked(allocate_for("b", b, 2, "7001:2"));
-    assert_eq!(leaked, Some(rest.generation));
+    let (next, leaked) = bench.allocate_leaked(allocate_for("b", b, 2, "7001:2"));
+    assert_eq!((next.span.start(), leaked), (10, None), "what may have been acknowledged and lost is burned");
+    assert_eq!((bench.account().burned, bench.account().free), (5, 0));
 }
 
 #[test]

@@ -84,6 +84,9 @@ pub enum StoreError {
     /// What was to be kept of a block has been taken over.
     #[error("the register has these numbers under another allocation")]
     Overlap,
+    /// A copy has taken over, and may lack the last links.
+    #[error("the database has failed over")]
+    AnotherHistory,
     /// The writer has stopped.
     #[error("the store has stopped")]
     Stopped,
@@ -166,8 +169,9 @@ pub trait LinkStore: Send + Sync + 'static {
     /// `kept` is what stays of the block.
     async fn release_block(&self, block: &BlockEntry, kept: &[Span]) -> Result<(), StoreError>;
 
-    /// Stores links, at most [`BATCH_MAX`]; the outcome of each, in their order. A taken id does not fail its neighbours.
-    async fn insert(&self, links: &[NewLink]) -> Result<Vec<Inserted>, InsertError>;
+    /// Stores links, at most [`BATCH_MAX`]; the outcome of each, in their order. A taken id does not fail its neighbours. In another
+    /// history of the database than this one nothing is stored: [`StoreError::AnotherHistory`].
+    async fn insert(&self, history: &StoreEpoch, links: &[NewLink]) -> Result<Vec<Inserted>, InsertError>;
 
     /// The links among the ids, at most [`BATCH_MAX`], in any order.
     async fn read(&self, ids: &[LinkId]) -> Result<Reading, StoreError>;

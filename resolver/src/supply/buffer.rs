@@ -3,14 +3,17 @@
 //! 1. A number is claimed at most once, unless it came back as [`Fate::Unused`]: then it surely has no link.
 //! 2. `used + burned + unused` of a closed block is its length; a block closes only when every claim on it has ended.
 //! 3. A number whose fate nobody knows is burned, never handed out again (I4).
+//! 4. A block belongs to one history of the database. When another one takes over, its numbers are given up: somebody may have taken
+//!    the block over and acknowledged links under it that are lost now.
 //!
 //! Claims are taken under the caller's short lock. Rejected: an atomic add per claim. The permutation that follows costs
 //! a hundred times as much, and the two blocks, the pool and the closing account would each need their own protocol.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, sync::Arc};
 
 use issuer::{
     block::{Block, Span},
+    names::StoreEpoch,
     tokens::Generation,
 };
 
@@ -24,6 +27,17 @@ const POOL_MAX: usize = 10_000;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntryId(pub u64);
 
+/// A block that is in the register.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entered {
+    /// The block.
+    pub block: Block,
+    /// The register's entry of it.
+    pub entry: EntryId,
+    /// The history of the database that the register is in.
+    pub history: Arc<StoreEpoch>,
+}
+
 /// One number in somebody's hands. It must come back with its [`Fate`].
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "a claim that does not come back keeps its block open"]
@@ -34,6 +48,8 @@ pub struct Claim {
     pub generation: Generation,
     /// The register's entry of its block.
     pub entry: EntryId,
+    /// The history of the database that its link may be stored in.
+    pub history: Arc<StoreEpoch>,
     /// Whether an earlier holder had the number too: its last inserts may still arrive.
     pub reclaimed: bool,
 }
@@ -68,6 +84,7 @@ pub struct Closed {
 struct Held {
     block: Block,
     entry: EntryId,
+    history: Arc<StoreEpoch>,
     reclaimed: bool,
     /// What was never claimed, in order.
     left: VecDeque<Span>,
@@ -95,13 +112,15 @@ pub struct Buffer {
 }
 
 impl Held {
-    fn new(block: Block, entry: EntryId, reclaimed: bool, left: VecDeque<Span>) -> Self {
+    fn new(entered: Entered, reclaimed: bool, left: VecDeque<Span>) -> Self {
+        let Entered { block, entry, history } = entered;
         let left_len = left.iter().map(|span| span.len()).sum();
         // What is not left has a link under it: the database said so.
         let used = block.span.len() - left_len;
         Self {
             block,
             entry,
+            history,
             reclaimed,
             left,
             left_len,
@@ -121,7 +140,8 @@ impl Held {
         self.left_len -= 1;
         self.claimed += 1;
         let Self { ref block, entry, reclaimed, .. } = *self;
-        Some(Claim { number: first.start(), generation: block.generation, entry, reclaimed })
+        let history = Arc::clone(&self.history);
+        Some(Claim { number: first.start(), generation: block.generation, entry, history, reclaimed })
     }
 
     /// Whether as much as the refill point is used.
@@ -196,15 +216,37 @@ impl Buffer {
     }
 
     /// Adds a block that was registered and that nobody had before.
-    pub fn add(&mut self, block: Block, entry: EntryId) {
-        let left = VecDeque::from([block.span]);
-        self.fresh.push_back(Held::new(block, entry, false, left));
+    pub fn add(&mut self, entered: Entered) {
+        let left = VecDeque::from([entered.block.span]);
+        self.fresh.push_back(Held::new(entered, false, left));
     }
 
     /// Adds a block that was taken over: only `left` of it is unused, ascending and disjoint.
-    pub fn add_reclaimed(&mut self, block: Block, entry: EntryId, left: Vec<Span>) {
-        let held = Held::new(block, entry, true, left.into());
+    pub fn add_reclaimed(&mut self, entered: Entered, left: Vec<Span>) {
+        let held = Held::new(entered, true, left.into());
         if held.left_len == 0 { self.draining.push(held) } else { self.fresh.push_back(held) }
+    }
+
+    /// Gives up what is left of a history of the database that has ended; how many numbers that is.
+    pub fn give_up(&mut self, history: &StoreEpoch) -> u64 {
+        let of_it = |claim: &Claim| *claim.history == *history;
+        let (ended, pool): (VecDeque<Claim>, VecDeque<Claim>) =
+            std::mem::take(&mut self.pool).into_iter().partition(of_it);
+        self.pool = pool;
+        let mut given_up = ended.len() as u64;
+        ended.into_iter().for_each(|claim| self.settle(claim, Fate::Burned));
+        let of_it = |held: &Held| *held.history == *history;
+        let (ended, fresh): (VecDeque<Held>, VecDeque<Held>) =
+            std::mem::take(&mut self.fresh).into_iter().partition(of_it);
+        self.fresh = fresh;
+        for mut held in ended {
+            given_up += held.left_len;
+            held.burned += held.left_len;
+            held.left.clear();
+            held.left_len = 0;
+            self.draining.push(held);
+        }
+        given_up
     }
 
     /// Whether another block is wanted: there is room for one, and the last one is used to `permille` thousandths.
@@ -268,9 +310,14 @@ mod tests {
 
     use super::*;
 
-    fn block(start: u64, len: u64, generation: u64) -> Block {
-        let namespace = Namespace::new("web").unwrap();
-        Block { namespace, span: Span::new(start, len).unwrap(), generation: Generation(generation) }
+    fn entered(start: u64, len: u64, generation: u64, entry: u64) -> Entered {
+        let (namespace, span) = (Namespace::new("web").unwrap(), Span::new(start, len).unwrap());
+        let block = Block { namespace, span, generation: Generation(generation) };
+        Entered { block, entry: EntryId(entry), history: Arc::new(history(1)) }
+    }
+
+    fn history(timeline: u32) -> StoreEpoch {
+        StoreEpoch::new(format!("7001:{timeline}")).unwrap()
     }
 
     fn balances(closed: &Closed) -> bool {
@@ -282,12 +329,12 @@ mod tests {
     fn two_blocks_are_wanted_and_the_second_only_after_the_refill_point() {
         let mut buffer = Buffer::default();
         assert!(buffer.wants_block(200));
-        buffer.add(block(0, 10, 1), EntryId(1));
+        buffer.add(entered(0, 10, 1, 1));
         assert!(!buffer.wants_block(200));
         let claims: Vec<_> = (0..2).filter_map(|_| buffer.claim()).collect();
         assert_eq!(claims.len(), 2);
         assert!(buffer.wants_block(200));
-        buffer.add(block(10, 10, 2), EntryId(2));
+        buffer.add(entered(10, 10, 2, 2));
         assert!(!buffer.wants_block(0));
         assert_eq!(buffer.in_hand(), 18);
     }
@@ -295,7 +342,7 @@ mod tests {
     #[test]
     fn a_number_that_came_back_is_used_first_and_burned_ones_never() {
         let mut buffer = Buffer::default();
-        buffer.add(block(5, 3, 1), EntryId(1));
+        buffer.add(entered(5, 3, 1, 1));
         let (first, second) = (buffer.claim().unwrap(), buffer.claim().unwrap());
         buffer.settle(first, Fate::Unused);
         buffer.settle(second, Fate::Burned);
@@ -311,7 +358,7 @@ mod tests {
     fn of_a_reclaimed_block_only_the_gaps_are_claimed_and_the_rest_counts_as_used() {
         let span = |start, len| Span::new(start, len).unwrap();
         let mut buffer = Buffer::default();
-        buffer.add_reclaimed(block(0, 10, 2), EntryId(1), vec![span(1, 1), span(4, 3)]);
+        buffer.add_reclaimed(entered(0, 10, 2, 1), vec![span(1, 1), span(4, 3)]);
         assert_eq!(buffer.in_hand(), 4);
         let claims: Vec<_> = (0..2).filter_map(|_| buffer.claim()).collect();
         assert!(claims.iter().all(|claim| claim.reclaimed));
@@ -321,7 +368,7 @@ mod tests {
         assert!(balances(&closed));
         assert_eq!((closed.used, closed.unused), (6, vec![span(1, 1), span(4, 3)]));
 
-        buffer.add_reclaimed(block(20, 10, 3), EntryId(2), Vec::new());
+        buffer.add_reclaimed(entered(20, 10, 3, 2), Vec::new());
         assert_eq!(buffer.claim(), None);
         assert_eq!(buffer.take_closed()[0].used, 10, "a block without gaps closes at once");
     }
@@ -330,7 +377,7 @@ mod tests {
     fn numbers_that_find_the_pool_full_go_back_with_their_block() {
         let mut buffer = Buffer::default();
         let len = POOL_MAX as u64 + 3;
-        buffer.add(block(0, len, 1), EntryId(1));
+        buffer.add(entered(0, len, 1, 1));
         let claims: Vec<_> = std::iter::from_fn(|| buffer.claim()).collect();
         claims.into_iter().for_each(|claim| buffer.settle(claim, Fate::Unused));
         assert_eq!((buffer.pooled(), buffer.overflowed()), (POOL_MAX as u64, 3));
@@ -344,12 +391,30 @@ mod tests {
     #[test]
     fn a_block_that_a_lost_ledger_allocated_again_keeps_an_account_of_its_own() {
         let mut buffer = Buffer::default();
-        buffer.add(block(0, 2, 1), EntryId(1));
+        buffer.add(entered(0, 2, 1, 1));
         let first: Vec<_> = (0..2).filter_map(|_| buffer.claim()).collect();
-        buffer.add(block(0, 2, 1), EntryId(2));
+        buffer.add(entered(0, 2, 1, 2));
         first.into_iter().for_each(|claim| buffer.settle(claim, Fate::Used));
         assert_eq!(buffer.take_closed()[0].entry, EntryId(1));
         assert_eq!(buffer.in_hand(), 2);
+    }
+
+    #[test]
+    fn the_numbers_of_a_history_that_has_ended_are_given_up_and_no_others() {
+        let mut buffer = Buffer::default();
+        buffer.add(entered(0, 10, 1, 1));
+        buffer.add(Entered { history: Arc::new(history(2)), ..entered(10, 10, 2, 2) });
+        let (used, unused, open) =
+            (buffer.claim().unwrap(), buffer.claim().unwrap(), buffer.claim().unwrap());
+        buffer.settle(used, Fate::Used);
+        buffer.settle(unused, Fate::Unused);
+        assert_eq!(buffer.give_up(&history(1)), 8, "seven that were never claimed and the one in the pool");
+        assert_eq!(buffer.give_up(&history(1)), 0);
+        assert_eq!(buffer.claim().map(|claim| claim.number), Some(10));
+        assert_eq!(buffer.take_closed(), [], "a claim is open");
+        buffer.settle(open, Fate::Burned);
+        let closed = buffer.take_closed().remove(0);
+        assert_eq!((closed.entry, closed.used, closed.burned, closed.unused.len()), (EntryId(1), 1, 9, 0));
     }
 
     proptest! {
@@ -362,7 +427,7 @@ mod tests {
             for (step, choice) in steps {
                 match step {
                     0 if buffer.wants_block(0) => {
-                        buffer.add(block(blocks * 7, 7, blocks + 1), EntryId(blocks));
+                        buffer.add(entered(blocks * 7, 7, blocks + 1, blocks));
                         blocks += 1;
                     }
                     0 | 1 => if let Some(claim) = buffer.claim() {

@@ -13,7 +13,7 @@ use issuer::{
 use tokio::time::sleep;
 
 use super::{
-    buffer::{Closed, EntryId},
+    buffer::{Closed, Entered, EntryId},
     minting::Minting,
     returns::Returning,
 };
@@ -95,22 +95,23 @@ impl Entrance {
         if registration == Registration::Overlaps {
             return Some(self.overlapping(minting.index, block, id).await);
         }
+        let entered = Entered { block, entry: id, history: Arc::new(store_epoch) };
         if leaked == 0 {
-            minting.add(block, id, None);
+            minting.add(entered, None);
             return None;
         }
-        let left =
-            until_it_answers("look for unused numbers", || store.unused(minting.index, block.span)).await;
-        if self.epoch().await != store_epoch {
+        let span = entered.block.span;
+        let left = until_it_answers("look for unused numbers", || store.unused(minting.index, span)).await;
+        if self.epoch().await != *entered.history {
             tracing::error!(
-                start = block.span.start(),
-                len = block.span.len(),
+                start = span.start(),
+                len = span.len(),
                 "the database failed over while a leaked block was taken over: it is burned"
             );
-            return Some(Returning::burned(minting.index, block, id));
+            return Some(Returning::burned(minting.index, entered.block, id));
         }
-        self.report(&block, &left);
-        minting.add(block, id, Some(left));
+        self.report(&entered.block, &left);
+        minting.add(entered, Some(left));
         None
     }
 

@@ -6,8 +6,8 @@ use std::{
 };
 
 use issuer::{
-    block::{Block, Span},
-    names::Namespace,
+    block::Span,
+    names::{Namespace, StoreEpoch},
 };
 use tokio::{
     sync::Notify,
@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use super::{
-    buffer::{Buffer, Claim, Closed, EntryId, Fate},
+    buffer::{Buffer, Claim, Closed, Entered, Fate},
     rate::Rate,
 };
 use crate::codes::KeyspaceIndex;
@@ -149,15 +149,29 @@ impl Minting {
     }
 
     /// Adds a block. `left` is what is unused of one that was taken over.
-    pub(super) fn add(&self, block: Block, entry: EntryId, left: Option<Vec<Span>>) {
+    pub fn add(&self, entered: Entered, left: Option<Vec<Span>>) {
         let mut state = self.state();
         match left {
-            None => state.buffer.add(block, entry),
-            Some(left) => state.buffer.add_reclaimed(block, entry, left),
+            None => state.buffer.add(entered),
+            Some(left) => state.buffer.add_reclaimed(entered, left),
         }
         state.exhausted = false;
         drop(state);
         self.came.notify_waiters();
+    }
+
+    /// Gives up what is left of a history of the database that has ended.
+    pub fn give_up(&self, history: &StoreEpoch) {
+        let numbers = self.state().buffer.give_up(history);
+        if numbers > 0 {
+            tracing::error!(
+                namespace = %self.namespace,
+                numbers,
+                %history,
+                "the database has failed over: the numbers in hand are given up"
+            );
+        }
+        self.want();
     }
 
     /// Notes that the issuer has nothing left, so that creators are told at once.

@@ -14,7 +14,7 @@ mod rate;
 mod returns;
 mod supplier;
 
-pub use buffer::{Buffer, Claim, Closed, EntryId, Fate};
+pub use buffer::{Buffer, Claim, Closed, Entered, EntryId, Fate};
 pub use ceilings::Ceilings;
 pub use enter::Owner;
 pub use issuer_client::{IssuerClient, Refused, Target};

@@ -8,7 +8,7 @@ use std::{
 use proof::simulation::{Happening, Summary, run};
 
 /// Seeds of each run of the tests. `simulate` runs more: `cargo run --release -p proof --bin simulate -- --seeds 100000`.
-const SEEDS: u64 = 6_000;
+const SEEDS: u64 = 10_000;
 
 /// Runs one seed as the thousands are run. To look at a failure, put its line below into a test of its own:
 /// ```ignore

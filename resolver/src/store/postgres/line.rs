@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use issuer::names::StoreEpoch;
 use tokio::{sync::Mutex, time::timeout};
 use tokio_postgres::{Client, Config, NoTls, Row, Statement, error::SqlState, types::ToSql};
 
+use super::admin::epoch;
 use crate::store::StoreError;
 
 /// A connection that answers one statement at a time.
@@ -19,6 +21,9 @@ pub(super) struct Line {
 struct Open {
     client: Client,
     statement: Statement,
+    /// Which history of the database it writes; asked when it is first needed. A connection keeps its history: a server that is
+    /// promoted takes no writes before.
+    history: Option<StoreEpoch>,
 }
 
 /// How far a statement came.
@@ -53,13 +58,47 @@ impl Line {
         params: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, LineError> {
         let mut slot = self.open.lock().await;
-        let open = match slot.take().filter(|open| !open.client.is_closed()) {
-            Some(open) => open,
+        let open = self.take(&mut slot, deadline).await?;
+        Self::run(&mut slot, open, deadline, params).await
+    }
+
+    /// Runs the statement if the connection leads to this history of the database; else it is surely not sent.
+    pub(super) async fn query_in(
+        &self,
+        history: &StoreEpoch,
+        deadline: Duration,
+        params: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, LineError> {
+        let mut slot = self.open.lock().await;
+        let mut open = self.take(&mut slot, deadline).await?;
+        if open.history.is_none() {
+            let asked = timeout(deadline, epoch(&open.client)).await.unwrap_or(Err(StoreError::TimedOut));
+            open.history = Some(asked.map_err(LineError::NotSent)?);
+        }
+        if open.history.as_ref() != Some(history) {
+            // The connection is not kept: it may be the one that leads to a primary of the past.
+            return Err(LineError::NotSent(StoreError::AnotherHistory));
+        }
+        Self::run(&mut slot, open, deadline, params).await
+    }
+
+    /// The open connection, or a new one.
+    async fn take(&self, slot: &mut Option<Open>, deadline: Duration) -> Result<Open, LineError> {
+        match slot.take().filter(|open| !open.client.is_closed()) {
+            Some(open) => Ok(open),
             None => timeout(deadline, self.connect())
                 .await
                 .unwrap_or(Err(StoreError::TimedOut))
-                .map_err(LineError::NotSent)?,
-        };
+                .map_err(LineError::NotSent),
+        }
+    }
+
+    async fn run(
+        slot: &mut Option<Open>,
+        open: Open,
+        deadline: Duration,
+        params: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, LineError> {
         match timeout(deadline, open.client.query(&open.statement, params)).await {
             Ok(Ok(rows)) => {
                 *slot = Some(open);
@@ -81,7 +120,7 @@ impl Line {
             }
         });
         let statement = client.prepare(self.sql).await?;
-        Ok(Open { client, statement })
+        Ok(Open { client, statement, history: None })
     }
 }
 

@@ -20,7 +20,7 @@ use bb8_postgres::PostgresConnectionManager;
 use issuer::{block::Span, names::StoreEpoch};
 use jiff::Timestamp;
 use tokio::time::Instant;
-use tokio_postgres::{Config, NoTls, Row, config::TargetSessionAttrs};
+use tokio_postgres::{Config, NoTls, Row, config::TargetSessionAttrs, types::ToSql};
 
 use super::{BlockEntry, Gaps, InsertError, Inserted, LinkStore, Reading, Registration, StoreError};
 use crate::{
@@ -209,7 +209,7 @@ impl LinkStore for PostgresStore {
         within(async { blocks::release(&mut *self.connection().await?, block, kept).await }).await
     }
 
-    async fn insert(&self, links: &[NewLink]) -> Result<Vec<Inserted>, InsertError> {
+    async fn insert(&self, history: &StoreEpoch, links: &[NewLink]) -> Result<Vec<Inserted>, InsertError> {
         let mut order: Vec<&NewLink> = links.iter().collect();
         order.sort_unstable_by_key(|link| link.id);
         let ids: Vec<i64> = order.iter().map(|link| link.id.get()).collect();
@@ -218,9 +218,8 @@ impl LinkStore for PostgresStore {
         let crawlable: Vec<bool> = order.iter().map(|link| link.draft.crawlable).collect();
         let forward: Vec<bool> = order.iter().map(|link| link.draft.forward_query).collect();
         let creators: Vec<i64> = order.iter().map(|link| link.draft.created_by.0).collect();
-        let rows =
-            self.writer.query(DEADLINE, &[&ids, &urls, &titles, &crawlable, &forward, &creators]).await;
-        match rows {
+        let row: [&(dyn ToSql + Sync); 6] = [&ids, &urls, &titles, &crawlable, &forward, &creators];
+        match self.writer.query_in(history, DEADLINE, &row).await {
             Ok(rows) => outcomes(links, &rows),
             Err(LineError::NotSent(error)) => Err(InsertError::Failed(error)),
             Err(LineError::Answered(error)) => Err(InsertError::Failed(error.into())),

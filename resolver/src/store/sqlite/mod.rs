@@ -131,7 +131,7 @@ impl LinkStore for SqliteStore {
         self.writer.run(move |connection| calls::release_block(connection, &block, &kept)).await
     }
 
-    async fn insert(&self, links: &[NewLink]) -> Result<Vec<Inserted>, InsertError> {
+    async fn insert(&self, _history: &StoreEpoch, links: &[NewLink]) -> Result<Vec<Inserted>, InsertError> {
         let links = links.to_vec();
         // Whatever SQLite reports, its transaction was rolled back; only a writer that vanished leaves it open.
         self.writer.run(move |connection| calls::insert(connection, &links)).await.map_err(

@@ -3,6 +3,8 @@
 //! A call on the register that ends in an error has been executed or never will be: its rows are locked until its own
 //! transaction ends, so nothing overtakes it. An insert is one statement, and a server that hangs may run it much later.
 
+use std::sync::Arc;
+
 use issuer::{block::Span, names::StoreEpoch};
 
 use super::{
@@ -25,7 +27,7 @@ pub(super) enum StoreOp {
     Unused { namespace: usize, span: Span },
     RegisteredEnd { namespace: usize },
     Release { namespace: usize, entry: Entry, kept: Vec<Span> },
-    Insert { namespace: usize, number: u64, url: u64 },
+    Insert { namespace: usize, number: u64, url: u64, history: Arc<StoreEpoch> },
     Read { namespace: usize, number: u64 },
     Holds { namespace: usize, number: u64, token: u64 },
 }
@@ -43,6 +45,8 @@ pub(super) enum StoreReply {
     Inserted(bool),
     Row(Option<u64>),
     Holds(bool),
+    /// Of an insert: surely not stored, because a copy has taken over.
+    AnotherHistory,
     /// An error. Of an insert: surely not stored.
     Failed,
     /// Of an insert: nobody knows.
@@ -172,7 +176,8 @@ impl World {
                 // What is kept of a block that was taken over meanwhile meets the constraint.
                 if released || kept.is_empty() { StoreReply::Released } else { StoreReply::Overlap }
             }
-            StoreOp::Insert { namespace, number, url } => {
+            StoreOp::Insert { history, .. } if **history != *epoch => StoreReply::AnotherHistory,
+            StoreOp::Insert { namespace, number, url, .. } => {
                 StoreReply::Inserted(keyspaces[*namespace].insert(*number, *url))
             }
             StoreOp::Read { namespace, number } => StoreReply::Row(keyspaces[*namespace].link(*number)),

@@ -105,6 +105,11 @@ impl Plan {
         let (holders, creators) = (rng.pick(&[1, 2, 3, 4]), rng.pick(&[1, 2, 3]));
         let think_max = rng.pick(&[50, 150, 400]);
         let mut limits = limits(rng, mutant);
+        // Both at once would leave nobody who knows what was allocated: two histories that agree on nothing.
+        let restore = rng.chance(120).then_some(Restore { backup_at, restore_at });
+        let fail_at = rng.between(700, calm_at);
+        let fail_over = FailOver { copied_at: fail_at - rng.between(1, 600), fail_at };
+        let fail_over = (restore.is_none() && rng.chance(140)).then_some(fail_over);
         let starves = rng.chance(300);
         if !starves {
             // Twice what the creators can use within a holder TTL.
@@ -124,11 +129,8 @@ impl Plan {
             blows: blows(rng),
             blow_gap_max: rng.pick(&[500, 1_500, 4_000]),
             calm_at,
-            fail_over: rng.chance(120).then(|| {
-                let fail_at = rng.between(700, calm_at);
-                FailOver { copied_at: fail_at - rng.between(1, 600), fail_at }
-            }),
-            restore: rng.chance(120).then_some(Restore { backup_at, restore_at }),
+            fail_over,
+            restore,
         }
     }
 }

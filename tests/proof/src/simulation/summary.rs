@@ -47,6 +47,7 @@ happenings! {
     EtcdAway: "times without etcd",
     StoreAway: "times without database",
     FailOver: "fail-overs of the database to a copy that was behind",
+    GaveUp: "creates that met another history of the database",
     Restore: "restores of etcd from a backup",
     RegisterRefused: "blocks that the register refused",
     TakeOver: "blocks taken over",

@@ -1,6 +1,6 @@
 //! Creates links, as `resolver::create` does.
 
-use std::rc::Rc;
+use std::{rc::Rc, sync::Arc};
 
 use resolver::supply::{Claim, Fate};
 
@@ -53,16 +53,24 @@ impl Holder {
         loop {
             let Some(claim) = self.claim(namespace, deadline).await else { return };
             let number = claim.number;
-            let (fate, ends, acknowledged) =
-                match self.desk.store(StoreOp::Insert { namespace, number, url }).await {
-                    StoreReply::Inserted(true) => (Fate::Used, true, true),
-                    StoreReply::Inserted(false) => {
-                        self.desk.note(Note::Met { reclaimed: claim.reclaimed });
-                        (Fate::Used, false, false)
-                    }
-                    StoreReply::Unknown => self.resolve(&claim, namespace, url, deadline).await,
-                    _ => (Fate::Unused, true, false),
-                };
+            let (fate, ends, acknowledged) = match self
+                .desk
+                .store(StoreOp::Insert { namespace, number, url, history: Arc::clone(&claim.history) })
+                .await
+            {
+                StoreReply::Inserted(true) => (Fate::Used, true, true),
+                StoreReply::Inserted(false) => {
+                    self.desk.note(Note::Met { reclaimed: claim.reclaimed });
+                    (Fate::Used, false, false)
+                }
+                StoreReply::AnotherHistory => {
+                    self.desk.note(Note::Happened(Happening::GaveUp, 1));
+                    self.state.borrow_mut().mintings[namespace].buffer.give_up(&claim.history);
+                    (Fate::Burned, false, false)
+                }
+                StoreReply::Unknown => self.resolve(&claim, namespace, url, deadline).await,
+                _ => (Fate::Unused, true, false),
+            };
             if fate == Fate::Burned {
                 self.desk.note(Note::Burned { namespace, number });
             }

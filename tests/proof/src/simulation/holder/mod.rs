@@ -15,7 +15,7 @@ use issuer::{
     names::{HolderId, Instance, Namespace},
     tokens::{Generation, Incarnation, Seq},
 };
-use resolver::supply::{Buffer, Closed, EntryId};
+use resolver::supply::{Buffer, Closed, Entered, EntryId};
 
 use super::desk::{Desk, Reply, Tasks};
 use crate::stores::Entry;
@@ -149,12 +149,12 @@ impl Holder {
     }
 
     /// Adds a block. `left` is what is unused of one that was taken over.
-    fn add(&self, namespace: usize, block: Block, entry: EntryId, left: Option<Vec<Span>>) {
+    fn add(&self, namespace: usize, entered: Entered, left: Option<Vec<Span>>) {
         let mut state = self.state.borrow_mut();
         let minting = &mut state.mintings[namespace];
         match left {
-            None => minting.buffer.add(block, entry),
-            Some(left) => minting.buffer.add_reclaimed(block, entry, left),
+            None => minting.buffer.add(entered),
+            Some(left) => minting.buffer.add_reclaimed(entered, left),
         }
         minting.exhausted = false;
         drop(state);

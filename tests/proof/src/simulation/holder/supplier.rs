@@ -1,6 +1,6 @@
 //! Keeps the buffers filled, as `resolver::supply::Supplier` does.
 
-use std::rc::Rc;
+use std::{rc::Rc, sync::Arc};
 
 use issuer::{
     block::{Block, Span},
@@ -8,7 +8,7 @@ use issuer::{
     names::StoreEpoch,
     tokens::Generation,
 };
-use resolver::supply::{Closed, EntryId};
+use resolver::supply::{Closed, Entered, EntryId};
 
 use super::{
     Holder, Returning,
@@ -32,6 +32,13 @@ const RANGES_MAX: usize = 32;
 const RETURN_TRIES: usize = 10;
 /// How often a process that stops looks whether its creates have ended.
 const POLL: u64 = 20;
+
+/// An allocation, and the history of the database that it was asked for.
+pub(super) struct Allocated {
+    pub(super) block: Block,
+    pub(super) leaked: Option<Generation>,
+    pub(super) history: Arc<StoreEpoch>,
+}
 
 /// Works until told to stop; then gives back what is left.
 pub(super) async fn supply(holder: Rc<Holder>) {
@@ -108,7 +115,7 @@ impl Holder {
             let allocated = self.allocate(namespace).await;
             match allocated {
                 None => return,
-                Some(Ok((block, leaked))) => self.enter(namespace, block, leaked).await,
+                Some(Ok(allocated)) => self.enter(namespace, allocated).await,
                 Some(Err(Refused::Exhausted)) => {
                     self.exhaust(namespace, self.desk.now() + REST);
                     return;
@@ -122,10 +129,7 @@ impl Holder {
     }
 
     /// Asks for a block with the next seq; none when not registered.
-    pub(super) async fn allocate(
-        &self,
-        namespace: usize,
-    ) -> Option<Result<(Block, Option<Generation>), Refused>> {
+    pub(super) async fn allocate(&self, namespace: usize) -> Option<Result<Allocated, Refused>> {
         let (incarnation, last) = self.state.borrow().registered?;
         let seq = last.next();
         let store = self.store_epoch().await;
@@ -135,7 +139,7 @@ impl Holder {
             seq,
             namespace: self.setup.namespaces[namespace].0.clone(),
             wanted_len: self.desk.draw(|rng| rng.between(1, 2 * self.setup.block_max)),
-            store,
+            store: store.clone(),
         };
         match self.call(request).await {
             Ok(Answer::Allocated { block, .. }) if block.namespace != self.setup.namespaces[namespace].0 => {
@@ -144,7 +148,7 @@ impl Holder {
             }
             Ok(Answer::Allocated { block, leaked, .. }) => {
                 self.state.borrow_mut().registered = Some((incarnation, seq));
-                Some(Ok((block, leaked)))
+                Some(Ok(Allocated { block, leaked, history: Arc::new(store) }))
             }
             Ok(_) => None,
             Err(refused) => Some(Err(refused)),
@@ -153,7 +157,8 @@ impl Holder {
 
     /// Enters the block into the register, then hands it to the creators. A leaked one is taken over, and only what has no
     /// link is handed on.
-    pub(super) async fn enter(&self, namespace: usize, block: Block, leaked: Option<Generation>) {
+    pub(super) async fn enter(&self, namespace: usize, allocated: Allocated) {
+        let Allocated { block, leaked, history } = allocated;
         let id = {
             let mut state = self.state.borrow_mut();
             state.entries = EntryId(state.entries.0 + 1);
@@ -173,22 +178,30 @@ impl Holder {
             Some(_) => {
                 let op = StoreOp::Unused { namespace, span: block.span };
                 let StoreReply::Unused(left) = self.until_it_answers(op).await else { return };
+                if self.store_epoch().await != *history {
+                    // What was lost with the old history looks unused in the new one.
+                    return self.burn(namespace, block, id, None);
+                }
                 let count = left.iter().map(|span| span.len()).sum();
                 self.desk.note(Note::Happened(Happening::TakeOver, 1));
                 self.desk.note(Note::Happened(Happening::ReclaimedGap, count));
                 Some(left)
             }
         };
-        self.add(namespace, block, id, left);
+        self.add(namespace, Entered { block, entry: id, history }, left);
     }
 
     async fn give_up_overlapping(&self, namespace: usize, block: Block, entry: EntryId) {
         let StoreReply::End(end) = self.until_it_answers(StoreOp::RegisteredEnd { namespace }).await else {
             return;
         };
+        self.burn(namespace, block, entry, (end > 0).then_some(end));
+    }
+
+    /// A block of which nothing is to be used goes back.
+    fn burn(&self, namespace: usize, block: Block, entry: EntryId, registered_end: Option<u64>) {
         let burned = block.span.len();
         let closed = Closed { block, entry, used: 0, burned, unused: Vec::new() };
-        let registered_end = (end > 0).then_some(end);
         let returning = Returning { namespace, closed, released: true, registered_end };
         self.state.borrow_mut().returning.push_back(returning);
     }

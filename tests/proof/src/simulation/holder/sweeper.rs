@@ -14,10 +14,11 @@ pub(super) async fn sweep(holder: Rc<Holder>) {
                 holder.register().await;
             }
             match holder.allocate(namespace).await {
-                Some(Ok((block, leaked))) => {
+                Some(Ok(allocated)) => {
+                    let leaked = allocated.leaked;
                     // What comes back of a leaked block goes out as leaked for ever: once around is enough.
-                    let again = !seen.insert(block.span.start());
-                    holder.enter(namespace, block, leaked).await;
+                    let again = !seen.insert(allocated.block.span.start());
+                    holder.enter(namespace, allocated).await;
                     holder.return_all().await;
                     if leaked.is_none() || again {
                         break;
