@@ -60,9 +60,10 @@ fn find() -> anyhow::Result<PathBuf> {
     Ok(target.join(profile))
 }
 
-/// Takes `<target>/<profile>/deps/<test>` apart.
-fn target_and_profile(test: &Path) -> Option<(&Path, &str)> {
-    let folder = test.parent()?.parent()?;
+/// Takes `<target>/<profile>/deps/<test>` or, of a binary, `<target>/<profile>/<binary>` apart.
+fn target_and_profile(running: &Path) -> Option<(&Path, &str)> {
+    let folder = running.parent()?;
+    let folder = if folder.ends_with("deps") { folder.parent()? } else { folder };
     Some((folder.parent()?, folder.file_name()?.to_str()?))
 }
 
@@ -86,9 +87,11 @@ mod tests {
     use super::target_and_profile;
 
     #[test]
-    fn target_folder_and_profile_follow_from_the_path_of_the_test() {
+    fn target_folder_and_profile_follow_from_the_path_of_the_test_or_binary() {
         let test = Path::new("/home/me/target/debug/deps/it-0123456789abcdef");
         assert_eq!(target_and_profile(test), Some((Path::new("/home/me/target"), "debug")));
+        let binary = Path::new("/home/me/target/release/bench");
+        assert_eq!(target_and_profile(binary), Some((Path::new("/home/me/target"), "release")));
         assert_eq!(target_and_profile(Path::new("/it")), None);
     }
 }

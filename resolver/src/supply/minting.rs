@@ -99,7 +99,7 @@ impl Minting {
     }
 
     /// Adds a block. `left` is what is unused of one that was taken over.
-    pub(super) fn add(&self, block: Block, left: Option<Vec<Span>>) {
+    pub fn add(&self, block: Block, left: Option<Vec<Span>>) {
         let mut state = self.state();
         match left {
             None => state.buffer.add(block),
