@@ -119,7 +119,8 @@ impl Keyspace {
     }
 
     /// The code at a position, counted from 0 in alphabet order.
-    pub(super) fn code_at(&self, position: u64) -> Code {
+    #[must_use]
+    pub fn code_at(&self, position: u64) -> Code {
         debug_assert!(position < self.capacity());
         let class = usize::try_from(position / self.tails()).expect("a class has at most 62 members");
         Code::compose(self.len, self.class.members[class], position % self.tails())

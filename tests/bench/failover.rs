@@ -3,21 +3,20 @@
 //! Three issuers on three etcd members. One caller per follower asks for a block again and again, over a connection that is open
 //! already, so what is measured is the fail-over and not a connect: from the signal to the first block that a successor
 //! allocated, its transaction committed. A crash must be over within the lease's TTL and a second, a hand-over within 100 ms.
-//!
-//! `cargo run --release -p tests --bin failover -- [--runs 10] [--lease-ttl 2,5] [--json]`
-
-use std::process::ExitCode;
-use std::time::Duration;
-
-use anyhow::Context;
-use clap::Parser;
-use harness::{Cluster, wait};
-use serde::Serialize;
-use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, timeout};
 
 mod caller;
 
+use std::{fmt::Write as _, time::Duration};
+
+use anyhow::Context;
+use harness::{Cluster, wait};
+use serde::Serialize;
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep, timeout},
+};
+
+use crate::Report;
 use caller::Caller;
 
 const SOON: Duration = Duration::from_secs(60);
@@ -26,18 +25,15 @@ const SOON: Duration = Duration::from_secs(60);
 const CRASH_GRACE: Duration = Duration::from_secs(1);
 const HAND_OVER_WITHIN: Duration = Duration::from_millis(100);
 
-/// Measures fail-over on real servers.
-#[derive(Debug, Parser)]
-struct Options {
+/// Flags of the bench.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
     /// How often each kind of fail-over is measured with each TTL.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=30))]
     runs: u32,
     /// TTLs of the leader's lease, in seconds.
     #[arg(long, value_delimiter = ',', default_value = "2,5")]
     lease_ttl: Vec<u64>,
-    /// Print JSON instead of a table.
-    #[arg(long)]
-    json: bool,
 }
 
 /// Why a leader goes.
@@ -64,21 +60,19 @@ struct Series {
     kept: bool,
 }
 
-#[tokio::main]
-async fn main() -> ExitCode {
-    let options = Options::parse();
-    match measure_all(&options).await.and_then(|all| show(&all, options.json)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failed) => {
-            complain(&failed);
-            ExitCode::FAILURE
-        }
-    }
+/// Measures and reports.
+///
+/// # Errors
+/// A server does not start, or nobody leads in time.
+pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
+    let runtime = tokio::runtime::Runtime::new().context("start a runtime")?;
+    let all = runtime.block_on(measure_all(args))?;
+    Ok(Report { text: table(&all)?, json: serde_json::to_value(&all).context("write the figures as JSON")? })
 }
 
-async fn measure_all(options: &Options) -> anyhow::Result<Vec<Series>> {
+async fn measure_all(args: &Args) -> anyhow::Result<Vec<Series>> {
     let mut all = Vec::new();
-    for ttl in &options.lease_ttl {
+    for ttl in &args.lease_ttl {
         // No resolver: what is measured is the issuers' part.
         let cluster = Cluster::builder().etcd(3).issuers(3).resolvers(0).lease_ttl(&format!("{ttl}s"));
         let mut cluster = cluster.start().await?;
@@ -86,9 +80,9 @@ async fn measure_all(options: &Options) -> anyhow::Result<Vec<Series>> {
         let mut callers = Caller::one_for_each(&cluster).await?;
         for cause in [Cause::Crash, Cause::HandOver] {
             let mut times = Vec::new();
-            for run in 0..options.runs {
+            for run in 0..args.runs {
                 // The kill falls into another part of the time between two beats of the lease each time.
-                sleep(Duration::from_secs(*ttl) / 4 * run / options.runs).await;
+                sleep(Duration::from_secs(*ttl) / 4 * run / args.runs).await;
                 times.push(fail_over(&mut cluster, &mut callers, cause).await?);
             }
             all.push(Series::new(cause, *ttl, &times));
@@ -152,37 +146,25 @@ impl Series {
     }
 }
 
-#[expect(clippy::print_stdout, reason = "the figures are what this program is for")]
-fn show(all: &[Series], json: bool) -> anyhow::Result<()> {
-    if json {
-        println!("{}", serde_json::to_string_pretty(all).context("write the figures as JSON")?);
-        return Ok(());
-    }
-    println!(
-        "{:9} {:>5} {:>10} {:>10} {:>22}  each run, in ms",
-        "cause", "TTL", "median", "worst", "promised"
-    );
+fn table(all: &[Series]) -> anyhow::Result<String> {
+    let mut text = String::new();
+    let head = ["cause", "TTL", "median", "worst", "promised"];
+    let [cause, ttl, median, worst, promised] = head;
+    writeln!(text, "{cause:9} {ttl:>5} {median:>10} {worst:>10} {promised:>22}  each run, in ms")?;
     for series in all {
         let Series { cause, lease_ttl_seconds, median_milliseconds, worst_milliseconds, .. } = series;
         let (cause, of) = match cause {
             Cause::Crash => ("crash", "worst"),
             Cause::HandOver => ("hand-over", "median"),
         };
-        let promised = format!(
-            "{of} <= {:.0} {}",
-            series.promised_milliseconds,
-            if series.kept { "ok" } else { "LATE" }
-        );
+        let kept = if series.kept { "ok" } else { "LATE" };
+        let promised = format!("{of} <= {:.0} {kept}", series.promised_milliseconds);
         let each: Vec<String> = series.milliseconds.iter().map(|time| format!("{time:.0}")).collect();
-        println!(
-            "{cause:9} {lease_ttl_seconds:>3} s {median_milliseconds:>7.1} ms {worst_milliseconds:>7.1} ms {promised:>22}  {}",
-            each.join(" ")
-        );
+        let each = each.join(" ");
+        writeln!(
+            text,
+            "{cause:9} {lease_ttl_seconds:>3} s {median_milliseconds:>7.1} ms {worst_milliseconds:>7.1} ms {promised:>22}  {each}"
+        )?;
     }
-    Ok(())
-}
-
-#[expect(clippy::print_stderr, reason = "the end of the program, for the person who started it")]
-fn complain(failed: &anyhow::Error) {
-    eprintln!("failover: {failed:#}");
+    Ok(text)
 }

@@ -1,0 +1,69 @@
+//! Benchmarks: each starts what it needs, measures in turns, and prints a table or JSON.
+//!
+//! 1. What is compared is measured in the same run, in interleaved rounds, and told as medians: the machine's other work
+//!    then hits all sides alike, so ratios hold where absolute figures do not.
+//! 2. Servers are real and private; nothing is left behind.
+//! 3. The daemons are built in the profile of this binary, so run it with `--release`.
+
+mod allocate;
+mod failover;
+mod load;
+mod mint;
+mod progress;
+mod stats;
+mod table;
+
+use clap::{Parser, Subcommand};
+use serde_json::Value;
+
+/// Measures Shortmint beside the ways it competes with.
+///
+/// Run it in release mode: cargo run --release -p tests --bin bench -- allocate
+#[derive(Debug, Parser)]
+#[command(name = "bench", version)]
+struct Cli {
+    #[command(subcommand)]
+    bench: Bench,
+    /// Print JSON with every round instead of the tables.
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Bench {
+    /// Durable allocations per second, beside etcd's guarded puts and a segment row in Postgres.
+    Allocate(allocate::Args),
+    /// How long nobody can allocate when the leading issuer dies, and when it hands over.
+    Failover(failover::Args),
+    /// Nanoseconds per minted code, in parts and over threads.
+    Mint(mint::Args),
+}
+
+/// What a bench has to say: the same in two forms.
+struct Report {
+    text: String,
+    json: Value,
+}
+
+fn main() -> anyhow::Result<()> {
+    let cli = Cli::parse();
+    if cfg!(debug_assertions) {
+        progress::note("a debug build: its figures say little, use --release");
+    }
+    let report = match cli.bench {
+        Bench::Allocate(args) => allocate::run(&args)?,
+        Bench::Failover(args) => failover::run(&args)?,
+        Bench::Mint(args) => mint::run(&args)?,
+    };
+    print(&report, cli.json);
+    Ok(())
+}
+
+#[expect(clippy::print_stdout, reason = "the answer to what a person asked for")]
+fn print(report: &Report, as_json: bool) {
+    if as_json {
+        println!("{:#}", report.json);
+    } else {
+        print!("{}", report.text);
+    }
+}
