@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use harness::{Cluster, ClusterBuilder, Issuer, Load, checks, wait};
+use harness::{Cluster, ClusterBuilder, History, Issuer, Load, wait};
 
 /// The shortest that etcd does not raise.
 const LEASE_TTL: Duration = Duration::from_secs(2);
@@ -19,20 +19,18 @@ const BLOCK: &str = "500";
 async fn ten_thousand_creates_outlive_the_leading_issuer_and_every_code_leads_to_its_own_url() {
     let mut cluster = platform().start().await.unwrap();
     let leader = cluster.wait_leader(SOON).await.unwrap();
-    let mut load = Load::on(&cluster.resolvers).clients(64).creates(10_000).start();
+    let history = History::default();
+    let load = Load::on(&cluster.resolvers).clients(64).creates(10_000).recorded(&history);
+    let mut load = load.start();
     load.reaches(3_000, SOON).await.unwrap();
     cluster.issuers[leader].process.kill_now().unwrap();
     let successor = wait_allocating_successor(&cluster.issuers, leader, ALLOCATES_WITHIN).await;
 
-    let links = load.finish().await.unwrap();
-    assert_eq!(links.len(), 10_000);
+    load.finish().await.unwrap();
     assert_eq!(cluster.wait_leader(SOON).await.unwrap(), successor);
-    checks::all_distinct(&links).unwrap();
-    checks::all_resolve(&links, &cluster.resolvers).await.unwrap();
-    checks::registered_blocks_are_disjoint(&cluster.postgres).await.unwrap();
-    let status = cluster.status().await.unwrap();
-    assert_eq!(status.leader, cluster.issuers[successor].advertised());
-    checks::account_balances(&status).unwrap();
+    let report = history.check(&cluster).await.unwrap();
+    assert_eq!((report.attempted_count, report.acknowledged_count), (10_000, 10_000), "{report}");
+    assert_eq!(cluster.status().await.unwrap().leader, cluster.issuers[successor].advertised());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -40,24 +38,23 @@ async fn a_leader_that_stood_still_past_its_lease_steps_down_and_no_create_fails
     let mut cluster = platform().start().await.unwrap();
     let leader = cluster.wait_leader(SOON).await.unwrap();
     let epoch = cluster.status().await.unwrap().epoch;
-    let mut load = Load::on(&cluster.resolvers).clients(64).creates(6_000).start();
+    let history = History::default();
+    let mut load = Load::on(&cluster.resolvers).clients(64).creates(6_000).recorded(&history).start();
     load.reaches(500, SOON).await.unwrap();
     cluster.issuers[leader].process.pause().await.unwrap();
     // Without a bound: only time tells its callers that it hears them no more.
     let successor = wait_allocating_successor(&cluster.issuers, leader, SOON).await;
     cluster.issuers[leader].process.resume().unwrap();
 
-    let links = load.finish().await.unwrap();
+    load.finish().await.unwrap();
     assert_eq!(cluster.wait_leader(SOON).await.unwrap(), successor, "only the successor leads");
     assert!(cluster.issuers[leader].process.is_running(), "the deposed leader must step down, not end");
     // Whoever asks the deposed leader is sent to its successor.
     let status = cluster.status_from(&cluster.issuers[leader].url()).await.unwrap();
     assert_eq!(status.leader, cluster.issuers[successor].advertised());
     assert!(status.epoch > epoch, "epoch {} after epoch {epoch}", status.epoch);
-    checks::account_balances(&status).unwrap();
-    checks::all_distinct(&links).unwrap();
-    checks::all_resolve(&links, &cluster.resolvers).await.unwrap();
-    checks::registered_blocks_are_disjoint(&cluster.postgres).await.unwrap();
+    let report = history.check(&cluster).await.unwrap();
+    assert_eq!(report.acknowledged_count, 6_000, "{report}");
 }
 
 fn platform() -> ClusterBuilder {
