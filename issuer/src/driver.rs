@@ -20,6 +20,8 @@ use crate::{
 
 /// Calls that may wait for the driver itself; the core bounds what it queues.
 const CALLS: usize = 1_024;
+/// Calls that are taken before anything else is looked at.
+const AT_ONCE: usize = 128;
 /// First pause before a transaction in doubt is sent again; doubles up to [`AGAIN_MAX`].
 const AGAIN_MIN: Duration = Duration::from_millis(20);
 const AGAIN_MAX: Duration = Duration::from_secs(1);
@@ -148,6 +150,7 @@ impl Driver {
     pub async fn run(mut self, retire: CancellationToken) {
         let mut retiring = false;
         let mut ticks = interval(TICK);
+        let mut calls = Vec::with_capacity(AT_ONCE);
         loop {
             tokio::select! {
                 biased;
@@ -167,11 +170,15 @@ impl Driver {
                     self.step(Event::Retire);
                 }
                 _ = ticks.tick() => self.tick(),
-                call = self.calls.recv() => match call {
-                    Some(call) => self.take(call),
-                    None => return,
-                },
+                // Many at once: each round of the loop looks at the transaction in flight first.
+                taken = self.calls.recv_many(&mut calls, AT_ONCE) => {
+                    if taken == 0 {
+                        return;
+                    }
+                    calls.drain(..).for_each(|call| self.take(call));
+                }
             }
+            self.show();
         }
     }
 
@@ -217,6 +224,10 @@ impl Driver {
                 Effect::Abdicate => self.abdications.send_modify(|count| *count += 1),
             }
         }
+    }
+
+    /// Shows the rest of the process whether this issuer serves.
+    fn show(&self) {
         let serving = self.core.serving();
         self.standing.send_if_modified(|standing| {
             let changed = standing.serving != serving;

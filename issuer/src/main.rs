@@ -9,7 +9,8 @@ use issuer::{
 };
 use tokio_util::sync::CancellationToken;
 
-#[tokio::main]
+// One thread: the driver is one task anyway, and a call that wakes another thread costs more than all that is done for it.
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     match parse::<Cli>() {
         Ok(cli) => end("issuer", act(cli).await.map_err(|error| (error.exit(), error.into()))),

@@ -1,8 +1,8 @@
 //! Names that come from outside and end up in ledger keys: validated once, here.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// What is wrong with a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -16,13 +16,13 @@ pub struct NameError {
     pub got: String,
 }
 
-/// Defines a validated string newtype.
+/// Defines a validated string newtype. Its text is shared: a name is copied into every block, record and transaction.
 macro_rules! name {
     ($(#[$doc:meta])* $name:ident, $field:literal, $max:literal, $allowed:expr, $expected:literal) => {
         $(#[$doc])*
-        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        #[serde(try_from = "String", into = "String")]
-        pub struct $name(String);
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+        #[serde(try_from = "String")]
+        pub struct $name(Arc<str>);
 
         impl $name {
             /// Checks and wraps a name.
@@ -33,7 +33,7 @@ macro_rules! name {
                 let name = name.into();
                 let allowed: fn(u8) -> bool = $allowed;
                 if !name.is_empty() && name.len() <= $max && name.bytes().all(allowed) {
-                    return Ok(Self(name));
+                    return Ok(Self(name.into()));
                 }
                 let got = name.chars().take(80).collect();
                 Err(NameError { field: $field, expected: $expected, got })
@@ -54,9 +54,9 @@ macro_rules! name {
             }
         }
 
-        impl From<$name> for String {
-            fn from(name: $name) -> Self {
-                name.0
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.0)
             }
         }
 

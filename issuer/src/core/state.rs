@@ -70,8 +70,10 @@ pub struct HolderRecord {
     pub last_len: BTreeMap<Namespace, u64>,
 }
 
-/// A block in a holder's hands.
+/// A block in a holder's hands. As JSON it is an array without names: a holder's record lists its blocks and is written anew with each
+/// allocation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(from = "OpenTuple", into = "OpenTuple")]
 pub struct OpenBlock {
     /// The block.
     pub block: Block,
@@ -79,6 +81,21 @@ pub struct OpenBlock {
     pub store: StoreEpoch,
     /// Whether an earlier holder had the numbers and may still have inserts on the way.
     pub contested: bool,
+}
+
+/// Namespace, range, generation, history, contested.
+type OpenTuple = (Namespace, Span, Generation, StoreEpoch, bool);
+
+impl From<OpenTuple> for OpenBlock {
+    fn from((namespace, span, generation, store, contested): OpenTuple) -> Self {
+        Self { block: Block { namespace, span, generation }, store, contested }
+    }
+}
+
+impl From<OpenBlock> for OpenTuple {
+    fn from(OpenBlock { block, store, contested }: OpenBlock) -> Self {
+        (block.namespace, block.span, block.generation, store, contested)
+    }
 }
 
 /// The part of an allocation's answer that must survive the leader.

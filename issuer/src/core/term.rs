@@ -275,7 +275,7 @@ impl Term {
             epoch: self.epoch,
             head: self.head,
             batch: self.state.head.batch,
-            writes: self.state.take_writes(),
+            writes: self.state.take_writes().into(),
         };
         effects.push(Effect::Commit { txn: txn.clone(), again: false });
         self.in_flight = Some(InFlight { txn, answers });

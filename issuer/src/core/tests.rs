@@ -27,7 +27,7 @@ impl FakeLedger {
             return TxnOutcome::Refused(Some(HeadRead { head: head.clone(), revision: self.head }));
         }
         self.head = self.head.next();
-        for write in &txn.writes {
+        for write in txn.writes.iter() {
             match write {
                 Write::Put(record) => self.records.insert(record.key(), record.clone()),
                 Write::Delete(key) => self.records.remove(key),

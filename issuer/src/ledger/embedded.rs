@@ -98,7 +98,7 @@ fn apply(path: &Path, content: &Mutex<Content>, txn: &Txn) -> TxnOutcome {
     let mut next = current.clone();
     next.revision = next.revision.next();
     next.head = next.revision;
-    for write in &txn.writes {
+    for write in txn.writes.iter() {
         match write {
             Write::Put(record) => {
                 let Ok(value) = serde_json::from_str(&record.encode()) else { return TxnOutcome::Unknown };
@@ -160,7 +160,7 @@ mod tests {
 
     fn txn(ledger: &EmbeddedLedger, head: Revision, batch: u64) -> Txn {
         let record = Record::Head(Head { epoch: ledger.epoch(), batch: Batch(batch), ..Head::default() });
-        Txn { epoch: ledger.epoch(), head, batch: Batch(batch), writes: vec![Write::Put(record)] }
+        Txn { epoch: ledger.epoch(), head, batch: Batch(batch), writes: [Write::Put(record)].into() }
     }
 
     #[tokio::test]

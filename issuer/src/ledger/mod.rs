@@ -13,6 +13,8 @@ pub mod embedded;
 pub mod etcd;
 pub mod record;
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 
 use crate::{
@@ -39,8 +41,8 @@ pub struct Txn {
     pub head: Revision,
     /// The number it writes into `head`.
     pub batch: Batch,
-    /// The changes; the first writes `head`, and no key comes twice.
-    pub writes: Vec<Write>,
+    /// The changes; the first writes `head`, and no key comes twice. Shared: the core keeps a copy until the outcome is known.
+    pub writes: Arc<[Write]>,
 }
 
 /// The most keys a transaction may write: etcd's default `--max-txn-ops`.

@@ -65,7 +65,7 @@ impl FakeEtcd {
         }
         self.revision = self.revision.next();
         self.head = self.revision;
-        for write in &txn.writes {
+        for write in txn.writes.iter() {
             match write {
                 Write::Put(record) => self.records.insert(record.key(), record.clone()),
                 Write::Delete(key) => self.records.remove(key),

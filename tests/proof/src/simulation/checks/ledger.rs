@@ -92,11 +92,11 @@ impl LedgerCheck {
             Write::Put(record) => record.key(),
             Write::Delete(key) => key.clone(),
         };
-        for write in &txn.writes {
+        for write in txn.writes.iter() {
             self.forget(&written(write));
         }
         let mut head = None;
-        for write in &txn.writes {
+        for write in txn.writes.iter() {
             match write {
                 Write::Put(Record::Head(written)) => head = Some(written),
                 Write::Put(record) => self.learn(record),
