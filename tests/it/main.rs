@@ -4,6 +4,7 @@
 mod backup;
 mod ceiling;
 mod code_key;
+mod copy;
 mod drain;
 mod election;
 mod embedded;

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use harness::{Postgres, Scratch, wait};
-use issuer::block::Span;
+use issuer::{block::Span, names::StoreEpoch};
 use resolver::{
     api_key::{ApiKey, ApiKeyId, Grant},
     codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
@@ -11,7 +11,7 @@ use resolver::{
     reservation::{Reservation, ReservationId},
     scope::Scopes,
     store::{
-        BATCH_MAX, BlockEntry, Inserted, LinkStore, Reading, Registration, StoreError,
+        BATCH_MAX, BlockEntry, InsertError, Inserted, LinkStore, Reading, Registration, StoreError,
         postgres::PostgresStore, sqlite::SqliteStore,
     },
 };
@@ -30,6 +30,22 @@ async fn postgres_keeps_what_the_resolver_relies_on() {
     let postgres = Postgres::start().await.unwrap();
     suite(Arc::new(PostgresStore::new(&postgres.url()).await.unwrap())).await;
     a_take_over_waits_for_a_predecessors_late_commit(&postgres).await;
+    nothing_is_stored_in_another_history(&postgres).await;
+}
+
+async fn nothing_is_stored_in_another_history(postgres: &Postgres) {
+    let store = PostgresStore::new(&postgres.url()).await.unwrap();
+    let link = new_link(7_000, "https://x.y/another-history");
+    let before = StoreEpoch::new("7001:1").unwrap();
+    for _ in 0..2 {
+        let refused = store.insert(&before, std::slice::from_ref(&link)).await;
+        let refused = matches!(refused, Err(InsertError::Failed(StoreError::AnotherHistory)));
+        assert!(refused, "a number of a history that has ended");
+    }
+    assert_eq!(store.read(&[link.id]).await.unwrap().links, []);
+    let now = store.epoch().await.unwrap();
+    let stored = store.insert(&now, std::slice::from_ref(&link)).await.unwrap();
+    assert!(matches!(stored[..], [Inserted::Stored(_)]), "{stored:?}");
 }
 
 /// The predecessor was killed after it had sent COMMIT: its row appears only now, and the heir's delete could not see it.

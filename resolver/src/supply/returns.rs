@@ -6,7 +6,6 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use issuer::block::Span;
 use proto::issuer::v1 as pb;
 
 use super::{buffer::Closed, enter::Owner, issuer_client::IssuerClient};
@@ -78,10 +77,9 @@ impl Returns {
 
     async fn give_back(&self, incarnation: u64, returning: &mut Returning) -> bool {
         if !returning.released {
-            let Closed { block, entry, unused, .. } = &returning.closed;
+            let Closed { block, entry, .. } = &returning.closed;
             let entry = self.owner.entry(returning.keyspace, block, incarnation, *entry);
-            let kept = complement(block.span, unused);
-            match self.store.release_block(&entry, &kept).await {
+            match self.store.release_block(&entry, &returning.closed.kept()).await {
                 Ok(()) => {}
                 // Somebody has taken it over meanwhile: it is not this holder's to give any more.
                 Err(StoreError::Overlap) => return true,
@@ -102,18 +100,6 @@ impl Returns {
     }
 }
 
-/// What lies in the block and in none of the ranges.
-fn complement(block: Span, unused: &[Span]) -> Vec<Span> {
-    let mut kept = Vec::new();
-    let mut from = block.start();
-    for span in unused {
-        kept.extend(Span::new(from, span.start() - from).ok());
-        from = span.end();
-    }
-    kept.extend(Span::new(from, block.end() - from).ok());
-    kept
-}
-
 fn message(returning: &Returning) -> pb::ReturnedBlock {
     let Closed { block, used, burned, unused, .. } = &returning.closed;
     pb::ReturnedBlock {
@@ -127,19 +113,5 @@ fn message(returning: &Returning) -> pb::ReturnedBlock {
         burned: *burned,
         unused: unused.iter().map(|span| pb::Range { start: span.start(), len: span.len() }).collect(),
         registered_end: returning.registered_end,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_kept_and_what_is_unused_make_up_the_block() {
-        let span = |start, len| Span::new(start, len).unwrap();
-        assert_eq!(complement(span(10, 10), &[]), [span(10, 10)]);
-        assert_eq!(complement(span(10, 10), &[span(10, 10)]), []);
-        assert_eq!(complement(span(10, 10), &[span(10, 1), span(15, 2)]), [span(11, 4), span(17, 3)]);
-        assert_eq!(complement(span(10, 10), &[span(14, 6)]), [span(10, 4)]);
     }
 }

@@ -3,7 +3,7 @@
 use std::{rc::Rc, sync::Arc};
 
 use issuer::{
-    block::{Block, Span},
+    block::Block,
     core::{Answer, Request, Returned},
     names::StoreEpoch,
     tokens::Generation,
@@ -276,7 +276,7 @@ impl Holder {
         let Returning { namespace, closed, released, registered_end } = returning;
         if !*released {
             let entry = self.entry(&closed.block, closed.entry);
-            let kept = complement(closed.block.span, &closed.unused);
+            let kept = closed.kept();
             let op = StoreOp::Release { namespace: *namespace, entry, kept };
             match self.desk.store(op).await {
                 StoreReply::Released => *released = true,
@@ -302,16 +302,4 @@ impl Holder {
         }
         self.desk.sleep(REST).await;
     }
-}
-
-/// What lies in the block and in none of the ranges.
-fn complement(block: Span, unused: &[Span]) -> Vec<Span> {
-    let mut kept = Vec::new();
-    let mut from = block.start();
-    for span in unused {
-        kept.extend(Span::new(from, span.start() - from).ok());
-        from = span.end();
-    }
-    kept.extend(Span::new(from, block.end() - from).ok());
-    kept
 }

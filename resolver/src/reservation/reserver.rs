@@ -1,0 +1,310 @@
+//! What makes, fills and gives up reservations; the invariants stand in the module above.
+
+use std::{collections::HashSet, sync::Arc, time::Duration};
+
+use issuer::{
+    block::{Block, Span},
+    names::Namespace,
+    tokens::Generation,
+};
+use jiff::Timestamp;
+use proto::issuer::v1 as pb;
+use tokio::time::timeout;
+
+use super::{Filled, Reservation, ReservationId, ReserveError};
+use crate::{
+    api_key::ApiKeyId,
+    codes::{Code, LinkId, Mint, is_reserved},
+    links::{Draft, Link, NewLink},
+    lookup::Lookup,
+    metrics::Metrics,
+    store::{BATCH_MAX, BlockEntry, InsertError, Inserted, LinkStore, Registration, StoreError},
+    supply::{IssuerClient, Minting, Refused},
+};
+
+/// How long setting numbers aside may take in all.
+const DEADLINE: Duration = Duration::from_secs(10);
+/// Blocks per reservation: free parts may be short, and the issuer bounds what one holder has.
+const BLOCKS_MAX: u64 = 48;
+/// The starts that a reservation's holder registers with: one while it lives, one to give it up.
+const LIVING: &str = "reserved";
+const GIVEN_UP: &str = "given-up";
+
+/// Makes, fills and gives up reservations.
+pub struct Reserver {
+    /// The way to the issuer.
+    pub client: Arc<IssuerClient>,
+    /// Where reservations and links are.
+    pub store: Arc<dyn LinkStore>,
+    /// Numbers to codes.
+    pub mint: Arc<Mint>,
+    /// The keyspaces that mint, the default one first.
+    pub mintings: Vec<Arc<Minting>>,
+    /// Remembers new links.
+    pub lookup: Arc<Lookup>,
+    /// What an operator sees.
+    pub metrics: Arc<Metrics>,
+}
+
+impl Reserver {
+    /// The keyspace of a name, or the default one.
+    #[must_use]
+    pub fn keyspace(&self, name: Option<&str>) -> Option<&Arc<Minting>> {
+        match name {
+            Some(name) => self.mintings.iter().find(|minting| minting.namespace.as_str() == name),
+            None => self.mintings.first(),
+        }
+    }
+
+    /// Sets numbers aside. What was got of one that fails is given up again.
+    ///
+    /// # Errors
+    /// When there are not enough numbers, or issuer or database are away.
+    pub async fn reserve(
+        &self,
+        key: ApiKeyId,
+        minting: &Minting,
+        count: u64,
+    ) -> Result<Reservation, ReserveError> {
+        let id = ReservationId::draw().map_err(|_| ReserveError::Unavailable)?;
+        let created_at =
+            self.store.add_reservation(&id, minting.index, key).await.map_err(|error| away(&error))?;
+        let taken = timeout(DEADLINE, self.take(&id, minting, count)).await;
+        match taken.unwrap_or(Err(ReserveError::Unavailable)) {
+            Ok(spans) => {
+                self.metrics.reserved.increment(count);
+                let keyspace = minting.index;
+                Ok(Reservation { id, keyspace, created_by: key, created_at, closed_at: None, spans })
+            }
+            Err(error) => {
+                // Should this fail too, the reservation is in the list of its key, which can give it up.
+                if timeout(DEADLINE, self.give_up(&id, minting)).await.is_err() {
+                    tracing::warn!(reservation = %id, "a reservation that failed could not be given up");
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Gets blocks until there are enough numbers.
+    async fn take(
+        &self,
+        id: &ReservationId,
+        minting: &Minting,
+        count: u64,
+    ) -> Result<Vec<Span>, ReserveError> {
+        let incarnation = self.register(id, minting, true).await.map_err(|refused| no(&refused))?;
+        let (mut spans, mut missing) = (Vec::new(), count);
+        for seq in 1..=BLOCKS_MAX {
+            if missing == 0 {
+                spans.sort_unstable();
+                return Ok(spans);
+            }
+            let block = self.allocate(id, minting, (incarnation, seq), missing).await?;
+            if let Some(span) = self.enter(id, minting, (incarnation, seq), block).await? {
+                missing -= span.len();
+                spans.push(span);
+            }
+        }
+        tracing::warn!(reservation = %id, blocks = BLOCKS_MAX, missing, "the free numbers lie too scattered for a reservation");
+        Err(ReserveError::Unavailable)
+    }
+
+    async fn register(&self, id: &ReservationId, minting: &Minting, reserved: bool) -> Result<u64, Refused> {
+        let capacity = minting.capacity();
+        let request = pb::RegisterRequest {
+            holder: id.holder(),
+            instance: if reserved { LIVING } else { GIVEN_UP }.to_owned(),
+            namespaces: vec![pb::NamespaceSpec { name: minting.namespace.to_string(), capacity }],
+            reserved,
+        };
+        Ok(self.client.register(request).await?.incarnation)
+    }
+
+    async fn allocate(
+        &self,
+        id: &ReservationId,
+        minting: &Minting,
+        (incarnation, seq): (u64, u64),
+        wanted_len: u64,
+    ) -> Result<Block, ReserveError> {
+        let store_epoch = self.store.epoch().await.map_err(|error| away(&error))?.to_string();
+        let namespace = minting.namespace.to_string();
+        let request = pb::AllocateBlockRequest {
+            holder: id.holder(),
+            incarnation,
+            seq,
+            namespace,
+            wanted_len,
+            store_epoch,
+        };
+        let answer = self.client.allocate(request).await.map_err(|refused| no(&refused))?;
+        let surely_unused = answer.leaked_generation == 0;
+        let block = answer.block.filter(|_| surely_unused).and_then(|block| {
+            let namespace = Namespace::new(block.namespace).ok()?;
+            let span = Span::new(block.start, block.len).ok()?;
+            Some(Block { namespace, span, generation: Generation(block.generation) })
+        });
+        let fits = |block: &Block| block.namespace == minting.namespace && block.span.len() <= wanted_len;
+        block.filter(fits).ok_or(ReserveError::Unavailable)
+    }
+
+    /// Enters a block into the register; none when the register has its numbers already, and it was given back.
+    async fn enter(
+        &self,
+        id: &ReservationId,
+        minting: &Minting,
+        (incarnation, seq): (u64, u64),
+        block: Block,
+    ) -> Result<Option<Span>, ReserveError> {
+        let entry = BlockEntry {
+            keyspace: minting.index,
+            span: block.span,
+            generation: block.generation.0,
+            holder: id.holder(),
+            incarnation,
+            instance: format!("{id}/{seq}"),
+        };
+        let registered = self.store.register_block(&entry).await.map_err(|error| away(&error))?;
+        if registered == Registration::Registered {
+            return Ok(Some(block.span));
+        }
+        self.metrics.blocks_overlapping.increment(1);
+        let end = self.store.registered_end(minting.index).await.map_err(|error| away(&error))?;
+        tracing::error!(
+            start = block.span.start(),
+            len = block.span.len(),
+            "the register has numbers of this block already"
+        );
+        let (start, len) = (block.span.start(), block.span.len());
+        let (namespace, generation) = (block.namespace.to_string(), block.generation.0);
+        let returned = pb::ReturnedBlock {
+            block: Some(pb::Block { namespace, start, len, generation }),
+            used: 0,
+            burned: len,
+            unused: Vec::new(),
+            registered_end: end,
+        };
+        let request = pb::ReturnBlocksRequest { holder: id.holder(), incarnation, blocks: vec![returned] };
+        self.client.return_blocks(request).await.map_err(|refused| no(&refused))?;
+        Ok(None)
+    }
+
+    /// Gives a reservation up: what was not filled goes to others. It may be repeated.
+    ///
+    /// # Errors
+    /// When issuer or database are away; then some of it may be done.
+    pub async fn give_up(&self, id: &ReservationId, minting: &Minting) -> Result<(), ReserveError> {
+        self.store.close_reservation(id).await.map_err(|error| away(&error))?;
+        self.register(id, minting, false).await.map_err(|refused| no(&refused))?;
+        Ok(())
+    }
+
+    /// The codes of a reservation, in the order of their numbers.
+    #[must_use]
+    pub fn codes(&self, reservation: &Reservation) -> Vec<Code> {
+        let numbers = reservation.spans.iter().flat_map(|span| span.start()..span.end());
+        let codes = numbers.map(|number| self.mint.mint(reservation.keyspace, number).code);
+        codes.filter(|code| !is_reserved(code)).collect()
+    }
+
+    /// How many of a reservation's numbers have a link.
+    ///
+    /// # Errors
+    /// When the database does not answer.
+    pub async fn filled(&self, reservation: &Reservation) -> Result<u64, StoreError> {
+        let mut filled = 0;
+        for span in &reservation.spans {
+            let unused = self.store.unused(reservation.keyspace, *span).await?;
+            filled += span.len() - unused.iter().map(|gap| gap.len()).sum::<u64>();
+        }
+        Ok(filled)
+    }
+
+    /// Stores links under reserved codes; the outcome of each, in their order.
+    pub async fn fill(&self, reservation: &Reservation, items: Vec<(Code, Draft)>) -> Vec<Filled> {
+        let mut outcomes = vec![Filled::NotReserved; items.len()];
+        let (mut seen, mut links) = (HashSet::new(), Vec::new());
+        for (position, (code, draft)) in items.into_iter().enumerate() {
+            let Some(id) = self.reserved_id(reservation, &code) else { continue };
+            outcomes[position] = Filled::Repeated;
+            if seen.insert(id) {
+                links.push((position, code, NewLink { id, draft }));
+            }
+        }
+        for batch in links.chunks(BATCH_MAX) {
+            let drafts: Vec<NewLink> = batch.iter().map(|(_, _, link)| link.clone()).collect();
+            for ((position, code, link), filled) in batch.iter().zip(self.store_batch(&drafts).await) {
+                outcomes[*position] = match filled {
+                    Ok(at) => {
+                        let stored = Link::stored(link.id, link.draft.clone(), at);
+                        self.lookup.remember(*code, &Arc::new(stored));
+                        Filled::Stored
+                    }
+                    Err(filled) => filled,
+                };
+            }
+        }
+        outcomes
+    }
+
+    fn reserved_id(&self, reservation: &Reservation, code: &Code) -> Option<LinkId> {
+        let id = self.mint.read(code)?;
+        let (keyspace, number) = id.unpack()?;
+        let within = |span: &Span| span.start() <= number && number < span.end();
+        let reserved = keyspace == reservation.keyspace && reservation.spans.iter().any(within);
+        (reserved && !is_reserved(code)).then_some(id)
+    }
+
+    /// Inserts a batch. A row that is there already may come from an earlier copy of the call, so it is looked at; so is one whose
+    /// insert is in doubt, and if it is absent it may still arrive.
+    async fn store_batch(&self, links: &[NewLink]) -> Vec<Result<Timestamp, Filled>> {
+        // Its numbers are nobody else's in any history of the database.
+        let Ok(history) = self.store.epoch().await else { return vec![Err(Filled::Failed); links.len()] };
+        let (inserted, absent) = match self.store.insert(&history, links).await {
+            Ok(inserted) => (inserted, Filled::Conflict),
+            Err(InsertError::Failed(error)) => {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    links = links.len(),
+                    "fill a reservation"
+                );
+                return vec![Err(Filled::Failed); links.len()];
+            }
+            Err(InsertError::Unknown(_)) => (vec![Inserted::Taken; links.len()], Filled::Unknown),
+        };
+        let doubtful = links.iter().zip(&inserted).filter(|(_, one)| **one == Inserted::Taken);
+        let ids: Vec<LinkId> = doubtful.map(|(link, _)| link.id).collect();
+        let rows =
+            if ids.is_empty() { Ok(Vec::new()) } else { self.store.read(&ids).await.map(|read| read.links) };
+        let look = |link: &NewLink| match &rows {
+            Ok(rows) => match rows.iter().find(|row| row.id == link.id) {
+                Some(row) if row.is(&link.draft) => Ok(row.created_at),
+                Some(_) => Err(Filled::Conflict),
+                None => Err(absent),
+            },
+            Err(_) => Err(Filled::Unknown),
+        };
+        links
+            .iter()
+            .zip(inserted)
+            .map(|(link, one)| match one {
+                Inserted::Stored(at) => Ok(at),
+                Inserted::Taken => look(link),
+            })
+            .collect()
+    }
+}
+
+fn away(error: &StoreError) -> ReserveError {
+    tracing::warn!(error = error as &dyn std::error::Error, "reserve numbers");
+    ReserveError::Unavailable
+}
+
+fn no(refused: &Refused) -> ReserveError {
+    if matches!(refused, Refused::Exhausted) {
+        return ReserveError::Exhausted;
+    }
+    tracing::warn!(error = refused as &dyn std::error::Error, "reserve numbers");
+    ReserveError::Unavailable
+}
