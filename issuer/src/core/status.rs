@@ -24,7 +24,12 @@ pub(super) fn report(term: &Term, now: Millis) -> StatusReport {
     StatusReport { epoch: term.epoch, namespaces: namespaces.collect(), holders: holders.collect() }
 }
 
+/// A holder that has given its blocks back since its last report has nothing in hand.
 fn in_hand(term: &Term, namespace: &Namespace) -> u64 {
-    let reports = term.in_hand.values().flatten();
+    let holds = |id| {
+        let record = term.state.holders.get(id);
+        record.is_some_and(|record| record.open.iter().any(|open| open.block.namespace == *namespace))
+    };
+    let reports = term.in_hand.iter().filter(|(id, _)| holds(id)).flat_map(|(_, reports)| reports);
     reports.filter(|(name, _)| name == namespace).map(|(_, count)| *count).sum()
 }

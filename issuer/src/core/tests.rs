@@ -616,7 +616,14 @@ fn a_part_returned_under_another_history_of_the_database_goes_out_as_leaked() {
     let mut bench = Bench::new(blocks_of(10));
     let a = bench.register("a", "1", 100);
     let block = bench.allocate("a", a, 1).unwrap();
+    let in_hand = |bench: &mut Bench| match bench.ask(Request::Status) {
+        Ok(Answer::Status(report)) => report.namespaces[0].in_hand,
+        other => panic!("{other:?}"),
+    };
+    bench.ask(beat("a", a)).unwrap();
+    assert_eq!(in_hand(&mut bench), 7);
     bench.ask(give_back("a", a, &block, 4)).unwrap();
+    assert_eq!(in_hand(&mut bench), 0, "what was reported before is given back");
     let (rest, leaked) = bench.allocate_leaked(allocate_for("a", a, 2, "7001:2"));
     assert_eq!((rest.span.start(), leaked), (4, Some(block.generation)));
 }
