@@ -69,8 +69,7 @@ impl Embedded {
         let metrics = Metrics::new(recorder);
         let (driver, ends) = Driver::new(limits, ledger, metrics.clone());
         let observer = Arc::new(Observer::new(ends.handle.clone(), metrics));
-        let looking = Arc::clone(&observer);
-        let observing = AbortOnDropHandle::new(tokio::spawn(async move { looking.run().await }));
+        let observing = observer.start();
         let shutdown = CancellationToken::new();
         vitals.spawn("driver", driver.run(CancellationToken::new()));
         // The driver was just started and its queue is empty.

@@ -9,7 +9,7 @@ use issuer::{
 };
 use tokio_util::sync::CancellationToken;
 
-// One thread: the driver is one task anyway, and a call that wakes another thread costs more than all that is done for it.
+// One thread: the driver is one task anyway, and the daemon's other tasks only bring it calls and carry answers away.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     match parse::<Cli>() {

@@ -6,6 +6,7 @@ use metrics::{
     Counter, Gauge, Histogram, counter, describe_counter, describe_gauge, describe_histogram, gauge,
     histogram,
 };
+use tokio::{sync::watch, time::Instant};
 
 use crate::{
     core::{Answer, Refusal, StatusReport},
@@ -15,7 +16,6 @@ use crate::{
     names::Namespace,
     tokens::Epoch,
 };
-use tokio::{sync::watch, time::Instant};
 
 /// The driver's and the service's handles.
 #[derive(Clone)]
@@ -157,6 +157,7 @@ impl Metrics {
                     .absolute(account.allocated);
                 let unaccounted = account.allocated.abs_diff(account.accounted());
                 gauge!("issuer_numbers_unaccounted", "namespace" => name.clone()).set(unaccounted as f64);
+                gauge!("issuer_numbers_in_hand", "namespace" => name.clone()).set(namespace.in_hand as f64);
                 gauge!("issuer_namespace_capacity", "namespace" => name.clone())
                     .set(namespace.capacity as f64);
                 for (state, count) in [
@@ -169,8 +170,6 @@ impl Metrics {
                     gauge!("issuer_numbers", "namespace" => name.clone(), "state" => state).set(count as f64);
                 }
             }
-            let open: u64 = report.namespaces.iter().map(|namespace| namespace.in_hand).sum();
-            gauge!("issuer_numbers_in_hand").set(open as f64);
             let alive = report.holders.iter().filter(|holder| holder.alive).count();
             gauge!("issuer_holders_alive").set(alive as f64);
         });

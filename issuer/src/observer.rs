@@ -3,11 +3,12 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, MutexGuard},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
 use tokio::time::{Instant, interval, timeout};
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
     core::{Answer, Request, StatusReport},
@@ -45,13 +46,16 @@ impl Observer {
         Self { handle, metrics, started: Instant::now(), watched: Mutex::default() }
     }
 
-    /// Looks again and again, until it is dropped.
-    pub async fn run(&self) {
-        let mut ticks = interval(INTERVAL);
-        loop {
-            ticks.tick().await;
-            self.look().await;
-        }
+    /// Looks again and again, until what is returned is dropped.
+    pub fn start(self: &Arc<Self>) -> AbortOnDropHandle<()> {
+        let observer = Arc::clone(self);
+        AbortOnDropHandle::new(tokio::spawn(async move {
+            let mut ticks = interval(INTERVAL);
+            loop {
+                ticks.tick().await;
+                observer.look().await;
+            }
+        }))
     }
 
     /// Looks once. One that does not lead, or has no time, shows what was last seen.

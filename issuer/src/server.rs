@@ -10,7 +10,7 @@ use tokio::{
     task::JoinHandle,
     time::{Instant, sleep, timeout},
 };
-use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
+use tokio_util::sync::CancellationToken;
 use tonic::transport::{Server, server::TcpIncoming};
 
 use crate::{
@@ -71,7 +71,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
         ready: readiness(ends.standing.clone(), shutdown.clone()),
         refresh: refresh(Arc::clone(&observer), metrics.clone()),
     };
-    let _observer = AbortOnDropHandle::new(tokio::spawn(async move { observer.run().await }));
+    let _observing = observer.start();
     let admin_stop = CancellationToken::new();
     let admin_task = tokio::spawn(admin.serve(listeners.admin, admin_stop.clone()));
     wait_for_etcd(&config, &client, &shutdown).await?;

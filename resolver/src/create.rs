@@ -281,21 +281,22 @@ struct Batch {
 
 /// What is to be inserted: one batch, or two for a moment after the database has failed over.
 fn sort(waiting: &mut Vec<Waiting>) -> Vec<Batch> {
-    let now = Instant::now();
-    let mut batches: Vec<Batch> = Vec::new();
+    let (now, most) = (Instant::now(), waiting.len());
+    let mut batches: Vec<Batch> = Vec::with_capacity(1);
     for Waiting { link, history, deadline, outcome } in waiting.drain(..) {
         if deadline <= now {
             // A create holds its receiver until it is answered, so there is nobody to miss this.
             let _ = outcome.send(Outcome::Failed);
             continue;
         }
-        match batches.iter_mut().find(|batch| batch.history == history) {
-            Some(batch) => {
-                batch.links.push(link);
-                batch.outcomes.push(outcome);
-            }
-            None => batches.push(Batch { history, links: vec![link], outcomes: vec![outcome] }),
-        }
+        let known = batches.iter().position(|batch| batch.history == history);
+        let index = known.unwrap_or_else(|| {
+            let (links, outcomes) = (Vec::with_capacity(most), Vec::with_capacity(most));
+            batches.push(Batch { history, links, outcomes });
+            batches.len() - 1
+        });
+        batches[index].links.push(link);
+        batches[index].outcomes.push(outcome);
     }
     batches
 }

@@ -1,15 +1,18 @@
 //! What must hold after every run, whatever happened in it. Faults are elsewhere: a checker knows nothing of them.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use anyhow::Context;
 use tokio::task::JoinSet;
 
 use crate::api::Api;
+use crate::cluster::Cluster;
 use crate::load::Acknowledged;
 use crate::postgres::Postgres;
 use crate::resolver::Resolver;
 use crate::status::{Namespace, Status};
+use crate::wait;
 
 /// How many clients follow links at a time.
 const FOLLOWERS: usize = 32;
@@ -135,6 +138,18 @@ pub async fn all_allocated_is_registered(status: &Status, postgres: &Postgres) -
         "{allocated} numbers are allocated, {registered} registered: {status:?}"
     );
     Ok(())
+}
+
+/// Waits until [`all_allocated_is_registered`] holds: a block that was just allocated takes a moment to come to its holder.
+///
+/// # Errors
+/// It does not within that time.
+pub async fn all_allocated_gets_registered(cluster: &Cluster, within: Duration) -> anyhow::Result<()> {
+    wait::until(within, "every allocated block has come to its holder", async || {
+        let Ok(status) = cluster.status().await else { return false };
+        all_allocated_is_registered(&status, &cluster.postgres).await.is_ok()
+    })
+    .await
 }
 
 /// I10 against the database, once every holder has returned its blocks: `used` counts the links, and nothing is open.

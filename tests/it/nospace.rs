@@ -54,12 +54,7 @@ async fn an_etcd_out_of_space_stops_allocation_loudly_and_nothing_else_until_the
     Load::on(&cluster.resolvers).creates(2_000).recorded(&history).run().await.unwrap();
     let report = history.check(&cluster).await.unwrap();
     assert_eq!((report.failed_count, report.unknown_count), (0, 0), "{report}");
-    wait::until(SOON, "every allocated block has come to its holder", async || {
-        let status = cluster.status().await.unwrap();
-        checks::all_allocated_is_registered(&status, &cluster.postgres).await.is_ok()
-    })
-    .await
-    .unwrap();
+    checks::all_allocated_gets_registered(&cluster, SOON).await.unwrap();
     assert!(cluster.issuers.iter_mut().all(|issuer| issuer.process.is_running()));
 }
 

@@ -16,7 +16,7 @@ const REST: u64 = 50;
 async fn a_partition_both_ways_or_one_way_fails_no_create_and_no_allocation_gets_lost() {
     let (cluster, history) = (platform().await, History::default());
     for (to_server, to_client) in [(Flow::Cut, Flow::Cut), (Flow::Cut, Flow::Pass), (Flow::Pass, Flow::Cut)] {
-        all_is_registered(&cluster).await;
+        checks::all_allocated_gets_registered(&cluster, SOON).await.unwrap();
         for proxy in &cluster.issuer_proxies {
             proxy.set(Direction::ToServer, to_server);
             proxy.set(Direction::ToClient, to_client);
@@ -69,18 +69,9 @@ async fn all_have_a_new_block(cluster: &Cluster) {
     .unwrap();
 }
 
-async fn all_is_registered(cluster: &Cluster) {
-    wait::until(SOON, "every allocated block has come to its holder", async || {
-        let status = cluster.status().await.unwrap();
-        checks::all_allocated_is_registered(&status, &cluster.postgres).await.is_ok()
-    })
-    .await
-    .unwrap();
-}
-
 async fn all_is_well(cluster: &Cluster, history: &History) {
     Load::on(&cluster.resolvers).creates(500).recorded(history).run().await.unwrap();
-    all_is_registered(cluster).await;
+    checks::all_allocated_gets_registered(cluster, SOON).await.unwrap();
     let report = history.check(cluster).await.unwrap();
     assert_eq!((report.failed_count, report.unknown_count), (0, 0), "{report}");
     wait::until(SOON, "both resolvers are heard of", async || {

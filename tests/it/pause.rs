@@ -46,10 +46,5 @@ async fn a_leader_that_stood_still_for_three_leases_overlaps_with_nobody_and_fai
 
     let report = history.check(&cluster).await.unwrap();
     assert_eq!((report.failed_count, report.unknown_count), (0, 0), "{report}");
-    wait::until(SOON, "every allocated block has come to its holder", async || {
-        let status = cluster.status().await.unwrap();
-        checks::all_allocated_is_registered(&status, &cluster.postgres).await.is_ok()
-    })
-    .await
-    .unwrap();
+    checks::all_allocated_gets_registered(&cluster, SOON).await.unwrap();
 }

@@ -68,8 +68,9 @@ pub(super) fn allocate(term: &mut Term, now: Millis, asked: Asked<'_>) -> Result
     Ok(hand_over(term, asked, block, found.leaked))
 }
 
-/// How long a block is to be. A reservation gets what it asks for; a minting holder says what it could use; it gets at most twice its last block, so that a burst or a
-/// wrong measure costs little, and the first is the shortest, so that a crash loop does.
+/// How long a block is to be. A reservation gets what it asks for. A minting holder says what it could use; it gets at most
+/// twice its last block, so that a burst or a wrong measure costs little, and the first is the shortest, so that a crash loop
+/// does.
 fn block_len(limits: &Limits, record: &HolderRecord, asked: &Asked<'_>) -> u64 {
     if record.reserved {
         return asked.wanted_len.clamp(1, limits.block_max);

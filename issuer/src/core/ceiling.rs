@@ -22,24 +22,21 @@ use crate::{
 /// scanner tries them, and allocation never has to wait while this much is not used up within one holder TTL.
 const HEADROOM_SHARE: u64 = 64;
 
-/// Uses an announcement whose time has come, and makes the next one when the room below the ceiling gets short. Says whether
-/// `head` changed.
-pub(super) fn advance(term: &mut Term, now: Millis, namespace: &Namespace) -> bool {
+/// Uses an announcement whose time has come, and makes the next one when the room below the ceiling gets short. Both are written
+/// with the next transaction: until then nobody is told, and nothing is allocated by them.
+pub(super) fn advance(term: &mut Term, now: Millis, namespace: &Namespace) {
     let limits = term.limits;
     let announced_at = term.announced_at.get(namespace).copied().unwrap_or(term.since);
     let due = now.since(announced_at) >= term.state.head.holder_ttl_ms || !limits.guards(Guard::CeilingDelay);
-    let Some(record) = term.state.namespace_mut(namespace) else { return false };
-    let used = record.ceiling < record.announced && due;
-    if used {
+    let Some(record) = term.state.namespace_mut(namespace) else { return };
+    if due {
         record.ceiling = record.announced;
     }
     let next = next_ceiling(&limits, record);
-    let announced = record.ceiling == record.announced && next > record.announced;
-    if announced {
+    if record.ceiling == record.announced && next > record.announced {
         record.announced = next;
         term.announced_at.insert(namespace.clone(), now);
     }
-    used || announced
 }
 
 /// The ceiling to announce: the current one while less than half of the headroom is used up.

@@ -17,10 +17,10 @@ use tokio::{
 use tokio_stream::{Stream, StreamExt, wrappers::ReceiverStream};
 use tonic::{Request, Response, Status, Streaming};
 
-use crate::tokens::Epoch;
 use crate::{
     core::{Answer, Refusal, Request as CoreRequest},
     driver::{Handle, Standing},
+    tokens::Epoch,
 };
 use status::status_of;
 pub use status::{BUSY_KEY, EPOCH_KEY, EXHAUSTED_KEY, LEADER_KEY};

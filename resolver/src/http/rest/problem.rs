@@ -5,7 +5,9 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     http::{Answer, answer, retry_later},
+    reservation::ReserveError,
     scope::Scope,
+    store::StoreError,
 };
 
 /// A field of the body that is wrong.
@@ -49,6 +51,22 @@ fn words(status: StatusCode, kind: &'static str, title: &'static str, detail: im
 /// For problems that Shlink does not know: RFC 9457's type for "what the status says".
 fn plain(status: StatusCode, detail: impl Into<String>) -> Words {
     Words { status, kind: None, title: status.canonical_reason().unwrap_or("Error"), detail: detail.into() }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        tracing::warn!(error = &error as &dyn std::error::Error, "answer a call of the API");
+        Self::Unavailable
+    }
+}
+
+impl From<ReserveError> for Problem {
+    fn from(error: ReserveError) -> Self {
+        match error {
+            ReserveError::Exhausted => Self::Exhausted,
+            ReserveError::Unavailable => Self::Unavailable,
+        }
+    }
 }
 
 impl Problem {

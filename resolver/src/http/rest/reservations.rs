@@ -15,8 +15,8 @@ use crate::{
     api_key::Grant,
     codes::Code,
     http::{Answer, App, empty},
-    reservation::{COUNT_MAX, FILL_MAX, Filled, Reservation, ReservationId, ReserveError},
-    store::StoreError,
+    links::Draft,
+    reservation::{COUNT_MAX, FILL_MAX, Filled, Reservation, ReservationId},
     supply::Minting,
 };
 
@@ -145,7 +145,7 @@ pub(super) async fn fill(app: &App, id: &str, body: &[u8], key: Grant) -> Result
 }
 
 /// One item; or its result, when it cannot be stored at all.
-fn read(app: &App, mut item: Map<String, Value>, key: &Grant) -> Result<(Code, crate::links::Draft), Value> {
+fn read(app: &App, mut item: Map<String, Value>, key: &Grant) -> Result<(Code, Draft), Value> {
     let invalid = |code: Value, invalid: &[Invalid]| {
         let expected: Map<_, _> =
             invalid.iter().map(|one| (one.field.clone(), json!(one.expected))).collect();
@@ -188,20 +188,4 @@ async fn find(app: &App, id: &str, key: &Grant) -> Result<Reservation, Problem> 
 
 fn minting<'a>(app: &'a App, reservation: &Reservation) -> Option<&'a Arc<Minting>> {
     app.reserver.mintings.iter().find(|minting| minting.index == reservation.keyspace)
-}
-
-impl From<StoreError> for Problem {
-    fn from(error: StoreError) -> Self {
-        tracing::warn!(error = &error as &dyn std::error::Error, "reservations");
-        Self::Unavailable
-    }
-}
-
-impl From<ReserveError> for Problem {
-    fn from(error: ReserveError) -> Self {
-        match error {
-            ReserveError::Exhausted => Self::Exhausted,
-            ReserveError::Unavailable => Self::Unavailable,
-        }
-    }
 }

@@ -318,7 +318,7 @@ impl Model for System {
                 vec![$(Property::always(Law::$law.name(), |_, world: &World| !world.broke(Law::$law))),*]
             };
         }
-        always![
+        let properties = always![
             LedgerDisjoint,
             RegisterDisjoint,
             HandsDisjoint,
@@ -332,7 +332,9 @@ impl Model for System {
             NoFalseAbove,
             NothingAllocatedAbove,
             NoPanic
-        ]
+        ];
+        assert_eq!(properties.len(), Law::ALL.len(), "a law that is not checked is none");
+        properties
     }
 }
 
