@@ -1,9 +1,10 @@
 //! Durable allocations through a real issuer on one real etcd, beside what the same etcd and Postgres can do without it.
 //!
-//! 1. Three ways take turns in every round: the issuer over gRPC; etcd's own guarded puts, one key per client; a segment row
+//! 1. Four ways take turns in every round: the issuer over gRPC with a stream for each holder, and with a call for each
+//!    allocation; etcd's own guarded puts, one key per client; a segment row
 //!    in Postgres, as Leaf does it. All are durable before they answer.
 //! 2. The issuer is a process of its own, and the load shares the machine with all servers: on few cores it is part of what
-//!    is measured, alike for all three.
+//!    is measured, alike for all.
 //! 3. A holder returns its blocks after every few allocations; the rate counts allocations only, and the time of returning
 //!    lowers it.
 //! 4. etcd's history is dropped before each round, so that no round pays for another's.
@@ -23,6 +24,7 @@ use crate::{
     load::{self, Round, Span, drive},
     progress,
 };
+use issuer::Manner;
 use report::{Figures, Level, Way};
 
 /// Eight gigabytes: between two compactions a round may write more than the two that etcd allows by default.
@@ -114,7 +116,8 @@ impl Ground {
         let (url, endpoint, connections) =
             (self.issuer.url(), self.etcd.endpoints(), usize::from(args.connections));
         let blocks = (args.block_len.into(), usize::from(args.return_after));
-        let mut allocating = issuer::holders(&url, holders, connections, blocks).await?;
+                let mut streaming = issuer::holders(&url, holders, connections, Manner::Stream, blocks).await?;
+        let mut calling = issuer::holders(&url, holders, connections, Manner::Calls, blocks).await?;
         let mut putting = etcd::clients(&endpoint, holders, connections).await?;
         let mut raising = postgres::clients(&self.postgres, holders).await?;
         let mut level = Level::new(holders);
@@ -126,12 +129,14 @@ impl Ground {
                     way.name()
                 ));
             };
-            show(Way::Issuer);
-            etcd::compact(&endpoint).await?;
-            let before = self.transactions().await?;
-            let measured = turn(&mut allocating, args).await?;
-            let transactions = self.transactions().await? - before;
-            level.add(Way::Issuer, Figures::new(&measured).with_transactions(transactions, &measured));
+                        for (way, allocating) in [(Way::Issuer, &mut streaming), (Way::Calls, &mut calling)] {
+                show(way);
+                etcd::compact(&endpoint).await?;
+                let before = self.transactions().await?;
+                let measured = turn(allocating, args).await?;
+                let transactions = self.transactions().await? - before;
+                level.add(way, Figures::new(&measured).with_transactions(transactions, &measured));
+            }
             if args.issuer_only {
                 continue;
             }

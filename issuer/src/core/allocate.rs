@@ -3,7 +3,7 @@
 use crate::{
     block::{Block, Span},
     core::{
-        Answer, HolderRecord, Limits, OpenBlock, Part, Refusal, Reply, ceiling,
+        Answer, Entry, HolderRecord, Limits, OpenBlock, Part, Refusal, Reply, ceiling,
         guard::Guard,
         leak::{BURNED_MAX, take_leaked},
         state::State,
@@ -152,13 +152,8 @@ fn take_free(state: &mut State, namespace: &Namespace, part: Part, len: u64) -> 
 
 fn hand_over(term: &mut Term, asked: Asked<'_>, block: Block, leaked: Option<Generation>) -> Answer {
     debug_assert!(block.generation > Generation(0), "generations start at 1");
-    let reply = Reply { block: block.clone(), epoch: term.epoch, leaked };
-    if let Some(record) = term.state.holders.get_mut(asked.holder) {
-        record.last_seq = asked.seq;
-        record.last_reply = Some(reply.clone());
-        record.last_len.insert(asked.namespace.clone(), block.span.len());
-        record.open.push(OpenBlock { block, store: asked.store, contested: leaked.is_some() });
-    }
-    term.state.touch(Key::Holder(asked.holder.clone()));
-    reply.into()
+        let open = OpenBlock { block: block.clone(), store: asked.store, contested: leaked.is_some() };
+    let entry = Entry { holder: asked.holder.clone(), seq: asked.seq, leaked, open };
+    term.state.allocate(&term.limits, term.epoch, entry);
+    Answer::Allocated { block, epoch: term.epoch, leaked }
 }

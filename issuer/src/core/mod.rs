@@ -9,7 +9,7 @@
 //!    the batch is built; if the transaction turns out not to have applied, the whole term is dropped with its
 //!    state, so nothing computed from it can be answered or reused.
 //! 3. I4: an unknown outcome is followed by the identical transaction, and by nothing else.
-//! 4. I5: an allocation is remembered with its seq in the same transaction that makes it.
+//! 4. I5: an allocation is remembered with its seq in the same transaction that makes it, as an entry of its [`journal`].
 //! 5. A leaked block goes to its own holder's next start at once, and to others after a rest. The new holder is told the
 //!    generation that it must take over in the database, and asks there which numbers are unused.
 //! 6. A number at or above the ceiling that holders were told is allocated to nobody: see [`ceiling`].
@@ -22,6 +22,7 @@ mod account;
 mod allocate;
 mod ceiling;
 mod guard;
+mod journal;
 mod leak;
 mod register;
 mod request;
@@ -32,6 +33,7 @@ mod term;
 
 pub use account::Account;
 pub use guard::Guard;
+pub use journal::{Entry, Journal};
 pub use request::{
     Answer, HolderReport, Leader, NamespaceReport, Refusal, Request, Returned, ReturnedError, StatusReport,
 };
@@ -62,8 +64,12 @@ pub struct Limits {
     pub namespaces: usize,
     /// Holders in all.
     pub holders: usize,
-    /// Least room between the high watermark and a new ceiling, in longest blocks.
+        /// Least room between the high watermark and a new ceiling, in longest blocks.
     pub headroom_blocks: u64,
+    /// Keys that journals of allocations go to in turn; 0 writes a holder whole with each allocation.
+        pub journal_slots: u64,
+    /// The most holders that a transaction writes whole only because their entries in journals grow old.
+    pub journal_saves: usize,
     /// The guard that a proof has switched off.
     #[cfg(feature = "mutations")]
     pub off: Option<Guard>,
@@ -80,7 +86,9 @@ impl Default for Limits {
             open_blocks: 64,
             namespaces: 256,
             holders: 100_000,
-            headroom_blocks: 4,
+                        headroom_blocks: 4,
+                        journal_slots: 64,
+            journal_saves: 16,
             #[cfg(feature = "mutations")]
             off: None,
         }

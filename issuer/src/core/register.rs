@@ -9,7 +9,7 @@ use crate::{
     },
     ledger::Key,
     names::{HolderId, Instance, Namespace},
-    tokens::{Incarnation, Millis, Seq},
+    tokens::{Batch, Incarnation, Millis, Seq},
 };
 
 /// What a holder registers with.
@@ -43,8 +43,11 @@ pub(super) fn register(
         return Ok(answer(term, record.incarnation, record.last_seq));
     }
     let incarnation = known.map_or(Incarnation(1), |record| record.incarnation.next());
+        let unsaved = known.and_then(|record| record.unsaved);
     leak_open_blocks(term, now, holder);
     let record = HolderRecord {
+        as_of: Batch(0),
+                unsaved,
         incarnation,
         instance,
         reserved,

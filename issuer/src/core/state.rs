@@ -6,7 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     block::{Block, Span},
-    core::{account::Account, request::Answer},
+    core::{
+        Entry, Journal,
+        account::Account,
+        journal::Unsaved,
+        request::Answer,
+    },
     ledger::{Key, Record, Snapshot, Write},
     names::{HolderId, Instance, Namespace, StoreEpoch},
     tokens::{Batch, Epoch, Generation, Incarnation, Seq},
@@ -54,6 +59,11 @@ impl NamespaceRecord {
 /// A holder as the ledger keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct HolderRecord {
+        /// The batch that wrote it. What later batches allocated is in their journals.
+    pub as_of: Batch,
+    /// The oldest batch whose journal has what this record, as it was written, does not; the leader's own note.
+    #[serde(skip)]
+    pub unsaved: Option<Batch>,
     /// The current incarnation.
     pub incarnation: Incarnation,
     /// Which start registered it.
@@ -172,14 +182,17 @@ pub struct State {
     pub leaked: ByStart<LeakedBlock>,
     /// The `free/…` keys.
     pub free: ByStart<Part>,
-    touched: BTreeSet<Key>,
+        touched: BTreeSet<Key>,
+    /// The open batch's allocations.
+    pub(super) entries: Vec<Entry>,
+    pub(super) unsaved: Unsaved,
 }
 
 impl State {
     /// Rebuilds the state from one consistent read.
     #[must_use]
     pub fn rebuild(snapshot: Snapshot) -> Self {
-        let mut state = Self::default();
+                let (mut state, mut journals) = (Self::default(), Vec::new());
         for record in snapshot.records {
             match record {
                 Record::Head(head) => state.head = head,
@@ -190,10 +203,12 @@ impl State {
                     state.leaked.insert((namespace, block.span.start()), block);
                 }
                 Record::Free(namespace, part) => {
-                    state.free.insert((namespace, part.span.start()), part);
+                                        state.free.insert((namespace, part.span.start()), part);
                 }
+                Record::Journal(_, journal) => journals.push(journal),
             }
         }
+        state.replay(journals);
         state
     }
 
@@ -202,9 +217,9 @@ impl State {
         self.touched.insert(key);
     }
 
-    /// How many keys the open batch writes, without `head`.
+        /// How many keys the open batch writes, without `head`.
     pub(super) fn touched(&self) -> usize {
-        self.touched.len()
+        self.touched.len() + usize::from(!self.entries.is_empty())
     }
 
     /// The namespace's record.
@@ -213,9 +228,28 @@ impl State {
     }
 
     /// The writes of the open batch, `head` first; closes it. Each key is written once, as etcd demands.
-    pub(super) fn take_writes(&mut self) -> Vec<Write> {
-        let touched = std::mem::take(&mut self.touched);
+        pub(super) fn take_writes(&mut self, slots: u64) -> Vec<Write> {
+        let (touched, batch) = (std::mem::take(&mut self.touched), self.head.batch);
         let mut writes = vec![Write::Put(Record::Head(self.head.clone()))];
+        let mut entries = std::mem::take(&mut self.entries);
+        // A record that is written whole has its allocations in it.
+        entries.retain(|entry| !touched.contains(&Key::Holder(entry.holder.clone())));
+        for entry in &entries {
+            if let Some(record) = self.holders.get_mut(&entry.holder) {
+                self.unsaved.note(&entry.holder, record, batch);
+            }
+        }
+        if !entries.is_empty() {
+            let journal = Journal { batch, epoch: self.head.epoch, entries };
+            writes.push(Write::Put(Record::Journal(batch.0 % slots, journal)));
+        }
+        for key in &touched {
+                        if let Key::Holder(holder) = key
+                && let Some(record) = self.holders.get_mut(holder)
+            {
+                self.unsaved.saved(holder, record, batch);
+            }
+        }
         writes.extend(touched.into_iter().map(|key| match self.record(&key) {
             Some(record) => Write::Put(record),
             None => Write::Delete(key),
@@ -225,7 +259,9 @@ impl State {
 
     fn record(&self, key: &Key) -> Option<Record> {
         match key {
-            Key::Head => Some(Record::Head(self.head.clone())),
+                        Key::Head => Some(Record::Head(self.head.clone())),
+            // Made of the batch's own entries, see `take_writes`.
+            Key::Journal(_) => None,
             Key::Holder(id) => self.holders.get(id).map(|holder| Record::Holder(id.clone(), holder.clone())),
             Key::Leaked(namespace, start) => {
                 let block = self.leaked.get(&(namespace.clone(), *start));

@@ -1,20 +1,17 @@
 //! The gRPC face of the core: calls are checked for form, asked of the core, and answered.
 
+mod conversation;
 mod convert;
 mod status;
 
-use std::{pin::Pin, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use proto::issuer::v1::{
     AllocateBlockRequest, AllocateBlockResponse, GetStatusRequest, GetStatusResponse, KeepAliveRequest,
     KeepAliveResponse, RegisterRequest, RegisterResponse, ReturnBlocksRequest, ReturnBlocksResponse,
     issuer_server::{self, IssuerServer},
 };
-use tokio::{
-    sync::{mpsc, watch},
-    time::timeout,
-};
-use tokio_stream::{Stream, StreamExt, wrappers::ReceiverStream};
+use tokio::{sync::watch, time::timeout};
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::{
@@ -22,6 +19,7 @@ use crate::{
     driver::{Handle, Standing},
     tokens::Epoch,
 };
+use conversation::{Answers, Converse, converse};
 use status::status_of;
 pub use status::{BUSY_KEY, EPOCH_KEY, EXHAUSTED_KEY, LEADER_KEY};
 
@@ -35,7 +33,7 @@ const CALL_DEADLINE: Duration = Duration::from_secs(10);
 pub struct IssuerService {
     handle: Handle,
     standing: watch::Receiver<Standing>,
-    advertise: String,
+        advertise: Arc<str>,
     holder_ttl: Duration,
 }
 
@@ -48,7 +46,7 @@ impl IssuerService {
         advertise: String,
         holder_ttl: Duration,
     ) -> IssuerServer<Self> {
-        let service = Self { handle, standing, advertise, holder_ttl };
+        let service = Self { handle, standing, advertise: advertise.into(), holder_ttl };
         IssuerServer::new(service).max_decoding_message_size(DECODE_LIMIT)
     }
 
@@ -89,50 +87,25 @@ impl issuer_server::Issuer for IssuerService {
         &self,
         request: Request<AllocateBlockRequest>,
     ) -> Result<Response<AllocateBlockResponse>, Status> {
-        match self.ask(convert::allocate(request.into_inner())?).await? {
-            Answer::Allocated { block, epoch, leaked } => Ok(Response::new(AllocateBlockResponse {
-                block: Some(convert::block_out(&block)),
-                epoch: epoch.0,
-                leaked_generation: leaked.map_or(0, |generation| generation.0),
-            })),
-            _ => Err(mismatch()),
-        }
+                Allocations::answer(self, request.into_inner()).await.map(Response::new)
     }
 
-    type KeepAliveStream = Pin<Box<dyn Stream<Item = Result<KeepAliveResponse, Status>> + Send>>;
+    type AllocateBlocksStream = Answers<AllocateBlockResponse>;
+
+    async fn allocate_blocks(
+        &self,
+        request: Request<Streaming<AllocateBlockRequest>>,
+    ) -> Result<Response<Self::AllocateBlocksStream>, Status> {
+        converse::<Allocations>(self.clone(), request.into_inner()).await
+    }
+
+    type KeepAliveStream = Answers<KeepAliveResponse>;
 
     async fn keep_alive(
         &self,
         request: Request<Streaming<KeepAliveRequest>>,
     ) -> Result<Response<Self::KeepAliveStream>, Status> {
-        let mut beats = request.into_inner();
-        // The first beat is asked before the stream is accepted, so that a follower's refusal, with the leader's address, is
-        // the answer to the call itself: a stream that opens looks like a leader to the caller.
-        let first = self.next_beat(&mut beats).await.ok_or_else(|| Status::cancelled("no beat came"))??;
-        let (answers, out) = mpsc::channel(1);
-        let service = self.clone();
-        tokio::spawn(async move {
-            let mut standing = service.standing.clone();
-            let epoch = Some(Epoch(first.epoch));
-            let mut answer = Ok(first);
-            loop {
-                let ends = answer.is_err();
-                if answers.send(answer).await.is_err() || ends {
-                    return;
-                }
-                tokio::select! {
-                    next = service.next_beat(&mut beats) => match next {
-                        Some(next) => answer = next,
-                        None => return,
-                    },
-                    // The holder hears at once that it has to look for another leader.
-                    _ = standing.wait_for(|standing| standing.serving != epoch) => {
-                        answer = Err(status_of(&Refusal::NotLeader(None)));
-                    }
-                }
-            }
-        });
-        Ok(Response::new(Box::pin(ReceiverStream::new(out))))
+        converse::<Beats>(self.clone(), request.into_inner()).await
     }
 
     async fn return_blocks(
@@ -156,27 +129,48 @@ impl issuer_server::Issuer for IssuerService {
     }
 }
 
-impl IssuerService {
-    /// Waits for a beat and answers it. None when the holder has hung up, or was silent for its whole TTL: then it counts as
-    /// gone, and so does its stream.
-    async fn next_beat(
-        &self,
-        beats: &mut Streaming<KeepAliveRequest>,
-    ) -> Option<Result<KeepAliveResponse, Status>> {
-        match timeout(self.holder_ttl, beats.next()).await {
-            Ok(Some(Ok(beat))) => Some(self.beat(beat).await),
-            Ok(Some(Err(_)) | None) | Err(_) => None,
+/// Allocations, one after another.
+struct Allocations;
+
+impl Converse for Allocations {
+    type Request = AllocateBlockRequest;
+    type Answer = AllocateBlockResponse;
+
+    async fn answer(service: &IssuerService, request: Self::Request) -> Result<Self::Answer, Status> {
+        match service.ask(convert::allocate(request)?).await? {
+            Answer::Allocated { block, epoch, leaked } => Ok(AllocateBlockResponse {
+                block: Some(convert::block_out(&block)),
+                epoch: epoch.0,
+                leaked_generation: leaked.map_or(0, |generation| generation.0),
+            }),
+            _ => Err(mismatch()),
         }
     }
 
-    async fn beat(&self, beat: KeepAliveRequest) -> Result<KeepAliveResponse, Status> {
-        match self.ask(convert::keep_alive(beat)?).await? {
+    fn epoch(answer: &Self::Answer) -> Epoch {
+        Epoch(answer.epoch)
+    }
+}
+
+/// A holder's beats.
+struct Beats;
+
+impl Converse for Beats {
+    type Request = KeepAliveRequest;
+    type Answer = KeepAliveResponse;
+
+    async fn answer(service: &IssuerService, beat: Self::Request) -> Result<Self::Answer, Status> {
+        match service.ask(convert::keep_alive(beat)?).await? {
             Answer::Alive { epoch, ceilings } => Ok(KeepAliveResponse {
                 epoch: epoch.0,
-                holder_ttl_ms: self.holder_ttl_ms(),
+                holder_ttl_ms: service.holder_ttl_ms(),
                 ceilings: ceilings.into_iter().map(convert::ceiling_out).collect(),
             }),
             _ => Err(mismatch()),
         }
+    }
+
+    fn epoch(answer: &Self::Answer) -> Epoch {
+        Epoch(answer.epoch)
     }
 }

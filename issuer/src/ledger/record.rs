@@ -6,7 +6,7 @@
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    core::{Head, HolderRecord, LeakedBlock, Part},
+    core::{Head, HolderRecord, Journal, LeakedBlock, Part},
     names::{HolderId, NameError, Namespace},
 };
 
@@ -19,8 +19,10 @@ pub enum Key {
     Holder(HolderId),
     /// `leaked/<namespace>/<start>`
     Leaked(Namespace, u64),
-    /// `free/<namespace>/<start>`
+        /// `free/<namespace>/<start>`
     Free(Namespace, u64),
+    /// `journal/<slot>`
+    Journal(u64),
 }
 
 /// A key with its value.
@@ -32,8 +34,10 @@ pub enum Record {
     Holder(HolderId, HolderRecord),
     /// A block whose holder is gone.
     Leaked(Namespace, LeakedBlock),
-    /// Numbers given back unused.
+        /// Numbers given back unused.
     Free(Namespace, Part),
+    /// A batch's allocations, in a slot.
+    Journal(u64, Journal),
 }
 
 /// A key or value that this version does not know.
@@ -71,7 +75,8 @@ impl Key {
             Self::Head => HEAD.to_owned(),
             Self::Holder(id) => format!("holder/{id}"),
             Self::Leaked(namespace, start) => format!("leaked/{namespace}/{start:020}"),
-            Self::Free(namespace, start) => format!("free/{namespace}/{start:020}"),
+                        Self::Free(namespace, start) => format!("free/{namespace}/{start:020}"),
+            Self::Journal(slot) => format!("journal/{slot:03}"),
         }
     }
 }
@@ -84,7 +89,8 @@ impl Record {
             Self::Head(_) => Key::Head,
             Self::Holder(id, _) => Key::Holder(id.clone()),
             Self::Leaked(namespace, block) => Key::Leaked(namespace.clone(), block.span.start()),
-            Self::Free(namespace, part) => Key::Free(namespace.clone(), part.span.start()),
+                        Self::Free(namespace, part) => Key::Free(namespace.clone(), part.span.start()),
+            Self::Journal(slot, _) => Key::Journal(*slot),
         }
     }
 
@@ -95,7 +101,8 @@ impl Record {
             Self::Head(head) => json(head),
             Self::Holder(_, holder) => json(holder),
             Self::Leaked(_, block) => json(block),
-            Self::Free(_, part) => json(part),
+                        Self::Free(_, part) => json(part),
+            Self::Journal(_, journal) => json(journal),
         }
     }
 
@@ -114,7 +121,11 @@ impl Record {
                 Ok(Self::Leaked(named(key, Namespace::new(namespace))?, parse(key, value)?))
             }
             (Some("free"), Some(namespace), Some(_)) => {
-                Ok(Self::Free(named(key, Namespace::new(namespace))?, parse(key, value)?))
+                                Ok(Self::Free(named(key, Namespace::new(namespace))?, parse(key, value)?))
+            }
+            (Some("journal"), Some(slot), None) => {
+                let slot = slot.parse().map_err(|_| RecordError::Key(key.to_owned()))?;
+                Ok(Self::Journal(slot, parse(key, value)?))
             }
             _ => Err(RecordError::Key(key.to_owned())),
         }

@@ -1,11 +1,16 @@
-//! Holders of a real issuer, over gRPC.
+//! Holders of a real issuer, over gRPC: a stream for each, or a call for each allocation.
 
 use anyhow::Context;
 use proto::issuer::v1::{
-    AllocateBlockRequest, Block, NamespaceSpec, RegisterRequest, ReturnBlocksRequest, ReturnedBlock,
+        AllocateBlockRequest, AllocateBlockResponse, Block, NamespaceSpec, RegisterRequest, ReturnBlocksRequest, ReturnedBlock,
     issuer_client::IssuerClient,
 };
-use tonic::transport::{Channel, Endpoint};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{
+    Streaming,
+    transport::{Channel, Endpoint},
+};
 
 use crate::load;
 
@@ -13,9 +18,25 @@ const NAMESPACE: &str = "bench";
 /// All there is, so that the ceiling is never reached.
 const CAPACITY: u64 = 1 << 48;
 
+/// How a holder asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Manner {
+    /// All allocations on one stream.
+    Stream,
+    /// A call for each.
+    Calls,
+}
+
+enum Line {
+    Calls,
+    Closed,
+    Open(mpsc::Sender<AllocateBlockRequest>, Streaming<AllocateBlockResponse>),
+}
+
 /// A holder, registered once and kept for all rounds.
 pub(super) struct Holder {
-    stub: IssuerClient<Channel>,
+        stub: IssuerClient<Channel>,
+    line: Line,
     next: AllocateBlockRequest,
     open: Vec<ReturnedBlock>,
     return_after: usize,
@@ -23,8 +44,7 @@ pub(super) struct Holder {
 
 impl load::Client for Holder {
     async fn operate(&mut self) -> anyhow::Result<()> {
-        let answer = self.stub.allocate_block(self.next.clone()).await.context("allocate a block")?;
-        let block = answer.into_inner().block.context("an allocation has a block")?;
+                let block = self.allocate().await?.block.context("an allocation has a block")?;
         self.next.seq += 1;
         self.open.push(used_up(block));
         Ok(())
@@ -45,6 +65,28 @@ impl load::Client for Holder {
     }
 }
 
+impl Holder {
+    async fn allocate(&mut self) -> anyhow::Result<AllocateBlockResponse> {
+        let request = self.next.clone();
+        match &mut self.line {
+            Line::Calls => Ok(self.stub.allocate_block(request).await.context("allocate a block")?.into_inner()),
+            Line::Closed => {
+                let (requests, out) = mpsc::channel(1);
+                requests.send(request).await.context("send the first request")?;
+                let opened = self.stub.allocate_blocks(ReceiverStream::new(out)).await;
+                let mut answers = opened.context("open a stream of allocations")?.into_inner();
+                let first = answers.message().await.context("allocate a first block")?;
+                self.line = Line::Open(requests, answers);
+                first.context("a first block")
+            }
+            Line::Open(requests, answers) => {
+                requests.send(request).await.context("send a request")?;
+                answers.message().await.context("allocate a block")?.context("a block before the stream ends")
+            }
+        }
+    }
+}
+
 fn used_up(block: Block) -> ReturnedBlock {
     let used = block.len;
     ReturnedBlock { block: Some(block), used, burned: 0, unused: Vec::new(), registered_end: 0 }
@@ -55,6 +97,7 @@ pub(super) async fn holders(
     url: &str,
     count: usize,
     connections: usize,
+        manner: Manner,
     (block_len, return_after): (u64, usize),
 ) -> anyhow::Result<Vec<Holder>> {
     let mut pool = Vec::new();
@@ -65,19 +108,21 @@ pub(super) async fn holders(
     }
     let mut holders = Vec::new();
     for (index, stub) in pool.iter().cycle().take(count).enumerate() {
-        // A name of its own for each number of holders: they are never the same holder twice.
-        let holder = format!("bench-{count}-{index:03}");
-        holders.push(register(stub.clone(), holder, block_len, return_after).await?);
+                // A name of its own for each number of holders: they are never the same holder twice.
+        let holder = format!("{manner:?}-{count}-{index:03}");
+        let mut stub = stub.clone();
+        let next = register(&mut stub, holder, block_len).await?;
+        let line = if manner == Manner::Stream { Line::Closed } else { Line::Calls };
+        holders.push(Holder { stub, line, next, open: Vec::new(), return_after });
     }
     Ok(holders)
 }
 
 async fn register(
-    mut stub: IssuerClient<Channel>,
+    stub: &mut IssuerClient<Channel>,
     holder: String,
     wanted_len: u64,
-    return_after: usize,
-) -> anyhow::Result<Holder> {
+) -> anyhow::Result<AllocateBlockRequest> {
     let request = RegisterRequest {
         holder: holder.clone(),
         instance: "bench-instance".to_owned(),
@@ -85,13 +130,12 @@ async fn register(
         reserved: false,
     };
     let registered = stub.register(request).await.context("register a holder")?.into_inner();
-    let next = AllocateBlockRequest {
+    Ok(AllocateBlockRequest {
         holder,
         incarnation: registered.incarnation,
         seq: registered.last_seq + 1,
         namespace: NAMESPACE.to_owned(),
         wanted_len,
         store_epoch: "bench:1".to_owned(),
-    };
-    Ok(Holder { stub, next, open: Vec::new(), return_after })
+    })
 }

@@ -22,17 +22,21 @@ const TIMES_LATENCY: f64 = 1.3;
 /// The ways that are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
+    /// The issuer, a stream of allocations for each holder.
     Issuer,
+    /// The issuer, a call for each allocation.
+    Calls,
     GuardedPut,
     Segment,
 }
 
 impl Way {
-    const ALL: [Self; 3] = [Self::Issuer, Self::GuardedPut, Self::Segment];
+        const ALL: [Self; 4] = [Self::Issuer, Self::Calls, Self::GuardedPut, Self::Segment];
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Self::Issuer => "issuer over gRPC",
+                        Self::Issuer => "issuer, streams",
+            Self::Calls => "issuer, calls",
             Self::GuardedPut => "etcd guarded put",
             Self::Segment => "Postgres segment row",
         }
@@ -105,7 +109,7 @@ impl Level {
             rate: over(|f| f.rate),
             p50_ms: over(|f| f.p50_ms),
             p99_ms: over(|f| f.p99_ms),
-            transactions: (way == Way::Issuer).then(|| (part(|(rate, _)| rate), part(|(_, each)| each))),
+            transactions: rounds.iter().any(|f| f.transactions.is_some()).then(|| (part(|(rate, _)| rate), part(|(_, each)| each))),
         })
     }
 
@@ -176,9 +180,9 @@ fn rate_row(args: &Args, holders: usize, way: Way, median: &Figures) -> Vec<Stri
 }
 
 fn ratios(levels: &[Level]) -> Table {
-    let mut table = Table::new(&["issuer beside", "holders", "× its rate", "× its p50"]);
+    let mut table = Table::new(&["streams beside", "holders", "× its rate", "× its p50"]);
     for level in levels {
-        for way in [Way::GuardedPut, Way::Segment] {
+                for way in [Way::Calls, Way::GuardedPut, Way::Segment] {
             let (Some(rate), Some(p50)) = (level.ratio(way, |f| f.rate), level.ratio(way, |f| f.p50_ms))
             else {
                 continue;

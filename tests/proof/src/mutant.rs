@@ -19,7 +19,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// Every guard there is.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::EpochCompare,
         Self::HeadCompare,
         Self::RegisterConstraint,
@@ -28,7 +28,8 @@ impl Mutant {
         Self::Core(Guard::Seq),
         Self::Core(Guard::RegisterCommit),
         Self::Core(Guard::BeatCommit),
-        Self::Core(Guard::Contested),
+                Self::Core(Guard::Contested),
+        Self::Core(Guard::Journal),
         Self::Core(Guard::CeilingDelay),
     ];
 

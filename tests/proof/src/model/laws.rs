@@ -7,8 +7,7 @@ use std::collections::BTreeMap;
 
 use issuer::{
     block::Span,
-    core::{Account, NamespaceRecord},
-    ledger::Record,
+    core::{Account, NamespaceRecord, State},
 };
 
 use crate::stores::FakeEtcd;
@@ -96,17 +95,14 @@ impl Whereabouts {
     /// Reads a ledger.
     pub(super) fn of(etcd: &FakeEtcd) -> Self {
         let mut found = Self::default();
-        for record in etcd.snapshot().records {
-            match record {
-                Record::Head(head) => found.namespace = head.namespaces.into_values().next(),
-                Record::Holder(_, holder) => {
-                    let blocks = holder.open.into_iter().map(|open| open.block);
-                    found.open.extend(blocks.map(|block| (block.generation, block.span)));
-                }
-                Record::Leaked(_, leaked) => found.leaked.push((leaked.generation, leaked.span)),
-                Record::Free(_, part) => found.free.push(part.span),
-            }
-        }
+                // As the next leader would read it: holders' records and journals together.
+        let state = State::rebuild(etcd.snapshot());
+        found.namespace = state.head.namespaces.into_values().next();
+        let open = state.holders.into_values().flat_map(|holder| holder.open).map(|open| open.block);
+        found.open = open.map(|block| (block.generation, block.span)).collect();
+        let leaked = state.leaked.into_values();
+        found.leaked = leaked.map(|leaked| (leaked.generation, leaked.span)).collect();
+        found.free = state.free.into_values().map(|part| part.span).collect();
         found
     }
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use issuer::{
     block::{Block, Span},
-    core::{Answer, Head, LeakedBlock, Refusal, Request},
+    core::{Answer, Head, HolderRecord, LeakedBlock, Refusal, Request, State},
     ledger::{Key, Record, Snapshot, Txn, Write},
     names::{HolderId, Namespace},
     tokens::{Epoch, Incarnation, Seq},
@@ -39,7 +39,9 @@ struct Marks {
 pub(super) struct LedgerCheck {
     pub(super) broken: Option<String>,
     namespaces: Vec<Namespace>,
-    marks: Vec<Marks>,
+        marks: Vec<Marks>,
+    /// Every holder with what journals say of it.
+    holders: BTreeMap<HolderId, HolderRecord>,
     /// What each key says of the whereabouts of numbers.
     places: BTreeMap<Key, Vec<(usize, Span, Place)>>,
     /// The same by number: end and place.
@@ -56,7 +58,8 @@ impl LedgerCheck {
         Self {
             broken: None,
             marks: vec![Marks::default(); namespaces.len()],
-            namespaces,
+                        namespaces,
+            holders: BTreeMap::new(),
             places: BTreeMap::new(),
             spans: BTreeMap::new(),
             replies: BTreeMap::new(),
@@ -88,15 +91,16 @@ impl LedgerCheck {
                 txn.epoch
             ));
         }
+                let writes = self.follow_journals(txn);
         let written = |write: &Write| match write {
             Write::Put(record) => record.key(),
             Write::Delete(key) => key.clone(),
         };
-        for write in txn.writes.iter() {
+        for write in &writes {
             self.forget(&written(write));
         }
         let mut head = None;
-        for write in txn.writes.iter() {
+        for write in &writes {
             match write {
                 Write::Put(Record::Head(written)) => head = Some(written),
                 Write::Put(record) => self.learn(record),
@@ -105,6 +109,48 @@ impl LedgerCheck {
         }
         if let Some(head) = head {
             self.head(head, summary);
+        }
+    }
+
+        /// A transaction's writes with, in the place of a journal, the holders that it has entries of as they are now.
+    fn follow_journals(&mut self, txn: &Txn) -> Vec<Write> {
+        let mut writes = Vec::new();
+        for write in txn.writes.iter() {
+            match write {
+                Write::Put(Record::Journal(_, journal)) => {
+                    for entry in &journal.entries {
+                        let Some(record) = self.holders.get_mut(&entry.holder) else { continue };
+                        record.allocated(journal.epoch, entry.clone());
+                        writes.retain(|write| !matches!(write, Write::Put(Record::Holder(id, _)) if *id == entry.holder));
+                        writes.push(Write::Put(Record::Holder(entry.holder.clone(), record.clone())));
+                    }
+                    continue;
+                }
+                Write::Put(Record::Holder(id, record)) => {
+                    self.holders.insert(id.clone(), record.clone());
+                }
+                Write::Delete(Key::Holder(id)) => {
+                    self.holders.remove(id);
+                }
+                _ => {}
+            }
+            writes.push(write.clone());
+        }
+        writes
+    }
+
+    /// A leader has read the ledger as it is: holders' records and journals together say all that was ever written.
+    pub(super) fn read(&mut self, snapshot: &Snapshot) {
+        let found = State::rebuild(snapshot.clone()).holders;
+        let told = |holders: &BTreeMap<HolderId, HolderRecord>| -> Vec<_> {
+            let told = |(id, record): (&HolderId, &HolderRecord)| {
+                (id.clone(), record.incarnation, record.last_seq, record.last_reply.clone(), record.open.clone())
+            };
+            holders.iter().map(told).collect()
+        };
+        let (found, written) = (told(&found), told(&self.holders));
+        if found != written {
+            self.fail(format!("journal: a leader reads {found:?}, and {written:?} was written"));
         }
     }
 
@@ -118,7 +164,7 @@ impl LedgerCheck {
     /// Enters what a record says: no number is in two places (I1), no request has two blocks (I5).
     fn learn(&mut self, record: &Record) {
         let said: Vec<_> = match record {
-            Record::Head(_) => return,
+                        Record::Head(_) | Record::Journal(..) => return,
             Record::Holder(id, holder) => {
                 if let Some(reply) = &holder.last_reply {
                     self.replied((id.clone(), holder.incarnation, holder.last_seq), &reply.block);
@@ -228,10 +274,15 @@ impl LedgerCheck {
         let fresh = Self::new(std::mem::take(&mut self.namespaces));
         let (committed, broken) = (std::mem::take(&mut self.committed), self.broken.take());
         *self = Self { committed, broken, ..fresh };
-        let mut heads = Vec::new();
+                let mut heads = Vec::new();
+        self.holders = State::rebuild(snapshot.clone()).holders;
+        for (id, holder) in self.holders.clone() {
+            self.learn(&Record::Holder(id, holder));
+        }
         for record in &snapshot.records {
             match record {
                 Record::Head(head) => heads.push(head),
+                Record::Holder(..) => {}
                 record => self.learn(record),
             }
         }

@@ -86,6 +86,11 @@ impl Checks {
         self.ledger.answered(request, answer, summary);
     }
 
+        /// A leader has read the ledger as it is.
+    pub(super) fn read(&mut self, snapshot: &Snapshot) {
+        self.ledger.read(snapshot);
+    }
+
     /// The ledger has gone back to this.
     pub(super) fn restored(&mut self, snapshot: &Snapshot) {
         self.history_lost = true;
