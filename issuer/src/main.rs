@@ -7,7 +7,11 @@ use issuer::{
     config::{Cli, Command},
     daemon::{cancel_on_signals, end, init_logs, parse},
 };
+use mimalloc::MiMalloc;
 use tokio_util::sync::CancellationToken;
+
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 // One thread: the driver is one task anyway, and the daemon's other tasks only bring it calls and carry answers away.
 #[tokio::main(flavor = "current_thread")]

@@ -3,11 +3,15 @@
 use std::process::ExitCode;
 
 use issuer::daemon::{cancel_on_signals, end, init_logs, parse};
+use mimalloc::MiMalloc;
 use resolver::{
     Error, Greeting, Listeners, commands,
     config::{Cli, Command, Config},
 };
 use tokio_util::sync::CancellationToken;
+
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 #[tokio::main]
 async fn main() -> ExitCode {

@@ -46,8 +46,8 @@ pub(crate) struct Args {
     /// How many numbers a block has, and how far the segment row moves. Rates of numbers are rates of blocks times this.
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
     block_len: u32,
-    /// After how many allocations a holder returns them, in one call; at most 16.
-    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u8).range(1..=16))]
+        /// After how many allocations a holder returns them, in one call; it may have 64 open.
+    #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u8).range(1..=64))]
     return_after: u8,
     /// HTTP/2 connections that all holders share, with the issuer and with etcd.
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..))]

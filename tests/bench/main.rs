@@ -14,7 +14,11 @@ mod stats;
 mod table;
 
 use clap::{Parser, Subcommand};
+use mimalloc::MiMalloc;
 use serde_json::Value;
+
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// Measures Shortmint beside the ways it competes with.
 ///

@@ -107,10 +107,12 @@ impl Unsaved {
 impl State {
     /// Books an allocation with its holder: as an entry of the open batch's journal, or in its record, whole.
     pub(super) fn allocate(&mut self, limits: &Limits, epoch: Epoch, entry: Entry) {
-        let journalled = self.unsaved.leaves_room(limits, self.head.batch.next());
+                let batch = self.head.batch.next();
+        let journalled = self.unsaved.leaves_room(limits, batch);
         let Some(record) = self.holders.get_mut(&entry.holder) else { return };
         record.allocated(epoch, entry.clone());
         if journalled {
+            self.unsaved.note(&entry.holder, record, batch);
             self.entries.push(entry);
         } else {
             self.touch(Key::Holder(entry.holder));

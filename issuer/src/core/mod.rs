@@ -87,7 +87,7 @@ impl Default for Limits {
             namespaces: 256,
             holders: 100_000,
                         headroom_blocks: 4,
-                        journal_slots: 64,
+                                    journal_slots: 128,
             journal_saves: 16,
             #[cfg(feature = "mutations")]
             off: None,

@@ -234,11 +234,7 @@ impl State {
         let mut entries = std::mem::take(&mut self.entries);
         // A record that is written whole has its allocations in it.
         entries.retain(|entry| !touched.contains(&Key::Holder(entry.holder.clone())));
-        for entry in &entries {
-            if let Some(record) = self.holders.get_mut(&entry.holder) {
-                self.unsaved.note(&entry.holder, record, batch);
-            }
-        }
+        
         if !entries.is_empty() {
             let journal = Journal { batch, epoch: self.head.epoch, entries };
             writes.push(Write::Put(Record::Journal(batch.0 % slots, journal)));

@@ -1,9 +1,12 @@
 //! Calls on a stream: one request after another, each answered before the next is read.
 
-use std::pin::Pin;
+use std::{pin::Pin, time::Duration};
 
 use futures_util::stream;
-use tokio::{sync::watch, time::timeout};
+use tokio::{
+    sync::watch,
+    time::{Instant, Sleep, sleep},
+};
 use tokio_stream::{Stream, StreamExt};
 use tonic::{Response, Status, Streaming};
 
@@ -32,7 +35,7 @@ pub(super) trait Converse: Send + 'static {
 
 struct Conversation<C: Converse> {
     service: IssuerService,
-    requests: Streaming<C::Request>,
+    requests: Requests<C::Request>,
     standing: watch::Receiver<Standing>,
     epoch: Option<Epoch>,
     first: Option<C::Answer>,
@@ -46,10 +49,11 @@ struct Conversation<C: Converse> {
 /// of silence: then the holder counts as gone, and so does its stream.
 pub(super) async fn converse<C: Converse>(
     service: IssuerService,
-    mut requests: Streaming<C::Request>,
+    requests: Streaming<C::Request>,
 ) -> Result<Response<Answers<C::Answer>>, Status> {
-    let first = next::<C>(&service, &mut requests).await;
-    let first = first.ok_or_else(|| Status::cancelled("no request came"))??;
+    let mut requests = Requests::new(requests, service.holder_ttl);
+    let first = requests.next().await.ok_or_else(|| Status::cancelled("no request came"))?;
+    let first = C::answer(&service, first).await?;
     let standing = service.standing.clone();
     let epoch = Some(C::epoch(&first));
     let conversation =
@@ -65,8 +69,12 @@ impl<C: Converse> Conversation<C> {
         if self.is_over {
             return None;
         }
+        let next = async {
+            let request = self.requests.next().await?;
+            Some(C::answer(&self.service, request).await)
+        };
         let answer = tokio::select! {
-            answer = next::<C>(&self.service, &mut self.requests) => answer?,
+            answer = next => answer?,
             // The holder hears at once that it has to look for another leader.
             _ = self.standing.wait_for(|standing| standing.serving != self.epoch) => {
                 Err(status_of(&Refusal::NotLeader(None)))
@@ -77,13 +85,34 @@ impl<C: Converse> Conversation<C> {
     }
 }
 
-/// Waits for a request and answers it. None when the caller has hung up or was silent for a holder's whole TTL.
-async fn next<C: Converse>(
-    service: &IssuerService,
-    requests: &mut Streaming<C::Request>,
-) -> Option<Result<C::Answer, Status>> {
-    match timeout(service.holder_ttl, requests.next()).await {
-        Ok(Some(Ok(request))) => Some(C::answer(service, request).await),
-        Ok(Some(Err(_)) | None) | Err(_) => None,
+/// What the caller sends, until it falls silent.
+struct Requests<Q> {
+    stream: Streaming<Q>,
+    patience: Duration,
+    /// Armed anew only when it runs out: most streams are busy, and a timer for each request costs as much as reading it.
+    alarm: Pin<Box<Sleep>>,
+}
+
+impl<Q> Requests<Q> {
+    fn new(stream: Streaming<Q>, patience: Duration) -> Self {
+        Self { stream, patience, alarm: Box::pin(sleep(patience)) }
+    }
+
+    /// The next request. None when the caller has hung up, or was silent for as long as it may be.
+    async fn next(&mut self) -> Option<Q> {
+        let waiting_since = Instant::now();
+        loop {
+            tokio::select! {
+                biased;
+                request = self.stream.next() => return request?.ok(),
+                () = self.alarm.as_mut() => {
+                    let end = waiting_since + self.patience;
+                    if Instant::now() >= end {
+                        return None;
+                    }
+                    self.alarm.as_mut().reset(end);
+                }
+            }
+        }
     }
 }

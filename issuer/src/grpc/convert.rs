@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Blocks per ReturnBlocks call.
-const BLOCKS_MAX: usize = 16;
+const BLOCKS_MAX: usize = 64;
 /// Unused ranges per ReturnBlocks call, over all its blocks: they must fit into one transaction.
 const UNUSED_MAX: usize = 32;
 /// Namespaces per Register call and per beat.
