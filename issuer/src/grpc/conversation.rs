@@ -1,13 +1,13 @@
-//! Calls on a stream: one request after another, each answered before the next is read.
+//! Calls on a stream: answered in the order of the requests.
 
-use std::{pin::Pin, time::Duration};
+use std::{future::ready, pin::Pin, sync::Arc, time::Duration};
 
-use futures_util::stream;
+use futures_util::{StreamExt as _, stream};
 use tokio::{
     sync::watch,
     time::{Instant, Sleep, sleep},
 };
-use tokio_stream::{Stream, StreamExt};
+use tokio_stream::Stream;
 use tonic::{Response, Status, Streaming};
 
 use super::{IssuerService, status::status_of};
@@ -23,9 +23,12 @@ pub(super) trait Converse: Send + 'static {
     /// What is answered.
     type Answer: Send + 'static;
 
+    /// How many requests may be under way at the same time.
+    const AT_ONCE: usize;
+
     /// Answers one request.
     fn answer(
-        service: &IssuerService,
+        service: Arc<IssuerService>,
         request: Self::Request,
     ) -> impl Future<Output = Result<Self::Answer, Status>> + Send;
 
@@ -33,56 +36,47 @@ pub(super) trait Converse: Send + 'static {
     fn epoch(answer: &Self::Answer) -> Epoch;
 }
 
-struct Conversation<C: Converse> {
-    service: IssuerService,
-    requests: Requests<C::Request>,
-    standing: watch::Receiver<Standing>,
-    epoch: Option<Epoch>,
-    first: Option<C::Answer>,
-    is_over: bool,
-}
-
 /// Accepts a stream when its first request is answered, so that a follower's refusal, with the leader's address, is the answer to the
 /// call itself: a stream that opens looks like a leader to the caller.
 ///
 /// The stream ends with the first refusal, at once with FAILED_PRECONDITION when this issuer stops leading, and after a holder's TTL
-/// of silence: then the holder counts as gone, and so does its stream.
+/// without a request: then the holder counts as gone, and so does its stream.
 pub(super) async fn converse<C: Converse>(
     service: IssuerService,
     requests: Streaming<C::Request>,
 ) -> Result<Response<Answers<C::Answer>>, Status> {
-    let mut requests = Requests::new(requests, service.holder_ttl);
-    let first = requests.next().await.ok_or_else(|| Status::cancelled("no request came"))?;
-    let first = C::answer(&service, first).await?;
     let standing = service.standing.clone();
-    let epoch = Some(C::epoch(&first));
-    let conversation =
-        Conversation::<C> { service, requests, standing, epoch, first: Some(first), is_over: false };
-    Ok(Response::new(Box::pin(stream::unfold(conversation, Conversation::step))))
+    let mut requests = Box::new(Requests::new(requests, service.holder_ttl));
+    let service = Arc::new(service);
+    let first = requests.next().await.ok_or_else(|| Status::cancelled("no request came"))?;
+    let first = C::answer(Arc::clone(&service), first).await?;
+    let epoch = C::epoch(&first);
+    let others = stream::unfold(requests, async |mut requests| Some((requests.next().await?, requests)));
+    let others = others.map(move |request| C::answer(Arc::clone(&service), request)).buffered(C::AT_ONCE);
+    let answers = stream::once(ready(Ok(first))).chain(others);
+    Ok(Response::new(Box::pin(while_leading(answers, standing, epoch))))
 }
 
-impl<C: Converse> Conversation<C> {
-    async fn step(mut self) -> Option<(Result<C::Answer, Status>, Self)> {
-        if let Some(first) = self.first.take() {
-            return Some((Ok(first), self));
-        }
-        if self.is_over {
-            return None;
-        }
-        let next = async {
-            let request = self.requests.next().await?;
-            Some(C::answer(&self.service, request).await)
-        };
+/// The answers, until one is a refusal or the epoch ends.
+fn while_leading<A: Send + 'static>(
+    answers: impl Stream<Item = Result<A, Status>> + Send + 'static,
+    standing: watch::Receiver<Standing>,
+    epoch: Epoch,
+) -> impl Stream<Item = Result<A, Status>> + Send {
+    let state = Some((Box::pin(answers), standing));
+    stream::unfold(state, move |state| async move {
+        let (mut answers, mut standing) = state?;
         let answer = tokio::select! {
-            answer = next => answer?,
+            biased;
+            answer = answers.next() => answer?,
             // The holder hears at once that it has to look for another leader.
-            _ = self.standing.wait_for(|standing| standing.serving != self.epoch) => {
+            _ = standing.wait_for(|standing| standing.serving != Some(epoch)) => {
                 Err(status_of(&Refusal::NotLeader(None)))
             }
         };
-        self.is_over = answer.is_err();
-        Some((answer, self))
-    }
+        let goes_on = answer.is_ok().then_some((answers, standing));
+        Some((answer, goes_on))
+    })
 }
 
 /// What the caller sends, until it falls silent.

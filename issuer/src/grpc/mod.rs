@@ -87,7 +87,7 @@ impl issuer_server::Issuer for IssuerService {
         &self,
         request: Request<AllocateBlockRequest>,
     ) -> Result<Response<AllocateBlockResponse>, Status> {
-                Allocations::answer(self, request.into_inner()).await.map(Response::new)
+                        Allocations::answer(Arc::new(self.clone()), request.into_inner()).await.map(Response::new)
     }
 
     type AllocateBlocksStream = Answers<AllocateBlockResponse>;
@@ -134,9 +134,11 @@ struct Allocations;
 
 impl Converse for Allocations {
     type Request = AllocateBlockRequest;
-    type Answer = AllocateBlockResponse;
+        type Answer = AllocateBlockResponse;
 
-    async fn answer(service: &IssuerService, request: Self::Request) -> Result<Self::Answer, Status> {
+    const AT_ONCE: usize = 64;
+
+    async fn answer(service: Arc<IssuerService>, request: Self::Request) -> Result<Self::Answer, Status> {
         match service.ask(convert::allocate(request)?).await? {
             Answer::Allocated { block, epoch, leaked } => Ok(AllocateBlockResponse {
                 block: Some(convert::block_out(&block)),
@@ -157,9 +159,11 @@ struct Beats;
 
 impl Converse for Beats {
     type Request = KeepAliveRequest;
-    type Answer = KeepAliveResponse;
+        type Answer = KeepAliveResponse;
 
-    async fn answer(service: &IssuerService, beat: Self::Request) -> Result<Self::Answer, Status> {
+    const AT_ONCE: usize = 1;
+
+    async fn answer(service: Arc<IssuerService>, beat: Self::Request) -> Result<Self::Answer, Status> {
         match service.ask(convert::keep_alive(beat)?).await? {
             Answer::Alive { epoch, ceilings } => Ok(KeepAliveResponse {
                 epoch: epoch.0,

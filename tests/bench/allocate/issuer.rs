@@ -1,12 +1,12 @@
-//! Holders of a real issuer, over gRPC: a stream for each, or a call for each allocation.
+//! Holders of a real issuer, over gRPC: all holders of a connection on one stream, or a call for each allocation.
 
 use anyhow::Context;
 use proto::issuer::v1::{
         AllocateBlockRequest, AllocateBlockResponse, Block, NamespaceSpec, RegisterRequest, ReturnBlocksRequest, ReturnedBlock,
     issuer_client::IssuerClient,
 };
-use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
+use tokio::sync::{mpsc, oneshot};
+use tokio_stream::{StreamExt as _, wrappers::ReceiverStream};
 use tonic::{
     Streaming,
     transport::{Channel, Endpoint},
@@ -21,16 +21,19 @@ const CAPACITY: u64 = 1 << 48;
 /// How a holder asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Manner {
-    /// All allocations on one stream.
+        /// On one stream for all holders of a connection.
     Stream,
     /// A call for each.
     Calls,
 }
 
+type Asked = (AllocateBlockRequest, oneshot::Sender<AllocateBlockResponse>);
+
+/// Where a holder's requests go.
+#[derive(Clone)]
 enum Line {
     Calls,
-    Closed,
-    Open(mpsc::Sender<AllocateBlockRequest>, Streaming<AllocateBlockResponse>),
+    Stream(mpsc::Sender<Asked>),
 }
 
 /// A holder, registered once and kept for all rounds.
@@ -68,23 +71,36 @@ impl load::Client for Holder {
 impl Holder {
     async fn allocate(&mut self) -> anyhow::Result<AllocateBlockResponse> {
         let request = self.next.clone();
-        match &mut self.line {
+        match &self.line {
             Line::Calls => Ok(self.stub.allocate_block(request).await.context("allocate a block")?.into_inner()),
-            Line::Closed => {
-                let (requests, out) = mpsc::channel(1);
-                requests.send(request).await.context("send the first request")?;
-                let opened = self.stub.allocate_blocks(ReceiverStream::new(out)).await;
-                let mut answers = opened.context("open a stream of allocations")?.into_inner();
-                let first = answers.message().await.context("allocate a first block")?;
-                self.line = Line::Open(requests, answers);
-                first.context("a first block")
-            }
-            Line::Open(requests, answers) => {
-                requests.send(request).await.context("send a request")?;
-                answers.message().await.context("allocate a block")?.context("a block before the stream ends")
+            Line::Stream(requests) => {
+                let (answer, answered) = oneshot::channel();
+                requests.send((request, answer)).await.context("the stream of allocations has ended")?;
+                answered.await.context("the stream of allocations ended without an answer")
             }
         }
     }
+}
+
+/// Opens a stream that many holders share: it answers in the order of the requests.
+fn stream(mut stub: IssuerClient<Channel>) -> Line {
+    let (requests, out) = mpsc::channel::<Asked>(256);
+    let (waiting, mut answered) = mpsc::unbounded_channel();
+    let out = ReceiverStream::new(out).map(move |(request, answer)| {
+        // Nobody reads the answers any more when the stream has ended, and then nobody waits for them.
+        let _ = waiting.send(answer);
+        request
+    });
+    tokio::spawn(async move {
+        let mut answers: Streaming<AllocateBlockResponse> = stub.allocate_blocks(out).await?.into_inner();
+        while let Some(answer) = answers.message().await? {
+            if let Some(waiting) = answered.recv().await {
+                let _ = waiting.send(answer);
+            }
+        }
+        anyhow::Ok(())
+    });
+    Line::Stream(requests)
 }
 
 fn used_up(block: Block) -> ReturnedBlock {
@@ -104,15 +120,17 @@ pub(super) async fn holders(
     for _ in 0..connections.min(count) {
         let endpoint =
             Endpoint::from_shared(url.to_owned()).context("parse the issuer's URL")?.tcp_nodelay(true);
-        pool.push(IssuerClient::new(endpoint.connect().await.context("connect to the issuer")?));
+        let stub = IssuerClient::new(endpoint.connect().await.context("connect to the issuer")?);
+        let line = if manner == Manner::Stream { stream(stub.clone()) } else { Line::Calls };
+        pool.push((stub, line));
     }
     let mut holders = Vec::new();
-    for (index, stub) in pool.iter().cycle().take(count).enumerate() {
+    for (index, (stub, line)) in pool.iter().cycle().take(count).enumerate() {
                 // A name of its own for each number of holders: they are never the same holder twice.
         let holder = format!("{manner:?}-{count}-{index:03}");
         let mut stub = stub.clone();
         let next = register(&mut stub, holder, block_len).await?;
-        let line = if manner == Manner::Stream { Line::Closed } else { Line::Calls };
+        let line = line.clone();
         holders.push(Holder { stub, line, next, open: Vec::new(), return_after });
     }
     Ok(holders)
