@@ -18,6 +18,8 @@ pub mod driver;
 mod election;
 pub mod embedded;
 mod error;
+#[cfg(feature = "etcd")]
+mod etcd_channel;
 pub mod forecast;
 pub mod grpc;
 pub mod ledger;

@@ -19,6 +19,7 @@ use crate::{
     daemon::{Admin, Recorder, Refresh, Vitals, bind},
     driver::{Driver, Ends, Standing},
     election::Election,
+    etcd_channel,
     grpc::IssuerService,
     ledger::etcd::{EtcdLedger, leader_key},
     metrics::Metrics,
@@ -62,7 +63,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
     let recorder = Recorder::new();
     let metrics = Metrics::new(&recorder);
     let client = connect(&config).await?;
-    let ledger = EtcdLedger::new(client.clone(), &config.cluster, ETCD_DEADLINE);
+    let ledger = EtcdLedger::new(connect_ledger(&config).await?, &config.cluster, ETCD_DEADLINE);
     let (driver, ends) = Driver::new(config.limits(), Arc::new(ledger.clone()), metrics.clone());
 
     let observer = Arc::new(Observer::new(ends.handle.clone(), metrics.clone()));
@@ -161,6 +162,11 @@ async fn connect(config: &Config) -> Result<Client, Error> {
         reason: error.to_string(),
     };
     Client::connect(&config.etcd, Some(options)).await.map_err(wrong)
+}
+
+async fn connect_ledger(config: &Config) -> Result<Client, Error> {
+    let channel = etcd_client::Channel::Tonic(etcd_channel::connect(&config.etcd, ETCD_DEADLINE)?);
+    Client::from_channel(channel, None).await.map_err(|_| Error::Internal("no token is asked for"))
 }
 
 /// Asks etcd until it answers; the admin listener answers meanwhile.

@@ -46,7 +46,7 @@ pub(crate) struct Args {
     /// How many numbers a block has, and how far the segment row moves. Rates of numbers are rates of blocks times this.
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
     block_len: u32,
-        /// After how many allocations a holder returns them, in one call; it may have 64 open.
+    /// After how many allocations a holder returns them, in one call; it may have 64 open.
     #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u8).range(1..=64))]
     return_after: u8,
     /// HTTP/2 connections that all holders share, with the issuer and with etcd.
@@ -116,7 +116,7 @@ impl Ground {
         let (url, endpoint, connections) =
             (self.issuer.url(), self.etcd.endpoints(), usize::from(args.connections));
         let blocks = (args.block_len.into(), usize::from(args.return_after));
-                let mut streaming = issuer::holders(&url, holders, connections, Manner::Stream, blocks).await?;
+        let mut streaming = issuer::holders(&url, holders, connections, Manner::Stream, blocks).await?;
         let mut calling = issuer::holders(&url, holders, connections, Manner::Calls, blocks).await?;
         let mut putting = etcd::clients(&endpoint, holders, connections).await?;
         let mut raising = postgres::clients(&self.postgres, holders).await?;
@@ -129,7 +129,7 @@ impl Ground {
                     way.name()
                 ));
             };
-                        for (way, allocating) in [(Way::Issuer, &mut streaming), (Way::Calls, &mut calling)] {
+            for (way, allocating) in [(Way::Issuer, &mut streaming), (Way::Calls, &mut calling)] {
                 show(way);
                 etcd::compact(&endpoint).await?;
                 let before = self.transactions().await?;

@@ -1,6 +1,7 @@
 //! The integration tests: one file per behaviour, each against real servers and the real binaries.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails, and so may what it calls")]
 
+mod allocations;
 mod backup;
 mod ceiling;
 mod code_key;

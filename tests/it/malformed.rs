@@ -203,7 +203,7 @@ fn returns(incarnation: u64, block: &Block) -> Vec<(&'static str, ReturnBlocksRe
         ("blocks.used", call(vec![ReturnedBlock { used: u64::MAX, burned: u64::MAX, ..whole.clone() }])),
         ("blocks.block", call(vec![ReturnedBlock { block: None, ..whole.clone() }])),
         ("blocks.registered_end", call(vec![ReturnedBlock { registered_end: u64::MAX, ..whole.clone() }])),
-        ("blocks", call(vec![whole.clone(); 17])),
+        ("blocks", call(vec![whole.clone(); 65])),
         ("incarnation", ReturnBlocksRequest { incarnation: 0, ..call(vec![whole.clone()]) }),
     ];
     let holders = wrong_names(128).into_iter();

@@ -51,16 +51,16 @@ pub(super) fn allocate(term: &mut Term, now: Millis, asked: Asked<'_>) -> Result
         return Err(Refusal::TooManyBlocks { holder: asked.holder.clone(), blocks: record.open.len() });
     }
     let len = block_len(&term.limits, record, &asked);
-        let (incarnation, reserved) = (record.incarnation, record.reserved);
+    let (incarnation, reserved) = (record.incarnation, record.reserved);
     // A reservation's codes are told before their rows exist: its numbers must surely be unused.
-        let leaked = if reserved {
+    let leaked = if reserved {
         None
     } else {
         take_leaked(term, now, (asked.holder, incarnation), asked.namespace, &asked.store)
     };
     let found = match leaked {
         Some(block) => Found { span: block.span, leaked: Some(block.generation) },
-                None => take_numbers(term, now, &asked, (len, reserved))?,
+        None => take_numbers(term, now, &asked, (len, reserved))?,
     };
     let generation = term.state.head.generation.next();
     term.state.head.generation = generation;
@@ -91,7 +91,7 @@ fn take_numbers(
 ) -> Result<Found, Refusal> {
     let namespace = asked.namespace;
     burn_doomed(&mut term.state, asked);
-        if let Some(part) = first_free(&term.state, asked, reserved) {
+    if let Some(part) = first_free(&term.state, asked, reserved) {
         let leaked = (!part.is_surely_unused(&asked.store)).then_some(part.generation);
         return Ok(Found { span: take_free(&mut term.state, namespace, part, len), leaked });
     }
@@ -156,7 +156,7 @@ fn take_free(state: &mut State, namespace: &Namespace, part: Part, len: u64) -> 
 
 fn hand_over(term: &mut Term, asked: Asked<'_>, block: Block, leaked: Option<Generation>) -> Answer {
     debug_assert!(block.generation > Generation(0), "generations start at 1");
-            let open = OpenBlock { block: block.clone(), store: asked.store, contested: leaked.is_some() };
+    let open = OpenBlock { block: block.clone(), store: asked.store, contested: leaked.is_some() };
     let entry = Entry { holder: asked.holder.clone(), seq: asked.seq, leaked, open };
     term.state.allocate(&term.limits, term.epoch, entry);
     Answer::Allocated { block, epoch: term.epoch, leaked }

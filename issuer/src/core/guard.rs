@@ -19,7 +19,7 @@ pub enum Guard {
     BeatCommit,
     /// What comes back of a block that was leaked before goes out as leaked again.
     Contested,
-        /// A journal is overwritten only when every holder that it names has been written whole since.
+    /// A journal is overwritten only when every holder that it names has been written whole since.
     Journal,
     /// A higher ceiling is used only when every holder has heard of it or has stopped trusting its copy.
     CeilingDelay,

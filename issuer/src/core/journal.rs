@@ -27,7 +27,6 @@ use crate::{
 /// The most entries of one batch; it keeps a slot's value far below etcd's limit of 1.5 MB.
 pub(super) const ENTRIES_MAX: usize = 128;
 
-
 /// One allocation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Entry {
@@ -107,7 +106,7 @@ impl Unsaved {
 impl State {
     /// Books an allocation with its holder: as an entry of the open batch's journal, or in its record, whole.
     pub(super) fn allocate(&mut self, limits: &Limits, epoch: Epoch, entry: Entry) {
-                let batch = self.head.batch.next();
+        let batch = self.head.batch.next();
         let journalled = self.unsaved.leaves_room(limits, batch);
         let Some(record) = self.holders.get_mut(&entry.holder) else { return };
         record.allocated(epoch, entry.clone());

@@ -64,10 +64,10 @@ pub struct Limits {
     pub namespaces: usize,
     /// Holders in all.
     pub holders: usize,
-        /// Least room between the high watermark and a new ceiling, in longest blocks.
+    /// Least room between the high watermark and a new ceiling, in longest blocks.
     pub headroom_blocks: u64,
     /// Keys that journals of allocations go to in turn; 0 writes a holder whole with each allocation.
-        pub journal_slots: u64,
+    pub journal_slots: u64,
     /// The most holders that a transaction writes whole only because their entries in journals grow old.
     pub journal_saves: usize,
     /// The guard that a proof has switched off.
@@ -86,8 +86,8 @@ impl Default for Limits {
             open_blocks: 64,
             namespaces: 256,
             holders: 100_000,
-                        headroom_blocks: 4,
-                                    journal_slots: 128,
+            headroom_blocks: 4,
+            journal_slots: 128,
             journal_saves: 16,
             #[cfg(feature = "mutations")]
             off: None,

@@ -43,11 +43,11 @@ pub(super) fn register(
         return Ok(answer(term, record.incarnation, record.last_seq));
     }
     let incarnation = known.map_or(Incarnation(1), |record| record.incarnation.next());
-        let unsaved = known.and_then(|record| record.unsaved);
+    let unsaved = known.and_then(|record| record.unsaved);
     leak_open_blocks(term, now, holder);
     let record = HolderRecord {
         as_of: Batch(0),
-                unsaved,
+        unsaved,
         incarnation,
         instance,
         reserved,

@@ -6,12 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     block::{Block, Span},
-    core::{
-        Entry, Journal,
-        account::Account,
-        journal::Unsaved,
-        request::Answer,
-    },
+    core::{Entry, Journal, account::Account, journal::Unsaved, request::Answer},
     ledger::{Key, Record, Snapshot, Write},
     names::{HolderId, Instance, Namespace, StoreEpoch},
     tokens::{Batch, Epoch, Generation, Incarnation, Seq},
@@ -59,7 +54,7 @@ impl NamespaceRecord {
 /// A holder as the ledger keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct HolderRecord {
-        /// The batch that wrote it. What later batches allocated is in their journals.
+    /// The batch that wrote it. What later batches allocated is in their journals.
     pub as_of: Batch,
     /// The oldest batch whose journal has what this record, as it was written, does not; the leader's own note.
     #[serde(skip)]
@@ -182,7 +177,7 @@ pub struct State {
     pub leaked: ByStart<LeakedBlock>,
     /// The `free/…` keys.
     pub free: ByStart<Part>,
-        touched: BTreeSet<Key>,
+    touched: BTreeSet<Key>,
     /// The open batch's allocations.
     pub(super) entries: Vec<Entry>,
     pub(super) unsaved: Unsaved,
@@ -192,7 +187,7 @@ impl State {
     /// Rebuilds the state from one consistent read.
     #[must_use]
     pub fn rebuild(snapshot: Snapshot) -> Self {
-                let (mut state, mut journals) = (Self::default(), Vec::new());
+        let (mut state, mut journals) = (Self::default(), Vec::new());
         for record in snapshot.records {
             match record {
                 Record::Head(head) => state.head = head,
@@ -203,7 +198,7 @@ impl State {
                     state.leaked.insert((namespace, block.span.start()), block);
                 }
                 Record::Free(namespace, part) => {
-                                        state.free.insert((namespace, part.span.start()), part);
+                    state.free.insert((namespace, part.span.start()), part);
                 }
                 Record::Journal(_, journal) => journals.push(journal),
             }
@@ -217,7 +212,7 @@ impl State {
         self.touched.insert(key);
     }
 
-        /// How many keys the open batch writes, without `head`.
+    /// How many keys the open batch writes, without `head`.
     pub(super) fn touched(&self) -> usize {
         self.touched.len() + usize::from(!self.entries.is_empty())
     }
@@ -228,19 +223,19 @@ impl State {
     }
 
     /// The writes of the open batch, `head` first; closes it. Each key is written once, as etcd demands.
-        pub(super) fn take_writes(&mut self, slots: u64) -> Vec<Write> {
+    pub(super) fn take_writes(&mut self, slots: u64) -> Vec<Write> {
         let (touched, batch) = (std::mem::take(&mut self.touched), self.head.batch);
         let mut writes = vec![Write::Put(Record::Head(self.head.clone()))];
         let mut entries = std::mem::take(&mut self.entries);
         // A record that is written whole has its allocations in it.
         entries.retain(|entry| !touched.contains(&Key::Holder(entry.holder.clone())));
-        
+
         if !entries.is_empty() {
             let journal = Journal { batch, epoch: self.head.epoch, entries };
             writes.push(Write::Put(Record::Journal(batch.0 % slots, journal)));
         }
         for key in &touched {
-                        if let Key::Holder(holder) = key
+            if let Key::Holder(holder) = key
                 && let Some(record) = self.holders.get_mut(holder)
             {
                 self.unsaved.saved(holder, record, batch);
@@ -255,7 +250,7 @@ impl State {
 
     fn record(&self, key: &Key) -> Option<Record> {
         match key {
-                        Key::Head => Some(Record::Head(self.head.clone())),
+            Key::Head => Some(Record::Head(self.head.clone())),
             // Made of the batch's own entries, see `take_writes`.
             Key::Journal(_) => None,
             Key::Holder(id) => self.holders.get(id).map(|holder| Record::Holder(id.clone(), holder.clone())),

@@ -6,7 +6,7 @@ use crate::{
     core::{
         Answer, ByStart, Effect, HolderRecord, Leader, Limits, NamespaceRecord, Refusal, Request, State,
         allocate::{self, Asked},
-                guard::Guard,
+        guard::Guard,
         journal::ENTRIES_MAX,
         leak::{BURNED_MAX, leak_open_blocks},
         register::{self, Start},
@@ -225,7 +225,7 @@ impl Term {
         if let Some(holder) = found {
             self.state.holders.remove(&holder);
             self.heard.remove(&holder);
-                        self.in_hand.remove(&holder);
+            self.in_hand.remove(&holder);
             self.state.unsaved.forgotten(&holder);
             self.state.touch(Key::Holder(holder));
         }
@@ -244,7 +244,7 @@ impl Term {
             let mut answers = Vec::new();
             let mut head_changed = false;
             while let Some(work) = self.queue.front() {
-                                // One write is `head` itself. The first piece of work always fits.
+                // One write is `head` itself. The first piece of work always fits.
                 let is_full = self.state.touched() + self.cost(work) >= MAX_TXN_WRITES
                     || self.state.entries.len() >= ENTRIES_MAX;
                 if is_full && self.state.touched() > 0 {
@@ -275,13 +275,13 @@ impl Term {
             self.state.head.namespaces.values().all(NamespaceRecord::is_sound),
             "I10 or the ceiling"
         );
-                let room = MAX_TXN_WRITES.saturating_sub(self.state.touched() + 1);
+        let room = MAX_TXN_WRITES.saturating_sub(self.state.touched() + 1);
         self.state.save_some(&self.limits, room);
         let txn = Txn {
             epoch: self.epoch,
             head: self.head,
             batch: self.state.head.batch,
-                        writes: self.state.take_writes(self.limits.journal_slots).into(),
+            writes: self.state.take_writes(self.limits.journal_slots).into(),
         };
         effects.push(Effect::Commit { txn: txn.clone(), again: false });
         self.in_flight = Some(InFlight { txn, answers });
@@ -295,7 +295,7 @@ impl Term {
             Work::Expire(holder) => of_holder(holder),
             // One more may be forgotten to make room.
             Work::Call(_, Request::Register { holder, .. }) => 1 + of_holder(holder),
-                        // The holder or the journal, the free part that was taken and the one that is left of it, and what is burned on the way.
+            // The holder or the journal, the free part that was taken and the one that is left of it, and what is burned on the way.
             Work::Call(_, Request::Allocate { .. }) => 3 + 2 * BURNED_MAX,
             Work::Call(_, Request::Return { blocks, .. }) => {
                 1 + blocks.iter().map(|returned| returned.unused.len()).sum::<usize>()

@@ -1,6 +1,7 @@
 //! The core against a fake ledger that keeps the guard's rule, and can lose replies.
 
 mod ceiling;
+mod journal;
 mod leak;
 
 use std::collections::BTreeMap;

@@ -33,7 +33,7 @@ const CALL_DEADLINE: Duration = Duration::from_secs(10);
 pub struct IssuerService {
     handle: Handle,
     standing: watch::Receiver<Standing>,
-        advertise: Arc<str>,
+    advertise: Arc<str>,
     holder_ttl: Duration,
 }
 
@@ -87,7 +87,7 @@ impl issuer_server::Issuer for IssuerService {
         &self,
         request: Request<AllocateBlockRequest>,
     ) -> Result<Response<AllocateBlockResponse>, Status> {
-                        Allocations::answer(Arc::new(self.clone()), request.into_inner()).await.map(Response::new)
+        Allocations::answer(Arc::new(self.clone()), request.into_inner()).await.map(Response::new)
     }
 
     type AllocateBlocksStream = Answers<AllocateBlockResponse>;
@@ -134,7 +134,7 @@ struct Allocations;
 
 impl Converse for Allocations {
     type Request = AllocateBlockRequest;
-        type Answer = AllocateBlockResponse;
+    type Answer = AllocateBlockResponse;
 
     const AT_ONCE: usize = 64;
 
@@ -159,7 +159,7 @@ struct Beats;
 
 impl Converse for Beats {
     type Request = KeepAliveRequest;
-        type Answer = KeepAliveResponse;
+    type Answer = KeepAliveResponse;
 
     const AT_ONCE: usize = 1;
 

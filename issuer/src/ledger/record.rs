@@ -19,7 +19,7 @@ pub enum Key {
     Holder(HolderId),
     /// `leaked/<namespace>/<start>`
     Leaked(Namespace, u64),
-        /// `free/<namespace>/<start>`
+    /// `free/<namespace>/<start>`
     Free(Namespace, u64),
     /// `journal/<slot>`
     Journal(u64),
@@ -34,7 +34,7 @@ pub enum Record {
     Holder(HolderId, HolderRecord),
     /// A block whose holder is gone.
     Leaked(Namespace, LeakedBlock),
-        /// Numbers given back unused.
+    /// Numbers given back unused.
     Free(Namespace, Part),
     /// A batch's allocations, in a slot.
     Journal(u64, Journal),
@@ -75,7 +75,7 @@ impl Key {
             Self::Head => HEAD.to_owned(),
             Self::Holder(id) => format!("holder/{id}"),
             Self::Leaked(namespace, start) => format!("leaked/{namespace}/{start:020}"),
-                        Self::Free(namespace, start) => format!("free/{namespace}/{start:020}"),
+            Self::Free(namespace, start) => format!("free/{namespace}/{start:020}"),
             Self::Journal(slot) => format!("journal/{slot:03}"),
         }
     }
@@ -89,7 +89,7 @@ impl Record {
             Self::Head(_) => Key::Head,
             Self::Holder(id, _) => Key::Holder(id.clone()),
             Self::Leaked(namespace, block) => Key::Leaked(namespace.clone(), block.span.start()),
-                        Self::Free(namespace, part) => Key::Free(namespace.clone(), part.span.start()),
+            Self::Free(namespace, part) => Key::Free(namespace.clone(), part.span.start()),
             Self::Journal(slot, _) => Key::Journal(*slot),
         }
     }
@@ -101,7 +101,7 @@ impl Record {
             Self::Head(head) => json(head),
             Self::Holder(_, holder) => json(holder),
             Self::Leaked(_, block) => json(block),
-                        Self::Free(_, part) => json(part),
+            Self::Free(_, part) => json(part),
             Self::Journal(_, journal) => json(journal),
         }
     }
@@ -121,7 +121,7 @@ impl Record {
                 Ok(Self::Leaked(named(key, Namespace::new(namespace))?, parse(key, value)?))
             }
             (Some("free"), Some(namespace), Some(_)) => {
-                                Ok(Self::Free(named(key, Namespace::new(namespace))?, parse(key, value)?))
+                Ok(Self::Free(named(key, Namespace::new(namespace))?, parse(key, value)?))
             }
             (Some("journal"), Some(slot), None) => {
                 let slot = slot.parse().map_err(|_| RecordError::Key(key.to_owned()))?;
@@ -148,9 +148,10 @@ fn named<T>(key: &str, name: Result<T, NameError>) -> Result<T, RecordError> {
 mod tests {
     use super::*;
     use crate::{
-        block::Span,
+        block::{Block, Span},
+        core::{Entry, OpenBlock},
         names::StoreEpoch,
-        tokens::{Generation, Incarnation},
+        tokens::{Batch, Epoch, Generation, Incarnation, Seq},
     };
 
     #[test]
@@ -169,7 +170,19 @@ mod tests {
             incarnation: Incarnation(2),
             store: StoreEpoch::new("7001:1").unwrap(),
         };
+        let open = OpenBlock {
+            block: Block {
+                namespace: namespace.clone(),
+                span: Span::new(20, 7).unwrap(),
+                generation: Generation(4),
+            },
+            store: StoreEpoch::new("7001:1").unwrap(),
+            contested: true,
+        };
+        let entry = Entry { holder: leaked.holder.clone(), seq: Seq(5), leaked: Some(Generation(3)), open };
+        let journal = Journal { batch: Batch(9), epoch: Epoch(2), entries: vec![entry] };
         for record in [
+            Record::Journal(9, journal),
             Record::Head(Head::default()),
             Record::Free(namespace.clone(), part(9)),
             Record::Leaked(namespace.clone(), leaked),
@@ -185,5 +198,6 @@ mod tests {
         assert!(matches!(Record::decode("feee/web/1", b"{}"), Err(RecordError::Key(_))));
         assert!(matches!(Record::decode("free/WEB/1", b"{}"), Err(RecordError::Name { .. })));
         assert!(matches!(Record::decode("head", b"{"), Err(RecordError::Value { .. })));
+        assert!(matches!(Record::decode("journal/x", b"{}"), Err(RecordError::Key(_))));
     }
 }

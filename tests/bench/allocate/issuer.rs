@@ -2,8 +2,8 @@
 
 use anyhow::Context;
 use proto::issuer::v1::{
-        AllocateBlockRequest, AllocateBlockResponse, Block, NamespaceSpec, RegisterRequest, ReturnBlocksRequest, ReturnedBlock,
-    issuer_client::IssuerClient,
+    AllocateBlockRequest, AllocateBlockResponse, Block, NamespaceSpec, RegisterRequest, ReturnBlocksRequest,
+    ReturnedBlock, issuer_client::IssuerClient,
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio_stream::{StreamExt as _, wrappers::ReceiverStream};
@@ -21,7 +21,7 @@ const CAPACITY: u64 = 1 << 48;
 /// How a holder asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Manner {
-        /// On one stream for all holders of a connection.
+    /// On one stream for all holders of a connection.
     Stream,
     /// A call for each.
     Calls,
@@ -38,7 +38,7 @@ enum Line {
 
 /// A holder, registered once and kept for all rounds.
 pub(super) struct Holder {
-        stub: IssuerClient<Channel>,
+    stub: IssuerClient<Channel>,
     line: Line,
     next: AllocateBlockRequest,
     open: Vec<ReturnedBlock>,
@@ -47,7 +47,7 @@ pub(super) struct Holder {
 
 impl load::Client for Holder {
     async fn operate(&mut self) -> anyhow::Result<()> {
-                let block = self.allocate().await?.block.context("an allocation has a block")?;
+        let block = self.allocate().await?.block.context("an allocation has a block")?;
         self.next.seq += 1;
         self.open.push(used_up(block));
         Ok(())
@@ -72,7 +72,9 @@ impl Holder {
     async fn allocate(&mut self) -> anyhow::Result<AllocateBlockResponse> {
         let request = self.next.clone();
         match &self.line {
-            Line::Calls => Ok(self.stub.allocate_block(request).await.context("allocate a block")?.into_inner()),
+            Line::Calls => {
+                Ok(self.stub.allocate_block(request).await.context("allocate a block")?.into_inner())
+            }
             Line::Stream(requests) => {
                 let (answer, answered) = oneshot::channel();
                 requests.send((request, answer)).await.context("the stream of allocations has ended")?;
@@ -85,10 +87,10 @@ impl Holder {
 /// Opens a stream that many holders share: it answers in the order of the requests.
 fn stream(mut stub: IssuerClient<Channel>) -> Line {
     let (requests, out) = mpsc::channel::<Asked>(256);
-    let (waiting, mut answered) = mpsc::unbounded_channel();
+    let (waiting, mut answered) = mpsc::channel(256);
     let out = ReceiverStream::new(out).map(move |(request, answer)| {
-        // Nobody reads the answers any more when the stream has ended, and then nobody waits for them.
-        let _ = waiting.send(answer);
+                // There is room for all who share the stream; nobody reads any more when it has ended, and then nobody waits.
+        let _ = waiting.try_send(answer);
         request
     });
     tokio::spawn(async move {
@@ -113,7 +115,7 @@ pub(super) async fn holders(
     url: &str,
     count: usize,
     connections: usize,
-        manner: Manner,
+    manner: Manner,
     (block_len, return_after): (u64, usize),
 ) -> anyhow::Result<Vec<Holder>> {
     let mut pool = Vec::new();
@@ -126,7 +128,7 @@ pub(super) async fn holders(
     }
     let mut holders = Vec::new();
     for (index, (stub, line)) in pool.iter().cycle().take(count).enumerate() {
-                // A name of its own for each number of holders: they are never the same holder twice.
+        // A name of its own for each number of holders: they are never the same holder twice.
         let holder = format!("{manner:?}-{count}-{index:03}");
         let mut stub = stub.clone();
         let next = register(&mut stub, holder, block_len).await?;

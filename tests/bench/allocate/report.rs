@@ -31,11 +31,11 @@ pub(super) enum Way {
 }
 
 impl Way {
-        const ALL: [Self; 4] = [Self::Issuer, Self::Calls, Self::GuardedPut, Self::Segment];
+    const ALL: [Self; 4] = [Self::Issuer, Self::Calls, Self::GuardedPut, Self::Segment];
 
     pub(super) fn name(self) -> &'static str {
         match self {
-                        Self::Issuer => "issuer, streams",
+            Self::Issuer => "issuer, streams",
             Self::Calls => "issuer, calls",
             Self::GuardedPut => "etcd guarded put",
             Self::Segment => "Postgres segment row",
@@ -109,7 +109,10 @@ impl Level {
             rate: over(|f| f.rate),
             p50_ms: over(|f| f.p50_ms),
             p99_ms: over(|f| f.p99_ms),
-            transactions: rounds.iter().any(|f| f.transactions.is_some()).then(|| (part(|(rate, _)| rate), part(|(_, each)| each))),
+            transactions: rounds
+                .iter()
+                .any(|f| f.transactions.is_some())
+                .then(|| (part(|(rate, _)| rate), part(|(_, each)| each))),
         })
     }
 
@@ -182,7 +185,7 @@ fn rate_row(args: &Args, holders: usize, way: Way, median: &Figures) -> Vec<Stri
 fn ratios(levels: &[Level]) -> Table {
     let mut table = Table::new(&["streams beside", "holders", "× its rate", "× its p50"]);
     for level in levels {
-                for way in [Way::Calls, Way::GuardedPut, Way::Segment] {
+        for way in [Way::Calls, Way::GuardedPut, Way::Segment] {
             let (Some(rate), Some(p50)) = (level.ratio(way, |f| f.rate), level.ratio(way, |f| f.p50_ms))
             else {
                 continue;

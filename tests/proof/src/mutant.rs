@@ -28,7 +28,7 @@ impl Mutant {
         Self::Core(Guard::Seq),
         Self::Core(Guard::RegisterCommit),
         Self::Core(Guard::BeatCommit),
-                Self::Core(Guard::Contested),
+        Self::Core(Guard::Contested),
         Self::Core(Guard::Journal),
         Self::Core(Guard::CeilingDelay),
     ];

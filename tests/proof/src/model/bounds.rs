@@ -85,7 +85,7 @@ impl Bounds {
             open_blocks: 4,
             namespaces: 1,
             holders: 3,
-                        headroom_blocks: self.headroom_blocks,
+            headroom_blocks: self.headroom_blocks,
             // The first allocation is journalled, and others only when its holder was written whole since.
             journal_slots: 1,
             journal_saves: 0,

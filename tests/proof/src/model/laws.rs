@@ -95,7 +95,7 @@ impl Whereabouts {
     /// Reads a ledger.
     pub(super) fn of(etcd: &FakeEtcd) -> Self {
         let mut found = Self::default();
-                // As the next leader would read it: holders' records and journals together.
+        // As the next leader would read it: holders' records and journals together.
         let state = State::rebuild(etcd.snapshot());
         found.namespace = state.head.namespaces.into_values().next();
         let open = state.holders.into_values().flat_map(|holder| holder.open).map(|open| open.block);

@@ -132,7 +132,7 @@ impl World {
     pub(super) fn elected(&mut self, index: usize, epoch: Epoch, snapshot: Snapshot) {
         if self.issuers[index].term.is_some_and(|(current, _)| current == epoch) {
             let now = self.agenda.now();
-                        if self.etcd.at(now).snapshot().head == snapshot.head {
+            if self.etcd.at(now).snapshot().head == snapshot.head {
                 self.checks.read(&snapshot);
             } else {
                 self.summary.add(Happening::StaleTakeOver, 1);

@@ -39,7 +39,7 @@ struct Marks {
 pub(super) struct LedgerCheck {
     pub(super) broken: Option<String>,
     namespaces: Vec<Namespace>,
-        marks: Vec<Marks>,
+    marks: Vec<Marks>,
     /// Every holder with what journals say of it.
     holders: BTreeMap<HolderId, HolderRecord>,
     /// What each key says of the whereabouts of numbers.
@@ -58,7 +58,7 @@ impl LedgerCheck {
         Self {
             broken: None,
             marks: vec![Marks::default(); namespaces.len()],
-                        namespaces,
+            namespaces,
             holders: BTreeMap::new(),
             places: BTreeMap::new(),
             spans: BTreeMap::new(),
@@ -91,7 +91,7 @@ impl LedgerCheck {
                 txn.epoch
             ));
         }
-                let writes = self.follow_journals(txn);
+        let writes = self.follow_journals(txn);
         let written = |write: &Write| match write {
             Write::Put(record) => record.key(),
             Write::Delete(key) => key.clone(),
@@ -112,7 +112,7 @@ impl LedgerCheck {
         }
     }
 
-        /// A transaction's writes with, in the place of a journal, the holders that it has entries of as they are now.
+    /// A transaction's writes with, in the place of a journal, the holders that it has entries of as they are now.
     fn follow_journals(&mut self, txn: &Txn) -> Vec<Write> {
         let mut writes = Vec::new();
         for write in txn.writes.iter() {
@@ -144,7 +144,13 @@ impl LedgerCheck {
         let found = State::rebuild(snapshot.clone()).holders;
         let told = |holders: &BTreeMap<HolderId, HolderRecord>| -> Vec<_> {
             let told = |(id, record): (&HolderId, &HolderRecord)| {
-                (id.clone(), record.incarnation, record.last_seq, record.last_reply.clone(), record.open.clone())
+                (
+                    id.clone(),
+                    record.incarnation,
+                    record.last_seq,
+                    record.last_reply.clone(),
+                    record.open.clone(),
+                )
             };
             holders.iter().map(told).collect()
         };
@@ -164,7 +170,7 @@ impl LedgerCheck {
     /// Enters what a record says: no number is in two places (I1), no request has two blocks (I5).
     fn learn(&mut self, record: &Record) {
         let said: Vec<_> = match record {
-                        Record::Head(_) | Record::Journal(..) => return,
+            Record::Head(_) | Record::Journal(..) => return,
             Record::Holder(id, holder) => {
                 if let Some(reply) = &holder.last_reply {
                     self.replied((id.clone(), holder.incarnation, holder.last_seq), &reply.block);
@@ -274,7 +280,7 @@ impl LedgerCheck {
         let fresh = Self::new(std::mem::take(&mut self.namespaces));
         let (committed, broken) = (std::mem::take(&mut self.committed), self.broken.take());
         *self = Self { committed, broken, ..fresh };
-                let mut heads = Vec::new();
+        let mut heads = Vec::new();
         self.holders = State::rebuild(snapshot.clone()).holders;
         for (id, holder) in self.holders.clone() {
             self.learn(&Record::Holder(id, holder));

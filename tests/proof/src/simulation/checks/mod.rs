@@ -86,7 +86,7 @@ impl Checks {
         self.ledger.answered(request, answer, summary);
     }
 
-        /// A leader has read the ledger as it is.
+    /// A leader has read the ledger as it is.
     pub(super) fn read(&mut self, snapshot: &Snapshot) {
         self.ledger.read(snapshot);
     }

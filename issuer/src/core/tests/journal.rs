@@ -1,0 +1,83 @@
+//! Allocations as journal entries: whatever the slots, the next leader knows of every one.
+
+use super::*;
+
+/// Several holders allocate in turn and together, and some return; then another leader repeats every last answer.
+fn the_next_leader_knows(limits: Limits) {
+    let mut bench = Bench::new(limits);
+    let holders: Vec<_> = (0..150).map(|n| format!("h{n}")).collect();
+    for holder in &holders {
+        bench.register(holder, "1", 1 << 30);
+    }
+    let mut last = BTreeMap::new();
+    for seq in 1..=6 {
+        // All at once: the first makes a batch of its own, the others share the next ones.
+        let asking = holders.iter().filter(|holder| seq < 4 || holder.ends_with(['1', '2']));
+        let effects: Vec<_> =
+            asking.clone().map(|h| bench.arrive(allocate(h, Incarnation(1), seq))).collect();
+        let answers = bench.settle(effects.concat());
+        for (holder, answer) in asking.zip(answers) {
+            let Ok(Answer::Allocated { block, .. }) = answer else { panic!("{answer:?}") };
+            last.insert(holder.clone(), (seq, block));
+        }
+        if seq == 2 {
+            let (_, block) = &last["h7"];
+            let blocks = vec![used_up(block)];
+            bench.ask(Request::Return { holder: holder("h7"), incarnation: Incarnation(1), blocks }).unwrap();
+        }
+    }
+    bench.elect(2);
+    for (holder, (seq, block)) in last {
+        assert_eq!(bench.allocate(&holder, Incarnation(1), seq), Ok(block), "{holder} with {limits:?}");
+    }
+}
+
+fn used_up(block: &Block) -> Returned {
+    let used = block.span.len();
+    Returned { block: block.clone(), used, burned: 0, unused: Vec::new(), registered_end: None }
+}
+
+#[test]
+fn whatever_the_slots_the_next_leader_knows_every_allocation() {
+    for journal_slots in [0, 1, 2, 3, 128] {
+        for journal_saves in [0, 1, 16] {
+            the_next_leader_knows(Limits { journal_slots, journal_saves, ..blocks_of(10) });
+        }
+    }
+}
+
+#[test]
+fn a_batch_of_allocations_is_one_write_beside_head() {
+    let mut bench = Bench::new(blocks_of(10));
+    for holder in ["a", "b", "c"] {
+        bench.register(holder, "1", 1 << 30);
+    }
+    let first = bench.arrive(allocate("a", Incarnation(1), 1));
+    for holder in ["b", "c"] {
+        assert!(bench.arrive(allocate(holder, Incarnation(1), 1)).is_empty(), "it waits for the first");
+    }
+    let [Effect::Commit { txn, .. }] = &first[..] else { panic!("{first:?}") };
+    let outcome = bench.ledger.apply(txn);
+    let effects = bench.core.step(bench.now, Event::Committed(outcome));
+    let Some(Effect::Commit { txn, .. }) = effects.last() else { panic!("{effects:?}") };
+    let [Write::Put(Record::Head(_)), Write::Put(Record::Journal(_, journal))] = &txn.writes[..] else {
+        panic!("{:?}", txn.writes)
+    };
+    assert_eq!(journal.entries.len(), 2);
+}
+
+#[test]
+fn a_holder_that_was_forgotten_and_came_back_has_nothing_of_its_former_self() {
+    let mut bench = Bench::new(Limits { holders: 1, ..blocks_of(10) });
+    let a = bench.register("a", "1", 1 << 30);
+    let block = bench.allocate("a", a, 1).unwrap();
+    bench
+        .ask(Request::Return { holder: holder("a"), incarnation: a, blocks: vec![used_up(&block)] })
+        .unwrap();
+    bench.wait(30_000);
+    bench.register("b", "1", 1 << 30);
+    bench.wait(30_000);
+    let again = bench.register("a", "2", 1 << 30);
+    bench.elect(2);
+    assert_ne!(bench.allocate("a", again, 1).unwrap(), block, "the journal still has the former one's entry");
+}
