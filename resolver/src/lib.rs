@@ -24,6 +24,7 @@ pub mod scope;
 mod server;
 pub mod store;
 pub mod supply;
+pub mod visits;
 
 pub use error::Error;
 pub use server::{Greeting, Listeners, run};

@@ -10,6 +10,8 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use foldhash::quality::RandomState;
+use hyper::header::HeaderValue;
 use issuer::daemon::Vitals;
 use moka::sync::Cache;
 use tokio::{
@@ -19,7 +21,8 @@ use tokio::{
 
 use crate::{
     codes::{Code, LinkId, Mint},
-    links::Link,
+        links::{Link, location},
+
     metrics::Metrics,
     store::{BATCH_MAX, LinkStore, Reading, StoreError},
     supply::Ceilings,
@@ -49,6 +52,24 @@ pub enum LookupError {
 
 type Found = Result<Option<Arc<Link>>, LookupError>;
 
+/// A link in the cache, with what its answers are made of.
+pub struct Cached {
+    /// The link.
+    pub link: Arc<Link>,
+    /// Where it leads, as the header says it; none of a row that nobody checked.
+    pub location: Option<HeaderValue>,
+}
+
+impl Cached {
+    fn new(link: &Arc<Link>) -> Arc<Self> {
+        let location = HeaderValue::try_from(location(link.long_url.as_str()).as_ref()).ok();
+        Arc::new(Self { link: Arc::clone(link), location })
+    }
+}
+
+/// Not SipHash: it takes a quarter of a lookup, and keys are random to everybody but us.
+type Links = Cache<Code, Arc<Cached>, RandomState>;
+
 struct Miss {
     id: LinkId,
     waiter: Waiter,
@@ -64,7 +85,7 @@ struct Waiter {
 pub struct Lookup {
     mint: Arc<Mint>,
     ceilings: Arc<Ceilings>,
-    cache: Cache<Code, Arc<Link>>,
+        cache: Links,
     misses: mpsc::Sender<Miss>,
     metrics: Arc<Metrics>,
 }
@@ -79,12 +100,19 @@ impl Lookup {
         store: Arc<dyn LinkStore>,
         metrics: Arc<Metrics>,
     ) -> Self {
-        let weigh = |_: &Code, link: &Arc<Link>| {
+                let weigh = |_: &Code, Cached { link, location }: &Cached| {
             let bytes =
-                ENTRY_BYTES + link.long_url.as_str().len() + link.title.as_ref().map_or(0, String::len);
+                ENTRY_BYTES
+                    + link.long_url.as_str().len()
+                    + link.title.as_ref().map_or(0, String::len)
+                    + location.as_ref().map_or(0, HeaderValue::len);
             u32::try_from(bytes).unwrap_or(u32::MAX)
         };
-        let cache = Cache::builder().max_capacity(CACHE_BYTES).weigher(weigh).time_to_idle(IDLE).build();
+        let cache = Cache::builder()
+            .max_capacity(CACHE_BYTES)
+            .weigher(move |code, cached: &Arc<Cached>| weigh(code, cached))
+            .time_to_idle(IDLE)
+            .build_with_hasher(RandomState::default());
         let (misses, queue) = mpsc::channel(WAITING_MAX);
         let reader = Reader { store, queue, cache: cache.clone(), metrics: Arc::clone(&metrics) };
         vitals.spawn("reader of links", reader.run());
@@ -96,9 +124,8 @@ impl Lookup {
     /// # Errors
     /// When nobody can say.
     pub async fn find(&self, code: Code) -> Found {
-        if let Some(link) = self.cache.get(&code) {
-            self.metrics.cache_hits.increment(1);
-            return Ok(Some(link));
+                if let Some(cached) = self.cached(&code) {
+            return Ok(Some(Arc::clone(&cached.link)));
         }
         let Some(id) = self.mint.read(&code) else { return Ok(None) };
         if self.ceilings.rules_out(id, Instant::now()) {
@@ -106,6 +133,14 @@ impl Lookup {
             return Ok(None);
         }
         self.ask(id, Some(code)).await
+    }
+
+        /// The link of a code, if the cache has it.
+    #[must_use]
+    pub fn cached(&self, code: &Code) -> Option<Arc<Cached>> {
+        let cached = self.cache.get(code)?;
+        self.metrics.cache_hits.increment(1);
+        Some(cached)
     }
 
     /// The link of an id as the store has it, past the cache.
@@ -128,7 +163,7 @@ impl Lookup {
 
     /// Puts a link into the cache.
     pub fn remember(&self, code: Code, link: &Arc<Link>) {
-        self.cache.insert(code, Arc::clone(link));
+                self.cache.insert(code, Cached::new(link));
     }
 }
 
@@ -138,7 +173,7 @@ type Waiting = HashMap<LinkId, Vec<Waiter>>;
 struct Reader {
     store: Arc<dyn LinkStore>,
     queue: mpsc::Receiver<Miss>,
-    cache: Cache<Code, Arc<Link>>,
+        cache: Links,
     metrics: Arc<Metrics>,
 }
 
@@ -167,7 +202,7 @@ impl Reader {
     fn admit(&self, Miss { id, waiter }: Miss, waiting: &mut Waiting) {
         match waiter.code.and_then(|code| self.cache.get(&code)) {
             // Whoever asked may have given up.
-            Some(link) => drop(waiter.found.send(Ok(Some(link)))),
+                        Some(cached) => drop(waiter.found.send(Ok(Some(Arc::clone(&cached.link))))),
             None => waiting.entry(id).or_default().push(waiter),
         }
     }
@@ -212,7 +247,7 @@ impl Reader {
             let shared = if link.is_some() { late.remove(&id).unwrap_or_default() } else { Vec::new() };
             for Waiter { code, found } in waiters.into_iter().chain(shared) {
                 if let (Some(code), Some(link)) = (code, link) {
-                    self.cache.insert(code, Arc::clone(link));
+                                        self.cache.insert(code, Cached::new(link));
                 }
                 // A copy that may lag behind says what is there, never what is not.
                 let answer = link.cloned();

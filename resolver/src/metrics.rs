@@ -14,6 +14,10 @@ pub struct Metrics {
     recorder: Recorder,
     /// Redirects answered.
     pub redirects: Counter,
+        /// Visits counted.
+    pub visits: Counter,
+    /// Visits that found their queue full.
+    pub visits_dropped: Counter,
     /// Codes asked for that have no link.
     pub not_found: Counter,
     /// Lookups answered from the cache.
@@ -59,6 +63,8 @@ impl Metrics {
             Arc::new(Self {
                 recorder: recorder.clone(),
                 redirects: counter!("resolver_redirects_total"),
+                                visits: counter!("resolver_visits_total"),
+                visits_dropped: counter!("resolver_visits_dropped_total"),
                 not_found: counter!("resolver_not_found_total"),
                 cache_hits: counter!("resolver_cache_hits_total"),
                 ruled_out: counter!("resolver_codes_ruled_out_total"),
@@ -99,6 +105,11 @@ impl Metrics {
 
 fn describe() {
     describe_counter!("resolver_redirects_total", "Redirects answered.");
+        describe_counter!("resolver_visits_total", "Visits counted: redirects of GET requests.");
+    describe_counter!(
+        "resolver_visits_dropped_total",
+        "Visits that were not counted because too many waited for it."
+    );
     describe_counter!("resolver_not_found_total", "Codes asked for that have no link.");
     describe_counter!("resolver_cache_hits_total", "Lookups answered from the cache.");
     describe_counter!(

@@ -38,7 +38,8 @@ use crate::{
     prepare::{Prepared, prepare},
     reservation::Reserver,
     store::LinkStore,
-    supply::{Ceilings, IssuerClient, Minting, Owner, Supplier, SupplierConfig, Target},
+        supply::{Ceilings, IssuerClient, Minting, Owner, Supplier, SupplierConfig, Target},
+    visits::Visits,
 };
 
 /// How long creates under way may take to finish at the end.
@@ -208,7 +209,8 @@ impl Parts {
             lookup: Arc::clone(&lookup),
             metrics: Arc::clone(&metrics),
         };
-        let app = App {
+                let app = App {
+            visits: Visits::start(&vitals, &metrics),
             lookup,
             creator,
             reserver,

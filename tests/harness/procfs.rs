@@ -3,7 +3,7 @@
 //! Process ids are reused, so a process is remembered together with its start time: [`Seen::is_gone`] is never
 //! fooled by a stranger that got the same number.
 
-use std::fs;
+use std::{fs, time::Duration};
 
 use nix::unistd::Pid;
 
@@ -41,6 +41,23 @@ impl Seen {
     pub fn is_gone(self) -> bool {
         Self::look(self.pid).is_none_or(|now| now.started != self.started || matches!(now.state, 'Z' | 'X'))
     }
+}
+
+/// Processor time of a process so far, in user and kernel mode; none if there is no such process.
+pub fn cpu_time(pid: Pid) -> Option<Duration> {
+    let line = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, rest) = line.rsplit_once(") ")?;
+    // proc(5): user time is field 14 and kernel time field 15, in ticks of 10 ms on every platform that Linux has kept.
+    let ticks: u64 = rest.split(' ').skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+    Some(Duration::from_millis(ticks * 10))
+}
+
+/// Memory that a process holds, in bytes; none if there is no such process.
+pub fn resident(pid: Pid) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kib * 1024)
 }
 
 /// The processes whose parent is the given one.

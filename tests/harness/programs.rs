@@ -22,8 +22,14 @@ pub enum Program {
     Etcdctl,
     /// Checks Prometheus rule files and metric pages.
     Promtool,
-    /// Checks Kubernetes manifests.
+        /// Checks Kubernetes manifests.
     Kubectl,
+    /// The web server that benches compare with.
+    Nginx,
+    /// Makes the load of benches.
+    Wrk,
+    /// Binds a process to cores.
+    Taskset,
 }
 
 impl Program {
@@ -35,7 +41,10 @@ impl Program {
             Self::Etcd => ("etcd", "etcd-server"),
             Self::Etcdctl => ("etcdctl", "etcd-client"),
             Self::Promtool => ("promtool", "prometheus"),
-            Self::Kubectl => ("kubectl", "kubernetes-client"),
+                        Self::Kubectl => ("kubectl", "kubernetes-client"),
+            Self::Nginx => ("nginx", "nginx-light"),
+            Self::Wrk => ("wrk", "wrk"),
+            Self::Taskset => ("taskset", "util-linux"),
         }
     }
 

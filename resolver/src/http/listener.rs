@@ -5,7 +5,8 @@
 //! are closed, idle connections ended and the others let finish, until a deadline.
 
 use std::{
-    convert::Infallible,
+        convert::Infallible,
+    future::ready,
     io,
     net::{SocketAddr, TcpListener as StdListener},
     pin::pin,
@@ -14,6 +15,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::Either;
 use hyper::{
     body::Incoming,
     header::{CONNECTION, HeaderValue},
@@ -27,9 +29,9 @@ use tokio::{
     sync::{Semaphore, watch},
     time::{sleep, timeout},
 };
-use tokio_util::task::TaskTracker;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
-use super::{App, router};
+use super::{Answer, App, Desk, Visitor, redirect, router};
 
 /// Connections at a time, over all threads.
 const CONNECTIONS_MAX: usize = 16_384;
@@ -39,6 +41,8 @@ const BACKLOG: i32 = 4_096;
 const HEADER_TIME: Duration = Duration::from_secs(10);
 /// The head of a request, and so the longest header.
 const HEAD_BYTES: usize = 16 * 1024;
+/// How long a visit may lie in its thread's buffer.
+const FLUSH: Duration = Duration::from_millis(50);
 /// How long connections may take to finish once closing.
 const CLOSE_DEADLINE: Duration = Duration::from_secs(10);
 
@@ -62,8 +66,14 @@ pub struct PublicListeners {
 impl PublicListeners {
     /// The address, with the port that port 0 became.
     #[must_use]
-    pub fn address(&self) -> SocketAddr {
+        pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The sockets, for a server of the caller's own.
+    #[must_use]
+    pub fn into_sockets(self) -> Vec<StdListener> {
+        self.sockets
     }
 }
 
@@ -106,7 +116,8 @@ pub async fn serve(
     let mut ended = Vec::new();
     for (index, socket) in listeners.sockets.into_iter().enumerate() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let door = Door { app: Arc::clone(&app), phase: phase.clone(), slots: Arc::clone(&slots) };
+                let desk = Arc::new(Desk { app: Arc::clone(&app), visits: app.visits.buffer() });
+        let door = Door { desk, phase: phase.clone(), slots: Arc::clone(&slots) };
         let (done, waiting) = tokio::sync::oneshot::channel::<io::Result<()>>();
         thread::Builder::new().name(format!("listener-{index}")).spawn(move || {
             let served = runtime.block_on(door.keep(socket));
@@ -123,7 +134,7 @@ pub async fn serve(
 
 /// One thread's share.
 struct Door {
-    app: Arc<App>,
+    desk: Arc<Desk>,
     phase: watch::Receiver<Phase>,
     slots: Arc<Semaphore>,
 }
@@ -131,7 +142,8 @@ struct Door {
 impl Door {
     async fn keep(mut self, socket: StdListener) -> io::Result<()> {
         let listener = TcpListener::from_std(socket)?;
-        let connections = TaskTracker::new();
+                let connections = TaskTracker::new();
+        let flushing = AbortOnDropHandle::new(tokio::spawn(flush_now_and_then(Arc::clone(&self.desk))));
         loop {
             let mut phase = self.phase.clone();
             tokio::select! {
@@ -146,21 +158,24 @@ impl Door {
         drop(listener);
         connections.close();
         if timeout(CLOSE_DEADLINE, connections.wait()).await.is_err() {
-            tracing::warn!(connections = connections.len(), "cut connections that did not finish in time");
+                        tracing::warn!(connections = connections.len(), "cut connections that did not finish in time");
         }
+        drop(flushing);
+        self.desk.visits.flush();
         Ok(())
     }
 
     async fn greet(&mut self, accepted: io::Result<(TcpStream, SocketAddr)>, connections: &TaskTracker) {
         match accepted {
-            Ok((stream, _)) => {
+                        Ok((stream, address)) => {
                 let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() else {
-                    self.app.metrics.connections_refused.increment(1);
+                                        self.desk.app.metrics.connections_refused.increment(1);
                     return;
                 };
-                let (app, phase) = (Arc::clone(&self.app), self.phase.clone());
+                                let (desk, phase) = (Arc::clone(&self.desk), self.phase.clone());
+                let visitor = Visitor { client: address.ip() };
                 connections.spawn(async move {
-                    converse(stream, app, phase).await;
+                    converse(stream, desk, visitor, phase).await;
                     drop(slot);
                 });
             }
@@ -173,19 +188,33 @@ impl Door {
     }
 }
 
+/// A thread with little to do hands its visits over as well.
+async fn flush_now_and_then(desk: Arc<Desk>) {
+    loop {
+        sleep(FLUSH).await;
+        desk.visits.flush();
+    }
+}
+
 /// Serves one connection to its end; once closing, to the end of the request under way.
-async fn converse(stream: TcpStream, app: Arc<App>, mut phase: watch::Receiver<Phase>) {
+async fn converse(
+    stream: TcpStream,
+    desk: Arc<Desk>,
+    visitor: Visitor,
+    mut phase: watch::Receiver<Phase>,
+) {
     // Answers are written whole: waiting to fill a segment only delays them.
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |request: hyper::Request<Incoming>| {
-        let app = Arc::clone(&app);
-        async move {
-            let mut answer = router::route(&app, request).await;
-            if app.is_draining() {
-                answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-            }
-            Ok::<_, Infallible>(answer)
+                if let Some(answer) = redirect::at_once(&desk, visitor, &request) {
+            return Either::Left(ready(Ok::<_, Infallible>(parting(&desk.app, answer))));
         }
+        let desk = Arc::clone(&desk);
+        // In a box: the futures of the API are large, and this one's room is taken by each redirect too.
+        Either::Right(Box::pin(async move {
+            let answer = router::route(&desk, visitor, request).await;
+            Ok(parting(&desk.app, answer))
+        }))
     });
     let mut connection = pin!(
         http1::Builder::new()
@@ -204,6 +233,14 @@ async fn converse(stream: TcpStream, app: Arc<App>, mut phase: watch::Receiver<P
     if let Err(error) = ended {
         tracing::debug!(%error, "connection");
     }
+}
+
+/// Asks the client to come back on another connection, when this process wants to be rid of it.
+fn parting(app: &App, mut answer: Answer) -> Answer {
+    if app.is_draining() {
+        answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    answer
 }
 
 /// Returns once new connections are to be refused, also when nobody is left to say so.

@@ -10,9 +10,12 @@ mod redirect;
 mod rest;
 mod router;
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    net::IpAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use http_body_util::Full;
@@ -25,7 +28,8 @@ use tokio::runtime;
 
 use crate::{
     api_key::KeyRing, create::Creator, lookup::Lookup, metrics::Metrics, reservation::Reserver,
-    store::LinkStore,
+        store::LinkStore,
+    visits::{VisitBuffer, Visits},
 };
 
 pub use listener::{Phase, PublicListeners, bind, serve};
@@ -43,6 +47,8 @@ pub struct App {
     pub reserver: Reserver,
     /// API keys.
     pub keys: KeyRing,
+        /// What becomes of visits.
+    pub visits: Visits,
     /// For health and keys.
     pub store: Arc<dyn LinkStore>,
     /// What an operator sees.
@@ -64,6 +70,18 @@ impl App {
         // A request that reads the old value is served as well; only its connection stays open a little longer.
         self.draining.load(Ordering::Relaxed)
     }
+}
+
+/// What the handlers on one listener's thread work with.
+struct Desk {
+    app: Arc<App>,
+    visits: VisitBuffer,
+}
+
+/// Who asks.
+#[derive(Clone, Copy, Debug)]
+struct Visitor {
+    client: IpAddr,
 }
 
 /// An answer with a body.

@@ -1,21 +1,45 @@
 //! `GET|HEAD /{code}`
+//!
+//! Almost every redirect is answered from the cache, in the turn in which its request was read: [`at_once`] waits for nothing. What
+//! it does not know goes through [`follow`].
+
+use std::sync::Arc;
 
 use hyper::{
-    StatusCode,
-    header::{CACHE_CONTROL, HeaderValue, LOCATION},
+    Method, Request, StatusCode,
+    body::Incoming,
+    header::{CACHE_CONTROL, HeaderMap, HeaderName, HeaderValue, LOCATION, REFERER, USER_AGENT},
 };
+use jiff::Timestamp;
 
-use super::{Answer, App, answer, empty, pages, retry_later};
+use super::{Answer, App, Desk, Visitor, answer, empty, pages, retry_later};
 use crate::{
     codes::Code,
     links::{Link, forward_query, location},
+    visits::Visit,
 };
 
+/// The redirect, when the cache has the link.
+pub(super) fn at_once(desk: &Desk, visitor: Visitor, request: &Request<Incoming>) -> Option<Answer> {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        return None;
+    }
+    let code = Code::parse(request.uri().path().get(1..)?).ok()?;
+    let cached = desk.app.lookup.cached(&code)?;
+    let forwards = cached.link.forward_query && request.uri().query().is_some_and(|query| !query.is_empty());
+    let target = cached.location.clone().filter(|_| !forwards)?;
+    Some(redirect(desk, visitor, request, &cached.link, target))
+}
+
 /// Redirects to where a code leads.
-pub(super) async fn follow(app: &App, segment: &str, query: Option<&str>) -> Answer {
-    let Ok(code) = Code::parse(segment) else { return not_found(app) };
+pub(super) async fn follow(desk: &Desk, visitor: Visitor, request: &Request<Incoming>) -> Answer {
+    let app = &*desk.app;
+    let Ok(code) = Code::parse(&request.uri().path()[1..]) else { return not_found(app) };
     match app.lookup.find(code).await {
-        Ok(Some(link)) => redirect(app, &link, query),
+        Ok(Some(link)) => match target(&link, request.uri().query()) {
+            Some(target) => redirect(desk, visitor, request, &link, target),
+            None => not_found(app),
+        },
         Ok(None) => not_found(app),
         Err(_) => {
             app.metrics.unavailable.increment(1);
@@ -24,19 +48,39 @@ pub(super) async fn follow(app: &App, segment: &str, query: Option<&str>) -> Ans
     }
 }
 
-fn redirect(app: &App, link: &Link, query: Option<&str>) -> Answer {
+fn target(link: &Link, query: Option<&str>) -> Option<HeaderValue> {
     let target = match query.filter(|query| link.forward_query && !query.is_empty()) {
         Some(query) => {
             HeaderValue::try_from(location(&forward_query(link.long_url.as_str(), query)).as_ref())
         }
         None => HeaderValue::try_from(location(link.long_url.as_str()).as_ref()),
     };
-    let Ok(target) = target else {
+    if target.is_err() {
         // A stored URL was checked and a query came through the HTTP parser, so this is a row that nobody checked.
         tracing::error!(id = ?link.id, "the long URL does not fit a header");
-        return not_found(app);
-    };
+    }
+    target.ok()
+}
+
+fn redirect(
+    desk: &Desk,
+    visitor: Visitor,
+    request: &Request<Incoming>,
+    link: &Arc<Link>,
+    target: HeaderValue,
+) -> Answer {
+    let app = &*desk.app;
     app.metrics.redirects.increment(1);
+    // A HEAD is a look at the link, by a checker or a preview, and nobody's visit.
+    if *request.method() == Method::GET {
+        desk.visits.push(Visit {
+            link: link.id,
+            at: Timestamp::now(),
+            client: visitor.client,
+            user_agent: text(request.headers(), &USER_AGENT),
+            referer: text(request.headers(), &REFERER),
+        });
+    }
     let mut redirect = empty(app.redirect_status);
     redirect.headers_mut().insert(LOCATION, target);
     if matches!(app.redirect_status, StatusCode::MOVED_PERMANENTLY | StatusCode::PERMANENT_REDIRECT) {
@@ -44,6 +88,10 @@ fn redirect(app: &App, link: &Link, query: Option<&str>) -> Answer {
         redirect.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("private,max-age=30"));
     }
     redirect
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> &'a [u8] {
+    headers.get(name).map_or(&[], HeaderValue::as_bytes)
 }
 
 fn not_found(app: &App) -> Answer {

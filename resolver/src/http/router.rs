@@ -1,6 +1,6 @@
 //! What a request is: the table of contents of the public listener.
 
-use std::sync::Arc;
+
 
 use hyper::{
     Method, Request, StatusCode,
@@ -8,12 +8,12 @@ use hyper::{
     header::{ALLOW, HeaderValue},
 };
 
-use super::{Answer, App, answer, empty, pages, redirect, rest};
+use super::{Answer, Desk, Visitor, answer, empty, pages, redirect, rest};
 
-pub(super) async fn route(app: &Arc<App>, request: Request<Incoming>) -> Answer {
+pub(super) async fn route(desk: &Desk, visitor: Visitor, request: Request<Incoming>) -> Answer {
     let path = request.uri().path();
     if path == "/rest" || path.starts_with("/rest/") {
-        return rest::route(app, request).await;
+        return rest::route(&desk.app, request).await;
     }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         let mut refused = answer(StatusCode::METHOD_NOT_ALLOWED, pages::TEXT, "expected GET or HEAD\n");
@@ -24,6 +24,6 @@ pub(super) async fn route(app: &Arc<App>, request: Request<Incoming>) -> Answer 
         "/" => answer(StatusCode::OK, pages::HTML, pages::HOME),
         "/robots.txt" => answer(StatusCode::OK, pages::TEXT, pages::ROBOTS),
         "/favicon.ico" => empty(StatusCode::NO_CONTENT),
-        _ => redirect::follow(app, &path[1..], request.uri().query()).await,
+                _ => redirect::follow(desk, visitor, &request).await,
     }
 }

@@ -1,0 +1,139 @@
+//! The servers that are compared.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use harness::{Launch, Process, Program, Resolver, Scratch, net, procfs, secret, wait};
+
+const STARTS_WITHIN: Duration = Duration::from_secs(10);
+/// How soon the events of a round are consumed after it.
+const CONSUMED_WITHIN: Duration = Duration::from_secs(5);
+const EVENTS: &str = "resolver_visits_total";
+
+/// Which server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Resolver,
+    Nginx,
+    Bare,
+}
+
+impl Kind {
+    pub(super) const ALL: [Self; 3] = [Self::Resolver, Self::Nginx, Self::Bare];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Resolver => "resolver",
+            Self::Nginx => "nginx, return 302",
+            Self::Bare => "bare hyper, a map",
+        }
+    }
+}
+
+enum Running {
+    Resolver(Box<Resolver>),
+    Other(Process),
+}
+
+/// A server under load.
+pub(super) struct Server {
+    pub(super) kind: Kind,
+    pub(super) url: String,
+    running: Running,
+}
+
+/// A resolver with the embedded issuer and SQLite: the database has no part in a redirect from the cache.
+pub(super) async fn resolver(scratch: &Scratch, threads: usize) -> anyhow::Result<Resolver> {
+    let builder = Resolver::builder(scratch, &format!("resolver-{threads}"), &secret::random_hex()?)?;
+    let resolver = builder.args(["--threads", &threads.to_string()]).start().await?;
+    let pid = resolver.process.pid().to_string();
+    let pin = Launch::new(scratch, "taskset", Program::Taskset.path()?);
+    pin.args(["-a", "-c", "-p", &cores(threads), &pid]).run(STARTS_WITHIN).await?.success()?;
+    Ok(resolver)
+}
+
+/// The cores that a server with so many threads has.
+fn cores(threads: usize) -> String {
+    format!("0-{}", threads - 1)
+}
+
+impl Server {
+    pub(super) fn of_resolver(resolver: Resolver, _threads: usize) -> Self {
+        let url = resolver.api.url().to_owned();
+        Self { kind: Kind::Resolver, url, running: Running::Resolver(Box::new(resolver)) }
+    }
+
+    pub(super) async fn nginx(scratch: &Scratch, threads: usize) -> anyhow::Result<Self> {
+        let listen = net::free_addr()?;
+        let folder = scratch.folder(&format!("nginx-{threads}"))?;
+        let folder = folder.display();
+        let config = format!(
+            "daemon off; worker_processes {threads}; pid {folder}/pid; error_log {folder}/error.log;\n\
+             events {{ worker_connections 4096; }}\n\
+             http {{ access_log off; keepalive_requests 1000000000; client_body_temp_path {folder}/body;\n\
+             proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/fastcgi; uwsgi_temp_path {folder}/uwsgi;\n\
+             scgi_temp_path {folder}/scgi;\n\
+             server {{ listen {listen} reuseport; return 302 https://example.org/some/where/1; }} }}\n"
+        );
+        let config = scratch.file(&format!("nginx-{threads}.conf"), &config)?;
+        let launch = Launch::new(scratch, &format!("nginx-{threads}"), Program::Taskset.path()?);
+        let launch = launch.args(["-c", &cores(threads)]).arg(Program::Nginx.path()?);
+        let launch = launch.args(["-e", "stderr", "-c"]).arg(&config);
+        Self::started(Kind::Nginx, listen, launch.spawn()?).await
+    }
+
+    pub(super) async fn bare(scratch: &Scratch, threads: usize, paths: &[String]) -> anyhow::Result<Self> {
+        let listen = net::free_addr()?;
+        let paths = scratch.file(&format!("bare-{threads}.txt"), &(paths.join("\n") + "\n"))?;
+        let launch = Launch::new(scratch, &format!("bare-{threads}"), Program::Taskset.path()?);
+        let launch = launch.args(["-c", &cores(threads)]).arg(std::env::current_exe()?).arg("bare-hyper");
+        let launch = launch.args(["--listen", &listen.to_string(), "--threads", &threads.to_string(), "--paths"]);
+        Self::started(Kind::Bare, listen, launch.arg(&paths).spawn()?).await
+    }
+
+    async fn started(kind: Kind, listen: std::net::SocketAddr, process: Process) -> anyhow::Result<Self> {
+        let listens = async || tokio::net::TcpStream::connect(listen).await.is_ok();
+        wait::until(STARTS_WITHIN, kind.name(), listens).await?;
+        Ok(Self { kind, url: format!("http://{listen}"), running: Running::Other(process) })
+    }
+
+    /// Its processes: nginx does its work in children.
+    fn processes(&self) -> Vec<nix::unistd::Pid> {
+        let pid = match &self.running {
+            Running::Resolver(resolver) => resolver.process.pid(),
+            Running::Other(process) => process.pid(),
+        };
+        let mut all = vec![pid];
+        all.extend(procfs::children(pid).into_iter().map(|seen| seen.pid));
+        all
+    }
+
+    /// Processor time so far, of all its processes.
+    pub(super) fn cpu(&self) -> Duration {
+        self.processes().into_iter().filter_map(procfs::cpu_time).sum()
+    }
+
+    /// Memory that it holds, in bytes.
+    pub(super) fn resident(&self) -> u64 {
+        self.processes().into_iter().filter_map(procfs::resident).sum()
+    }
+
+    /// Events consumed so far; nothing of a server that has none.
+    pub(super) async fn events(&self) -> f64 {
+        match &self.running {
+            Running::Resolver(resolver) => resolver.metric(EVENTS).await.unwrap_or_default(),
+            Running::Other(_) => 0.0,
+        }
+    }
+
+    /// Events consumed since then, when no more come.
+    pub(super) async fn events_since(&self, before: f64) -> anyhow::Result<f64> {
+        let mut last = self.events().await;
+        let stands_still = async || {
+            let now = self.events().await;
+            now.total_cmp(&std::mem::replace(&mut last, now)).is_eq()
+        };
+        wait::until(CONSUMED_WITHIN, "all events are consumed", stands_still).await.context("count the events")?;
+        Ok(self.events().await - before)
+    }
+}
