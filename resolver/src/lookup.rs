@@ -8,7 +8,14 @@
 //!    the queue: so a thousand clients on one cold code cost one read.
 //! 4. Absences are not remembered: another resolver may create the link at any moment, and its creator may ask here next.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use foldhash::quality::RandomState;
 use hyper::header::HeaderValue;
@@ -56,14 +63,21 @@ type Found = Result<Option<Arc<Link>>, LookupError>;
 pub struct Cached {
     /// The link.
     pub link: Arc<Link>,
-    /// Where it leads, as the header says it; none of a row that nobody checked.
+        /// Where it leads, as the header says it; none of a row that nobody checked.
     pub location: Option<HeaderValue>,
+    is_current: AtomicBool,
 }
 
 impl Cached {
     fn new(link: &Arc<Link>) -> Arc<Self> {
         let location = HeaderValue::try_from(location(link.long_url.as_str()).as_ref()).ok();
-        Arc::new(Self { link: Arc::clone(link), location })
+                Arc::new(Self { link: Arc::clone(link), location, is_current: AtomicBool::new(true) })
+    }
+
+    /// Whether the cache still has it. What a thread has kept of it must not be used otherwise.
+    #[must_use]
+    pub fn is_current(&self) -> bool {
+        self.is_current.load(Ordering::Acquire)
     }
 }
 
@@ -100,7 +114,7 @@ impl Lookup {
         store: Arc<dyn LinkStore>,
         metrics: Arc<Metrics>,
     ) -> Self {
-                let weigh = |_: &Code, Cached { link, location }: &Cached| {
+                let weigh = |_: &Code, Cached { link, location, .. }: &Cached| {
             let bytes =
                 ENTRY_BYTES
                     + link.long_url.as_str().len()
@@ -111,7 +125,8 @@ impl Lookup {
         let cache = Cache::builder()
             .max_capacity(CACHE_BYTES)
             .weigher(move |code, cached: &Arc<Cached>| weigh(code, cached))
-            .time_to_idle(IDLE)
+                        .time_to_idle(IDLE)
+            .eviction_listener(|_, cached, _| cached.is_current.store(false, Ordering::Release))
             .build_with_hasher(RandomState::default());
         let (misses, queue) = mpsc::channel(WAITING_MAX);
         let reader = Reader { store, queue, cache: cache.clone(), metrics: Arc::clone(&metrics) };
@@ -138,9 +153,19 @@ impl Lookup {
         /// The link of a code, if the cache has it.
     #[must_use]
     pub fn cached(&self, code: &Code) -> Option<Arc<Cached>> {
-        let cached = self.cache.get(code)?;
-        self.metrics.cache_hits.increment(1);
+                let cached = self.cache.get(code)?;
+        self.count_hit();
         Some(cached)
+    }
+
+    /// Tells the cache that a link is in use.
+    pub fn touch(&self, code: &Code) {
+        self.cache.get(code);
+    }
+
+    /// Counts a lookup that the cache, or what a thread has kept of it, has answered.
+    pub fn count_hit(&self) {
+        self.metrics.cache_hits.increment(1);
     }
 
     /// The link of an id as the store has it, past the cache.

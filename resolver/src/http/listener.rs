@@ -22,7 +22,7 @@ use hyper::{
     server::conn::http1,
     service::service_fn,
 };
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -31,14 +31,18 @@ use tokio::{
 };
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
-use super::{Answer, App, Desk, Visitor, redirect, router};
+use super::{
+    Answer, App, Desk, Visitor,
+    pulse::{Ward, Watched},
+    redirect, router,
+};
+use crate::hot::HotLinks;
 
 /// Connections at a time, over all threads.
 const CONNECTIONS_MAX: usize = 16_384;
 /// Connections that may wait to be accepted, per thread; the kernel's own limit applies too.
 const BACKLOG: i32 = 4_096;
-/// How long a client may take to send a request's head.
-const HEADER_TIME: Duration = Duration::from_secs(10);
+
 /// The head of a request, and so the longest header.
 const HEAD_BYTES: usize = 16 * 1024;
 /// How long a visit may lie in its thread's buffer.
@@ -116,8 +120,8 @@ pub async fn serve(
     let mut ended = Vec::new();
     for (index, socket) in listeners.sockets.into_iter().enumerate() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-                let desk = Arc::new(Desk { app: Arc::clone(&app), visits: app.visits.buffer() });
-        let door = Door { desk, phase: phase.clone(), slots: Arc::clone(&slots) };
+                        let desk = Desk { app: Arc::clone(&app), hot: HotLinks::new(), visits: app.visits.buffer() };
+        let door = Door { desk: Arc::new(desk), ward: Arc::default(), phase: phase.clone(), slots: Arc::clone(&slots) };
         let (done, waiting) = tokio::sync::oneshot::channel::<io::Result<()>>();
         thread::Builder::new().name(format!("listener-{index}")).spawn(move || {
             let served = runtime.block_on(door.keep(socket));
@@ -135,6 +139,7 @@ pub async fn serve(
 /// One thread's share.
 struct Door {
     desk: Arc<Desk>,
+    ward: Arc<Ward>,
     phase: watch::Receiver<Phase>,
     slots: Arc<Semaphore>,
 }
@@ -143,7 +148,8 @@ impl Door {
     async fn keep(mut self, socket: StdListener) -> io::Result<()> {
         let listener = TcpListener::from_std(socket)?;
                 let connections = TaskTracker::new();
-        let flushing = AbortOnDropHandle::new(tokio::spawn(flush_now_and_then(Arc::clone(&self.desk))));
+                let flushing = AbortOnDropHandle::new(tokio::spawn(flush_now_and_then(Arc::clone(&self.desk))));
+        let _watching = AbortOnDropHandle::new(tokio::spawn(Arc::clone(&self.ward).watch()));
         loop {
             let mut phase = self.phase.clone();
             tokio::select! {
@@ -174,10 +180,15 @@ impl Door {
                 };
                                 let (desk, phase) = (Arc::clone(&self.desk), self.phase.clone());
                 let visitor = Visitor { client: address.ip() };
-                connections.spawn(async move {
+                                // Answers are written whole: waiting to fill a segment only delays them.
+                let _ = stream.set_nodelay(true);
+                let stream = self.ward.attend(stream);
+                let patient = stream.patient();
+                let task = connections.spawn(async move {
                     converse(stream, desk, visitor, phase).await;
                     drop(slot);
                 });
+                self.ward.admit(patient, task.abort_handle());
             }
             Err(error) => {
                 // Out of file descriptors, most likely: spinning would make it worse.
@@ -198,15 +209,15 @@ async fn flush_now_and_then(desk: Arc<Desk>) {
 
 /// Serves one connection to its end; once closing, to the end of the request under way.
 async fn converse(
-    stream: TcpStream,
+        stream: Watched<TcpStream>,
     desk: Arc<Desk>,
     visitor: Visitor,
     mut phase: watch::Receiver<Phase>,
 ) {
-    // Answers are written whole: waiting to fill a segment only delays them.
-    let _ = stream.set_nodelay(true);
+        let patient = stream.patient();
     let service = service_fn(move |request: hyper::Request<Incoming>| {
-                if let Some(answer) = redirect::at_once(&desk, visitor, &request) {
+                        patient.is_served();
+        if let Some(answer) = redirect::at_once(&desk, visitor, &request) {
             return Either::Left(ready(Ok::<_, Infallible>(parting(&desk.app, answer))));
         }
         let desk = Arc::clone(&desk);
@@ -218,8 +229,7 @@ async fn converse(
     });
     let mut connection = pin!(
         http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(HEADER_TIME)
+            
             .max_buf_size(HEAD_BYTES)
             .serve_connection(TokioIo::new(stream), service)
     );

@@ -6,6 +6,7 @@
 
 mod listener;
 mod pages;
+mod pulse;
 mod redirect;
 mod rest;
 mod router;
@@ -27,7 +28,7 @@ use hyper::{
 use tokio::runtime;
 
 use crate::{
-    api_key::KeyRing, create::Creator, lookup::Lookup, metrics::Metrics, reservation::Reserver,
+    api_key::KeyRing, create::Creator, hot::HotLinks, lookup::Lookup, metrics::Metrics, reservation::Reserver,
         store::LinkStore,
     visits::{VisitBuffer, Visits},
 };
@@ -75,6 +76,7 @@ impl App {
 /// What the handlers on one listener's thread work with.
 struct Desk {
     app: Arc<App>,
+    hot: HotLinks,
     visits: VisitBuffer,
 }
 

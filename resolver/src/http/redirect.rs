@@ -3,7 +3,7 @@
 //! Almost every redirect is answered from the cache, in the turn in which its request was read: [`at_once`] waits for nothing. What
 //! it does not know goes through [`follow`].
 
-use std::sync::Arc;
+
 
 use hyper::{
     Method, Request, StatusCode,
@@ -25,10 +25,16 @@ pub(super) fn at_once(desk: &Desk, visitor: Visitor, request: &Request<Incoming>
         return None;
     }
     let code = Code::parse(request.uri().path().get(1..)?).ok()?;
-    let cached = desk.app.lookup.cached(&code)?;
-    let forwards = cached.link.forward_query && request.uri().query().is_some_and(|query| !query.is_empty());
-    let target = cached.location.clone().filter(|_| !forwards)?;
-    Some(redirect(desk, visitor, request, &cached.link, target))
+        let (now, query) = (Timestamp::now(), request.uri().query());
+    let found = desk.hot.find(&desk.app.lookup, &code, now, |link, location| {
+        // A query that goes along makes a location of its own.
+        let target = match query {
+            Some(query) if link.forward_query && !query.is_empty() => target(link, Some(query))?,
+            _ => location.clone(),
+        };
+        Some(redirect(desk, visitor, (request, now), link, target))
+    });
+    found.flatten()
 }
 
 /// Redirects to where a code leads.
@@ -37,7 +43,7 @@ pub(super) async fn follow(desk: &Desk, visitor: Visitor, request: &Request<Inco
     let Ok(code) = Code::parse(&request.uri().path()[1..]) else { return not_found(app) };
     match app.lookup.find(code).await {
         Ok(Some(link)) => match target(&link, request.uri().query()) {
-            Some(target) => redirect(desk, visitor, request, &link, target),
+                        Some(target) => redirect(desk, visitor, (request, Timestamp::now()), &link, target),
             None => not_found(app),
         },
         Ok(None) => not_found(app),
@@ -65,8 +71,8 @@ fn target(link: &Link, query: Option<&str>) -> Option<HeaderValue> {
 fn redirect(
     desk: &Desk,
     visitor: Visitor,
-    request: &Request<Incoming>,
-    link: &Arc<Link>,
+        (request, at): (&Request<Incoming>, Timestamp),
+    link: &Link,
     target: HeaderValue,
 ) -> Answer {
     let app = &*desk.app;
@@ -75,7 +81,7 @@ fn redirect(
     if *request.method() == Method::GET {
         desk.visits.push(Visit {
             link: link.id,
-            at: Timestamp::now(),
+                        at,
             client: visitor.client,
             user_agent: text(request.headers(), &USER_AGENT),
             referer: text(request.headers(), &REFERER),

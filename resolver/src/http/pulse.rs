@@ -1,0 +1,197 @@
+//! Connections that keep their thread waiting are ended by one look a second at all of them.
+//!
+//! hyper's own limit for a request's head is a timer for each request, which costs about as much as parsing it, and it ends idle
+//! connections with the same limit. Here a connection notes where it stands, by a clock that ticks once a second.
+
+use std::{
+    io,
+    pin::Pin,
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicU8, AtomicU32, Ordering},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    task::AbortHandle,
+    time::sleep,
+};
+
+/// How long a client may take to send a request's head, in seconds.
+const HEAD_SECONDS: u32 = 10;
+/// How long a connection may stay open without a request, in seconds; nginx's default.
+const IDLE_SECONDS: u32 = 75;
+const TICK: Duration = Duration::from_secs(1);
+
+/// Nothing of the next request has come.
+const IDLE: u8 = 0;
+/// A part of a head has come.
+const HEAD: u8 = 1;
+/// A request is being answered.
+const BUSY: u8 = 2;
+
+/// Where a connection stands. Only its own thread writes and reads it.
+#[derive(Debug, Default)]
+struct Pulse {
+    state: AtomicU8,
+    since: AtomicU32,
+}
+
+/// One thread's connections and its clock.
+#[derive(Debug, Default)]
+pub(super) struct Ward {
+    seconds: AtomicU32,
+    connections: Mutex<Vec<(Arc<Pulse>, AbortHandle)>>,
+}
+
+impl Ward {
+    /// Ends what has waited for too long, once a second; runs for as long as the thread.
+    pub(super) async fn watch(self: Arc<Self>) {
+        loop {
+            sleep(TICK).await;
+            let now = self.seconds.fetch_add(1, Ordering::Relaxed) + 1;
+            self.connections().retain(|(pulse, connection)| {
+                if pulse.has_waited_too_long(now) {
+                    connection.abort();
+                }
+                !connection.is_finished()
+            });
+        }
+    }
+
+    /// A stream that is watched, once [`Ward::admit`] has its task.
+    pub(super) fn attend<S>(self: &Arc<Self>, stream: S) -> Watched<S> {
+        let pulse = Arc::new(Pulse::default());
+        pulse.since.store(self.seconds.load(Ordering::Relaxed), Ordering::Relaxed);
+        Watched { stream, pulse, ward: Arc::clone(self) }
+    }
+
+    /// Watches the task that serves a connection.
+    pub(super) fn admit(&self, patient: Patient, connection: AbortHandle) {
+        self.connections().push((patient.0, connection));
+    }
+
+    fn connections(&self) -> MutexGuard<'_, Vec<(Arc<Pulse>, AbortHandle)>> {
+        self.connections.lock().expect("no code panics while it holds this lock")
+    }
+}
+
+impl Pulse {
+    fn has_waited_too_long(&self, now: u32) -> bool {
+        let waited = now.wrapping_sub(self.since.load(Ordering::Relaxed));
+        match self.state.load(Ordering::Relaxed) {
+            IDLE => waited > IDLE_SECONDS,
+            HEAD => waited > HEAD_SECONDS,
+            _ => false,
+        }
+    }
+}
+
+/// A connection's name in its ward.
+#[derive(Clone)]
+pub(super) struct Patient(Arc<Pulse>);
+
+impl Patient {
+    /// A whole head has come: from here on the answer has a deadline of its own.
+    pub(super) fn is_served(&self) {
+        self.0.state.store(BUSY, Ordering::Relaxed);
+    }
+}
+
+/// A stream whose reads and writes tell where its connection stands.
+pub(super) struct Watched<S> {
+    stream: S,
+    pulse: Arc<Pulse>,
+    ward: Arc<Ward>,
+}
+
+impl<S> Watched<S> {
+    pub(super) fn patient(&self) -> Patient {
+        Patient(Arc::clone(&self.pulse))
+    }
+
+    fn note(&self, state: u8) {
+        self.pulse.state.store(state, Ordering::Relaxed);
+        self.pulse.since.store(self.ward.seconds.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let polled = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        if buffer.filled().len() > before && self.pulse.state.load(Ordering::Relaxed) == IDLE {
+            self.note(HEAD);
+        }
+        polled
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.note(IDLE);
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.note(IDLE);
+        Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn half_a_head_is_waited_for_ten_seconds_and_an_idle_connection_for_more() {
+        let ward = Arc::new(Ward::default());
+        let watching = tokio::spawn(Arc::clone(&ward).watch());
+        let (mut slow, near) = duplex(64);
+        let (_silent, other) = duplex(64);
+        let serve = |near| {
+            let mut watched = ward.attend(near);
+            let patient = watched.patient();
+            let task = tokio::spawn(async move { while watched.read_u8().await.is_ok() {} });
+            ward.admit(patient, task.abort_handle());
+            task
+        };
+        let (half, idle) = (serve(near), serve(other));
+        slow.write_all(b"GET").await.unwrap();
+        sleep(Duration::from_secs(9)).await;
+        assert!(!half.is_finished());
+        slow.write_all(b" /").await.unwrap();
+        sleep(Duration::from_secs(4)).await;
+        assert!(half.is_finished(), "each byte does not give it more time");
+        sleep(Duration::from_secs(50)).await;
+        assert!(!idle.is_finished());
+        sleep(Duration::from_secs(20)).await;
+        assert!(idle.is_finished());
+        watching.abort();
+    }
+}
