@@ -1,14 +1,15 @@
 //! Each listener thread's own table of the links it was asked for last, in front of the cache that all threads share.
 //!
-//! 1. A hit reads memory that no other core writes: no shared counter, no list to reorder, no reference count. The shared cache costs
-//!    0.9 µs of a redirect's 8 (`bench redirect`, 2026-11-21), and more with every core that asks for the same link.
-//! 2. An entry is as good as the shared cache's: it is used only while that one still [is current](Cached::is_current).
+//! 1. A hit reads memory that no other core writes, and little of it: no shared counter, no list to reorder, no reference count. The
+//!    shared cache costs 0.9 µs of a redirect's 8 (`bench redirect`, 2026-11-21), and more with every core that asks for the same link.
+//! 2. An entry is as good as the shared cache's: whatever leaves that, for whatever reason, changes the [generation](Lookup::generation)
+//!    that the entry was made under, and then the shared cache is asked again.
 //! 3. The shared cache hears of one use in [`TOLD_EVERY`], and of one a minute at least, so that a link in use stays in it.
 //! 4. Four entries share a place, and the one that was used least makes room, so that a scan of rare links leaves the popular ones.
 
 use std::{
     hash::BuildHasher,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{Mutex, MutexGuard},
 };
 
 use foldhash::fast::RandomState;
@@ -16,29 +17,38 @@ use hyper::header::HeaderValue;
 use jiff::Timestamp;
 
 use crate::{
-    codes::Code,
-    links::Link,
-    lookup::{Cached, Lookup},
+    codes::{Code, LinkId},
+    lookup::Lookup,
 };
 
 /// Places of a thread's table.
 const SETS: usize = 8_192;
 /// Entries in each place.
 const WAYS: usize = 4;
-/// Links with longer URLs stay in the shared cache only: this bounds a table to 64 MiB in the worst case, 4 MiB in the usual one.
+/// Links with longer URLs stay in the shared cache only: this bounds a table to 64 MiB in the worst case, 6 MiB in the usual one.
 const URL_MAX: usize = 2_048;
 /// The shared cache hears of one use in so many.
 const TOLD_EVERY: u32 = 64;
 /// And after so many seconds.
 const TOLD_AFTER: i64 = 60;
 
+/// Where a link leads, as far as a redirect needs it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The link.
+    pub link: LinkId,
+    /// Where it leads. Each thread has a copy of its own: a shared one's reference count is written by every core.
+    pub location: HeaderValue,
+    /// Whether the visitor's query goes along, which makes another location.
+    pub forward_query: bool,
+}
+
 struct Entry {
     code: Code,
-    cached: Arc<Cached>,
-    /// A copy of its own: a shared one's reference count is written by every core.
-    location: HeaderValue,
+    generation: u32,
     uses: u32,
     told_at: i64,
+    target: Target,
 }
 
 type Set = [Option<Entry>; WAYS];
@@ -57,42 +67,40 @@ impl HotLinks {
         Self { sets: Mutex::new(sets), hasher: RandomState::default() }
     }
 
-    /// What `answer` makes of a link and its location, if this table or the shared cache has it.
+    /// What `answer` makes of a link's target, if this table or the shared cache has it.
     pub fn find<T>(
         &self,
         lookup: &Lookup,
         code: &Code,
         now: Timestamp,
-        answer: impl FnOnce(&Arc<Link>, &HeaderValue) -> T,
+        answer: impl FnOnce(&Target) -> T,
     ) -> Option<T> {
+        let hash = self.hasher.hash_one(code);
+        let place = usize::try_from(hash % SETS as u64).expect("a remainder of a usize fits");
         let mut sets = self.sets();
-        let set = &mut sets[self.place(code)];
-        let found = set.iter_mut().flatten().find(|entry| entry.code == *code && entry.cached.is_current());
-        if let Some(entry) = found {
+        let set = &mut sets[place];
+        // Read before the shared cache is: what leaves it afterwards changes it again.
+        let generation = lookup.generation(code);
+        if let Some(entry) = set.iter_mut().flatten().find(|entry| entry.code == *code)
+            && entry.generation == generation
+        {
             entry.uses = entry.uses.saturating_add(1);
-            let told = entry.uses.is_multiple_of(TOLD_EVERY) || now.as_second() - entry.told_at >= TOLD_AFTER;
-            if told {
+            if entry.uses.is_multiple_of(TOLD_EVERY) || now.as_second() - entry.told_at >= TOLD_AFTER {
                 entry.told_at = now.as_second();
                 lookup.touch(code);
             }
             lookup.count_hit();
-            return Some(answer(&entry.cached.link, &entry.location));
+            return Some(answer(&entry.target));
         }
         let cached = lookup.cached(code)?;
         let location = cached.location.as_ref()?;
-        let made = answer(&cached.link, location);
-        if location.len() <= URL_MAX
-            && let Ok(location) = HeaderValue::from_bytes(location.as_bytes())
-        {
-            let told_at = now.as_second();
-            admit(set, Entry { code: *code, location, uses: 1, told_at, cached: Arc::clone(&cached) });
+        let location = HeaderValue::from_bytes(location.as_bytes()).ok()?;
+        let target = Target { link: cached.link.id, location, forward_query: cached.link.forward_query };
+        let made = answer(&target);
+        if target.location.len() <= URL_MAX {
+            admit(set, Entry { code: *code, generation, uses: 1, told_at: now.as_second(), target });
         }
         Some(made)
-    }
-
-    fn place(&self, code: &Code) -> usize {
-        let hash = self.hasher.hash_one(code);
-        usize::try_from(hash % SETS as u64).expect("a remainder of a usize fits")
     }
 
     fn sets(&self) -> MutexGuard<'_, Box<[Set]>> {
@@ -106,15 +114,49 @@ impl Default for HotLinks {
     }
 }
 
-/// Puts an entry where there is room, or in the place of the one that was used least; the others' uses count half from then on.
+/// Puts an entry in the place of its former self, or where there is room, or in the place of the one that was used least; then the
+/// others' uses count half.
 fn admit(set: &mut Set, entry: Entry) {
     let worth = |slot: &Option<Entry>| {
-        slot.as_ref().filter(|entry| entry.cached.is_current()).map_or(0, |entry| entry.uses)
+        slot.as_ref().filter(|other| other.code != entry.code).map_or(0, |other| other.uses.saturating_add(1))
     };
     if set.iter().all(|slot| worth(slot) > 0) {
         set.iter_mut().flatten().for_each(|entry| entry.uses /= 2);
     }
     if let Some(slot) = set.iter_mut().min_by_key(|slot| worth(slot)) {
         *slot = Some(entry);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codes::KeyspaceIndex;
+
+    fn entry(code: &str, uses: u32) -> Entry {
+        let link = LinkId::new(KeyspaceIndex::new(1).unwrap(), 7);
+        let target =
+            Target { link, location: HeaderValue::from_static("https://a.b/"), forward_query: false };
+        Entry { code: Code::parse(code).unwrap(), generation: 0, uses, told_at: 0, target }
+    }
+
+    fn codes(set: &Set) -> Vec<&str> {
+        set.iter().flatten().map(|entry| entry.code.as_str()).collect()
+    }
+
+    #[test]
+    fn the_least_used_makes_room_and_popular_entries_outlive_a_scan() {
+        let mut set = Set::default();
+        for (code, uses) in [("a", 900), ("b", 3), ("c", 800), ("d", 700)] {
+            admit(&mut set, entry(code, uses));
+        }
+        admit(&mut set, entry("e", 1));
+        assert_eq!(codes(&set), ["a", "e", "c", "d"], "b was used least");
+        for rare in ["f", "g", "h", "i"] {
+            admit(&mut set, entry(rare, 1));
+        }
+        assert_eq!(codes(&set), ["a", "i", "c", "d"]);
+        admit(&mut set, entry("c", 1));
+        assert_eq!(codes(&set), ["a", "i", "c", "d"], "an entry takes its own place again");
     }
 }

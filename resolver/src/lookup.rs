@@ -10,9 +10,10 @@
 
 use std::{
     collections::HashMap,
+    hash::BuildHasher,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicU32, Ordering},
     },
     time::Duration,
 };
@@ -28,8 +29,7 @@ use tokio::{
 
 use crate::{
     codes::{Code, LinkId, Mint},
-        links::{Link, location},
-
+    links::{Link, location},
     metrics::Metrics,
     store::{BATCH_MAX, LinkStore, Reading, StoreError},
     supply::Ceilings,
@@ -41,6 +41,8 @@ const IDLE: Duration = Duration::from_secs(3600);
 const CACHE_BYTES: u64 = 64 << 20;
 /// Bytes an entry costs beside its texts: keys, counters and the allocator's share.
 const ENTRY_BYTES: usize = 200;
+/// Counters of changes; 16 KiB stay in a core's cache.
+const GENERATIONS: u64 = 4_096;
 /// Misses that may wait; more are refused at once.
 const WAITING_MAX: usize = 16_384;
 /// How long a miss may wait for its read.
@@ -63,26 +65,41 @@ type Found = Result<Option<Arc<Link>>, LookupError>;
 pub struct Cached {
     /// The link.
     pub link: Arc<Link>,
-        /// Where it leads, as the header says it; none of a row that nobody checked.
+    /// Where it leads, as the header says it; none of a row that nobody checked.
     pub location: Option<HeaderValue>,
-    is_current: AtomicBool,
 }
 
 impl Cached {
     fn new(link: &Arc<Link>) -> Arc<Self> {
         let location = HeaderValue::try_from(location(link.long_url.as_str()).as_ref()).ok();
-                Arc::new(Self { link: Arc::clone(link), location, is_current: AtomicBool::new(true) })
-    }
-
-    /// Whether the cache still has it. What a thread has kept of it must not be used otherwise.
-    #[must_use]
-    pub fn is_current(&self) -> bool {
-        self.is_current.load(Ordering::Acquire)
+        Arc::new(Self { link: Arc::clone(link), location })
     }
 }
 
 /// Not SipHash: it takes a quarter of a lookup, and keys are random to everybody but us.
 type Links = Cache<Code, Arc<Cached>, RandomState>;
+
+/// Counters that many codes share: each change of the cache is seen by whoever has kept a copy of an entry.
+struct Generations {
+    counters: Box<[AtomicU32]>,
+    hasher: RandomState,
+}
+
+impl Generations {
+    fn new() -> Self {
+        let counters = (0..GENERATIONS).map(|_| AtomicU32::new(0)).collect();
+        Self { counters, hasher: RandomState::default() }
+    }
+
+    fn of(&self, code: &Code) -> &AtomicU32 {
+        let place = self.hasher.hash_one(code) % GENERATIONS;
+        &self.counters[usize::try_from(place).expect("a remainder of a small number fits")]
+    }
+
+    fn advance(&self, code: &Code) {
+        self.of(code).fetch_add(1, Ordering::AcqRel);
+    }
+}
 
 struct Miss {
     id: LinkId,
@@ -99,7 +116,8 @@ struct Waiter {
 pub struct Lookup {
     mint: Arc<Mint>,
     ceilings: Arc<Ceilings>,
-        cache: Links,
+    cache: Links,
+    generations: Arc<Generations>,
     misses: mpsc::Sender<Miss>,
     metrics: Arc<Metrics>,
 }
@@ -114,24 +132,25 @@ impl Lookup {
         store: Arc<dyn LinkStore>,
         metrics: Arc<Metrics>,
     ) -> Self {
-                let weigh = |_: &Code, Cached { link, location, .. }: &Cached| {
-            let bytes =
-                ENTRY_BYTES
-                    + link.long_url.as_str().len()
-                    + link.title.as_ref().map_or(0, String::len)
-                    + location.as_ref().map_or(0, HeaderValue::len);
+        let weigh = |_: &Code, Cached { link, location }: &Cached| {
+            let bytes = ENTRY_BYTES
+                + link.long_url.as_str().len()
+                + link.title.as_ref().map_or(0, String::len)
+                + location.as_ref().map_or(0, HeaderValue::len);
             u32::try_from(bytes).unwrap_or(u32::MAX)
         };
+        let generations = Arc::new(Generations::new());
+        let leaving = Arc::clone(&generations);
         let cache = Cache::builder()
             .max_capacity(CACHE_BYTES)
             .weigher(move |code, cached: &Arc<Cached>| weigh(code, cached))
-                        .time_to_idle(IDLE)
-            .eviction_listener(|_, cached, _| cached.is_current.store(false, Ordering::Release))
+            .time_to_idle(IDLE)
+            .eviction_listener(move |code, _, _| leaving.advance(&code))
             .build_with_hasher(RandomState::default());
         let (misses, queue) = mpsc::channel(WAITING_MAX);
         let reader = Reader { store, queue, cache: cache.clone(), metrics: Arc::clone(&metrics) };
         vitals.spawn("reader of links", reader.run());
-        Self { mint, ceilings, cache, misses, metrics }
+        Self { mint, ceilings, cache, generations, misses, metrics }
     }
 
     /// The link of a code, if there is one.
@@ -139,7 +158,7 @@ impl Lookup {
     /// # Errors
     /// When nobody can say.
     pub async fn find(&self, code: Code) -> Found {
-                if let Some(cached) = self.cached(&code) {
+        if let Some(cached) = self.cached(&code) {
             return Ok(Some(Arc::clone(&cached.link)));
         }
         let Some(id) = self.mint.read(&code) else { return Ok(None) };
@@ -150,12 +169,18 @@ impl Lookup {
         self.ask(id, Some(code)).await
     }
 
-        /// The link of a code, if the cache has it.
+    /// The link of a code, if the cache has it.
     #[must_use]
     pub fn cached(&self, code: &Code) -> Option<Arc<Cached>> {
-                let cached = self.cache.get(code)?;
+        let cached = self.cache.get(code)?;
         self.count_hit();
         Some(cached)
+    }
+
+    /// Changes when this code leaves the cache or gets another link, and now and then without a reason.
+    #[must_use]
+    pub fn generation(&self, code: &Code) -> u32 {
+        self.generations.of(code).load(Ordering::Acquire)
     }
 
     /// Tells the cache that a link is in use.
@@ -188,7 +213,7 @@ impl Lookup {
 
     /// Puts a link into the cache.
     pub fn remember(&self, code: Code, link: &Arc<Link>) {
-                self.cache.insert(code, Cached::new(link));
+        self.cache.insert(code, Cached::new(link));
     }
 }
 
@@ -198,7 +223,7 @@ type Waiting = HashMap<LinkId, Vec<Waiter>>;
 struct Reader {
     store: Arc<dyn LinkStore>,
     queue: mpsc::Receiver<Miss>,
-        cache: Links,
+    cache: Links,
     metrics: Arc<Metrics>,
 }
 
@@ -227,7 +252,7 @@ impl Reader {
     fn admit(&self, Miss { id, waiter }: Miss, waiting: &mut Waiting) {
         match waiter.code.and_then(|code| self.cache.get(&code)) {
             // Whoever asked may have given up.
-                        Some(cached) => drop(waiter.found.send(Ok(Some(Arc::clone(&cached.link))))),
+            Some(cached) => drop(waiter.found.send(Ok(Some(Arc::clone(&cached.link))))),
             None => waiting.entry(id).or_default().push(waiter),
         }
     }
@@ -272,7 +297,7 @@ impl Reader {
             let shared = if link.is_some() { late.remove(&id).unwrap_or_default() } else { Vec::new() };
             for Waiter { code, found } in waiters.into_iter().chain(shared) {
                 if let (Some(code), Some(link)) = (code, link) {
-                                        self.cache.insert(code, Cached::new(link));
+                    self.cache.insert(code, Cached::new(link));
                 }
                 // A copy that may lag behind says what is there, never what is not.
                 let answer = link.cloned();

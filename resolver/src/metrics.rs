@@ -14,7 +14,7 @@ pub struct Metrics {
     recorder: Recorder,
     /// Redirects answered.
     pub redirects: Counter,
-        /// Visits counted.
+    /// Visits counted.
     pub visits: Counter,
     /// Visits that found their queue full.
     pub visits_dropped: Counter,
@@ -63,7 +63,7 @@ impl Metrics {
             Arc::new(Self {
                 recorder: recorder.clone(),
                 redirects: counter!("resolver_redirects_total"),
-                                visits: counter!("resolver_visits_total"),
+                visits: counter!("resolver_visits_total"),
                 visits_dropped: counter!("resolver_visits_dropped_total"),
                 not_found: counter!("resolver_not_found_total"),
                 cache_hits: counter!("resolver_cache_hits_total"),
@@ -105,7 +105,7 @@ impl Metrics {
 
 fn describe() {
     describe_counter!("resolver_redirects_total", "Redirects answered.");
-        describe_counter!("resolver_visits_total", "Visits counted: redirects of GET requests.");
+    describe_counter!("resolver_visits_total", "Visits counted: redirects of GET requests.");
     describe_counter!(
         "resolver_visits_dropped_total",
         "Visits that were not counted because too many waited for it."

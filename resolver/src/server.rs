@@ -38,7 +38,7 @@ use crate::{
     prepare::{Prepared, prepare},
     reservation::Reserver,
     store::LinkStore,
-        supply::{Ceilings, IssuerClient, Minting, Owner, Supplier, SupplierConfig, Target},
+    supply::{Ceilings, IssuerClient, Minting, Owner, Supplier, SupplierConfig, Target},
     visits::Visits,
 };
 
@@ -209,7 +209,7 @@ impl Parts {
             lookup: Arc::clone(&lookup),
             metrics: Arc::clone(&metrics),
         };
-                let app = App {
+        let app = App {
             visits: Visits::start(&vitals, &metrics),
             lookup,
             creator,

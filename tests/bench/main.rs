@@ -41,7 +41,7 @@ enum Bench {
     /// How long nobody can allocate when the leading issuer dies, and when it hands over.
     Failover(failover::Args),
     /// Nanoseconds per minted code, in parts and over threads.
-        Mint(mint::Args),
+    Mint(mint::Args),
     /// Redirects per second, beside nginx and a bare hyper server.
     Redirect(redirect::Args),
     /// The bare hyper server that `redirect` compares with.
@@ -63,7 +63,7 @@ fn main() -> anyhow::Result<()> {
     let report = match cli.bench {
         Bench::Allocate(args) => allocate::run(&args)?,
         Bench::Failover(args) => failover::run(&args)?,
-                Bench::Mint(args) => mint::run(&args)?,
+        Bench::Mint(args) => mint::run(&args)?,
         Bench::Redirect(args) => redirect::run(&args)?,
         Bench::BareHyper(args) => return redirect::serve_bare(&args),
     };

@@ -22,7 +22,7 @@ pub enum Program {
     Etcdctl,
     /// Checks Prometheus rule files and metric pages.
     Promtool,
-        /// Checks Kubernetes manifests.
+    /// Checks Kubernetes manifests.
     Kubectl,
     /// The web server that benches compare with.
     Nginx,
@@ -41,7 +41,7 @@ impl Program {
             Self::Etcd => ("etcd", "etcd-server"),
             Self::Etcdctl => ("etcdctl", "etcd-client"),
             Self::Promtool => ("promtool", "prometheus"),
-                        Self::Kubectl => ("kubectl", "kubernetes-client"),
+            Self::Kubectl => ("kubectl", "kubernetes-client"),
             Self::Nginx => ("nginx", "nginx-light"),
             Self::Wrk => ("wrk", "wrk"),
             Self::Taskset => ("taskset", "util-linux"),

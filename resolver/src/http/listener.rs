@@ -5,8 +5,8 @@
 //! are closed, idle connections ended and the others let finish, until a deadline.
 
 use std::{
-        convert::Infallible,
-    future::ready,
+    convert::Infallible,
+    future::{poll_fn, ready},
     io,
     net::{SocketAddr, TcpListener as StdListener},
     pin::pin,
@@ -70,7 +70,7 @@ pub struct PublicListeners {
 impl PublicListeners {
     /// The address, with the port that port 0 became.
     #[must_use]
-        pub fn address(&self) -> SocketAddr {
+    pub fn address(&self) -> SocketAddr {
         self.address
     }
 
@@ -120,8 +120,13 @@ pub async fn serve(
     let mut ended = Vec::new();
     for (index, socket) in listeners.sockets.into_iter().enumerate() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-                        let desk = Desk { app: Arc::clone(&app), hot: HotLinks::new(), visits: app.visits.buffer() };
-        let door = Door { desk: Arc::new(desk), ward: Arc::default(), phase: phase.clone(), slots: Arc::clone(&slots) };
+        let desk = Desk { app: Arc::clone(&app), hot: HotLinks::new(), visits: app.visits.buffer() };
+        let door = Door {
+            desk: Arc::new(desk),
+            ward: Arc::default(),
+            phase: phase.clone(),
+            slots: Arc::clone(&slots),
+        };
         let (done, waiting) = tokio::sync::oneshot::channel::<io::Result<()>>();
         thread::Builder::new().name(format!("listener-{index}")).spawn(move || {
             let served = runtime.block_on(door.keep(socket));
@@ -147,8 +152,8 @@ struct Door {
 impl Door {
     async fn keep(mut self, socket: StdListener) -> io::Result<()> {
         let listener = TcpListener::from_std(socket)?;
-                let connections = TaskTracker::new();
-                let flushing = AbortOnDropHandle::new(tokio::spawn(flush_now_and_then(Arc::clone(&self.desk))));
+        let connections = TaskTracker::new();
+        let flushing = AbortOnDropHandle::new(tokio::spawn(flush_now_and_then(Arc::clone(&self.desk))));
         let _watching = AbortOnDropHandle::new(tokio::spawn(Arc::clone(&self.ward).watch()));
         loop {
             let mut phase = self.phase.clone();
@@ -157,6 +162,7 @@ impl Door {
                 accepted = listener.accept() => self.greet(accepted, &connections).await,
             }
         }
+        self.ward.close();
         // What the kernel has accepted already would be cut off by closing the socket.
         while let Ok(accepted) = timeout(Duration::ZERO, listener.accept()).await {
             self.greet(accepted, &connections).await;
@@ -164,7 +170,7 @@ impl Door {
         drop(listener);
         connections.close();
         if timeout(CLOSE_DEADLINE, connections.wait()).await.is_err() {
-                        tracing::warn!(connections = connections.len(), "cut connections that did not finish in time");
+            tracing::warn!(connections = connections.len(), "cut connections that did not finish in time");
         }
         drop(flushing);
         self.desk.visits.flush();
@@ -173,19 +179,19 @@ impl Door {
 
     async fn greet(&mut self, accepted: io::Result<(TcpStream, SocketAddr)>, connections: &TaskTracker) {
         match accepted {
-                        Ok((stream, address)) => {
+            Ok((stream, address)) => {
                 let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() else {
-                                        self.desk.app.metrics.connections_refused.increment(1);
+                    self.desk.app.metrics.connections_refused.increment(1);
                     return;
                 };
-                                let (desk, phase) = (Arc::clone(&self.desk), self.phase.clone());
+                let (desk, ward) = (Arc::clone(&self.desk), Arc::clone(&self.ward));
                 let visitor = Visitor { client: address.ip() };
-                                // Answers are written whole: waiting to fill a segment only delays them.
+                // Answers are written whole: waiting to fill a segment only delays them.
                 let _ = stream.set_nodelay(true);
                 let stream = self.ward.attend(stream);
                 let patient = stream.patient();
                 let task = connections.spawn(async move {
-                    converse(stream, desk, visitor, phase).await;
+                    converse(stream, desk, visitor, ward).await;
                     drop(slot);
                 });
                 self.ward.admit(patient, task.abort_handle());
@@ -208,15 +214,10 @@ async fn flush_now_and_then(desk: Arc<Desk>) {
 }
 
 /// Serves one connection to its end; once closing, to the end of the request under way.
-async fn converse(
-        stream: Watched<TcpStream>,
-    desk: Arc<Desk>,
-    visitor: Visitor,
-    mut phase: watch::Receiver<Phase>,
-) {
-        let patient = stream.patient();
+async fn converse(stream: Watched<TcpStream>, desk: Arc<Desk>, visitor: Visitor, ward: Arc<Ward>) {
+    let (patient, name) = (stream.patient(), stream.patient());
     let service = service_fn(move |request: hyper::Request<Incoming>| {
-                        patient.is_served();
+        patient.is_served();
         if let Some(answer) = redirect::at_once(&desk, visitor, &request) {
             return Either::Left(ready(Ok::<_, Infallible>(parting(&desk.app, answer))));
         }
@@ -229,18 +230,21 @@ async fn converse(
     });
     let mut connection = pin!(
         http1::Builder::new()
-            
             .max_buf_size(HEAD_BYTES)
+            // Answers are one piece: a plain write is cheaper than a gathering one.
+            .writev(false)
             .serve_connection(TokioIo::new(stream), service)
     );
-    let ended = tokio::select! {
-        ended = &mut connection => ended,
-        () = closing(&mut phase) => {
+    let mut is_told = false;
+    // Not a `select!` with the phase: that would take a lock that all cores share, on every turn of every connection.
+    let ended = poll_fn(|cx| {
+        name.is_woken_by(cx.waker());
+        if ward.is_closing() && !std::mem::replace(&mut is_told, true) {
             connection.as_mut().graceful_shutdown();
-            connection.await
         }
-    };
-    if let Err(error) = ended {
+        connection.as_mut().poll(cx)
+    });
+    if let Err(error) = ended.await {
         tracing::debug!(%error, "connection");
     }
 }

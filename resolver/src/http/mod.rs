@@ -28,8 +28,13 @@ use hyper::{
 use tokio::runtime;
 
 use crate::{
-    api_key::KeyRing, create::Creator, hot::HotLinks, lookup::Lookup, metrics::Metrics, reservation::Reserver,
-        store::LinkStore,
+    api_key::KeyRing,
+    create::Creator,
+    hot::HotLinks,
+    lookup::Lookup,
+    metrics::Metrics,
+    reservation::Reserver,
+    store::LinkStore,
     visits::{VisitBuffer, Visits},
 };
 
@@ -48,7 +53,7 @@ pub struct App {
     pub reserver: Reserver,
     /// API keys.
     pub keys: KeyRing,
-        /// What becomes of visits.
+    /// What becomes of visits.
     pub visits: Visits,
     /// For health and keys.
     pub store: Arc<dyn LinkStore>,

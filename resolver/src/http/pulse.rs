@@ -7,10 +7,10 @@ use std::{
     io,
     pin::Pin,
     sync::{
-        Arc, Mutex, MutexGuard,
-        atomic::{AtomicU8, AtomicU32, Ordering},
+        Arc, Mutex, MutexGuard, OnceLock,
+        atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering},
     },
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 
@@ -38,12 +38,15 @@ const BUSY: u8 = 2;
 struct Pulse {
     state: AtomicU8,
     since: AtomicU32,
+    /// Wakes the connection's task.
+    waker: OnceLock<Waker>,
 }
 
 /// One thread's connections and its clock.
 #[derive(Debug, Default)]
 pub(super) struct Ward {
     seconds: AtomicU32,
+    closing: AtomicBool,
     connections: Mutex<Vec<(Arc<Pulse>, AbortHandle)>>,
 }
 
@@ -60,6 +63,19 @@ impl Ward {
                 !connection.is_finished()
             });
         }
+    }
+
+    /// Lets every connection finish what it has begun, and end.
+    pub(super) fn close(&self) {
+        self.closing.store(true, Ordering::Relaxed);
+        let wakers =
+            self.connections().iter().filter_map(|(pulse, _)| pulse.waker.get().cloned()).collect::<Vec<_>>();
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Whether connections are to end.
+    pub(super) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Relaxed)
     }
 
     /// A stream that is watched, once [`Ward::admit`] has its task.
@@ -95,6 +111,11 @@ impl Pulse {
 pub(super) struct Patient(Arc<Pulse>);
 
 impl Patient {
+    /// How its task is woken when the ward closes. A task has one waker for its whole life.
+    pub(super) fn is_woken_by(&self, waker: &Waker) {
+        self.0.waker.get_or_init(|| waker.clone());
+    }
+
     /// A whole head has come: from here on the answer has a deadline of its own.
     pub(super) fn is_served(&self) {
         self.0.state.store(BUSY, Ordering::Relaxed);

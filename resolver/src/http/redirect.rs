@@ -3,8 +3,6 @@
 //! Almost every redirect is answered from the cache, in the turn in which its request was read: [`at_once`] waits for nothing. What
 //! it does not know goes through [`follow`].
 
-
-
 use hyper::{
     Method, Request, StatusCode,
     body::Incoming,
@@ -14,7 +12,7 @@ use jiff::Timestamp;
 
 use super::{Answer, App, Desk, Visitor, answer, empty, pages, retry_later};
 use crate::{
-    codes::Code,
+    codes::{Code, LinkId},
     links::{Link, forward_query, location},
     visits::Visit,
 };
@@ -25,14 +23,11 @@ pub(super) fn at_once(desk: &Desk, visitor: Visitor, request: &Request<Incoming>
         return None;
     }
     let code = Code::parse(request.uri().path().get(1..)?).ok()?;
-        let (now, query) = (Timestamp::now(), request.uri().query());
-    let found = desk.hot.find(&desk.app.lookup, &code, now, |link, location| {
+    let (now, query) = (Timestamp::now(), request.uri().query());
+    let found = desk.hot.find(&desk.app.lookup, &code, now, |target| {
         // A query that goes along makes a location of its own.
-        let target = match query {
-            Some(query) if link.forward_query && !query.is_empty() => target(link, Some(query))?,
-            _ => location.clone(),
-        };
-        Some(redirect(desk, visitor, (request, now), link, target))
+        let forwards = target.forward_query && query.is_some_and(|query| !query.is_empty());
+        (!forwards).then(|| redirect(desk, visitor, (request, now), target.link, target.location.clone()))
     });
     found.flatten()
 }
@@ -43,7 +38,7 @@ pub(super) async fn follow(desk: &Desk, visitor: Visitor, request: &Request<Inco
     let Ok(code) = Code::parse(&request.uri().path()[1..]) else { return not_found(app) };
     match app.lookup.find(code).await {
         Ok(Some(link)) => match target(&link, request.uri().query()) {
-                        Some(target) => redirect(desk, visitor, (request, Timestamp::now()), &link, target),
+            Some(target) => redirect(desk, visitor, (request, Timestamp::now()), link.id, target),
             None => not_found(app),
         },
         Ok(None) => not_found(app),
@@ -71,8 +66,8 @@ fn target(link: &Link, query: Option<&str>) -> Option<HeaderValue> {
 fn redirect(
     desk: &Desk,
     visitor: Visitor,
-        (request, at): (&Request<Incoming>, Timestamp),
-    link: &Link,
+    (request, at): (&Request<Incoming>, Timestamp),
+    link: LinkId,
     target: HeaderValue,
 ) -> Answer {
     let app = &*desk.app;
@@ -80,8 +75,8 @@ fn redirect(
     // A HEAD is a look at the link, by a checker or a preview, and nobody's visit.
     if *request.method() == Method::GET {
         desk.visits.push(Visit {
-            link: link.id,
-                        at,
+            link,
+            at,
             client: visitor.client,
             user_agent: text(request.headers(), &USER_AGENT),
             referer: text(request.headers(), &REFERER),

@@ -1,7 +1,5 @@
 //! What a request is: the table of contents of the public listener.
 
-
-
 use hyper::{
     Method, Request, StatusCode,
     body::Incoming,
@@ -24,6 +22,6 @@ pub(super) async fn route(desk: &Desk, visitor: Visitor, request: Request<Incomi
         "/" => answer(StatusCode::OK, pages::HTML, pages::HOME),
         "/robots.txt" => answer(StatusCode::OK, pages::TEXT, pages::ROBOTS),
         "/favicon.ico" => empty(StatusCode::NO_CONTENT),
-                _ => redirect::follow(desk, visitor, &request).await,
+        _ => redirect::follow(desk, visitor, &request).await,
     }
 }

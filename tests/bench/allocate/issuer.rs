@@ -89,7 +89,7 @@ fn stream(mut stub: IssuerClient<Channel>) -> Line {
     let (requests, out) = mpsc::channel::<Asked>(256);
     let (waiting, mut answered) = mpsc::channel(256);
     let out = ReceiverStream::new(out).map(move |(request, answer)| {
-                // There is room for all who share the stream; nobody reads any more when it has ended, and then nobody waits.
+        // There is room for all who share the stream; nobody reads any more when it has ended, and then nobody waits.
         let _ = waiting.try_send(answer);
         request
     });

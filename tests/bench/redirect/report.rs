@@ -121,7 +121,18 @@ pub(super) fn report(args: &Args, levels: &[Level]) -> Report {
 
 fn table(levels: &[Level]) -> Table {
     let mut table = Table::new(&[
-        "server", "threads", "conns", "per second", "p50 µs", "p99 µs", "p99.9 µs", "CPU µs", "MiB", "× nginx", "× CPU", "× p99",
+        "server",
+        "threads",
+        "conns",
+        "per second",
+        "p50 µs",
+        "p99 µs",
+        "p99.9 µs",
+        "CPU µs",
+        "MiB",
+        "× nginx",
+        "× CPU",
+        "× p99",
     ]);
     for level in levels {
         for kind in Kind::ALL {
@@ -154,10 +165,16 @@ fn wanted(levels: &[Level]) -> Vec<(String, f64, bool)> {
         let place = format!("{} threads, {} connections", level.threads, level.connections);
         let rate = if level.threads == 1 { RATE_ONE_CORE } else { RATE_TWO_CORES };
         let ratio = |figure| level.ratio(Kind::Resolver, figure);
-        lines.extend(ratio(|f| f.rate).map(|x| (format!("{place}, rate at least {rate} × nginx's"), x, x >= rate)));
+        lines.extend(
+            ratio(|f| f.rate).map(|x| (format!("{place}, rate at least {rate} × nginx's"), x, x >= rate)),
+        );
         if level.threads == 1 {
-            lines.extend(ratio(|f| f.cpu_us).map(|x| (format!("{place}, CPU at most {CPU} × nginx's"), x, x <= CPU)));
-            lines.extend(ratio(|f| f.p99_us).map(|x| (format!("{place}, p99 at most {P99} × nginx's"), x, x <= P99)));
+            lines.extend(
+                ratio(|f| f.cpu_us).map(|x| (format!("{place}, CPU at most {CPU} × nginx's"), x, x <= CPU)),
+            );
+            lines.extend(
+                ratio(|f| f.p99_us).map(|x| (format!("{place}, p99 at most {P99} × nginx's"), x, x <= P99)),
+            );
         }
         let share = level.events / level.redirects;
         lines.push((format!("{place}, an event consumed per redirect"), share, share >= 1.0));
@@ -166,9 +183,7 @@ fn wanted(levels: &[Level]) -> Vec<(String, f64, bool)> {
 }
 
 fn json(args: &Args, levels: &[Level], wanted: &[(String, f64, bool)]) -> Value {
-    let server = |level: &Level, kind: Kind| {
-        json!({ "server": kind.name(), "rounds": level.of(kind).iter().map(Figures::json).collect::<Vec<_>>() })
-    };
+    let server = |level: &Level, kind: Kind| json!({ "server": kind.name(), "rounds": level.of(kind).iter().map(Figures::json).collect::<Vec<_>>() });
     let level = |level: &Level| {
         json!({
             "threads": level.threads, "connections": level.connections,

@@ -87,7 +87,8 @@ impl Server {
         let paths = scratch.file(&format!("bare-{threads}.txt"), &(paths.join("\n") + "\n"))?;
         let launch = Launch::new(scratch, &format!("bare-{threads}"), Program::Taskset.path()?);
         let launch = launch.args(["-c", &cores(threads)]).arg(std::env::current_exe()?).arg("bare-hyper");
-        let launch = launch.args(["--listen", &listen.to_string(), "--threads", &threads.to_string(), "--paths"]);
+        let launch =
+            launch.args(["--listen", &listen.to_string(), "--threads", &threads.to_string(), "--paths"]);
         Self::started(Kind::Bare, listen, launch.arg(&paths).spawn()?).await
     }
 
@@ -133,7 +134,9 @@ impl Server {
             let now = self.events().await;
             now.total_cmp(&std::mem::replace(&mut last, now)).is_eq()
         };
-        wait::until(CONSUMED_WITHIN, "all events are consumed", stands_still).await.context("count the events")?;
+        wait::until(CONSUMED_WITHIN, "all events are consumed", stands_still)
+            .await
+            .context("count the events")?;
         Ok(self.events().await - before)
     }
 }

@@ -76,7 +76,8 @@ impl Wrk {
 }
 
 fn read(line: &str) -> anyhow::Result<Loaded> {
-    let figures: Vec<f64> = line.split(' ').map(str::parse).collect::<Result<_, _>>().context("read a figure")?;
+    let figures: Vec<f64> =
+        line.split(' ').map(str::parse).collect::<Result<_, _>>().context("read a figure")?;
     let [requests, micros, p50_us, p99_us, p999_us, failed] = figures[..] else {
         anyhow::bail!("expected six figures, got {line:?}");
     };
