@@ -69,7 +69,7 @@ async fn measure(args: &Args) -> anyhow::Result<Vec<Level>> {
         let links = usize::try_from(args.links).context("count the links")?;
         let created = Load::on([&resolver]).clients(64).creates(links).run().await?;
         let paths: Vec<_> = created.iter().map(|link| format!("/{}", link.code)).collect();
-        let mut servers = vec![Server::of_resolver(resolver, *threads)];
+        let mut servers = vec![Server::of_resolver(resolver)];
         if !args.resolver_only {
             servers.push(Server::nginx(&scratch, *threads).await?);
             servers.push(Server::bare(&scratch, *threads, &paths).await?);
@@ -101,12 +101,13 @@ async fn level(
                 "{threads} threads, {connections} connections, round {round} of {}: {name}",
                 args.rounds
             ));
-            let (before, events) = (server.cpu(), server.events().await);
+            let events = server.events().await;
+            let before = server.cpu();
             let load = wrk.load(&server.url, threads, connections, Duration::from_secs(args.seconds)).await?;
             let cpu = server.cpu() - before;
             level.add(server.kind, Figures::new(&load, cpu, server.resident()));
             if server.kind == Kind::Resolver {
-                level.expect_events(load.requests, server.events_since(events).await?);
+                level.expect_events(load.requests, server.events().await - events);
             }
         }
     }

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use harness::{Answer, Resolver, raw};
+use harness::{Answer, Connection, Resolver, raw, wait};
 use reqwest::Method;
 use serde_json::json;
 
-/// Above the limit, which is ten seconds unless set, with room for a busy machine.
+const SOON: Duration = Duration::from_secs(30);
+/// Above the limit, which is ten seconds, with room for a busy machine.
 const SLOW_HEADER_CLOSED_WITHIN: Duration = Duration::from_secs(20);
 
 const LONG_URL: &str = "https://example.com/path?q=a%20b+c#top";
@@ -126,6 +127,37 @@ async fn a_client_that_never_ends_its_header_is_closed_and_others_are_served_mea
         tokio::time::sleep(harness::wait::POLL_INTERVAL).await;
     }
     slow.await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_get_that_is_redirected_is_a_visit_and_nothing_else_is() {
+    let resolver = start().await;
+    let code = resolver.api.create(LONG_URL).await.unwrap().code;
+    let asked = [
+        (Method::GET, code.clone()),
+        (Method::GET, code.clone()),
+        (Method::GET, format!("{code}?ref=letter")),
+        (Method::HEAD, code.clone()),
+        (Method::GET, "nosuch".to_owned()),
+    ];
+    for (method, path) in asked {
+        send(&resolver, method, &path).await;
+    }
+    let counted = async || resolver.metric("resolver_visits_total").await == Some(3.0);
+    wait::until(SOON, "three visits are counted", counted).await.unwrap();
+    assert_eq!(resolver.metric("resolver_redirects_total").await, Some(4.0));
+    assert_eq!(resolver.metric("resolver_visits_dropped_total").await, Some(0.0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_connection_stays_open_for_longer_than_a_header_may_take() {
+    let resolver = start().await;
+    let code = resolver.api.create(LONG_URL).await.unwrap().code;
+    let mut connection = Connection::open(resolver.addr()).await.unwrap();
+    assert_eq!(connection.get(&format!("/{code}")).await.unwrap().status, 302);
+    // Not a wait for something to happen: the time itself is the subject.
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    assert_eq!(connection.get(&format!("/{code}")).await.unwrap().status, 302);
 }
 
 async fn start() -> Resolver {
