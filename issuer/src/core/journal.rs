@@ -125,14 +125,15 @@ impl State {
         }
     }
 
-    /// Reads what journals say that records do not.
+    /// Reads what journals say that records do not. Where an earlier leader put an entry is not asked, since it may have had another
+    /// number of slots: every holder counts as the oldest there is, so none of the journals is overwritten before it is saved.
     pub(super) fn replay(&mut self, mut journals: Vec<Journal>) {
         journals.sort_by_key(|journal| journal.batch);
         for Journal { batch, epoch, entries } in journals {
             for entry in entries {
                 let record = self.holders.get_mut(&entry.holder).filter(|record| record.as_of < batch);
                 let Some(record) = record else { continue };
-                self.unsaved.note(&entry.holder, record, batch);
+                self.unsaved.note(&entry.holder, record, Batch(0));
                 record.allocated(epoch, entry);
             }
         }

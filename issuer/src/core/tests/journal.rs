@@ -47,6 +47,36 @@ fn whatever_the_slots_the_next_leader_knows_every_allocation() {
 }
 
 #[test]
+fn a_leader_with_another_number_of_slots_overwrites_nothing_that_is_needed() {
+    for (before, after) in [(2, 3), (3, 2), (4, 8), (8, 4), (1, 128), (3, 0)] {
+        let limits = |journal_slots| Limits { journal_slots, journal_saves: 0, ..blocks_of(10) };
+        let mut bench = Bench::new(limits(before));
+        for holder in ["a", "b", "c", "d"] {
+            bench.register(holder, "1", 1 << 30);
+        }
+        let mut last = BTreeMap::new();
+        for holder in ["a", "b"] {
+            last.insert(holder, (1, bench.allocate(holder, Incarnation(1), 1).unwrap()));
+        }
+        bench.core = Core::new(limits(after));
+        bench.elect(2);
+        for seq in 1..=8 {
+            for holder in ["c", "d"] {
+                last.insert(holder, (seq, bench.allocate(holder, Incarnation(1), seq).unwrap()));
+            }
+        }
+        bench.elect(3);
+        for (holder, (seq, block)) in last {
+            assert_eq!(
+                bench.allocate(holder, Incarnation(1), seq),
+                Ok(block),
+                "{holder}: {before}, then {after}"
+            );
+        }
+    }
+}
+
+#[test]
 fn a_batch_of_allocations_is_one_write_beside_head() {
     let mut bench = Bench::new(blocks_of(10));
     for holder in ["a", "b", "c"] {
