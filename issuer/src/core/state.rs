@@ -229,7 +229,6 @@ impl State {
         let mut entries = std::mem::take(&mut self.entries);
         // A record that is written whole has its allocations in it.
         entries.retain(|entry| !touched.contains(&Key::Holder(entry.holder.clone())));
-
         if !entries.is_empty() {
             let journal = Journal { batch, epoch: self.head.epoch, entries };
             writes.push(Write::Put(Record::Journal(batch.0 % slots, journal)));
