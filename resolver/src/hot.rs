@@ -7,12 +7,8 @@
 //! 3. The shared cache hears of one use in [`TOLD_EVERY`], and of one a minute at least, so that a link in use stays in it.
 //! 4. Four entries share a place, and the one that was used least makes room, so that a scan of rare links leaves the popular ones.
 
-use std::{
-    hash::BuildHasher,
-    sync::{Mutex, MutexGuard},
-};
+use std::sync::{Mutex, MutexGuard};
 
-use foldhash::fast::RandomState;
 use hyper::header::HeaderValue;
 use jiff::Timestamp;
 
@@ -56,7 +52,6 @@ type Set = [Option<Entry>; WAYS];
 /// One thread's table. The lock is never contended: nobody else has this table.
 pub struct HotLinks {
     sets: Mutex<Box<[Set]>>,
-    hasher: RandomState,
 }
 
 impl HotLinks {
@@ -64,23 +59,24 @@ impl HotLinks {
     #[must_use]
     pub fn new() -> Self {
         let sets = (0..SETS).map(|_| Set::default()).collect();
-        Self { sets: Mutex::new(sets), hasher: RandomState::default() }
+        Self { sets: Mutex::new(sets) }
     }
 
-    /// What `answer` makes of a link's target, if this table or the shared cache has it.
+    /// What `answer` makes of a link's target, if this table or the shared cache has it. It is a hit only if that is something.
     pub fn find<T>(
         &self,
         lookup: &Lookup,
         code: &Code,
         now: Timestamp,
-        answer: impl FnOnce(&Target) -> T,
+        answer: impl FnOnce(&Target) -> Option<T>,
     ) -> Option<T> {
-        let hash = self.hasher.hash_one(code);
+        let hash = lookup.hash(code);
+
         let place = usize::try_from(hash % SETS as u64).expect("a remainder of a usize fits");
         let mut sets = self.sets();
         let set = &mut sets[place];
         // Read before the shared cache is: what leaves it afterwards changes it again.
-        let generation = lookup.generation(code);
+        let generation = lookup.generation(hash);
         if let Some(entry) = set.iter_mut().flatten().find(|entry| entry.code == *code)
             && entry.generation == generation
         {
@@ -89,18 +85,17 @@ impl HotLinks {
                 entry.told_at = now.as_second();
                 lookup.touch(code);
             }
-            lookup.count_hit();
-            return Some(answer(&entry.target));
+            return answer(&entry.target).inspect(|_| lookup.count_hit());
         }
         let cached = lookup.cached(code)?;
         let location = cached.location.as_ref()?;
         let location = HeaderValue::from_bytes(location.as_bytes()).ok()?;
         let target = Target { link: cached.link.id, location, forward_query: cached.link.forward_query };
-        let made = answer(&target);
+        let made = answer(&target).inspect(|_| lookup.count_hit());
         if target.location.len() <= URL_MAX {
             admit(set, Entry { code: *code, generation, uses: 1, told_at: now.as_second(), target });
         }
-        Some(made)
+        made
     }
 
     fn sets(&self) -> MutexGuard<'_, Box<[Set]>> {

@@ -74,6 +74,12 @@ impl Cached {
         let location = HeaderValue::try_from(location(link.long_url.as_str()).as_ref()).ok();
         Arc::new(Self { link: Arc::clone(link), location })
     }
+
+    fn bytes(&self) -> u32 {
+        let title = self.link.title.as_ref().map_or(0, String::len);
+        let texts = self.link.long_url.as_str().len() + self.location.as_ref().map_or(0, HeaderValue::len);
+        u32::try_from(ENTRY_BYTES + title + texts).unwrap_or(u32::MAX)
+    }
 }
 
 /// Not SipHash: it takes a quarter of a lookup, and keys are random to everybody but us.
@@ -91,14 +97,24 @@ impl Generations {
         Self { counters, hasher: RandomState::default() }
     }
 
-    fn of(&self, code: &Code) -> &AtomicU32 {
-        let place = self.hasher.hash_one(code) % GENERATIONS;
+    fn of(&self, hash: u64) -> &AtomicU32 {
+        let place = (hash >> 32) % GENERATIONS;
         &self.counters[usize::try_from(place).expect("a remainder of a small number fits")]
     }
 
     fn advance(&self, code: &Code) {
-        self.of(code).fetch_add(1, Ordering::AcqRel);
+        self.of(self.hasher.hash_one(code)).fetch_add(1, Ordering::AcqRel);
     }
+}
+
+/// A cache of so many bytes; whatever leaves it advances its generation.
+fn cache(bytes: u64, generations: Arc<Generations>) -> Links {
+    Cache::builder()
+        .max_capacity(bytes)
+        .weigher(|_, cached: &Arc<Cached>| cached.bytes())
+        .time_to_idle(IDLE)
+        .eviction_listener(move |code, _, _| generations.advance(&code))
+        .build_with_hasher(RandomState::default())
 }
 
 struct Miss {
@@ -132,21 +148,9 @@ impl Lookup {
         store: Arc<dyn LinkStore>,
         metrics: Arc<Metrics>,
     ) -> Self {
-        let weigh = |_: &Code, Cached { link, location }: &Cached| {
-            let bytes = ENTRY_BYTES
-                + link.long_url.as_str().len()
-                + link.title.as_ref().map_or(0, String::len)
-                + location.as_ref().map_or(0, HeaderValue::len);
-            u32::try_from(bytes).unwrap_or(u32::MAX)
-        };
         let generations = Arc::new(Generations::new());
-        let leaving = Arc::clone(&generations);
-        let cache = Cache::builder()
-            .max_capacity(CACHE_BYTES)
-            .weigher(move |code, cached: &Arc<Cached>| weigh(code, cached))
-            .time_to_idle(IDLE)
-            .eviction_listener(move |code, _, _| leaving.advance(&code))
-            .build_with_hasher(RandomState::default());
+        let cache = cache(CACHE_BYTES, Arc::clone(&generations));
+
         let (misses, queue) = mpsc::channel(WAITING_MAX);
         let reader = Reader { store, queue, cache: cache.clone(), metrics: Arc::clone(&metrics) };
         vitals.spawn("reader of links", reader.run());
@@ -159,6 +163,8 @@ impl Lookup {
     /// When nobody can say.
     pub async fn find(&self, code: Code) -> Found {
         if let Some(cached) = self.cached(&code) {
+            self.count_hit();
+
             return Ok(Some(Arc::clone(&cached.link)));
         }
         let Some(id) = self.mint.read(&code) else { return Ok(None) };
@@ -172,15 +178,19 @@ impl Lookup {
     /// The link of a code, if the cache has it.
     #[must_use]
     pub fn cached(&self, code: &Code) -> Option<Arc<Cached>> {
-        let cached = self.cache.get(code)?;
-        self.count_hit();
-        Some(cached)
+        self.cache.get(code)
     }
 
-    /// Changes when this code leaves the cache or gets another link, and now and then without a reason.
+    /// A hash of a code that nobody outside of this process can foresee.
     #[must_use]
-    pub fn generation(&self, code: &Code) -> u32 {
-        self.generations.of(code).load(Ordering::Acquire)
+    pub fn hash(&self, code: &Code) -> u64 {
+        self.generations.hasher.hash_one(code)
+    }
+
+    /// Changes when the code of this hash leaves the cache or gets another link, and now and then without a reason.
+    #[must_use]
+    pub fn generation(&self, hash: u64) -> u32 {
+        self.generations.of(hash).load(Ordering::Acquire)
     }
 
     /// Tells the cache that a link is in use.
@@ -306,5 +316,52 @@ impl Reader {
             }
         }
         late
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::{
+        api_key::ApiKeyId,
+        codes::KeyspaceIndex,
+        links::{Draft, LongUrl},
+    };
+
+    fn cached(number: u64) -> Arc<Cached> {
+        let long_url = LongUrl::parse(&format!("https://example.com/{number}"), &[]).unwrap();
+        let draft =
+            Draft { long_url, title: None, crawlable: false, forward_query: true, created_by: ApiKeyId(1) };
+        let id = LinkId::new(KeyspaceIndex::new(1).unwrap(), number);
+        Cached::new(&Arc::new(Link::stored(id, draft, Timestamp::UNIX_EPOCH)))
+    }
+
+    #[test]
+    fn whatever_leaves_the_cache_advances_its_generation() {
+        let generations = Arc::new(Generations::new());
+        let cache = cache(4 * u64::from(cached(0).bytes()), Arc::clone(&generations));
+        let code = Code::parse("abc123").unwrap();
+        let now = || generations.of(generations.hasher.hash_one(code)).load(Ordering::Acquire);
+        cache.insert(code, cached(0));
+        cache.run_pending_tasks();
+        assert_eq!(now(), 0, "what comes in changes nothing");
+        cache.insert(code, cached(1));
+        assert_eq!(now(), 1, "another link in its place");
+        cache.invalidate(&code);
+        assert_eq!(now(), 2, "taken out");
+        cache.insert(code, cached(2));
+        cache.run_pending_tasks();
+        let others = ["d", "e", "f", "g", "h"].map(|code| Code::parse(code).unwrap());
+        for _ in 0..20 {
+            for other in others {
+                cache.get(&other);
+                cache.insert(other, cached(3));
+                cache.run_pending_tasks();
+            }
+        }
+        assert!(!cache.contains_key(&code));
+        assert!(now() > 2, "pushed out by others");
     }
 }

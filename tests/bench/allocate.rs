@@ -1,8 +1,7 @@
 //! Durable allocations through a real issuer on one real etcd, beside what the same etcd and Postgres can do without it.
 //!
-//! 1. Four ways take turns in every round: the issuer over gRPC with a stream for each holder, and with a call for each
-//!    allocation; etcd's own guarded puts, one key per client; a segment row
-//!    in Postgres, as Leaf does it. All are durable before they answer.
+//! 1. Four ways take turns in every round: the issuer over gRPC with a stream for the holders of each connection, and with
+//!    a call for each allocation; etcd's own guarded puts, one key per client; a segment row in Postgres, as Leaf does it. All are durable before they answer.
 //! 2. The issuer is a process of its own, and the load shares the machine with all servers: on few cores it is part of what
 //!    is measured, alike for all.
 //! 3. A holder returns its blocks after every few allocations; the rate counts allocations only, and the time of returning

@@ -11,8 +11,6 @@ mod report;
 mod server;
 mod wrk;
 
-use std::time::Duration;
-
 use anyhow::Context;
 use harness::{Load, Scratch};
 
@@ -24,8 +22,8 @@ use wrk::Wrk;
 pub(crate) use bare::Args as BareArgs;
 pub(crate) use bare::serve as serve_bare;
 
-/// Before the first round of a server: caches fill, and connections open.
-const WARM_UP: Duration = Duration::from_millis(500);
+/// Seconds before the first round of a server: caches fill, and connections open.
+const WARM_UP: u64 = 1;
 
 /// How to measure.
 #[derive(Clone, Debug, clap::Args)]
@@ -40,7 +38,7 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 3)]
     rounds: usize,
     /// How long each server is measured in each round, in seconds.
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=3_600))]
     seconds: u64,
     /// Threads of each server; each number is measured by itself.
     #[arg(long, value_delimiter = ',', default_value = "1,2", value_name = "N[,N…]")]
@@ -103,7 +101,7 @@ async fn level(
             ));
             let events = server.events().await;
             let before = server.cpu();
-            let load = wrk.load(&server.url, threads, connections, Duration::from_secs(args.seconds)).await?;
+            let load = wrk.load(&server.url, threads, connections, args.seconds).await?;
             let cpu = server.cpu() - before;
             level.add(server.kind, Figures::new(&load, cpu, server.resident()));
             if server.kind == Kind::Resolver {

@@ -56,6 +56,17 @@ impl IssuerService {
         asked.unwrap_or(Err(Refusal::Unknown)).map_err(|refusal| status_of(&refusal))
     }
 
+    async fn allocate(&self, request: AllocateBlockRequest) -> Result<AllocateBlockResponse, Status> {
+        match self.ask(convert::allocate(request)?).await? {
+            Answer::Allocated { block, epoch, leaked } => Ok(AllocateBlockResponse {
+                block: Some(convert::block_out(&block)),
+                epoch: epoch.0,
+                leaked_generation: leaked.map_or(0, |generation| generation.0),
+            }),
+            _ => Err(mismatch()),
+        }
+    }
+
     fn holder_ttl_ms(&self) -> u64 {
         u64::try_from(self.holder_ttl.as_millis()).unwrap_or(u64::MAX)
     }
@@ -87,7 +98,7 @@ impl issuer_server::Issuer for IssuerService {
         &self,
         request: Request<AllocateBlockRequest>,
     ) -> Result<Response<AllocateBlockResponse>, Status> {
-        Allocations::answer(Arc::new(self.clone()), request.into_inner()).await.map(Response::new)
+        self.allocate(request.into_inner()).await.map(Response::new)
     }
 
     type AllocateBlocksStream = Answers<AllocateBlockResponse>;
@@ -139,14 +150,7 @@ impl Converse for Allocations {
     const AT_ONCE: usize = 64;
 
     async fn answer(service: Arc<IssuerService>, request: Self::Request) -> Result<Self::Answer, Status> {
-        match service.ask(convert::allocate(request)?).await? {
-            Answer::Allocated { block, epoch, leaked } => Ok(AllocateBlockResponse {
-                block: Some(convert::block_out(&block)),
-                epoch: epoch.0,
-                leaked_generation: leaked.map_or(0, |generation| generation.0),
-            }),
-            _ => Err(mismatch()),
-        }
+        service.allocate(request).await
     }
 
     fn epoch(answer: &Self::Answer) -> Epoch {

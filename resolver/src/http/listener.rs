@@ -42,7 +42,6 @@ use crate::hot::HotLinks;
 const CONNECTIONS_MAX: usize = 16_384;
 /// Connections that may wait to be accepted, per thread; the kernel's own limit applies too.
 const BACKLOG: i32 = 4_096;
-
 /// The head of a request, and so the longest header.
 const HEAD_BYTES: usize = 16 * 1024;
 /// How long a visit may lie in its thread's buffer.
@@ -215,9 +214,11 @@ async fn flush_now_and_then(desk: Arc<Desk>) {
 
 /// Serves one connection to its end; once closing, to the end of the request under way.
 async fn converse(stream: Watched<TcpStream>, desk: Arc<Desk>, visitor: Visitor, ward: Arc<Ward>) {
-    let (patient, name) = (stream.patient(), stream.patient());
+    let patient = stream.patient();
+    let asking = patient.clone();
+
     let service = service_fn(move |request: hyper::Request<Incoming>| {
-        patient.is_served();
+        asking.is_served();
         if let Some(answer) = redirect::at_once(&desk, visitor, &request) {
             return Either::Left(ready(Ok::<_, Infallible>(parting(&desk.app, answer))));
         }
@@ -238,7 +239,7 @@ async fn converse(stream: Watched<TcpStream>, desk: Arc<Desk>, visitor: Visitor,
     let mut is_told = false;
     // Not a `select!` with the phase: that would take a lock that all cores share, on every turn of every connection.
     let ended = poll_fn(|cx| {
-        name.is_woken_by(cx.waker());
+        patient.is_woken_by(cx.waker());
         if ward.is_closing() && !std::mem::replace(&mut is_told, true) {
             connection.as_mut().graceful_shutdown();
         }

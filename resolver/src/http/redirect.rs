@@ -24,12 +24,11 @@ pub(super) fn at_once(desk: &Desk, visitor: Visitor, request: &Request<Incoming>
     }
     let code = Code::parse(request.uri().path().get(1..)?).ok()?;
     let (now, query) = (Timestamp::now(), request.uri().query());
-    let found = desk.hot.find(&desk.app.lookup, &code, now, |target| {
+    desk.hot.find(&desk.app.lookup, &code, now, |target| {
         // A query that goes along makes a location of its own.
         let forwards = target.forward_query && query.is_some_and(|query| !query.is_empty());
         (!forwards).then(|| redirect(desk, visitor, (request, now), target.link, target.location.clone()))
-    });
-    found.flatten()
+    })
 }
 
 /// Redirects to where a code leads.

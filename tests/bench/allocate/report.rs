@@ -22,7 +22,7 @@ const TIMES_LATENCY: f64 = 1.3;
 /// The ways that are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
-    /// The issuer, a stream of allocations for each holder.
+    /// The issuer, a stream of allocations for the holders of each connection.
     Issuer,
     /// The issuer, a call for each allocation.
     Calls,

@@ -53,7 +53,7 @@ pub(super) async fn resolver(scratch: &Scratch, threads: usize) -> anyhow::Resul
 }
 
 /// The cores that a server with so many threads has.
-fn cores(threads: usize) -> String {
+pub(super) fn cores(threads: usize) -> String {
     format!("0-{}", threads - 1)
 }
 

@@ -5,6 +5,8 @@ use std::{path::PathBuf, time::Duration};
 use anyhow::Context;
 use harness::{Launch, Program, Scratch};
 
+use super::server::cores;
+
 /// Prepares each request once, and prints one line at the end: requests, microseconds, p50, p99 and p99.9 in microseconds, errors.
 const SCRIPT: &str = r#"
 local requests, count, index = {}, 0, 0
@@ -60,15 +62,14 @@ impl Wrk {
         url: &str,
         threads: usize,
         connections: usize,
-        length: Duration,
+        seconds: u64,
     ) -> anyhow::Result<Loaded> {
-        let cores = if threads == 1 { "1".to_owned() } else { format!("0-{}", threads - 1) };
-        let seconds = length.as_secs().max(1);
+        let cores = if threads == 1 { "1".to_owned() } else { cores(threads) };
         let launch = Launch::new(&self.scratch, "wrk", Program::Taskset.path()?);
         let launch = launch.args(["-c", &cores]).arg(&self.program);
         let launch = launch.args(["-t1", &format!("-c{connections}"), &format!("-d{seconds}s"), "-s"]);
         let launch = launch.arg(&self.script).arg(url).arg("--").arg(&self.paths);
-        let finished = launch.run(length + SLACK).await?.success()?;
+        let finished = launch.run(Duration::from_secs(seconds) + SLACK).await?.success()?;
         // The log holds all runs of this name.
         let line = finished.stdout.lines().rev().find_map(|line| line.strip_prefix("figures "));
         read(line.context("wrk prints its figures")?)
