@@ -1,8 +1,8 @@
 //! The ledger's own connection to etcd: to one member at a time, and with a call's head and body in one write.
 //!
-//! 1. hyper hands the head, the body and the end of a unary call to the connection in three turns of the scheduler, and each is
+//! 1. hyper hands the head, the body and the end of a unary call to the connection in three turns of the scheduler, and each would be
 //!    written by itself. Each write wakes etcd up, which on a busy machine takes the core from the issuer in the middle of its call:
-//!    up to 0.1 ms lay between head and body. So a flush waits for one turn of the other tasks, and then writes what has come together.
+//!    up to 0.1 ms lay between head and body. So a flush gives the other tasks a turn as long as each brings more to write.
 //! 2. When the connection breaks, or is silent for longer than keep-alive allows, the next member is tried. The election has connections
 //!    of its own to all members, so a member that hangs delays commits, and does not end the leader's term.
 
@@ -71,16 +71,16 @@ async fn dial(addresses: &[String], turn: &AtomicUsize, deadline: Duration) -> i
     Err(last)
 }
 
-/// A stream whose flushes wait for one turn of the scheduler.
+/// A stream whose flushes wait for what else there is to write.
 struct Gather<S> {
     stream: BufWriter<S>,
-    /// Whether the flush under way has given the others their turn.
-    waited: bool,
+    /// What was held back when the others were last given their turn, in bytes.
+    seen: usize,
 }
 
 impl<S: AsyncWrite> Gather<S> {
     fn new(stream: S) -> Self {
-        Self { stream: BufWriter::with_capacity(HELD_MAX, stream), waited: false }
+        Self { stream: BufWriter::with_capacity(HELD_MAX, stream), seen: 0 }
     }
 }
 
@@ -112,12 +112,13 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Gather<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if !self.stream.buffer().is_empty() && !std::mem::replace(&mut self.waited, true) {
+        let held = self.stream.buffer().len();
+        if std::mem::replace(&mut self.seen, held) < held {
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
         ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
-        self.waited = false;
+        self.seen = 0;
         Poll::Ready(Ok(()))
     }
 
@@ -135,7 +136,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_flush_waits_for_one_turn_and_takes_along_what_came_meanwhile() {
+    async fn a_flush_gives_others_their_turn_until_one_brings_nothing() {
         let (near, mut far) = duplex(1 << 20);
         let mut gather = Gather::new(near);
         let mut cx = Context::from_waker(Waker::noop());
@@ -145,6 +146,7 @@ mod tests {
         let nothing = Pin::new(&mut far).poll_read(&mut cx, &mut ReadBuf::new(&mut read));
         assert!(nothing.is_pending(), "held back for a turn");
         gather.write_all(b" and body").await.unwrap();
+        assert!(Pin::new(&mut gather).poll_flush(&mut cx).is_pending(), "there may be more");
         assert!(Pin::new(&mut gather).poll_flush(&mut cx).is_ready());
         let count = far.read(&mut read).await.unwrap();
         assert_eq!(&read[..count], b"head and body");

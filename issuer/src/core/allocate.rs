@@ -157,7 +157,7 @@ fn take_free(state: &mut State, namespace: &Namespace, part: Part, len: u64) -> 
 fn hand_over(term: &mut Term, asked: Asked<'_>, block: Block, leaked: Option<Generation>) -> Answer {
     debug_assert!(block.generation > Generation(0), "generations start at 1");
     let open = OpenBlock { block: block.clone(), store: asked.store, contested: leaked.is_some() };
-    let entry = Entry { holder: asked.holder.clone(), seq: asked.seq, leaked, open };
-    term.state.allocate(&term.limits, term.epoch, entry);
+    let entry = Entry { holder: asked.holder.clone(), seq: asked.seq, epoch: term.epoch, leaked, open };
+    term.state.allocate(&term.limits, entry);
     Answer::Allocated { block, epoch: term.epoch, leaked }
 }

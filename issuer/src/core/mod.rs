@@ -66,6 +66,8 @@ pub struct Limits {
     pub holders: usize,
     /// Least room between the high watermark and a new ceiling, in longest blocks.
     pub headroom_blocks: u64,
+    /// Allocations that `head` itself lists before they go to a journal.
+    pub journal_recent: usize,
     /// Keys that journals of allocations go to in turn; 0 writes a holder whole with each allocation.
     pub journal_slots: u64,
     /// The most holders that a transaction writes whole only because their entries in journals grow old.
@@ -87,6 +89,7 @@ impl Default for Limits {
             namespaces: 256,
             holders: 100_000,
             headroom_blocks: 4,
+            journal_recent: 4,
             journal_slots: 128,
             journal_saves: 16,
             #[cfg(feature = "mutations")]

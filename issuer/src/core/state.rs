@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     block::{Block, Span},
-    core::{Entry, Journal, account::Account, journal::Unsaved, request::Answer},
+    core::{Entry, Limits, account::Account, journal::Unsaved, request::Answer},
     ledger::{Key, Record, Snapshot, Write},
     names::{HolderId, Instance, Namespace, StoreEpoch},
     tokens::{Batch, Epoch, Generation, Incarnation, Seq},
@@ -25,6 +25,8 @@ pub struct Head {
     pub holder_ttl_ms: u64,
     /// Every namespace.
     pub namespaces: BTreeMap<Namespace, NamespaceRecord>,
+    /// The latest allocations, as far as neither a journal nor their holders' records have them.
+    pub recent: Vec<Entry>,
 }
 
 /// A namespace as the ledger keeps it.
@@ -223,16 +225,11 @@ impl State {
     }
 
     /// The writes of the open batch, `head` first; closes it. Each key is written once, as etcd demands.
-    pub(super) fn take_writes(&mut self, slots: u64) -> Vec<Write> {
+    pub(super) fn take_writes(&mut self, limits: &Limits) -> Vec<Write> {
         let (touched, batch) = (std::mem::take(&mut self.touched), self.head.batch);
+        let journal = self.close_journal(limits, &touched);
         let mut writes = vec![Write::Put(Record::Head(self.head.clone()))];
-        let mut entries = std::mem::take(&mut self.entries);
-        // A record that is written whole has its allocations in it.
-        entries.retain(|entry| !touched.contains(&Key::Holder(entry.holder.clone())));
-        if !entries.is_empty() {
-            let journal = Journal { batch, epoch: self.head.epoch, entries };
-            writes.push(Write::Put(Record::Journal(batch.0 % slots, journal)));
-        }
+        writes.extend(journal);
         for key in &touched {
             if let Key::Holder(holder) = key
                 && let Some(record) = self.holders.get_mut(holder)
@@ -250,7 +247,7 @@ impl State {
     fn record(&self, key: &Key) -> Option<Record> {
         match key {
             Key::Head => Some(Record::Head(self.head.clone())),
-            // Made of the batch's own entries, see `take_writes`.
+            // Made of entries, see `close_journal`.
             Key::Journal(_) => None,
             Key::Holder(id) => self.holders.get(id).map(|holder| Record::Holder(id.clone(), holder.clone())),
             Key::Leaked(namespace, start) => {

@@ -281,7 +281,7 @@ impl Term {
             epoch: self.epoch,
             head: self.head,
             batch: self.state.head.batch,
-            writes: self.state.take_writes(self.limits.journal_slots).into(),
+            writes: self.state.take_writes(&self.limits).into(),
         };
         effects.push(Effect::Commit { txn: txn.clone(), again: false });
         self.in_flight = Some(InFlight { txn, answers });

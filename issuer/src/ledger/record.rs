@@ -179,8 +179,14 @@ mod tests {
             store: StoreEpoch::new("7001:1").unwrap(),
             contested: true,
         };
-        let entry = Entry { holder: leaked.holder.clone(), seq: Seq(5), leaked: Some(Generation(3)), open };
-        let journal = Journal { batch: Batch(9), epoch: Epoch(2), entries: vec![entry] };
+        let entry = Entry {
+            holder: leaked.holder.clone(),
+            seq: Seq(5),
+            epoch: Epoch(2),
+            leaked: Some(Generation(3)),
+            open,
+        };
+        let journal = Journal { batch: Batch(9), entries: vec![entry] };
         for record in [
             Record::Journal(9, journal),
             Record::Head(Head::default()),

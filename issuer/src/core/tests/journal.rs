@@ -41,7 +41,14 @@ fn used_up(block: &Block) -> Returned {
 fn whatever_the_slots_the_next_leader_knows_every_allocation() {
     for journal_slots in [0, 1, 2, 3, 128] {
         for journal_saves in [0, 1, 16] {
-            the_next_leader_knows(Limits { journal_slots, journal_saves, ..blocks_of(10) });
+            for journal_recent in [0, 1, 4] {
+                the_next_leader_knows(Limits {
+                    journal_recent,
+                    journal_slots,
+                    journal_saves,
+                    ..blocks_of(10)
+                });
+            }
         }
     }
 }
@@ -49,7 +56,8 @@ fn whatever_the_slots_the_next_leader_knows_every_allocation() {
 #[test]
 fn a_leader_with_another_number_of_slots_overwrites_nothing_that_is_needed() {
     for (before, after) in [(2, 3), (3, 2), (4, 8), (8, 4), (1, 128), (3, 0)] {
-        let limits = |journal_slots| Limits { journal_slots, journal_saves: 0, ..blocks_of(10) };
+        let limits =
+            |journal_slots| Limits { journal_recent: 0, journal_slots, journal_saves: 0, ..blocks_of(10) };
         let mut bench = Bench::new(limits(before));
         for holder in ["a", "b", "c", "d"] {
             bench.register(holder, "1", 1 << 30);
@@ -77,8 +85,8 @@ fn a_leader_with_another_number_of_slots_overwrites_nothing_that_is_needed() {
 }
 
 #[test]
-fn a_batch_of_allocations_is_one_write_beside_head() {
-    let mut bench = Bench::new(blocks_of(10));
+fn few_allocations_are_a_write_of_head_alone_and_a_batch_of_many_is_one_write_beside_it() {
+    let mut bench = Bench::new(Limits { journal_recent: 2, ..blocks_of(10) });
     for holder in ["a", "b", "c"] {
         bench.register(holder, "1", 1 << 30);
     }
@@ -87,18 +95,21 @@ fn a_batch_of_allocations_is_one_write_beside_head() {
         assert!(bench.arrive(allocate(holder, Incarnation(1), 1)).is_empty(), "it waits for the first");
     }
     let [Effect::Commit { txn, .. }] = &first[..] else { panic!("{first:?}") };
+    let [Write::Put(Record::Head(head))] = &txn.writes[..] else { panic!("{:?}", txn.writes) };
+    assert_eq!(head.recent.len(), 1);
     let outcome = bench.ledger.apply(txn);
     let effects = bench.core.step(bench.now, Event::Committed(outcome));
     let Some(Effect::Commit { txn, .. }) = effects.last() else { panic!("{effects:?}") };
-    let [Write::Put(Record::Head(_)), Write::Put(Record::Journal(_, journal))] = &txn.writes[..] else {
+    let [Write::Put(Record::Head(head)), Write::Put(Record::Journal(_, journal))] = &txn.writes[..] else {
         panic!("{:?}", txn.writes)
     };
-    assert_eq!(journal.entries.len(), 2);
+    assert!(head.recent.is_empty(), "the journal has them all");
+    assert_eq!(journal.entries.len(), 3);
 }
 
 #[test]
 fn a_holder_that_was_forgotten_and_came_back_has_nothing_of_its_former_self() {
-    let mut bench = Bench::new(Limits { holders: 1, ..blocks_of(10) });
+    let mut bench = Bench::new(Limits { holders: 1, journal_recent: 0, ..blocks_of(10) });
     let a = bench.register("a", "1", 1 << 30);
     let block = bench.allocate("a", a, 1).unwrap();
     bench

@@ -18,7 +18,10 @@ pub fn aimed_at(mutant: Mutant) -> (Bounds, Law) {
         Mutant::Core(Guard::RegisterCommit) => (Bounds::DEPOSED_REGISTRAR, Law::HandsDisjoint),
         Mutant::Core(Guard::BeatCommit) => (Bounds::CEILING, Law::NothingAllocatedAbove),
         Mutant::Core(Guard::Contested) => (Bounds::CONTESTED, Law::AcknowledgedOnce),
-        Mutant::Core(Guard::Journal) => (Bounds::LEADER_CHANGE, Law::AccountBalances),
+        // Two allocations are two journals only when `head` keeps none of them.
+        Mutant::Core(Guard::Journal) => {
+            (Bounds { journal_recent: 0, ..Bounds::LEADER_CHANGE }, Law::AccountBalances)
+        }
         Mutant::Core(Guard::CeilingDelay) => (Bounds::CEILING, Law::NothingAllocatedAbove),
     }
 }

@@ -20,6 +20,8 @@ pub struct Bounds {
     pub block: u64,
     /// See [`Limits::headroom_blocks`].
     pub headroom_blocks: u64,
+    /// See [`Limits::journal_recent`].
+    pub journal_recent: usize,
     /// One step of the clock, in milliseconds.
     pub step_ms: u64,
     /// See [`Limits::holder_ttl_ms`].
@@ -87,6 +89,7 @@ impl Bounds {
             holders: 3,
             headroom_blocks: self.headroom_blocks,
             // The first allocation is journalled, and others only when its holder was written whole since.
+            journal_recent: self.journal_recent,
             journal_slots: 1,
             journal_saves: 0,
             ..Limits::default()
@@ -101,6 +104,7 @@ impl Bounds {
         capacity: 6,
         block: 2,
         headroom_blocks: 100,
+        journal_recent: 1,
         step_ms: 1_000,
         holder_ttl_ms: 1_000,
         reclaim_after_ms: 1_000,

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use issuer::{
     block::{Block, Span},
-    core::{Answer, Head, HolderRecord, LeakedBlock, Refusal, Request, State},
+    core::{Answer, Entry, Head, HolderRecord, LeakedBlock, Refusal, Request, State},
     ledger::{Key, Record, Snapshot, Txn, Write},
     names::{HolderId, Namespace},
     tokens::{Epoch, Incarnation, Seq},
@@ -112,20 +112,16 @@ impl LedgerCheck {
         }
     }
 
-    /// A transaction's writes with, in the place of a journal, the holders that it has entries of as they are now.
+    /// A transaction's writes with, in the place of entries, the holders that they are of as they are now.
     fn follow_journals(&mut self, txn: &Txn) -> Vec<Write> {
         let mut writes = Vec::new();
         for write in txn.writes.iter() {
             match write {
                 Write::Put(Record::Journal(_, journal)) => {
-                    for entry in &journal.entries {
-                        let Some(record) = self.holders.get_mut(&entry.holder) else { continue };
-                        record.allocated(journal.epoch, entry.clone());
-                        writes.retain(|write| !matches!(write, Write::Put(Record::Holder(id, _)) if *id == entry.holder));
-                        writes.push(Write::Put(Record::Holder(entry.holder.clone(), record.clone())));
-                    }
+                    self.follow_entries(&journal.entries, &mut writes);
                     continue;
                 }
+                Write::Put(Record::Head(head)) => self.follow_entries(&head.recent, &mut writes),
                 Write::Put(Record::Holder(id, record)) => {
                     self.holders.insert(id.clone(), record.clone());
                 }
@@ -137,6 +133,17 @@ impl LedgerCheck {
             writes.push(write.clone());
         }
         writes
+    }
+
+    fn follow_entries(&mut self, entries: &[Entry], writes: &mut Vec<Write>) {
+        for entry in entries {
+            let record = self.holders.get_mut(&entry.holder);
+            // `head` lists an entry until a journal or its holder's record has it, and a journal begins with what `head` listed.
+            let Some(record) = record.filter(|record| record.last_seq < entry.seq) else { continue };
+            record.allocated(entry.clone());
+            writes.retain(|write| !matches!(write, Write::Put(Record::Holder(id, _)) if *id == entry.holder));
+            writes.push(Write::Put(Record::Holder(entry.holder.clone(), record.clone())));
+        }
     }
 
     /// A leader has read the ledger as it is: holders' records and journals together say all that was ever written.
