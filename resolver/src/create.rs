@@ -6,9 +6,11 @@
 //!    another. A reclaimed number was somebody else's before, and a row under it proves nothing.
 //! 3. A create runs to its end though its client goes away: its number comes back with its fate either way.
 
+mod batch;
+
 use std::{sync::Arc, time::Duration};
 
-use issuer::{daemon::Vitals, names::StoreEpoch};
+use issuer::daemon::Vitals;
 use jiff::Timestamp;
 use tokio::{
     runtime,
@@ -22,9 +24,10 @@ use crate::{
     links::{Draft, Link, NewLink},
     lookup::Lookup,
     metrics::Metrics,
-    store::{BATCH_MAX, InsertError, Inserted, LinkStore, StoreError},
+    store::LinkStore,
     supply::{Claim, ClaimError, Fate, Minting, Owner},
 };
+use batch::{Outcome, Waiting, write_batches};
 
 /// How long a create may take in all.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -59,28 +62,11 @@ pub enum CreateError {
     Overloaded,
 }
 
-/// What became of one link of a batch.
-enum Outcome {
-    Stored(Timestamp),
-    Taken,
-    Failed,
-    /// Surely not stored: the database has failed over since the number was allocated.
-    AnotherHistory,
-    Unknown,
-}
-
 /// What is stored under the id of an insert in doubt.
 enum Row {
     Ours(Timestamp),
     Other,
     Absent,
-}
-
-struct Waiting {
-    link: NewLink,
-    history: Arc<StoreEpoch>,
-    deadline: Instant,
-    outcome: oneshot::Sender<Outcome>,
 }
 
 /// Creates links in one keyspace after another.
@@ -153,6 +139,24 @@ impl Creator {
         task.await.unwrap_or(Err(CreateError::NoStore))
     }
 
+    /// Creates links together, at most [`crate::store::BATCH_MAX`]; what became of each, in their order.
+    pub async fn create_many(&self, drafts: Vec<Draft>) -> Vec<Result<Created, CreateError>> {
+        let count = drafts.len();
+        let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() else {
+            return drafts.iter().map(|_| Err(CreateError::Overloaded)).collect();
+        };
+        let parts = Arc::clone(&self.parts);
+        let task = self.tasks.spawn_on(
+            async move {
+                let created = parts.create_many(drafts, Instant::now() + DEADLINE).await;
+                drop(slot);
+                created
+            },
+            &self.runtime,
+        );
+        task.await.unwrap_or_else(|_| (0..count).map(|_| Err(CreateError::NoStore)).collect())
+    }
+
     /// Waits for the creates under way. Call it when no new ones can come.
     pub async fn finish(&self) {
         self.tasks.close();
@@ -172,29 +176,87 @@ impl Parts {
                 self.settle(claim, Fate::Burned);
                 continue;
             }
-            let (fate, end) = match self.insert(&claim, &minted, &draft, deadline).await {
-                Outcome::Stored(at) => (Fate::Used, Some(Ok(at))),
-                Outcome::Taken => {
-                    self.metrics.conflicts.increment(1);
-                    (Fate::Used, None)
-                }
-                Outcome::Failed => (Fate::Unused, Some(Err(CreateError::NoStore))),
-                Outcome::AnotherHistory => {
-                    self.minting.give_up(&claim.history);
-                    (Fate::Burned, None)
-                }
-                Outcome::Unknown => {
-                    self.metrics.inserts_unknown.increment(1);
-                    self.resolve(&claim, minted.id, &draft, deadline).await
-                }
-            };
-            self.settle(claim, fate);
-            match end {
+            let outcome = self.insert(&claim, &minted, &draft, deadline).await;
+            match self.conclude(claim, &minted, &draft, outcome, deadline).await {
                 Some(Ok(created_at)) => return Ok(self.created(minted, draft, created_at)),
                 Some(Err(error)) => return Err(error),
                 None => {}
             }
         }
+    }
+
+    /// Decides what a claim's insert came to; none when another number is to be tried.
+    async fn conclude(
+        &self,
+        claim: Claim,
+        minted: &Minted,
+        draft: &Draft,
+        outcome: Outcome,
+        deadline: Instant,
+    ) -> Option<Result<Timestamp, CreateError>> {
+        let (fate, end) = match outcome {
+            Outcome::Stored(at) => (Fate::Used, Some(Ok(at))),
+            Outcome::Taken => {
+                self.metrics.conflicts.increment(1);
+                (Fate::Used, None)
+            }
+            Outcome::Failed => (Fate::Unused, Some(Err(CreateError::NoStore))),
+            Outcome::AnotherHistory => {
+                self.minting.give_up(&claim.history);
+                (Fate::Burned, None)
+            }
+            Outcome::Unknown => {
+                self.metrics.inserts_unknown.increment(1);
+                self.resolve(&claim, minted.id, draft, deadline).await
+            }
+        };
+        self.settle(claim, fate);
+        end
+    }
+
+    /// Creates many at once; the links in the order of their drafts. Those whose first number was not to be had are tried again
+    /// one by one.
+    async fn create_many(&self, drafts: Vec<Draft>, deadline: Instant) -> Vec<Result<Created, CreateError>> {
+        let (mut claims, mut links) = (Vec::new(), Vec::new());
+        while links.len() < drafts.len() {
+            let claim = match self.minting.claim(deadline).await {
+                Ok(claim) => claim,
+                Err(_) => break,
+            };
+            let minted = self.mint.mint(self.minting.index, claim.number);
+            if is_reserved(&minted.code) {
+                self.settle(claim, Fate::Burned);
+                continue;
+            }
+            // A batch is of one history of the database; the rest goes one by one.
+            if claims.first().is_some_and(|(first, _): &(Claim, Minted)| first.history != claim.history) {
+                self.settle(claim, Fate::Unused);
+                break;
+            }
+            links.push(NewLink { id: minted.id, draft: drafts[links.len()].clone() });
+            claims.push((claim, minted));
+        }
+        let outcomes = match claims.first() {
+            Some((claim, _)) => batch::insert(&*self.store, &self.metrics, &claim.history, &links).await,
+            None => Vec::new(),
+        };
+        let mut first_tries = claims.into_iter().zip(outcomes);
+        let mut results = Vec::with_capacity(drafts.len());
+        for draft in drafts {
+            let end = match first_tries.next() {
+                Some(((claim, minted), outcome)) => {
+                    let end = self.conclude(claim, &minted, &draft, outcome, deadline).await;
+                    end.map(|end| (minted, end))
+                }
+                None => None,
+            };
+            results.push(match end {
+                Some((minted, Ok(created_at))) => Ok(self.created(minted, draft, created_at)),
+                Some((_, Err(error))) => Err(error),
+                None => self.create(draft, deadline).await,
+            });
+        }
+        results
     }
 
     async fn insert(&self, claim: &Claim, minted: &Minted, draft: &Draft, deadline: Instant) -> Outcome {
@@ -252,74 +314,5 @@ impl Parts {
         let link = Arc::new(Link::stored(minted.id, draft, created_at));
         self.lookup.remember(minted.code, &link);
         Created { code: minted.code, link }
-    }
-}
-
-/// Writes whatever has arrived while the last batch was being written. What has waited past its deadline is not sent at all: a
-/// database that hangs must not keep a long queue waiting, batch after batch.
-async fn write_batches(
-    store: Arc<dyn LinkStore>,
-    mut waiting: mpsc::Receiver<Waiting>,
-    metrics: Arc<Metrics>,
-) {
-    let mut batch = Vec::with_capacity(BATCH_MAX);
-    while waiting.recv_many(&mut batch, BATCH_MAX).await > 0 {
-        for Batch { history, links, outcomes } in sort(&mut batch) {
-            metrics.insert_batches.increment(1);
-            let inserted = store.insert(&history, &links).await;
-            report(inserted, outcomes);
-        }
-    }
-}
-
-/// Links of one history of the database, and who waits for them.
-struct Batch {
-    history: Arc<StoreEpoch>,
-    links: Vec<NewLink>,
-    outcomes: Vec<oneshot::Sender<Outcome>>,
-}
-
-/// What is to be inserted: one batch, or two for a moment after the database has failed over.
-fn sort(waiting: &mut Vec<Waiting>) -> Vec<Batch> {
-    let (now, most) = (Instant::now(), waiting.len());
-    let mut batches: Vec<Batch> = Vec::with_capacity(1);
-    for Waiting { link, history, deadline, outcome } in waiting.drain(..) {
-        if deadline <= now {
-            // A create holds its receiver until it is answered, so there is nobody to miss this.
-            let _ = outcome.send(Outcome::Failed);
-            continue;
-        }
-        let known = batches.iter().position(|batch| batch.history == history);
-        let index = known.unwrap_or_else(|| {
-            let (links, outcomes) = (Vec::with_capacity(most), Vec::with_capacity(most));
-            batches.push(Batch { history, links, outcomes });
-            batches.len() - 1
-        });
-        batches[index].links.push(link);
-        batches[index].outcomes.push(outcome);
-    }
-    batches
-}
-
-fn report(inserted: Result<Vec<Inserted>, InsertError>, outcomes: Vec<oneshot::Sender<Outcome>>) {
-    match inserted {
-        Ok(inserted) => {
-            for (inserted, outcome) in inserted.into_iter().zip(outcomes) {
-                let _ = outcome.send(match inserted {
-                    Inserted::Stored(at) => Outcome::Stored(at),
-                    Inserted::Taken => Outcome::Taken,
-                });
-            }
-        }
-        Err(error) => {
-            tracing::warn!(error = &error as &dyn std::error::Error, links = outcomes.len(), "insert links");
-            for outcome in outcomes {
-                let _ = outcome.send(match error {
-                    InsertError::Failed(StoreError::AnotherHistory) => Outcome::AnotherHistory,
-                    InsertError::Failed(_) => Outcome::Failed,
-                    InsertError::Unknown(_) => Outcome::Unknown,
-                });
-            }
-        }
     }
 }

@@ -19,7 +19,7 @@ use issuer::{
 use tokio::{
     net::TcpListener,
     runtime,
-    sync::watch,
+    sync::{Semaphore, watch},
     task::{JoinError, JoinHandle},
     time::{sleep, timeout},
 };
@@ -215,6 +215,7 @@ impl Parts {
             creator,
             reserver,
             keys: KeyRing::new(),
+            bulk_calls: Arc::new(Semaphore::new(http::BULK_CALLS_MAX)),
             store,
             metrics,
             public_url: settings.public_url.clone(),

@@ -6,13 +6,17 @@
 //! 3. The daemons are built in the profile of this binary, so run it with `--release`.
 
 mod allocate;
+mod bulk;
+mod create;
 mod failover;
 mod load;
 mod mint;
+mod pgbench;
 mod progress;
 mod redirect;
 mod stats;
 mod table;
+mod wrk;
 
 use clap::{Parser, Subcommand};
 use mimalloc::MiMalloc;
@@ -38,6 +42,10 @@ struct Cli {
 enum Bench {
     /// Durable allocations per second, beside etcd's guarded puts and a segment row in Postgres.
     Allocate(allocate::Args),
+    /// Links created per second by bulk calls, beside single-row inserts by pgbench.
+    Bulk(bulk::Args),
+    /// Links created per second over HTTP, beside single-row inserts by pgbench.
+    Create(create::Args),
     /// How long nobody can allocate when the leading issuer dies, and when it hands over.
     Failover(failover::Args),
     /// Nanoseconds per minted code, in parts and over threads.
@@ -62,6 +70,8 @@ fn main() -> anyhow::Result<()> {
     }
     let report = match cli.bench {
         Bench::Allocate(args) => allocate::run(&args)?,
+        Bench::Bulk(args) => bulk::run(&args)?,
+        Bench::Create(args) => create::run(&args)?,
         Bench::Failover(args) => failover::run(&args)?,
         Bench::Mint(args) => mint::run(&args)?,
         Bench::Redirect(args) => redirect::run(&args)?,

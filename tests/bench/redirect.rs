@@ -9,15 +9,13 @@
 mod bare;
 mod report;
 mod server;
-mod wrk;
 
 use anyhow::Context;
 use harness::{Load, Scratch};
 
-use crate::{Report, progress};
+use crate::{Report, progress, wrk::Wrk};
 use report::{Figures, Level};
 use server::{Kind, Server};
-use wrk::Wrk;
 
 pub(crate) use bare::Args as BareArgs;
 pub(crate) use bare::serve as serve_bare;
@@ -72,7 +70,7 @@ async fn measure(args: &Args) -> anyhow::Result<Vec<Level>> {
             servers.push(Server::nginx(&scratch, *threads).await?);
             servers.push(Server::bare(&scratch, *threads, &paths).await?);
         }
-        let wrk = Wrk::new(&scratch, &paths)?;
+        let wrk = Wrk::getting(&scratch, &paths)?;
         for connections in &args.connections {
             levels.push(level(args, &mut servers, &wrk, (*threads, *connections)).await?);
         }
@@ -89,8 +87,10 @@ async fn level(
     (threads, connections): (usize, usize),
 ) -> anyhow::Result<Level> {
     let mut level = Level::new(threads, connections);
+    // With one thread the load has the second core; with more it takes what there is.
+    let cores = if threads == 1 { "1".to_owned() } else { server::cores(threads) };
     for server in servers.iter() {
-        wrk.load(&server.url, threads, connections, WARM_UP).await?;
+        wrk.load(&server.url, &cores, connections, WARM_UP).await?;
     }
     for round in 1..=args.rounds {
         for server in servers.iter_mut() {
@@ -101,7 +101,7 @@ async fn level(
             ));
             let events = server.events().await;
             let before = server.cpu();
-            let load = wrk.load(&server.url, threads, connections, args.seconds).await?;
+            let load = wrk.load(&server.url, &cores, connections, args.seconds).await?;
             let cpu = server.cpu() - before;
             level.add(server.kind, Figures::new(&load, cpu, server.resident()));
             if server.kind == Kind::Resolver {

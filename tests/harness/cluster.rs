@@ -21,8 +21,6 @@ mod builder;
 pub use builder::ClusterBuilder;
 use builder::Proxies;
 
-const MIGRATE_WITHIN: Duration = Duration::from_secs(60);
-
 /// How long the issuers together may take to tell their state: an election, at worst.
 const STATUS_WITHIN: Duration = Duration::from_secs(20);
 
@@ -171,8 +169,7 @@ impl Cluster {
     /// # Errors
     /// It cannot be started, or does not end in time.
     pub async fn migrate(&self) -> anyhow::Result<Finished> {
-        let launch = Launch::new(&self.scratch, "migrate", binaries::resolver().await?);
-        launch.args(["migrate", "--database", &self.postgres.url()]).run(MIGRATE_WITHIN).await
+        crate::resolver::migrate(&self.scratch, &self.postgres.url()).await
     }
 
     /// Runs the resolver's binary with any arguments to its end.

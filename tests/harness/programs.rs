@@ -16,6 +16,8 @@ pub enum Program {
     Postgres,
     /// Makes a Postgres data folder; always from the same installation as [`Program::Postgres`].
     Initdb,
+    /// Postgres' own load generator.
+    Pgbench,
     /// The etcd server.
     Etcd,
     /// etcd's command line client.
@@ -38,6 +40,7 @@ impl Program {
         match self {
             Self::Postgres => ("postgres", "postgresql"),
             Self::Initdb => ("initdb", "postgresql"),
+            Self::Pgbench => ("pgbench", "postgresql"),
             Self::Etcd => ("etcd", "etcd-server"),
             Self::Etcdctl => ("etcdctl", "etcd-client"),
             Self::Promtool => ("promtool", "prometheus"),
@@ -54,7 +57,8 @@ impl Program {
     /// It is not installed; the message names the package that has it.
     pub fn path(self) -> anyhow::Result<PathBuf> {
         let (name, package) = self.name_and_package();
-        let newest = matches!(self, Self::Postgres | Self::Initdb).then(newest_postgres).flatten();
+        let newest =
+            matches!(self, Self::Postgres | Self::Initdb | Self::Pgbench).then(newest_postgres).flatten();
         let found = newest.map(|bin| bin.join(name)).or_else(|| in_search_path(name));
         let found =
             found.with_context(|| format!("{name} not found: install the Debian package {package}"))?;

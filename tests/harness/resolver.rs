@@ -13,6 +13,16 @@ use crate::scratch::Scratch;
 use crate::{binaries, net, secret};
 
 const INITIAL_KEY_VARIABLE: &str = "RESOLVER_INITIAL_API_KEY";
+const MIGRATE_WITHIN: Duration = Duration::from_secs(60);
+
+/// Runs `resolver migrate` on a database.
+///
+/// # Errors
+/// It cannot be started, or does not end in time.
+pub async fn migrate(scratch: &Scratch, url: &str) -> anyhow::Result<Finished> {
+    let launch = Launch::new(scratch, "migrate", binaries::resolver().await?);
+    launch.args(["migrate", "--database", url]).run(MIGRATE_WITHIN).await
+}
 
 /// What to start. Its addresses are known before it is, so that a proxy can be put in front.
 #[derive(Clone, Debug)]

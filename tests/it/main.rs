@@ -3,6 +3,7 @@
 
 mod allocations;
 mod backup;
+mod bulk;
 mod ceiling;
 mod code_key;
 mod copy;

@@ -4,6 +4,7 @@
 //! [`rest`] answer it. The listener's threads only parse, look into the cache and wait; everything that touches a store runs
 //! on the daemon's own runtime beside them.
 
+mod body;
 mod listener;
 mod pages;
 mod pulse;
@@ -19,13 +20,12 @@ use std::{
     },
 };
 
-use http_body_util::Full;
 use hyper::{
     Response, StatusCode,
     body::Bytes,
     header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER},
 };
-use tokio::runtime;
+use tokio::{runtime, sync::Semaphore};
 
 use crate::{
     api_key::KeyRing,
@@ -38,10 +38,12 @@ use crate::{
     visits::{VisitBuffer, Visits},
 };
 
+pub(crate) use body::Body;
 pub use listener::{Phase, PublicListeners, bind, serve};
+pub use rest::BULK_CALLS_MAX;
 
 /// What every answer is.
-pub(crate) type Answer = Response<Full<Bytes>>;
+pub(crate) type Answer = Response<Body>;
 
 /// What the handlers work with.
 pub struct App {
@@ -53,6 +55,8 @@ pub struct App {
     pub reserver: Reserver,
     /// API keys.
     pub keys: KeyRing,
+    /// Bulk creates at a time.
+    pub bulk_calls: Arc<Semaphore>,
     /// What becomes of visits.
     pub visits: Visits,
     /// For health and keys.
@@ -93,7 +97,7 @@ struct Visitor {
 
 /// An answer with a body.
 pub(crate) fn answer(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Answer {
-    let mut answer = Response::new(Full::new(body.into()));
+    let mut answer = Response::new(Body::whole(body));
     *answer.status_mut() = status;
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     answer
@@ -101,7 +105,7 @@ pub(crate) fn answer(status: StatusCode, content_type: &'static str, body: impl 
 
 /// An answer without a body.
 pub(crate) fn empty(status: StatusCode) -> Answer {
-    let mut answer = Response::new(Full::new(Bytes::new()));
+    let mut answer = Response::new(Body::whole(Bytes::new()));
     *answer.status_mut() = status;
     answer
 }

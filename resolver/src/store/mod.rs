@@ -169,6 +169,9 @@ pub trait LinkStore: Send + Sync + 'static {
     /// `kept` is what stays of the block.
     async fn release_block(&self, block: &BlockEntry, kept: &[Span]) -> Result<(), StoreError>;
 
+    /// How many inserts at a time the store gains by.
+    fn insert_lanes(&self) -> usize;
+
     /// Stores links, at most [`BATCH_MAX`]; the outcome of each, in their order. A taken id does not fail its neighbours. In another
     /// history of the database than this one nothing is stored: [`StoreError::AnotherHistory`].
     async fn insert(&self, history: &StoreEpoch, links: &[NewLink]) -> Result<Vec<Inserted>, InsertError>;

@@ -4,11 +4,12 @@ use std::{fmt::Write as _, time::Duration};
 
 use serde_json::{Value, json};
 
-use super::{Args, server::Kind, wrk::Loaded};
+use super::{Args, server::Kind};
 use crate::{
     Report,
     stats::median,
     table::{Table, grouped},
+    wrk::Loaded,
 };
 
 /// What is wanted of the resolver, as multiples of nginx's figures.

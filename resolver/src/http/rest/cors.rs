@@ -33,8 +33,8 @@ pub(super) fn preflight(path: &str, asked: &HeaderMap) -> Answer {
 
 fn methods(path: &str) -> &'static str {
     match path.split('/').skip(2).collect::<Vec<_>>()[..] {
+        ["v3", "short-urls"] | ["v3", "short-urls", "bulk"] => "POST",
         ["health"] | ["v3", "health"] | ["v3", "short-urls", _] => "GET",
-        ["v3", "short-urls"] => "POST",
         _ => "GET,POST,PUT,PATCH,DELETE",
     }
 }

@@ -4,6 +4,7 @@
 //! unknown path (404), a malformed body is noticed before a missing key, and preflights need no key.
 
 mod body;
+mod bulk;
 mod cors;
 mod create;
 mod get;
@@ -11,16 +12,25 @@ mod health;
 mod problem;
 mod reservations;
 mod short_url;
+mod split;
 
 use std::sync::Arc;
 
-use hyper::{HeaderMap, Method, Request, StatusCode, Uri, body::Incoming, header::ORIGIN};
+use hyper::{
+    HeaderMap, Method, Request, StatusCode, Uri,
+    body::{Bytes, Incoming},
+    header::ORIGIN,
+};
 
 use super::{Answer, App, answer};
 use crate::{api_key::Grant, scope::Scope};
 use problem::Problem;
 
+pub use bulk::CALLS_MAX as BULK_CALLS_MAX;
+
 const JSON: &str = "application/json";
+/// The one call whose body is not read before it is answered.
+const BULK: &str = "/rest/v3/short-urls/bulk";
 
 /// Answers anything below `/rest`.
 pub(super) async fn route(app: &Arc<App>, request: Request<Incoming>) -> Answer {
@@ -29,21 +39,28 @@ pub(super) async fn route(app: &Arc<App>, request: Request<Incoming>) -> Answer 
         return cors::preflight(parts.uri.path(), &parts.headers);
     }
     let cross_origin = parts.headers.contains_key(ORIGIN);
-    let mut answer = match body::read(body, body::limit(parts.uri.path())).await {
-        Ok(body) => {
-            let call = Call {
-                app: Arc::clone(app),
-                method: parts.method,
-                uri: parts.uri,
-                headers: parts.headers,
-                body,
-            };
-            // Away from the listener's thread: stores must not slow redirects down.
-            let task = app.runtime.spawn(async move { call.answer().await });
-            task.await.unwrap_or_else(|_| Problem::Internal.into_answer())
-        }
-        Err(problem) => problem.into_answer(),
+    let streams = parts.method == Method::POST && parts.uri.path() == BULK;
+    let mut call = Call {
+        app: Arc::clone(app),
+        method: parts.method,
+        uri: parts.uri,
+        headers: parts.headers,
+        body: Bytes::new(),
     };
+    // Away from the listener's thread: stores must not slow redirects down.
+    let task = if streams {
+        app.runtime.spawn(async move { call.answer_bulk(body).await })
+    } else {
+        match body::read(body, body::limit(call.uri.path())).await {
+            Ok(body) => call.body = body,
+            Err(problem) => return finish(app, problem.into_answer(), cross_origin),
+        }
+        app.runtime.spawn(async move { call.answer().await })
+    };
+    finish(app, task.await.unwrap_or_else(|_| Problem::Internal.into_answer()), cross_origin)
+}
+
+fn finish(app: &App, mut answer: Answer, cross_origin: bool) -> Answer {
     if answer.status() == StatusCode::SERVICE_UNAVAILABLE {
         app.metrics.unavailable.increment(1);
     }
@@ -59,7 +76,7 @@ struct Call {
     method: Method,
     uri: Uri,
     headers: HeaderMap,
-    body: hyper::body::Bytes,
+    body: Bytes,
 }
 
 impl Call {
@@ -68,6 +85,11 @@ impl Call {
             Ok(answer) => answer,
             Err(problem) => problem.into_answer(),
         }
+    }
+
+    async fn answer_bulk(&self, body: Incoming) -> Answer {
+        let created = async { bulk::create(&self.app, self.authorize(Scope::Create).await?.id, body).await };
+        created.await.unwrap_or_else(Problem::into_answer)
     }
 
     async fn execute(&self) -> Result<Answer, Problem> {

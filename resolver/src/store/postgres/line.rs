@@ -51,6 +51,11 @@ impl Line {
         Self { config, sql, open: Mutex::new(None) }
     }
 
+    /// Whether no statement runs on it.
+    pub(super) fn is_free(&self) -> bool {
+        self.open.try_lock().is_ok()
+    }
+
     /// Runs the statement. A connection on which anything went wrong is not used again.
     pub(super) async fn query(
         &self,

@@ -41,6 +41,9 @@ const SHUNNED: Duration = Duration::from_secs(1);
 /// Connections of the pool: block registration, keys and checks are rare.
 const POOL: u32 = 4;
 
+/// Batches of new links that are written at the same time.
+const INSERT_LANES: usize = 1;
+
 /// Ids, URLs and flags come as arrays, so a batch of any size is one statement and one round trip. The ids are in
 /// ascending order, which keeps two resolvers' inserts from waiting for each other in a circle.
 const INSERT: &str = "
@@ -55,7 +58,7 @@ const READ: &str = "
 
 /// A Postgres database.
 pub struct PostgresStore {
-    writer: Line,
+    writers: [Line; INSERT_LANES],
     reader: Line,
     /// Any server of the URL, also one that is read-only: redirects go on while there is no primary.
     copy_reader: Line,
@@ -91,7 +94,7 @@ impl PostgresStore {
             .error_sink(Box::new(LogErrors))
             .build_unchecked(manager);
         Ok(Self {
-            writer: Line::new(config.clone(), INSERT),
+            writers: std::array::from_fn(|_| Line::new(config.clone(), INSERT)),
             reader: Line::new(config.clone(), READ),
             copy_reader: Line::new(reads_anywhere(&config), READ),
             shunned: Mutex::new(None),
@@ -209,6 +212,10 @@ impl LinkStore for PostgresStore {
         within(async { blocks::release(&mut *self.connection().await?, block, kept).await }).await
     }
 
+    fn insert_lanes(&self) -> usize {
+        INSERT_LANES
+    }
+
     async fn insert(&self, history: &StoreEpoch, links: &[NewLink]) -> Result<Vec<Inserted>, InsertError> {
         let mut order: Vec<&NewLink> = links.iter().collect();
         order.sort_unstable_by_key(|link| link.id);
@@ -219,7 +226,9 @@ impl LinkStore for PostgresStore {
         let forward: Vec<bool> = order.iter().map(|link| link.draft.forward_query).collect();
         let creators: Vec<i64> = order.iter().map(|link| link.draft.created_by.0).collect();
         let row: [&(dyn ToSql + Sync); 6] = [&ids, &urls, &titles, &crawlable, &forward, &creators];
-        match self.writer.query_in(history, DEADLINE, &row).await {
+        // As many inserts as lines run at a time, so one is free.
+        let writer = self.writers.iter().find(|line| line.is_free()).unwrap_or(&self.writers[0]);
+        match writer.query_in(history, DEADLINE, &row).await {
             Ok(rows) => outcomes(links, &rows),
             Err(LineError::NotSent(error)) => Err(InsertError::Failed(error)),
             Err(LineError::Answered(error)) => Err(InsertError::Failed(error.into())),

@@ -131,6 +131,11 @@ impl LinkStore for SqliteStore {
         self.writer.run(move |connection| calls::release_block(connection, &block, &kept)).await
     }
 
+    /// SQLite has one writer.
+    fn insert_lanes(&self) -> usize {
+        1
+    }
+
     async fn insert(&self, _history: &StoreEpoch, links: &[NewLink]) -> Result<Vec<Inserted>, InsertError> {
         let links = links.to_vec();
         // Whatever SQLite reports, its transaction was rolled back; only a writer that vanished leaves it open.

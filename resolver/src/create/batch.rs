@@ -1,0 +1,122 @@
+//! Group commit: whatever has arrived while the last batch was being written is the next one.
+
+use std::sync::Arc;
+
+use futures_util::{StreamExt, stream::FuturesUnordered};
+use issuer::names::StoreEpoch;
+use jiff::Timestamp;
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::Instant,
+};
+
+use crate::{
+    links::NewLink,
+    metrics::Metrics,
+    store::{BATCH_MAX, InsertError, Inserted, LinkStore, StoreError},
+};
+
+/// What became of one link of a batch.
+pub(super) enum Outcome {
+    Stored(Timestamp),
+    Taken,
+    Failed,
+    /// Surely not stored: the database has failed over since the number was allocated.
+    AnotherHistory,
+    Unknown,
+}
+
+/// A link that waits for the next batch.
+pub(super) struct Waiting {
+    pub(super) link: NewLink,
+    pub(super) history: Arc<StoreEpoch>,
+    pub(super) deadline: Instant,
+    pub(super) outcome: oneshot::Sender<Outcome>,
+}
+
+/// Writes whatever has arrived while the last batch was being written. What has waited past its deadline is not sent at all: a
+/// database that hangs must not keep a long queue waiting, batch after batch.
+pub(super) async fn write_batches(
+    store: Arc<dyn LinkStore>,
+    mut waiting: mpsc::Receiver<Waiting>,
+    metrics: Arc<Metrics>,
+) {
+    let (mut batch, mut under_way) = (Vec::with_capacity(BATCH_MAX), FuturesUnordered::new());
+    let lanes = store.insert_lanes();
+    loop {
+        tokio::select! {
+            arrived = waiting.recv_many(&mut batch, BATCH_MAX), if under_way.len() < lanes => {
+                if arrived == 0 {
+                    break;
+                }
+                under_way.extend(sort(&mut batch).into_iter().map(|batch| write(&*store, batch, &metrics)));
+            }
+            Some(()) = under_way.next() => {}
+        }
+    }
+    under_way.collect::<()>().await;
+}
+
+async fn write(store: &dyn LinkStore, batch: Batch, metrics: &Metrics) {
+    let inserted = insert(store, metrics, &batch.history, &batch.links).await;
+    for (inserted, outcome) in inserted.into_iter().zip(batch.outcomes) {
+        let _ = outcome.send(inserted);
+    }
+}
+
+/// Links of one history of the database, and who waits for them.
+struct Batch {
+    history: Arc<StoreEpoch>,
+    links: Vec<NewLink>,
+    outcomes: Vec<oneshot::Sender<Outcome>>,
+}
+
+/// What is to be inserted: one batch, or two for a moment after the database has failed over.
+fn sort(waiting: &mut Vec<Waiting>) -> Vec<Batch> {
+    let (now, most) = (Instant::now(), waiting.len());
+    let mut batches: Vec<Batch> = Vec::with_capacity(1);
+    for Waiting { link, history, deadline, outcome } in waiting.drain(..) {
+        if deadline <= now {
+            // A create holds its receiver until it is answered, so there is nobody to miss this.
+            let _ = outcome.send(Outcome::Failed);
+            continue;
+        }
+        let known = batches.iter().position(|batch| batch.history == history);
+        let index = known.unwrap_or_else(|| {
+            let (links, outcomes) = (Vec::with_capacity(most), Vec::with_capacity(most));
+            batches.push(Batch { history, links, outcomes });
+            batches.len() - 1
+        });
+        batches[index].links.push(link);
+        batches[index].outcomes.push(outcome);
+    }
+    batches
+}
+
+/// Inserts links of one history of the database, at most [`BATCH_MAX`]; the outcome of each, in their order.
+pub(super) async fn insert(
+    store: &dyn LinkStore,
+    metrics: &Metrics,
+    history: &StoreEpoch,
+    links: &[NewLink],
+) -> Vec<Outcome> {
+    metrics.insert_batches.increment(1);
+    match store.insert(history, links).await {
+        Ok(inserted) => inserted
+            .into_iter()
+            .map(|inserted| match inserted {
+                Inserted::Stored(at) => Outcome::Stored(at),
+                Inserted::Taken => Outcome::Taken,
+            })
+            .collect(),
+        Err(error) => {
+            tracing::warn!(error = &error as &dyn std::error::Error, links = links.len(), "insert links");
+            let outcome = || match error {
+                InsertError::Failed(StoreError::AnotherHistory) => Outcome::AnotherHistory,
+                InsertError::Failed(_) => Outcome::Failed,
+                InsertError::Unknown(_) => Outcome::Unknown,
+            };
+            links.iter().map(|_| outcome()).collect()
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! What answers carry: bytes that are there, or that still come.
+
+use std::{
+    convert::Infallible,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use http_body_util::Full;
+use hyper::body::{Body as HttpBody, Bytes, Frame, SizeHint};
+use tokio::sync::mpsc;
+
+/// The body of an answer.
+pub(crate) enum Body {
+    /// All of it.
+    Whole(Full<Bytes>),
+    /// What comes through a channel, until that is closed.
+    Stream(mpsc::Receiver<Bytes>),
+}
+
+impl Body {
+    /// A body that is there.
+    pub(crate) fn whole(bytes: impl Into<Bytes>) -> Self {
+        Self::Whole(Full::new(bytes.into()))
+    }
+}
+
+impl HttpBody for Body {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match self.get_mut() {
+            Self::Whole(bytes) => Pin::new(bytes).poll_frame(cx),
+            Self::Stream(pieces) => {
+                pieces.poll_recv(cx).map(|piece| piece.map(|bytes| Ok(Frame::data(bytes))))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Whole(bytes) => bytes.is_end_stream(),
+            Self::Stream(_) => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole(bytes) => bytes.size_hint(),
+            Self::Stream(_) => SizeHint::default(),
+        }
+    }
+}

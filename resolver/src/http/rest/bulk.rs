@@ -1,0 +1,238 @@
+//! `POST /rest/v3/short-urls/bulk`: up to 100,000 links in one call, as a JSON array or one object per line. An addition of ours.
+//!
+//! 1. Links are created while the body still arrives, some batches at a time, and each answer is written as soon as its batch is
+//!    committed: `{"results":[…]}` for an array, a line for each item otherwise, in the order of the items.
+//! 2. A bad item is answered with what was expected, and fails no other. A body that cannot be read on ends with an item that says so;
+//!    what came before it is created.
+//! 3. Bounded: a few calls at a time, a few batches of each. Answers may wait for a client that sends its whole body before it reads
+//!    any: there is room for all of them, a few megabytes.
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::{StreamExt, stream::FuturesOrdered};
+use http_body_util::BodyExt;
+use hyper::{
+    StatusCode,
+    body::{Bytes, Incoming},
+    header::{CONTENT_TYPE, HeaderValue},
+};
+use serde_json::{Map, Value, json};
+use tokio::{
+    sync::{OwnedSemaphorePermit, mpsc},
+    time::{Instant, timeout_at},
+};
+
+use super::{
+    JSON,
+    create::draft,
+    problem::Problem,
+    split::{Form, SplitError, Splitter},
+};
+use crate::{
+    api_key::ApiKeyId,
+    create::{CreateError, Created},
+    http::{Answer, App, Body},
+    links::Draft,
+    store::BATCH_MAX,
+};
+
+/// Calls at a time.
+pub const CALLS_MAX: usize = 8;
+/// Items of one call.
+const ITEMS_MAX: usize = 100_000;
+/// Batches of one call that are under way.
+const BATCHES: usize = 3;
+/// Answers that wait to be written, in batches: all of a call, and its last words.
+const ANSWERS: usize = ITEMS_MAX / BATCH_MAX + 8;
+/// How long the client may take for the next piece of its body.
+const PIECE_TIME: Duration = Duration::from_secs(10);
+/// And for all of it.
+const CALL_TIME: Duration = Duration::from_secs(600);
+const NDJSON: &str = "application/x-ndjson";
+
+/// What became of an item: the answer, or a link that may be created.
+type Item = Result<Draft, Value>;
+
+/// Answers a call, and goes on behind the answer's first byte.
+pub(super) async fn create(app: &Arc<App>, key: ApiKeyId, body: Incoming) -> Result<Answer, Problem> {
+    let call = Arc::clone(&app.bulk_calls).try_acquire_owned().map_err(|_| Problem::Unavailable)?;
+    let mut reading = Reading {
+        app: Arc::clone(app),
+        key,
+        body,
+        splitter: Splitter::new(),
+        count: 0,
+        until: Instant::now() + CALL_TIME,
+        ended: false,
+    };
+    // The first items say in which form the answers are.
+    let first = reading.next().await;
+    let form = reading.splitter.form();
+    let (answers, receiver) = mpsc::channel(ANSWERS);
+    tokio::spawn(answer_all(reading, first, Writer { form, started: false, answers }, call));
+    let mut answer = Answer::new(Body::Stream(receiver));
+    *answer.status_mut() = StatusCode::OK;
+    let kind = if form == Form::Array { JSON } else { NDJSON };
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    Ok(answer)
+}
+
+/// Creates batch after batch. Returns early when nobody reads the answers any more.
+async fn answer_all(mut reading: Reading, first: Vec<Item>, mut writer: Writer, _call: OwnedSemaphorePermit) {
+    let mut under_way = FuturesOrdered::new();
+    let mut items = first;
+    while !items.is_empty() {
+        under_way.push_back(create_batch(Arc::clone(&reading.app), items));
+        // While the body is being read, batches that have ended are answered.
+        let mut next = std::pin::pin!(reading.next());
+        items = loop {
+            tokio::select! {
+                biased;
+                Some(answers) = under_way.next() => if !writer.write(answers) { return },
+                items = &mut next, if under_way.len() < BATCHES => break items,
+            }
+        };
+    }
+    while let Some(answers) = under_way.next().await {
+        if !writer.write(answers) {
+            return;
+        }
+    }
+    writer.finish();
+}
+
+/// The body, item by item.
+struct Reading {
+    app: Arc<App>,
+    key: ApiKeyId,
+    body: Incoming,
+    splitter: Splitter,
+    count: usize,
+    until: Instant,
+    ended: bool,
+}
+
+impl Reading {
+    /// The next batch of items; none at the end. What cannot be read is the last item.
+    async fn next(&mut self) -> Vec<Item> {
+        let mut raw = Vec::new();
+        let mut trouble = None;
+        while raw.len() < BATCH_MAX && !self.ended {
+            let until = self.until.min(Instant::now() + PIECE_TIME);
+            let piece = match timeout_at(until, self.body.frame()).await {
+                Ok(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
+                Ok(None) => {
+                    self.ended = true;
+                    trouble = self.splitter.finish(&mut raw).err().map(|error| error.to_string());
+                    break;
+                }
+                Ok(Some(Err(_))) => {
+                    (self.ended, trouble) = (true, Some("expected the rest of the body".to_owned()));
+                    break;
+                }
+                Err(_) => {
+                    (self.ended, trouble) = (true, Some("expected the rest of the body in time".to_owned()));
+                    break;
+                }
+            };
+            if let Err(error) = self.splitter.push(&piece, &mut raw) {
+                (self.ended, trouble) = (true, Some(SplitError::to_string(&error)));
+            }
+        }
+        let left = ITEMS_MAX - self.count;
+        if raw.len() > left {
+            raw.truncate(left);
+            (self.ended, trouble) = (true, Some(format!("expected at most {ITEMS_MAX} links")));
+        }
+        self.count += raw.len();
+        let items = raw.iter().map(|item| self.read(item));
+        items.chain(trouble.map(|expected| Err(invalid(&[("(the body)", &expected)])))).collect()
+    }
+
+    fn read(&self, item: &Bytes) -> Item {
+        let fields: Map<String, Value> =
+            serde_json::from_slice(item).map_err(|_| invalid(&[("(the item)", "expected a JSON object")]))?;
+        draft(&self.app, &fields, self.key).map_err(|problem| match problem {
+            Problem::InvalidData(fields) => {
+                let fields: Vec<_> =
+                    fields.iter().map(|one| (one.field.as_str(), one.expected.as_str())).collect();
+                invalid(&fields)
+            }
+            _ => invalid(&[]),
+        })
+    }
+}
+
+fn invalid(fields: &[(&str, &str)]) -> Value {
+    let expected: Map<_, _> =
+        fields.iter().map(|(field, expected)| ((*field).to_owned(), json!(expected))).collect();
+    json!({ "result": "invalid", "expected": expected })
+}
+
+/// Creates what can be created; the answers in the order of the items.
+async fn create_batch(app: Arc<App>, items: Vec<Item>) -> Vec<Vec<u8>> {
+    let mut answers = Vec::with_capacity(items.len());
+    for items in items.chunks(BATCH_MAX) {
+        let drafts = items.iter().filter_map(|item| item.as_ref().ok().cloned()).collect();
+        let mut created = app.creator.create_many(drafts).await.into_iter();
+        answers.extend(items.iter().filter_map(|item| match item {
+            Ok(_) => created.next().map(|created| words(&app, created)),
+            Err(invalid) => Some(invalid.to_string().into_bytes()),
+        }));
+    }
+    answers
+}
+
+/// Neither codes nor the public URL need an escape in JSON.
+fn words(app: &App, created: Result<Created, CreateError>) -> Vec<u8> {
+    let result = match created {
+        Ok(Created { code, .. }) => {
+            let url = &app.public_url;
+            return format!(r#"{{"result":"created","shortCode":"{code}","shortUrl":"{url}/{code}"}}"#)
+                .into_bytes();
+        }
+        Err(CreateError::Exhausted) => "exhausted",
+        Err(CreateError::NoNumber | CreateError::NoStore | CreateError::Overloaded) => "unavailable",
+    };
+    json!({ "result": result }).to_string().into_bytes()
+}
+
+/// Writes answers in the form of the questions.
+struct Writer {
+    form: Form,
+    started: bool,
+    answers: mpsc::Sender<Bytes>,
+}
+
+impl Writer {
+    /// Whether somebody still reads.
+    fn write(&mut self, answers: Vec<Vec<u8>>) -> bool {
+        let mut bytes = Vec::new();
+        for answer in answers {
+            bytes.extend_from_slice(self.before_item());
+            bytes.extend(answer);
+            if self.form == Form::Lines {
+                bytes.push(b'\n');
+            }
+        }
+        // There is room for all answers of a call.
+        self.answers.try_send(bytes.into()).is_ok()
+    }
+
+    fn before_item(&mut self) -> &'static [u8] {
+        match (self.form, std::mem::replace(&mut self.started, true)) {
+            (Form::Lines, _) => b"",
+            (Form::Array, false) => b"{\"results\":[",
+            (Form::Array, true) => b",\n",
+        }
+    }
+
+    fn finish(self) {
+        let end: &[u8] = match (self.form, self.started) {
+            (Form::Lines, _) => b"",
+            (Form::Array, false) => b"{\"results\":[]}",
+            (Form::Array, true) => b"]}",
+        };
+        let _ = self.answers.try_send(Bytes::from_static(end));
+    }
+}

@@ -1,0 +1,217 @@
+//! Splits a body that is still arriving into its items: a JSON array of objects, or one object per line (NDJSON).
+//!
+//! Only the borders of items are found here, each byte being looked at once; what is between them is for the parser of JSON.
+
+use hyper::body::Bytes;
+
+/// The longest item, in bytes: what a create by itself may be.
+const ITEM_BYTES: usize = 64 * 1024;
+
+/// Why a body cannot be split any further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum SplitError {
+    #[error("expected a JSON array of objects, or one object per line")]
+    Malformed,
+    #[error("expected items of at most {ITEM_BYTES} bytes")]
+    TooLong,
+    #[error("expected the end of the array, and not of the body")]
+    Unfinished,
+}
+
+/// How items are separated; the first byte of the body says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    Array,
+    Lines,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// Nothing but white space has come.
+    Start,
+    /// After the bracket: an item, or the end.
+    First,
+    /// After a comma: an item.
+    Next,
+    /// In an item, so many braces deep.
+    Item { depth: u32, quoted: bool, escaped: bool },
+    /// After an item: a comma, or the end.
+    After,
+    /// After the closing bracket.
+    End,
+}
+
+/// Takes a body in pieces and gives it back in items.
+pub(super) struct Splitter {
+    /// What has come and is not an item yet.
+    held: Vec<u8>,
+    /// How much of it has been looked at.
+    seen: usize,
+    place: Place,
+    form: Form,
+}
+
+impl Splitter {
+    pub(super) fn new() -> Self {
+        Self { held: Vec::new(), seen: 0, place: Place::Start, form: Form::Lines }
+    }
+
+    /// How items are separated, once the first one has come.
+    pub(super) fn form(&self) -> Form {
+        self.form
+    }
+
+    /// Takes the next piece; the items that it ends go to `items`.
+    ///
+    /// # Errors
+    /// What came before the error is in `items`; nothing can come after it.
+    pub(super) fn push(&mut self, piece: &[u8], items: &mut Vec<Bytes>) -> Result<(), SplitError> {
+        self.held.extend_from_slice(piece);
+        let mut start = 0;
+        while self.seen < self.held.len() {
+            let byte = self.held[self.seen];
+            if self.place == Place::Start {
+                self.begin(byte);
+            }
+            match self.form {
+                Form::Lines => {
+                    if byte == b'\n' {
+                        self.line(start, items);
+                        start = self.seen + 1;
+                    }
+                }
+                Form::Array => {
+                    let before = self.place;
+                    self.place = step(before, byte).ok_or(SplitError::Malformed)?;
+                    match (matches!(before, Place::Item { .. }), self.place) {
+                        (false, Place::Item { .. }) => start = self.seen,
+                        (true, Place::After) => {
+                            items.push(Bytes::copy_from_slice(&self.held[start..=self.seen]));
+                            start = self.seen + 1;
+                        }
+                        (false, _) => start = self.seen + 1,
+                        (true, _) => {}
+                    }
+                }
+            }
+            self.seen += 1;
+            if self.seen - start > ITEM_BYTES {
+                return Err(SplitError::TooLong);
+            }
+        }
+        self.held.drain(..start);
+        self.seen -= start;
+        Ok(())
+    }
+
+    /// Takes the end of the body: a last line needs no line feed.
+    ///
+    /// # Errors
+    /// When an array has no end.
+    pub(super) fn finish(&mut self, items: &mut Vec<Bytes>) -> Result<(), SplitError> {
+        match (self.form, self.place) {
+            (Form::Array, Place::End) => Ok(()),
+            (Form::Array, _) => Err(SplitError::Unfinished),
+            (Form::Lines, _) => {
+                self.seen = self.held.len();
+                self.line(0, items);
+                Ok(())
+            }
+        }
+    }
+
+    fn begin(&mut self, byte: u8) {
+        if !byte.is_ascii_whitespace() {
+            self.form = if byte == b'[' { Form::Array } else { Form::Lines };
+            self.place = if byte == b'[' { Place::Start } else { Place::First };
+        }
+    }
+
+    fn line(&self, start: usize, items: &mut Vec<Bytes>) {
+        let line = self.held[start..self.seen].trim_ascii();
+        if !line.is_empty() {
+            items.push(Bytes::copy_from_slice(line));
+        }
+    }
+}
+
+/// Where one more byte of an array leads; none when it cannot stand there.
+fn step(place: Place, byte: u8) -> Option<Place> {
+    let item = Place::Item { depth: 1, quoted: false, escaped: false };
+    Some(match (place, byte) {
+        (Place::Item { depth, quoted: true, escaped }, _) => {
+            let ends = byte == b'"' && !escaped;
+            Place::Item { depth, quoted: !ends, escaped: byte == b'\\' && !escaped }
+        }
+        (Place::Item { depth, .. }, b'"') => Place::Item { depth, quoted: true, escaped: false },
+        (Place::Item { depth, quoted, escaped }, b'{') => {
+            Place::Item { depth: depth.checked_add(1)?, quoted, escaped }
+        }
+        (Place::Item { depth: 1, .. }, b'}') => Place::After,
+        (Place::Item { depth, quoted, escaped }, b'}') => Place::Item { depth: depth - 1, quoted, escaped },
+        (Place::Item { .. }, _) => place,
+        (_, byte) if byte.is_ascii_whitespace() => place,
+        (Place::Start, b'[') => Place::First,
+        (Place::First | Place::Next, b'{') => item,
+        (Place::After, b',') => Place::Next,
+        (Place::First | Place::After, b']') => Place::End,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The items of a body that arrives in pieces of this many bytes.
+    fn split(body: &str, piece: usize) -> (Vec<String>, Result<(), SplitError>) {
+        let (mut splitter, mut items) = (Splitter::new(), Vec::new());
+        let mut pushed = Ok(());
+        for piece in body.as_bytes().chunks(piece) {
+            pushed = splitter.push(piece, &mut items);
+            if pushed.is_err() {
+                break;
+            }
+        }
+        let ended = pushed.and_then(|()| splitter.finish(&mut items));
+        (items.iter().map(|item| String::from_utf8(item.to_vec()).unwrap()).collect(), ended)
+    }
+
+    #[test]
+    fn what_is_neither_an_array_nor_lines_is_refused_after_what_came_before_it() {
+        for (body, items, ended) in [
+            ("[]", 0, Ok(())),
+            (" [ {} , {} ] ", 2, Ok(())),
+            ("", 0, Ok(())),
+            ("{}\n\n {} \r\n{}", 3, Ok(())),
+            ("[{}", 1, Err(SplitError::Unfinished)),
+            ("[{}{}]", 1, Err(SplitError::Malformed)),
+            ("[{},]", 1, Err(SplitError::Malformed)),
+            ("[{}]x", 1, Err(SplitError::Malformed)),
+            ("[1]", 0, Err(SplitError::Malformed)),
+            ("[,{}]", 0, Err(SplitError::Malformed)),
+        ] {
+            let (got, end) = split(body, 1);
+            assert_eq!((got.len(), end), (items, ended), "{body:?}");
+        }
+        let long = format!("{{\"a\":\"{}\"}}", "x".repeat(ITEM_BYTES));
+        assert_eq!(split(&long, 1_000), (vec![], Err(SplitError::TooLong)));
+        assert_eq!(split(&format!("[{long}]"), 1_000), (vec![], Err(SplitError::TooLong)));
+    }
+
+    proptest! {
+        #[test]
+        fn every_object_comes_out_as_it_went_in_however_the_body_is_cut(
+            texts in proptest::collection::vec(r#"[a-z"\\{}\[\],: \n]{0,12}"#, 0..8),
+            piece in 1..40_usize,
+        ) {
+            let objects: Vec<String> =
+                texts.iter().map(|text| serde_json::json!({ "a": text, "b": { "c": [text] } }).to_string()).collect();
+            let array = format!("[{}]", objects.join(" ,\n"));
+            prop_assert_eq!(split(&array, piece), (objects.clone(), Ok(())));
+            prop_assert_eq!(split(&objects.join("\n"), piece), (objects, Ok(())));
+        }
+    }
+}

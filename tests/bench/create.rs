@@ -1,0 +1,135 @@
+//! Links created per second over HTTP, each acknowledged after COMMIT, beside single-row inserts by pgbench.
+//!
+//! 1. Both use one Postgres, with the settings of a fresh installation but for more connections and longer pauses between
+//!    checkpoints: `fsync` and `synchronous_commit` are on.
+//! 2. Postgres, the resolver and the load share all cores; pgbench and its server do as well.
+//! 3. With `--flush-ms` each commit waits that long before it flushes (`commit_delay`), as on a disk that is slower than this one.
+
+mod report;
+
+use anyhow::Context;
+use harness::{Postgres, Resolver, Scratch, migrate, secret};
+
+use crate::{
+    Report,
+    pgbench::Pgbench,
+    progress,
+    stats::Latencies,
+    wrk::{Loaded, Wrk},
+};
+use report::{Level, Way};
+
+/// Seconds before the first round.
+const WARM_UP: u64 = 1;
+
+/// How to measure.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Clients at the same time; each number is measured by itself.
+    #[arg(long, value_delimiter = ',', default_value = "64,256", value_name = "N[,N…]")]
+    clients: Vec<usize>,
+    /// How many milliseconds a commit waits before it flushes; each number is measured by itself.
+    #[arg(long, value_delimiter = ',', default_value = "0,2", value_name = "N[,N…]")]
+    flush_ms: Vec<u32>,
+    /// Rounds, of which the median is told.
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// How long each way is measured in each round, in seconds.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=3_600))]
+    seconds: u64,
+    /// Measure the resolver only: for profiling.
+    #[arg(long)]
+    resolver_only: bool,
+}
+
+/// One round of one way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Figures {
+    rate: f64,
+    p50_ms: f64,
+    p99_ms: f64,
+}
+
+impl Figures {
+    fn new(rate: f64, latencies: &Latencies) -> Self {
+        Self { rate, p50_ms: latencies.percentile_ms(50), p99_ms: latencies.percentile_ms(99) }
+    }
+}
+
+impl From<Loaded> for Figures {
+    fn from(load: Loaded) -> Self {
+        Self { rate: load.requests / load.seconds, p50_ms: load.p50_us / 1e3, p99_ms: load.p99_us / 1e3 }
+    }
+}
+
+/// Starts everything, measures and reports.
+///
+/// # Errors
+/// A server does not start, a program is not installed, or a create failed.
+pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let levels = runtime.context("start the runtime")?.block_on(measure(args))?;
+    Ok(report::report(args, &levels))
+}
+
+async fn measure(args: &Args) -> anyhow::Result<Vec<Level>> {
+    let mut levels = Vec::new();
+    for flush_ms in &args.flush_ms {
+        progress::show("building the resolver and starting the servers …");
+        let scratch = Scratch::new()?;
+        let postgres = database(&scratch, *flush_ms).await?;
+        let key = secret::random_hex()?;
+        let resolver =
+            Resolver::builder(&scratch, "resolver", &key)?.database(&postgres.url()).start().await?;
+        let pgbench = Pgbench::new(&scratch, &postgres).await?;
+        let wrk = Wrk::creating(&scratch, &key)?;
+        for clients in &args.clients {
+            levels.push(level(args, &resolver, &wrk, &pgbench, (*clients, *flush_ms)).await?);
+        }
+    }
+    progress::clear();
+    Ok(levels)
+}
+
+/// A Postgres with the schema.
+pub(crate) async fn database(scratch: &Scratch, flush_ms: u32) -> anyhow::Result<Postgres> {
+    let postgres = Postgres::builder()
+        .scratch(scratch)
+        .setting("max_connections", "400")
+        .setting("max_wal_size", "16GB")
+        .setting("commit_delay", &(flush_ms * 1_000).to_string())
+        .setting("commit_siblings", "0");
+    let postgres = postgres.start().await?;
+    migrate(scratch, &postgres.url()).await?.success()?;
+    Ok(postgres)
+}
+
+async fn level(
+    args: &Args,
+    resolver: &Resolver,
+    wrk: &Wrk,
+    pgbench: &Pgbench,
+    (clients, flush_ms): (usize, u32),
+) -> anyhow::Result<Level> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let all = format!("0-{}", cores - 1);
+    let mut level = Level::new(clients, flush_ms);
+    wrk.load(resolver.api.url(), &all, clients, WARM_UP).await?;
+    for round in 1..=args.rounds {
+        let show = |way: Way| {
+            let of = args.rounds;
+            progress::show(&format!(
+                "{clients} clients, {flush_ms} ms, round {round} of {of}: {}",
+                way.name()
+            ));
+        };
+        show(Way::Resolver);
+        level.add(Way::Resolver, wrk.load(resolver.api.url(), &all, clients, args.seconds).await?.into());
+        if !args.resolver_only {
+            show(Way::Pgbench);
+            let (rate, latencies) = pgbench.run(clients, args.seconds).await?;
+            level.add(Way::Pgbench, Figures::new(rate, &latencies));
+        }
+    }
+    Ok(level)
+}

@@ -1,0 +1,122 @@
+//! The load: wrk, with a script that sends prepared requests in turn and prints what the summary does not.
+
+use std::{ffi::OsString, path::PathBuf, time::Duration};
+
+use anyhow::Context;
+use harness::{Launch, Program, Scratch};
+
+/// One request for each path of a file.
+const GETS: &str = r#"
+local function prepare(args, add)
+  for path in io.lines(args[1]) do add(wrk.format("GET", path)) end
+end
+"#;
+
+/// A thousand requests that each create a link.
+const CREATES: &str = r#"
+local function prepare(args, add)
+  local headers = { ["X-Api-Key"] = args[1], ["Content-Type"] = "application/json" }
+  for number = 1, 1000 do
+    local body = string.format('{"longUrl":"https://example.org/some/where/%d"}', number)
+    add(wrk.format("POST", "/rest/v3/short-urls", headers, body))
+  end
+end
+"#;
+
+/// Sends them in turn, and prints one line at the end: requests, microseconds, p50, p99 and p99.9 in microseconds, errors.
+const LOAD: &str = r#"
+local requests, index = {}, 0
+init = function(args)
+  prepare(args, function(request) requests[#requests + 1] = request end)
+end
+request = function()
+  index = index % #requests + 1
+  return requests[index]
+end
+done = function(summary, latency)
+  local errors = summary.errors
+  local failed = errors.connect + errors.read + errors.write + errors.status + errors.timeout
+  io.write(string.format("figures %d %d %d %d %d %d\n", summary.requests, summary.duration,
+    latency:percentile(50), latency:percentile(99), latency:percentile(99.9), failed))
+end
+"#;
+
+/// How much longer than its time a run may take.
+const SLACK: Duration = Duration::from_secs(30);
+
+/// wrk with its script and what that needs.
+pub(crate) struct Wrk {
+    scratch: Scratch,
+    program: PathBuf,
+    script: PathBuf,
+    argument: OsString,
+}
+
+/// What one run came to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Loaded {
+    pub(crate) requests: f64,
+    pub(crate) seconds: f64,
+    pub(crate) p50_us: f64,
+    pub(crate) p99_us: f64,
+    pub(crate) p999_us: f64,
+}
+
+impl Wrk {
+    /// Asks for every path in turn.
+    pub(crate) fn getting(scratch: &Scratch, paths: &[String]) -> anyhow::Result<Self> {
+        let paths = scratch.file("paths.txt", &(paths.join("\n") + "\n"))?;
+        Self::new(scratch, "gets.lua", GETS, paths.into())
+    }
+
+    /// Creates links with an API key.
+    pub(crate) fn creating(scratch: &Scratch, key: &str) -> anyhow::Result<Self> {
+        Self::new(scratch, "creates.lua", CREATES, key.into())
+    }
+
+    fn new(scratch: &Scratch, name: &str, prepare: &str, argument: OsString) -> anyhow::Result<Self> {
+        let script = scratch.file(name, &format!("{prepare}{LOAD}"))?;
+        Ok(Self { scratch: scratch.clone(), program: Program::Wrk.path()?, script, argument })
+    }
+
+    /// Loads a server from these cores.
+    pub(crate) async fn load(
+        &self,
+        url: &str,
+        cores: &str,
+        connections: usize,
+        seconds: u64,
+    ) -> anyhow::Result<Loaded> {
+        let launch = Launch::new(&self.scratch, "wrk", Program::Taskset.path()?);
+        let launch = launch.args(["-c", cores]).arg(&self.program);
+        let launch = launch.args(["-t1", &format!("-c{connections}"), &format!("-d{seconds}s"), "-s"]);
+        let launch = launch.arg(&self.script).arg(url).arg("--").arg(&self.argument);
+        let finished = launch.run(Duration::from_secs(seconds) + SLACK).await?.success()?;
+        // The log holds all runs of this name.
+        let line = finished.stdout.lines().rev().find_map(|line| line.strip_prefix("figures "));
+        read(line.context("wrk prints its figures")?)
+    }
+}
+
+fn read(line: &str) -> anyhow::Result<Loaded> {
+    let figures: Vec<f64> =
+        line.split(' ').map(str::parse).collect::<Result<_, _>>().context("read a figure")?;
+    let [requests, micros, p50_us, p99_us, p999_us, failed] = figures[..] else {
+        anyhow::bail!("expected six figures, got {line:?}");
+    };
+    anyhow::ensure!(failed == 0.0, "{failed} requests failed or were answered with an error");
+    Ok(Loaded { requests, seconds: micros / 1e6, p50_us, p99_us, p999_us })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::read;
+
+    #[test]
+    fn a_run_with_failures_is_no_measurement() {
+        let read_well = read("100 2000000 5 9 11 0").unwrap();
+        assert_eq!((read_well.requests, read_well.seconds, read_well.p999_us), (100.0, 2.0, 11.0));
+        assert!(read("100 2000000 5 9 11 3").is_err());
+        assert!(read("100 2000000").is_err());
+    }
+}

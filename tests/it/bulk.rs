@@ -1,0 +1,133 @@
+//! Many links in one call: a result for each, whatever is wrong with the others.
+
+use std::time::Duration;
+
+use harness::{Answer, Resolver, Scratch, secret};
+use reqwest::{Body, RequestBuilder};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::timeout,
+};
+
+const PATH: &str = "rest/v3/short-urls/bulk";
+
+fn call(resolver: &Resolver, body: impl Into<Body>) -> RequestBuilder {
+    let api = &resolver.api;
+    let request = api.http().post(format!("{}/{PATH}", api.url())).header("X-Api-Key", api.key());
+    request.timeout(Duration::from_secs(120)).body(body)
+}
+
+fn item(number: usize) -> Value {
+    json!({ "longUrl": format!("https://example.com/{number}") })
+}
+
+/// Follows what was created, and gives back the names of the results.
+async fn check(resolver: &Resolver, results: &[Value]) -> Vec<String> {
+    let mut names = Vec::new();
+    for (number, result) in results.iter().enumerate() {
+        names.push(result["result"].as_str().unwrap().to_owned());
+        if let Some(code) = result["shortCode"].as_str() {
+            let target = format!("https://example.com/{number}");
+            assert_eq!(resolver.api.follow(code).await.unwrap(), (302, Some(target)));
+            assert_eq!(result["shortUrl"], format!("{}/{code}", resolver.api.url()));
+        }
+    }
+    names
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_array_and_lines_are_answered_item_by_item_in_their_own_form() {
+    let resolver = Resolver::embedded().unwrap().start().await.unwrap();
+    let items =
+        [item(0), json!({ "longUrl": "ftp://x" }), item(2), json!({ "longUrl": 3, "tags": 4 }), item(4)];
+    let names = ["created", "invalid", "created", "invalid", "created"];
+
+    let array = Answer::to(call(&resolver, Value::from(items.to_vec()).to_string())).await.unwrap();
+    assert_eq!((array.status, array.header("content-type")), (200, Some("application/json")));
+    let array = array.json().unwrap();
+    let results = array["results"].as_array().unwrap();
+    assert_eq!(check(&resolver, results).await, names);
+    assert_eq!(results[1]["expected"], json!({ "longUrl": "expected the scheme http or https" }));
+    assert_eq!(results[3]["expected"].as_object().unwrap().len(), 2, "every wrong field is named");
+
+    let body = items.map(|item| item.to_string()).join("\n");
+    let lines = Answer::to(call(&resolver, body)).await.unwrap();
+    assert_eq!((lines.status, lines.header("content-type")), (200, Some("application/x-ndjson")));
+    let results: Vec<Value> = lines.body.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(check(&resolver, &results).await, names);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hundred_thousand_links_are_created_and_not_one_more() {
+    let resolver = Resolver::embedded().unwrap().start().await.unwrap();
+    let body: String = (0..100_001).map(|number| format!("{}\n", item(number))).collect();
+    let answer = Answer::to(call(&resolver, body)).await.unwrap();
+    let results: Vec<Value> = answer.body.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(results.len(), 100_001);
+    let last = json!({ "result": "invalid", "expected": { "(the body)": "expected at most 100000 links" } });
+    assert_eq!(results.last(), Some(&last));
+    let mut codes: Vec<_> = results.iter().filter_map(|result| result["shortCode"].as_str()).collect();
+    codes.sort_unstable();
+    codes.dedup();
+    assert_eq!(codes.len(), 100_000);
+    for number in (0..100_000).step_by(7_919) {
+        let code = results[number]["shortCode"].as_str().unwrap();
+        let target = format!("https://example.com/{number}");
+        assert_eq!(resolver.api.follow(code).await.unwrap(), (302, Some(target)));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_came_before_the_trouble_is_created_and_the_trouble_is_told() {
+    let resolver = Resolver::embedded().unwrap().start().await.unwrap();
+    for (rest, expected) in [
+        ("", "expected the end of the array, and not of the body"),
+        (",]", "expected a JSON array of objects, or one object per line"),
+    ] {
+        let body = format!("[{},{}{rest}", item(0), item(1));
+        let answer = Answer::to(call(&resolver, body)).await.unwrap().json().unwrap();
+        let results = answer["results"].as_array().unwrap();
+        assert_eq!(check(&resolver, results).await, ["created", "created", "invalid"]);
+        assert_eq!(results[2]["expected"]["(the body)"], expected);
+    }
+    let empty = Answer::to(call(&resolver, "[]")).await.unwrap();
+    assert_eq!(empty.json().unwrap(), json!({ "results": [] }));
+    let malformed = Answer::to(call(&resolver, "{\n")).await.unwrap();
+    assert!(malformed.body.contains("expected a JSON object"), "{malformed:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_key_creates_nothing() {
+    let resolver = Resolver::builder(&Scratch::new().unwrap(), "resolver-0", &secret::random_hex().unwrap())
+        .unwrap()
+        .start()
+        .await
+        .unwrap();
+    let request = resolver.api.http().post(format!("{}/{PATH}", resolver.api.url()));
+    let answer = Answer::to(request.header("X-Api-Key", "wrong").body("[{}]")).await.unwrap();
+    assert_eq!(answer.status, 401, "{answer:?}");
+    assert_eq!(resolver.metric("resolver_creates_total").await, Some(0.0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_begin_while_the_body_still_comes() {
+    let resolver = Resolver::embedded().unwrap().start().await.unwrap();
+    let mut connection = TcpStream::connect(resolver.addr()).await.unwrap();
+    let items: String = (0..500).map(|number| format!("{}\n", item(number))).collect();
+    let head = format!(
+        "POST /{PATH} HTTP/1.1\r\nHost: x\r\nX-Api-Key: {}\r\nContent-Length: {}\r\n\r\n",
+        resolver.api.key(),
+        2 * items.len()
+    );
+    connection.write_all(format!("{head}{items}").as_bytes()).await.unwrap();
+    let mut begun = String::new();
+    while !begun.contains("\"result\":\"created\"") {
+        let mut piece = [0; 4_096];
+        let count = timeout(Duration::from_secs(10), connection.read(&mut piece)).await.unwrap().unwrap();
+        assert!(count > 0, "closed after {begun}");
+        begun.push_str(&String::from_utf8_lossy(&piece[..count]));
+    }
+    assert!(begun.starts_with("HTTP/1.1 200"), "{begun}");
+}
