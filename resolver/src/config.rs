@@ -7,6 +7,7 @@ use std::{
 };
 
 use clap::{Args, Parser, Subcommand};
+use ipnet::IpNet;
 use issuer::{
     daemon::{parse_duration, parse_duration_or_zero},
     names::{HolderId, Namespace},
@@ -16,6 +17,7 @@ use url::{Host, Url};
 use crate::{
     Error,
     codes::{Keyspace, parse_keyspaces},
+    http::ClientLimits,
     scope::Scopes,
 };
 
@@ -172,6 +174,9 @@ pub struct Config {
     /// The database.
     #[command(flatten)]
     pub database: DatabaseArgs,
+    /// A Postgres replica that links are read from when no cache has them; what it lacks is asked of --database.
+    #[arg(long, env = "RESOLVER_READ_DATABASE", hide_env_values = true, value_name = "URL")]
+    pub read_database: Option<Database>,
     /// This process's name with the issuer: the same after a restart, and no other process's. Needed with --issuer.
     #[arg(long, env = "RESOLVER_HOLDER_ID", value_name = "NAME")]
     pub holder_id: Option<String>,
@@ -202,6 +207,16 @@ pub struct Config {
     /// An API key to make at the first start. Without it one is drawn and printed once.
     #[arg(long, env = "RESOLVER_INITIAL_API_KEY", hide_env_values = true, value_name = "KEY")]
     pub initial_api_key: Option<String>,
+    /// Proxies that may say whom they speak for (X-Forwarded-For), as networks such as 10.0.0.0/8. Name those in front of this
+    /// server: to all limits, their clients are one client otherwise.
+    #[arg(long, env = "RESOLVER_TRUSTED_PROXIES", value_name = "CIDR[,CIDR…]", value_delimiter = ',')]
+    pub trusted_proxies: Vec<IpNet>,
+    /// Connections that one client may have open; 0 for any number.
+    #[arg(long, env = "RESOLVER_CONNECTIONS_PER_CLIENT", default_value_t = 4_096, value_name = "COUNT")]
+    pub connections_per_client: u32,
+    /// Codes without a link that one client may ask for in a minute, before it gets 429; 0 for any number.
+    #[arg(long, env = "RESOLVER_UNKNOWN_CODES_PER_MINUTE", default_value_t = 600, value_name = "COUNT")]
+    pub unknown_codes_per_minute: u32,
     /// Threads that serve the public listener; one per core, when absent.
     #[arg(long, env = "RESOLVER_THREADS", value_name = "COUNT")]
     pub threads: Option<usize>,
@@ -224,6 +239,8 @@ pub struct Settings {
     pub redirect_status: hyper::StatusCode,
     /// Where the code key is.
     pub code_key_file: PathBuf,
+    /// What one client may take.
+    pub client_limits: ClientLimits,
     /// Threads of the public listener.
     pub threads: usize,
 }
@@ -243,6 +260,7 @@ impl Config {
                 return Err(wrong("--issuer", url, "expected an address such as http://issuer-0:7070"));
             }
         }
+        self.check_read_database()?;
         let redirect_status = match self.redirect_status {
             301 | 302 | 307 | 308 => hyper::StatusCode::from_u16(self.redirect_status),
             _ => {
@@ -266,6 +284,11 @@ impl Config {
             own_hosts,
             redirect_status: redirect_status.unwrap_or(hyper::StatusCode::FOUND),
             code_key_file: self.code_key_file.clone().unwrap_or_else(|| self.data_folder().join("code.key")),
+            client_limits: ClientLimits {
+                connections: self.connections_per_client,
+                unknown_codes: self.unknown_codes_per_minute,
+                trusted_proxies: self.trusted_proxies.clone(),
+            },
             threads,
         })
     }
@@ -276,6 +299,19 @@ impl Config {
         match &self.database.database {
             Database::Sqlite(path) => path.parent().unwrap_or(Path::new("")).to_owned(),
             Database::Postgres(_) => "./data".into(),
+        }
+    }
+
+    fn check_read_database(&self) -> Result<(), Error> {
+        match (&self.read_database, &self.database.database) {
+            (None | Some(Database::Postgres(_)), Database::Postgres(_)) | (None, Database::Sqlite(_)) => {
+                Ok(())
+            }
+            (Some(replica), _) => Err(wrong(
+                "--read-database",
+                replica,
+                "expected a replica of a Postgres in --database: postgres://USER@HOST/NAME",
+            )),
         }
     }
 
@@ -357,6 +393,8 @@ mod tests {
             (&["--issuer", "issuer:7070", "--holder-id", "a"], ["--issuer", "issuer:7070", "http://"]),
             (&["--issuer", "http://issuer:7070"], ["--holder-id", "(absent)", "--issuer"]),
             (&["--holder-id", "a/b"], ["--holder-id", "a/b", "1 to 128"]),
+            (&["--read-database", "postgres://a@b/c"], ["--read-database", "postgres://a@b/c", "--database"]),
+            (&["--trusted-proxies", "10.0.0.0/99"], ["--trusted-proxies", "10.0.0.0/99", "CIDR"]),
             (&["--threads", "0"], ["--threads", "0", "1024"]),
             (&["--drain-delay", "soon"], ["--drain-delay", "soon", "5s"]),
         ] {

@@ -92,7 +92,8 @@ impl HotLinks {
         let location = HeaderValue::from_bytes(location.as_bytes()).ok()?;
         let target = Target { link: cached.link.id, location, forward_query: cached.link.forward_query };
         let made = answer(&target).inspect(|_| lookup.count_hit());
-        if target.location.len() <= URL_MAX {
+        // While changes may be missed only the shared cache knows how long a link is believed.
+        if target.location.len() <= URL_MAX && lookup.is_settled(&cached) {
             admit(set, Entry { code: *code, generation, uses: 1, told_at: now.as_second(), target });
         }
         made

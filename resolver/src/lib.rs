@@ -14,6 +14,7 @@ pub mod commands;
 pub mod config;
 pub mod create;
 mod error;
+pub mod freshness;
 pub mod hot;
 pub mod http;
 pub mod links;

@@ -6,14 +6,17 @@
 //!    began, so they are read again.
 //! 3. A link is in the cache before those who waited for it are answered, and the cache is asked again when a miss leaves
 //!    the queue: so a thousand clients on one cold code cost one read.
-//! 4. Absences are not remembered: another resolver may create the link at any moment, and its creator may ask here next.
+//! 4. Absences are not remembered: another resolver may create the link at any moment, and its creator may ask here next. What codes
+//!    that do not exist may cost is bounded by their askers' budgets, by arithmetic, and by reads that all share.
+//! 5. Who hears that a link was changed forgets it, and reads it from the primary for as long as a replica may lag behind. A link
+//!    that was read before the news and enters the cache after it is taken out again.
 
 use std::{
     collections::HashMap,
     hash::BuildHasher,
     sync::{
         Arc,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicU32, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -29,9 +32,10 @@ use tokio::{
 
 use crate::{
     codes::{Code, LinkId, Mint},
+    freshness::{Freshness, ReadAt},
     links::{Link, location},
     metrics::Metrics,
-    store::{BATCH_MAX, LinkStore, Reading, StoreError},
+    store::{BATCH_MAX, Change, LinkStore, Reading, Source, StoreError},
     supply::Ceilings,
 };
 
@@ -43,10 +47,20 @@ const CACHE_BYTES: u64 = 64 << 20;
 const ENTRY_BYTES: usize = 200;
 /// Counters of changes; 16 KiB stay in a core's cache.
 const GENERATIONS: u64 = 4_096;
+/// Changes that wait to be noted; the one who tells of them waits as well.
+const CHANGES_MAX: usize = 256;
+/// Links that are known to be changed lately.
+const CHANGED_MAX: u64 = 100_000;
+/// How long a replica may lag behind without an old link being read from it.
+const REPLICA_LAG: Duration = Duration::from_secs(60);
 /// Misses that may wait; more are refused at once.
 const WAITING_MAX: usize = 16_384;
 /// How long a miss may wait for its read.
 const DEADLINE: Duration = Duration::from_secs(5);
+/// The same, when there is an old answer.
+const STALE_DEADLINE: Duration = Duration::from_secs(1);
+/// How long old answers are given at once after such a read has failed, in milliseconds.
+const STORE_AWAY_MS: u64 = 1_000;
 
 /// Why nobody can say whether a link exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -65,14 +79,16 @@ type Found = Result<Option<Arc<Link>>, LookupError>;
 pub struct Cached {
     /// The link.
     pub link: Arc<Link>,
+    /// When it was read, or a little before.
+    read_at: ReadAt,
     /// Where it leads, as the header says it; none of a row that nobody checked.
     pub location: Option<HeaderValue>,
 }
 
 impl Cached {
-    fn new(link: &Arc<Link>) -> Arc<Self> {
+    fn new(link: &Arc<Link>, read_at: ReadAt) -> Arc<Self> {
         let location = HeaderValue::try_from(location(link.long_url.as_str()).as_ref()).ok();
-        Arc::new(Self { link: Arc::clone(link), location })
+        Arc::new(Self { link: Arc::clone(link), read_at, location })
     }
 
     fn bytes(&self) -> u32 {
@@ -100,6 +116,12 @@ impl Generations {
     fn of(&self, hash: u64) -> &AtomicU32 {
         let place = (hash >> 32) % GENERATIONS;
         &self.counters[usize::try_from(place).expect("a remainder of a small number fits")]
+    }
+
+    fn advance_all(&self) {
+        for counter in &self.counters {
+            counter.fetch_add(1, Ordering::AcqRel);
+        }
     }
 
     fn advance(&self, code: &Code) {
@@ -133,6 +155,7 @@ pub struct Lookup {
     mint: Arc<Mint>,
     ceilings: Arc<Ceilings>,
     cache: Links,
+    news: Arc<News>,
     generations: Arc<Generations>,
     misses: mpsc::Sender<Miss>,
     metrics: Arc<Metrics>,
@@ -151,10 +174,27 @@ impl Lookup {
         let generations = Arc::new(Generations::new());
         let cache = cache(CACHE_BYTES, Arc::clone(&generations));
 
+        let news = Arc::new(News::new());
+        let (changes, heard) = mpsc::channel(CHANGES_MAX);
+        let telling = Arc::clone(&store);
+        vitals.spawn("listener for changed links", async move { telling.tell_changes(changes).await });
+        let listener = Listener {
+            mint: Arc::clone(&mint),
+            cache: cache.clone(),
+            generations: Arc::clone(&generations),
+            news: Arc::clone(&news),
+        };
+        vitals.spawn("forgetter of changed links", listener.run(heard));
         let (misses, queue) = mpsc::channel(WAITING_MAX);
-        let reader = Reader { store, queue, cache: cache.clone(), metrics: Arc::clone(&metrics) };
+        let reader = Reader {
+            store,
+            queue,
+            cache: cache.clone(),
+            news: Arc::clone(&news),
+            metrics: Arc::clone(&metrics),
+        };
         vitals.spawn("reader of links", reader.run());
-        Self { mint, ceilings, cache, generations, misses, metrics }
+        Self { mint, ceilings, cache, news, generations, misses, metrics }
     }
 
     /// The link of a code, if there is one.
@@ -162,9 +202,9 @@ impl Lookup {
     /// # Errors
     /// When nobody can say.
     pub async fn find(&self, code: Code) -> Found {
-        if let Some(cached) = self.cached(&code) {
+        let known = self.cache.get(&code);
+        if let Some(cached) = known.as_ref().filter(|cached| self.news.freshness.is_fresh(cached.read_at)) {
             self.count_hit();
-
             return Ok(Some(Arc::clone(&cached.link)));
         }
         let Some(id) = self.mint.read(&code) else { return Ok(None) };
@@ -172,13 +212,31 @@ impl Lookup {
             self.metrics.ruled_out.increment(1);
             return Ok(None);
         }
-        self.ask(id, Some(code)).await
+        let Some(stale) = known else { return self.ask(id, Some(code), DEADLINE).await };
+        // Better a link that may have changed than none, or one that comes late, while the database is away.
+        if self.news.store_is_away() {
+            self.count_hit();
+            return Ok(Some(Arc::clone(&stale.link)));
+        }
+        match self.ask(id, Some(code), STALE_DEADLINE).await {
+            Err(_) => {
+                self.news.note_store_away();
+                Ok(Some(Arc::clone(&stale.link)))
+            }
+            found => found,
+        }
     }
 
-    /// The link of a code, if the cache has it.
+    /// The link of a code, if the cache has it and it may be believed.
     #[must_use]
     pub fn cached(&self, code: &Code) -> Option<Arc<Cached>> {
-        self.cache.get(code)
+        self.cache.get(code).filter(|cached| self.news.freshness.is_fresh(cached.read_at))
+    }
+
+    /// Whether a cached link is right until its generation changes.
+    #[must_use]
+    pub fn is_settled(&self, cached: &Cached) -> bool {
+        self.news.freshness.is_settled(cached.read_at)
     }
 
     /// A hash of a code that nobody outside of this process can foresee.
@@ -208,14 +266,14 @@ impl Lookup {
     /// # Errors
     /// When nobody can say.
     pub async fn read_fresh(&self, id: LinkId) -> Found {
-        self.ask(id, None).await
+        self.ask(id, None, DEADLINE).await
     }
 
-    async fn ask(&self, id: LinkId, code: Option<Code>) -> Found {
+    async fn ask(&self, id: LinkId, code: Option<Code>, deadline: Duration) -> Found {
         let (found, answered) = oneshot::channel();
         let miss = Miss { id, waiter: Waiter { code, found } };
         self.misses.try_send(miss).map_err(|_| LookupError::Overloaded)?;
-        match timeout(DEADLINE, answered).await {
+        match timeout(deadline, answered).await {
             Ok(Ok(found)) => found,
             Ok(Err(_)) | Err(_) => Err(LookupError::NoStore),
         }
@@ -223,7 +281,7 @@ impl Lookup {
 
     /// Puts a link into the cache.
     pub fn remember(&self, code: Code, link: &Arc<Link>) {
-        self.cache.insert(code, Cached::new(link));
+        self.cache.insert(code, Cached::new(link, self.news.freshness.now()));
     }
 }
 
@@ -234,6 +292,7 @@ struct Reader {
     store: Arc<dyn LinkStore>,
     queue: mpsc::Receiver<Miss>,
     cache: Links,
+    news: Arc<News>,
     metrics: Arc<Metrics>,
 }
 
@@ -260,7 +319,8 @@ impl Reader {
 
     /// Answers a miss that has become a hit since, and lets the others wait.
     fn admit(&self, Miss { id, waiter }: Miss, waiting: &mut Waiting) {
-        match waiter.code.and_then(|code| self.cache.get(&code)) {
+        let known = waiter.code.and_then(|code| self.cache.get(&code));
+        match known.filter(|cached| self.news.freshness.is_fresh(cached.read_at)) {
             // Whoever asked may have given up.
             Some(cached) => drop(waiter.found.send(Ok(Some(Arc::clone(&cached.link))))),
             None => waiting.entry(id).or_default().push(waiter),
@@ -272,7 +332,8 @@ impl Reader {
         self.metrics.link_reads.increment(1);
         let ids: Vec<LinkId> = batch.keys().copied().collect();
         let store = Arc::clone(&self.store);
-        let mut reading = std::pin::pin!(store.read(&ids));
+        let (began, source) = (self.news.freshness.now(), self.news.source(&ids));
+        let mut reading = std::pin::pin!(store.read(&ids, source));
         let (mut late, mut next) = (Waiting::new(), Waiting::new());
         let read = loop {
             tokio::select! {
@@ -284,12 +345,18 @@ impl Reader {
                 }
             }
         };
-        next.extend(self.answer(batch, late, read));
+        next.extend(self.answer(batch, late, began, read));
         next
     }
 
     /// Answers those who waited, and the late ones whose link was found; the other late ones come back.
-    fn answer(&self, batch: Waiting, mut late: Waiting, read: Result<Reading, StoreError>) -> Waiting {
+    fn answer(
+        &self,
+        batch: Waiting,
+        mut late: Waiting,
+        began: ReadAt,
+        read: Result<Reading, StoreError>,
+    ) -> Waiting {
         let (links, complete): (HashMap<LinkId, Arc<Link>>, bool) = match read {
             Ok(Reading { links, complete }) => {
                 (links.into_iter().map(|link| (link.id, Arc::new(link))).collect(), complete)
@@ -306,8 +373,8 @@ impl Reader {
             let link = links.get(&id);
             let shared = if link.is_some() { late.remove(&id).unwrap_or_default() } else { Vec::new() };
             for Waiter { code, found } in waiters.into_iter().chain(shared) {
-                if let (Some(code), Some(link)) = (code, link) {
-                    self.cache.insert(code, Cached::new(link));
+                if let Some(code) = code {
+                    self.keep(code, id, link, (began, complete));
                 }
                 // A copy that may lag behind says what is there, never what is not.
                 let answer = link.cloned();
@@ -316,6 +383,89 @@ impl Reader {
             }
         }
         late
+    }
+
+    /// Puts what was read into the cache, or takes out what is not there any more.
+    fn keep(&self, code: Code, id: LinkId, link: Option<&Arc<Link>>, (began, complete): (ReadAt, bool)) {
+        match link {
+            Some(link) => self.cache.insert(code, Cached::new(link, began)),
+            None if complete => self.cache.invalidate(&code),
+            None => {}
+        }
+        if self.news.changed_since(id, began) {
+            self.cache.invalidate(&code);
+        }
+    }
+}
+
+/// What was heard of changes.
+struct News {
+    freshness: Freshness,
+    /// Links that were changed lately, and when that was heard.
+    changed: Cache<LinkId, ReadAt>,
+    /// Until when the store is not asked for what there is an old answer to, in milliseconds since the start.
+    store_away: AtomicU64,
+    start: Instant,
+}
+
+impl News {
+    fn new() -> Self {
+        let changed = Cache::builder().max_capacity(CHANGED_MAX).time_to_live(REPLICA_LAG).build();
+        Self { freshness: Freshness::new(), changed, store_away: AtomicU64::new(0), start: Instant::now() }
+    }
+
+    /// A replica may not have heard of the last changes yet; and nobody knows which those are while none are told.
+    fn source(&self, ids: &[LinkId]) -> Source {
+        let lags = ids.iter().any(|id| self.changed.contains_key(id));
+        if lags || !self.freshness.is_told() { Source::Primary } else { Source::Any }
+    }
+
+    fn note_store_away(&self) {
+        self.store_away.store(self.millis() + STORE_AWAY_MS, Ordering::Relaxed);
+    }
+
+    fn store_is_away(&self) -> bool {
+        self.millis() < self.store_away.load(Ordering::Relaxed)
+    }
+
+    fn millis(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn changed_since(&self, id: LinkId, time: ReadAt) -> bool {
+        self.changed.get(&id).is_some_and(|heard| heard >= time)
+    }
+}
+
+/// The task that forgets what was changed.
+struct Listener {
+    mint: Arc<Mint>,
+    cache: Links,
+    generations: Arc<Generations>,
+    news: Arc<News>,
+}
+
+impl Listener {
+    async fn run(self, mut changes: mpsc::Receiver<Change>) {
+        while let Some(change) = changes.recv().await {
+            match change {
+                Change::Listening(since) => self.news.freshness.is_told_since(since),
+                Change::Away => {
+                    self.news.freshness.is_not_told();
+                    // Whoever keeps entries of its own has to ask here again.
+                    self.generations.advance_all();
+                }
+                Change::Links(ids) => ids.into_iter().for_each(|id| self.forget(id)),
+            }
+        }
+    }
+
+    fn forget(&self, id: LinkId) {
+        // In this order: a reader that misses the note has put its link into the cache before it is emptied.
+        self.news.changed.insert(id, self.news.freshness.now());
+        if let Some(code) = self.mint.code_of(id) {
+            self.cache.invalidate(&code);
+        }
     }
 }
 
@@ -335,7 +485,7 @@ mod tests {
         let draft =
             Draft { long_url, title: None, crawlable: false, forward_query: true, created_by: ApiKeyId(1) };
         let id = LinkId::new(KeyspaceIndex::new(1).unwrap(), number);
-        Cached::new(&Arc::new(Link::stored(id, draft, Timestamp::UNIX_EPOCH)))
+        Cached::new(&Arc::new(Link::stored(id, draft, Timestamp::UNIX_EPOCH)), Freshness::new().now())
     }
 
     #[test]

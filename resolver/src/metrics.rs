@@ -20,6 +20,8 @@ pub struct Metrics {
     pub visits_dropped: Counter,
     /// Codes asked for that have no link.
     pub not_found: Counter,
+    /// Requests refused because their client had asked for too many codes that have no link.
+    pub unknown_refused: Counter,
     /// Lookups answered from the cache.
     pub cache_hits: Counter,
     /// Codes that the ceiling ruled out: no query was needed.
@@ -50,7 +52,7 @@ pub struct Metrics {
     pub create_seconds: Histogram,
     /// Requests answered 503.
     pub unavailable: Counter,
-    /// Connections closed at once because there were too many.
+    /// Connections closed at once because there were too many, of all clients or of one.
     pub connections_refused: Counter,
 }
 
@@ -66,6 +68,7 @@ impl Metrics {
                 visits: counter!("resolver_visits_total"),
                 visits_dropped: counter!("resolver_visits_dropped_total"),
                 not_found: counter!("resolver_not_found_total"),
+                unknown_refused: counter!("resolver_unknown_codes_refused_total"),
                 cache_hits: counter!("resolver_cache_hits_total"),
                 ruled_out: counter!("resolver_codes_ruled_out_total"),
                 link_reads: counter!("resolver_link_reads_total"),
@@ -111,6 +114,10 @@ fn describe() {
         "Visits that were not counted because too many waited for it."
     );
     describe_counter!("resolver_not_found_total", "Codes asked for that have no link.");
+    describe_counter!(
+        "resolver_unknown_codes_refused_total",
+        "Requests refused because their client had asked for too many codes that have no link."
+    );
     describe_counter!("resolver_cache_hits_total", "Lookups answered from the cache.");
     describe_counter!(
         "resolver_codes_ruled_out_total",
@@ -144,7 +151,7 @@ fn describe() {
     describe_counter!("resolver_unavailable_total", "Requests answered 503.");
     describe_counter!(
         "resolver_connections_refused_total",
-        "Connections closed at once because there were too many."
+        "Connections closed at once because there were too many, of all clients or of one."
     );
     describe_gauge!(
         "resolver_supply_seconds",

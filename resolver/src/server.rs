@@ -32,7 +32,7 @@ use crate::{
     commands::open,
     config::{Config, Settings},
     create::{Creator, CreatorConfig},
-    http::{self, App, Phase, PublicListeners},
+    http::{self, App, Clients, Phase, PublicListeners},
     lookup::Lookup,
     metrics::Metrics,
     prepare::{Prepared, prepare},
@@ -101,7 +101,7 @@ pub async fn run(
     // Served until this function returns: probes are answered while servers are waited for.
     let _admin = AbortOnDropHandle::new(tokio::spawn(admin.serve(listeners.admin, CancellationToken::new())));
 
-    let store = open(&config.database.database).await?;
+    let store = open(&config.database.database, config.read_database.as_ref()).await?;
     let prepared = tokio::select! {
         prepared = prepare(&config, &settings, &*store) => prepared?,
         () = shutdown.cancelled() => return Ok(()),
@@ -215,6 +215,7 @@ impl Parts {
             creator,
             reserver,
             keys: KeyRing::new(),
+            clients: Arc::new(Clients::new(settings.client_limits.clone())),
             bulk_calls: Arc::new(Semaphore::new(http::BULK_CALLS_MAX)),
             store,
             metrics,

@@ -5,6 +5,7 @@ mod allocations;
 mod backup;
 mod bulk;
 mod ceiling;
+mod changes;
 mod code_key;
 mod copy;
 mod drain;

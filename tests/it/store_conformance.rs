@@ -11,7 +11,7 @@ use resolver::{
     reservation::{Reservation, ReservationId},
     scope::Scopes,
     store::{
-        BATCH_MAX, BlockEntry, InsertError, Inserted, LinkStore, Reading, Registration, StoreError,
+        BATCH_MAX, BlockEntry, InsertError, Inserted, LinkStore, Reading, Registration, Source, StoreError,
         postgres::PostgresStore, sqlite::SqliteStore,
     },
 };
@@ -28,13 +28,13 @@ async fn sqlite_keeps_what_the_resolver_relies_on() {
 #[tokio::test(flavor = "multi_thread")]
 async fn postgres_keeps_what_the_resolver_relies_on() {
     let postgres = Postgres::start().await.unwrap();
-    suite(Arc::new(PostgresStore::new(&postgres.url()).await.unwrap())).await;
+    suite(Arc::new(PostgresStore::new(&postgres.url(), None).await.unwrap())).await;
     a_take_over_waits_for_a_predecessors_late_commit(&postgres).await;
     nothing_is_stored_in_another_history(&postgres).await;
 }
 
 async fn nothing_is_stored_in_another_history(postgres: &Postgres) {
-    let store = PostgresStore::new(&postgres.url()).await.unwrap();
+    let store = PostgresStore::new(&postgres.url(), None).await.unwrap();
     let link = new_link(7_000, "https://x.y/another-history");
     let before = StoreEpoch::new("7001:1").unwrap();
     for _ in 0..2 {
@@ -42,7 +42,7 @@ async fn nothing_is_stored_in_another_history(postgres: &Postgres) {
         let refused = matches!(refused, Err(InsertError::Failed(StoreError::AnotherHistory)));
         assert!(refused, "a number of a history that has ended");
     }
-    assert_eq!(store.read(&[link.id]).await.unwrap().links, []);
+    assert_eq!(store.read(&[link.id], Source::Primary).await.unwrap().links, []);
     let now = store.epoch().await.unwrap();
     let stored = store.insert(&now, std::slice::from_ref(&link)).await.unwrap();
     assert!(matches!(stored[..], [Inserted::Stored(_)]), "{stored:?}");
@@ -50,7 +50,7 @@ async fn nothing_is_stored_in_another_history(postgres: &Postgres) {
 
 /// The predecessor was killed after it had sent COMMIT: its row appears only now, and the heir's delete could not see it.
 async fn a_take_over_waits_for_a_predecessors_late_commit(postgres: &Postgres) {
-    let store = Arc::new(PostgresStore::new(&postgres.url()).await.unwrap());
+    let store = Arc::new(PostgresStore::new(&postgres.url(), None).await.unwrap());
     let (mut client, connection) =
         tokio_postgres::connect(&postgres.url(), tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);
@@ -146,7 +146,7 @@ async fn links_are_stored_once_and_read_back(store: &dyn LinkStore) {
     let stored = store.insert(&store.epoch().await.unwrap(), &links).await.unwrap();
     assert!(stored.iter().all(|one| matches!(one, Inserted::Stored(_))), "{stored:?}");
     let ids: Vec<_> = links.iter().map(|link| link.id).chain([LinkId::new(keyspace(1), 999_999)]).collect();
-    let Reading { links: read, complete } = store.read(&ids[1..]).await.unwrap();
+    let Reading { links: read, complete } = store.read(&ids[1..], Source::Any).await.unwrap();
     assert!(complete);
     assert_eq!(read.len(), BATCH_MAX - 1, "what does not exist is left out");
     for (link, inserted) in links.iter().zip(&stored).skip(1) {
@@ -167,7 +167,7 @@ async fn a_taken_id_does_not_fail_its_neighbours(store: &dyn LinkStore) {
         matches!(outcomes[..], [Inserted::Stored(_), Inserted::Taken, Inserted::Stored(_)]),
         "{outcomes:?}"
     );
-    let kept = store.read(&[links[1].id]).await.unwrap();
+    let kept = store.read(&[links[1].id], Source::Any).await.unwrap();
     assert_eq!(kept.links[0].long_url.as_str(), "https://x.y/3");
 }
 

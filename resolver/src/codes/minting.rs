@@ -141,6 +141,15 @@ impl Mint {
         Minted { id: LinkId::new(index, number), code }
     }
 
+    /// Id to code: none when the id belongs to no keyspace of the deployment, or to no number of it.
+    #[must_use]
+    pub fn code_of(&self, id: LinkId) -> Option<Code> {
+        let (index, number) = id.unpack()?;
+        let minter = self.minters.iter().find(|minter| minter.index == index)?;
+        (number < minter.keyspace.capacity())
+            .then(|| minter.keyspace.code_at(minter.permutation.apply(number)))
+    }
+
     /// Code to id: none when it belongs to no keyspace, so was never minted.
     #[must_use]
     pub fn read(&self, code: &Code) -> Option<LinkId> {
@@ -180,7 +189,9 @@ mod tests {
                     assert!(keyspace.contains(&minted.code), "{minted:?}");
                     assert!(seen.insert(minted.code.as_str().to_owned()), "{minted:?} came twice");
                     assert_eq!(mint.read(&minted.code), Some(minted.id));
+                    assert_eq!(mint.code_of(minted.id), Some(minted.code));
                 }
+                assert_eq!(mint.code_of(LinkId::new(index, keyspace.capacity())), None);
                 assert_eq!(seen.len() as u64, keyspace.capacity());
             }
         }

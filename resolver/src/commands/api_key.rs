@@ -15,7 +15,7 @@ use crate::{
 pub(super) async fn create(name: &str, scopes: &Scopes, args: &DatabaseArgs) -> Result<String, Error> {
     check_name(name).map_err(|error| wrong(name, &error.to_string()))?;
     let key = ApiKey::draw().map_err(Error::Random)?;
-    let store = open(&args.database).await?;
+    let store = open(&args.database, None).await?;
     wait_for(args, async || store.check().await).await?;
     match store.add_api_key(name, &key.hash(), scopes).await? {
         Some(_) => Ok(format!("{}\n", key.reveal())),
@@ -24,14 +24,14 @@ pub(super) async fn create(name: &str, scopes: &Scopes, args: &DatabaseArgs) -> 
 }
 
 pub(super) async fn list(as_json: bool, args: &DatabaseArgs) -> Result<String, Error> {
-    let store = open(&args.database).await?;
+    let store = open(&args.database, None).await?;
     wait_for(args, async || store.check().await).await?;
     let keys = store.list_api_keys().await?;
     Ok(if as_json { to_json(&keys) } else { to_table(&keys) })
 }
 
 pub(super) async fn revoke(name: &str, args: &DatabaseArgs) -> Result<String, Error> {
-    let store = open(&args.database).await?;
+    let store = open(&args.database, None).await?;
     wait_for(args, async || store.check().await).await?;
     if store.revoke_api_key(name).await? {
         Ok(format!("{name}: revoked\n"))

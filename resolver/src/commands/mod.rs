@@ -32,15 +32,22 @@ pub async fn run(command: Command) -> Result<String, Error> {
 }
 
 /// Opens the database without asking it anything.
-pub(crate) async fn open(database: &Database) -> Result<Arc<dyn LinkStore>, Error> {
+pub(crate) async fn open(
+    database: &Database,
+    replica: Option<&Database>,
+) -> Result<Arc<dyn LinkStore>, Error> {
     let malformed = |error: &dyn std::fmt::Display| Error::Config {
         flag: "--database",
         value: database.to_string(),
         reason: error.to_string(),
     };
+    let replica = match replica {
+        Some(Database::Postgres(url)) => Some(url.as_str()),
+        Some(Database::Sqlite(_)) | None => None,
+    };
     match database {
         Database::Postgres(url) => {
-            let store = PostgresStore::new(url).await;
+            let store = PostgresStore::new(url, replica).await;
             Ok(Arc::new(store.map_err(|error| malformed(&error))?))
         }
         Database::Sqlite(path) => Ok(Arc::new(open_sqlite(path).await.map_err(|error| malformed(&error))?)),

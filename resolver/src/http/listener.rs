@@ -8,7 +8,7 @@ use std::{
     convert::Infallible,
     future::{poll_fn, ready},
     io,
-    net::{SocketAddr, TcpListener as StdListener},
+    net::{IpAddr, SocketAddr, TcpListener as StdListener},
     pin::pin,
     sync::Arc,
     thread,
@@ -179,18 +179,20 @@ impl Door {
     async fn greet(&mut self, accepted: io::Result<(TcpStream, SocketAddr)>, connections: &TaskTracker) {
         match accepted {
             Ok((stream, address)) => {
-                let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() else {
+                let peer = address.ip();
+                let slot = Arc::clone(&self.slots).try_acquire_owned().ok();
+                let Some(slot) = slot.and_then(|slot| Some((slot, self.desk.app.clients.connect(peer)?)))
+                else {
                     self.desk.app.metrics.connections_refused.increment(1);
                     return;
                 };
                 let (desk, ward) = (Arc::clone(&self.desk), Arc::clone(&self.ward));
-                let visitor = Visitor { client: address.ip() };
                 // Answers are written whole: waiting to fill a segment only delays them.
                 let _ = stream.set_nodelay(true);
                 let stream = self.ward.attend(stream);
                 let patient = stream.patient();
                 let task = connections.spawn(async move {
-                    converse(stream, desk, visitor, ward).await;
+                    converse(stream, desk, peer, ward).await;
                     drop(slot);
                 });
                 self.ward.admit(patient, task.abort_handle());
@@ -213,12 +215,15 @@ async fn flush_now_and_then(desk: Arc<Desk>) {
 }
 
 /// Serves one connection to its end; once closing, to the end of the request under way.
-async fn converse(stream: Watched<TcpStream>, desk: Arc<Desk>, visitor: Visitor, ward: Arc<Ward>) {
+async fn converse(stream: Watched<TcpStream>, desk: Arc<Desk>, peer: IpAddr, ward: Arc<Ward>) {
     let patient = stream.patient();
     let asking = patient.clone();
+    let is_proxy = desk.app.clients.trusts(peer);
 
     let service = service_fn(move |request: hyper::Request<Incoming>| {
         asking.is_served();
+        let client = if is_proxy { desk.app.clients.behind(peer, request.headers()) } else { peer };
+        let visitor = Visitor { client };
         if let Some(answer) = redirect::at_once(&desk, visitor, &request) {
             return Either::Left(ready(Ok::<_, Infallible>(parting(&desk.app, answer))));
         }

@@ -5,6 +5,7 @@
 //! on the daemon's own runtime beside them.
 
 mod body;
+mod limits;
 mod listener;
 mod pages;
 mod pulse;
@@ -39,6 +40,8 @@ use crate::{
 };
 
 pub(crate) use body::Body;
+pub use limits::ClientLimits;
+pub(crate) use limits::Clients;
 pub use listener::{Phase, PublicListeners, bind, serve};
 pub use rest::BULK_CALLS_MAX;
 
@@ -55,6 +58,8 @@ pub struct App {
     pub reserver: Reserver,
     /// API keys.
     pub keys: KeyRing,
+    /// What each client takes.
+    pub(crate) clients: Arc<Clients>,
     /// Bulk creates at a time.
     pub bulk_calls: Arc<Semaphore>,
     /// What becomes of visits.

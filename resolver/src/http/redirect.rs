@@ -3,10 +3,12 @@
 //! Almost every redirect is answered from the cache, in the turn in which its request was read: [`at_once`] waits for nothing. What
 //! it does not know goes through [`follow`].
 
+use std::time::Duration;
+
 use hyper::{
     Method, Request, StatusCode,
     body::Incoming,
-    header::{CACHE_CONTROL, HeaderMap, HeaderName, HeaderValue, LOCATION, REFERER, USER_AGENT},
+    header::{CACHE_CONTROL, HeaderMap, HeaderName, HeaderValue, LOCATION, REFERER, RETRY_AFTER, USER_AGENT},
 };
 use jiff::Timestamp;
 
@@ -34,13 +36,16 @@ pub(super) fn at_once(desk: &Desk, visitor: Visitor, request: &Request<Incoming>
 /// Redirects to where a code leads.
 pub(super) async fn follow(desk: &Desk, visitor: Visitor, request: &Request<Incoming>) -> Answer {
     let app = &*desk.app;
-    let Ok(code) = Code::parse(&request.uri().path()[1..]) else { return not_found(app) };
+    if let Some(wait) = app.clients.must_wait(visitor.client) {
+        return slow_down(app, wait);
+    }
+    let Ok(code) = Code::parse(&request.uri().path()[1..]) else { return not_found(app, visitor) };
     match app.lookup.find(code).await {
         Ok(Some(link)) => match target(&link, request.uri().query()) {
             Some(target) => redirect(desk, visitor, (request, Timestamp::now()), link.id, target),
-            None => not_found(app),
+            None => not_found(app, visitor),
         },
-        Ok(None) => not_found(app),
+        Ok(None) => not_found(app, visitor),
         Err(_) => {
             app.metrics.unavailable.increment(1);
             retry_later(answer(StatusCode::SERVICE_UNAVAILABLE, pages::HTML, pages::UNAVAILABLE))
@@ -94,7 +99,16 @@ fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> &'a [u8] {
     headers.get(name).map_or(&[], HeaderValue::as_bytes)
 }
 
-fn not_found(app: &App) -> Answer {
+/// Not a 404: whether the link exists was not looked up.
+fn slow_down(app: &App, wait: Duration) -> Answer {
+    app.metrics.unknown_refused.increment(1);
+    let mut answer = answer(StatusCode::TOO_MANY_REQUESTS, pages::HTML, pages::SLOW_DOWN);
+    answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1));
+    answer
+}
+
+fn not_found(app: &App, visitor: Visitor) -> Answer {
+    app.clients.spend(visitor.client);
     app.metrics.not_found.increment(1);
     answer(StatusCode::NOT_FOUND, pages::HTML, pages::NOT_FOUND)
 }

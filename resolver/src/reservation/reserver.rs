@@ -18,7 +18,7 @@ use crate::{
     links::{Draft, Link, NewLink},
     lookup::Lookup,
     metrics::Metrics,
-    store::{BATCH_MAX, BlockEntry, InsertError, Inserted, LinkStore, Registration, StoreError},
+    store::{BATCH_MAX, BlockEntry, InsertError, Inserted, LinkStore, Registration, Source, StoreError},
     supply::{IssuerClient, Minting, Refused},
 };
 
@@ -275,8 +275,11 @@ impl Reserver {
         };
         let doubtful = links.iter().zip(&inserted).filter(|(_, one)| **one == Inserted::Taken);
         let ids: Vec<LinkId> = doubtful.map(|(link, _)| link.id).collect();
-        let rows =
-            if ids.is_empty() { Ok(Vec::new()) } else { self.store.read(&ids).await.map(|read| read.links) };
+        let rows = if ids.is_empty() {
+            Ok(Vec::new())
+        } else {
+            self.store.read(&ids, Source::Primary).await.map(|read| read.links)
+        };
         let look = |link: &NewLink| match &rows {
             Ok(rows) => match rows.iter().find(|row| row.id == link.id) {
                 Some(row) if row.is(&link.draft) => Ok(row.created_at),

@@ -13,6 +13,7 @@ pub mod sqlite;
 use async_trait::async_trait;
 use issuer::{block::Span, names::StoreEpoch};
 use jiff::Timestamp;
+use tokio::{sync::mpsc, time::Instant};
 
 use crate::{
     api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash},
@@ -101,6 +102,26 @@ pub struct Reading {
     pub complete: bool,
 }
 
+/// Who may answer a read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A copy that may lag behind, if there is one for this purpose. What it does not have is asked of the primary.
+    Any,
+    /// The primary, as long as there is one.
+    Primary,
+}
+
+/// What is heard of links that others changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// From this time on every change is told.
+    Listening(Instant),
+    /// These were changed.
+    Links(Vec<LinkId>),
+    /// Changes may be missed until the next [`Change::Listening`].
+    Away,
+}
+
 /// A block to register.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockEntry {
@@ -177,7 +198,10 @@ pub trait LinkStore: Send + Sync + 'static {
     async fn insert(&self, history: &StoreEpoch, links: &[NewLink]) -> Result<Vec<Inserted>, InsertError>;
 
     /// The links among the ids, at most [`BATCH_MAX`], in any order.
-    async fn read(&self, ids: &[LinkId]) -> Result<Reading, StoreError>;
+    async fn read(&self, ids: &[LinkId], source: Source) -> Result<Reading, StoreError>;
+
+    /// Tells of changes for as long as somebody listens.
+    async fn tell_changes(&self, changes: mpsc::Sender<Change>);
 
     /// Notes that a reservation is being made; when, by the store's clock.
     async fn add_reservation(

@@ -5,11 +5,13 @@
 
 mod admin;
 mod blocks;
+mod changes;
 mod line;
 mod migrations;
 mod reservations;
 
 use std::{
+    collections::HashSet,
     sync::{Mutex, MutexGuard},
     time::Duration,
 };
@@ -19,10 +21,12 @@ use bb8::Pool;
 use bb8_postgres::PostgresConnectionManager;
 use issuer::{block::Span, names::StoreEpoch};
 use jiff::Timestamp;
-use tokio::time::Instant;
+use tokio::{sync::mpsc, time::Instant};
 use tokio_postgres::{Config, NoTls, Row, config::TargetSessionAttrs, types::ToSql};
 
-use super::{BlockEntry, Gaps, InsertError, Inserted, LinkStore, Reading, Registration, StoreError};
+use super::{
+    BlockEntry, Change, Gaps, InsertError, Inserted, LinkStore, Reading, Registration, Source, StoreError,
+};
 use crate::{
     api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash},
     codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
@@ -62,6 +66,8 @@ pub struct PostgresStore {
     reader: Line,
     /// Any server of the URL, also one that is read-only: redirects go on while there is no primary.
     copy_reader: Line,
+    /// A copy that takes reads off the primary.
+    replica: Option<Line>,
     /// Until when the primary is not asked, because it did not answer just now.
     shunned: Mutex<Option<Instant>>,
     pool: Pool<PostgresConnectionManager<NoTls>>,
@@ -73,17 +79,11 @@ impl PostgresStore {
     ///
     /// # Errors
     /// When the URL cannot be read.
-    pub async fn new(url: &str) -> Result<Self, StoreError> {
-        let mut config: Config = url.parse()?;
-        config
-            .application_name("shortmint-resolver")
-            .connect_timeout(DEADLINE)
-            .tcp_user_timeout(DEADLINE)
-            .keepalives_idle(Duration::from_secs(5))
-            .keepalives_interval(Duration::from_secs(2))
-            .keepalives_retries(3)
-            // A demoted primary takes connections too, and refuses every write.
-            .target_session_attrs(TargetSessionAttrs::ReadWrite);
+    pub async fn new(url: &str, read_url: Option<&str>) -> Result<Self, StoreError> {
+        let mut config = configure(url)?;
+        // A demoted primary takes connections too, and refuses every write.
+        config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+        let replica = read_url.map(configure).transpose()?;
         let manager = PostgresConnectionManager::new(config.clone(), NoTls);
         let pool = Pool::builder()
             .max_size(POOL)
@@ -97,6 +97,7 @@ impl PostgresStore {
             writers: std::array::from_fn(|_| Line::new(config.clone(), INSERT)),
             reader: Line::new(config.clone(), READ),
             copy_reader: Line::new(reads_anywhere(&config), READ),
+            replica: replica.map(|config| Line::new(config, READ)),
             shunned: Mutex::new(None),
             pool,
             config,
@@ -121,6 +122,21 @@ impl PostgresStore {
         read.ok()
     }
 
+    /// What the replica has, if there is one and it answers: what it lacks, or all, is asked of the primary.
+    async fn read_replica(&self, ids: &[LinkId]) -> Vec<Link> {
+        let Some(replica) = &self.replica else { return Vec::new() };
+        let ids: Vec<i64> = ids.iter().map(|id| id.get()).collect();
+        let rows = match replica.query(PRIMARY_DEADLINE, &[&ids]).await {
+            Err(LineError::InDoubt(_)) => replica.query(PRIMARY_DEADLINE, &[&ids]).await,
+            answer => answer,
+        };
+        let links = rows.map_err(StoreError::from).and_then(|rows| rows.iter().map(link).collect());
+        links.unwrap_or_else(|error: StoreError| {
+            tracing::warn!(error = &error as &dyn std::error::Error, "read links from the replica");
+            Vec::new()
+        })
+    }
+
     fn shunned(&self) -> MutexGuard<'_, Option<Instant>> {
         self.shunned.lock().expect("no code panics while it holds this lock")
     }
@@ -133,6 +149,19 @@ impl PostgresStore {
             bb8::RunError::TimedOut => StoreError::TimedOut,
         })
     }
+}
+
+/// How every server is connected to.
+fn configure(url: &str) -> Result<Config, StoreError> {
+    let mut config: Config = url.parse()?;
+    config
+        .application_name("shortmint-resolver")
+        .connect_timeout(DEADLINE)
+        .tcp_user_timeout(DEADLINE)
+        .keepalives_idle(Duration::from_secs(5))
+        .keepalives_interval(Duration::from_secs(2))
+        .keepalives_retries(3);
+    Ok(config)
 }
 
 fn reads_anywhere(config: &Config) -> Config {
@@ -236,14 +265,28 @@ impl LinkStore for PostgresStore {
         }
     }
 
-    async fn read(&self, ids: &[LinkId]) -> Result<Reading, StoreError> {
-        let ids: Vec<i64> = ids.iter().map(|id| id.get()).collect();
-        let (rows, complete) = match self.read_primary(&ids).await {
-            Some(rows) => (rows, true),
-            None => (self.copy_reader.query(DEADLINE, &[&ids]).await.map_err(StoreError::from)?, false),
+    async fn read(&self, ids: &[LinkId], source: Source) -> Result<Reading, StoreError> {
+        let mut links = match source {
+            Source::Any => self.read_replica(ids).await,
+            Source::Primary => Vec::new(),
         };
-        let links = rows.iter().map(link).collect::<Result<_, _>>()?;
+        let found: HashSet<LinkId> = links.iter().map(|link| link.id).collect();
+        let missing: Vec<i64> = ids.iter().filter(|id| !found.contains(id)).map(|id| id.get()).collect();
+        if missing.is_empty() {
+            return Ok(Reading { links, complete: true });
+        }
+        let (rows, complete) = match self.read_primary(&missing).await {
+            Some(rows) => (rows, true),
+            None => (self.copy_reader.query(DEADLINE, &[&missing]).await.map_err(StoreError::from)?, false),
+        };
+        for row in &rows {
+            links.push(link(row)?);
+        }
         Ok(Reading { links, complete })
+    }
+
+    async fn tell_changes(&self, changes: mpsc::Sender<Change>) {
+        changes::tell(&self.config, &changes).await;
     }
 
     async fn add_reservation(

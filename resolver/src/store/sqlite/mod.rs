@@ -15,8 +15,11 @@ use async_trait::async_trait;
 use issuer::{block::Span, names::StoreEpoch};
 use jiff::Timestamp;
 use rusqlite::{Connection, OpenFlags};
+use tokio::{sync::mpsc, time::Instant};
 
-use super::{BlockEntry, InsertError, Inserted, LinkStore, Reading, Registration, StoreError};
+use super::{
+    BlockEntry, Change, InsertError, Inserted, LinkStore, Reading, Registration, Source, StoreError,
+};
 use crate::{
     api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash},
     codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
@@ -147,7 +150,12 @@ impl LinkStore for SqliteStore {
         )
     }
 
-    async fn read(&self, ids: &[LinkId]) -> Result<Reading, StoreError> {
+    /// One process uses the file, so there are no others whose changes could be told.
+    async fn tell_changes(&self, changes: mpsc::Sender<Change>) {
+        let _ = changes.send(Change::Listening(Instant::now())).await;
+    }
+
+    async fn read(&self, ids: &[LinkId], _source: Source) -> Result<Reading, StoreError> {
         let ids = ids.to_vec();
         let links = self.reader.run(move |connection| calls::read(connection, &ids)).await?;
         Ok(Reading { links, complete: true })

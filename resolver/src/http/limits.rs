@@ -1,0 +1,253 @@
+//! What one client may take from the others: connections, and lookups of codes that do not exist.
+//!
+//! 1. Asking for codes at random is how somebody would look for other people's links, and each such code may cost a query. Who has
+//!    asked for too many is refused before the database is asked, until the budget has grown again; links in the cache go on.
+//! 2. Budgets are a fixed table of counters, so a flood from many addresses takes no memory. Two addresses may share a counter, and then
+//!    a budget; which ones, nobody outside can foresee.
+//! 3. IPv6 clients have a /64 to themselves, so that is what counts as an address.
+//! 4. Behind a proxy all clients have its address. Proxies that are named are believed about whom they speak for, and only they.
+
+use std::{
+    collections::HashMap,
+    hash::BuildHasher,
+    net::{IpAddr, Ipv6Addr},
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use foldhash::quality::RandomState;
+use hyper::HeaderMap;
+use ipnet::IpNet;
+use tokio::time::Instant;
+
+/// Counters of budgets: half a megabyte.
+const COUNTERS: usize = 65_536;
+const MINUTE: Duration = Duration::from_secs(60);
+const FORWARDED_FOR: &str = "x-forwarded-for";
+
+/// How much one client may take.
+#[derive(Clone, Debug)]
+pub struct ClientLimits {
+    /// Connections at a time; 0 for any number.
+    pub connections: u32,
+    /// Codes that do not exist, per minute; 0 for any number.
+    pub unknown_codes: u32,
+    /// Whose word about their clients is taken.
+    pub trusted_proxies: Vec<IpNet>,
+}
+
+/// Who takes how much.
+pub(crate) struct Clients {
+    limits: ClientLimits,
+    budget: Budget,
+    since: Instant,
+    connections: Mutex<HashMap<IpAddr, u32>>,
+}
+
+impl Clients {
+    pub(crate) fn new(limits: ClientLimits) -> Self {
+        let budget = Budget::new(limits.unknown_codes);
+        Self { limits, budget, since: Instant::now(), connections: Mutex::default() }
+    }
+
+    /// Takes one of a client's connections; none when it has too many. A proxy may have any number.
+    pub(super) fn connect(self: &Arc<Self>, peer: IpAddr) -> Option<Connected> {
+        let address = network(peer);
+        if self.limits.connections > 0 && !self.trusts(peer) {
+            let mut connections = self.connections();
+            let count = connections.entry(address).or_default();
+            if *count >= self.limits.connections {
+                return None;
+            }
+            *count += 1;
+            return Some(Connected { clients: Arc::clone(self), address: Some(address) });
+        }
+        Some(Connected { clients: Arc::clone(self), address: None })
+    }
+
+    /// Whether a peer is a proxy that speaks for others.
+    pub(super) fn trusts(&self, peer: IpAddr) -> bool {
+        self.limits.trusted_proxies.iter().any(|proxies| proxies.contains(&peer.to_canonical()))
+    }
+
+    /// Who asks, when a trusted proxy passes the question on: the last address in `X-Forwarded-For` that is not a trusted proxy's.
+    /// What stands before that, anybody may have written.
+    pub(super) fn behind(&self, proxy: IpAddr, headers: &HeaderMap) -> IpAddr {
+        let lines = headers.get_all(FORWARDED_FOR).iter().rev().filter_map(|line| line.to_str().ok());
+        let mut client = proxy;
+        for address in lines.flat_map(|line| line.rsplit(',')) {
+            let Ok(address) = address.trim().parse::<IpAddr>() else { break };
+            client = address.to_canonical();
+            if !self.trusts(client) {
+                break;
+            }
+        }
+        client
+    }
+
+    /// How long a client has to wait before another unknown code is looked up for it; none when it need not.
+    pub(super) fn must_wait(&self, client: IpAddr) -> Option<Duration> {
+        self.budget.must_wait(network(client), self.since.elapsed())
+    }
+
+    /// Notes that a client asked for a code that does not exist.
+    pub(super) fn spend(&self, client: IpAddr) {
+        self.budget.spend(network(client), self.since.elapsed());
+    }
+
+    fn connections(&self) -> MutexGuard<'_, HashMap<IpAddr, u32>> {
+        self.connections.lock().expect("no code panics while it holds this lock")
+    }
+}
+
+/// A client's connection, until it is dropped.
+pub(super) struct Connected {
+    clients: Arc<Clients>,
+    address: Option<IpAddr>,
+}
+
+impl Drop for Connected {
+    fn drop(&mut self) {
+        let Some(address) = self.address else { return };
+        let mut connections = self.clients.connections();
+        if let Some(count) = connections.get_mut(&address) {
+            *count -= 1;
+            if *count == 0 {
+                connections.remove(&address);
+            }
+        }
+    }
+}
+
+/// What counts as one client.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.into(),
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)).into(),
+    }
+}
+
+/// A budget that is full at first, holds a minute's worth and grows evenly: the generic cell rate algorithm (ITU-T I.371), which needs
+/// one number for each client, the time at which all that was spent will have grown back.
+struct Budget {
+    /// In microseconds since the start.
+    full_again: Box<[AtomicU64]>,
+    /// What one code costs, in microseconds; 0 when all is free.
+    cost: u64,
+    hasher: RandomState,
+}
+
+impl Budget {
+    fn new(per_minute: u32) -> Self {
+        let counters = if per_minute == 0 { 0 } else { COUNTERS };
+        let cost = micros(MINUTE).checked_div(per_minute.into()).unwrap_or(0);
+        Self {
+            full_again: (0..counters).map(|_| AtomicU64::new(0)).collect(),
+            cost,
+            hasher: RandomState::default(),
+        }
+    }
+
+    fn counter(&self, client: IpAddr) -> Option<&AtomicU64> {
+        let place = usize::try_from(self.hasher.hash_one(client) >> 32).unwrap_or(0);
+        self.full_again.get(place.checked_rem(self.full_again.len())?)
+    }
+
+    fn must_wait(&self, client: IpAddr, now: Duration) -> Option<Duration> {
+        let full_again = self.counter(client)?.load(Ordering::Relaxed);
+        let latest = micros(now) + micros(MINUTE) - self.cost;
+        (full_again > latest).then(|| Duration::from_micros(full_again - latest))
+    }
+
+    fn spend(&self, client: IpAddr, now: Duration) {
+        let Some(counter) = self.counter(client) else { return };
+        let (now, most) = (micros(now), micros(now + MINUTE));
+        let spent = |full_again: u64| Some((full_again.max(now) + self.cost).min(most));
+        // The closure never declines.
+        let _ = counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spent);
+    }
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    fn clients(connections: u32, unknown_codes: u32, proxies: &[&str]) -> Arc<Clients> {
+        let trusted_proxies = proxies.iter().map(|proxy| proxy.parse().unwrap()).collect();
+        Arc::new(Clients::new(ClientLimits { connections, unknown_codes, trusted_proxies }))
+    }
+
+    #[test]
+    fn a_budget_is_a_minutes_worth_and_grows_evenly() {
+        let budget = Budget::new(60);
+        let (one, other, start) = (ip("192.0.2.1"), ip("192.0.2.2"), Duration::from_secs(100));
+        for _ in 0..60 {
+            assert_eq!(budget.must_wait(one, start), None);
+            budget.spend(one, start);
+        }
+        assert_eq!(budget.must_wait(one, start), Some(Duration::from_secs(1)));
+        assert_eq!(budget.must_wait(other, start), None, "each has its own");
+        for _ in 0..1_000 {
+            budget.spend(one, start);
+        }
+        let later = start + Duration::from_secs(2);
+        assert_eq!(budget.must_wait(one, later), None, "two have grown, and nobody gets into debt");
+        budget.spend(one, later);
+        budget.spend(one, later);
+        assert_eq!(budget.must_wait(one, later), Some(Duration::from_secs(1)));
+        let free = Budget::new(0);
+        free.spend(one, start);
+        assert_eq!(free.must_wait(one, start), None);
+    }
+
+    #[test]
+    fn connections_are_counted_by_address_and_come_back() {
+        let clients = clients(2, 0, &["10.0.0.0/8"]);
+        let kept = [ip("192.0.2.1"), ip("::ffff:192.0.2.1")].map(|peer| clients.connect(peer).unwrap());
+        assert!(clients.connect(ip("192.0.2.1")).is_none());
+        let ours = [ip("2001:db8::1"), ip("2001:db8::2:1")].map(|peer| clients.connect(peer).unwrap());
+        assert!(clients.connect(ip("2001:db8::3")).is_none(), "one /64 is one client");
+        assert!(clients.connect(ip("2001:db8:0:1::3")).is_some());
+        let proxied: Vec<_> = (0..9).map(|_| clients.connect(ip("10.1.2.3")).unwrap()).collect();
+        drop((kept, ours, proxied));
+        assert!(clients.connections().is_empty());
+        assert!(clients.connect(ip("192.0.2.1")).is_some());
+    }
+
+    #[test]
+    fn only_what_trusted_proxies_say_is_believed() {
+        let clients = clients(0, 0, &["10.0.0.0/8", "::1/128"]);
+        let behind = |lines: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for line in lines {
+                headers.append(FORWARDED_FOR, line.parse().unwrap());
+            }
+            clients.behind(ip("10.0.0.1"), &headers).to_string()
+        };
+        for (lines, client) in [
+            (&[][..], "10.0.0.1"),
+            (&["192.0.2.7"], "192.0.2.7"),
+            (&["198.51.100.1, 192.0.2.7"], "192.0.2.7"),
+            (&["198.51.100.1, 192.0.2.7, 10.0.0.2"], "192.0.2.7"),
+            (&["198.51.100.1", "192.0.2.7,10.0.0.2"], "192.0.2.7"),
+            (&["192.0.2.7, nonsense, 10.0.0.2"], "10.0.0.2"),
+            (&["nonsense"], "10.0.0.1"),
+            (&["2001:db8::1"], "2001:db8::1"),
+        ] {
+            assert_eq!(behind(lines), client, "{lines:?}");
+        }
+        assert!(clients.trusts(ip("::ffff:10.1.1.1")));
+        assert!(!clients.trusts(ip("11.0.0.1")));
+    }
+}

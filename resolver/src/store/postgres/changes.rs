@@ -1,0 +1,88 @@
+//! Hearing of links that others changed: LISTEN on a connection of its own.
+//!
+//! A notification is sent when the change commits, and can be lost with the connection. So the listener says from when on nothing was
+//! missed, and says so anew after each break. A connection that does not answer in time counts as broken.
+
+use std::{future::poll_fn, time::Duration};
+
+use tokio::{
+    sync::mpsc,
+    time::{Instant, interval, sleep, timeout},
+};
+use tokio_postgres::{AsyncMessage, Client, Config, NoTls};
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::{
+    codes::LinkId,
+    store::{Change, StoreError},
+};
+
+/// The channel; a notification's text is ids in decimal, separated by commas.
+const LISTEN: &str = "LISTEN shortmint_links";
+/// How often the connection is asked whether it still is one; with the time for an answer it is noticed within a second.
+const ASKED_EVERY: Duration = Duration::from_millis(500);
+const ANSWERED_WITHIN: Duration = Duration::from_millis(500);
+const CONNECTED_WITHIN: Duration = Duration::from_secs(3);
+/// Notifications that may wait. More than that are as good as lost, and the connection with them.
+const WAITING_MAX: usize = 4_096;
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Tells of changes for as long as somebody listens.
+pub(super) async fn tell(config: &Config, changes: &mpsc::Sender<Change>) {
+    let mut failures = 0_u64;
+    while !changes.is_closed() {
+        let begun = Instant::now();
+        let Err(error) = tell_until_broken(config, changes).await;
+        // A database that is away is told of once, and not twice a second.
+        failures = if begun.elapsed() > 2 * CONNECTED_WITHIN { 1 } else { failures + 1 };
+        if failures == 1 {
+            tracing::warn!(error = &error as &dyn std::error::Error, "listen for changed links");
+        }
+        if changes.send(Change::Away).await.is_err() {
+            return;
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+async fn tell_until_broken(
+    config: &Config,
+    changes: &mpsc::Sender<Change>,
+) -> Result<std::convert::Infallible, StoreError> {
+    let unreachable = |error| StoreError::Unreachable(Box::new(error));
+    let connected = timeout(CONNECTED_WITHIN, config.connect(NoTls)).await;
+    let (client, mut connection) = connected.map_err(|_| StoreError::TimedOut)?.map_err(unreachable)?;
+    let (heard, mut notifications) = mpsc::channel(WAITING_MAX);
+    let _driver = AbortOnDropHandle::new(tokio::spawn(async move {
+        while let Some(Ok(message)) = poll_fn(|cx| connection.poll_message(cx)).await {
+            if let AsyncMessage::Notification(notification) = message
+                && heard.try_send(notification.payload().to_owned()).is_err()
+            {
+                return;
+            }
+        }
+    }));
+    ask(&client, LISTEN).await?;
+    let stopped = |_| StoreError::Stopped;
+    changes.send(Change::Listening(Instant::now())).await.map_err(stopped)?;
+    let mut asking = interval(ASKED_EVERY);
+    loop {
+        tokio::select! {
+            notification = notifications.recv() => {
+                let text = notification.ok_or(StoreError::Stopped)?;
+                changes.send(Change::Links(ids(&text))).await.map_err(stopped)?;
+            }
+            _ = asking.tick() => ask(&client, "").await?,
+        }
+    }
+}
+
+async fn ask(client: &Client, question: &str) -> Result<(), StoreError> {
+    let answered = timeout(ANSWERED_WITHIN, client.batch_execute(question)).await;
+    Ok(answered.map_err(|_| StoreError::TimedOut)??)
+}
+
+/// What is no id was not sent by this product, and concerns no link.
+fn ids(text: &str) -> Vec<LinkId> {
+    text.split(',').filter_map(|id| id.parse().ok()).map(LinkId::from_stored).collect()
+}
