@@ -17,6 +17,7 @@ mod herd;
 mod k8s;
 mod keep_alive;
 mod ledger_conformance;
+mod limits;
 mod malformed;
 mod many_creates;
 mod metrics;
