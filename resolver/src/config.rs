@@ -217,6 +217,9 @@ pub struct Config {
     /// Codes without a link that one client may ask for in a minute, before it gets 429; 0 for any number.
     #[arg(long, env = "RESOLVER_UNKNOWN_CODES_PER_MINUTE", default_value_t = 600, value_name = "COUNT")]
     pub unknown_codes_per_minute: u32,
+    /// Memory for cached links, in MiB, about.
+    #[arg(long, env = "RESOLVER_CACHE_MIB", default_value_t = 64, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
+    pub cache_mib: u32,
     /// Threads that serve the public listener; one per core, when absent.
     #[arg(long, env = "RESOLVER_THREADS", value_name = "COUNT")]
     pub threads: Option<usize>,
@@ -241,6 +244,8 @@ pub struct Settings {
     pub code_key_file: PathBuf,
     /// What one client may take.
     pub client_limits: ClientLimits,
+    /// Bytes of cached links, about.
+    pub cache_bytes: u64,
     /// Threads of the public listener.
     pub threads: usize,
 }
@@ -289,6 +294,7 @@ impl Config {
                 unknown_codes: self.unknown_codes_per_minute,
                 trusted_proxies: self.trusted_proxies.clone(),
             },
+            cache_bytes: u64::from(self.cache_mib) << 20,
             threads,
         })
     }

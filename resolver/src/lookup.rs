@@ -41,8 +41,6 @@ use crate::{
 
 /// An entry lives this long after its last use (A5).
 const IDLE: Duration = Duration::from_secs(3600);
-/// Bytes of cached links, about.
-const CACHE_BYTES: u64 = 64 << 20;
 /// Bytes an entry costs beside its texts: keys, counters and the allocator's share.
 const ENTRY_BYTES: usize = 200;
 /// Counters of changes; 16 KiB stay in a core's cache.
@@ -162,17 +160,18 @@ pub struct Lookup {
 }
 
 impl Lookup {
-    /// A lookup and its read task, on the current runtime.
+    /// A lookup with a cache of so many bytes, and its tasks, on the current runtime.
     #[must_use]
     pub fn start(
         vitals: &Vitals,
+        cache_bytes: u64,
         mint: Arc<Mint>,
         ceilings: Arc<Ceilings>,
         store: Arc<dyn LinkStore>,
         metrics: Arc<Metrics>,
     ) -> Self {
         let generations = Arc::new(Generations::new());
-        let cache = cache(CACHE_BYTES, Arc::clone(&generations));
+        let cache = cache(cache_bytes, Arc::clone(&generations));
 
         let news = Arc::new(News::new());
         let (changes, heard) = mpsc::channel(CHANGES_MAX);

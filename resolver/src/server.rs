@@ -189,8 +189,14 @@ impl Parts {
             metrics: Arc::clone(&metrics),
         };
         let supply = Supply::start(supplier, &vitals);
-        let lookup =
-            Lookup::start(&vitals, Arc::clone(&mint), ceilings, Arc::clone(&store), Arc::clone(&metrics));
+        let lookup = Lookup::start(
+            &vitals,
+            settings.cache_bytes,
+            Arc::clone(&mint),
+            ceilings,
+            Arc::clone(&store),
+            Arc::clone(&metrics),
+        );
         let lookup = Arc::new(lookup);
         let creator = CreatorConfig {
             mint: Arc::clone(&mint),

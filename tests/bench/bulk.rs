@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use crate::{
-    Report, create,
+    Report, create, links,
     pgbench::Pgbench,
     progress,
     stats::median,
@@ -19,7 +19,6 @@ use crate::{
 const RATE: f64 = 150_000.0;
 /// pgbench's connections.
 const CLIENTS: usize = 64;
-const ANSWERED_WITHIN: std::time::Duration = std::time::Duration::from_secs(300);
 
 /// How to measure.
 #[derive(Clone, Debug, clap::Args)]
@@ -84,14 +83,8 @@ async fn calls(args: &Args, resolver: &Resolver, body: &str) -> anyhow::Result<(
 }
 
 async fn call(args: &Args, resolver: &Resolver, body: String) -> anyhow::Result<()> {
-    let api = &resolver.api;
-    let request = api.http().post(format!("{}/rest/v3/short-urls/bulk", api.url()));
-    let request = request.header("X-Api-Key", api.key()).timeout(ANSWERED_WITHIN).body(body);
-    let answer =
-        request.send().await.context("send a bulk call")?.bytes().await.context("read its answer")?;
-    let created =
-        answer.split(|byte| *byte == b'\n').filter(|line| line.starts_with(b"{\"result\":\"created\""));
-    anyhow::ensure!(created.count() == usize::try_from(args.links)?, "a link was not created");
+    let created = links::bulk(resolver, body).await?.len();
+    anyhow::ensure!(created == usize::try_from(args.links)?, "a link was not created");
     Ok(())
 }
 

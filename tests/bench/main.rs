@@ -9,11 +9,14 @@ mod allocate;
 mod bulk;
 mod create;
 mod failover;
+mod links;
 mod load;
 mod mint;
+mod miss;
 mod pgbench;
 mod progress;
 mod redirect;
+mod scan;
 mod stats;
 mod table;
 mod wrk;
@@ -48,10 +51,14 @@ enum Bench {
     Create(create::Args),
     /// How long nobody can allocate when the leading issuer dies, and when it hands over.
     Failover(failover::Args),
+    /// Redirects of links that no cache has, and the queries that they cost.
+    Miss(miss::Args),
     /// Nanoseconds per minted code, in parts and over threads.
     Mint(mint::Args),
     /// Redirects per second, beside nginx and a bare hyper server.
     Redirect(redirect::Args),
+    /// Popular links while somebody asks for codes at random.
+    Scan(scan::Args),
     /// The bare hyper server that `redirect` compares with.
     #[command(hide = true)]
     BareHyper(redirect::BareArgs),
@@ -73,6 +80,8 @@ fn main() -> anyhow::Result<()> {
         Bench::Bulk(args) => bulk::run(&args)?,
         Bench::Create(args) => create::run(&args)?,
         Bench::Failover(args) => failover::run(&args)?,
+        Bench::Miss(args) => miss::run(&args)?,
+        Bench::Scan(args) => scan::run(&args)?,
         Bench::Mint(args) => mint::run(&args)?,
         Bench::Redirect(args) => redirect::run(&args)?,
         Bench::BareHyper(args) => return redirect::serve_bare(&args),

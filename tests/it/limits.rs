@@ -44,7 +44,8 @@ async fn clients_behind_a_trusted_proxy_have_budgets_of_their_own() {
     }
     let forged =
         statuses(&resolver, |request| request.header("X-Forwarded-For", "198.51.100.9, 192.0.2.1")).await;
-    assert_eq!(forged[6], 429, "what a client writes itself does not count");
+    // One may have grown back.
+    assert_eq!(forged[1], 429, "what a client writes itself does not count");
 }
 
 #[tokio::test(flavor = "multi_thread")]

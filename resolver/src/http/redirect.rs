@@ -11,6 +11,7 @@ use hyper::{
     header::{CACHE_CONTROL, HeaderMap, HeaderName, HeaderValue, LOCATION, REFERER, RETRY_AFTER, USER_AGENT},
 };
 use jiff::Timestamp;
+use tokio::time::sleep;
 
 use super::{Answer, App, Desk, Visitor, answer, empty, pages, retry_later};
 use crate::{
@@ -18,6 +19,9 @@ use crate::{
     links::{Link, forward_query, location},
     visits::Visit,
 };
+
+/// How long a client that asks for too many unknown codes waits for each refusal.
+const HELD: Duration = Duration::from_secs(1);
 
 /// The redirect, when the cache has the link.
 pub(super) fn at_once(desk: &Desk, visitor: Visitor, request: &Request<Incoming>) -> Option<Answer> {
@@ -37,6 +41,8 @@ pub(super) fn at_once(desk: &Desk, visitor: Visitor, request: &Request<Incoming>
 pub(super) async fn follow(desk: &Desk, visitor: Visitor, request: &Request<Incoming>) -> Answer {
     let app = &*desk.app;
     if let Some(wait) = app.clients.must_wait(visitor.client) {
+        // A prompt refusal would be asked for again at once, and take the core from others.
+        sleep(HELD).await;
         return slow_down(app, wait);
     }
     let Ok(code) = Code::parse(&request.uri().path()[1..]) else { return not_found(app, visitor) };

@@ -1,0 +1,126 @@
+//! Redirects whose links are not in the cache: many stored links asked for at random, and room for one of a hundred.
+
+use std::fmt::Write as _;
+
+use anyhow::Context;
+use harness::{Resolver, Scratch, secret};
+use serde_json::json;
+
+use crate::{
+    Report, create, links, progress,
+    stats::median,
+    table::{Table, grouped},
+    wrk::{Loaded, Wrk},
+};
+
+const WARM_UP: u64 = 2;
+/// What is wanted: redirects for each query of the database.
+const PER_QUERY: f64 = 5.0;
+
+/// How to measure.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Links that are stored.
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1_000..=20_000_000))]
+    links: u32,
+    /// Memory for cached links, in MiB. One MiB holds about 4,000 links of this bench.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    cache_mib: u32,
+    /// Connections that are open at the same time; each number is measured by itself.
+    #[arg(long, value_delimiter = ',', default_value = "64,256", value_name = "N[,N…]")]
+    connections: Vec<usize>,
+    /// Rounds, of which the median is told.
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// How long each round is, in seconds.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=3_600))]
+    seconds: u64,
+}
+
+/// One round: redirects, queries and cache hits per second, and latencies.
+struct Round {
+    load: Loaded,
+    queries: f64,
+    hits: f64,
+}
+
+/// Starts everything, measures and reports.
+///
+/// # Errors
+/// A server does not start, a program is not installed, or a request failed.
+pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let levels = runtime.context("start the runtime")?.block_on(measure(args))?;
+    Ok(report(args, &levels))
+}
+
+async fn measure(args: &Args) -> anyhow::Result<Vec<(usize, Vec<Round>)>> {
+    progress::show("building the resolver and starting the servers …");
+    let scratch = Scratch::new()?;
+    let postgres = create::database(&scratch, 0).await?;
+    let builder = Resolver::builder(&scratch, "resolver", &secret::random_hex()?)?.database(&postgres.url());
+    let resolver = builder.args(["--cache-mib", &args.cache_mib.to_string()]).start().await?;
+    let paths = links::create(&resolver, usize::try_from(args.links)?).await?;
+    let wrk = Wrk::getting_at_random(&scratch, &paths)?;
+    let all = format!("0-{}", std::thread::available_parallelism().map_or(1, usize::from) - 1);
+    let mut levels = Vec::new();
+    for connections in &args.connections {
+        wrk.load(resolver.api.url(), &all, *connections, WARM_UP).await?;
+        let mut rounds = Vec::new();
+        for round in 1..=args.rounds {
+            progress::show(&format!("{connections} connections, round {round} of {}", args.rounds));
+            let before = counts(&resolver).await?;
+            let load = wrk.load(resolver.api.url(), &all, *connections, args.seconds).await?;
+            let after = counts(&resolver).await?;
+            rounds.push(Round { queries: after.0 - before.0, hits: after.1 - before.1, load });
+        }
+        levels.push((*connections, rounds));
+    }
+    progress::clear();
+    Ok(levels)
+}
+
+/// Queries and cache hits so far.
+async fn counts(resolver: &Resolver) -> anyhow::Result<(f64, f64)> {
+    let metric = async |name| resolver.metric(name).await.context("read a metric");
+    Ok((metric("resolver_link_reads_total").await?, metric("resolver_cache_hits_total").await?))
+}
+
+fn report(args: &Args, levels: &[(usize, Vec<Round>)]) -> Report {
+    let columns = ["connections", "redirects/s", "queries/s", "per query", "hits %", "p50 ms", "p99 ms"];
+    let mut table = Table::new(&columns);
+    let (mut wanted, mut told) = (String::new(), Vec::new());
+    for (connections, rounds) in levels {
+        let of = |figure: fn(&Round) -> f64| median(rounds.iter().map(figure));
+        let per_query = of(|round| round.load.requests / round.queries);
+        table.row(vec![
+            connections.to_string(),
+            grouped(of(|round| round.load.requests / round.load.seconds)),
+            grouped(of(|round| round.queries / round.load.seconds)),
+            format!("{per_query:.1}"),
+            format!("{:.1}", of(|round| 100.0 * round.hits / round.load.requests)),
+            format!("{:.2}", of(|round| round.load.p50_us / 1e3)),
+            format!("{:.2}", of(|round| round.load.p99_us / 1e3)),
+        ]);
+        if *connections == 256 {
+            let met = if per_query >= PER_QUERY { "met" } else { "NOT MET" };
+            let _ =
+                writeln!(wanted, "{met}: 256 connections, at least 5 redirects per query: {per_query:.1}");
+        }
+        let rounds = rounds.iter().map(|round| {
+            json!({ "redirects": round.load.requests, "seconds": round.load.seconds, "queries": round.queries, "hits": round.hits })
+        });
+        told.push(json!({ "connections": connections, "rounds": rounds.collect::<Vec<_>>() }));
+    }
+    let text = format!(
+        "{} links stored, asked for at random; {} MiB of cache; {} rounds of {} s.\n\n{table}\n{wanted}",
+        grouped(args.links.into()),
+        args.cache_mib,
+        args.rounds,
+        args.seconds
+    );
+    Report {
+        text,
+        json: json!({ "bench": "miss", "links": args.links, "cache_mib": args.cache_mib, "levels": told }),
+    }
+}

@@ -1,0 +1,149 @@
+//! Popular links under load while somebody else asks for codes at random, as fast as answers come.
+
+use std::fmt::Write as _;
+
+use anyhow::Context;
+use harness::{Load, Resolver, Scratch, secret};
+use serde_json::json;
+
+use crate::{
+    Report, create, progress,
+    stats::median,
+    table::{Table, grouped},
+    wrk::Wrk,
+};
+
+const LINKS: usize = 1_000;
+const WARM_UP: u64 = 1;
+/// What is wanted: this much of the rate stays, with the budget for unknown codes as it is by default.
+const STAYS: f64 = 0.9;
+const ALPHABET: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/// How to measure.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Connections of those who ask for popular links.
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=4_000))]
+    connections: u16,
+    /// Connections of the one who scans.
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=4_000))]
+    scanning: u16,
+    /// Rounds, of which the median is told.
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// How long each round is, in seconds.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=3_600))]
+    seconds: u64,
+}
+
+/// One round: the popular links' rate alone and beside the scan, the scan's rate, and the queries that it cost.
+struct Round {
+    alone: f64,
+    beside: f64,
+    scanned: f64,
+    queries: f64,
+}
+
+/// Starts everything, measures and reports.
+///
+/// # Errors
+/// A server does not start, a program is not installed, or a popular link was not redirected.
+pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let levels = runtime.context("start the runtime")?.block_on(async {
+        // The second has no budget: every code is looked up.
+        anyhow::Ok([
+            ("600 a minute", measure(args, "600").await?),
+            ("without end", measure(args, "0").await?),
+        ])
+    })?;
+    progress::clear();
+    Ok(report(args, &levels))
+}
+
+async fn measure(args: &Args, budget: &str) -> anyhow::Result<Vec<Round>> {
+    progress::show("building the resolver and starting the servers …");
+    let scratch = Scratch::new()?;
+    let postgres = create::database(&scratch, 0).await?;
+    let builder = Resolver::builder(&scratch, "resolver", &secret::random_hex()?)?.database(&postgres.url());
+    let resolver = builder.args(["--unknown-codes-per-minute", budget]).start().await?;
+    let created = Load::on([&resolver]).clients(64).creates(LINKS).run().await?;
+    let popular: Vec<_> = created.iter().map(|link| format!("/{}", link.code)).collect();
+    let (popular, random) =
+        (Wrk::getting(&scratch, &popular)?, Wrk::getting_at_random(&scratch, &random_paths(100_000))?);
+    let all = format!("0-{}", std::thread::available_parallelism().map_or(1, usize::from) - 1);
+    let (url, hot, scanning) =
+        (resolver.api.url(), usize::from(args.connections), usize::from(args.scanning));
+    popular.load(url, &all, hot, WARM_UP).await?;
+    random.load_whatever_is_answered(url, &all, scanning, WARM_UP).await?;
+    let mut rounds = Vec::new();
+    for round in 1..=args.rounds {
+        progress::show(&format!("budget {budget}, round {round} of {}", args.rounds));
+        let alone = popular.load(url, &all, hot, args.seconds).await?;
+        let before = resolver.metric("resolver_link_reads_total").await.context("read a metric")?;
+        let (beside, scan) = tokio::try_join!(
+            popular.load(url, &all, hot, args.seconds),
+            random.load_whatever_is_answered(url, &all, scanning, args.seconds),
+        )?;
+        let after = resolver.metric("resolver_link_reads_total").await.context("read a metric")?;
+        rounds.push(Round {
+            alone: alone.requests / alone.seconds,
+            beside: beside.requests / beside.seconds,
+            scanned: scan.requests / scan.seconds,
+            queries: after - before,
+        });
+    }
+    Ok(rounds)
+}
+
+/// Codes that are spread over the keyspace, the same in every run (Knuth's multiplicative hash).
+fn random_paths(count: u64) -> Vec<String> {
+    let code = |number: u64| {
+        let mut rest = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
+        let digit = |_| {
+            let place = usize::try_from(rest % 62).unwrap_or(0);
+            rest /= 62;
+            char::from(ALPHABET[place])
+        };
+        format!("/{}", (0..6).map(digit).collect::<String>())
+    };
+    (1..=count).map(code).collect()
+}
+
+fn report(args: &Args, levels: &[(&str, Vec<Round>)]) -> Report {
+    let columns = ["unknown codes", "alone/s", "beside a scan/s", "stays", "scanned/s", "queries"];
+    let mut table = Table::new(&columns);
+    let (mut wanted, mut told) = (String::new(), Vec::new());
+    for (index, (name, rounds)) in levels.iter().enumerate() {
+        let of = |figure: fn(&Round) -> f64| median(rounds.iter().map(figure));
+        let stays = of(|round| round.beside / round.alone);
+        let queries: f64 = rounds.iter().map(|round| round.queries).sum();
+        table.row(vec![
+            (*name).to_owned(),
+            grouped(of(|round| round.alone)),
+            grouped(of(|round| round.beside)),
+            format!("{stays:.2}"),
+            grouped(of(|round| round.scanned)),
+            grouped(queries),
+        ]);
+        let mut line = |met: bool, what: &str| {
+            let _ = writeln!(wanted, "{}: {what}", if met { "met" } else { "NOT MET" });
+        };
+        if index == 0 {
+            line(
+                stays >= STAYS,
+                &format!("a scan slows popular links down by less than 10 %: {stays:.2} stays"),
+            );
+        }
+        line(queries == 0.0, &format!("codes {name}: no query above the ceiling: {queries}"));
+        let rounds = rounds.iter().map(|round| {
+            json!({ "alone": round.alone, "beside": round.beside, "scanned": round.scanned, "queries": round.queries })
+        });
+        told.push(json!({ "unknown_codes": name, "rounds": rounds.collect::<Vec<_>>() }));
+    }
+    let text = format!(
+        "{} connections ask for {LINKS} links, {} for codes at random; {} rounds of {} s.\n\n{table}\n{wanted}",
+        args.connections, args.scanning, args.rounds, args.seconds
+    );
+    Report { text, json: json!({ "bench": "scan", "levels": told }) }
+}
