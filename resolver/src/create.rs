@@ -178,7 +178,11 @@ impl Parts {
             }
             let outcome = self.insert(&claim, &minted, &draft, deadline).await;
             match self.conclude(claim, &minted, &draft, outcome, deadline).await {
-                Some(Ok(created_at)) => return Ok(self.created(minted, draft, created_at)),
+                Some(Ok(created_at)) => {
+                    let created = self.created(minted, draft, created_at);
+                    self.lookup.remember(created.code, &created.link);
+                    return Ok(created);
+                }
                 Some(Err(error)) => return Err(error),
                 None => {}
             }
@@ -215,7 +219,7 @@ impl Parts {
     }
 
     /// Creates many at once; the links in the order of their drafts. Those whose first number was not to be had are tried again
-    /// one by one.
+    /// one by one. They are not remembered: most of so many are asked for by nobody soon, and the popular ones need the cache.
     async fn create_many(&self, drafts: Vec<Draft>, deadline: Instant) -> Vec<Result<Created, CreateError>> {
         let (mut claims, mut links) = (Vec::new(), Vec::new());
         while links.len() < drafts.len() {
@@ -312,7 +316,6 @@ impl Parts {
     fn created(&self, minted: Minted, draft: Draft, created_at: Timestamp) -> Created {
         self.metrics.creates.increment(1);
         let link = Arc::new(Link::stored(minted.id, draft, created_at));
-        self.lookup.remember(minted.code, &link);
         Created { code: minted.code, link }
     }
 }

@@ -330,6 +330,7 @@ impl Reader {
     async fn read(&mut self, batch: Waiting) -> Waiting {
         self.metrics.link_reads.increment(1);
         let ids: Vec<LinkId> = batch.keys().copied().collect();
+        self.metrics.links_asked.increment(u64::try_from(ids.len()).unwrap_or(0));
         let store = Arc::clone(&self.store);
         let (began, source) = (self.news.freshness.now(), self.news.source(&ids));
         let mut reading = std::pin::pin!(store.read(&ids, source));

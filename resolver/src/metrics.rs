@@ -28,6 +28,8 @@ pub struct Metrics {
     pub ruled_out: Counter,
     /// Batched reads of links.
     pub link_reads: Counter,
+    /// Links that they asked for.
+    pub links_asked: Counter,
     /// Links created.
     pub creates: Counter,
     /// Batched inserts.
@@ -72,6 +74,7 @@ impl Metrics {
                 cache_hits: counter!("resolver_cache_hits_total"),
                 ruled_out: counter!("resolver_codes_ruled_out_total"),
                 link_reads: counter!("resolver_link_reads_total"),
+                links_asked: counter!("resolver_links_asked_total"),
                 creates: counter!("resolver_creates_total"),
                 insert_batches: counter!("resolver_insert_batches_total"),
                 conflicts: counter!("resolver_conflicts_total"),
@@ -124,6 +127,7 @@ fn describe() {
         "Codes asked for whose number was never allocated: the ceiling said so, and no query was needed."
     );
     describe_counter!("resolver_link_reads_total", "Batched reads of links from the database.");
+    describe_counter!("resolver_links_asked_total", "Links that the batched reads asked for.");
     describe_counter!("resolver_creates_total", "Links created.");
     describe_counter!("resolver_insert_batches_total", "Batched inserts of links into the database.");
     describe_counter!(

@@ -11,6 +11,7 @@ mod create;
 mod failover;
 mod links;
 mod load;
+mod memory;
 mod mint;
 mod miss;
 mod pgbench;
@@ -51,6 +52,8 @@ enum Bench {
     Create(create::Args),
     /// How long nobody can allocate when the leading issuer dies, and when it hands over.
     Failover(failover::Args),
+    /// Memory of a resolver, idle, with many cached links and after many requests; and how soon it serves.
+    Memory(memory::Args),
     /// Redirects of links that no cache has, and the queries that they cost.
     Miss(miss::Args),
     /// Nanoseconds per minted code, in parts and over threads.
@@ -80,6 +83,7 @@ fn main() -> anyhow::Result<()> {
         Bench::Bulk(args) => bulk::run(&args)?,
         Bench::Create(args) => create::run(&args)?,
         Bench::Failover(args) => failover::run(&args)?,
+        Bench::Memory(args) => memory::run(&args)?,
         Bench::Miss(args) => miss::run(&args)?,
         Bench::Scan(args) => scan::run(&args)?,
         Bench::Mint(args) => mint::run(&args)?,

@@ -36,12 +36,42 @@ pub(crate) struct Args {
     seconds: u64,
 }
 
-/// One round: the popular links' rate alone and beside the scan, the scan's rate, and the queries that it cost.
+/// One round: the popular links' rate alone and beside the scan, the scan's rate, and what became of its codes.
 struct Round {
     alone: f64,
     beside: f64,
     scanned: f64,
+    counts: Counts,
+}
+
+/// Codes that were not found, those among them that were above the ceiling, links that the database was asked for, and queries.
+#[derive(Clone, Copy, Debug)]
+struct Counts {
+    not_found: f64,
+    ruled_out: f64,
+    asked: f64,
     queries: f64,
+}
+
+impl Counts {
+    async fn now(resolver: &Resolver) -> anyhow::Result<Self> {
+        let metric = async |name| resolver.metric(name).await.context("read a metric");
+        Ok(Self {
+            not_found: metric("resolver_not_found_total").await?,
+            ruled_out: metric("resolver_codes_ruled_out_total").await?,
+            asked: metric("resolver_links_asked_total").await?,
+            queries: metric("resolver_link_reads_total").await?,
+        })
+    }
+
+    fn since(self, before: Self) -> Self {
+        Self {
+            not_found: self.not_found - before.not_found,
+            ruled_out: self.ruled_out - before.ruled_out,
+            asked: self.asked - before.asked,
+            queries: self.queries - before.queries,
+        }
+    }
 }
 
 /// Starts everything, measures and reports.
@@ -80,17 +110,17 @@ async fn measure(args: &Args, budget: &str) -> anyhow::Result<Vec<Round>> {
     for round in 1..=args.rounds {
         progress::show(&format!("budget {budget}, round {round} of {}", args.rounds));
         let alone = popular.load(url, &all, hot, args.seconds).await?;
-        let before = resolver.metric("resolver_link_reads_total").await.context("read a metric")?;
+        let before = Counts::now(&resolver).await?;
         let (beside, scan) = tokio::try_join!(
             popular.load(url, &all, hot, args.seconds),
             random.load_whatever_is_answered(url, &all, scanning, args.seconds),
         )?;
-        let after = resolver.metric("resolver_link_reads_total").await.context("read a metric")?;
+        let counts = Counts::now(&resolver).await?.since(before);
         rounds.push(Round {
             alone: alone.requests / alone.seconds,
             beside: beside.requests / beside.seconds,
             scanned: scan.requests / scan.seconds,
-            queries: after - before,
+            counts,
         });
     }
     Ok(rounds)
@@ -111,20 +141,32 @@ fn random_paths(count: u64) -> Vec<String> {
 }
 
 fn report(args: &Args, levels: &[(&str, Vec<Round>)]) -> Report {
-    let columns = ["unknown codes", "alone/s", "beside a scan/s", "stays", "scanned/s", "queries"];
+    let columns = [
+        "unknown codes",
+        "alone/s",
+        "beside a scan/s",
+        "stays",
+        "scanned/s",
+        "looked up",
+        "above the ceiling",
+        "asked of the database",
+    ];
     let mut table = Table::new(&columns);
     let (mut wanted, mut told) = (String::new(), Vec::new());
     for (index, (name, rounds)) in levels.iter().enumerate() {
         let of = |figure: fn(&Round) -> f64| median(rounds.iter().map(figure));
         let stays = of(|round| round.beside / round.alone);
-        let queries: f64 = rounds.iter().map(|round| round.queries).sum();
+        let sum = |count: fn(&Counts) -> f64| rounds.iter().map(|round| count(&round.counts)).sum::<f64>();
+        let (looked_up, above, asked) = (sum(|c| c.not_found), sum(|c| c.ruled_out), sum(|c| c.asked));
         table.row(vec![
             (*name).to_owned(),
             grouped(of(|round| round.alone)),
             grouped(of(|round| round.beside)),
             format!("{stays:.2}"),
             grouped(of(|round| round.scanned)),
-            grouped(queries),
+            grouped(looked_up),
+            grouped(above),
+            grouped(asked),
         ]);
         let mut line = |met: bool, what: &str| {
             let _ = writeln!(wanted, "{}: {what}", if met { "met" } else { "NOT MET" });
@@ -135,9 +177,11 @@ fn report(args: &Args, levels: &[(&str, Vec<Round>)]) -> Report {
                 &format!("a scan slows popular links down by less than 10 %: {stays:.2} stays"),
             );
         }
-        line(queries == 0.0, &format!("codes {name}: no query above the ceiling: {queries}"));
+        // A code that is asked for twice at the same time is asked of the database once.
+        let met = above > 0.0 && asked <= looked_up - above;
+        line(met, &format!("{name}: codes above the ceiling are not asked of the database"));
         let rounds = rounds.iter().map(|round| {
-            json!({ "alone": round.alone, "beside": round.beside, "scanned": round.scanned, "queries": round.queries })
+            json!({ "alone": round.alone, "beside": round.beside, "scanned": round.scanned, "queries": round.counts.queries, "not_found": round.counts.not_found, "ruled_out": round.counts.ruled_out, "asked": round.counts.asked })
         });
         told.push(json!({ "unknown_codes": name, "rounds": rounds.collect::<Vec<_>>() }));
     }

@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// Links per insert and ids per read: larger batches gain nothing and hold memory.
-pub const BATCH_MAX: usize = 500;
+pub const BATCH_MAX: usize = 1_000;
 /// Reservations in one list.
 pub const RESERVATIONS_MAX: usize = 1_000;
 

@@ -41,7 +41,7 @@ pub const CALLS_MAX: usize = 8;
 /// Items of one call.
 const ITEMS_MAX: usize = 100_000;
 /// Batches of one call that are under way.
-const BATCHES: usize = 3;
+const BATCHES: usize = 4;
 /// Answers that wait to be written, in batches: all of a call, and its last words.
 const ANSWERS: usize = ITEMS_MAX / BATCH_MAX + 8;
 /// How long the client may take for the next piece of its body.

@@ -46,7 +46,7 @@ const SHUNNED: Duration = Duration::from_secs(1);
 const POOL: u32 = 4;
 
 /// Batches of new links that are written at the same time.
-const INSERT_LANES: usize = 1;
+const INSERT_LANES: usize = 4;
 
 /// Ids, URLs and flags come as arrays, so a batch of any size is one statement and one round trip. The ids are in
 /// ascending order, which keeps two resolvers' inserts from waiting for each other in a circle.

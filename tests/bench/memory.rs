@@ -1,0 +1,158 @@
+//! How much memory a resolver holds, idle, with many cached links and after many requests; and how soon it serves after its start.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use harness::{Resolver, Scratch, procfs, secret};
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use crate::{
+    Report, create, links, progress,
+    stats::median,
+    table::{Table, grouped},
+    wrk::Wrk,
+};
+
+/// What is wanted: from the start of the process to its first redirect.
+const FIRST_REDIRECT: Duration = Duration::from_millis(200);
+const SERVES_WITHIN: Duration = Duration::from_secs(20);
+/// How much more memory than before counts as growth: what an allocator keeps differs by less.
+const GROWTH: f64 = 1.1;
+/// One look at a port that is not open yet.
+const POLL: Duration = Duration::from_millis(1);
+const CONNECTIONS: usize = 64;
+const HITS: &str = "resolver_cache_hits_total";
+
+/// How to measure.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Links in the cache.
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..=5_000_000))]
+    links: u32,
+    /// Requests.
+    #[arg(long, default_value_t = 10_000_000, value_parser = clap::value_parser!(u32).range(1..))]
+    requests: u32,
+    /// Starts, of which the median is told.
+    #[arg(long, default_value_t = 5)]
+    starts: usize,
+}
+
+/// What was found, in bytes and times.
+struct Found {
+    starts: Vec<Duration>,
+    idle: u64,
+    cached: u64,
+    hit_share: f64,
+    /// After a tenth of the requests, and after all.
+    early: u64,
+    late: u64,
+}
+
+/// Starts everything, measures and reports.
+///
+/// # Errors
+/// A server does not start, a program is not installed, or a request failed.
+pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let found = runtime.context("start the runtime")?.block_on(measure(args))?;
+    Ok(report(args, &found))
+}
+
+async fn measure(args: &Args) -> anyhow::Result<Found> {
+    progress::show("building the resolver and starting the servers …");
+    let scratch = Scratch::new()?;
+    let postgres = create::database(&scratch, 0).await?;
+    let builder = Resolver::builder(&scratch, "resolver", &secret::random_hex()?)?.database(&postgres.url());
+    // Room for all links and some more.
+    let cache_mib = (args.links / 2_500).max(64).to_string();
+    let mut resolver = builder.args(["--cache-mib", &cache_mib]).start().await?;
+    let code = resolver.api.create("https://example.org/first").await?.code;
+    let mut starts = Vec::new();
+    for start in 1..=args.starts {
+        progress::show(&format!("start {start} of {}", args.starts));
+        resolver.stop(SERVES_WITHIN).await?;
+        starts.push(first_redirect(&mut resolver, &code).await?);
+    }
+    resolver.wait_ready().await?;
+    sleep(Duration::from_secs(1)).await;
+    let idle = resident(&resolver)?;
+    let paths = links::create(&resolver, usize::try_from(args.links)?).await?;
+    let all = format!("0-{}", std::thread::available_parallelism().map_or(1, usize::from) - 1);
+    let in_turn = Wrk::getting(&scratch, &paths)?;
+    while resolver.metric("resolver_links_asked_total").await.context("read a metric")?
+        < f64::from(args.links)
+    {
+        progress::show("asking for each link once …");
+        in_turn.load(resolver.api.url(), &all, CONNECTIONS, 5).await?;
+    }
+    let cached = resident(&resolver)?;
+    let hits_before = resolver.metric(HITS).await.context("read a metric")?;
+
+    let wrk = Wrk::getting_at_random(&scratch, &paths)?;
+    let (mut asked, mut early, requests) = (0.0, None, f64::from(args.requests));
+    while asked < requests {
+        progress::show(&format!("{} requests of {}", grouped(asked), grouped(requests)));
+        asked += wrk.load(resolver.api.url(), &all, CONNECTIONS, 5).await?.requests;
+        if asked >= requests / 10.0 && early.is_none() {
+            early = Some(resident(&resolver)?);
+        }
+    }
+    progress::clear();
+    let hits = resolver.metric(HITS).await.context("read a metric")? - hits_before;
+    let late = resident(&resolver)?;
+    Ok(Found { starts, idle, cached, hit_share: hits / asked, early: early.unwrap_or(late), late })
+}
+
+/// Starts the process and asks for a code until it redirects.
+async fn first_redirect(resolver: &mut Resolver, code: &str) -> anyhow::Result<Duration> {
+    let begun = Instant::now();
+    resolver.process.respawn()?;
+    while begun.elapsed() < SERVES_WITHIN {
+        if resolver.api.follow(code).await.is_ok_and(|(status, _)| status == 302) {
+            return Ok(begun.elapsed());
+        }
+        sleep(POLL).await;
+    }
+    anyhow::bail!("no redirect within {SERVES_WITHIN:?}: {}", resolver.process.tail())
+}
+
+fn resident(resolver: &Resolver) -> anyhow::Result<u64> {
+    procfs::resident(resolver.process.pid()).context("look at the resolver's memory")
+}
+
+#[expect(clippy::cast_precision_loss, reason = "bytes of memory, shown in MiB")]
+fn mib(bytes: u64) -> f64 {
+    bytes as f64 / 1_048_576.0
+}
+
+fn report(args: &Args, found: &Found) -> Report {
+    let mut table = Table::new(&["resolver", "MiB"]);
+    let links = grouped(args.links.into());
+    for (when, bytes) in [
+        ("idle".to_owned(), found.idle),
+        (format!("{links} links, all cached"), found.cached),
+        (format!("after {} requests", grouped(f64::from(args.requests) / 10.0)), found.early),
+        (format!("after {} requests", grouped(args.requests.into())), found.late),
+    ] {
+        table.row(vec![when, format!("{:.1}", mib(bytes))]);
+    }
+    let first = Duration::from_secs_f64(median(found.starts.iter().map(Duration::as_secs_f64)));
+    let growth = mib(found.late) / mib(found.early);
+    let line = |met: bool, what: String| format!("{}: {what}\n", if met { "met" } else { "NOT MET" });
+    let text = format!(
+        "{table}\n{:.1} % of the requests were answered from the cache.\n\n{}{}",
+        100.0 * found.hit_share,
+        line(growth <= GROWTH, format!("no growth: {growth:.2} × the memory after a tenth of the requests")),
+        line(
+            first < FIRST_REDIRECT,
+            format!("first redirect within {FIRST_REDIRECT:?} of the start: {first:.0?}")
+        ),
+    );
+    let starts: Vec<_> = found.starts.iter().map(Duration::as_secs_f64).collect();
+    let json = json!({
+        "bench": "memory", "links": args.links, "requests": args.requests, "first_redirect_seconds": starts,
+        "bytes": { "idle": found.idle, "cached": found.cached, "early": found.early, "late": found.late },
+    });
+    Report { text, json }
+}
