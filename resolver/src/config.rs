@@ -18,6 +18,7 @@ use crate::{
     Error,
     codes::{Keyspace, parse_keyspaces},
     http::ClientLimits,
+    lookup::LookupSizes,
     scope::Scopes,
 };
 
@@ -177,6 +178,9 @@ pub struct Config {
     /// A Postgres replica that links are read from when no cache has them; what it lacks is asked of --database.
     #[arg(long, env = "RESOLVER_READ_DATABASE", hide_env_values = true, value_name = "URL")]
     pub read_database: Option<Database>,
+    /// How far --read-database may lag behind: a link that was changed within this time is read from --database.
+    #[arg(long, env = "RESOLVER_REPLICA_LAG", default_value = "1m", value_parser = parse_duration, value_name = "TIME")]
+    pub replica_lag: Duration,
     /// This process's name with the issuer: the same after a restart, and no other process's. Needed with --issuer.
     #[arg(long, env = "RESOLVER_HOLDER_ID", value_name = "NAME")]
     pub holder_id: Option<String>,
@@ -244,8 +248,8 @@ pub struct Settings {
     pub code_key_file: PathBuf,
     /// What one client may take.
     pub client_limits: ClientLimits,
-    /// Bytes of cached links, about.
-    pub cache_bytes: u64,
+    /// Of the cache and of replicas.
+    pub lookup: LookupSizes,
     /// Threads of the public listener.
     pub threads: usize,
 }
@@ -294,7 +298,10 @@ impl Config {
                 unknown_codes: self.unknown_codes_per_minute,
                 trusted_proxies: self.trusted_proxies.clone(),
             },
-            cache_bytes: u64::from(self.cache_mib) << 20,
+            lookup: LookupSizes {
+                cache_bytes: u64::from(self.cache_mib) << 20,
+                replica_lag: self.replica_lag,
+            },
             threads,
         })
     }

@@ -176,11 +176,12 @@ impl Parts {
                 self.settle(claim, Fate::Burned);
                 continue;
             }
+            let began = self.lookup.now();
             let outcome = self.insert(&claim, &minted, &draft, deadline).await;
             match self.conclude(claim, &minted, &draft, outcome, deadline).await {
                 Some(Ok(created_at)) => {
                     let created = self.created(minted, draft, created_at);
-                    self.lookup.remember(created.code, &created.link);
+                    self.lookup.remember(created.code, &created.link, began);
                     return Ok(created);
                 }
                 Some(Err(error)) => return Err(error),

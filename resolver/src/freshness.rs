@@ -43,10 +43,11 @@ impl Freshness {
         self.told_since.store(NEVER, Ordering::Release);
     }
 
-    /// Whether every change is heard of.
+    /// Whether every change has been heard of for so long.
     #[must_use]
-    pub fn is_told(&self) -> bool {
-        self.told_since.load(Ordering::Acquire) != NEVER
+    pub fn is_told_for(&self, time: Duration) -> bool {
+        let since = self.told_since.load(Ordering::Acquire);
+        since != NEVER && self.start.elapsed() >= Duration::from_micros(since).saturating_add(time)
     }
 
     /// The mark of what is read now.
@@ -61,11 +62,10 @@ impl Freshness {
         read_at.0 >= self.told_since.load(Ordering::Acquire)
     }
 
-    /// Whether a link that was read then may still be believed.
+    /// Whether it was read so lately that it may be believed for a moment, whatever was missed.
     #[must_use]
-    pub fn is_fresh(&self, read_at: ReadAt) -> bool {
-        self.is_settled(read_at)
-            || self.start.elapsed() < Duration::from_micros(read_at.0).saturating_add(AWAY)
+    pub fn is_young(&self, read_at: ReadAt) -> bool {
+        self.start.elapsed() < Duration::from_micros(read_at.0).saturating_add(AWAY)
     }
 
     fn stamp(&self, at: Instant) -> ReadAt {
@@ -91,15 +91,16 @@ mod tests {
         let freshness = Freshness::new();
         let early = freshness.now();
         advance(AWAY - Duration::from_millis(1)).await;
-        assert!(freshness.is_fresh(early), "nobody tells, but it is young");
+        assert!(freshness.is_young(early) && !freshness.is_settled(early), "nobody tells");
         advance(Duration::from_millis(1)).await;
-        assert!(!freshness.is_fresh(early));
+        assert!(!freshness.is_young(early));
         freshness.is_told_since(Instant::now());
-        assert!(!freshness.is_fresh(early), "what changed before that was not told");
+        assert!(!freshness.is_settled(early), "what changed before that was not told");
         let late = freshness.now();
+        assert!(!freshness.is_told_for(Duration::from_secs(1)));
         advance(Duration::from_secs(3_000)).await;
-        assert!(freshness.is_fresh(late) && freshness.is_settled(late));
+        assert!(freshness.is_settled(late) && freshness.is_told_for(Duration::from_secs(1)));
         freshness.is_not_told();
-        assert!(!freshness.is_fresh(late) && !freshness.is_told());
+        assert!(!freshness.is_settled(late) && !freshness.is_told_for(Duration::ZERO));
     }
 }

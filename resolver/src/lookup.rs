@@ -24,7 +24,7 @@ use std::{
 use foldhash::quality::RandomState;
 use hyper::header::HeaderValue;
 use issuer::daemon::Vitals;
-use moka::sync::Cache;
+use moka::{policy::EvictionPolicy, sync::Cache};
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, timeout},
@@ -49,8 +49,6 @@ const GENERATIONS: u64 = 4_096;
 const CHANGES_MAX: usize = 256;
 /// Links that are known to be changed lately.
 const CHANGED_MAX: u64 = 100_000;
-/// How long a replica may lag behind without an old link being read from it.
-const REPLICA_LAG: Duration = Duration::from_secs(60);
 /// Misses that may wait; more are refused at once.
 const WAITING_MAX: usize = 16_384;
 /// How long a miss may wait for its read.
@@ -79,14 +77,16 @@ pub struct Cached {
     pub link: Arc<Link>,
     /// When it was read, or a little before.
     read_at: ReadAt,
+    /// Whether the primary said it: a copy may not know of a change that was told long ago.
+    is_sure: bool,
     /// Where it leads, as the header says it; none of a row that nobody checked.
     pub location: Option<HeaderValue>,
 }
 
 impl Cached {
-    fn new(link: &Arc<Link>, read_at: ReadAt) -> Arc<Self> {
+    fn new(link: &Arc<Link>, read_at: ReadAt, is_sure: bool) -> Arc<Self> {
         let location = HeaderValue::try_from(location(link.long_url.as_str()).as_ref()).ok();
-        Arc::new(Self { link: Arc::clone(link), read_at, location })
+        Arc::new(Self { link: Arc::clone(link), read_at, is_sure, location })
     }
 
     fn bytes(&self) -> u32 {
@@ -148,6 +148,15 @@ struct Waiter {
     found: oneshot::Sender<Found>,
 }
 
+/// What an operator decides about lookups.
+#[derive(Clone, Copy, Debug)]
+pub struct LookupSizes {
+    /// Memory for cached links, about.
+    pub cache_bytes: u64,
+    /// How far a replica may lag behind without an old link being read from it.
+    pub replica_lag: Duration,
+}
+
 /// Looks links up.
 pub struct Lookup {
     mint: Arc<Mint>,
@@ -160,20 +169,20 @@ pub struct Lookup {
 }
 
 impl Lookup {
-    /// A lookup with a cache of so many bytes, and its tasks, on the current runtime.
+    /// A lookup and its tasks, on the current runtime.
     #[must_use]
     pub fn start(
         vitals: &Vitals,
-        cache_bytes: u64,
+        sizes: LookupSizes,
         mint: Arc<Mint>,
         ceilings: Arc<Ceilings>,
         store: Arc<dyn LinkStore>,
         metrics: Arc<Metrics>,
     ) -> Self {
         let generations = Arc::new(Generations::new());
-        let cache = cache(cache_bytes, Arc::clone(&generations));
+        let cache = cache(sizes.cache_bytes, Arc::clone(&generations));
 
-        let news = Arc::new(News::new());
+        let news = Arc::new(News::new(sizes.replica_lag));
         let (changes, heard) = mpsc::channel(CHANGES_MAX);
         let telling = Arc::clone(&store);
         vitals.spawn("listener for changed links", async move { telling.tell_changes(changes).await });
@@ -202,7 +211,7 @@ impl Lookup {
     /// When nobody can say.
     pub async fn find(&self, code: Code) -> Found {
         let known = self.cache.get(&code);
-        if let Some(cached) = known.as_ref().filter(|cached| self.news.freshness.is_fresh(cached.read_at)) {
+        if let Some(cached) = known.as_ref().filter(|cached| self.news.is_fresh(cached)) {
             self.count_hit();
             return Ok(Some(Arc::clone(&cached.link)));
         }
@@ -229,13 +238,13 @@ impl Lookup {
     /// The link of a code, if the cache has it and it may be believed.
     #[must_use]
     pub fn cached(&self, code: &Code) -> Option<Arc<Cached>> {
-        self.cache.get(code).filter(|cached| self.news.freshness.is_fresh(cached.read_at))
+        self.cache.get(code).filter(|cached| self.news.is_fresh(cached))
     }
 
     /// Whether a cached link is right until its generation changes.
     #[must_use]
     pub fn is_settled(&self, cached: &Cached) -> bool {
-        self.news.freshness.is_settled(cached.read_at)
+        cached.is_sure && self.news.freshness.is_settled(cached.read_at)
     }
 
     /// A hash of a code that nobody outside of this process can foresee.
@@ -278,9 +287,24 @@ impl Lookup {
         }
     }
 
-    /// Puts a link into the cache.
-    pub fn remember(&self, code: Code, link: &Arc<Link>) {
-        self.cache.insert(code, Cached::new(link, self.news.freshness.now()));
+    /// Whether the cache has a link of this code, new or old.
+    #[must_use]
+    pub fn knows(&self, code: &Code) -> bool {
+        self.cache.contains_key(code)
+    }
+
+    /// The mark for what is about to be read or written, and then remembered.
+    #[must_use]
+    pub fn now(&self) -> ReadAt {
+        self.news.freshness.now()
+    }
+
+    /// Puts a link into the cache as it was after this time, unless a change has been heard of since.
+    pub fn remember(&self, code: Code, link: &Arc<Link>, read_at: ReadAt) {
+        self.cache.insert(code, Cached::new(link, read_at, true));
+        if self.news.changed_since(link.id, read_at) {
+            self.cache.invalidate(&code);
+        }
     }
 }
 
@@ -319,7 +343,7 @@ impl Reader {
     /// Answers a miss that has become a hit since, and lets the others wait.
     fn admit(&self, Miss { id, waiter }: Miss, waiting: &mut Waiting) {
         let known = waiter.code.and_then(|code| self.cache.get(&code));
-        match known.filter(|cached| self.news.freshness.is_fresh(cached.read_at)) {
+        match known.filter(|cached| self.news.is_fresh(cached)) {
             // Whoever asked may have given up.
             Some(cached) => drop(waiter.found.send(Ok(Some(Arc::clone(&cached.link))))),
             None => waiting.entry(id).or_default().push(waiter),
@@ -332,7 +356,10 @@ impl Reader {
         let ids: Vec<LinkId> = batch.keys().copied().collect();
         self.metrics.links_asked.increment(u64::try_from(ids.len()).unwrap_or(0));
         let store = Arc::clone(&self.store);
-        let (began, source) = (self.news.freshness.now(), self.news.source(&ids));
+        // Who asks past the cache decides by the answer what became of an insert.
+        let is_decisive = batch.values().flatten().any(|waiter| waiter.code.is_none());
+        let source = if is_decisive { Source::Primary } else { self.news.source(&ids) };
+        let began = self.news.freshness.now();
         let mut reading = std::pin::pin!(store.read(&ids, source));
         let (mut late, mut next) = (Waiting::new(), Waiting::new());
         let read = loop {
@@ -376,9 +403,9 @@ impl Reader {
                 if let Some(code) = code {
                     self.keep(code, id, link, (began, complete));
                 }
-                // A copy that may lag behind says what is there, never what is not.
+                // A copy that may lag behind says what is there, never what is not; and nothing to who asks past the cache.
                 let answer = link.cloned();
-                let known = answer.is_some() || complete;
+                let known = complete || (answer.is_some() && code.is_some());
                 let _ = found.send(if known { Ok(answer) } else { Err(LookupError::NoStore) });
             }
         }
@@ -388,7 +415,7 @@ impl Reader {
     /// Puts what was read into the cache, or takes out what is not there any more.
     fn keep(&self, code: Code, id: LinkId, link: Option<&Arc<Link>>, (began, complete): (ReadAt, bool)) {
         match link {
-            Some(link) => self.cache.insert(code, Cached::new(link, began)),
+            Some(link) => self.cache.insert(code, Cached::new(link, began, complete)),
             None if complete => self.cache.invalidate(&code),
             None => {}
         }
@@ -401,6 +428,8 @@ impl Reader {
 /// What was heard of changes.
 struct News {
     freshness: Freshness,
+    /// How far a replica may lag behind.
+    replica_lag: Duration,
     /// Links that were changed lately, and when that was heard.
     changed: Cache<LinkId, ReadAt>,
     /// Until when the store is not asked for what there is an old answer to, in milliseconds since the start.
@@ -409,15 +438,33 @@ struct News {
 }
 
 impl News {
-    fn new() -> Self {
-        let changed = Cache::builder().max_capacity(CHANGED_MAX).time_to_live(REPLICA_LAG).build();
-        Self { freshness: Freshness::new(), changed, store_away: AtomicU64::new(0), start: Instant::now() }
+    fn new(replica_lag: Duration) -> Self {
+        let changed = Cache::builder()
+            .max_capacity(CHANGED_MAX)
+            .eviction_policy(EvictionPolicy::lru())
+            .time_to_live(replica_lag)
+            .build();
+        Self {
+            replica_lag,
+            freshness: Freshness::new(),
+            changed,
+            store_away: AtomicU64::new(0),
+            start: Instant::now(),
+        }
     }
 
-    /// A replica may not have heard of the last changes yet; and nobody knows which those are while none are told.
+    /// A replica may not have heard of the last changes yet; and which those are is known only when none was missed for as long as it
+    /// may lag behind, and there is room to remember them.
     fn source(&self, ids: &[LinkId]) -> Source {
-        let lags = ids.iter().any(|id| self.changed.contains_key(id));
-        if lags || !self.freshness.is_told() { Source::Primary } else { Source::Any }
+        let is_known =
+            self.freshness.is_told_for(self.replica_lag) && self.changed.entry_count() < CHANGED_MAX / 2;
+        let lags = || ids.iter().any(|id| self.changed.contains_key(id));
+        if is_known && !lags() { Source::Any } else { Source::Primary }
+    }
+
+    fn is_fresh(&self, cached: &Cached) -> bool {
+        let settled = cached.is_sure && self.freshness.is_settled(cached.read_at);
+        settled || self.freshness.is_young(cached.read_at)
     }
 
     fn note_store_away(&self) {
@@ -485,7 +532,7 @@ mod tests {
         let draft =
             Draft { long_url, title: None, crawlable: false, forward_query: true, created_by: ApiKeyId(1) };
         let id = LinkId::new(KeyspaceIndex::new(1).unwrap(), number);
-        Cached::new(&Arc::new(Link::stored(id, draft, Timestamp::UNIX_EPOCH)), Freshness::new().now())
+        Cached::new(&Arc::new(Link::stored(id, draft, Timestamp::UNIX_EPOCH)), Freshness::new().now(), true)
     }
 
     #[test]

@@ -191,7 +191,7 @@ impl Parts {
         let supply = Supply::start(supplier, &vitals);
         let lookup = Lookup::start(
             &vitals,
-            settings.cache_bytes,
+            settings.lookup,
             Arc::clone(&mint),
             ceilings,
             Arc::clone(&store),

@@ -115,7 +115,8 @@ async fn a_wrong_key_creates_nothing() {
 async fn answers_begin_while_the_body_still_comes() {
     let resolver = Resolver::embedded().unwrap().start().await.unwrap();
     let mut connection = TcpStream::connect(resolver.addr()).await.unwrap();
-    let items: String = (0..500).map(|number| format!("{}\n", item(number))).collect();
+    // As many as are written together at most.
+    let items: String = (0..1_000).map(|number| format!("{}\n", item(number))).collect();
     let head = format!(
         "POST /{PATH} HTTP/1.1\r\nHost: x\r\nX-Api-Key: {}\r\nContent-Length: {}\r\n\r\n",
         resolver.api.key(),

@@ -31,6 +31,7 @@ async fn who_asks_for_too_many_unknown_codes_is_told_to_wait_and_known_links_go_
     let wait: u64 = refused.header("retry-after").unwrap().parse().unwrap();
     assert!(refused.status == 429 && (1..=13).contains(&wait), "{refused:?}");
     assert_eq!(resolver.api.follow(&code).await.unwrap().0, 302);
+    assert_eq!(resolver.api.follow(&format!("{code}?x=1")).await.unwrap().0, 302);
     assert!(resolver.metric("resolver_unknown_codes_refused_total").await.unwrap() >= 2.0);
 }
 

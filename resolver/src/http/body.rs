@@ -8,14 +8,18 @@ use std::{
 
 use http_body_util::Full;
 use hyper::body::{Body as HttpBody, Bytes, Frame, SizeHint};
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 /// The body of an answer.
 pub(crate) enum Body {
     /// All of it.
     Whole(Full<Bytes>),
-    /// What comes through a channel, until that is closed.
-    Stream(mpsc::Receiver<Bytes>),
+    /// What comes through a channel, until that is closed; with the right to be under way.
+    Stream(
+        mpsc::Receiver<Bytes>,
+        #[expect(dead_code, reason = "it is held, and given back when the answer has gone")]
+        OwnedSemaphorePermit,
+    ),
 }
 
 impl Body {
@@ -35,7 +39,7 @@ impl HttpBody for Body {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match self.get_mut() {
             Self::Whole(bytes) => Pin::new(bytes).poll_frame(cx),
-            Self::Stream(pieces) => {
+            Self::Stream(pieces, _) => {
                 pieces.poll_recv(cx).map(|piece| piece.map(|bytes| Ok(Frame::data(bytes))))
             }
         }
@@ -44,14 +48,14 @@ impl HttpBody for Body {
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Whole(bytes) => bytes.is_end_stream(),
-            Self::Stream(_) => false,
+            Self::Stream(..) => false,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Whole(bytes) => bytes.size_hint(),
-            Self::Stream(_) => SizeHint::default(),
+            Self::Stream(..) => SizeHint::default(),
         }
     }
 }

@@ -77,7 +77,7 @@ impl Clients {
     /// Who asks, when a trusted proxy passes the question on: the last address in `X-Forwarded-For` that is not a trusted proxy's.
     /// What stands before that, anybody may have written.
     pub(super) fn behind(&self, proxy: IpAddr, headers: &HeaderMap) -> IpAddr {
-        let lines = headers.get_all(FORWARDED_FOR).iter().rev().filter_map(|line| line.to_str().ok());
+        let lines = headers.get_all(FORWARDED_FOR).iter().rev().map_while(|line| line.to_str().ok());
         let mut client = proxy;
         for address in lines.flat_map(|line| line.rsplit(',')) {
             let Ok(address) = address.trim().parse::<IpAddr>() else { break };
@@ -89,14 +89,14 @@ impl Clients {
         client
     }
 
-    /// How long a client has to wait before another unknown code is looked up for it; none when it need not.
-    pub(super) fn must_wait(&self, client: IpAddr) -> Option<Duration> {
-        self.budget.must_wait(network(client), self.since.elapsed())
+    /// Takes a code that may not exist from a client's budget; or how long it has to wait until it may ask for another.
+    pub(super) fn spend(&self, client: IpAddr) -> Result<(), Duration> {
+        self.budget.spend(network(client), self.since.elapsed())
     }
 
-    /// Notes that a client asked for a code that does not exist.
-    pub(super) fn spend(&self, client: IpAddr) {
-        self.budget.spend(network(client), self.since.elapsed());
+    /// Gives it back: the code exists, or nobody knows.
+    pub(super) fn give_back(&self, client: IpAddr) {
+        self.budget.give_back(network(client));
     }
 
     fn connections(&self) -> MutexGuard<'_, HashMap<IpAddr, u32>> {
@@ -157,18 +157,19 @@ impl Budget {
         self.full_again.get(place.checked_rem(self.full_again.len())?)
     }
 
-    fn must_wait(&self, client: IpAddr, now: Duration) -> Option<Duration> {
-        let full_again = self.counter(client)?.load(Ordering::Relaxed);
-        let latest = micros(now) + micros(MINUTE) - self.cost;
-        (full_again > latest).then(|| Duration::from_micros(full_again - latest))
+    fn spend(&self, client: IpAddr, now: Duration) -> Result<(), Duration> {
+        let Some(counter) = self.counter(client) else { return Ok(()) };
+        let (now, most) = (micros(now), micros(now + MINUTE));
+        let spent = |full_again: u64| Some(full_again.max(now) + self.cost).filter(|spent| *spent <= most);
+        let before = counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spent);
+        before.map(drop).map_err(|full_again| Duration::from_micros(full_again + self.cost - most))
     }
 
-    fn spend(&self, client: IpAddr, now: Duration) {
+    fn give_back(&self, client: IpAddr) {
         let Some(counter) = self.counter(client) else { return };
-        let (now, most) = (micros(now), micros(now + MINUTE));
-        let spent = |full_again: u64| Some((full_again.max(now) + self.cost).min(most));
-        // The closure never declines.
-        let _ = counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spent);
+        // A time that has passed means a full budget, whatever it is; and the closure never declines.
+        let back = |full_again: u64| Some(full_again.saturating_sub(self.cost));
+        let _ = counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, back);
     }
 }
 
@@ -194,22 +195,18 @@ mod tests {
         let budget = Budget::new(60);
         let (one, other, start) = (ip("192.0.2.1"), ip("192.0.2.2"), Duration::from_secs(100));
         for _ in 0..60 {
-            assert_eq!(budget.must_wait(one, start), None);
-            budget.spend(one, start);
+            assert_eq!(budget.spend(one, start), Ok(()));
         }
-        assert_eq!(budget.must_wait(one, start), Some(Duration::from_secs(1)));
-        assert_eq!(budget.must_wait(other, start), None, "each has its own");
         for _ in 0..1_000 {
-            budget.spend(one, start);
+            assert_eq!(budget.spend(one, start), Err(Duration::from_secs(1)), "nobody gets into debt");
         }
+        assert_eq!(budget.spend(other, start), Ok(()), "each has its own");
+        budget.give_back(one);
+        assert_eq!(budget.spend(one, start), Ok(()));
         let later = start + Duration::from_secs(2);
-        assert_eq!(budget.must_wait(one, later), None, "two have grown, and nobody gets into debt");
-        budget.spend(one, later);
-        budget.spend(one, later);
-        assert_eq!(budget.must_wait(one, later), Some(Duration::from_secs(1)));
+        assert_eq!([(); 3].map(|()| budget.spend(one, later).is_ok()), [true, true, false], "two have grown");
         let free = Budget::new(0);
-        free.spend(one, start);
-        assert_eq!(free.must_wait(one, start), None);
+        assert!((0..1_000).all(|_| free.spend(one, start).is_ok()));
     }
 
     #[test]

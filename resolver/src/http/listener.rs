@@ -221,7 +221,11 @@ async fn converse(stream: Watched<TcpStream>, desk: Arc<Desk>, peer: IpAddr, war
     let is_proxy = desk.app.clients.trusts(peer);
 
     let service = service_fn(move |request: hyper::Request<Incoming>| {
-        asking.is_served();
+        if router::is_streamed(&request) {
+            asking.is_streamed();
+        } else {
+            asking.is_served();
+        }
         let client = if is_proxy { desk.app.clients.behind(peer, request.headers()) } else { peer };
         let visitor = Visitor { client };
         if let Some(answer) = redirect::at_once(&desk, visitor, &request) {

@@ -32,6 +32,8 @@ const IDLE: u8 = 0;
 const HEAD: u8 = 1;
 /// A request is being answered.
 const BUSY: u8 = 2;
+/// The same, and it still comes while its answer goes: whatever moves is a sign of life.
+const STREAM: u8 = 3;
 
 /// Where a connection stands. Only its own thread writes and reads it.
 #[derive(Debug, Default)]
@@ -99,7 +101,7 @@ impl Pulse {
     fn has_waited_too_long(&self, now: u32) -> bool {
         let waited = now.wrapping_sub(self.since.load(Ordering::Relaxed));
         match self.state.load(Ordering::Relaxed) {
-            IDLE => waited > IDLE_SECONDS,
+            IDLE | STREAM => waited > IDLE_SECONDS,
             HEAD => waited > HEAD_SECONDS,
             _ => false,
         }
@@ -114,6 +116,11 @@ impl Patient {
     /// How its task is woken when the ward closes. A task has one waker for its whole life.
     pub(super) fn is_woken_by(&self, waker: &Waker) {
         self.0.waker.get_or_init(|| waker.clone());
+    }
+
+    /// A request whose answer begins before its body has ended.
+    pub(super) fn is_streamed(&self) {
+        self.0.state.store(STREAM, Ordering::Relaxed);
     }
 
     /// A whole head has come: from here on the answer has a deadline of its own.
@@ -135,7 +142,9 @@ impl<S> Watched<S> {
     }
 
     fn note(&self, state: u8) {
-        self.pulse.state.store(state, Ordering::Relaxed);
+        if self.pulse.state.load(Ordering::Relaxed) != STREAM {
+            self.pulse.state.store(state, Ordering::Relaxed);
+        }
         self.pulse.since.store(self.ward.seconds.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 }
@@ -148,7 +157,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let polled = Pin::new(&mut self.stream).poll_read(cx, buffer);
-        if buffer.filled().len() > before && self.pulse.state.load(Ordering::Relaxed) == IDLE {
+        let waits = matches!(self.pulse.state.load(Ordering::Relaxed), IDLE | STREAM);
+        if buffer.filled().len() > before && waits {
             self.note(HEAD);
         }
         polled
@@ -200,6 +210,29 @@ mod tests {
         assert!(!idle.is_finished());
         sleep(Duration::from_secs(20)).await;
         assert!(idle.is_finished());
+        watching.abort();
+    }
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_comes_while_its_answer_goes_lives_for_as_long_as_anything_moves() {
+        let ward = Arc::new(Ward::default());
+        let watching = tokio::spawn(Arc::clone(&ward).watch());
+        let (mut client, near) = duplex(64);
+        let mut watched = ward.attend(near);
+        let patient = watched.patient();
+        patient.is_streamed();
+        let task = tokio::spawn(async move {
+            while watched.read_u8().await.is_ok() {
+                watched.write_all(b"!").await.unwrap();
+            }
+        });
+        ward.admit(patient, task.abort_handle());
+        for _ in 0..5 {
+            client.write_all(b"item").await.unwrap();
+            sleep(Duration::from_secs(40)).await;
+        }
+        assert!(!task.is_finished());
+        sleep(Duration::from_secs(60)).await;
+        assert!(task.is_finished(), "nothing has moved");
         watching.abort();
     }
 }

@@ -40,18 +40,24 @@ pub(super) fn at_once(desk: &Desk, visitor: Visitor, request: &Request<Incoming>
 /// Redirects to where a code leads.
 pub(super) async fn follow(desk: &Desk, visitor: Visitor, request: &Request<Incoming>) -> Answer {
     let app = &*desk.app;
-    if let Some(wait) = app.clients.must_wait(visitor.client) {
+    let Ok(code) = Code::parse(&request.uri().path()[1..]) else { return not_found(app) };
+    // What is in the cache exists, and costs nothing.
+    let is_free = app.lookup.knows(&code);
+    if !is_free && let Err(wait) = app.clients.spend(visitor.client) {
         // A prompt refusal would be asked for again at once, and take the core from others.
         sleep(HELD).await;
         return slow_down(app, wait);
     }
-    let Ok(code) = Code::parse(&request.uri().path()[1..]) else { return not_found(app, visitor) };
-    match app.lookup.find(code).await {
+    let found = app.lookup.find(code).await;
+    if !is_free && !matches!(found, Ok(None)) {
+        app.clients.give_back(visitor.client);
+    }
+    match found {
         Ok(Some(link)) => match target(&link, request.uri().query()) {
             Some(target) => redirect(desk, visitor, (request, Timestamp::now()), link.id, target),
-            None => not_found(app, visitor),
+            None => not_found(app),
         },
-        Ok(None) => not_found(app, visitor),
+        Ok(None) => not_found(app),
         Err(_) => {
             app.metrics.unavailable.increment(1);
             retry_later(answer(StatusCode::SERVICE_UNAVAILABLE, pages::HTML, pages::UNAVAILABLE))
@@ -113,8 +119,7 @@ fn slow_down(app: &App, wait: Duration) -> Answer {
     answer
 }
 
-fn not_found(app: &App, visitor: Visitor) -> Answer {
-    app.clients.spend(visitor.client);
+fn not_found(app: &App) -> Answer {
     app.metrics.not_found.increment(1);
     answer(StatusCode::NOT_FOUND, pages::HTML, pages::NOT_FOUND)
 }

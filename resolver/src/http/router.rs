@@ -8,6 +8,11 @@ use hyper::{
 
 use super::{Answer, Desk, Visitor, answer, empty, pages, redirect, rest};
 
+/// Whether a request's answer begins before its body has ended.
+pub(super) fn is_streamed(request: &Request<Incoming>) -> bool {
+    rest::is_bulk(request.method(), request.uri().path())
+}
+
 pub(super) async fn route(desk: &Desk, visitor: Visitor, request: Request<Incoming>) -> Answer {
     let path = request.uri().path();
     if path == "/rest" || path.starts_with("/rest/") {

@@ -233,12 +233,13 @@ impl Reserver {
             }
         }
         for batch in links.chunks(BATCH_MAX) {
+            let began = self.lookup.now();
             let drafts: Vec<NewLink> = batch.iter().map(|(_, _, link)| link.clone()).collect();
             for ((position, code, link), filled) in batch.iter().zip(self.store_batch(&drafts).await) {
                 outcomes[*position] = match filled {
                     Ok(at) => {
                         let stored = Link::stored(link.id, link.draft.clone(), at);
-                        self.lookup.remember(*code, &Arc::new(stored));
+                        self.lookup.remember(*code, &Arc::new(stored), began);
                         Filled::Stored
                     }
                     Err(filled) => filled,

@@ -5,7 +5,7 @@
 //! 2. A bad item is answered with what was expected, and fails no other. A body that cannot be read on ends with an item that says so;
 //!    what came before it is created.
 //! 3. Bounded: a few calls at a time, a few batches of each. Answers may wait for a client that sends its whole body before it reads
-//!    any: there is room for all of them, a few megabytes.
+//!    any: there is room for all of them, and a call counts as under way until they are read.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,7 +18,7 @@ use hyper::{
 };
 use serde_json::{Map, Value, json};
 use tokio::{
-    sync::{OwnedSemaphorePermit, mpsc},
+    sync::mpsc,
     time::{Instant, timeout_at},
 };
 
@@ -44,6 +44,12 @@ const ITEMS_MAX: usize = 100_000;
 const BATCHES: usize = 4;
 /// Answers that wait to be written, in batches: all of a call, and its last words.
 const ANSWERS: usize = ITEMS_MAX / BATCH_MAX + 8;
+/// Bytes of a call's answers: several times what a hundred thousand links need. Errors that need more end the call.
+const ANSWER_BYTES: usize = 32 * 1024 * 1024;
+/// Wrong fields that an item's answer names.
+const FIELDS_TOLD: usize = 16;
+/// Bytes that are still read after trouble, and thrown away.
+const DISCARDED: usize = 64 * 1024 * 1024;
 /// How long the client may take for the next piece of its body.
 const PIECE_TIME: Duration = Duration::from_secs(10);
 /// And for all of it.
@@ -69,8 +75,8 @@ pub(super) async fn create(app: &Arc<App>, key: ApiKeyId, body: Incoming) -> Res
     let first = reading.next().await;
     let form = reading.splitter.form();
     let (answers, receiver) = mpsc::channel(ANSWERS);
-    tokio::spawn(answer_all(reading, first, Writer { form, started: false, answers }, call));
-    let mut answer = Answer::new(Body::Stream(receiver));
+    tokio::spawn(answer_all(reading, first, Writer { form, started: false, written: 0, answers }));
+    let mut answer = Answer::new(Body::Stream(receiver, call));
     *answer.status_mut() = StatusCode::OK;
     let kind = if form == Form::Array { JSON } else { NDJSON };
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
@@ -78,7 +84,7 @@ pub(super) async fn create(app: &Arc<App>, key: ApiKeyId, body: Incoming) -> Res
 }
 
 /// Creates batch after batch. Returns early when nobody reads the answers any more.
-async fn answer_all(mut reading: Reading, first: Vec<Item>, mut writer: Writer, _call: OwnedSemaphorePermit) {
+async fn answer_all(mut reading: Reading, first: Vec<Item>, mut writer: Writer) {
     let mut under_way = FuturesOrdered::new();
     let mut items = first;
     while !items.is_empty() {
@@ -99,6 +105,7 @@ async fn answer_all(mut reading: Reading, first: Vec<Item>, mut writer: Writer, 
         }
     }
     writer.finish();
+    reading.discard().await;
 }
 
 /// The body, item by item.
@@ -117,6 +124,10 @@ impl Reading {
     async fn next(&mut self) -> Vec<Item> {
         let mut raw = Vec::new();
         let mut trouble = None;
+        if !self.ended && self.app.is_draining() {
+            (self.ended, trouble) =
+                (true, Some("expected the rest elsewhere: this server is going to stop".to_owned()));
+        }
         while raw.len() < BATCH_MAX && !self.ended {
             let until = self.until.min(Instant::now() + PIECE_TIME);
             let piece = match timeout_at(until, self.body.frame()).await {
@@ -149,6 +160,17 @@ impl Reading {
         items.chain(trouble.map(|expected| Err(invalid(&[("(the body)", &expected)])))).collect()
     }
 
+    /// Lets the client finish what it sends after trouble: a close in the middle of it would take the answers with it.
+    async fn discard(&mut self) {
+        let mut left = DISCARDED;
+        while let Ok(Some(Ok(frame))) = timeout_at(self.until, self.body.frame()).await {
+            left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
+            if left == 0 {
+                return;
+            }
+        }
+    }
+
     fn read(&self, item: &Bytes) -> Item {
         let fields: Map<String, Value> =
             serde_json::from_slice(item).map_err(|_| invalid(&[("(the item)", "expected a JSON object")]))?;
@@ -164,8 +186,11 @@ impl Reading {
 }
 
 fn invalid(fields: &[(&str, &str)]) -> Value {
-    let expected: Map<_, _> =
-        fields.iter().map(|(field, expected)| ((*field).to_owned(), json!(expected))).collect();
+    let expected: Map<_, _> = fields
+        .iter()
+        .take(FIELDS_TOLD)
+        .map(|(field, expected)| ((*field).to_owned(), json!(expected)))
+        .collect();
     json!({ "result": "invalid", "expected": expected })
 }
 
@@ -201,11 +226,13 @@ fn words(app: &App, created: Result<Created, CreateError>) -> Vec<u8> {
 struct Writer {
     form: Form,
     started: bool,
+    /// Bytes so far.
+    written: usize,
     answers: mpsc::Sender<Bytes>,
 }
 
 impl Writer {
-    /// Whether somebody still reads.
+    /// Whether there is still somebody to read, and room for what is not read yet.
     fn write(&mut self, answers: Vec<Vec<u8>>) -> bool {
         let mut bytes = Vec::new();
         for answer in answers {
@@ -215,8 +242,8 @@ impl Writer {
                 bytes.push(b'\n');
             }
         }
-        // There is room for all answers of a call.
-        self.answers.try_send(bytes.into()).is_ok()
+        self.written += bytes.len();
+        self.written <= ANSWER_BYTES && self.answers.try_send(bytes.into()).is_ok()
     }
 
     fn before_item(&mut self) -> &'static [u8] {

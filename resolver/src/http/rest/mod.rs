@@ -32,6 +32,11 @@ const JSON: &str = "application/json";
 /// The one call whose body is not read before it is answered.
 const BULK: &str = "/rest/v3/short-urls/bulk";
 
+/// Whether this is the one call whose body is read while it is answered.
+pub(super) fn is_bulk(method: &Method, path: &str) -> bool {
+    method == Method::POST && path == BULK
+}
+
 /// Answers anything below `/rest`.
 pub(super) async fn route(app: &Arc<App>, request: Request<Incoming>) -> Answer {
     let (parts, body) = request.into_parts();
@@ -39,7 +44,7 @@ pub(super) async fn route(app: &Arc<App>, request: Request<Incoming>) -> Answer 
         return cors::preflight(parts.uri.path(), &parts.headers);
     }
     let cross_origin = parts.headers.contains_key(ORIGIN);
-    let streams = parts.method == Method::POST && parts.uri.path() == BULK;
+    let streams = is_bulk(&parts.method, parts.uri.path());
     let mut call = Call {
         app: Arc::clone(app),
         method: parts.method,

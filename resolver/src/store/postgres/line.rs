@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use issuer::names::StoreEpoch;
-use tokio::{sync::Mutex, time::timeout};
+use tokio::{
+    sync::{Mutex, MutexGuard},
+    time::timeout,
+};
 use tokio_postgres::{Client, Config, NoTls, Row, Statement, error::SqlState, types::ToSql};
 
 use super::admin::epoch;
@@ -62,7 +65,7 @@ impl Line {
         deadline: Duration,
         params: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, LineError> {
-        let mut slot = self.open.lock().await;
+        let mut slot = self.turn(deadline).await?;
         let open = self.take(&mut slot, deadline).await?;
         Self::run(&mut slot, open, deadline, params).await
     }
@@ -74,7 +77,7 @@ impl Line {
         deadline: Duration,
         params: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, LineError> {
-        let mut slot = self.open.lock().await;
+        let mut slot = self.turn(deadline).await?;
         let mut open = self.take(&mut slot, deadline).await?;
         if open.history.is_none() {
             let asked = timeout(deadline, epoch(&open.client)).await.unwrap_or(Err(StoreError::TimedOut));
@@ -85,6 +88,11 @@ impl Line {
             return Err(LineError::NotSent(StoreError::AnotherHistory));
         }
         Self::run(&mut slot, open, deadline, params).await
+    }
+
+    /// The right to run a statement. Who does not get it in time has sent nothing.
+    async fn turn(&self, deadline: Duration) -> Result<MutexGuard<'_, Option<Open>>, LineError> {
+        timeout(deadline, self.open.lock()).await.map_err(|_| LineError::NotSent(StoreError::TimedOut))
     }
 
     /// The open connection, or a new one.

@@ -12,7 +12,10 @@ mod reservations;
 
 use std::{
     collections::HashSet,
-    sync::{Mutex, MutexGuard},
+    sync::{
+        Mutex, MutexGuard,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -40,6 +43,8 @@ use line::{Line, LineError};
 const DEADLINE: Duration = Duration::from_secs(3);
 /// How long the primary may take for a read before any other server is asked.
 const PRIMARY_DEADLINE: Duration = Duration::from_secs(1);
+/// The same for a replica; the primary may have to be asked after it.
+const REPLICA_DEADLINE: Duration = Duration::from_millis(500);
 /// How long reads pass by a primary that did not answer.
 const SHUNNED: Duration = Duration::from_secs(1);
 /// Connections of the pool: block registration, keys and checks are rare.
@@ -63,11 +68,14 @@ const READ: &str = "
 /// A Postgres database.
 pub struct PostgresStore {
     writers: [Line; INSERT_LANES],
+    turn: AtomicUsize,
     reader: Line,
     /// Any server of the URL, also one that is read-only: redirects go on while there is no primary.
     copy_reader: Line,
     /// A copy that takes reads off the primary.
     replica: Option<Line>,
+    /// Until when the replica is not asked, likewise.
+    replica_shunned: Mutex<Option<Instant>>,
     /// Until when the primary is not asked, because it did not answer just now.
     shunned: Mutex<Option<Instant>>,
     pool: Pool<PostgresConnectionManager<NoTls>>,
@@ -94,10 +102,12 @@ impl PostgresStore {
             .error_sink(Box::new(LogErrors))
             .build_unchecked(manager);
         Ok(Self {
+            turn: AtomicUsize::new(0),
             writers: std::array::from_fn(|_| Line::new(config.clone(), INSERT)),
             reader: Line::new(config.clone(), READ),
             copy_reader: Line::new(reads_anywhere(&config), READ),
             replica: replica.map(|config| Line::new(config, READ)),
+            replica_shunned: Mutex::new(None),
             shunned: Mutex::new(None),
             pool,
             config,
@@ -106,7 +116,7 @@ impl PostgresStore {
 
     /// Reads from the primary; none when it does not answer, or did not a moment ago.
     async fn read_primary(&self, ids: &[i64]) -> Option<Vec<Row>> {
-        if self.shunned().is_some_and(|until| Instant::now() < until) {
+        if lock(&self.shunned).is_some_and(|until| Instant::now() < until) {
             return None;
         }
         let read = match self.reader.query(PRIMARY_DEADLINE, &[&ids]).await {
@@ -115,7 +125,7 @@ impl PostgresStore {
             Err(LineError::InDoubt(_)) => self.reader.query(PRIMARY_DEADLINE, &[&ids]).await,
             answer => answer,
         };
-        *self.shunned() = read.is_err().then(|| Instant::now() + SHUNNED);
+        *lock(&self.shunned) = read.is_err().then(|| Instant::now() + SHUNNED);
         if let Err(error) = &read {
             tracing::warn!(?error, "read links from the primary");
         }
@@ -125,20 +135,20 @@ impl PostgresStore {
     /// What the replica has, if there is one and it answers: what it lacks, or all, is asked of the primary.
     async fn read_replica(&self, ids: &[LinkId]) -> Vec<Link> {
         let Some(replica) = &self.replica else { return Vec::new() };
+        if lock(&self.replica_shunned).is_some_and(|until| Instant::now() < until) {
+            return Vec::new();
+        }
         let ids: Vec<i64> = ids.iter().map(|id| id.get()).collect();
-        let rows = match replica.query(PRIMARY_DEADLINE, &[&ids]).await {
-            Err(LineError::InDoubt(_)) => replica.query(PRIMARY_DEADLINE, &[&ids]).await,
+        let rows = match replica.query(REPLICA_DEADLINE, &[&ids]).await {
+            Err(LineError::InDoubt(_)) => replica.query(REPLICA_DEADLINE, &[&ids]).await,
             answer => answer,
         };
+        *lock(&self.replica_shunned) = rows.is_err().then(|| Instant::now() + SHUNNED);
         let links = rows.map_err(StoreError::from).and_then(|rows| rows.iter().map(link).collect());
         links.unwrap_or_else(|error: StoreError| {
             tracing::warn!(error = &error as &dyn std::error::Error, "read links from the replica");
             Vec::new()
         })
-    }
-
-    fn shunned(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.shunned.lock().expect("no code panics while it holds this lock")
     }
 
     async fn connection(
@@ -149,6 +159,10 @@ impl PostgresStore {
             bb8::RunError::TimedOut => StoreError::TimedOut,
         })
     }
+}
+
+fn lock(shunned: &Mutex<Option<Instant>>) -> MutexGuard<'_, Option<Instant>> {
+    shunned.lock().expect("no code panics while it holds this lock")
 }
 
 /// How every server is connected to.
@@ -255,8 +269,10 @@ impl LinkStore for PostgresStore {
         let forward: Vec<bool> = order.iter().map(|link| link.draft.forward_query).collect();
         let creators: Vec<i64> = order.iter().map(|link| link.draft.created_by.0).collect();
         let row: [&(dyn ToSql + Sync); 6] = [&ids, &urls, &titles, &crawlable, &forward, &creators];
-        // As many inserts as lines run at a time, so one is free.
-        let writer = self.writers.iter().find(|line| line.is_free()).unwrap_or(&self.writers[0]);
+        // A free line if there is one; else they are waited for in turn.
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed) % INSERT_LANES;
+        let free = self.writers.iter().find(|line| line.is_free());
+        let writer = free.unwrap_or(&self.writers[turn]);
         match writer.query_in(history, DEADLINE, &row).await {
             Ok(rows) => outcomes(links, &rows),
             Err(LineError::NotSent(error)) => Err(InsertError::Failed(error)),
