@@ -51,6 +51,8 @@ const CHANGES_MAX: usize = 256;
 const CHANGED_MAX: u64 = 100_000;
 /// Misses that may wait; more are refused at once.
 const WAITING_MAX: usize = 16_384;
+/// Longer than any read takes.
+const READ_MAX: Duration = Duration::from_secs(60);
 /// How long a miss may wait for its read.
 const DEADLINE: Duration = Duration::from_secs(5);
 /// The same, when there is an old answer.
@@ -356,10 +358,11 @@ impl Reader {
         let ids: Vec<LinkId> = batch.keys().copied().collect();
         self.metrics.links_asked.increment(u64::try_from(ids.len()).unwrap_or(0));
         let store = Arc::clone(&self.store);
+        // Before the source is chosen: what is changed after that is found by `keep`.
+        let began = self.news.freshness.now();
         // Who asks past the cache decides by the answer what became of an insert.
         let is_decisive = batch.values().flatten().any(|waiter| waiter.code.is_none());
         let source = if is_decisive { Source::Primary } else { self.news.source(&ids) };
-        let began = self.news.freshness.now();
         let mut reading = std::pin::pin!(store.read(&ids, source));
         let (mut late, mut next) = (Waiting::new(), Waiting::new());
         let read = loop {
@@ -367,7 +370,9 @@ impl Reader {
                 biased;
                 read = &mut reading => break read,
                 Some(miss) = self.queue.recv(), if next.len() < BATCH_MAX => {
-                    let waiting = if batch.contains_key(&miss.id) { &mut late } else { &mut next };
+                    // Who asks past the cache shares no answer that a copy may have given.
+                    let shares = miss.waiter.code.is_some() && batch.contains_key(&miss.id);
+                    let waiting = if shares { &mut late } else { &mut next };
                     waiting.entry(miss.id).or_default().push(miss.waiter);
                 }
             }
@@ -442,7 +447,8 @@ impl News {
         let changed = Cache::builder()
             .max_capacity(CHANGED_MAX)
             .eviction_policy(EvictionPolicy::lru())
-            .time_to_live(replica_lag)
+            // `keep` needs it for as long as a read may take.
+            .time_to_live(replica_lag.max(READ_MAX))
             .build();
         Self {
             replica_lag,

@@ -221,7 +221,8 @@ async fn converse(stream: Watched<TcpStream>, desk: Arc<Desk>, peer: IpAddr, war
     let is_proxy = desk.app.clients.trusts(peer);
 
     let service = service_fn(move |request: hyper::Request<Incoming>| {
-        if router::is_streamed(&request) {
+        let is_streamed = router::is_streamed(&request);
+        if is_streamed {
             asking.is_streamed();
         } else {
             asking.is_served();
@@ -229,13 +230,14 @@ async fn converse(stream: Watched<TcpStream>, desk: Arc<Desk>, peer: IpAddr, war
         let client = if is_proxy { desk.app.clients.behind(peer, request.headers()) } else { peer };
         let visitor = Visitor { client };
         if let Some(answer) = redirect::at_once(&desk, visitor, &request) {
-            return Either::Left(ready(Ok::<_, Infallible>(parting(&desk.app, answer))));
+            return Either::Left(ready(Ok::<_, Infallible>(parting(&desk.app, answer, false))));
         }
         let desk = Arc::clone(&desk);
         // In a box: the futures of the API are large, and this one's room is taken by each redirect too.
         Either::Right(Box::pin(async move {
             let answer = router::route(&desk, visitor, request).await;
-            Ok(parting(&desk.app, answer))
+            // Else the next request's head could come as slowly as a stream may.
+            Ok(parting(&desk.app, answer, is_streamed))
         }))
     });
     let mut connection = pin!(
@@ -259,9 +261,9 @@ async fn converse(stream: Watched<TcpStream>, desk: Arc<Desk>, peer: IpAddr, war
     }
 }
 
-/// Asks the client to come back on another connection, when this process wants to be rid of it.
-fn parting(app: &App, mut answer: Answer) -> Answer {
-    if app.is_draining() {
+/// Asks the client to come back on another connection, after the last answer of this one or when this process wants to be rid of it.
+fn parting(app: &App, mut answer: Answer, is_last: bool) -> Answer {
+    if is_last || app.is_draining() {
         answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     answer

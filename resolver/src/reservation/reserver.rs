@@ -277,17 +277,19 @@ impl Reserver {
         let doubtful = links.iter().zip(&inserted).filter(|(_, one)| **one == Inserted::Taken);
         let ids: Vec<LinkId> = doubtful.map(|(link, _)| link.id).collect();
         let rows = if ids.is_empty() {
-            Ok(Vec::new())
+            Some(Vec::new())
         } else {
-            self.store.read(&ids, Source::Primary).await.map(|read| read.links)
+            // What a copy says while the primary is away decides nothing.
+            let read = self.store.read(&ids, Source::Primary).await;
+            read.ok().filter(|read| read.complete).map(|read| read.links)
         };
         let look = |link: &NewLink| match &rows {
-            Ok(rows) => match rows.iter().find(|row| row.id == link.id) {
+            Some(rows) => match rows.iter().find(|row| row.id == link.id) {
                 Some(row) if row.is(&link.draft) => Ok(row.created_at),
                 Some(_) => Err(Filled::Conflict),
                 None => Err(absent),
             },
-            Err(_) => Err(Filled::Unknown),
+            None => Err(Filled::Unknown),
         };
         links
             .iter()

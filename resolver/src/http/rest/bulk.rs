@@ -44,8 +44,10 @@ const ITEMS_MAX: usize = 100_000;
 const BATCHES: usize = 4;
 /// Answers that wait to be written, in batches: all of a call, and its last words.
 const ANSWERS: usize = ITEMS_MAX / BATCH_MAX + 8;
-/// Bytes of a call's answers: several times what a hundred thousand links need. Errors that need more end the call.
-const ANSWER_BYTES: usize = 32 * 1024 * 1024;
+/// Bytes of an invalid item's answer.
+const INVALID_BYTES: usize = 512;
+/// Bytes of a call's answers: more than a hundred thousand answers can have.
+const ANSWER_BYTES: usize = 64 * 1024 * 1024;
 /// Wrong fields that an item's answer names.
 const FIELDS_TOLD: usize = 16;
 /// Bytes that are still read after trouble, and thrown away.
@@ -124,10 +126,6 @@ impl Reading {
     async fn next(&mut self) -> Vec<Item> {
         let mut raw = Vec::new();
         let mut trouble = None;
-        if !self.ended && self.app.is_draining() {
-            (self.ended, trouble) =
-                (true, Some("expected the rest elsewhere: this server is going to stop".to_owned()));
-        }
         while raw.len() < BATCH_MAX && !self.ended {
             let until = self.until.min(Instant::now() + PIECE_TIME);
             let piece = match timeout_at(until, self.body.frame()).await {
@@ -185,13 +183,15 @@ impl Reading {
     }
 }
 
+/// What was expected, field by field; of an item with very much wrong in it only that it is.
 fn invalid(fields: &[(&str, &str)]) -> Value {
-    let expected: Map<_, _> = fields
-        .iter()
-        .take(FIELDS_TOLD)
-        .map(|(field, expected)| ((*field).to_owned(), json!(expected)))
-        .collect();
-    json!({ "result": "invalid", "expected": expected })
+    let expected: Map<_, _> =
+        fields.iter().map(|(field, expected)| ((*field).to_owned(), json!(expected))).collect();
+    let told = json!({ "result": "invalid", "expected": expected });
+    if fields.len() <= FIELDS_TOLD && told.to_string().len() <= INVALID_BYTES {
+        return told;
+    }
+    json!({ "result": "invalid", "expected": { "(the item)": "expected fewer wrong fields, and shorter ones" } })
 }
 
 /// Creates what can be created; the answers in the order of the items.
