@@ -294,20 +294,6 @@ impl Lookup {
     pub fn knows(&self, code: &Code) -> bool {
         self.cache.contains_key(code)
     }
-
-    /// The mark for what is about to be read or written, and then remembered.
-    #[must_use]
-    pub fn now(&self) -> ReadAt {
-        self.news.freshness.now()
-    }
-
-    /// Puts a link into the cache as it was after this time, unless a change has been heard of since.
-    pub fn remember(&self, code: Code, link: &Arc<Link>, read_at: ReadAt) {
-        self.cache.insert(code, Cached::new(link, read_at, true));
-        if self.news.changed_since(link.id, read_at) {
-            self.cache.invalidate(&code);
-        }
-    }
 }
 
 type Waiting = HashMap<LinkId, Vec<Waiter>>;

@@ -212,7 +212,6 @@ impl Parts {
             store: Arc::clone(&store),
             mint,
             mintings,
-            lookup: Arc::clone(&lookup),
             metrics: Arc::clone(&metrics),
         };
         let app = App {

@@ -6,6 +6,7 @@
 mod alphabet;
 mod code;
 mod code_key;
+mod ff1;
 mod keyspace;
 mod minting;
 mod permutation;

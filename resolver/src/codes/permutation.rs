@@ -11,12 +11,12 @@
 //! Rejected: FF1 over base-62 strings. A class of ten first characters out of 62 would walk six times on average; and a
 //! Feistel network of our own, because nobody but us would have looked at it.
 
-use aes::Aes256;
-use fpe::ff1::{FF1, FlexibleNumeralString};
 use rand_chacha::{
     ChaCha20Rng,
     rand_core::{Rng, SeedableRng},
 };
+
+use super::ff1::Ff1;
 
 /// FF1 is defined on domains of at least this size.
 const FF1_MIN: u64 = 1_000_000;
@@ -26,7 +26,7 @@ const RADIX_MAX: u64 = 1 << 16;
 /// The bijection.
 pub(super) enum Permutation {
     /// For large sizes.
-    Ff1 { cipher: Box<FF1<Aes256>>, radix: u64, digits: usize, size: u64 },
+    Ff1 { cipher: Box<Ff1>, size: u64 },
     /// For small ones.
     Table { forward: Vec<u32>, backward: Vec<u32> },
 }
@@ -39,10 +39,8 @@ impl Permutation {
 
     fn ff1(key: &[u8; 32], size: u64) -> Self {
         let digits = if size <= RADIX_MAX * RADIX_MAX { 2 } else { 3 };
-        let radix = smallest_radix(size, digits);
-        let cipher = FF1::new(key, u32::try_from(radix).expect("the radix is at most 2^16"));
-        let cipher = Box::new(cipher.expect("the radix lies within FF1's 2 to 2^16"));
-        Self::Ff1 { cipher, radix, digits: digits as usize, size }
+        let cipher = Box::new(Ff1::new(key, smallest_radix(size, digits), digits));
+        Self::Ff1 { cipher, size }
     }
 
     /// Fisher and Yates' shuffle with ChaCha20's stream, which is the same in every release and on every machine.
@@ -63,10 +61,7 @@ impl Permutation {
     /// Number to position.
     pub(super) fn apply(&self, number: u64) -> u64 {
         match self {
-            Self::Ff1 { cipher, radix, digits, size } => walk(number, *size, |value| {
-                let numerals = to_numerals(value, *radix, *digits);
-                from_numerals(cipher.encrypt(&[], &numerals).expect(FITS), *radix)
-            }),
+            Self::Ff1 { cipher, size } => walk(number, *size, |value| cipher.encrypt(value)),
             Self::Table { forward, .. } => look_up(forward, number),
         }
     }
@@ -74,16 +69,11 @@ impl Permutation {
     /// Position to number.
     pub(super) fn invert(&self, position: u64) -> u64 {
         match self {
-            Self::Ff1 { cipher, radix, digits, size } => walk(position, *size, |value| {
-                let numerals = to_numerals(value, *radix, *digits);
-                from_numerals(cipher.decrypt(&[], &numerals).expect(FITS), *radix)
-            }),
+            Self::Ff1 { cipher, size } => walk(position, *size, |value| cipher.decrypt(value)),
             Self::Table { backward, .. } => look_up(backward, position),
         }
     }
 }
-
-const FITS: &str = "the numerals are below the radix and as many as FF1 needs";
 
 /// Goes on until the value is back below `size`: the values above it lie on the same cycles, so this is a bijection on
 /// `0..size` too (Black and Rogaway, "Ciphers with Arbitrary Finite Domains", 2002).
@@ -111,21 +101,6 @@ fn smallest_radix(size: u64, digits: u32) -> u64 {
     }
     assert!(covers(low), "62^8 codes fit into three digits of 2^16");
     low
-}
-
-fn to_numerals(value: u64, radix: u64, digits: usize) -> FlexibleNumeralString {
-    let mut numerals = vec![0; digits];
-    let mut left = value;
-    for numeral in numerals.iter_mut().rev() {
-        *numeral = u16::try_from(left % radix).expect("a digit is below the radix, which is at most 2^16");
-        left /= radix;
-    }
-    FlexibleNumeralString::from(numerals)
-}
-
-fn from_numerals(numerals: FlexibleNumeralString, radix: u64) -> u64 {
-    let numerals = Vec::<u16>::from(numerals);
-    numerals.into_iter().fold(0, |value, numeral| value * radix + u64::from(numeral))
 }
 
 /// An even draw from `0..bound`: the uneven rest of the range is thrown away.

@@ -7,7 +7,6 @@ use issuer::{
     names::Namespace,
     tokens::Generation,
 };
-use jiff::Timestamp;
 use proto::issuer::v1 as pb;
 use tokio::time::timeout;
 
@@ -15,8 +14,7 @@ use super::{Filled, Reservation, ReservationId, ReserveError};
 use crate::{
     api_key::ApiKeyId,
     codes::{Code, LinkId, Mint, is_reserved},
-    links::{Draft, Link, NewLink},
-    lookup::Lookup,
+    links::{Draft, NewLink},
     metrics::Metrics,
     store::{BATCH_MAX, BlockEntry, InsertError, Inserted, LinkStore, Registration, Source, StoreError},
     supply::{IssuerClient, Minting, Refused},
@@ -40,8 +38,6 @@ pub struct Reserver {
     pub mint: Arc<Mint>,
     /// The keyspaces that mint, the default one first.
     pub mintings: Vec<Arc<Minting>>,
-    /// Remembers new links.
-    pub lookup: Arc<Lookup>,
     /// What an operator sees.
     pub metrics: Arc<Metrics>,
 }
@@ -224,26 +220,18 @@ impl Reserver {
     /// Stores links under reserved codes; the outcome of each, in their order.
     pub async fn fill(&self, reservation: &Reservation, items: Vec<(Code, Draft)>) -> Vec<Filled> {
         let mut outcomes = vec![Filled::NotReserved; items.len()];
-        let (mut seen, mut links) = (HashSet::new(), Vec::new());
+        let (mut seen, mut positions, mut links) = (HashSet::new(), Vec::new(), Vec::new());
         for (position, (code, draft)) in items.into_iter().enumerate() {
             let Some(id) = self.reserved_id(reservation, &code) else { continue };
             outcomes[position] = Filled::Repeated;
             if seen.insert(id) {
-                links.push((position, code, NewLink { id, draft }));
+                positions.push(position);
+                links.push(NewLink { id, draft });
             }
         }
-        for batch in links.chunks(BATCH_MAX) {
-            let began = self.lookup.now();
-            let drafts: Vec<NewLink> = batch.iter().map(|(_, _, link)| link.clone()).collect();
-            for ((position, code, link), filled) in batch.iter().zip(self.store_batch(&drafts).await) {
-                outcomes[*position] = match filled {
-                    Ok(at) => {
-                        let stored = Link::stored(link.id, link.draft.clone(), at);
-                        self.lookup.remember(*code, &Arc::new(stored), began);
-                        Filled::Stored
-                    }
-                    Err(filled) => filled,
-                };
+        for (positions, batch) in positions.chunks(BATCH_MAX).zip(links.chunks(BATCH_MAX)) {
+            for (position, filled) in positions.iter().zip(self.store_batch(batch).await) {
+                outcomes[*position] = filled;
             }
         }
         outcomes
@@ -259,9 +247,9 @@ impl Reserver {
 
     /// Inserts a batch. A row that is there already may come from an earlier copy of the call, so it is looked at; so is one whose
     /// insert is in doubt, and if it is absent it may still arrive.
-    async fn store_batch(&self, links: &[NewLink]) -> Vec<Result<Timestamp, Filled>> {
+    async fn store_batch(&self, links: &[NewLink]) -> Vec<Filled> {
         // Its numbers are nobody else's in any history of the database.
-        let Ok(history) = self.store.epoch().await else { return vec![Err(Filled::Failed); links.len()] };
+        let Ok(history) = self.store.epoch().await else { return vec![Filled::Failed; links.len()] };
         let (inserted, absent) = match self.store.insert(&history, links).await {
             Ok(inserted) => (inserted, Filled::Conflict),
             Err(InsertError::Failed(error)) => {
@@ -270,7 +258,7 @@ impl Reserver {
                     links = links.len(),
                     "fill a reservation"
                 );
-                return vec![Err(Filled::Failed); links.len()];
+                return vec![Filled::Failed; links.len()];
             }
             Err(InsertError::Unknown(_)) => (vec![Inserted::Taken; links.len()], Filled::Unknown),
         };
@@ -285,17 +273,17 @@ impl Reserver {
         };
         let look = |link: &NewLink| match &rows {
             Some(rows) => match rows.iter().find(|row| row.id == link.id) {
-                Some(row) if row.is(&link.draft) => Ok(row.created_at),
-                Some(_) => Err(Filled::Conflict),
-                None => Err(absent),
+                Some(row) if row.is(&link.draft) => Filled::Stored,
+                Some(_) => Filled::Conflict,
+                None => absent,
             },
-            None => Err(Filled::Unknown),
+            None => Filled::Unknown,
         };
         links
             .iter()
             .zip(inserted)
             .map(|(link, one)| match one {
-                Inserted::Stored(at) => Ok(at),
+                Inserted::Stored(_) => Filled::Stored,
                 Inserted::Taken => look(link),
             })
             .collect()
