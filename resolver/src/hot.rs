@@ -6,10 +6,11 @@
 //!    that the entry was made under, and then the shared cache is asked again.
 //! 3. The shared cache hears of one use in [`TOLD_EVERY`], and of one a minute at least, so that a link in use stays in it.
 //! 4. Four entries share a place, and the one that was used least makes room, so that a scan of rare links leaves the popular ones.
+//! 5. With many links in use each line of memory is one that the core has to wait for: a hit takes one of tags, one for the entry and
+//!    those of the URL.
 
 use std::sync::{Mutex, MutexGuard};
 
-use hyper::header::HeaderValue;
 use jiff::Timestamp;
 
 use crate::{
@@ -21,7 +22,7 @@ use crate::{
 const SETS: usize = 8_192;
 /// Entries in each place.
 const WAYS: usize = 4;
-/// Links with longer URLs stay in the shared cache only: this bounds a table to 64 MiB in the worst case, 6 MiB in the usual one.
+/// Links with longer URLs stay in the shared cache only: this bounds a table to 66 MiB in the worst case, 4 MiB in the usual one.
 const URL_MAX: usize = 2_048;
 /// The shared cache hears of one use in so many.
 const TOLD_EVERY: u32 = 64;
@@ -33,12 +34,15 @@ const TOLD_AFTER: i64 = 60;
 pub struct Target {
     /// The link.
     pub link: LinkId,
-    /// Where it leads. Each thread has a copy of its own: a shared one's reference count is written by every core.
-    pub location: HeaderValue,
+    /// Where it leads, as the header says it. Each thread has a copy of its own, and each answer too: the count of a shared one's
+    /// references is one more line to wait for.
+    pub location: Box<[u8]>,
     /// Whether the visitor's query goes along, which makes another location.
     pub forward_query: bool,
 }
 
+/// One line of a core's cache.
+#[repr(align(64))]
 struct Entry {
     code: Code,
     generation: u32,
@@ -49,9 +53,17 @@ struct Entry {
 
 type Set = [Option<Entry>; WAYS];
 
+struct Table {
+    /// A part of the hash of what stands in each place, to know which entry to look at.
+    tags: Box<[[u32; WAYS]]>,
+    sets: Box<[Set]>,
+    /// Hits since they were last told.
+    hits: u64,
+}
+
 /// One thread's table. The lock is never contended: nobody else has this table.
 pub struct HotLinks {
-    sets: Mutex<Box<[Set]>>,
+    table: Mutex<Table>,
 }
 
 impl HotLinks {
@@ -59,7 +71,8 @@ impl HotLinks {
     #[must_use]
     pub fn new() -> Self {
         let sets = (0..SETS).map(|_| Set::default()).collect();
-        Self { sets: Mutex::new(sets) }
+        let tags = vec![[0; WAYS]; SETS].into_boxed_slice();
+        Self { table: Mutex::new(Table { tags, sets, hits: 0 }) }
     }
 
     /// What `answer` makes of a link's target, if this table or the shared cache has it. It is a hit only if that is something.
@@ -71,13 +84,14 @@ impl HotLinks {
         answer: impl FnOnce(&Target) -> Option<T>,
     ) -> Option<T> {
         let hash = lookup.hash(code);
-
         let place = usize::try_from(hash % SETS as u64).expect("a remainder of a usize fits");
-        let mut sets = self.sets();
-        let set = &mut sets[place];
+        let tag = u32::try_from(hash >> 32).expect("half of the bits are left");
+        let mut table = self.table();
+        let Table { tags, sets, hits } = &mut *table;
+        let (tags, set) = (&mut tags[place], &mut sets[place]);
         // Read before the shared cache is: what leaves it afterwards changes it again.
         let generation = lookup.generation(hash);
-        if let Some(entry) = set.iter_mut().flatten().find(|entry| entry.code == *code)
+        if let Some(entry) = find_in(set, *tags, tag, code)
             && entry.generation == generation
         {
             entry.uses = entry.uses.saturating_add(1);
@@ -85,22 +99,27 @@ impl HotLinks {
                 entry.told_at = now.as_second();
                 lookup.touch(code);
             }
-            return answer(&entry.target).inspect(|_| lookup.count_hit());
+            return answer(&entry.target).inspect(|_| *hits += 1);
         }
         let cached = lookup.cached(code)?;
-        let location = cached.location.as_ref()?;
-        let location = HeaderValue::from_bytes(location.as_bytes()).ok()?;
+        let location = cached.location.as_ref()?.as_bytes().into();
         let target = Target { link: cached.link.id, location, forward_query: cached.link.forward_query };
-        let made = answer(&target).inspect(|_| lookup.count_hit());
+        let made = answer(&target).inspect(|_| *hits += 1);
         // While changes may be missed only the shared cache knows how long a link is believed.
         if target.location.len() <= URL_MAX && lookup.is_settled(&cached) {
-            admit(set, Entry { code: *code, generation, uses: 1, told_at: now.as_second(), target });
+            let entry = Entry { code: *code, generation, uses: 1, told_at: now.as_second(), target };
+            tags[admit(set, entry)] = tag;
         }
         made
     }
 
-    fn sets(&self) -> MutexGuard<'_, Box<[Set]>> {
-        self.sets.lock().expect("no code panics while it holds this lock")
+    /// Tells how many hits there were since the last time: each on its own would write what other cores write too.
+    pub fn tell_hits(&self, lookup: &Lookup) {
+        lookup.count_hits(std::mem::take(&mut self.table().hits));
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().expect("no code panics while it holds this lock")
     }
 }
 
@@ -110,18 +129,23 @@ impl Default for HotLinks {
     }
 }
 
+fn find_in<'a>(set: &'a mut Set, tags: [u32; WAYS], tag: u32, code: &Code) -> Option<&'a mut Entry> {
+    let may_be = set.iter_mut().zip(tags).filter(|(_, other)| *other == tag);
+    may_be.filter_map(|(entry, _)| entry.as_mut()).find(|entry| entry.code == *code)
+}
+
 /// Puts an entry in the place of its former self, or where there is room, or in the place of the one that was used least; then the
-/// others' uses count half.
-fn admit(set: &mut Set, entry: Entry) {
+/// others' uses count half. Says in which place.
+fn admit(set: &mut Set, entry: Entry) -> usize {
     let worth = |slot: &Option<Entry>| {
         slot.as_ref().filter(|other| other.code != entry.code).map_or(0, |other| other.uses.saturating_add(1))
     };
     if set.iter().all(|slot| worth(slot) > 0) {
         set.iter_mut().flatten().for_each(|entry| entry.uses /= 2);
     }
-    if let Some(slot) = set.iter_mut().min_by_key(|slot| worth(slot)) {
-        *slot = Some(entry);
-    }
+    let way = (0..WAYS).min_by_key(|way| worth(&set[*way])).unwrap_or(0);
+    set[way] = Some(entry);
+    way
 }
 
 #[cfg(test)]
@@ -131,13 +155,17 @@ mod tests {
 
     fn entry(code: &str, uses: u32) -> Entry {
         let link = LinkId::new(KeyspaceIndex::new(1).unwrap(), 7);
-        let target =
-            Target { link, location: HeaderValue::from_static("https://a.b/"), forward_query: false };
+        let target = Target { link, location: b"https://a.b/"[..].into(), forward_query: false };
         Entry { code: Code::parse(code).unwrap(), generation: 0, uses, told_at: 0, target }
     }
 
     fn codes(set: &Set) -> Vec<&str> {
         set.iter().flatten().map(|entry| entry.code.as_str()).collect()
+    }
+
+    #[test]
+    fn an_entry_is_one_line_of_memory() {
+        assert_eq!(size_of::<Option<Entry>>(), 64);
     }
 
     #[test]

@@ -214,7 +214,7 @@ impl Lookup {
     pub async fn find(&self, code: Code) -> Found {
         let known = self.cache.get(&code);
         if let Some(cached) = known.as_ref().filter(|cached| self.news.is_fresh(cached)) {
-            self.count_hit();
+            self.count_hits(1);
             return Ok(Some(Arc::clone(&cached.link)));
         }
         let Some(id) = self.mint.read(&code) else { return Ok(None) };
@@ -225,7 +225,7 @@ impl Lookup {
         let Some(stale) = known else { return self.ask(id, Some(code), DEADLINE).await };
         // Better a link that may have changed than none, or one that comes late, while the database is away.
         if self.news.store_is_away() {
-            self.count_hit();
+            self.count_hits(1);
             return Ok(Some(Arc::clone(&stale.link)));
         }
         match self.ask(id, Some(code), STALE_DEADLINE).await {
@@ -266,9 +266,9 @@ impl Lookup {
         self.cache.get(code);
     }
 
-    /// Counts a lookup that the cache, or what a thread has kept of it, has answered.
-    pub fn count_hit(&self) {
-        self.metrics.cache_hits.increment(1);
+    /// Counts lookups that the cache, or what a thread has kept of it, has answered.
+    pub fn count_hits(&self, hits: u64) {
+        self.metrics.cache_hits.increment(hits);
     }
 
     /// The link of an id as the store has it, past the cache.

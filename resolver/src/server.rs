@@ -207,13 +207,8 @@ impl Parts {
             metrics: Arc::clone(&metrics),
         };
         let creator = Creator::start(&vitals, creator);
-        let reserver = Reserver {
-            client,
-            store: Arc::clone(&store),
-            mint,
-            mintings,
-            metrics: Arc::clone(&metrics),
-        };
+        let reserver =
+            Reserver { client, store: Arc::clone(&store), mint, mintings, metrics: Arc::clone(&metrics) };
         let app = App {
             visits: Visits::start(&vitals, &metrics),
             lookup,

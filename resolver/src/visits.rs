@@ -126,7 +126,7 @@ impl Visits {
     /// A buffer for one listener's thread.
     #[must_use]
     pub fn buffer(&self) -> VisitBuffer {
-        VisitBuffer { visits: self.clone(), batch: Mutex::new(Batch::new()) }
+        VisitBuffer { visits: self.clone(), noted: Mutex::new(Noted { batch: Batch::new(), redirects: 0 }) }
     }
 }
 
@@ -139,37 +139,50 @@ async fn count(mut queue: mpsc::Receiver<Batch>, metrics: Arc<Metrics>) {
 /// One thread's visits. The lock is never contended: nobody else has this buffer.
 pub struct VisitBuffer {
     visits: Visits,
-    batch: Mutex<Batch>,
+    noted: Mutex<Noted>,
+}
+
+struct Noted {
+    batch: Batch,
+    /// Counted here: a counter that all threads write costs each of them more than all else that is noted.
+    redirects: u64,
 }
 
 impl VisitBuffer {
-    /// Notes a visit.
-    pub fn push(&self, visit: Visit<'_>) {
-        let mut batch = self.batch();
-        batch.push(visit);
-        if batch.is_full() {
-            self.hand_over(batch);
+    /// Notes a redirect, and the visit that it is.
+    pub fn note(&self, visit: Option<Visit<'_>>) {
+        let mut noted = self.noted();
+        noted.redirects += 1;
+        if let Some(visit) = visit {
+            noted.batch.push(visit);
+            if noted.batch.is_full() {
+                self.hand_over(noted);
+            }
         }
     }
 
     /// Hands over what there is.
     pub fn flush(&self) {
-        let batch = self.batch();
-        if !batch.is_empty() {
-            self.hand_over(batch);
+        let noted = self.noted();
+        if noted.redirects > 0 {
+            self.hand_over(noted);
         }
     }
 
-    fn hand_over(&self, mut batch: MutexGuard<'_, Batch>) {
-        let full = std::mem::replace(&mut *batch, Batch::new());
+    fn hand_over(&self, mut noted: MutexGuard<'_, Noted>) {
+        self.visits.metrics.redirects.increment(std::mem::take(&mut noted.redirects));
+        if noted.batch.is_empty() {
+            return;
+        }
+        let full = std::mem::replace(&mut noted.batch, Batch::new());
         if let Err(error) = self.visits.batches.try_send(full) {
             let (mpsc::error::TrySendError::Full(lost) | mpsc::error::TrySendError::Closed(lost)) = error;
             self.visits.metrics.visits_dropped.increment(lost.len() as u64);
         }
     }
 
-    fn batch(&self) -> MutexGuard<'_, Batch> {
-        self.batch.lock().expect("no code panics while it holds this lock")
+    fn noted(&self) -> MutexGuard<'_, Noted> {
+        self.noted.lock().expect("no code panics while it holds this lock")
     }
 }
 
@@ -202,11 +215,11 @@ mod tests {
         let visits = Visits { batches, metrics };
         let buffer = visits.buffer();
         for number in 0..3 * BATCH_VISITS as u64 {
-            buffer.push(visit(number, b"", b""));
+            buffer.note(Some(visit(number, b"", b"")));
         }
         assert_eq!(queue.try_recv().unwrap().len(), BATCH_VISITS, "the first batch waited");
         assert!(queue.try_recv().is_err(), "and the others were dropped");
-        buffer.push(visit(0, b"", b""));
+        buffer.note(Some(visit(0, b"", b"")));
         buffer.flush();
         buffer.flush();
         assert_eq!(queue.try_recv().unwrap().len(), 1, "what there is, once");

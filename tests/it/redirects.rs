@@ -143,9 +143,10 @@ async fn every_get_that_is_redirected_is_a_visit_and_nothing_else_is() {
     for (method, path) in asked {
         send(&resolver, method, &path).await;
     }
-    let counted = async || resolver.metric("resolver_visits_total").await == Some(3.0);
-    wait::until(SOON, "three visits are counted", counted).await.unwrap();
-    assert_eq!(resolver.metric("resolver_redirects_total").await, Some(4.0));
+    for (what, count) in [("resolver_visits_total", 3.0), ("resolver_redirects_total", 4.0)] {
+        let counted = async || resolver.metric(what).await == Some(count);
+        wait::until(SOON, "each is counted", counted).await.unwrap();
+    }
     assert_eq!(resolver.metric("resolver_visits_dropped_total").await, Some(0.0));
 }
 

@@ -34,7 +34,10 @@ impl Ff1 {
     /// # Panics
     /// When there are not two or three digits of a radix from 2 to 2^16.
     pub(super) fn new(key: &[u8; 32], radix: u64, digits: u32) -> Self {
-        assert!((2..=3).contains(&digits) && (2..=RADIX_MAX).contains(&radix), "the halves fit into four bytes");
+        assert!(
+            (2..=3).contains(&digits) && (2..=RADIX_MAX).contains(&radix),
+            "the halves fit into four bytes"
+        );
         let sizes = [radix.pow(LEFT), radix.pow(digits - LEFT)];
         let bits = u64::BITS - (sizes[1] - 1).leading_zeros();
         let aes = Aes256::new(key.into());

@@ -44,7 +44,7 @@ const CONNECTIONS_MAX: usize = 16_384;
 const BACKLOG: i32 = 4_096;
 /// The head of a request, and so the longest header.
 const HEAD_BYTES: usize = 16 * 1024;
-/// How long a visit may lie in its thread's buffer.
+/// How long visits and counts may lie with their thread.
 const FLUSH: Duration = Duration::from_millis(50);
 /// How long connections may take to finish once closing.
 const CLOSE_DEADLINE: Duration = Duration::from_secs(10);
@@ -172,7 +172,7 @@ impl Door {
             tracing::warn!(connections = connections.len(), "cut connections that did not finish in time");
         }
         drop(flushing);
-        self.desk.visits.flush();
+        self.desk.flush();
         Ok(())
     }
 
@@ -206,11 +206,11 @@ impl Door {
     }
 }
 
-/// A thread with little to do hands its visits over as well.
+/// What a thread has noted reaches the others also when it has little to do.
 async fn flush_now_and_then(desk: Arc<Desk>) {
     loop {
         sleep(FLUSH).await;
-        desk.visits.flush();
+        desk.flush();
     }
 }
 

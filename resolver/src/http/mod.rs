@@ -94,6 +94,14 @@ struct Desk {
     visits: VisitBuffer,
 }
 
+impl Desk {
+    /// Tells the others what this thread has noted.
+    fn flush(&self) {
+        self.visits.flush();
+        self.hot.tell_hits(&self.app.lookup);
+    }
+}
+
 /// Who asks.
 #[derive(Clone, Copy, Debug)]
 struct Visitor {

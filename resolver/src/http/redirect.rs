@@ -33,7 +33,8 @@ pub(super) fn at_once(desk: &Desk, visitor: Visitor, request: &Request<Incoming>
     desk.hot.find(&desk.app.lookup, &code, now, |target| {
         // A query that goes along makes a location of its own.
         let forwards = target.forward_query && query.is_some_and(|query| !query.is_empty());
-        (!forwards).then(|| redirect(desk, visitor, (request, now), target.link, target.location.clone()))
+        let location = (!forwards).then(|| HeaderValue::from_bytes(&target.location))?.ok()?;
+        Some(redirect(desk, visitor, (request, now), target.link, location))
     })
 }
 
@@ -87,17 +88,15 @@ fn redirect(
     target: HeaderValue,
 ) -> Answer {
     let app = &*desk.app;
-    app.metrics.redirects.increment(1);
     // A HEAD is a look at the link, by a checker or a preview, and nobody's visit.
-    if *request.method() == Method::GET {
-        desk.visits.push(Visit {
-            link,
-            at,
-            client: visitor.client,
-            user_agent: text(request.headers(), &USER_AGENT),
-            referer: text(request.headers(), &REFERER),
-        });
-    }
+    let visit = (*request.method() == Method::GET).then(|| Visit {
+        link,
+        at,
+        client: visitor.client,
+        user_agent: text(request.headers(), &USER_AGENT),
+        referer: text(request.headers(), &REFERER),
+    });
+    desk.visits.note(visit);
     let mut redirect = empty(app.redirect_status);
     redirect.headers_mut().insert(LOCATION, target);
     if matches!(app.redirect_status, StatusCode::MOVED_PERMANENTLY | StatusCode::PERMANENT_REDIRECT) {
