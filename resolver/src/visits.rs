@@ -1,7 +1,7 @@
 //! Visits: an event per redirect, handed over in batches.
 //!
-//! 1. Each listener's thread fills a buffer of its own. A redirect takes no lock that another core wants, and allocates nothing but
-//!    for one new buffer every [`BATCH_VISITS`] visits.
+//! 1. Each listener's thread fills a buffer of its own. Noting a redirect takes no lock that another core wants, and allocates
+//!    nothing but one new buffer every [`BATCH_VISITS`] visits.
 //! 2. A full buffer goes to a bounded queue at once, any other with [`VisitBuffer::flush`]. When the queue is full the batch is dropped
 //!    and counted: a redirect never waits for what counts it.
 //! 3. The texts are copied. A header's value shares the memory of the whole head that it came in, and would keep all of it.

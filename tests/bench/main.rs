@@ -9,6 +9,7 @@ mod allocate;
 mod bulk;
 mod create;
 mod failover;
+mod grow;
 mod links;
 mod load;
 mod memory;
@@ -52,6 +53,8 @@ enum Bench {
     Create(create::Args),
     /// How long nobody can allocate when the leading issuer dies, and when it hands over.
     Failover(failover::Args),
+    /// Whether creates and misses keep their rate while the table grows, keyed by number and by text.
+    Grow(grow::Args),
     /// Memory of a resolver, idle, with many cached links and after many requests; and how soon it serves.
     Memory(memory::Args),
     /// Redirects of links that no cache has, and the queries that they cost.
@@ -83,6 +86,7 @@ fn main() -> anyhow::Result<()> {
         Bench::Bulk(args) => bulk::run(&args)?,
         Bench::Create(args) => create::run(&args)?,
         Bench::Failover(args) => failover::run(&args)?,
+        Bench::Grow(args) => grow::run(&args)?,
         Bench::Memory(args) => memory::run(&args)?,
         Bench::Miss(args) => miss::run(&args)?,
         Bench::Scan(args) => scan::run(&args)?,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context;
+use futures_util::StreamExt;
 use harness::{Resolver, Scratch, procfs, secret};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
@@ -22,6 +23,8 @@ const GROWTH: f64 = 1.1;
 /// One look at a port that is not open yet.
 const POLL: Duration = Duration::from_millis(1);
 const CONNECTIONS: usize = 64;
+/// Links between two lines of progress.
+const CHUNK: usize = 10_000;
 const HITS: &str = "resolver_cache_hits_total";
 
 /// How to measure.
@@ -79,13 +82,7 @@ async fn measure(args: &Args) -> anyhow::Result<Found> {
     let idle = resident(&resolver)?;
     let paths = links::create(&resolver, usize::try_from(args.links)?).await?;
     let all = format!("0-{}", std::thread::available_parallelism().map_or(1, usize::from) - 1);
-    let in_turn = Wrk::getting(&scratch, &paths)?;
-    while resolver.metric("resolver_links_asked_total").await.context("read a metric")?
-        < f64::from(args.links)
-    {
-        progress::show("asking for each link once …");
-        in_turn.load(resolver.api.url(), &all, CONNECTIONS, 5).await?;
-    }
+    ask_once(&resolver, &paths).await?;
     let cached = resident(&resolver)?;
     let hits_before = resolver.metric(HITS).await.context("read a metric")?;
 
@@ -102,6 +99,20 @@ async fn measure(args: &Args) -> anyhow::Result<Found> {
     let hits = resolver.metric(HITS).await.context("read a metric")? - hits_before;
     let late = resident(&resolver)?;
     Ok(Found { starts, idle, cached, hit_share: hits / asked, early: early.unwrap_or(late), late })
+}
+
+/// Asks for each link, which puts it into the cache.
+async fn ask_once(resolver: &Resolver, paths: &[String]) -> anyhow::Result<()> {
+    for (index, paths) in paths.chunks(CHUNK).enumerate() {
+        progress::show(&format!("asking for each link once: {}", grouped((index * CHUNK) as f64)));
+        let asked = futures_util::stream::iter(paths).map(|path| resolver.api.follow(&path[1..]));
+        let mut answers = asked.buffer_unordered(CONNECTIONS);
+        while let Some(answer) = answers.next().await {
+            let (status, _) = answer?;
+            anyhow::ensure!(status == 302, "a link was answered with {status}");
+        }
+    }
+    Ok(())
 }
 
 /// Starts the process and asks for a code until it redirects.

@@ -134,6 +134,7 @@ async fn while_the_database_is_away_cached_links_redirect_though_nobody_tells_of
     let mut ground = start().await;
     let (code, _) = ground.create("https://example.com/kept").await;
     wait::until_some(SOON, "the resolver listens", async || ground.is_listening(None).await).await.unwrap();
+    assert!(ground.leads_to(&code, "https://example.com/kept").await);
     ground.postgres.stop_fast().await.unwrap();
     for _ in 0..8 {
         assert!(ground.leads_to(&code, "https://example.com/kept").await);

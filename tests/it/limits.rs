@@ -23,6 +23,8 @@ async fn statuses(resolver: &Resolver, request: impl Fn(RequestBuilder) -> Reque
 async fn who_asks_for_too_many_unknown_codes_is_told_to_wait_and_known_links_go_on() {
     let resolver = start(&["--unknown-codes-per-minute", "5"]).await;
     let code = resolver.api.create("https://example.com/known").await.unwrap().code;
+    // Only what was asked for once is in the cache.
+    assert_eq!(resolver.api.follow(&code).await.unwrap().0, 302);
     // A sixth may have grown back on a slow machine, a seventh not.
     let statuses = statuses(&resolver, |request| request).await;
     assert_eq!(statuses[..5], [404; 5]);

@@ -7,7 +7,9 @@
 
 use aes::{
     Aes256,
-    cipher::{BlockCipherEncrypt, KeyInit},
+    cipher::{
+        BlockCipherEncBackend, BlockCipherEncClosure, BlockCipherEncrypt, BlockSizeUser, KeyInit, consts::U16,
+    },
 };
 
 /// The standard's.
@@ -21,7 +23,7 @@ const LEFT: u32 = 1;
 pub(super) struct Ff1 {
     aes: Aes256,
     /// What AES makes of *P*: the chaining value that each round begins with.
-    prefix: [u8; 16],
+    prefix: u128,
     /// Sizes of the left half (*u* digits) and of the right half (*v* digits).
     sizes: [u64; 2],
     /// The standard's *b*: bytes that a half takes.
@@ -48,39 +50,77 @@ impl Ff1 {
         prefix[7..8].copy_from_slice(&LEFT.to_be_bytes()[3..]);
         prefix[8..12].copy_from_slice(&digits.to_be_bytes());
         aes.encrypt_block((&mut prefix).into());
-        Self { aes, prefix, sizes, width: bits.div_ceil(8) as usize }
+        Self { aes, prefix: u128::from_be_bytes(prefix), sizes, width: bits.div_ceil(8) as usize }
     }
 
     pub(super) fn encrypt(&self, value: u64) -> u64 {
-        let (mut a, mut b) = (value / self.sizes[1], value % self.sizes[1]);
-        for round in 0..ROUNDS {
-            let size = self.size_in(round);
-            (a, b) = (b, (a + self.pad(round, b) % size) % size);
-        }
-        a * self.sizes[1] + b
+        self.run(value, Direction::Forward)
     }
 
     pub(super) fn decrypt(&self, value: u64) -> u64 {
-        let (mut a, mut b) = (value / self.sizes[1], value % self.sizes[1]);
-        for round in (0..ROUNDS).rev() {
-            let size = self.size_in(round);
-            (a, b) = ((b + size - self.pad(round, a) % size) % size, a);
-        }
-        a * self.sizes[1] + b
+        self.run(value, Direction::Backward)
     }
 
+    fn run(&self, value: u64, direction: Direction) -> u64 {
+        let mut halves = (value / self.sizes[1], value % self.sizes[1]);
+        self.aes.encrypt_with_backend(Rounds { cipher: self, halves: &mut halves, direction });
+        halves.0 * self.sizes[1] + halves.1
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Direction {
+    Forward,
+    Backward,
+}
+
+/// All rounds in one go: the backend of a processor with wide registers prepares its keys each time that it is called.
+struct Rounds<'a> {
+    cipher: &'a Ff1,
+    halves: &'a mut (u64, u64),
+    direction: Direction,
+}
+
+impl BlockSizeUser for Rounds<'_> {
+    type BlockSize = U16;
+}
+
+impl BlockCipherEncClosure for Rounds<'_> {
+    #[inline(always)]
+    fn call<B: BlockCipherEncBackend<BlockSize = U16>>(self, backend: &B) {
+        let (mut a, mut b) = *self.halves;
+        match self.direction {
+            Direction::Forward => {
+                for round in 0..ROUNDS {
+                    let size = self.cipher.size_in(round);
+                    let sum = a + self.cipher.pad(backend, round, b) % size;
+                    (a, b) = (b, if sum < size { sum } else { sum - size });
+                }
+            }
+            Direction::Backward => {
+                for round in (0..ROUNDS).rev() {
+                    let size = self.cipher.size_in(round);
+                    let less = self.cipher.pad(backend, round, a) % size;
+                    (a, b) = (if less <= b { b - less } else { b + size - less }, a);
+                }
+            }
+        }
+        *self.halves = (a, b);
+    }
+}
+
+impl Ff1 {
     /// How many values the half has that a round changes.
     fn size_in(&self, round: u8) -> u64 {
         self.sizes[usize::from(round % 2)]
     }
 
     /// The standard's *y*: what a round adds for the other half.
-    fn pad(&self, round: u8, half: u64) -> u64 {
-        let mut block = [0; 16];
-        block[8..].copy_from_slice(&half.to_be_bytes());
-        block[15 - self.width] = round;
-        block.iter_mut().zip(&self.prefix).for_each(|(byte, prefix)| *byte ^= prefix);
-        self.aes.encrypt_block((&mut block).into());
+    #[inline(always)]
+    fn pad<B: BlockCipherEncBackend<BlockSize = U16>>(&self, backend: &B, round: u8, half: u64) -> u64 {
+        let block = self.prefix ^ (u128::from(round) << (8 * self.width) | u128::from(half));
+        let mut block = block.to_be_bytes().into();
+        backend.encrypt_block_inplace(&mut block);
         block[..8].iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
     }
 }

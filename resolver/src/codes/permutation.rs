@@ -9,7 +9,7 @@
 //! a shuffled table does: at most 4 MB each way.
 //!
 //! Rejected: FF1 over base-62 strings. A class of ten first characters out of 62 would walk six times on average; and a
-//! Feistel network of our own, because nobody but us would have looked at it.
+//! cipher of our own design, because nobody but us would have looked at it.
 
 use rand_chacha::{
     ChaCha20Rng,

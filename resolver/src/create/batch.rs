@@ -1,4 +1,5 @@
-//! Group commit: whatever has arrived while the last batch was being written is the next one.
+//! Group commit: whatever has arrived while a batch was being written is the next one, which begins when that has ended, or beside it
+//! when many wait or it is slow.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -43,7 +44,7 @@ pub(super) struct Waiting {
     pub(super) outcome: oneshot::Sender<Outcome>,
 }
 
-/// Writes whatever has arrived while the last batch was being written. What has waited past its deadline is not sent at all: a
+/// Writes batches until nobody can send any more. What has waited past its deadline is not sent at all: a
 /// database that hangs must not keep a long queue waiting, batch after batch.
 pub(super) async fn write_batches(
     store: Arc<dyn LinkStore>,
@@ -56,7 +57,8 @@ pub(super) async fn write_batches(
     let mut patience = pin!(sleep(PATIENCE));
     loop {
         let free = lanes.saturating_sub(under_way.len());
-        // Looked at when a batch has ended or is slow, and not with each arrival: to be woken up by each of them costs more than it gains.
+        // While a batch is quick this is looked at when it has ended, and not with each arrival: to be woken up by each of them costs more
+        // than it gains.
         let is_worth_it = under_way.is_empty() || (free > 0 && (is_slow || waiting.len() >= LARGE));
         let share = (waiting.len() / free.max(1)).clamp(LARGE, BATCH_MAX);
         tokio::select! {
@@ -69,7 +71,7 @@ pub(super) async fn write_batches(
                 patience.as_mut().reset(Instant::now() + PATIENCE);
             }
             Some(()) = under_way.next() => {}
-            () = &mut patience, if !is_slow && !under_way.is_empty() => is_slow = true,
+            () = &mut patience, if !is_slow && free > 0 && !under_way.is_empty() => is_slow = true,
         }
     }
     under_way.collect::<()>().await;

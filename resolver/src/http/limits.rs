@@ -2,7 +2,7 @@
 //!
 //! 1. Asking for codes at random is how somebody would look for other people's links, and each such code may cost a query. Who has
 //!    asked for too many is refused before the database is asked, and not at once, until the budget has grown again; links in the cache
-//!    go on.
+//!    go on, which a new link is only after it was asked for once.
 //! 2. Budgets are a fixed table of counters, so a flood from many addresses takes no memory. Two addresses may share a counter, and then
 //!    a budget; which ones, nobody outside can foresee.
 //! 3. IPv6 clients have a /64 to themselves, so that is what counts as an address.

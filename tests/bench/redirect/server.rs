@@ -130,3 +130,14 @@ impl Server {
         }
     }
 }
+
+impl Drop for Server {
+    /// nginx ends its children when it is asked to end; killed, it would leave them behind.
+    fn drop(&mut self) {
+        if let Running::Other(process) = &mut self.running
+            && process.terminate().is_ok()
+        {
+            process.wait_exit_blocking(STARTS_WITHIN);
+        }
+    }
+}

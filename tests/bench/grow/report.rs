@@ -1,0 +1,116 @@
+//! What is told of a run.
+
+use std::fmt::Write as _;
+
+use serde_json::json;
+
+use super::Args;
+use crate::{
+    Report,
+    stats::median,
+    table::{Table, grouped},
+};
+
+/// What of its rate on a small table ours has to keep.
+const KEPT: f64 = 0.9;
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    Create,
+    Miss,
+    InsertByNumber,
+    ReadByNumber,
+    InsertByText,
+    ReadByText,
+}
+
+impl Way {
+    pub(super) const ALL: [Self; 6] = [
+        Self::Create,
+        Self::Miss,
+        Self::InsertByNumber,
+        Self::ReadByNumber,
+        Self::InsertByText,
+        Self::ReadByText,
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Create => "resolver, POST",
+            Self::Miss => "resolver, GET of what is not cached",
+            Self::InsertByNumber => "INSERT, keyed by number",
+            Self::ReadByNumber => "SELECT, keyed by number",
+            Self::InsertByText => "INSERT, keyed by text",
+            Self::ReadByText => "SELECT, keyed by text",
+        }
+    }
+
+    pub(super) fn reads(self) -> bool {
+        matches!(self, Self::Miss | Self::ReadByNumber | Self::ReadByText)
+    }
+
+    fn is_ours(self) -> bool {
+        !matches!(self, Self::InsertByText | Self::ReadByText)
+    }
+}
+
+/// All rounds at one number of rows: the rate on the grown table and on the small one.
+pub(super) struct Level {
+    rows: u64,
+    rounds: Vec<(Way, f64, f64)>,
+}
+
+impl Level {
+    pub(super) fn new(rows: u64) -> Self {
+        Self { rows, rounds: Vec::new() }
+    }
+
+    pub(super) fn add(&mut self, way: Way, grown: f64, small: f64) {
+        self.rounds.push((way, grown, small));
+    }
+
+    /// Medians of both rates and of their ratio; none of what was not measured.
+    fn of(&self, way: Way) -> Option<(f64, f64, f64)> {
+        let rounds: Vec<_> = self.rounds.iter().filter(|round| round.0 == way).collect();
+        if rounds.is_empty() {
+            return None;
+        }
+        let middle = |figure: fn(&(Way, f64, f64)) -> f64| median(rounds.iter().map(|round| figure(round)));
+        Some((middle(|round| round.1), middle(|round| round.2), middle(|round| round.1 / round.2)))
+    }
+}
+
+pub(super) fn report(args: &Args, levels: &[Level]) -> Report {
+    let mut table = Table::new(&["way", "rows", "links/s", "on a small table", "ratio"]);
+    let mut wanted = String::new();
+    let mut told = Vec::new();
+    for way in Way::ALL {
+        for level in levels {
+            let Some((grown, small, ratio)) = level.of(way) else { continue };
+            #[expect(clippy::cast_precision_loss, reason = "rows are shown")]
+            let rows = grouped(level.rows as f64);
+            table.row(vec![
+                way.name().to_owned(),
+                rows.clone(),
+                grouped(grown),
+                grouped(small),
+                format!("{ratio:.2}"),
+            ]);
+            if way.is_ours() {
+                let met = if ratio >= KEPT { "met" } else { "NOT MET" };
+                let _ = writeln!(
+                    wanted,
+                    "{met}: {}, {rows} rows, at least {KEPT} × a small table's: {ratio:.2}",
+                    way.name()
+                );
+            }
+            told.push(json!({ "way": way.name(), "rows": level.rows, "grown": grown, "small": small, "ratio": ratio }));
+        }
+    }
+    let text = format!(
+        "Links created and read while the table grows; {} rounds of {} s in turns with a small table, {} clients.\n\n{table}\n{wanted}",
+        args.rounds, args.seconds, args.clients,
+    );
+    Report { text, json: json!({ "bench": "grow", "ways": told }) }
+}

@@ -1,0 +1,136 @@
+//! One Postgres with all that is measured on it: a resolver's links, and a table for each kind of key.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use harness::{Postgres, Resolver, Scratch, migrate, secret};
+
+use super::{
+    keyed::{Key, Keyed},
+    report::Way,
+};
+use crate::{links, progress, wrk::Wrk};
+
+/// Links that are created by one call.
+const AT_ONCE: u64 = 100_000;
+/// Links that are asked for, spread evenly over all; up to twice as many, which the load can hold.
+const ASKED: usize = 1_000_000;
+
+/// The servers of one side.
+pub(super) struct Side {
+    scratch: Scratch,
+    postgres: Postgres,
+    resolver: Resolver,
+    creates: Wrk,
+    misses: Option<Wrk>,
+    /// Paths of one link in `every`.
+    paths: Vec<String>,
+    every: usize,
+    links: u64,
+    numbers: Keyed,
+    texts: Keyed,
+}
+
+impl Side {
+    /// Starts the servers; all tables are empty.
+    pub(super) async fn start() -> anyhow::Result<Self> {
+        // A folder for each: a resolver's own ledger lies where it runs.
+        let scratch = Scratch::new()?;
+        let postgres = Postgres::builder()
+            .scratch(&scratch)
+            .setting("max_connections", "400")
+            .setting("shared_buffers", "8GB")
+            .setting("checkpoint_timeout", "30min")
+            .setting("max_wal_size", "4GB")
+            .start()
+            .await?;
+        migrate(&scratch, &postgres.url()).await?.success()?;
+        let key = secret::random_hex()?;
+        let builder = Resolver::builder(&scratch, "resolver", &key)?.database(&postgres.url());
+        // As little of a cache as there can be.
+        let resolver = builder.args(["--cache-mib", "1"]).start().await?;
+        Ok(Self {
+            creates: Wrk::creating(&scratch, &key)?,
+            misses: None,
+            paths: Vec::new(),
+            every: 1,
+            links: 0,
+            numbers: Keyed::new(&scratch, &postgres, Key::Number).await?,
+            texts: Keyed::new(&scratch, &postgres, Key::Text).await?,
+            postgres,
+            resolver,
+            scratch,
+        })
+    }
+
+    /// Fills every table, the last tenth after a checkpoint, and lets Postgres tidy up.
+    pub(super) async fn fill(&mut self, rows: u64) -> anyhow::Result<()> {
+        let client = self.postgres.client().await?;
+        for share in [rows / 10 * 9, rows] {
+            client.batch_execute("CHECKPOINT").await.context("a checkpoint")?;
+            self.fill_links(share).await?;
+            for (keyed, what) in [(&self.numbers, "number"), (&self.texts, "text")] {
+                progress::show(&format!("filling the table keyed by {what} up to {share} rows …"));
+                keyed.fill(share).await?;
+            }
+        }
+        progress::show("vacuuming …");
+        client.batch_execute("VACUUM ANALYZE").await.context("vacuum")
+    }
+
+    /// Creates links through the resolver until there are so many.
+    async fn fill_links(&mut self, rows: u64) -> anyhow::Result<()> {
+        let before = self.links;
+        while self.links < rows {
+            progress::show(&format!("filling the resolver's table: {} of {rows} links", self.links));
+            let count = AT_ONCE.min(rows - self.links);
+            let paths = links::create(&self.resolver, usize::try_from(count)?).await?;
+            self.links += count;
+            self.paths.extend(paths.into_iter().step_by(self.every));
+            if self.paths.len() > 2 * ASKED {
+                self.paths = std::mem::take(&mut self.paths).into_iter().step_by(2).collect();
+                self.every *= 2;
+            }
+        }
+        if self.links > before {
+            self.misses = Some(Wrk::getting_at_random(&self.scratch, &self.paths)?);
+        }
+        Ok(())
+    }
+
+    /// Empties the table that a way writes.
+    pub(super) async fn clear(&self, way: Way) -> anyhow::Result<()> {
+        match self.keyed(way) {
+            Some(keyed) => keyed.clear().await,
+            None => {
+                let client = self.postgres.client().await?;
+                client.batch_execute("TRUNCATE link").await.context("empty the links")
+            }
+        }
+    }
+
+    fn keyed(&self, way: Way) -> Option<&Keyed> {
+        match way {
+            Way::Create | Way::Miss => None,
+            Way::InsertByNumber | Way::ReadByNumber => Some(&self.numbers),
+            Way::InsertByText | Way::ReadByText => Some(&self.texts),
+        }
+    }
+
+    /// What one way comes to in so long: links per second.
+    pub(super) async fn rate(&self, way: Way, clients: usize, length: Duration) -> anyhow::Result<f64> {
+        if let Some(keyed) = self.keyed(way) {
+            return if way.reads() { keyed.read_for(length).await } else { keyed.insert_for(length).await };
+        }
+        let wrk = if way.reads() { self.misses.as_ref() } else { Some(&self.creates) };
+        let all = format!("0-{}", std::thread::available_parallelism().map_or(1, usize::from) - 1);
+        let load = wrk.context("there are links to ask for")?.load(
+            self.resolver.api.url(),
+            &all,
+            clients,
+            length.as_secs(),
+        );
+        let load = load.await?;
+        Ok(load.requests / load.seconds)
+    }
+}
