@@ -15,13 +15,19 @@ use crate::{
 const KEPT: f64 = 0.9;
 
 /// What is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Way {
+    /// Links created over HTTP.
     Create,
+    /// Redirects of links that are not cached.
     Miss,
+    /// Inserts into a table keyed by number.
     InsertByNumber,
+    /// Reads from it.
     ReadByNumber,
+    /// Inserts into a table keyed by text.
     InsertByText,
+    /// Reads from it.
     ReadByText,
 }
 

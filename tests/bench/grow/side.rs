@@ -13,8 +13,12 @@ use crate::{links, progress, wrk::Wrk};
 
 /// Links that are created by one call.
 const AT_ONCE: u64 = 100_000;
-/// Links that are asked for, spread evenly over all; up to twice as many, which the load can hold.
-const ASKED: usize = 1_000_000;
+/// Links that are asked for, spread evenly over all, or up to twice as many: the load is to hold about as many of the grown table as of the
+/// small one.
+const ASKED: usize = 160_000;
+
+/// One row in so many is filled in after the checkpoint: enough to change every page of an index at random.
+const LAST: u64 = 40;
 
 /// The servers of one side.
 pub(super) struct Side {
@@ -63,19 +67,27 @@ impl Side {
         })
     }
 
-    /// Fills every table, the last tenth after a checkpoint, and lets Postgres tidy up.
-    pub(super) async fn fill(&mut self, rows: u64) -> anyhow::Result<()> {
+    /// Fills the tables of these ways; all but the last of it is tidied up and on disk before they are measured.
+    pub(super) async fn fill(&mut self, rows: u64, ways: &[Way]) -> anyhow::Result<()> {
+        self.fill_tables(rows - rows / LAST, ways).await?;
+        progress::show("vacuuming …");
         let client = self.postgres.client().await?;
-        for share in [rows / 10 * 9, rows] {
-            client.batch_execute("CHECKPOINT").await.context("a checkpoint")?;
-            self.fill_links(share).await?;
-            for (keyed, what) in [(&self.numbers, "number"), (&self.texts, "text")] {
-                progress::show(&format!("filling the table keyed by {what} up to {share} rows …"));
-                keyed.fill(share).await?;
+        client.batch_execute("VACUUM ANALYZE").await.context("vacuum")?;
+        client.batch_execute("CHECKPOINT").await.context("a checkpoint")?;
+        self.fill_tables(rows, ways).await
+    }
+
+    async fn fill_tables(&mut self, rows: u64, ways: &[Way]) -> anyhow::Result<()> {
+        for way in ways.iter().copied() {
+            match self.keyed(way) {
+                None => self.fill_links(rows).await?,
+                Some(keyed) => {
+                    progress::show(&format!("{rows} rows for: {}", way.name()));
+                    keyed.fill(rows).await?;
+                }
             }
         }
-        progress::show("vacuuming …");
-        client.batch_execute("VACUUM ANALYZE").await.context("vacuum")
+        Ok(())
     }
 
     /// Creates links through the resolver until there are so many.
