@@ -11,12 +11,14 @@
 //! 5. Who hears that a link was changed forgets it, and reads it from the primary for as long as a replica may lag behind. A link
 //!    that was read before the news and enters the cache after it is taken out again.
 
+mod news;
+
 use std::{
     collections::HashMap,
     hash::BuildHasher,
     sync::{
         Arc,
-        atomic::{AtomicU32, AtomicU64, Ordering},
+        atomic::{AtomicU32, Ordering},
     },
     time::Duration,
 };
@@ -24,7 +26,7 @@ use std::{
 use foldhash::quality::RandomState;
 use hyper::header::HeaderValue;
 use issuer::daemon::Vitals;
-use moka::{policy::EvictionPolicy, sync::Cache};
+use moka::sync::Cache;
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, timeout},
@@ -32,12 +34,13 @@ use tokio::{
 
 use crate::{
     codes::{Code, LinkId, Mint},
-    freshness::{Freshness, ReadAt},
+    freshness::ReadAt,
     links::{Link, location},
     metrics::Metrics,
-    store::{BATCH_MAX, Change, LinkStore, Reading, Source, StoreError},
+    store::{BATCH_MAX, LinkStore, Reading, Source, StoreError},
     supply::Ceilings,
 };
+use news::{Listener, News};
 
 /// An entry lives this long after its last use (A5).
 const IDLE: Duration = Duration::from_secs(3600);
@@ -47,18 +50,12 @@ const ENTRY_BYTES: usize = 200;
 const GENERATIONS: u64 = 4_096;
 /// Changes that wait to be noted; the one who tells of them waits as well.
 const CHANGES_MAX: usize = 256;
-/// Links that are known to be changed lately.
-const CHANGED_MAX: u64 = 100_000;
 /// Misses that may wait; more are refused at once.
 const WAITING_MAX: usize = 16_384;
-/// Longer than any read takes.
-const READ_MAX: Duration = Duration::from_secs(60);
 /// How long a miss may wait for its read.
 const DEADLINE: Duration = Duration::from_secs(5);
 /// The same, when there is an old answer.
 const STALE_DEADLINE: Duration = Duration::from_secs(1);
-/// How long old answers are given at once after such a read has failed, in milliseconds.
-const STORE_AWAY_MS: u64 = 1_000;
 
 /// Why nobody can say whether a link exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -416,98 +413,6 @@ impl Reader {
     }
 }
 
-/// What was heard of changes.
-struct News {
-    freshness: Freshness,
-    /// How far a replica may lag behind.
-    replica_lag: Duration,
-    /// Links that were changed lately, and when that was heard.
-    changed: Cache<LinkId, ReadAt>,
-    /// Until when the store is not asked for what there is an old answer to, in milliseconds since the start.
-    store_away: AtomicU64,
-    start: Instant,
-}
-
-impl News {
-    fn new(replica_lag: Duration) -> Self {
-        let changed = Cache::builder()
-            .max_capacity(CHANGED_MAX)
-            .eviction_policy(EvictionPolicy::lru())
-            // `keep` needs it for as long as a read may take.
-            .time_to_live(replica_lag.max(READ_MAX))
-            .build();
-        Self {
-            replica_lag,
-            freshness: Freshness::new(),
-            changed,
-            store_away: AtomicU64::new(0),
-            start: Instant::now(),
-        }
-    }
-
-    /// A replica may not have heard of the last changes yet; and which those are is known only when none was missed for as long as it
-    /// may lag behind, and there is room to remember them.
-    fn source(&self, ids: &[LinkId]) -> Source {
-        let is_known =
-            self.freshness.is_told_for(self.replica_lag) && self.changed.entry_count() < CHANGED_MAX / 2;
-        let lags = || ids.iter().any(|id| self.changed.contains_key(id));
-        if is_known && !lags() { Source::Any } else { Source::Primary }
-    }
-
-    fn is_fresh(&self, cached: &Cached) -> bool {
-        let settled = cached.is_sure && self.freshness.is_settled(cached.read_at);
-        settled || self.freshness.is_young(cached.read_at)
-    }
-
-    fn note_store_away(&self) {
-        self.store_away.store(self.millis() + STORE_AWAY_MS, Ordering::Relaxed);
-    }
-
-    fn store_is_away(&self) -> bool {
-        self.millis() < self.store_away.load(Ordering::Relaxed)
-    }
-
-    fn millis(&self) -> u64 {
-        u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX)
-    }
-
-    fn changed_since(&self, id: LinkId, time: ReadAt) -> bool {
-        self.changed.get(&id).is_some_and(|heard| heard >= time)
-    }
-}
-
-/// The task that forgets what was changed.
-struct Listener {
-    mint: Arc<Mint>,
-    cache: Links,
-    generations: Arc<Generations>,
-    news: Arc<News>,
-}
-
-impl Listener {
-    async fn run(self, mut changes: mpsc::Receiver<Change>) {
-        while let Some(change) = changes.recv().await {
-            match change {
-                Change::Listening(since) => self.news.freshness.is_told_since(since),
-                Change::Away => {
-                    self.news.freshness.is_not_told();
-                    // Whoever keeps entries of its own has to ask here again.
-                    self.generations.advance_all();
-                }
-                Change::Links(ids) => ids.into_iter().for_each(|id| self.forget(id)),
-            }
-        }
-    }
-
-    fn forget(&self, id: LinkId) {
-        // In this order: a reader that misses the note has put its link into the cache before it is emptied.
-        self.news.changed.insert(id, self.news.freshness.now());
-        if let Some(code) = self.mint.code_of(id) {
-            self.cache.invalidate(&code);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
@@ -516,6 +421,7 @@ mod tests {
     use crate::{
         api_key::ApiKeyId,
         codes::KeyspaceIndex,
+        freshness::Freshness,
         links::{Draft, LongUrl},
     };
 

@@ -212,6 +212,7 @@ mod tests {
         assert!(idle.is_finished());
         watching.abort();
     }
+
     #[tokio::test(start_paused = true)]
     async fn a_request_that_comes_while_its_answer_goes_lives_for_as_long_as_anything_moves() {
         let ward = Arc::new(Ward::default());
