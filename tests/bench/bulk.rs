@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use anyhow::Context;
 use harness::{Resolver, Scratch, secret};
 use serde_json::json;
 use tokio::time::Instant;
@@ -45,8 +44,7 @@ pub(crate) struct Args {
 /// # Errors
 /// A server does not start, a program is not installed, or a link was not created.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let rounds = runtime.context("start the runtime")?.block_on(measure(args))?;
+    let rounds = crate::on_runtime(measure(args))?;
     Ok(report(args, &rounds))
 }
 

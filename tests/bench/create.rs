@@ -7,7 +7,6 @@
 
 mod report;
 
-use anyhow::Context;
 use harness::{Postgres, Resolver, Scratch, migrate, secret};
 
 use crate::{
@@ -67,8 +66,7 @@ impl From<Loaded> for Figures {
 /// # Errors
 /// A server does not start, a program is not installed, or a create failed.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let levels = runtime.context("start the runtime")?.block_on(measure(args))?;
+    let levels = crate::on_runtime(measure(args))?;
     Ok(report::report(args, &levels))
 }
 

@@ -19,8 +19,6 @@ mod side;
 
 use std::time::Duration;
 
-use anyhow::Context;
-
 use crate::{Report, progress};
 use report::{Level, Way};
 use side::Side;
@@ -54,8 +52,7 @@ pub(crate) struct Args {
 /// A server does not start, a program is not installed, or a statement or a request failed.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
     anyhow::ensure!(args.rows.is_sorted(), "--rows: expected numbers in ascending order");
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let levels = runtime.context("start the runtime")?.block_on(measure(args))?;
+    let levels = crate::on_runtime(measure(args))?;
     Ok(report::report(args, &levels))
 }
 

@@ -23,6 +23,7 @@ mod stats;
 mod table;
 mod wrk;
 
+use anyhow::Context;
 use clap::{Parser, Subcommand};
 use mimalloc::MiMalloc;
 use serde_json::Value;
@@ -96,6 +97,12 @@ fn main() -> anyhow::Result<()> {
     };
     print(&report, cli.json);
     Ok(())
+}
+
+/// Runs a bench on one thread: the servers under load need the cores.
+fn on_runtime<T>(bench: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.context("start the runtime")?.block_on(bench)
 }
 
 #[expect(clippy::print_stdout, reason = "the answer to what a person asked for")]

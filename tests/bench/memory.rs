@@ -57,8 +57,7 @@ struct Found {
 /// # Errors
 /// A server does not start, a program is not installed, or a request failed.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let found = runtime.context("start the runtime")?.block_on(measure(args))?;
+    let found = crate::on_runtime(measure(args))?;
     Ok(report(args, &found))
 }
 

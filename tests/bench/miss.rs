@@ -49,8 +49,7 @@ struct Round {
 /// # Errors
 /// A server does not start, a program is not installed, or a request failed.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let levels = runtime.context("start the runtime")?.block_on(measure(args))?;
+    let levels = crate::on_runtime(measure(args))?;
     Ok(report(args, &levels))
 }
 

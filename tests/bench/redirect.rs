@@ -51,8 +51,7 @@ pub(crate) struct Args {
 /// # Errors
 /// A server does not start, a program is not installed, or a request was not answered with a redirect.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let levels = runtime.context("start the runtime")?.block_on(measure(args))?;
+    let levels = crate::on_runtime(measure(args))?;
     Ok(report::report(args, &levels))
 }
 

@@ -79,8 +79,7 @@ impl Counts {
 /// # Errors
 /// A server does not start, a program is not installed, or a popular link was not redirected.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let levels = runtime.context("start the runtime")?.block_on(async {
+    let levels = crate::on_runtime(async {
         // The second has no budget: every code is looked up.
         anyhow::Ok([
             ("600 a minute", measure(args, "600").await?),
