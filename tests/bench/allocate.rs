@@ -2,8 +2,9 @@
 //!
 //! 1. Four ways take turns in every round: the issuer over gRPC with a stream for the holders of each connection, and with
 //!    a call for each allocation; etcd's own guarded puts, one key per client; a segment row in Postgres, as Leaf does it. All are durable before they answer.
-//! 2. The issuer is a process of its own, and the load shares the machine with all servers: on few cores it is part of what
-//!    is measured, alike for all.
+//! 2. The issuer has a core of its own, as it has a machine of its own where it is used; etcd, Postgres and the load share the
+//!    others. On few cores the load is part of what is measured, alike for all. Left to the scheduler, the cores that three
+//!    processes wake each other on differ from run to run, and an allocation's latency by a fifth.
 //! 3. A holder returns its blocks after every few allocations; the rate counts allocations only, and the time of returning
 //!    lowers it.
 //! 4. etcd's history is dropped before each round, so that no round pays for another's.
@@ -19,7 +20,7 @@ use anyhow::Context;
 use harness::{EtcdCluster, Issuer, Postgres, Scratch, wait};
 
 use crate::{
-    Report,
+    Report, cores,
     load::{self, Round, Span, drive},
     progress,
 };
@@ -76,10 +77,12 @@ struct Ground {
 /// # Errors
 /// A server does not start, or a call fails: an error is not an outcome to be averaged.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
+    // Before this process is kept on some of them.
+    let cores = cores::count();
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = runtime.worker_threads(usize::from(args.threads)).enable_all().build();
     let levels = runtime.context("start the runtime")?.block_on(measure(args))?;
-    Ok(report::report(args, &levels))
+    Ok(report::report(args, cores, &levels))
 }
 
 async fn measure(args: &Args) -> anyhow::Result<Vec<Level>> {
@@ -96,6 +99,12 @@ async fn measure(args: &Args) -> anyhow::Result<Vec<Level>> {
 impl Ground {
     async fn start(args: &Args) -> anyhow::Result<Self> {
         let scratch = Scratch::new()?;
+        let cores = cores::count();
+        // Building it may use them all.
+        harness::binaries::issuer().await?;
+        if cores > 1 {
+            cores::keep_on(&scratch, nix::unistd::Pid::this(), 0..=cores - 2).await?;
+        }
         let etcd = EtcdCluster::builder(1).scratch(&scratch).arg(QUOTA).start().await?;
         let postgres = Postgres::builder().scratch(&scratch).start().await?;
         postgres::prepare(&postgres, args.block_len.into()).await?;
@@ -106,6 +115,9 @@ impl Ground {
             // No holder is silent for so long between its rounds.
             .holder_ttl("10h");
         let issuer = issuer.start().await?;
+        if cores > 1 {
+            cores::keep_on(&scratch, issuer.process.pid(), cores - 1..=cores - 1).await?;
+        }
         wait::until(LEADS_WITHIN, "the issuer leads", async || issuer.says_it_leads().await).await?;
         Ok(Self { issuer, postgres, etcd })
     }

@@ -10,7 +10,7 @@ mod report;
 use harness::{Postgres, Resolver, Scratch, migrate, secret};
 
 use crate::{
-    Report,
+    Report, cores,
     pgbench::Pgbench,
     progress,
     stats::Latencies,
@@ -109,7 +109,7 @@ async fn level(
     pgbench: &Pgbench,
     (clients, flush_ms): (usize, u32),
 ) -> anyhow::Result<Level> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let cores = cores::count();
     let all = format!("0-{}", cores - 1);
     let mut level = Level::new(clients, flush_ms);
     wrk.load(resolver.api.url(), &all, clients, WARM_UP).await?;

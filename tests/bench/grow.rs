@@ -12,6 +12,9 @@
 //!    the ratio says how far two measurements of the same lie apart.
 //!
 //! A run takes about 15 GB of disk and 10 GB of memory.
+//!
+//! With `--huge-pages` Postgres keeps its buffers in pages of 2 MiB, as its manual advises for large ones. A row at random is some twenty lines of
+//! memory that no core has at hand, and with pages of 4 KiB the way to each leads through tables that no core has at hand either.
 
 mod keyed;
 mod report;
@@ -41,6 +44,12 @@ pub(crate) struct Args {
     /// Clients that create, and connections that ask.
     #[arg(long, default_value_t = 64)]
     clients: usize,
+    /// Memory for each of the three servers' buffers: enough for all tables that are filled.
+    #[arg(long, default_value = "8GB", value_name = "SIZE")]
+    shared_buffers: String,
+    /// Keep the buffers in huge pages, of which the machine must have reserved enough for three servers (sysctl vm.nr_hugepages).
+    #[arg(long)]
+    huge_pages: bool,
     /// What to measure; only the tables that it needs are filled.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = Way::ALL, value_name = "WAY[,WAY…]")]
     ways: Vec<Way>,
@@ -58,7 +67,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
 
 async fn measure(args: &Args) -> anyhow::Result<Vec<Level>> {
     progress::show("building the resolver and starting the servers …");
-    let (mut grown, mut small, empty) = (Side::start().await?, Side::start().await?, Side::start().await?);
+    let (mut grown, mut small, empty) =
+        (Side::start(args).await?, Side::start(args).await?, Side::start(args).await?);
     small.fill(SMALL, &args.ways).await?;
     let mut levels = Vec::new();
     for rows in &args.rows {

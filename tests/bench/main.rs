@@ -7,6 +7,7 @@
 
 mod allocate;
 mod bulk;
+mod cores;
 mod create;
 mod failover;
 mod grow;

@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    Report, create, links, progress,
+    Report, cores, create, links, progress,
     stats::median,
     table::{Table, grouped},
     wrk::Wrk,
@@ -80,7 +80,7 @@ async fn measure(args: &Args) -> anyhow::Result<Found> {
     sleep(Duration::from_secs(1)).await;
     let idle = resident(&resolver)?;
     let paths = links::create(&resolver, usize::try_from(args.links)?).await?;
-    let all = format!("0-{}", std::thread::available_parallelism().map_or(1, usize::from) - 1);
+    let all = cores::all();
     ask_once(&resolver, &paths).await?;
     let cached = resident(&resolver)?;
     let hits_before = resolver.metric(HITS).await.context("read a metric")?;

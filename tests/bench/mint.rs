@@ -27,7 +27,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use crate::{
-    Report, progress,
+    Report, cores, progress,
     stats::median,
     table::{Table, grouped},
 };
@@ -183,7 +183,7 @@ fn report(args: &Args, parts: &[(Part, f64)], threads: &[(usize, f64)]) -> Repor
             (*count, median(threads.iter().filter(|(other, _)| other == count).map(|(_, nanos)| *nanos)))
         })
         .collect();
-    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let cores = cores::count();
     let text = format!(
         "Local minting from {}, {cores} cores; medians of {} rounds of {} ms in turns.\n\n{}\n{}",
         args.keyspace,

@@ -7,7 +7,7 @@ use harness::{Resolver, Scratch, secret};
 use serde_json::json;
 
 use crate::{
-    Report, create, links, progress,
+    Report, cores, create, links, progress,
     stats::median,
     table::{Table, grouped},
     wrk::{Loaded, Wrk},
@@ -61,7 +61,7 @@ async fn measure(args: &Args) -> anyhow::Result<Vec<(usize, Vec<Round>)>> {
     let resolver = builder.args(["--cache-mib", &args.cache_mib.to_string()]).start().await?;
     let paths = links::create(&resolver, usize::try_from(args.links)?).await?;
     let wrk = Wrk::getting_at_random(&scratch, &paths)?;
-    let all = format!("0-{}", std::thread::available_parallelism().map_or(1, usize::from) - 1);
+    let all = cores::all();
     let mut levels = Vec::new();
     for connections in &args.connections {
         wrk.load(resolver.api.url(), &all, *connections, WARM_UP).await?;

@@ -13,7 +13,7 @@ mod server;
 use anyhow::Context;
 use harness::{Load, Scratch};
 
-use crate::{Report, progress, wrk::Wrk};
+use crate::{Report, cores, progress, wrk::Wrk};
 use report::{Figures, Level};
 use server::{Kind, Server};
 
@@ -87,7 +87,7 @@ async fn level(
 ) -> anyhow::Result<Level> {
     let mut level = Level::new(threads, connections);
     // With one thread the load has the second core; with more it takes what there is.
-    let cores = if threads == 1 { "1".to_owned() } else { server::cores(threads) };
+    let cores = if threads == 1 { "1".to_owned() } else { cores::list(0..=threads - 1) };
     for server in servers.iter() {
         wrk.load(&server.url, &cores, connections, WARM_UP).await?;
     }

@@ -7,7 +7,7 @@ use harness::{Load, Resolver, Scratch, secret};
 use serde_json::json;
 
 use crate::{
-    Report, create, progress,
+    Report, cores, create, progress,
     stats::median,
     table::{Table, grouped},
     wrk::Wrk,
@@ -100,7 +100,7 @@ async fn measure(args: &Args, budget: &str) -> anyhow::Result<Vec<Round>> {
     let popular: Vec<_> = created.iter().map(|link| format!("/{}", link.code)).collect();
     let (popular, random) =
         (Wrk::getting(&scratch, &popular)?, Wrk::getting_at_random(&scratch, &random_paths(100_000))?);
-    let all = format!("0-{}", std::thread::available_parallelism().map_or(1, usize::from) - 1);
+    let all = cores::all();
     let (url, hot, scanning) =
         (resolver.api.url(), usize::from(args.connections), usize::from(args.scanning));
     popular.load(url, &all, hot, WARM_UP).await?;

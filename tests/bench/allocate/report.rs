@@ -125,8 +125,8 @@ impl Level {
 }
 
 /// The table and the JSON.
-pub(super) fn report(args: &Args, levels: &[Level]) -> Report {
-    let mut text = heading(args);
+pub(super) fn report(args: &Args, cores: usize, levels: &[Level]) -> Report {
+    let mut text = heading(args, cores);
     for part in [rates(args, levels), ratios(levels)] {
         let _ = write!(text, "\n{part}");
     }
@@ -140,10 +140,13 @@ pub(super) fn report(args: &Args, levels: &[Level]) -> Report {
     Report { text, json: json(args, levels, &wanted) }
 }
 
-fn heading(args: &Args) -> String {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+fn heading(args: &Args, cores: usize) -> String {
+    let placed = match cores {
+        1 => "all share one core".to_owned(),
+        _ => format!("the issuer has one core; load, etcd and Postgres share {}", cores - 1),
+    };
     format!(
-        "Durable allocations on one etcd member; load, issuer, etcd and Postgres share {cores} cores.\n\
+        "Durable allocations on one etcd member; {placed}.\n\
          Medians of {} rounds of {} s in turns; blocks of {} numbers; {} per ReturnBlocks call, whose time is in the rate.\n",
         args.rounds,
         args.seconds,

@@ -115,8 +115,13 @@ pub(super) fn report(args: &Args, levels: &[Level]) -> Report {
         }
     }
     let text = format!(
-        "Links created and read while the table grows; {} rounds of {} s in turns with a small table, {} clients.\n\n{table}\n{wanted}",
-        args.rounds, args.seconds, args.clients,
+        "Links created and read while the table grows; {} rounds of {} s in turns with a small table, {} clients.\n\
+         Postgres has {} of buffers in {} pages.\n\n{table}\n{wanted}",
+        args.rounds,
+        args.seconds,
+        args.clients,
+        args.shared_buffers,
+        if args.huge_pages { "huge" } else { "small" },
     );
     Report { text, json: json!({ "bench": "grow", "ways": told }) }
 }

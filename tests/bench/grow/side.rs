@@ -6,10 +6,11 @@ use anyhow::Context;
 use harness::{Postgres, Resolver, Scratch, migrate, secret};
 
 use super::{
+    Args,
     keyed::{Key, Keyed},
     report::Way,
 };
-use crate::{links, progress, wrk::Wrk};
+use crate::{cores, links, progress, wrk::Wrk};
 
 /// Links that are created by one call.
 const AT_ONCE: u64 = 100_000;
@@ -37,13 +38,14 @@ pub(super) struct Side {
 
 impl Side {
     /// Starts the servers; all tables are empty.
-    pub(super) async fn start() -> anyhow::Result<Self> {
+    pub(super) async fn start(args: &Args) -> anyhow::Result<Self> {
         // A folder for each: a resolver's own ledger lies where it runs.
         let scratch = Scratch::new()?;
         let postgres = Postgres::builder()
             .scratch(&scratch)
             .setting("max_connections", "400")
-            .setting("shared_buffers", "8GB")
+            .setting("shared_buffers", &args.shared_buffers)
+            .setting("huge_pages", if args.huge_pages { "on" } else { "off" })
             .setting("checkpoint_timeout", "30min")
             .setting("max_wal_size", "4GB")
             .start()
@@ -135,7 +137,7 @@ impl Side {
             return if way.reads() { keyed.read_for(length).await } else { keyed.insert_for(length).await };
         }
         let wrk = if way.reads() { self.misses.as_ref() } else { Some(&self.creates) };
-        let all = format!("0-{}", std::thread::available_parallelism().map_or(1, usize::from) - 1);
+        let all = cores::all();
         let load = wrk.context("there are links to ask for")?.load(
             self.resolver.api.url(),
             &all,

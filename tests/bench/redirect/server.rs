@@ -5,6 +5,8 @@ use std::time::Duration;
 use harness::{Launch, Process, Program, Resolver, Scratch, net, procfs, secret, wait};
 use tokio::time::sleep;
 
+use crate::cores;
+
 const STARTS_WITHIN: Duration = Duration::from_secs(10);
 /// How soon the last events are consumed: several times as long as a buffer may keep them.
 const CONSUMED_WITHIN: Duration = Duration::from_millis(300);
@@ -46,15 +48,8 @@ pub(super) struct Server {
 pub(super) async fn resolver(scratch: &Scratch, threads: usize) -> anyhow::Result<Resolver> {
     let builder = Resolver::builder(scratch, &format!("resolver-{threads}"), &secret::random_hex()?)?;
     let resolver = builder.args(["--threads", &threads.to_string()]).start().await?;
-    let pid = resolver.process.pid().to_string();
-    let pin = Launch::new(scratch, "taskset", Program::Taskset.path()?);
-    pin.args(["-a", "-c", "-p", &cores(threads), &pid]).run(STARTS_WITHIN).await?.success()?;
+    cores::keep_on(scratch, resolver.process.pid(), 0..=threads - 1).await?;
     Ok(resolver)
-}
-
-/// The cores that a server with so many threads has.
-pub(super) fn cores(threads: usize) -> String {
-    format!("0-{}", threads - 1)
 }
 
 impl Server {
@@ -77,7 +72,7 @@ impl Server {
         );
         let config = scratch.file(&format!("nginx-{threads}.conf"), &config)?;
         let launch = Launch::new(scratch, &format!("nginx-{threads}"), Program::Taskset.path()?);
-        let launch = launch.args(["-c", &cores(threads)]).arg(Program::Nginx.path()?);
+        let launch = launch.args(["-c", &cores::list(0..=threads - 1)]).arg(Program::Nginx.path()?);
         let launch = launch.args(["-e", "stderr", "-c"]).arg(&config);
         Self::started(Kind::Nginx, listen, launch.spawn()?).await
     }
@@ -86,7 +81,10 @@ impl Server {
         let listen = net::free_addr()?;
         let paths = scratch.file(&format!("bare-{threads}.txt"), &(paths.join("\n") + "\n"))?;
         let launch = Launch::new(scratch, &format!("bare-{threads}"), Program::Taskset.path()?);
-        let launch = launch.args(["-c", &cores(threads)]).arg(std::env::current_exe()?).arg("bare-hyper");
+        let launch = launch
+            .args(["-c", &cores::list(0..=threads - 1)])
+            .arg(std::env::current_exe()?)
+            .arg("bare-hyper");
         let launch =
             launch.args(["--listen", &listen.to_string(), "--threads", &threads.to_string(), "--paths"]);
         Self::started(Kind::Bare, listen, launch.arg(&paths).spawn()?).await
