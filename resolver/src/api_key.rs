@@ -12,7 +12,8 @@ use crate::{
 };
 
 /// A key's number in the database.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
 pub struct ApiKeyId(pub i64);
 
 /// SHA-256 of a key. A key has 256 random bits, so a slow hash would add nothing.

@@ -4,11 +4,14 @@
 //! 2. I4: an insert with unknown outcome is resolved by reading. If the row is there, and the register says after that that the
 //!    number is still ours alone, it is our row; if it is absent it may still arrive, so the number is burned and the link gets
 //!    another. A reclaimed number was somebody else's before, and a row under it proves nothing.
-//! 3. A new link is not put into the cache: its first visitor asks any of many resolvers and costs one row of a shared read there, while
+//! 3. A hand-picked code that could have been minted competes with the minter for the primary key, so one of them has it. Before its creator is
+//!    answered, every resolver knows of it (`lookup/picked.rs`).
+//! 4. A new link is not put into the cache: its first visitor asks any of many resolvers and costs one row of a shared read there, while
 //!    keeping every new link took a tenth of a create and the room of links that somebody follows.
-//! 4. A create runs to its end though its client goes away: its number comes back with its fate either way.
+//! 5. A create runs to its end though its client goes away: its number comes back with its fate either way.
 
 mod batch;
+mod named;
 
 use std::{sync::Arc, time::Duration};
 
@@ -23,7 +26,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::{
     codes::{Code, LinkId, Mint, Minted, is_reserved},
-    links::{Draft, Link, NewLink},
+    links::{Draft, Link, NewLink, Record, Slug, Tag},
     lookup::Lookup,
     metrics::Metrics,
     store::LinkStore,
@@ -47,12 +50,24 @@ pub struct Created {
     pub link: Link,
 }
 
+/// What is to be created, beyond a draft.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wishes {
+    /// A code of the creator's choice.
+    pub slug: Option<Slug>,
+    /// Tags.
+    pub tags: Vec<Tag>,
+}
+
 /// Why no link was created.
 #[derive(Debug, thiserror::Error)]
 pub enum CreateError {
     /// No number came in time.
     #[error("no number is to be had at the moment")]
     NoNumber,
+    /// The hand-picked code is somebody else's.
+    #[error("the slug is in use")]
+    Taken,
     /// The keyspace has none left.
     #[error("every code of the keyspace is taken")]
     Exhausted,
@@ -133,6 +148,26 @@ impl Creator {
         let created = self.parts.create(draft, started + DEADLINE).await;
         self.parts.metrics.create_seconds.record(started.elapsed());
         created
+    }
+
+    /// Creates a link with whatever is wished for it.
+    ///
+    /// # Errors
+    /// As [`Creator::create`]; and when somebody has the code.
+    pub async fn create_full(&self, draft: Draft, wishes: Wishes) -> Result<Record, CreateError> {
+        let Wishes { slug, tags } = wishes;
+        if slug.is_none() && tags.is_empty() {
+            return Ok(Record { link: self.create(draft).await?.link, tags });
+        }
+        let _slot = self.slots.try_acquire().map_err(|_| CreateError::Overloaded)?;
+        let _under_way = self.tasks.token();
+        let started = Instant::now();
+        let created = match slug {
+            Some(slug) => self.parts.create_named(slug, draft, &tags).await,
+            None => self.parts.create_tagged(draft, &tags, started + DEADLINE).await,
+        };
+        self.parts.metrics.create_seconds.record(started.elapsed());
+        Ok(Record { link: created?, tags })
     }
 
     /// Creates links together, at most [`crate::store::BATCH_MAX`]; what became of each, in their order.

@@ -8,10 +8,15 @@
 //!    the queue: so a thousand clients on one cold code cost one read.
 //! 4. Absences are not remembered: another resolver may create the link at any moment, and its creator may ask here next. What codes
 //!    that do not exist may cost is bounded by their askers' budgets, by arithmetic, and by reads that all share.
-//! 5. Who hears that a link was changed forgets it, and reads it from the primary for as long as a replica may lag behind. A link
+//! 5. A hand-picked code that could have been minted is a link under the id that it stands for, and is looked up like any other; only that past
+//!    the ceiling `picked` is asked as well. Any other leads to its id through the table of slugs. That it leads there is remembered for
+//!    as long as the link is not deleted: such an id is never given to another slug.
+//! 6. Who hears that a link was changed forgets it, and reads it from the primary for as long as a replica may lag behind. A link
 //!    that was read before the news and enters the cache after it is taken out again.
 
 mod news;
+mod picked;
+mod slugs;
 
 use std::{
     collections::HashMap,
@@ -35,12 +40,15 @@ use tokio::{
 use crate::{
     codes::{Code, LinkId, Mint},
     freshness::ReadAt,
-    links::{Link, location},
+    links::{Link, Slug, location},
     metrics::Metrics,
     store::{BATCH_MAX, LinkStore, Reading, Source, StoreError},
     supply::Ceilings,
 };
 use news::{Listener, News};
+use picked::Picked;
+pub use picked::TRUSTED;
+use slugs::Slugs;
 
 /// An entry lives this long after its last use (A5).
 const IDLE: Duration = Duration::from_secs(3600);
@@ -78,13 +86,15 @@ pub struct Cached {
     read_at: ReadAt,
     /// Whether the primary said it: a copy may not know of a change that was told long ago.
     is_sure: bool,
-    /// Where it leads, as the header says it; none of a row that nobody checked.
+    /// Where it always leads, as the header says it; none of a row that nobody checked, or whose answer depends on more than the request.
     pub location: Option<HeaderValue>,
 }
 
 impl Cached {
     fn new(link: &Arc<Link>, read_at: ReadAt, is_sure: bool) -> Arc<Self> {
-        let location = HeaderValue::try_from(location(link.long_url.as_str()).as_ref()).ok();
+        let is_simple = link.details.as_ref().is_none_or(|details| details.is_always_live());
+        let location = HeaderValue::try_from(location(link.long_url.as_str()).as_ref());
+        let location = location.ok().filter(|_| is_simple);
         Arc::new(Self { link: Arc::clone(link), read_at, is_sure, location })
     }
 
@@ -95,8 +105,23 @@ impl Cached {
     }
 }
 
+/// What a link is in the cache under.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Name {
+    /// What visitors ask for.
+    Code(Code),
+    /// The id, of a link whose slug could not have been minted.
+    Id(LinkId),
+}
+
+impl Name {
+    fn of(mint: &Mint, id: LinkId) -> Self {
+        mint.code_of(id).map_or(Self::Id(id), Self::Code)
+    }
+}
+
 /// Not SipHash: it takes a quarter of a lookup, and keys are random to everybody but us.
-type Links = Cache<Code, Arc<Cached>, RandomState>;
+type Links = Cache<Name, Arc<Cached>, RandomState>;
 
 /// Counters that many codes share: each change of the cache is seen by whoever has kept a copy of an entry.
 struct Generations {
@@ -121,8 +146,11 @@ impl Generations {
         }
     }
 
-    fn advance(&self, code: &Code) {
-        self.of(self.hasher.hash_one(code)).fetch_add(1, Ordering::AcqRel);
+    fn advance(&self, name: &Name) {
+        // Nobody keeps entries of their own of the others.
+        if let Name::Code(code) = name {
+            self.of(self.hasher.hash_one(code)).fetch_add(1, Ordering::AcqRel);
+        }
     }
 }
 
@@ -132,7 +160,7 @@ fn cache(bytes: u64, generations: Arc<Generations>) -> Links {
         .max_capacity(bytes)
         .weigher(|_, cached: &Arc<Cached>| cached.bytes())
         .time_to_idle(IDLE)
-        .eviction_listener(move |code, _, _| generations.advance(&code))
+        .eviction_listener(move |name, _, _| generations.advance(&name))
         .build_with_hasher(RandomState::default())
 }
 
@@ -143,7 +171,7 @@ struct Miss {
 
 struct Waiter {
     /// Where the link goes in the cache; none when the store itself is asked.
-    code: Option<Code>,
+    name: Option<Name>,
     found: oneshot::Sender<Found>,
 }
 
@@ -161,6 +189,8 @@ pub struct Lookup {
     mint: Arc<Mint>,
     ceilings: Arc<Ceilings>,
     cache: Links,
+    slugs: Slugs,
+    picked: Arc<Picked>,
     news: Arc<News>,
     generations: Arc<Generations>,
     misses: mpsc::Sender<Miss>,
@@ -184,15 +214,19 @@ impl Lookup {
         let news = Arc::new(News::new(sizes.replica_lag));
         let (changes, heard) = mpsc::channel(CHANGES_MAX);
         let telling = Arc::clone(&store);
+        let picked = Arc::new(Picked::new());
+        vitals.spawn("reader of picked codes", Arc::clone(&picked).load(Arc::clone(&store)));
         vitals.spawn("listener for changed links", async move { telling.tell_changes(changes).await });
         let listener = Listener {
             mint: Arc::clone(&mint),
             cache: cache.clone(),
             generations: Arc::clone(&generations),
             news: Arc::clone(&news),
+            picked: Arc::clone(&picked),
         };
         vitals.spawn("forgetter of changed links", listener.run(heard));
         let (misses, queue) = mpsc::channel(WAITING_MAX);
+        let slugs = Slugs::new(Arc::clone(&store));
         let reader = Reader {
             store,
             queue,
@@ -201,7 +235,7 @@ impl Lookup {
             metrics: Arc::clone(&metrics),
         };
         vitals.spawn("reader of links", reader.run());
-        Self { mint, ceilings, cache, news, generations, misses, metrics }
+        Self { mint, ceilings, cache, slugs, picked, news, generations, misses, metrics }
     }
 
     /// The link of a code, if there is one.
@@ -209,23 +243,107 @@ impl Lookup {
     /// # Errors
     /// When nobody can say.
     pub async fn find(&self, code: Code) -> Found {
-        let known = self.cache.get(&code);
-        if let Some(cached) = known.as_ref().filter(|cached| self.news.is_fresh(cached)) {
-            self.count_hits(1);
-            return Ok(Some(Arc::clone(&cached.link)));
+        let known = self.cache.get(&Name::Code(code));
+        if let Some(link) = self.believed(known.as_ref()) {
+            return Ok(Some(link));
         }
         let Some(id) = self.mint.read(&code) else { return Ok(None) };
-        if self.ceilings.rules_out(id, Instant::now()) {
+        let now = Instant::now();
+        if self.ceilings.rules_out(id, now) && self.picked.rules_out(id, now) {
             self.metrics.ruled_out.increment(1);
             return Ok(None);
         }
-        let Some(stale) = known else { return self.ask(id, Some(code), DEADLINE).await };
+        self.read(id, Name::Code(code), known).await
+    }
+
+    /// The link of a slug that could not have been minted, if there is one.
+    ///
+    /// # Errors
+    /// When nobody can say.
+    pub async fn find_slug(&self, slug: &Slug) -> Found {
+        if let Some(id) = self.slugs.known(slug).await {
+            let known = self.cache.get(&Name::Id(id));
+            let found = match self.believed(known.as_ref()) {
+                Some(link) => Some(link),
+                None => self.read(id, Name::Id(id), known).await?,
+            };
+            if found.as_ref().is_some_and(|link| !link.is_deleted()) {
+                return Ok(found);
+            }
+            self.slugs.forget(slug).await;
+        }
+        match self.slugs.find(slug).await? {
+            Some(id) => self.read(id, Name::Id(id), self.cache.get(&Name::Id(id))).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The link of whatever a person calls it: a code or a slug.
+    ///
+    /// # Errors
+    /// When nobody can say.
+    pub async fn find_named(&self, name: &str) -> Found {
+        match Code::parse(name).ok().filter(|code| self.is_mintable(code)) {
+            Some(code) => self.find(code).await,
+            None => match Slug::parse(name).ok().filter(|slug| slug.as_str() == name) {
+                Some(slug) => self.find_slug(&slug).await,
+                None => Ok(None),
+            },
+        }
+    }
+
+    /// The id that a text stands for as a code.
+    #[must_use]
+    pub fn id_of(&self, text: &str) -> Option<LinkId> {
+        self.mint.read(&Code::parse(text).ok()?)
+    }
+
+    /// What visitors ask for to be redirected by this link: its slug, or the code of its number.
+    #[must_use]
+    pub fn name_of(&self, link: &Link) -> Option<String> {
+        let minted = || self.mint.code_of(link.id).map(|code| code.to_string());
+        link.slug().map(ToString::to_string).or_else(minted)
+    }
+
+    /// Whether this code stands for a number of some keyspace.
+    #[must_use]
+    pub fn is_mintable(&self, code: &Code) -> bool {
+        self.mint.belongs(code)
+    }
+
+    /// Whether it is remembered where this slug leads.
+    #[must_use]
+    pub fn knows_slug(&self, slug: &Slug) -> bool {
+        self.slugs.knows(slug)
+    }
+
+    /// Forgets a link that this process has changed. The others hear of it from the store.
+    pub fn changed(&self, id: LinkId) {
+        self.news.note_changed(id);
+        self.cache.invalidate(&Name::of(&self.mint, id));
+    }
+
+    /// Notes a hand-picked code that could have been minted. Its creator answers when all others know it too: after [`TRUSTED`].
+    pub fn picked(&self, id: LinkId) {
+        self.picked.add(id);
+    }
+
+    /// The link of a cache's entry that may be believed.
+    fn believed(&self, known: Option<&Arc<Cached>>) -> Option<Arc<Link>> {
+        let cached = known.filter(|cached| self.news.is_fresh(cached))?;
+        self.count_hits(1);
+        Some(Arc::clone(&cached.link))
+    }
+
+    /// The link as the store has it; or as it was, while the store is away.
+    async fn read(&self, id: LinkId, name: Name, known: Option<Arc<Cached>>) -> Found {
+        let Some(stale) = known else { return self.ask(id, Some(name), DEADLINE).await };
         // Better a link that may have changed than none, or one that comes late, while the database is away.
         if self.news.store_is_away() {
             self.count_hits(1);
             return Ok(Some(Arc::clone(&stale.link)));
         }
-        match self.ask(id, Some(code), STALE_DEADLINE).await {
+        match self.ask(id, Some(name), STALE_DEADLINE).await {
             Err(_) => {
                 self.news.note_store_away();
                 Ok(Some(Arc::clone(&stale.link)))
@@ -237,7 +355,7 @@ impl Lookup {
     /// The link of a code, if the cache has it and it may be believed.
     #[must_use]
     pub fn cached(&self, code: &Code) -> Option<Arc<Cached>> {
-        self.cache.get(code).filter(|cached| self.news.is_fresh(cached))
+        self.cache.get(&Name::Code(*code)).filter(|cached| self.news.is_fresh(cached))
     }
 
     /// Whether a cached link is right until its generation changes.
@@ -260,7 +378,7 @@ impl Lookup {
 
     /// Tells the cache that a link is in use.
     pub fn touch(&self, code: &Code) {
-        self.cache.get(code);
+        self.cache.get(&Name::Code(*code));
     }
 
     /// Counts lookups that the cache, or what a thread has kept of it, has answered.
@@ -276,9 +394,9 @@ impl Lookup {
         self.ask(id, None, DEADLINE).await
     }
 
-    async fn ask(&self, id: LinkId, code: Option<Code>, deadline: Duration) -> Found {
+    async fn ask(&self, id: LinkId, name: Option<Name>, deadline: Duration) -> Found {
         let (found, answered) = oneshot::channel();
-        let miss = Miss { id, waiter: Waiter { code, found } };
+        let miss = Miss { id, waiter: Waiter { name, found } };
         self.misses.try_send(miss).map_err(|_| LookupError::Overloaded)?;
         match timeout(deadline, answered).await {
             Ok(Ok(found)) => found,
@@ -289,7 +407,7 @@ impl Lookup {
     /// Whether the cache has a link of this code, new or old.
     #[must_use]
     pub fn knows(&self, code: &Code) -> bool {
-        self.cache.contains_key(code)
+        self.cache.contains_key(&Name::Code(*code))
     }
 }
 
@@ -327,7 +445,7 @@ impl Reader {
 
     /// Answers a miss that has become a hit since, and lets the others wait.
     fn admit(&self, Miss { id, waiter }: Miss, waiting: &mut Waiting) {
-        let known = waiter.code.and_then(|code| self.cache.get(&code));
+        let known = waiter.name.and_then(|name| self.cache.get(&name));
         match known.filter(|cached| self.news.is_fresh(cached)) {
             // Whoever asked may have given up.
             Some(cached) => drop(waiter.found.send(Ok(Some(Arc::clone(&cached.link))))),
@@ -344,7 +462,7 @@ impl Reader {
         // Before the source is chosen: what is changed after that is found by `keep`.
         let began = self.news.freshness.now();
         // Who asks past the cache decides by the answer what became of an insert.
-        let is_decisive = batch.values().flatten().any(|waiter| waiter.code.is_none());
+        let is_decisive = batch.values().flatten().any(|waiter| waiter.name.is_none());
         let source = if is_decisive { Source::Primary } else { self.news.source(&ids) };
         let mut reading = std::pin::pin!(store.read(&ids, source));
         let (mut late, mut next) = (Waiting::new(), Waiting::new());
@@ -354,7 +472,7 @@ impl Reader {
                 read = &mut reading => break read,
                 Some(miss) = self.queue.recv(), if next.len() < BATCH_MAX => {
                     // Who asks past the cache shares no answer that a copy may have given.
-                    let shares = miss.waiter.code.is_some() && batch.contains_key(&miss.id);
+                    let shares = miss.waiter.name.is_some() && batch.contains_key(&miss.id);
                     let waiting = if shares { &mut late } else { &mut next };
                     waiting.entry(miss.id).or_default().push(miss.waiter);
                 }
@@ -387,13 +505,13 @@ impl Reader {
         for (id, waiters) in batch {
             let link = links.get(&id);
             let shared = if link.is_some() { late.remove(&id).unwrap_or_default() } else { Vec::new() };
-            for Waiter { code, found } in waiters.into_iter().chain(shared) {
-                if let Some(code) = code {
-                    self.keep(code, id, link, (began, complete));
+            for Waiter { name, found } in waiters.into_iter().chain(shared) {
+                if let Some(name) = name {
+                    self.keep(name, id, link, (began, complete));
                 }
                 // A copy that may lag behind says what is there, never what is not; and nothing to who asks past the cache.
                 let answer = link.cloned();
-                let known = complete || (answer.is_some() && code.is_some());
+                let known = complete || (answer.is_some() && name.is_some());
                 let _ = found.send(if known { Ok(answer) } else { Err(LookupError::NoStore) });
             }
         }
@@ -401,14 +519,14 @@ impl Reader {
     }
 
     /// Puts what was read into the cache, or takes out what is not there any more.
-    fn keep(&self, code: Code, id: LinkId, link: Option<&Arc<Link>>, (began, complete): (ReadAt, bool)) {
+    fn keep(&self, name: Name, id: LinkId, link: Option<&Arc<Link>>, (began, complete): (ReadAt, bool)) {
         match link {
-            Some(link) => self.cache.insert(code, Cached::new(link, began, complete)),
-            None if complete => self.cache.invalidate(&code),
+            Some(link) => self.cache.insert(name, Cached::new(link, began, complete)),
+            None if complete => self.cache.invalidate(&name),
             None => {}
         }
         if self.news.changed_since(id, began) {
-            self.cache.invalidate(&code);
+            self.cache.invalidate(&name);
         }
     }
 }
@@ -427,8 +545,14 @@ mod tests {
 
     fn cached(number: u64) -> Arc<Cached> {
         let long_url = LongUrl::parse(&format!("https://example.com/{number}"), &[]).unwrap();
-        let draft =
-            Draft { long_url, title: None, crawlable: false, forward_query: true, created_by: ApiKeyId(1) };
+        let draft = Draft {
+            long_url,
+            title: None,
+            crawlable: false,
+            forward_query: true,
+            created_by: ApiKeyId(1),
+            details: None,
+        };
         let id = LinkId::new(KeyspaceIndex::new(1).unwrap(), number);
         Cached::new(&Arc::new(Link::stored(id, draft, Timestamp::UNIX_EPOCH)), Freshness::new().now(), true)
     }
@@ -438,17 +562,18 @@ mod tests {
         let generations = Arc::new(Generations::new());
         let cache = cache(4 * u64::from(cached(0).bytes()), Arc::clone(&generations));
         let code = Code::parse("abc123").unwrap();
+        let name = Name::Code(code);
         let now = || generations.of(generations.hasher.hash_one(code)).load(Ordering::Acquire);
-        cache.insert(code, cached(0));
+        cache.insert(name, cached(0));
         cache.run_pending_tasks();
         assert_eq!(now(), 0, "what comes in changes nothing");
-        cache.insert(code, cached(1));
+        cache.insert(name, cached(1));
         assert_eq!(now(), 1, "another link in its place");
-        cache.invalidate(&code);
+        cache.invalidate(&name);
         assert_eq!(now(), 2, "taken out");
-        cache.insert(code, cached(2));
+        cache.insert(name, cached(2));
         cache.run_pending_tasks();
-        let others = ["d", "e", "f", "g", "h"].map(|code| Code::parse(code).unwrap());
+        let others = ["d", "e", "f", "g", "h"].map(|code| Name::Code(Code::parse(code).unwrap()));
         for _ in 0..20 {
             for other in others {
                 cache.get(&other);
@@ -456,7 +581,7 @@ mod tests {
                 cache.run_pending_tasks();
             }
         }
-        assert!(!cache.contains_key(&code));
+        assert!(!cache.contains_key(&name));
         assert!(now() > 2, "pushed out by others");
     }
 }

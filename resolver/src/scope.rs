@@ -9,6 +9,10 @@ pub enum Scope {
     Create,
     /// Read links.
     Read,
+    /// Change links and tags.
+    Edit,
+    /// Delete links and tags.
+    Delete,
     /// Reserve codes before their links exist, and fill them.
     Reserve,
     /// Everything, also what others made.
@@ -16,7 +20,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    const ALL: [Self; 4] = [Self::Create, Self::Read, Self::Reserve, Self::Admin];
+    const ALL: [Self; 6] = [Self::Create, Self::Read, Self::Edit, Self::Delete, Self::Reserve, Self::Admin];
 
     /// Its name, on the command line and in the database.
     #[must_use]
@@ -24,6 +28,8 @@ impl Scope {
         match self {
             Self::Create => "create",
             Self::Read => "read",
+            Self::Edit => "edit",
+            Self::Delete => "delete",
             Self::Reserve => "reserve",
             Self::Admin => "admin",
         }
@@ -42,7 +48,9 @@ pub struct Scopes(Vec<Scope>);
 
 /// A list of scopes that cannot be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected one or more of create, read, reserve and admin, separated by commas, got {0:?}")]
+#[error(
+    "expected one or more of create, read, edit, delete, reserve and admin, separated by commas, got {0:?}"
+)]
 pub struct ScopesError(String);
 
 impl Scopes {

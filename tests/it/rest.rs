@@ -144,11 +144,14 @@ async fn a_field_that_is_not_known_or_not_supported_is_named_and_not_ignored() {
     let resolver = start().await;
     for (field, value) in [
         ("colour", json!("red")),
-        ("customSlug", json!("mine")),
+        ("customSlug", json!(7)),
+        ("customSlug", json!("a?b")),
         ("maxVisits", json!(5)),
-        ("validSince", json!("2030-01-01T00:00:00+00:00")),
-        ("validUntil", json!("2030-01-01T00:00:00+00:00")),
-        ("tags", json!(["a"])),
+        ("validSince", json!("soon")),
+        ("validUntil", json!(2030)),
+        ("tags", json!("a")),
+        ("tags", json!([""])),
+        ("tags", json!(vec!["a"; 101])),
         ("domain", json!("other.example")),
         ("findIfExists", json!(true)),
         ("crawlable", json!("yes")),

@@ -106,6 +106,7 @@ fn new_link(number: u64, url: &str) -> NewLink {
         crawlable: number.is_multiple_of(3),
         forward_query: number % 2 == 1,
         created_by: ApiKeyId(7),
+        details: None,
     };
     NewLink { id: LinkId::new(keyspace(1), number), draft }
 }

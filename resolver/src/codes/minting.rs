@@ -150,6 +150,12 @@ impl Mint {
             .then(|| minter.keyspace.code_at(minter.permutation.apply(number)))
     }
 
+    /// Whether a code belongs to a keyspace.
+    #[must_use]
+    pub fn belongs(&self, code: &Code) -> bool {
+        self.minters.iter().any(|minter| minter.keyspace.contains(code))
+    }
+
     /// Code to id: none when it belongs to no keyspace, so was never minted.
     #[must_use]
     pub fn read(&self, code: &Code) -> Option<LinkId> {

@@ -16,7 +16,7 @@ use tokio::time::sleep;
 use super::{Answer, App, Desk, Visitor, answer, empty, pages, retry_later};
 use crate::{
     codes::{Code, LinkId},
-    links::{Link, forward_query, location},
+    links::{Link, Slug, forward_query, location},
     visits::Visit,
 };
 
@@ -41,27 +41,52 @@ pub(super) fn at_once(desk: &Desk, visitor: Visitor, request: &Request<Incoming>
 /// Redirects to where a code leads.
 pub(super) async fn follow(desk: &Desk, visitor: Visitor, request: &Request<Incoming>) -> Answer {
     let app = &*desk.app;
-    let Ok(code) = Code::parse(&request.uri().path()[1..]) else { return not_found(app) };
+    let Some(wanted) = Wanted::of(app, request.uri().path()) else { return not_found(app) };
     // What is in the cache exists, and costs nothing.
-    let is_free = app.lookup.knows(&code);
+    let is_free = match &wanted {
+        Wanted::Code(code) => app.lookup.knows(code),
+        Wanted::Slug(slug) => app.lookup.knows_slug(slug),
+    };
     if !is_free && let Err(wait) = app.clients.spend(visitor.client) {
         // A prompt refusal would be asked for again at once, and take the core from others.
         sleep(HELD).await;
         return slow_down(app, wait);
     }
-    let found = app.lookup.find(code).await;
+    let found = match &wanted {
+        Wanted::Code(code) => app.lookup.find(*code).await,
+        Wanted::Slug(slug) => app.lookup.find_slug(slug).await,
+    };
     if !is_free && !matches!(found, Ok(None)) {
         app.clients.give_back(visitor.client);
     }
+    let now = Timestamp::now();
     match found {
+        Ok(Some(link)) if !link.is_live(now) => not_found(app),
         Ok(Some(link)) => match target(&link, request.uri().query()) {
-            Some(target) => redirect(desk, visitor, (request, Timestamp::now()), link.id, target),
+            Some(target) => redirect(desk, visitor, (request, now), link.id, target),
             None => not_found(app),
         },
         Ok(None) => not_found(app),
         Err(_) => {
             app.metrics.unavailable.increment(1);
             retry_later(answer(StatusCode::SERVICE_UNAVAILABLE, pages::HTML, pages::UNAVAILABLE))
+        }
+    }
+}
+
+/// What a path asks for.
+enum Wanted {
+    /// A code that could have been minted here, whether by us or by a person.
+    Code(Code),
+    /// Anything else that a person could have picked.
+    Slug(Slug),
+}
+
+impl Wanted {
+    fn of(app: &App, path: &str) -> Option<Self> {
+        match Code::parse(&path[1..]).ok().filter(|code| app.lookup.is_mintable(code)) {
+            Some(code) => Some(Self::Code(code)),
+            None => Slug::of_path(path).map(Self::Slug),
         }
     }
 }

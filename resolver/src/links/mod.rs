@@ -1,7 +1,12 @@
 //! Links and where they lead.
 
+mod details;
+mod filter;
 mod forward;
 mod long_url;
+mod record;
+mod slug;
+mod tag;
 
 use std::borrow::Cow;
 
@@ -10,8 +15,13 @@ use url::Url;
 
 use crate::{api_key::ApiKeyId, codes::LinkId};
 
+pub use details::Details;
+pub use filter::{Filter, OrderBy, OrderField, Page, TagsMode};
 pub use forward::forward_query;
 pub use long_url::{LongUrl, LongUrlError};
+pub use record::{Edit, Record};
+pub use slug::{Slug, SlugError};
+pub use tag::{TAGS_MAX, Tag, TagError};
 
 /// A link as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +40,8 @@ pub struct Link {
     pub created_at: Timestamp,
     /// Whose key created it.
     pub created_by: ApiKeyId,
+    /// What few links have.
+    pub details: Option<Box<Details>>,
 }
 
 /// What a creator says of a link.
@@ -45,6 +57,8 @@ pub struct Draft {
     pub forward_query: bool,
     /// Whose key creates it.
     pub created_by: ApiKeyId,
+    /// What few links have.
+    pub details: Option<Box<Details>>,
 }
 
 /// A draft with its id.
@@ -60,8 +74,26 @@ impl Link {
     /// The link that a stored draft has become.
     #[must_use]
     pub fn stored(id: LinkId, draft: Draft, created_at: Timestamp) -> Self {
-        let Draft { long_url, title, crawlable, forward_query, created_by } = draft;
-        Self { id, long_url, title, crawlable, forward_query, created_at, created_by }
+        let Draft { long_url, title, crawlable, forward_query, created_by, details } = draft;
+        Self { id, long_url, title, crawlable, forward_query, created_at, created_by, details }
+    }
+
+    /// Whether it redirects at this time.
+    #[must_use]
+    pub fn is_live(&self, now: Timestamp) -> bool {
+        self.details.as_ref().is_none_or(|details| details.is_live(now))
+    }
+
+    /// Whether somebody deleted it.
+    #[must_use]
+    pub fn is_deleted(&self) -> bool {
+        self.details.as_ref().is_some_and(|details| details.deleted_at.is_some())
+    }
+
+    /// The slug, if a person picked one.
+    #[must_use]
+    pub fn slug(&self) -> Option<&Slug> {
+        self.details.as_ref()?.slug.as_ref()
     }
 
     /// Whether this row is what the draft says: an insert whose outcome was unknown did arrive.

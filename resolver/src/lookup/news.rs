@@ -11,7 +11,7 @@ use std::{
 use moka::{policy::EvictionPolicy, sync::Cache};
 use tokio::{sync::mpsc, time::Instant};
 
-use super::{Cached, Generations, Links};
+use super::{Cached, Generations, Links, Name, picked::Picked};
 use crate::{
     codes::{LinkId, Mint},
     freshness::{Freshness, ReadAt},
@@ -80,6 +80,10 @@ impl News {
         u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
+    pub(super) fn note_changed(&self, id: LinkId) {
+        self.changed.insert(id, self.freshness.now());
+    }
+
     pub(super) fn changed_since(&self, id: LinkId, time: ReadAt) -> bool {
         self.changed.get(&id).is_some_and(|heard| heard >= time)
     }
@@ -91,13 +95,23 @@ pub(super) struct Listener {
     pub(super) cache: Links,
     pub(super) generations: Arc<Generations>,
     pub(super) news: Arc<News>,
+    pub(super) picked: Arc<Picked>,
 }
 
 impl Listener {
     pub(super) async fn run(self, mut changes: mpsc::Receiver<Change>) {
         while let Some(change) = changes.recv().await {
             match change {
-                Change::Listening(since) => self.news.freshness.is_told_since(since),
+                Change::Listening(since) => {
+                    self.news.freshness.is_told_since(since);
+                    self.picked.reload();
+                }
+                Change::Heard(until) => self.picked.trust(until),
+                Change::Alone => self.picked.trust_always(),
+                Change::Picked(id) => {
+                    self.picked.add(id);
+                    self.forget(id);
+                }
                 Change::Away => {
                     self.news.freshness.is_not_told();
                     // Whoever keeps entries of its own has to ask here again.
@@ -110,9 +124,7 @@ impl Listener {
 
     fn forget(&self, id: LinkId) {
         // In this order: a reader that misses the note has put its link into the cache before it is emptied.
-        self.news.changed.insert(id, self.news.freshness.now());
-        if let Some(code) = self.mint.code_of(id) {
-            self.cache.invalidate(&code);
-        }
+        self.news.note_changed(id);
+        self.cache.invalidate(&Name::of(&self.mint, id));
     }
 }

@@ -8,6 +8,7 @@
 //!    must not be used.
 
 pub mod postgres;
+mod sql;
 pub mod sqlite;
 
 use async_trait::async_trait;
@@ -18,13 +19,15 @@ use tokio::{sync::mpsc, time::Instant};
 use crate::{
     api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash},
     codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
-    links::{Link, NewLink},
+    links::{Draft, Edit, Filter, Link, NewLink, Page, Record, Slug, Tag},
     reservation::{Reservation, ReservationId},
     scope::Scopes,
 };
 
 /// Links per insert and ids per read: larger batches gain nothing and hold memory.
 pub const BATCH_MAX: usize = 1_000;
+/// Links of one page of a list.
+pub const PER_PAGE_MAX: u64 = 10_000;
 /// Reservations in one list.
 pub const RESERVATIONS_MAX: usize = 1_000;
 
@@ -116,10 +119,61 @@ pub enum Source {
 pub enum Change {
     /// From this time on every change is told.
     Listening(Instant),
+    /// What was told before this question was sent has been told here as well.
+    Heard(Instant),
+    /// Nobody else changes anything.
+    Alone,
     /// These were changed.
     Links(Vec<LinkId>),
+    /// Somebody picked the code that this id stands for.
+    Picked(LinkId),
     /// Changes may be missed until the next [`Change::Listening`].
     Away,
+}
+
+/// A link under a hand-picked code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedLink {
+    /// The code.
+    pub slug: Slug,
+    /// The id that it stands for, if it could also have been minted.
+    pub mintable: Option<LinkId>,
+    /// The rest.
+    pub draft: Draft,
+}
+
+/// What became of an edit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Edited {
+    /// The link as it is now.
+    Done(Box<Record>),
+    /// There is no such link.
+    Absent,
+    /// Somebody else has edited it since.
+    Superseded {
+        /// The version that it has.
+        found: u64,
+    },
+}
+
+/// What became of a tag's new name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Renamed {
+    /// It has it.
+    Done,
+    /// There is no such tag.
+    Absent,
+    /// Another tag has that name.
+    Taken,
+}
+
+/// A tag and how many links have it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TagCount {
+    /// The tag.
+    pub tag: Tag,
+    /// Links that are not deleted.
+    pub links: u64,
 }
 
 /// A block to register.
@@ -190,12 +244,57 @@ pub trait LinkStore: Send + Sync + 'static {
     /// `kept` is what stays of the block.
     async fn release_block(&self, block: &BlockEntry, kept: &[Span]) -> Result<(), StoreError>;
 
+    /// Whether other processes use the same links.
+    fn is_shared(&self) -> bool;
+
     /// How many inserts at a time the store gains by.
     fn insert_lanes(&self) -> usize;
 
     /// Stores links, at most [`BATCH_MAX`]; the outcome of each, in their order. A taken id does not fail its neighbours. In another
     /// history of the database than this one nothing is stored: [`StoreError::AnotherHistory`].
     async fn insert(&self, history: &StoreEpoch, links: &[NewLink]) -> Result<Vec<Inserted>, InsertError>;
+
+    /// Stores a link under a claimed number, with its tags. In another history of the database than this one nothing is stored.
+    async fn insert_full(
+        &self,
+        history: &StoreEpoch,
+        link: &NewLink,
+        tags: &[Tag],
+    ) -> Result<Inserted, InsertError>;
+
+    /// Stores a link under a hand-picked code; none when the code is taken.
+    async fn insert_named(
+        &self,
+        link: &NamedLink,
+        tags: &[Tag],
+    ) -> Result<Option<(LinkId, Timestamp)>, InsertError>;
+
+    /// The link of a slug that could not have been minted.
+    async fn find_slug(&self, slug: &Slug) -> Result<Option<LinkId>, StoreError>;
+
+    /// Ids of hand-picked codes that could have been minted, after one of them, ascending, at most so many.
+    async fn picked(&self, after: Option<LinkId>, most: usize) -> Result<Vec<LinkId>, StoreError>;
+
+    /// Changes a link.
+    async fn edit(&self, id: LinkId, edit: &Edit, by: ApiKeyId) -> Result<Edited, StoreError>;
+
+    /// Deletes a link; whether there was one. Its row stays (I7).
+    async fn delete(&self, id: LinkId, by: ApiKeyId) -> Result<bool, StoreError>;
+
+    /// One page of links. `code` is the id that the searched text stands for as a code.
+    async fn list(&self, filter: &Filter, code: Option<LinkId>) -> Result<Page, StoreError>;
+
+    /// The tags of a link, in order.
+    async fn tags_of(&self, id: LinkId) -> Result<Vec<Tag>, StoreError>;
+
+    /// Tags that have this text in them, in order, at most so many.
+    async fn tags(&self, search: Option<&str>, most: usize) -> Result<Vec<TagCount>, StoreError>;
+
+    /// Gives a tag another name.
+    async fn rename_tag(&self, old: &Tag, new: &Tag) -> Result<Renamed, StoreError>;
+
+    /// Takes tags away from every link.
+    async fn delete_tags(&self, tags: &[Tag]) -> Result<(), StoreError>;
 
     /// The links among the ids, at most [`BATCH_MAX`], in any order.
     async fn read(&self, ids: &[LinkId], source: Source) -> Result<Reading, StoreError>;

@@ -217,6 +217,8 @@ fn words(app: &App, created: Result<Created, CreateError>) -> Vec<u8> {
                 .into_bytes();
         }
         Err(CreateError::Exhausted) => "exhausted",
+        // No item picks its code; it would be told like this.
+        Err(CreateError::Taken) => "taken",
         Err(CreateError::NoNumber | CreateError::NoStore | CreateError::Overloaded) => "unavailable",
     };
     json!({ "result": result }).to_string().into_bytes()

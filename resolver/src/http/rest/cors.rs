@@ -33,8 +33,11 @@ pub(super) fn preflight(path: &str, asked: &HeaderMap) -> Answer {
 
 fn methods(path: &str) -> &'static str {
     match path.split('/').skip(2).collect::<Vec<_>>()[..] {
-        ["v3", "short-urls"] | ["v3", "short-urls", "bulk"] => "POST",
-        ["health"] | ["v3", "health"] | ["v3", "short-urls", _] => "GET",
+        ["v3", "short-urls"] => "GET,POST",
+        ["v3", "short-urls", "bulk"] => "POST",
+        ["v3", "short-urls", ..] => "GET,PATCH,DELETE",
+        ["v3", "tags"] => "GET,PUT,DELETE",
+        ["health"] | ["v3", "health"] | ["v3", "tags", _] => "GET",
         _ => "GET,POST,PUT,PATCH,DELETE",
     }
 }

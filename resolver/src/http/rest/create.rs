@@ -3,100 +3,62 @@
 use serde_json::{Map, Value};
 
 use super::{
-    json,
+    fields::{self, Wrong},
     problem::{Invalid, Problem},
-    short_url::ShortUrl,
+    short_url,
 };
 use crate::{
     api_key::ApiKeyId,
-    create::CreateError,
+    create::{CreateError, Wishes},
     http::{Answer, App},
-    links::{Draft, LongUrl},
+    links::{Details, Draft},
 };
-
-/// Shlink cuts titles there too.
-const TITLE_BYTES: usize = 512;
 
 /// Creates a link. Shlink answers 200, not 201.
 pub(super) async fn create(app: &App, fields: &Map<String, Value>, key: ApiKeyId) -> Result<Answer, Problem> {
-    let draft = draft(app, fields, key)?;
-    let created = app.creator.create(draft).await.map_err(|error| match error {
+    let (draft, wishes) = read(app, fields, key)?;
+    let slug = wishes.slug.clone();
+    let created = app.creator.create_full(draft, wishes).await.map_err(|error| match error {
         CreateError::Exhausted => Problem::Exhausted,
+        CreateError::Taken => {
+            Problem::SlugTaken { slug: slug.map_or(String::new(), |slug| slug.to_string()) }
+        }
         CreateError::NoNumber | CreateError::NoStore | CreateError::Overloaded => Problem::Unavailable,
     })?;
-    Ok(json(&ShortUrl::of(app, &created.code, &created.link)))
+    short_url::answer(app, &created)
 }
 
-/// Reads the fields and names every one that is wrong, not only the first.
+/// A link as a call for many of them takes it: it has its own way into the database, which knows neither slugs nor tags.
 pub(super) fn draft(app: &App, fields: &Map<String, Value>, key: ApiKeyId) -> Result<Draft, Problem> {
-    let mut invalid = Vec::new();
-    let long_url = read_long_url(app, fields).map_err(|reason| invalid.push(reason)).ok();
-    let mut title = None;
-    let (mut crawlable, mut forward_query) = (false, true);
-    for (name, value) in fields {
-        let read = match name.as_str() {
-            "longUrl" => Ok(()),
-            "title" => read_title(value).map(|text| title = text),
-            "crawlable" => read_flag(value, false).map(|flag| crawlable = flag),
-            "forwardQuery" => read_flag(value, true).map(|flag| forward_query = flag),
-            _ => read_without_effect(name, value),
-        };
-        if let Err(expected) = read {
-            invalid.push(Invalid { field: name.clone(), expected });
-        }
-    }
-    match long_url {
-        Some(long_url) if invalid.is_empty() => {
-            Ok(Draft { long_url, title, crawlable, forward_query, created_by: key })
-        }
-        _ => Err(Problem::InvalidData(invalid)),
-    }
+    let (draft, wishes) = read(app, fields, key)?;
+    let wished = [("customSlug", wishes.slug.is_some()), ("tags", !wishes.tags.is_empty())];
+    let expected = "expected no value in a call for many links";
+    let invalid = |field: &str| Invalid { field: field.to_owned(), expected: expected.to_owned() };
+    let invalid: Vec<_> = wished.into_iter().filter(|(_, is)| *is).map(|(field, _)| invalid(field)).collect();
+    if invalid.is_empty() { Ok(draft) } else { Err(Problem::InvalidData(invalid)) }
 }
 
-fn read_long_url(app: &App, fields: &Map<String, Value>) -> Result<LongUrl, Invalid> {
-    let invalid = |expected| Invalid { field: "longUrl".to_owned(), expected };
-    match fields.get("longUrl") {
-        Some(Value::String(text)) => {
-            LongUrl::parse(text, &app.own_hosts).map_err(|error| invalid(error.to_string()))
+fn read(app: &App, given: &Map<String, Value>, key: ApiKeyId) -> Result<(Draft, Wishes), Problem> {
+    let mut wrong = Wrong::default();
+    let long_url = wrong.note("longUrl", fields::long_url(app, given.get("longUrl")));
+    let (mut title, mut crawlable, mut forward_query) = (None, false, true);
+    let (mut details, mut wishes) = (Details::default(), Wishes::default());
+    fields::each(given, &mut wrong, |name, value| {
+        match name {
+            "longUrl" => {}
+            "title" => title = fields::title(value)?,
+            "crawlable" => crawlable = fields::flag(value)?.unwrap_or(false),
+            "forwardQuery" => forward_query = fields::flag(value)?.unwrap_or(true),
+            "customSlug" => wishes.slug = fields::slug(value)?,
+            "tags" => wishes.tags = fields::tags(value)?.unwrap_or_default(),
+            "validSince" => details.valid_since = fields::time(value)?,
+            "validUntil" => details.valid_until = fields::time(value)?,
+            _ => fields::without_effect(name, value)?,
         }
-        _ => Err(invalid("expected a string with an absolute URL".to_owned())),
-    }
-}
-
-fn read_title(value: &Value) -> Result<Option<String>, String> {
-    match value {
-        Value::Null => Ok(None),
-        Value::String(text) if !text.contains('\0') => {
-            let text = text.trim();
-            let end =
-                (0..=TITLE_BYTES.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-            Ok(Some(text[..end].to_owned()).filter(|title| !title.is_empty()))
-        }
-        _ => Err("expected a string without NUL, or null".to_owned()),
-    }
-}
-
-fn read_flag(value: &Value, default: bool) -> Result<bool, String> {
-    match value {
-        Value::Null => Ok(default),
-        Value::Bool(flag) => Ok(*flag),
-        _ => Err("expected true, false or null".to_owned()),
-    }
-}
-
-/// Fields of Shlink's that this version does not carry out pass only with a value that asks for nothing: to accept a slug
-/// or an expiry and then ignore it would be worse than an error.
-fn read_without_effect(name: &str, value: &Value) -> Result<(), String> {
-    let asks_for_nothing = match name {
-        "customSlug" | "shortCodeLength" | "validSince" | "validUntil" | "maxVisits" | "domain"
-        | "pathPrefix" => value.is_null(),
-        "findIfExists" | "validateUrl" => matches!(value, Value::Null | Value::Bool(false)),
-        "tags" => value.is_null() || value.as_array().is_some_and(Vec::is_empty),
-        _ => return Err("expected no field of this name".to_owned()),
-    };
-    if asks_for_nothing {
         Ok(())
-    } else {
-        Err("expected no value: this version does not support it".to_owned())
-    }
+    });
+    wrong.check()?;
+    let long_url = long_url.ok_or(Problem::Internal)?;
+    let details = (!details.is_empty()).then(|| Box::new(details));
+    Ok((Draft { long_url, title, crawlable, forward_query, created_by: key, details }, wishes))
 }

@@ -7,12 +7,18 @@ mod body;
 mod bulk;
 mod cors;
 mod create;
+mod edit;
+mod fields;
 mod get;
 mod health;
+mod list;
+mod pagination;
 mod problem;
+mod query;
 mod reservations;
 mod short_url;
 mod split;
+mod tags;
 
 use std::sync::Arc;
 
@@ -25,6 +31,7 @@ use hyper::{
 use super::{Answer, App, answer};
 use crate::{api_key::Grant, scope::Scope};
 use problem::Problem;
+use query::Query;
 
 pub use bulk::CALLS_MAX as BULK_CALLS_MAX;
 
@@ -103,15 +110,58 @@ impl Call {
             (&Method::GET | &Method::HEAD, ["health"] | ["v3", "health"]) => {
                 Ok(health::report(&self.app).await)
             }
-            (&Method::POST, ["v3", "short-urls"]) => {
-                let fields = body::fields(&self.body)?;
-                let key = self.authorize(Scope::Create).await?;
-                create::create(&self.app, &fields, key.id).await
-            }
+            (_, ["v3", "short-urls", name @ ..]) => self.short_urls(name).await,
+            (_, ["v3", "tags", below @ ..]) => self.tags(below).await,
             (_, ["v3", "reservations", below @ ..]) => self.reservations(below).await,
-            (&Method::GET | &Method::HEAD, ["v3", "short-urls", code]) => {
+            _ => Err(self.no_route()),
+        }
+    }
+
+    /// A slug may have several segments, and clients send its slashes as they are.
+    async fn short_urls(&self, name: &[&str]) -> Result<Answer, Problem> {
+        let app = &*self.app;
+        let (joined, query) = (name.join("/"), self.uri.query());
+        match (&self.method, name) {
+            (&Method::POST, []) => {
+                let fields = body::fields(&self.body)?;
+                create::create(app, &fields, self.authorize(Scope::Create).await?.id).await
+            }
+            (&Method::GET | &Method::HEAD, []) => {
                 self.authorize(Scope::Read).await?;
-                get::get(&self.app, code, self.uri.query()).await
+                list::list(app, &Query::of(&self.uri)).await
+            }
+            (&Method::GET | &Method::HEAD, _) => {
+                self.authorize(Scope::Read).await?;
+                get::get(app, &joined, query).await
+            }
+            (&Method::PATCH, [_, ..]) => {
+                let fields = body::fields(&self.body)?;
+                let by = self.authorize(Scope::Edit).await?.id;
+                edit::edit(app, &joined, query, &self.headers, &fields, by).await
+            }
+            (&Method::DELETE, [_, ..]) => {
+                let by = self.authorize(Scope::Delete).await?.id;
+                edit::delete(app, &joined, query, by).await
+            }
+            _ => Err(self.no_route()),
+        }
+    }
+
+    async fn tags(&self, below: &[&str]) -> Result<Answer, Problem> {
+        let (app, query) = (&*self.app, Query::of(&self.uri));
+        match (&self.method, below) {
+            (&Method::GET | &Method::HEAD, [] | ["stats"]) => {
+                self.authorize(Scope::Read).await?;
+                tags::list(app, &query, !below.is_empty()).await
+            }
+            (&Method::PUT, []) => {
+                let fields = body::fields(&self.body)?;
+                self.authorize(Scope::Edit).await?;
+                tags::rename(app, &fields).await
+            }
+            (&Method::DELETE, []) => {
+                self.authorize(Scope::Delete).await?;
+                tags::delete(app, &query).await
             }
             _ => Err(self.no_route()),
         }

@@ -3,6 +3,7 @@
 use hyper::{Method, StatusCode};
 use serde_json::{Map, Value, json};
 
+use super::query::Query;
 use crate::{
     http::{Answer, answer, retry_later},
     reservation::ReserveError,
@@ -28,6 +29,10 @@ pub(super) enum Problem {
     WrongKey,
     Forbidden { scope: Scope },
     NoShortUrl { code: String, domain: Option<String> },
+    SlugTaken { slug: String },
+    Superseded,
+    NoTag { tag: String },
+    TagConflict { old: String, new: String },
     NoReservation { id: String },
     ReservationClosed { id: String },
     NoRoute { method: Method, url: String },
@@ -70,6 +75,13 @@ impl From<ReserveError> for Problem {
 }
 
 impl Problem {
+    /// No link of this name on the domain that the query names.
+    pub(super) fn no_short_url(name: &str, query: Option<&str>) -> Self {
+        let domain = Query::new(query).text("domain").map(str::to_owned);
+        let code = percent_encoding::percent_decode_str(name).decode_utf8_lossy().into_owned();
+        Self::NoShortUrl { code, domain }
+    }
+
     pub(super) fn into_answer(self) -> Answer {
         let Words { status, kind, title, detail } = self.words();
         let kind =
@@ -119,6 +131,22 @@ impl Problem {
                 let detail = format!("No URL found with short code \"{code}\"{on}");
                 words(StatusCode::NOT_FOUND, "short-url-not-found", "Short URL not found", detail)
             }
+            Self::SlugTaken { slug } => {
+                let detail = format!("Provided slug \"{slug}\" is already in use.");
+                words(StatusCode::BAD_REQUEST, "non-unique-slug", "Invalid custom slug", detail)
+            }
+            Self::Superseded => plain(
+                StatusCode::PRECONDITION_FAILED,
+                "The link was edited since: expected If-Match with the ETag that it has now.",
+            ),
+            Self::NoTag { tag } => {
+                let detail = format!("Tag with name \"{tag}\" could not be found");
+                words(StatusCode::NOT_FOUND, "tag-not-found", "Tag not found", detail)
+            }
+            Self::TagConflict { old, new } => {
+                let detail = format!("You cannot rename tag {old} to {new}, because it already exists");
+                words(StatusCode::CONFLICT, "tag-conflict", "Tag conflict", detail)
+            }
             Self::Forbidden { scope } => {
                 plain(StatusCode::FORBIDDEN, format!("Expected an API key with the scope \"{scope}\"."))
             }
@@ -158,6 +186,9 @@ impl Problem {
                 vec![("invalidElements", json!(names)), ("expected", Value::Object(expected))]
             }
             Self::NoKey => vec![("expectedHeaders", json!(["X-Api-Key"]))],
+            Self::SlugTaken { slug } => vec![("customSlug", json!(slug))],
+            Self::NoTag { tag } => vec![("tag", json!(tag))],
+            Self::TagConflict { old, new } => vec![("oldName", json!(old)), ("newName", json!(new))],
             Self::NoShortUrl { code, domain } => {
                 let domain = domain.iter().map(|domain| ("domain", json!(domain)));
                 std::iter::once(("shortCode", json!(code))).chain(domain).collect()

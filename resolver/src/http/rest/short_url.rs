@@ -1,18 +1,23 @@
 //! A link as Shlink shows it: these fields, in this order, always all of them.
 
+use hyper::header::{ETAG, HeaderValue};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::{codes::Code, http::App, links::Link};
+use super::{json, problem::Problem};
+use crate::{
+    http::{Answer, App},
+    links::{Record, Tag},
+};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ShortUrl<'a> {
     short_url: String,
-    short_code: &'a str,
+    short_code: String,
     long_url: &'a str,
     date_created: String,
-    tags: [&'a str; 0],
+    tags: Vec<&'a str>,
     meta: Meta,
     domain: Option<&'a str>,
     title: Option<&'a str>,
@@ -22,7 +27,7 @@ pub(super) struct ShortUrl<'a> {
     has_redirect_rules: bool,
 }
 
-/// Limits of a link. None can be set in this version, so none is shown.
+/// Limits of a link. How often it may be visited cannot be limited in this version.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Meta {
@@ -41,22 +46,49 @@ struct VisitsSummary {
 }
 
 impl<'a> ShortUrl<'a> {
-    pub(super) fn of(app: &App, code: &'a Code, link: &'a Link) -> Self {
-        Self {
-            short_url: format!("{}/{code}", app.public_url),
-            short_code: code.as_str(),
+    /// None for a row that no code leads to: nobody wrote it here.
+    pub(super) fn of(app: &App, record: &'a Record) -> Option<Self> {
+        let Record { link, tags } = record;
+        let Some(short_code) = app.lookup.name_of(link) else {
+            tracing::error!(id = ?link.id, "no code leads to this link");
+            return None;
+        };
+        let details = link.details.as_deref();
+        let meta = Meta {
+            valid_since: details.and_then(|details| details.valid_since).map(atom),
+            valid_until: details.and_then(|details| details.valid_until).map(atom),
+            max_visits: None,
+        };
+        Some(Self {
+            short_url: format!("{}/{short_code}", app.public_url),
+            short_code,
             long_url: link.long_url.as_str(),
             date_created: atom(link.created_at),
-            tags: [],
-            meta: Meta::default(),
+            tags: tags.iter().map(Tag::as_str).collect(),
+            meta,
             domain: None,
             title: link.title.as_deref(),
             crawlable: link.crawlable,
             forward_query: link.forward_query,
             visits_summary: VisitsSummary::default(),
             has_redirect_rules: false,
-        }
+        })
     }
+}
+
+/// A link by itself, with its version as `ETag`.
+pub(super) fn answer(app: &App, record: &Record) -> Result<Answer, Problem> {
+    let mut answer = json(&ShortUrl::of(app, record).ok_or(Problem::Internal)?);
+    let version = record.link.details.as_ref().map_or(0, |details| details.version);
+    if let Ok(tag) = HeaderValue::try_from(format!("\"{version}\"")) {
+        answer.headers_mut().insert(ETAG, tag);
+    }
+    Ok(answer)
+}
+
+/// The version that an `ETag` stands for.
+pub(super) fn version(tag: &[u8]) -> Option<u64> {
+    std::str::from_utf8(tag).ok()?.strip_prefix('"')?.strip_suffix('"')?.parse().ok()
 }
 
 /// RFC 3339 with `+00:00` and whole seconds, as PHP's `DateTimeInterface::ATOM` writes it.

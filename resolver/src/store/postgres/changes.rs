@@ -17,10 +17,11 @@ use crate::{
     store::{Change, StoreError},
 };
 
-/// The channel; a notification's text is ids in decimal, separated by commas.
+/// The channel; a notification's text is ids in decimal, separated by commas, or one id of a hand-picked code after a plus sign.
 const LISTEN: &str = "LISTEN shortmint_links";
-/// How often the connection is asked whether it still is one; with the time for an answer it is noticed within a second.
-const ASKED_EVERY: Duration = Duration::from_millis(500);
+/// How often the connection is asked whether it still is one; with the time for an answer it is noticed within a second. What is known of
+/// hand-picked codes is believed for two and a half times as long.
+const ASKED_EVERY: Duration = Duration::from_millis(100);
 const ANSWERED_WITHIN: Duration = Duration::from_millis(500);
 const CONNECTED_WITHIN: Duration = Duration::from_secs(3);
 /// Notifications that may wait. More than that are as good as lost, and the connection with them.
@@ -70,9 +71,17 @@ async fn tell_until_broken(
         tokio::select! {
             notification = notifications.recv() => {
                 let text = notification.ok_or(StoreError::Stopped)?;
-                changes.send(Change::Links(ids(&text))).await.map_err(stopped)?;
+                changes.send(change(&text)).await.map_err(stopped)?;
             }
-            _ = asking.tick() => ask(&client, "").await?,
+            _ = asking.tick() => {
+                let sent = Instant::now();
+                ask(&client, "").await?;
+                // What was told before the answer came before it, and is in the queue by now.
+                while let Ok(text) = notifications.try_recv() {
+                    changes.send(change(&text)).await.map_err(stopped)?;
+                }
+                changes.send(Change::Heard(sent)).await.map_err(stopped)?;
+            }
         }
     }
 }
@@ -83,6 +92,9 @@ async fn ask(client: &Client, question: &str) -> Result<(), StoreError> {
 }
 
 /// What is no id was not sent by this product, and concerns no link.
-fn ids(text: &str) -> Vec<LinkId> {
-    text.split(',').filter_map(|id| id.parse().ok()).map(LinkId::from_stored).collect()
+fn change(text: &str) -> Change {
+    if let Some(id) = text.strip_prefix('+').and_then(|id| id.parse().ok()) {
+        return Change::Picked(LinkId::from_stored(id));
+    }
+    Change::Links(text.split(',').filter_map(|id| id.parse().ok()).map(LinkId::from_stored).collect())
 }

@@ -139,7 +139,7 @@ impl Line {
 
 /// Whether the server's answer proves that nothing was committed. A server that is going down may have committed before it
 /// said so, and says so without a word about the statement.
-fn rolled_back(error: &tokio_postgres::Error) -> bool {
+pub(super) fn rolled_back(error: &tokio_postgres::Error) -> bool {
     let going_down = [
         SqlState::ADMIN_SHUTDOWN,
         SqlState::CRASH_SHUTDOWN,

@@ -9,6 +9,7 @@ mod changes;
 mod line;
 mod migrations;
 mod reservations;
+mod transaction;
 
 use std::{
     collections::HashSet,
@@ -28,16 +29,18 @@ use tokio::{sync::mpsc, time::Instant};
 use tokio_postgres::{Config, NoTls, Row, config::TargetSessionAttrs, types::ToSql};
 
 use super::{
-    BlockEntry, Change, Gaps, InsertError, Inserted, LinkStore, Reading, Registration, Source, StoreError,
+    BlockEntry, Change, Edited, Gaps, InsertError, Inserted, LinkStore, NamedLink, Reading, Registration,
+    Renamed, Source, StoreError, TagCount, sql,
 };
 use crate::{
     api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash},
     codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
-    links::{Link, LongUrl, NewLink},
+    links::{Edit, Filter, Link, LongUrl, NewLink, Page, Slug, Tag},
     reservation::{Reservation, ReservationId},
     scope::Scopes,
 };
 use line::{Line, LineError};
+use transaction::insert;
 
 /// No call waits longer.
 const DEADLINE: Duration = Duration::from_secs(3);
@@ -56,13 +59,15 @@ const INSERT_LANES: usize = 4;
 /// Ids, URLs and flags come as arrays, so a batch of any size is one statement and one round trip. The ids are in
 /// ascending order, which keeps two resolvers' inserts from waiting for each other in a circle.
 const INSERT: &str = "
-    INSERT INTO link (id, long_url, title, crawlable, forward_query, created_by)
-    SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::boolean[], $5::boolean[], $6::bigint[])
+    INSERT INTO link (id, long_url, title, crawlable, forward_query, created_by, details)
+    SELECT new.id, url, name, crawls, forwards, creator, rest::jsonb
+    FROM unnest($1::bigint[], $2::text[], $3::text[], $4::boolean[], $5::boolean[], $6::bigint[], $7::text[])
+        AS new (id, url, name, crawls, forwards, creator, rest)
     ON CONFLICT (id) DO NOTHING
     RETURNING id, created_at";
 
 const READ: &str = "
-    SELECT id, long_url, title, crawlable, forward_query, created_at, created_by
+    SELECT id, long_url, title, crawlable, forward_query, created_at, created_by, details::text
     FROM link WHERE id = ANY($1::bigint[])";
 
 /// A Postgres database.
@@ -255,6 +260,10 @@ impl LinkStore for PostgresStore {
         within(async { blocks::release(&mut *self.connection().await?, block, kept).await }).await
     }
 
+    fn is_shared(&self) -> bool {
+        true
+    }
+
     fn insert_lanes(&self) -> usize {
         INSERT_LANES
     }
@@ -268,7 +277,9 @@ impl LinkStore for PostgresStore {
         let crawlable: Vec<bool> = order.iter().map(|link| link.draft.crawlable).collect();
         let forward: Vec<bool> = order.iter().map(|link| link.draft.forward_query).collect();
         let creators: Vec<i64> = order.iter().map(|link| link.draft.created_by.0).collect();
-        let row: [&(dyn ToSql + Sync); 6] = [&ids, &urls, &titles, &crawlable, &forward, &creators];
+        let details = order.iter().map(|link| sql::details_text(link.draft.details.as_deref()));
+        let details: Vec<Option<String>> = details.collect::<Result<_, _>>().map_err(InsertError::Failed)?;
+        let row: [&(dyn ToSql + Sync); 7] = [&ids, &urls, &titles, &crawlable, &forward, &creators, &details];
         // A free line if there is one; else they are waited for in turn.
         let turn = self.turn.fetch_add(1, Ordering::Relaxed) % INSERT_LANES;
         let free = self.writers.iter().find(|line| line.is_free());
@@ -299,6 +310,68 @@ impl LinkStore for PostgresStore {
             links.push(link(row)?);
         }
         Ok(Reading { links, complete })
+    }
+
+    async fn insert_full(
+        &self,
+        history: &StoreEpoch,
+        link: &NewLink,
+        tags: &[Tag],
+    ) -> Result<Inserted, InsertError> {
+        let mut connection = self.connection().await.map_err(InsertError::Failed)?;
+        let known = within(admin::epoch(&connection)).await.map_err(InsertError::Failed)?;
+        if known != *history {
+            return Err(InsertError::Failed(StoreError::AnotherHistory));
+        }
+        insert(&mut connection, async |sql| sql::insert_full(sql, link, tags).await).await
+    }
+
+    async fn insert_named(
+        &self,
+        link: &NamedLink,
+        tags: &[Tag],
+    ) -> Result<Option<(LinkId, Timestamp)>, InsertError> {
+        let mut connection = self.connection().await.map_err(InsertError::Failed)?;
+        insert(&mut connection, async |sql| sql::insert_named(sql, link, tags).await).await
+    }
+
+    async fn find_slug(&self, slug: &Slug) -> Result<Option<LinkId>, StoreError> {
+        self.run(async |sql| sql::find_slug(sql, slug.as_str()).await).await
+    }
+
+    async fn picked(&self, after: Option<LinkId>, most: usize) -> Result<Vec<LinkId>, StoreError> {
+        let (after, most) = sql::page_of_ids(after, most);
+        self.run(async |sql| sql::picked(sql, after, most).await).await
+    }
+
+    async fn edit(&self, id: LinkId, edit: &Edit, by: ApiKeyId) -> Result<Edited, StoreError> {
+        self.run(async |sql| sql::edit(sql, id, edit, by).await).await
+    }
+
+    async fn delete(&self, id: LinkId, by: ApiKeyId) -> Result<bool, StoreError> {
+        self.run(async |sql| sql::delete(sql, id, by).await).await
+    }
+
+    async fn list(&self, filter: &Filter, code: Option<LinkId>) -> Result<Page, StoreError> {
+        self.run(async |sql| sql::list(sql, filter, code).await).await
+    }
+
+    async fn tags_of(&self, id: LinkId) -> Result<Vec<Tag>, StoreError> {
+        let mut found = self.run(async |sql| sql::tags_of(sql, &[id]).await).await?;
+        Ok(found.remove(&id).unwrap_or_default())
+    }
+
+    async fn tags(&self, search: Option<&str>, most: usize) -> Result<Vec<TagCount>, StoreError> {
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        self.run(async |sql| sql::tags(sql, search, most).await).await
+    }
+
+    async fn rename_tag(&self, old: &Tag, new: &Tag) -> Result<Renamed, StoreError> {
+        self.run(async |sql| sql::rename_tag(sql, old, new).await).await
+    }
+
+    async fn delete_tags(&self, tags: &[Tag]) -> Result<(), StoreError> {
+        self.run(async |sql| sql::delete_tags(sql, tags).await).await
     }
 
     async fn tell_changes(&self, changes: mpsc::Sender<Change>) {
@@ -380,6 +453,7 @@ fn link(row: &Row) -> Result<Link, StoreError> {
         forward_query: row.try_get(4)?,
         created_at: timestamp(row, 5)?,
         created_by: ApiKeyId(row.try_get(6)?),
+        details: sql::details(row.try_get(7)?)?,
     })
 }
 

@@ -13,6 +13,7 @@ use crate::{
     store::{
         BlockEntry, Gaps, Inserted, Registration, SCAN_PAGE, StoreError, ids_of, number_of_end,
         plan_keyspaces, scopes_of,
+        sql::{details, details_text},
     },
 };
 
@@ -192,8 +193,8 @@ pub(super) fn insert(connection: &mut Connection, links: &[NewLink]) -> Result<V
     let mut outcomes = Vec::with_capacity(links.len());
     {
         let mut statement = transaction.prepare_cached(
-            "INSERT INTO link (id, long_url, title, crawlable, forward_query, created_by)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (id) DO NOTHING RETURNING created_at",
+            "INSERT INTO link (id, long_url, title, crawlable, forward_query, created_by, details)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (id) DO NOTHING RETURNING created_at",
         )?;
         for NewLink { id, draft } in links {
             let row = params![
@@ -202,7 +203,8 @@ pub(super) fn insert(connection: &mut Connection, links: &[NewLink]) -> Result<V
                 draft.title,
                 draft.crawlable,
                 draft.forward_query,
-                draft.created_by.0
+                draft.created_by.0,
+                details_text(draft.details.as_deref())?
             ];
             let stored: Option<i64> = statement.query_row(row, |row| row.get(0)).optional()?;
             outcomes.push(match stored {
@@ -217,7 +219,7 @@ pub(super) fn insert(connection: &mut Connection, links: &[NewLink]) -> Result<V
 
 pub(super) fn read(connection: &Connection, ids: &[LinkId]) -> Result<Vec<Link>, StoreError> {
     let mut statement = connection.prepare_cached(
-        "SELECT id, long_url, title, crawlable, forward_query, created_at, created_by FROM link WHERE id = ?1",
+        "SELECT id, long_url, title, crawlable, forward_query, created_at, created_by, details FROM link WHERE id = ?1",
     )?;
     let mut links = Vec::with_capacity(ids.len());
     for id in ids {
@@ -237,6 +239,7 @@ fn link(row: &Row<'_>) -> Result<Link, StoreError> {
         forward_query: row.get(4)?,
         created_at: timestamp(row.get(5)?)?,
         created_by: ApiKeyId(row.get(6)?),
+        details: details(row.get_ref(7)?.as_str_or_null().map_err(rusqlite::Error::from)?)?,
     })
 }
 

@@ -7,6 +7,7 @@
 
 mod calls;
 mod reservations;
+mod transaction;
 mod worker;
 
 use std::path::Path;
@@ -18,15 +19,18 @@ use rusqlite::{Connection, OpenFlags};
 use tokio::{sync::mpsc, time::Instant};
 
 use super::{
-    BlockEntry, Change, InsertError, Inserted, LinkStore, Reading, Registration, Source, StoreError,
+    BlockEntry, Change, Edited, InsertError, Inserted, LinkStore, NamedLink, Reading, Registration, Renamed,
+    Source, StoreError, TagCount,
+    sql::{self, at_once},
 };
 use crate::{
     api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash},
     codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
-    links::NewLink,
+    links::{Edit, Filter, NewLink, Page, Slug, Tag},
     reservation::{Reservation, ReservationId},
     scope::Scopes,
 };
+use transaction::{read, write};
 use worker::Worker;
 
 mod files {
@@ -67,6 +71,14 @@ fn connect(path: &Path) -> Result<Connection, StoreError> {
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     Ok(connection)
+}
+
+/// Whatever SQLite reports, its transaction was rolled back; only a writer that vanished leaves it open.
+fn insert_error(error: StoreError) -> InsertError {
+    match error {
+        StoreError::Stopped => InsertError::Unknown(error),
+        error => InsertError::Failed(error),
+    }
 }
 
 #[async_trait]
@@ -134,6 +146,10 @@ impl LinkStore for SqliteStore {
         self.writer.run(move |connection| calls::release_block(connection, &block, &kept)).await
     }
 
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     /// SQLite has one writer.
     fn insert_lanes(&self) -> usize {
         1
@@ -141,18 +157,101 @@ impl LinkStore for SqliteStore {
 
     async fn insert(&self, _history: &StoreEpoch, links: &[NewLink]) -> Result<Vec<Inserted>, InsertError> {
         let links = links.to_vec();
-        // Whatever SQLite reports, its transaction was rolled back; only a writer that vanished leaves it open.
-        self.writer.run(move |connection| calls::insert(connection, &links)).await.map_err(
-            |error| match error {
-                StoreError::Stopped => InsertError::Unknown(error),
-                error => InsertError::Failed(error),
-            },
-        )
+        self.writer.run(move |connection| calls::insert(connection, &links)).await.map_err(insert_error)
+    }
+
+    async fn insert_full(
+        &self,
+        _history: &StoreEpoch,
+        link: &NewLink,
+        tags: &[Tag],
+    ) -> Result<Inserted, InsertError> {
+        let (link, tags) = (link.clone(), tags.to_vec());
+        self.writer
+            .run(move |connection| write(connection, |sql| at_once(sql::insert_full(sql, &link, &tags))))
+            .await
+            .map_err(insert_error)
+    }
+
+    async fn insert_named(
+        &self,
+        link: &NamedLink,
+        tags: &[Tag],
+    ) -> Result<Option<(LinkId, Timestamp)>, InsertError> {
+        let (link, tags) = (link.clone(), tags.to_vec());
+        self.writer
+            .run(move |connection| write(connection, |sql| at_once(sql::insert_named(sql, &link, &tags))))
+            .await
+            .map_err(insert_error)
+    }
+
+    async fn find_slug(&self, slug: &Slug) -> Result<Option<LinkId>, StoreError> {
+        let slug = slug.clone();
+        self.reader
+            .run(move |connection| read(connection, |sql| at_once(sql::find_slug(sql, slug.as_str()))))
+            .await
+    }
+
+    async fn picked(&self, after: Option<LinkId>, most: usize) -> Result<Vec<LinkId>, StoreError> {
+        let (after, most) = sql::page_of_ids(after, most);
+        self.reader
+            .run(move |connection| read(connection, |sql| at_once(sql::picked(sql, after, most))))
+            .await
+    }
+
+    async fn edit(&self, id: LinkId, edit: &Edit, by: ApiKeyId) -> Result<Edited, StoreError> {
+        let edit = edit.clone();
+        self.writer
+            .run(move |connection| write(connection, |sql| at_once(sql::edit(sql, id, &edit, by))))
+            .await
+    }
+
+    async fn delete(&self, id: LinkId, by: ApiKeyId) -> Result<bool, StoreError> {
+        self.writer.run(move |connection| write(connection, |sql| at_once(sql::delete(sql, id, by)))).await
+    }
+
+    async fn list(&self, filter: &Filter, code: Option<LinkId>) -> Result<Page, StoreError> {
+        let filter = filter.clone();
+        self.reader
+            .run(move |connection| read(connection, |sql| at_once(sql::list(sql, &filter, code))))
+            .await
+    }
+
+    async fn tags_of(&self, id: LinkId) -> Result<Vec<Tag>, StoreError> {
+        Ok(self
+            .reader
+            .run(move |connection| read(connection, |sql| at_once(sql::tags_of(sql, &[id]))))
+            .await?
+            .remove(&id)
+            .unwrap_or_default())
+    }
+
+    async fn tags(&self, search: Option<&str>, most: usize) -> Result<Vec<TagCount>, StoreError> {
+        let (search, most) = (search.map(str::to_owned), i64::try_from(most).unwrap_or(i64::MAX));
+        self.reader
+            .run(move |connection| read(connection, |sql| at_once(sql::tags(sql, search.as_deref(), most))))
+            .await
+    }
+
+    async fn rename_tag(&self, old: &Tag, new: &Tag) -> Result<Renamed, StoreError> {
+        let (old, new) = (old.clone(), new.clone());
+        self.writer
+            .run(move |connection| write(connection, |sql| at_once(sql::rename_tag(sql, &old, &new))))
+            .await
+    }
+
+    async fn delete_tags(&self, tags: &[Tag]) -> Result<(), StoreError> {
+        let tags = tags.to_vec();
+        self.writer
+            .run(move |connection| write(connection, |sql| at_once(sql::delete_tags(sql, &tags))))
+            .await
     }
 
     /// One process uses the file, so there are no others whose changes could be told.
     async fn tell_changes(&self, changes: mpsc::Sender<Change>) {
-        let _ = changes.send(Change::Listening(Instant::now())).await;
+        for change in [Change::Alone, Change::Listening(Instant::now())] {
+            let _ = changes.send(change).await;
+        }
     }
 
     async fn read(&self, ids: &[LinkId], _source: Source) -> Result<Reading, StoreError> {

@@ -1,0 +1,157 @@
+//! Reading the fields of a link's body: each gives a value, or says what was expected.
+
+use jiff::{Timestamp, civil::Date, tz::TimeZone};
+use serde_json::{Map, Value};
+
+use super::problem::{Invalid, Problem};
+use crate::{
+    http::App,
+    links::{LongUrl, Slug, TAGS_MAX, Tag},
+};
+
+/// Shlink cuts titles there too.
+const TITLE_BYTES: usize = 512;
+
+/// What was expected of a field.
+type Read<T> = Result<T, String>;
+
+/// Collects what is wrong, so that an answer names every field and not only the first.
+#[derive(Default)]
+pub(super) struct Wrong(Vec<Invalid>);
+
+impl Wrong {
+    /// The value, or a note of what was expected.
+    pub(super) fn note<T>(&mut self, field: &str, read: Read<T>) -> Option<T> {
+        read.map_err(|expected| self.0.push(Invalid { field: field.to_owned(), expected })).ok()
+    }
+
+    /// Fails if anything was wrong.
+    pub(super) fn check(self) -> Result<(), Problem> {
+        if self.0.is_empty() { Ok(()) } else { Err(Problem::InvalidData(self.0)) }
+    }
+}
+
+pub(super) fn long_url(app: &App, value: Option<&Value>) -> Read<LongUrl> {
+    match value {
+        Some(Value::String(text)) => LongUrl::parse(text, &app.own_hosts).map_err(|error| error.to_string()),
+        _ => Err("expected a string with an absolute URL".to_owned()),
+    }
+}
+
+pub(super) fn title(value: &Value) -> Read<Option<String>> {
+    match value {
+        Value::Null => Ok(None),
+        Value::String(text) if !text.contains('\0') => {
+            let text = text.trim();
+            let end =
+                (0..=TITLE_BYTES.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+            Ok(Some(text[..end].to_owned()).filter(|title| !title.is_empty()))
+        }
+        _ => Err("expected a string without NUL, or null".to_owned()),
+    }
+}
+
+/// None for null: then the flag is what it would be without the field.
+pub(super) fn flag(value: &Value) -> Read<Option<bool>> {
+    match value {
+        Value::Null => Ok(None),
+        Value::Bool(flag) => Ok(Some(*flag)),
+        _ => Err("expected true, false or null".to_owned()),
+    }
+}
+
+pub(super) fn slug(value: &Value) -> Read<Option<Slug>> {
+    match value {
+        Value::Null => Ok(None),
+        Value::String(text) => Slug::parse(text).map(Some).map_err(|error| error.to_string()),
+        _ => Err("expected a string, or null".to_owned()),
+    }
+}
+
+/// None for null.
+pub(super) fn tags(value: &Value) -> Read<Option<Vec<Tag>>> {
+    let expected = || format!("expected an array of at most {TAGS_MAX} strings");
+    let items = match value {
+        Value::Null => return Ok(None),
+        Value::Array(items) if items.len() <= TAGS_MAX => items,
+        _ => return Err(expected()),
+    };
+    let mut tags = Vec::with_capacity(items.len());
+    for item in items {
+        let tag = Tag::parse(item.as_str().ok_or_else(expected)?).map_err(|error| error.to_string())?;
+        if !tags.contains(&tag) {
+            tags.push(tag);
+        }
+    }
+    Ok(Some(tags))
+}
+
+pub(super) fn time(value: &Value) -> Read<Option<Timestamp>> {
+    match value {
+        Value::Null => Ok(None),
+        Value::String(text) => parse_time(text).map(Some),
+        _ => Err(TIME.to_owned()),
+    }
+}
+
+const TIME: &str =
+    "expected a time such as 2026-11-22T10:00:00+00:00, or a date, which means its beginning in UTC";
+
+/// RFC 3339, or a date by itself. A space where the sign of the offset would stand is a plus that a query has decoded.
+pub(super) fn parse_time(text: &str) -> Read<Timestamp> {
+    let wrong = || TIME.to_owned();
+    if let Ok(date) = text.parse::<Date>()
+        && text.len() == "2026-11-22".len()
+    {
+        return Ok(date.to_zoned(TimeZone::UTC).map_err(|_| wrong())?.timestamp());
+    }
+    text.replacen(' ', "+", 1).parse().map_err(|_| wrong())
+}
+
+/// Fields of Shlink's that this version does not carry out pass only with a value that asks for nothing: to accept a limit and then
+/// ignore it would be worse than an error.
+pub(super) fn without_effect(name: &str, value: &Value) -> Read<()> {
+    let asks_for_nothing = match name {
+        "shortCodeLength" | "maxVisits" | "domain" | "pathPrefix" => value.is_null(),
+        "findIfExists" | "validateUrl" => matches!(value, Value::Null | Value::Bool(false)),
+        _ => return Err("expected no field of this name".to_owned()),
+    };
+    if asks_for_nothing {
+        Ok(())
+    } else {
+        Err("expected no value: this version does not support it".to_owned())
+    }
+}
+
+/// What a JSON object says of its fields, one after the other.
+pub(super) fn each<'a>(
+    fields: &'a Map<String, Value>,
+    wrong: &mut Wrong,
+    mut read: impl FnMut(&'a str, &'a Value) -> Read<()>,
+) {
+    for (name, value) in fields {
+        wrong.note(name, read(name, value));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_as_clients_write_them() {
+        let expected: Timestamp = "2026-11-22T10:00:00Z".parse().unwrap();
+        for text in [
+            "2026-11-22T10:00:00+00:00",
+            "2026-11-22T12:00:00+02:00",
+            "2026-11-22T12:00:00 02:00",
+            "2026-11-22T10:00:00Z",
+        ] {
+            assert_eq!(parse_time(text), Ok(expected), "{text}");
+        }
+        assert_eq!(parse_time("2026-11-22"), Ok("2026-11-22T00:00:00Z".parse().unwrap()));
+        for text in ["", "tomorrow", "2026-13-01", "10:00", "2026-11-22T10:00:00"] {
+            assert!(parse_time(text).is_err(), "{text}");
+        }
+    }
+}

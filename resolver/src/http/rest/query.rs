@@ -1,0 +1,44 @@
+//! Reading a query.
+
+use hyper::Uri;
+use url::form_urlencoded;
+
+/// The pairs of a query, decoded. What has no name of ours is passed over, as Shlink does.
+pub(super) struct Query(Vec<(String, String)>);
+
+impl Query {
+    pub(super) fn new(query: Option<&str>) -> Self {
+        Self(form_urlencoded::parse(query.unwrap_or("").as_bytes()).into_owned().collect())
+    }
+
+    pub(super) fn of(uri: &Uri) -> Self {
+        Self::new(uri.query())
+    }
+
+    /// A value that is not empty.
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        let found = self.0.iter().rev().find(|(key, _)| key == name);
+        found.map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
+    }
+
+    /// All values of a list: `tags[]=a&tags[]=b`, also with numbers in the brackets.
+    pub(super) fn list(&self, name: &str) -> impl Iterator<Item = &str> {
+        let is_item = move |key: &str| {
+            let inside = key.strip_prefix(name).and_then(|rest| rest.strip_prefix('[')?.strip_suffix(']'));
+            inside.is_some_and(|index| index.bytes().all(|byte| byte.is_ascii_digit()))
+        };
+        self.0.iter().filter(move |(key, _)| is_item(key)).map(|(_, value)| value.trim())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_and_texts_are_found_under_their_names() {
+        let query = Query::new(Some("tags%5B%5D=a&tags[1]=b+c&page=&page=2&x=%20&tags=no"));
+        assert_eq!(query.list("tags").collect::<Vec<_>>(), ["a", "b c"]);
+        assert_eq!((query.text("page"), query.text("x"), query.text("y")), (Some("2"), None, None));
+    }
+}

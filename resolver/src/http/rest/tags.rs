@@ -1,0 +1,80 @@
+//! `/rest/v3/tags`
+
+use hyper::StatusCode;
+use serde_json::{Map, Value, json};
+
+use super::{
+    fields::Wrong,
+    json,
+    pagination::{Paging, pagination},
+    problem::{Invalid, Problem},
+    query::Query,
+};
+use crate::{
+    http::{Answer, App, empty},
+    links::Tag,
+    store::{Renamed, TagCount},
+};
+
+/// Tags that one answer may have.
+const TAGS_MAX: usize = 100_000;
+
+/// Lists tags, with or without what is known of them.
+pub(super) async fn list(app: &App, query: &Query, with_stats: bool) -> Result<Answer, Problem> {
+    let paging = Paging::read(query).map_err(|(field, expected)| {
+        Problem::InvalidData(vec![Invalid { field: field.to_owned(), expected }])
+    })?;
+    let search = query.text("searchTerm").map(str::to_lowercase);
+    let mut tags = app.store.tags(search.as_deref(), TAGS_MAX).await?;
+    order(&mut tags, query.text("orderBy").unwrap_or("tag"));
+    let total = tags.len() as u64;
+    let tags: Vec<Value> = paging
+        .of(tags)
+        .iter()
+        .map(|tag| if with_stats { stats(tag) } else { json!(tag.tag.as_str()) })
+        .collect();
+    let pagination = pagination(paging, tags.len(), total);
+    Ok(json(&json!({ "tags": { "data": tags, "pagination": pagination } })))
+}
+
+/// As Shlink does, an order that it does not know is that of the names.
+fn order(tags: &mut [TagCount], by: &str) {
+    let (field, direction) = by.split_once('-').unwrap_or((by, "ASC"));
+    if field == "shortUrlsCount" {
+        tags.sort_by_key(|tag| tag.links);
+    }
+    if direction == "DESC" {
+        tags.reverse();
+    }
+}
+
+/// Visits are not counted in this version.
+fn stats(tag: &TagCount) -> Value {
+    let visits = json!({ "total": 0, "nonBots": 0, "bots": 0 });
+    json!({ "tag": tag.tag.as_str(), "shortUrlsCount": tag.links, "visitsSummary": visits })
+}
+
+/// Gives a tag another name.
+pub(super) async fn rename(app: &App, given: &Map<String, Value>) -> Result<Answer, Problem> {
+    let mut wrong = Wrong::default();
+    let mut tag = |name| {
+        let text = given.get(name).and_then(Value::as_str).ok_or_else(|| "expected a string".to_owned());
+        let read = text.and_then(|text| Tag::parse(text).map_err(|error| error.to_string()));
+        wrong.note(name, read)
+    };
+    let (old, new) = (tag("oldName"), tag("newName"));
+    wrong.check()?;
+    let (Some(old), Some(new)) = (old, new) else { return Err(Problem::Internal) };
+    match app.store.rename_tag(&old, &new).await? {
+        Renamed::Done => Ok(empty(StatusCode::NO_CONTENT)),
+        Renamed::Absent => Err(Problem::NoTag { tag: old.to_string() }),
+        Renamed::Taken => Err(Problem::TagConflict { old: old.to_string(), new: new.to_string() }),
+    }
+}
+
+/// Takes tags away; those that are not there are no error.
+pub(super) async fn delete(app: &App, query: &Query) -> Result<Answer, Problem> {
+    let tags: Vec<Tag> = query.list("tags").filter_map(|text| Tag::parse(text).ok()).collect();
+    app.store.delete_tags(&tags).await?;
+    Ok(empty(StatusCode::NO_CONTENT))
+}

@@ -1,0 +1,78 @@
+//! Which links are listed, and in which order.
+
+use jiff::Timestamp;
+
+use super::{Record, Tag};
+
+/// Which links.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// A text that the long URL, the title, a tag or the slug has in it, whatever its case.
+    pub search: Option<String>,
+    /// Tags that links have, one of them or all.
+    pub tags: Vec<Tag>,
+    /// Whether one of them is enough.
+    pub tags_mode: TagsMode,
+    /// Tags that links do not have.
+    pub exclude_tags: Vec<Tag>,
+    /// Whether one of them is enough to leave a link out, or it takes all of them.
+    pub exclude_tags_mode: TagsMode,
+    /// Created then or later.
+    pub since: Option<Timestamp>,
+    /// Created then or earlier.
+    pub until: Option<Timestamp>,
+    /// Without those that redirect no more.
+    pub exclude_past: bool,
+    /// In which order.
+    pub order: OrderBy,
+    /// Which page, from 1.
+    pub page: u64,
+    /// Links of a page; none for all of them.
+    pub per_page: Option<u64>,
+}
+
+/// How several tags go together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TagsMode {
+    /// One of them is enough.
+    #[default]
+    Any,
+    /// It takes all of them.
+    All,
+}
+
+/// An order of links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OrderBy {
+    /// By what.
+    pub field: OrderField,
+    /// Whether the highest comes first.
+    pub descending: bool,
+}
+
+impl Default for OrderBy {
+    /// The latest first.
+    fn default() -> Self {
+        Self { field: OrderField::DateCreated, descending: true }
+    }
+}
+
+/// By what links are ordered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OrderField {
+    /// When they were created.
+    DateCreated,
+    /// Where they lead.
+    LongUrl,
+    /// What they are called.
+    Title,
+}
+
+/// One page of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// Its links.
+    pub records: Vec<Record>,
+    /// How many there are on all pages.
+    pub total: u64,
+}

@@ -1,0 +1,60 @@
+//! A link with all that is told of it, and what may be changed.
+
+use jiff::Timestamp;
+
+use super::{Details, Link, LongUrl, Tag};
+use crate::api_key::ApiKeyId;
+
+/// A link with its tags, as the API shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// The link.
+    pub link: Link,
+    /// Its tags, in order.
+    pub tags: Vec<Tag>,
+}
+
+/// What is to be changed; what is none stays as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Edit {
+    /// Where it leads.
+    pub long_url: Option<LongUrl>,
+    /// What a person calls it; none takes the title away.
+    pub title: Option<Option<String>>,
+    /// Whether robots may follow it.
+    pub crawlable: Option<bool>,
+    /// Whether the visitor's query goes along.
+    pub forward_query: Option<bool>,
+    /// Before this it does not redirect.
+    pub valid_since: Option<Option<Timestamp>>,
+    /// From this time on it does not redirect any more.
+    pub valid_until: Option<Option<Timestamp>>,
+    /// All of its tags.
+    pub tags: Option<Vec<Tag>>,
+    /// The version that the editor saw; another one is not overwritten.
+    pub version: Option<u64>,
+}
+
+impl Edit {
+    /// The link as it is after the edit.
+    #[must_use]
+    pub fn apply(&self, mut link: Link, now: Timestamp, by: ApiKeyId) -> Link {
+        let mut details: Details = link.details.take().map_or_else(Details::default, |details| *details);
+        set(&mut link.long_url, self.long_url.as_ref());
+        set(&mut link.title, self.title.as_ref());
+        set(&mut link.crawlable, self.crawlable.as_ref());
+        set(&mut link.forward_query, self.forward_query.as_ref());
+        set(&mut details.valid_since, self.valid_since.as_ref());
+        set(&mut details.valid_until, self.valid_until.as_ref());
+        (details.edited_at, details.edited_by) = (Some(now), Some(by));
+        details.version += 1;
+        link.details = Some(Box::new(details));
+        link
+    }
+}
+
+fn set<T: Clone>(place: &mut T, value: Option<&T>) {
+    if let Some(value) = value {
+        place.clone_from(value);
+    }
+}

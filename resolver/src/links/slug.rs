@@ -1,0 +1,145 @@
+//! A code that a person picked.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The longest slug, in bytes of UTF-8.
+const MAX_LEN: usize = 255;
+/// First segments that are paths of our own.
+const OUR_FIRST: [&str; 4] = ["rest", "robots.txt", "favicon.ico", ".well-known"];
+/// Last segments that are paths of our own, after a code.
+const OUR_LAST: [&str; 2] = ["qr-code", "track"];
+/// Characters that end a path (RFC 3986, general delimiters), begin an escape, or are rewritten by browsers. The slash parts segments.
+const FORBIDDEN: &str = ":?#[]@%\\\"<>^`{|}";
+
+/// A checked slug, as links show it.
+#[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Slug(Box<str>);
+
+/// Why a slug is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SlugError {
+    /// Nothing is left of it.
+    #[error("expected at least one character beside slashes and spaces")]
+    Empty,
+    /// Longer than is kept.
+    #[error("expected at most {MAX_LEN} bytes")]
+    TooLong,
+    /// It could not be asked for as a path.
+    #[error("expected no control characters and none of {FORBIDDEN}")]
+    Characters,
+    /// A browser would take it out of the path.
+    #[error("expected no empty segment, and none that is . or ..")]
+    Segments,
+    /// A path of our own.
+    #[error("expected another word: this one is a path of the service itself")]
+    Reserved,
+}
+
+impl Slug {
+    /// Reads a slug as Shlink does: slashes at its ends are dropped, spaces become dashes, several segments are allowed.
+    ///
+    /// # Errors
+    /// Says what was expected.
+    pub fn parse(text: &str) -> Result<Self, SlugError> {
+        let text = text.trim().trim_matches('/').trim().replace(' ', "-");
+        if text.is_empty() {
+            return Err(SlugError::Empty);
+        }
+        if text.len() > MAX_LEN {
+            return Err(SlugError::TooLong);
+        }
+        let is_forbidden = |one: char| one.is_control() || one.is_whitespace() || FORBIDDEN.contains(one);
+        if text.chars().any(is_forbidden) {
+            return Err(SlugError::Characters);
+        }
+        let segments: Vec<&str> = text.split('/').collect();
+        if segments.iter().any(|segment| matches!(*segment, "" | "." | "..")) {
+            return Err(SlugError::Segments);
+        }
+        let is_ours = OUR_FIRST.contains(&segments[0])
+            || segments.len() > 1 && segments.last().is_some_and(|last| OUR_LAST.contains(last));
+        if is_ours {
+            return Err(SlugError::Reserved);
+        }
+        Ok(Self(text.into()))
+    }
+
+    /// What a visitor's path asks for, if it could be a slug: the path without its first slash, percent-decoded.
+    #[must_use]
+    pub fn of_path(path: &str) -> Option<Self> {
+        let decoded = percent_encoding::percent_decode_str(path.strip_prefix('/')?).decode_utf8().ok()?;
+        // What is not written as slugs are kept leads to none of them: no guess at what was meant.
+        Self::parse(&decoded).ok().filter(|slug| *slug.0 == *decoded)
+    }
+
+    /// The slug as it is kept.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Slug {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Slug {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&*self.0, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slugs_are_read_as_shlink_reads_them() {
+        for (text, kept) in [
+            ("promo", "promo"),
+            (" /summer sale/ ", "summer-sale"),
+            ("a/b/c", "a/b/c"),
+            ("überraschung", "überraschung"),
+            ("短い", "短い"),
+            ("v1.2_x~y", "v1.2_x~y"),
+        ] {
+            assert_eq!(Slug::parse(text).unwrap().as_str(), kept, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_a_path_or_is_one_of_ours_is_refused_with_the_reason() {
+        let long = "x".repeat(MAX_LEN + 1);
+        for (text, reason) in [
+            ("", SlugError::Empty),
+            (" / ", SlugError::Empty),
+            (long.as_str(), SlugError::TooLong),
+            ("a?b", SlugError::Characters),
+            ("a\nb", SlugError::Characters),
+            ("a%20b", SlugError::Characters),
+            ("a//b", SlugError::Segments),
+            ("a/../b", SlugError::Segments),
+            ("rest", SlugError::Reserved),
+            ("rest/v3", SlugError::Reserved),
+            ("robots.txt", SlugError::Reserved),
+            ("promo/qr-code", SlugError::Reserved),
+        ] {
+            assert_eq!(Slug::parse(text), Err(reason), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_path_leads_to_the_slug_that_it_spells_and_to_no_other() {
+        let of = |path| Slug::of_path(path).map(|slug| slug.to_string());
+        assert_eq!(of("/promo").as_deref(), Some("promo"));
+        assert_eq!(of("/%C3%BCber").as_deref(), Some("über"));
+        assert_eq!(of("/a/b").as_deref(), Some("a/b"));
+        for path in ["/", "/promo/", "//promo", "/a%20b", "/%ff", "/rest/x"] {
+            assert_eq!(of(path), None, "{path}");
+        }
+    }
+}

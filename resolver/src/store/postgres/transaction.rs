@@ -1,0 +1,102 @@
+//! The shared statements on Postgres: each in one round trip, without a name, so that a pooler in transaction mode may stand between.
+
+use tokio_postgres::{
+    Client, Transaction,
+    types::{ToSql, Type},
+};
+
+use super::{DEADLINE, PostgresStore, line::rolled_back, timestamp, within};
+use crate::store::{
+    InsertError, StoreError,
+    sql::{Cell, Dialect, Row, Sql, Told, Value},
+};
+
+/// A transaction.
+pub(super) struct PostgresSql<'a>(Transaction<'a>);
+
+impl PostgresStore {
+    /// Runs an operation and commits it. Whoever calls it may do so again whatever became of it.
+    pub(super) async fn run<T>(
+        &self,
+        operation: impl AsyncFnOnce(&mut PostgresSql<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut connection = self.connection().await?;
+        let run = async {
+            let mut sql = PostgresSql(connection.transaction().await?);
+            let done = operation(&mut sql).await?;
+            sql.0.commit().await?;
+            Ok(done)
+        };
+        within(run).await
+    }
+}
+
+/// Runs an operation that stores a link: whether it did is known, unless COMMIT was sent and not answered. When it has stored nothing
+/// the transaction ends all the same, and changes nothing.
+pub(super) async fn insert<T>(
+    client: &mut Client,
+    operation: impl AsyncFnOnce(&mut PostgresSql<'_>) -> Result<T, StoreError>,
+) -> Result<T, InsertError> {
+    let prepared = within(async {
+        let mut sql = PostgresSql(client.transaction().await?);
+        let done = operation(&mut sql).await?;
+        Ok((sql, done))
+    });
+    let (sql, done) = prepared.await.map_err(InsertError::Failed)?;
+    match tokio::time::timeout(DEADLINE, sql.0.commit()).await {
+        Ok(Ok(())) => Ok(done),
+        Ok(Err(error)) if rolled_back(&error) => Err(InsertError::Failed(error.into())),
+        Ok(Err(error)) => Err(InsertError::Unknown(error.into())),
+        Err(_) => Err(InsertError::Unknown(StoreError::TimedOut)),
+    }
+}
+
+impl Sql for PostgresSql<'_> {
+    const DIALECT: Dialect = Dialect::Postgres;
+
+    async fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, StoreError> {
+        let params: Vec<(Box<dyn ToSql + Sync + Send>, Type)> = values.iter().map(param).collect();
+        let params: Vec<(&(dyn ToSql + Sync), Type)> =
+            params.iter().map(|(value, kind)| (&**value as &(dyn ToSql + Sync), kind.clone())).collect();
+        self.0.query_typed(sql, &params).await?.iter().map(row).collect()
+    }
+
+    async fn tell(&mut self, news: Told) -> Result<(), StoreError> {
+        let text = match news {
+            Told::Changed(id) => id.get().to_string(),
+            Told::Picked(id) => format!("+{}", id.get()),
+        };
+        let notify = "SELECT pg_notify('shortmint_links', $1)";
+        self.0.query_typed(notify, &[(&text, Type::TEXT)]).await?;
+        Ok(())
+    }
+}
+
+fn param(value: &Value) -> (Box<dyn ToSql + Sync + Send>, Type) {
+    match value.clone() {
+        Value::Int(value) => (Box::new(value), Type::INT8),
+        Value::Bool(value) => (Box::new(value), Type::BOOL),
+        Value::Text(value) => (Box::new(value), Type::TEXT),
+        Value::OptText(value) => (Box::new(value), Type::TEXT),
+        Value::Time(value) => (Box::new(std::time::SystemTime::from(value)), Type::TIMESTAMPTZ),
+    }
+}
+
+fn row(row: &tokio_postgres::Row) -> Result<Row, StoreError> {
+    let cell = |index: usize| {
+        let kind = row.columns()[index].type_();
+        Ok(match *kind {
+            Type::INT8 => row.try_get::<_, Option<i64>>(index)?.map_or(Cell::Null, Cell::Int),
+            Type::INT4 => {
+                row.try_get::<_, Option<i32>>(index)?.map_or(Cell::Null, |value| Cell::Int(value.into()))
+            }
+            Type::BOOL => {
+                row.try_get::<_, Option<bool>>(index)?.map_or(Cell::Null, |value| Cell::Int(value.into()))
+            }
+            Type::TEXT => row.try_get::<_, Option<String>>(index)?.map_or(Cell::Null, Cell::Text),
+            Type::TIMESTAMPTZ => Cell::Time(timestamp(row, index)?),
+            _ => return Err(StoreError::Corrupt(format!("a value of type {kind}"))),
+        })
+    };
+    (0..row.len()).map(cell).collect::<Result<_, _>>().map(Row)
+}

@@ -1,0 +1,147 @@
+//! Lists of links.
+
+use super::{Sql, Value, tags::tags_of};
+use crate::{
+    codes::LinkId,
+    links::{Filter, OrderField, Page, Record, Tag, TagsMode},
+    store::{PER_PAGE_MAX, StoreError},
+};
+
+/// Links that are counted for a list's total. Of more it says that there are so many: to count them all would read all of them for each page.
+const COUNTED_MAX: u64 = 1_000_000;
+
+/// One page of links, and how many there are.
+pub(in crate::store) async fn list<S: Sql>(
+    sql: &mut S,
+    filter: &Filter,
+    code: Option<LinkId>,
+) -> Result<Page, StoreError> {
+    let mut wanted = Wanted::new(S::DIALECT);
+    wanted.filter(filter, code);
+    let Wanted { parts, mut values, .. } = wanted;
+    let conditions = parts.join(" AND ");
+    let count =
+        format!("SELECT count(*) FROM (SELECT 1 FROM link WHERE {conditions} LIMIT {COUNTED_MAX}) AS some");
+    let counted = sql.query(&count, &values).await?;
+    let total = counted.first().map_or(Ok(0), |row| row.int(0))?;
+
+    let per_page = filter.per_page.unwrap_or(PER_PAGE_MAX).min(PER_PAGE_MAX);
+    let first = filter.page.max(1).saturating_sub(1).saturating_mul(per_page);
+    let (limit, offset) = (values.len() + 1, values.len() + 2);
+    values.extend([per_page, first].map(|count| Value::Int(i64::try_from(count).unwrap_or(i64::MAX))));
+    let select = format!(
+        "SELECT {} FROM link WHERE {conditions} ORDER BY {} LIMIT ${limit} OFFSET ${offset}",
+        S::DIALECT.link(),
+        order(filter)
+    );
+    let links =
+        sql.query(&select, &values).await?.iter().map(super::Row::link).collect::<Result<Vec<_>, _>>()?;
+    let ids: Vec<LinkId> = links.iter().map(|link| link.id).collect();
+    let mut tags = tags_of(sql, &ids).await?;
+    let records =
+        links.into_iter().map(|link| Record { tags: tags.remove(&link.id).unwrap_or_default(), link });
+    Ok(Page { records: records.collect(), total: u64::try_from(total).unwrap_or(0) })
+}
+
+fn order(filter: &Filter) -> String {
+    let column = match filter.order.field {
+        OrderField::DateCreated => "link.created_at",
+        OrderField::LongUrl => "link.long_url",
+        OrderField::Title => "coalesce(link.title, '')",
+    };
+    let direction = if filter.order.descending { "DESC" } else { "ASC" };
+    // The id decides between equals, so that no link is on two pages.
+    format!("{column} {direction}, link.id {direction}")
+}
+
+/// Any text that has this one in it, whatever its case.
+pub(super) fn pattern(text: &str) -> String {
+    let mut pattern = String::from("%");
+    for one in text.to_lowercase().chars() {
+        if matches!(one, '%' | '_' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(one);
+    }
+    pattern + "%"
+}
+
+/// Conditions and their parameters.
+struct Wanted {
+    dialect: super::Dialect,
+    parts: Vec<String>,
+    values: Vec<Value>,
+}
+
+impl Wanted {
+    fn new(dialect: super::Dialect) -> Self {
+        Self { dialect, parts: vec!["link.details->>'deletedAt' IS NULL".to_owned()], values: Vec::new() }
+    }
+
+    /// The place of a parameter.
+    fn value(&mut self, value: Value) -> String {
+        self.values.push(value);
+        format!("${}", self.values.len())
+    }
+
+    fn filter(&mut self, filter: &Filter, code: Option<LinkId>) {
+        if let Some(text) = &filter.search {
+            self.search(text, code);
+        }
+        self.tags(&filter.tags, filter.tags_mode, false);
+        self.tags(&filter.exclude_tags, filter.exclude_tags_mode, true);
+        if let Some(since) = filter.since {
+            let since = self.value(Value::Time(since));
+            self.parts.push(format!("link.created_at >= {since}"));
+        }
+        if let Some(until) = filter.until {
+            let until = self.value(Value::Time(until));
+            self.parts.push(format!("link.created_at <= {until}"));
+        }
+        if filter.exclude_past {
+            let (until, now) = (self.dialect.detail_time("validUntil"), self.dialect.now_millis());
+            self.parts.push(format!("({until} IS NULL OR {until} > {now})"));
+        }
+    }
+
+    fn search(&mut self, text: &str, code: Option<LinkId>) {
+        let like = self.value(Value::Text(pattern(text)));
+        let mut ways: Vec<String> = ["link.long_url", "link.title", "link.details->>'slug'"]
+            .map(|column| format!("lower({column}) LIKE {like} ESCAPE '\\'"))
+            .into();
+        ways.push(format!(
+            "link.id IN (SELECT link_tag.link_id FROM link_tag JOIN tag ON tag.id = link_tag.tag_id WHERE tag.name LIKE {like} ESCAPE '\\')"
+        ));
+        if let Some(id) = code {
+            ways.push(format!("link.id = {}", self.value(Value::Int(id.get()))));
+        }
+        self.parts.push(format!("({})", ways.join(" OR ")));
+    }
+
+    fn tags(&mut self, tags: &[Tag], mode: TagsMode, is_excluded: bool) {
+        if tags.is_empty() {
+            return;
+        }
+        let names: Vec<String> = tags.iter().map(|tag| self.value(Value::Text(tag.to_string()))).collect();
+        let needed = match mode {
+            TagsMode::Any => 1,
+            TagsMode::All => names.len(),
+        };
+        let not = if is_excluded { "NOT " } else { "" };
+        self.parts.push(format!(
+            "link.id {not}IN (SELECT link_tag.link_id FROM link_tag JOIN tag ON tag.id = link_tag.tag_id
+             WHERE tag.name IN ({}) GROUP BY link_tag.link_id HAVING count(*) >= {needed})",
+            names.join(", ")
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_searched_text_means_itself() {
+        assert_eq!(pattern("50%_Off\\"), "%50\\%\\_off\\\\%");
+    }
+}

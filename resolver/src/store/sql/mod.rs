@@ -1,0 +1,235 @@
+//! What both stores say in the same words: everything about links that is no batch of new ones and no redirect.
+//!
+//! 1. One text for both dialects. Parameters are numbered `$1`, `$2` in the order in which they first appear: SQLite takes them as
+//!    names, and counts names by their first appearance.
+//! 2. An operation is an `async fn` over [`Sql`]. On Postgres it waits for the network; on SQLite it never waits, and [`at_once`] runs it on
+//!    the connection's own thread.
+//! 3. Times are Postgres' `timestamptz` and SQLite's milliseconds; [`Row::time`] reads both.
+//!
+//! Rejected: a query builder. It would write the same text in more words; the one statement that is put together (`list`) has a dozen parts.
+
+mod edits;
+mod list;
+mod named;
+mod tags;
+
+use std::{
+    collections::HashMap,
+    pin::pin,
+    task::{Context, Poll, Waker},
+};
+
+use jiff::Timestamp;
+
+use super::StoreError;
+use crate::{
+    api_key::ApiKeyId,
+    codes::LinkId,
+    links::{Details, Link, LongUrl, Tag},
+};
+
+pub(super) use edits::{delete, edit};
+pub(super) use list::list;
+pub(super) use named::{find_slug, insert_full, insert_named, picked};
+pub(super) use tags::{delete_tags, rename_tag, tags, tags_of};
+
+/// What differs between the dialects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dialect {
+    Postgres,
+    Sqlite,
+}
+
+impl Dialect {
+    /// An expression for the time of the transaction.
+    pub(super) fn now(self) -> &'static str {
+        match self {
+            Self::Postgres => "now()",
+            Self::Sqlite => "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
+        }
+    }
+
+    /// The same in milliseconds since 1970.
+    pub(super) fn now_millis(self) -> &'static str {
+        match self {
+            Self::Postgres => "CAST(extract(epoch FROM now()) * 1000 AS bigint)",
+            Self::Sqlite => "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
+        }
+    }
+
+    /// A statement that gives an id for a link that no minted code stands for.
+    pub(super) fn next_slug_link_id(self) -> &'static str {
+        match self {
+            Self::Postgres => "SELECT nextval('slug_link_id')",
+            Self::Sqlite => "SELECT coalesce(max(id), 0) + 1 FROM link WHERE id < 281474976710656",
+        }
+    }
+
+    /// The end of a statement whose row nobody else may change before the transaction ends; SQLite has one writer.
+    pub(super) fn for_update(self) -> &'static str {
+        match self {
+            Self::Postgres => "FOR UPDATE",
+            Self::Sqlite => "",
+        }
+    }
+
+    /// Columns of a whole link, for [`Row::link`].
+    pub(super) fn link(self) -> &'static str {
+        match self {
+            Self::Postgres => {
+                "link.id, link.long_url, link.title, link.crawlable, link.forward_query, link.created_at, link.created_by, CAST(link.details AS text)"
+            }
+            Self::Sqlite => {
+                "link.id, link.long_url, link.title, link.crawlable, link.forward_query, link.created_at, link.created_by, link.details"
+            }
+        }
+    }
+
+    /// A parameter that is JSON.
+    pub(super) fn json(self, place: &str) -> String {
+        match self {
+            Self::Postgres => format!("CAST({place} AS text)::jsonb"),
+            Self::Sqlite => place.to_owned(),
+        }
+    }
+
+    /// A time in milliseconds within the details; null when there is none.
+    pub(super) fn detail_time(self, name: &str) -> String {
+        format!("CAST(link.details->>'{name}' AS bigint)")
+    }
+}
+
+/// A parameter.
+#[derive(Clone, Debug)]
+pub(super) enum Value {
+    Int(i64),
+    Bool(bool),
+    Text(String),
+    OptText(Option<String>),
+    Time(Timestamp),
+}
+
+/// What a column has.
+#[derive(Clone, Debug)]
+pub(super) enum Cell {
+    Null,
+    Int(i64),
+    Text(String),
+    Time(Timestamp),
+}
+
+/// One row of an answer.
+#[derive(Clone, Debug)]
+pub(super) struct Row(pub(super) Vec<Cell>);
+
+impl Row {
+    pub(super) fn int(&self, column: usize) -> Result<i64, StoreError> {
+        match &self.0[column] {
+            Cell::Int(value) => Ok(*value),
+            other => Err(unexpected("a number", other)),
+        }
+    }
+
+    fn flag(&self, column: usize) -> Result<bool, StoreError> {
+        Ok(self.int(column)? != 0)
+    }
+
+    pub(super) fn text(&self, column: usize) -> Result<&str, StoreError> {
+        self.opt_text(column)?.ok_or_else(|| unexpected("a text", &Cell::Null))
+    }
+
+    fn opt_text(&self, column: usize) -> Result<Option<&str>, StoreError> {
+        match &self.0[column] {
+            Cell::Null => Ok(None),
+            Cell::Text(text) => Ok(Some(text)),
+            other => Err(unexpected("a text", other)),
+        }
+    }
+
+    pub(super) fn time(&self, column: usize) -> Result<Timestamp, StoreError> {
+        match &self.0[column] {
+            Cell::Time(time) => Ok(*time),
+            Cell::Int(milliseconds) => Timestamp::from_millisecond(*milliseconds)
+                .map_err(|error| StoreError::Corrupt(error.to_string())),
+            other => Err(unexpected("a time", other)),
+        }
+    }
+
+    /// A link whose columns are [`Dialect::link`]'s.
+    pub(super) fn link(&self) -> Result<Link, StoreError> {
+        Ok(Link {
+            id: LinkId::from_stored(self.int(0)?),
+            long_url: LongUrl::from_stored(self.text(1)?),
+            title: self.opt_text(2)?.map(str::to_owned),
+            crawlable: self.flag(3)?,
+            forward_query: self.flag(4)?,
+            created_at: self.time(5)?,
+            created_by: ApiKeyId(self.int(6)?),
+            details: details(self.opt_text(7)?)?,
+        })
+    }
+}
+
+fn unexpected(expected: &str, found: &Cell) -> StoreError {
+    StoreError::Corrupt(format!("expected {expected}, found {found:?}"))
+}
+
+/// Details as they are stored.
+pub(super) fn details(text: Option<&str>) -> Result<Option<Box<Details>>, StoreError> {
+    let parse =
+        |text| serde_json::from_str(text).map_err(|error| StoreError::Corrupt(format!("details: {error}")));
+    text.map(parse).transpose()
+}
+
+/// Details as they are to be stored.
+pub(super) fn details_text(details: Option<&Details>) -> Result<Option<String>, StoreError> {
+    let write =
+        |details| serde_json::to_string(details).map_err(|error| StoreError::Corrupt(error.to_string()));
+    details.map(write).transpose()
+}
+
+/// What is told.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Told {
+    /// A link was changed.
+    Changed(LinkId),
+    /// A code that could have been minted was picked.
+    Picked(LinkId),
+}
+
+/// A transaction.
+pub(super) trait Sql {
+    /// Which words it understands.
+    const DIALECT: Dialect;
+
+    /// Runs a statement and gives its rows.
+    fn query(
+        &mut self,
+        sql: &str,
+        values: &[Value],
+    ) -> impl Future<Output = Result<Vec<Row>, StoreError>> + Send;
+
+    /// Tells other resolvers of a change when the transaction commits.
+    fn tell(&mut self, news: Told) -> impl Future<Output = Result<(), StoreError>> + Send;
+}
+
+/// Where a page of ids begins, and how many it has, as parameters.
+pub(super) fn page_of_ids(after: Option<LinkId>, most: usize) -> (i64, i64) {
+    (after.map_or(0, LinkId::get), i64::try_from(most).unwrap_or(i64::MAX))
+}
+
+/// Runs an operation that never waits.
+pub(super) fn at_once<T>(operation: impl Future<Output = T>) -> T {
+    match pin!(operation).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(done) => done,
+        Poll::Pending => unreachable!("nothing in SQLite's part of it waits"),
+    }
+}
+
+/// `$from, $from+1, …`, so many.
+fn places(from: usize, count: usize) -> String {
+    (from..from + count).map(|place| format!("${place}")).collect::<Vec<_>>().join(", ")
+}
+
+/// Tags by link.
+pub(super) type TagsOf = HashMap<LinkId, Vec<Tag>>;

@@ -1,0 +1,100 @@
+//! Tags and what has them.
+
+use super::{Sql, TagsOf, Value, places};
+use crate::{
+    codes::LinkId,
+    links::Tag,
+    store::{Renamed, StoreError, TagCount},
+};
+
+/// Gives a link these tags and no others.
+pub(super) async fn set_tags<S: Sql>(sql: &mut S, id: LinkId, tags: &[Tag]) -> Result<(), StoreError> {
+    sql.query("DELETE FROM link_tag WHERE link_id = $1", &[Value::Int(id.get())]).await?;
+    if tags.is_empty() {
+        return Ok(());
+    }
+    // In one order for all, or two creates with the same new tags would wait for each other.
+    let mut names: Vec<&str> = tags.iter().map(Tag::as_str).collect();
+    names.sort_unstable();
+    names.dedup();
+    let texts = || names.iter().map(|name| Value::Text((*name).to_owned()));
+    let rows = (1..=names.len()).map(|place| format!("(${place})")).collect::<Vec<_>>().join(", ");
+    let add = format!("INSERT INTO tag (name) VALUES {rows} ON CONFLICT (name) DO NOTHING");
+    sql.query(&add, &texts().collect::<Vec<_>>()).await?;
+    let join = format!(
+        "INSERT INTO link_tag (tag_id, link_id) SELECT id, CAST($1 AS bigint) FROM tag WHERE name IN ({})",
+        places(2, names.len())
+    );
+    let values: Vec<Value> = std::iter::once(Value::Int(id.get())).chain(texts()).collect();
+    sql.query(&join, &values).await.map(drop)
+}
+
+/// The tags of links, each link's in order.
+pub(in crate::store) async fn tags_of<S: Sql>(sql: &mut S, ids: &[LinkId]) -> Result<TagsOf, StoreError> {
+    let mut found = TagsOf::new();
+    if ids.is_empty() {
+        return Ok(found);
+    }
+    let select = format!(
+        "SELECT link_tag.link_id, tag.name FROM link_tag JOIN tag ON tag.id = link_tag.tag_id
+         WHERE link_tag.link_id IN ({}) ORDER BY tag.name",
+        places(1, ids.len())
+    );
+    let values: Vec<Value> = ids.iter().map(|id| Value::Int(id.get())).collect();
+    for row in sql.query(&select, &values).await? {
+        found.entry(LinkId::from_stored(row.int(0)?)).or_default().push(Tag::from_stored(row.text(1)?));
+    }
+    Ok(found)
+}
+
+/// Every tag, in order, with the number of links that have it.
+pub(in crate::store) async fn tags<S: Sql>(
+    sql: &mut S,
+    search: Option<&str>,
+    most: i64,
+) -> Result<Vec<TagCount>, StoreError> {
+    let select =
+        "SELECT tag.name, count(link_tag.link_id) FROM tag LEFT JOIN link_tag ON link_tag.tag_id = tag.id
+         WHERE tag.name LIKE $1 ESCAPE '\\' GROUP BY tag.name ORDER BY tag.name LIMIT $2";
+    let rows = sql
+        .query(select, &[Value::Text(super::list::pattern(search.unwrap_or(""))), Value::Int(most)])
+        .await?;
+    let count = |row: &super::Row| {
+        let links = u64::try_from(row.int(1)?).unwrap_or(0);
+        Ok(TagCount { tag: Tag::from_stored(row.text(0)?), links })
+    };
+    rows.iter().map(count).collect()
+}
+
+/// Gives a tag another name.
+pub(in crate::store) async fn rename_tag<S: Sql>(
+    sql: &mut S,
+    old: &Tag,
+    new: &Tag,
+) -> Result<Renamed, StoreError> {
+    let exists = async |sql: &mut S, tag: &Tag| {
+        let rows = sql.query("SELECT id FROM tag WHERE name = $1", &[Value::Text(tag.to_string())]).await?;
+        Ok::<_, StoreError>(!rows.is_empty())
+    };
+    if !exists(sql, old).await? {
+        return Ok(Renamed::Absent);
+    }
+    if old != new && exists(sql, new).await? {
+        return Ok(Renamed::Taken);
+    }
+    let rename = "UPDATE tag SET name = $1 WHERE name = $2";
+    sql.query(rename, &[Value::Text(new.to_string()), Value::Text(old.to_string())]).await?;
+    Ok(Renamed::Done)
+}
+
+/// Takes tags away from every link that has them.
+pub(in crate::store) async fn delete_tags<S: Sql>(sql: &mut S, tags: &[Tag]) -> Result<(), StoreError> {
+    if tags.is_empty() {
+        return Ok(());
+    }
+    let (names, values) =
+        (places(1, tags.len()), tags.iter().map(|tag| Value::Text(tag.to_string())).collect::<Vec<_>>());
+    let part = format!("DELETE FROM link_tag WHERE tag_id IN (SELECT id FROM tag WHERE name IN ({names}))");
+    sql.query(&part, &values).await?;
+    sql.query(&format!("DELETE FROM tag WHERE name IN ({names})"), &values).await.map(drop)
+}

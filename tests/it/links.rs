@@ -1,0 +1,288 @@
+//! Creating, showing, changing, listing and deleting links, in Shlink's shapes, on the store that a first start has.
+
+use harness::{Answer, Resolver};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+const URL: &str = "https://example.com/page";
+
+async fn start() -> Resolver {
+    Resolver::embedded().unwrap().start().await.unwrap()
+}
+
+async fn call(resolver: &Resolver, method: Method, path: &str, body: Option<Value>) -> Answer {
+    let url = format!("{}/rest/v3/{path}", resolver.api.url());
+    let request = resolver.api.http().request(method, url).header("X-Api-Key", resolver.api.key());
+    let request = match body {
+        Some(body) => request.json(&body),
+        None => request,
+    };
+    Answer::to(request).await.unwrap()
+}
+
+async fn get(resolver: &Resolver, path: &str) -> Answer {
+    call(resolver, Method::GET, path, None).await
+}
+
+fn expect_problem(answer: &Answer, status: u16, kind: &str) -> Value {
+    assert_eq!(answer.status, status, "{answer:?}");
+    let problem = answer.json().unwrap();
+    assert_eq!(problem["type"], format!("https://shlink.io/api/error/{kind}"), "{problem}");
+    problem
+}
+
+/// Short codes of a list, in its order.
+async fn listed(resolver: &Resolver, query: &str) -> Vec<String> {
+    let answer = get(resolver, &format!("short-urls?{query}")).await.success().unwrap().json().unwrap();
+    let codes = answer["shortUrls"]["data"].as_array().unwrap();
+    codes.iter().map(|link| link["shortCode"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hand_picked_code_redirects_whatever_it_is_made_of_and_a_taken_one_is_a_clear_error() {
+    let resolver = start().await;
+    for (slug, kept, path) in [
+        ("promo", "promo", "promo"),
+        ("abc123", "abc123", "abc123"),
+        (" /summer sale/2026/ ", "summer-sale/2026", "summer-sale/2026"),
+        ("über", "über", "%C3%BCber"),
+        ("短い", "短い", "短い"),
+        ("a.b_c~d-e!", "a.b_c~d-e!", "a.b_c~d-e!"),
+        ("much-longer-than-a-code", "much-longer-than-a-code", "much-longer-than-a-code"),
+    ] {
+        let url = format!("{URL}?of={}", kept.len());
+        let request = json!({ "longUrl": url, "customSlug": slug });
+        let created = resolver.api.create_with(&request).await.unwrap();
+        assert_eq!(created.code, kept);
+        assert_eq!(created.short_url, format!("{}/{kept}", resolver.api.url()));
+        assert_eq!(resolver.api.follow(path).await.unwrap(), (302, Some(url)), "{slug}");
+        let shown = get(&resolver, &format!("short-urls/{path}")).await.success().unwrap();
+        assert_eq!(shown.json().unwrap(), created.json);
+
+        let taken = resolver.api.try_create_with(&request).await.unwrap();
+        let problem = expect_problem(&taken, 400, "non-unique-slug");
+        assert_eq!(problem["title"], "Invalid custom slug");
+        assert_eq!(problem["detail"], format!("Provided slug \"{kept}\" is already in use."));
+        assert_eq!(problem["customSlug"], kept);
+    }
+    for path in ["promo/", "promo/x", "Promo", "summer-sale", "%C3%9Cber"] {
+        assert_eq!(resolver.api.follow(path).await.unwrap().0, 404, "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_minted_code_cannot_be_picked_and_paths_of_the_service_neither() {
+    let resolver = start().await;
+    let minted = resolver.api.create(URL).await.unwrap().code;
+    let taken = resolver.api.try_create_with(&json!({ "longUrl": URL, "customSlug": minted })).await.unwrap();
+    expect_problem(&taken, 400, "non-unique-slug");
+    for slug in ["rest", "robots.txt", "favicon.ico", "promo/qr-code", "a//b", "..", "", "a?b", "a#b"] {
+        let refused =
+            resolver.api.try_create_with(&json!({ "longUrl": URL, "customSlug": slug })).await.unwrap();
+        let problem = expect_problem(&refused, 400, "invalid-data");
+        assert_eq!(problem["invalidElements"], json!(["customSlug"]), "{slug}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_changes_what_it_names_and_null_takes_a_time_or_a_title_away() {
+    let resolver = start().await;
+    let request = json!({
+        "longUrl": URL, "title": "One", "tags": ["b", "A b"], "crawlable": true,
+        "validSince": "2020-01-01T00:00:00+00:00", "validUntil": "2090-01-01T02:00:00+02:00",
+    });
+    let created = resolver.api.create_with(&request).await.unwrap();
+    assert_eq!(created.json["tags"], json!(["b", "a-b"]), "as they were given");
+    let path = format!("short-urls/{}", created.code);
+    let shown = get(&resolver, &path).await.success().unwrap().json().unwrap();
+    assert_eq!(shown["tags"], json!(["a-b", "b"]));
+    assert_eq!(shown["meta"]["validUntil"], "2090-01-01T00:00:00+00:00");
+    assert_eq!(resolver.api.follow(&created.code).await.unwrap(), (302, Some(URL.to_owned())));
+
+    let other = "https://example.org/other";
+    let edit =
+        json!({ "longUrl": other, "title": null, "tags": ["c"], "validSince": null, "crawlable": null });
+    let edited = call(&resolver, Method::PATCH, &path, Some(edit)).await.success().unwrap();
+    let mut expected = shown.clone();
+    expected["longUrl"] = json!(other);
+    expected["title"] = Value::Null;
+    expected["tags"] = json!(["c"]);
+    expected["meta"]["validSince"] = Value::Null;
+    assert_eq!(edited.json().unwrap(), expected);
+    assert_eq!(get(&resolver, &path).await.json().unwrap(), expected);
+    assert_eq!(resolver.api.follow(&created.code).await.unwrap(), (302, Some(other.to_owned())));
+    let nothing = call(&resolver, Method::PATCH, &path, Some(json!({}))).await.success().unwrap();
+    assert_eq!(nothing.json().unwrap(), expected);
+
+    let wrong = call(&resolver, Method::PATCH, "short-urls/none", Some(json!({ "title": 7 }))).await;
+    assert_eq!(expect_problem(&wrong, 400, "invalid-data")["invalidElements"], json!(["title"]));
+    let missing = call(&resolver, Method::PATCH, "short-urls/none", Some(json!({ "title": "x" }))).await;
+    expect_problem(&missing, 404, "short-url-not-found");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_of_an_older_version_overwrites_nothing() {
+    let resolver = start().await;
+    let created = resolver.api.create(URL).await.unwrap();
+    let path = format!("short-urls/{}", created.code);
+    let edit = async |title: &str, tag: &str| {
+        let url = format!("{}/rest/v3/{path}", resolver.api.url());
+        let request = resolver.api.http().patch(url).header("X-Api-Key", resolver.api.key());
+        Answer::to(request.header("If-Match", tag).json(&json!({ "title": title }))).await.unwrap()
+    };
+    let tag = get(&resolver, &path).await.header("etag").unwrap().to_owned();
+    let first = edit("mine", &tag).await.success().unwrap();
+    assert_ne!(first.header("etag"), Some(tag.as_str()));
+    assert_eq!(edit("theirs", &tag).await.status, 412);
+    assert_eq!(edit("theirs", "no tag").await.status, 412);
+    assert_eq!(get(&resolver, &path).await.json().unwrap()["title"], "mine");
+    edit("theirs", first.header("etag").unwrap()).await.success().unwrap();
+    assert_eq!(get(&resolver, &path).await.json().unwrap()["title"], "theirs");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_redirects_only_while_it_is_valid_and_is_shown_all_the_same() {
+    let resolver = start().await;
+    for (field, time) in [("validSince", "2090-01-01"), ("validUntil", "2020-01-01T00:00:00Z")] {
+        let created = resolver.api.create_with(&json!({ "longUrl": URL, field: time })).await.unwrap();
+        let path = format!("short-urls/{}", created.code);
+        assert_eq!(resolver.api.follow(&created.code).await.unwrap().0, 404, "{field}");
+        get(&resolver, &path).await.success().unwrap();
+        call(&resolver, Method::PATCH, &path, Some(json!({ field: null }))).await.success().unwrap();
+        assert_eq!(resolver.api.follow(&created.code).await.unwrap().0, 302, "{field}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deleted_link_is_gone_and_only_a_hand_picked_code_can_be_picked_again() {
+    let resolver = start().await;
+    let minted = resolver.api.create(URL).await.unwrap().code;
+    for slug in [minted.as_str(), "abc123", "promo/2026"] {
+        if slug != minted {
+            let request = json!({ "longUrl": URL, "customSlug": slug, "tags": ["old"] });
+            resolver.api.create_with(&request).await.unwrap();
+        }
+        assert_eq!(resolver.api.follow(slug).await.unwrap().0, 302);
+        let path = format!("short-urls/{slug}");
+        let deleted = call(&resolver, Method::DELETE, &path, None).await;
+        assert_eq!((deleted.status, deleted.body.as_str()), (204, ""));
+        assert_eq!(resolver.api.follow(slug).await.unwrap().0, 404, "{slug}");
+        for method in [Method::GET, Method::DELETE] {
+            let problem =
+                expect_problem(&call(&resolver, method, &path, None).await, 404, "short-url-not-found");
+            assert_eq!(problem["shortCode"], slug);
+        }
+        let again = json!({ "longUrl": format!("{URL}?again"), "customSlug": slug });
+        let again = resolver.api.try_create_with(&again).await.unwrap();
+        if slug == minted {
+            expect_problem(&again, 400, "non-unique-slug");
+        } else {
+            let again = again.success().unwrap().json().unwrap();
+            assert_eq!(again["tags"], json!([]), "nothing of the old link is left");
+            assert_eq!(resolver.api.follow(slug).await.unwrap(), (302, Some(format!("{URL}?again"))));
+        }
+    }
+    assert_eq!(listed(&resolver, "").await.len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_are_filtered_ordered_and_paged_as_shlink_does() {
+    let resolver = start().await;
+    for (slug, title, tags, until) in [
+        ("one", json!("Zebra"), json!(["x", "y"]), Value::Null),
+        ("two", json!("apple 50%"), json!(["x"]), json!("2020-01-01")),
+        ("three", Value::Null, json!(["y", "z"]), Value::Null),
+        ("four", json!("Mango"), json!([]), Value::Null),
+    ] {
+        let url = format!("https://{slug}.example.com/{slug}");
+        let request =
+            json!({ "longUrl": url, "customSlug": slug, "title": title, "tags": tags, "validUntil": until });
+        resolver.api.create_with(&request).await.unwrap();
+    }
+    let minted = resolver.api.create("https://minted.example.com/").await.unwrap().code;
+    let all = [minted.as_str(), "four", "three", "two", "one"];
+    for (query, expected) in [
+        ("", &all[..]),
+        ("orderBy=dateCreated-ASC&page=1&itemsPerPage=2", &["one", "two"]),
+        ("orderBy=dateCreated&page=2&itemsPerPage=2", &["three", "four"]),
+        ("orderBy=longUrl-DESC&itemsPerPage=-1", &["two", "three", "one", &minted, "four"]),
+        ("orderBy=title-ASC&tags%5B%5D=x", &["one", "two"]),
+        ("tags[]=x&tags[]=z", &["three", "two", "one"]),
+        ("tags[]=X&tags[]=y&tagsMode=all", &["one"]),
+        ("excludeTags[]=x", &[&minted, "four", "three"]),
+        ("excludeTags[]=x&excludeTags[]=y&excludeTagsMode=all", &[&minted, "four", "three", "two"]),
+        ("tags[]=nowhere", &[]),
+        ("searchTerm=ZEBRA", &["one"]),
+        ("searchTerm=50%25", &["two"]),
+        ("searchTerm=0_", &[]),
+        ("searchTerm=hree", &["three"]),
+        ("searchTerm=z", &["three", "one"]),
+        (&format!("searchTerm={minted}"), &[&minted]),
+        ("excludePastValidUntil=true", &[&minted, "four", "three", "one"]),
+        ("startDate=2090-01-01", &[]),
+        ("endDate=2020-01-01T00:00:00%2B00:00", &[]),
+        ("startDate=2020-01-01&endDate=2090-01-01", &all),
+        ("page=3&itemsPerPage=2&unknown=1", &["one"]),
+        ("page=9", &[]),
+    ] {
+        assert_eq!(listed(&resolver, query).await, expected, "{query}");
+    }
+
+    let page = get(&resolver, "short-urls?page=2&itemsPerPage=2").await.json().unwrap();
+    let expected = json!({ "currentPage": 2, "pagesCount": 3, "itemsPerPage": 2, "itemsInCurrentPage": 2, "totalItems": 5 });
+    assert_eq!(page["shortUrls"]["pagination"], expected);
+    let shown = get(&resolver, "short-urls/three").await.json().unwrap();
+    assert_eq!(page["shortUrls"]["data"][0], shown, "an item is what a look at the link by itself shows");
+
+    for (query, field) in [
+        ("orderBy=colour", "orderBy"),
+        ("orderBy=title-down", "orderBy"),
+        ("tagsMode=some", "tagsMode"),
+        ("excludeTagsMode=some", "excludeTagsMode"),
+        ("page=0", "page"),
+        ("itemsPerPage=0", "itemsPerPage"),
+        ("itemsPerPage=many", "itemsPerPage"),
+        ("startDate=soon", "startDate"),
+        ("excludePastValidUntil=maybe", "excludePastValidUntil"),
+    ] {
+        let problem =
+            expect_problem(&get(&resolver, &format!("short-urls?{query}")).await, 400, "invalid-data");
+        assert_eq!(problem["invalidElements"], json!([field]), "{query}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tags_are_counted_renamed_and_taken_away() {
+    let resolver = start().await;
+    for (slug, tags) in [("one", json!(["foo", "bar"])), ("two", json!(["foo", "foo", "Foo"]))] {
+        resolver.api.create_with(&json!({ "longUrl": URL, "customSlug": slug, "tags": tags })).await.unwrap();
+    }
+    let tags =
+        async |query: &str| get(&resolver, query).await.success().unwrap().json().unwrap()["tags"].clone();
+    let pagination = |items: u64| json!({ "currentPage": 1, "pagesCount": 1, "itemsPerPage": items.max(1), "itemsInCurrentPage": items, "totalItems": items });
+    assert_eq!(tags("tags").await, json!({ "data": ["bar", "foo"], "pagination": pagination(2) }));
+    let stat = |tag: &str, links: u64| json!({ "tag": tag, "shortUrlsCount": links, "visitsSummary": { "total": 0, "nonBots": 0, "bots": 0 } });
+    assert_eq!(
+        tags("tags/stats?orderBy=shortUrlsCount-DESC").await["data"],
+        json!([stat("foo", 2), stat("bar", 1)])
+    );
+    assert_eq!(tags("tags?searchTerm=O").await["data"], json!(["foo"]));
+    assert_eq!(tags("tags?itemsPerPage=1&page=2").await["data"], json!(["foo"]));
+
+    let rename = async |old: &str, new: &str| {
+        call(&resolver, Method::PUT, "tags", Some(json!({ "oldName": old, "newName": new }))).await
+    };
+    let conflict = expect_problem(&rename("foo", "bar").await, 409, "tag-conflict");
+    assert_eq!((&conflict["oldName"], &conflict["newName"]), (&json!("foo"), &json!("bar")));
+    assert_eq!(expect_problem(&rename("none", "x").await, 404, "tag-not-found")["tag"], "none");
+    let missing = call(&resolver, Method::PUT, "tags", Some(json!({ "oldName": "foo" }))).await;
+    assert_eq!(expect_problem(&missing, 400, "invalid-data")["invalidElements"], json!(["newName"]));
+    assert_eq!(rename("foo", "foo").await.status, 204);
+    assert_eq!(rename("foo", "New Name").await.status, 204);
+    assert_eq!(get(&resolver, "short-urls/one").await.json().unwrap()["tags"], json!(["bar", "new-name"]));
+
+    assert_eq!(call(&resolver, Method::DELETE, "tags?tags[]=bar&tags[]=none", None).await.status, 204);
+    assert_eq!(get(&resolver, "short-urls/one").await.json().unwrap()["tags"], json!(["new-name"]));
+    assert_eq!(call(&resolver, Method::DELETE, "short-urls/two", None).await.status, 204);
+    assert_eq!(tags("tags/stats").await["data"], json!([stat("new-name", 1)]));
+}
