@@ -190,6 +190,9 @@ pub struct Config {
     /// The status of redirects: 301, 302, 307 or 308.
     #[arg(long, env = "RESOLVER_REDIRECT_STATUS", default_value_t = 302, value_name = "STATUS")]
     pub redirect_status: u16,
+    /// How long whoever asks for an existing link (findIfExists) is given the one that was made for the same wish, counted from the last time.
+    #[arg(long, env = "RESOLVER_FIND_EXISTING_FOR", default_value = "30d", value_parser = parse_duration, value_name = "TIME")]
+    pub find_existing_for: Duration,
     /// The file with the key that orders codes: 64 hexadecimal characters, the same for all resolvers of a database and
     /// for its whole life. Without it the key lies beside the SQLite file, or in ./data, and is made at the first start.
     #[arg(long, env = "RESOLVER_CODE_KEY_FILE", value_name = "FILE")]
@@ -244,6 +247,8 @@ pub struct Settings {
     pub own_hosts: Vec<(Host, u16)>,
     /// The status of redirects.
     pub redirect_status: hyper::StatusCode,
+    /// How long a link is given to whoever wishes for the same.
+    pub find_existing_for: Duration,
     /// Where the code key is.
     pub code_key_file: PathBuf,
     /// What one client may take.
@@ -292,6 +297,7 @@ impl Config {
             public_url,
             own_hosts,
             redirect_status: redirect_status.unwrap_or(hyper::StatusCode::FOUND),
+            find_existing_for: self.find_existing_for,
             code_key_file: self.code_key_file.clone().unwrap_or_else(|| self.data_folder().join("code.key")),
             client_limits: ClientLimits {
                 connections: self.connections_per_client,

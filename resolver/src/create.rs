@@ -29,7 +29,7 @@ use crate::{
     links::{Draft, Link, NewLink, Record, Slug, Tag},
     lookup::Lookup,
     metrics::Metrics,
-    store::LinkStore,
+    store::{LinkStore, Same},
     supply::{Claim, ClaimError, Fate, Minting, Owner},
 };
 use batch::{Outcome, Waiting, write_batches};
@@ -57,6 +57,8 @@ pub struct Wishes {
     pub slug: Option<Slug>,
     /// Tags.
     pub tags: Vec<Tag>,
+    /// To be given the link that was made for the same wish before.
+    pub same: Option<Same>,
 }
 
 /// Why no link was created.
@@ -155,8 +157,8 @@ impl Creator {
     /// # Errors
     /// As [`Creator::create`]; and when somebody has the code.
     pub async fn create_full(&self, draft: Draft, wishes: Wishes) -> Result<Record, CreateError> {
-        let Wishes { slug, tags } = wishes;
-        if slug.is_none() && tags.is_empty() {
+        let Wishes { slug, tags, same } = wishes;
+        if slug.is_none() && tags.is_empty() && same.is_none() {
             return Ok(Record { link: self.create(draft).await?.link, tags });
         }
         let _slot = self.slots.try_acquire().map_err(|_| CreateError::Overloaded)?;
@@ -164,7 +166,7 @@ impl Creator {
         let started = Instant::now();
         let created = match slug {
             Some(slug) => self.parts.create_named(slug, draft, &tags).await,
-            None => self.parts.create_tagged(draft, &tags, started + DEADLINE).await,
+            None => self.parts.create_unless(draft, &tags, same.as_ref(), started + DEADLINE).await,
         };
         self.parts.metrics.create_seconds.record(started.elapsed());
         Ok(Record { link: created?, tags })

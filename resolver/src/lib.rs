@@ -8,6 +8,7 @@
 //!
 //! Deliberately absent: no redirect waits for the issuer or for etcd (I9), and none writes.
 
+pub mod admission;
 pub mod api_key;
 pub mod codes;
 pub mod commands;

@@ -92,7 +92,7 @@ pub struct Cached {
 
 impl Cached {
     fn new(link: &Arc<Link>, read_at: ReadAt, is_sure: bool) -> Arc<Self> {
-        let is_simple = link.details.as_ref().is_none_or(|details| details.is_always_live());
+        let is_simple = link.details.as_ref().is_none_or(|details| details.is_simple());
         let location = HeaderValue::try_from(location(link.long_url.as_str()).as_ref());
         let location = location.ok().filter(|_| is_simple);
         Arc::new(Self { link: Arc::clone(link), read_at, is_sure, location })

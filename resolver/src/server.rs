@@ -27,6 +27,7 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
     Error,
+    admission::Admission,
     api_key::KeyRing,
     codes::{Keyspace, KeyspaceIndex, Mint},
     commands::open,
@@ -211,6 +212,7 @@ impl Parts {
             Reserver { client, store: Arc::clone(&store), mint, mintings, metrics: Arc::clone(&metrics) };
         let app = App {
             visits: Visits::start(&vitals, &metrics),
+            admission: Admission::start(&vitals, Arc::clone(&store)),
             lookup,
             creator,
             reserver,
@@ -222,6 +224,7 @@ impl Parts {
             public_url: settings.public_url.clone(),
             own_hosts: settings.own_hosts.clone(),
             redirect_status: settings.redirect_status,
+            find_existing_for: settings.find_existing_for,
             runtime: runtime::Handle::current(),
             draining: AtomicBool::new(false),
         };

@@ -40,3 +40,18 @@ CREATE TABLE link_tag (
     PRIMARY KEY (tag_id, link_id)
 );
 CREATE INDEX link_tag_link ON link_tag (link_id);
+
+-- How often a link was followed that may be followed only so often.
+CREATE TABLE link_use (
+    link_id bigint PRIMARY KEY,
+    used bigint NOT NULL
+);
+
+-- Which link is given to whoever asks for the same again, and for how long: renewed by each who asks.
+CREATE TABLE dedupe (
+    -- SHA-256 of what was asked for, in hexadecimal digits.
+    digest text PRIMARY KEY,
+    link_id bigint NOT NULL,
+    expires_at timestamptz NOT NULL
+);
+CREATE INDEX dedupe_expires_at ON dedupe (expires_at);

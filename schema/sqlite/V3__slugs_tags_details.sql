@@ -29,3 +29,15 @@ CREATE TABLE link_tag (
     PRIMARY KEY (tag_id, link_id)
 ) STRICT;
 CREATE INDEX link_tag_link ON link_tag (link_id);
+
+CREATE TABLE link_use (
+    link_id INTEGER PRIMARY KEY,
+    used INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE dedupe (
+    digest TEXT PRIMARY KEY,
+    link_id INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX dedupe_expires_at ON dedupe (expires_at);

@@ -4,6 +4,7 @@ use harness::{Answer, Resolver};
 use reqwest::Method;
 use serde_json::{Value, json};
 
+const SOON: std::time::Duration = std::time::Duration::from_secs(10);
 const URL: &str = "https://example.com/page";
 
 async fn start() -> Resolver {
@@ -151,6 +152,67 @@ async fn a_link_redirects_only_while_it_is_valid_and_is_shown_all_the_same() {
         call(&resolver, Method::PATCH, &path, Some(json!({ field: null }))).await.success().unwrap();
         assert_eq!(resolver.api.follow(&created.code).await.unwrap().0, 302, "{field}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_with_a_limit_redirects_so_often_and_again_when_the_limit_is_raised() {
+    let resolver = start().await;
+    let created = resolver.api.create_with(&json!({ "longUrl": URL, "maxVisits": 2 })).await.unwrap();
+    assert_eq!(created.json["meta"]["maxVisits"], 2);
+    let follow = async || resolver.api.follow(&created.code).await.unwrap().0;
+    assert_eq!([follow().await, follow().await, follow().await, follow().await], [302, 302, 404, 404]);
+    let path = format!("short-urls/{}", created.code);
+    assert_eq!(listed(&resolver, "").await.len(), 1);
+    assert_eq!(listed(&resolver, "excludeMaxVisitsReached=true").await.len(), 0);
+    for (limit, expected) in [(json!(3), vec![302, 404]), (Value::Null, vec![302, 302, 302])] {
+        call(&resolver, Method::PATCH, &path, Some(json!({ "maxVisits": limit }))).await.success().unwrap();
+        assert_eq!(listed(&resolver, "excludeMaxVisitsReached=true").await.len(), 1);
+        // That nothing was left may be remembered for a moment.
+        harness::wait::until(SOON, "the new limit counts", async || follow().await == 302).await.unwrap();
+        for status in &expected[1..] {
+            assert_eq!(follow().await, *status, "{limit}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_asks_for_an_existing_link_gets_the_one_that_was_made_for_the_same_wish() {
+    let args = ["--find-existing-for", "2s"];
+    let resolver = Resolver::embedded().unwrap().args(args).start().await.unwrap();
+    let wish = |more: Value| {
+        let mut wish = json!({ "longUrl": URL, "findIfExists": true });
+        wish.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        wish
+    };
+    let find = async |more: Value| resolver.api.create_with(&wish(more)).await.unwrap();
+    let first = find(json!({ "title": "One" })).await;
+    assert_eq!(find(json!({ "title": "Two", "crawlable": true })).await, first, "the title does not count");
+    let plain = resolver.api.create(URL).await.unwrap();
+    assert_ne!(plain.code, first.code, "who does not ask gets a new link");
+    let tagged = find(json!({ "tags": ["b", "a"] })).await;
+    let limited = find(json!({ "maxVisits": 5 })).await;
+    let timed = find(json!({ "validUntil": "2090-01-01" })).await;
+    let codes = [&first, &tagged, &limited, &timed].map(|link| link.code.clone());
+    assert_eq!(codes.iter().collect::<std::collections::HashSet<_>>().len(), 4, "{codes:?}");
+    assert_eq!(find(json!({ "tags": ["a", "B"] })).await.code, tagged.code);
+    assert_eq!(find(json!({ "validUntil": "2090-01-01T00:00:00Z" })).await.code, timed.code);
+
+    // Each use renews it, and it lapses when nobody has asked for so long.
+    for _ in 0..3 {
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        assert_eq!(find(json!({})).await.code, first.code);
+    }
+    tokio::time::sleep(std::time::Duration::from_millis(2_100)).await;
+    let second = find(json!({})).await;
+    assert_ne!(second.code, first.code);
+    call(&resolver, Method::DELETE, &format!("short-urls/{}", second.code), None).await.success().unwrap();
+    assert_ne!(find(json!({})).await.code, second.code, "a deleted link is given to nobody");
+
+    let picked = find(json!({ "customSlug": "mine" })).await;
+    assert_eq!(find(json!({ "customSlug": "mine" })).await, picked);
+    let other = json!({ "longUrl": "https://other.example/", "customSlug": "mine", "findIfExists": true });
+    let other = resolver.api.try_create_with(&other);
+    expect_problem(&other.await.unwrap(), 400, "non-unique-slug");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -42,12 +42,17 @@ pub fn cancel_on_signals(token: CancellationToken) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Reads a duration such as `5s`, `250ms` or `10m`, for flags.
+/// Reads a duration such as `5s`, `250ms`, `10m` or `30d`, for flags. A day has 24 hours.
 ///
 /// # Errors
 /// When it is not one, or not positive.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
-    let expected = || format!("expected a duration such as 250ms, 5s or 10m, got {text:?}");
+    let expected = || format!("expected a duration such as 250ms, 5s, 10m or 30d, got {text:?}");
+    if let Some(days) =
+        text.strip_suffix('d').and_then(|days| days.parse::<u32>().ok()).filter(|days| *days > 0)
+    {
+        return Ok(Duration::from_secs(u64::from(days) * 24 * 60 * 60));
+    }
     let parsed: jiff::SignedDuration = text.parse().map_err(|_| expected())?;
     Duration::try_from(parsed).ok().filter(|length| !length.is_zero()).ok_or_else(expected)
 }

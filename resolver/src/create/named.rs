@@ -8,16 +8,17 @@ use crate::{
     codes::{Code, LinkId, is_reserved},
     links::{Details, Draft, Link, NewLink, Slug, Tag},
     lookup::TRUSTED,
-    store::{InsertError, Inserted, NamedLink, StoreError},
+    store::{InsertError, InsertedFull, NamedLink, Same, StoreError},
     supply::{ClaimError, Fate},
 };
 
 impl Parts {
-    /// A minted code, and tags.
-    pub(super) async fn create_tagged(
+    /// A minted code, and tags; or the link that was made for the same wish before.
+    pub(super) async fn create_unless(
         &self,
         draft: Draft,
         tags: &[Tag],
+        same: Option<&Same>,
         deadline: Instant,
     ) -> Result<Link, CreateError> {
         loop {
@@ -31,11 +32,20 @@ impl Parts {
                 continue;
             }
             let new = NewLink { id: minted.id, draft: draft.clone() };
-            let outcome = match self.store.insert_full(&claim.history, &new, tags).await {
-                Ok(Inserted::Stored(at)) => Outcome::Stored(at),
-                Ok(Inserted::Taken) => Outcome::Taken,
+            let outcome = match self.store.insert_full(&claim.history, &new, tags, same).await {
+                Ok(InsertedFull::Stored(at)) => Outcome::Stored(at),
+                Ok(InsertedFull::Taken) => Outcome::Taken,
+                Ok(InsertedFull::Same(id)) => {
+                    self.settle(claim, Fate::Unused);
+                    let found = self.lookup.read_fresh(id).await.map_err(|_| CreateError::NoStore)?;
+                    match found {
+                        Some(link) => return Ok(Link::clone(&link)),
+                        // Rows are never removed, so this is a database that has failed over in between.
+                        None => return Err(CreateError::NoStore),
+                    }
+                }
                 Err(error) => {
-                    tracing::warn!(error = &error as &dyn std::error::Error, "insert a link with tags");
+                    tracing::warn!(error = &error as &dyn std::error::Error, "insert a link");
                     match error {
                         InsertError::Failed(StoreError::AnotherHistory) => Outcome::AnotherHistory,
                         InsertError::Failed(_) => Outcome::Failed,

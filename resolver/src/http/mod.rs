@@ -19,6 +19,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use hyper::{
@@ -29,6 +30,7 @@ use hyper::{
 use tokio::{runtime, sync::Semaphore};
 
 use crate::{
+    admission::Admission,
     api_key::KeyRing,
     create::Creator,
     hot::HotLinks,
@@ -62,6 +64,8 @@ pub struct App {
     pub(crate) clients: Arc<Clients>,
     /// Bulk creates at a time.
     pub bulk_calls: Arc<Semaphore>,
+    /// Visits of links with a limit.
+    pub admission: Admission,
     /// What becomes of visits.
     pub visits: Visits,
     /// For health and keys.
@@ -72,6 +76,8 @@ pub struct App {
     pub public_url: String,
     /// Hosts that long URLs must not lead to.
     pub own_hosts: Vec<(url::Host, u16)>,
+    /// How long a link is given to whoever wishes for the same.
+    pub find_existing_for: Duration,
     /// The status of redirects.
     pub redirect_status: StatusCode,
     /// Where everything runs that is not a redirect.

@@ -62,15 +62,31 @@ pub(super) async fn follow(desk: &Desk, visitor: Visitor, request: &Request<Inco
     let now = Timestamp::now();
     match found {
         Ok(Some(link)) if !link.is_live(now) => not_found(app),
-        Ok(Some(link)) => match target(&link, request.uri().query()) {
-            Some(target) => redirect(desk, visitor, (request, now), link.id, target),
-            None => not_found(app),
+        Ok(Some(link)) if link.is_limited() => match app.admission.admit(link.id).await {
+            Ok(true) => lead(desk, visitor, (request, now), &link),
+            Ok(false) => not_found(app),
+            Err(_) => unavailable(app),
         },
+        Ok(Some(link)) => lead(desk, visitor, (request, now), &link),
         Ok(None) => not_found(app),
-        Err(_) => {
-            app.metrics.unavailable.increment(1);
-            retry_later(answer(StatusCode::SERVICE_UNAVAILABLE, pages::HTML, pages::UNAVAILABLE))
-        }
+        Err(_) => unavailable(app),
+    }
+}
+
+fn unavailable(app: &App) -> Answer {
+    app.metrics.unavailable.increment(1);
+    retry_later(answer(StatusCode::SERVICE_UNAVAILABLE, pages::HTML, pages::UNAVAILABLE))
+}
+
+fn lead(
+    desk: &Desk,
+    visitor: Visitor,
+    (request, now): (&Request<Incoming>, Timestamp),
+    link: &Link,
+) -> Answer {
+    match target(link, request.uri().query()) {
+        Some(target) => redirect(desk, visitor, (request, now), link.id, target),
+        None => not_found(&desk.app),
     }
 }
 

@@ -24,6 +24,9 @@ pub struct Details {
     /// From this time on it does not redirect any more.
     #[serde(skip_serializing_if = "Option::is_none", with = "millis")]
     pub valid_until: Option<Timestamp>,
+    /// How often it redirects.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_visits: Option<u64>,
     /// When somebody deleted it. The row stays: its number is never minted again (I7).
     #[serde(skip_serializing_if = "Option::is_none", with = "millis")]
     pub deleted_at: Option<Timestamp>,
@@ -58,10 +61,11 @@ impl Details {
             && self.valid_until.is_none_or(|until| now < until)
     }
 
-    /// Whether it redirects at any time: then nobody has to look at the clock.
+    /// Whether it always redirects: then nobody has to look at a clock or a count.
     #[must_use]
-    pub fn is_always_live(&self) -> bool {
-        self.deleted_at.is_none() && self.valid_since.is_none() && self.valid_until.is_none()
+    pub fn is_simple(&self) -> bool {
+        let is_timed = self.valid_since.is_some() || self.valid_until.is_some();
+        !is_timed && self.max_visits.is_none() && self.deleted_at.is_none()
     }
 }
 

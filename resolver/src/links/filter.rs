@@ -21,8 +21,10 @@ pub struct Filter {
     pub since: Option<Timestamp>,
     /// Created then or earlier.
     pub until: Option<Timestamp>,
-    /// Without those that redirect no more.
+    /// Without those that are past their time.
     pub exclude_past: bool,
+    /// Without those that were followed as often as they may be.
+    pub exclude_spent: bool,
     /// In which order.
     pub order: OrderBy,
     /// Which page, from 1.

@@ -84,6 +84,12 @@ impl Link {
         self.details.as_ref().is_none_or(|details| details.is_live(now))
     }
 
+    /// Whether it redirects only so often.
+    #[must_use]
+    pub fn is_limited(&self) -> bool {
+        self.details.as_ref().is_some_and(|details| details.max_visits.is_some())
+    }
+
     /// Whether somebody deleted it.
     #[must_use]
     pub fn is_deleted(&self) -> bool {

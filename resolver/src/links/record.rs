@@ -29,6 +29,8 @@ pub struct Edit {
     pub valid_since: Option<Option<Timestamp>>,
     /// From this time on it does not redirect any more.
     pub valid_until: Option<Option<Timestamp>>,
+    /// How often it redirects.
+    pub max_visits: Option<Option<u64>>,
     /// All of its tags.
     pub tags: Option<Vec<Tag>>,
     /// The version that the editor saw; another one is not overwritten.
@@ -46,6 +48,7 @@ impl Edit {
         set(&mut link.forward_query, self.forward_query.as_ref());
         set(&mut details.valid_since, self.valid_since.as_ref());
         set(&mut details.valid_until, self.valid_until.as_ref());
+        set(&mut details.max_visits, self.max_visits.as_ref());
         (details.edited_at, details.edited_by) = (Some(now), Some(by));
         details.version += 1;
         link.details = Some(Box::new(details));

@@ -11,6 +11,8 @@ pub mod postgres;
 mod sql;
 pub mod sqlite;
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use issuer::{block::Span, names::StoreEpoch};
 use jiff::Timestamp;
@@ -38,6 +40,26 @@ pub enum Inserted {
     Stored(Timestamp),
     /// The id was taken: somebody else's row is there.
     Taken,
+}
+
+/// What became of a link that more is said of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InsertedFull {
+    /// It is stored, since then.
+    Stored(Timestamp),
+    /// The id was taken: somebody else's row is there.
+    Taken,
+    /// Nothing was stored: the same was asked for before, and this link was given.
+    Same(LinkId),
+}
+
+/// The wish for a link that was given for the same wish before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Same {
+    /// A digest of all that is wished for.
+    pub digest: String,
+    /// How long the link is given to whoever wishes for the same, counted from the last time.
+    pub lifetime: Duration,
 }
 
 /// Why an insert did not say what became of its links.
@@ -254,13 +276,14 @@ pub trait LinkStore: Send + Sync + 'static {
     /// history of the database than this one nothing is stored: [`StoreError::AnotherHistory`].
     async fn insert(&self, history: &StoreEpoch, links: &[NewLink]) -> Result<Vec<Inserted>, InsertError>;
 
-    /// Stores a link under a claimed number, with its tags. In another history of the database than this one nothing is stored.
+    /// Stores a link under a claimed number, with its tags, unless there is the `same` already. In another history of the database than this one nothing is stored.
     async fn insert_full(
         &self,
         history: &StoreEpoch,
         link: &NewLink,
         tags: &[Tag],
-    ) -> Result<Inserted, InsertError>;
+        same: Option<&Same>,
+    ) -> Result<InsertedFull, InsertError>;
 
     /// Stores a link under a hand-picked code; none when the code is taken.
     async fn insert_named(
@@ -268,6 +291,9 @@ pub trait LinkStore: Send + Sync + 'static {
         link: &NamedLink,
         tags: &[Tag],
     ) -> Result<Option<(LinkId, Timestamp)>, InsertError>;
+
+    /// Takes uses of links that may be followed only so often, at most as many as wanted of each; how many, in their order. The ids ascend.
+    async fn use_links(&self, wanted: &[(LinkId, u64)]) -> Result<Vec<u64>, StoreError>;
 
     /// The link of a slug that could not have been minted.
     async fn find_slug(&self, slug: &Slug) -> Result<Option<LinkId>, StoreError>;

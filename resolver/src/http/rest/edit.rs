@@ -51,6 +51,7 @@ fn read(app: &App, given: &Map<String, Value>) -> Result<Edit, Problem> {
             "crawlable" => edit.crawlable = fields::flag(value)?,
             "forwardQuery" => edit.forward_query = fields::flag(value)?,
             "tags" => edit.tags = fields::tags(value)?,
+            "maxVisits" => edit.max_visits = Some(fields::count(value)?),
             "validSince" => edit.valid_since = Some(fields::time(value)?),
             "validUntil" => edit.valid_until = Some(fields::time(value)?),
             _ => fields::without_effect(name, value)?,

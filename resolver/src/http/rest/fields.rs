@@ -86,6 +86,21 @@ pub(super) fn tags(value: &Value) -> Read<Option<Vec<Tag>>> {
     Ok(Some(tags))
 }
 
+/// None for null.
+pub(super) fn count(value: &Value) -> Read<Option<u64>> {
+    match value {
+        Value::Null => Ok(None),
+        // Both databases count with a sign.
+        Value::Number(number) => {
+            match number.as_u64().filter(|count| (1..=i64::MAX as u64).contains(count)) {
+                Some(count) => Ok(Some(count)),
+                None => Err("expected a whole number from 1, or null".to_owned()),
+            }
+        }
+        _ => Err("expected a whole number from 1, or null".to_owned()),
+    }
+}
+
 pub(super) fn time(value: &Value) -> Read<Option<Timestamp>> {
     match value {
         Value::Null => Ok(None),
@@ -112,8 +127,8 @@ pub(super) fn parse_time(text: &str) -> Read<Timestamp> {
 /// ignore it would be worse than an error.
 pub(super) fn without_effect(name: &str, value: &Value) -> Read<()> {
     let asks_for_nothing = match name {
-        "shortCodeLength" | "maxVisits" | "domain" | "pathPrefix" => value.is_null(),
-        "findIfExists" | "validateUrl" => matches!(value, Value::Null | Value::Bool(false)),
+        "shortCodeLength" | "domain" | "pathPrefix" => value.is_null(),
+        "validateUrl" => matches!(value, Value::Null | Value::Bool(false)),
         _ => return Err("expected no field of this name".to_owned()),
     };
     if asks_for_nothing {

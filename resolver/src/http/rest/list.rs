@@ -41,8 +41,7 @@ fn read(query: &Query) -> Result<Filter, Problem> {
     let order = wrong.note("orderBy", read_order(query.text("orderBy"))).unwrap_or_default();
     let mut flag = |name| wrong.note(name, read_flag(query.text(name))).unwrap_or_default();
     let exclude_past = flag("excludePastValidUntil");
-    // Visits are not counted in this version, so no link has reached a number of them.
-    flag("excludeMaxVisitsReached");
+    let exclude_spent = flag("excludeMaxVisitsReached");
     let page = wrong.note("page", Paging::page(query)).unwrap_or(1);
     let per_page = wrong.note("itemsPerPage", Paging::per_page(query, Some(PER_PAGE))).flatten();
     wrong.check()?;
@@ -58,6 +57,7 @@ fn read(query: &Query) -> Result<Filter, Problem> {
         since,
         until,
         exclude_past,
+        exclude_spent,
         order,
         page,
         per_page,

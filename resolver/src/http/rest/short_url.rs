@@ -27,7 +27,7 @@ pub(super) struct ShortUrl<'a> {
     has_redirect_rules: bool,
 }
 
-/// Limits of a link. How often it may be visited cannot be limited in this version.
+/// Limits of a link.
 #[derive(Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Meta {
@@ -57,7 +57,7 @@ impl<'a> ShortUrl<'a> {
         let meta = Meta {
             valid_since: details.and_then(|details| details.valid_since).map(atom),
             valid_until: details.and_then(|details| details.valid_until).map(atom),
-            max_visits: None,
+            max_visits: details.and_then(|details| details.max_visits),
         };
         Some(Self {
             short_url: format!("{}/{short_code}", app.public_url),

@@ -29,8 +29,8 @@ use tokio::{sync::mpsc, time::Instant};
 use tokio_postgres::{Config, NoTls, Row, config::TargetSessionAttrs, types::ToSql};
 
 use super::{
-    BlockEntry, Change, Edited, Gaps, InsertError, Inserted, LinkStore, NamedLink, Reading, Registration,
-    Renamed, Source, StoreError, TagCount, sql,
+    BlockEntry, Change, Edited, Gaps, InsertError, Inserted, InsertedFull, LinkStore, NamedLink, Reading,
+    Registration, Renamed, Same, Source, StoreError, TagCount, sql,
 };
 use crate::{
     api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash},
@@ -317,13 +317,14 @@ impl LinkStore for PostgresStore {
         history: &StoreEpoch,
         link: &NewLink,
         tags: &[Tag],
-    ) -> Result<Inserted, InsertError> {
+        same: Option<&Same>,
+    ) -> Result<InsertedFull, InsertError> {
         let mut connection = self.connection().await.map_err(InsertError::Failed)?;
         let known = within(admin::epoch(&connection)).await.map_err(InsertError::Failed)?;
         if known != *history {
             return Err(InsertError::Failed(StoreError::AnotherHistory));
         }
-        insert(&mut connection, async |sql| sql::insert_full(sql, link, tags).await).await
+        insert(&mut connection, async |sql| sql::insert_full(sql, link, tags, same).await).await
     }
 
     async fn insert_named(
@@ -333,6 +334,10 @@ impl LinkStore for PostgresStore {
     ) -> Result<Option<(LinkId, Timestamp)>, InsertError> {
         let mut connection = self.connection().await.map_err(InsertError::Failed)?;
         insert(&mut connection, async |sql| sql::insert_named(sql, link, tags).await).await
+    }
+
+    async fn use_links(&self, wanted: &[(LinkId, u64)]) -> Result<Vec<u64>, StoreError> {
+        self.run(async |sql| sql::use_links(sql, wanted).await).await
     }
 
     async fn find_slug(&self, slug: &Slug) -> Result<Option<LinkId>, StoreError> {

@@ -98,6 +98,13 @@ impl Wanted {
             let until = self.value(Value::Time(until));
             self.parts.push(format!("link.created_at <= {until}"));
         }
+        if filter.exclude_spent {
+            self.parts.push(
+                "(link.details->>'maxVisits' IS NULL OR CAST(link.details->>'maxVisits' AS bigint) >
+                  coalesce((SELECT used FROM link_use WHERE link_use.link_id = link.id), 0))"
+                    .to_owned(),
+            );
+        }
         if filter.exclude_past {
             let (until, now) = (self.dialect.detail_time("validUntil"), self.dialect.now_millis());
             self.parts.push(format!("({until} IS NULL OR {until} > {now})"));

@@ -12,6 +12,7 @@ mod edits;
 mod list;
 mod named;
 mod tags;
+mod uses;
 
 use std::{
     collections::HashMap,
@@ -32,6 +33,7 @@ pub(super) use edits::{delete, edit};
 pub(super) use list::list;
 pub(super) use named::{find_slug, insert_full, insert_named, picked};
 pub(super) use tags::{delete_tags, rename_tag, tags, tags_of};
+pub(super) use uses::use_links;
 
 /// What differs between the dialects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +43,14 @@ pub(super) enum Dialect {
 }
 
 impl Dialect {
+    /// An expression for the time so many milliseconds, a parameter, after that of the transaction.
+    pub(super) fn now_plus(self, milliseconds: &str) -> String {
+        match self {
+            Self::Postgres => format!("now() + CAST({milliseconds} AS bigint) * interval '1 millisecond'"),
+            Self::Sqlite => format!("{} + {milliseconds}", self.now()),
+        }
+    }
+
     /// An expression for the time of the transaction.
     pub(super) fn now(self) -> &'static str {
         match self {

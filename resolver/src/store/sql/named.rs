@@ -6,18 +6,52 @@ use super::{Sql, Told, Value, details_text, tags::set_tags};
 use crate::{
     codes::LinkId,
     links::{Draft, NewLink, Slug, Tag},
-    store::{Inserted, NamedLink, StoreError},
+    store::{InsertedFull, NamedLink, Same, StoreError},
 };
 
-/// Stores a link under a number that was claimed.
+/// Stores a link under a number that was claimed; or finds the one that the same was asked for before.
 pub(in crate::store) async fn insert_full<S: Sql>(
     sql: &mut S,
     NewLink { id, draft }: &NewLink,
     tags: &[Tag],
-) -> Result<Inserted, StoreError> {
-    let Some(at) = insert_link(sql, *id, draft).await? else { return Ok(Inserted::Taken) };
+    same: Option<&Same>,
+) -> Result<InsertedFull, StoreError> {
+    let Some(at) = insert_link(sql, *id, draft).await? else { return Ok(InsertedFull::Taken) };
+    if let Some(same) = same
+        && let Some(other) = agree(sql, *id, same).await?
+    {
+        // The row goes again, within the transaction: its number was never anybody's.
+        sql.query("DELETE FROM link WHERE id = $1", &[Value::Int(id.get())]).await?;
+        return Ok(InsertedFull::Same(other));
+    }
     set_tags(sql, *id, tags).await?;
-    Ok(Inserted::Stored(at))
+    Ok(InsertedFull::Stored(at))
+}
+
+/// The link that was stored before for the same wish, if it lives; else this one takes its place. Each who asks renews it. Of those who ask
+/// at the same time one is first, and the others wait for its COMMIT.
+async fn agree<S: Sql>(sql: &mut S, id: LinkId, same: &Same) -> Result<Option<LinkId>, StoreError> {
+    let (now, until) = (S::DIALECT.now(), S::DIALECT.now_plus("$3"));
+    let renew = format!(
+        "INSERT INTO dedupe (digest, link_id, expires_at) VALUES ($1, $2, {until})
+         ON CONFLICT (digest) DO UPDATE SET expires_at = excluded.expires_at,
+             link_id = CASE WHEN dedupe.expires_at > {now} THEN dedupe.link_id ELSE excluded.link_id END
+         RETURNING link_id"
+    );
+    let lifetime = i64::try_from(same.lifetime.as_millis()).unwrap_or(i64::MAX);
+    let values = [Value::Text(same.digest.clone()), Value::Int(id.get()), Value::Int(lifetime)];
+    let rows = sql.query(&renew, &values).await?;
+    let found = LinkId::from_stored(rows.first().ok_or_else(|| corrupt("nothing was agreed on"))?.int(0)?);
+    if found == id {
+        return Ok(None);
+    }
+    let alive = "SELECT id FROM link WHERE id = $1 AND details->>'deletedAt' IS NULL";
+    if !sql.query(alive, &[Value::Int(found.get())]).await?.is_empty() {
+        return Ok(Some(found));
+    }
+    let replace = "UPDATE dedupe SET link_id = $1 WHERE digest = $2";
+    sql.query(replace, &[Value::Int(id.get()), Value::Text(same.digest.clone())]).await?;
+    Ok(None)
 }
 
 /// Stores a link under a hand-picked code; none when somebody has it. Then the transaction is to be rolled back.

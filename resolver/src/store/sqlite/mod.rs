@@ -19,8 +19,8 @@ use rusqlite::{Connection, OpenFlags};
 use tokio::{sync::mpsc, time::Instant};
 
 use super::{
-    BlockEntry, Change, Edited, InsertError, Inserted, LinkStore, NamedLink, Reading, Registration, Renamed,
-    Source, StoreError, TagCount,
+    BlockEntry, Change, Edited, InsertError, Inserted, InsertedFull, LinkStore, NamedLink, Reading,
+    Registration, Renamed, Same, Source, StoreError, TagCount,
     sql::{self, at_once},
 };
 use crate::{
@@ -165,10 +165,13 @@ impl LinkStore for SqliteStore {
         _history: &StoreEpoch,
         link: &NewLink,
         tags: &[Tag],
-    ) -> Result<Inserted, InsertError> {
-        let (link, tags) = (link.clone(), tags.to_vec());
+        same: Option<&Same>,
+    ) -> Result<InsertedFull, InsertError> {
+        let (link, tags, same) = (link.clone(), tags.to_vec(), same.cloned());
         self.writer
-            .run(move |connection| write(connection, |sql| at_once(sql::insert_full(sql, &link, &tags))))
+            .run(move |connection| {
+                write(connection, |sql| at_once(sql::insert_full(sql, &link, &tags, same.as_ref())))
+            })
             .await
             .map_err(insert_error)
     }
@@ -183,6 +186,13 @@ impl LinkStore for SqliteStore {
             .run(move |connection| write(connection, |sql| at_once(sql::insert_named(sql, &link, &tags))))
             .await
             .map_err(insert_error)
+    }
+
+    async fn use_links(&self, wanted: &[(LinkId, u64)]) -> Result<Vec<u64>, StoreError> {
+        let wanted = wanted.to_vec();
+        self.writer
+            .run(move |connection| write(connection, |sql| at_once(sql::use_links(sql, &wanted))))
+            .await
     }
 
     async fn find_slug(&self, slug: &Slug) -> Result<Option<LinkId>, StoreError> {

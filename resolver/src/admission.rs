@@ -1,0 +1,113 @@
+//! Visits of links that may be followed only so often: exactly so many are admitted, however many resolvers and visitors there are.
+//!
+//! 1. Each visit is counted in the store before it is answered. Links with a limit are few; no other redirect comes here, and none writes.
+//! 2. The visits that wait while a batch is counted form the next one, and those of one link are one count.
+//! 3. When nobody knows whether a batch was counted, all of its visitors are asked to come again: there may be fewer redirects than the limit
+//!    then, and never more.
+//! 4. That a link has none left is remembered for a moment, so that a crowd that comes too late costs little.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use issuer::daemon::Vitals;
+use moka::sync::Cache;
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::timeout,
+};
+
+use crate::{
+    codes::LinkId,
+    lookup::LookupError,
+    store::{LinkStore, StoreError},
+};
+
+/// Visits that may wait; more are refused at once.
+const WAITING_MAX: usize = 16_384;
+/// Links of one batch.
+const LINKS_MAX: usize = 100;
+/// How long a visit may wait.
+const DEADLINE: Duration = Duration::from_secs(5);
+/// How long a link without uses left is not asked about: a limit that is raised shows after that.
+const SPENT: Duration = Duration::from_millis(500);
+const SPENT_MAX: u64 = 100_000;
+
+type Admitted = Result<bool, LookupError>;
+
+struct Waiting {
+    link: LinkId,
+    admitted: oneshot::Sender<Admitted>,
+}
+
+/// Admits visits.
+pub struct Admission {
+    waiting: mpsc::Sender<Waiting>,
+    spent: Cache<LinkId, ()>,
+}
+
+impl Admission {
+    /// An admission and its task, on the current runtime.
+    #[must_use]
+    pub fn start(vitals: &Vitals, store: Arc<dyn LinkStore>) -> Self {
+        let (waiting, queue) = mpsc::channel(WAITING_MAX);
+        let spent = Cache::builder().max_capacity(SPENT_MAX).time_to_live(SPENT).build();
+        vitals.spawn("counter of limited links", count(store, queue, spent.clone()));
+        Self { waiting, spent }
+    }
+
+    /// Whether one more visit of a link with a limit is within it. What is admitted is counted.
+    ///
+    /// # Errors
+    /// When nobody knows: the visitor may come again.
+    pub async fn admit(&self, link: LinkId) -> Admitted {
+        if self.spent.contains_key(&link) {
+            return Ok(false);
+        }
+        let (admitted, answered) = oneshot::channel();
+        self.waiting.try_send(Waiting { link, admitted }).map_err(|_| LookupError::Overloaded)?;
+        timeout(DEADLINE, answered).await.ok().and_then(Result::ok).unwrap_or(Err(LookupError::NoStore))
+    }
+}
+
+async fn count(store: Arc<dyn LinkStore>, mut queue: mpsc::Receiver<Waiting>, spent: Cache<LinkId, ()>) {
+    let mut arrived = Vec::with_capacity(WAITING_MAX);
+    let mut links: BTreeMap<LinkId, Vec<oneshot::Sender<Admitted>>> = BTreeMap::new();
+    loop {
+        if links.is_empty() && queue.recv_many(&mut arrived, WAITING_MAX).await == 0 {
+            return;
+        }
+        for Waiting { link, admitted } in arrived.drain(..) {
+            links.entry(link).or_default().push(admitted);
+        }
+        let later = links.keys().nth(LINKS_MAX).copied().map(|first| links.split_off(&first));
+        let batch = std::mem::replace(&mut links, later.unwrap_or_default());
+        let wanted: Vec<(LinkId, u64)> =
+            batch.iter().map(|(link, visitors)| (*link, visitors.len() as u64)).collect();
+        answer(batch, store.use_links(&wanted).await, &spent);
+    }
+}
+
+fn answer(
+    batch: BTreeMap<LinkId, Vec<oneshot::Sender<Admitted>>>,
+    taken: Result<Vec<u64>, StoreError>,
+    spent: &Cache<LinkId, ()>,
+) {
+    let taken = match taken {
+        Ok(taken) => taken,
+        Err(error) => {
+            tracing::warn!(error = &error as &dyn std::error::Error, "count visits of limited links");
+            for visitor in batch.into_values().flatten() {
+                // Whoever asked may have given up.
+                let _ = visitor.send(Err(LookupError::NoStore));
+            }
+            return;
+        }
+    };
+    for ((link, visitors), taken) in batch.into_iter().zip(taken) {
+        if taken < visitors.len() as u64 {
+            spent.insert(link, ());
+        }
+        for (place, visitor) in visitors.into_iter().enumerate() {
+            let _ = visitor.send(Ok((place as u64) < taken));
+        }
+    }
+}

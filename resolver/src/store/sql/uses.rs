@@ -1,0 +1,41 @@
+//! Links that may be followed only so often.
+
+use super::{Sql, Value};
+use crate::{codes::LinkId, store::StoreError};
+
+/// Takes from each link's uses that are left, at most as many as wanted; how many were taken of each, in their order. The ids ascend, so that
+/// two resolvers never wait for each other in a circle.
+pub(in crate::store) async fn use_links<S: Sql>(
+    sql: &mut S,
+    wanted: &[(LinkId, u64)],
+) -> Result<Vec<u64>, StoreError> {
+    let mut taken = Vec::with_capacity(wanted.len());
+    for (id, count) in wanted {
+        taken.push(take(sql, *id, *count).await?);
+    }
+    Ok(taken)
+}
+
+async fn take<S: Sql>(sql: &mut S, id: LinkId, count: u64) -> Result<u64, StoreError> {
+    let (id, dialect) = (Value::Int(id.get()), S::DIALECT);
+    let begin = "INSERT INTO link_use (link_id, used) VALUES ($1, 0) ON CONFLICT (link_id) DO NOTHING";
+    sql.query(begin, std::slice::from_ref(&id)).await?;
+    // The limit is read after the lock was taken: whoever raises or lowers it is heard at the next visit at the latest.
+    let lock = format!("SELECT used FROM link_use WHERE link_id = $1 {}", dialect.for_update());
+    let used = first(&sql.query(&lock, std::slice::from_ref(&id)).await?)?.unwrap_or(0);
+    let limit = "SELECT CAST(details->>'maxVisits' AS bigint) FROM link WHERE id = $1 AND details->>'maxVisits' IS NOT NULL";
+    let wanted = i64::try_from(count).unwrap_or(i64::MAX);
+    let granted = match first(&sql.query(limit, std::slice::from_ref(&id)).await?)? {
+        Some(most) => wanted.min(most - used).max(0),
+        None => wanted,
+    };
+    if granted > 0 {
+        let spend = "UPDATE link_use SET used = used + CAST($1 AS bigint) WHERE link_id = $2";
+        sql.query(spend, &[Value::Int(granted), id]).await?;
+    }
+    Ok(u64::try_from(granted).unwrap_or(0))
+}
+
+fn first(rows: &[super::Row]) -> Result<Option<i64>, StoreError> {
+    rows.first().map(|row| row.int(0)).transpose()
+}
