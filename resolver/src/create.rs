@@ -25,7 +25,7 @@ use tokio::{
 use tokio_util::task::TaskTracker;
 
 use crate::{
-    codes::{Code, LinkId, Mint, Minted, is_reserved},
+    codes::{Code, KeyspaceIndex, LinkId, Mint, Minted, is_reserved},
     links::{Draft, Link, NewLink, Record, Slug, Tag},
     lookup::Lookup,
     metrics::Metrics,
@@ -50,11 +50,25 @@ pub struct Created {
     pub link: Link,
 }
 
+/// Which code a link is to have.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum CodeWish {
+    /// The next of the default keyspace.
+    #[default]
+    Next,
+    /// The next of this keyspace.
+    In(KeyspaceIndex),
+    /// One that the creator has picked.
+    Picked(Slug),
+    /// One of a digest of the long URL, of so many characters.
+    Digest(usize),
+}
+
 /// What is to be created, beyond a draft.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wishes {
-    /// A code of the creator's choice.
-    pub slug: Option<Slug>,
+    /// Which code it is to have.
+    pub code: CodeWish,
     /// Tags.
     pub tags: Vec<Tag>,
     /// To be given the link that was made for the same wish before.
@@ -100,8 +114,8 @@ pub struct Creator {
 pub struct CreatorConfig {
     /// Numbers to codes.
     pub mint: Arc<Mint>,
-    /// Where numbers come from.
-    pub minting: Arc<Minting>,
+    /// Where numbers come from, the default keyspace's first.
+    pub mintings: Vec<Arc<Minting>>,
     /// Where links go.
     pub store: Arc<dyn LinkStore>,
     /// Whose numbers they are, as the register knows it.
@@ -115,7 +129,7 @@ pub struct CreatorConfig {
 /// What a create needs while it runs.
 struct Parts {
     mint: Arc<Mint>,
-    minting: Arc<Minting>,
+    mintings: Vec<Arc<Minting>>,
     store: Arc<dyn LinkStore>,
     owner: Owner,
     batch: mpsc::Sender<Waiting>,
@@ -127,11 +141,11 @@ impl Creator {
     /// A creator and its batch task, on the current runtime.
     #[must_use]
     pub fn start(vitals: &Vitals, config: CreatorConfig) -> Self {
-        let CreatorConfig { mint, minting, store, owner, lookup, metrics } = config;
+        let CreatorConfig { mint, mintings, store, owner, lookup, metrics } = config;
         let (batch, waiting) = mpsc::channel(CREATES_MAX);
         vitals.spawn("writer of links", write_batches(Arc::clone(&store), waiting, Arc::clone(&metrics)));
         Self {
-            parts: Arc::new(Parts { mint, minting, store, owner, batch, lookup, metrics }),
+            parts: Arc::new(Parts { mint, mintings, store, owner, batch, lookup, metrics }),
             slots: Arc::new(Semaphore::new(CREATES_MAX)),
             runtime: runtime::Handle::current(),
             tasks: TaskTracker::new(),
@@ -147,7 +161,7 @@ impl Creator {
         let _slot = self.slots.try_acquire().map_err(|_| CreateError::Overloaded)?;
         let _under_way = self.tasks.token();
         let started = Instant::now();
-        let created = self.parts.create(draft, started + DEADLINE).await;
+        let created = self.parts.create(self.parts.default(), draft, started + DEADLINE).await;
         self.parts.metrics.create_seconds.record(started.elapsed());
         created
     }
@@ -157,19 +171,46 @@ impl Creator {
     /// # Errors
     /// As [`Creator::create`]; and when somebody has the code.
     pub async fn create_full(&self, draft: Draft, wishes: Wishes) -> Result<Record, CreateError> {
-        let Wishes { slug, tags, same } = wishes;
-        if slug.is_none() && tags.is_empty() && same.is_none() {
+        let Wishes { code, tags, same } = wishes;
+        if code == CodeWish::Next && tags.is_empty() && same.is_none() {
             return Ok(Record { link: self.create(draft).await?.link, tags });
         }
         let _slot = self.slots.try_acquire().map_err(|_| CreateError::Overloaded)?;
         let _under_way = self.tasks.token();
         let started = Instant::now();
-        let created = match slug {
-            Some(slug) => self.parts.create_named(slug, draft, &tags).await,
-            None => self.parts.create_unless(draft, &tags, same.as_ref(), started + DEADLINE).await,
+        let (parts, same, deadline) = (&self.parts, same.as_ref(), started + DEADLINE);
+        let created = match code {
+            CodeWish::Next => parts.create_unless(parts.default(), draft, &tags, same, deadline).await,
+            CodeWish::In(index) => {
+                let minting = parts.mintings.iter().find(|minting| minting.index == index);
+                let minting = minting.ok_or(CreateError::Exhausted)?;
+                parts.create_unless(minting, draft, &tags, same, deadline).await
+            }
+            CodeWish::Picked(slug) => parts.create_named(slug, draft, &tags, None).await,
+            CodeWish::Digest(len) => parts.create_by_digest(len, &draft, &tags, same, deadline).await,
         };
         self.parts.metrics.create_seconds.record(started.elapsed());
         Ok(Record { link: created?, tags })
+    }
+
+    /// The keyspace of this name.
+    #[must_use]
+    pub fn keyspace(&self, name: &str) -> Option<KeyspaceIndex> {
+        let named = self.parts.mintings.iter().find(|minting| minting.namespace.as_str() == name);
+        named.map(|minting| minting.index)
+    }
+
+    /// How many characters a keyspace's codes have.
+    #[must_use]
+    pub fn code_len(&self, keyspace: KeyspaceIndex) -> Option<usize> {
+        self.parts.mint.len_of(keyspace)
+    }
+
+    /// The keyspace whose codes have so many characters; the default one, if several do.
+    #[must_use]
+    pub fn keyspace_of_len(&self, len: usize) -> Option<KeyspaceIndex> {
+        let indexes = self.parts.mintings.iter().map(|minting| minting.index);
+        indexes.into_iter().find(|index| self.parts.mint.len_of(*index) == Some(len))
     }
 
     /// Creates links together, at most [`crate::store::BATCH_MAX`]; what became of each, in their order.
@@ -198,19 +239,29 @@ impl Creator {
 }
 
 impl Parts {
-    async fn create(&self, draft: Draft, deadline: Instant) -> Result<Created, CreateError> {
+    /// Where numbers come from unless somebody wishes otherwise.
+    fn default(&self) -> &Minting {
+        self.mintings.first().expect("a configuration has at least one keyspace")
+    }
+
+    async fn create(
+        &self,
+        minting: &Minting,
+        draft: Draft,
+        deadline: Instant,
+    ) -> Result<Created, CreateError> {
         loop {
-            let claim = self.minting.claim(deadline).await.map_err(|error| match error {
+            let claim = minting.claim(deadline).await.map_err(|error| match error {
                 ClaimError::TimedOut => CreateError::NoNumber,
                 ClaimError::Exhausted => CreateError::Exhausted,
             })?;
-            let minted = self.mint.mint(self.minting.index, claim.number);
+            let minted = self.mint.mint(minting.index, claim.number);
             if is_reserved(&minted.code) {
-                self.settle(claim, Fate::Burned);
+                self.settle(minting, claim, Fate::Burned);
                 continue;
             }
             let outcome = self.insert(&claim, &minted, &draft, deadline).await;
-            match self.conclude(claim, &minted, &draft, outcome, deadline).await {
+            match self.conclude(minting, claim, &minted, &draft, outcome, deadline).await {
                 Some(Ok(created_at)) => return Ok(self.created(minted, draft, created_at)),
                 Some(Err(error)) => return Err(error),
                 None => {}
@@ -221,6 +272,7 @@ impl Parts {
     /// Decides what a claim's insert came to; none when another number is to be tried.
     async fn conclude(
         &self,
+        minting: &Minting,
         claim: Claim,
         minted: &Minted,
         draft: &Draft,
@@ -235,7 +287,7 @@ impl Parts {
             }
             Outcome::Failed => (Fate::Unused, Some(Err(CreateError::NoStore))),
             Outcome::AnotherHistory => {
-                self.minting.give_up(&claim.history);
+                minting.give_up(&claim.history);
                 (Fate::Burned, None)
             }
             Outcome::Unknown => {
@@ -243,27 +295,28 @@ impl Parts {
                 self.resolve(&claim, minted.id, draft, deadline).await
             }
         };
-        self.settle(claim, fate);
+        self.settle(minting, claim, fate);
         end
     }
 
     /// Creates many at once; the links in the order of their drafts. Those whose first number was not to be had are tried again
     /// one by one.
     async fn create_many(&self, drafts: Vec<Draft>, deadline: Instant) -> Vec<Result<Created, CreateError>> {
+        let minting = self.default();
         let (mut claims, mut links) = (Vec::new(), Vec::new());
         while links.len() < drafts.len() {
-            let claim = match self.minting.claim(deadline).await {
+            let claim = match minting.claim(deadline).await {
                 Ok(claim) => claim,
                 Err(_) => break,
             };
-            let minted = self.mint.mint(self.minting.index, claim.number);
+            let minted = self.mint.mint(minting.index, claim.number);
             if is_reserved(&minted.code) {
-                self.settle(claim, Fate::Burned);
+                self.settle(minting, claim, Fate::Burned);
                 continue;
             }
             // A batch is of one history of the database; the rest goes one by one.
             if claims.first().is_some_and(|(first, _): &(Claim, Minted)| first.history != claim.history) {
-                self.settle(claim, Fate::Unused);
+                self.settle(minting, claim, Fate::Unused);
                 break;
             }
             links.push(NewLink { id: minted.id, draft: drafts[links.len()].clone() });
@@ -278,7 +331,7 @@ impl Parts {
         for draft in drafts {
             let end = match first_tries.next() {
                 Some(((claim, minted), outcome)) => {
-                    let end = self.conclude(claim, &minted, &draft, outcome, deadline).await;
+                    let end = self.conclude(minting, claim, &minted, &draft, outcome, deadline).await;
                     end.map(|end| (minted, end))
                 }
                 None => None,
@@ -286,7 +339,7 @@ impl Parts {
             results.push(match end {
                 Some((minted, Ok(created_at))) => Ok(self.created(minted, draft, created_at)),
                 Some((_, Err(error))) => Err(error),
-                None => self.create(draft, deadline).await,
+                None => self.create(minting, draft, deadline).await,
             });
         }
         results
@@ -334,12 +387,12 @@ impl Parts {
         Some(if ours { Row::Ours(link.created_at) } else { Row::Other })
     }
 
-    fn settle(&self, claim: Claim, fate: Fate) {
+    fn settle(&self, minting: &Minting, claim: Claim, fate: Fate) {
         if fate == Fate::Burned {
             self.metrics.burned.increment(1);
-            tracing::warn!(namespace = %self.minting.namespace, number = claim.number, "a number is given up");
+            tracing::warn!(namespace = %minting.namespace, number = claim.number, "a number is given up");
         }
-        self.minting.settle(claim, fate);
+        minting.settle(claim, fate);
     }
 
     fn created(&self, minted: Minted, draft: Draft, created_at: Timestamp) -> Created {

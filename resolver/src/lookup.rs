@@ -76,6 +76,11 @@ pub enum LookupError {
     Overloaded,
 }
 
+/// Whether a link that was found under a slug's id is that slug's.
+fn leads(slug: &Slug, link: &Link) -> bool {
+    !link.is_deleted() && link.slug() == Some(slug)
+}
+
 type Found = Result<Option<Arc<Link>>, LookupError>;
 
 /// A link in the cache, with what its answers are made of.
@@ -267,13 +272,16 @@ impl Lookup {
                 Some(link) => Some(link),
                 None => self.read(id, Name::Id(id), known).await?,
             };
-            if found.as_ref().is_some_and(|link| !link.is_deleted()) {
+            if found.as_ref().is_some_and(|link| leads(slug, link)) {
                 return Ok(found);
             }
             self.slugs.forget(slug).await;
         }
         match self.slugs.find(slug).await? {
-            Some(id) => self.read(id, Name::Id(id), self.cache.get(&Name::Id(id))).await,
+            Some(id) => {
+                let found = self.read(id, Name::Id(id), self.cache.get(&Name::Id(id))).await?;
+                Ok(found.filter(|link| leads(slug, link)))
+            }
             None => Ok(None),
         }
     }
@@ -521,6 +529,8 @@ impl Reader {
     /// Puts what was read into the cache, or takes out what is not there any more.
     fn keep(&self, name: Name, id: LinkId, link: Option<&Arc<Link>>, (began, complete): (ReadAt, bool)) {
         match link {
+            // A deleted link is an absence: its code may be picked again at any moment.
+            Some(link) if link.is_deleted() => self.cache.invalidate(&name),
             Some(link) => self.cache.insert(name, Cached::new(link, began, complete)),
             None if complete => self.cache.invalidate(&name),
             None => {}

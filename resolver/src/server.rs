@@ -201,7 +201,7 @@ impl Parts {
         let lookup = Arc::new(lookup);
         let creator = CreatorConfig {
             mint: Arc::clone(&mint),
-            minting: Arc::clone(&mintings[0]),
+            mintings: mintings.clone(),
             store: Arc::clone(&store),
             owner,
             lookup: Arc::clone(&lookup),

@@ -2,6 +2,7 @@
 
 use harness::{Answer, Resolver};
 use reqwest::Method;
+use resolver::codes::candidates;
 use serde_json::{Value, json};
 
 const SOON: std::time::Duration = std::time::Duration::from_secs(10);
@@ -136,8 +137,12 @@ async fn an_edit_of_an_older_version_overwrites_nothing() {
     assert_ne!(first.header("etag"), Some(tag.as_str()));
     assert_eq!(edit("theirs", &tag).await.status, 412);
     assert_eq!(edit("theirs", "no tag").await.status, 412);
+    let url = format!("{}/rest/v3/{path}", resolver.api.url());
+    let delete = resolver.api.http().delete(url).header("X-Api-Key", resolver.api.key());
+    assert_eq!(Answer::to(delete.header("If-Match", &tag)).await.unwrap().status, 412);
+    let either = format!("\"77\", {}", first.header("etag").unwrap());
     assert_eq!(get(&resolver, &path).await.json().unwrap()["title"], "mine");
-    edit("theirs", first.header("etag").unwrap()).await.success().unwrap();
+    edit("theirs", &either).await.success().unwrap();
     assert_eq!(get(&resolver, &path).await.json().unwrap()["title"], "theirs");
 }
 
@@ -151,6 +156,84 @@ async fn a_link_redirects_only_while_it_is_valid_and_is_shown_all_the_same() {
         get(&resolver, &path).await.success().unwrap();
         call(&resolver, Method::PATCH, &path, Some(json!({ field: null }))).await.success().unwrap();
         assert_eq!(resolver.api.follow(&created.code).await.unwrap().0, 302, "{field}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_digest_gives_the_first_free_of_its_candidates_and_others_when_all_are_taken() {
+    let resolver = start().await;
+    let expected: Vec<String> = (0..3).flat_map(|salt| candidates(URL, salt, 8)).collect();
+    for (n, code) in expected.iter().enumerate() {
+        if n == 1 {
+            // Somebody else has the second one.
+            let rival = json!({ "longUrl": "https://rival.example/", "customSlug": code });
+            resolver.api.create_with(&rival).await.unwrap();
+            continue;
+        }
+        let created = resolver.api.create_with(&json!({ "longUrl": URL, "strategy": "hash" })).await.unwrap();
+        assert_eq!(created.code, *code);
+        assert_eq!(resolver.api.follow(code).await.unwrap(), (302, Some(URL.to_owned())));
+    }
+    let wish = json!({ "longUrl": URL, "strategy": "hash", "findIfExists": true });
+    let found = resolver.api.create_with(&wish).await.unwrap();
+    assert_eq!(resolver.api.create_with(&wish).await.unwrap(), found);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_has_as_many_characters_as_are_asked_for_and_a_class_for_its_first() {
+    let keyspaces = "web=6:A-Z,mobile=6:a-z,short=4:0-9";
+    let resolver = Resolver::embedded().unwrap().keyspaces(keyspaces).start().await.unwrap();
+    for len in 1..=8 {
+        let wish = json!({ "longUrl": URL, "shortCodeLength": len });
+        let code = resolver.api.create_with(&wish).await.unwrap().code;
+        assert_eq!(code.len(), len);
+        assert_eq!(resolver.api.follow(&code).await.unwrap().0, 302, "{code}");
+    }
+    for (keyspace, class) in [("web", 'A'..='Z'), ("mobile", 'a'..='z'), ("short", '0'..='9')] {
+        for _ in 0..20 {
+            let wish = json!({ "longUrl": URL, "keyspace": keyspace, "tags": ["t"] });
+            let code = resolver.api.create_with(&wish).await.unwrap().code;
+            assert!(code.starts_with(|first| class.contains(&first)), "{keyspace}: {code}");
+            assert_eq!(resolver.api.follow(&code).await.unwrap().0, 302, "{code}");
+        }
+    }
+    let wrong = json!({ "longUrl": URL, "keyspace": "web", "shortCodeLength": 4 });
+    let problem = expect_problem(&resolver.api.try_create_with(&wrong).await.unwrap(), 400, "invalid-data");
+    assert_eq!(
+        problem["expected"],
+        json!({ "shortCodeLength": "expected 6, the length of this keyspace's codes, or no value" })
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_sixty_two_codes_of_one_character_are_found_by_digest_before_it_says_that_none_is_left() {
+    let resolver = start().await;
+    let wish = json!({ "longUrl": URL, "strategy": "hash", "shortCodeLength": 1 });
+    for _ in 0..62 {
+        resolver.api.create_with(&wish).await.unwrap();
+    }
+    assert_eq!(resolver.api.try_create_with(&wish).await.unwrap().status, 507);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_picked_is_not_reserved_and_what_is_reserved_cannot_be_picked() {
+    let resolver = Resolver::embedded().unwrap().keyspaces("small=3:0-9").start().await.unwrap();
+    let reserve = async |count: usize| {
+        let reserved = call(&resolver, Method::POST, "reservations", Some(json!({ "count": count }))).await;
+        let codes = reserved.success().unwrap().json().unwrap()["shortCodes"].clone();
+        codes.as_array().unwrap().iter().map(|code| code.as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let picked: Vec<String> = (0..200).map(|n| format!("{n:03}")).collect();
+    for slug in &picked {
+        resolver.api.create_with(&json!({ "longUrl": URL, "customSlug": slug })).await.unwrap();
+    }
+    let reserved = reserve(9_000).await;
+    assert_eq!(reserved.len(), 9_000);
+    assert!(reserved.iter().all(|code| !picked.contains(code)), "{reserved:?}");
+    for slug in &reserved[..20] {
+        let refused =
+            resolver.api.try_create_with(&json!({ "longUrl": URL, "customSlug": slug })).await.unwrap();
+        expect_problem(&refused, 400, "non-unique-slug");
     }
 }
 
@@ -254,7 +337,7 @@ async fn lists_are_filtered_ordered_and_paged_as_shlink_does() {
         ("one", json!("Zebra"), json!(["x", "y"]), Value::Null),
         ("two", json!("apple 50%"), json!(["x"]), json!("2020-01-01")),
         ("three", Value::Null, json!(["y", "z"]), Value::Null),
-        ("four", json!("Mango"), json!([]), Value::Null),
+        ("four", json!("Mango Übermut"), json!([]), Value::Null),
     ] {
         let url = format!("https://{slug}.example.com/{slug}");
         let request =
@@ -270,7 +353,7 @@ async fn lists_are_filtered_ordered_and_paged_as_shlink_does() {
         ("orderBy=longUrl-DESC&itemsPerPage=-1", &["two", "three", "one", &minted, "four"]),
         ("orderBy=title-ASC&tags%5B%5D=x", &["one", "two"]),
         ("tags[]=x&tags[]=z", &["three", "two", "one"]),
-        ("tags[]=X&tags[]=y&tagsMode=all", &["one"]),
+        ("tags[]=X&tags[]=x&tags[]=y&tagsMode=all", &["one"]),
         ("excludeTags[]=x", &[&minted, "four", "three"]),
         ("excludeTags[]=x&excludeTags[]=y&excludeTagsMode=all", &[&minted, "four", "three", "two"]),
         ("tags[]=nowhere", &[]),
@@ -278,6 +361,7 @@ async fn lists_are_filtered_ordered_and_paged_as_shlink_does() {
         ("searchTerm=50%25", &["two"]),
         ("searchTerm=0_", &[]),
         ("searchTerm=hree", &["three"]),
+        ("searchTerm=%C3%9Cber", &["four"]),
         ("searchTerm=z", &["three", "one"]),
         (&format!("searchTerm={minted}"), &[&minted]),
         ("excludePastValidUntil=true", &[&minted, "four", "three", "one"]),
@@ -306,6 +390,7 @@ async fn lists_are_filtered_ordered_and_paged_as_shlink_does() {
         ("itemsPerPage=many", "itemsPerPage"),
         ("startDate=soon", "startDate"),
         ("excludePastValidUntil=maybe", "excludePastValidUntil"),
+        ("searchTerm=%00", "(the query)"),
     ] {
         let problem =
             expect_problem(&get(&resolver, &format!("short-urls?{query}")).await, 400, "invalid-data");

@@ -7,12 +7,12 @@ use issuer::{block::Span, names::StoreEpoch};
 use resolver::{
     api_key::{ApiKey, ApiKeyId, Grant},
     codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
-    links::{Draft, LongUrl, NewLink},
+    links::{Draft, LongUrl, NewLink, Slug},
     reservation::{Reservation, ReservationId},
     scope::Scopes,
     store::{
-        BATCH_MAX, BlockEntry, InsertError, Inserted, LinkStore, Reading, Registration, Source, StoreError,
-        postgres::PostgresStore, sqlite::SqliteStore,
+        BATCH_MAX, BlockEntry, Deleted, InsertError, Inserted, InsertedNamed, LinkStore, NamedLink, Reading,
+        Registration, Source, StoreError, postgres::PostgresStore, sqlite::SqliteStore,
     },
 };
 
@@ -93,6 +93,7 @@ async fn suite(store: Arc<dyn LinkStore>) {
     a_reservations_numbers_are_the_registers_rows_of_its_holder(&*store).await;
     keys_are_found_until_they_are_revoked(&*store).await;
     adoptions_at_the_same_time_agree_on_the_index(&store).await;
+    a_keyspace_with_hand_picked_codes_is_refused(&*store).await;
 }
 
 fn keyspace(index: i64) -> KeyspaceIndex {
@@ -139,6 +140,31 @@ async fn keyspaces_keep_their_index_and_cannot_be_redefined(store: &dyn LinkStor
         assert!(matches!(refused, Err(StoreError::Keyspace(_))), "{wrong}: {refused:?}");
     }
     assert_eq!(store.adopt_keyspaces(&[]).await.unwrap(), both);
+}
+
+async fn a_keyspace_with_hand_picked_codes_is_refused(store: &dyn LinkStore) {
+    let keyspaces = store.adopt_keyspaces(&[]).await.unwrap().len();
+    let slug = Slug::parse("promo").unwrap();
+    let mut draft = new_link(1, "https://x.y/promo").draft;
+    draft.details.get_or_insert_default().slug = Some(slug.clone());
+    let picked = NamedLink { slug: slug.clone(), mintable: None, keyspaces, draft };
+    let stale = NamedLink { keyspaces: keyspaces + 1, ..picked.clone() };
+    let refused = store.insert_named(&stale, &[], None).await;
+    assert!(matches!(refused, Err(InsertError::Failed(StoreError::Keyspace(_)))), "{refused:?}");
+    let InsertedNamed::Stored(id, _) = store.insert_named(&picked, &[], None).await.unwrap() else {
+        panic!("the slug is free");
+    };
+    assert_eq!(store.insert_named(&picked, &[], None).await.unwrap(), InsertedNamed::Taken);
+    assert_eq!(store.find_slug(&slug).await.unwrap(), Some(id));
+    let five = Keyspace::parse("five=5:a-z").unwrap();
+    let refused = store.adopt_keyspaces(std::slice::from_ref(&five)).await;
+    let names = matches!(&refused, Err(StoreError::Keyspace(reason)) if reason.contains("promo"));
+    assert!(names, "{refused:?}");
+    assert_eq!(store.delete(id, Some(&[7]), ApiKeyId(1)).await.unwrap(), Deleted::Superseded);
+    assert_eq!(store.delete(id, None, ApiKeyId(1)).await.unwrap(), Deleted::Done);
+    assert_eq!(store.delete(id, None, ApiKeyId(1)).await.unwrap(), Deleted::Absent);
+    assert_eq!(store.find_slug(&slug).await.unwrap(), None);
+    store.adopt_keyspaces(&[five]).await.unwrap();
 }
 
 async fn links_are_stored_once_and_read_back(store: &dyn LinkStore) {

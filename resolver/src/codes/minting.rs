@@ -150,6 +150,18 @@ impl Mint {
             .then(|| minter.keyspace.code_at(minter.permutation.apply(number)))
     }
 
+    /// How many keyspaces there are.
+    #[must_use]
+    pub fn keyspaces(&self) -> usize {
+        self.minters.len()
+    }
+
+    /// How many characters a keyspace's codes have; none for a keyspace that is not of this deployment.
+    #[must_use]
+    pub fn len_of(&self, index: KeyspaceIndex) -> Option<usize> {
+        self.minters.iter().find(|minter| minter.index == index).map(|minter| minter.keyspace.len)
+    }
+
     /// Whether a code belongs to a keyspace.
     #[must_use]
     pub fn belongs(&self, code: &Code) -> bool {

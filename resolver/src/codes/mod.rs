@@ -6,6 +6,7 @@
 mod alphabet;
 mod code;
 mod code_key;
+mod digest;
 mod ff1;
 mod keyspace;
 mod minting;
@@ -13,5 +14,6 @@ mod permutation;
 
 pub use code::{Code, CodeError, is_reserved};
 pub use code_key::{CodeKey, CodeKeyError, Fingerprint};
+pub use digest::candidates;
 pub use keyspace::{Class, Keyspace, KeyspaceError, parse_keyspaces};
 pub use minting::{KeyspaceIndex, LinkId, Mint, MintError, Minted};

@@ -5,30 +5,34 @@ use tokio::time::{Instant, sleep};
 
 use super::{CreateError, Parts, batch::Outcome};
 use crate::{
-    codes::{Code, LinkId, is_reserved},
+    codes::{Code, LinkId, candidates, is_reserved},
     links::{Details, Draft, Link, NewLink, Slug, Tag},
     lookup::TRUSTED,
-    store::{InsertError, InsertedFull, NamedLink, Same, StoreError},
-    supply::{ClaimError, Fate},
+    store::{InsertError, InsertedFull, InsertedNamed, NamedLink, Same, StoreError},
+    supply::{ClaimError, Fate, Minting},
 };
+
+/// Digests of one URL that are tried: a thousand candidates, of which one is free unless hardly any code of that length is.
+const SALTS_MAX: u32 = 250;
 
 impl Parts {
     /// A minted code, and tags; or the link that was made for the same wish before.
     pub(super) async fn create_unless(
         &self,
+        minting: &Minting,
         draft: Draft,
         tags: &[Tag],
         same: Option<&Same>,
         deadline: Instant,
     ) -> Result<Link, CreateError> {
         loop {
-            let claim = self.minting.claim(deadline).await.map_err(|error| match error {
+            let claim = minting.claim(deadline).await.map_err(|error| match error {
                 ClaimError::TimedOut => CreateError::NoNumber,
                 ClaimError::Exhausted => CreateError::Exhausted,
             })?;
-            let minted = self.mint.mint(self.minting.index, claim.number);
+            let minted = self.mint.mint(minting.index, claim.number);
             if is_reserved(&minted.code) {
-                self.settle(claim, Fate::Burned);
+                self.settle(minting, claim, Fate::Burned);
                 continue;
             }
             let new = NewLink { id: minted.id, draft: draft.clone() };
@@ -36,13 +40,8 @@ impl Parts {
                 Ok(InsertedFull::Stored(at)) => Outcome::Stored(at),
                 Ok(InsertedFull::Taken) => Outcome::Taken,
                 Ok(InsertedFull::Same(id)) => {
-                    self.settle(claim, Fate::Unused);
-                    let found = self.lookup.read_fresh(id).await.map_err(|_| CreateError::NoStore)?;
-                    match found {
-                        Some(link) => return Ok(Link::clone(&link)),
-                        // Rows are never removed, so this is a database that has failed over in between.
-                        None => return Err(CreateError::NoStore),
-                    }
+                    self.settle(minting, claim, Fate::Unused);
+                    return self.given_before(id).await;
                 }
                 Err(error) => {
                     tracing::warn!(error = &error as &dyn std::error::Error, "insert a link");
@@ -53,7 +52,7 @@ impl Parts {
                     }
                 }
             };
-            match self.conclude(claim, &minted, &draft, outcome, deadline).await {
+            match self.conclude(minting, claim, &minted, &draft, outcome, deadline).await {
                 Some(Ok(created_at)) => return Ok(self.created(minted, draft, created_at).link),
                 Some(Err(error)) => return Err(error),
                 None => {}
@@ -67,14 +66,17 @@ impl Parts {
         slug: Slug,
         mut draft: Draft,
         tags: &[Tag],
+        same: Option<&Same>,
     ) -> Result<Link, CreateError> {
         let mintable = Code::parse(slug.as_str()).ok().and_then(|code| self.mint.read(&code));
         let mark = getrandom::u32().map_err(|_| CreateError::NoStore)?;
         let details = draft.details.get_or_insert_with(Box::<Details>::default);
         (details.slug, details.mark) = (Some(slug.clone()), Some(mark));
-        let link = NamedLink { slug, mintable, draft };
-        let stored = match self.store.insert_named(&link, tags).await {
-            Ok(stored) => stored,
+        let link = NamedLink { slug, mintable, keyspaces: self.mint.keyspaces(), draft };
+        let stored = match self.store.insert_named(&link, tags, same).await {
+            Ok(InsertedNamed::Stored(id, at)) => Some((id, at)),
+            Ok(InsertedNamed::Taken) => None,
+            Ok(InsertedNamed::Same(id)) => return self.given_before(id).await,
             Err(InsertError::Failed(error)) => {
                 tracing::warn!(error = &error as &dyn std::error::Error, "insert a link with a slug");
                 return Err(CreateError::NoStore);
@@ -82,7 +84,7 @@ impl Parts {
             Err(InsertError::Unknown(error)) => {
                 tracing::warn!(error = &error as &dyn std::error::Error, "insert a link with a slug");
                 self.metrics.inserts_unknown.increment(1);
-                self.find_own(&link).await?
+                self.find_own(&link, mark).await?
             }
         };
         let (id, at) = stored.ok_or(CreateError::Taken)?;
@@ -91,16 +93,59 @@ impl Parts {
             self.lookup.picked(id);
             if self.store.is_shared() {
                 // Until no resolver believes any more that nobody has this code.
-                sleep(TRUSTED).await;
+                // A tenth more, for clocks that run at different speeds.
+                sleep(TRUSTED * 11 / 10).await;
             }
         }
         self.metrics.creates.increment(1);
-        Ok(Link::stored(id, link.draft, at))
+        let link = Link::stored(id, link.draft, at);
+        // Who takes the code of a deleted link goes on from that one's version, which the store knows.
+        match self.lookup.read_fresh(id).await {
+            Ok(Some(stored)) if stored.mark() == Some(mark) => Ok(Link::clone(&stored)),
+            _ => Ok(link),
+        }
+    }
+
+    /// A code from a digest of the long URL. The first of its candidates that is free is taken; the store decides that it is (D3).
+    pub(super) async fn create_by_digest(
+        &self,
+        len: usize,
+        draft: &Draft,
+        tags: &[Tag],
+        same: Option<&Same>,
+        deadline: Instant,
+    ) -> Result<Link, CreateError> {
+        for salt in 0..SALTS_MAX {
+            for candidate in candidates(draft.long_url.as_str(), salt, len) {
+                // A word of our own paths is no slug.
+                let Ok(slug) = Slug::parse(&candidate) else { continue };
+                match self.create_named(slug, draft.clone(), tags, same).await {
+                    Err(CreateError::Taken) => self.metrics.conflicts.increment(1),
+                    end => return end,
+                }
+                if Instant::now() >= deadline {
+                    return Err(CreateError::NoStore);
+                }
+            }
+        }
+        Err(CreateError::Exhausted)
+    }
+
+    async fn given_before(&self, id: LinkId) -> Result<Link, CreateError> {
+        match self.lookup.read_fresh(id).await.map_err(|_| CreateError::NoStore)? {
+            Some(link) => Ok(Link::clone(&link)),
+            // Rows are never removed, so this is a database that has failed over in between.
+            None => Err(CreateError::NoStore),
+        }
     }
 
     /// Looks whether the row of an insert in doubt is there. If it is not it may still arrive: then its creator, who is told that nobody
     /// knows, finds the slug in use.
-    async fn find_own(&self, link: &NamedLink) -> Result<Option<(LinkId, Timestamp)>, CreateError> {
+    async fn find_own(
+        &self,
+        link: &NamedLink,
+        mark: u32,
+    ) -> Result<Option<(LinkId, Timestamp)>, CreateError> {
         let id = match link.mintable {
             Some(id) => Some(id),
             None => self.store.find_slug(&link.slug).await.map_err(|_| CreateError::NoStore)?,
@@ -108,7 +153,7 @@ impl Parts {
         let Some(id) = id else { return Err(CreateError::NoStore) };
         let found = self.lookup.read_fresh(id).await.map_err(|_| CreateError::NoStore)?;
         match found {
-            Some(found) if found.is(&link.draft) => Ok(Some((id, found.created_at))),
+            Some(found) if found.mark() == Some(mark) => Ok(Some((id, found.created_at))),
             Some(_) => Ok(None),
             None => Err(CreateError::NoStore),
         }

@@ -100,7 +100,7 @@ enum Wanted {
 
 impl Wanted {
     fn of(app: &App, path: &str) -> Option<Self> {
-        match Code::parse(&path[1..]).ok().filter(|code| app.lookup.is_mintable(code)) {
+        match Code::parse(path.get(1..)?).ok().filter(|code| app.lookup.is_mintable(code)) {
             Some(code) => Some(Self::Code(code)),
             None => Slug::of_path(path).map(Self::Slug),
         }

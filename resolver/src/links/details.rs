@@ -39,6 +39,9 @@ pub struct Details {
     /// Grows with each edit; 0 for a link that was never edited.
     #[serde(skip_serializing_if = "is_zero")]
     pub version: u64,
+    /// What a later release has written: an edit by this one keeps it.
+    #[serde(flatten)]
+    pub others: serde_json::Map<String, serde_json::Value>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
@@ -93,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn details_read_back_as_they_were_written_and_unknown_fields_do_no_harm() {
+    fn details_read_back_as_they_were_written_and_unknown_fields_stay() {
         let time = Timestamp::from_millisecond(1_700_000_000_123).unwrap();
         let details = Details {
             slug: Some(Slug::parse("my/slug").unwrap()),
@@ -105,7 +108,8 @@ mod tests {
         let text = serde_json::to_string(&details).unwrap();
         assert_eq!(text, r#"{"slug":"my/slug","validUntil":1700000000123,"editedBy":3,"version":2}"#);
         assert_eq!(serde_json::from_str::<Details>(&text).unwrap(), details);
-        assert_eq!(serde_json::from_str::<Details>(r#"{"later":1}"#).unwrap(), Details::default());
+        let later: Details = serde_json::from_str(r#"{"later":1}"#).unwrap();
+        assert_eq!(serde_json::to_string(&later).unwrap(), r#"{"later":1}"#);
         assert!(details.is_live(Timestamp::from_millisecond(1_700_000_000_122).unwrap()));
         assert!(!details.is_live(time));
     }

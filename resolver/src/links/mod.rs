@@ -90,6 +90,12 @@ impl Link {
         self.details.as_ref().is_some_and(|details| details.max_visits.is_some())
     }
 
+    /// What was drawn for it when it was created under a hand-picked code.
+    #[must_use]
+    pub fn mark(&self) -> Option<u32> {
+        self.details.as_ref()?.mark
+    }
+
     /// Whether somebody deleted it.
     #[must_use]
     pub fn is_deleted(&self) -> bool {

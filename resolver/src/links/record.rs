@@ -33,8 +33,8 @@ pub struct Edit {
     pub max_visits: Option<Option<u64>>,
     /// All of its tags.
     pub tags: Option<Vec<Tag>>,
-    /// The version that the editor saw; another one is not overwritten.
-    pub version: Option<u64>,
+    /// The versions that the editor means; another one is not overwritten.
+    pub versions: Option<Vec<u64>>,
 }
 
 impl Edit {

@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use foldhash::quality::RandomState;
 use moka::future::Cache;
-use tokio::sync::Semaphore;
+use tokio::{sync::Semaphore, time::timeout};
 
 use super::LookupError;
 use crate::{
@@ -22,8 +22,10 @@ const BYTES: u64 = 16 << 20;
 const ENTRY_BYTES: usize = 120;
 /// The same as for links.
 const IDLE: Duration = Duration::from_secs(3600);
-/// Questions at a time; more wait, and each has the store's own deadline.
+/// Questions at a time; more wait.
 const AT_ONCE: usize = 32;
+/// How long a visitor may wait for an answer.
+const DEADLINE: Duration = Duration::from_secs(5);
 
 /// Why a slug has no id.
 #[derive(Debug)]
@@ -84,8 +86,12 @@ impl Slugs {
     }
 
     async fn ask(&self, slug: &Slug) -> Result<LinkId, Missing> {
-        let _question = self.questions.acquire().await;
-        self.store.find_slug(slug).await.map_err(Missing::NoStore)?.ok_or(Missing::Absent)
+        let ask = async {
+            let _question = self.questions.acquire().await;
+            self.store.find_slug(slug).await
+        };
+        let asked = timeout(DEADLINE, ask).await.unwrap_or(Err(StoreError::TimedOut));
+        asked.map_err(Missing::NoStore)?.ok_or(Missing::Absent)
     }
 }
 

@@ -97,10 +97,9 @@ impl Reserver {
                 return Ok(spans);
             }
             let block = self.allocate(id, minting, (incarnation, seq), missing).await?;
-            if let Some(span) = self.enter(id, minting, (incarnation, seq), block).await? {
-                missing -= span.len();
-                spans.push(span);
-            }
+            let entered = self.enter(id, minting, (incarnation, seq), block).await?;
+            missing -= entered.iter().map(|span| span.len()).sum::<u64>();
+            spans.extend(entered);
         }
         tracing::warn!(reservation = %id, blocks = BLOCKS_MAX, missing, "the free numbers lie too scattered for a reservation");
         Err(ReserveError::Unavailable)
@@ -145,14 +144,15 @@ impl Reserver {
         block.filter(fits).ok_or(ReserveError::Unavailable)
     }
 
-    /// Enters a block into the register; none when the register has its numbers already, and it was given back.
+    /// Enters a block into the register: what of it is free. Codes that people have picked are left out. There is nothing when the register has
+    /// its numbers already, and it was given back.
     async fn enter(
         &self,
         id: &ReservationId,
         minting: &Minting,
         (incarnation, seq): (u64, u64),
         block: Block,
-    ) -> Result<Option<Span>, ReserveError> {
+    ) -> Result<Vec<Span>, ReserveError> {
         let entry = BlockEntry {
             keyspace: minting.index,
             span: block.span,
@@ -163,7 +163,11 @@ impl Reserver {
         };
         let registered = self.store.register_block(&entry).await.map_err(|error| away(&error))?;
         if registered == Registration::Registered {
-            return Ok(Some(block.span));
+            let free = self.store.unused(minting.index, block.span).await.map_err(|error| away(&error))?;
+            if free != [block.span] {
+                self.store.release_block(&entry, &free).await.map_err(|error| away(&error))?;
+            }
+            return Ok(free);
         }
         self.metrics.blocks_overlapping.increment(1);
         let end = self.store.registered_end(minting.index).await.map_err(|error| away(&error))?;
@@ -183,7 +187,7 @@ impl Reserver {
         };
         let request = pb::ReturnBlocksRequest { holder: id.holder(), incarnation, blocks: vec![returned] };
         self.client.return_blocks(request).await.map_err(|refused| no(&refused))?;
-        Ok(None)
+        Ok(Vec::new())
     }
 
     /// Gives a reservation up: what was not filled goes to others. It may be repeated.

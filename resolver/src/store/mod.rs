@@ -20,7 +20,7 @@ use tokio::{sync::mpsc, time::Instant};
 
 use crate::{
     api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash},
-    codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
+    codes::{Code, Fingerprint, Keyspace, KeyspaceIndex, LinkId},
     links::{Draft, Edit, Filter, Link, NewLink, Page, Record, Slug, Tag},
     reservation::{Reservation, ReservationId},
     scope::Scopes,
@@ -48,6 +48,17 @@ pub enum InsertedFull {
     /// It is stored, since then.
     Stored(Timestamp),
     /// The id was taken: somebody else's row is there.
+    Taken,
+    /// Nothing was stored: the same was asked for before, and this link was given.
+    Same(LinkId),
+}
+
+/// What became of a link under a hand-picked code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InsertedNamed {
+    /// It is stored under this id, since then.
+    Stored(LinkId, Timestamp),
+    /// Somebody has the code.
     Taken,
     /// Nothing was stored: the same was asked for before, and this link was given.
     Same(LinkId),
@@ -110,6 +121,9 @@ pub enum StoreError {
     /// What was to be kept of a block has been taken over.
     #[error("the register has these numbers under another allocation")]
     Overlap,
+    /// What is told is not heard: whoever answers LISTEN is no server, but a pooler that shares servers between transactions.
+    #[error("notifications of the database do not arrive: expected a connection to the server itself")]
+    Deaf,
     /// A copy has taken over, and may lack the last links.
     #[error("the database has failed over")]
     AnotherHistory,
@@ -160,6 +174,8 @@ pub struct NamedLink {
     pub slug: Slug,
     /// The id that it stands for, if it could also have been minted.
     pub mintable: Option<LinkId>,
+    /// How many keyspaces this process knows of: with another one the code might be mintable.
+    pub keyspaces: usize,
     /// The rest.
     pub draft: Draft,
 }
@@ -172,10 +188,18 @@ pub enum Edited {
     /// There is no such link.
     Absent,
     /// Somebody else has edited it since.
-    Superseded {
-        /// The version that it has.
-        found: u64,
-    },
+    Superseded,
+}
+
+/// What became of a link that was to be deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deleted {
+    /// It is deleted.
+    Done,
+    /// There is no such link.
+    Absent,
+    /// Somebody else has edited it since.
+    Superseded,
 }
 
 /// What became of a tag's new name.
@@ -285,12 +309,13 @@ pub trait LinkStore: Send + Sync + 'static {
         same: Option<&Same>,
     ) -> Result<InsertedFull, InsertError>;
 
-    /// Stores a link under a hand-picked code; none when the code is taken.
+    /// Stores a link under a hand-picked code, unless there is the `same` already.
     async fn insert_named(
         &self,
         link: &NamedLink,
         tags: &[Tag],
-    ) -> Result<Option<(LinkId, Timestamp)>, InsertError>;
+        same: Option<&Same>,
+    ) -> Result<InsertedNamed, InsertError>;
 
     /// Takes uses of links that may be followed only so often, at most as many as wanted of each; how many, in their order. The ids ascend.
     async fn use_links(&self, wanted: &[(LinkId, u64)]) -> Result<Vec<u64>, StoreError>;
@@ -304,8 +329,9 @@ pub trait LinkStore: Send + Sync + 'static {
     /// Changes a link.
     async fn edit(&self, id: LinkId, edit: &Edit, by: ApiKeyId) -> Result<Edited, StoreError>;
 
-    /// Deletes a link; whether there was one. Its row stays (I7).
-    async fn delete(&self, id: LinkId, by: ApiKeyId) -> Result<bool, StoreError>;
+    /// Deletes a link, of one of these versions only if there are any. Its row stays (I7).
+    async fn delete(&self, id: LinkId, versions: Option<&[u64]>, by: ApiKeyId)
+    -> Result<Deleted, StoreError>;
 
     /// One page of links. `code` is the id that the searched text stands for as a code.
     async fn list(&self, filter: &Filter, code: Option<LinkId>) -> Result<Page, StoreError>;
@@ -421,6 +447,22 @@ impl Gaps {
         self.gap_until(self.end);
         self.spans
     }
+}
+
+/// Fails when a new keyspace has a code that somebody has picked: it would be minted, and until then be taken for one that nobody has.
+/// Shared by both stores.
+fn check_slugs(slugs: &[String], new: &[(KeyspaceIndex, Keyspace)]) -> Result<(), StoreError> {
+    for (_, keyspace) in new {
+        let picked = |slug: &&String| Code::parse(slug).is_ok_and(|code| keyspace.contains(&code));
+        let some: Vec<&str> = slugs.iter().filter(picked).take(5).map(String::as_str).collect();
+        if !some.is_empty() {
+            return Err(StoreError::Keyspace(format!(
+                "keyspace {keyspace} has codes that links were given by hand, such as {}: expected other codes, or these links to be deleted first",
+                some.join(", ")
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Splits what came from the database into known keyspaces and those to add, and gives the new ones their indexes.

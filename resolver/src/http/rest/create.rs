@@ -10,11 +10,14 @@ use super::{
 };
 use crate::{
     api_key::ApiKeyId,
-    create::{CreateError, Wishes},
+    create::{CodeWish, CreateError, Wishes},
     http::{Answer, App},
     links::{Details, Draft, Link, LongUrl, Record, Tag},
     store::Same,
 };
+
+/// Characters of a code from a digest, unless asked otherwise.
+const DIGEST_LEN: usize = 8;
 
 /// Creates a link. Shlink answers 200, not 201.
 pub(super) async fn create(app: &App, fields: &Map<String, Value>, key: ApiKeyId) -> Result<Answer, Problem> {
@@ -22,20 +25,32 @@ pub(super) async fn create(app: &App, fields: &Map<String, Value>, key: ApiKeyId
     if let Some(found) = existing(app, &draft, &wishes).await? {
         return short_url::answer(app, &found);
     }
-    let slug = wishes.slug.clone();
-    let created = app.creator.create_full(draft, wishes).await.map_err(|error| match error {
-        CreateError::Exhausted => Problem::Exhausted,
-        CreateError::Taken => {
-            Problem::SlugTaken { slug: slug.map_or(String::new(), |slug| slug.to_string()) }
+    let asked_again = wishes.same.is_some().then(|| (draft.clone(), wishes.clone()));
+    let slug = match &wishes.code {
+        CodeWish::Picked(slug) => slug.to_string(),
+        _ => String::new(),
+    };
+    let created = match app.creator.create_full(draft, wishes).await {
+        Ok(created) => created,
+        Err(CreateError::Exhausted) => return Err(Problem::Exhausted),
+        Err(CreateError::Taken) => {
+            // Somebody else may have been faster with the same wish.
+            let found = match asked_again {
+                Some((draft, wishes)) => existing(app, &draft, &wishes).await?,
+                None => None,
+            };
+            found.ok_or(Problem::SlugTaken { slug })?
         }
-        CreateError::NoNumber | CreateError::NoStore | CreateError::Overloaded => Problem::Unavailable,
-    })?;
+        Err(CreateError::NoNumber | CreateError::NoStore | CreateError::Overloaded) => {
+            return Err(Problem::Unavailable);
+        }
+    };
     short_url::answer(app, &created)
 }
 
 /// The link under the wished-for slug, if it is what is wished for otherwise too.
 async fn existing(app: &App, draft: &Draft, wishes: &Wishes) -> Result<Option<Record>, Problem> {
-    let (Some(slug), Some(_)) = (&wishes.slug, &wishes.same) else { return Ok(None) };
+    let (CodeWish::Picked(slug), Some(_)) = (&wishes.code, &wishes.same) else { return Ok(None) };
     let found = app.lookup.find_named(slug.as_str()).await.map_err(|_| Problem::Unavailable)?;
     let Some(link) = found.filter(|link| !link.is_deleted() && link.long_url == draft.long_url) else {
         return Ok(None);
@@ -59,7 +74,7 @@ async fn existing(app: &App, draft: &Draft, wishes: &Wishes) -> Result<Option<Re
 pub(super) fn draft(app: &App, fields: &Map<String, Value>, key: ApiKeyId) -> Result<Draft, Problem> {
     let (draft, wishes) = read(app, fields, key)?;
     let wished = [
-        ("customSlug", wishes.slug.is_some()),
+        (code_field(&wishes.code), wishes.code != CodeWish::Next),
         ("tags", !wishes.tags.is_empty()),
         ("findIfExists", wishes.same.is_some()),
     ];
@@ -81,7 +96,7 @@ fn read(app: &App, given: &Map<String, Value>, key: ApiKeyId) -> Result<(Draft, 
             "title" => title = fields::title(value)?,
             "crawlable" => crawlable = fields::flag(value)?.unwrap_or(false),
             "forwardQuery" => forward_query = fields::flag(value)?.unwrap_or(true),
-            "customSlug" => wishes.slug = fields::slug(value)?,
+            "customSlug" | "strategy" | "keyspace" | "shortCodeLength" => {}
             "tags" => wishes.tags = fields::tags(value)?.unwrap_or_default(),
             "maxVisits" => details.max_visits = fields::count(value)?,
             "findIfExists" => finds = fields::flag(value)?.unwrap_or(false),
@@ -91,6 +106,7 @@ fn read(app: &App, given: &Map<String, Value>, key: ApiKeyId) -> Result<(Draft, 
         }
         Ok(())
     });
+    wishes.code = read_code(app, given, &mut wrong);
     wrong.check()?;
     let long_url = long_url.ok_or(Problem::Internal)?;
     let details = (!details.is_empty()).then(|| Box::new(details));
@@ -101,6 +117,51 @@ fn read(app: &App, given: &Map<String, Value>, key: ApiKeyId) -> Result<(Draft, 
     Ok((Draft { long_url, title, crawlable, forward_query, created_by: key, details }, wishes))
 }
 
+/// Which code is wished for. A slug is what it is, whatever else is said of the code, as with Shlink.
+fn read_code(app: &App, given: &Map<String, Value>, wrong: &mut Wrong) -> CodeWish {
+    let field = |name: &str| given.get(name).unwrap_or(&Value::Null);
+    let slug = wrong.note("customSlug", fields::slug(field("customSlug"))).flatten();
+    let strategy = wrong.note("strategy", fields::strategy(field("strategy"))).unwrap_or_default();
+    let len = wrong.note("shortCodeLength", fields::code_len(field("shortCodeLength"))).flatten();
+    let named = match field("keyspace") {
+        Value::Null => Ok(None),
+        Value::String(name) => app.creator.keyspace(name).map(Some).ok_or(()),
+        _ => Err(()),
+    };
+    let named = named.map_err(|()| "expected the name of one of the keyspaces".to_owned());
+    let named = wrong.note("keyspace", named).flatten();
+    if let Some(slug) = slug {
+        return CodeWish::Picked(slug);
+    }
+    if strategy == fields::Strategy::Hash {
+        if named.is_some() {
+            wrong.note::<()>("keyspace", Err("expected no value with the strategy hash".to_owned()));
+        }
+        return CodeWish::Digest(len.unwrap_or(DIGEST_LEN));
+    }
+    match (named, len) {
+        (Some(index), Some(len)) if app.creator.code_len(index) != Some(len) => {
+            let has = app.creator.code_len(index).unwrap_or_default();
+            let expected = format!("expected {has}, the length of this keyspace's codes, or no value");
+            wrong.note::<()>("shortCodeLength", Err(expected));
+            CodeWish::Next
+        }
+        (Some(index), _) => CodeWish::In(index),
+        // Without a keyspace of that length the URL's digest gives the code: any length is to be had.
+        (None, Some(len)) => app.creator.keyspace_of_len(len).map_or(CodeWish::Digest(len), CodeWish::In),
+        (None, None) => CodeWish::Next,
+    }
+}
+
+/// The field to blame for a code that is not simply the next.
+fn code_field(code: &CodeWish) -> &'static str {
+    match code {
+        CodeWish::Next | CodeWish::Picked(_) => "customSlug",
+        CodeWish::In(_) => "keyspace",
+        CodeWish::Digest(_) => "strategy",
+    }
+}
+
 /// A digest of what makes two wishes the same, as Shlink has it: the long URL and, of the other fields, those that say something; the title and
 /// the two flags do not count.
 fn digest(given: &Map<String, Value>, long_url: &LongUrl, wishes: &Wishes) -> String {
@@ -108,6 +169,8 @@ fn digest(given: &Map<String, Value>, long_url: &LongUrl, wishes: &Wishes) -> St
     tags.sort_unstable();
     let field = |name: &str| given.get(name).unwrap_or(&Value::Null);
     let time = |name: &str| fields::time(field(name)).ok().flatten().map(|time| time.as_millisecond());
-    let wish = json!([long_url.as_str(), tags, time("validSince"), time("validUntil"), field("maxVisits")]);
+    let code = ["strategy", "keyspace", "shortCodeLength"].map(field);
+    let limits = json!([time("validSince"), time("validUntil"), field("maxVisits")]);
+    let wish = json!([long_url.as_str(), tags, limits, code]);
     Sha256::digest(wish.to_string()).iter().map(|byte| format!("{byte:02x}")).collect()
 }

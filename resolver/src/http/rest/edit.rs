@@ -1,6 +1,9 @@
 //! `PATCH` and `DELETE /rest/v3/short-urls/{code}`
 
-use hyper::{HeaderMap, StatusCode, header::IF_MATCH};
+use hyper::{
+    HeaderMap, StatusCode,
+    header::{HeaderValue, IF_MATCH},
+};
 use serde_json::{Map, Value};
 
 use super::{
@@ -13,7 +16,7 @@ use crate::{
     api_key::ApiKeyId,
     http::{Answer, App, empty},
     links::Edit,
-    store::Edited,
+    store::{Deleted, Edited},
 };
 
 /// Changes a link. As Shlink does, the body is checked before the link is looked up; null takes a time or a title away and leaves
@@ -27,18 +30,25 @@ pub(super) async fn edit(
     by: ApiKeyId,
 ) -> Result<Answer, Problem> {
     let mut edit = read(app, given)?;
-    edit.version = match headers.get(IF_MATCH).map(|value| value.as_bytes()) {
-        None | Some(b"*") => None,
-        Some(tag) => Some(short_url::version(tag).ok_or(Problem::Superseded)?),
-    };
+    edit.versions = versions(headers);
     let link = find(app, name, query).await?;
     let edited = app.store.edit(link.id, &edit, by).await?;
     app.lookup.changed(link.id);
     match edited {
         Edited::Done(record) => short_url::answer(app, &record),
         Edited::Absent => Err(Problem::no_short_url(name, query)),
-        Edited::Superseded { .. } => Err(Problem::Superseded),
+        Edited::Superseded => Err(Problem::Superseded),
     }
+}
+
+/// The versions of `If-Match` (RFC 9110); none without it, or when any will do. A tag that is not ours matches no link.
+fn versions(headers: &HeaderMap) -> Option<Vec<u64>> {
+    let lines: Vec<&[u8]> = headers.get_all(IF_MATCH).iter().map(HeaderValue::as_bytes).collect();
+    let tags = lines.iter().flat_map(|line| line.split(|byte| *byte == b',')).map(<[u8]>::trim_ascii);
+    if lines.is_empty() || tags.clone().any(|tag| tag == b"*") {
+        return None;
+    }
+    Some(tags.filter_map(short_url::version).collect())
 }
 
 fn read(app: &App, given: &Map<String, Value>) -> Result<Edit, Problem> {
@@ -66,10 +76,15 @@ pub(super) async fn delete(
     app: &App,
     name: &str,
     query: Option<&str>,
+    headers: &HeaderMap,
     by: ApiKeyId,
 ) -> Result<Answer, Problem> {
     let link = find(app, name, query).await?;
-    let deleted = app.store.delete(link.id, by).await?;
+    let deleted = app.store.delete(link.id, versions(headers).as_deref(), by).await?;
     app.lookup.changed(link.id);
-    if deleted { Ok(empty(StatusCode::NO_CONTENT)) } else { Err(Problem::no_short_url(name, query)) }
+    match deleted {
+        Deleted::Done => Ok(empty(StatusCode::NO_CONTENT)),
+        Deleted::Absent => Err(Problem::no_short_url(name, query)),
+        Deleted::Superseded => Err(Problem::Superseded),
+    }
 }

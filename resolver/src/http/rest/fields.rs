@@ -86,6 +86,34 @@ pub(super) fn tags(value: &Value) -> Read<Option<Vec<Tag>>> {
     Ok(Some(tags))
 }
 
+/// How a code comes about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Strategy {
+    /// From the next number.
+    #[default]
+    Sequence,
+    /// From a digest of the long URL.
+    Hash,
+}
+
+pub(super) fn strategy(value: &Value) -> Read<Strategy> {
+    match value {
+        Value::Null => Ok(Strategy::Sequence),
+        Value::String(name) if name == "sequence" => Ok(Strategy::Sequence),
+        Value::String(name) if name == "hash" => Ok(Strategy::Hash),
+        _ => Err("expected sequence, hash or null".to_owned()),
+    }
+}
+
+pub(super) fn code_len(value: &Value) -> Read<Option<usize>> {
+    let len = value.as_u64().and_then(|len| usize::try_from(len).ok()).filter(|len| (1..=8).contains(len));
+    match (value, len) {
+        (Value::Null, _) => Ok(None),
+        (_, Some(len)) => Ok(Some(len)),
+        _ => Err("expected a number from 1 to 8, or null".to_owned()),
+    }
+}
+
 /// None for null.
 pub(super) fn count(value: &Value) -> Read<Option<u64>> {
     match value {
@@ -120,14 +148,16 @@ pub(super) fn parse_time(text: &str) -> Read<Timestamp> {
     {
         return Ok(date.to_zoned(TimeZone::UTC).map_err(|_| wrong())?.timestamp());
     }
-    text.replacen(' ', "+", 1).parse().map_err(|_| wrong())
+    let time: Timestamp = text.replacen(' ', "+", 1).parse().map_err(|_| wrong())?;
+    // As finely as it is stored, so that what is stored is what was asked for.
+    Timestamp::from_millisecond(time.as_millisecond()).map_err(|_| wrong())
 }
 
 /// Fields of Shlink's that this version does not carry out pass only with a value that asks for nothing: to accept a limit and then
 /// ignore it would be worse than an error.
 pub(super) fn without_effect(name: &str, value: &Value) -> Read<()> {
     let asks_for_nothing = match name {
-        "shortCodeLength" | "domain" | "pathPrefix" => value.is_null(),
+        "domain" | "pathPrefix" => value.is_null(),
         "validateUrl" => matches!(value, Value::Null | Value::Bool(false)),
         _ => return Err("expected no field of this name".to_owned()),
     };

@@ -1,5 +1,7 @@
 //! `GET /rest/v3/short-urls`
 
+use std::collections::BTreeSet;
+
 use serde_json::json;
 
 use super::{
@@ -13,6 +15,7 @@ use super::{
 use crate::{
     http::{Answer, App},
     links::{Filter, OrderBy, OrderField, Tag, TagsMode},
+    store::PER_PAGE_MAX,
 };
 
 /// Links of a page, unless asked otherwise.
@@ -44,15 +47,23 @@ fn read(query: &Query) -> Result<Filter, Problem> {
     let exclude_spent = flag("excludeMaxVisitsReached");
     let page = wrong.note("page", Paging::page(query)).unwrap_or(1);
     let per_page = wrong.note("itemsPerPage", Paging::per_page(query, Some(PER_PAGE))).flatten();
+    // Whoever asks for more, or for all, is told how many a page has, and how many pages there are.
+    let per_page = Some(per_page.map_or(PER_PAGE_MAX, |count| count.min(PER_PAGE_MAX)));
+    if query.has_nul() {
+        wrong.note::<()>("(the query)", Err("expected no NUL".to_owned()));
+    }
     wrong.check()?;
     // A tag that cannot be has no links: it is kept as it was written, and found nowhere.
-    let tags =
-        |name| query.list(name).map(|text| Tag::parse(text).unwrap_or_else(|_| Tag::from_stored(text)));
+    let tags = |name| {
+        let tag = |text| Tag::parse(text).unwrap_or_else(|_| Tag::from_stored(text));
+        let tags: BTreeSet<Tag> = query.list(name).map(tag).collect();
+        tags.into_iter().collect()
+    };
     Ok(Filter {
         search: query.text("searchTerm").map(str::to_owned),
-        tags: tags("tags").collect(),
+        tags: tags("tags"),
         tags_mode,
-        exclude_tags: tags("excludeTags").collect(),
+        exclude_tags: tags("excludeTags"),
         exclude_tags_mode,
         since,
         until,

@@ -141,7 +141,7 @@ impl Call {
             }
             (&Method::DELETE, [_, ..]) => {
                 let by = self.authorize(Scope::Delete).await?.id;
-                edit::delete(app, &joined, query, by).await
+                edit::delete(app, &joined, query, &self.headers, by).await
             }
             _ => Err(self.no_route()),
         }

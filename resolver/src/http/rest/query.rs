@@ -21,6 +21,11 @@ impl Query {
         found.map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
     }
 
+    /// Whether a value has a character that Postgres keeps in no text.
+    pub(super) fn has_nul(&self) -> bool {
+        self.0.iter().any(|(_, value)| value.contains('\0'))
+    }
+
     /// All values of a list: `tags[]=a&tags[]=b`, also with numbers in the brackets.
     pub(super) fn list(&self, name: &str) -> impl Iterator<Item = &str> {
         let is_item = move |key: &str| {

@@ -8,7 +8,7 @@ use crate::{
     api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash},
     codes::{Fingerprint, Keyspace, KeyspaceIndex},
     scope::Scopes,
-    store::{StoreError, plan_keyspaces, scopes_of},
+    store::{StoreError, check_slugs, plan_keyspaces, scopes_of},
 };
 
 /// The cluster's identity and the timeline it writes: a promoted standby begins a new one. The control file's timeline would
@@ -46,6 +46,11 @@ pub(super) async fn adopt_keyspaces(
     let rows = transaction.query("SELECT index, definition FROM keyspace ORDER BY index", &[]).await?;
     let stored = rows.iter().map(|row| Ok((i64::from(row.try_get::<_, i16>(0)?), row.try_get(1)?)));
     let (known, before) = plan_keyspaces(stored.collect::<Result<_, StoreError>>()?, mine)?;
+    if before < known.len() {
+        let slugs = transaction.query("SELECT slug FROM slug WHERE length(slug) <= 8", &[]).await?;
+        let slugs = slugs.iter().map(|row| row.try_get(0)).collect::<Result<Vec<String>, _>>()?;
+        check_slugs(&slugs, &known[before..])?;
+    }
     for (index, keyspace) in &known[before..] {
         let index = i16::try_from(index.get()).map_err(|error| StoreError::Corrupt(error.to_string()))?;
         let (name, definition) = (keyspace.name.as_str(), keyspace.to_string());

@@ -9,7 +9,10 @@ use tokio::{
     sync::mpsc,
     time::{Instant, interval, sleep, timeout},
 };
-use tokio_postgres::{AsyncMessage, Client, Config, NoTls};
+use tokio_postgres::{
+    AsyncMessage, Client, Config, NoTls,
+    types::{ToSql, Type},
+};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
@@ -23,6 +26,8 @@ const LISTEN: &str = "LISTEN shortmint_links";
 /// hand-picked codes is believed for two and a half times as long.
 const ASKED_EVERY: Duration = Duration::from_millis(100);
 const ANSWERED_WITHIN: Duration = Duration::from_millis(500);
+/// How long a notification may take to come around.
+const HEARD_WITHIN: Duration = Duration::from_secs(2);
 const CONNECTED_WITHIN: Duration = Duration::from_secs(3);
 /// Notifications that may wait. More than that are as good as lost, and the connection with them.
 const WAITING_MAX: usize = 4_096;
@@ -64,6 +69,7 @@ async fn tell_until_broken(
         }
     }));
     ask(&client, LISTEN).await?;
+    prove(config, &mut notifications).await?;
     let stopped = |_| StoreError::Stopped;
     changes.send(Change::Listening(Instant::now())).await.map_err(stopped)?;
     let mut asking = interval(ASKED_EVERY);
@@ -83,6 +89,32 @@ async fn tell_until_broken(
                 changes.send(Change::Heard(sent)).await.map_err(stopped)?;
             }
         }
+    }
+}
+
+/// Tells something over another connection and waits until it is heard here: a pooler in transaction mode takes LISTEN too, and then tells
+/// nothing. What else is heard meanwhile was told before anybody relied on it.
+async fn prove(config: &Config, notifications: &mut mpsc::Receiver<String>) -> Result<(), StoreError> {
+    let unreachable = |error| StoreError::Unreachable(Box::new(error));
+    let connected = timeout(CONNECTED_WITHIN, config.connect(NoTls)).await;
+    let (client, connection) = connected.map_err(|_| StoreError::TimedOut)?.map_err(unreachable)?;
+    let _driver = AbortOnDropHandle::new(tokio::spawn(connection));
+    let mark = getrandom::u64().map_err(|error| StoreError::Unreachable(Box::new(error)))?;
+    let mark = format!("?{mark:016x}");
+    let text: (&(dyn ToSql + Sync), Type) = (&mark, Type::TEXT);
+    let tell = client.query_typed("SELECT pg_notify('shortmint_links', $1)", std::slice::from_ref(&text));
+    timeout(ANSWERED_WITHIN, tell).await.map_err(|_| StoreError::TimedOut)??;
+    let heard = async {
+        while let Some(text) = notifications.recv().await {
+            if text == mark {
+                return true;
+            }
+        }
+        false
+    };
+    match timeout(HEARD_WITHIN, heard).await {
+        Ok(true) => Ok(()),
+        _ => Err(StoreError::Deaf),
     }
 }
 

@@ -26,11 +26,11 @@ use bb8_postgres::PostgresConnectionManager;
 use issuer::{block::Span, names::StoreEpoch};
 use jiff::Timestamp;
 use tokio::{sync::mpsc, time::Instant};
-use tokio_postgres::{Config, NoTls, Row, config::TargetSessionAttrs, types::ToSql};
+use tokio_postgres::{Config, NoTls, Row, config::TargetSessionAttrs, error::SqlState, types::ToSql};
 
 use super::{
-    BlockEntry, Change, Edited, Gaps, InsertError, Inserted, InsertedFull, LinkStore, NamedLink, Reading,
-    Registration, Renamed, Same, Source, StoreError, TagCount, sql,
+    BlockEntry, Change, Deleted, Edited, Gaps, InsertError, Inserted, InsertedFull, InsertedNamed, LinkStore,
+    NamedLink, Reading, Registration, Renamed, Same, Source, StoreError, TagCount, sql,
 };
 use crate::{
     api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash},
@@ -70,6 +70,8 @@ const READ: &str = "
     SELECT id, long_url, title, crawlable, forward_query, created_at, created_by, details::text
     FROM link WHERE id = ANY($1::bigint[])";
 
+const READ_SLUG: &str = "SELECT link_id FROM slug WHERE domain_id = 0 AND slug = $1::text";
+
 /// A Postgres database.
 pub struct PostgresStore {
     writers: [Line; INSERT_LANES],
@@ -77,6 +79,9 @@ pub struct PostgresStore {
     reader: Line,
     /// Any server of the URL, also one that is read-only: redirects go on while there is no primary.
     copy_reader: Line,
+    /// The same two for slugs.
+    slug_reader: Line,
+    copy_slug_reader: Line,
     /// A copy that takes reads off the primary.
     replica: Option<Line>,
     /// Until when the replica is not asked, likewise.
@@ -111,6 +116,8 @@ impl PostgresStore {
             writers: std::array::from_fn(|_| Line::new(config.clone(), INSERT)),
             reader: Line::new(config.clone(), READ),
             copy_reader: Line::new(reads_anywhere(&config), READ),
+            slug_reader: Line::new(config.clone(), READ_SLUG),
+            copy_slug_reader: Line::new(reads_anywhere(&config), READ_SLUG),
             replica: replica.map(|config| Line::new(config, READ)),
             replica_shunned: Mutex::new(None),
             shunned: Mutex::new(None),
@@ -331,9 +338,10 @@ impl LinkStore for PostgresStore {
         &self,
         link: &NamedLink,
         tags: &[Tag],
-    ) -> Result<Option<(LinkId, Timestamp)>, InsertError> {
+        same: Option<&Same>,
+    ) -> Result<InsertedNamed, InsertError> {
         let mut connection = self.connection().await.map_err(InsertError::Failed)?;
-        insert(&mut connection, async |sql| sql::insert_named(sql, link, tags).await).await
+        insert(&mut connection, async |sql| sql::insert_named(sql, link, tags, same).await).await
     }
 
     async fn use_links(&self, wanted: &[(LinkId, u64)]) -> Result<Vec<u64>, StoreError> {
@@ -341,7 +349,23 @@ impl LinkStore for PostgresStore {
     }
 
     async fn find_slug(&self, slug: &Slug) -> Result<Option<LinkId>, StoreError> {
-        self.run(async |sql| sql::find_slug(sql, slug.as_str()).await).await
+        let id = |rows: Vec<Row>| match rows.first() {
+            Some(row) => Ok(Some(LinkId::from_stored(row.try_get(0)?))),
+            None => Ok(None),
+        };
+        let asked = match self.slug_reader.query(PRIMARY_DEADLINE, &[&slug.as_str()]).await {
+            // The connection may have been an old one to a server that has restarted since.
+            Err(LineError::InDoubt(_)) => self.slug_reader.query(PRIMARY_DEADLINE, &[&slug.as_str()]).await,
+            answer => answer,
+        };
+        match asked {
+            Ok(rows) => id(rows),
+            // A copy says what is there, never what is not (I8).
+            Err(error) => {
+                let rows = self.copy_slug_reader.query(DEADLINE, &[&slug.as_str()]).await?;
+                id(rows)?.map(Some).ok_or_else(|| error.into())
+            }
+        }
     }
 
     async fn picked(&self, after: Option<LinkId>, most: usize) -> Result<Vec<LinkId>, StoreError> {
@@ -353,8 +377,13 @@ impl LinkStore for PostgresStore {
         self.run(async |sql| sql::edit(sql, id, edit, by).await).await
     }
 
-    async fn delete(&self, id: LinkId, by: ApiKeyId) -> Result<bool, StoreError> {
-        self.run(async |sql| sql::delete(sql, id, by).await).await
+    async fn delete(
+        &self,
+        id: LinkId,
+        versions: Option<&[u64]>,
+        by: ApiKeyId,
+    ) -> Result<Deleted, StoreError> {
+        self.run(async |sql| sql::delete(sql, id, versions, by).await).await
     }
 
     async fn list(&self, filter: &Filter, code: Option<LinkId>) -> Result<Page, StoreError> {
@@ -372,7 +401,13 @@ impl LinkStore for PostgresStore {
     }
 
     async fn rename_tag(&self, old: &Tag, new: &Tag) -> Result<Renamed, StoreError> {
-        self.run(async |sql| sql::rename_tag(sql, old, new).await).await
+        match self.run(async |sql| sql::rename_tag(sql, old, new).await).await {
+            // Somebody else has given the name away since it was looked for.
+            Err(StoreError::Postgres(error)) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => {
+                Ok(Renamed::Taken)
+            }
+            renamed => renamed,
+        }
     }
 
     async fn delete_tags(&self, tags: &[Tag]) -> Result<(), StoreError> {

@@ -2,6 +2,7 @@
 
 use tokio_postgres::{
     Client, Transaction,
+    error::SqlState,
     types::{ToSql, Type},
 };
 
@@ -14,20 +15,46 @@ use crate::store::{
 /// A transaction.
 pub(super) struct PostgresSql<'a>(Transaction<'a>);
 
+/// The server ends what takes longer: whoever has given up must not keep a connection busy, nor, gone in the middle, keep locks.
+const LIMITS: &str =
+    "SET LOCAL statement_timeout = '3s'; SET LOCAL idle_in_transaction_session_timeout = '3s'";
+
+/// A transaction that the server chose to end, of two that wait for each other, is run again so often.
+const TRIES: usize = 3;
+
+async fn begin(client: &mut Client) -> Result<PostgresSql<'_>, StoreError> {
+    let transaction = client.transaction().await?;
+    transaction.batch_execute(LIMITS).await?;
+    Ok(PostgresSql(transaction))
+}
+
+/// Whether the server has rolled a transaction back for no fault of its own.
+fn is_to_be_repeated(error: &StoreError) -> bool {
+    let codes = [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED];
+    matches!(error, StoreError::Postgres(error) if error.code().is_some_and(|code| codes.contains(code)))
+}
+
 impl PostgresStore {
     /// Runs an operation and commits it. Whoever calls it may do so again whatever became of it.
     pub(super) async fn run<T>(
         &self,
-        operation: impl AsyncFnOnce(&mut PostgresSql<'_>) -> Result<T, StoreError>,
+        operation: impl AsyncFnOnce(&mut PostgresSql<'_>) -> Result<T, StoreError> + Copy,
     ) -> Result<T, StoreError> {
         let mut connection = self.connection().await?;
-        let run = async {
-            let mut sql = PostgresSql(connection.transaction().await?);
-            let done = operation(&mut sql).await?;
-            sql.0.commit().await?;
-            Ok(done)
-        };
-        within(run).await
+        let mut tries = 0;
+        loop {
+            let run = async {
+                let mut sql = begin(&mut connection).await?;
+                let done = operation(&mut sql).await?;
+                sql.0.commit().await?;
+                Ok(done)
+            };
+            tries += 1;
+            match within(run).await {
+                Err(error) if tries < TRIES && is_to_be_repeated(&error) => {}
+                end => return end,
+            }
+        }
     }
 }
 
@@ -35,10 +62,24 @@ impl PostgresStore {
 /// the transaction ends all the same, and changes nothing.
 pub(super) async fn insert<T>(
     client: &mut Client,
+    operation: impl AsyncFnOnce(&mut PostgresSql<'_>) -> Result<T, StoreError> + Copy,
+) -> Result<T, InsertError> {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        match insert_once(client, operation).await {
+            Err(InsertError::Failed(error)) if tries < TRIES && is_to_be_repeated(&error) => {}
+            end => return end,
+        }
+    }
+}
+
+async fn insert_once<T>(
+    client: &mut Client,
     operation: impl AsyncFnOnce(&mut PostgresSql<'_>) -> Result<T, StoreError>,
 ) -> Result<T, InsertError> {
     let prepared = within(async {
-        let mut sql = PostgresSql(client.transaction().await?);
+        let mut sql = begin(client).await?;
         let done = operation(&mut sql).await?;
         Ok((sql, done))
     });

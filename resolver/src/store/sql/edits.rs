@@ -3,14 +3,14 @@
 use jiff::Timestamp;
 
 use super::{
-    Sql, Told, Value, details_text,
+    DEFAULT_DOMAIN, Sql, Told, Value, details_text,
     tags::{set_tags, tags_of},
 };
 use crate::{
     api_key::ApiKeyId,
     codes::LinkId,
     links::{Edit, Link, Record},
-    store::{Edited, StoreError},
+    store::{Deleted, Edited, StoreError},
 };
 
 /// Changes a link.
@@ -21,9 +21,8 @@ pub(in crate::store) async fn edit<S: Sql>(
     by: ApiKeyId,
 ) -> Result<Edited, StoreError> {
     let Some((link, now)) = lock(sql, id).await? else { return Ok(Edited::Absent) };
-    let found = link.details.as_ref().map_or(0, |details| details.version);
-    if edit.version.is_some_and(|expected| expected != found) {
-        return Ok(Edited::Superseded { found });
+    if !is_meant(&link, edit.versions.as_deref()) {
+        return Ok(Edited::Superseded);
     }
     let link = edit.apply(link, now, by);
     write(sql, &link).await?;
@@ -35,22 +34,35 @@ pub(in crate::store) async fn edit<S: Sql>(
     Ok(Edited::Done(Box::new(Record { link, tags })))
 }
 
-/// Deletes a link; whether there was one. Its row stays, and its slug is free again.
+fn is_meant(link: &Link, versions: Option<&[u64]>) -> bool {
+    let version = link.details.as_ref().map_or(0, |details| details.version);
+    versions.is_none_or(|versions| versions.contains(&version))
+}
+
+/// Deletes a link. Its row stays, and its slug is free again.
 pub(in crate::store) async fn delete<S: Sql>(
     sql: &mut S,
     id: LinkId,
+    versions: Option<&[u64]>,
     by: ApiKeyId,
-) -> Result<bool, StoreError> {
-    let Some((link, now)) = lock(sql, id).await? else { return Ok(false) };
+) -> Result<Deleted, StoreError> {
+    let Some((link, now)) = lock(sql, id).await? else { return Ok(Deleted::Absent) };
+    if !is_meant(&link, versions) {
+        return Ok(Deleted::Superseded);
+    }
     let mut link = Edit::default().apply(link, now, by);
     if let Some(details) = &mut link.details {
         details.deleted_at = Some(now);
     }
     write(sql, &link).await?;
     set_tags(sql, id, &[]).await?;
-    sql.query("DELETE FROM slug WHERE link_id = $1", &[Value::Int(id.get())]).await?;
+    if let Some(slug) = link.slug() {
+        let free = "DELETE FROM slug WHERE domain_id = $1 AND slug = $2 AND link_id = $3";
+        let values = [Value::Int(DEFAULT_DOMAIN), Value::Text(slug.to_string()), Value::Int(id.get())];
+        sql.query(free, &values).await?;
+    }
     sql.tell(Told::Changed(id)).await?;
-    Ok(true)
+    Ok(Deleted::Done)
 }
 
 /// The link, unless it was deleted, and the database's time. Nobody else changes it before the transaction ends.

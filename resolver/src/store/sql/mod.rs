@@ -35,6 +35,9 @@ pub(super) use named::{find_slug, insert_full, insert_named, picked};
 pub(super) use tags::{delete_tags, rename_tag, tags, tags_of};
 pub(super) use uses::use_links;
 
+/// The domain that --public-url names.
+const DEFAULT_DOMAIN: i64 = 0;
+
 /// What differs between the dialects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dialect {
@@ -75,6 +78,28 @@ impl Dialect {
         }
     }
 
+    /// A statement that keeps keyspaces as they are until the transaction ends; SQLite has one writer.
+    pub(super) fn keep_keyspaces(self) -> &'static str {
+        match self {
+            Self::Postgres => "LOCK TABLE keyspace IN SHARE MODE",
+            Self::Sqlite => "SELECT 1",
+        }
+    }
+
+    /// A statement that finds the reservation, unless it was given up, that has an id, the one parameter.
+    pub(super) fn reservation_of(self) -> &'static str {
+        match self {
+            Self::Postgres => {
+                "SELECT 1::bigint FROM block JOIN reservation ON block.holder = 'reservation-' || reservation.id
+                 WHERE block.ids @> $1 AND reservation.closed_at IS NULL"
+            }
+            Self::Sqlite => {
+                "SELECT 1 FROM block JOIN reservation ON block.holder = 'reservation-' || reservation.id
+                 WHERE block.first_id <= $1 AND block.end_id > $1 AND reservation.closed_at IS NULL"
+            }
+        }
+    }
+
     /// The end of a statement whose row nobody else may change before the transaction ends; SQLite has one writer.
     pub(super) fn for_update(self) -> &'static str {
         match self {
@@ -101,6 +126,11 @@ impl Dialect {
             Self::Postgres => format!("CAST({place} AS text)::jsonb"),
             Self::Sqlite => place.to_owned(),
         }
+    }
+
+    /// A parameter in small letters.
+    pub(super) fn lower(self, place: &str) -> String {
+        format!("lower(CAST({place} AS text))")
     }
 
     /// A time in milliseconds within the details; null when there is none.

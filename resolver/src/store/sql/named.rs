@@ -2,11 +2,11 @@
 
 use jiff::Timestamp;
 
-use super::{Sql, Told, Value, details_text, tags::set_tags};
+use super::{DEFAULT_DOMAIN, Sql, Told, Value, details_text, tags::set_tags};
 use crate::{
-    codes::LinkId,
+    codes::{Code, LinkId},
     links::{Draft, NewLink, Slug, Tag},
-    store::{InsertedFull, NamedLink, Same, StoreError},
+    store::{InsertedFull, InsertedNamed, NamedLink, Same, StoreError},
 };
 
 /// Stores a link under a number that was claimed; or finds the one that the same was asked for before.
@@ -16,16 +16,29 @@ pub(in crate::store) async fn insert_full<S: Sql>(
     tags: &[Tag],
     same: Option<&Same>,
 ) -> Result<InsertedFull, StoreError> {
-    let Some(at) = insert_link(sql, *id, draft).await? else { return Ok(InsertedFull::Taken) };
-    if let Some(same) = same
-        && let Some(other) = agree(sql, *id, same).await?
-    {
-        // The row goes again, within the transaction: its number was never anybody's.
-        sql.query("DELETE FROM link WHERE id = $1", &[Value::Int(id.get())]).await?;
+    if let Some(other) = given(sql, *id, same).await? {
         return Ok(InsertedFull::Same(other));
     }
+    let Some(at) = insert_link(sql, *id, draft).await? else {
+        withdraw(sql, *id, same).await?;
+        return Ok(InsertedFull::Taken);
+    };
     set_tags(sql, *id, tags).await?;
     Ok(InsertedFull::Stored(at))
+}
+
+async fn given<S: Sql>(sql: &mut S, id: LinkId, same: Option<&Same>) -> Result<Option<LinkId>, StoreError> {
+    match same {
+        Some(same) => agree(sql, id, same).await,
+        None => Ok(None),
+    }
+}
+
+/// Takes back what was agreed on: the id is somebody else's.
+async fn withdraw<S: Sql>(sql: &mut S, id: LinkId, same: Option<&Same>) -> Result<(), StoreError> {
+    let Some(same) = same else { return Ok(()) };
+    let withdraw = "DELETE FROM dedupe WHERE digest = $1 AND link_id = $2";
+    sql.query(withdraw, &[Value::Text(same.digest.clone()), Value::Int(id.get())]).await.map(drop)
 }
 
 /// The link that was stored before for the same wish, if it lives; else this one takes its place. Each who asks renews it. Of those who ask
@@ -54,28 +67,47 @@ async fn agree<S: Sql>(sql: &mut S, id: LinkId, same: &Same) -> Result<Option<Li
     Ok(None)
 }
 
-/// Stores a link under a hand-picked code; none when somebody has it. Then the transaction is to be rolled back.
+/// Stores a link under a hand-picked code.
 pub(in crate::store) async fn insert_named<S: Sql>(
     sql: &mut S,
     link: &NamedLink,
     tags: &[Tag],
-) -> Result<Option<(LinkId, Timestamp)>, StoreError> {
-    let NamedLink { slug, mintable, draft } = link;
-    let placed = match *mintable {
-        Some(id) => match insert_link(sql, id, draft).await? {
-            Some(at) => {
-                let pick = "INSERT INTO picked (id) VALUES ($1) ON CONFLICT (id) DO NOTHING";
-                sql.query(pick, &[Value::Int(id.get())]).await?;
-                Some((id, at))
-            }
-            None => revive(sql, id, slug, draft).await?.map(|at| (id, at)),
-        },
-        None => insert_slug(sql, slug, draft).await?,
+    same: Option<&Same>,
+) -> Result<InsertedNamed, StoreError> {
+    let id = match link.mintable {
+        Some(id) => id,
+        None => next_id(sql).await?,
     };
-    let Some((id, at)) = placed else { return Ok(None) };
+    if let Some(other) = given(sql, id, same).await? {
+        return Ok(InsertedNamed::Same(other));
+    }
+    let stored = match link.mintable {
+        Some(_) => insert_picked(sql, id, link).await?,
+        None => insert_slug(sql, id, link).await?,
+    };
+    let Some(at) = stored else {
+        withdraw(sql, id, same).await?;
+        return Ok(InsertedNamed::Taken);
+    };
     set_tags(sql, id, tags).await?;
-    sql.tell(if mintable.is_some() { Told::Picked(id) } else { Told::Changed(id) }).await?;
-    Ok(Some((id, at)))
+    sql.tell(if link.mintable.is_some() { Told::Picked(id) } else { Told::Changed(id) }).await?;
+    Ok(InsertedNamed::Stored(id, at))
+}
+
+/// Under the id that the code stands for.
+async fn insert_picked<S: Sql>(
+    sql: &mut S,
+    id: LinkId,
+    NamedLink { slug, draft, .. }: &NamedLink,
+) -> Result<Option<Timestamp>, StoreError> {
+    // Its holder was told this code, and may have printed it. (Who reserves it at this very moment finds it taken when it is filled.)
+    if !sql.query(S::DIALECT.reservation_of(), &[Value::Int(id.get())]).await?.is_empty() {
+        return Ok(None);
+    }
+    let Some(at) = insert_link(sql, id, draft).await? else { return revive(sql, id, slug, draft).await };
+    let pick = "INSERT INTO picked (id) VALUES ($1) ON CONFLICT (id) DO NOTHING";
+    sql.query(pick, &[Value::Int(id.get())]).await?;
+    Ok(Some(at))
 }
 
 /// When it was stored; none when the id is taken.
@@ -105,50 +137,71 @@ fn values(id: LinkId, draft: &Draft) -> Result<[Value; 7], StoreError> {
     ])
 }
 
-/// Gives the code of a deleted link to a new one. Only what a person picked may be picked again: a minted code stays with its link.
+/// Gives the code of a deleted link to a new one. Only what a person picked may be picked again: a minted code stays with its link. The new link
+/// goes on from the old one's version, so that nobody edits the one and means the other.
 async fn revive<S: Sql>(
     sql: &mut S,
     id: LinkId,
     slug: &Slug,
     draft: &Draft,
 ) -> Result<Option<Timestamp>, StoreError> {
+    let (link, lock) = (S::DIALECT.link(), S::DIALECT.for_update());
+    let select = format!("SELECT {link} FROM link WHERE id = $1 {lock}");
+    let rows = sql.query(&select, &[Value::Int(id.get())]).await?;
+    let old = rows.first().ok_or_else(|| corrupt("a row is gone"))?.link()?;
+    let Some(was) =
+        old.details.as_ref().filter(|was| was.deleted_at.is_some() && was.slug.as_ref() == Some(slug))
+    else {
+        return Ok(None);
+    };
+    let mut draft = draft.clone();
+    draft.details.get_or_insert_default().version = was.version + 1;
     let (details, now) = (S::DIALECT.json("$6"), S::DIALECT.now());
     let update = format!(
         "UPDATE link SET long_url = $1, title = $2, crawlable = $3, forward_query = $4, created_by = $5,
-                details = {details}, created_at = {now}
-         WHERE id = $7 AND details->>'deletedAt' IS NOT NULL AND details->>'slug' = $8 RETURNING created_at"
+                details = {details}, created_at = {now} WHERE id = $7 RETURNING created_at"
     );
-    let mut values = values(id, draft)?.to_vec();
-    values.push(Value::Text(slug.to_string()));
-    let rows = sql.query(&update, &values).await?;
+    let rows = sql.query(&update, &values(id, &draft)?).await?;
+    sql.query("DELETE FROM link_use WHERE link_id = $1", &[Value::Int(id.get())]).await?;
     rows.first().map(|row| row.time(0)).transpose()
 }
 
+/// An id that no minted code stands for.
+async fn next_id<S: Sql>(sql: &mut S) -> Result<LinkId, StoreError> {
+    let drawn = sql.query(S::DIALECT.next_slug_link_id(), &[]).await?;
+    Ok(LinkId::from_stored(drawn.first().ok_or_else(|| corrupt("no next id"))?.int(0)?))
+}
+
+/// First the slug: whoever else takes it waits here, and writes nothing more.
 async fn insert_slug<S: Sql>(
     sql: &mut S,
-    slug: &Slug,
-    draft: &Draft,
-) -> Result<Option<(LinkId, Timestamp)>, StoreError> {
-    let next = S::DIALECT.next_slug_link_id();
-    let drawn = sql.query(next, &[]).await?;
-    let id = LinkId::from_stored(drawn.first().ok_or_else(|| corrupt("no next id"))?.int(0)?);
-    // First the slug: whoever else takes it waits here, and writes nothing more.
+    id: LinkId,
+    NamedLink { slug, draft, keyspaces, .. }: &NamedLink,
+) -> Result<Option<Timestamp>, StoreError> {
+    if Code::parse(slug.as_str()).is_ok() {
+        // Another resolver may have begun to mint such codes just now.
+        sql.query(S::DIALECT.keep_keyspaces(), &[]).await?;
+        let known = sql.query("SELECT count(*) FROM keyspace", &[]).await?;
+        if known.first().ok_or_else(|| corrupt("no count"))?.int(0)?
+            != i64::try_from(*keyspaces).unwrap_or(-1)
+        {
+            return Err(StoreError::Keyspace(
+                "a keyspace was added: this resolver has to be restarted".to_owned(),
+            ));
+        }
+    }
     let take = "INSERT INTO slug (domain_id, slug, link_id) VALUES ($1, $2, $3)
                 ON CONFLICT (domain_id, slug) DO NOTHING RETURNING link_id";
     let values = [Value::Int(DEFAULT_DOMAIN), Value::Text(slug.to_string()), Value::Int(id.get())];
     if sql.query(take, &values).await?.is_empty() {
         return Ok(None);
     }
-    let at = insert_link(sql, id, draft).await?.ok_or_else(|| corrupt("the next id is taken"))?;
-    Ok(Some((id, at)))
+    insert_link(sql, id, draft).await?.map(Some).ok_or_else(|| corrupt("the next id is taken"))
 }
 
 fn corrupt(what: &str) -> StoreError {
     StoreError::Corrupt(format!("hand-picked codes: {what}"))
 }
-
-/// The domain that --public-url names.
-const DEFAULT_DOMAIN: i64 = 0;
 
 /// The link of a slug that could not have been minted.
 pub(in crate::store) async fn find_slug<S: Sql>(

@@ -19,7 +19,9 @@ pub(super) async fn set_tags<S: Sql>(sql: &mut S, id: LinkId, tags: &[Tag]) -> R
     names.dedup();
     let texts = || names.iter().map(|name| Value::Text((*name).to_owned()));
     let rows = (1..=names.len()).map(|place| format!("(${place})")).collect::<Vec<_>>().join(", ");
-    let add = format!("INSERT INTO tag (name) VALUES {rows} ON CONFLICT (name) DO NOTHING");
+    // An update that changes nothing keeps whoever renames or deletes a tag away from it until this transaction ends.
+    let add =
+        format!("INSERT INTO tag (name) VALUES {rows} ON CONFLICT (name) DO UPDATE SET name = excluded.name");
     sql.query(&add, &texts().collect::<Vec<_>>()).await?;
     let join = format!(
         "INSERT INTO link_tag (tag_id, link_id) SELECT id, CAST($1 AS bigint) FROM tag WHERE name IN ({})",

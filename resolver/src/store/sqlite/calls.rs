@@ -11,7 +11,7 @@ use crate::{
     links::{Link, LongUrl, NewLink},
     scope::Scopes,
     store::{
-        BlockEntry, Gaps, Inserted, Registration, SCAN_PAGE, StoreError, ids_of, number_of_end,
+        BlockEntry, Gaps, Inserted, Registration, SCAN_PAGE, StoreError, check_slugs, ids_of, number_of_end,
         plan_keyspaces, scopes_of,
         sql::{details, details_text},
     },
@@ -69,6 +69,13 @@ pub(super) fn adopt_keyspaces(
         .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
         .collect::<Result<Vec<_>, _>>()?;
     let (known, before) = plan_keyspaces(stored, mine)?;
+    if before < known.len() {
+        let slugs = transaction
+            .prepare("SELECT slug FROM slug WHERE length(slug) <= 8")?
+            .query_map([], |row| row.get(0))?
+            .collect::<Result<Vec<String>, _>>()?;
+        check_slugs(&slugs, &known[before..])?;
+    }
     for (index, keyspace) in &known[before..] {
         let row = params![index.get(), keyspace.name.as_str(), keyspace.to_string()];
         transaction.execute("INSERT INTO keyspace (\"index\", name, definition) VALUES (?1, ?2, ?3)", row)?;

@@ -19,8 +19,8 @@ use rusqlite::{Connection, OpenFlags};
 use tokio::{sync::mpsc, time::Instant};
 
 use super::{
-    BlockEntry, Change, Edited, InsertError, Inserted, InsertedFull, LinkStore, NamedLink, Reading,
-    Registration, Renamed, Same, Source, StoreError, TagCount,
+    BlockEntry, Change, Deleted, Edited, InsertError, Inserted, InsertedFull, InsertedNamed, LinkStore,
+    NamedLink, Reading, Registration, Renamed, Same, Source, StoreError, TagCount,
     sql::{self, at_once},
 };
 use crate::{
@@ -41,6 +41,8 @@ mod files {
 pub struct SqliteStore {
     writer: Worker,
     reader: Worker,
+    /// Lists may take long, and no redirect is to wait for one.
+    lister: Worker,
 }
 
 impl SqliteStore {
@@ -53,11 +55,14 @@ impl SqliteStore {
             std::fs::create_dir_all(folder).map_err(|error| StoreError::Unreachable(Box::new(error)))?;
         }
         let writer = connect(path)?;
-        let reader = connect(path)?;
-        reader.pragma_update(None, "query_only", true)?;
+        let (reader, lister) = (connect(path)?, connect(path)?);
+        for reads in [&reader, &lister] {
+            reads.pragma_update(None, "query_only", true)?;
+        }
         Ok(Self {
             writer: Worker::start("sqlite-writer", writer),
             reader: Worker::start("sqlite-reader", reader),
+            lister: Worker::start("sqlite-lister", lister),
         })
     }
 }
@@ -180,10 +185,13 @@ impl LinkStore for SqliteStore {
         &self,
         link: &NamedLink,
         tags: &[Tag],
-    ) -> Result<Option<(LinkId, Timestamp)>, InsertError> {
-        let (link, tags) = (link.clone(), tags.to_vec());
+        same: Option<&Same>,
+    ) -> Result<InsertedNamed, InsertError> {
+        let (link, tags, same) = (link.clone(), tags.to_vec(), same.cloned());
         self.writer
-            .run(move |connection| write(connection, |sql| at_once(sql::insert_named(sql, &link, &tags))))
+            .run(move |connection| {
+                write(connection, |sql| at_once(sql::insert_named(sql, &link, &tags, same.as_ref())))
+            })
             .await
             .map_err(insert_error)
     }
@@ -216,20 +224,30 @@ impl LinkStore for SqliteStore {
             .await
     }
 
-    async fn delete(&self, id: LinkId, by: ApiKeyId) -> Result<bool, StoreError> {
-        self.writer.run(move |connection| write(connection, |sql| at_once(sql::delete(sql, id, by)))).await
+    async fn delete(
+        &self,
+        id: LinkId,
+        versions: Option<&[u64]>,
+        by: ApiKeyId,
+    ) -> Result<Deleted, StoreError> {
+        let versions = versions.map(<[u64]>::to_vec);
+        self.writer
+            .run(move |connection| {
+                write(connection, |sql| at_once(sql::delete(sql, id, versions.as_deref(), by)))
+            })
+            .await
     }
 
     async fn list(&self, filter: &Filter, code: Option<LinkId>) -> Result<Page, StoreError> {
         let filter = filter.clone();
-        self.reader
+        self.lister
             .run(move |connection| read(connection, |sql| at_once(sql::list(sql, &filter, code))))
             .await
     }
 
     async fn tags_of(&self, id: LinkId) -> Result<Vec<Tag>, StoreError> {
         Ok(self
-            .reader
+            .lister
             .run(move |connection| read(connection, |sql| at_once(sql::tags_of(sql, &[id]))))
             .await?
             .remove(&id)
@@ -238,7 +256,7 @@ impl LinkStore for SqliteStore {
 
     async fn tags(&self, search: Option<&str>, most: usize) -> Result<Vec<TagCount>, StoreError> {
         let (search, most) = (search.map(str::to_owned), i64::try_from(most).unwrap_or(i64::MAX));
-        self.reader
+        self.lister
             .run(move |connection| read(connection, |sql| at_once(sql::tags(sql, search.as_deref(), most))))
             .await
     }

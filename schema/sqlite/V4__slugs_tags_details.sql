@@ -1,6 +1,5 @@
 -- The same changes as for Postgres; the reasons stand there.
 ALTER TABLE link ADD COLUMN details TEXT;
-CREATE INDEX link_created_at ON link (created_at, id);
 
 CREATE TABLE domain (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
