@@ -184,7 +184,11 @@ impl Creator {
             CodeWish::In(index) => {
                 let minting = parts.mintings.iter().find(|minting| minting.index == index);
                 let minting = minting.ok_or(CreateError::Exhausted)?;
-                parts.create_unless(minting, draft, &tags, same, deadline).await
+                if tags.is_empty() && same.is_none() {
+                    parts.create(minting, draft, deadline).await.map(|created| created.link)
+                } else {
+                    parts.create_unless(minting, draft, &tags, same, deadline).await
+                }
             }
             CodeWish::Picked(slug) => parts.create_named(slug, draft, &tags, None).await,
             CodeWish::Digest(len) => parts.create_by_digest(len, &draft, &tags, same, deadline).await,
@@ -198,6 +202,12 @@ impl Creator {
     pub fn keyspace(&self, name: &str) -> Option<KeyspaceIndex> {
         let named = self.parts.mintings.iter().find(|minting| minting.namespace.as_str() == name);
         named.map(|minting| minting.index)
+    }
+
+    /// The keyspace that codes are of unless somebody wishes otherwise.
+    #[must_use]
+    pub fn default_keyspace(&self) -> KeyspaceIndex {
+        self.parts.default().index
     }
 
     /// How many characters a keyspace's codes have.

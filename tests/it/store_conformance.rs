@@ -7,12 +7,13 @@ use issuer::{block::Span, names::StoreEpoch};
 use resolver::{
     api_key::{ApiKey, ApiKeyId, Grant},
     codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
-    links::{Draft, LongUrl, NewLink, Slug},
+    links::{Draft, Edit, LongUrl, NewLink, Slug},
     reservation::{Reservation, ReservationId},
     scope::Scopes,
     store::{
-        BATCH_MAX, BlockEntry, Deleted, InsertError, Inserted, InsertedNamed, LinkStore, NamedLink, Reading,
-        Registration, Source, StoreError, postgres::PostgresStore, sqlite::SqliteStore,
+        BATCH_MAX, BlockEntry, Deleted, Edited, InsertError, Inserted, InsertedFull, InsertedNamed,
+        LinkStore, NamedLink, Reading, Registration, Same, Source, StoreError, postgres::PostgresStore,
+        sqlite::SqliteStore,
     },
 };
 
@@ -85,6 +86,8 @@ async fn suite(store: Arc<dyn LinkStore>) {
     links_are_stored_once_and_read_back(&*store).await;
     a_taken_id_does_not_fail_its_neighbours(&*store).await;
     two_inserts_of_one_id_have_one_winner(&store).await;
+    the_same_wish_is_given_the_same_link_until_nobody_has_asked_for_so_long(&*store).await;
+    uses_are_taken_as_far_as_the_limit_goes(&*store).await;
     an_overlapping_block_is_refused(&*store).await;
     a_released_rest_can_be_registered_by_another(&*store).await;
     a_leaked_block_is_taken_over_once_and_its_gaps_are_found(&*store).await;
@@ -140,6 +143,43 @@ async fn keyspaces_keep_their_index_and_cannot_be_redefined(store: &dyn LinkStor
         assert!(matches!(refused, Err(StoreError::Keyspace(_))), "{wrong}: {refused:?}");
     }
     assert_eq!(store.adopt_keyspaces(&[]).await.unwrap(), both);
+}
+
+async fn the_same_wish_is_given_the_same_link_until_nobody_has_asked_for_so_long(store: &dyn LinkStore) {
+    let history = store.epoch().await.unwrap();
+    let ask = async |number: u64, lifetime: Duration| {
+        let same = Same { digest: "a wish".to_owned(), lifetime };
+        store.insert_full(&history, &new_link(number, "https://x.y/same"), &[], Some(&same)).await.unwrap()
+    };
+    let (long, short) = (Duration::from_secs(3_600), Duration::from_millis(1));
+    let id = |number: u64| new_link(number, "https://x.y/").id;
+    assert!(matches!(ask(8_001, long).await, InsertedFull::Stored(_)));
+    assert_eq!(ask(8_002, long).await, InsertedFull::Same(id(8_001)));
+    assert_eq!(store.read(&[id(8_002)], Source::Primary).await.unwrap().links, [], "nothing was stored");
+    // Each who asks sets its end anew: this one to the next millisecond.
+    assert_eq!(ask(8_003, short).await, InsertedFull::Same(id(8_001)));
+    tokio::time::sleep(10 * short).await;
+    assert!(matches!(ask(8_004, long).await, InsertedFull::Stored(_)), "it has lapsed");
+    assert_eq!(ask(8_005, long).await, InsertedFull::Same(id(8_004)));
+    assert_eq!(store.delete(id(8_004), None, ApiKeyId(1)).await.unwrap(), Deleted::Done);
+    assert!(matches!(ask(8_006, long).await, InsertedFull::Stored(_)), "a deleted link is given to nobody");
+    // A number that is somebody else's is given to nobody either.
+    assert_eq!(store.delete(id(8_006), None, ApiKeyId(1)).await.unwrap(), Deleted::Done);
+    assert_eq!(ask(3, long).await, InsertedFull::Taken);
+    assert!(matches!(ask(8_007, long).await, InsertedFull::Stored(_)));
+}
+
+async fn uses_are_taken_as_far_as_the_limit_goes(store: &dyn LinkStore) {
+    let mut link = new_link(9_001, "https://x.y/limited");
+    link.draft.details.get_or_insert_default().max_visits = Some(5);
+    store.insert(&store.epoch().await.unwrap(), std::slice::from_ref(&link)).await.unwrap();
+    let free = new_link(3, "https://x.y/3").id;
+    assert_eq!(store.use_links(&[(free, 7), (link.id, 3)]).await.unwrap(), [7, 3]);
+    assert_eq!(store.use_links(&[(link.id, 3)]).await.unwrap(), [2]);
+    assert_eq!(store.use_links(&[(link.id, 1)]).await.unwrap(), [0]);
+    let raised = Edit { max_visits: Some(Some(6)), ..Edit::default() };
+    assert!(matches!(store.edit(link.id, &raised, ApiKeyId(1)).await.unwrap(), Edited::Done(_)));
+    assert_eq!(store.use_links(&[(link.id, 9)]).await.unwrap(), [1]);
 }
 
 async fn a_keyspace_with_hand_picked_codes_is_refused(store: &dyn LinkStore) {

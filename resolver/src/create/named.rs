@@ -1,5 +1,7 @@
 //! Creates that more is wished for than a code and a long URL. They are few, and each is a transaction of its own.
 
+use std::collections::HashSet;
+
 use jiff::Timestamp;
 use tokio::time::{Instant, sleep};
 
@@ -115,8 +117,12 @@ impl Parts {
         same: Option<&Same>,
         deadline: Instant,
     ) -> Result<Link, CreateError> {
+        let mut tried = HashSet::new();
         for salt in 0..SALTS_MAX {
             for candidate in candidates(draft.long_url.as_str(), salt, len) {
+                if !tried.insert(candidate.clone()) {
+                    continue;
+                }
                 // A word of our own paths is no slug.
                 let Ok(slug) = Slug::parse(&candidate) else { continue };
                 match self.create_named(slug, draft.clone(), tags, same).await {

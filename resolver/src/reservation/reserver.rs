@@ -101,6 +101,10 @@ impl Reserver {
             missing -= entered.iter().map(|span| span.len()).sum::<u64>();
             spans.extend(entered);
         }
+        if missing == 0 {
+            spans.sort_unstable();
+            return Ok(spans);
+        }
         tracing::warn!(reservation = %id, blocks = BLOCKS_MAX, missing, "the free numbers lie too scattered for a reservation");
         Err(ReserveError::Unavailable)
     }

@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     api_key::ApiKeyId,
+    codes::KeyspaceIndex,
     create::{CodeWish, CreateError, Wishes},
     http::{Answer, App},
     links::{Details, Draft, Link, LongUrl, Record, Tag},
@@ -146,11 +147,18 @@ fn read_code(app: &App, given: &Map<String, Value>, wrong: &mut Wrong) -> CodeWi
             wrong.note::<()>("shortCodeLength", Err(expected));
             CodeWish::Next
         }
-        (Some(index), _) => CodeWish::In(index),
+        (Some(index), _) => of_keyspace(app, index),
         // Without a keyspace of that length the URL's digest gives the code: any length is to be had.
-        (None, Some(len)) => app.creator.keyspace_of_len(len).map_or(CodeWish::Digest(len), CodeWish::In),
+        (None, Some(len)) => {
+            app.creator.keyspace_of_len(len).map_or(CodeWish::Digest(len), |index| of_keyspace(app, index))
+        }
         (None, None) => CodeWish::Next,
     }
+}
+
+/// The next code of a keyspace. That of the default one is what is given without a wish, whichever way it was asked for.
+fn of_keyspace(app: &App, index: KeyspaceIndex) -> CodeWish {
+    if index == app.creator.default_keyspace() { CodeWish::Next } else { CodeWish::In(index) }
 }
 
 /// The field to blame for a code that is not simply the next.
@@ -169,7 +177,12 @@ fn digest(given: &Map<String, Value>, long_url: &LongUrl, wishes: &Wishes) -> St
     tags.sort_unstable();
     let field = |name: &str| given.get(name).unwrap_or(&Value::Null);
     let time = |name: &str| fields::time(field(name)).ok().flatten().map(|time| time.as_millisecond());
-    let code = ["strategy", "keyspace", "shortCodeLength"].map(field);
+    let code = match &wishes.code {
+        CodeWish::Next => Value::Null,
+        CodeWish::In(index) => json!(["keyspace", index.get()]),
+        CodeWish::Picked(slug) => json!(["picked", slug.as_str()]),
+        CodeWish::Digest(len) => json!(["digest", len]),
+    };
     let limits = json!([time("validSince"), time("validUntil"), field("maxVisits")]);
     let wish = json!([long_url.as_str(), tags, limits, code]);
     Sha256::digest(wish.to_string()).iter().map(|byte| format!("{byte:02x}")).collect()

@@ -50,8 +50,10 @@ const PRIMARY_DEADLINE: Duration = Duration::from_secs(1);
 const REPLICA_DEADLINE: Duration = Duration::from_millis(500);
 /// How long reads pass by a primary that did not answer.
 const SHUNNED: Duration = Duration::from_secs(1);
-/// Connections of the pool: block registration, keys and checks are rare.
-const POOL: u32 = 4;
+/// Connections of the pool: for everything that is neither a batch of new links nor a redirect.
+const POOL: u32 = 8;
+/// Connections for lists.
+const LISTS: u32 = 2;
 
 /// Batches of new links that are written at the same time.
 const INSERT_LANES: usize = 4;
@@ -89,6 +91,8 @@ pub struct PostgresStore {
     /// Until when the primary is not asked, because it did not answer just now.
     shunned: Mutex<Option<Instant>>,
     pool: Pool<PostgresConnectionManager<NoTls>>,
+    /// Lists may take long, and nothing else is to wait for one.
+    lists: Pool<PostgresConnectionManager<NoTls>>,
     config: Config,
 }
 
@@ -102,15 +106,6 @@ impl PostgresStore {
         // A demoted primary takes connections too, and refuses every write.
         config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         let replica = read_url.map(configure).transpose()?;
-        let manager = PostgresConnectionManager::new(config.clone(), NoTls);
-        let pool = Pool::builder()
-            .max_size(POOL)
-            .connection_timeout(DEADLINE)
-            // The check would cost a round trip each time; a broken connection shows at its first use.
-            .test_on_check_out(false)
-            .max_lifetime(Some(Duration::from_secs(600)))
-            .error_sink(Box::new(LogErrors))
-            .build_unchecked(manager);
         Ok(Self {
             turn: AtomicUsize::new(0),
             writers: std::array::from_fn(|_| Line::new(config.clone(), INSERT)),
@@ -121,7 +116,8 @@ impl PostgresStore {
             replica: replica.map(|config| Line::new(config, READ)),
             replica_shunned: Mutex::new(None),
             shunned: Mutex::new(None),
-            pool,
+            pool: pool(&config, POOL),
+            lists: pool(&config, LISTS),
             config,
         })
     }
@@ -166,15 +162,33 @@ impl PostgresStore {
     async fn connection(
         &self,
     ) -> Result<bb8::PooledConnection<'_, PostgresConnectionManager<NoTls>>, StoreError> {
-        self.pool.get().await.map_err(|error| match error {
-            bb8::RunError::User(error) => StoreError::Unreachable(Box::new(error)),
-            bb8::RunError::TimedOut => StoreError::TimedOut,
-        })
+        check_out(&self.pool).await
     }
+}
+
+async fn check_out(
+    pool: &Pool<PostgresConnectionManager<NoTls>>,
+) -> Result<bb8::PooledConnection<'_, PostgresConnectionManager<NoTls>>, StoreError> {
+    pool.get().await.map_err(|error| match error {
+        bb8::RunError::User(error) => StoreError::Unreachable(Box::new(error)),
+        bb8::RunError::TimedOut => StoreError::TimedOut,
+    })
 }
 
 fn lock(shunned: &Mutex<Option<Instant>>) -> MutexGuard<'_, Option<Instant>> {
     shunned.lock().expect("no code panics while it holds this lock")
+}
+
+/// A pool; it opens no connection before one is needed.
+fn pool(config: &Config, size: u32) -> Pool<PostgresConnectionManager<NoTls>> {
+    Pool::builder()
+        .max_size(size)
+        .connection_timeout(DEADLINE)
+        // The check would cost a round trip each time; a broken connection shows at its first use.
+        .test_on_check_out(false)
+        .max_lifetime(Some(Duration::from_secs(600)))
+        .error_sink(Box::new(LogErrors))
+        .build_unchecked(PostgresConnectionManager::new(config.clone(), NoTls))
 }
 
 /// How every server is connected to.
@@ -387,7 +401,7 @@ impl LinkStore for PostgresStore {
     }
 
     async fn list(&self, filter: &Filter, code: Option<LinkId>) -> Result<Page, StoreError> {
-        self.run(async |sql| sql::list(sql, filter, code).await).await
+        self.run_on(&self.lists, async |sql| sql::list(sql, filter, code).await).await
     }
 
     async fn tags_of(&self, id: LinkId) -> Result<Vec<Tag>, StoreError> {
@@ -397,7 +411,7 @@ impl LinkStore for PostgresStore {
 
     async fn tags(&self, search: Option<&str>, most: usize) -> Result<Vec<TagCount>, StoreError> {
         let most = i64::try_from(most).unwrap_or(i64::MAX);
-        self.run(async |sql| sql::tags(sql, search, most).await).await
+        self.run_on(&self.lists, async |sql| sql::tags(sql, search, most).await).await
     }
 
     async fn rename_tag(&self, old: &Tag, new: &Tag) -> Result<Renamed, StoreError> {

@@ -1,12 +1,14 @@
 //! The shared statements on Postgres: each in one round trip, without a name, so that a pooler in transaction mode may stand between.
 
+use bb8::Pool;
+use bb8_postgres::PostgresConnectionManager;
 use tokio_postgres::{
-    Client, Transaction,
+    Client, NoTls, Transaction,
     error::SqlState,
     types::{ToSql, Type},
 };
 
-use super::{DEADLINE, PostgresStore, line::rolled_back, timestamp, within};
+use super::{DEADLINE, PostgresStore, check_out, line::rolled_back, timestamp, within};
 use crate::store::{
     InsertError, StoreError,
     sql::{Cell, Dialect, Row, Sql, Told, Value},
@@ -40,7 +42,16 @@ impl PostgresStore {
         &self,
         operation: impl AsyncFnOnce(&mut PostgresSql<'_>) -> Result<T, StoreError> + Copy,
     ) -> Result<T, StoreError> {
-        let mut connection = self.connection().await?;
+        self.run_on(&self.pool, operation).await
+    }
+
+    /// The same over connections of this pool.
+    pub(super) async fn run_on<T>(
+        &self,
+        pool: &Pool<PostgresConnectionManager<NoTls>>,
+        operation: impl AsyncFnOnce(&mut PostgresSql<'_>) -> Result<T, StoreError> + Copy,
+    ) -> Result<T, StoreError> {
+        let mut connection = check_out(pool).await?;
         let mut tries = 0;
         loop {
             let run = async {

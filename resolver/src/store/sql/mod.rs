@@ -100,6 +100,14 @@ impl Dialect {
         }
     }
 
+    /// The end of a statement that passes rows by which others hold; SQLite has one writer.
+    pub(super) fn skip_locked(self) -> &'static str {
+        match self {
+            Self::Postgres => "FOR UPDATE SKIP LOCKED",
+            Self::Sqlite => "",
+        }
+    }
+
     /// The end of a statement whose row nobody else may change before the transaction ends; SQLite has one writer.
     pub(super) fn for_update(self) -> &'static str {
         match self {

@@ -41,30 +41,54 @@ async fn withdraw<S: Sql>(sql: &mut S, id: LinkId, same: Option<&Same>) -> Resul
     sql.query(withdraw, &[Value::Text(same.digest.clone()), Value::Int(id.get())]).await.map(drop)
 }
 
-/// The link that was stored before for the same wish, if it lives; else this one takes its place. Each who asks renews it. Of those who ask
-/// at the same time one is first, and the others wait for its COMMIT.
+/// The link that was stored before for the same wish, if it is still what was wished for; else this one takes its place. Each who asks renews it.
+/// Of those who ask at the same time one is first, and the others wait for its COMMIT.
 async fn agree<S: Sql>(sql: &mut S, id: LinkId, same: &Same) -> Result<Option<LinkId>, StoreError> {
-    let (now, until) = (S::DIALECT.now(), S::DIALECT.now_plus("$3"));
-    let renew = format!(
-        "INSERT INTO dedupe (digest, link_id, expires_at) VALUES ($1, $2, {until})
-         ON CONFLICT (digest) DO UPDATE SET expires_at = excluded.expires_at,
-             link_id = CASE WHEN dedupe.expires_at > {now} THEN dedupe.link_id ELSE excluded.link_id END
-         RETURNING link_id"
+    let (dialect, digest) = (S::DIALECT, Value::Text(same.digest.clone()));
+    let lifetime = Value::Int(i64::try_from(same.lifetime.as_millis()).unwrap_or(i64::MAX));
+    let begin = format!(
+        "INSERT INTO dedupe (digest, link_id, expires_at) VALUES ($1, $2, {})
+         ON CONFLICT (digest) DO NOTHING RETURNING link_id",
+        dialect.now_plus("$3")
     );
-    let lifetime = i64::try_from(same.lifetime.as_millis()).unwrap_or(i64::MAX);
-    let values = [Value::Text(same.digest.clone()), Value::Int(id.get()), Value::Int(lifetime)];
-    let rows = sql.query(&renew, &values).await?;
-    let found = LinkId::from_stored(rows.first().ok_or_else(|| corrupt("nothing was agreed on"))?.int(0)?);
-    if found == id {
-        return Ok(None);
+    let look = format!("SELECT link_id FROM dedupe WHERE digest = $1 {}", dialect.for_update());
+    // What was edited is not what was wished for any more, and neither is another link under the code of a deleted one: its version is not 0.
+    let alive = format!(
+        "SELECT link.id FROM dedupe JOIN link ON link.id = dedupe.link_id
+         WHERE dedupe.digest = $1 AND dedupe.expires_at > {} AND link.details->>'deletedAt' IS NULL AND link.details->>'version' IS NULL",
+        dialect.now()
+    );
+    for _ in 0..AGREE_TRIES {
+        let mine = [digest.clone(), Value::Int(id.get()), lifetime.clone()];
+        if !sql.query(&begin, &mine).await?.is_empty() {
+            clean_up(sql).await?;
+            return Ok(None);
+        }
+        if sql.query(&look, std::slice::from_ref(&digest)).await?.is_empty() {
+            // Whoever had it has withdrawn.
+            continue;
+        }
+        let found = sql.query(&alive, std::slice::from_ref(&digest)).await?;
+        let found = found.first().map(|row| row.int(0)).transpose()?;
+        let renew = format!(
+            "UPDATE dedupe SET link_id = $1, expires_at = {} WHERE digest = $3",
+            dialect.now_plus("$2")
+        );
+        sql.query(&renew, &[Value::Int(found.unwrap_or(id.get())), lifetime, digest]).await?;
+        return Ok(found.map(LinkId::from_stored));
     }
-    let alive = "SELECT id FROM link WHERE id = $1 AND details->>'deletedAt' IS NULL";
-    if !sql.query(alive, &[Value::Int(found.get())]).await?.is_empty() {
-        return Ok(Some(found));
-    }
-    let replace = "UPDATE dedupe SET link_id = $1 WHERE digest = $2";
-    sql.query(replace, &[Value::Int(id.get()), Value::Text(same.digest.clone())]).await?;
-    Ok(None)
+    Err(StoreError::TimedOut)
+}
+
+/// How often a wish is looked at that others withdraw meanwhile.
+const AGREE_TRIES: usize = 5;
+
+/// Takes a few wishes away that have lapsed, with each new one: so they never pile up.
+async fn clean_up<S: Sql>(sql: &mut S) -> Result<(), StoreError> {
+    let (now, skip) = (S::DIALECT.now(), S::DIALECT.skip_locked());
+    let some =
+        format!("SELECT digest FROM dedupe WHERE expires_at < {now} ORDER BY expires_at LIMIT 3 {skip}");
+    sql.query(&format!("DELETE FROM dedupe WHERE digest IN ({some})"), &[]).await.map(drop)
 }
 
 /// Stores a link under a hand-picked code.
@@ -162,7 +186,8 @@ async fn revive<S: Sql>(
                 details = {details}, created_at = {now} WHERE id = $7 RETURNING created_at"
     );
     let rows = sql.query(&update, &values(id, &draft)?).await?;
-    sql.query("DELETE FROM link_use WHERE link_id = $1", &[Value::Int(id.get())]).await?;
+    // Its row stays: whoever counts visits at this moment holds it, and what is counted then is counted of the new limit.
+    sql.query("UPDATE link_use SET used = 0 WHERE link_id = $1", &[Value::Int(id.get())]).await?;
     rows.first().map(|row| row.time(0)).transpose()
 }
 
@@ -203,7 +228,7 @@ fn corrupt(what: &str) -> StoreError {
     StoreError::Corrupt(format!("hand-picked codes: {what}"))
 }
 
-/// The link of a slug that could not have been minted.
+/// The link of a slug that could not have been minted. On Postgres a prepared statement says the same: visitors wait for it.
 pub(in crate::store) async fn find_slug<S: Sql>(
     sql: &mut S,
     slug: &str,

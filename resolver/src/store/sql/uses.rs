@@ -20,9 +20,9 @@ async fn take<S: Sql>(sql: &mut S, id: LinkId, count: u64) -> Result<u64, StoreE
     let (id, dialect) = (Value::Int(id.get()), S::DIALECT);
     let begin = "INSERT INTO link_use (link_id, used) VALUES ($1, 0) ON CONFLICT (link_id) DO NOTHING";
     sql.query(begin, std::slice::from_ref(&id)).await?;
-    // The limit is read after the lock was taken: whoever raises or lowers it is heard at the next visit at the latest.
+    // The limit is read after the lock was taken, so it is that of the last edit that was committed.
     let lock = format!("SELECT used FROM link_use WHERE link_id = $1 {}", dialect.for_update());
-    let used = first(&sql.query(&lock, std::slice::from_ref(&id)).await?)?.unwrap_or(0);
+    let Some(used) = first(&sql.query(&lock, std::slice::from_ref(&id)).await?)? else { return Ok(0) };
     let limit = "SELECT CAST(details->>'maxVisits' AS bigint) FROM link WHERE id = $1 AND details->>'maxVisits' IS NOT NULL";
     let wanted = i64::try_from(count).unwrap_or(i64::MAX);
     let granted = match first(&sql.query(limit, std::slice::from_ref(&id)).await?)? {
