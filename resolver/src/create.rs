@@ -254,6 +254,21 @@ impl Parts {
         self.mintings.first().expect("a configuration has at least one keyspace")
     }
 
+    /// The next number with its code. Numbers whose codes are words of our paths are given up.
+    async fn claim(&self, minting: &Minting, deadline: Instant) -> Result<(Claim, Minted), CreateError> {
+        loop {
+            let claim = minting.claim(deadline).await.map_err(|error| match error {
+                ClaimError::TimedOut => CreateError::NoNumber,
+                ClaimError::Exhausted => CreateError::Exhausted,
+            })?;
+            let minted = self.mint.mint(minting.index, claim.number);
+            if !is_reserved(&minted.code) {
+                return Ok((claim, minted));
+            }
+            self.settle(minting, claim, Fate::Burned);
+        }
+    }
+
     async fn create(
         &self,
         minting: &Minting,
@@ -261,15 +276,7 @@ impl Parts {
         deadline: Instant,
     ) -> Result<Created, CreateError> {
         loop {
-            let claim = minting.claim(deadline).await.map_err(|error| match error {
-                ClaimError::TimedOut => CreateError::NoNumber,
-                ClaimError::Exhausted => CreateError::Exhausted,
-            })?;
-            let minted = self.mint.mint(minting.index, claim.number);
-            if is_reserved(&minted.code) {
-                self.settle(minting, claim, Fate::Burned);
-                continue;
-            }
+            let (claim, minted) = self.claim(minting, deadline).await?;
             let outcome = self.insert(&claim, &minted, &draft, deadline).await;
             match self.conclude(minting, claim, &minted, &draft, outcome, deadline).await {
                 Some(Ok(created_at)) => return Ok(self.created(minted, draft, created_at)),
@@ -315,15 +322,7 @@ impl Parts {
         let minting = self.default();
         let (mut claims, mut links) = (Vec::new(), Vec::new());
         while links.len() < drafts.len() {
-            let claim = match minting.claim(deadline).await {
-                Ok(claim) => claim,
-                Err(_) => break,
-            };
-            let minted = self.mint.mint(minting.index, claim.number);
-            if is_reserved(&minted.code) {
-                self.settle(minting, claim, Fate::Burned);
-                continue;
-            }
+            let Ok((claim, minted)) = self.claim(minting, deadline).await else { break };
             // A batch is of one history of the database; the rest goes one by one.
             if claims.first().is_some_and(|(first, _): &(Claim, Minted)| first.history != claim.history) {
                 self.settle(minting, claim, Fate::Unused);

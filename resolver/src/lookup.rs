@@ -16,10 +16,10 @@
 
 mod news;
 mod picked;
+mod reader;
 mod slugs;
 
 use std::{
-    collections::HashMap,
     hash::BuildHasher,
     sync::{
         Arc,
@@ -42,12 +42,13 @@ use crate::{
     freshness::ReadAt,
     links::{Link, Slug, location},
     metrics::Metrics,
-    store::{BATCH_MAX, LinkStore, Reading, Source, StoreError},
+    store::LinkStore,
     supply::Ceilings,
 };
 use news::{Listener, News};
 use picked::Picked;
 pub use picked::TRUSTED;
+use reader::{Miss, Reader, Waiter};
 use slugs::Slugs;
 
 /// An entry lives this long after its last use (A5).
@@ -167,17 +168,6 @@ fn cache(bytes: u64, generations: Arc<Generations>) -> Links {
         .time_to_idle(IDLE)
         .eviction_listener(move |name, _, _| generations.advance(&name))
         .build_with_hasher(RandomState::default())
-}
-
-struct Miss {
-    id: LinkId,
-    waiter: Waiter,
-}
-
-struct Waiter {
-    /// Where the link goes in the cache; none when the store itself is asked.
-    name: Option<Name>,
-    found: oneshot::Sender<Found>,
 }
 
 /// What an operator decides about lookups.
@@ -416,128 +406,6 @@ impl Lookup {
     #[must_use]
     pub fn knows(&self, code: &Code) -> bool {
         self.cache.contains_key(&Name::Code(*code))
-    }
-}
-
-type Waiting = HashMap<LinkId, Vec<Waiter>>;
-
-/// The task that reads.
-struct Reader {
-    store: Arc<dyn LinkStore>,
-    queue: mpsc::Receiver<Miss>,
-    cache: Links,
-    news: Arc<News>,
-    metrics: Arc<Metrics>,
-}
-
-impl Reader {
-    async fn run(mut self) {
-        let mut next = Waiting::new();
-        loop {
-            if next.is_empty() {
-                match self.queue.recv().await {
-                    Some(miss) => self.admit(miss, &mut next),
-                    None => return,
-                }
-            }
-            while next.len() < BATCH_MAX
-                && let Ok(miss) = self.queue.try_recv()
-            {
-                self.admit(miss, &mut next);
-            }
-            if !next.is_empty() {
-                next = self.read(next).await;
-            }
-        }
-    }
-
-    /// Answers a miss that has become a hit since, and lets the others wait.
-    fn admit(&self, Miss { id, waiter }: Miss, waiting: &mut Waiting) {
-        let known = waiter.name.and_then(|name| self.cache.get(&name));
-        match known.filter(|cached| self.news.is_fresh(cached)) {
-            // Whoever asked may have given up.
-            Some(cached) => drop(waiter.found.send(Ok(Some(Arc::clone(&cached.link))))),
-            None => waiting.entry(id).or_default().push(waiter),
-        }
-    }
-
-    /// Reads a batch and answers it; what arrived meanwhile and was not answered along with it comes back.
-    async fn read(&mut self, batch: Waiting) -> Waiting {
-        self.metrics.link_reads.increment(1);
-        let ids: Vec<LinkId> = batch.keys().copied().collect();
-        self.metrics.links_asked.increment(u64::try_from(ids.len()).unwrap_or(0));
-        let store = Arc::clone(&self.store);
-        // Before the source is chosen: what is changed after that is found by `keep`.
-        let began = self.news.freshness.now();
-        // Who asks past the cache decides by the answer what became of an insert.
-        let is_decisive = batch.values().flatten().any(|waiter| waiter.name.is_none());
-        let source = if is_decisive { Source::Primary } else { self.news.source(&ids) };
-        let mut reading = std::pin::pin!(store.read(&ids, source));
-        let (mut late, mut next) = (Waiting::new(), Waiting::new());
-        let read = loop {
-            tokio::select! {
-                biased;
-                read = &mut reading => break read,
-                Some(miss) = self.queue.recv(), if next.len() < BATCH_MAX => {
-                    // Who asks past the cache shares no answer that a copy may have given.
-                    let shares = miss.waiter.name.is_some() && batch.contains_key(&miss.id);
-                    let waiting = if shares { &mut late } else { &mut next };
-                    waiting.entry(miss.id).or_default().push(miss.waiter);
-                }
-            }
-        };
-        next.extend(self.answer(batch, late, began, read));
-        next
-    }
-
-    /// Answers those who waited, and the late ones whose link was found; the other late ones come back.
-    fn answer(
-        &self,
-        batch: Waiting,
-        mut late: Waiting,
-        began: ReadAt,
-        read: Result<Reading, StoreError>,
-    ) -> Waiting {
-        let (links, complete): (HashMap<LinkId, Arc<Link>>, bool) = match read {
-            Ok(Reading { links, complete }) => {
-                (links.into_iter().map(|link| (link.id, Arc::new(link))).collect(), complete)
-            }
-            Err(error) => {
-                tracing::warn!(error = &error as &dyn std::error::Error, ids = batch.len(), "read links");
-                for waiter in batch.into_values().chain(late.into_values()).flatten() {
-                    let _ = waiter.found.send(Err(LookupError::NoStore));
-                }
-                return Waiting::new();
-            }
-        };
-        for (id, waiters) in batch {
-            let link = links.get(&id);
-            let shared = if link.is_some() { late.remove(&id).unwrap_or_default() } else { Vec::new() };
-            for Waiter { name, found } in waiters.into_iter().chain(shared) {
-                if let Some(name) = name {
-                    self.keep(name, id, link, (began, complete));
-                }
-                // A copy that may lag behind says what is there, never what is not; and nothing to who asks past the cache.
-                let answer = link.cloned();
-                let known = complete || (answer.is_some() && name.is_some());
-                let _ = found.send(if known { Ok(answer) } else { Err(LookupError::NoStore) });
-            }
-        }
-        late
-    }
-
-    /// Puts what was read into the cache, or takes out what is not there any more.
-    fn keep(&self, name: Name, id: LinkId, link: Option<&Arc<Link>>, (began, complete): (ReadAt, bool)) {
-        match link {
-            // A deleted link is an absence: its code may be picked again at any moment.
-            Some(link) if link.is_deleted() => self.cache.invalidate(&name),
-            Some(link) => self.cache.insert(name, Cached::new(link, began, complete)),
-            None if complete => self.cache.invalidate(&name),
-            None => {}
-        }
-        if self.news.changed_since(id, began) {
-            self.cache.invalidate(&name);
-        }
     }
 }
 

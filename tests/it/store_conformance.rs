@@ -191,7 +191,7 @@ async fn a_keyspace_with_hand_picked_codes_is_refused(store: &dyn LinkStore) {
     let stale = NamedLink { keyspaces: keyspaces + 1, ..picked.clone() };
     let refused = store.insert_named(&stale, &[], None).await;
     assert!(matches!(refused, Err(InsertError::Failed(StoreError::Keyspace(_)))), "{refused:?}");
-    let InsertedNamed::Stored(id, _) = store.insert_named(&picked, &[], None).await.unwrap() else {
+    let InsertedNamed::Stored(id, _, 0) = store.insert_named(&picked, &[], None).await.unwrap() else {
         panic!("the slug is free");
     };
     assert_eq!(store.insert_named(&picked, &[], None).await.unwrap(), InsertedNamed::Taken);

@@ -36,6 +36,16 @@ pub(super) enum Outcome {
     Unknown,
 }
 
+impl From<&InsertError> for Outcome {
+    fn from(error: &InsertError) -> Self {
+        match error {
+            InsertError::Failed(StoreError::AnotherHistory) => Self::AnotherHistory,
+            InsertError::Failed(_) => Self::Failed,
+            InsertError::Unknown(_) => Self::Unknown,
+        }
+    }
+}
+
 /// A link that waits for the next batch.
 pub(super) struct Waiting {
     pub(super) link: NewLink,
@@ -131,12 +141,7 @@ pub(super) async fn insert(
             .collect(),
         Err(error) => {
             tracing::warn!(error = &error as &dyn std::error::Error, links = links.len(), "insert links");
-            let outcome = || match error {
-                InsertError::Failed(StoreError::AnotherHistory) => Outcome::AnotherHistory,
-                InsertError::Failed(_) => Outcome::Failed,
-                InsertError::Unknown(_) => Outcome::Unknown,
-            };
-            links.iter().map(|_| outcome()).collect()
+            links.iter().map(|_| Outcome::from(&error)).collect()
         }
     }
 }

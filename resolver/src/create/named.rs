@@ -7,11 +7,11 @@ use tokio::time::{Instant, sleep};
 
 use super::{CreateError, Parts, batch::Outcome};
 use crate::{
-    codes::{Code, LinkId, candidates, is_reserved},
+    codes::{Code, LinkId, candidates},
     links::{Details, Draft, Link, NewLink, Slug, Tag},
     lookup::TRUSTED,
-    store::{InsertError, InsertedFull, InsertedNamed, NamedLink, Same, StoreError},
-    supply::{ClaimError, Fate, Minting},
+    store::{InsertError, InsertedFull, InsertedNamed, NamedLink, Same},
+    supply::{Fate, Minting},
 };
 
 /// Digests of one URL that are tried: a thousand candidates, of which one is free unless hardly any code of that length is.
@@ -28,15 +28,7 @@ impl Parts {
         deadline: Instant,
     ) -> Result<Link, CreateError> {
         loop {
-            let claim = minting.claim(deadline).await.map_err(|error| match error {
-                ClaimError::TimedOut => CreateError::NoNumber,
-                ClaimError::Exhausted => CreateError::Exhausted,
-            })?;
-            let minted = self.mint.mint(minting.index, claim.number);
-            if is_reserved(&minted.code) {
-                self.settle(minting, claim, Fate::Burned);
-                continue;
-            }
+            let (claim, minted) = self.claim(minting, deadline).await?;
             let new = NewLink { id: minted.id, draft: draft.clone() };
             let outcome = match self.store.insert_full(&claim.history, &new, tags, same).await {
                 Ok(InsertedFull::Stored(at)) => Outcome::Stored(at),
@@ -47,11 +39,7 @@ impl Parts {
                 }
                 Err(error) => {
                     tracing::warn!(error = &error as &dyn std::error::Error, "insert a link");
-                    match error {
-                        InsertError::Failed(StoreError::AnotherHistory) => Outcome::AnotherHistory,
-                        InsertError::Failed(_) => Outcome::Failed,
-                        InsertError::Unknown(_) => Outcome::Unknown,
-                    }
+                    Outcome::from(&error)
                 }
             };
             match self.conclude(minting, claim, &minted, &draft, outcome, deadline).await {
@@ -74,9 +62,12 @@ impl Parts {
         let mark = getrandom::u32().map_err(|_| CreateError::NoStore)?;
         let details = draft.details.get_or_insert_with(Box::<Details>::default);
         (details.slug, details.mark) = (Some(slug.clone()), Some(mark));
-        let link = NamedLink { slug, mintable, keyspaces: self.mint.keyspaces(), draft };
+        let mut link = NamedLink { slug, mintable, keyspaces: self.mint.keyspaces(), draft };
         let stored = match self.store.insert_named(&link, tags, same).await {
-            Ok(InsertedNamed::Stored(id, at)) => Some((id, at)),
+            Ok(InsertedNamed::Stored(id, at, version)) => {
+                link.draft.details.get_or_insert_default().version = version;
+                Some((id, at))
+            }
             Ok(InsertedNamed::Taken) => None,
             Ok(InsertedNamed::Same(id)) => return self.given_before(id).await,
             Err(InsertError::Failed(error)) => {
@@ -94,18 +85,12 @@ impl Parts {
         if mintable.is_some() {
             self.lookup.picked(id);
             if self.store.is_shared() {
-                // Until no resolver believes any more that nobody has this code.
-                // A tenth more, for clocks that run at different speeds.
+                // Until no resolver believes any more that nobody has this code, and a tenth more for clocks of different speeds.
                 sleep(TRUSTED * 11 / 10).await;
             }
         }
         self.metrics.creates.increment(1);
-        let link = Link::stored(id, link.draft, at);
-        // Who takes the code of a deleted link goes on from that one's version, which the store knows.
-        match self.lookup.read_fresh(id).await {
-            Ok(Some(stored)) if stored.mark() == Some(mark) => Ok(Link::clone(&stored)),
-            _ => Ok(link),
-        }
+        Ok(Link::stored(id, link.draft, at))
     }
 
     /// A code from a digest of the long URL. The first of its candidates that is free is taken; the store decides that it is (D3).

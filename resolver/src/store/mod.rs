@@ -56,8 +56,8 @@ pub enum InsertedFull {
 /// What became of a link under a hand-picked code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InsertedNamed {
-    /// It is stored under this id, since then.
-    Stored(LinkId, Timestamp),
+    /// It is stored under this id, since then, in this version: the code of a deleted link goes on from that one's.
+    Stored(LinkId, Timestamp, u64),
     /// Somebody has the code.
     Taken,
     /// Nothing was stored: the same was asked for before, and this link was given.

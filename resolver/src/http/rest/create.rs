@@ -1,5 +1,6 @@
 //! `POST /rest/v3/short-urls`
 
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
@@ -110,11 +111,11 @@ fn read(app: &App, given: &Map<String, Value>, key: ApiKeyId) -> Result<(Draft, 
     wishes.code = read_code(app, given, &mut wrong);
     wrong.check()?;
     let long_url = long_url.ok_or(Problem::Internal)?;
-    let details = (!details.is_empty()).then(|| Box::new(details));
     if finds {
         wishes.same =
-            Some(Same { digest: digest(given, &long_url, &wishes), lifetime: app.find_existing_for });
+            Some(Same { digest: digest(&long_url, &details, &wishes), lifetime: app.find_existing_for });
     }
+    let details = (!details.is_empty()).then(|| Box::new(details));
     Ok((Draft { long_url, title, crawlable, forward_query, created_by: key, details }, wishes))
 }
 
@@ -172,18 +173,17 @@ fn code_field(code: &CodeWish) -> &'static str {
 
 /// A digest of what makes two wishes the same, as Shlink has it: the long URL and, of the other fields, those that say something; the title and
 /// the two flags do not count.
-fn digest(given: &Map<String, Value>, long_url: &LongUrl, wishes: &Wishes) -> String {
+fn digest(long_url: &LongUrl, details: &Details, wishes: &Wishes) -> String {
     let mut tags: Vec<&str> = wishes.tags.iter().map(Tag::as_str).collect();
     tags.sort_unstable();
-    let field = |name: &str| given.get(name).unwrap_or(&Value::Null);
-    let time = |name: &str| fields::time(field(name)).ok().flatten().map(|time| time.as_millisecond());
+    let time = |time: Option<Timestamp>| time.map(Timestamp::as_millisecond);
     let code = match &wishes.code {
         CodeWish::Next => Value::Null,
         CodeWish::In(index) => json!(["keyspace", index.get()]),
         CodeWish::Picked(slug) => json!(["picked", slug.as_str()]),
         CodeWish::Digest(len) => json!(["digest", len]),
     };
-    let limits = json!([time("validSince"), time("validUntil"), field("maxVisits")]);
+    let limits = json!([time(details.valid_since), time(details.valid_until), details.max_visits]);
     let wish = json!([long_url.as_str(), tags, limits, code]);
     Sha256::digest(wish.to_string()).iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -159,6 +159,13 @@ impl Problem {
             Self::NoRoute { method, url } => {
                 words(StatusCode::NOT_FOUND, "not-found", "Not Found", format!("Cannot {method} {url}!"))
             }
+            Self::Exhausted | Self::Unavailable | Self::Internal => self.own_fault(),
+        }
+    }
+
+    /// Words for what no client can mend.
+    fn own_fault(&self) -> Words {
+        match self {
             Self::Exhausted => plain(
                 StatusCode::INSUFFICIENT_STORAGE,
                 "Every code of this keyspace is taken: an operator has to add a keyspace.",
@@ -167,7 +174,7 @@ impl Problem {
                 StatusCode::SERVICE_UNAVAILABLE,
                 "No number or no database is to be had at the moment. Nothing is lost: try again.",
             ),
-            Self::Internal => words(
+            _ => words(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "internal-server-error",
                 "Internal Server Error",

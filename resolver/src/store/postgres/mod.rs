@@ -6,6 +6,7 @@
 mod admin;
 mod blocks;
 mod changes;
+mod connect;
 mod line;
 mod migrations;
 mod reservations;
@@ -21,7 +22,6 @@ use std::{
 };
 
 use async_trait::async_trait;
-use bb8::Pool;
 use bb8_postgres::PostgresConnectionManager;
 use issuer::{block::Span, names::StoreEpoch};
 use jiff::Timestamp;
@@ -39,6 +39,7 @@ use crate::{
     reservation::{Reservation, ReservationId},
     scope::Scopes,
 };
+use connect::{Connections, check_out, configure, pool, reads_anywhere};
 use line::{Line, LineError};
 use transaction::insert;
 
@@ -72,8 +73,6 @@ const READ: &str = "
     SELECT id, long_url, title, crawlable, forward_query, created_at, created_by, details::text
     FROM link WHERE id = ANY($1::bigint[])";
 
-const READ_SLUG: &str = "SELECT link_id FROM slug WHERE domain_id = 0 AND slug = $1::text";
-
 /// A Postgres database.
 pub struct PostgresStore {
     writers: [Line; INSERT_LANES],
@@ -90,9 +89,9 @@ pub struct PostgresStore {
     replica_shunned: Mutex<Option<Instant>>,
     /// Until when the primary is not asked, because it did not answer just now.
     shunned: Mutex<Option<Instant>>,
-    pool: Pool<PostgresConnectionManager<NoTls>>,
+    pool: Connections,
     /// Lists may take long, and nothing else is to wait for one.
-    lists: Pool<PostgresConnectionManager<NoTls>>,
+    lists: Connections,
     config: Config,
 }
 
@@ -111,8 +110,8 @@ impl PostgresStore {
             writers: std::array::from_fn(|_| Line::new(config.clone(), INSERT)),
             reader: Line::new(config.clone(), READ),
             copy_reader: Line::new(reads_anywhere(&config), READ),
-            slug_reader: Line::new(config.clone(), READ_SLUG),
-            copy_slug_reader: Line::new(reads_anywhere(&config), READ_SLUG),
+            slug_reader: Line::new(config.clone(), sql::FIND_SLUG),
+            copy_slug_reader: Line::new(reads_anywhere(&config), sql::FIND_SLUG),
             replica: replica.map(|config| Line::new(config, READ)),
             replica_shunned: Mutex::new(None),
             shunned: Mutex::new(None),
@@ -166,62 +165,8 @@ impl PostgresStore {
     }
 }
 
-async fn check_out(
-    pool: &Pool<PostgresConnectionManager<NoTls>>,
-) -> Result<bb8::PooledConnection<'_, PostgresConnectionManager<NoTls>>, StoreError> {
-    pool.get().await.map_err(|error| match error {
-        bb8::RunError::User(error) => StoreError::Unreachable(Box::new(error)),
-        bb8::RunError::TimedOut => StoreError::TimedOut,
-    })
-}
-
 fn lock(shunned: &Mutex<Option<Instant>>) -> MutexGuard<'_, Option<Instant>> {
     shunned.lock().expect("no code panics while it holds this lock")
-}
-
-/// A pool; it opens no connection before one is needed.
-fn pool(config: &Config, size: u32) -> Pool<PostgresConnectionManager<NoTls>> {
-    Pool::builder()
-        .max_size(size)
-        .connection_timeout(DEADLINE)
-        // The check would cost a round trip each time; a broken connection shows at its first use.
-        .test_on_check_out(false)
-        .max_lifetime(Some(Duration::from_secs(600)))
-        .error_sink(Box::new(LogErrors))
-        .build_unchecked(PostgresConnectionManager::new(config.clone(), NoTls))
-}
-
-/// How every server is connected to.
-fn configure(url: &str) -> Result<Config, StoreError> {
-    let mut config: Config = url.parse()?;
-    config
-        .application_name("shortmint-resolver")
-        .connect_timeout(DEADLINE)
-        .tcp_user_timeout(DEADLINE)
-        .keepalives_idle(Duration::from_secs(5))
-        .keepalives_interval(Duration::from_secs(2))
-        .keepalives_retries(3);
-    Ok(config)
-}
-
-fn reads_anywhere(config: &Config) -> Config {
-    let mut config = config.clone();
-    config.target_session_attrs(TargetSessionAttrs::Any);
-    config
-}
-
-/// bb8 drops errors of its background connections unless told where to.
-#[derive(Clone, Debug)]
-struct LogErrors;
-
-impl bb8::ErrorSink<tokio_postgres::Error> for LogErrors {
-    fn sink(&self, error: tokio_postgres::Error) {
-        tracing::warn!(error = &error as &dyn std::error::Error, "connect to Postgres");
-    }
-
-    fn boxed_clone(&self) -> Box<dyn bb8::ErrorSink<tokio_postgres::Error>> {
-        Box::new(self.clone())
-    }
 }
 
 /// Bounds a call that is not a batch.
@@ -367,16 +312,17 @@ impl LinkStore for PostgresStore {
             Some(row) => Ok(Some(LinkId::from_stored(row.try_get(0)?))),
             None => Ok(None),
         };
-        let asked = match self.slug_reader.query(PRIMARY_DEADLINE, &[&slug.as_str()]).await {
+        let of: [&(dyn ToSql + Sync); 2] = [&sql::DEFAULT_DOMAIN, &slug.as_str()];
+        let asked = match self.slug_reader.query(PRIMARY_DEADLINE, &of).await {
             // The connection may have been an old one to a server that has restarted since.
-            Err(LineError::InDoubt(_)) => self.slug_reader.query(PRIMARY_DEADLINE, &[&slug.as_str()]).await,
+            Err(LineError::InDoubt(_)) => self.slug_reader.query(PRIMARY_DEADLINE, &of).await,
             answer => answer,
         };
         match asked {
             Ok(rows) => id(rows),
             // A copy says what is there, never what is not (I8).
             Err(error) => {
-                let rows = self.copy_slug_reader.query(DEADLINE, &[&slug.as_str()]).await?;
+                let rows = self.copy_slug_reader.query(DEADLINE, &of).await?;
                 id(rows)?.map(Some).ok_or_else(|| error.into())
             }
         }

@@ -1,14 +1,17 @@
 //! The shared statements on Postgres: each in one round trip, without a name, so that a pooler in transaction mode may stand between.
 
-use bb8::Pool;
-use bb8_postgres::PostgresConnectionManager;
 use tokio_postgres::{
-    Client, NoTls, Transaction,
+    Client, Transaction,
     error::SqlState,
     types::{ToSql, Type},
 };
 
-use super::{DEADLINE, PostgresStore, check_out, line::rolled_back, timestamp, within};
+use super::{
+    DEADLINE, PostgresStore,
+    connect::{Connections, check_out},
+    line::rolled_back,
+    timestamp, within,
+};
 use crate::store::{
     InsertError, StoreError,
     sql::{Cell, Dialect, Row, Sql, Told, Value},
@@ -48,7 +51,7 @@ impl PostgresStore {
     /// The same over connections of this pool.
     pub(super) async fn run_on<T>(
         &self,
-        pool: &Pool<PostgresConnectionManager<NoTls>>,
+        pool: &Connections,
         operation: impl AsyncFnOnce(&mut PostgresSql<'_>) -> Result<T, StoreError> + Copy,
     ) -> Result<T, StoreError> {
         let mut connection = check_out(pool).await?;

@@ -106,7 +106,7 @@ impl Wanted {
             );
         }
         if filter.exclude_past {
-            let (until, now) = (self.dialect.detail_time("validUntil"), self.dialect.now_millis());
+            let (until, now) = ("CAST(link.details->>'validUntil' AS bigint)", self.dialect.now_millis());
             self.parts.push(format!("({until} IS NULL OR {until} > {now})"));
         }
     }
@@ -114,9 +114,8 @@ impl Wanted {
     fn search(&mut self, text: &str, code: Option<LinkId>) {
         // Beyond ASCII the two databases, and servers with different locales, know different small letters: each compares its own.
         let like = self.value(Value::Text(pattern(text)));
-        let lower = self.dialect.lower(&like);
         let mut ways: Vec<String> = ["link.long_url", "link.title", "link.details->>'slug'"]
-            .map(|column| format!("lower({column}) LIKE {lower} ESCAPE '\\'"))
+            .map(|column| format!("lower({column}) LIKE lower({like}) ESCAPE '\\'"))
             .into();
         let like = self.value(Value::Text(pattern(&text.to_lowercase())));
         ways.push(format!(

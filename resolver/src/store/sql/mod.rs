@@ -31,12 +31,12 @@ use crate::{
 
 pub(super) use edits::{delete, edit};
 pub(super) use list::list;
-pub(super) use named::{find_slug, insert_full, insert_named, picked};
+pub(super) use named::{FIND_SLUG, find_slug, insert_full, insert_named, picked};
 pub(super) use tags::{delete_tags, rename_tag, tags, tags_of};
 pub(super) use uses::use_links;
 
 /// The domain that --public-url names.
-const DEFAULT_DOMAIN: i64 = 0;
+pub(super) const DEFAULT_DOMAIN: i64 = 0;
 
 /// What differs between the dialects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,16 +134,6 @@ impl Dialect {
             Self::Postgres => format!("CAST({place} AS text)::jsonb"),
             Self::Sqlite => place.to_owned(),
         }
-    }
-
-    /// A parameter in small letters.
-    pub(super) fn lower(self, place: &str) -> String {
-        format!("lower(CAST({place} AS text))")
-    }
-
-    /// A time in milliseconds within the details; null when there is none.
-    pub(super) fn detail_time(self, name: &str) -> String {
-        format!("CAST(link.details->>'{name}' AS bigint)")
     }
 }
 

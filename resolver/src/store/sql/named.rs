@@ -109,13 +109,13 @@ pub(in crate::store) async fn insert_named<S: Sql>(
         Some(_) => insert_picked(sql, id, link).await?,
         None => insert_slug(sql, id, link).await?,
     };
-    let Some(at) = stored else {
+    let Some((at, version)) = stored else {
         withdraw(sql, id, same).await?;
         return Ok(InsertedNamed::Taken);
     };
     set_tags(sql, id, tags).await?;
     sql.tell(if link.mintable.is_some() { Told::Picked(id) } else { Told::Changed(id) }).await?;
-    Ok(InsertedNamed::Stored(id, at))
+    Ok(InsertedNamed::Stored(id, at, version))
 }
 
 /// Under the id that the code stands for.
@@ -123,7 +123,7 @@ async fn insert_picked<S: Sql>(
     sql: &mut S,
     id: LinkId,
     NamedLink { slug, draft, .. }: &NamedLink,
-) -> Result<Option<Timestamp>, StoreError> {
+) -> Result<Option<(Timestamp, u64)>, StoreError> {
     // Its holder was told this code, and may have printed it. (Who reserves it at this very moment finds it taken when it is filled.)
     if !sql.query(S::DIALECT.reservation_of(), &[Value::Int(id.get())]).await?.is_empty() {
         return Ok(None);
@@ -131,7 +131,7 @@ async fn insert_picked<S: Sql>(
     let Some(at) = insert_link(sql, id, draft).await? else { return revive(sql, id, slug, draft).await };
     let pick = "INSERT INTO picked (id) VALUES ($1) ON CONFLICT (id) DO NOTHING";
     sql.query(pick, &[Value::Int(id.get())]).await?;
-    Ok(Some(at))
+    Ok(Some((at, 0)))
 }
 
 /// When it was stored; none when the id is taken.
@@ -168,7 +168,7 @@ async fn revive<S: Sql>(
     id: LinkId,
     slug: &Slug,
     draft: &Draft,
-) -> Result<Option<Timestamp>, StoreError> {
+) -> Result<Option<(Timestamp, u64)>, StoreError> {
     let (link, lock) = (S::DIALECT.link(), S::DIALECT.for_update());
     let select = format!("SELECT {link} FROM link WHERE id = $1 {lock}");
     let rows = sql.query(&select, &[Value::Int(id.get())]).await?;
@@ -179,7 +179,8 @@ async fn revive<S: Sql>(
         return Ok(None);
     };
     let mut draft = draft.clone();
-    draft.details.get_or_insert_default().version = was.version + 1;
+    let version = was.version + 1;
+    draft.details.get_or_insert_default().version = version;
     let (details, now) = (S::DIALECT.json("$6"), S::DIALECT.now());
     let update = format!(
         "UPDATE link SET long_url = $1, title = $2, crawlable = $3, forward_query = $4, created_by = $5,
@@ -188,7 +189,7 @@ async fn revive<S: Sql>(
     let rows = sql.query(&update, &values(id, &draft)?).await?;
     // Its row stays: whoever counts visits at this moment holds it, and what is counted then is counted of the new limit.
     sql.query("UPDATE link_use SET used = 0 WHERE link_id = $1", &[Value::Int(id.get())]).await?;
-    rows.first().map(|row| row.time(0)).transpose()
+    rows.first().map(|row| Ok((row.time(0)?, version))).transpose()
 }
 
 /// An id that no minted code stands for.
@@ -202,7 +203,7 @@ async fn insert_slug<S: Sql>(
     sql: &mut S,
     id: LinkId,
     NamedLink { slug, draft, keyspaces, .. }: &NamedLink,
-) -> Result<Option<Timestamp>, StoreError> {
+) -> Result<Option<(Timestamp, u64)>, StoreError> {
     if Code::parse(slug.as_str()).is_ok() {
         // Another resolver may have begun to mint such codes just now.
         sql.query(S::DIALECT.keep_keyspaces(), &[]).await?;
@@ -221,20 +222,23 @@ async fn insert_slug<S: Sql>(
     if sql.query(take, &values).await?.is_empty() {
         return Ok(None);
     }
-    insert_link(sql, id, draft).await?.map(Some).ok_or_else(|| corrupt("the next id is taken"))
+    let at = insert_link(sql, id, draft).await?.ok_or_else(|| corrupt("the next id is taken"))?;
+    Ok(Some((at, 0)))
 }
 
 fn corrupt(what: &str) -> StoreError {
     StoreError::Corrupt(format!("hand-picked codes: {what}"))
 }
 
-/// The link of a slug that could not have been minted. On Postgres a prepared statement says the same: visitors wait for it.
+/// The link of a slug that could not have been minted. On Postgres visitors wait for it: a connection of its own has this text prepared.
+pub(in crate::store) const FIND_SLUG: &str = "SELECT link_id FROM slug WHERE domain_id = $1 AND slug = $2";
+
+/// The same over a transaction.
 pub(in crate::store) async fn find_slug<S: Sql>(
     sql: &mut S,
     slug: &str,
 ) -> Result<Option<LinkId>, StoreError> {
-    let find = "SELECT link_id FROM slug WHERE domain_id = $1 AND slug = $2";
-    let rows = sql.query(find, &[Value::Int(DEFAULT_DOMAIN), Value::Text(slug.to_owned())]).await?;
+    let rows = sql.query(FIND_SLUG, &[Value::Int(DEFAULT_DOMAIN), Value::Text(slug.to_owned())]).await?;
     rows.first().map(|row| Ok(LinkId::from_stored(row.int(0)?))).transpose()
 }
 
