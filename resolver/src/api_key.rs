@@ -4,15 +4,17 @@ use std::{fmt, time::Duration};
 
 use jiff::Timestamp;
 use moka::sync::Cache;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::{
+    links::{DomainId, Link},
     scope::Scopes,
     store::{LinkStore, StoreError},
 };
 
 /// A key's number in the database.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ApiKeyId(pub i64);
 
@@ -23,18 +25,83 @@ pub struct KeyHash([u8; 32]);
 /// A key as a client sends it; never printed but once, where a person asked for it.
 pub struct ApiKey(String);
 
+/// Who acts on the command line, beside the server.
+pub const OPERATOR: ApiKeyId = ApiKeyId(0);
+
+/// What a key may not do, whatever its scopes. Stored as an object: a field that is added here needs no migration.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct KeyLimits {
+    /// The one domain whose links it may see and make.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub domain: Option<DomainId>,
+    /// Whether it may see links of its own only.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub own_links_only: bool,
+    /// Calls in a minute; those of all resolvers are not added up. As many as any key, when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calls_per_minute: Option<u32>,
+}
+
+impl KeyLimits {
+    /// Whether some links are none of its business.
+    #[must_use]
+    pub fn hides_links(&self) -> bool {
+        self.domain.is_some() || self.own_links_only
+    }
+}
+
 /// A key that was found: whose it is and what it may do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
     /// The key's number.
     pub id: ApiKeyId,
+    /// Its name.
+    pub name: String,
     /// What it may do.
     pub scopes: Scopes,
+    /// What it may not do all the same.
+    pub limits: KeyLimits,
+}
+
+impl Grant {
+    /// Whether it may know of this link.
+    #[must_use]
+    pub fn sees(&self, link: &Link) -> bool {
+        let is_own = !self.limits.own_links_only || link.created_by == self.id;
+        is_own && self.limits.domain.is_none_or(|domain| domain == link.domain())
+    }
+}
+
+/// A key to be added.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewKey {
+    /// What to call it.
+    pub name: String,
+    /// Its hash.
+    pub hash: KeyHash,
+    /// What it may do.
+    pub scopes: Scopes,
+    /// Until when.
+    pub expires_at: Option<Timestamp>,
+    /// What it may not do all the same.
+    pub limits: KeyLimits,
+}
+
+/// What became of a key that was to get another secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rotated {
+    /// It has it.
+    Done,
+    /// There is no such key.
+    Absent,
 }
 
 /// What may be told of a stored key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiKeyRecord {
+    /// Its number.
+    pub id: ApiKeyId,
     /// Its name.
     pub name: String,
     /// What it may do.
@@ -43,6 +110,10 @@ pub struct ApiKeyRecord {
     pub created_at: Timestamp,
     /// When it was revoked.
     pub revoked_at: Option<Timestamp>,
+    /// Until when it is good.
+    pub expires_at: Option<Timestamp>,
+    /// What it may not do, whatever its scopes.
+    pub limits: KeyLimits,
 }
 
 /// A name or key that cannot be.

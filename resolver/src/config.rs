@@ -1,12 +1,11 @@
-//! The resolver's configuration: one struct, from flags and environment, checked before anything starts.
+//! The resolver's configuration: one struct, from flags and environment, checked before anything starts. What the other subcommands take is in [`args`].
 
-use std::{
-    net::SocketAddr,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+mod args;
+
+use std::{collections::HashMap, net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
+use hyper::header::HeaderName;
 use ipnet::IpNet;
 use issuer::{
     daemon::{parse_duration, parse_duration_or_zero},
@@ -14,12 +13,15 @@ use issuer::{
 };
 use url::{Host, Url};
 
+pub use args::{ApiKeyCommand, ConfigCommand, Database, DatabaseArgs, ExportArgs, ExportFormat, ImportArgs};
+
 use crate::{
     Error,
     codes::{Keyspace, parse_keyspaces},
-    http::ClientLimits,
+    directory::PublicUrl,
+    http::{CallLimits, ClientLimits, StrayTargets},
+    links::{Protocol, Redirects},
     lookup::LookupSizes,
-    scope::Scopes,
 };
 
 /// Mints short codes, stores links and serves redirects.
@@ -47,117 +49,13 @@ pub enum Command {
     /// Make, list and revoke API keys.
     #[command(subcommand)]
     ApiKey(ApiKeyCommand),
+    /// Bring links of another system along, with the codes that they have there.
+    Import(ImportArgs),
+    /// Write every link to a file, or to the standard output.
+    Export(ExportArgs),
     /// Look at the configuration without starting.
     #[command(subcommand)]
     Config(ConfigCommand),
-}
-
-/// `resolver api-key …`
-#[derive(Debug, Subcommand)]
-pub enum ApiKeyCommand {
-    /// Make a key and print it; it is stored only as a hash and cannot be shown again.
-    Create {
-        /// What to call it.
-        #[arg(long)]
-        name: String,
-        /// What it may do: create, read, reserve, or admin for everything. Several are separated by commas.
-        #[arg(long, default_value = "admin")]
-        scopes: Scopes,
-        /// The database.
-        #[command(flatten)]
-        database: DatabaseArgs,
-    },
-    /// List the keys.
-    List {
-        /// Print JSON instead of a table.
-        #[arg(long)]
-        json: bool,
-        /// The database.
-        #[command(flatten)]
-        database: DatabaseArgs,
-    },
-    /// Revoke a key; resolvers refuse it within a second.
-    Revoke {
-        /// Which.
-        #[arg(long)]
-        name: String,
-        /// The database.
-        #[command(flatten)]
-        database: DatabaseArgs,
-    },
-}
-
-/// `resolver config …`
-#[derive(Debug, Subcommand)]
-pub enum ConfigCommand {
-    /// Check flags and environment, and print what they come to.
-    Check(Box<Config>),
-}
-
-/// Which database.
-#[derive(Clone, Debug, Args)]
-pub struct DatabaseArgs {
-    /// postgres://USER@HOST/NAME, or sqlite:PATH.
-    #[arg(
-        long,
-        env = "RESOLVER_DATABASE",
-        default_value = "sqlite:./data/shortmint.db",
-        hide_env_values = true,
-        value_name = "URL"
-    )]
-    pub database: Database,
-    /// How long to wait for the database at start.
-    #[arg(long, env = "RESOLVER_START_DEADLINE", default_value = "30s", value_parser = parse_duration)]
-    pub start_deadline: Duration,
-}
-
-/// A database's address.
-#[derive(Clone, PartialEq, Eq)]
-pub enum Database {
-    /// A URL, with its password.
-    Postgres(String),
-    /// A file.
-    Sqlite(PathBuf),
-}
-
-impl std::str::FromStr for Database {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text.starts_with("postgres://") || text.starts_with("postgresql://") {
-            return Ok(Self::Postgres(text.to_owned()));
-        }
-        match text.strip_prefix("sqlite:") {
-            Some(path) if !path.is_empty() => Ok(Self::Sqlite(path.into())),
-            _ => Err("expected postgres://USER@HOST/NAME or sqlite:PATH".to_owned()),
-        }
-    }
-}
-
-impl std::fmt::Display for Database {
-    /// Without the password.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
-            Self::Postgres(text) => match Url::parse(text) {
-                Ok(mut url) => {
-                    if url.password().is_some() {
-                        // A URL that has a password has a host, and then a password may be set.
-                        let _ = url.set_password(Some("***"));
-                    }
-                    url.set_query(None);
-                    write!(f, "{url}")
-                }
-                Err(_) => f.write_str("postgres://***"),
-            },
-        }
-    }
-}
-
-impl std::fmt::Debug for Database {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{self}")
-    }
 }
 
 /// Flags of the server.
@@ -197,15 +95,42 @@ pub struct Config {
     /// for its whole life. Without it the key lies beside the SQLite file, or in ./data, and is made at the first start.
     #[arg(long, env = "RESOLVER_CODE_KEY_FILE", value_name = "FILE")]
     pub code_key_file: Option<PathBuf>,
-    /// The sets of codes, each with a name, a length and the class of the first character.
+    /// The sets of codes, each with a name, a length and the class of the first character. Codes of one that ends in :hand-picked are never minted.
     #[arg(
         long,
         env = "RESOLVER_KEYSPACES",
         default_value = "default=6:0-9A-Za-z",
-        value_name = "NAME=LENGTH:CLASS[,…]"
+        value_name = "NAME=LENGTH:CLASS[:hand-picked][,…]"
     )]
     pub keyspaces: String,
-    /// The keyspace that links are created in; the first, when absent.
+    /// Where visitors of a code without a link are sent, by keyspace.
+    #[arg(long, env = "RESOLVER_KEYSPACE_FALLBACKS", value_name = "NAME=URL[,…]", value_delimiter = ',')]
+    pub keyspace_fallbacks: Vec<String>,
+    /// Where visitors of the domain itself are sent, unless their domain says otherwise; a page of our own, when absent.
+    #[arg(long, env = "RESOLVER_BASE_URL_REDIRECT", value_name = "URL")]
+    pub base_url_redirect: Option<String>,
+    /// Where visitors are sent who ask for what no code could be, likewise.
+    #[arg(long, env = "RESOLVER_REGULAR_404_REDIRECT", value_name = "URL")]
+    pub regular_404_redirect: Option<String>,
+    /// Where visitors are sent whose code leads nowhere, likewise.
+    #[arg(long, env = "RESOLVER_INVALID_SHORT_URL_REDIRECT", value_name = "URL")]
+    pub invalid_short_url_redirect: Option<String>,
+    /// Tell visitors of expired, disabled and deleted links that there was one (410); otherwise they see what all see who ask for none (404).
+    #[arg(long, env = "RESOLVER_TELL_GONE")]
+    pub tell_gone: bool,
+    /// How long a call with an Idempotency-Key may be sent again without making another link.
+    #[arg(long, env = "RESOLVER_IDEMPOTENCY_FOR", default_value = "24h", value_parser = parse_duration, value_name = "TIME")]
+    pub idempotency_for: Duration,
+    /// Calls of the API that one key may make in a minute, unless the key has a limit of its own; 0 for any number. Each resolver counts by itself.
+    #[arg(long, env = "RESOLVER_CALLS_PER_KEY", default_value_t = 0, value_name = "COUNT")]
+    pub calls_per_key: u32,
+    /// Calls of the API that one client may make in a minute, whatever its keys; 0 for any number.
+    #[arg(long, env = "RESOLVER_CALLS_PER_CLIENT", default_value_t = 0, value_name = "COUNT")]
+    pub calls_per_client: u32,
+    /// The header in which trusted proxies say from which country a client comes, in two letters, such as CF-IPCountry.
+    #[arg(long, env = "RESOLVER_COUNTRY_HEADER", value_name = "NAME")]
+    pub country_header: Option<HeaderName>,
+    /// The keyspace that links are created in; the first that is not hand-picked, when absent.
     #[arg(long, env = "RESOLVER_DEFAULT_KEYSPACE", value_name = "NAME")]
     pub default_keyspace: Option<String>,
     /// How long to go on serving after SIGTERM while /readyz says no, so that load balancers can look elsewhere.
@@ -249,6 +174,16 @@ pub struct Settings {
     pub redirect_status: hyper::StatusCode,
     /// How long a link is given to whoever wishes for the same.
     pub find_existing_for: Duration,
+    /// What short links of the default domain begin with, in parts.
+    pub default_domain: PublicUrl,
+    /// Where visitors go that no link leads on.
+    pub stray_targets: StrayTargets,
+    /// Whether visitors are told that there was a link.
+    pub tells_gone: bool,
+    /// How long a call may be sent again.
+    pub idempotency_for: Duration,
+    /// Of calls of the API.
+    pub call_limits: CallLimits,
     /// Where the code key is.
     pub code_key_file: PathBuf,
     /// What one client may take.
@@ -291,34 +226,61 @@ impl Config {
             return Err(wrong("--threads", threads, "expected 1 to 1024"));
         }
         Ok(Settings {
-            keyspaces,
             default_keyspace,
             holder: self.check_holder()?,
-            public_url,
             own_hosts,
             redirect_status: redirect_status.unwrap_or(hyper::StatusCode::FOUND),
             find_existing_for: self.find_existing_for,
+            default_domain: default_domain(&public_url),
+            stray_targets: self.stray_targets(&keyspaces)?,
+            tells_gone: self.tell_gone,
+            idempotency_for: self.idempotency_for,
+            call_limits: CallLimits { per_key: self.calls_per_key, per_client: self.calls_per_client },
             code_key_file: self.code_key_file.clone().unwrap_or_else(|| self.data_folder().join("code.key")),
             client_limits: ClientLimits {
                 connections: self.connections_per_client,
                 unknown_codes: self.unknown_codes_per_minute,
                 trusted_proxies: self.trusted_proxies.clone(),
+                country_header: self.country_header.clone(),
             },
             lookup: LookupSizes {
                 cache_bytes: u64::from(self.cache_mib) << 20,
                 replica_lag: self.replica_lag,
             },
             threads,
+            keyspaces,
+            public_url,
         })
+    }
+
+    fn stray_targets(&self, keyspaces: &[Keyspace]) -> Result<StrayTargets, Error> {
+        let flag = "--keyspace-fallbacks";
+        let mut fallbacks = HashMap::new();
+        for text in &self.keyspace_fallbacks {
+            let expected =
+                "expected NAME=URL with the name of one of --keyspaces, for example web=https://example.com/";
+            let (name, url) = text.split_once('=').ok_or_else(|| wrong(flag, text, expected))?;
+            if !keyspaces.iter().any(|keyspace| keyspace.name.as_str() == name) {
+                return Err(wrong(flag, text, expected));
+            }
+            check_redirect(flag, url)?;
+            fallbacks.insert(name.to_owned(), url.to_owned());
+        }
+        let check = |flag, url: &Option<String>| {
+            url.as_ref().map(|url| check_redirect(flag, url).map(|()| url.clone())).transpose()
+        };
+        let redirects = Redirects {
+            base_url: check("--base-url-redirect", &self.base_url_redirect)?,
+            regular_404: check("--regular-404-redirect", &self.regular_404_redirect)?,
+            invalid_short_url: check("--invalid-short-url-redirect", &self.invalid_short_url_redirect)?,
+        };
+        Ok(StrayTargets { redirects, keyspaces: fallbacks })
     }
 
     /// Where this process keeps what is its own: beside the SQLite file, or in ./data.
     #[must_use]
     pub fn data_folder(&self) -> PathBuf {
-        match &self.database.database {
-            Database::Sqlite(path) => path.parent().unwrap_or(Path::new("")).to_owned(),
-            Database::Postgres(_) => "./data".into(),
-        }
+        self.database.data_folder()
     }
 
     fn check_read_database(&self) -> Result<(), Error> {
@@ -335,10 +297,15 @@ impl Config {
     }
 
     fn check_default_keyspace(&self, keyspaces: &[Keyspace]) -> Result<Namespace, Error> {
-        let Some(name) = &self.default_keyspace else { return Ok(keyspaces[0].name.clone()) };
-        let found = keyspaces.iter().find(|keyspace| keyspace.name.as_str() == name);
-        let names: Vec<_> = keyspaces.iter().map(|keyspace| keyspace.name.as_str()).collect();
-        let reason = || format!("expected one of --keyspaces: {}", names.join(", "));
+        let mut minted = keyspaces.iter().filter(|keyspace| !keyspace.hand_picked);
+        let Some(name) = &self.default_keyspace else {
+            let expected = "expected at least one keyspace that is not hand-picked";
+            let first = minted.next().ok_or_else(|| wrong("--keyspaces", &self.keyspaces, expected))?;
+            return Ok(first.name.clone());
+        };
+        let names: Vec<_> = minted.clone().map(|keyspace| keyspace.name.as_str()).collect();
+        let found = minted.find(|keyspace| keyspace.name.as_str() == name);
+        let reason = || format!("expected one of --keyspaces that is not hand-picked: {}", names.join(", "));
         Ok(found.ok_or_else(|| wrong("--default-keyspace", name, reason()))?.name.clone())
     }
 
@@ -380,12 +347,26 @@ impl Config {
     }
 }
 
+/// The parts of a checked public URL.
+fn default_domain(public_url: &str) -> PublicUrl {
+    let (scheme, authority) = public_url.split_once("://").unwrap_or(("http", public_url));
+    let protocol = Protocol::parse(&scheme.to_ascii_lowercase()).unwrap_or(Protocol::Http);
+    PublicUrl { protocol, authority: authority.to_ascii_lowercase() }
+}
+
+fn check_redirect(flag: &'static str, url: &str) -> Result<(), Error> {
+    let is_web = Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
+    if is_web { Ok(()) } else { Err(wrong(flag, url, "expected an address such as https://example.com/")) }
+}
+
 fn wrong(flag: &'static str, value: impl ToString, reason: impl Into<String>) -> Error {
     Error::Config { flag, value: value.to_string(), reason: reason.into() }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     fn parse(args: &[&str]) -> Result<Settings, String> {

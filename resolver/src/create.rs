@@ -60,8 +60,13 @@ pub enum CodeWish {
     In(KeyspaceIndex),
     /// One that the creator has picked.
     Picked(Slug),
-    /// One of a digest of the long URL, of so many characters.
-    Digest(usize),
+    /// One of a digest of the long URL.
+    Digest {
+        /// What stands before it.
+        prefix: String,
+        /// So many characters.
+        len: usize,
+    },
 }
 
 /// What is to be created, beyond a draft.
@@ -81,6 +86,9 @@ pub enum CreateError {
     /// No number came in time.
     #[error("no number is to be had at the moment")]
     NoNumber,
+    /// The same key came with another wish before.
+    #[error("the idempotency key came with something else before")]
+    OtherWish,
     /// The hand-picked code is somebody else's.
     #[error("the slug is in use")]
     Taken,
@@ -172,7 +180,9 @@ impl Creator {
     /// As [`Creator::create`]; and when somebody has the code.
     pub async fn create_full(&self, draft: Draft, wishes: Wishes) -> Result<Record, CreateError> {
         let Wishes { code, tags, same } = wishes;
-        if code == CodeWish::Next && tags.is_empty() && same.is_none() {
+        // What a batch can carry: nothing but the link itself, whose number is its code.
+        let is_plain = tags.is_empty() && same.is_none() && draft.domain().is_default();
+        if code == CodeWish::Next && is_plain {
             return Ok(Record { link: self.create(draft).await?.link, tags });
         }
         let _slot = self.slots.try_acquire().map_err(|_| CreateError::Overloaded)?;
@@ -184,14 +194,20 @@ impl Creator {
             CodeWish::In(index) => {
                 let minting = parts.mintings.iter().find(|minting| minting.index == index);
                 let minting = minting.ok_or(CreateError::Exhausted)?;
-                if tags.is_empty() && same.is_none() {
+                if is_plain {
                     parts.create(minting, draft, deadline).await.map(|created| created.link)
                 } else {
                     parts.create_unless(minting, draft, &tags, same, deadline).await
                 }
             }
-            CodeWish::Picked(slug) => parts.create_named(slug, draft, &tags, None).await,
-            CodeWish::Digest(len) => parts.create_by_digest(len, &draft, &tags, same, deadline).await,
+            CodeWish::Picked(slug) => {
+                // Whoever finds an existing link under a slug has looked already; a retry has not.
+                let same = same.filter(|same| same.fingerprint.is_some());
+                parts.create_named(slug, draft, &tags, same).await
+            }
+            CodeWish::Digest { prefix, len } => {
+                parts.create_by_digest(&prefix, len, &draft, &tags, same, deadline).await
+            }
         };
         self.parts.metrics.create_seconds.record(started.elapsed());
         Ok(Record { link: created?, tags })

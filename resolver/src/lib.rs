@@ -10,10 +10,12 @@
 
 pub mod admission;
 pub mod api_key;
+pub mod audit;
 pub mod codes;
 pub mod commands;
 pub mod config;
 pub mod create;
+pub mod directory;
 mod error;
 pub mod freshness;
 pub mod hot;
@@ -22,11 +24,14 @@ pub mod links;
 pub mod lookup;
 pub mod metrics;
 mod prepare;
+pub mod qr;
 pub mod reservation;
 pub mod scope;
 mod server;
 pub mod store;
 pub mod supply;
+pub mod targets;
+pub mod transfer;
 pub mod visits;
 
 pub use error::Error;

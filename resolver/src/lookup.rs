@@ -9,7 +9,7 @@
 //! 4. Absences are not remembered: another resolver may create the link at any moment, and its creator may ask here next. What codes
 //!    that do not exist may cost is bounded by their askers' budgets, by arithmetic, and by reads that all share.
 //! 5. A hand-picked code that could have been minted is a link under the id that it stands for, and is looked up like any other; only that past
-//!    the ceiling `picked` is asked as well. Any other leads to its id through the table of slugs. That it leads there is remembered for
+//!    the ceiling `picked` is asked as well. Any other leads to its id through the table of slugs, and so does every code of another domain. That it leads there is remembered for
 //!    as long as the link is not deleted: such an id is never given to another slug.
 //! 6. Who hears that a link was changed forgets it, and reads it from the primary for as long as a replica may lag behind. A link
 //!    that was read before the news and enters the cache after it is taken out again.
@@ -40,7 +40,7 @@ use tokio::{
 use crate::{
     codes::{Code, LinkId, Mint},
     freshness::ReadAt,
-    links::{Link, Slug, location},
+    links::{DomainId, Link, Slug, location},
     metrics::Metrics,
     store::LinkStore,
     supply::Ceilings,
@@ -49,7 +49,7 @@ use news::{Listener, News};
 use picked::Picked;
 pub use picked::TRUSTED;
 use reader::{Miss, Reader, Waiter};
-use slugs::Slugs;
+use slugs::{Place, Slugs};
 
 /// An entry lives this long after its last use (A5).
 const IDLE: Duration = Duration::from_secs(3600);
@@ -77,9 +77,39 @@ pub enum LookupError {
     Overloaded,
 }
 
-/// Whether a link that was found under a slug's id is that slug's.
-fn leads(slug: &Slug, link: &Link) -> bool {
-    !link.is_deleted() && link.slug() == Some(slug)
+/// What a path asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// A code that could have been minted here, whether by us or by a person.
+    Code(Code),
+    /// Anything else that a person could have picked.
+    Slug(Slug),
+}
+
+impl Wanted {
+    /// What a visitor's path asks for.
+    #[must_use]
+    pub fn of_path(lookup: &Lookup, path: &str) -> Option<Self> {
+        Self::code(lookup, path.get(1..)?).or_else(|| Slug::of_path(path).map(Self::Slug))
+    }
+
+    /// What a person calls a link.
+    fn named(lookup: &Lookup, name: &str) -> Option<Self> {
+        let slug = || Slug::parse(name).ok().filter(|slug| slug.as_str() == name);
+        Self::code(lookup, name).or_else(|| slug().map(Self::Slug))
+    }
+
+    fn code(lookup: &Lookup, text: &str) -> Option<Self> {
+        Code::parse(text).ok().filter(|code| lookup.is_mintable(code)).map(Self::Code)
+    }
+
+    /// The same as a slug, which it is on other domains than the default one.
+    fn slug(&self) -> Option<Slug> {
+        match self {
+            Self::Code(code) => Slug::parse(code.as_str()).ok(),
+            Self::Slug(slug) => Some(slug.clone()),
+        }
+    }
 }
 
 type Found = Result<Option<Arc<Link>>, LookupError>;
@@ -244,47 +274,89 @@ impl Lookup {
         }
         let Some(id) = self.mint.read(&code) else { return Ok(None) };
         let now = Instant::now();
-        if self.ceilings.rules_out(id, now) && self.picked.rules_out(id, now) {
+        let is_unminted = self.mint.is_hand_picked(id) || self.ceilings.rules_out(id, now);
+        if is_unminted && self.picked.rules_out(id, now) {
             self.metrics.ruled_out.increment(1);
             return Ok(None);
         }
         self.read(id, Name::Code(code), known).await
     }
 
-    /// The link of a slug that could not have been minted, if there is one.
+    /// The link that visitors of a domain are led to by a path: the domain's own, or the default one's.
     ///
     /// # Errors
     /// When nobody can say.
-    pub async fn find_slug(&self, slug: &Slug) -> Found {
-        if let Some(id) = self.slugs.known(slug).await {
-            let known = self.cache.get(&Name::Id(id));
+    pub async fn find_on(&self, domain: DomainId, wanted: &Wanted) -> Found {
+        if domain.is_default() {
+            return self.find_default(wanted).await;
+        }
+        let Some(place) = wanted.slug().map(|slug| (domain, slug)) else {
+            return self.find_default(wanted).await;
+        };
+        let was_free = self.slugs.was_free(&place);
+        if !was_free && let Some(own) = self.find_slug(&place).await? {
+            return Ok(Some(own));
+        }
+        let shared = self.find_default(wanted).await?;
+        if shared.as_ref().is_some_and(|link| !link.is_deleted()) {
+            if !was_free {
+                self.slugs.note_free(place);
+            }
+            return Ok(shared);
+        }
+        // Before an absence is reported the store has said so of both (I8).
+        let own = if was_free { self.find_slug(&place).await? } else { None };
+        Ok(own.or(shared))
+    }
+
+    async fn find_default(&self, wanted: &Wanted) -> Found {
+        let found = match wanted {
+            Wanted::Code(code) => self.find(*code).await?,
+            Wanted::Slug(slug) => self.find_slug(&(DomainId::DEFAULT, slug.clone())).await?,
+        };
+        Ok(found.filter(|link| link.domain().is_default()))
+    }
+
+    /// The link of a slug on a domain, if there is one.
+    async fn find_slug(&self, place: &Place) -> Found {
+        if let Some(id) = self.slugs.known(place).await {
+            let name = Name::of(&self.mint, id);
+            let known = self.cache.get(&name);
             let found = match self.believed(known.as_ref()) {
                 Some(link) => Some(link),
-                None => self.read(id, Name::Id(id), known).await?,
+                None => self.read(id, name, known).await?,
             };
-            if found.as_ref().is_some_and(|link| leads(slug, link)) {
+            if found.as_ref().is_some_and(|link| self.leads(place, link)) {
                 return Ok(found);
             }
-            self.slugs.forget(slug).await;
+            self.slugs.forget(place).await;
         }
-        match self.slugs.find(slug).await? {
+        match self.slugs.find(place).await? {
             Some(id) => {
-                let found = self.read(id, Name::Id(id), self.cache.get(&Name::Id(id))).await?;
-                Ok(found.filter(|link| leads(slug, link)))
+                let name = Name::of(&self.mint, id);
+                let found = self.read(id, name, self.cache.get(&name)).await?;
+                Ok(found.filter(|link| self.leads(place, link)))
             }
             None => Ok(None),
         }
     }
 
-    /// The link of whatever a person calls it: a code or a slug.
+    /// Whether a link that was found under a slug's id is that slug's.
+    fn leads(&self, (domain, slug): &Place, link: &Link) -> bool {
+        let is_its = || self.name_of(link).is_some_and(|name| name == slug.as_str());
+        !link.is_deleted() && link.domain() == *domain && is_its()
+    }
+
+    /// The link of whatever a person calls it, a code or a slug, on exactly this domain.
     ///
     /// # Errors
     /// When nobody can say.
-    pub async fn find_named(&self, name: &str) -> Found {
-        match Code::parse(name).ok().filter(|code| self.is_mintable(code)) {
-            Some(code) => self.find(code).await,
-            None => match Slug::parse(name).ok().filter(|slug| slug.as_str() == name) {
-                Some(slug) => self.find_slug(&slug).await,
+    pub async fn find_named(&self, domain: DomainId, name: &str) -> Found {
+        match Wanted::named(self, name) {
+            None => Ok(None),
+            Some(wanted) if domain.is_default() => self.find_default(&wanted).await,
+            Some(wanted) => match wanted.slug() {
+                Some(slug) => self.find_slug(&(domain, slug)).await,
                 None => Ok(None),
             },
         }
@@ -303,16 +375,34 @@ impl Lookup {
         link.slug().map(ToString::to_string).or_else(minted)
     }
 
+    /// The name of the keyspace that this belongs to, if it is a code of one.
+    #[must_use]
+    pub fn keyspace_of(&self, wanted: &Wanted) -> Option<&str> {
+        match wanted {
+            Wanted::Code(code) => self.mint.keyspace_of(code),
+            Wanted::Slug(_) => None,
+        }
+    }
+
     /// Whether this code stands for a number of some keyspace.
     #[must_use]
     pub fn is_mintable(&self, code: &Code) -> bool {
         self.mint.belongs(code)
     }
 
-    /// Whether it is remembered where this slug leads.
+    /// Whether it is remembered where this leads.
     #[must_use]
-    pub fn knows_slug(&self, slug: &Slug) -> bool {
-        self.slugs.knows(slug)
+    pub fn knows_on(&self, domain: DomainId, wanted: &Wanted) -> bool {
+        let knows_slug = |slug| self.slugs.knows(&(domain, slug));
+        match wanted {
+            Wanted::Code(code) if domain.is_default() => self.knows(code),
+            _ => wanted.slug().is_some_and(knows_slug),
+        }
+    }
+
+    /// Notes that a code was taken on a domain: the default one's link of the same code is not given there any more.
+    pub fn taken(&self, domain: DomainId, slug: &Slug) {
+        self.slugs.note_taken(&(domain, slug.clone()));
     }
 
     /// Forgets a link that this process has changed. The others hear of it from the store.

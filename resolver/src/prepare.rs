@@ -6,7 +6,7 @@ use crate::{
     codes::{CodeKey, CodeKeyError, Keyspace, KeyspaceIndex},
     commands::wait_for,
     config::{Config, Database, Settings},
-    store::{LinkStore, StoreError},
+    store::{LinkStore, SharedSettings, StoreError},
 };
 
 /// What the database has to agree to before anything is served.
@@ -14,6 +14,7 @@ pub(crate) struct Prepared {
     pub(crate) code_key: CodeKey,
     pub(crate) keyspaces: Vec<(KeyspaceIndex, Keyspace)>,
     pub(crate) new_key: Option<String>,
+    pub(crate) shared: SharedSettings,
 }
 
 pub(crate) async fn prepare(
@@ -35,7 +36,9 @@ pub(crate) async fn prepare(
         }
         adopted => adopted?,
     };
-    Ok(Prepared { code_key, keyspaces, new_key: first_api_key(config, store).await? })
+    let shared = wait_for(database, async || store.shared_settings(-1).await).await?;
+    let new_key = first_api_key(config, store).await?;
+    Ok(Prepared { code_key, keyspaces, new_key, shared: shared.unwrap_or_default() })
 }
 
 /// Reads the code key, or draws one for a database that has none yet. The file is written before the database adopts its

@@ -13,6 +13,8 @@ pub enum Scope {
     Edit,
     /// Delete links and tags.
     Delete,
+    /// Read visits.
+    Visits,
     /// Reserve codes before their links exist, and fill them.
     Reserve,
     /// Everything, also what others made.
@@ -20,7 +22,8 @@ pub enum Scope {
 }
 
 impl Scope {
-    const ALL: [Self; 6] = [Self::Create, Self::Read, Self::Edit, Self::Delete, Self::Reserve, Self::Admin];
+    const ALL: [Self; 7] =
+        [Self::Create, Self::Read, Self::Edit, Self::Delete, Self::Visits, Self::Reserve, Self::Admin];
 
     /// Its name, on the command line and in the database.
     #[must_use]
@@ -30,6 +33,7 @@ impl Scope {
             Self::Read => "read",
             Self::Edit => "edit",
             Self::Delete => "delete",
+            Self::Visits => "visits",
             Self::Reserve => "reserve",
             Self::Admin => "admin",
         }
@@ -49,7 +53,7 @@ pub struct Scopes(Vec<Scope>);
 /// A list of scopes that cannot be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "expected one or more of create, read, edit, delete, reserve and admin, separated by commas, got {0:?}"
+    "expected one or more of create, read, edit, delete, visits, reserve and admin, separated by commas, got {0:?}"
 )]
 pub struct ScopesError(String);
 

@@ -33,12 +33,13 @@ use crate::{
     commands::open,
     config::{Config, Settings},
     create::{Creator, CreatorConfig},
-    http::{self, App, Clients, Phase, PublicListeners},
+    directory::Directory,
+    http::{self, App, Calls, Clients, Locks, Phase, PublicListeners},
     lookup::Lookup,
     metrics::Metrics,
     prepare::{Prepared, prepare},
     reservation::Reserver,
-    store::LinkStore,
+    store::{LinkStore, SharedSettings},
     supply::{Ceilings, IssuerClient, Minting, Owner, Supplier, SupplierConfig, Target},
     visits::Visits,
 };
@@ -109,7 +110,7 @@ pub async fn run(
     };
     let (vitals, mut failures) = Vitals::new();
     let issuer = start_issuer(&config, &recorder, &vitals).await?;
-    let Prepared { code_key, keyspaces, new_key } = prepared;
+    let Prepared { code_key, keyspaces, new_key, shared } = prepared;
     let mintings = mintings(&settings, &keyspaces)?;
     shown.send_replace(Shown { mintings: mintings.clone(), observer: issuer.observer() });
     let parts = Parts {
@@ -121,7 +122,7 @@ pub async fn run(
         metrics,
         vitals,
     };
-    let (supply, app) = parts.assemble(&settings);
+    let (supply, app) = parts.assemble(&settings, shared);
 
     let (phase, phases) = watch::channel(Phase::Serving);
     let mut public = tokio::spawn(http::serve(listeners.public, Arc::clone(&app), phases));
@@ -178,7 +179,7 @@ struct Parts {
 
 impl Parts {
     /// Starts the supplier and everything that answers requests.
-    fn assemble(self, settings: &Settings) -> (Supply, Arc<App>) {
+    fn assemble(self, settings: &Settings, shared: SharedSettings) -> (Supply, Arc<App>) {
         let Self { mint, client, owner, mintings, store, metrics, vitals } = self;
         let ceilings = Arc::new(Ceilings::default());
         let supplier = SupplierConfig {
@@ -210,7 +211,17 @@ impl Parts {
         let creator = Creator::start(&vitals, creator);
         let reserver =
             Reserver { client, store: Arc::clone(&store), mint, mintings, metrics: Arc::clone(&metrics) };
+        let directory =
+            Directory::start(&vitals, Arc::clone(&store), settings.default_domain.clone(), shared);
         let app = App {
+            directory,
+            stray_targets: settings.stray_targets.clone(),
+            tells_gone: settings.tells_gone,
+            locks: Locks::default(),
+            calls: Calls::new(settings.call_limits),
+            pictures: Arc::new(Semaphore::new(http::PICTURES_MAX)),
+            hashing: Semaphore::new(http::HASHES_MAX),
+            idempotency_for: settings.idempotency_for,
             visits: Visits::start(&vitals, &metrics),
             admission: Admission::start(&vitals, Arc::clone(&store)),
             lookup,
@@ -263,7 +274,8 @@ fn mintings(settings: &Settings, known: &[(KeyspaceIndex, Keyspace)]) -> Result<
         let (index, _) = known.iter().find(|(_, other)| other == keyspace)?;
         Some(Arc::new(Minting::new(*index, keyspace.name.clone(), keyspace.capacity(), permille)))
     };
-    let mut mintings: Vec<_> = settings.keyspaces.iter().filter_map(mint).collect();
+    let minted = settings.keyspaces.iter().filter(|keyspace| !keyspace.hand_picked);
+    let mut mintings: Vec<_> = minted.filter_map(mint).collect();
     mintings.sort_by_key(|minting| minting.namespace != settings.default_keyspace);
     Ok(mintings)
 }

@@ -31,5 +31,7 @@ mod reclaim;
 mod redirects;
 mod reservations;
 mod rest;
+mod sdk;
 mod slugs;
 mod store_conformance;
+mod transfer;

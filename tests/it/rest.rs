@@ -160,7 +160,16 @@ async fn a_field_that_is_not_known_or_not_supported_is_named_and_not_ignored() {
         ("tags", json!("a")),
         ("tags", json!([""])),
         ("tags", json!(vec!["a"; 101])),
-        ("domain", json!("other.example")),
+        ("domain", json!("127.0.0.1")),
+        ("domain", json!("a b")),
+        ("domain", json!(7)),
+        ("pathPrefix", json!("a?")),
+        ("description", json!(7)),
+        ("enabled", json!("no")),
+        ("redirectStatus", json!(303)),
+        ("redirectStatus", json!("301")),
+        ("password", json!("")),
+        ("password", json!(7)),
         ("findIfExists", json!(1)),
         ("crawlable", json!("yes")),
         ("forwardQuery", json!(1)),
@@ -251,7 +260,8 @@ fn expect_link(answer: &Answer, resolver: &Resolver, settings: &str) {
         "{{\"shortUrl\":\"{url}/{code}\",\"shortCode\":\"{code}\",\"longUrl\":\"{LONG_URL}\",\
          \"dateCreated\":\"{date}\",\"tags\":[],\
          \"meta\":{{\"validSince\":null,\"validUntil\":null,\"maxVisits\":null}},\"domain\":null,{settings},\
-         \"visitsSummary\":{{\"total\":0,\"nonBots\":0,\"bots\":0}},\"hasRedirectRules\":false}}"
+         \"visitsSummary\":{{\"total\":0,\"nonBots\":0,\"bots\":0}},\"hasRedirectRules\":false,\
+         \"description\":null,\"enabled\":true,\"redirectStatus\":null,\"hasPassword\":false,\"editedAt\":null,\"version\":0}}"
     );
     assert_eq!(answer.body, expected);
 }

@@ -4,17 +4,19 @@ use std::{sync::Arc, time::Duration};
 
 use harness::{Postgres, Scratch, wait};
 use issuer::{block::Span, names::StoreEpoch};
+use jiff::{SignedDuration, Timestamp};
 use resolver::{
-    api_key::{ApiKey, ApiKeyId, Grant},
+    api_key::{ApiKey, ApiKeyId, Grant, KeyLimits, NewKey, Rotated},
     codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
-    links::{Draft, Edit, LongUrl, NewLink, Slug},
+    links::{Authority, DomainEdit, DomainId, Draft, Edit, LongUrl, NewLink, Slug},
     reservation::{Reservation, ReservationId},
     scope::Scopes,
     store::{
-        BATCH_MAX, BlockEntry, Deleted, Edited, InsertError, Inserted, InsertedFull, InsertedNamed,
-        LinkStore, NamedLink, Reading, Registration, Same, Source, StoreError, postgres::PostgresStore,
-        sqlite::SqliteStore,
+        BATCH_MAX, BlockEntry, Deleted, DomainEdited, Edited, FullLink, InsertError, Inserted, InsertedFull,
+        InsertedNamed, LinkStore, NamedLink, Reading, Registration, Same, Source, StoreError,
+        postgres::PostgresStore, sqlite::SqliteStore,
     },
+    targets::TargetRule,
 };
 
 const SOON: Duration = Duration::from_secs(10);
@@ -94,7 +96,9 @@ async fn suite(store: Arc<dyn LinkStore>) {
     the_registers_end_is_that_of_the_keyspace(&*store).await;
     a_history_has_one_name(&*store).await;
     a_reservations_numbers_are_the_registers_rows_of_its_holder(&*store).await;
-    keys_are_found_until_they_are_revoked(&*store).await;
+    keys_are_found_until_they_are_revoked_or_expire(&*store).await;
+    domains_and_targets_are_told_with_a_version_that_grows(&*store).await;
+    a_call_that_is_sent_again_is_told_from_another_with_the_same_key(&*store).await;
     adoptions_at_the_same_time_agree_on_the_index(&store).await;
     a_keyspace_with_hand_picked_codes_is_refused(&*store).await;
 }
@@ -113,6 +117,10 @@ fn new_link(number: u64, url: &str) -> NewLink {
         details: None,
     };
     NewLink { id: LinkId::new(keyspace(1), number), draft }
+}
+
+fn full_link(number: u64, url: &str) -> FullLink {
+    FullLink { new: new_link(number, url), code: format!("code{number}") }
 }
 
 async fn a_store_without_a_schema_says_so(store: &dyn LinkStore) {
@@ -148,8 +156,8 @@ async fn keyspaces_keep_their_index_and_cannot_be_redefined(store: &dyn LinkStor
 async fn the_same_wish_is_given_the_same_link_until_nobody_has_asked_for_so_long(store: &dyn LinkStore) {
     let history = store.epoch().await.unwrap();
     let ask = async |number: u64, lifetime: Duration| {
-        let same = Same { digest: "a wish".to_owned(), lifetime };
-        store.insert_full(&history, &new_link(number, "https://x.y/same"), &[], Some(&same)).await.unwrap()
+        let same = Same { digest: "a wish".to_owned(), lifetime, fingerprint: None };
+        store.insert_full(&history, &full_link(number, "https://x.y/same"), &[], Some(&same)).await.unwrap()
     };
     let (long, short) = (Duration::from_secs(3_600), Duration::from_millis(1));
     let id = |number: u64| new_link(number, "https://x.y/").id;
@@ -195,7 +203,7 @@ async fn a_keyspace_with_hand_picked_codes_is_refused(store: &dyn LinkStore) {
         panic!("the slug is free");
     };
     assert_eq!(store.insert_named(&picked, &[], None).await.unwrap(), InsertedNamed::Taken);
-    assert_eq!(store.find_slug(&slug).await.unwrap(), Some(id));
+    assert_eq!(store.find_slug(DomainId::DEFAULT, &slug).await.unwrap(), Some(id));
     let five = Keyspace::parse("five=5:a-z").unwrap();
     let refused = store.adopt_keyspaces(std::slice::from_ref(&five)).await;
     let names = matches!(&refused, Err(StoreError::Keyspace(reason)) if reason.contains("promo"));
@@ -203,7 +211,7 @@ async fn a_keyspace_with_hand_picked_codes_is_refused(store: &dyn LinkStore) {
     assert_eq!(store.delete(id, Some(&[7]), ApiKeyId(1)).await.unwrap(), Deleted::Superseded);
     assert_eq!(store.delete(id, None, ApiKeyId(1)).await.unwrap(), Deleted::Done);
     assert_eq!(store.delete(id, None, ApiKeyId(1)).await.unwrap(), Deleted::Absent);
-    assert_eq!(store.find_slug(&slug).await.unwrap(), None);
+    assert_eq!(store.find_slug(DomainId::DEFAULT, &slug).await.unwrap(), None);
     store.adopt_keyspaces(&[five]).await.unwrap();
 }
 
@@ -358,23 +366,147 @@ async fn a_history_has_one_name(store: &dyn LinkStore) {
     assert_eq!(store.epoch().await.unwrap(), store.epoch().await.unwrap());
 }
 
-async fn keys_are_found_until_they_are_revoked(store: &dyn LinkStore) {
+fn new_key(name: &str, key: &ApiKey, scopes: &Scopes) -> NewKey {
+    let limits = KeyLimits { own_links_only: true, ..KeyLimits::default() };
+    NewKey { name: name.to_owned(), hash: key.hash(), scopes: scopes.clone(), expires_at: None, limits }
+}
+
+async fn keys_are_found_until_they_are_revoked_or_expire(store: &dyn LinkStore) {
     let key = ApiKey::draw().unwrap();
     let scopes: Scopes = "read,reserve".parse().unwrap();
-    let id = store.add_api_key("ci", &key.hash(), &scopes).await.unwrap().expect("a new name");
-    let again = store.add_api_key("ci", &ApiKey::draw().unwrap().hash(), &Scopes::admin()).await.unwrap();
-    assert_eq!(again, None);
-    let grant = Grant { id, scopes: scopes.clone() };
-    assert_eq!(store.find_api_key(&key.hash()).await.unwrap(), Some(grant));
+    let new = new_key("ci", &key, &scopes);
+    let id = store.add_api_key(&new).await.unwrap().expect("a new name");
+    let again = new_key("ci", &ApiKey::draw().unwrap(), &Scopes::admin());
+    assert_eq!(store.add_api_key(&again).await.unwrap(), None);
+    let grant = Grant { id, name: "ci".to_owned(), scopes: scopes.clone(), limits: new.limits };
+    assert_eq!(store.find_api_key(&key.hash()).await.unwrap(), Some(grant.clone()));
     assert_eq!(store.find_api_key(&ApiKey::draw().unwrap().hash()).await.unwrap(), None);
     assert!(!store.add_first_api_key("late", &ApiKey::draw().unwrap().hash()).await.unwrap());
+
+    let (second, third) = (ApiKey::draw().unwrap(), ApiKey::draw().unwrap());
+    let rotate = async |key: &ApiKey, keep| store.rotate_api_key("ci", &key.hash(), keep).await.unwrap();
+    assert_eq!(rotate(&second, Duration::from_secs(600)).await, Rotated::Done);
+    for good in [&key, &second] {
+        assert_eq!(
+            store.find_api_key(&good.hash()).await.unwrap(),
+            Some(grant.clone()),
+            "the old one for a while"
+        );
+    }
+    assert_eq!(rotate(&third, Duration::ZERO).await, Rotated::Done);
+    for old in [&key, &second] {
+        assert_eq!(store.find_api_key(&old.hash()).await.unwrap(), None);
+    }
+    assert_eq!(store.rotate_api_key("nobody", &key.hash(), Duration::ZERO).await.unwrap(), Rotated::Absent);
+
     assert!(store.revoke_api_key("ci").await.unwrap());
     assert!(!store.revoke_api_key("ci").await.unwrap());
-    assert_eq!(store.find_api_key(&key.hash()).await.unwrap(), None);
+    assert_eq!(store.find_api_key(&third.hash()).await.unwrap(), None);
+    let short = ApiKey::draw().unwrap();
+    let soon = Timestamp::now() + SignedDuration::from_millis(300);
+    let expiring = NewKey { expires_at: Some(soon), ..new_key("short", &short, &scopes) };
+    store.add_api_key(&expiring).await.unwrap().expect("a new name");
+    assert!(store.find_api_key(&short.hash()).await.unwrap().is_some());
+    tokio::time::sleep(Duration::from_millis(400)).await;
+    assert_eq!(store.find_api_key(&short.hash()).await.unwrap(), None);
+
     let keys = store.list_api_keys().await.unwrap();
-    assert_eq!(keys.iter().map(|key| key.name.as_str()).collect::<Vec<_>>(), ["ci"]);
-    assert_eq!(keys[0].scopes, scopes);
+    assert_eq!(keys.iter().map(|key| key.name.as_str()).collect::<Vec<_>>(), ["ci", "short"]);
+    assert_eq!((&keys[0].scopes, keys[0].expires_at), (&scopes, None));
     assert!(keys[0].revoked_at.is_some_and(|revoked| revoked >= keys[0].created_at));
+    let noted = store.audit(None, 10).await.unwrap();
+    let noted: Vec<&str> = noted.iter().rev().map(|entry| entry.action.as_str()).collect();
+    assert_eq!(
+        noted[noted.len() - 5..],
+        ["create-key", "rotate-key", "rotate-key", "revoke-key", "create-key"]
+    );
+}
+
+async fn domains_and_targets_are_told_with_a_version_that_grows(store: &dyn LinkStore) {
+    let settings = async |known: i64| store.shared_settings(known).await.unwrap();
+    let first = settings(-1).await.unwrap();
+    assert_eq!(first.domains.iter().map(|domain| domain.id).collect::<Vec<_>>(), [DomainId::DEFAULT]);
+    assert_eq!(settings(first.version).await, None, "nothing has changed");
+    let (one, other) =
+        (Authority::parse("one.example").unwrap(), Authority::parse("two.example:81").unwrap());
+    let id = store.add_domain(&one).await.unwrap();
+    assert_eq!(store.add_domain(&one).await.unwrap(), id);
+    let second = store.add_domain(&other).await.unwrap();
+    let by = ApiKeyId(1);
+    let edit = DomainEdit {
+        disabled: Some(true),
+        base_url: Some(Some("https://a.b/".to_owned())),
+        ..DomainEdit::default()
+    };
+    assert!(matches!(store.edit_domain(id, &edit, by).await.unwrap(), DomainEdited::Done(_)));
+    let rename = DomainEdit { authority: Some(other.clone()), ..DomainEdit::default() };
+    assert_eq!(store.edit_domain(id, &rename, by).await.unwrap(), DomainEdited::Taken);
+    let nobody = DomainId::from_stored(999);
+    assert_eq!(store.edit_domain(nobody, &rename, by).await.unwrap(), DomainEdited::Absent);
+    let rule = TargetRule::parse("*.evil.example", false).unwrap();
+    store.set_target(&rule, by).await.unwrap();
+    let told = settings(first.version).await.expect("it has changed");
+    assert!(told.version > first.version);
+    let domain = told.domains.iter().find(|domain| domain.id == id).unwrap();
+    assert_eq!((domain.authority.as_ref(), domain.settings.disabled), (Some(&one), true));
+    assert_eq!(domain.settings.redirects.base_url.as_deref(), Some("https://a.b/"));
+    assert_eq!(told.targets, std::slice::from_ref(&rule));
+    assert!(store.remove_target(rule.pattern(), by).await.unwrap());
+    assert!(!store.remove_target(rule.pattern(), by).await.unwrap());
+    assert_eq!(settings(told.version).await.unwrap().targets, []);
+
+    // The same code on two domains, and a number whose code somebody has on one of them.
+    let slug = Slug::parse("same").unwrap();
+    let keyspaces = store.adopt_keyspaces(&[]).await.unwrap().len();
+    let on = |domain: DomainId| {
+        let mut draft = new_link(1, "https://x.y/domains").draft;
+        let details = draft.details.get_or_insert_default();
+        (details.slug, details.domain) = (Some(slug.clone()), Some(domain).filter(|id| !id.is_default()));
+        NamedLink { slug: slug.clone(), mintable: None, keyspaces, draft }
+    };
+    let mut ids = Vec::new();
+    for domain in [DomainId::DEFAULT, id, second] {
+        let stored = store.insert_named(&on(domain), &[], None).await.unwrap();
+        let InsertedNamed::Stored(link, ..) = stored else { panic!("{domain:?}: {stored:?}") };
+        assert_eq!(store.find_slug(domain, &slug).await.unwrap(), Some(link));
+        assert_eq!(store.insert_named(&on(domain), &[], None).await.unwrap(), InsertedNamed::Taken);
+        ids.push(link);
+    }
+    let history = store.epoch().await.unwrap();
+    let mut minted = full_link(7_500, "https://x.y/minted");
+    minted.new.draft.details.get_or_insert_default().domain = Some(id);
+    minted.code = "same".to_owned();
+    assert_eq!(store.insert_full(&history, &minted, &[], None).await.unwrap(), InsertedFull::Taken);
+    assert_eq!(
+        store.read(&[minted.new.id], Source::Primary).await.unwrap().links,
+        [],
+        "and nothing was stored"
+    );
+    minted.code = "other".to_owned();
+    assert!(matches!(
+        store.insert_full(&history, &minted, &[], None).await.unwrap(),
+        InsertedFull::Stored(_)
+    ));
+    assert_eq!(store.find_slug(id, &Slug::parse("other").unwrap()).await.unwrap(), Some(minted.new.id));
+    assert_eq!(store.delete(ids[1], None, by).await.unwrap(), Deleted::Done);
+    assert_eq!(store.find_slug(id, &slug).await.unwrap(), None, "deleted on one domain");
+    assert_eq!(store.find_slug(second, &slug).await.unwrap(), Some(ids[2]));
+}
+
+async fn a_call_that_is_sent_again_is_told_from_another_with_the_same_key(store: &dyn LinkStore) {
+    let history = store.epoch().await.unwrap();
+    let ask = async |number: u64, fingerprint: &str| {
+        let lifetime = Duration::from_secs(3_600);
+        let same = Same { digest: "a key".to_owned(), lifetime, fingerprint: Some(fingerprint.to_owned()) };
+        store.insert_full(&history, &full_link(number, "https://x.y/retry"), &[], Some(&same)).await.unwrap()
+    };
+    let id = |number: u64| new_link(number, "https://x.y/").id;
+    assert!(matches!(ask(8_101, "one").await, InsertedFull::Stored(_)));
+    assert_eq!(ask(8_102, "one").await, InsertedFull::Same(id(8_101)));
+    assert_eq!(ask(8_103, "other").await, InsertedFull::OtherWish);
+    let titled = Edit { title: Some(Some("now".to_owned())), ..Edit::default() };
+    assert!(matches!(store.edit(id(8_101), &titled, ApiKeyId(1)).await.unwrap(), Edited::Done(_)));
+    assert_eq!(ask(8_104, "one").await, InsertedFull::Same(id(8_101)), "whatever has become of it");
 }
 
 async fn a_reservations_numbers_are_the_registers_rows_of_its_holder(store: &dyn LinkStore) {

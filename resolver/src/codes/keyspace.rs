@@ -25,13 +25,18 @@ pub struct Keyspace {
     pub len: usize,
     /// What they begin with.
     pub class: Class,
+    /// Whether its codes are never minted: people pick them (C1).
+    pub hand_picked: bool,
 }
+
+/// The word behind the class of a keyspace whose codes people pick.
+const HAND_PICKED: &str = ":hand-picked";
 
 /// A keyspace that cannot be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyspaceError {
     /// It does not read as a keyspace.
-    #[error("expected NAME=LENGTH:CLASS, for example web=6:A-Z, got {0:?}")]
+    #[error("expected NAME=LENGTH:CLASS or NAME=LENGTH:CLASS:hand-picked, for example web=6:A-Z, got {0:?}")]
     Form(String),
     /// The name cannot be.
     #[error(transparent)]
@@ -84,7 +89,7 @@ pub fn parse_keyspaces(text: &str) -> Result<Vec<Keyspace>, KeyspaceError> {
 }
 
 impl Keyspace {
-    /// Reads `web=6:A-Z`.
+    /// Reads `web=6:A-Z`, or `manual=6:0-9:hand-picked`.
     ///
     /// # Errors
     /// When it cannot be.
@@ -95,7 +100,9 @@ impl Keyspace {
         let name = Namespace::new(name)?;
         let parsed = len.parse().ok().filter(|len| (1..=MAX_LEN).contains(len));
         let len = parsed.ok_or_else(|| KeyspaceError::Length { name: name.clone(), got: len.to_owned() })?;
-        Ok(Self { name, len, class: Class::parse(class)? })
+        let (class, hand_picked) =
+            class.strip_suffix(HAND_PICKED).map_or((class, false), |class| (class, true));
+        Ok(Self { name, len, class: Class::parse(class)?, hand_picked })
     }
 
     /// How many codes it has: the capacity of its namespace.
@@ -146,7 +153,8 @@ impl Keyspace {
 
 impl fmt::Display for Keyspace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}={}:{}", self.name, self.len, self.class)
+        let hand_picked = if self.hand_picked { HAND_PICKED } else { "" };
+        write!(f, "{}={}:{}{hand_picked}", self.name, self.len, self.class)
     }
 }
 
@@ -207,7 +215,7 @@ mod tests {
 
     #[test]
     fn keyspaces_read_back_as_they_are_written() {
-        for text in ["default=6:0-9A-Za-z", "web=1:A-Z", "odd=8:0ac-f"] {
+        for text in ["default=6:0-9A-Za-z", "web=1:A-Z", "odd=8:0ac-f", "manual=6:0-9:hand-picked"] {
             let keyspace = Keyspace::parse(text).unwrap();
             assert_eq!(Keyspace::parse(&keyspace.to_string()).unwrap(), keyspace);
         }

@@ -162,6 +162,20 @@ impl Mint {
         self.minters.iter().find(|minter| minter.index == index).map(|minter| minter.keyspace.len)
     }
 
+    /// Whether the codes of an id's keyspace are never minted.
+    #[must_use]
+    pub fn is_hand_picked(&self, id: LinkId) -> bool {
+        let Some((index, _)) = id.unpack() else { return false };
+        self.minters.iter().any(|minter| minter.index == index && minter.keyspace.hand_picked)
+    }
+
+    /// The name of the keyspace that a code belongs to.
+    #[must_use]
+    pub fn keyspace_of(&self, code: &Code) -> Option<&str> {
+        let minter = self.minters.iter().find(|minter| minter.keyspace.contains(code))?;
+        Some(minter.keyspace.name.as_str())
+    }
+
     /// Whether a code belongs to a keyspace.
     #[must_use]
     pub fn belongs(&self, code: &Code) -> bool {

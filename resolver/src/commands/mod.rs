@@ -1,8 +1,11 @@
 //! The subcommands that are not the server.
 
-mod api_key;
 mod config_check;
+mod export;
+mod import;
+mod keys;
 mod migrate;
+mod open_mint;
 
 use std::{path::Path, sync::Arc};
 
@@ -10,7 +13,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::{
     Error,
-    config::{ApiKeyCommand, Command, ConfigCommand, Database, DatabaseArgs},
+    config::{Command, ConfigCommand, Database, DatabaseArgs},
     store::{LinkStore, StoreError, postgres::PostgresStore, sqlite::SqliteStore},
 };
 
@@ -22,11 +25,9 @@ pub async fn run(command: Command) -> Result<String, Error> {
     match command {
         Command::Serve(_) => Ok(String::new()),
         Command::Migrate(args) => migrate::run(&args).await,
-        Command::ApiKey(ApiKeyCommand::Create { name, scopes, database }) => {
-            api_key::create(&name, &scopes, &database).await
-        }
-        Command::ApiKey(ApiKeyCommand::List { json, database }) => api_key::list(json, &database).await,
-        Command::ApiKey(ApiKeyCommand::Revoke { name, database }) => api_key::revoke(&name, &database).await,
+        Command::ApiKey(command) => keys::run(command).await,
+        Command::Import(args) => import::run(args).await,
+        Command::Export(args) => export::run(args).await,
         Command::Config(ConfigCommand::Check(config)) => config_check::run(&config),
     }
 }

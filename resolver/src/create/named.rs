@@ -10,7 +10,7 @@ use crate::{
     codes::{Code, LinkId, candidates},
     links::{Details, Draft, Link, NewLink, Slug, Tag},
     lookup::TRUSTED,
-    store::{InsertError, InsertedFull, InsertedNamed, NamedLink, Same},
+    store::{FullLink, InsertError, InsertedFull, InsertedNamed, NamedLink, Same},
     supply::{Fate, Minting},
 };
 
@@ -30,9 +30,14 @@ impl Parts {
         loop {
             let (claim, minted) = self.claim(minting, deadline).await?;
             let new = NewLink { id: minted.id, draft: draft.clone() };
-            let outcome = match self.store.insert_full(&claim.history, &new, tags, same).await {
+            let link = FullLink { new, code: minted.code.to_string() };
+            let outcome = match self.store.insert_full(&claim.history, &link, tags, same).await {
                 Ok(InsertedFull::Stored(at)) => Outcome::Stored(at),
                 Ok(InsertedFull::Taken) => Outcome::Taken,
+                Ok(InsertedFull::OtherWish) => {
+                    self.settle(minting, claim, Fate::Unused);
+                    return Err(CreateError::OtherWish);
+                }
                 Ok(InsertedFull::Same(id)) => {
                     self.settle(minting, claim, Fate::Unused);
                     return self.given_before(id).await;
@@ -58,7 +63,10 @@ impl Parts {
         tags: &[Tag],
         same: Option<&Same>,
     ) -> Result<Link, CreateError> {
-        let mintable = Code::parse(slug.as_str()).ok().and_then(|code| self.mint.read(&code));
+        let domain = draft.domain();
+        // On another domain no code is its number's alone: the table of slugs decides whose it is.
+        let code = Code::parse(slug.as_str()).ok().filter(|_| domain.is_default());
+        let mintable = code.and_then(|code| self.mint.read(&code));
         let mark = getrandom::u32().map_err(|_| CreateError::NoStore)?;
         let details = draft.details.get_or_insert_with(Box::<Details>::default);
         (details.slug, details.mark) = (Some(slug.clone()), Some(mark));
@@ -69,6 +77,7 @@ impl Parts {
                 Some((id, at))
             }
             Ok(InsertedNamed::Taken) => None,
+            Ok(InsertedNamed::OtherWish) => return Err(CreateError::OtherWish),
             Ok(InsertedNamed::Same(id)) => return self.given_before(id).await,
             Err(InsertError::Failed(error)) => {
                 tracing::warn!(error = &error as &dyn std::error::Error, "insert a link with a slug");
@@ -82,6 +91,7 @@ impl Parts {
         };
         let (id, at) = stored.ok_or(CreateError::Taken)?;
         self.lookup.changed(id);
+        self.lookup.taken(domain, &link.slug);
         if mintable.is_some() {
             self.lookup.picked(id);
             if self.store.is_shared() {
@@ -96,6 +106,7 @@ impl Parts {
     /// A code from a digest of the long URL. The first of its candidates that is free is taken; the store decides that it is (D3).
     pub(super) async fn create_by_digest(
         &self,
+        prefix: &str,
         len: usize,
         draft: &Draft,
         tags: &[Tag],
@@ -109,7 +120,7 @@ impl Parts {
                     continue;
                 }
                 // A word of our own paths is no slug.
-                let Ok(slug) = Slug::parse(&candidate) else { continue };
+                let Ok(slug) = Slug::parse(&format!("{prefix}{candidate}")) else { continue };
                 match self.create_named(slug, draft.clone(), tags, same).await {
                     Err(CreateError::Taken) => self.metrics.conflicts.increment(1),
                     end => return end,
@@ -139,7 +150,11 @@ impl Parts {
     ) -> Result<Option<(LinkId, Timestamp)>, CreateError> {
         let id = match link.mintable {
             Some(id) => Some(id),
-            None => self.store.find_slug(&link.slug).await.map_err(|_| CreateError::NoStore)?,
+            None => self
+                .store
+                .find_slug(link.draft.domain(), &link.slug)
+                .await
+                .map_err(|_| CreateError::NoStore)?,
         };
         let Some(id) = id else { return Err(CreateError::NoStore) };
         let found = self.lookup.read_fresh(id).await.map_err(|_| CreateError::NoStore)?;

@@ -10,7 +10,7 @@
 
 use std::{
     collections::HashMap,
-    hash::BuildHasher,
+    hash::{BuildHasher, Hash},
     net::{IpAddr, Ipv6Addr},
     sync::{
         Arc, Mutex, MutexGuard,
@@ -20,7 +20,7 @@ use std::{
 };
 
 use foldhash::quality::RandomState;
-use hyper::HeaderMap;
+use hyper::{HeaderMap, header::HeaderName};
 use ipnet::IpNet;
 use tokio::time::Instant;
 
@@ -38,6 +38,8 @@ pub struct ClientLimits {
     pub unknown_codes: u32,
     /// Whose word about their clients is taken.
     pub trusted_proxies: Vec<IpNet>,
+    /// The header in which they say from which country a client comes.
+    pub country_header: Option<HeaderName>,
 }
 
 /// Who takes how much.
@@ -89,9 +91,15 @@ impl Clients {
         client
     }
 
+    /// From which country a client comes, in two letters, if a trusted proxy says so.
+    pub(super) fn country<'a>(&self, peer: IpAddr, headers: &'a HeaderMap) -> Option<&'a str> {
+        let name = self.limits.country_header.as_ref().filter(|_| self.trusts(peer))?;
+        headers.get(name)?.to_str().ok()
+    }
+
     /// Takes a code that may not exist from a client's budget; or how long it has to wait until it may ask for another.
     pub(super) fn spend(&self, client: IpAddr) -> Result<(), Duration> {
-        self.budget.spend(network(client), self.since.elapsed())
+        self.budget.spend(network(client), self.since.elapsed()).map(drop)
     }
 
     /// Gives it back: the code exists, or nobody knows.
@@ -124,7 +132,7 @@ impl Drop for Connected {
 }
 
 /// What counts as one client.
-fn network(address: IpAddr) -> IpAddr {
+pub(super) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => address.into(),
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)).into(),
@@ -133,44 +141,86 @@ fn network(address: IpAddr) -> IpAddr {
 
 /// A budget that is full at first, holds a minute's worth and grows evenly: the generic cell rate algorithm (ITU-T I.371), which needs
 /// one number for each client, the time at which all that was spent will have grown back.
-struct Budget {
+pub(crate) struct Budget {
     /// In microseconds since the start.
     full_again: Box<[AtomicU64]>,
-    /// What one code costs, in microseconds; 0 when all is free.
+    /// What one of a minute's worth costs, in microseconds; 0 when all is free.
     cost: u64,
     hasher: RandomState,
 }
 
+/// What is left of a budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Left {
+    /// So many.
+    pub(crate) count: u64,
+    /// When it is full again.
+    pub(crate) full_in: Duration,
+}
+
 impl Budget {
-    fn new(per_minute: u32) -> Self {
+    /// So many in a minute for each; 0 for any number.
+    pub(crate) fn new(per_minute: u32) -> Self {
         let counters = if per_minute == 0 { 0 } else { COUNTERS };
-        let cost = micros(MINUTE).checked_div(per_minute.into()).unwrap_or(0);
-        Self {
-            full_again: (0..counters).map(|_| AtomicU64::new(0)).collect(),
-            cost,
-            hasher: RandomState::default(),
-        }
+        Self { full_again: counters_of(counters), cost: cost(per_minute), hasher: RandomState::default() }
     }
 
-    fn counter(&self, client: IpAddr) -> Option<&AtomicU64> {
+    /// One whose measure comes with each use.
+    pub(crate) fn with_counters() -> Self {
+        Self { full_again: counters_of(COUNTERS), cost: 0, hasher: RandomState::default() }
+    }
+
+    fn counter(&self, client: impl Hash) -> Option<&AtomicU64> {
         let place = usize::try_from(self.hasher.hash_one(client) >> 32).unwrap_or(0);
         self.full_again.get(place.checked_rem(self.full_again.len())?)
     }
 
-    fn spend(&self, client: IpAddr, now: Duration) -> Result<(), Duration> {
-        let Some(counter) = self.counter(client) else { return Ok(()) };
-        let (now, most) = (micros(now), micros(now + MINUTE));
-        let spent = |full_again: u64| Some(full_again.max(now) + self.cost).filter(|spent| *spent <= most);
-        let before = counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spent);
-        before.map(drop).map_err(|full_again| Duration::from_micros(full_again + self.cost - most))
+    /// Takes one from a client's budget and says what is left; or when there is one again.
+    pub(crate) fn spend(&self, client: impl Hash, now: Duration) -> Result<Left, Duration> {
+        self.take(client, now, self.cost)
     }
 
-    fn give_back(&self, client: IpAddr) {
+    /// The same for a client who may take so many in a minute.
+    pub(crate) fn spend_of(
+        &self,
+        client: impl Hash,
+        now: Duration,
+        per_minute: u32,
+    ) -> Result<Left, Duration> {
+        self.take(client, now, cost(per_minute))
+    }
+
+    fn take(&self, client: impl Hash, now: Duration, cost: u64) -> Result<Left, Duration> {
+        let Some(counter) = self.counter(client).filter(|_| cost > 0) else {
+            return Ok(Left { count: u64::MAX, full_in: Duration::ZERO });
+        };
+        let (now, most) = (micros(now), micros(now + MINUTE));
+        let spent = |full_again: u64| Some(full_again.max(now) + cost).filter(|spent| *spent <= most);
+        match counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spent) {
+            Ok(before) => {
+                let full_again = before.max(now) + cost;
+                let full_in = Duration::from_micros(full_again - now);
+                Ok(Left { count: (most - full_again) / cost, full_in })
+            }
+            Err(full_again) => Err(Duration::from_micros(full_again + cost - most)),
+        }
+    }
+
+    /// Gives one back.
+    pub(crate) fn give_back(&self, client: impl Hash) {
         let Some(counter) = self.counter(client) else { return };
         // A time that has passed means a full budget, whatever it is; and the closure never declines.
         let back = |full_again: u64| Some(full_again.saturating_sub(self.cost));
         let _ = counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, back);
     }
+}
+
+fn counters_of(count: usize) -> Box<[AtomicU64]> {
+    (0..count).map(|_| AtomicU64::new(0)).collect()
+}
+
+fn cost(per_minute: u32) -> u64 {
+    micros(MINUTE).checked_div(per_minute.into()).unwrap_or(0)
 }
 
 fn micros(duration: Duration) -> u64 {
@@ -187,7 +237,12 @@ mod tests {
 
     fn clients(connections: u32, unknown_codes: u32, proxies: &[&str]) -> Arc<Clients> {
         let trusted_proxies = proxies.iter().map(|proxy| proxy.parse().unwrap()).collect();
-        Arc::new(Clients::new(ClientLimits { connections, unknown_codes, trusted_proxies }))
+        Arc::new(Clients::new(ClientLimits {
+            connections,
+            unknown_codes,
+            trusted_proxies,
+            country_header: None,
+        }))
     }
 
     #[test]
@@ -195,14 +250,19 @@ mod tests {
         let budget = Budget::new(60);
         let (one, other, start) = (ip("192.0.2.1"), ip("192.0.2.2"), Duration::from_secs(100));
         for _ in 0..60 {
-            assert_eq!(budget.spend(one, start), Ok(()));
+            assert!(budget.spend(one, start).is_ok());
         }
         for _ in 0..1_000 {
             assert_eq!(budget.spend(one, start), Err(Duration::from_secs(1)), "nobody gets into debt");
         }
-        assert_eq!(budget.spend(other, start), Ok(()), "each has its own");
+        let left = Left { count: 59, full_in: Duration::from_secs(1) };
+        assert_eq!(budget.spend(other, start), Ok(left), "each has its own");
+        let threes = Budget::with_counters();
+        let counts = [(); 3].map(|()| threes.spend_of(one, start, 3).map(|left| left.count));
+        assert_eq!(counts, [Ok(2), Ok(1), Ok(0)]);
+        assert_eq!(threes.spend_of(one, start, 3), Err(Duration::from_secs(20)));
         budget.give_back(one);
-        assert_eq!(budget.spend(one, start), Ok(()));
+        assert!(budget.spend(one, start).is_ok());
         let later = start + Duration::from_secs(2);
         assert_eq!([(); 3].map(|()| budget.spend(one, later).is_ok()), [true, true, false], "two have grown");
         let free = Budget::new(0);

@@ -228,7 +228,7 @@ async fn converse(stream: Watched<TcpStream>, desk: Arc<Desk>, peer: IpAddr, war
             asking.is_served();
         }
         let client = if is_proxy { desk.app.clients.behind(peer, request.headers()) } else { peer };
-        let visitor = Visitor { client };
+        let visitor = Visitor { peer, client };
         if let Some(answer) = redirect::at_once(&desk, visitor, &request) {
             return Either::Left(ready(Ok::<_, Infallible>(parting(&desk.app, answer, false))));
         }

@@ -5,13 +5,17 @@
 //! on the daemon's own runtime beside them.
 
 mod body;
+mod calls;
 mod limits;
 mod listener;
 mod pages;
+mod picture;
 mod pulse;
 mod redirect;
 mod rest;
 mod router;
+mod stray;
+mod unlock;
 
 use std::{
     net::IpAddr,
@@ -33,6 +37,7 @@ use crate::{
     admission::Admission,
     api_key::KeyRing,
     create::Creator,
+    directory::Directory,
     hot::HotLinks,
     lookup::Lookup,
     metrics::Metrics,
@@ -42,10 +47,18 @@ use crate::{
 };
 
 pub(crate) use body::Body;
+pub use calls::CallLimits;
+pub(crate) use calls::Calls;
 pub use limits::ClientLimits;
 pub(crate) use limits::Clients;
 pub use listener::{Phase, PublicListeners, bind, serve};
 pub use rest::BULK_CALLS_MAX;
+/// Passwords of links that are hashed at a time: each takes a core for tens of milliseconds.
+pub const HASHES_MAX: usize = 2;
+/// QR codes that are drawn at a time.
+pub const PICTURES_MAX: usize = 2;
+pub use stray::StrayTargets;
+pub(crate) use unlock::Locks;
 
 /// What every answer is.
 pub(crate) type Answer = Response<Body>;
@@ -62,6 +75,12 @@ pub struct App {
     pub keys: KeyRing,
     /// What each client takes.
     pub(crate) clients: Arc<Clients>,
+    /// Calls of the API.
+    pub(crate) calls: Calls,
+    /// Passwords that are hashed at a time.
+    pub hashing: Semaphore,
+    /// QR codes that are drawn at a time.
+    pub pictures: Arc<Semaphore>,
     /// Bulk creates at a time.
     pub bulk_calls: Arc<Semaphore>,
     /// Visits of links with a limit.
@@ -72,12 +91,22 @@ pub struct App {
     pub store: Arc<dyn LinkStore>,
     /// What an operator sees.
     pub metrics: Arc<Metrics>,
-    /// What short links begin with, without a slash at the end.
+    /// Domains, and where links may lead to.
+    pub directory: Arc<Directory>,
+    /// Where visitors go that no link leads on.
+    pub stray_targets: StrayTargets,
+    /// Whether visitors of links that lead nowhere any more are told so (410), and not that there is no such link (404).
+    pub tells_gone: bool,
+    /// Tries of passwords.
+    pub(crate) locks: Locks,
+    /// What short links of the default domain begin with, without a slash at the end.
     pub public_url: String,
     /// Hosts that long URLs must not lead to.
     pub own_hosts: Vec<(url::Host, u16)>,
     /// How long a link is given to whoever wishes for the same.
     pub find_existing_for: Duration,
+    /// How long a call with an Idempotency-Key may be sent again.
+    pub idempotency_for: Duration,
     /// The status of redirects.
     pub redirect_status: StatusCode,
     /// Where everything runs that is not a redirect.
@@ -111,6 +140,9 @@ impl Desk {
 /// Who asks.
 #[derive(Clone, Copy, Debug)]
 struct Visitor {
+    /// Whose connection it is.
+    peer: IpAddr,
+    /// Whom it speaks for.
     client: IpAddr,
 }
 

@@ -1,5 +1,12 @@
 //! The few fixed pages.
 
+use hyper::{
+    StatusCode,
+    header::{CACHE_CONTROL, HeaderValue},
+};
+
+use super::{Answer, answer};
+
 pub(super) const HTML: &str = "text/html; charset=utf-8";
 pub(super) const TEXT: &str = "text/plain; charset=utf-8";
 
@@ -8,6 +15,26 @@ pub(super) const HOME: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=
 
 pub(super) const NOT_FOUND: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>No such link</title>\n\
     <h1>No such link</h1>\n<p>This short link does not exist. Was it copied whole, and nothing added?</p>\n</html>\n";
+
+pub(super) const GONE: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>This link has ended</title>\n\
+    <h1>This link has ended</h1>\n<p>This short link does not lead anywhere at the moment: it has expired, or was taken back.</p>\n</html>\n";
+
+const ASK_PASSWORD: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"robots\" content=\"noindex\"><title>Password</title>\n\
+    <h1>This link has a password</h1>\n<form method=\"post\"><p><label>Password <input type=\"password\" name=\"password\" required autofocus></label>\n\
+    <button>Go on</button></p></form>\n</html>\n";
+
+const WRONG_PASSWORD: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"robots\" content=\"noindex\"><title>Password</title>\n\
+    <h1>This link has a password</h1>\n<p>That was not it.</p>\n<form method=\"post\"><p><label>Password <input type=\"password\" name=\"password\" required autofocus></label>\n\
+    <button>Go on</button></p></form>\n</html>\n";
+
+/// Asks for a link's password; 403 after a wrong one, so that programs can tell.
+pub(super) fn ask_password(is_wrong: bool) -> Answer {
+    let (status, page) =
+        if is_wrong { (StatusCode::FORBIDDEN, WRONG_PASSWORD) } else { (StatusCode::OK, ASK_PASSWORD) };
+    let mut page = answer(status, HTML, page);
+    page.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    page
+}
 
 pub(super) const UNAVAILABLE: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>One moment</title>\n\
     <h1>One moment</h1>\n<p>This link cannot be looked up right now. Please try again in a second.</p>\n</html>\n";

@@ -3,20 +3,28 @@
 //! Almost every redirect is answered from the cache, in the turn in which its request was read: [`at_once`] waits for nothing. What
 //! it does not know goes through [`follow`].
 
-use std::time::Duration;
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use hyper::{
     Method, Request, StatusCode,
     body::Incoming,
-    header::{CACHE_CONTROL, HeaderMap, HeaderName, HeaderValue, LOCATION, REFERER, RETRY_AFTER, USER_AGENT},
+    header::{
+        ACCEPT_LANGUAGE, CACHE_CONTROL, HOST, HeaderMap, HeaderName, HeaderValue, LOCATION, REFERER,
+        USER_AGENT,
+    },
 };
 use jiff::Timestamp;
 use tokio::time::sleep;
 
-use super::{Answer, App, Desk, Visitor, answer, empty, pages, retry_later};
+use super::{
+    Answer, App, Desk, Visitor, empty, pages,
+    stray::{Stray, gone, slow_down, stray, unavailable},
+};
 use crate::{
     codes::{Code, LinkId},
-    links::{Link, Slug, forward_query, location},
+    directory::Place,
+    links::{Facts, Link, RedirectStatus, choose, forward_query, location},
+    lookup::{LookupError, Wanted},
     visits::Visit,
 };
 
@@ -29,90 +37,127 @@ pub(super) fn at_once(desk: &Desk, visitor: Visitor, request: &Request<Incoming>
         return None;
     }
     let code = Code::parse(request.uri().path().get(1..)?).ok()?;
+    let directory = &desk.app.directory;
+    if !directory.is_plain() && !directory.is_default(host(request)) {
+        return None;
+    }
     let (now, query) = (Timestamp::now(), request.uri().query());
     desk.hot.find(&desk.app.lookup, &code, now, |target| {
         // A query that goes along makes a location of its own.
         let forwards = target.forward_query && query.is_some_and(|query| !query.is_empty());
         let location = (!forwards).then(|| HeaderValue::from_bytes(&target.location))?.ok()?;
-        Some(redirect(desk, visitor, (request, now), target.link, location))
+        note(desk, visitor, request, now, target.link);
+        Some(redirect(desk.app.redirect_status, location))
     })
 }
 
 /// Redirects to where a code leads.
 pub(super) async fn follow(desk: &Desk, visitor: Visitor, request: &Request<Incoming>) -> Answer {
     let app = &*desk.app;
-    let Some(wanted) = Wanted::of(app, request.uri().path()) else { return not_found(app) };
-    // What is in the cache exists, and costs nothing.
-    let is_free = match &wanted {
-        Wanted::Code(code) => app.lookup.knows(code),
-        Wanted::Slug(slug) => app.lookup.knows_slug(slug),
+    let found = match find(app, visitor.client, request.uri().path(), host(request)).await {
+        Ok(found) => found,
+        Err(answer) => return answer,
     };
-    if !is_free && let Err(wait) = app.clients.spend(visitor.client) {
+    let now = Timestamp::now();
+    if !found.link.is_live(now) {
+        return gone(app, &found.place, &found.wanted, request.uri().path());
+    }
+    if found.link.password().is_some() {
+        return pages::ask_password(false);
+    }
+    lead(desk, visitor, request, now, &found).await
+}
+
+/// A link that a visitor has asked for, live or not.
+pub(super) struct FoundLink {
+    pub(super) link: Arc<Link>,
+    pub(super) place: Place,
+    pub(super) wanted: Wanted,
+}
+
+/// The link of a path, or the answer that there is none.
+pub(super) async fn find(
+    app: &App,
+    client: IpAddr,
+    path: &str,
+    host: Option<&str>,
+) -> Result<FoundLink, Answer> {
+    let place = app.directory.place(host);
+    let Some(wanted) = Wanted::of_path(&app.lookup, path) else {
+        return Err(stray(app, &place, Stray::Regular, path));
+    };
+    if place.settings.disabled {
+        return Err(stray(app, &place, Stray::Code(&wanted), path));
+    }
+    // What is in the cache exists, and costs nothing.
+    let is_free = app.lookup.knows_on(place.domain, &wanted);
+    if !is_free && let Err(wait) = app.clients.spend(client) {
         // A prompt refusal would be asked for again at once, and take the core from others.
         sleep(HELD).await;
-        return slow_down(app, wait);
+        return Err(slow_down(app, wait));
     }
-    let found = match &wanted {
-        Wanted::Code(code) => app.lookup.find(*code).await,
-        Wanted::Slug(slug) => app.lookup.find_slug(slug).await,
-    };
+    let found = app.lookup.find_on(place.domain, &wanted).await;
     if !is_free && !matches!(found, Ok(None)) {
-        app.clients.give_back(visitor.client);
+        app.clients.give_back(client);
     }
-    let now = Timestamp::now();
     match found {
-        Ok(Some(link)) if !link.is_live(now) => not_found(app),
-        Ok(Some(link)) if link.is_limited() => match app.admission.admit(link.id).await {
-            Ok(true) => lead(desk, visitor, (request, now), &link),
-            Ok(false) => not_found(app),
-            Err(_) => unavailable(app),
-        },
-        Ok(Some(link)) => lead(desk, visitor, (request, now), &link),
-        Ok(None) => not_found(app),
-        Err(_) => unavailable(app),
+        Ok(Some(link)) => Ok(FoundLink { link, place, wanted }),
+        Ok(None) if place.is_sure => Err(stray(app, &place, Stray::Code(&wanted), path)),
+        Ok(None) | Err(LookupError::NoStore | LookupError::Overloaded) => Err(unavailable(app)),
     }
 }
 
-fn unavailable(app: &App) -> Answer {
-    app.metrics.unavailable.increment(1);
-    retry_later(answer(StatusCode::SERVICE_UNAVAILABLE, pages::HTML, pages::UNAVAILABLE))
-}
-
-fn lead(
+/// Leads a visitor who may follow a live link on, unless it was followed as often as it may be.
+pub(super) async fn lead<B>(
     desk: &Desk,
     visitor: Visitor,
-    (request, now): (&Request<Incoming>, Timestamp),
-    link: &Link,
+    request: &Request<B>,
+    now: Timestamp,
+    FoundLink { link, place, wanted }: &FoundLink,
 ) -> Answer {
-    match target(link, request.uri().query()) {
-        Some(target) => redirect(desk, visitor, (request, now), link.id, target),
-        None => not_found(&desk.app),
-    }
-}
-
-/// What a path asks for.
-enum Wanted {
-    /// A code that could have been minted here, whether by us or by a person.
-    Code(Code),
-    /// Anything else that a person could have picked.
-    Slug(Slug),
-}
-
-impl Wanted {
-    fn of(app: &App, path: &str) -> Option<Self> {
-        match Code::parse(path.get(1..)?).ok().filter(|code| app.lookup.is_mintable(code)) {
-            Some(code) => Some(Self::Code(code)),
-            None => Slug::of_path(path).map(Self::Slug),
+    let app = &*desk.app;
+    let path = request.uri().path();
+    if link.is_limited() {
+        match app.admission.admit(link.id).await {
+            Ok(true) => {}
+            Ok(false) => return gone(app, place, wanted, path),
+            Err(_) => return unavailable(app),
         }
     }
+    let Some(target) = target(app, visitor, request, now, link) else {
+        return stray(app, place, Stray::Code(wanted), path);
+    };
+    note(desk, visitor, request, now, link.id);
+    redirect(link.status().map_or(app.redirect_status, RedirectStatus::code), target)
 }
 
-fn target(link: &Link, query: Option<&str>) -> Option<HeaderValue> {
-    let target = match query.filter(|query| link.forward_query && !query.is_empty()) {
-        Some(query) => {
-            HeaderValue::try_from(location(&forward_query(link.long_url.as_str(), query)).as_ref())
-        }
-        None => HeaderValue::try_from(location(link.long_url.as_str()).as_ref()),
+/// Where a link leads this visitor.
+fn target<B>(
+    app: &App,
+    visitor: Visitor,
+    request: &Request<B>,
+    now: Timestamp,
+    link: &Link,
+) -> Option<HeaderValue> {
+    let query = request.uri().query().unwrap_or("");
+    let text = |name| std::str::from_utf8(bytes(request.headers(), name)).unwrap_or("");
+    let rule = choose(
+        link.rules(),
+        &Facts {
+            user_agent: text(&USER_AGENT),
+            accept_language: text(&ACCEPT_LANGUAGE),
+            query,
+            ip: visitor.client,
+            country: app.clients.country(visitor.peer, request.headers()),
+            city: None,
+            now,
+        },
+    );
+    let long_url = rule.map_or(link.long_url.as_str(), |rule| rule.long_url.as_str());
+    let target = if link.forward_query && !query.is_empty() {
+        HeaderValue::try_from(location(&forward_query(long_url, query)).as_ref())
+    } else {
+        HeaderValue::try_from(location(long_url).as_ref())
     };
     if target.is_err() {
         // A stored URL was checked and a query came through the HTTP parser, so this is a row that nobody checked.
@@ -121,45 +166,35 @@ fn target(link: &Link, query: Option<&str>) -> Option<HeaderValue> {
     target.ok()
 }
 
-fn redirect(
-    desk: &Desk,
-    visitor: Visitor,
-    (request, at): (&Request<Incoming>, Timestamp),
-    link: LinkId,
-    target: HeaderValue,
-) -> Answer {
-    let app = &*desk.app;
+/// The host that a request names.
+pub(super) fn host<B>(request: &Request<B>) -> Option<&str> {
+    let named = || request.headers().get(HOST)?.to_str().ok();
+    request.uri().authority().map(|authority| authority.as_str()).or_else(named)
+}
+
+fn note<B>(desk: &Desk, visitor: Visitor, request: &Request<B>, at: Timestamp, link: LinkId) {
     // A HEAD is a look at the link, by a checker or a preview, and nobody's visit.
-    let visit = (*request.method() == Method::GET).then(|| Visit {
+    let visit = (*request.method() != Method::HEAD).then(|| Visit {
         link,
         at,
         client: visitor.client,
-        user_agent: text(request.headers(), &USER_AGENT),
-        referer: text(request.headers(), &REFERER),
+        user_agent: bytes(request.headers(), &USER_AGENT),
+        referer: bytes(request.headers(), &REFERER),
     });
     desk.visits.note(visit);
-    let mut redirect = empty(app.redirect_status);
+}
+
+/// An answer that leads on.
+pub(super) fn redirect(status: StatusCode, target: HeaderValue) -> Answer {
+    let mut redirect = empty(status);
     redirect.headers_mut().insert(LOCATION, target);
-    if matches!(app.redirect_status, StatusCode::MOVED_PERMANENTLY | StatusCode::PERMANENT_REDIRECT) {
+    if matches!(status, StatusCode::MOVED_PERMANENTLY | StatusCode::PERMANENT_REDIRECT) {
         // A permanent redirect that browsers kept for ever could never be edited.
         redirect.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("private,max-age=30"));
     }
     redirect
 }
 
-fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> &'a [u8] {
+fn bytes<'a>(headers: &'a HeaderMap, name: &HeaderName) -> &'a [u8] {
     headers.get(name).map_or(&[], HeaderValue::as_bytes)
-}
-
-/// Not a 404: whether the link exists was not looked up.
-fn slow_down(app: &App, wait: Duration) -> Answer {
-    app.metrics.unknown_refused.increment(1);
-    let mut answer = answer(StatusCode::TOO_MANY_REQUESTS, pages::HTML, pages::SLOW_DOWN);
-    answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1));
-    answer
-}
-
-fn not_found(app: &App) -> Answer {
-    app.metrics.not_found.increment(1);
-    answer(StatusCode::NOT_FOUND, pages::HTML, pages::NOT_FOUND)
 }

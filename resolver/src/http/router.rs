@@ -6,7 +6,7 @@ use hyper::{
     header::{ALLOW, HeaderValue},
 };
 
-use super::{Answer, Desk, Visitor, answer, empty, pages, redirect, rest};
+use super::{Answer, Desk, Visitor, answer, empty, pages, picture, redirect, rest, stray, unlock};
 
 /// Whether a request's answer begins before its body has ended.
 pub(super) fn is_streamed(request: &Request<Incoming>) -> bool {
@@ -16,7 +16,10 @@ pub(super) fn is_streamed(request: &Request<Incoming>) -> bool {
 pub(super) async fn route(desk: &Desk, visitor: Visitor, request: Request<Incoming>) -> Answer {
     let path = request.uri().path();
     if path == "/rest" || path.starts_with("/rest/") {
-        return rest::route(&desk.app, request).await;
+        return rest::route(&desk.app, visitor.client, request).await;
+    }
+    if *request.method() == Method::POST && unlock::is_form(&request) {
+        return unlock::unlock(desk, visitor, request).await;
     }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         let mut refused = answer(StatusCode::METHOD_NOT_ALLOWED, pages::TEXT, "expected GET or HEAD\n");
@@ -24,9 +27,10 @@ pub(super) async fn route(desk: &Desk, visitor: Visitor, request: Request<Incomi
         return refused;
     }
     match path {
-        "/" => answer(StatusCode::OK, pages::HTML, pages::HOME),
+        "/" => stray::base(&desk.app, redirect::host(&request)),
         "/robots.txt" => answer(StatusCode::OK, pages::TEXT, pages::ROBOTS),
         "/favicon.ico" => empty(StatusCode::NO_CONTENT),
+        path if picture::link_of(path).is_some() => picture::draw(desk, visitor, &request).await,
         _ => redirect::follow(desk, visitor, &request).await,
     }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::api_key::ApiKeyId;
 
-use super::Slug;
+use super::{DomainId, PasswordHash, RedirectStatus, Rule, Slug};
 
 /// What few links have; a link without any of it has no details. Stored as an object: a field that is added here needs no migration,
 /// and one that was written once is read for ever.
@@ -15,6 +15,9 @@ pub struct Details {
     /// What a person picked instead of a minted code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slug: Option<Slug>,
+    /// The domain that it belongs to, if that is not the default one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub domain: Option<DomainId>,
     /// Drawn for a hand-picked code: by it a create whose COMMIT was not answered finds out whether the row is its own (I4).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mark: Option<u32>,
@@ -27,6 +30,21 @@ pub struct Details {
     /// How often it redirects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_visits: Option<u64>,
+    /// What a person says of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Whether it leads nowhere for now.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub disabled: bool,
+    /// The status of its redirects, if it is not that of all others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<RedirectStatus>,
+    /// The hash of the password that visitors are asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub password: Option<PasswordHash>,
+    /// Other places that it leads to, and when; the first that fits.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<Rule>,
     /// When somebody deleted it. The row stays: its number is never minted again (I7).
     #[serde(skip_serializing_if = "Option::is_none", with = "millis")]
     pub deleted_at: Option<Timestamp>,
@@ -60,15 +78,20 @@ impl Details {
     #[must_use]
     pub fn is_live(&self, now: Timestamp) -> bool {
         self.deleted_at.is_none()
+            && !self.disabled
             && self.valid_since.is_none_or(|since| since <= now)
             && self.valid_until.is_none_or(|until| now < until)
     }
 
-    /// Whether it always redirects: then nobody has to look at a clock or a count.
+    /// Whether it redirects everybody alike, whenever they come and from whichever domain: then nobody has to look at a clock, a count
+    /// or the visitor.
     #[must_use]
     pub fn is_simple(&self) -> bool {
         let is_timed = self.valid_since.is_some() || self.valid_until.is_some();
-        !is_timed && self.max_visits.is_none() && self.deleted_at.is_none()
+        let is_gone = self.deleted_at.is_some() || self.disabled;
+        let depends =
+            is_timed || self.max_visits.is_some() || self.password.is_some() || !self.rules.is_empty();
+        !is_gone && !depends && self.status.is_none() && self.domain.is_none()
     }
 }
 

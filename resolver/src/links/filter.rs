@@ -2,7 +2,8 @@
 
 use jiff::Timestamp;
 
-use super::{Record, Tag};
+use super::{DomainId, Record, Tag};
+use crate::api_key::ApiKeyId;
 
 /// Which links.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,6 +18,12 @@ pub struct Filter {
     pub exclude_tags: Vec<Tag>,
     /// Whether one of them is enough to leave a link out, or it takes all of them.
     pub exclude_tags_mode: TagsMode,
+    /// On this domain.
+    pub domain: Option<DomainId>,
+    /// Domains whose names have the searched text in them.
+    pub search_domains: Vec<DomainId>,
+    /// Created with one of these keys.
+    pub created_by: Option<Vec<ApiKeyId>>,
     /// Created then or later.
     pub since: Option<Timestamp>,
     /// Created then or earlier.
@@ -68,6 +75,8 @@ pub enum OrderField {
     LongUrl,
     /// What they are called.
     Title,
+    /// By their numbers: whoever wants another order puts them into it.
+    Id,
 }
 
 /// One page of a list.

@@ -69,6 +69,12 @@ impl LongUrl {
         Self(text.into())
     }
 
+    /// Its host, as the standard's parser writes it.
+    #[must_use]
+    pub fn host(&self) -> String {
+        Url::parse(&self.0).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()
+    }
+
     /// The URL as it was written.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -1,12 +1,17 @@
 //! Links and where they lead.
 
 mod details;
+mod domain;
 mod filter;
 mod forward;
 mod long_url;
+mod password;
 mod record;
+mod rule;
 mod slug;
+mod status;
 mod tag;
+mod visitor;
 
 use std::borrow::Cow;
 
@@ -16,12 +21,22 @@ use url::Url;
 use crate::{api_key::ApiKeyId, codes::LinkId};
 
 pub use details::Details;
+pub use domain::{
+    Authority, AuthorityError, Domain, DomainEdit, DomainId, DomainSettings, Protocol, Redirects,
+};
 pub use filter::{Filter, OrderBy, OrderField, Page, TagsMode};
 pub use forward::forward_query;
 pub use long_url::{LongUrl, LongUrlError};
+pub use password::{PasswordError, PasswordHash};
 pub use record::{Edit, Record};
+pub use rule::{
+    AddressPattern, Browser, CONDITIONS_MAX, Condition, ConditionError, Country, Date, Device, RULES_MAX,
+    Rule, Text,
+};
 pub use slug::{Slug, SlugError};
+pub use status::{RedirectStatus, RedirectStatusError};
 pub use tag::{TAGS_MAX, Tag, TagError};
+pub use visitor::{Facts, choose};
 
 /// A link as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +76,14 @@ pub struct Draft {
     pub details: Option<Box<Details>>,
 }
 
+impl Draft {
+    /// The domain that it is for.
+    #[must_use]
+    pub fn domain(&self) -> DomainId {
+        self.details.as_ref().and_then(|details| details.domain).unwrap_or(DomainId::DEFAULT)
+    }
+}
+
 /// A draft with its id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewLink {
@@ -90,6 +113,24 @@ impl Link {
         self.details.as_ref().is_some_and(|details| details.max_visits.is_some())
     }
 
+    /// The hash of the password that its visitors are asked for.
+    #[must_use]
+    pub fn password(&self) -> Option<&PasswordHash> {
+        self.details.as_ref()?.password.as_ref()
+    }
+
+    /// The status of its redirects, if it is not that of all others.
+    #[must_use]
+    pub fn status(&self) -> Option<RedirectStatus> {
+        self.details.as_ref()?.status
+    }
+
+    /// Other places that it leads to, and when.
+    #[must_use]
+    pub fn rules(&self) -> &[Rule] {
+        self.details.as_ref().map_or(&[], |details| &details.rules)
+    }
+
     /// What was drawn for it when it was created under a hand-picked code.
     #[must_use]
     pub fn mark(&self) -> Option<u32> {
@@ -100,6 +141,12 @@ impl Link {
     #[must_use]
     pub fn is_deleted(&self) -> bool {
         self.details.as_ref().is_some_and(|details| details.deleted_at.is_some())
+    }
+
+    /// The domain that it belongs to.
+    #[must_use]
+    pub fn domain(&self) -> DomainId {
+        self.details.as_ref().and_then(|details| details.domain).unwrap_or(DomainId::DEFAULT)
     }
 
     /// The slug, if a person picked one.

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{Details, Link, LongUrl, Tag};
+use super::{Details, Link, LongUrl, PasswordHash, RedirectStatus, Rule, Tag};
 use crate::api_key::ApiKeyId;
 
 /// A link with its tags, as the API shows it.
@@ -31,6 +31,16 @@ pub struct Edit {
     pub valid_until: Option<Option<Timestamp>>,
     /// How often it redirects.
     pub max_visits: Option<Option<u64>>,
+    /// What a person says of it.
+    pub description: Option<Option<String>>,
+    /// Whether it leads nowhere for now.
+    pub disabled: Option<bool>,
+    /// The status of its redirects.
+    pub status: Option<Option<RedirectStatus>>,
+    /// The hash of the password that visitors are asked for.
+    pub password: Option<Option<PasswordHash>>,
+    /// Other places that it leads to, and when.
+    pub rules: Option<Vec<Rule>>,
     /// All of its tags.
     pub tags: Option<Vec<Tag>>,
     /// The versions that the editor means; another one is not overwritten.
@@ -49,6 +59,11 @@ impl Edit {
         set(&mut details.valid_since, self.valid_since.as_ref());
         set(&mut details.valid_until, self.valid_until.as_ref());
         set(&mut details.max_visits, self.max_visits.as_ref());
+        set(&mut details.description, self.description.as_ref());
+        set(&mut details.disabled, self.disabled.as_ref());
+        set(&mut details.status, self.status.as_ref());
+        set(&mut details.password, self.password.as_ref());
+        set(&mut details.rules, self.rules.as_ref());
         (details.edited_at, details.edited_by) = (Some(now), Some(by));
         details.version += 1;
         link.details = Some(Box::new(details));
@@ -56,7 +71,8 @@ impl Edit {
     }
 }
 
-fn set<T: Clone>(place: &mut T, value: Option<&T>) {
+/// Puts a value in its place, if there is one.
+pub(super) fn set<T: Clone>(place: &mut T, value: Option<&T>) {
     if let Some(value) = value {
         place.clone_from(value);
     }

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 const MAX_LEN: usize = 255;
 /// First segments that are paths of our own.
 const OUR_FIRST: [&str; 4] = ["rest", "robots.txt", "favicon.ico", ".well-known"];
-/// Last segments that are paths of our own, after a code.
-const OUR_LAST: [&str; 2] = ["qr-code", "track"];
+/// Last segments that are paths of our own, or of the API, after a code.
+const OUR_LAST: [&str; 4] = ["qr-code", "track", "visits", "redirect-rules"];
 /// Characters that end a path (RFC 3986, general delimiters), begin an escape, or are rewritten by browsers. The slash parts segments.
 const FORBIDDEN: &str = ":?#[]@%\\\"<>^`{|}";
 
@@ -127,6 +127,7 @@ mod tests {
             ("rest/v3", SlugError::Reserved),
             ("robots.txt", SlugError::Reserved),
             ("promo/qr-code", SlugError::Reserved),
+            ("promo/visits", SlugError::Reserved),
         ] {
             assert_eq!(Slug::parse(text), Err(reason), "{text:?}");
         }

@@ -1,4 +1,4 @@
-//! From a slug that could not have been minted to its link's id.
+//! From a slug to its link's id: on the default domain of one that could not have been minted, on others of any code.
 //!
 //! Those who ask for the same slug at the same time share one question. They do not share an absence: the slug may have been acknowledged
 //! after that question was sent, so whoever joined late asks again.
@@ -12,7 +12,7 @@ use tokio::{sync::Semaphore, time::timeout};
 use super::LookupError;
 use crate::{
     codes::LinkId,
-    links::Slug,
+    links::{DomainId, Slug},
     store::{LinkStore, StoreError},
 };
 
@@ -27,6 +27,13 @@ const AT_ONCE: usize = 32;
 /// How long a visitor may wait for an answer.
 const DEADLINE: Duration = Duration::from_secs(5);
 
+/// How long a code is believed to be nobody's on a domain while the default one's link of the same code is given there.
+const SHADOWED: Duration = Duration::from_millis(500);
+const SHADOWED_MAX: u64 = 100_000;
+
+/// A slug on a domain.
+pub(super) type Place = (DomainId, Slug);
+
 /// Why a slug has no id.
 #[derive(Debug)]
 enum Missing {
@@ -36,46 +43,70 @@ enum Missing {
 
 /// Slugs and ids.
 pub(super) struct Slugs {
-    ids: Cache<Slug, LinkId, RandomState>,
+    ids: Cache<Place, LinkId, RandomState>,
+    /// What was nobody's a moment ago.
+    free: moka::sync::Cache<Place, (), RandomState>,
     store: Arc<dyn LinkStore>,
     questions: Semaphore,
 }
 
 impl Slugs {
     pub(super) fn new(store: Arc<dyn LinkStore>) -> Self {
-        let weigh =
-            |slug: &Slug, _: &LinkId| u32::try_from(ENTRY_BYTES + slug.as_str().len()).unwrap_or(u32::MAX);
+        let weigh = |place: &Place, _: &LinkId| {
+            u32::try_from(ENTRY_BYTES + place.1.as_str().len()).unwrap_or(u32::MAX)
+        };
         let ids = Cache::builder().max_capacity(BYTES).weigher(weigh).time_to_idle(IDLE);
-        Self { ids: ids.build_with_hasher(RandomState::default()), store, questions: Semaphore::new(AT_ONCE) }
+        let free = moka::sync::Cache::builder().max_capacity(SHADOWED_MAX).time_to_live(SHADOWED);
+        Self {
+            ids: ids.build_with_hasher(RandomState::default()),
+            free: free.build_with_hasher(RandomState::default()),
+            store,
+            questions: Semaphore::new(AT_ONCE),
+        }
     }
 
     /// The id, if it is remembered.
-    pub(super) async fn known(&self, slug: &Slug) -> Option<LinkId> {
-        self.ids.get(slug).await
+    pub(super) async fn known(&self, place: &Place) -> Option<LinkId> {
+        self.ids.get(place).await
     }
 
     /// Whether it is remembered.
-    pub(super) fn knows(&self, slug: &Slug) -> bool {
-        self.ids.contains_key(slug)
+    pub(super) fn knows(&self, place: &Place) -> bool {
+        self.ids.contains_key(place)
     }
 
     /// Forgets a slug whose link was deleted: another may have it now.
-    pub(super) async fn forget(&self, slug: &Slug) {
-        self.ids.invalidate(slug).await;
+    pub(super) async fn forget(&self, place: &Place) {
+        self.ids.invalidate(place).await;
+    }
+
+    /// Whether this was nobody's a moment ago.
+    pub(super) fn was_free(&self, place: &Place) -> bool {
+        self.free.contains_key(place)
+    }
+
+    /// Remembers for a moment that this is nobody's.
+    pub(super) fn note_free(&self, place: Place) {
+        self.free.insert(place, ());
+    }
+
+    /// Forgets that this was nobody's.
+    pub(super) fn note_taken(&self, place: &Place) {
+        self.free.invalidate(place);
     }
 
     /// The id, as the store has it.
-    pub(super) async fn find(&self, slug: &Slug) -> Result<Option<LinkId>, LookupError> {
+    pub(super) async fn find(&self, place: &Place) -> Result<Option<LinkId>, LookupError> {
         let mut is_mine = false;
-        let asked = self.ids.try_get_with_by_ref(slug, async {
+        let asked = self.ids.try_get_with_by_ref(place, async {
             is_mine = true;
-            self.ask(slug).await
+            self.ask(place).await
         });
         match asked.await {
             Ok(id) => Ok(Some(id)),
             Err(missing) => match &*missing {
                 Missing::Absent if is_mine => Ok(None),
-                Missing::Absent => match self.ask(slug).await {
+                Missing::Absent => match self.ask(place).await {
                     Ok(id) => Ok(Some(id)),
                     Err(Missing::Absent) => Ok(None),
                     Err(Missing::NoStore(error)) => Err(failed(&error)),
@@ -85,10 +116,10 @@ impl Slugs {
         }
     }
 
-    async fn ask(&self, slug: &Slug) -> Result<LinkId, Missing> {
+    async fn ask(&self, (domain, slug): &Place) -> Result<LinkId, Missing> {
         let ask = async {
             let _question = self.questions.acquire().await;
-            self.store.find_slug(slug).await
+            self.store.find_slug(*domain, slug).await
         };
         let asked = timeout(DEADLINE, ask).await.unwrap_or(Err(StoreError::TimedOut));
         asked.map_err(Missing::NoStore)?.ok_or(Missing::Absent)

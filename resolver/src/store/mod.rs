@@ -11,7 +11,7 @@ pub mod postgres;
 mod sql;
 pub mod sqlite;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use issuer::{block::Span, names::StoreEpoch};
@@ -19,11 +19,15 @@ use jiff::Timestamp;
 use tokio::{sync::mpsc, time::Instant};
 
 use crate::{
-    api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash},
-    codes::{Code, Fingerprint, Keyspace, KeyspaceIndex, LinkId},
-    links::{Draft, Edit, Filter, Link, NewLink, Page, Record, Slug, Tag},
+    api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey, Rotated},
+    audit::Entry,
+    codes::{Code, Fingerprint, Keyspace, KeyspaceIndex, LinkId, Mint},
+    links::{
+        Authority, Domain, DomainEdit, DomainId, Draft, Edit, Filter, Link, NewLink, Page, Record, Slug, Tag,
+    },
     reservation::{Reservation, ReservationId},
     scope::Scopes,
+    targets::TargetRule,
 };
 
 /// Links per insert and ids per read: larger batches gain nothing and hold memory.
@@ -51,6 +55,8 @@ pub enum InsertedFull {
     Taken,
     /// Nothing was stored: the same was asked for before, and this link was given.
     Same(LinkId),
+    /// Nothing was stored: something else was asked for under the same digest.
+    OtherWish,
 }
 
 /// What became of a link under a hand-picked code.
@@ -62,6 +68,8 @@ pub enum InsertedNamed {
     Taken,
     /// Nothing was stored: the same was asked for before, and this link was given.
     Same(LinkId),
+    /// Nothing was stored: something else was asked for under the same digest.
+    OtherWish,
 }
 
 /// The wish for a link that was given for the same wish before.
@@ -71,6 +79,8 @@ pub struct Same {
     pub digest: String,
     /// How long the link is given to whoever wishes for the same, counted from the last time.
     pub lifetime: Duration,
+    /// Of a call that may be sent again, where the digest is only of its name: a digest of the call. The link is given whatever has become of it.
+    pub fingerprint: Option<String>,
 }
 
 /// Why an insert did not say what became of its links.
@@ -167,6 +177,37 @@ pub enum Change {
     Away,
 }
 
+/// A link under a number, of which more is said than of those in a batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FullLink {
+    /// The link.
+    pub new: NewLink,
+    /// The code of its number: on another domain than the default one, somebody may have picked it.
+    pub code: String,
+}
+
+/// What every resolver keeps a copy of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SharedSettings {
+    /// Grows with each change.
+    pub version: i64,
+    /// Every domain, the default one too.
+    pub domains: Vec<Domain>,
+    /// Hosts that links may lead to, or may not.
+    pub targets: Vec<TargetRule>,
+}
+
+/// What became of a domain's edit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DomainEdited {
+    /// The domain as it is now.
+    Done(Box<Domain>),
+    /// There is no such domain.
+    Absent,
+    /// Another domain has that name.
+    Taken,
+}
+
 /// A link under a hand-picked code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedLink {
@@ -178,6 +219,43 @@ pub struct NamedLink {
     pub keyspaces: usize,
     /// The rest.
     pub draft: Draft,
+}
+
+/// A link that comes from elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImportItem {
+    /// The code that it has there; one of a digest of its URL, when absent.
+    pub slug: Option<Slug>,
+    /// The rest.
+    pub draft: Draft,
+    /// Its tags.
+    pub tags: Vec<Tag>,
+    /// When it was made there.
+    pub created_at: Option<Timestamp>,
+}
+
+/// Links that come from elsewhere together.
+#[derive(Clone)]
+pub struct ImportBatch {
+    /// Which import they are of.
+    pub name: String,
+    /// The last item that is in the batch, or was refused before it was.
+    pub end: u64,
+    /// The links.
+    pub items: Vec<ImportItem>,
+    /// Which codes could have been minted.
+    pub mint: Arc<Mint>,
+}
+
+/// What became of a link that comes from elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Imported {
+    /// It is stored under this id.
+    Stored(LinkId),
+    /// The code leads there already.
+    AlreadyThere,
+    /// The code leads elsewhere.
+    Taken,
 }
 
 /// What became of an edit.
@@ -304,7 +382,7 @@ pub trait LinkStore: Send + Sync + 'static {
     async fn insert_full(
         &self,
         history: &StoreEpoch,
-        link: &NewLink,
+        link: &FullLink,
         tags: &[Tag],
         same: Option<&Same>,
     ) -> Result<InsertedFull, InsertError>;
@@ -320,8 +398,41 @@ pub trait LinkStore: Send + Sync + 'static {
     /// Takes uses of links that may be followed only so often, at most as many as wanted of each; how many, in their order. The ids ascend.
     async fn use_links(&self, wanted: &[(LinkId, u64)]) -> Result<Vec<u64>, StoreError>;
 
-    /// The link of a slug that could not have been minted.
-    async fn find_slug(&self, slug: &Slug) -> Result<Option<LinkId>, StoreError>;
+    /// The link of a slug: on the default domain of one that could not have been minted, on others of any code.
+    async fn find_slug(&self, domain: DomainId, slug: &Slug) -> Result<Option<LinkId>, StoreError>;
+
+    /// What every resolver keeps a copy of, if it is not of this version.
+    async fn shared_settings(&self, known: i64) -> Result<Option<SharedSettings>, StoreError>;
+
+    /// The domain of this name, which is added if there is none.
+    async fn add_domain(&self, authority: &Authority) -> Result<DomainId, StoreError>;
+
+    /// Changes a domain.
+    async fn edit_domain(
+        &self,
+        id: DomainId,
+        edit: &DomainEdit,
+        by: ApiKeyId,
+    ) -> Result<DomainEdited, StoreError>;
+
+    /// Adds a rule about targets, or changes what it says.
+    async fn set_target(&self, rule: &TargetRule, by: ApiKeyId) -> Result<(), StoreError>;
+
+    /// Takes a rule about targets away; whether there was one.
+    async fn remove_target(&self, pattern: &str, by: ApiKeyId) -> Result<bool, StoreError>;
+
+    /// Stores a batch of an import, and how far it has come, both or neither; none when it was stored before. Sending it again is safe.
+    async fn import(&self, batch: &ImportBatch) -> Result<Option<Vec<Imported>>, StoreError>;
+
+    /// How far an import has come: the last item that is stored or was refused; 0 for one that has not begun.
+    async fn import_position(&self, name: &str) -> Result<u64, StoreError>;
+
+    /// Links after one of them, in the order of their ids, without the deleted ones; and the id of the last row among so many.
+    async fn export(
+        &self,
+        after: Option<LinkId>,
+        most: usize,
+    ) -> Result<(Vec<Record>, Option<LinkId>), StoreError>;
 
     /// Ids of hand-picked codes that could have been minted, after one of them, ascending, at most so many.
     async fn picked(&self, after: Option<LinkId>, most: usize) -> Result<Vec<LinkId>, StoreError>;
@@ -343,10 +454,10 @@ pub trait LinkStore: Send + Sync + 'static {
     async fn tags(&self, search: Option<&str>, most: usize) -> Result<Vec<TagCount>, StoreError>;
 
     /// Gives a tag another name.
-    async fn rename_tag(&self, old: &Tag, new: &Tag) -> Result<Renamed, StoreError>;
+    async fn rename_tag(&self, old: &Tag, new: &Tag, by: ApiKeyId) -> Result<Renamed, StoreError>;
 
     /// Takes tags away from every link.
-    async fn delete_tags(&self, tags: &[Tag]) -> Result<(), StoreError>;
+    async fn delete_tags(&self, tags: &[Tag], by: ApiKeyId) -> Result<(), StoreError>;
 
     /// The links among the ids, at most [`BATCH_MAX`], in any order.
     async fn read(&self, ids: &[LinkId], source: Source) -> Result<Reading, StoreError>;
@@ -372,21 +483,23 @@ pub trait LinkStore: Send + Sync + 'static {
     async fn close_reservation(&self, id: &ReservationId) -> Result<(), StoreError>;
 
     /// Adds a key; none when the name is taken.
-    async fn add_api_key(
-        &self,
-        name: &str,
-        hash: &KeyHash,
-        scopes: &Scopes,
-    ) -> Result<Option<ApiKeyId>, StoreError>;
+    async fn add_api_key(&self, key: &NewKey) -> Result<Option<ApiKeyId>, StoreError>;
 
     /// Adds a key if there has never been one; whether it did.
     async fn add_first_api_key(&self, name: &str, hash: &KeyHash) -> Result<bool, StoreError>;
 
-    /// The key with this hash, unless revoked.
+    /// The key with this hash, unless it was revoked or has expired.
     async fn find_api_key(&self, hash: &KeyHash) -> Result<Option<Grant>, StoreError>;
 
     /// Every key, in the order of creation.
     async fn list_api_keys(&self) -> Result<Vec<ApiKeyRecord>, StoreError>;
+
+    /// Gives a key another secret; the old one is good for so long.
+    async fn rotate_api_key(&self, name: &str, hash: &KeyHash, keep: Duration)
+    -> Result<Rotated, StoreError>;
+
+    /// The latest entries of the log before one of them, at most so many.
+    async fn audit(&self, before: Option<i64>, most: usize) -> Result<Vec<Entry>, StoreError>;
 
     /// Revokes a key; whether there was one of that name that was not revoked yet.
     async fn revoke_api_key(&self, name: &str) -> Result<bool, StoreError>;

@@ -29,7 +29,7 @@ use super::{
     split::{Form, SplitError, Splitter},
 };
 use crate::{
-    api_key::ApiKeyId,
+    api_key::{ApiKeyId, Grant},
     create::{CreateError, Created},
     http::{Answer, App, Body},
     links::Draft,
@@ -62,11 +62,15 @@ const NDJSON: &str = "application/x-ndjson";
 type Item = Result<Draft, Value>;
 
 /// Answers a call, and goes on behind the answer's first byte.
-pub(super) async fn create(app: &Arc<App>, key: ApiKeyId, body: Incoming) -> Result<Answer, Problem> {
+pub(super) async fn create(app: &Arc<App>, by: &Grant, body: Incoming) -> Result<Answer, Problem> {
+    if by.limits.domain.is_some() {
+        // Links of one domain have a way of their own into the database.
+        return Err(Problem::OneDomainOnly);
+    }
     let call = Arc::clone(&app.bulk_calls).try_acquire_owned().map_err(|_| Problem::Unavailable)?;
     let mut reading = Reading {
         app: Arc::clone(app),
-        key,
+        key: by.id,
         body,
         splitter: Splitter::new(),
         count: 0,
@@ -217,8 +221,8 @@ fn words(app: &App, created: Result<Created, CreateError>) -> Vec<u8> {
                 .into_bytes();
         }
         Err(CreateError::Exhausted) => "exhausted",
-        // No item picks its code; it would be told like this.
-        Err(CreateError::Taken) => "taken",
+        // No item picks its code or comes with a key; it would be told like this.
+        Err(CreateError::Taken | CreateError::OtherWish) => "taken",
         Err(CreateError::NoNumber | CreateError::NoStore | CreateError::Overloaded) => "unavailable",
     };
     json!({ "result": result }).to_string().into_bytes()

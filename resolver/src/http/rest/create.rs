@@ -1,59 +1,135 @@
 //! `POST /rest/v3/short-urls`
 
+use hyper::HeaderMap;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::{
+    domains,
     fields::{self, Wrong},
     problem::{Invalid, Problem},
     short_url,
 };
 use crate::{
-    api_key::ApiKeyId,
+    api_key::{ApiKeyId, Grant},
     codes::KeyspaceIndex,
     create::{CodeWish, CreateError, Wishes},
     http::{Answer, App},
-    links::{Details, Draft, Link, LongUrl, Record, Tag},
+    links::{Authority, Details, Draft, Link, PasswordHash, Record, Slug, Tag},
     store::Same,
 };
 
 /// Characters of a code from a digest, unless asked otherwise.
 const DIGEST_LEN: usize = 8;
+/// The header of draft-ietf-httpapi-idempotency-key-header.
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
+/// What a body asks for.
+struct Asked {
+    draft: Draft,
+    wishes: Wishes,
+    domain: Option<Authority>,
+    password: Option<String>,
+    /// Whether the link that was made for the same wish before will do.
+    finds: bool,
+}
 
 /// Creates a link. Shlink answers 200, not 201.
-pub(super) async fn create(app: &App, fields: &Map<String, Value>, key: ApiKeyId) -> Result<Answer, Problem> {
-    let (draft, wishes) = read(app, fields, key)?;
+pub(super) async fn create(
+    app: &App,
+    fields: &Map<String, Value>,
+    headers: &HeaderMap,
+    by: &Grant,
+) -> Result<Answer, Problem> {
+    let (draft, wishes) = prepare(app, fields, headers, by).await?;
+    let record = create_link(app, draft, wishes).await?;
+    short_url::answer(app, &record)
+}
+
+/// What is to be created for whom: everything that takes time is looked up, and nothing is stored yet but a new domain.
+async fn prepare(
+    app: &App,
+    given: &Map<String, Value>,
+    headers: &HeaderMap,
+    by: &Grant,
+) -> Result<(Draft, Wishes), Problem> {
+    let idempotency = idempotency(headers)?;
+    let Asked { mut draft, mut wishes, domain, password, finds } = read(app, given, by.id)?;
+    let mut details = draft.details.take().map_or_else(Details::default, |details| *details);
+    details.domain = domains::for_new_link(app, domain, by).await?;
+    if let Some(password) = password {
+        details.password = Some(hash(app, password).await?);
+    }
+    if finds {
+        let digest = digest(draft.long_url.as_str(), &details, &wishes);
+        wishes.same = Some(Same { digest, lifetime: app.find_existing_for, fingerprint: None });
+    } else if let Some(key) = idempotency {
+        let text = |value: &Value| value.to_string();
+        wishes.same = Some(Same {
+            digest: hex(&json!(["idempotency", by.id, key]).to_string()),
+            lifetime: app.idempotency_for,
+            fingerprint: Some(hex(&text(&Value::Object(given.clone())))),
+        });
+    }
+    draft.details = (!details.is_empty()).then(|| Box::new(details));
+    Ok((draft, wishes))
+}
+
+/// Hashes a password where nobody waits for the core that it takes.
+pub(super) async fn hash(app: &App, password: String) -> Result<PasswordHash, Problem> {
+    let _turn = app.hashing.acquire().await.map_err(|_| Problem::Unavailable)?;
+    let hashed = tokio::task::spawn_blocking(move || PasswordHash::of(&password)).await;
+    hashed.map_err(|_| Problem::Internal)?.map_err(|error| {
+        Problem::InvalidData(vec![Invalid { field: "password".to_owned(), expected: error.to_string() }])
+    })
+}
+
+fn idempotency(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+    let Some(key) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
+    let fits = |key: &&str| (1..=255).contains(&key.len());
+    key.to_str().ok().filter(fits).map(Some).ok_or_else(|| {
+        let expected = "expected 1 to 255 visible ASCII characters".to_owned();
+        Problem::InvalidData(vec![Invalid { field: "Idempotency-Key".to_owned(), expected }])
+    })
+}
+
+async fn create_link(app: &App, draft: Draft, wishes: Wishes) -> Result<Record, Problem> {
     if let Some(found) = existing(app, &draft, &wishes).await? {
-        return short_url::answer(app, &found);
+        return Ok(found);
     }
     let asked_again = wishes.same.is_some().then(|| (draft.clone(), wishes.clone()));
     let slug = match &wishes.code {
         CodeWish::Picked(slug) => slug.to_string(),
         _ => String::new(),
     };
-    let created = match app.creator.create_full(draft, wishes).await {
-        Ok(created) => created,
-        Err(CreateError::Exhausted) => return Err(Problem::Exhausted),
+    let domain = draft.domain();
+    match app.creator.create_full(draft, wishes).await {
+        Ok(created) => Ok(created),
+        Err(CreateError::Exhausted) => Err(Problem::Exhausted),
+        Err(CreateError::OtherWish) => Err(Problem::IdempotencyKeyReused),
         Err(CreateError::Taken) => {
             // Somebody else may have been faster with the same wish.
             let found = match asked_again {
                 Some((draft, wishes)) => existing(app, &draft, &wishes).await?,
                 None => None,
             };
-            found.ok_or(Problem::SlugTaken { slug })?
+            found.ok_or_else(|| Problem::SlugTaken { slug, domain: domains::shown_name(app, domain) })
         }
         Err(CreateError::NoNumber | CreateError::NoStore | CreateError::Overloaded) => {
-            return Err(Problem::Unavailable);
+            Err(Problem::Unavailable)
         }
-    };
-    short_url::answer(app, &created)
+    }
 }
 
 /// The link under the wished-for slug, if it is what is wished for otherwise too.
 async fn existing(app: &App, draft: &Draft, wishes: &Wishes) -> Result<Option<Record>, Problem> {
-    let (CodeWish::Picked(slug), Some(_)) = (&wishes.code, &wishes.same) else { return Ok(None) };
-    let found = app.lookup.find_named(slug.as_str()).await.map_err(|_| Problem::Unavailable)?;
+    let (CodeWish::Picked(slug), Some(same)) = (&wishes.code, &wishes.same) else { return Ok(None) };
+    if same.fingerprint.is_some() {
+        return Ok(None);
+    }
+    let found = app.lookup.find_named(draft.domain(), slug.as_str()).await;
+    let found = found.map_err(|_| Problem::Unavailable)?;
     let Some(link) = found.filter(|link| !link.is_deleted() && link.long_url == draft.long_url) else {
         return Ok(None);
     };
@@ -74,11 +150,13 @@ async fn existing(app: &App, draft: &Draft, wishes: &Wishes) -> Result<Option<Re
 
 /// A link as a call for many of them takes it: it has its own way into the database, which knows neither slugs nor tags nor other links.
 pub(super) fn draft(app: &App, fields: &Map<String, Value>, key: ApiKeyId) -> Result<Draft, Problem> {
-    let (draft, wishes) = read(app, fields, key)?;
+    let Asked { draft, wishes, domain, password, finds } = read(app, fields, key)?;
     let wished = [
         (code_field(&wishes.code), wishes.code != CodeWish::Next),
         ("tags", !wishes.tags.is_empty()),
-        ("findIfExists", wishes.same.is_some()),
+        ("findIfExists", finds),
+        ("domain", domain.is_some()),
+        ("password", password.is_some()),
     ];
     let expected = "expected no value in a call for many links";
     let invalid = |field: &str| Invalid { field: field.to_owned(), expected: expected.to_owned() };
@@ -86,11 +164,11 @@ pub(super) fn draft(app: &App, fields: &Map<String, Value>, key: ApiKeyId) -> Re
     if invalid.is_empty() { Ok(draft) } else { Err(Problem::InvalidData(invalid)) }
 }
 
-fn read(app: &App, given: &Map<String, Value>, key: ApiKeyId) -> Result<(Draft, Wishes), Problem> {
+fn read(app: &App, given: &Map<String, Value>, key: ApiKeyId) -> Result<Asked, Problem> {
     let mut wrong = Wrong::default();
     let long_url = wrong.note("longUrl", fields::long_url(app, given.get("longUrl")));
     let (mut title, mut crawlable, mut forward_query) = (None, false, true);
-    let mut finds = false;
+    let (mut finds, mut domain, mut password) = (false, None, None);
     let (mut details, mut wishes) = (Details::default(), Wishes::default());
     fields::each(given, &mut wrong, |name, value| {
         match name {
@@ -98,12 +176,17 @@ fn read(app: &App, given: &Map<String, Value>, key: ApiKeyId) -> Result<(Draft, 
             "title" => title = fields::title(value)?,
             "crawlable" => crawlable = fields::flag(value)?.unwrap_or(false),
             "forwardQuery" => forward_query = fields::flag(value)?.unwrap_or(true),
-            "customSlug" | "strategy" | "keyspace" | "shortCodeLength" => {}
+            "customSlug" | "pathPrefix" | "strategy" | "keyspace" | "shortCodeLength" => {}
             "tags" => wishes.tags = fields::tags(value)?.unwrap_or_default(),
             "maxVisits" => details.max_visits = fields::count(value)?,
             "findIfExists" => finds = fields::flag(value)?.unwrap_or(false),
             "validSince" => details.valid_since = fields::time(value)?,
             "validUntil" => details.valid_until = fields::time(value)?,
+            "domain" => domain = fields::domain(app, value)?,
+            "description" => details.description = fields::description(value)?,
+            "enabled" => details.disabled = !fields::flag(value)?.unwrap_or(true),
+            "redirectStatus" => details.status = fields::status(value)?,
+            "password" => password = fields::password(value)?,
             _ => fields::without_effect(name, value)?,
         }
         Ok(())
@@ -111,18 +194,16 @@ fn read(app: &App, given: &Map<String, Value>, key: ApiKeyId) -> Result<(Draft, 
     wishes.code = read_code(app, given, &mut wrong);
     wrong.check()?;
     let long_url = long_url.ok_or(Problem::Internal)?;
-    if finds {
-        wishes.same =
-            Some(Same { digest: digest(&long_url, &details, &wishes), lifetime: app.find_existing_for });
-    }
     let details = (!details.is_empty()).then(|| Box::new(details));
-    Ok((Draft { long_url, title, crawlable, forward_query, created_by: key, details }, wishes))
+    let draft = Draft { long_url, title, crawlable, forward_query, created_by: key, details };
+    Ok(Asked { draft, wishes, domain, password, finds })
 }
 
 /// Which code is wished for. A slug is what it is, whatever else is said of the code, as with Shlink.
 fn read_code(app: &App, given: &Map<String, Value>, wrong: &mut Wrong) -> CodeWish {
     let field = |name: &str| given.get(name).unwrap_or(&Value::Null);
-    let slug = wrong.note("customSlug", fields::slug(field("customSlug"))).flatten();
+    let prefix = wrong.note("pathPrefix", fields::prefix(field("pathPrefix"))).flatten();
+    let slug = wrong.note("customSlug", fields::slug(field("customSlug"), prefix.as_deref())).flatten();
     let strategy = wrong.note("strategy", fields::strategy(field("strategy"))).unwrap_or_default();
     let len = wrong.note("shortCodeLength", fields::code_len(field("shortCodeLength"))).flatten();
     let named = match field("keyspace") {
@@ -135,11 +216,12 @@ fn read_code(app: &App, given: &Map<String, Value>, wrong: &mut Wrong) -> CodeWi
     if let Some(slug) = slug {
         return CodeWish::Picked(slug);
     }
-    if strategy == fields::Strategy::Hash {
+    if strategy == fields::Strategy::Hash || prefix.is_some() {
         if named.is_some() {
-            wrong.note::<()>("keyspace", Err("expected no value with the strategy hash".to_owned()));
+            let expected = "expected no value with the strategy hash or a prefix".to_owned();
+            wrong.note::<()>("keyspace", Err(expected));
         }
-        return CodeWish::Digest(len.unwrap_or(DIGEST_LEN));
+        return CodeWish::Digest { prefix: prefix.unwrap_or_default(), len: len.unwrap_or(DIGEST_LEN) };
     }
     match (named, len) {
         (Some(index), Some(len)) if app.creator.code_len(index) != Some(len) => {
@@ -149,9 +231,10 @@ fn read_code(app: &App, given: &Map<String, Value>, wrong: &mut Wrong) -> CodeWi
             CodeWish::Next
         }
         (Some(index), _) => of_keyspace(app, index),
-        // Without a keyspace of that length the URL's digest gives the code: any length is to be had.
         (None, Some(len)) => {
-            app.creator.keyspace_of_len(len).map_or(CodeWish::Digest(len), |index| of_keyspace(app, index))
+            // Codes of another length than the keyspaces have are not minted, so they come from a digest (D2).
+            let index = app.creator.keyspace_of_len(len);
+            index.map_or(CodeWish::Digest { prefix: String::new(), len }, |index| of_keyspace(app, index))
         }
         (None, None) => CodeWish::Next,
     }
@@ -167,23 +250,32 @@ fn code_field(code: &CodeWish) -> &'static str {
     match code {
         CodeWish::Next | CodeWish::Picked(_) => "customSlug",
         CodeWish::In(_) => "keyspace",
-        CodeWish::Digest(_) => "strategy",
+        CodeWish::Digest { prefix, .. } if !prefix.is_empty() => "pathPrefix",
+        CodeWish::Digest { .. } => "strategy",
     }
 }
 
 /// A digest of what makes two wishes the same, as Shlink has it: the long URL and, of the other fields, those that say something; the title and
 /// the two flags do not count.
-fn digest(long_url: &LongUrl, details: &Details, wishes: &Wishes) -> String {
+fn digest(long_url: &str, details: &Details, wishes: &Wishes) -> String {
     let mut tags: Vec<&str> = wishes.tags.iter().map(Tag::as_str).collect();
     tags.sort_unstable();
     let time = |time: Option<Timestamp>| time.map(Timestamp::as_millisecond);
     let code = match &wishes.code {
         CodeWish::Next => Value::Null,
         CodeWish::In(index) => json!(["keyspace", index.get()]),
-        CodeWish::Picked(slug) => json!(["picked", slug.as_str()]),
-        CodeWish::Digest(len) => json!(["digest", len]),
+        CodeWish::Picked(slug) => json!(["picked", Slug::as_str(slug)]),
+        CodeWish::Digest { prefix, len } if prefix.is_empty() => json!(["digest", len]),
+        CodeWish::Digest { prefix, len } => json!(["digest", len, prefix]),
     };
     let limits = json!([time(details.valid_since), time(details.valid_until), details.max_visits]);
-    let wish = json!([long_url.as_str(), tags, limits, code]);
-    Sha256::digest(wish.to_string()).iter().map(|byte| format!("{byte:02x}")).collect()
+    let mut wish = vec![json!(long_url), json!(tags), limits, code];
+    // What was wished for without them before has the digest that it had.
+    wish.extend(details.domain.map(|domain| json!(["domain", domain])));
+    wish.extend(details.status.map(|status| json!(["status", status])));
+    hex(&Value::Array(wish).to_string())
+}
+
+fn hex(text: &str) -> String {
+    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
 }

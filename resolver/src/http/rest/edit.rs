@@ -7,36 +7,60 @@ use hyper::{
 use serde_json::{Map, Value};
 
 use super::{
+    create::hash,
     fields::{self, Wrong},
     get::find,
     problem::Problem,
+    query::Query,
     short_url,
 };
 use crate::{
-    api_key::ApiKeyId,
+    api_key::Grant,
     http::{Answer, App, empty},
-    links::Edit,
+    links::{Edit, Record},
     store::{Deleted, Edited},
 };
+
+/// Which link is meant, and by whom.
+pub(super) struct Target<'a> {
+    /// What the path says.
+    pub(super) name: &'a str,
+    /// The domain.
+    pub(super) query: &'a Query,
+    /// The versions that are meant.
+    pub(super) headers: &'a HeaderMap,
+    /// Whose key it is.
+    pub(super) by: &'a Grant,
+}
 
 /// Changes a link. As Shlink does, the body is checked before the link is looked up; null takes a time or a title away and leaves
 /// everything else as it is. `If-Match` with the `ETag` of an answer keeps what others have changed since from being overwritten.
 pub(super) async fn edit(
     app: &App,
-    name: &str,
-    query: Option<&str>,
-    headers: &HeaderMap,
+    target: Target<'_>,
     given: &Map<String, Value>,
-    by: ApiKeyId,
 ) -> Result<Answer, Problem> {
-    let mut edit = read(app, given)?;
+    let (mut edit, password) = read(app, given)?;
+    if let Some(password) = password {
+        edit.password = Some(match password {
+            Some(password) => Some(hash(app, password).await?),
+            None => None,
+        });
+    }
+    let record = apply(app, &target, edit).await?;
+    short_url::answer(app, &record)
+}
+
+/// Changes the link that is meant.
+pub(super) async fn apply(app: &App, target: &Target<'_>, mut edit: Edit) -> Result<Record, Problem> {
+    let Target { name, query, headers, by } = target;
     edit.versions = versions(headers);
-    let link = find(app, name, query).await?;
-    let edited = app.store.edit(link.id, &edit, by).await?;
+    let link = find(app, name, query, by).await?;
+    let edited = app.store.edit(link.id, &edit, by.id).await?;
     app.lookup.changed(link.id);
     match edited {
-        Edited::Done(record) => short_url::answer(app, &record),
-        Edited::Absent => Err(Problem::no_short_url(name, query)),
+        Edited::Done(record) => Ok(*record),
+        Edited::Absent => Err(Problem::no_short_url(app, name, query)),
         Edited::Superseded => Err(Problem::Superseded),
     }
 }
@@ -51,8 +75,10 @@ fn versions(headers: &HeaderMap) -> Option<Vec<u64>> {
     Some(tags.filter_map(short_url::version).collect())
 }
 
-fn read(app: &App, given: &Map<String, Value>) -> Result<Edit, Problem> {
-    let (mut wrong, mut edit) = (Wrong::default(), Edit::default());
+type Password = Option<Option<String>>;
+
+fn read(app: &App, given: &Map<String, Value>) -> Result<(Edit, Password), Problem> {
+    let (mut wrong, mut edit, mut password) = (Wrong::default(), Edit::default(), None);
     fields::each(given, &mut wrong, |name, value| {
         match name {
             "longUrl" if value.is_null() => {}
@@ -64,27 +90,26 @@ fn read(app: &App, given: &Map<String, Value>) -> Result<Edit, Problem> {
             "maxVisits" => edit.max_visits = Some(fields::count(value)?),
             "validSince" => edit.valid_since = Some(fields::time(value)?),
             "validUntil" => edit.valid_until = Some(fields::time(value)?),
+            "description" => edit.description = Some(fields::description(value)?),
+            "enabled" => edit.disabled = fields::flag(value)?.map(|enabled| !enabled),
+            "redirectStatus" => edit.status = Some(fields::status(value)?),
+            "password" => password = Some(fields::password(value)?),
             _ => fields::without_effect(name, value)?,
         }
         Ok(())
     });
-    wrong.check().map(|()| edit)
+    wrong.check().map(|()| (edit, password))
 }
 
 /// Deletes a link. Its code stays with it, and is never minted again; a slug that a person picked can be picked again.
-pub(super) async fn delete(
-    app: &App,
-    name: &str,
-    query: Option<&str>,
-    headers: &HeaderMap,
-    by: ApiKeyId,
-) -> Result<Answer, Problem> {
-    let link = find(app, name, query).await?;
-    let deleted = app.store.delete(link.id, versions(headers).as_deref(), by).await?;
+pub(super) async fn delete(app: &App, target: Target<'_>) -> Result<Answer, Problem> {
+    let Target { name, query, headers, by } = target;
+    let link = find(app, name, query, by).await?;
+    let deleted = app.store.delete(link.id, versions(headers).as_deref(), by.id).await?;
     app.lookup.changed(link.id);
     match deleted {
         Deleted::Done => Ok(empty(StatusCode::NO_CONTENT)),
-        Deleted::Absent => Err(Problem::no_short_url(name, query)),
+        Deleted::Absent => Err(Problem::no_short_url(app, name, query)),
         Deleted::Superseded => Err(Problem::Superseded),
     }
 }

@@ -6,11 +6,13 @@ use serde_json::{Map, Value};
 use super::problem::{Invalid, Problem};
 use crate::{
     http::App,
-    links::{LongUrl, Slug, TAGS_MAX, Tag},
+    links::{Authority, LongUrl, RedirectStatus, Slug, TAGS_MAX, Tag},
 };
 
 /// Shlink cuts titles there too.
 const TITLE_BYTES: usize = 512;
+const DESCRIPTION_BYTES: usize = 4_096;
+const STRAY_TARGET_BYTES: usize = 2_048;
 
 /// What was expected of a field.
 type Read<T> = Result<T, String>;
@@ -32,9 +34,74 @@ impl Wrong {
 }
 
 pub(super) fn long_url(app: &App, value: Option<&Value>) -> Read<LongUrl> {
+    let Some(Value::String(text)) = value else {
+        return Err("expected a string with an absolute URL".to_owned());
+    };
+    let url = LongUrl::parse(text, &app.own_hosts).map_err(|error| error.to_string())?;
+    let entries = app.directory.entries();
+    let is_allowed = entries.targets().is_empty() || entries.targets().allow(&url.host());
+    if is_allowed { Ok(url) } else { Err("expected a URL whose host links may lead to".to_owned()) }
+}
+
+/// The name of a domain; none for null and for the default one.
+pub(super) fn domain(app: &App, value: &Value) -> Read<Option<Authority>> {
     match value {
-        Some(Value::String(text)) => LongUrl::parse(text, &app.own_hosts).map_err(|error| error.to_string()),
-        _ => Err("expected a string with an absolute URL".to_owned()),
+        Value::Null => Ok(None),
+        Value::String(name) if name == app.directory.default_name() => Ok(None),
+        Value::String(name) => Authority::parse(name).map(Some).map_err(|error| error.to_string()),
+        _ => Err("expected a string, or null".to_owned()),
+    }
+}
+
+/// Where visitors are sent that no link leads on. Shlink takes any text; an empty one takes it away.
+pub(super) fn stray_target(value: &Value) -> Read<Option<String>> {
+    let fits = |text: &str| text.len() <= STRAY_TARGET_BYTES && !text.chars().any(char::is_control);
+    match value {
+        Value::Null => Ok(None),
+        Value::String(text) if fits(text) => Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty())),
+        _ => Err(format!("expected a string of at most {STRAY_TARGET_BYTES} bytes, or null")),
+    }
+}
+
+pub(super) fn description(value: &Value) -> Read<Option<String>> {
+    match value {
+        Value::Null => Ok(None),
+        Value::String(text) if text.len() <= DESCRIPTION_BYTES && !text.contains('\0') => {
+            Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty()))
+        }
+        _ => Err(format!("expected a string of at most {DESCRIPTION_BYTES} bytes without NUL, or null")),
+    }
+}
+
+pub(super) fn status(value: &Value) -> Read<Option<RedirectStatus>> {
+    let status = value.as_u64().and_then(|status| u16::try_from(status).ok());
+    match (value, status.map(RedirectStatus::try_from)) {
+        (Value::Null, _) => Ok(None),
+        (_, Some(Ok(status))) => Ok(Some(status)),
+        _ => Err("expected 301, 302, 307, 308 or null".to_owned()),
+    }
+}
+
+/// Whether it can be a password is seen when it is hashed.
+pub(super) fn password(value: &Value) -> Read<Option<String>> {
+    match value {
+        Value::Null => Ok(None),
+        Value::String(text) => Ok(Some(text.clone())),
+        _ => Err("expected a string, or null".to_owned()),
+    }
+}
+
+/// What stands before a code. It is kept as it is, but for spaces and a slash at the front.
+pub(super) fn prefix(value: &Value) -> Read<Option<String>> {
+    match value {
+        Value::Null => Ok(None),
+        Value::String(text) => {
+            let prefix = text.trim().trim_start_matches('/').replace(' ', "-");
+            // With any code behind it has to be a slug.
+            Slug::parse(&format!("{prefix}00000000")).map_err(|error| error.to_string())?;
+            Ok(Some(prefix).filter(|prefix| !prefix.is_empty()))
+        }
+        _ => Err("expected a string, or null".to_owned()),
     }
 }
 
@@ -60,10 +127,17 @@ pub(super) fn flag(value: &Value) -> Read<Option<bool>> {
     }
 }
 
-pub(super) fn slug(value: &Value) -> Read<Option<Slug>> {
+pub(super) fn slug(value: &Value, prefix: Option<&str>) -> Read<Option<Slug>> {
+    let read = |text: &str| Slug::parse(text).map_err(|error| error.to_string());
     match value {
         Value::Null => Ok(None),
-        Value::String(text) => Slug::parse(text).map(Some).map_err(|error| error.to_string()),
+        Value::String(text) => {
+            let slug = read(text)?;
+            Ok(Some(match prefix {
+                Some(prefix) => read(&format!("{prefix}{slug}"))?,
+                None => slug,
+            }))
+        }
         _ => Err("expected a string, or null".to_owned()),
     }
 }
@@ -157,7 +231,6 @@ pub(super) fn parse_time(text: &str) -> Read<Timestamp> {
 /// ignore it would be worse than an error.
 pub(super) fn without_effect(name: &str, value: &Value) -> Read<()> {
     let asks_for_nothing = match name {
-        "domain" | "pathPrefix" => value.is_null(),
         "validateUrl" => matches!(value, Value::Null | Value::Bool(false)),
         _ => return Err("expected no field of this name".to_owned()),
     };

@@ -3,10 +3,12 @@
 //! Additions of our own are extra fields and paths, never changed ones. As Shlink does, a wrong method is answered like an
 //! unknown path (404), a malformed body is noticed before a missing key, and preflights need no key.
 
+mod audit;
 mod body;
 mod bulk;
 mod cors;
 mod create;
+mod domains;
 mod edit;
 mod fields;
 mod get;
@@ -16,11 +18,17 @@ mod pagination;
 mod problem;
 mod query;
 mod reservations;
+mod rules;
 mod short_url;
 mod split;
 mod tags;
+mod targets;
+mod visits;
 
-use std::sync::Arc;
+use std::{
+    net::IpAddr,
+    sync::{Arc, OnceLock},
+};
 
 use hyper::{
     HeaderMap, Method, Request, StatusCode, Uri,
@@ -28,7 +36,7 @@ use hyper::{
     header::ORIGIN,
 };
 
-use super::{Answer, App, answer};
+use super::{Answer, App, answer, calls::Share};
 use crate::{api_key::Grant, scope::Scope};
 use problem::Problem;
 use query::Query;
@@ -45,7 +53,7 @@ pub(super) fn is_bulk(method: &Method, path: &str) -> bool {
 }
 
 /// Answers anything below `/rest`.
-pub(super) async fn route(app: &Arc<App>, request: Request<Incoming>) -> Answer {
+pub(super) async fn route(app: &Arc<App>, client: IpAddr, request: Request<Incoming>) -> Answer {
     let (parts, body) = request.into_parts();
     if parts.method == Method::OPTIONS {
         return cors::preflight(parts.uri.path(), &parts.headers);
@@ -58,6 +66,8 @@ pub(super) async fn route(app: &Arc<App>, request: Request<Incoming>) -> Answer 
         uri: parts.uri,
         headers: parts.headers,
         body: Bytes::new(),
+        client,
+        share: OnceLock::new(),
     };
     // Away from the listener's thread: stores must not slow redirects down.
     let task = if streams {
@@ -89,62 +99,107 @@ struct Call {
     uri: Uri,
     headers: HeaderMap,
     body: Bytes,
+    client: IpAddr,
+    /// What is left to the caller.
+    share: OnceLock<Share>,
 }
 
 impl Call {
     async fn answer(&self) -> Answer {
-        match self.execute().await {
-            Ok(answer) => answer,
-            Err(problem) => problem.into_answer(),
+        let executed = self.execute().await;
+        self.tell(executed.unwrap_or_else(Problem::into_answer))
+    }
+
+    fn tell(&self, mut answer: Answer) -> Answer {
+        if let Some(share) = self.share.get() {
+            share.tell(&mut answer);
         }
+        answer
     }
 
     async fn answer_bulk(&self, body: Incoming) -> Answer {
-        let created = async { bulk::create(&self.app, self.authorize(Scope::Create).await?.id, body).await };
-        created.await.unwrap_or_else(Problem::into_answer)
+        let created = async { bulk::create(&self.app, &self.authorize(Scope::Create).await?, body).await };
+        self.tell(created.await.unwrap_or_else(Problem::into_answer))
     }
 
     async fn execute(&self) -> Result<Answer, Problem> {
         let segments: Vec<&str> = self.uri.path().split('/').skip(2).collect();
-        match (&self.method, &segments[..]) {
-            (&Method::GET | &Method::HEAD, ["health"] | ["v3", "health"]) => {
-                Ok(health::report(&self.app).await)
+        let is_read = matches!(self.method, Method::GET | Method::HEAD);
+        match &segments[..] {
+            ["health"] | ["v3", "health"] if is_read => Ok(health::report(&self.app).await),
+            ["v3", "short-urls", name @ ..] => self.short_urls(name).await,
+            ["v3", "tags", below @ ..] => self.tags(below).await,
+            ["v3", "domains", below @ ..] => self.domains(below).await,
+            ["v3", "visits", below @ ..] => self.visits(below).await,
+            ["v3", "reservations", below @ ..] => self.reservations(below).await,
+            ["v3", "targets", below @ ..] => self.targets(below).await,
+            ["v3", "audit"] if is_read => {
+                self.authorize(Scope::Admin).await?;
+                audit::list(&self.app, &Query::of(&self.uri)).await
             }
-            (_, ["v3", "short-urls", name @ ..]) => self.short_urls(name).await,
-            (_, ["v3", "tags", below @ ..]) => self.tags(below).await,
-            (_, ["v3", "reservations", below @ ..]) => self.reservations(below).await,
+            ["v3", "mercure-info"] if is_read => {
+                self.authorize(Scope::Read).await?;
+                Err(Problem::NoMercure)
+            }
             _ => Err(self.no_route()),
         }
     }
 
     /// A slug may have several segments, and clients send its slashes as they are.
     async fn short_urls(&self, name: &[&str]) -> Result<Answer, Problem> {
-        let app = &*self.app;
-        let (joined, query) = (name.join("/"), self.uri.query());
+        let (app, query) = (&*self.app, &Query::of(&self.uri));
         match (&self.method, name) {
             (&Method::POST, []) => {
                 let fields = body::fields(&self.body)?;
-                create::create(app, &fields, self.authorize(Scope::Create).await?.id).await
+                let by = self.authorize(Scope::Create).await?;
+                create::create(app, &fields, &self.headers, &by).await
             }
             (&Method::GET | &Method::HEAD, []) => {
-                self.authorize(Scope::Read).await?;
-                list::list(app, &Query::of(&self.uri)).await
+                list::list(app, query, &self.authorize(Scope::Read).await?).await
             }
-            (&Method::GET | &Method::HEAD, _) => {
-                self.authorize(Scope::Read).await?;
-                get::get(app, &joined, query).await
+            (&Method::GET, ["shorten"]) => Err(self.no_route()),
+            (method, [name @ .., "redirect-rules"]) if !name.is_empty() => match *method {
+                Method::GET | Method::HEAD => {
+                    let by = self.authorize(Scope::Read).await?;
+                    rules::get(app, self.target(&name.join("/"), query, &by)).await
+                }
+                Method::POST => {
+                    let fields = body::fields(&self.body)?;
+                    let by = self.authorize(Scope::Edit).await?;
+                    rules::set(app, self.target(&name.join("/"), query, &by), &fields).await
+                }
+                _ => Err(self.no_route()),
+            },
+            (method, [name @ .., "visits"]) if !name.is_empty() => match *method {
+                Method::GET | Method::HEAD => {
+                    let by = self.authorize(Scope::Visits).await?;
+                    visits::of_link(app, &name.join("/"), query, &by).await
+                }
+                Method::DELETE => {
+                    let by = self.authorize(Scope::Delete).await?;
+                    visits::delete_of_link(app, &name.join("/"), query, &by).await
+                }
+                _ => Err(self.no_route()),
+            },
+            (&Method::GET | &Method::HEAD, name) => {
+                let by = self.authorize(Scope::Read).await?;
+                get::get(app, &name.join("/"), query, &by).await
             }
             (&Method::PATCH, [_, ..]) => {
                 let fields = body::fields(&self.body)?;
-                let by = self.authorize(Scope::Edit).await?.id;
-                edit::edit(app, &joined, query, &self.headers, &fields, by).await
+                let by = self.authorize(Scope::Edit).await?;
+                edit::edit(app, self.target(&name.join("/"), query, &by), &fields).await
             }
             (&Method::DELETE, [_, ..]) => {
-                let by = self.authorize(Scope::Delete).await?.id;
-                edit::delete(app, &joined, query, &self.headers, by).await
+                let by = self.authorize(Scope::Delete).await?;
+                edit::delete(app, self.target(&name.join("/"), query, &by)).await
             }
             _ => Err(self.no_route()),
         }
+    }
+
+    fn target<'a>(&'a self, name: &'a str, query: &'a Query, by: &'a Grant) -> edit::Target<'a> {
+        edit::Target { name, query, headers: &self.headers, by }
     }
 
     async fn tags(&self, below: &[&str]) -> Result<Answer, Problem> {
@@ -154,15 +209,71 @@ impl Call {
                 self.authorize(Scope::Read).await?;
                 tags::list(app, &query, !below.is_empty()).await
             }
+            (&Method::GET | &Method::HEAD, [name, "visits"]) => {
+                self.authorize(Scope::Visits).await?;
+                visits::of_tag(app, name, &query).await
+            }
             (&Method::PUT, []) => {
                 let fields = body::fields(&self.body)?;
-                self.authorize(Scope::Edit).await?;
-                tags::rename(app, &fields).await
+                tags::rename(app, &fields, &self.authorize(Scope::Edit).await?).await
             }
-            (&Method::DELETE, []) => {
+            (&Method::DELETE, []) => tags::delete(app, &query, &self.authorize(Scope::Delete).await?).await,
+            _ => Err(self.no_route()),
+        }
+    }
+
+    async fn domains(&self, below: &[&str]) -> Result<Answer, Problem> {
+        let (app, query) = (&*self.app, Query::of(&self.uri));
+        match (&self.method, below) {
+            (&Method::GET | &Method::HEAD, []) => Ok(domains::list(app, &self.authorize(Scope::Read).await?)),
+            (&Method::GET | &Method::HEAD, [name, "visits"]) => {
+                self.authorize(Scope::Visits).await?;
+                visits::of_domain(app, name, &query).await
+            }
+            (&Method::PATCH, ["redirects"]) => {
+                let fields = body::fields(&self.body)?;
+                domains::edit_redirects(app, &fields, &self.authorize(Scope::Admin).await?).await
+            }
+            (&Method::PATCH, [name]) => {
+                let fields = body::fields(&self.body)?;
+                domains::edit(app, name, &fields, &self.authorize(Scope::Admin).await?).await
+            }
+            _ => Err(self.no_route()),
+        }
+    }
+
+    async fn visits(&self, below: &[&str]) -> Result<Answer, Problem> {
+        let query = Query::of(&self.uri);
+        match (&self.method, below) {
+            (&Method::GET | &Method::HEAD, _) => {
+                self.authorize(Scope::Visits).await?;
+                match below {
+                    [] => Ok(visits::overview()),
+                    ["orphan"] => visits::orphan(&query),
+                    ["non-orphan"] => visits::non_orphan(&query),
+                    _ => Err(self.no_route()),
+                }
+            }
+            (&Method::DELETE, ["orphan"]) => {
                 self.authorize(Scope::Delete).await?;
-                tags::delete(app, &query).await
+                Ok(visits::deleted())
             }
+            _ => Err(self.no_route()),
+        }
+    }
+
+    async fn targets(&self, below: &[&str]) -> Result<Answer, Problem> {
+        let (app, by) = (&*self.app, self.authorize(Scope::Admin));
+        match (&self.method, below) {
+            (&Method::GET | &Method::HEAD, []) => {
+                by.await?;
+                targets::list(app).await
+            }
+            (&Method::PUT, []) => {
+                let fields = body::fields(&self.body)?;
+                targets::set(app, &fields, &by.await?).await
+            }
+            (&Method::DELETE, [pattern]) => targets::remove(app, pattern, &by.await?).await,
             _ => Err(self.no_route()),
         }
     }
@@ -190,13 +301,25 @@ impl Call {
 
     /// The key, if it may do this. An empty header counts as none.
     async fn authorize(&self, scope: Scope) -> Result<Grant, Problem> {
+        let too_many = |wait| Problem::TooManyCalls { wait };
+        let of_client = self.app.calls.spend_of_client(self.client).map_err(too_many)?;
         let header = self.headers.get("x-api-key").filter(|value| !value.is_empty()).ok_or(Problem::NoKey)?;
-        let key = header.to_str().map_err(|_| Problem::WrongKey)?;
-        let found = self.app.keys.find(&*self.app.store, key).await.map_err(|error| {
-            tracing::warn!(error = &error as &dyn std::error::Error, "look up an API key");
-            Problem::Unavailable
-        })?;
-        let grant = found.ok_or(Problem::WrongKey)?;
+        let found = match header.to_str() {
+            Ok(key) => self.app.keys.find(&*self.app.store, key).await.map_err(|error| {
+                tracing::warn!(error = &error as &dyn std::error::Error, "look up an API key");
+                Problem::Unavailable
+            })?,
+            Err(_) => None,
+        };
+        let Some(grant) = found else {
+            self.app.calls.spend_of_wrong_keys(self.client).map_err(too_many)?;
+            return Err(Problem::WrongKey);
+        };
+        let of_key = self.app.calls.spend_of_key(&grant).map_err(too_many)?;
+        if let Some(share) = of_key.or(of_client) {
+            // A call asks for one scope, so nobody has told yet.
+            let _ = self.share.set(share);
+        }
         if grant.scopes.allow(scope) { Ok(grant) } else { Err(Problem::Forbidden { scope }) }
     }
 

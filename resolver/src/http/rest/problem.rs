@@ -1,11 +1,16 @@
 //! The one place where errors become answers of the API (RFC 9457), with Shlink's types where it has one.
 
-use hyper::{Method, StatusCode};
+use std::time::Duration;
+
+use hyper::{
+    Method, StatusCode,
+    header::{HeaderValue, RETRY_AFTER},
+};
 use serde_json::{Map, Value, json};
 
 use super::query::Query;
 use crate::{
-    http::{Answer, answer, retry_later},
+    http::{Answer, App, answer, retry_later},
     reservation::ReserveError,
     scope::Scope,
     store::StoreError,
@@ -29,7 +34,15 @@ pub(super) enum Problem {
     WrongKey,
     Forbidden { scope: Scope },
     NoShortUrl { code: String, domain: Option<String> },
-    SlugTaken { slug: String },
+    SlugTaken { slug: String, domain: Option<String> },
+    IdempotencyKeyReused,
+    NoDomain { name: String },
+    DomainTaken { name: String },
+    NoTarget { pattern: String },
+    ForbiddenTags { what: &'static str },
+    NoMercure,
+    OneDomainOnly,
+    TooManyCalls { wait: Duration },
     Superseded,
     NoTag { tag: String },
     TagConflict { old: String, new: String },
@@ -76,14 +89,16 @@ impl From<ReserveError> for Problem {
 
 impl Problem {
     /// No link of this name on the domain that the query names.
-    pub(super) fn no_short_url(name: &str, query: Option<&str>) -> Self {
-        let domain = Query::new(query).text("domain").map(str::to_owned);
+    pub(super) fn no_short_url(app: &App, name: &str, query: &Query) -> Self {
+        let is_other = |name: &&str| *name != "DEFAULT" && *name != app.directory.default_name();
+        let domain = query.text("domain").filter(is_other).map(str::to_owned);
         let code = percent_encoding::percent_decode_str(name).decode_utf8_lossy().into_owned();
         Self::NoShortUrl { code, domain }
     }
 
     pub(super) fn into_answer(self) -> Answer {
         let Words { status, kind, title, detail } = self.words();
+        let wait = if let Self::TooManyCalls { wait } = &self { Some(*wait) } else { None };
         let kind =
             kind.map_or("about:blank".to_owned(), |kind| format!("https://shlink.io/api/error/{kind}"));
         let mut body = self.extra();
@@ -95,7 +110,10 @@ impl Problem {
         ] {
             body.insert(name.to_owned(), value);
         }
-        let answer = answer(status, "application/problem+json", Value::Object(body).to_string());
+        let mut answer = answer(status, "application/problem+json", Value::Object(body).to_string());
+        if let Some(wait) = wait {
+            answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1));
+        }
         if status == StatusCode::SERVICE_UNAVAILABLE { retry_later(answer) } else { answer }
     }
 
@@ -131,8 +149,9 @@ impl Problem {
                 let detail = format!("No URL found with short code \"{code}\"{on}");
                 words(StatusCode::NOT_FOUND, "short-url-not-found", "Short URL not found", detail)
             }
-            Self::SlugTaken { slug } => {
-                let detail = format!("Provided slug \"{slug}\" is already in use.");
+            Self::SlugTaken { slug, domain } => {
+                let on = domain.as_ref().map_or(String::new(), |domain| format!(" for domain \"{domain}\""));
+                let detail = format!("Provided slug \"{slug}\" is already in use{on}.");
                 words(StatusCode::BAD_REQUEST, "non-unique-slug", "Invalid custom slug", detail)
             }
             Self::Superseded => plain(
@@ -147,6 +166,14 @@ impl Problem {
                 let detail = format!("You cannot rename tag {old} to {new}, because it already exists");
                 words(StatusCode::CONFLICT, "tag-conflict", "Tag conflict", detail)
             }
+            Self::NoDomain { .. }
+            | Self::DomainTaken { .. }
+            | Self::NoTarget { .. }
+            | Self::ForbiddenTags { .. }
+            | Self::NoMercure
+            | Self::OneDomainOnly
+            | Self::IdempotencyKeyReused
+            | Self::TooManyCalls { .. } => self.beside_links(),
             Self::Forbidden { scope } => {
                 plain(StatusCode::FORBIDDEN, format!("Expected an API key with the scope \"{scope}\"."))
             }
@@ -160,6 +187,46 @@ impl Problem {
                 words(StatusCode::NOT_FOUND, "not-found", "Not Found", format!("Cannot {method} {url}!"))
             }
             Self::Exhausted | Self::Unavailable | Self::Internal => self.own_fault(),
+        }
+    }
+
+    /// Words for what is wrong beside links and bodies.
+    fn beside_links(&self) -> Words {
+        match self {
+            Self::NoDomain { name } => {
+                let detail = format!("Domain with authority \"{name}\" could not be found");
+                words(StatusCode::NOT_FOUND, "domain-not-found", "Domain not found", detail)
+            }
+            Self::DomainTaken { name } => {
+                plain(StatusCode::CONFLICT, format!("Another domain is called \"{name}\"."))
+            }
+            Self::NoTarget { pattern } => {
+                plain(StatusCode::NOT_FOUND, format!("No rule found for \"{pattern}\""))
+            }
+            Self::ForbiddenTags { what } => words(
+                StatusCode::FORBIDDEN,
+                "forbidden-tag-operation",
+                "Forbidden tag operation",
+                format!("You are not allowed to {what} tags"),
+            ),
+            Self::NoMercure => words(
+                StatusCode::NOT_IMPLEMENTED,
+                "mercure-not-configured",
+                "Mercure integration not configured",
+                "This Shlink instance is not integrated with a mercure hub.",
+            ),
+            Self::OneDomainOnly => plain(
+                StatusCode::FORBIDDEN,
+                "Expected an API key that is not for one domain only, or one call for each link.",
+            ),
+            Self::IdempotencyKeyReused => plain(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "This Idempotency-Key came with something else before: expected another key, or the same body.",
+            ),
+            _ => plain(
+                StatusCode::TOO_MANY_REQUESTS,
+                "Too many calls were made with this API key or from here. Try again later.",
+            ),
         }
     }
 
@@ -193,7 +260,11 @@ impl Problem {
                 vec![("invalidElements", json!(names)), ("expected", Value::Object(expected))]
             }
             Self::NoKey => vec![("expectedHeaders", json!(["X-Api-Key"]))],
-            Self::SlugTaken { slug } => vec![("customSlug", json!(slug))],
+            Self::SlugTaken { slug, domain } => {
+                let domain = domain.iter().map(|domain| ("domain", json!(domain)));
+                std::iter::once(("customSlug", json!(slug))).chain(domain).collect()
+            }
+            Self::NoDomain { name } => vec![("authority", json!(name))],
             Self::NoTag { tag } => vec![("tag", json!(tag))],
             Self::TagConflict { old, new } => vec![("oldName", json!(old)), ("newName", json!(new))],
             Self::NoShortUrl { code, domain } => {

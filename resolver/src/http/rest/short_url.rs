@@ -1,13 +1,15 @@
-//! A link as Shlink shows it: these fields, in this order, always all of them.
+//! A link as Shlink shows it: these fields, in this order, always all of them. What stands behind `hasRedirectRules` is an addition of ours.
+
+use std::borrow::Cow;
 
 use hyper::header::{ETAG, HeaderValue};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{json, problem::Problem};
+use super::{domains, json, problem::Problem};
 use crate::{
     http::{Answer, App},
-    links::{Record, Tag},
+    links::{DomainId, Record, RedirectStatus, Tag},
 };
 
 #[derive(Serialize)]
@@ -19,12 +21,18 @@ pub(super) struct ShortUrl<'a> {
     date_created: String,
     tags: Vec<&'a str>,
     meta: Meta,
-    domain: Option<&'a str>,
+    domain: Option<String>,
     title: Option<&'a str>,
     crawlable: bool,
     forward_query: bool,
     visits_summary: VisitsSummary,
     has_redirect_rules: bool,
+    description: Option<&'a str>,
+    enabled: bool,
+    redirect_status: Option<RedirectStatus>,
+    has_password: bool,
+    edited_at: Option<String>,
+    version: u64,
 }
 
 /// Limits of a link.
@@ -60,20 +68,31 @@ impl<'a> ShortUrl<'a> {
             max_visits: details.and_then(|details| details.max_visits),
         };
         Some(Self {
-            short_url: format!("{}/{short_code}", app.public_url),
+            short_url: format!("{}/{short_code}", base(app, link.domain())),
             short_code,
             long_url: link.long_url.as_str(),
             date_created: atom(link.created_at),
             tags: tags.iter().map(Tag::as_str).collect(),
             meta,
-            domain: None,
+            domain: domains::shown_name(app, link.domain()),
             title: link.title.as_deref(),
             crawlable: link.crawlable,
             forward_query: link.forward_query,
             visits_summary: VisitsSummary::default(),
-            has_redirect_rules: false,
+            has_redirect_rules: !link.rules().is_empty(),
+            description: details.and_then(|details| details.description.as_deref()),
+            enabled: !details.is_some_and(|details| details.disabled),
+            redirect_status: link.status(),
+            has_password: link.password().is_some(),
+            edited_at: details.and_then(|details| details.edited_at).map(atom),
+            version: details.map_or(0, |details| details.version),
         })
     }
+}
+
+/// What short links of a domain begin with.
+fn base(app: &App, domain: DomainId) -> Cow<'_, str> {
+    if domain.is_default() { app.public_url.as_str().into() } else { app.directory.base(domain).into() }
 }
 
 /// A link by itself, with its version as `ETag`.
@@ -92,6 +111,6 @@ pub(super) fn version(tag: &[u8]) -> Option<u64> {
 }
 
 /// RFC 3339 with `+00:00` and whole seconds, as PHP's `DateTimeInterface::ATOM` writes it.
-fn atom(time: Timestamp) -> String {
+pub(super) fn atom(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%S+00:00").to_string()
 }

@@ -11,6 +11,7 @@ use super::{
     query::Query,
 };
 use crate::{
+    api_key::Grant,
     http::{Answer, App, empty},
     links::Tag,
     store::{Renamed, TagCount},
@@ -55,7 +56,10 @@ fn stats(tag: &TagCount) -> Value {
 }
 
 /// Gives a tag another name.
-pub(super) async fn rename(app: &App, given: &Map<String, Value>) -> Result<Answer, Problem> {
+pub(super) async fn rename(app: &App, given: &Map<String, Value>, by: &Grant) -> Result<Answer, Problem> {
+    if by.limits.hides_links() {
+        return Err(Problem::ForbiddenTags { what: "rename" });
+    }
     let mut wrong = Wrong::default();
     let mut tag = |name| {
         let text = given.get(name).and_then(Value::as_str).ok_or_else(|| "expected a string".to_owned());
@@ -65,7 +69,7 @@ pub(super) async fn rename(app: &App, given: &Map<String, Value>) -> Result<Answ
     let (old, new) = (tag("oldName"), tag("newName"));
     wrong.check()?;
     let (Some(old), Some(new)) = (old, new) else { return Err(Problem::Internal) };
-    match app.store.rename_tag(&old, &new).await? {
+    match app.store.rename_tag(&old, &new, by.id).await? {
         Renamed::Done => Ok(empty(StatusCode::NO_CONTENT)),
         Renamed::Absent => Err(Problem::NoTag { tag: old.to_string() }),
         Renamed::Taken => Err(Problem::TagConflict { old: old.to_string(), new: new.to_string() }),
@@ -73,8 +77,11 @@ pub(super) async fn rename(app: &App, given: &Map<String, Value>) -> Result<Answ
 }
 
 /// Takes tags away; those that are not there are no error.
-pub(super) async fn delete(app: &App, query: &Query) -> Result<Answer, Problem> {
+pub(super) async fn delete(app: &App, query: &Query, by: &Grant) -> Result<Answer, Problem> {
+    if by.limits.hides_links() {
+        return Err(Problem::ForbiddenTags { what: "delete" });
+    }
     let tags: Vec<Tag> = query.list("tags").filter_map(|text| Tag::parse(text).ok()).collect();
-    app.store.delete_tags(&tags).await?;
+    app.store.delete_tags(&tags, by.id).await?;
     Ok(empty(StatusCode::NO_CONTENT))
 }

@@ -3,12 +3,10 @@
 use issuer::names::StoreEpoch;
 use tokio_postgres::Client;
 
-use super::timestamp;
 use crate::{
-    api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash},
+    api_key::KeyHash,
     codes::{Fingerprint, Keyspace, KeyspaceIndex},
-    scope::Scopes,
-    store::{StoreError, check_slugs, plan_keyspaces, scopes_of},
+    store::{StoreError, check_slugs, plan_keyspaces},
 };
 
 /// The cluster's identity and the timeline it writes: a promoted standby begins a new one. The control file's timeline would
@@ -47,7 +45,8 @@ pub(super) async fn adopt_keyspaces(
     let stored = rows.iter().map(|row| Ok((i64::from(row.try_get::<_, i16>(0)?), row.try_get(1)?)));
     let (known, before) = plan_keyspaces(stored.collect::<Result<_, StoreError>>()?, mine)?;
     if before < known.len() {
-        let slugs = transaction.query("SELECT slug FROM slug WHERE length(slug) <= 8", &[]).await?;
+        let slugs =
+            transaction.query("SELECT slug FROM slug WHERE domain_id = 0 AND length(slug) <= 8", &[]).await?;
         let slugs = slugs.iter().map(|row| row.try_get(0)).collect::<Result<Vec<String>, _>>()?;
         check_slugs(&slugs, &known[before..])?;
     }
@@ -59,18 +58,6 @@ pub(super) async fn adopt_keyspaces(
     }
     transaction.commit().await?;
     Ok(known)
-}
-
-pub(super) async fn add_api_key(
-    client: &Client,
-    name: &str,
-    hash: &KeyHash,
-    scopes: &Scopes,
-) -> Result<Option<ApiKeyId>, StoreError> {
-    let sql = "INSERT INTO api_key (name, hash, scopes) VALUES ($1, $2, $3)
-               ON CONFLICT (name) DO NOTHING RETURNING id";
-    let row = client.query_opt(sql, &[&name, &hash.as_bytes(), &scopes.to_string()]).await?;
-    row.map(|row| Ok(ApiKeyId(row.try_get(0)?))).transpose()
 }
 
 /// Under a lock on the table: of several first starts one makes the key.
@@ -85,28 +72,4 @@ pub(super) async fn add_first_api_key(
     let added = transaction.execute(sql, &[&name, &hash.as_bytes()]).await?;
     transaction.commit().await?;
     Ok(added > 0)
-}
-
-pub(super) async fn find_api_key(client: &Client, hash: &KeyHash) -> Result<Option<Grant>, StoreError> {
-    let sql = "SELECT id, scopes FROM api_key WHERE hash = $1 AND revoked_at IS NULL";
-    let row = client.query_opt(sql, &[&hash.as_bytes()]).await?;
-    row.map(|row| Ok(Grant { id: ApiKeyId(row.try_get(0)?), scopes: scopes_of(row.try_get(1)?)? }))
-        .transpose()
-}
-
-pub(super) async fn list_api_keys(client: &Client) -> Result<Vec<ApiKeyRecord>, StoreError> {
-    let rows =
-        client.query("SELECT name, created_at, revoked_at, scopes FROM api_key ORDER BY id", &[]).await?;
-    let record = |row: &tokio_postgres::Row| {
-        let revoked: Option<std::time::SystemTime> = row.try_get(2)?;
-        let revoked_at = revoked.map(|_| timestamp(row, 2)).transpose()?;
-        let scopes = scopes_of(row.try_get(3)?)?;
-        Ok(ApiKeyRecord { name: row.try_get(0)?, scopes, created_at: timestamp(row, 1)?, revoked_at })
-    };
-    rows.iter().map(record).collect()
-}
-
-pub(super) async fn revoke_api_key(client: &Client, name: &str) -> Result<bool, StoreError> {
-    let sql = "UPDATE api_key SET revoked_at = now() WHERE name = $1 AND revoked_at IS NULL";
-    Ok(client.execute(sql, &[&name]).await? > 0)
 }

@@ -29,15 +29,17 @@ use tokio::{sync::mpsc, time::Instant};
 use tokio_postgres::{Config, NoTls, Row, config::TargetSessionAttrs, error::SqlState, types::ToSql};
 
 use super::{
-    BlockEntry, Change, Deleted, Edited, Gaps, InsertError, Inserted, InsertedFull, InsertedNamed, LinkStore,
-    NamedLink, Reading, Registration, Renamed, Same, Source, StoreError, TagCount, sql,
+    BlockEntry, Change, Deleted, DomainEdited, Edited, FullLink, Gaps, ImportBatch, Imported, InsertError,
+    Inserted, InsertedFull, InsertedNamed, LinkStore, NamedLink, Reading, Registration, Renamed, Same,
+    SharedSettings, Source, StoreError, TagCount, sql,
 };
 use crate::{
-    api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash},
+    api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey, Rotated},
+    audit::Entry,
     codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
-    links::{Edit, Filter, Link, LongUrl, NewLink, Page, Slug, Tag},
+    links::{Authority, DomainEdit, DomainId, Edit, Filter, Link, LongUrl, NewLink, Page, Record, Slug, Tag},
     reservation::{Reservation, ReservationId},
-    scope::Scopes,
+    targets::TargetRule,
 };
 use connect::{Connections, check_out, configure, pool, reads_anywhere};
 use line::{Line, LineError};
@@ -281,7 +283,7 @@ impl LinkStore for PostgresStore {
     async fn insert_full(
         &self,
         history: &StoreEpoch,
-        link: &NewLink,
+        link: &FullLink,
         tags: &[Tag],
         same: Option<&Same>,
     ) -> Result<InsertedFull, InsertError> {
@@ -307,12 +309,12 @@ impl LinkStore for PostgresStore {
         self.run(async |sql| sql::use_links(sql, wanted).await).await
     }
 
-    async fn find_slug(&self, slug: &Slug) -> Result<Option<LinkId>, StoreError> {
+    async fn find_slug(&self, domain: DomainId, slug: &Slug) -> Result<Option<LinkId>, StoreError> {
         let id = |rows: Vec<Row>| match rows.first() {
             Some(row) => Ok(Some(LinkId::from_stored(row.try_get(0)?))),
             None => Ok(None),
         };
-        let of: [&(dyn ToSql + Sync); 2] = [&sql::DEFAULT_DOMAIN, &slug.as_str()];
+        let of: [&(dyn ToSql + Sync); 2] = [&domain.get(), &slug.as_str()];
         let asked = match self.slug_reader.query(PRIMARY_DEADLINE, &of).await {
             // The connection may have been an old one to a server that has restarted since.
             Err(LineError::InDoubt(_)) => self.slug_reader.query(PRIMARY_DEADLINE, &of).await,
@@ -326,6 +328,48 @@ impl LinkStore for PostgresStore {
                 id(rows)?.map(Some).ok_or_else(|| error.into())
             }
         }
+    }
+
+    async fn shared_settings(&self, known: i64) -> Result<Option<SharedSettings>, StoreError> {
+        self.run(async |sql| sql::shared_settings(sql, known).await).await
+    }
+
+    async fn add_domain(&self, authority: &Authority) -> Result<DomainId, StoreError> {
+        self.run(async |sql| sql::add_domain(sql, authority).await).await
+    }
+
+    async fn edit_domain(
+        &self,
+        id: DomainId,
+        edit: &DomainEdit,
+        by: ApiKeyId,
+    ) -> Result<DomainEdited, StoreError> {
+        self.run(async |sql| sql::edit_domain(sql, id, edit, by).await).await
+    }
+
+    async fn set_target(&self, rule: &TargetRule, by: ApiKeyId) -> Result<(), StoreError> {
+        self.run(async |sql| sql::set_target(sql, rule, by).await).await
+    }
+
+    async fn remove_target(&self, pattern: &str, by: ApiKeyId) -> Result<bool, StoreError> {
+        self.run(async |sql| sql::remove_target(sql, pattern, by).await).await
+    }
+
+    async fn import(&self, batch: &ImportBatch) -> Result<Option<Vec<Imported>>, StoreError> {
+        self.run(async |sql| sql::import(sql, batch).await).await
+    }
+
+    async fn import_position(&self, name: &str) -> Result<u64, StoreError> {
+        self.run(async |sql| sql::import_position(sql, name).await).await
+    }
+
+    async fn export(
+        &self,
+        after: Option<LinkId>,
+        most: usize,
+    ) -> Result<(Vec<Record>, Option<LinkId>), StoreError> {
+        let (after, most) = sql::page_of_ids(after, most);
+        self.run_on(&self.lists, async |sql| sql::export(sql, after, most).await).await
     }
 
     async fn picked(&self, after: Option<LinkId>, most: usize) -> Result<Vec<LinkId>, StoreError> {
@@ -360,8 +404,8 @@ impl LinkStore for PostgresStore {
         self.run_on(&self.lists, async |sql| sql::tags(sql, search, most).await).await
     }
 
-    async fn rename_tag(&self, old: &Tag, new: &Tag) -> Result<Renamed, StoreError> {
-        match self.run(async |sql| sql::rename_tag(sql, old, new).await).await {
+    async fn rename_tag(&self, old: &Tag, new: &Tag, by: ApiKeyId) -> Result<Renamed, StoreError> {
+        match self.run(async |sql| sql::rename_tag(sql, old, new, by).await).await {
             // Somebody else has given the name away since it was looked for.
             Err(StoreError::Postgres(error)) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => {
                 Ok(Renamed::Taken)
@@ -370,8 +414,8 @@ impl LinkStore for PostgresStore {
         }
     }
 
-    async fn delete_tags(&self, tags: &[Tag]) -> Result<(), StoreError> {
-        self.run(async |sql| sql::delete_tags(sql, tags).await).await
+    async fn delete_tags(&self, tags: &[Tag], by: ApiKeyId) -> Result<(), StoreError> {
+        self.run(async |sql| sql::delete_tags(sql, tags, by).await).await
     }
 
     async fn tell_changes(&self, changes: mpsc::Sender<Change>) {
@@ -399,13 +443,8 @@ impl LinkStore for PostgresStore {
         within(async { reservations::close(&*self.connection().await?, id).await }).await
     }
 
-    async fn add_api_key(
-        &self,
-        name: &str,
-        hash: &KeyHash,
-        scopes: &Scopes,
-    ) -> Result<Option<ApiKeyId>, StoreError> {
-        within(async { admin::add_api_key(&*self.connection().await?, name, hash, scopes).await }).await
+    async fn add_api_key(&self, key: &NewKey) -> Result<Option<ApiKeyId>, StoreError> {
+        self.run(async |sql| sql::add_api_key(sql, key).await).await
     }
 
     async fn add_first_api_key(&self, name: &str, hash: &KeyHash) -> Result<bool, StoreError> {
@@ -413,23 +452,34 @@ impl LinkStore for PostgresStore {
     }
 
     async fn find_api_key(&self, hash: &KeyHash) -> Result<Option<Grant>, StoreError> {
-        let find = async || admin::find_api_key(&*self.connection().await?, hash).await;
-        within(async {
-            match find().await {
-                // The connection may have been an old one to a server that has restarted since.
-                Err(StoreError::Postgres(_)) => find().await,
-                answer => answer,
-            }
-        })
-        .await
+        match self.run(async |sql| sql::find_api_key(sql, hash).await).await {
+            // The connection may have been an old one to a server that has restarted since.
+            Err(StoreError::Postgres(_)) => self.run(async |sql| sql::find_api_key(sql, hash).await).await,
+            answer => answer,
+        }
     }
 
     async fn list_api_keys(&self) -> Result<Vec<ApiKeyRecord>, StoreError> {
-        within(async { admin::list_api_keys(&*self.connection().await?).await }).await
+        self.run(async |sql| sql::list_api_keys(sql).await).await
     }
 
     async fn revoke_api_key(&self, name: &str) -> Result<bool, StoreError> {
-        within(async { admin::revoke_api_key(&*self.connection().await?, name).await }).await
+        self.run(async |sql| sql::revoke_api_key(sql, name).await).await
+    }
+
+    async fn rotate_api_key(
+        &self,
+        name: &str,
+        hash: &KeyHash,
+        keep: Duration,
+    ) -> Result<Rotated, StoreError> {
+        let keep = sql::milliseconds(keep);
+        self.run(async |sql| sql::rotate_api_key(sql, name, hash, keep).await).await
+    }
+
+    async fn audit(&self, before: Option<i64>, most: usize) -> Result<Vec<Entry>, StoreError> {
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        self.run_on(&self.lists, async |sql| sql::audit(sql, before, most).await).await
     }
 }
 

@@ -1,5 +1,7 @@
 //! The shared statements on Postgres: each in one round trip, without a name, so that a pooler in transaction mode may stand between.
 
+use std::time::SystemTime;
+
 use tokio_postgres::{
     Client, Transaction,
     error::SqlState,
@@ -116,9 +118,9 @@ impl Sql for PostgresSql<'_> {
         self.0.query_typed(sql, &params).await?.iter().map(row).collect()
     }
 
-    async fn tell(&mut self, news: Told) -> Result<(), StoreError> {
+    async fn tell(&mut self, news: Told<'_>) -> Result<(), StoreError> {
         let text = match news {
-            Told::Changed(id) => id.get().to_string(),
+            Told::Changed(ids) => ids.iter().map(|id| id.get().to_string()).collect::<Vec<_>>().join(","),
             Told::Picked(id) => format!("+{}", id.get()),
         };
         let notify = "SELECT pg_notify('shortmint_links', $1)";
@@ -133,7 +135,9 @@ fn param(value: &Value) -> (Box<dyn ToSql + Sync + Send>, Type) {
         Value::Bool(value) => (Box::new(value), Type::BOOL),
         Value::Text(value) => (Box::new(value), Type::TEXT),
         Value::OptText(value) => (Box::new(value), Type::TEXT),
-        Value::Time(value) => (Box::new(std::time::SystemTime::from(value)), Type::TIMESTAMPTZ),
+        Value::Time(value) => (Box::new(SystemTime::from(value)), Type::TIMESTAMPTZ),
+        Value::OptTime(value) => (Box::new(value.map(SystemTime::from)), Type::TIMESTAMPTZ),
+        Value::Bytes(value) => (Box::new(value), Type::BYTEA),
     }
 }
 
@@ -149,7 +153,10 @@ fn row(row: &tokio_postgres::Row) -> Result<Row, StoreError> {
                 row.try_get::<_, Option<bool>>(index)?.map_or(Cell::Null, |value| Cell::Int(value.into()))
             }
             Type::TEXT => row.try_get::<_, Option<String>>(index)?.map_or(Cell::Null, Cell::Text),
-            Type::TIMESTAMPTZ => Cell::Time(timestamp(row, index)?),
+            Type::TIMESTAMPTZ => match row.try_get::<_, Option<SystemTime>>(index)? {
+                Some(_) => Cell::Time(timestamp(row, index)?),
+                None => Cell::Null,
+            },
             _ => return Err(StoreError::Corrupt(format!("a value of type {kind}"))),
         })
     };

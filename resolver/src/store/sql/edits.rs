@@ -2,12 +2,18 @@
 
 use jiff::Timestamp;
 
+use serde_json::{Value as Json, json};
+
 use super::{
-    DEFAULT_DOMAIN, Sql, Told, Value, details_text,
+    Sql, Told, Value,
+    audit::note,
+    details_text,
+    named::free_slug,
     tags::{set_tags, tags_of},
 };
 use crate::{
     api_key::ApiKeyId,
+    audit::Action,
     codes::LinkId,
     links::{Edit, Link, Record},
     store::{Deleted, Edited, StoreError},
@@ -30,7 +36,8 @@ pub(in crate::store) async fn edit<S: Sql>(
         set_tags(sql, id, tags).await?;
     }
     let tags = tags_of(sql, &[id]).await?.remove(&id).unwrap_or_default();
-    sql.tell(Told::Changed(id)).await?;
+    note(sql, by, Action::EditLink, &id.get().to_string(), Some(state(&link))).await?;
+    sql.tell(Told::Changed(&[id])).await?;
     Ok(Edited::Done(Box::new(Record { link, tags })))
 }
 
@@ -57,11 +64,10 @@ pub(in crate::store) async fn delete<S: Sql>(
     write(sql, &link).await?;
     set_tags(sql, id, &[]).await?;
     if let Some(slug) = link.slug() {
-        let free = "DELETE FROM slug WHERE domain_id = $1 AND slug = $2 AND link_id = $3";
-        let values = [Value::Int(DEFAULT_DOMAIN), Value::Text(slug.to_string()), Value::Int(id.get())];
-        sql.query(free, &values).await?;
+        free_slug(sql, link.domain(), slug.as_str(), id).await?;
     }
-    sql.tell(Told::Changed(id)).await?;
+    note(sql, by, Action::DeleteLink, &id.get().to_string(), Some(state(&link))).await?;
+    sql.tell(Told::Changed(&[id])).await?;
     Ok(Deleted::Done)
 }
 
@@ -74,6 +80,20 @@ async fn lock<S: Sql>(sql: &mut S, id: LinkId) -> Result<Option<(Link, Timestamp
     let Some(row) = rows.first() else { return Ok(None) };
     let link = row.link()?;
     Ok(if link.is_deleted() { None } else { Some((link, row.time(8)?)) })
+}
+
+/// What the log keeps of a link: what it came to, without what nobody is to read.
+fn state(link: &Link) -> Json {
+    let mut details = link.details.as_deref().cloned().unwrap_or_default();
+    let has_password = details.password.take().is_some();
+    json!({
+        "longUrl": link.long_url.as_str(),
+        "title": link.title,
+        "crawlable": link.crawlable,
+        "forwardQuery": link.forward_query,
+        "hasPassword": has_password,
+        "details": details,
+    })
 }
 
 async fn write<S: Sql>(sql: &mut S, link: &Link) -> Result<(), StoreError> {

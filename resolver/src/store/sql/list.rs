@@ -3,7 +3,7 @@
 use super::{Sql, Value, tags::tags_of};
 use crate::{
     codes::LinkId,
-    links::{Filter, OrderField, Page, Record, Tag, TagsMode},
+    links::{DomainId, Filter, OrderField, Page, Record, Tag, TagsMode},
     store::{PER_PAGE_MAX, StoreError},
 };
 
@@ -48,6 +48,7 @@ fn order(filter: &Filter) -> String {
         OrderField::DateCreated => "link.created_at",
         OrderField::LongUrl => "link.long_url",
         OrderField::Title => "coalesce(link.title, '')",
+        OrderField::Id => "link.id",
     };
     let direction = if filter.order.descending { "DESC" } else { "ASC" };
     // The id decides between equals, so that no link is on two pages.
@@ -86,10 +87,20 @@ impl Wanted {
 
     fn filter(&mut self, filter: &Filter, code: Option<LinkId>) {
         if let Some(text) = &filter.search {
-            self.search(text, code);
+            self.search(text, code, &filter.search_domains);
         }
         self.tags(&filter.tags, filter.tags_mode, false);
         self.tags(&filter.exclude_tags, filter.exclude_tags_mode, true);
+        if let Some(domain) = filter.domain {
+            let is_there = self.on_domain(domain);
+            self.parts.push(is_there);
+        }
+        if let Some(keys) = &filter.created_by {
+            let keys: Vec<String> = keys.iter().map(|key| self.value(Value::Int(key.0))).collect();
+            // Of no key there are no links; a list without an item is no SQL.
+            let is_theirs = format!("link.created_by IN ({})", keys.join(", "));
+            self.parts.push(if keys.is_empty() { "1 = 0".to_owned() } else { is_theirs });
+        }
         if let Some(since) = filter.since {
             let since = self.value(Value::Time(since));
             self.parts.push(format!("link.created_at >= {since}"));
@@ -111,7 +122,14 @@ impl Wanted {
         }
     }
 
-    fn search(&mut self, text: &str, code: Option<LinkId>) {
+    fn on_domain(&mut self, domain: DomainId) -> String {
+        if domain.is_default() {
+            return "link.details->>'domain' IS NULL".to_owned();
+        }
+        format!("CAST(link.details->>'domain' AS bigint) = {}", self.value(Value::Int(domain.get())))
+    }
+
+    fn search(&mut self, text: &str, code: Option<LinkId>, domains: &[DomainId]) {
         // Beyond ASCII the two databases, and servers with different locales, know different small letters: each compares its own.
         let like = self.value(Value::Text(pattern(text)));
         let mut ways: Vec<String> = ["link.long_url", "link.title", "link.details->>'slug'"]
@@ -121,6 +139,10 @@ impl Wanted {
         ways.push(format!(
             "link.id IN (SELECT link_tag.link_id FROM link_tag JOIN tag ON tag.id = link_tag.tag_id WHERE tag.name LIKE {like} ESCAPE '\\')"
         ));
+        for domain in domains {
+            let is_there = self.on_domain(*domain);
+            ways.push(is_there);
+        }
         if let Some(id) = code {
             ways.push(format!("link.id = {}", self.value(Value::Int(id.get()))));
         }

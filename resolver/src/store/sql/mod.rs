@@ -8,16 +8,22 @@
 //!
 //! Rejected: a query builder. It would write the same text in more words; the one statement that is put together (`list`) has a dozen parts.
 
+mod audit;
+mod domains;
 mod edits;
+mod import;
+mod keys;
 mod list;
 mod named;
 mod tags;
+mod targets;
 mod uses;
 
 use std::{
     collections::HashMap,
     pin::pin,
     task::{Context, Poll, Waker},
+    time::Duration,
 };
 
 use jiff::Timestamp;
@@ -29,14 +35,16 @@ use crate::{
     links::{Details, Link, LongUrl, Tag},
 };
 
+pub(super) use audit::audit;
+pub(super) use domains::{add_domain, edit_domain, shared_settings};
 pub(super) use edits::{delete, edit};
+pub(super) use import::{export, import, import_position};
+pub(super) use keys::{add_api_key, find_api_key, list_api_keys, revoke_api_key, rotate_api_key};
 pub(super) use list::list;
 pub(super) use named::{FIND_SLUG, find_slug, insert_full, insert_named, picked};
 pub(super) use tags::{delete_tags, rename_tag, tags, tags_of};
+pub(super) use targets::{remove_target, set_target};
 pub(super) use uses::use_links;
-
-/// The domain that --public-url names.
-pub(super) const DEFAULT_DOMAIN: i64 = 0;
 
 /// What differs between the dialects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,6 +136,14 @@ impl Dialect {
         }
     }
 
+    /// A column that is JSON, as text.
+    pub(super) fn json_text(self, column: &str) -> String {
+        match self {
+            Self::Postgres => format!("CAST({column} AS text)"),
+            Self::Sqlite => column.to_owned(),
+        }
+    }
+
     /// A parameter that is JSON.
     pub(super) fn json(self, place: &str) -> String {
         match self {
@@ -145,6 +161,8 @@ pub(super) enum Value {
     Text(String),
     OptText(Option<String>),
     Time(Timestamp),
+    OptTime(Option<Timestamp>),
+    Bytes(Vec<u8>),
 }
 
 /// What a column has.
@@ -168,7 +186,11 @@ impl Row {
         }
     }
 
-    fn flag(&self, column: usize) -> Result<bool, StoreError> {
+    fn is_null(&self, column: usize) -> bool {
+        matches!(self.0[column], Cell::Null)
+    }
+
+    pub(super) fn flag(&self, column: usize) -> Result<bool, StoreError> {
         Ok(self.int(column)? != 0)
     }
 
@@ -176,7 +198,7 @@ impl Row {
         self.opt_text(column)?.ok_or_else(|| unexpected("a text", &Cell::Null))
     }
 
-    fn opt_text(&self, column: usize) -> Result<Option<&str>, StoreError> {
+    pub(super) fn opt_text(&self, column: usize) -> Result<Option<&str>, StoreError> {
         match &self.0[column] {
             Cell::Null => Ok(None),
             Cell::Text(text) => Ok(Some(text)),
@@ -228,9 +250,9 @@ pub(super) fn details_text(details: Option<&Details>) -> Result<Option<String>, 
 
 /// What is told.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Told {
-    /// A link was changed.
-    Changed(LinkId),
+pub(super) enum Told<'a> {
+    /// Links were changed, at most four hundred.
+    Changed(&'a [LinkId]),
     /// A code that could have been minted was picked.
     Picked(LinkId),
 }
@@ -248,7 +270,12 @@ pub(super) trait Sql {
     ) -> impl Future<Output = Result<Vec<Row>, StoreError>> + Send;
 
     /// Tells other resolvers of a change when the transaction commits.
-    fn tell(&mut self, news: Told) -> impl Future<Output = Result<(), StoreError>> + Send;
+    fn tell(&mut self, news: Told<'_>) -> impl Future<Output = Result<(), StoreError>> + Send;
+}
+
+/// A time span as a parameter.
+pub(super) fn milliseconds(span: Duration) -> i64 {
+    i64::try_from(span.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// Where a page of ids begins, and how many it has, as parameters.

@@ -2,24 +2,32 @@
 
 use jiff::Timestamp;
 
-use super::{DEFAULT_DOMAIN, Sql, Told, Value, details_text, tags::set_tags};
+use super::{Sql, Told, Value, details_text, tags::set_tags};
 use crate::{
     codes::{Code, LinkId},
-    links::{Draft, NewLink, Slug, Tag},
-    store::{InsertedFull, InsertedNamed, NamedLink, Same, StoreError},
+    links::{DomainId, Draft, NewLink, Slug, Tag},
+    store::{FullLink, InsertedFull, InsertedNamed, NamedLink, Same, StoreError},
 };
 
 /// Stores a link under a number that was claimed; or finds the one that the same was asked for before.
 pub(in crate::store) async fn insert_full<S: Sql>(
     sql: &mut S,
-    NewLink { id, draft }: &NewLink,
+    FullLink { new: NewLink { id, draft }, code }: &FullLink,
     tags: &[Tag],
     same: Option<&Same>,
 ) -> Result<InsertedFull, StoreError> {
-    if let Some(other) = given(sql, *id, same).await? {
-        return Ok(InsertedFull::Same(other));
+    match given(sql, *id, same).await? {
+        Given::Nothing => {}
+        Given::Link(other) => return Ok(InsertedFull::Same(other)),
+        Given::OtherWish => return Ok(InsertedFull::OtherWish),
     }
-    let Some(at) = insert_link(sql, *id, draft).await? else {
+    let domain = draft.domain();
+    let is_free = domain.is_default() || take_slug(sql, domain, code, *id).await?;
+    let stored = if is_free { insert_link(sql, *id, draft, None).await? } else { None };
+    let Some(at) = stored else {
+        if is_free && !domain.is_default() {
+            free_slug(sql, domain, code, *id).await?;
+        }
         withdraw(sql, *id, same).await?;
         return Ok(InsertedFull::Taken);
     };
@@ -27,10 +35,42 @@ pub(in crate::store) async fn insert_full<S: Sql>(
     Ok(InsertedFull::Stored(at))
 }
 
-async fn given<S: Sql>(sql: &mut S, id: LinkId, same: Option<&Same>) -> Result<Option<LinkId>, StoreError> {
+/// Takes a code on a domain, unless somebody has it there. The default domain's minted codes are not in the table.
+async fn take_slug<S: Sql>(
+    sql: &mut S,
+    domain: DomainId,
+    slug: &str,
+    id: LinkId,
+) -> Result<bool, StoreError> {
+    let take = "INSERT INTO slug (domain_id, slug, link_id) VALUES ($1, $2, $3)
+                ON CONFLICT (domain_id, slug) DO NOTHING RETURNING link_id";
+    let values = [Value::Int(domain.get()), Value::Text(slug.to_owned()), Value::Int(id.get())];
+    Ok(!sql.query(take, &values).await?.is_empty())
+}
+
+/// Gives a code on a domain back.
+pub(super) async fn free_slug<S: Sql>(
+    sql: &mut S,
+    domain: DomainId,
+    slug: &str,
+    id: LinkId,
+) -> Result<(), StoreError> {
+    let free = "DELETE FROM slug WHERE domain_id = $1 AND slug = $2 AND link_id = $3";
+    let values = [Value::Int(domain.get()), Value::Text(slug.to_owned()), Value::Int(id.get())];
+    sql.query(free, &values).await.map(drop)
+}
+
+/// What was given for the same wish before.
+enum Given {
+    Nothing,
+    Link(LinkId),
+    OtherWish,
+}
+
+async fn given<S: Sql>(sql: &mut S, id: LinkId, same: Option<&Same>) -> Result<Given, StoreError> {
     match same {
         Some(same) => agree(sql, id, same).await,
-        None => Ok(None),
+        None => Ok(Given::Nothing),
     }
 }
 
@@ -43,41 +83,55 @@ async fn withdraw<S: Sql>(sql: &mut S, id: LinkId, same: Option<&Same>) -> Resul
 
 /// The link that was stored before for the same wish, if it is still what was wished for; else this one takes its place. Each who asks renews it.
 /// Of those who ask at the same time one is first, and the others wait for its COMMIT.
-async fn agree<S: Sql>(sql: &mut S, id: LinkId, same: &Same) -> Result<Option<LinkId>, StoreError> {
+async fn agree<S: Sql>(sql: &mut S, id: LinkId, same: &Same) -> Result<Given, StoreError> {
     let (dialect, digest) = (S::DIALECT, Value::Text(same.digest.clone()));
-    let lifetime = Value::Int(i64::try_from(same.lifetime.as_millis()).unwrap_or(i64::MAX));
+    let lifetime = Value::Int(super::milliseconds(same.lifetime));
+    let fingerprint = Value::OptText(same.fingerprint.clone());
     let begin = format!(
-        "INSERT INTO dedupe (digest, link_id, expires_at) VALUES ($1, $2, {})
+        "INSERT INTO dedupe (digest, link_id, expires_at, fingerprint) VALUES ($1, $2, {}, $4)
          ON CONFLICT (digest) DO NOTHING RETURNING link_id",
         dialect.now_plus("$3")
     );
-    let look = format!("SELECT link_id FROM dedupe WHERE digest = $1 {}", dialect.for_update());
-    // What was edited is not what was wished for any more, and neither is another link under the code of a deleted one: its version is not 0.
-    let alive = format!(
-        "SELECT link.id FROM dedupe JOIN link ON link.id = dedupe.link_id
-         WHERE dedupe.digest = $1 AND dedupe.expires_at > {} AND link.details->>'deletedAt' IS NULL AND link.details->>'version' IS NULL",
-        dialect.now()
+    let now = dialect.now();
+    let look = format!(
+        "SELECT fingerprint, expires_at > {now} FROM dedupe WHERE digest = $1 {}",
+        dialect.for_update()
     );
     for _ in 0..AGREE_TRIES {
-        let mine = [digest.clone(), Value::Int(id.get()), lifetime.clone()];
+        let mine = [digest.clone(), Value::Int(id.get()), lifetime.clone(), fingerprint.clone()];
         if !sql.query(&begin, &mine).await?.is_empty() {
             clean_up(sql).await?;
-            return Ok(None);
+            return Ok(Given::Nothing);
         }
-        if sql.query(&look, std::slice::from_ref(&digest)).await?.is_empty() {
-            // Whoever had it has withdrawn.
-            continue;
+        let rows = sql.query(&look, std::slice::from_ref(&digest)).await?;
+        // Whoever had it has withdrawn.
+        let Some(row) = rows.first() else { continue };
+        if row.flag(1)? && row.opt_text(0)? != same.fingerprint.as_deref() {
+            return Ok(Given::OtherWish);
         }
-        let found = sql.query(&alive, std::slice::from_ref(&digest)).await?;
+        let found = sql.query(&alive::<S>(same), std::slice::from_ref(&digest)).await?;
         let found = found.first().map(|row| row.int(0)).transpose()?;
         let renew = format!(
-            "UPDATE dedupe SET link_id = $1, expires_at = {} WHERE digest = $3",
+            "UPDATE dedupe SET link_id = $1, expires_at = {}, fingerprint = $3 WHERE digest = $4",
             dialect.now_plus("$2")
         );
-        sql.query(&renew, &[Value::Int(found.unwrap_or(id.get())), lifetime, digest]).await?;
-        return Ok(found.map(LinkId::from_stored));
+        let renewed = Value::Int(found.unwrap_or(id.get()));
+        sql.query(&renew, &[renewed, lifetime, fingerprint, digest]).await?;
+        return Ok(found.map_or(Given::Nothing, |id| Given::Link(LinkId::from_stored(id))));
     }
     Err(StoreError::TimedOut)
+}
+
+/// A statement that finds the link of a digest, if it may still be given.
+fn alive<S: Sql>(same: &Same) -> String {
+    // What was edited is not what was wished for any more, and neither is another link under the code of a deleted one: its version is not 0.
+    // Whoever sends a call again gets what the call has made.
+    let unedited = if same.fingerprint.is_some() { "" } else { "AND link.details->>'version' IS NULL" };
+    format!(
+        "SELECT link.id FROM dedupe JOIN link ON link.id = dedupe.link_id
+         WHERE dedupe.digest = $1 AND dedupe.expires_at > {} AND link.details->>'deletedAt' IS NULL {unedited}",
+        S::DIALECT.now()
+    )
 }
 
 /// How often a wish is looked at that others withdraw meanwhile.
@@ -98,24 +152,74 @@ pub(in crate::store) async fn insert_named<S: Sql>(
     tags: &[Tag],
     same: Option<&Same>,
 ) -> Result<InsertedNamed, StoreError> {
+    // Who may be given another link, and who not, has an id before anything is stored.
     let id = match link.mintable {
         Some(id) => id,
         None => next_id(sql).await?,
     };
-    if let Some(other) = given(sql, id, same).await? {
-        return Ok(InsertedNamed::Same(other));
+    match given(sql, id, same).await? {
+        Given::Nothing => {}
+        Given::Link(other) => return Ok(InsertedNamed::Same(other)),
+        Given::OtherWish => return Ok(InsertedNamed::OtherWish),
     }
-    let stored = match link.mintable {
-        Some(_) => insert_picked(sql, id, link).await?,
-        None => insert_slug(sql, id, link).await?,
-    };
-    let Some((at, version)) = stored else {
+    if link.mintable.is_none() && link.draft.domain().is_default() && Code::parse(link.slug.as_str()).is_ok()
+    {
+        same_keyspaces(sql, link.keyspaces).await?;
+    }
+    let Placed::Stored(id, at, version) = place_at(sql, id, link, None).await? else {
         withdraw(sql, id, same).await?;
         return Ok(InsertedNamed::Taken);
     };
     set_tags(sql, id, tags).await?;
-    sql.tell(if link.mintable.is_some() { Told::Picked(id) } else { Told::Changed(id) }).await?;
+    match link.mintable {
+        Some(_) => sql.tell(Told::Picked(id)).await?,
+        None => sql.tell(Told::Changed(&[id])).await?,
+    }
     Ok(InsertedNamed::Stored(id, at, version))
+}
+
+/// What became of a link that was to be stored under a hand-picked code.
+pub(super) enum Placed {
+    Stored(LinkId, Timestamp, u64),
+    Taken,
+}
+
+/// Stores a link under a hand-picked code, by itself; with another time of its creation than now, if there is one.
+pub(super) async fn place<S: Sql>(
+    sql: &mut S,
+    link: &NamedLink,
+    created_at: Option<Timestamp>,
+) -> Result<Placed, StoreError> {
+    let id = match link.mintable {
+        Some(id) => id,
+        None => next_id(sql).await?,
+    };
+    place_at(sql, id, link, created_at).await
+}
+
+async fn place_at<S: Sql>(
+    sql: &mut S,
+    id: LinkId,
+    link: &NamedLink,
+    created_at: Option<Timestamp>,
+) -> Result<Placed, StoreError> {
+    let stored = match link.mintable {
+        Some(_) => insert_picked(sql, id, link, created_at).await?,
+        None => insert_slug(sql, id, link, created_at).await?,
+    };
+    Ok(stored.map_or(Placed::Taken, |(at, version)| Placed::Stored(id, at, version)))
+}
+
+/// Fails when another resolver may have begun to mint codes that this one takes for slugs; and keeps it from beginning before the transaction
+/// ends.
+pub(super) async fn same_keyspaces<S: Sql>(sql: &mut S, known: usize) -> Result<(), StoreError> {
+    sql.query(S::DIALECT.keep_keyspaces(), &[]).await?;
+    let counted = sql.query("SELECT count(*) FROM keyspace", &[]).await?;
+    let counted = counted.first().ok_or_else(|| corrupt("no count"))?.int(0)?;
+    if counted == i64::try_from(known).unwrap_or(-1) {
+        return Ok(());
+    }
+    Err(StoreError::Keyspace("a keyspace was added: this resolver has to be restarted".to_owned()))
 }
 
 /// Under the id that the code stands for.
@@ -123,12 +227,15 @@ async fn insert_picked<S: Sql>(
     sql: &mut S,
     id: LinkId,
     NamedLink { slug, draft, .. }: &NamedLink,
+    created_at: Option<Timestamp>,
 ) -> Result<Option<(Timestamp, u64)>, StoreError> {
     // Its holder was told this code, and may have printed it. (Who reserves it at this very moment finds it taken when it is filled.)
     if !sql.query(S::DIALECT.reservation_of(), &[Value::Int(id.get())]).await?.is_empty() {
         return Ok(None);
     }
-    let Some(at) = insert_link(sql, id, draft).await? else { return revive(sql, id, slug, draft).await };
+    let Some(at) = insert_link(sql, id, draft, created_at).await? else {
+        return revive(sql, id, slug, draft).await;
+    };
     let pick = "INSERT INTO picked (id) VALUES ($1) ON CONFLICT (id) DO NOTHING";
     sql.query(pick, &[Value::Int(id.get())]).await?;
     Ok(Some((at, 0)))
@@ -139,13 +246,16 @@ async fn insert_link<S: Sql>(
     sql: &mut S,
     id: LinkId,
     draft: &Draft,
+    created_at: Option<Timestamp>,
 ) -> Result<Option<Timestamp>, StoreError> {
-    let details = S::DIALECT.json("$6");
+    let (details, now) = (S::DIALECT.json("$6"), S::DIALECT.now());
     let insert = format!(
-        "INSERT INTO link (long_url, title, crawlable, forward_query, created_by, details, id)
-         VALUES ($1, $2, $3, $4, $5, {details}, $7) ON CONFLICT (id) DO NOTHING RETURNING created_at"
+        "INSERT INTO link (long_url, title, crawlable, forward_query, created_by, details, id, created_at)
+         VALUES ($1, $2, $3, $4, $5, {details}, $7, coalesce($8, {now})) ON CONFLICT (id) DO NOTHING RETURNING created_at"
     );
-    let rows = sql.query(&insert, &values(id, draft)?).await?;
+    let mut values = Vec::from(values(id, draft)?);
+    values.push(Value::OptTime(created_at));
+    let rows = sql.query(&insert, &values).await?;
     rows.first().map(|row| row.time(0)).transpose()
 }
 
@@ -202,43 +312,30 @@ async fn next_id<S: Sql>(sql: &mut S) -> Result<LinkId, StoreError> {
 async fn insert_slug<S: Sql>(
     sql: &mut S,
     id: LinkId,
-    NamedLink { slug, draft, keyspaces, .. }: &NamedLink,
+    NamedLink { slug, draft, .. }: &NamedLink,
+    created_at: Option<Timestamp>,
 ) -> Result<Option<(Timestamp, u64)>, StoreError> {
-    if Code::parse(slug.as_str()).is_ok() {
-        // Another resolver may have begun to mint such codes just now.
-        sql.query(S::DIALECT.keep_keyspaces(), &[]).await?;
-        let known = sql.query("SELECT count(*) FROM keyspace", &[]).await?;
-        if known.first().ok_or_else(|| corrupt("no count"))?.int(0)?
-            != i64::try_from(*keyspaces).unwrap_or(-1)
-        {
-            return Err(StoreError::Keyspace(
-                "a keyspace was added: this resolver has to be restarted".to_owned(),
-            ));
-        }
-    }
-    let take = "INSERT INTO slug (domain_id, slug, link_id) VALUES ($1, $2, $3)
-                ON CONFLICT (domain_id, slug) DO NOTHING RETURNING link_id";
-    let values = [Value::Int(DEFAULT_DOMAIN), Value::Text(slug.to_string()), Value::Int(id.get())];
-    if sql.query(take, &values).await?.is_empty() {
+    if !take_slug(sql, draft.domain(), slug.as_str(), id).await? {
         return Ok(None);
     }
-    let at = insert_link(sql, id, draft).await?.ok_or_else(|| corrupt("the next id is taken"))?;
-    Ok(Some((at, 0)))
+    let at = insert_link(sql, id, draft, created_at).await?;
+    Ok(Some((at.ok_or_else(|| corrupt("the next id is taken"))?, 0)))
 }
 
 fn corrupt(what: &str) -> StoreError {
     StoreError::Corrupt(format!("hand-picked codes: {what}"))
 }
 
-/// The link of a slug that could not have been minted. On Postgres visitors wait for it: a connection of its own has this text prepared.
+/// The link of a slug: on the default domain of one that could not have been minted, on others of any code. On Postgres visitors wait for it: a connection of its own has this text prepared.
 pub(in crate::store) const FIND_SLUG: &str = "SELECT link_id FROM slug WHERE domain_id = $1 AND slug = $2";
 
 /// The same over a transaction.
 pub(in crate::store) async fn find_slug<S: Sql>(
     sql: &mut S,
+    domain: DomainId,
     slug: &str,
 ) -> Result<Option<LinkId>, StoreError> {
-    let rows = sql.query(FIND_SLUG, &[Value::Int(DEFAULT_DOMAIN), Value::Text(slug.to_owned())]).await?;
+    let rows = sql.query(FIND_SLUG, &[Value::Int(domain.get()), Value::Text(slug.to_owned())]).await?;
     rows.first().map(|row| Ok(LinkId::from_stored(row.int(0)?))).transpose()
 }
 

@@ -1,7 +1,11 @@
 //! Tags and what has them.
 
-use super::{Sql, TagsOf, Value, places};
+use serde_json::json;
+
+use super::{Sql, TagsOf, Value, audit::note, places};
 use crate::{
+    api_key::ApiKeyId,
+    audit::Action,
     codes::LinkId,
     links::Tag,
     store::{Renamed, StoreError, TagCount},
@@ -10,6 +14,11 @@ use crate::{
 /// Gives a link these tags and no others.
 pub(super) async fn set_tags<S: Sql>(sql: &mut S, id: LinkId, tags: &[Tag]) -> Result<(), StoreError> {
     sql.query("DELETE FROM link_tag WHERE link_id = $1", &[Value::Int(id.get())]).await?;
+    add_tags(sql, id, tags).await
+}
+
+/// Gives a link that has none of them these tags.
+pub(super) async fn add_tags<S: Sql>(sql: &mut S, id: LinkId, tags: &[Tag]) -> Result<(), StoreError> {
     if tags.is_empty() {
         return Ok(());
     }
@@ -73,6 +82,7 @@ pub(in crate::store) async fn rename_tag<S: Sql>(
     sql: &mut S,
     old: &Tag,
     new: &Tag,
+    by: ApiKeyId,
 ) -> Result<Renamed, StoreError> {
     let exists = async |sql: &mut S, tag: &Tag| {
         let rows = sql.query("SELECT id FROM tag WHERE name = $1", &[Value::Text(tag.to_string())]).await?;
@@ -86,11 +96,16 @@ pub(in crate::store) async fn rename_tag<S: Sql>(
     }
     let rename = "UPDATE tag SET name = $1 WHERE name = $2";
     sql.query(rename, &[Value::Text(new.to_string()), Value::Text(old.to_string())]).await?;
+    note(sql, by, Action::RenameTag, old.as_str(), Some(json!({ "name": new.as_str() }))).await?;
     Ok(Renamed::Done)
 }
 
 /// Takes tags away from every link that has them.
-pub(in crate::store) async fn delete_tags<S: Sql>(sql: &mut S, tags: &[Tag]) -> Result<(), StoreError> {
+pub(in crate::store) async fn delete_tags<S: Sql>(
+    sql: &mut S,
+    tags: &[Tag],
+    by: ApiKeyId,
+) -> Result<(), StoreError> {
     if tags.is_empty() {
         return Ok(());
     }
@@ -98,5 +113,9 @@ pub(in crate::store) async fn delete_tags<S: Sql>(sql: &mut S, tags: &[Tag]) -> 
         (places(1, tags.len()), tags.iter().map(|tag| Value::Text(tag.to_string())).collect::<Vec<_>>());
     let part = format!("DELETE FROM link_tag WHERE tag_id IN (SELECT id FROM tag WHERE name IN ({names}))");
     sql.query(&part, &values).await?;
-    sql.query(&format!("DELETE FROM tag WHERE name IN ({names})"), &values).await.map(drop)
+    sql.query(&format!("DELETE FROM tag WHERE name IN ({names})"), &values).await?;
+    for tag in tags {
+        note(sql, by, Action::DeleteTag, tag.as_str(), None).await?;
+    }
+    Ok(())
 }

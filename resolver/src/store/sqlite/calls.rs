@@ -6,13 +6,12 @@ use refinery::Runner;
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 
 use crate::{
-    api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash},
+    api_key::{ApiKeyId, KeyHash},
     codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
     links::{Link, LongUrl, NewLink},
-    scope::Scopes,
     store::{
         BlockEntry, Gaps, Inserted, Registration, SCAN_PAGE, StoreError, check_slugs, ids_of, number_of_end,
-        plan_keyspaces, scopes_of,
+        plan_keyspaces,
         sql::{details, details_text},
     },
 };
@@ -71,7 +70,7 @@ pub(super) fn adopt_keyspaces(
     let (known, before) = plan_keyspaces(stored, mine)?;
     if before < known.len() {
         let slugs = transaction
-            .prepare("SELECT slug FROM slug WHERE length(slug) <= 8")?
+            .prepare("SELECT slug FROM slug WHERE domain_id = 0 AND length(slug) <= 8")?
             .query_map([], |row| row.get(0))?
             .collect::<Result<Vec<String>, _>>()?;
         check_slugs(&slugs, &known[before..])?;
@@ -250,19 +249,6 @@ fn link(row: &Row<'_>) -> Result<Link, StoreError> {
     })
 }
 
-pub(super) fn add_api_key(
-    connection: &Connection,
-    name: &str,
-    hash: &KeyHash,
-    scopes: &Scopes,
-) -> Result<Option<ApiKeyId>, StoreError> {
-    let sql = "INSERT INTO api_key (name, hash, scopes) VALUES (?1, ?2, ?3)
-               ON CONFLICT (name) DO NOTHING RETURNING id";
-    let row = params![name, hash.as_bytes(), scopes.to_string()];
-    let id = connection.query_row(sql, row, |row| row.get(0)).optional()?;
-    Ok(id.map(ApiKeyId))
-}
-
 pub(super) fn add_first_api_key(
     connection: &Connection,
     name: &str,
@@ -270,31 +256,4 @@ pub(super) fn add_first_api_key(
 ) -> Result<bool, StoreError> {
     let sql = "INSERT INTO api_key (name, hash) SELECT ?1, ?2 WHERE NOT EXISTS (SELECT 1 FROM api_key)";
     Ok(connection.execute(sql, params![name, hash.as_bytes()])? > 0)
-}
-
-pub(super) fn find_api_key(connection: &Connection, hash: &KeyHash) -> Result<Option<Grant>, StoreError> {
-    let sql = "SELECT id, scopes FROM api_key WHERE hash = ?1 AND revoked_at IS NULL";
-    let row =
-        connection.query_row(sql, [hash.as_bytes()], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-    let grant = |(id, scopes): (i64, String)| Ok(Grant { id: ApiKeyId(id), scopes: scopes_of(&scopes)? });
-    row.map(grant).transpose()
-}
-
-pub(super) fn list_api_keys(connection: &Connection) -> Result<Vec<ApiKeyRecord>, StoreError> {
-    let mut statement =
-        connection.prepare("SELECT name, created_at, revoked_at, scopes FROM api_key ORDER BY id")?;
-    let rows = statement
-        .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, Option<i64>>(2)?, row.get(3)?)))?
-        .collect::<Result<Vec<(String, i64, Option<i64>, String)>, _>>()?;
-    let record = |(name, created, revoked, scopes): (String, i64, Option<i64>, String)| {
-        let revoked_at = revoked.map(timestamp).transpose()?;
-        Ok(ApiKeyRecord { name, scopes: scopes_of(&scopes)?, created_at: timestamp(created)?, revoked_at })
-    };
-    rows.into_iter().map(record).collect()
-}
-
-pub(super) fn revoke_api_key(connection: &Connection, name: &str) -> Result<bool, StoreError> {
-    let sql = "UPDATE api_key SET revoked_at = CAST(unixepoch('subsec') * 1000 AS INTEGER)
-               WHERE name = ?1 AND revoked_at IS NULL";
-    Ok(connection.execute(sql, [name])? > 0)
 }

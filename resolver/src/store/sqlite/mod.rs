@@ -10,7 +10,7 @@ mod reservations;
 mod transaction;
 mod worker;
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 use async_trait::async_trait;
 use issuer::{block::Span, names::StoreEpoch};
@@ -19,16 +19,18 @@ use rusqlite::{Connection, OpenFlags};
 use tokio::{sync::mpsc, time::Instant};
 
 use super::{
-    BlockEntry, Change, Deleted, Edited, InsertError, Inserted, InsertedFull, InsertedNamed, LinkStore,
-    NamedLink, Reading, Registration, Renamed, Same, Source, StoreError, TagCount,
+    BlockEntry, Change, Deleted, DomainEdited, Edited, FullLink, ImportBatch, Imported, InsertError,
+    Inserted, InsertedFull, InsertedNamed, LinkStore, NamedLink, Reading, Registration, Renamed, Same,
+    SharedSettings, Source, StoreError, TagCount,
     sql::{self, at_once},
 };
 use crate::{
-    api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash},
+    api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey, Rotated},
+    audit::Entry,
     codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
-    links::{Edit, Filter, NewLink, Page, Slug, Tag},
+    links::{Authority, DomainEdit, DomainId, Edit, Filter, NewLink, Page, Record, Slug, Tag},
     reservation::{Reservation, ReservationId},
-    scope::Scopes,
+    targets::TargetRule,
 };
 use transaction::{read, write};
 use worker::Worker;
@@ -168,7 +170,7 @@ impl LinkStore for SqliteStore {
     async fn insert_full(
         &self,
         _history: &StoreEpoch,
-        link: &NewLink,
+        link: &FullLink,
         tags: &[Tag],
         same: Option<&Same>,
     ) -> Result<InsertedFull, InsertError> {
@@ -203,10 +205,74 @@ impl LinkStore for SqliteStore {
             .await
     }
 
-    async fn find_slug(&self, slug: &Slug) -> Result<Option<LinkId>, StoreError> {
+    async fn find_slug(&self, domain: DomainId, slug: &Slug) -> Result<Option<LinkId>, StoreError> {
         let slug = slug.clone();
         self.reader
-            .run(move |connection| read(connection, |sql| at_once(sql::find_slug(sql, slug.as_str()))))
+            .run(move |connection| {
+                read(connection, |sql| at_once(sql::find_slug(sql, domain, slug.as_str())))
+            })
+            .await
+    }
+
+    async fn shared_settings(&self, known: i64) -> Result<Option<SharedSettings>, StoreError> {
+        self.reader
+            .run(move |connection| read(connection, |sql| at_once(sql::shared_settings(sql, known))))
+            .await
+    }
+
+    async fn add_domain(&self, authority: &Authority) -> Result<DomainId, StoreError> {
+        let authority = authority.clone();
+        self.writer
+            .run(move |connection| write(connection, |sql| at_once(sql::add_domain(sql, &authority))))
+            .await
+    }
+
+    async fn edit_domain(
+        &self,
+        id: DomainId,
+        edit: &DomainEdit,
+        by: ApiKeyId,
+    ) -> Result<DomainEdited, StoreError> {
+        let edit = edit.clone();
+        self.writer
+            .run(move |connection| write(connection, |sql| at_once(sql::edit_domain(sql, id, &edit, by))))
+            .await
+    }
+
+    async fn set_target(&self, rule: &TargetRule, by: ApiKeyId) -> Result<(), StoreError> {
+        let rule = rule.clone();
+        self.writer
+            .run(move |connection| write(connection, |sql| at_once(sql::set_target(sql, &rule, by))))
+            .await
+    }
+
+    async fn remove_target(&self, pattern: &str, by: ApiKeyId) -> Result<bool, StoreError> {
+        let pattern = pattern.to_owned();
+        self.writer
+            .run(move |connection| write(connection, |sql| at_once(sql::remove_target(sql, &pattern, by))))
+            .await
+    }
+
+    async fn import(&self, batch: &ImportBatch) -> Result<Option<Vec<Imported>>, StoreError> {
+        let batch = batch.clone();
+        self.writer.run(move |connection| write(connection, |sql| at_once(sql::import(sql, &batch)))).await
+    }
+
+    async fn import_position(&self, name: &str) -> Result<u64, StoreError> {
+        let name = name.to_owned();
+        self.reader
+            .run(move |connection| read(connection, |sql| at_once(sql::import_position(sql, &name))))
+            .await
+    }
+
+    async fn export(
+        &self,
+        after: Option<LinkId>,
+        most: usize,
+    ) -> Result<(Vec<Record>, Option<LinkId>), StoreError> {
+        let (after, most) = sql::page_of_ids(after, most);
+        self.lister
+            .run(move |connection| read(connection, |sql| at_once(sql::export(sql, after, most))))
             .await
     }
 
@@ -261,17 +327,17 @@ impl LinkStore for SqliteStore {
             .await
     }
 
-    async fn rename_tag(&self, old: &Tag, new: &Tag) -> Result<Renamed, StoreError> {
+    async fn rename_tag(&self, old: &Tag, new: &Tag, by: ApiKeyId) -> Result<Renamed, StoreError> {
         let (old, new) = (old.clone(), new.clone());
         self.writer
-            .run(move |connection| write(connection, |sql| at_once(sql::rename_tag(sql, &old, &new))))
+            .run(move |connection| write(connection, |sql| at_once(sql::rename_tag(sql, &old, &new, by))))
             .await
     }
 
-    async fn delete_tags(&self, tags: &[Tag]) -> Result<(), StoreError> {
+    async fn delete_tags(&self, tags: &[Tag], by: ApiKeyId) -> Result<(), StoreError> {
         let tags = tags.to_vec();
         self.writer
-            .run(move |connection| write(connection, |sql| at_once(sql::delete_tags(sql, &tags))))
+            .run(move |connection| write(connection, |sql| at_once(sql::delete_tags(sql, &tags, by))))
             .await
     }
 
@@ -312,14 +378,9 @@ impl LinkStore for SqliteStore {
         self.writer.run(move |connection| reservations::close(connection, &id)).await
     }
 
-    async fn add_api_key(
-        &self,
-        name: &str,
-        hash: &KeyHash,
-        scopes: &Scopes,
-    ) -> Result<Option<ApiKeyId>, StoreError> {
-        let (name, hash, scopes) = (name.to_owned(), hash.clone(), scopes.clone());
-        self.writer.run(move |connection| calls::add_api_key(connection, &name, &hash, &scopes)).await
+    async fn add_api_key(&self, key: &NewKey) -> Result<Option<ApiKeyId>, StoreError> {
+        let key = key.clone();
+        self.writer.run(move |connection| write(connection, |sql| at_once(sql::add_api_key(sql, &key)))).await
     }
 
     async fn add_first_api_key(&self, name: &str, hash: &KeyHash) -> Result<bool, StoreError> {
@@ -329,15 +390,40 @@ impl LinkStore for SqliteStore {
 
     async fn find_api_key(&self, hash: &KeyHash) -> Result<Option<Grant>, StoreError> {
         let hash = hash.clone();
-        self.reader.run(move |connection| calls::find_api_key(connection, &hash)).await
+        self.reader
+            .run(move |connection| read(connection, |sql| at_once(sql::find_api_key(sql, &hash))))
+            .await
     }
 
     async fn list_api_keys(&self) -> Result<Vec<ApiKeyRecord>, StoreError> {
-        self.reader.run(|connection| calls::list_api_keys(connection)).await
+        self.reader.run(|connection| read(connection, |sql| at_once(sql::list_api_keys(sql)))).await
     }
 
     async fn revoke_api_key(&self, name: &str) -> Result<bool, StoreError> {
         let name = name.to_owned();
-        self.writer.run(move |connection| calls::revoke_api_key(connection, &name)).await
+        self.writer
+            .run(move |connection| write(connection, |sql| at_once(sql::revoke_api_key(sql, &name))))
+            .await
+    }
+
+    async fn rotate_api_key(
+        &self,
+        name: &str,
+        hash: &KeyHash,
+        keep: Duration,
+    ) -> Result<Rotated, StoreError> {
+        let (name, hash, keep) = (name.to_owned(), hash.clone(), sql::milliseconds(keep));
+        self.writer
+            .run(move |connection| {
+                write(connection, |sql| at_once(sql::rotate_api_key(sql, &name, &hash, keep)))
+            })
+            .await
+    }
+
+    async fn audit(&self, before: Option<i64>, most: usize) -> Result<Vec<Entry>, StoreError> {
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        self.lister
+            .run(move |connection| read(connection, |sql| at_once(sql::audit(sql, before, most))))
+            .await
     }
 }

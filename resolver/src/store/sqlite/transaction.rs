@@ -51,7 +51,7 @@ impl Sql for SqliteSql<'_> {
         std::future::ready(query(&self.transaction, sql, values))
     }
 
-    fn tell(&mut self, _news: Told) -> impl Future<Output = Result<(), StoreError>> + Send {
+    fn tell(&mut self, _news: Told<'_>) -> impl Future<Output = Result<(), StoreError>> + Send {
         std::future::ready(Ok(()))
     }
 }
@@ -77,6 +77,8 @@ fn param(value: &Value) -> Box<dyn ToSql> {
         Value::Text(value) => Box::new(value),
         Value::OptText(value) => Box::new(value),
         Value::Time(value) => Box::new(value.as_millisecond()),
+        Value::OptTime(value) => Box::new(value.map(jiff::Timestamp::as_millisecond)),
+        Value::Bytes(value) => Box::new(value),
     }
 }
 

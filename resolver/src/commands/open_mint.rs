@@ -1,0 +1,36 @@
+//! The codes of a deployment, for commands that run beside its resolvers.
+
+use std::{path::Path, sync::Arc};
+
+use crate::{
+    Error,
+    codes::{CodeKey, Mint},
+    config::DatabaseArgs,
+    store::LinkStore,
+};
+
+/// Numbers to codes and back, as the resolvers of this database have it.
+pub(super) async fn open_mint(
+    store: &dyn LinkStore,
+    database: &DatabaseArgs,
+    file: Option<&Path>,
+) -> Result<Arc<Mint>, Error> {
+    let path = file.map_or_else(|| database.data_folder().join("code.key"), Path::to_owned);
+    let wrong =
+        |reason: String| Error::Config { flag: "--code-key-file", value: path.display().to_string(), reason };
+    let Some(adopted) = store.fingerprint().await? else {
+        return Err(Error::Config {
+            flag: "--database",
+            value: database.database.to_string(),
+            reason:
+                "expected a database that a resolver has been started on: it decides which codes there are"
+                    .to_owned(),
+        });
+    };
+    let key = CodeKey::read(&path).map_err(|error| wrong(error.to_string()))?;
+    if key.fingerprint() != adopted {
+        return Err(wrong(format!("this database belongs to another code key: its mark is {adopted}")));
+    }
+    let keyspaces = store.adopt_keyspaces(&[]).await?;
+    Ok(Arc::new(Mint::new(&key, keyspaces)))
+}

@@ -1,0 +1,323 @@
+//! Domains and lists of targets, as every resolver keeps them: a copy that is asked about four times a second and read again when it has changed.
+//!
+//! 1. They are few and change seldom, and a redirect cannot wait for them. To ask for one number is cheaper than to listen, and works through any pooler.
+//! 2. A change shows everywhere within [`SHOWN`] of its COMMIT, unless the database is away: then everybody goes on with what they have.
+//! 3. A visitor on a host that the copy does not know is one of the default domain's. While the copy is older than [`TRUSTED`] nobody can say so:
+//!    links are still led to, but an absence is not reported (I8). Whoever adds a domain answers [`SHOWN`] after the COMMIT.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, RwLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use issuer::daemon::Vitals;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::{
+    api_key::ApiKeyId,
+    links::{Authority, Domain, DomainEdit, DomainId, DomainSettings, Protocol},
+    store::{DomainEdited, LinkStore, SharedSettings, StoreError},
+    targets::{TargetRule, Targets},
+};
+
+/// How often the database is asked.
+const ASKED_EVERY: Duration = Duration::from_millis(250);
+/// How long it may take to answer.
+const ANSWERED_WITHIN: Duration = Duration::from_millis(2_000);
+/// How long a copy is believed to be whole, after the last question that was answered was sent.
+pub const TRUSTED: Duration = Duration::from_millis(700);
+/// When a change shows everywhere: a copy that does not have it is not trusted any more.
+pub const SHOWN: Duration = Duration::from_millis(770);
+
+/// One state of the copy.
+#[derive(Debug, Default)]
+pub struct Entries {
+    version: i64,
+    by_name: HashMap<Box<str>, Arc<Domain>>,
+    by_id: HashMap<DomainId, Arc<Domain>>,
+    targets: Targets,
+}
+
+/// What short links of the default domain begin with.
+#[derive(Clone, Debug)]
+pub struct PublicUrl {
+    /// Its scheme.
+    pub protocol: Protocol,
+    /// Its host, and its port unless it is the scheme's own.
+    pub authority: String,
+}
+
+impl Entries {
+    fn new(settings: SharedSettings) -> Self {
+        let domains: Vec<Arc<Domain>> = settings.domains.into_iter().map(Arc::new).collect();
+        let name = |domain: &Arc<Domain>| {
+            domain.authority.as_ref().map(|name| (name.as_str().into(), Arc::clone(domain)))
+        };
+        Self {
+            version: settings.version,
+            by_name: domains.iter().filter_map(name).collect(),
+            by_id: domains.iter().map(|domain| (domain.id, Arc::clone(domain))).collect(),
+            targets: Targets::new(&settings.targets),
+        }
+    }
+
+    /// The domain of this number.
+    #[must_use]
+    pub fn domain(&self, id: DomainId) -> Option<&Arc<Domain>> {
+        self.by_id.get(&id)
+    }
+
+    /// The domain of this name; not the default one, which has none here.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Option<&Arc<Domain>> {
+        self.by_name.get(name)
+    }
+
+    /// Every domain but the default one, in the order of their names.
+    #[must_use]
+    pub fn others(&self) -> Vec<&Arc<Domain>> {
+        let mut others: Vec<_> = self.by_name.values().collect();
+        others.sort_by(|one, other| one.authority.cmp(&other.authority));
+        others
+    }
+
+    /// Where links may lead to.
+    #[must_use]
+    pub fn targets(&self) -> &Targets {
+        &self.targets
+    }
+
+    /// What is said of the default domain.
+    #[must_use]
+    pub fn default_settings(&self) -> DomainSettings {
+        self.domain(DomainId::DEFAULT).map(|domain| domain.settings.clone()).unwrap_or_default()
+    }
+}
+
+/// Where a visitor is.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// On which domain.
+    pub domain: DomainId,
+    /// What is said of it.
+    pub settings: DomainSettings,
+    /// Whether it is known that the host is none of the other domains'.
+    pub is_sure: bool,
+}
+
+/// The copy, and the task that keeps it.
+pub struct Directory {
+    entries: RwLock<Arc<Entries>>,
+    /// Whether visitors' hosts have to be looked at: there are other domains, or something is said of the default one. Read with each redirect.
+    is_plain: AtomicBool,
+    /// When the last question that was answered was sent.
+    heard: Mutex<Instant>,
+    store: Arc<dyn LinkStore>,
+    public_url: PublicUrl,
+}
+
+impl Directory {
+    /// A copy of these settings, and the task that keeps it, on the current runtime.
+    #[must_use]
+    pub fn start(
+        vitals: &Vitals,
+        store: Arc<dyn LinkStore>,
+        public_url: PublicUrl,
+        settings: SharedSettings,
+    ) -> Arc<Self> {
+        let directory = Arc::new(Self {
+            entries: RwLock::default(),
+            is_plain: AtomicBool::new(true),
+            heard: Mutex::new(Instant::now()),
+            store,
+            public_url,
+        });
+        directory.replace(settings);
+        vitals.spawn("reader of domains", Arc::clone(&directory).follow());
+        directory
+    }
+
+    async fn follow(self: Arc<Self>) {
+        let mut is_away = false;
+        loop {
+            sleep(ASKED_EVERY).await;
+            let asked = timeout(ANSWERED_WITHIN, self.refresh()).await.unwrap_or(Err(StoreError::TimedOut));
+            if let Err(error) = &asked
+                && !is_away
+            {
+                tracing::warn!(error = error as &dyn std::error::Error, "read domains");
+            }
+            is_away = asked.is_err();
+        }
+    }
+
+    /// Reads what has changed.
+    ///
+    /// # Errors
+    /// When the store does not say.
+    pub async fn refresh(&self) -> Result<(), StoreError> {
+        let sent = Instant::now();
+        if let Some(settings) = self.store.shared_settings(self.entries().version).await? {
+            self.replace(settings);
+        }
+        let mut heard = self.heard.lock().expect("no code panics while it holds this lock");
+        *heard = sent.max(*heard);
+        Ok(())
+    }
+
+    fn replace(&self, settings: SharedSettings) {
+        let entries = Entries::new(settings);
+        let mut place = self.entries.write().expect("no code panics while it holds this lock");
+        // A slow answer must not undo what a quick one brought.
+        if entries.version >= place.version {
+            let is_plain =
+                entries.by_name.is_empty() && entries.default_settings() == DomainSettings::default();
+            *place = Arc::new(entries);
+            self.is_plain.store(is_plain, Ordering::Release);
+        }
+    }
+
+    /// The copy as it is now.
+    #[must_use]
+    pub fn entries(&self) -> Arc<Entries> {
+        Arc::clone(&self.entries.read().expect("no code panics while it holds this lock"))
+    }
+
+    /// Whether every host is the default domain's, of which nothing is said.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        self.is_plain.load(Ordering::Acquire)
+    }
+
+    /// Whether a visitor of this host is led by the default domain's links, and by nothing else.
+    #[must_use]
+    pub fn is_default(&self, host: Option<&str>) -> bool {
+        let place = self.place(host);
+        place.domain.is_default() && !place.settings.disabled
+    }
+
+    /// Where a visitor of this host is.
+    #[must_use]
+    pub fn place(&self, host: Option<&str>) -> Place {
+        let entries = self.entries();
+        let named = |host: &str| {
+            let found = entries.named(host).cloned();
+            // Browsers write hosts in small letters, and leave the scheme's own port out.
+            found.or_else(|| {
+                let host = host.to_ascii_lowercase();
+                let short = host.strip_suffix(":80").or_else(|| host.strip_suffix(":443"));
+                entries.named(short.unwrap_or(&host)).cloned()
+            })
+        };
+        match host.and_then(named) {
+            Some(domain) => Place { domain: domain.id, settings: domain.settings.clone(), is_sure: true },
+            None => Place {
+                domain: DomainId::DEFAULT,
+                settings: entries.default_settings(),
+                is_sure: host == Some(self.public_url.authority.as_str()) || self.is_fresh(),
+            },
+        }
+    }
+
+    fn is_fresh(&self) -> bool {
+        let heard = *self.heard.lock().expect("no code panics while it holds this lock");
+        !self.store.is_shared() || heard.elapsed() < TRUSTED
+    }
+
+    /// The default domain's name.
+    #[must_use]
+    pub fn default_name(&self) -> &str {
+        &self.public_url.authority
+    }
+
+    /// What short links of a domain begin with, without a slash at the end. A domain that this copy does not have yet has no links here.
+    #[must_use]
+    pub fn base(&self, id: DomainId) -> String {
+        let entries = self.entries();
+        let domain = entries.domain(id);
+        let protocol = domain.and_then(|domain| domain.settings.protocol).unwrap_or(self.public_url.protocol);
+        let name = domain
+            .and_then(|domain| domain.authority.as_ref())
+            .map_or(self.default_name(), Authority::as_str);
+        format!("{}://{name}", protocol.as_str())
+    }
+
+    /// The domain of this name, if there is one: looked for in the store, if it is not in the copy.
+    ///
+    /// # Errors
+    /// When the store does not say.
+    pub async fn find(&self, name: &str) -> Result<Option<DomainId>, StoreError> {
+        if name == "DEFAULT" || name == self.default_name() {
+            return Ok(Some(DomainId::DEFAULT));
+        }
+        let Ok(name) = Authority::parse(name) else { return Ok(None) };
+        if name.as_str() == self.default_name() {
+            return Ok(Some(DomainId::DEFAULT));
+        }
+        let known = |entries: &Entries| entries.named(name.as_str()).map(|domain| domain.id);
+        if let Some(id) = known(&self.entries()) {
+            return Ok(Some(id));
+        }
+        self.refresh().await?;
+        Ok(known(&self.entries()))
+    }
+
+    /// The domain of this name, which is added if there is none.
+    ///
+    /// # Errors
+    /// When the store does not add it.
+    pub async fn find_or_add(&self, name: &Authority) -> Result<DomainId, StoreError> {
+        if let Some(id) = self.find(name.as_str()).await? {
+            return Ok(id);
+        }
+        let id = self.store.add_domain(name).await?;
+        self.show().await?;
+        Ok(id)
+    }
+
+    /// Changes a domain; answers when the change shows everywhere.
+    ///
+    /// # Errors
+    /// When the store does not change it.
+    pub async fn edit(
+        &self,
+        id: DomainId,
+        edit: &DomainEdit,
+        by: ApiKeyId,
+    ) -> Result<DomainEdited, StoreError> {
+        let edited = self.store.edit_domain(id, edit, by).await?;
+        self.show().await?;
+        Ok(edited)
+    }
+
+    /// Adds a rule about targets, or takes one away; whether something has changed. Answers when it shows everywhere.
+    ///
+    /// # Errors
+    /// When the store does not.
+    pub async fn set_target(
+        &self,
+        rule: &TargetRule,
+        is_there: bool,
+        by: ApiKeyId,
+    ) -> Result<bool, StoreError> {
+        let changed = if is_there {
+            self.store.set_target(rule, by).await.map(|()| true)?
+        } else {
+            self.store.remove_target(rule.pattern(), by).await?
+        };
+        self.show().await?;
+        Ok(changed)
+    }
+
+    async fn show(&self) -> Result<(), StoreError> {
+        self.refresh().await?;
+        if self.store.is_shared() {
+            sleep(SHOWN).await;
+        }
+        Ok(())
+    }
+}

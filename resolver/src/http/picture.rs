@@ -1,0 +1,78 @@
+//! `GET|HEAD /{code}/qr-code`: the short link as a picture. What it may be is in [`crate::qr`].
+//!
+//! A picture takes milliseconds of a core, more than a thousand redirects: few are drawn at a time, away from the listeners' threads.
+
+use std::{sync::Arc, time::Duration};
+
+use hyper::{
+    Request, StatusCode,
+    body::Incoming,
+    header::{CACHE_CONTROL, HeaderValue},
+};
+use jiff::Timestamp;
+use tokio::time::timeout;
+use url::form_urlencoded;
+
+use super::{
+    Answer, App, Desk, Visitor, answer, pages,
+    redirect::{find, host},
+    stray::{gone, unavailable},
+};
+use crate::{
+    links::location,
+    qr::{Image, QrError, QrOptions, render},
+};
+
+/// What stands behind the code.
+const BEHIND: &str = "/qr-code";
+/// How long a picture may wait for its turn.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The path of the link whose picture is asked for.
+pub(super) fn link_of(path: &str) -> Option<&str> {
+    path.strip_suffix(BEHIND).filter(|link| link.len() > 1)
+}
+
+/// Draws the short link that a visitor would be led on by.
+pub(super) async fn draw(desk: &Desk, visitor: Visitor, request: &Request<Incoming>) -> Answer {
+    let app = &desk.app;
+    let path = link_of(request.uri().path()).unwrap_or_default();
+    let found = match find(app, visitor.client, path, host(request)).await {
+        Ok(found) => found,
+        Err(answer) => return answer,
+    };
+    if !found.link.is_live(Timestamp::now()) {
+        return gone(app, &found.place, &found.wanted, path);
+    }
+    let Some(name) = app.lookup.name_of(&found.link) else { return unavailable(app) };
+    let pairs = form_urlencoded::parse(request.uri().query().unwrap_or("").as_bytes());
+    let options = match QrOptions::read(pairs) {
+        Ok(options) => options,
+        Err(error) => return wrong(error),
+    };
+    // Readers guess how letters beyond ASCII are written: in a URL all of them can be escaped.
+    let short_url = location(&format!("{}/{name}", app.directory.base(found.link.domain()))).into_owned();
+    match paint(app, short_url, options).await {
+        Some(Ok(Image { bytes, content_type })) => {
+            let mut picture = answer(StatusCode::OK, content_type, bytes);
+            picture.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("public,max-age=3600"));
+            picture
+        }
+        Some(Err(error)) => wrong(error),
+        None => unavailable(app),
+    }
+}
+
+/// None when too many pictures are asked for.
+async fn paint(app: &Arc<App>, text: String, options: QrOptions) -> Option<Result<Image, QrError>> {
+    let turn = timeout(PATIENCE, Arc::clone(&app.pictures).acquire_owned()).await.ok()?.ok()?;
+    let painted = app.runtime.spawn_blocking(move || {
+        let _turn = turn;
+        render(&text, &options)
+    });
+    painted.await.ok()
+}
+
+fn wrong(error: QrError) -> Answer {
+    answer(StatusCode::BAD_REQUEST, pages::TEXT, format!("{error}\n"))
+}

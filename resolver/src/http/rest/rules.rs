@@ -1,0 +1,100 @@
+//! `GET` and `POST /rest/v3/short-urls/{code}/redirect-rules`
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    edit::{Target, apply},
+    fields::{self, Wrong},
+    get::find,
+    json,
+    problem::Problem,
+};
+use crate::{
+    http::{Answer, App},
+    links::{CONDITIONS_MAX, Condition, Edit, Link, RULES_MAX, Rule},
+};
+
+/// Shows the rules of a link.
+pub(super) async fn get(app: &App, target: Target<'_>) -> Result<Answer, Problem> {
+    let Target { name, query, by, .. } = target;
+    Ok(shown(&*find(app, name, query, by).await?))
+}
+
+/// Replaces all rules of a link. Their priority is their place.
+pub(super) async fn set(
+    app: &App,
+    target: Target<'_>,
+    given: &Map<String, Value>,
+) -> Result<Answer, Problem> {
+    // As with Shlink, that there is no such link is told before anything about the body.
+    find(app, target.name, target.query, target.by).await?;
+    let edit = Edit { rules: Some(read(app, given)?), ..Edit::default() };
+    let record = apply(app, &target, edit).await?;
+    Ok(shown(&record.link))
+}
+
+fn shown(link: &Link) -> Answer {
+    let condition = |condition: &Condition| {
+        let (kind, key, value) = condition.parts();
+        json!({ "type": kind, "matchKey": key, "matchValue": value })
+    };
+    let rule = |(place, rule): (usize, &Rule)| {
+        let conditions: Vec<Value> = rule.conditions.iter().map(condition).collect();
+        json!({ "longUrl": rule.long_url.as_str(), "priority": place + 1, "conditions": conditions })
+    };
+    let rules: Vec<Value> = link.rules().iter().enumerate().map(rule).collect();
+    json(&json!({ "defaultLongUrl": link.long_url.as_str(), "redirectRules": rules }))
+}
+
+fn read(app: &App, given: &Map<String, Value>) -> Result<Vec<Rule>, Problem> {
+    let mut wrong = Wrong::default();
+    let mut rules = Vec::new();
+    match given.get("redirectRules").and_then(Value::as_array) {
+        Some(items) if items.len() <= RULES_MAX => {
+            for (place, item) in items.iter().enumerate() {
+                rules.extend(read_rule(app, &format!("redirectRules.{place}"), item, &mut wrong));
+            }
+        }
+        _ => {
+            let expected = format!("expected an array of at most {RULES_MAX} rules");
+            wrong.note::<()>("redirectRules", Err(expected));
+        }
+    }
+    wrong.check().map(|()| rules)
+}
+
+fn read_rule(app: &App, at: &str, item: &Value, wrong: &mut Wrong) -> Option<Rule> {
+    let Value::Object(fields) = item else {
+        wrong.note::<()>(at, Err("expected an object with longUrl and conditions".to_owned()));
+        return None;
+    };
+    let long_url = wrong.note(&format!("{at}.longUrl"), fields::long_url(app, fields.get("longUrl")));
+    let conditions = match fields.get("conditions").and_then(Value::as_array) {
+        Some(items) if items.len() <= CONDITIONS_MAX => items
+            .iter()
+            .enumerate()
+            .filter_map(|(place, item)| read_condition(&format!("{at}.conditions.{place}"), item, wrong))
+            .collect(),
+        _ => {
+            let expected = format!("expected an array of at most {CONDITIONS_MAX} conditions");
+            wrong.note::<()>(&format!("{at}.conditions"), Err(expected));
+            return None;
+        }
+    };
+    Some(Rule { long_url: long_url?, conditions })
+}
+
+fn read_condition(at: &str, item: &Value, wrong: &mut Wrong) -> Option<Condition> {
+    let mut text = |name: &str| match item.get(name) {
+        None | Some(Value::Null) => Some(None),
+        Some(Value::String(text)) => Some(Some(text.as_str())),
+        Some(_) => {
+            wrong.note::<()>(&format!("{at}.{name}"), Err("expected a string, or null".to_owned()));
+            None
+        }
+    };
+    let (kind, key, value) = (text("type")?, text("matchKey")?, text("matchValue")?);
+    let parsed = Condition::parse(kind.unwrap_or_default(), key, value);
+    let field = parsed.as_ref().err().map_or("type", |error| error.field());
+    wrong.note(&format!("{at}.{field}"), parsed.map_err(|error| error.to_string()))
+}

@@ -1,0 +1,95 @@
+//! `/rest/v3/visits`, and the visits of a link, a tag or a domain, in Shlink's shapes.
+//!
+//! Visits are noted and counted as a metric, and not kept by this version: every list of them is empty and every count is 0. What does not
+//! exist is answered as if they were kept.
+
+use serde_json::{Value, json};
+
+use super::{
+    domains, get, json,
+    pagination::{Paging, pagination},
+    problem::{Invalid, Problem},
+    query::Query,
+};
+use crate::{
+    api_key::Grant,
+    http::{Answer, App},
+    links::Tag,
+};
+
+/// Kinds of visits that no link has led on.
+const ORPHANS: [&str; 3] = ["base_url", "invalid_short_url", "regular_404"];
+
+/// Counts of all visits.
+pub(super) fn overview() -> Answer {
+    let none = || json!({ "total": 0, "nonBots": 0, "bots": 0 });
+    json(&json!({ "visits": { "nonOrphanVisits": none(), "orphanVisits": none() } }))
+}
+
+/// A page of visits.
+fn page(query: &Query) -> Result<Answer, Problem> {
+    let wrong = |field: &'static str| {
+        move |expected| Problem::InvalidData(vec![Invalid { field: field.to_owned(), expected }])
+    };
+    for name in ["startDate", "endDate"] {
+        query.text(name).map(super::fields::parse_time).transpose().map_err(wrong(name))?;
+    }
+    let paging = Paging::read(query).map_err(|(field, expected)| wrong(field)(expected))?;
+    let none: [Value; 0] = [];
+    Ok(json(&json!({ "visits": { "data": none, "pagination": pagination(paging, 0, 0) } })))
+}
+
+/// Visits of a link.
+pub(super) async fn of_link(app: &App, name: &str, query: &Query, by: &Grant) -> Result<Answer, Problem> {
+    get::find(app, name, query, by).await?;
+    page(query)
+}
+
+/// Visits of the links that have a tag.
+pub(super) async fn of_tag(app: &App, name: &str, query: &Query) -> Result<Answer, Problem> {
+    let decoded = percent_encoding::percent_decode_str(name).decode_utf8_lossy();
+    let missing = || Problem::NoTag { tag: decoded.clone().into_owned() };
+    let tag = Tag::parse(&decoded).map_err(|_| missing())?;
+    let known = app.store.tags(Some(tag.as_str()), usize::MAX >> 1).await?;
+    if !known.iter().any(|other| other.tag == tag) {
+        return Err(missing());
+    }
+    page(query)
+}
+
+/// Visits of the links of a domain.
+pub(super) async fn of_domain(app: &App, name: &str, query: &Query) -> Result<Answer, Problem> {
+    let decoded = percent_encoding::percent_decode_str(name).decode_utf8_lossy();
+    app.directory.find(&decoded).await?.ok_or_else(|| domains::no_domain(&decoded))?;
+    page(query)
+}
+
+/// Visits that some link has led on.
+pub(super) fn non_orphan(query: &Query) -> Result<Answer, Problem> {
+    page(query)
+}
+
+/// Visits that no link has led on.
+pub(super) fn orphan(query: &Query) -> Result<Answer, Problem> {
+    if query.text("type").is_some_and(|kind| !ORPHANS.contains(&kind)) {
+        let expected = format!("expected one of {}", ORPHANS.join(", "));
+        return Err(Problem::InvalidData(vec![Invalid { field: "type".to_owned(), expected }]));
+    }
+    page(query)
+}
+
+/// Takes the visits of a link away.
+pub(super) async fn delete_of_link(
+    app: &App,
+    name: &str,
+    query: &Query,
+    by: &Grant,
+) -> Result<Answer, Problem> {
+    get::find(app, name, query, by).await?;
+    Ok(deleted())
+}
+
+/// So many visits were taken away.
+pub(super) fn deleted() -> Answer {
+    json(&json!({ "deletedVisits": 0 }))
+}

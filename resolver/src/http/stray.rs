@@ -1,0 +1,129 @@
+//! Visitors whom no link leads on: they see a page, or are sent where the domain or the keyspace says.
+
+use std::{collections::HashMap, time::Duration};
+
+use hyper::{
+    StatusCode,
+    header::{HeaderValue, RETRY_AFTER},
+};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+
+use super::{Answer, App, answer, pages, redirect::redirect, retry_later};
+use crate::{
+    directory::Place,
+    links::{DomainId, Redirects, location},
+    lookup::Wanted,
+};
+
+/// Where visitors go that no link leads on, beyond what is said of their domain.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StrayTargets {
+    /// From any domain that says nothing of its own.
+    pub redirects: Redirects,
+    /// From codes of these keyspaces (C3).
+    pub keyspaces: HashMap<String, String>,
+}
+
+/// In which way a visitor is lost.
+pub(super) enum Stray<'a> {
+    /// At the domain itself.
+    Base,
+    /// On a path that no link could have.
+    Regular,
+    /// On one that no link has, or none that leads anywhere.
+    Code(&'a Wanted),
+}
+
+/// Answers a visitor whom no link leads on.
+pub(super) fn stray(app: &App, place: &Place, how: Stray<'_>, path: &str) -> Answer {
+    app.metrics.not_found.increment(1);
+    elsewhere(app, place, &how, path)
+        .unwrap_or_else(|| answer(StatusCode::NOT_FOUND, pages::HTML, pages::NOT_FOUND))
+}
+
+/// Answers a visitor of a link that led somewhere once, or will.
+pub(super) fn gone(app: &App, place: &Place, wanted: &Wanted, path: &str) -> Answer {
+    if !app.tells_gone {
+        return stray(app, place, Stray::Code(wanted), path);
+    }
+    app.metrics.not_found.increment(1);
+    elsewhere(app, place, &Stray::Code(wanted), path)
+        .unwrap_or_else(|| answer(StatusCode::GONE, pages::HTML, pages::GONE))
+}
+
+/// Answers a visitor of the domain itself.
+pub(super) fn base(app: &App, host: Option<&str>) -> Answer {
+    let place = app.directory.place(host);
+    elsewhere(app, &place, &Stray::Base, "/")
+        .unwrap_or_else(|| answer(StatusCode::OK, pages::HTML, pages::HOME))
+}
+
+fn elsewhere(app: &App, place: &Place, how: &Stray<'_>, path: &str) -> Option<Answer> {
+    let (own, all) = (&place.settings.redirects, &app.stray_targets.redirects);
+    let first = |own: &Option<String>, all: &Option<String>| own.clone().or_else(|| all.clone());
+    let target = match how {
+        Stray::Base => first(&own.base_url, &all.base_url),
+        Stray::Regular => first(&own.regular_404, &all.regular_404),
+        Stray::Code(wanted) => {
+            // A keyspace belongs to a site, which knows better than the domain what its visitors look for.
+            let keyspace =
+                app.lookup.keyspace_of(wanted).and_then(|name| app.stray_targets.keyspaces.get(name));
+            keyspace.cloned().or_else(|| first(&own.invalid_short_url, &all.invalid_short_url))
+        }
+    }?;
+    let name = match app.directory.entries().domain(place.domain) {
+        Some(domain) if domain.id != DomainId::DEFAULT => {
+            domain.authority.as_ref().map(ToString::to_string).unwrap_or_default()
+        }
+        _ => app.directory.default_name().to_owned(),
+    };
+    let target = fill(&target, &name, path);
+    let header = HeaderValue::try_from(location(&target).as_ref()).ok()?;
+    Some(redirect(app.redirect_status, header))
+}
+
+/// Shlink's two placeholders; in the query they are escaped, since what is in them may mean something there.
+fn fill(target: &str, domain: &str, path: &str) -> String {
+    let (before, query) =
+        target.split_once('?').map_or((target, None), |(before, query)| (before, Some(query)));
+    let plain = before.replace("{DOMAIN}", domain).replace("{ORIGINAL_PATH}", path.trim_start_matches('/'));
+    let escape = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+    match query {
+        None => plain,
+        Some(query) => {
+            let query = query.replace("{DOMAIN}", &escape(domain)).replace("{ORIGINAL_PATH}", &escape(path));
+            format!("{plain}?{query}")
+        }
+    }
+}
+
+/// Not a 404: whether the link exists is not known.
+pub(super) fn unavailable(app: &App) -> Answer {
+    app.metrics.unavailable.increment(1);
+    retry_later(answer(StatusCode::SERVICE_UNAVAILABLE, pages::HTML, pages::UNAVAILABLE))
+}
+
+/// Not a 404: whether the link exists was not looked up.
+pub(super) fn slow_down(app: &App, wait: Duration) -> Answer {
+    app.metrics.unknown_refused.increment(1);
+    let mut answer = answer(StatusCode::TOO_MANY_REQUESTS, pages::HTML, pages::SLOW_DOWN);
+    answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1));
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn placeholders_are_filled_and_escaped_in_the_query() {
+        for (target, expected) in [
+            ("https://a.b/", "https://a.b/"),
+            ("https://a.b/{ORIGINAL_PATH}", "https://a.b/x/y&z"),
+            ("https://a.b/?d={DOMAIN}&p={ORIGINAL_PATH}", "https://a.b/?d=s%2Ert&p=%2Fx%2Fy%26z"),
+            ("https://{DOMAIN}.b/", "https://s.rt.b/"),
+        ] {
+            assert_eq!(fill(target, "s.rt", "/x/y&z"), expected);
+        }
+    }
+}

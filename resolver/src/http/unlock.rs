@@ -1,0 +1,148 @@
+//! `POST /{code}` with the password of a link, from the form that [`pages::ask_password`] shows. No script is needed.
+//!
+//! 1. A hash takes tens of milliseconds of a core on purpose: few are computed at a time, away from the listeners' threads, and more are refused.
+//! 2. Somebody who guesses is slowed down, for each link: by their address, and all together. The right password gives its try back.
+
+use std::{net::IpAddr, sync::Arc, time::Duration};
+
+use http_body_util::{BodyExt, Limited};
+use hyper::{
+    Request, StatusCode,
+    body::{Bytes, Incoming},
+    header::{CONTENT_TYPE, HeaderValue},
+};
+use jiff::Timestamp;
+use tokio::{
+    sync::Semaphore,
+    task::spawn_blocking,
+    time::{Instant, timeout},
+};
+use url::form_urlencoded;
+
+use super::{
+    Answer, App, Desk, Visitor, answer,
+    limits::Budget,
+    pages,
+    redirect::{find, host, lead},
+    stray::{gone, slow_down, unavailable},
+};
+use crate::{codes::LinkId, links::PasswordHash};
+
+/// The form's body: a password of 256 bytes, each escaped.
+const BODY_BYTES: usize = 1_024;
+const BODY_TIME: Duration = Duration::from_secs(10);
+/// Passwords that are checked at a time.
+const AT_ONCE: usize = 2;
+/// How long one may wait for its turn.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Tries of one client at one link, per minute.
+const TRIES_OF_CLIENT: u32 = 10;
+/// Tries of all at one link, per minute.
+const TRIES_OF_ALL: u32 = 120;
+
+/// Who tries how many passwords.
+pub(crate) struct Locks {
+    checks: Arc<Semaphore>,
+    of_client: Budget,
+    of_all: Budget,
+    since: Instant,
+}
+
+impl Default for Locks {
+    fn default() -> Self {
+        Self {
+            checks: Arc::new(Semaphore::new(AT_ONCE)),
+            of_client: Budget::new(TRIES_OF_CLIENT),
+            of_all: Budget::new(TRIES_OF_ALL),
+            since: Instant::now(),
+        }
+    }
+}
+
+/// What became of a try.
+enum Tried {
+    Opened,
+    Wrong,
+    TooMany(Duration),
+    Busy,
+}
+
+impl Locks {
+    async fn open(&self, link: LinkId, client: IpAddr, hash: &PasswordHash, password: String) -> Tried {
+        let now = self.since.elapsed();
+        let tries = self.of_client.spend((link, client), now).and_then(|_| self.of_all.spend(link, now));
+        if let Err(wait) = tries {
+            return Tried::TooMany(wait);
+        }
+        let Ok(Ok(turn)) = timeout(PATIENCE, Arc::clone(&self.checks).acquire_owned()).await else {
+            return Tried::Busy;
+        };
+        let hash = hash.clone();
+        // The turn ends with the check, not with whoever asked for it.
+        let checked = spawn_blocking(move || {
+            let _turn = turn;
+            hash.is_of(&password)
+        });
+        match checked.await {
+            Ok(true) => {
+                self.of_client.give_back((link, client));
+                self.of_all.give_back(link);
+                Tried::Opened
+            }
+            Ok(false) => Tried::Wrong,
+            Err(_) => Tried::Busy,
+        }
+    }
+}
+
+/// Leads a visitor on who knows the password.
+pub(super) async fn unlock(desk: &Desk, visitor: Visitor, request: Request<Incoming>) -> Answer {
+    let app = &desk.app;
+    let (parts, body) = request.into_parts();
+    let Some(password) = password(body).await else {
+        return answer(StatusCode::BAD_REQUEST, pages::TEXT, "expected a form with the field password\n");
+    };
+    let request = Request::from_parts(parts, ());
+    let found = match find(app, visitor.client, request.uri().path(), host(&request)).await {
+        Ok(found) => found,
+        Err(answer) => return answer,
+    };
+    let now = Timestamp::now();
+    if !found.link.is_live(now) {
+        return gone(app, &found.place, &found.wanted, request.uri().path());
+    }
+    if let Some(hash) = found.link.password() {
+        match open(app, found.link.id, visitor.client, hash, password).await {
+            Tried::Opened => {}
+            Tried::Wrong => return pages::ask_password(true),
+            Tried::TooMany(wait) => return slow_down(app, wait),
+            Tried::Busy => return unavailable(app),
+        }
+    }
+    let mut answer = lead(desk, visitor, &request, now, &found).await;
+    if answer.status().is_redirection() {
+        // The page behind is to be asked for with GET, whatever the link's own status.
+        *answer.status_mut() = StatusCode::SEE_OTHER;
+    }
+    answer
+}
+
+/// On the daemon's own runtime: a listener's thread has no others to hash on.
+async fn open(app: &Arc<App>, link: LinkId, client: IpAddr, hash: &PasswordHash, password: String) -> Tried {
+    let (shared, hash) = (Arc::clone(app), hash.clone());
+    let task = app.runtime.spawn(async move { shared.locks.open(link, client, &hash, password).await });
+    task.await.unwrap_or(Tried::Busy)
+}
+
+/// Whether a request is the form's.
+pub(super) fn is_form(request: &Request<Incoming>) -> bool {
+    let kind = request.headers().get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
+    request.uri().path().len() > 1 && kind.starts_with(b"application/x-www-form-urlencoded")
+}
+
+async fn password(body: Incoming) -> Option<String> {
+    let collected = timeout(BODY_TIME, Limited::new(body, BODY_BYTES).collect()).await.ok()?.ok()?;
+    let bytes: Bytes = collected.to_bytes();
+    let mut pairs = form_urlencoded::parse(&bytes);
+    pairs.find(|(name, _)| name == "password").map(|(_, value)| value.into_owned())
+}

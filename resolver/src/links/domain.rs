@@ -1,0 +1,254 @@
+//! Domains that short links have.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use url::Host;
+
+/// The longest authority, in bytes (RFC 1035), with a port.
+const MAX_LEN: usize = 259;
+
+/// A domain's number in the database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct DomainId(i64);
+
+impl DomainId {
+    /// The domain that --public-url names.
+    pub const DEFAULT: Self = Self(0);
+
+    /// Takes a number that was stored.
+    #[must_use]
+    pub fn from_stored(id: i64) -> Self {
+        Self(id)
+    }
+
+    /// The number as it is stored.
+    #[must_use]
+    pub fn get(self) -> i64 {
+        self.0
+    }
+
+    /// Whether it is the default domain.
+    #[must_use]
+    pub fn is_default(self) -> bool {
+        self == Self::DEFAULT
+    }
+}
+
+/// A host with or without a port, as requests name it: in small letters, beyond ASCII in Punycode.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Authority(Box<str>);
+
+/// An authority that cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected a host name such as sho.rt, with or without a port, and no address")]
+pub struct AuthorityError;
+
+impl Authority {
+    /// Reads what a person or a client wrote.
+    ///
+    /// # Errors
+    /// When it names no host.
+    pub fn parse(text: &str) -> Result<Self, AuthorityError> {
+        let text = text.trim();
+        if text.is_empty() || text.len() > MAX_LEN {
+            return Err(AuthorityError);
+        }
+        let (host, port) = text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port)));
+        let Ok(Host::Domain(host)) = Host::parse(host) else { return Err(AuthorityError) };
+        let plain = |label: &str| {
+            !label.is_empty() && !label.starts_with('-') && !label.ends_with('-') && is_word(label)
+        };
+        if !host.split('.').all(plain) {
+            return Err(AuthorityError);
+        }
+        match port {
+            None => Ok(Self(host.into())),
+            Some(port) => {
+                let is_number = port.bytes().all(|byte| byte.is_ascii_digit());
+                let port = port.parse::<u16>().ok().filter(|port| is_number && *port > 0);
+                Ok(Self(format!("{host}:{}", port.ok_or(AuthorityError)?).into()))
+            }
+        }
+    }
+
+    /// Takes an authority that was checked when it was stored.
+    #[must_use]
+    pub fn from_stored(text: &str) -> Self {
+        Self(text.into())
+    }
+
+    /// The authority as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+fn is_word(label: &str) -> bool {
+    label.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+}
+
+impl fmt::Display for Authority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Authority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&*self.0, f)
+    }
+}
+
+/// What short links of a domain begin with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// `http://`
+    Http,
+    /// `https://`
+    Https,
+}
+
+impl Protocol {
+    /// The scheme.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+        }
+    }
+
+    /// The protocol of this name.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Http, Self::Https].into_iter().find(|protocol| protocol.as_str() == text)
+    }
+}
+
+/// Where visitors go that no link leads on; none shows a page of our own.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Redirects {
+    /// From the domain itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<String>,
+    /// From a path that no code could have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub regular_404: Option<String>,
+    /// From a code that leads nowhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub invalid_short_url: Option<String>,
+}
+
+/// What is said of a domain. Stored as an object: a field that is added here needs no migration.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DomainSettings {
+    /// Whether its links lead nowhere for now.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub disabled: bool,
+    /// What its short links begin with; that of --public-url, when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<Protocol>,
+    /// Where visitors go that no link leads on.
+    #[serde(flatten)]
+    pub redirects: Redirects,
+}
+
+/// A domain as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Domain {
+    /// Its number: links keep it when the domain gets another name.
+    pub id: DomainId,
+    /// Its name; none of the default domain, whose name is --public-url's.
+    pub authority: Option<Authority>,
+    /// What is said of it.
+    pub settings: DomainSettings,
+}
+
+/// What is to be changed of a domain; what is none stays as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DomainEdit {
+    /// Another name.
+    pub authority: Option<Authority>,
+    /// Whether its links lead nowhere for now.
+    pub disabled: Option<bool>,
+    /// What its short links begin with.
+    pub protocol: Option<Option<Protocol>>,
+    /// From the domain itself.
+    pub base_url: Option<Option<String>>,
+    /// From a path that no code could have.
+    pub regular_404: Option<Option<String>>,
+    /// From a code that leads nowhere.
+    pub invalid_short_url: Option<Option<String>>,
+}
+
+impl DomainEdit {
+    /// The settings as they are after the edit.
+    #[must_use]
+    pub fn apply(&self, mut settings: DomainSettings) -> DomainSettings {
+        let redirects = &mut settings.redirects;
+        super::record::set(&mut settings.disabled, self.disabled.as_ref());
+        super::record::set(&mut settings.protocol, self.protocol.as_ref());
+        super::record::set(&mut redirects.base_url, self.base_url.as_ref());
+        super::record::set(&mut redirects.regular_404, self.regular_404.as_ref());
+        super::record::set(&mut redirects.invalid_short_url, self.invalid_short_url.as_ref());
+        settings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn authorities_are_read_as_requests_name_them() {
+        for (text, kept) in [
+            ("sho.rt", "sho.rt"),
+            (" Sho.RT ", "sho.rt"),
+            ("localhost:8080", "localhost:8080"),
+            ("münchen.de", "xn--mnchen-3ya.de"),
+            ("a-b.c_d.example", "a-b.c_d.example"),
+        ] {
+            assert_eq!(Authority::parse(text).unwrap().as_str(), kept, "{text:?}");
+        }
+        let long = "a.".repeat(200);
+        for text in [
+            "",
+            "localhost:80000",
+            "a:b:1",
+            "a:+1",
+            "a:0",
+            "127.0.0.1",
+            "[::1]",
+            "???/&%$&",
+            "a b",
+            "a..b",
+            "-a.b",
+            &long,
+        ] {
+            assert_eq!(Authority::parse(text), Err(AuthorityError), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn settings_are_stored_without_what_is_as_ever() {
+        let settings = DomainSettings::default();
+        assert_eq!(serde_json::to_string(&settings).unwrap(), "{}");
+        let edit = DomainEdit {
+            disabled: Some(true),
+            regular_404: Some(Some("https://a.b/".to_owned())),
+            protocol: Some(Some(Protocol::Https)),
+            ..DomainEdit::default()
+        };
+        let text = serde_json::to_string(&edit.apply(settings)).unwrap();
+        assert_eq!(text, r#"{"disabled":true,"protocol":"https","regular404":"https://a.b/"}"#);
+        let stored: DomainSettings = serde_json::from_str(&text).unwrap();
+        let cleared = DomainEdit { regular_404: Some(None), ..DomainEdit::default() }.apply(stored);
+        assert_eq!(serde_json::to_string(&cleared).unwrap(), r#"{"disabled":true,"protocol":"https"}"#);
+    }
+}

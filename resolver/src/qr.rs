@@ -1,0 +1,322 @@
+//! QR codes of short links, as images.
+//!
+//! The query and the measures are those of older versions of Shlink: an image is `size + 2 * margin` pixels square, each
+//! module a whole number of pixels, and what is left over lies evenly around. Unlike there, a value that cannot be is
+//! refused and not replaced by the default.
+
+mod options;
+mod png;
+mod svg;
+
+use fast_qr::{ECL, QRBuilder, QRCode};
+
+pub use options::QrOptions;
+use options::{ErrorCorrection, Format, MARGIN_MAX, SIZE_MAX, SIZE_MIN};
+
+/// A picture of a QR code, ready to be sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image {
+    /// The file.
+    pub bytes: Vec<u8>,
+    /// Its media type, as the `Content-Type` header takes it.
+    pub content_type: &'static str,
+}
+
+/// Why there is no picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum QrError {
+    /// No format that is written here.
+    #[error("expected format to be png or svg")]
+    Format,
+    /// No size, or one out of bounds.
+    #[error("expected size to be a whole number of pixels from {SIZE_MIN} to {SIZE_MAX}")]
+    Size,
+    /// Fewer pixels than the code has modules; a longer text and a better error correction take more of them.
+    #[error("expected size to be at least {modules} pixels: this code has as many modules on a side")]
+    TooSmall {
+        /// Modules on a side.
+        modules: u16,
+    },
+    /// No margin, or one out of bounds.
+    #[error("expected margin to be a whole number of pixels from 0 to {MARGIN_MAX}")]
+    Margin,
+    /// No level of error correction.
+    #[error("expected errorCorrection to be l, m, q or h")]
+    ErrorCorrection,
+    /// No colour of the modules.
+    #[error("expected color to be RRGGBB or RGB in hexadecimal digits, with or without a leading #")]
+    Color,
+    /// No colour of the background.
+    #[error("expected bgColor to be RRGGBB or RGB in hexadecimal digits, with or without a leading #")]
+    BackgroundColor,
+    /// Nobody could scan it.
+    #[error("expected bgColor to be another colour than color")]
+    SameColors,
+    /// No QR code holds so long a text with this error correction.
+    #[error("expected errorCorrection to be a lower one, or the text to be shorter")]
+    TooLong,
+}
+
+impl QrError {
+    /// The query's parameter that is to be changed, as it is spelled there.
+    #[must_use]
+    pub fn parameter(self) -> &'static str {
+        match self {
+            Self::Format => "format",
+            Self::Size | Self::TooSmall { .. } => "size",
+            Self::Margin => "margin",
+            Self::ErrorCorrection | Self::TooLong => "errorCorrection",
+            Self::Color => "color",
+            Self::BackgroundColor | Self::SameColors => "bgColor",
+        }
+    }
+}
+
+/// Draws a text, which is best a URL in ASCII: readers differ in what they take other bytes for.
+///
+/// # Errors
+/// When the text is too long for any code, or the code has more modules than there are pixels.
+pub fn render(text: &str, options: &QrOptions) -> Result<Image, QrError> {
+    let level = match options.error_correction {
+        ErrorCorrection::Low => ECL::L,
+        ErrorCorrection::Medium => ECL::M,
+        ErrorCorrection::Quartile => ECL::Q,
+        ErrorCorrection::High => ECL::H,
+    };
+    let code = QRBuilder::new(text).ecl(level).build().map_err(|_| QrError::TooLong)?;
+    let drawing = Drawing::new(code, options)?;
+    Ok(match options.format {
+        Format::Png => Image { bytes: png::write(&drawing), content_type: "image/png" },
+        Format::Svg => Image { bytes: svg::write(&drawing).into_bytes(), content_type: "image/svg+xml" },
+    })
+}
+
+/// A code and where its modules lie on the picture.
+struct Drawing<'a> {
+    code: QRCode,
+    options: &'a QrOptions,
+    /// Modules on a side.
+    modules: u16,
+    /// Pixels on a side of a module.
+    scale: u16,
+    /// Pixels above the first row of modules, and left of the first column.
+    offset: u16,
+    /// Pixels on a side of the picture.
+    side: u16,
+}
+
+impl<'a> Drawing<'a> {
+    fn new(code: QRCode, options: &'a QrOptions) -> Result<Self, QrError> {
+        let modules = u16::try_from(code.size).expect("the largest QR code has 177 modules on a side");
+        let scale = options.size / modules;
+        if scale == 0 {
+            return Err(QrError::TooSmall { modules });
+        }
+        let side = options.size + 2 * options.margin;
+        // An odd pixel goes to the right and to the bottom.
+        let offset = (side - scale * modules) / 2;
+        Ok(Self { code, options, modules, scale, offset, side })
+    }
+
+    /// The rows of modules from the top; a dark module is `true`.
+    fn rows(&self) -> impl Iterator<Item = impl Iterator<Item = bool>> {
+        (0..usize::from(self.modules)).map(|row| self.code[row].iter().map(|module| module.value()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{borrow::Cow, io::Cursor};
+
+    use ::png::{BitDepth, ColorType, Decoder, Transformations};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// 20 bytes, which the second smallest code holds with the lowest error correction.
+    const LINK: &str = "https://s.test/aB3-x";
+
+    type Rgb = [u8; 3];
+
+    /// A picture as it is seen.
+    #[derive(PartialEq, Eq)]
+    struct Pixels {
+        side: usize,
+        colors: Vec<Rgb>,
+    }
+
+    impl Pixels {
+        fn of_png(image: &Image) -> Self {
+            assert_eq!(image.content_type, "image/png");
+            let mut decoder = Decoder::new(Cursor::new(&image.bytes));
+            decoder.set_transformations(Transformations::EXPAND);
+            let mut reader = decoder.read_info().unwrap();
+            let info = reader.info();
+            assert_eq!((info.color_type, info.bit_depth), (ColorType::Indexed, BitDepth::One));
+            assert_eq!(info.width, info.height);
+            let side = usize::try_from(info.width).unwrap();
+            let mut bytes = vec![0; reader.output_buffer_size().unwrap()];
+            reader.next_frame(&mut bytes).unwrap();
+            Self { side, colors: bytes.chunks_exact(3).map(|rgb| rgb.try_into().unwrap()).collect() }
+        }
+
+        /// Draws the few shapes that an SVG consists of here.
+        fn of_svg(image: &Image) -> Self {
+            assert_eq!(image.content_type, "image/svg+xml");
+            let document = roxmltree::Document::parse(str::from_utf8(&image.bytes).unwrap()).unwrap();
+            let root = document.root_element();
+            let side: usize = root.attribute("width").unwrap().parse().unwrap();
+            assert_eq!(root.attribute("height"), root.attribute("width"));
+            assert_eq!(root.attribute("viewBox"), Some(format!("0 0 {side} {side}").as_str()));
+            assert_eq!(root.attribute("shape-rendering"), Some("crispEdges"));
+            let [rect, path] = root.children().collect::<Vec<_>>()[..] else { panic!("two shapes") };
+            assert_eq!((rect.tag_name().name(), path.tag_name().name()), ("rect", "path"));
+            let mut colors = vec![color(rect.attribute("fill").unwrap()); side * side];
+            let dark = color(path.attribute("fill").unwrap());
+            let [left, top, scale] = numbers(path.attribute("transform").unwrap())[..] else { panic!("3") };
+            for run in path.attribute("d").unwrap().split_terminator('z') {
+                let [x, y, width, 1, back] = numbers(run)[..] else { panic!("{run}") };
+                assert_eq!(x, back, "{run}");
+                for row in top + y * scale..top + (y + 1) * scale {
+                    let start = row * side + left + x * scale;
+                    colors[start..start + width * scale].fill(dark);
+                }
+            }
+            Self { side, colors }
+        }
+
+        /// What a camera reads when the picture lies on a white page.
+        fn scan(&self) -> String {
+            const PAGE: usize = 40;
+            // The reader has difficulty with modules of one pixel, and overflows on pictures of many.
+            let zoom = (1000 / (self.side + 2 * PAGE)).max(1);
+            let side = zoom * (self.side + 2 * PAGE);
+            let on_picture = |at: usize| (at / zoom).checked_sub(PAGE).filter(|at| *at < self.side);
+            let mut photo = rqrr::PreparedImage::prepare_from_greyscale(side, side, |x, y| {
+                let Some((x, y)) = on_picture(x).zip(on_picture(y)) else { return 255 };
+                let sum: u16 = self.colors[y * self.side + x].iter().copied().map(u16::from).sum();
+                u8::try_from(sum / 3).unwrap()
+            });
+            let codes = photo.detect_grids();
+            assert_eq!(codes.len(), 1);
+            codes[0].decode().unwrap().1
+        }
+
+        /// The first and the last column and row with a dark pixel.
+        fn bounds(&self, dark: Rgb) -> [usize; 4] {
+            let dark = || (0..self.colors.len()).filter(|at| self.colors[*at] == dark);
+            let (columns, rows) = (|| dark().map(|at| at % self.side), || dark().map(|at| at / self.side));
+            [columns().min(), columns().max(), rows().min(), rows().max()].map(Option::unwrap)
+        }
+    }
+
+    fn color(text: &str) -> Rgb {
+        let digits = text.strip_prefix('#').unwrap();
+        [0, 2, 4].map(|at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap())
+    }
+
+    fn numbers(text: &str) -> Vec<usize> {
+        let words = text.split(|one: char| !one.is_ascii_digit()).filter(|word| !word.is_empty());
+        words.map(|word| word.parse().unwrap()).collect()
+    }
+
+    fn read(query: &str) -> Result<QrOptions, QrError> {
+        let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+        QrOptions::read(pairs.map(|(name, value)| (name.into(), value.into())))
+    }
+
+    fn draw(text: &str, query: &str) -> Result<Image, QrError> {
+        render(text, &read(query)?)
+    }
+
+    #[test]
+    fn what_is_drawn_is_read_back_and_both_formats_show_the_same_pixels() {
+        let long = format!("https://s.test/{}", "%E7%9F%AD".repeat(60));
+        for text in [LINK, "HTTPS://S.TEST/123", "8", "", &long] {
+            for (query, side) in [
+                ("", 300),
+                ("errorCorrection=m&size=150&margin=13", 176),
+                ("errorCorrection=Q&size=1000&margin=200", 1400),
+                ("errorCorrection=h&size=333&margin=1&color=a00000&bgColor=ffe", 335),
+            ] {
+                let png = Pixels::of_png(&draw(text, query).unwrap());
+                let svg = Pixels::of_svg(&draw(text, &format!("{query}&format=svg")).unwrap());
+                assert_eq!((png.side, svg.side), (side, side), "{query}");
+                assert_eq!(png.scan(), text, "{query}");
+                assert!(png == svg, "{text} {query}");
+            }
+        }
+    }
+
+    #[test]
+    fn modules_are_whole_pixels_and_the_rest_lies_around_them() {
+        // 25 modules on a side, and 29 with the highest error correction.
+        for (query, first, last, side) in [
+            ("", 0, 299, 300),
+            ("size=50", 0, 49, 50),
+            ("size=51&color=abc", 0, 49, 51),
+            ("size=74", 12, 61, 74),
+            ("size=74&margin=200", 212, 261, 474),
+            ("size=75&margin=1", 1, 75, 77),
+            ("size=319&errorCorrection=H", 0, 318, 319),
+            ("size=318&errorCorrection=h", 14, 303, 318),
+        ] {
+            let picture = Pixels::of_png(&draw(LINK, query).unwrap());
+            let dark = read(query).unwrap().color.0;
+            assert_eq!((picture.side, picture.bounds(dark)), (side, [first, last, first, last]), "{query}");
+        }
+    }
+
+    #[test]
+    fn a_picture_has_the_two_colours_that_were_asked_for() {
+        for (query, color, background) in [
+            ("", [0; 3], [255; 3]),
+            ("color=fff&bgColor=000000", [255; 3], [0; 3]),
+            ("color=#123&bgColor=fedcba", [0x11, 0x22, 0x33], [0xfe, 0xdc, 0xba]),
+        ] {
+            let mut colors = Pixels::of_png(&draw(LINK, &format!("{query}&margin=1")).unwrap()).colors;
+            assert_eq!(colors[0], background, "{query}");
+            colors.sort_unstable();
+            colors.dedup();
+            assert!(colors.len() == 2 && colors.contains(&color), "{query}: {colors:?}");
+        }
+    }
+
+    #[test]
+    fn files_are_small() {
+        for (query, most) in [("", 450), ("format=svg", 2_700), ("size=1000&margin=200", 1_350)] {
+            let bytes = draw(LINK, query).unwrap().bytes.len();
+            assert!(bytes <= most, "{query}: {bytes} bytes");
+        }
+    }
+
+    #[test]
+    fn a_code_needs_as_many_pixels_as_modules_and_a_text_that_fits() {
+        let of = |bytes: usize, query: &str| {
+            draw(&"x".repeat(bytes), query).map(|image| Pixels::of_png(&image).scan().len())
+        };
+        // What the eighth, the ninth and the largest code hold in bytes (ISO/IEC 18004, table 7).
+        assert_eq!(of(192, "size=50"), Ok(192));
+        assert_eq!(of(193, "size=50"), Err(QrError::TooSmall { modules: 53 }));
+        assert_eq!(of(193, "size=53"), Ok(193));
+        for (level, most) in [("l", 2953), ("M", 2331), ("q", 1663), ("H", 1273)] {
+            let query = format!("size=708&errorCorrection={level}");
+            assert_eq!(of(most, &query), Ok(most), "{level}");
+            assert_eq!(of(most + 1, &query), Err(QrError::TooLong), "{level}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_query_and_no_text_leads_to_a_panic(
+            text in any::<String>(),
+            name in "format|size|margin|errorCorrection|color|bgColor",
+            value in "[#+-]?[0-9a-fA-F]{0,8}|[lmqhLMQH]|png|svg|\\PC*",
+        ) {
+            let pairs = [(Cow::Owned(name), Cow::Owned(value))];
+            if let Ok(options) = QrOptions::read(pairs.into_iter()) {
+                prop_assert!(!matches!(render(&text, &options), Ok(image) if image.bytes.is_empty()));
+            }
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! What a visitor asks of a picture.
+
+use std::{borrow::Cow, fmt};
+
+use super::QrError;
+
+/// Fewest pixels on a side, without the margin.
+pub(super) const SIZE_MIN: u16 = 50;
+/// Most pixels on a side, without the margin.
+pub(super) const SIZE_MAX: u16 = 1000;
+/// Pixels on a side when nothing is said.
+const SIZE_DEFAULT: u16 = 300;
+/// Most pixels of margin on each side: readers want 4 modules, and 21 of them fill 1000 pixels at 47 each.
+pub(super) const MARGIN_MAX: u16 = 200;
+
+/// How a QR code is to look. Its values are within bounds and its colours differ.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QrOptions {
+    pub(super) format: Format,
+    /// Pixels on a side, without the margin.
+    pub(super) size: u16,
+    /// Pixels on each side.
+    pub(super) margin: u16,
+    pub(super) error_correction: ErrorCorrection,
+    /// The colour of the dark modules.
+    pub(super) color: Rgb,
+    /// The colour of all else.
+    pub(super) background: Rgb,
+}
+
+/// A kind of file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    Png,
+    Svg,
+}
+
+/// How much of a code may be lost: 7, 15, 25 or 30 of a hundred.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ErrorCorrection {
+    Low,
+    Medium,
+    Quartile,
+    High,
+}
+
+/// A colour by its red, green and blue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Rgb(pub(super) [u8; 3]);
+
+impl Default for QrOptions {
+    /// A black and white PNG of 300 pixels without a margin, with the lowest error correction.
+    fn default() -> Self {
+        Self {
+            format: Format::Png,
+            size: SIZE_DEFAULT,
+            margin: 0,
+            error_correction: ErrorCorrection::Low,
+            color: Rgb([0x00; 3]),
+            background: Rgb([0xff; 3]),
+        }
+    }
+}
+
+impl QrOptions {
+    /// Reads the decoded pairs of a query. What is not said stays at its default, the last of several values counts, and
+    /// unknown parameters are skipped: links in the wild carry those of trackers.
+    ///
+    /// # Errors
+    /// Names the first parameter that cannot be, and what was expected of it.
+    pub fn read<'a>(pairs: impl Iterator<Item = (Cow<'a, str>, Cow<'a, str>)>) -> Result<Self, QrError> {
+        let mut options = Self::default();
+        for (name, value) in pairs {
+            let value = value.trim();
+            match &*name {
+                "format" => options.format = Format::parse(value).ok_or(QrError::Format)?,
+                "size" => options.size = pixels(value, SIZE_MIN, SIZE_MAX).ok_or(QrError::Size)?,
+                "margin" => options.margin = pixels(value, 0, MARGIN_MAX).ok_or(QrError::Margin)?,
+                "errorCorrection" => {
+                    options.error_correction =
+                        ErrorCorrection::parse(value).ok_or(QrError::ErrorCorrection)?;
+                }
+                "color" => options.color = Rgb::parse(value).ok_or(QrError::Color)?,
+                "bgColor" => options.background = Rgb::parse(value).ok_or(QrError::BackgroundColor)?,
+                _ => {}
+            }
+        }
+        if options.color == options.background { Err(QrError::SameColors) } else { Ok(options) }
+    }
+}
+
+impl Format {
+    fn parse(text: &str) -> Option<Self> {
+        match text.to_ascii_lowercase().as_str() {
+            "png" => Some(Self::Png),
+            "svg" => Some(Self::Svg),
+            _ => None,
+        }
+    }
+}
+
+impl ErrorCorrection {
+    fn parse(text: &str) -> Option<Self> {
+        match text.to_ascii_lowercase().as_str() {
+            "l" => Some(Self::Low),
+            "m" => Some(Self::Medium),
+            "q" => Some(Self::Quartile),
+            "h" => Some(Self::High),
+            _ => None,
+        }
+    }
+}
+
+impl Rgb {
+    fn parse(text: &str) -> Option<Self> {
+        let digits = text.strip_prefix('#').unwrap_or(text);
+        // The parser of numbers would also take a sign.
+        if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return None;
+        }
+        let number = u32::from_str_radix(digits, 16).ok()?;
+        let [_, red, green, blue] = match digits.len() {
+            // A short form stands for the one with each digit doubled.
+            3 => [8, 4, 0]
+                .map(|shift| (number >> shift & 0xf) * 0x11)
+                .iter()
+                .fold(0, |sum, one| sum << 8 | one),
+            6 => number,
+            _ => return None,
+        }
+        .to_be_bytes();
+        Some(Self([red, green, blue]))
+    }
+}
+
+impl fmt::Display for Rgb {
+    /// As CSS writes it: `#rrggbb`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [red, green, blue] = self.0;
+        write!(f, "#{red:02x}{green:02x}{blue:02x}")
+    }
+}
+
+/// A number of digits only: the parser of numbers would also take a sign.
+fn pixels(text: &str, min: u16, max: u16) -> Option<u16> {
+    let is_number = text.bytes().all(|digit| digit.is_ascii_digit());
+    let number = is_number.then(|| text.parse().ok()).flatten()?;
+    (min..=max).contains(&number).then_some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(pairs: &[(&'static str, &'static str)]) -> Result<QrOptions, QrError> {
+        QrOptions::read(pairs.iter().map(|&(name, value)| (name.into(), value.into())))
+    }
+
+    #[test]
+    fn what_is_not_said_stays_at_shlinks_default() {
+        let defaults = QrOptions::default();
+        assert_eq!((defaults.size, defaults.margin), (300, 0));
+        assert_eq!(
+            (defaults.color.to_string(), defaults.background.to_string()),
+            ("#000000".into(), "#ffffff".into())
+        );
+        for pairs in [&[][..], &[("utm_source", "x"), ("Size", "7"), ("", ""), ("roundBlockSize", "maybe")]] {
+            assert_eq!(read(pairs), Ok(defaults.clone()), "{pairs:?}");
+        }
+    }
+
+    #[test]
+    fn every_parameter_is_read_and_its_last_value_counts() {
+        let read = read(&[
+            ("size", "50"),
+            ("format", " SVG"),
+            ("margin", "200"),
+            ("errorCorrection", "Q"),
+            ("color", "#1a2B3c"),
+            ("bgColor", "fEd"),
+            ("size", "1000"),
+        ]);
+        let expected = QrOptions {
+            format: Format::Svg,
+            size: 1000,
+            margin: 200,
+            error_correction: ErrorCorrection::Quartile,
+            color: Rgb([0x1a, 0x2b, 0x3c]),
+            background: Rgb([0xff, 0xee, 0xdd]),
+        };
+        assert_eq!(read, Ok(expected));
+    }
+
+    #[test]
+    fn a_value_that_cannot_be_is_refused_under_its_name() {
+        let numbers = ["", " ", "-1", "+60", "6e1", "60.0", "0x40", "٦٠", "65636", "99999999999999999999"];
+        let colors = [
+            "",
+            "#",
+            "##000",
+            "12",
+            "1234",
+            "12345",
+            "1234567",
+            "#12345678",
+            "+12345",
+            "red",
+            "gggggg",
+            "１２３",
+        ];
+        for (name, error, wrong) in [
+            ("format", QrError::Format, &["", "jpg", "png,svg", "image/png"][..]),
+            ("size", QrError::Size, &numbers),
+            ("size", QrError::Size, &["0", "49", "1001"]),
+            ("margin", QrError::Margin, &numbers),
+            ("margin", QrError::Margin, &["201"]),
+            ("errorCorrection", QrError::ErrorCorrection, &["", "x", "lm", "low", "ℓ"]),
+            ("color", QrError::Color, &colors),
+            ("bgColor", QrError::BackgroundColor, &colors),
+        ] {
+            for &value in wrong {
+                assert_eq!(read(&[(name, value)]), Err(error), "{name}={value}");
+            }
+            assert_eq!(error.parameter(), name);
+            assert!(error.to_string().starts_with(&format!("expected {name} to be ")), "{error}");
+        }
+    }
+
+    #[test]
+    fn two_equal_colours_are_refused_however_they_are_written() {
+        for pairs in [
+            &[("color", "fff")][..],
+            &[("bgColor", "#000000")],
+            &[("color", "#AbC"), ("bgColor", "aabbcc")],
+            &[("color", "123"), ("bgColor", "123")],
+        ] {
+            assert_eq!(read(pairs), Err(QrError::SameColors), "{pairs:?}");
+        }
+        assert!(
+            read(&[("color", "fff"), ("bgColor", "000")]).is_ok(),
+            "the order of the two does not matter"
+        );
+    }
+}

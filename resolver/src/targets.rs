@@ -1,0 +1,160 @@
+//! Hosts that links may lead to, or may not.
+//!
+//! 1. A pattern is a host, or `*.` and a domain, which means every host below it but not the domain itself, as in certificates.
+//! 2. The longest pattern that fits a host decides, so that an exception can be made of a rule; a host by itself is longer than any `*.`.
+//! 3. Hosts that no pattern fits are allowed as long as no rule allows anything: the first rule that does makes it a list of what is allowed.
+
+use std::collections::HashMap;
+
+use url::Host;
+
+use crate::store::StoreError;
+
+/// The longest pattern, in bytes.
+const MAX_LEN: usize = 255;
+
+/// One rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TargetRule {
+    pattern: Box<str>,
+    allowed: bool,
+}
+
+/// A pattern that cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected a host such as example.com, or *.example.com for all below it")]
+pub struct PatternError;
+
+impl TargetRule {
+    /// Reads a pattern.
+    ///
+    /// # Errors
+    /// When it names no hosts.
+    pub fn parse(pattern: &str, allowed: bool) -> Result<Self, PatternError> {
+        let pattern = pattern.trim();
+        let (star, host) = pattern.strip_prefix("*.").map_or(("", pattern), |host| ("*.", host));
+        let host = Host::parse(host).map_err(|_| PatternError)?;
+        let is_name = matches!(&host, Host::Domain(name) if !name.contains('*') && !name.is_empty());
+        if pattern.len() > MAX_LEN || (!star.is_empty() && !is_name) || host.to_string().contains('*') {
+            return Err(PatternError);
+        }
+        Ok(Self { pattern: format!("{star}{host}").into(), allowed })
+    }
+
+    /// Takes a rule that was checked when it was stored.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub(crate) fn from_stored(pattern: &str, allowed: bool) -> Result<Self, StoreError> {
+        Self::parse(pattern, allowed)
+            .map_err(|error| StoreError::Corrupt(format!("target_rule {pattern}: {error}")))
+    }
+
+    /// The pattern as it is kept.
+    #[must_use]
+    pub fn pattern(&self) -> &str {
+        &self.pattern
+    }
+
+    /// Whether links may lead there.
+    #[must_use]
+    pub fn is_allowed(&self) -> bool {
+        self.allowed
+    }
+}
+
+/// All rules, made to be asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Targets {
+    rules: HashMap<Box<str>, bool>,
+    is_list_of_allowed: bool,
+}
+
+impl Targets {
+    /// The rules together.
+    #[must_use]
+    pub fn new(rules: &[TargetRule]) -> Self {
+        Self {
+            rules: rules.iter().map(|rule| (rule.pattern.clone(), rule.allowed)).collect(),
+            is_list_of_allowed: rules.iter().any(|rule| rule.allowed),
+        }
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// Whether links may lead to this host: in small letters, as a parsed URL has it.
+    #[must_use]
+    pub fn allow(&self, host: &str) -> bool {
+        if self.rules.is_empty() {
+            return true;
+        }
+        // A dot at the end names the same host.
+        let host = host.strip_suffix('.').unwrap_or(host);
+        if let Some(allowed) = self.rules.get(host) {
+            return *allowed;
+        }
+        let mut rest = host;
+        while let Some((_, parent)) = rest.split_once('.') {
+            if let Some(allowed) = self.rules.get(format!("*.{parent}").as_str()) {
+                return *allowed;
+            }
+            rest = parent;
+        }
+        !self.is_list_of_allowed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn targets(rules: &[(&str, bool)]) -> Targets {
+        let rules: Vec<_> =
+            rules.iter().map(|(pattern, allowed)| TargetRule::parse(pattern, *allowed).unwrap()).collect();
+        Targets::new(&rules)
+    }
+
+    #[test]
+    fn the_longest_pattern_that_fits_decides() {
+        let rules =
+            targets(&[("*.evil.com", false), ("good.evil.com", true), ("*.very.good.evil.com", false)]);
+        for (host, allowed) in [
+            ("good.evil.com", true),
+            ("good.evil.com.", true),
+            ("bad.evil.com", false),
+            ("a.b.evil.com", false),
+            ("evil.com", false),
+            ("x.very.good.evil.com", false),
+            ("notevil.com", false),
+        ] {
+            assert_eq!(
+                rules.allow(host),
+                allowed,
+                "{host}: what is not allowed is refused where there is a list"
+            );
+        }
+        let denied = targets(&[("*.evil.com", false), ("10.0.0.1", false)]);
+        for (host, allowed) in
+            [("evil.com", true), ("a.evil.com", false), ("10.0.0.1", false), ("other.org", true)]
+        {
+            assert_eq!(denied.allow(host), allowed, "{host}");
+        }
+        assert!(Targets::default().allow("anything"));
+    }
+
+    #[test]
+    fn patterns_are_kept_as_urls_name_hosts() {
+        for (text, kept) in
+            [("Example.COM", "example.com"), ("*.Münch.de", "*.xn--mnch-0ra.de"), ("[::1]", "[::1]")]
+        {
+            assert_eq!(TargetRule::parse(text, false).unwrap().pattern(), kept);
+        }
+        for text in ["", "*", "*.", "*.*.com", "a*.com", "https://a.b", "a/b", "*.10.0.0.1"] {
+            assert_eq!(TargetRule::parse(text, false), Err(PatternError), "{text}");
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! One item of an input, before it is known what its fields mean.
+
+use std::borrow::Cow;
+
+use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
+use serde_json::{Map, Value};
+use url::Url;
+
+use super::row::RowError;
+
+/// One item: a JSON object, or a line of a table with the names of its columns. Fields that are absent, null or empty are none.
+#[derive(Clone, Debug)]
+pub(super) struct Item {
+    /// Which item of the input it is, counted from 1.
+    pub(super) place: u64,
+    /// Its fields; cells of a table are strings.
+    pub(super) fields: Map<String, Value>,
+}
+
+impl Item {
+    /// The value of a field; a dot in its name leads into an object.
+    fn find(&self, field: &'static str) -> Result<Option<&Value>, RowError> {
+        let mut names = field.split('.');
+        let mut value = names.next().and_then(|name| self.fields.get(name));
+        for name in names {
+            value = match value {
+                None | Some(Value::Null) => None,
+                Some(Value::Object(inner)) => inner.get(name),
+                Some(_) => return Err(self.wrong(field, "an object around it")),
+            };
+        }
+        Ok(value.filter(|value| !value.is_null() && value.as_str() != Some("")))
+    }
+
+    /// The error that a field of this item is wrong.
+    pub(super) fn wrong(&self, field: &'static str, expected: &'static str) -> RowError {
+        RowError::Field { place: self.place, field, expected }
+    }
+
+    /// A text.
+    pub(super) fn text(&self, field: &'static str) -> Result<Option<String>, RowError> {
+        match self.find(field)? {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text.clone())),
+            Some(_) => Err(self.wrong(field, "a text")),
+        }
+    }
+
+    /// A text that has to be there.
+    pub(super) fn needed(&self, field: &'static str) -> Result<String, RowError> {
+        self.text(field)?.ok_or_else(|| self.wrong(field, "a text that is not empty"))
+    }
+
+    /// A whole number, which some systems write as a text.
+    pub(super) fn count(&self, field: &'static str) -> Result<Option<u64>, RowError> {
+        let count = match self.find(field)? {
+            None => return Ok(None),
+            Some(Value::Number(number)) => number.as_u64(),
+            Some(Value::String(text)) => text.trim().parse().ok(),
+            Some(_) => None,
+        };
+        count.map(Some).ok_or_else(|| self.wrong(field, "a whole number from 0 on"))
+    }
+
+    /// A yes or no; tables and some databases write it in other ways.
+    pub(super) fn flag(&self, field: &'static str) -> Result<Option<bool>, RowError> {
+        let flag = match self.find(field)? {
+            None => return Ok(None),
+            Some(Value::Bool(flag)) => Some(*flag),
+            Some(Value::Number(number)) => digit(number.as_u64()),
+            Some(Value::String(text)) => match text.trim() {
+                word if word.eq_ignore_ascii_case("true") => Some(true),
+                word if word.eq_ignore_ascii_case("false") => Some(false),
+                other => digit(other.parse().ok()),
+            },
+            Some(_) => None,
+        };
+        flag.map(Some).ok_or_else(|| self.wrong(field, "true or false"))
+    }
+
+    /// A time.
+    pub(super) fn time(&self, field: &'static str) -> Result<Option<Timestamp>, RowError> {
+        let Some(text) = self.text(field)? else { return Ok(None) };
+        let expected = "a time such as 2026-01-31T12:00:00Z";
+        time(text.trim()).map(Some).ok_or_else(|| self.wrong(field, expected))
+    }
+
+    /// A list of texts, without the blank ones.
+    pub(super) fn texts(&self, field: &'static str) -> Result<Vec<String>, RowError> {
+        let wrong = || self.wrong(field, "a list of texts");
+        let list = match self.find(field)? {
+            None => return Ok(Vec::new()),
+            Some(Value::Array(list)) => list,
+            Some(_) => return Err(wrong()),
+        };
+        let texts: Option<Vec<&str>> = list.iter().map(Value::as_str).collect();
+        Ok(texts.ok_or_else(wrong)?.into_iter().filter(|text| is_filled(text)).map(str::to_owned).collect())
+    }
+
+    /// The domain and the code of a short URL.
+    pub(super) fn short_url(&self, field: &'static str) -> Result<Option<ShortUrl>, RowError> {
+        let Some(text) = self.text(field)? else { return Ok(None) };
+        let expected = "an absolute URL such as https://s.example/code";
+        ShortUrl::parse(&text).map(Some).ok_or_else(|| self.wrong(field, expected))
+    }
+}
+
+/// Whether there is more than white space in it.
+pub(super) fn is_filled(text: &str) -> bool {
+    !text.trim().is_empty()
+}
+
+fn digit(number: Option<u64>) -> Option<bool> {
+    match number {
+        Some(0) => Some(false),
+        Some(1) => Some(true),
+        _ => None,
+    }
+}
+
+/// Reads a time. One without an offset is in UTC: that is what the systems which write it so keep.
+fn time(text: &str) -> Option<Timestamp> {
+    text.parse().ok().or_else(|| {
+        let time: DateTime = text.parse().ok()?;
+        Some(time.to_zoned(TimeZone::UTC).ok()?.timestamp())
+    })
+}
+
+/// A short URL in its parts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ShortUrl {
+    /// The host, with its port where it is written.
+    pub(super) domain: String,
+    /// The whole path without its first slash, percent-decoded: what visitors go on asking for.
+    pub(super) code: Option<String>,
+}
+
+impl ShortUrl {
+    fn parse(text: &str) -> Option<Self> {
+        let url = Url::parse(text.trim()).ok()?;
+        let host = url.host_str()?;
+        let domain = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+        let path = percent_encoding::percent_decode_str(url.path().strip_prefix('/')?).decode_utf8().ok()?;
+        let code = Some(path).filter(|path| !path.is_empty()).map(Cow::into_owned);
+        Some(Self { domain, code })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn item(json: &str) -> Item {
+        Item { place: 7, fields: serde_json::from_str(json).unwrap() }
+    }
+
+    #[test]
+    fn absent_null_and_empty_fields_are_none() {
+        for json in ["{}", r#"{"a":null}"#, r#"{"a":""}"#] {
+            let item = item(json);
+            assert_eq!(item.text("a").unwrap(), None);
+            assert_eq!(item.count("a").unwrap(), None);
+            assert_eq!(item.flag("a").unwrap(), None);
+            assert_eq!(item.time("a").unwrap(), None);
+            assert_eq!(item.text("a.b").unwrap_or(None), None);
+            assert_eq!(item.texts("a").unwrap(), Vec::<String>::new());
+            assert!(item.needed("a").is_err());
+        }
+        assert_eq!(item(r#"{"a":["x"," ","y"]}"#).texts("a").unwrap(), ["x", "y"]);
+    }
+
+    #[test]
+    fn numbers_and_flags_are_read_from_texts_too() {
+        for (json, count) in [("7", Some(7)), ("\" 7\"", Some(7)), ("18446744073709551615", Some(u64::MAX))] {
+            assert_eq!(item(&format!("{{\"a\":{json}}}")).count("a").unwrap(), count, "{json}");
+        }
+        for json in ["-1", "1.5", "\"x\"", "true", "[]", "18446744073709551616", "1e3"] {
+            assert!(item(&format!("{{\"a\":{json}}}")).count("a").is_err(), "{json}");
+        }
+        for (json, flag) in [("true", true), ("0", false), ("\"1\"", true), ("\"FALSE\"", false)] {
+            assert_eq!(item(&format!("{{\"a\":{json}}}")).flag("a").unwrap(), Some(flag), "{json}");
+        }
+        for json in ["2", "\"yes\"", "[]", "\" \""] {
+            assert!(item(&format!("{{\"a\":{json}}}")).flag("a").is_err(), "{json}");
+        }
+    }
+
+    #[test]
+    fn times_have_an_offset_or_are_in_utc() {
+        for (text, same) in [
+            ("2018-05-01T02:00:00+02:00", "2018-05-01T00:00:00Z"),
+            ("2018-05-01T00:00:00.000Z", "2018-05-01T00:00:00Z"),
+            ("2018-05-01 00:00:00", "2018-05-01T00:00:00Z"),
+            (" 2018-05-01 ", "2018-05-01T00:00:00Z"),
+        ] {
+            let read = item(&format!("{{\"a\":\"{text}\"}}")).time("a").unwrap().unwrap();
+            assert_eq!(read.to_string(), same, "{text}");
+        }
+        for text in ["yesterday", "2018-13-01", "0000-00-00 00:00:00", "1525132800"] {
+            let error = item(&format!("{{\"a\":\"{text}\"}}")).time("a").unwrap_err().to_string();
+            assert_eq!(error, "item 7: a: expected a time such as 2026-01-31T12:00:00Z", "{text}");
+        }
+    }
+
+    #[test]
+    fn a_short_url_has_a_domain_and_a_code() {
+        for (text, domain, code) in [
+            ("https://s.test/abc", "s.test", Some("abc")),
+            ("http://s.test:8080/a/b", "s.test:8080", Some("a/b")),
+            ("https://s.test/%F0%9F%A6%A3", "s.test", Some("🦣")),
+            ("https://s.test/🦣", "s.test", Some("🦣")),
+            ("https://s.test", "s.test", None),
+        ] {
+            let expected = ShortUrl { domain: domain.into(), code: code.map(Into::into) };
+            assert_eq!(ShortUrl::parse(text), Some(expected), "{text}");
+        }
+        for text in ["s.test/abc", "/abc", "mailto:a@b", "https://s.test/%ff"] {
+            assert_eq!(ShortUrl::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_object_that_is_none_is_told_apart_from_one_that_is_absent() {
+        assert_eq!(item(r#"{"m":{"a":"x"}}"#).text("m.a").unwrap().as_deref(), Some("x"));
+        assert_eq!(item(r#"{"m":null}"#).text("m.a").unwrap(), None);
+        let error = item(r#"{"m":[1]}"#).text("m.a").unwrap_err().to_string();
+        assert_eq!(error, "item 7: m.a: expected an object around it");
+    }
+}

@@ -1,0 +1,273 @@
+//! Where links come from, and how they are read: one by one, however large the input is.
+
+use std::{
+    fmt,
+    io::{self, BufRead, BufReader, Chain, Cursor, Read},
+    str::FromStr,
+};
+
+use super::{
+    csv,
+    item::Item,
+    kutt,
+    objects::{Objects, Shape},
+    row::{Row, RowError},
+    shlink,
+    table::{Layout, Table},
+    yourls,
+};
+
+/// What some systems put before text in UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// How much of the input is read at once, in bytes.
+const BUFFER_BYTES: usize = 64 * 1024;
+
+/// A system that links come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// Shlink: answers of its API, or the table of its web client.
+    Shlink,
+    /// Kutt: answers of its API.
+    Kutt,
+    /// YOURLS: answers of its API, or a table of its plugins or its database.
+    Yourls,
+    /// This project: a table, or one JSON object per line.
+    Csv,
+}
+
+/// A word that names no source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected shlink, kutt, yourls or csv")]
+pub struct SourceError;
+
+impl FromStr for Source {
+    type Err = SourceError;
+
+    fn from_str(text: &str) -> Result<Self, SourceError> {
+        match text {
+            "shlink" => Ok(Self::Shlink),
+            "kutt" => Ok(Self::Kutt),
+            "yourls" => Ok(Self::Yourls),
+            "csv" => Ok(Self::Csv),
+            _ => Err(SourceError),
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Shlink => "shlink",
+            Self::Kutt => "kutt",
+            Self::Yourls => "yourls",
+            Self::Csv => "csv",
+        })
+    }
+}
+
+/// How a row is made of an item.
+type Reading = fn(&Item) -> Result<Row, RowError>;
+
+impl Source {
+    fn objects(self) -> (Shape, Reading) {
+        match self {
+            Self::Shlink => (shlink::SHAPE, shlink::of_json),
+            Self::Kutt => (kutt::SHAPE, kutt::of_json),
+            Self::Yourls => (yourls::SHAPE, yourls::of_json),
+            Self::Csv => (csv::SHAPE, csv::of_json),
+        }
+    }
+
+    fn table(self) -> Option<(Layout, Reading)> {
+        match self {
+            Self::Shlink => Some((shlink::LAYOUT, shlink::of_table)),
+            Self::Kutt => None,
+            Self::Yourls => Some((yourls::LAYOUT, yourls::of_table)),
+            Self::Csv => Some((csv::LAYOUT, csv::of_table)),
+        }
+    }
+}
+
+/// Reads the links of an input; nothing is read before the first one is asked for, and never much more than one is held. The first
+/// byte says whether it is JSON or a table. After an error the next link comes, unless [`RowError::is_final`].
+pub fn rows<R: Read>(source: Source, reader: R) -> Rows<R> {
+    Rows { source, state: State::New(reader) }
+}
+
+/// The links of an input, in its order.
+pub struct Rows<R> {
+    source: Source,
+    state: State<R>,
+}
+
+/// An input without the byte order mark.
+type Input<R> = BufReader<Chain<Cursor<Vec<u8>>, R>>;
+
+enum State<R> {
+    /// Nothing has been read.
+    New(R),
+    /// It is JSON.
+    Objects(Box<Objects<Input<R>>>, Reading),
+    /// It is a table.
+    Table(Box<Table<Input<R>>>, Reading),
+    /// Nothing comes any more.
+    End,
+}
+
+impl<R: Read> Rows<R> {
+    fn open(&self, reader: R) -> Result<State<R>, RowError> {
+        let (first, input) = begin(reader).map_err(|cause| RowError::Read { after: 0, cause })?;
+        let broken = |expected| RowError::Broken { after: 0, expected };
+        match (first, self.source.table()) {
+            (None, _) => Err(broken("links, and not the end of the input")),
+            (Some(b'{' | b'['), _) => {
+                let (shape, reading) = self.source.objects();
+                Ok(State::Objects(Box::new(Objects::new(input, shape)), reading))
+            }
+            (Some(_), Some((layout, reading))) => {
+                Ok(State::Table(Box::new(Table::new(input, layout)), reading))
+            }
+            (Some(_), None) => Err(broken("a JSON object or a list of them")),
+        }
+    }
+}
+
+impl<R: Read> Iterator for Rows<R> {
+    type Item = Result<Row, RowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let (item, reading) = match &mut self.state {
+                State::Objects(objects, reading) => (objects.next()?, reading),
+                State::Table(table, reading) => (table.next()?, reading),
+                State::End => return None,
+                State::New(_) => {
+                    let State::New(reader) = std::mem::replace(&mut self.state, State::End) else {
+                        return None;
+                    };
+                    match self.open(reader) {
+                        Ok(state) => self.state = state,
+                        Err(error) => return Some(Err(error)),
+                    }
+                    continue;
+                }
+            };
+            return Some(item.and_then(|item| reading(&item)));
+        }
+    }
+}
+
+/// Looks at the first byte that is neither a byte order mark nor white space; it is still to be read.
+fn begin<R: Read>(mut reader: R) -> io::Result<(Option<u8>, Input<R>)> {
+    let mut head = Vec::new();
+    reader.by_ref().take(3).read_to_end(&mut head)?;
+    if head == BYTE_ORDER_MARK {
+        head.clear();
+    }
+    let mut input = BufReader::with_capacity(BUFFER_BYTES, Cursor::new(head).chain(reader));
+    loop {
+        let bytes = match input.fill_buf() {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        let spaces = bytes.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        let (first, is_end) = (bytes.get(spaces).copied(), bytes.is_empty());
+        input.consume(spaces);
+        if first.is_some() || is_end {
+            return Ok((first, input));
+        }
+    }
+}
+
+/// The links of a whole input, and the errors between them.
+#[cfg(test)]
+pub(super) fn read(source: Source, input: &str) -> (Vec<Row>, Vec<String>) {
+    let (mut links, mut errors) = (Vec::new(), Vec::new());
+    for row in rows(source, input.as_bytes()).take(1_000) {
+        match row {
+            Ok(row) => links.push(row),
+            Err(error) => errors.push(error.to_string()),
+        }
+    }
+    (links, errors)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn sources_are_named_as_they_are_shown() {
+        for source in [Source::Shlink, Source::Kutt, Source::Yourls, Source::Csv] {
+            assert_eq!(source.to_string().parse(), Ok(source));
+        }
+        assert_eq!("Shlink".parse::<Source>(), Err(SourceError));
+        assert_eq!(SourceError.to_string(), "expected shlink, kutt, yourls or csv");
+    }
+
+    #[test]
+    fn the_first_byte_tells_the_form_after_a_byte_order_mark_and_white_space() {
+        let json = r#"{"longUrl":"https://example.com/ü"}"#;
+        let table = "longUrl\nhttps://example.com/ü\n";
+        for form in [json, table] {
+            for before in ["", "\u{feff}", " \r\n", "\u{feff}\n"] {
+                let (links, errors) = read(Source::Csv, &format!("{before}{form}"));
+                assert!(errors.is_empty(), "{errors:?}");
+                assert_eq!(links.len(), 1, "{before:?}");
+                assert_eq!(links[0].long_url, "https://example.com/ü");
+            }
+        }
+    }
+
+    #[test]
+    fn an_input_without_anything_and_one_in_another_form_are_refused() {
+        for source in [Source::Shlink, Source::Kutt, Source::Yourls, Source::Csv] {
+            for empty in ["", " \n", "\u{feff}"] {
+                let (links, errors) = read(source, empty);
+                assert_eq!(links, []);
+                assert_eq!(errors, ["after item 0: expected links, and not the end of the input"]);
+            }
+        }
+        let (_, errors) = read(Source::Kutt, "address,target\na,b\n");
+        assert_eq!(errors, ["after item 0: expected a JSON object or a list of them"]);
+    }
+
+    /// An endless input that counts what is taken from it.
+    struct Endless<'a>(&'static [u8], &'static [u8], &'a AtomicUsize);
+
+    impl Read for Endless<'_> {
+        fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+            if self.0.is_empty() {
+                self.0 = self.1;
+            }
+            let got = self.0.read(to)?;
+            self.2.fetch_add(got, Ordering::Relaxed);
+            Ok(got)
+        }
+    }
+
+    #[test]
+    fn links_come_before_the_rest_of_the_input_is_read() {
+        let forms: [(Source, &[u8], &[u8]); 3] = [
+            (Source::Kutt, b"{\"data\":[", br#"{"address":"a","target":"b"},"#),
+            (Source::Csv, b"longUrl\n", b"b\n"),
+            (Source::Csv, b" ", b"{\"longUrl\":\"b\"}"),
+        ];
+        for (source, first, again) in forms {
+            let taken = AtomicUsize::new(0);
+            let links = rows(source, Endless(first, again, &taken)).take(10_000);
+            assert_eq!(links.filter(Result::is_ok).count(), 10_000);
+            assert!(taken.load(Ordering::Relaxed) < 10_000 * again.len() + 2 * BUFFER_BYTES, "{source}");
+        }
+    }
+
+    #[test]
+    fn rows_may_go_to_another_thread_when_their_input_may() {
+        fn goes<T: Send>(_: &T) {}
+        goes(&rows(Source::Csv, io::empty()));
+    }
+}

@@ -1,0 +1,50 @@
+//! Shlink's own clients work unchanged: the programs in `tests/sdk` drive a resolver through its JavaScript SDK and through PyShlink, and check
+//! every answer. `tests/run` installs both.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use harness::{Launch, Resolver, Scratch};
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+const RUN_WITHIN: Duration = Duration::from_secs(120);
+/// Where `tests/run` has installed the JavaScript SDK.
+const SDK: &str = "target/sdk";
+/// The folder of a Python environment with PyShlink, made by `tests/run`.
+const VENV_VARIABLE: &str = "SHORTMINT_VENV";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_javascript_sdk_finds_all_that_it_asks_for() {
+    let (scratch, resolver) = (Scratch::new().unwrap(), start().await);
+    let installed = Path::new(ROOT).join(SDK);
+    // A module finds packages beside itself only.
+    for file in std::fs::read_dir(Path::new(ROOT).join("tests/sdk/js")).unwrap() {
+        let file = file.unwrap();
+        if file.path().extension().is_some_and(|extension| extension == "mjs") {
+            std::fs::copy(file.path(), installed.join(file.file_name()))
+                .expect("run tests/run, which installs the SDK");
+        }
+    }
+    let node = Launch::new(&scratch, "node", PathBuf::from("node")).arg(installed.join("drive.mjs"));
+    let node = node.args([resolver.api.url(), resolver.api.key(), &resolver.addr().to_string(), "initial"]);
+    expect_all(node).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pyshlink_finds_all_that_it_asks_for() {
+    let (scratch, resolver) = (Scratch::new().unwrap(), start().await);
+    let venv = std::env::var(VENV_VARIABLE).unwrap_or_else(|_| format!("{ROOT}/target/venv"));
+    let python = Launch::new(&scratch, "python", Path::new(&venv).join("bin/python"));
+    let python = python.arg(Path::new(ROOT).join("tests/sdk/python/drive.py"));
+    expect_all(python.args([resolver.api.url(), resolver.api.key()])).await;
+}
+
+async fn start() -> Resolver {
+    Resolver::embedded().unwrap().start().await.unwrap()
+}
+
+async fn expect_all(program: Launch) {
+    let finished = program.run(RUN_WITHIN).await.unwrap();
+    assert!(finished.status.success(), "{}\n{}", finished.stdout, finished.stderr);
+    assert!(finished.stdout.contains("checks hold"), "{}", finished.stdout);
+}
