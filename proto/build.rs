@@ -3,7 +3,7 @@
 use std::{env, fs, path::PathBuf};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let contracts = ["shortmint/issuer/v1/issuer.proto"];
+    let contracts = ["shortmint/issuer/v1/issuer.proto", "shortmint/links/v1/links.proto"];
     let mut compiler = protox::Compiler::new(["."])?;
     compiler.include_source_info(true).include_imports(true).open_files(contracts)?;
 

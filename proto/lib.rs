@@ -11,5 +11,13 @@ pub mod issuer {
     }
 }
 
+/// `shortmint.links.v1`: how other services create and manage short links.
+pub mod links {
+    #[expect(missing_docs, reason = "the generator documents messages and fields, not its own modules")]
+    pub mod v1 {
+        tonic::include_proto!("shortmint.links.v1");
+    }
+}
+
 /// The encoded descriptors of every contract, for gRPC server reflection.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));

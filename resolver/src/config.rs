@@ -1,6 +1,7 @@
 //! The resolver's configuration: one struct, from flags and environment, checked before anything starts. What the other subcommands take is in [`args`].
 
 mod args;
+mod link_args;
 
 use std::{collections::HashMap, net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -14,6 +15,10 @@ use issuer::{
 use url::{Host, Url};
 
 pub use args::{ApiKeyCommand, ConfigCommand, Database, DatabaseArgs, ExportArgs, ExportFormat, ImportArgs};
+pub use link_args::{
+    CodeStrategy, LinkClears, LinkCommand, LinkCreateArgs, LinkDeleteArgs, LinkEditArgs, LinkGetArgs,
+    LinkListArgs, LinkName, LinkSetters, ServerArgs,
+};
 
 use crate::{
     Error,
@@ -49,6 +54,14 @@ pub enum Command {
     /// Make, list and revoke API keys.
     #[command(subcommand)]
     ApiKey(ApiKeyCommand),
+    /// Make, show, list, change and delete links of a running server.
+    #[command(subcommand)]
+    Link(LinkCommand),
+    /// Print the script with which a shell completes what is typed.
+    Completions {
+        /// Which shell.
+        shell: clap_complete::Shell,
+    },
     /// Bring links of another system along, with the codes that they have there.
     Import(ImportArgs),
     /// Write every link to a file, or to the standard output.
@@ -67,6 +80,9 @@ pub struct Config {
     /// Where /metrics, /livez and /readyz are served.
     #[arg(long, env = "RESOLVER_ADMIN_LISTEN", default_value = "127.0.0.1:9090", value_name = "ADDR:PORT")]
     pub admin_listen: SocketAddr,
+    /// Where other services create and manage links over gRPC; nowhere, when absent.
+    #[arg(long, env = "RESOLVER_GRPC_LISTEN", value_name = "ADDR:PORT")]
+    pub grpc_listen: Option<SocketAddr>,
     /// The issuers; without them numbers come from an issuer inside this process.
     #[arg(long, env = "RESOLVER_ISSUER", value_name = "URL[,URL…]", value_delimiter = ',')]
     pub issuer: Vec<String>,
@@ -115,9 +131,13 @@ pub struct Config {
     /// Where visitors are sent whose code leads nowhere, likewise.
     #[arg(long, env = "RESOLVER_INVALID_SHORT_URL_REDIRECT", value_name = "URL")]
     pub invalid_short_url_redirect: Option<String>,
-    /// Tell visitors of expired, disabled and deleted links that there was one (410); otherwise they see what all see who ask for none (404).
+    /// Tell visitors of links that have expired, are spent or disabled, or were deleted under a minted code, that there was one (410); otherwise they see
+    /// what all see who ask for none (404).
     #[arg(long, env = "RESOLVER_TELL_GONE")]
     pub tell_gone: bool,
+    /// Remove links that nobody has visited for so long, half a year for example as 180d; never, when absent. Visits count from the first start of this version.
+    #[arg(long, env = "RESOLVER_REMOVE_UNVISITED_AFTER", value_parser = parse_duration, value_name = "TIME")]
+    pub remove_unvisited_after: Option<Duration>,
     /// How long a call with an Idempotency-Key may be sent again without making another link.
     #[arg(long, env = "RESOLVER_IDEMPOTENCY_FOR", default_value = "24h", value_parser = parse_duration, value_name = "TIME")]
     pub idempotency_for: Duration,
@@ -182,6 +202,8 @@ pub struct Settings {
     pub tells_gone: bool,
     /// How long a call may be sent again.
     pub idempotency_for: Duration,
+    /// After how long without a visit links are removed.
+    pub remove_unvisited_after: Option<Duration>,
     /// Of calls of the API.
     pub call_limits: CallLimits,
     /// Where the code key is.
@@ -235,6 +257,7 @@ impl Config {
             stray_targets: self.stray_targets(&keyspaces)?,
             tells_gone: self.tell_gone,
             idempotency_for: self.idempotency_for,
+            remove_unvisited_after: self.remove_unvisited_after,
             call_limits: CallLimits { per_key: self.calls_per_key, per_client: self.calls_per_client },
             code_key_file: self.code_key_file.clone().unwrap_or_else(|| self.data_folder().join("code.key")),
             client_limits: ClientLimits {

@@ -206,14 +206,14 @@ impl Directory {
         let entries = self.entries();
         let named = |host: &str| {
             let found = entries.named(host).cloned();
-            // Browsers write hosts in small letters, and leave the scheme's own port out.
+            // Browsers write hosts in small letters, and leave the scheme's own port and a dot at the end out.
             found.or_else(|| {
                 let host = host.to_ascii_lowercase();
-                let short = host.strip_suffix(":80").or_else(|| host.strip_suffix(":443"));
-                entries.named(short.unwrap_or(&host)).cloned()
+                let short = host.strip_suffix(":80").or_else(|| host.strip_suffix(":443")).unwrap_or(&host);
+                entries.named(short.strip_suffix('.').unwrap_or(short)).cloned()
             })
         };
-        match host.and_then(named) {
+        match host.filter(|host| *host != self.default_name()).and_then(named) {
             Some(domain) => Place { domain: domain.id, settings: domain.settings.clone(), is_sure: true },
             None => Place {
                 domain: DomainId::DEFAULT,
@@ -226,6 +226,20 @@ impl Directory {
     fn is_fresh(&self) -> bool {
         let heard = *self.heard.lock().expect("no code panics while it holds this lock");
         !self.store.is_shared() || heard.elapsed() < TRUSTED
+    }
+
+    /// The domain itself, or the default one if it has that one's name: --public-url decides whose it is.
+    #[must_use]
+    pub fn settled(&self, id: DomainId) -> DomainId {
+        let entries = self.entries();
+        let name = entries.domain(id).and_then(|domain| domain.authority.as_ref());
+        if name.is_some_and(|name| name.as_str() == self.default_name()) { DomainId::DEFAULT } else { id }
+    }
+
+    /// Whether a host, with its port unless it is the scheme's own, is one of the domains'.
+    #[must_use]
+    pub fn is_ours(&self, authority: &str) -> bool {
+        authority == self.default_name() || self.entries().named(authority).is_some()
     }
 
     /// The default domain's name.

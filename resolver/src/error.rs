@@ -45,6 +45,9 @@ pub enum Error {
     /// The issuer inside this process could not start.
     #[error("embedded issuer")]
     Issuer(#[from] issuer::Error),
+    /// A call of another server's API came to nothing.
+    #[error(transparent)]
+    Client(#[from] crate::commands::ClientError),
     /// A task that the process cannot do without has panicked.
     #[error("the task {0:?} has failed")]
     TaskFailed(&'static str),
@@ -66,6 +69,7 @@ impl Error {
                 Exit::Unavailable
             }
             Self::Issuer(error) => error.exit(),
+            Self::Client(error) => error.exit(),
             Self::Store(_) | Self::Io(_) | Self::TaskFailed(_) | Self::Random(_) => Exit::Internal,
         }
     }

@@ -30,6 +30,7 @@ pub mod scope;
 mod server;
 pub mod store;
 pub mod supply;
+pub mod sweeper;
 pub mod targets;
 pub mod transfer;
 pub mod visits;

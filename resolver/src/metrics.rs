@@ -18,6 +18,8 @@ pub struct Metrics {
     pub visits: Counter,
     /// Visits that found their queue full.
     pub visits_dropped: Counter,
+    /// Links that were removed because nobody had visited them for long.
+    pub links_removed: Counter,
     /// Codes asked for that have no link.
     pub not_found: Counter,
     /// Requests refused because their client had asked for too many codes that have no link.
@@ -69,6 +71,7 @@ impl Metrics {
                 redirects: counter!("resolver_redirects_total"),
                 visits: counter!("resolver_visits_total"),
                 visits_dropped: counter!("resolver_visits_dropped_total"),
+                links_removed: counter!("resolver_links_removed_total"),
                 not_found: counter!("resolver_not_found_total"),
                 unknown_refused: counter!("resolver_unknown_codes_refused_total"),
                 cache_hits: counter!("resolver_cache_hits_total"),

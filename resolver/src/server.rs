@@ -41,6 +41,7 @@ use crate::{
     reservation::Reserver,
     store::{LinkStore, SharedSettings},
     supply::{Ceilings, IssuerClient, Minting, Owner, Supplier, SupplierConfig, Target},
+    sweeper::{Seen, Sweeper},
     visits::Visits,
 };
 
@@ -56,6 +57,8 @@ pub struct Listeners {
     pub public: PublicListeners,
     /// For probes and Prometheus.
     pub admin: TcpListener,
+    /// For other services, if they are served.
+    pub grpc: Option<TcpListener>,
 }
 
 impl Listeners {
@@ -71,6 +74,10 @@ impl Listeners {
             public: http::bind(config.listen, settings.threads).map_err(wrong("--listen", config.listen))?,
             admin: issuer::daemon::bind(config.admin_listen)
                 .map_err(wrong("--admin-listen", config.admin_listen))?,
+            grpc: config
+                .grpc_listen
+                .map(|address| issuer::daemon::bind(address).map_err(wrong("--grpc-listen", address)))
+                .transpose()?,
         })
     }
 }
@@ -120,12 +127,13 @@ pub async fn run(
         mintings,
         store,
         metrics,
-        vitals,
+        vitals: vitals.clone(),
     };
     let (supply, app) = parts.assemble(&settings, shared);
 
     let (phase, phases) = watch::channel(Phase::Serving);
     let mut public = tokio::spawn(http::serve(listeners.public, Arc::clone(&app), phases));
+    let grpc = Grpc::start(listeners.grpc, &app, &vitals);
     ready.send_replace(true);
     tracing::info!(public_url = settings.public_url, admin = %config.admin_listen, "serving");
     greet(Greeting { public_url: settings.public_url, new_key });
@@ -135,13 +143,42 @@ pub async fn run(
         () = shutdown.cancelled() => {}
     }
     ready.send_replace(false);
-    let drained = drain(&app, &phase, public, config.drain_delay).await;
+    let drained =
+        tokio::join!(drain(&app, &phase, public, config.drain_delay), grpc.stop(config.drain_delay)).0;
     supply.stop().await;
     if let Some(embedded) = issuer.embedded {
         embedded.stop().await;
     }
     tracing::info!("stopped");
     drained
+}
+
+/// The links API for other services.
+struct Grpc {
+    stop: CancellationToken,
+    task: Option<JoinHandle<()>>,
+}
+
+impl Grpc {
+    fn start(listener: Option<TcpListener>, app: &Arc<App>, vitals: &Vitals) -> Self {
+        let stop = CancellationToken::new();
+        let serve = |listener| {
+            let serving = http::grpc::serve(listener, Arc::clone(app), stop.clone());
+            // What cannot be served any more ends the process, as every task does that it cannot do without.
+            vitals
+                .spawn("links API", async move { serving.await.expect("the links API is served to its end") })
+        };
+        Self { task: listener.map(serve), stop }
+    }
+
+    /// Ends calls after as long a delay as the public listener has.
+    async fn stop(self, delay: Duration) {
+        sleep(delay).await;
+        self.stop.cancel();
+        if let Some(task) = self.task {
+            let _ = task.await;
+        }
+    }
 }
 
 /// The supplier's task.
@@ -181,6 +218,7 @@ impl Parts {
     /// Starts the supplier and everything that answers requests.
     fn assemble(self, settings: &Settings, shared: SharedSettings) -> (Supply, Arc<App>) {
         let Self { mint, client, owner, mintings, store, metrics, vitals } = self;
+        let instance = owner.instance.clone();
         let ceilings = Arc::new(Ceilings::default());
         let supplier = SupplierConfig {
             owner: owner.clone(),
@@ -213,6 +251,16 @@ impl Parts {
             Reserver { client, store: Arc::clone(&store), mint, mintings, metrics: Arc::clone(&metrics) };
         let directory =
             Directory::start(&vitals, Arc::clone(&store), settings.default_domain.clone(), shared);
+        if let Some(unvisited_for) = settings.remove_unvisited_after {
+            let sweeper = Sweeper {
+                store: Arc::clone(&store),
+                lookup: Arc::clone(&lookup),
+                metrics: Arc::clone(&metrics),
+                holder: instance,
+                unvisited_for,
+            };
+            vitals.spawn("remover of unvisited links", sweeper.run());
+        }
         let app = App {
             directory,
             stray_targets: settings.stray_targets.clone(),
@@ -222,7 +270,7 @@ impl Parts {
             pictures: Arc::new(Semaphore::new(http::PICTURES_MAX)),
             hashing: Semaphore::new(http::HASHES_MAX),
             idempotency_for: settings.idempotency_for,
-            visits: Visits::start(&vitals, &metrics),
+            visits: Visits::start(&vitals, &metrics, Seen::start(&vitals, Arc::clone(&store))),
             admission: Admission::start(&vitals, Arc::clone(&store)),
             lookup,
             creator,

@@ -2,7 +2,8 @@
 //!
 //! 1. A pattern is a host, or `*.` and a domain, which means every host below it but not the domain itself, as in certificates.
 //! 2. The longest pattern that fits a host decides, so that an exception can be made of a rule; a host by itself is longer than any `*.`.
-//! 3. Hosts that no pattern fits are allowed as long as no rule allows anything: the first rule that does makes it a list of what is allowed.
+//! 3. `*` fits every host, and is shorter than any other pattern: not to be allowed it makes of the others a list of what is allowed. Hosts that
+//!    no pattern fits are allowed.
 
 use std::collections::HashMap;
 
@@ -10,6 +11,8 @@ use url::Host;
 
 use crate::store::StoreError;
 
+/// Every host.
+const ALL: &str = "*";
 /// The longest pattern, in bytes.
 const MAX_LEN: usize = 255;
 
@@ -22,7 +25,7 @@ pub struct TargetRule {
 
 /// A pattern that cannot be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected a host such as example.com, or *.example.com for all below it")]
+#[error("expected a host such as example.com, *.example.com for all below it, or * for every host")]
 pub struct PatternError;
 
 impl TargetRule {
@@ -32,6 +35,11 @@ impl TargetRule {
     /// When it names no hosts.
     pub fn parse(pattern: &str, allowed: bool) -> Result<Self, PatternError> {
         let pattern = pattern.trim();
+        if pattern == ALL {
+            return Ok(Self { pattern: ALL.into(), allowed });
+        }
+        // A dot at the end names the same host.
+        let pattern = pattern.strip_suffix('.').unwrap_or(pattern);
         let (star, host) = pattern.strip_prefix("*.").map_or(("", pattern), |host| ("*.", host));
         let host = Host::parse(host).map_err(|_| PatternError)?;
         let is_name = matches!(&host, Host::Domain(name) if !name.contains('*') && !name.is_empty());
@@ -67,17 +75,13 @@ impl TargetRule {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Targets {
     rules: HashMap<Box<str>, bool>,
-    is_list_of_allowed: bool,
 }
 
 impl Targets {
     /// The rules together.
     #[must_use]
     pub fn new(rules: &[TargetRule]) -> Self {
-        Self {
-            rules: rules.iter().map(|rule| (rule.pattern.clone(), rule.allowed)).collect(),
-            is_list_of_allowed: rules.iter().any(|rule| rule.allowed),
-        }
+        Self { rules: rules.iter().map(|rule| (rule.pattern.clone(), rule.allowed)).collect() }
     }
 
     /// Whether there are none.
@@ -104,7 +108,7 @@ impl Targets {
             }
             rest = parent;
         }
-        !self.is_list_of_allowed
+        self.rules.get(ALL).copied().unwrap_or(true)
     }
 }
 
@@ -120,23 +124,22 @@ mod tests {
 
     #[test]
     fn the_longest_pattern_that_fits_decides() {
-        let rules =
-            targets(&[("*.evil.com", false), ("good.evil.com", true), ("*.very.good.evil.com", false)]);
+        let mut rules =
+            vec![("*.evil.com", false), ("good.evil.com.", true), ("*.very.good.evil.com", false)];
         for (host, allowed) in [
             ("good.evil.com", true),
             ("good.evil.com.", true),
             ("bad.evil.com", false),
             ("a.b.evil.com", false),
-            ("evil.com", false),
+            ("evil.com", true),
             ("x.very.good.evil.com", false),
-            ("notevil.com", false),
+            ("notevil.com", true),
         ] {
-            assert_eq!(
-                rules.allow(host),
-                allowed,
-                "{host}: what is not allowed is refused where there is a list"
-            );
+            assert_eq!(targets(&rules).allow(host), allowed, "{host}");
         }
+        rules.push(("*", false));
+        let listed = targets(&rules);
+        assert!(listed.allow("good.evil.com") && !listed.allow("notevil.com") && !listed.allow("evil.com"));
         let denied = targets(&[("*.evil.com", false), ("10.0.0.1", false)]);
         for (host, allowed) in
             [("evil.com", true), ("a.evil.com", false), ("10.0.0.1", false), ("other.org", true)]
@@ -153,7 +156,7 @@ mod tests {
         {
             assert_eq!(TargetRule::parse(text, false).unwrap().pattern(), kept);
         }
-        for text in ["", "*", "*.", "*.*.com", "a*.com", "https://a.b", "a/b", "*.10.0.0.1"] {
+        for text in ["", "*.", "*.*.com", "a*.com", "https://a.b", "a/b", "*.10.0.0.1"] {
             assert_eq!(TargetRule::parse(text, false), Err(PatternError), "{text}");
         }
     }

@@ -15,7 +15,7 @@ use issuer::daemon::Vitals;
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 
-use crate::{codes::LinkId, metrics::Metrics};
+use crate::{codes::LinkId, metrics::Metrics, sweeper::Seen};
 
 /// Visits in one batch.
 const BATCH_VISITS: usize = 512;
@@ -117,9 +117,9 @@ pub struct Visits {
 impl Visits {
     /// The queue and the task that empties it, on the current runtime.
     #[must_use]
-    pub fn start(vitals: &Vitals, metrics: &Arc<Metrics>) -> Self {
+    pub fn start(vitals: &Vitals, metrics: &Arc<Metrics>, seen: Seen) -> Self {
         let (batches, queue) = mpsc::channel(BATCHES_WAITING);
-        vitals.spawn("counter of visits", count(queue, Arc::clone(metrics)));
+        vitals.spawn("counter of visits", count(queue, Arc::clone(metrics), seen));
         Self { batches, metrics: Arc::clone(metrics) }
     }
 
@@ -130,8 +130,9 @@ impl Visits {
     }
 }
 
-async fn count(mut queue: mpsc::Receiver<Batch>, metrics: Arc<Metrics>) {
+async fn count(mut queue: mpsc::Receiver<Batch>, metrics: Arc<Metrics>, seen: Seen) {
     while let Some(batch) = queue.recv().await {
+        batch.iter().for_each(|visit| seen.note(visit.link, visit.at));
         metrics.visits.increment(batch.len() as u64);
     }
 }

@@ -42,3 +42,22 @@ CREATE TABLE import (
     position bigint NOT NULL,
     begun_at timestamptz NOT NULL DEFAULT now()
 );
+
+-- When a link was last visited, to the hour; none for a link that nobody has visited since this table is there.
+CREATE TABLE link_seen (
+    link_id bigint PRIMARY KEY,
+    seen_at timestamptz NOT NULL
+);
+
+-- Work that one resolver does for all: who does it until when, and how far it has come.
+CREATE TABLE chore (
+    name text PRIMARY KEY,
+    holder text NOT NULL DEFAULT '',
+    held_until timestamptz NOT NULL DEFAULT now(),
+    position bigint NOT NULL DEFAULT 0,
+    -- No earlier than this is it done again.
+    due_at timestamptz NOT NULL DEFAULT now(),
+    -- Since when visits are noted: nobody can say of a link that it was not visited before.
+    begun_at timestamptz NOT NULL DEFAULT now()
+);
+INSERT INTO chore (name) VALUES ('remove unvisited links');

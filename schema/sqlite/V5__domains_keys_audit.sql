@@ -42,3 +42,20 @@ CREATE TABLE import (
     position INTEGER NOT NULL,
     begun_at INTEGER NOT NULL DEFAULT (CAST(unixepoch('subsec') * 1000 AS INTEGER))
 );
+
+-- When a link was last visited, to the hour; none for a link that nobody has visited since this table is there.
+CREATE TABLE link_seen (
+    link_id INTEGER PRIMARY KEY,
+    seen_at INTEGER NOT NULL
+);
+
+-- Work that one resolver does for all: who does it until when, and how far it has come.
+CREATE TABLE chore (
+    name TEXT PRIMARY KEY,
+    holder TEXT NOT NULL DEFAULT '',
+    held_until INTEGER NOT NULL DEFAULT 0,
+    position INTEGER NOT NULL DEFAULT 0,
+    due_at INTEGER NOT NULL DEFAULT 0,
+    begun_at INTEGER NOT NULL DEFAULT (CAST(unixepoch('subsec') * 1000 AS INTEGER))
+);
+INSERT INTO chore (name, begun_at) VALUES ('remove unvisited links', CAST(unixepoch('subsec') * 1000 AS INTEGER));

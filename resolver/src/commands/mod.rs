@@ -4,8 +4,11 @@ mod config_check;
 mod export;
 mod import;
 mod keys;
+mod link;
 mod migrate;
 mod open_mint;
+
+pub use link::ClientError;
 
 use std::{path::Path, sync::Arc};
 
@@ -26,6 +29,8 @@ pub async fn run(command: Command) -> Result<String, Error> {
         Command::Serve(_) => Ok(String::new()),
         Command::Migrate(args) => migrate::run(&args).await,
         Command::ApiKey(command) => keys::run(command).await,
+        Command::Link(command) => link::run(command).await,
+        Command::Completions { shell } => Ok(link::completions(shell)),
         Command::Import(args) => import::run(args).await,
         Command::Export(args) => export::run(args).await,
         Command::Config(ConfigCommand::Check(config)) => config_check::run(&config),

@@ -6,6 +6,7 @@
 
 mod body;
 mod calls;
+pub(crate) mod grpc;
 mod limits;
 mod listener;
 mod pages;

@@ -60,6 +60,9 @@ pub(super) async fn follow(desk: &Desk, visitor: Visitor, request: &Request<Inco
     };
     let now = Timestamp::now();
     if !found.link.is_live(now) {
+        if !found.link.was_live(now) {
+            return stray(app, &found.place, Stray::Code(&found.wanted), request.uri().path());
+        }
         return gone(app, &found.place, &found.wanted, request.uri().path());
     }
     if found.link.password().is_some() {

@@ -4,7 +4,7 @@ use std::{collections::HashMap, time::Duration};
 
 use hyper::{
     StatusCode,
-    header::{HeaderValue, RETRY_AFTER},
+    header::{CACHE_CONTROL, HeaderValue, RETRY_AFTER},
 };
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
@@ -37,8 +37,14 @@ pub(super) enum Stray<'a> {
 /// Answers a visitor whom no link leads on.
 pub(super) fn stray(app: &App, place: &Place, how: Stray<'_>, path: &str) -> Answer {
     app.metrics.not_found.increment(1);
-    elsewhere(app, place, &how, path)
-        .unwrap_or_else(|| answer(StatusCode::NOT_FOUND, pages::HTML, pages::NOT_FOUND))
+    elsewhere(app, place, &how, path).unwrap_or_else(|| passing(StatusCode::NOT_FOUND, pages::NOT_FOUND))
+}
+
+/// A page that nobody is to keep: there may be a link at any moment.
+fn passing(status: StatusCode, page: &'static str) -> Answer {
+    let mut answer = answer(status, pages::HTML, page);
+    answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    answer
 }
 
 /// Answers a visitor of a link that led somewhere once, or will.
@@ -48,7 +54,7 @@ pub(super) fn gone(app: &App, place: &Place, wanted: &Wanted, path: &str) -> Ans
     }
     app.metrics.not_found.increment(1);
     elsewhere(app, place, &Stray::Code(wanted), path)
-        .unwrap_or_else(|| answer(StatusCode::GONE, pages::HTML, pages::GONE))
+        .unwrap_or_else(|| passing(StatusCode::GONE, pages::GONE))
 }
 
 /// Answers a visitor of the domain itself.

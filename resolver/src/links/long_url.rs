@@ -55,7 +55,11 @@ impl LongUrl {
         if !url.username().is_empty() || url.password().is_some() {
             return Err(LongUrlError::Credentials);
         }
-        let host = url.host().ok_or(LongUrlError::Malformed)?.to_owned();
+        let host = match url.host().ok_or(LongUrlError::Malformed)? {
+            // A dot at the end names the same host.
+            Host::Domain(name) => Host::Domain(name.strip_suffix('.').unwrap_or(name).to_owned()),
+            address => address.to_owned(),
+        };
         let port = url.port_or_known_default().ok_or(LongUrlError::Malformed)?;
         if own.contains(&(host, port)) {
             return Err(LongUrlError::OwnDomain);
@@ -67,6 +71,15 @@ impl LongUrl {
     #[must_use]
     pub fn from_stored(text: impl Into<Box<str>>) -> Self {
         Self(text.into())
+    }
+
+    /// Its host, without a dot at the end, and its port unless it is the scheme's own.
+    #[must_use]
+    pub fn authority(&self) -> String {
+        let Ok(url) = Url::parse(&self.0) else { return String::new() };
+        let host = url.host_str().unwrap_or_default();
+        let host = host.strip_suffix('.').unwrap_or(host);
+        url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
     }
 
     /// Its host, as the standard's parser writes it.

@@ -107,6 +107,12 @@ impl Link {
         self.details.as_ref().is_none_or(|details| details.is_live(now))
     }
 
+    /// Whether it may have redirected before this time.
+    #[must_use]
+    pub fn was_live(&self, now: Timestamp) -> bool {
+        self.details.as_ref().is_none_or(|details| details.valid_since.is_none_or(|since| since <= now))
+    }
+
     /// Whether it redirects only so often.
     #[must_use]
     pub fn is_limited(&self) -> bool {

@@ -258,6 +258,32 @@ pub enum Imported {
     Taken,
 }
 
+/// How links are removed that nobody has visited for long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sweep {
+    /// Who does it.
+    pub holder: String,
+    /// How long nobody else does after a step.
+    pub held_for: Duration,
+    /// How long a link was not visited that is removed.
+    pub unvisited_for: Duration,
+    /// How long it rests when it is done.
+    pub every: Duration,
+}
+
+/// What one step of the removal came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Swept {
+    /// Somebody else does it, or nobody for now.
+    NotOurs,
+    /// Visits were not noted for long enough.
+    TooEarly,
+    /// Every link was looked at.
+    Done,
+    /// These were removed, and there are more to be looked at.
+    Some(Vec<LinkId>),
+}
+
 /// What became of an edit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Edited {
@@ -289,6 +315,15 @@ pub enum Renamed {
     Absent,
     /// Another tag has that name.
     Taken,
+}
+
+/// Links that somebody may know of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Visible {
+    /// Those of one domain.
+    pub domain: Option<DomainId>,
+    /// Those that were created with one key.
+    pub created_by: Option<ApiKeyId>,
 }
 
 /// A tag and how many links have it.
@@ -434,6 +469,12 @@ pub trait LinkStore: Send + Sync + 'static {
         most: usize,
     ) -> Result<(Vec<Record>, Option<LinkId>), StoreError>;
 
+    /// Notes that links were visited; the ids ascend. Sending it again is safe.
+    async fn note_seen(&self, seen: &[(LinkId, Timestamp)]) -> Result<(), StoreError>;
+
+    /// One step of the removal of links that nobody has visited for long.
+    async fn sweep(&self, sweep: &Sweep) -> Result<Swept, StoreError>;
+
     /// Ids of hand-picked codes that could have been minted, after one of them, ascending, at most so many.
     async fn picked(&self, after: Option<LinkId>, most: usize) -> Result<Vec<LinkId>, StoreError>;
 
@@ -450,8 +491,14 @@ pub trait LinkStore: Send + Sync + 'static {
     /// The tags of a link, in order.
     async fn tags_of(&self, id: LinkId) -> Result<Vec<Tag>, StoreError>;
 
-    /// Tags that have this text in them, in order, at most so many.
-    async fn tags(&self, search: Option<&str>, most: usize) -> Result<Vec<TagCount>, StoreError>;
+    /// Tags that have this text in them, in order, at most so many; and how many of these links have them. Those that none of them has are left
+    /// out, unless it is all links.
+    async fn tags(
+        &self,
+        search: Option<&str>,
+        most: usize,
+        of: &Visible,
+    ) -> Result<Vec<TagCount>, StoreError>;
 
     /// Gives a tag another name.
     async fn rename_tag(&self, old: &Tag, new: &Tag, by: ApiKeyId) -> Result<Renamed, StoreError>;

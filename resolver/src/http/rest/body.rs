@@ -13,13 +13,19 @@ use super::problem::Problem;
 const BODY_BYTES: usize = 64 * 1024;
 /// Ten thousand links of ordinary length.
 const MANY_BYTES: usize = 4 * 1024 * 1024;
+/// A hundred rules with twenty conditions each.
+const RULES_BYTES: usize = 1024 * 1024;
 /// How long a client may take to send it.
 const BODY_TIME: Duration = Duration::from_secs(10);
 
 /// Bytes that a call of this path may send: a fill brings many links at once.
 pub(super) fn limit(path: &str) -> usize {
     let many = path.starts_with("/rest/v3/reservations/") && path.ends_with("/short-urls");
-    if many { MANY_BYTES } else { BODY_BYTES }
+    match path {
+        _ if many => MANY_BYTES,
+        path if path.ends_with("/redirect-rules") => RULES_BYTES,
+        _ => BODY_BYTES,
+    }
 }
 
 /// Reads the whole body. One that announces to be too large is refused before any of it is waited for.

@@ -63,7 +63,7 @@ type Item = Result<Draft, Value>;
 
 /// Answers a call, and goes on behind the answer's first byte.
 pub(super) async fn create(app: &Arc<App>, by: &Grant, body: Incoming) -> Result<Answer, Problem> {
-    if by.limits.domain.is_some() {
+    if by.limits.domain.is_some_and(|domain| !domain.is_default()) {
         // Links of one domain have a way of their own into the database.
         return Err(Problem::OneDomainOnly);
     }

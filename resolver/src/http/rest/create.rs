@@ -1,6 +1,8 @@
 //! `POST /rest/v3/short-urls`
 
-use hyper::HeaderMap;
+use std::{collections::BTreeMap, sync::Arc};
+
+use hyper::{HeaderMap, header::HeaderValue};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -42,19 +44,29 @@ pub(super) async fn create(
     headers: &HeaderMap,
     by: &Grant,
 ) -> Result<Answer, Problem> {
-    let (draft, wishes) = prepare(app, fields, headers, by).await?;
-    let record = create_link(app, draft, wishes).await?;
-    short_url::answer(app, &record)
+    let key = headers.get(IDEMPOTENCY_KEY).map(HeaderValue::as_bytes);
+    short_url::answer(app, &create_record(app, fields, key, by).await?)
+}
+
+/// Creates a link of these fields; a call with the same idempotency key and the same fields makes no other.
+pub(in crate::http) async fn create_record(
+    app: &App,
+    fields: &Map<String, Value>,
+    idempotency_key: Option<&[u8]>,
+    by: &Grant,
+) -> Result<Record, Problem> {
+    let (draft, wishes) = prepare(app, fields, idempotency_key, by).await?;
+    create_link(app, draft, wishes, by).await
 }
 
 /// What is to be created for whom: everything that takes time is looked up, and nothing is stored yet but a new domain.
 async fn prepare(
     app: &App,
     given: &Map<String, Value>,
-    headers: &HeaderMap,
+    idempotency_key: Option<&[u8]>,
     by: &Grant,
 ) -> Result<(Draft, Wishes), Problem> {
-    let idempotency = idempotency(headers)?;
+    let idempotency = idempotency(idempotency_key)?;
     let Asked { mut draft, mut wishes, domain, password, finds } = read(app, given, by.id)?;
     let mut details = draft.details.take().map_or_else(Details::default, |details| *details);
     details.domain = domains::for_new_link(app, domain, by).await?;
@@ -62,18 +74,28 @@ async fn prepare(
         details.password = Some(hash(app, password).await?);
     }
     if finds {
-        let digest = digest(draft.long_url.as_str(), &details, &wishes);
+        if details.password.is_some() {
+            // Whether an existing link has this password is nobody's to find out this way.
+            let expected = "expected no password together with findIfExists".to_owned();
+            return Err(Problem::InvalidData(vec![Invalid { field: "password".to_owned(), expected }]));
+        }
+        let digest = digest(draft.long_url.as_str(), &details, &wishes, by);
         wishes.same = Some(Same { digest, lifetime: app.find_existing_for, fingerprint: None });
     } else if let Some(key) = idempotency {
-        let text = |value: &Value| value.to_string();
         wishes.same = Some(Same {
             digest: hex(&json!(["idempotency", by.id, key]).to_string()),
             lifetime: app.idempotency_for,
-            fingerprint: Some(hex(&text(&Value::Object(given.clone())))),
+            fingerprint: Some(fingerprint(given)),
         });
     }
     draft.details = (!details.is_empty()).then(|| Box::new(details));
     Ok((draft, wishes))
+}
+
+/// A digest of a call, whatever the order of its fields. Not of the password: a digest that is quick to compute would give it away.
+fn fingerprint(given: &Map<String, Value>) -> String {
+    let fields: BTreeMap<&String, &Value> = given.iter().filter(|(name, _)| *name != "password").collect();
+    hex(&json!(fields).to_string())
 }
 
 /// Hashes a password where nobody waits for the core that it takes.
@@ -85,17 +107,17 @@ pub(super) async fn hash(app: &App, password: String) -> Result<PasswordHash, Pr
     })
 }
 
-fn idempotency(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
-    let Some(key) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
-    let fits = |key: &&str| (1..=255).contains(&key.len());
-    key.to_str().ok().filter(fits).map(Some).ok_or_else(|| {
+fn idempotency(key: Option<&[u8]>) -> Result<Option<&str>, Problem> {
+    let Some(key) = key else { return Ok(None) };
+    let fits = |key: &&str| (1..=255).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic());
+    std::str::from_utf8(key).ok().filter(fits).map(Some).ok_or_else(|| {
         let expected = "expected 1 to 255 visible ASCII characters".to_owned();
         Problem::InvalidData(vec![Invalid { field: "Idempotency-Key".to_owned(), expected }])
     })
 }
 
-async fn create_link(app: &App, draft: Draft, wishes: Wishes) -> Result<Record, Problem> {
-    if let Some(found) = existing(app, &draft, &wishes).await? {
+async fn create_link(app: &App, draft: Draft, wishes: Wishes, by: &Grant) -> Result<Record, Problem> {
+    if let Some(found) = existing(app, &draft, &wishes, by).await? {
         return Ok(found);
     }
     let asked_again = wishes.same.is_some().then(|| (draft.clone(), wishes.clone()));
@@ -111,7 +133,7 @@ async fn create_link(app: &App, draft: Draft, wishes: Wishes) -> Result<Record, 
         Err(CreateError::Taken) => {
             // Somebody else may have been faster with the same wish.
             let found = match asked_again {
-                Some((draft, wishes)) => existing(app, &draft, &wishes).await?,
+                Some((draft, wishes)) => existing(app, &draft, &wishes, by).await?,
                 None => None,
             };
             found.ok_or_else(|| Problem::SlugTaken { slug, domain: domains::shown_name(app, domain) })
@@ -123,14 +145,24 @@ async fn create_link(app: &App, draft: Draft, wishes: Wishes) -> Result<Record, 
 }
 
 /// The link under the wished-for slug, if it is what is wished for otherwise too.
-async fn existing(app: &App, draft: &Draft, wishes: &Wishes) -> Result<Option<Record>, Problem> {
+async fn existing(app: &App, draft: &Draft, wishes: &Wishes, by: &Grant) -> Result<Option<Record>, Problem> {
     let (CodeWish::Picked(slug), Some(same)) = (&wishes.code, &wishes.same) else { return Ok(None) };
     if same.fingerprint.is_some() {
         return Ok(None);
     }
     let found = app.lookup.find_named(draft.domain(), slug.as_str()).await;
     let found = found.map_err(|_| Problem::Unavailable)?;
-    let Some(link) = found.filter(|link| !link.is_deleted() && link.long_url == draft.long_url) else {
+    let is_wished = |link: &Arc<Link>| {
+        let details = (link.details.as_deref(), draft.details.as_deref());
+        let is_disabled = |details: Option<&Details>| details.is_some_and(|details| details.disabled);
+        let same_state = is_disabled(details.0) == is_disabled(details.1) && link.password().is_none();
+        let same_status = draft
+            .details
+            .as_ref()
+            .is_none_or(|wanted| wanted.status.is_none_or(|status| link.status() == Some(status)));
+        !link.is_deleted() && by.sees(link) && link.long_url == draft.long_url && same_state && same_status
+    };
+    let Some(link) = found.filter(is_wished) else {
         return Ok(None);
     };
     let limits = |details: Option<&Details>| {
@@ -211,7 +243,7 @@ fn read_code(app: &App, given: &Map<String, Value>, wrong: &mut Wrong) -> CodeWi
         Value::String(name) => app.creator.keyspace(name).map(Some).ok_or(()),
         _ => Err(()),
     };
-    let named = named.map_err(|()| "expected the name of one of the keyspaces".to_owned());
+    let named = named.map_err(|()| "expected the name of a keyspace that codes are minted of".to_owned());
     let named = wrong.note("keyspace", named).flatten();
     if let Some(slug) = slug {
         return CodeWish::Picked(slug);
@@ -257,7 +289,7 @@ fn code_field(code: &CodeWish) -> &'static str {
 
 /// A digest of what makes two wishes the same, as Shlink has it: the long URL and, of the other fields, those that say something; the title and
 /// the two flags do not count.
-fn digest(long_url: &str, details: &Details, wishes: &Wishes) -> String {
+fn digest(long_url: &str, details: &Details, wishes: &Wishes, by: &Grant) -> String {
     let mut tags: Vec<&str> = wishes.tags.iter().map(Tag::as_str).collect();
     tags.sort_unstable();
     let time = |time: Option<Timestamp>| time.map(Timestamp::as_millisecond);
@@ -273,6 +305,9 @@ fn digest(long_url: &str, details: &Details, wishes: &Wishes) -> String {
     // What was wished for without them before has the digest that it had.
     wish.extend(details.domain.map(|domain| json!(["domain", domain])));
     wish.extend(details.status.map(|status| json!(["status", status])));
+    wish.extend(details.disabled.then(|| json!("disabled")));
+    // A key that may see its own links only is given no others.
+    wish.extend(by.limits.own_links_only.then(|| json!(["by", by.id])));
     hex(&Value::Array(wish).to_string())
 }
 

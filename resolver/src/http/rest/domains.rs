@@ -41,7 +41,7 @@ pub(super) async fn for_new_link(
 }
 
 /// A domain's name, as links show it; none for the default one.
-pub(super) fn shown_name(app: &App, id: DomainId) -> Option<String> {
+pub(in crate::http) fn shown_name(app: &App, id: DomainId) -> Option<String> {
     let entries = app.directory.entries();
     entries.domain(id)?.authority.as_ref().map(ToString::to_string)
 }
@@ -55,7 +55,9 @@ pub(super) fn list(app: &App, by: &Grant) -> Answer {
         shown(app.directory.default_name(), true, &settings)
     };
     let mut data: Vec<Value> = is_shown(DomainId::DEFAULT).then(default).into_iter().collect();
-    let others = entries.others().into_iter().filter(|domain| is_shown(domain.id));
+    // A row with the default domain's name is shadowed by it.
+    let is_default = |domain: &Domain| app.directory.settled(domain.id).is_default();
+    let others = entries.others().into_iter().filter(|domain| is_shown(domain.id) && !is_default(domain));
     data.extend(
         others.filter_map(|domain| Some(shown(domain.authority.as_ref()?.as_str(), false, &domain.settings))),
     );
@@ -89,7 +91,7 @@ pub(super) async fn edit_redirects(
 ) -> Result<Answer, Problem> {
     let (mut wrong, mut edit) = (Wrong::default(), DomainEdit::default());
     let name = match given.get("domain") {
-        Some(Value::String(name)) if name == app.directory.default_name() => Ok(None),
+        Some(Value::String(name)) if name == "DEFAULT" || name == app.directory.default_name() => Ok(None),
         Some(Value::String(name)) => Authority::parse(name).map(Some).map_err(|error| error.to_string()),
         _ => Err("expected a string with a domain".to_owned()),
     };
@@ -130,6 +132,7 @@ pub(super) async fn edit(
             edit.authority = Some(name);
             Ok(())
         }
+        ("domain", _) => Err("expected a string with a domain".to_owned()),
         ("enabled", value) => fields::flag(value).map(|flag| edit.disabled = flag.map(|enabled| !enabled)),
         ("protocol", Value::Null) => {
             edit.protocol = Some(None);
@@ -148,7 +151,8 @@ pub(super) async fn edit(
     let id = app.directory.find(&decoded).await?.ok_or_else(|| no_domain(&decoded))?;
     if id.is_default() && (edit.authority.is_some() || edit.protocol.is_some()) {
         let expected = "expected --public-url to be changed: it names the default domain".to_owned();
-        return Err(Problem::InvalidData(vec![Invalid { field: "domain".to_owned(), expected }]));
+        let field = if edit.authority.is_some() { "domain" } else { "protocol" };
+        return Err(Problem::InvalidData(vec![Invalid { field: field.to_owned(), expected }]));
     }
     let domain = apply(app, id, &edit, by).await?;
     let name = domain.authority.as_ref().map_or(app.directory.default_name(), Authority::as_str);

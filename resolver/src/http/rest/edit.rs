@@ -22,15 +22,15 @@ use crate::{
 };
 
 /// Which link is meant, and by whom.
-pub(super) struct Target<'a> {
+pub(in crate::http) struct Target<'a> {
     /// What the path says.
-    pub(super) name: &'a str,
+    pub(in crate::http) name: &'a str,
     /// The domain.
-    pub(super) query: &'a Query,
-    /// The versions that are meant.
-    pub(super) headers: &'a HeaderMap,
+    pub(in crate::http) query: &'a Query,
+    /// The versions that are meant; none for any.
+    pub(in crate::http) versions: Option<Vec<u64>>,
     /// Whose key it is.
-    pub(super) by: &'a Grant,
+    pub(in crate::http) by: &'a Grant,
 }
 
 /// Changes a link. As Shlink does, the body is checked before the link is looked up; null takes a time or a title away and leaves
@@ -40,6 +40,15 @@ pub(super) async fn edit(
     target: Target<'_>,
     given: &Map<String, Value>,
 ) -> Result<Answer, Problem> {
+    short_url::answer(app, &edit_record(app, &target, given).await?)
+}
+
+/// Changes these fields of a link.
+pub(in crate::http) async fn edit_record(
+    app: &App,
+    target: &Target<'_>,
+    given: &Map<String, Value>,
+) -> Result<Record, Problem> {
     let (mut edit, password) = read(app, given)?;
     if let Some(password) = password {
         edit.password = Some(match password {
@@ -47,14 +56,13 @@ pub(super) async fn edit(
             None => None,
         });
     }
-    let record = apply(app, &target, edit).await?;
-    short_url::answer(app, &record)
+    apply(app, target, edit).await
 }
 
 /// Changes the link that is meant.
 pub(super) async fn apply(app: &App, target: &Target<'_>, mut edit: Edit) -> Result<Record, Problem> {
-    let Target { name, query, headers, by } = target;
-    edit.versions = versions(headers);
+    let Target { name, query, versions, by } = target;
+    edit.versions.clone_from(versions);
     let link = find(app, name, query, by).await?;
     let edited = app.store.edit(link.id, &edit, by.id).await?;
     app.lookup.changed(link.id);
@@ -66,7 +74,7 @@ pub(super) async fn apply(app: &App, target: &Target<'_>, mut edit: Edit) -> Res
 }
 
 /// The versions of `If-Match` (RFC 9110); none without it, or when any will do. A tag that is not ours matches no link.
-fn versions(headers: &HeaderMap) -> Option<Vec<u64>> {
+pub(super) fn versions(headers: &HeaderMap) -> Option<Vec<u64>> {
     let lines: Vec<&[u8]> = headers.get_all(IF_MATCH).iter().map(HeaderValue::as_bytes).collect();
     let tags = lines.iter().flat_map(|line| line.split(|byte| *byte == b',')).map(<[u8]>::trim_ascii);
     if lines.is_empty() || tags.clone().any(|tag| tag == b"*") {
@@ -103,12 +111,17 @@ fn read(app: &App, given: &Map<String, Value>) -> Result<(Edit, Password), Probl
 
 /// Deletes a link. Its code stays with it, and is never minted again; a slug that a person picked can be picked again.
 pub(super) async fn delete(app: &App, target: Target<'_>) -> Result<Answer, Problem> {
-    let Target { name, query, headers, by } = target;
+    delete_record(app, &target).await.map(|()| empty(StatusCode::NO_CONTENT))
+}
+
+/// Deletes the link that is meant.
+pub(in crate::http) async fn delete_record(app: &App, target: &Target<'_>) -> Result<(), Problem> {
+    let Target { name, query, versions, by } = target;
     let link = find(app, name, query, by).await?;
-    let deleted = app.store.delete(link.id, versions(headers).as_deref(), by.id).await?;
+    let deleted = app.store.delete(link.id, versions.as_deref(), by.id).await?;
     app.lookup.changed(link.id);
     match deleted {
-        Deleted::Done => Ok(empty(StatusCode::NO_CONTENT)),
+        Deleted::Done => Ok(()),
         Deleted::Absent => Err(Problem::no_short_url(app, name, query)),
         Deleted::Superseded => Err(Problem::Superseded),
     }

@@ -2,11 +2,12 @@
 
 use jiff::{Timestamp, civil::Date, tz::TimeZone};
 use serde_json::{Map, Value};
+use url::Url;
 
 use super::problem::{Invalid, Problem};
 use crate::{
     http::App,
-    links::{Authority, LongUrl, RedirectStatus, Slug, TAGS_MAX, Tag},
+    links::{Authority, LongUrl, LongUrlError, RedirectStatus, Slug, TAGS_MAX, Tag},
 };
 
 /// Shlink cuts titles there too.
@@ -38,6 +39,9 @@ pub(super) fn long_url(app: &App, value: Option<&Value>) -> Read<LongUrl> {
         return Err("expected a string with an absolute URL".to_owned());
     };
     let url = LongUrl::parse(text, &app.own_hosts).map_err(|error| error.to_string())?;
+    if !app.directory.is_plain() && app.directory.is_ours(&url.authority()) {
+        return Err(LongUrlError::OwnDomain.to_string());
+    }
     let entries = app.directory.entries();
     let is_allowed = entries.targets().is_empty() || entries.targets().allow(&url.host());
     if is_allowed { Ok(url) } else { Err("expected a URL whose host links may lead to".to_owned()) }
@@ -47,7 +51,7 @@ pub(super) fn long_url(app: &App, value: Option<&Value>) -> Read<LongUrl> {
 pub(super) fn domain(app: &App, value: &Value) -> Read<Option<Authority>> {
     match value {
         Value::Null => Ok(None),
-        Value::String(name) if name == app.directory.default_name() => Ok(None),
+        Value::String(name) if name == "DEFAULT" || name == app.directory.default_name() => Ok(None),
         Value::String(name) => Authority::parse(name).map(Some).map_err(|error| error.to_string()),
         _ => Err("expected a string, or null".to_owned()),
     }
@@ -55,11 +59,15 @@ pub(super) fn domain(app: &App, value: &Value) -> Read<Option<Authority>> {
 
 /// Where visitors are sent that no link leads on. Shlink takes any text; an empty one takes it away.
 pub(super) fn stray_target(value: &Value) -> Read<Option<String>> {
-    let fits = |text: &str| text.len() <= STRAY_TARGET_BYTES && !text.chars().any(char::is_control);
+    // What has a scheme has one of the web's; Shlink takes anything else too.
+    let is_web = |text: &str| Url::parse(text).map_or(true, |url| matches!(url.scheme(), "http" | "https"));
+    let fits = |text: &str| {
+        text.len() <= STRAY_TARGET_BYTES && !text.chars().any(char::is_control) && is_web(text.trim())
+    };
     match value {
         Value::Null => Ok(None),
         Value::String(text) if fits(text) => Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty())),
-        _ => Err(format!("expected a string of at most {STRAY_TARGET_BYTES} bytes, or null")),
+        _ => Err(format!("expected an http or https URL of at most {STRAY_TARGET_BYTES} bytes, or null")),
     }
 }
 

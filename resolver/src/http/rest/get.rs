@@ -11,13 +11,18 @@ use crate::{
 
 /// Shows a link.
 pub(super) async fn get(app: &App, name: &str, query: &Query, by: &Grant) -> Result<Answer, Problem> {
-    let link = find(app, name, query, by).await?;
-    short_url::answer(app, &record(app, &link).await?)
+    short_url::answer(app, &get_record(app, name, query, by).await?)
 }
 
 /// A link with its tags.
-pub(super) async fn record(app: &App, link: &Link) -> Result<Record, Problem> {
-    Ok(Record { tags: app.store.tags_of(link.id).await?, link: link.clone() })
+pub(in crate::http) async fn get_record(
+    app: &App,
+    name: &str,
+    query: &Query,
+    by: &Grant,
+) -> Result<Record, Problem> {
+    let link = find(app, name, query, by).await?;
+    Ok(Record { tags: app.store.tags_of(link.id).await?, link: Link::clone(&link) })
 }
 
 /// The link that a path names on the domain that the query names, unless it was deleted or is none of the key's business. Whether it

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     api_key::Grant,
     http::{Answer, App},
-    links::{Domain, DomainId, Filter, OrderBy, OrderField, Record, Tag, TagsMode},
+    links::{Domain, DomainId, Filter, OrderBy, OrderField, Page, Tag, TagsMode},
     store::PER_PAGE_MAX,
 };
 
@@ -27,24 +27,28 @@ const PER_PAGE: u64 = 10;
 
 /// Lists links.
 pub(super) async fn list(app: &App, query: &Query, by: &Grant) -> Result<Answer, Problem> {
+    let (page, paging) = list_records(app, query, by).await?;
+    let links: Vec<_> = page.records.iter().filter_map(|record| ShortUrl::of(app, record)).collect();
+    let pagination = pagination(paging, links.len(), page.total);
+    Ok(json(&json!({ "shortUrls": { "data": links, "pagination": pagination } })))
+}
+
+/// The links that a query asks for.
+pub(in crate::http) async fn list_records(
+    app: &App,
+    query: &Query,
+    by: &Grant,
+) -> Result<(Page, Paging), Problem> {
     let Wanted { mut filter, by_code } = read(query)?;
     let paging = Paging { page: filter.page, per_page: filter.per_page };
-    let shown = |records: &[Record], total: u64| {
-        let links: Vec<_> = records.iter().filter_map(|record| ShortUrl::of(app, record)).collect();
-        let pagination = pagination(paging, links.len(), total);
-        Ok(json(&json!({ "shortUrls": { "data": links, "pagination": pagination } })))
-    };
     if !narrow(app, query, by, &mut filter).await? {
-        return shown(&[], 0);
+        return Ok((Page { records: Vec::new(), total: 0 }, paging));
     }
     let code = filter.search.as_deref().and_then(|text| app.lookup.id_of(text));
     if let Some(text) = &filter.search {
         filter.search_domains = domains_like(app, text);
     }
-    let Some(descending) = by_code else {
-        let page = app.store.list(&filter, code).await?;
-        return shown(&page.records, page.total);
-    };
+    let Some(descending) = by_code else { return Ok((app.store.list(&filter, code).await?, paging)) };
     // No database can sort by what is computed from a number: a list that fits one page is sorted here.
     (filter.page, filter.per_page) = (1, Some(PER_PAGE_MAX));
     let mut all = app.store.list(&filter, code).await?;
@@ -57,7 +61,7 @@ pub(super) async fn list(app: &App, query: &Query, by: &Grant) -> Result<Answer,
     if descending {
         all.records.reverse();
     }
-    shown(&paging.of(all.records), all.total)
+    Ok((Page { records: paging.of(all.records), total: all.total }, paging))
 }
 
 /// Leaves out what the query and the key leave out; whether there can be anything at all.

@@ -33,13 +33,19 @@ use std::{
 use hyper::{
     HeaderMap, Method, Request, StatusCode, Uri,
     body::{Bytes, Incoming},
-    header::ORIGIN,
+    header::{HeaderValue, ORIGIN},
 };
 
 use super::{Answer, App, answer, calls::Share};
 use crate::{api_key::Grant, scope::Scope};
-use problem::Problem;
-use query::Query;
+pub(super) use create::create_record;
+pub(super) use domains::shown_name;
+pub(super) use edit::{Target, delete_record, edit_record};
+pub(super) use get::get_record;
+pub(super) use list::list_records;
+pub(super) use problem::Problem;
+pub(super) use query::Query;
+pub(super) use short_url::base;
 
 pub use bulk::CALLS_MAX as BULK_CALLS_MAX;
 
@@ -134,7 +140,7 @@ impl Call {
             ["v3", "reservations", below @ ..] => self.reservations(below).await,
             ["v3", "targets", below @ ..] => self.targets(below).await,
             ["v3", "audit"] if is_read => {
-                self.authorize(Scope::Admin).await?;
+                unlimited(self.authorize(Scope::Admin).await?)?;
                 audit::list(&self.app, &Query::of(&self.uri)).await
             }
             ["v3", "mercure-info"] if is_read => {
@@ -199,19 +205,19 @@ impl Call {
     }
 
     fn target<'a>(&'a self, name: &'a str, query: &'a Query, by: &'a Grant) -> edit::Target<'a> {
-        edit::Target { name, query, headers: &self.headers, by }
+        edit::Target { name, query, versions: edit::versions(&self.headers), by }
     }
 
     async fn tags(&self, below: &[&str]) -> Result<Answer, Problem> {
         let (app, query) = (&*self.app, Query::of(&self.uri));
         match (&self.method, below) {
             (&Method::GET | &Method::HEAD, [] | ["stats"]) => {
-                self.authorize(Scope::Read).await?;
-                tags::list(app, &query, !below.is_empty()).await
+                let by = self.authorize(Scope::Read).await?;
+                tags::list(app, &query, !below.is_empty(), &by).await
             }
             (&Method::GET | &Method::HEAD, [name, "visits"]) => {
-                self.authorize(Scope::Visits).await?;
-                visits::of_tag(app, name, &query).await
+                let by = self.authorize(Scope::Visits).await?;
+                visits::of_tag(app, name, &query, &by).await
             }
             (&Method::PUT, []) => {
                 let fields = body::fields(&self.body)?;
@@ -227,8 +233,8 @@ impl Call {
         match (&self.method, below) {
             (&Method::GET | &Method::HEAD, []) => Ok(domains::list(app, &self.authorize(Scope::Read).await?)),
             (&Method::GET | &Method::HEAD, [name, "visits"]) => {
-                self.authorize(Scope::Visits).await?;
-                visits::of_domain(app, name, &query).await
+                let by = self.authorize(Scope::Visits).await?;
+                visits::of_domain(app, name, &query, &by).await
             }
             (&Method::PATCH, ["redirects"]) => {
                 let fields = body::fields(&self.body)?;
@@ -263,7 +269,7 @@ impl Call {
     }
 
     async fn targets(&self, below: &[&str]) -> Result<Answer, Problem> {
-        let (app, by) = (&*self.app, self.authorize(Scope::Admin));
+        let (app, by) = (&*self.app, async { unlimited(self.authorize(Scope::Admin).await?) });
         match (&self.method, below) {
             (&Method::GET | &Method::HEAD, []) => {
                 by.await?;
@@ -301,31 +307,54 @@ impl Call {
 
     /// The key, if it may do this. An empty header counts as none.
     async fn authorize(&self, scope: Scope) -> Result<Grant, Problem> {
-        let too_many = |wait| Problem::TooManyCalls { wait };
-        let of_client = self.app.calls.spend_of_client(self.client).map_err(too_many)?;
-        let header = self.headers.get("x-api-key").filter(|value| !value.is_empty()).ok_or(Problem::NoKey)?;
-        let found = match header.to_str() {
-            Ok(key) => self.app.keys.find(&*self.app.store, key).await.map_err(|error| {
-                tracing::warn!(error = &error as &dyn std::error::Error, "look up an API key");
-                Problem::Unavailable
-            })?,
-            Err(_) => None,
-        };
-        let Some(grant) = found else {
-            self.app.calls.spend_of_wrong_keys(self.client).map_err(too_many)?;
-            return Err(Problem::WrongKey);
-        };
-        let of_key = self.app.calls.spend_of_key(&grant).map_err(too_many)?;
-        if let Some(share) = of_key.or(of_client) {
+        let key = self.headers.get("x-api-key").map(HeaderValue::as_bytes);
+        let (grant, share) = authorize(&self.app, self.client, key, scope).await?;
+        if let Some(share) = share {
             // A call asks for one scope, so nobody has told yet.
             let _ = self.share.set(share);
         }
-        if grant.scopes.allow(scope) { Ok(grant) } else { Err(Problem::Forbidden { scope }) }
+        grant
     }
 
     fn full_url(&self) -> String {
         format!("{}{}", self.app.public_url, self.uri)
     }
+}
+
+/// A key that may see everything, or none: what follows concerns all domains and all links.
+fn unlimited(grant: Grant) -> Result<Grant, Problem> {
+    if grant.limits.hides_links() { Err(Problem::Forbidden { scope: Scope::Admin }) } else { Ok(grant) }
+}
+
+/// The key, if it may do this; and what is left to the caller, either way.
+pub(super) async fn authorize(
+    app: &App,
+    client: IpAddr,
+    key: Option<&[u8]>,
+    scope: Scope,
+) -> Result<(Result<Grant, Problem>, Option<Share>), Problem> {
+    let too_many = |wait| Problem::TooManyCalls { wait };
+    let of_client = app.calls.spend_of_client(client).map_err(too_many)?;
+    let key = key.filter(|key| !key.is_empty()).ok_or(Problem::NoKey)?;
+    let found = match std::str::from_utf8(key) {
+        Ok(key) => app.keys.find(&*app.store, key).await.map_err(|error| {
+            tracing::warn!(error = &error as &dyn std::error::Error, "look up an API key");
+            Problem::Unavailable
+        })?,
+        Err(_) => None,
+    };
+    let Some(mut grant) = found else {
+        app.calls.spend_of_wrong_keys(client).map_err(too_many)?;
+        return Err(Problem::WrongKey);
+    };
+    if let Some(domain) = grant.limits.domain {
+        // The operator may have named the default domain's own name.
+        grant.limits.domain = Some(app.directory.settled(domain));
+    }
+    let of_key = app.calls.spend_of_key(&grant).map_err(too_many)?;
+    let allowed = grant.scopes.allow(scope);
+    let grant = if allowed { Ok(grant) } else { Err(Problem::Forbidden { scope }) };
+    Ok((grant, of_key.or(of_client)))
 }
 
 fn json(body: &impl serde::Serialize) -> Answer {

@@ -6,7 +6,7 @@ use super::query::Query;
 
 /// Which page is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Paging {
+pub(in crate::http) struct Paging {
     /// From 1.
     pub(super) page: u64,
     /// None for all.

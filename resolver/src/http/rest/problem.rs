@@ -18,14 +18,14 @@ use crate::{
 
 /// A field of the body that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Invalid {
+pub(in crate::http) struct Invalid {
     pub(super) field: String,
     pub(super) expected: String,
 }
 
 /// What can be wrong with a call.
 #[derive(Debug)]
-pub(super) enum Problem {
+pub(in crate::http) enum Problem {
     MalformedBody,
     BodyTooLarge { limit: usize },
     SlowBody,
@@ -94,6 +94,19 @@ impl Problem {
         let domain = query.text("domain").filter(is_other).map(str::to_owned);
         let code = percent_encoding::percent_decode_str(name).decode_utf8_lossy().into_owned();
         Self::NoShortUrl { code, domain }
+    }
+
+    /// What the other API says of it: status, type and what was wrong, in one line.
+    pub(in crate::http) fn told(&self) -> (StatusCode, Option<&'static str>, String) {
+        let Words { status, kind, detail, .. } = self.words();
+        let detail = match self {
+            Self::InvalidData(invalid) => {
+                let told = invalid.iter().map(|one| format!("{}: {}", one.field, one.expected));
+                told.collect::<Vec<_>>().join("; ")
+            }
+            _ => detail,
+        };
+        (status, kind, detail)
     }
 
     pub(super) fn into_answer(self) -> Answer {

@@ -4,11 +4,16 @@ use hyper::Uri;
 use url::form_urlencoded;
 
 /// The pairs of a query, decoded. What has no name of ours is passed over, as Shlink does.
-pub(super) struct Query(Vec<(String, String)>);
+pub(in crate::http) struct Query(Vec<(String, String)>);
 
 impl Query {
     pub(super) fn new(query: Option<&str>) -> Self {
         Self(form_urlencoded::parse(query.unwrap_or("").as_bytes()).into_owned().collect())
+    }
+
+    /// The same as if these pairs had come in a query.
+    pub(in crate::http) fn of_pairs(pairs: impl IntoIterator<Item = (String, String)>) -> Self {
+        Self(pairs.into_iter().collect())
     }
 
     pub(super) fn of(uri: &Uri) -> Self {

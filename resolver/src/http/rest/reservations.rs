@@ -73,6 +73,7 @@ pub(super) async fn create(
             "expected the name of a keyspace that this resolver mints from".to_owned(),
         ));
     };
+    one_domain_only(&key)?;
     let reservation = app.reserver.reserve(key.id, keyspace, count).await?;
     show(app, reservation).await
 }
@@ -121,6 +122,7 @@ pub(super) async fn fill(app: &App, id: &str, body: &[u8], key: Grant) -> Result
         let expected = format!("expected at most {FILL_MAX} links, got {}", items.len());
         return Err(Problem::InvalidData(vec![Invalid { field: "(the array)".to_owned(), expected }]));
     }
+    one_domain_only(&key)?;
     let reservation = find(app, id, &key).await?;
     if reservation.closed_at.is_some() {
         return Err(Problem::ReservationClosed { id: id.to_owned() });
@@ -142,6 +144,12 @@ pub(super) async fn fill(app: &App, id: &str, body: &[u8], key: Grant) -> Result
         results[position] = result(app, &code, filled);
     }
     Ok(json(&json!({ "results": results })))
+}
+
+/// Reserved codes are the default domain's.
+fn one_domain_only(key: &Grant) -> Result<(), Problem> {
+    let is_other = key.limits.domain.is_some_and(|domain| !domain.is_default());
+    if is_other { Err(Problem::OneDomainOnly) } else { Ok(()) }
 }
 
 /// One item; or its result, when it cannot be stored at all.

@@ -49,6 +49,7 @@ fn shown(link: &Link) -> Answer {
 fn read(app: &App, given: &Map<String, Value>) -> Result<Vec<Rule>, Problem> {
     let mut wrong = Wrong::default();
     let mut rules = Vec::new();
+    known(given, "", &["redirectRules"], &mut wrong);
     match given.get("redirectRules").and_then(Value::as_array) {
         Some(items) if items.len() <= RULES_MAX => {
             for (place, item) in items.iter().enumerate() {
@@ -68,6 +69,7 @@ fn read_rule(app: &App, at: &str, item: &Value, wrong: &mut Wrong) -> Option<Rul
         wrong.note::<()>(at, Err("expected an object with longUrl and conditions".to_owned()));
         return None;
     };
+    known(fields, &format!("{at}."), &["longUrl", "conditions", "priority"], wrong);
     let long_url = wrong.note(&format!("{at}.longUrl"), fields::long_url(app, fields.get("longUrl")));
     let conditions = match fields.get("conditions").and_then(Value::as_array) {
         Some(items) if items.len() <= CONDITIONS_MAX => items
@@ -84,7 +86,17 @@ fn read_rule(app: &App, at: &str, item: &Value, wrong: &mut Wrong) -> Option<Rul
     Some(Rule { long_url: long_url?, conditions })
 }
 
+/// Notes fields that nobody knows: a misspelt one is to be heard of.
+fn known(fields: &Map<String, Value>, at: &str, names: &[&str], wrong: &mut Wrong) {
+    for name in fields.keys().filter(|name| !names.contains(&name.as_str())) {
+        wrong.note::<()>(&format!("{at}{name}"), Err("expected no field of this name".to_owned()));
+    }
+}
+
 fn read_condition(at: &str, item: &Value, wrong: &mut Wrong) -> Option<Condition> {
+    if let Value::Object(fields) = item {
+        known(fields, &format!("{at}."), &["type", "matchKey", "matchValue"], wrong);
+    }
     let mut text = |name: &str| match item.get(name) {
         None | Some(Value::Null) => Some(None),
         Some(Value::String(text)) => Some(Some(text.as_str())),

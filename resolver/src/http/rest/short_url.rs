@@ -91,7 +91,7 @@ impl<'a> ShortUrl<'a> {
 }
 
 /// What short links of a domain begin with.
-fn base(app: &App, domain: DomainId) -> Cow<'_, str> {
+pub(in crate::http) fn base(app: &App, domain: DomainId) -> Cow<'_, str> {
     if domain.is_default() { app.public_url.as_str().into() } else { app.directory.base(domain).into() }
 }
 

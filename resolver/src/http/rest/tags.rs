@@ -14,19 +14,19 @@ use crate::{
     api_key::Grant,
     http::{Answer, App, empty},
     links::Tag,
-    store::{Renamed, TagCount},
+    store::{Renamed, TagCount, Visible},
 };
 
 /// Tags that one answer may have.
 const TAGS_MAX: usize = 100_000;
 
 /// Lists tags, with or without what is known of them.
-pub(super) async fn list(app: &App, query: &Query, with_stats: bool) -> Result<Answer, Problem> {
+pub(super) async fn list(app: &App, query: &Query, with_stats: bool, by: &Grant) -> Result<Answer, Problem> {
     let paging = Paging::read(query).map_err(|(field, expected)| {
         Problem::InvalidData(vec![Invalid { field: field.to_owned(), expected }])
     })?;
     let search = query.text("searchTerm").map(str::to_lowercase);
-    let mut tags = app.store.tags(search.as_deref(), TAGS_MAX).await?;
+    let mut tags = app.store.tags(search.as_deref(), TAGS_MAX, &visible(by)).await?;
     order(&mut tags, query.text("orderBy").unwrap_or("tag"));
     let total = tags.len() as u64;
     let tags: Vec<Value> = paging
@@ -36,6 +36,12 @@ pub(super) async fn list(app: &App, query: &Query, with_stats: bool) -> Result<A
         .collect();
     let pagination = pagination(paging, tags.len(), total);
     Ok(json(&json!({ "tags": { "data": tags, "pagination": pagination } })))
+}
+
+/// The links that a key may know of.
+pub(super) fn visible(by: &Grant) -> Visible {
+    let created_by = Some(by.id).filter(|_| by.limits.own_links_only);
+    Visible { domain: by.limits.domain, created_by }
 }
 
 /// As Shlink does, an order that it does not know is that of the names.

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     api_key::Grant,
     http::{Answer, App},
-    links::Tag,
+    links::{DomainId, Tag},
 };
 
 /// Kinds of visits that no link has led on.
@@ -46,11 +46,11 @@ pub(super) async fn of_link(app: &App, name: &str, query: &Query, by: &Grant) ->
 }
 
 /// Visits of the links that have a tag.
-pub(super) async fn of_tag(app: &App, name: &str, query: &Query) -> Result<Answer, Problem> {
+pub(super) async fn of_tag(app: &App, name: &str, query: &Query, by: &Grant) -> Result<Answer, Problem> {
     let decoded = percent_encoding::percent_decode_str(name).decode_utf8_lossy();
     let missing = || Problem::NoTag { tag: decoded.clone().into_owned() };
     let tag = Tag::parse(&decoded).map_err(|_| missing())?;
-    let known = app.store.tags(Some(tag.as_str()), usize::MAX >> 1).await?;
+    let known = app.store.tags(Some(tag.as_str()), usize::MAX >> 1, &super::tags::visible(by)).await?;
     if !known.iter().any(|other| other.tag == tag) {
         return Err(missing());
     }
@@ -58,9 +58,11 @@ pub(super) async fn of_tag(app: &App, name: &str, query: &Query) -> Result<Answe
 }
 
 /// Visits of the links of a domain.
-pub(super) async fn of_domain(app: &App, name: &str, query: &Query) -> Result<Answer, Problem> {
+pub(super) async fn of_domain(app: &App, name: &str, query: &Query, by: &Grant) -> Result<Answer, Problem> {
     let decoded = percent_encoding::percent_decode_str(name).decode_utf8_lossy();
-    app.directory.find(&decoded).await?.ok_or_else(|| domains::no_domain(&decoded))?;
+    let found = app.directory.find(&decoded).await?;
+    let is_its = |id: &DomainId| by.limits.domain.is_none_or(|own| own == *id);
+    found.filter(is_its).ok_or_else(|| domains::no_domain(&decoded))?;
     page(query)
 }
 

@@ -31,7 +31,7 @@ use tokio_postgres::{Config, NoTls, Row, config::TargetSessionAttrs, error::SqlS
 use super::{
     BlockEntry, Change, Deleted, DomainEdited, Edited, FullLink, Gaps, ImportBatch, Imported, InsertError,
     Inserted, InsertedFull, InsertedNamed, LinkStore, NamedLink, Reading, Registration, Renamed, Same,
-    SharedSettings, Source, StoreError, TagCount, sql,
+    SharedSettings, Source, StoreError, Sweep, Swept, TagCount, Visible, sql,
 };
 use crate::{
     api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey, Rotated},
@@ -372,6 +372,14 @@ impl LinkStore for PostgresStore {
         self.run_on(&self.lists, async |sql| sql::export(sql, after, most).await).await
     }
 
+    async fn note_seen(&self, seen: &[(LinkId, Timestamp)]) -> Result<(), StoreError> {
+        self.run(async |sql| sql::note_seen(sql, seen).await).await
+    }
+
+    async fn sweep(&self, sweep: &Sweep) -> Result<Swept, StoreError> {
+        self.run(async |sql| sql::sweep(sql, sweep).await).await
+    }
+
     async fn picked(&self, after: Option<LinkId>, most: usize) -> Result<Vec<LinkId>, StoreError> {
         let (after, most) = sql::page_of_ids(after, most);
         self.run(async |sql| sql::picked(sql, after, most).await).await
@@ -399,9 +407,14 @@ impl LinkStore for PostgresStore {
         Ok(found.remove(&id).unwrap_or_default())
     }
 
-    async fn tags(&self, search: Option<&str>, most: usize) -> Result<Vec<TagCount>, StoreError> {
+    async fn tags(
+        &self,
+        search: Option<&str>,
+        most: usize,
+        of: &Visible,
+    ) -> Result<Vec<TagCount>, StoreError> {
         let most = i64::try_from(most).unwrap_or(i64::MAX);
-        self.run_on(&self.lists, async |sql| sql::tags(sql, search, most).await).await
+        self.run_on(&self.lists, async |sql| sql::tags(sql, search, most, of).await).await
     }
 
     async fn rename_tag(&self, old: &Tag, new: &Tag, by: ApiKeyId) -> Result<Renamed, StoreError> {

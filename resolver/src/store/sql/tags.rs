@@ -8,7 +8,7 @@ use crate::{
     audit::Action,
     codes::LinkId,
     links::Tag,
-    store::{Renamed, StoreError, TagCount},
+    store::{Renamed, StoreError, TagCount, Visible},
 };
 
 /// Gives a link these tags and no others.
@@ -58,18 +58,38 @@ pub(in crate::store) async fn tags_of<S: Sql>(sql: &mut S, ids: &[LinkId]) -> Re
     Ok(found)
 }
 
-/// Every tag, in order, with the number of links that have it.
+/// Tags, in order, with the number of these links that have them.
 pub(in crate::store) async fn tags<S: Sql>(
     sql: &mut S,
     search: Option<&str>,
     most: i64,
+    of: &Visible,
 ) -> Result<Vec<TagCount>, StoreError> {
-    let select =
-        "SELECT tag.name, count(link_tag.link_id) FROM tag LEFT JOIN link_tag ON link_tag.tag_id = tag.id
-         WHERE tag.name LIKE $1 ESCAPE '\\' GROUP BY tag.name ORDER BY tag.name LIMIT $2";
-    let rows = sql
-        .query(select, &[Value::Text(super::list::pattern(search.unwrap_or(""))), Value::Int(most)])
-        .await?;
+    let mut values = vec![Value::Text(super::list::pattern(search.unwrap_or("")))];
+    let mut conditions = String::new();
+    let mut only = |condition: &str, value: i64| {
+        values.push(Value::Int(value));
+        conditions.push_str(&format!(" AND {condition} = ${}", values.len()));
+    };
+    if let Some(domain) = of.domain {
+        only("coalesce(CAST(link.details->>'domain' AS bigint), 0)", domain.get());
+    }
+    if let Some(key) = of.created_by {
+        only("link.created_by", key.0);
+    }
+    // Of all links also the tags that none of them has.
+    let links = if conditions.is_empty() {
+        "LEFT JOIN link_tag ON link_tag.tag_id = tag.id"
+    } else {
+        "JOIN link_tag ON link_tag.tag_id = tag.id JOIN link ON link.id = link_tag.link_id"
+    };
+    values.push(Value::Int(most));
+    let select = format!(
+        "SELECT tag.name, count(link_tag.link_id) FROM tag {links}
+         WHERE tag.name LIKE $1 ESCAPE '\\'{conditions} GROUP BY tag.name ORDER BY tag.name LIMIT ${}",
+        values.len()
+    );
+    let rows = sql.query(&select, &values).await?;
     let count = |row: &super::Row| {
         let links = u64::try_from(row.int(1)?).unwrap_or(0);
         Ok(TagCount { tag: Tag::from_stored(row.text(0)?), links })

@@ -21,7 +21,7 @@ use tokio::{sync::mpsc, time::Instant};
 use super::{
     BlockEntry, Change, Deleted, DomainEdited, Edited, FullLink, ImportBatch, Imported, InsertError,
     Inserted, InsertedFull, InsertedNamed, LinkStore, NamedLink, Reading, Registration, Renamed, Same,
-    SharedSettings, Source, StoreError, TagCount,
+    SharedSettings, Source, StoreError, Sweep, Swept, TagCount, Visible,
     sql::{self, at_once},
 };
 use crate::{
@@ -276,6 +276,16 @@ impl LinkStore for SqliteStore {
             .await
     }
 
+    async fn note_seen(&self, seen: &[(LinkId, Timestamp)]) -> Result<(), StoreError> {
+        let seen = seen.to_vec();
+        self.writer.run(move |connection| write(connection, |sql| at_once(sql::note_seen(sql, &seen)))).await
+    }
+
+    async fn sweep(&self, sweep: &Sweep) -> Result<Swept, StoreError> {
+        let sweep = sweep.clone();
+        self.writer.run(move |connection| write(connection, |sql| at_once(sql::sweep(sql, &sweep)))).await
+    }
+
     async fn picked(&self, after: Option<LinkId>, most: usize) -> Result<Vec<LinkId>, StoreError> {
         let (after, most) = sql::page_of_ids(after, most);
         self.reader
@@ -320,10 +330,17 @@ impl LinkStore for SqliteStore {
             .unwrap_or_default())
     }
 
-    async fn tags(&self, search: Option<&str>, most: usize) -> Result<Vec<TagCount>, StoreError> {
-        let (search, most) = (search.map(str::to_owned), i64::try_from(most).unwrap_or(i64::MAX));
+    async fn tags(
+        &self,
+        search: Option<&str>,
+        most: usize,
+        of: &Visible,
+    ) -> Result<Vec<TagCount>, StoreError> {
+        let (search, most, of) = (search.map(str::to_owned), i64::try_from(most).unwrap_or(i64::MAX), *of);
         self.lister
-            .run(move |connection| read(connection, |sql| at_once(sql::tags(sql, search.as_deref(), most))))
+            .run(move |connection| {
+                read(connection, |sql| at_once(sql::tags(sql, search.as_deref(), most, &of)))
+            })
             .await
     }
 

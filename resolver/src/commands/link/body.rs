@@ -1,0 +1,297 @@
+//! What `resolver link` sends, made from its flags: bodies, queries, and the password that is read from a file.
+
+use std::{
+    fs::File,
+    io::{self, BufRead as _, BufReader, Read},
+    path::Path,
+};
+
+use serde_json::{Map, Value, json};
+
+use crate::{
+    Error,
+    config::{CodeStrategy, LinkClears, LinkCreateArgs, LinkEditArgs, LinkListArgs, LinkSetters},
+};
+
+/// Links of one call, when all are asked for.
+const PER_CALL: u64 = 500;
+/// Bytes of a password file's first line. The server takes fewer, and says how many.
+const PASSWORD_BYTES: u64 = 4_096;
+/// How the server's own domain is called where a domain is named.
+const OWN_DOMAIN: &str = "DEFAULT";
+
+/// The query of a list.
+pub(super) fn list_query(args: &LinkListArgs) -> Vec<(&'static str, String)> {
+    let mut query: Vec<(&'static str, String)> = Vec::new();
+    let mut put = |name, value: Option<String>| query.extend(value.map(|value| (name, value)));
+    put("searchTerm", args.search.clone());
+    for tag in &args.tag {
+        put("tags[]", Some(tag.clone()));
+    }
+    let mode = if args.any_tag { "any" } else { "all" };
+    put("tagsMode", (!args.tag.is_empty()).then(|| mode.to_owned()));
+    put("domain", args.domain.clone());
+    // New links come last then, so that they move none to another page while pages are read.
+    let order = args.ndjson.then(|| "dateCreated-ASC".to_owned());
+    put("orderBy", args.order.clone().or(order));
+    put("page", args.page.map(|page| page.to_string()));
+    let per_page = args.per_page.or(args.ndjson.then_some(PER_CALL));
+    put("itemsPerPage", per_page.map(|count| count.to_string()));
+    put("startDate", args.since.clone());
+    put("endDate", args.until.clone());
+    query
+}
+
+/// What a create sends.
+pub(super) fn create_body(args: &LinkCreateArgs, password: Option<String>) -> Map<String, Value> {
+    let mut body = Map::from_iter([("longUrl".to_owned(), json!(args.long_url))]);
+    let strategy = args.strategy.map(|strategy| match strategy {
+        CodeStrategy::Sequence => json!("sequence"),
+        CodeStrategy::Hash => json!("hash"),
+    });
+    let domain = args.domain.as_ref().filter(|domain| *domain != OWN_DOMAIN);
+    put(&mut body, "customSlug", args.slug.as_ref().map(|slug| json!(slug)));
+    put(&mut body, "domain", domain.map(|domain| json!(domain)));
+    put(&mut body, "shortCodeLength", args.length.map(|length| json!(length)));
+    put(&mut body, "keyspace", args.keyspace.as_ref().map(|keyspace| json!(keyspace)));
+    put(&mut body, "strategy", strategy);
+    put(&mut body, "findIfExists", args.find_if_exists.then_some(json!(true)));
+    put_setters(&mut body, &args.setters, password);
+    body
+}
+
+/// What an edit sends: null takes away, and what is not named stays.
+pub(super) fn edit_body(args: &LinkEditArgs, password: Option<String>) -> Map<String, Value> {
+    let LinkClears { no_tags, no_title, no_description, .. } = args.clears;
+    let LinkClears { no_valid_since, no_valid_until, no_max_visits, no_redirect_status, .. } = args.clears;
+    let LinkClears { no_password, no_crawlable, forward_query, enable, disable, .. } = args.clears;
+    let mut body = Map::new();
+    put(&mut body, "longUrl", args.long_url.as_ref().map(|url| json!(url)));
+    put_setters(&mut body, &args.setters, password);
+    for (name, is_asked, value) in [
+        ("tags", no_tags, json!([])),
+        ("title", no_title, Value::Null),
+        ("description", no_description, Value::Null),
+        ("validSince", no_valid_since, Value::Null),
+        ("validUntil", no_valid_until, Value::Null),
+        ("maxVisits", no_max_visits, Value::Null),
+        ("redirectStatus", no_redirect_status, Value::Null),
+        ("password", no_password, Value::Null),
+        ("crawlable", no_crawlable, json!(false)),
+        ("forwardQuery", forward_query, json!(true)),
+        ("enabled", enable || disable, json!(enable)),
+    ] {
+        put(&mut body, name, is_asked.then_some(value));
+    }
+    body
+}
+
+fn put_setters(body: &mut Map<String, Value>, setters: &LinkSetters, password: Option<String>) {
+    let text = |text: &Option<String>| text.as_ref().map(|text| json!(text));
+    put(body, "tags", (!setters.tag.is_empty()).then(|| json!(setters.tag)));
+    put(body, "title", text(&setters.title));
+    put(body, "description", text(&setters.description));
+    put(body, "validSince", text(&setters.valid_since));
+    put(body, "validUntil", text(&setters.valid_until));
+    put(body, "maxVisits", setters.max_visits.map(|count| json!(count)));
+    put(body, "redirectStatus", setters.redirect_status.map(|status| json!(status)));
+    put(body, "crawlable", setters.crawlable.then_some(json!(true)));
+    put(body, "forwardQuery", setters.no_forward_query.then_some(json!(false)));
+    put(body, "password", password.map(Value::String));
+}
+
+/// Says a field, if there is something to say.
+fn put(body: &mut Map<String, Value>, name: &str, value: Option<Value>) {
+    body.extend(value.map(|value| (name.to_owned(), value)));
+}
+
+/// The password of the file that is named.
+pub(super) fn password(setters: &LinkSetters) -> Result<Option<String>, Error> {
+    let Some(path) = &setters.password_file else { return Ok(None) };
+    let wrong =
+        |reason: String| Error::Config { flag: "--password-file", value: path.display().to_string(), reason };
+    let source: Box<dyn Read> = if path == Path::new("-") {
+        Box::new(io::stdin())
+    } else {
+        Box::new(File::open(path).map_err(|error| wrong(error.to_string()))?)
+    };
+    first_line(source).map(Some).map_err(wrong)
+}
+
+fn first_line(source: impl Read) -> Result<String, String> {
+    let mut line = Vec::new();
+    let mut source = BufReader::new(source.take(PASSWORD_BYTES));
+    source.read_until(b'\n', &mut line).map_err(|error| error.to_string())?;
+    let is_whole =
+        line.last() == Some(&b'\n') || line.len() < usize::try_from(PASSWORD_BYTES).unwrap_or(usize::MAX);
+    let text = String::from_utf8(line).ok().filter(|_| is_whole);
+    let text =
+        text.ok_or_else(|| format!("expected a first line of fewer than {PASSWORD_BYTES} bytes of UTF-8"))?;
+    let password = text.strip_suffix('\n').unwrap_or(&text);
+    let password = password.strip_suffix('\r').unwrap_or(password);
+    if password.is_empty() {
+        Err("expected a password in the first line".to_owned())
+    } else {
+        Ok(password.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::config::{Cli, Command, LinkCommand};
+
+    fn parse(args: &[&str]) -> LinkCommand {
+        let args = [&["resolver", "link"], args, &["--api-key", "k"]].concat();
+        match Cli::try_parse_from(args).unwrap().command {
+            Some(Command::Link(command)) => command,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn body(args: &[&str], password: Option<&str>) -> Value {
+        let password = password.map(str::to_owned);
+        Value::Object(match parse(args) {
+            LinkCommand::Create(args) => create_body(&args, password),
+            LinkCommand::Edit(args) => edit_body(&args, password),
+            other => panic!("{other:?}"),
+        })
+    }
+
+    const ALL_SETTERS: [&str; 18] = [
+        "--tag",
+        "a",
+        "--tag",
+        "b c",
+        "--title",
+        "T",
+        "--description",
+        "",
+        "--valid-since",
+        "2026-01-01",
+        "--valid-until=2027-01-01T00:00:00+00:00",
+        "--max-visits",
+        "18446744073709551615",
+        "--redirect-status",
+        "308",
+        "--crawlable",
+        "--no-forward-query",
+        "--json",
+    ];
+
+    fn all_set() -> Value {
+        json!({
+            "tags": ["a", "b c"], "title": "T", "description": "", "validSince": "2026-01-01",
+            "validUntil": "2027-01-01T00:00:00+00:00", "maxVisits": u64::MAX, "redirectStatus": 308,
+            "crawlable": true, "forwardQuery": false, "password": "p",
+        })
+    }
+
+    #[test]
+    fn a_create_sends_what_was_said_and_nothing_else() {
+        assert_eq!(body(&["create", "u"], None), json!({ "longUrl": "u" }));
+        assert_eq!(body(&["create", "u", "--domain", "DEFAULT"], None), json!({ "longUrl": "u" }));
+        let own = [
+            "create",
+            "https://example.com/ü",
+            "--slug",
+            "短い/x",
+            "--domain",
+            "sho.rt",
+            "--length",
+            "0",
+            "--keyspace",
+            "web",
+            "--strategy",
+            "hash",
+            "--find-if-exists",
+            "--idempotency-key",
+            "k",
+        ];
+        let mut expected = json!({
+            "longUrl": "https://example.com/ü", "customSlug": "短い/x", "domain": "sho.rt", "shortCodeLength": 0,
+            "keyspace": "web", "strategy": "hash", "findIfExists": true,
+        });
+        expected.as_object_mut().unwrap().extend(all_set().as_object().unwrap().clone());
+        assert_eq!(body(&[&own[..], &ALL_SETTERS].concat(), Some("p")), expected);
+    }
+
+    #[test]
+    fn an_edit_sends_null_for_what_is_taken_away_and_nothing_for_what_stays() {
+        assert_eq!(body(&["edit", "abc"], None), json!({}));
+        let mut expected = all_set();
+        expected["longUrl"] = json!("u");
+        let set = [&["edit", "abc", "--long-url", "u"], &ALL_SETTERS[..]].concat();
+        assert_eq!(body(&set, Some("p")), expected);
+        for (flag, expected) in [
+            ("--no-tags", json!({ "tags": [] })),
+            ("--no-title", json!({ "title": null })),
+            ("--no-description", json!({ "description": null })),
+            ("--no-valid-since", json!({ "validSince": null })),
+            ("--no-valid-until", json!({ "validUntil": null })),
+            ("--no-max-visits", json!({ "maxVisits": null })),
+            ("--no-redirect-status", json!({ "redirectStatus": null })),
+            ("--no-password", json!({ "password": null })),
+            ("--no-crawlable", json!({ "crawlable": false })),
+            ("--crawlable", json!({ "crawlable": true })),
+            ("--forward-query", json!({ "forwardQuery": true })),
+            ("--no-forward-query", json!({ "forwardQuery": false })),
+            ("--enable", json!({ "enabled": true })),
+            ("--disable", json!({ "enabled": false })),
+        ] {
+            assert_eq!(body(&["edit", "abc", flag], None), expected, "{flag}");
+        }
+    }
+
+    #[test]
+    fn a_list_asks_for_all_tags_unless_one_is_enough_and_for_all_pages_from_the_oldest_on() {
+        for (args, expected) in [
+            (&[][..], ""),
+            (&["--tag", "a b", "--tag", "ü"], "tags[]=a b&tags[]=ü&tagsMode=all"),
+            (&["--any-tag", "--tag", "a"], "tags[]=a&tagsMode=any"),
+            (&["--ndjson"], "orderBy=dateCreated-ASC&itemsPerPage=500"),
+            (&["--ndjson", "--order", "title-DESC", "--per-page", "7"], "orderBy=title-DESC&itemsPerPage=7"),
+            (
+                &[
+                    "--search",
+                    "x",
+                    "--domain",
+                    "d",
+                    "--page",
+                    "2",
+                    "--since",
+                    "2026-01-01",
+                    "--until",
+                    "2026-01-02",
+                ],
+                "searchTerm=x&domain=d&page=2&startDate=2026-01-01&endDate=2026-01-02",
+            ),
+        ] {
+            let LinkCommand::List(args) = parse(&[&["list"], args].concat()) else { panic!("{args:?}") };
+            let pairs: Vec<_> =
+                list_query(&args).iter().map(|(name, value)| format!("{name}={value}")).collect();
+            assert_eq!(pairs.join("&"), expected);
+        }
+    }
+
+    #[test]
+    fn a_password_is_the_first_line_of_a_file_without_its_end() {
+        let long = vec![b'a'; 4_096];
+        for (bytes, password) in [
+            (&b"secret"[..], Some("secret")),
+            (b"secret\n", Some("secret")),
+            (b" sec ret \r\nmore\n", Some(" sec ret ")),
+            ("pässword\n\u{ff}".as_bytes(), Some("pässword")),
+            (b"", None),
+            (b"\nsecret\n", None),
+            (b"\r\n", None),
+            (b"\xff\n", None),
+            (&long, None),
+        ] {
+            assert_eq!(first_line(bytes).ok().as_deref(), password);
+        }
+        assert!(first_line(&long[1..]).is_ok());
+    }
+}

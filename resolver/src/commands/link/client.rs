@@ -1,0 +1,308 @@
+//! Calls of a running server's API, as `resolver link` makes them: one at a time, bounded in time and in size, and sent again only where
+//! that cannot do a thing twice.
+
+use std::{io, time::Duration};
+
+use issuer::daemon::Exit;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+use ureq::{
+    Agent, AsSendBody, Timeout,
+    http::{Method, Request, header},
+};
+use url::{Host, Url, form_urlencoded};
+
+use super::{
+    problem::{ClientError, Reply, TEXT_CELLS},
+    table::{cut, printable},
+};
+use crate::{Error, config::ServerArgs};
+
+/// How long a connection may take.
+const CONNECT_TIME: Duration = Duration::from_secs(5);
+/// How long a call may take, with all that is sent again.
+const CALL_TIME: Duration = Duration::from_secs(30);
+/// The longest answer.
+const ANSWER_BYTES: u64 = 16 * 1024 * 1024;
+/// Pauses before a call is sent again, unless the server asks for longer ones.
+const PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(1)];
+/// RFC 3986's unreserved characters stay as they are.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// One call.
+#[derive(Clone, Debug)]
+pub(super) struct Call {
+    /// GET, POST, PATCH or DELETE.
+    pub(super) method: Method,
+    /// What stands behind `/rest/v3/short-urls`, escaped.
+    pub(super) path: String,
+    /// The pairs of the query, not escaped.
+    pub(super) query: Vec<(&'static str, String)>,
+    /// The JSON to send, if any.
+    pub(super) body: Option<Value>,
+    /// The one header that some calls have, beside those that all have.
+    pub(super) header: Option<(&'static str, String)>,
+    /// Whether sending it again does nothing twice.
+    pub(super) is_repeatable: bool,
+}
+
+impl Call {
+    /// A call that only reads.
+    pub(super) fn read(path: String, query: Vec<(&'static str, String)>) -> Self {
+        Self { is_repeatable: true, ..Self::write(Method::GET, path, query) }
+    }
+
+    /// A call that changes something, without a body.
+    pub(super) fn write(method: Method, path: String, query: Vec<(&'static str, String)>) -> Self {
+        Self { method, path, query, body: None, header: None, is_repeatable: false }
+    }
+}
+
+/// The path of a link, each segment of its code escaped by itself.
+pub(super) fn path_of(code: &str) -> Result<String, Error> {
+    let segments: Vec<&str> = code.split('/').collect();
+    // Behind a code, these two would be something else than a link.
+    let is_other = segments.len() > 1 && matches!(segments.last(), Some(&("visits" | "redirect-rules")));
+    if code.len() > 1_024 || is_other || segments.iter().any(|segment| matches!(*segment, "" | "." | "..")) {
+        return Err(Error::Config {
+            flag: "CODE",
+            value: cut(&printable(code), 100),
+            reason: "expected a code as links show it, without the domain and a slash before it".to_owned(),
+        });
+    }
+    Ok(segments.iter().map(|segment| format!("/{}", utf8_percent_encode(segment, ESCAPED))).collect())
+}
+
+/// A server to ask.
+#[derive(Clone)]
+pub(super) struct Server {
+    agent: Agent,
+    /// Without a slash at its end.
+    url: String,
+    key: String,
+}
+
+impl Server {
+    /// Checks the address and the key.
+    pub(super) fn new(args: &ServerArgs) -> Result<Self, Error> {
+        let expected = "expected an address such as https://sho.rt, without a query or a password";
+        let url = Url::parse(&args.server).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+        let is_plain =
+            |url: &Url| url.query().is_none() && url.fragment().is_none() && url.username().is_empty();
+        let url = url.filter(|url| is_plain(url) && url.password().is_none()).ok_or_else(|| {
+            let shown = if args.server.contains('@') {
+                "(hidden)".to_owned()
+            } else {
+                cut(&printable(&args.server), 100)
+            };
+            Error::Config { flag: "--server", value: shown, reason: expected.to_owned() }
+        })?;
+        if args.api_key.is_empty() || !args.api_key.bytes().all(|byte| byte.is_ascii_graphic()) {
+            let expected = "expected visible ASCII characters".to_owned();
+            return Err(Error::Config { flag: "--api-key", value: "(hidden)".to_owned(), reason: expected });
+        }
+        let agent = agent(&url);
+        Ok(Self { agent, url: url.as_str().trim_end_matches('/').to_owned(), key: args.api_key.clone() })
+    }
+
+    /// Makes a call, again where that is allowed and helps; the answer's body.
+    pub(super) async fn call(&self, call: Call) -> Result<Vec<u8>, Error> {
+        let until = Instant::now() + CALL_TIME;
+        let mut pauses = PAUSES.iter().filter(|_| call.is_repeatable);
+        loop {
+            let within = until.saturating_duration_since(Instant::now());
+            let (server, sent) = (self.clone(), call.clone());
+            let exchanged = tokio::task::spawn_blocking(move || server.exchange(&sent, within)).await;
+            let (error, wait) = match exchanged.map_err(|_| Error::TaskFailed("call"))? {
+                Ok(answer) if (200..300).contains(&answer.status) => return Ok(answer.body),
+                Ok(answer) => (answer.refusal(), answer.wait),
+                Err(error) => (self.failure(error, &call), None),
+            };
+            let pause = pauses.next().map(|pause| wait.map_or(*pause, |wait| wait.max(*pause)));
+            let left = until.saturating_duration_since(Instant::now());
+            match pause.filter(|pause| error.exit() == Exit::Unavailable && *pause < left) {
+                Some(pause) => sleep(pause).await,
+                None => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Makes a call whose answer is JSON.
+    pub(super) async fn ask(&self, call: Call) -> Result<Value, Error> {
+        let body = self.call(call).await?;
+        Ok(serde_json::from_slice(&body).map_err(|_| self.foreign())?)
+    }
+
+    /// For an answer that no server of links would give.
+    pub(super) fn foreign(&self) -> ClientError {
+        let expected = "expected the address of a server of links, but what it answers has another form";
+        ClientError::Foreign { server: self.url.clone(), expected }
+    }
+
+    fn exchange(&self, call: &Call, within: Duration) -> Result<Reply, ureq::Error> {
+        let mut url = format!("{}/rest/v3/short-urls{}", self.url, call.path);
+        if !call.query.is_empty() {
+            url.push('?');
+            url.push_str(&form_urlencoded::Serializer::new(String::new()).extend_pairs(&call.query).finish());
+        }
+        let mut request = Request::builder().method(&call.method).uri(url).header("X-Api-Key", &self.key);
+        if let Some((name, value)) = &call.header {
+            request = request.header(*name, value);
+        }
+        match &call.body {
+            Some(body) => {
+                let request = request.header(header::CONTENT_TYPE, "application/json");
+                self.send(request.body(body.to_string())?, within)
+            }
+            None => self.send(request.body(())?, within),
+        }
+    }
+
+    fn send(&self, request: Request<impl AsSendBody>, within: Duration) -> Result<Reply, ureq::Error> {
+        let request = self.agent.configure_request(request).timeout_global(Some(within)).build();
+        let mut response = self.agent.run(request)?;
+        let wait =
+            response.headers().get(header::RETRY_AFTER).and_then(|wait| wait.to_str().ok()?.parse().ok());
+        let body = response.body_mut().with_config().limit(ANSWER_BYTES).read_to_vec()?;
+        Ok(Reply { status: response.status().as_u16(), wait: wait.map(Duration::from_secs), body })
+    }
+
+    fn failure(&self, error: ureq::Error, call: &Call) -> ClientError {
+        let is_late = matches!(error, ureq::Error::Timeout(_));
+        let never_came = match &error {
+            ureq::Error::Http(_) | ureq::Error::BadUri(_) => {
+                return ClientError::Unsendable(error.to_string());
+            }
+            ureq::Error::BodyExceedsLimit(_) => {
+                let expected = "expected an answer of at most 16 MiB: ask for fewer links of a page";
+                return ClientError::Foreign { server: self.url.clone(), expected };
+            }
+            ureq::Error::Io(error) => found_nobody(error),
+            ureq::Error::Timeout(phase) => matches!(phase, Timeout::Resolve | Timeout::Connect),
+            ureq::Error::HostNotFound | ureq::Error::ConnectionFailed | ureq::Error::Rustls(_) => true,
+            _ => false,
+        };
+        let reason = match error {
+            ureq::Error::Io(error) => printable(&error.to_string()),
+            _ if is_late && never_came => format!("no connection within {} s", CONNECT_TIME.as_secs()),
+            _ if is_late => format!("no answer within {} s", CALL_TIME.as_secs()),
+            error => printable(&error.to_string()),
+        };
+        let in_doubt = call.method != Method::GET && !never_came;
+        ClientError::Unreachable { server: self.url.clone(), reason: cut(&reason, TEXT_CELLS), in_doubt }
+    }
+}
+
+/// Whether there was no connection at all. Where that is not certain, it says no.
+fn found_nobody(error: &io::Error) -> bool {
+    // A name that nobody knows has no kind of its own in the standard library.
+    let is_unknown_name =
+        error.raw_os_error().is_none() && error.to_string().starts_with("failed to lookup address");
+    is_unknown_name
+        || matches!(
+            error.kind(),
+            io::ErrorKind::ConnectionRefused
+                | io::ErrorKind::HostUnreachable
+                | io::ErrorKind::NetworkUnreachable
+                | io::ErrorKind::AddrNotAvailable
+        )
+}
+
+fn agent(url: &Url) -> Agent {
+    let is_here = match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    };
+    let config = Agent::config_builder()
+        .http_status_as_error(false)
+        // The key goes to the server that was named and to no other.
+        .max_redirects(0)
+        .timeout_resolve(Some(CONNECT_TIME))
+        .timeout_connect(Some(CONNECT_TIME))
+        .user_agent(concat!("resolver/", env!("CARGO_PKG_VERSION")));
+    // The machine's proxy means another machine by this address.
+    let config = if is_here { config.proxy(None) } else { config };
+    config.build().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server(url: &str, key: &str) -> Result<Server, String> {
+        let args = ServerArgs { server: url.to_owned(), api_key: key.to_owned() };
+        Server::new(&args).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn each_segment_of_a_code_is_escaped_by_itself() {
+        for (code, path) in [
+            ("abc123", "/abc123"),
+            ("summer-sale/2026", "/summer-sale/2026"),
+            ("über/短い", "/%C3%BCber/%E7%9F%AD%E3%81%84"),
+            ("a.b_c~d-e!", "/a.b_c~d-e%21"),
+            ("a?b#c%2F", "/a%3Fb%23c%252F"),
+            ("visits", "/visits"),
+            ("visits/x", "/visits/x"),
+        ] {
+            assert_eq!(path_of(code).unwrap(), path);
+        }
+        let long = "a".repeat(1_025);
+        for code in
+            ["", "/", "/abc", "abc/", "a//b", ".", "..", "a/../b", "abc/visits", "a/redirect-rules", &long]
+        {
+            let error = path_of(code).unwrap_err();
+            assert!(matches!(error, Error::Config { flag: "CODE", .. }), "{code}: {error}");
+        }
+    }
+
+    #[test]
+    fn an_address_or_a_key_that_cannot_be_is_refused_and_no_secret_is_shown() {
+        for (url, key, part) in [
+            ("sho.rt", "k", "--server sho.rt: expected"),
+            ("ftp://sho.rt", "k", "--server"),
+            ("http://", "k", "--server"),
+            ("http://sho.rt/?a", "k", "--server"),
+            ("http://me:s3cret@sho.rt/", "k", "--server (hidden)"),
+            ("http://s3cret@sho.rt/", "k", "--server (hidden)"),
+            ("http://sho.rt", "", "--api-key (hidden)"),
+            ("http://sho.rt", "s3cret\n", "--api-key (hidden)"),
+            ("http://sho.rt", "s3crét", "--api-key (hidden)"),
+        ] {
+            let error = server(url, key).err().unwrap();
+            assert!(error.contains(part) && !error.contains("s3c"), "{error}");
+        }
+        for (url, kept) in [
+            ("http://127.0.0.1:8080/", "http://127.0.0.1:8080"),
+            ("HTTPS://Sho.rt/links//", "https://sho.rt/links"),
+            ("http://[::1]:80", "http://[::1]"),
+        ] {
+            assert_eq!(server(url, "k").unwrap().url, kept);
+        }
+    }
+
+    #[test]
+    fn a_change_that_may_have_arrived_is_in_doubt_and_one_that_did_not_is_not() {
+        let server = server("http://sho.rt", "k").unwrap();
+        let unknown_name = std::net::ToSocketAddrs::to_socket_addrs("name.invalid:80").unwrap_err();
+        let broken = |kind: io::ErrorKind| ureq::Error::Io(kind.into());
+        for (method, error, in_doubt) in [
+            (Method::POST, broken(io::ErrorKind::ConnectionReset), true),
+            (Method::POST, ureq::Error::Timeout(Timeout::Global), true),
+            (Method::PATCH, ureq::Error::Timeout(Timeout::Connect), false),
+            (Method::DELETE, broken(io::ErrorKind::ConnectionRefused), false),
+            (Method::POST, ureq::Error::HostNotFound, false),
+            (Method::POST, ureq::Error::Io(unknown_name), false),
+            (Method::POST, ureq::Error::Tls("x"), true),
+            (Method::GET, broken(io::ErrorKind::ConnectionReset), false),
+        ] {
+            let call = Call::write(method, String::new(), Vec::new());
+            let failure = server.failure(error, &call);
+            assert_eq!(failure.to_string().contains("whether"), in_doubt, "{failure}");
+            assert_eq!(failure.exit(), Exit::Unavailable);
+        }
+    }
+}

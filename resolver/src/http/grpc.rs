@@ -1,0 +1,271 @@
+//! The links API for other services of a company (`proto/shortmint/links/v1`), on a listener of its own.
+//!
+//! It is the REST API in another form: a message becomes the fields of a body, and the same functions read them, check them and carry them out, so
+//! that both take and refuse the same. Behind a proxy that balances calls every client has the proxy's address, which is what limits by client count.
+
+mod fields;
+
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    pin::Pin,
+    sync::Arc,
+    time::Duration,
+};
+
+use futures_util::{Stream, StreamExt};
+use proto::links::v1::{
+    CreateLinkRequest, CreateLinkResult, DeleteLinkRequest, DeleteLinkResponse, EditLinkRequest,
+    GetLinkRequest, Link, ListLinksRequest, ListLinksResponse, Refusal, create_link_result,
+    links_server::{Links, LinksServer},
+};
+use serde_json::{Map, Value};
+use tokio::{net::TcpListener, time::timeout};
+use tokio_util::sync::CancellationToken;
+use tonic::{
+    Code, Request, Response, Status, Streaming,
+    metadata::MetadataMap,
+    transport::{Server, server::TcpIncoming},
+};
+
+use super::{
+    App,
+    rest::{
+        Problem, Query, Target, authorize, base, create_record, delete_record, edit_record, get_record,
+        list_records, shown_name,
+    },
+};
+use crate::{Error, api_key::Grant, links::Record, scope::Scope};
+
+/// The longest request, as long as a body of the REST API.
+const MESSAGE_BYTES: usize = 64 * 1024;
+/// Creates of one stream that are under way.
+const UNDER_WAY: usize = 64;
+/// How long a stream may be silent.
+const SILENCE: Duration = Duration::from_secs(600);
+/// How long calls may take to end when the server stops.
+const STOP_DEADLINE: Duration = Duration::from_secs(10);
+const STREAMS_MAX: u32 = 1_024;
+
+/// Serves until it is told to stop, and then lets the calls under way end.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    app: Arc<App>,
+    stop: CancellationToken,
+) -> Result<(), Error> {
+    let (health, health_service) = tonic_health::server::health_reporter();
+    health.set_serving::<LinksServer<Service>>().await;
+    let reflection = tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(proto::DESCRIPTORS)
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        .build_v1()
+        .map_err(|_| Error::TaskFailed("reflection of the links API"))?;
+    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+    let server = Server::builder()
+        .http2_keepalive_interval(Some(Duration::from_secs(10)))
+        .http2_keepalive_timeout(Some(Duration::from_secs(5)))
+        .max_concurrent_streams(STREAMS_MAX)
+        .concurrency_limit_per_connection(STREAMS_MAX as usize)
+        .add_service(LinksServer::new(Service(app)).max_decoding_message_size(MESSAGE_BYTES))
+        .add_service(health_service)
+        .add_service(reflection)
+        .serve_with_incoming_shutdown(incoming, stop.clone().cancelled_owned());
+    let mut server = tokio::spawn(server);
+    tokio::select! {
+        ended = &mut server => return joined(ended),
+        () = stop.cancelled() => {}
+    }
+    // A silent client can hold a graceful stop up for ever (hyper #4170).
+    let abort = server.abort_handle();
+    match timeout(STOP_DEADLINE, server).await {
+        Ok(ended) => joined(ended),
+        Err(_) => {
+            abort.abort();
+            Ok(())
+        }
+    }
+}
+
+fn joined(ended: Result<Result<(), tonic::transport::Error>, tokio::task::JoinError>) -> Result<(), Error> {
+    let failed = || Error::TaskFailed("listener of the links API");
+    ended.map_err(|_| failed())?.map_err(|error| {
+        tracing::error!(error = &error as &dyn std::error::Error, "serve the links API");
+        failed()
+    })
+}
+
+/// The links API.
+#[derive(Clone)]
+struct Service(Arc<App>);
+
+impl Service {
+    async fn grant(&self, metadata: &MetadataMap, client: IpAddr, scope: Scope) -> Result<Grant, Status> {
+        let key = metadata.get("x-api-key").map(|value| value.as_bytes().to_vec());
+        let authorized = authorize(&self.0, client, key.as_deref(), scope).await;
+        authorized.and_then(|(grant, _)| grant).map_err(|problem| status(&problem))
+    }
+
+    async fn allow<T>(&self, request: &Request<T>, scope: Scope) -> Result<Grant, Status> {
+        self.grant(request.metadata(), client(request), scope).await
+    }
+
+    async fn create(&self, request: CreateLinkRequest, by: &Grant) -> Result<Link, Status> {
+        let key = request.idempotency_key.clone();
+        let fields = fields::of_create(request)?;
+        let key = key.as_deref().map(str::as_bytes);
+        let created = create_record(&self.0, &fields, key, by).await;
+        self.shown(created)
+    }
+
+    fn shown(&self, record: Result<Record, Problem>) -> Result<Link, Status> {
+        let record = record.map_err(|problem| status(&problem))?;
+        self.link(&record).ok_or_else(|| status(&Problem::Internal))
+    }
+
+    /// None for a row that no code leads to.
+    fn link(&self, Record { link, tags }: &Record) -> Option<Link> {
+        let short_code = self.0.lookup.name_of(link)?;
+        let details = link.details.as_deref().cloned().unwrap_or_default();
+        Some(Link {
+            short_url: format!("{}/{short_code}", base(&self.0, link.domain())),
+            short_code,
+            long_url: link.long_url.as_str().to_owned(),
+            domain: shown_name(&self.0, link.domain()),
+            title: link.title.clone(),
+            description: details.description,
+            tags: tags.iter().map(ToString::to_string).collect(),
+            created_at_ms: link.created_at.as_millisecond(),
+            valid_since_ms: details.valid_since.map(jiff::Timestamp::as_millisecond),
+            valid_until_ms: details.valid_until.map(jiff::Timestamp::as_millisecond),
+            max_visits: details.max_visits,
+            crawlable: link.crawlable,
+            forward_query: link.forward_query,
+            enabled: !details.disabled,
+            redirect_status: details.status.map(|status| u32::from(u16::from(status))),
+            has_password: details.password.is_some(),
+            version: details.version,
+        })
+    }
+}
+
+/// Who calls: the other end of the connection.
+fn client<T>(request: &Request<T>) -> IpAddr {
+    request.remote_addr().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| address.ip())
+}
+
+/// The one place where problems become answers of gRPC.
+fn status(problem: &Problem) -> Status {
+    let (http, kind, message) = problem.told();
+    let code = match (problem, http.as_u16()) {
+        (Problem::SlugTaken { .. }, _) => Code::AlreadyExists,
+        (Problem::Superseded, _) => Code::Aborted,
+        (_, 400 | 413 | 422) => Code::InvalidArgument,
+        (_, 401) => Code::Unauthenticated,
+        (_, 403) => Code::PermissionDenied,
+        (_, 404) => Code::NotFound,
+        (_, 409) => Code::AlreadyExists,
+        (_, 429 | 507) => Code::ResourceExhausted,
+        (_, 503) => Code::Unavailable,
+        _ => Code::Internal,
+    };
+    let mut status = Status::new(code, message);
+    if let Some(kind) = kind.and_then(|kind| kind.parse().ok()) {
+        status.metadata_mut().insert("problem-type", kind);
+    }
+    status
+}
+
+fn query(domain: Option<String>) -> Query {
+    Query::of_pairs(domain.map(|domain| ("domain".to_owned(), domain)))
+}
+
+/// A code as a path names it: what it has beyond plain letters is escaped there.
+fn name(short_code: &str) -> String {
+    percent_encoding::utf8_percent_encode(short_code, percent_encoding::NON_ALPHANUMERIC).to_string()
+}
+
+#[tonic::async_trait]
+impl Links for Service {
+    async fn create_link(&self, request: Request<CreateLinkRequest>) -> Result<Response<Link>, Status> {
+        let by = self.allow(&request, Scope::Create).await?;
+        self.create(request.into_inner(), &by).await.map(Response::new)
+    }
+
+    type CreateLinksStream = Pin<Box<dyn Stream<Item = Result<CreateLinkResult, Status>> + Send>>;
+
+    async fn create_links(
+        &self,
+        request: Request<Streaming<CreateLinkRequest>>,
+    ) -> Result<Response<Self::CreateLinksStream>, Status> {
+        let (metadata, client) = (request.metadata().clone(), client(&request));
+        self.grant(&metadata, client, Scope::Create).await?;
+        let (service, metadata) = (self.clone(), Arc::new(metadata));
+        let requests = tokio_stream::StreamExt::timeout(request.into_inner(), SILENCE);
+        let requests = tokio_stream::StreamExt::map_while(requests, Result::ok);
+        let results = requests.map(move |request| {
+            let (service, metadata) = (service.clone(), Arc::clone(&metadata));
+            async move {
+                let request = request?;
+                // Each is a call: a key that was revoked meanwhile, or has called too often, makes no more.
+                let created = match service.grant(&metadata, client, Scope::Create).await {
+                    Ok(by) => service.create(request, &by).await,
+                    Err(refused) => Err(refused),
+                };
+                Ok(result(created))
+            }
+        });
+        Ok(Response::new(Box::pin(results.buffered(UNDER_WAY))))
+    }
+
+    async fn get_link(&self, request: Request<GetLinkRequest>) -> Result<Response<Link>, Status> {
+        let by = self.allow(&request, Scope::Read).await?;
+        let GetLinkRequest { short_code, domain } = request.into_inner();
+        let found = get_record(&self.0, &name(&short_code), &query(domain), &by).await;
+        self.shown(found).map(Response::new)
+    }
+
+    async fn edit_link(&self, request: Request<EditLinkRequest>) -> Result<Response<Link>, Status> {
+        let by = self.allow(&request, Scope::Edit).await?;
+        let mut request = request.into_inner();
+        let (name, query) = (name(&request.short_code), query(request.domain.take()));
+        let versions = request.version.map(|version| vec![version]);
+        let target = Target { name: &name, query: &query, versions, by: &by };
+        let fields: Map<String, Value> = fields::of_edit(request)?;
+        let edited = edit_record(&self.0, &target, &fields).await;
+        self.shown(edited).map(Response::new)
+    }
+
+    async fn delete_link(
+        &self,
+        request: Request<DeleteLinkRequest>,
+    ) -> Result<Response<DeleteLinkResponse>, Status> {
+        let by = self.allow(&request, Scope::Delete).await?;
+        let DeleteLinkRequest { short_code, domain, version } = request.into_inner();
+        let (name, query) = (name(&short_code), query(domain));
+        let versions = version.map(|version| vec![version]);
+        let target = Target { name: &name, query: &query, versions, by: &by };
+        let deleted = delete_record(&self.0, &target).await;
+        deleted.map(|()| Response::new(DeleteLinkResponse {})).map_err(|problem| status(&problem))
+    }
+
+    async fn list_links(
+        &self,
+        request: Request<ListLinksRequest>,
+    ) -> Result<Response<ListLinksResponse>, Status> {
+        let by = self.allow(&request, Scope::Read).await?;
+        let query = Query::of_pairs(fields::of_list(request.into_inner()));
+        let (page, _) = list_records(&self.0, &query, &by).await.map_err(|problem| status(&problem))?;
+        let links = page.records.iter().filter_map(|record| self.link(record)).collect();
+        Ok(Response::new(ListLinksResponse { links, total: page.total }))
+    }
+}
+
+fn result(created: Result<Link, Status>) -> CreateLinkResult {
+    let result = match created {
+        Ok(link) => create_link_result::Result::Link(link),
+        Err(refused) => create_link_result::Result::Refusal(Refusal {
+            code: refused.code().into(),
+            message: refused.message().to_owned(),
+        }),
+    };
+    CreateLinkResult { result: Some(result) }
+}

@@ -1,0 +1,132 @@
+//! Which links are visited, and the removal of those that nobody has visited for long (E3).
+//!
+//! 1. Each resolver tells the database of a link's visit once an hour at most: that is as fine as anybody needs it, and a popular link costs no more
+//!    than a rare one. What could not be told is told with the next visits.
+//! 2. The removal is off unless an operator says after how long. One resolver at a time does it, in steps of a few hundred links that are each a
+//!    transaction, and another one goes on where it was when it dies.
+//! 3. A removed link is deleted as by a person: its row stays, and the log has it.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use issuer::daemon::Vitals;
+use jiff::Timestamp;
+use moka::sync::Cache;
+use tokio::{
+    sync::mpsc,
+    time::{Instant, sleep, timeout_at},
+};
+
+use crate::{
+    codes::LinkId,
+    lookup::Lookup,
+    metrics::Metrics,
+    store::{LinkStore, Sweep, Swept},
+};
+
+/// How often a link's visit is told.
+const TOLD_EVERY: Duration = Duration::from_secs(3_600);
+/// Links whose visits were told lately, and so many bytes of memory times forty.
+const TOLD_MAX: u64 = 200_000;
+/// How long visits are collected before they are told.
+const COLLECTED_FOR: Duration = Duration::from_secs(5);
+/// Links that wait to be told; more wait for the next visit.
+const COLLECTED_MAX: usize = 10_000;
+/// Visited links on the way from the counter.
+const WAITING: usize = 4_096;
+/// How long a resolver that does the removal may be silent before another one does it.
+const HELD_FOR: Duration = Duration::from_secs(60);
+/// How long it pauses between two steps: others use the database too.
+const BREATH: Duration = Duration::from_millis(50);
+/// How often it is asked whose turn it is.
+const ASKED_EVERY: Duration = Duration::from_secs(30);
+/// How long a removal rests once it has seen every link.
+const EVERY: Duration = Duration::from_secs(24 * 3_600);
+
+/// Hears of visits.
+#[derive(Clone)]
+pub struct Seen {
+    links: mpsc::Sender<(LinkId, Timestamp)>,
+    told: Cache<LinkId, ()>,
+}
+
+impl Seen {
+    /// The task that tells the database, on the current runtime.
+    #[must_use]
+    pub fn start(vitals: &Vitals, store: Arc<dyn LinkStore>) -> Self {
+        let (links, waiting) = mpsc::channel(WAITING);
+        let told = Cache::builder().max_capacity(TOLD_MAX).time_to_live(TOLD_EVERY).build();
+        vitals.spawn("noter of visited links", note(store, waiting, told.clone()));
+        Self { links, told }
+    }
+
+    /// Notes a visit. It never waits: what finds no room is noted with the next visit.
+    pub fn note(&self, link: LinkId, at: Timestamp) {
+        if !self.told.contains_key(&link) && self.links.try_send((link, at)).is_ok() {
+            self.told.insert(link, ());
+        }
+    }
+}
+
+async fn note(
+    store: Arc<dyn LinkStore>,
+    mut waiting: mpsc::Receiver<(LinkId, Timestamp)>,
+    told: Cache<LinkId, ()>,
+) {
+    let mut seen: BTreeMap<LinkId, Timestamp> = BTreeMap::new();
+    while let Some((link, at)) = waiting.recv().await {
+        seen.insert(link, at);
+        let until = Instant::now() + COLLECTED_FOR;
+        while seen.len() < COLLECTED_MAX
+            && let Ok(Some((link, at))) = timeout_at(until, waiting.recv()).await
+        {
+            seen.insert(link, at);
+        }
+        let list: Vec<(LinkId, Timestamp)> = std::mem::take(&mut seen).into_iter().collect();
+        if let Err(error) = store.note_seen(&list).await {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                links = list.len(),
+                "note visited links"
+            );
+            list.iter().for_each(|(link, _)| told.invalidate(link));
+        }
+    }
+}
+
+/// Removes links that nobody has visited for so long.
+pub(crate) struct Sweeper {
+    pub(crate) store: Arc<dyn LinkStore>,
+    pub(crate) lookup: Arc<Lookup>,
+    pub(crate) metrics: Arc<Metrics>,
+    /// A name that no other process has.
+    pub(crate) holder: String,
+    pub(crate) unvisited_for: Duration,
+}
+
+impl Sweeper {
+    /// Does it whenever it is this process's turn.
+    pub(crate) async fn run(self) {
+        let sweep = Sweep {
+            holder: self.holder.clone(),
+            held_for: HELD_FOR,
+            unvisited_for: self.unvisited_for,
+            every: EVERY.min(self.unvisited_for / 4),
+        };
+        loop {
+            match self.store.sweep(&sweep).await {
+                Ok(Swept::Some(removed)) => {
+                    self.metrics.links_removed.increment(removed.len() as u64);
+                    removed.iter().for_each(|id| self.lookup.changed(*id));
+                    sleep(BREATH).await;
+                }
+                Ok(Swept::NotOurs | Swept::TooEarly | Swept::Done) => {
+                    sleep(ASKED_EVERY.min(self.unvisited_for / 4)).await;
+                }
+                Err(error) => {
+                    tracing::warn!(error = &error as &dyn std::error::Error, "remove unvisited links");
+                    sleep(ASKED_EVERY).await;
+                }
+            }
+        }
+    }
+}

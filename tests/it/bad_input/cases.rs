@@ -1,0 +1,318 @@
+//! Calls that are wrong in their body or their query.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::{Case, INVALID, NO_TYPE, URL, case};
+
+const MALFORMED: &str = "malformed-request-body";
+/// The longest body that is read.
+const BODY_BYTES: usize = 64 * 1024;
+/// A hundred rules with twenty conditions each fit.
+const RULES_BYTES: usize = 1024 * 1024;
+
+/// The body is wrong in these fields.
+fn invalid(method: Method, path: &str, body: &Value, fields: &[&str]) -> Case {
+    case(method, path, 400, INVALID).body(body).names(fields)
+}
+
+/// Calls that read an object, each with what an empty one lacks.
+fn calls_with_a_body() -> Vec<(Method, &'static str, &'static [&'static str])> {
+    vec![
+        (Method::POST, "short-urls", &["longUrl"]),
+        (Method::PATCH, "short-urls/x", &[]),
+        (Method::POST, "short-urls/x/redirect-rules", &["redirectRules"]),
+        (Method::PUT, "tags", &["oldName", "newName"]),
+        (Method::PATCH, "domains/redirects", &["domain"]),
+        (Method::PATCH, "domains/one.example", &[]),
+        (Method::PUT, "targets", &["allowed", "pattern"]),
+        (Method::POST, "reservations", &["count"]),
+    ]
+}
+
+pub(super) fn bodies() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (method, path, fields) in calls_with_a_body() {
+        for body in
+            ["{", "[]", "null", "7", "\"x\"", "longUrl=x", "{} x", "\0", "{\"a\":1,}", "{\"a\":\"\\ud800\"}"]
+        {
+            cases.push(case(method.clone(), path, 400, MALFORMED).bytes(body));
+        }
+        cases.push(case(method.clone(), path, 400, MALFORMED).bytes(vec![0xff; 8]));
+        cases.push(case(method.clone(), path, 400, MALFORMED).bytes("[".repeat(BODY_BYTES)));
+        let most = if path.ends_with("redirect-rules") { RULES_BYTES } else { BODY_BYTES };
+        cases.push(case(method.clone(), path, 413, NO_TYPE).bytes(" ".repeat(most + 1)));
+        // A malformed body is noticed before a missing key, as with Shlink.
+        if path != "reservations" {
+            cases.push(case(method.clone(), path, 400, MALFORMED).bytes("{").by(super::Who::Nobody));
+        }
+        if !fields.is_empty() {
+            cases.push(case(method.clone(), path, 400, INVALID).names(fields));
+            cases.push(invalid(method, path, &json!({}), fields));
+        }
+    }
+    cases
+}
+
+pub(super) fn fields() -> Vec<Case> {
+    let many = |count: usize| (0..count).map(|n| format!("t{n}")).collect::<Vec<_>>();
+    let wrong: Vec<(&str, Vec<Value>)> = vec![
+        ("longUrl", vec![json!(7), json!([URL]), json!({}), json!(true)]),
+        ("title", vec![json!(7), json!([]), json!("a\0b")]),
+        ("description", vec![json!(7), json!({}), json!("a\0b"), json!("x".repeat(4_097))]),
+        (
+            "tags",
+            vec![
+                json!("x"),
+                json!({}),
+                json!([7]),
+                json!([""]),
+                json!(["a\u{7}"]),
+                json!(["x".repeat(256)]),
+                json!(many(101)),
+            ],
+        ),
+        (
+            "maxVisits",
+            vec![
+                json!("1"),
+                json!(0),
+                json!(-1),
+                json!(1.5),
+                json!(9_223_372_036_854_775_808_u64),
+                json!(true),
+            ],
+        ),
+        (
+            "validSince",
+            vec![json!(7), json!("soon"), json!(""), json!("2026-02-30"), json!("2026-11-22T25:00:00Z")],
+        ),
+        (
+            "validUntil",
+            vec![json!([]), json!("2026-13-01"), json!("2026-11-22T10:00:00"), json!("99999-01-01")],
+        ),
+        ("crawlable", vec![json!("true"), json!(1)]),
+        ("forwardQuery", vec![json!("no"), json!(0)]),
+        ("enabled", vec![json!("yes"), json!(1)]),
+        (
+            "redirectStatus",
+            vec![json!("301"), json!(200), json!(303), json!(301.5), json!(-301), json!(65_837)],
+        ),
+        ("password", vec![json!(7), json!(""), json!("a\nb"), json!("x".repeat(257))]),
+        ("findIfExists", vec![json!("true"), json!(1)]),
+        (
+            "customSlug",
+            vec![
+                json!(7),
+                json!(""),
+                json!("/"),
+                json!("a?b"),
+                json!("a//b"),
+                json!("rest/x"),
+                json!("x".repeat(256)),
+            ],
+        ),
+        ("pathPrefix", vec![json!(7), json!("a?b/"), json!("a//"), json!("rest/"), json!("x".repeat(250))]),
+        ("strategy", vec![json!(7), json!("random")]),
+        ("keyspace", vec![json!(7), json!("none"), json!("")]),
+        ("shortCodeLength", vec![json!("5"), json!(0), json!(9), json!(-1), json!(1.5)]),
+        (
+            "domain",
+            vec![json!(7), json!(""), json!("a b"), json!("a:0"), json!("127.0.0.1"), json!("???/&%$&")],
+        ),
+        ("validateUrl", vec![json!(true), json!("x")]),
+        ("colour", vec![json!("red"), Value::Null]),
+    ];
+    let mut cases = Vec::new();
+    for (field, values) in wrong {
+        for value in values {
+            let mut create = json!({ "longUrl": URL });
+            create[field] = value.clone();
+            cases.push(invalid(Method::POST, "short-urls", &create, &[field]));
+            cases.push(invalid(Method::PATCH, "short-urls/x", &json!({ field: value }), &[field]));
+        }
+    }
+    let several = json!({ "longUrl": "ftp://x.y/", "title": 7, "colour": 1, "maxVisits": 0 });
+    cases.push(invalid(Method::POST, "short-urls", &several, &["longUrl", "title", "colour", "maxVisits"]));
+    cases
+}
+
+pub(super) fn long_urls(own: &str) -> Vec<Case> {
+    let long = format!("https://example.com/{}", "a".repeat(8_192));
+    let urls = [
+        "",
+        " ",
+        "example.com",
+        "//example.com/",
+        "https://",
+        "javascript:alert(1)",
+        "JaVaScRiPt:alert(1)",
+        "ftp://x.y/",
+        "data:text/html,x",
+        "file:///etc/passwd",
+        "http://user:pw@example.com/",
+        "http://user@example.com/",
+        "http://exa mple.com/",
+        "https://example.com/a\r\nSet-Cookie: a=b",
+        "https://example.com/\0",
+        "https://exa\tmple.com/",
+        "https://example.com/\u{7f}",
+        "https://example.com/\u{85}",
+        "https://example.com/\u{2028}",
+        "https://denied.example/",
+        "https://a.denied.example./x",
+        "https://192.0.2.7/",
+        "https://0300.0.2.7/",
+        &long,
+        own,
+    ];
+    let mut cases = Vec::new();
+    for url in urls {
+        cases.push(invalid(Method::POST, "short-urls", &json!({ "longUrl": url }), &["longUrl"]));
+        cases.push(invalid(Method::PATCH, "short-urls/x", &json!({ "longUrl": url }), &["longUrl"]));
+        let rules = json!({ "redirectRules": [{ "longUrl": URL, "conditions": [] }, { "longUrl": url, "conditions": [] }] });
+        cases.push(invalid(
+            Method::POST,
+            "short-urls/x/redirect-rules",
+            &rules,
+            &["redirectRules.1.longUrl"],
+        ));
+    }
+    cases
+}
+
+pub(super) fn rules() -> Vec<Case> {
+    let rule = |conditions: Value| json!({ "longUrl": URL, "conditions": conditions });
+    let one = |kind: &str, key: Value, value: Value| {
+        rule(json!([{ "type": kind, "matchKey": key, "matchValue": value }]))
+    };
+    let device = json!({ "type": "device", "matchValue": "ios" });
+    let of_value = "redirectRules.0.conditions.0.matchValue";
+    let of_key = "redirectRules.0.conditions.0.matchKey";
+    let of_type = "redirectRules.0.conditions.0.type";
+    [
+        (Value::Null, "redirectRules"),
+        (json!("x"), "redirectRules"),
+        (json!({}), "redirectRules"),
+        (json!(vec![rule(json!([])); 101]), "redirectRules"),
+        (json!([7]), "redirectRules.0"),
+        (json!([{ "longUrl": URL }]), "redirectRules.0.conditions"),
+        (json!([{ "conditions": [] }]), "redirectRules.0.longUrl"),
+        (json!([rule(json!([])), rule(json!("x"))]), "redirectRules.1.conditions"),
+        (json!([rule(json!(vec![device; 21]))]), "redirectRules.0.conditions"),
+        (json!([rule(json!([7]))]), of_type),
+        (json!([rule(json!([{}]))]), of_type),
+        (json!([one("moon", Value::Null, json!("full"))]), of_type),
+        (json!([rule(json!([{ "type": 7 }]))]), of_type),
+        (json!([one("device", Value::Null, json!("toaster"))]), of_value),
+        (json!([one("device", Value::Null, Value::Null)]), of_value),
+        (json!([one("device", Value::Null, json!(7))]), of_value),
+        (json!([one("browser", Value::Null, json!("netscape"))]), of_value),
+        (json!([one("language", Value::Null, json!(""))]), of_value),
+        (json!([one("query-param", Value::Null, json!("1"))]), of_key),
+        (json!([one("query-param", json!(7), json!("1"))]), of_key),
+        (json!([one("query-param", json!("k".repeat(256)), json!("1"))]), of_key),
+        (json!([one("any-value-query-param", json!(""), Value::Null)]), of_key),
+        (json!([one("ip-address", Value::Null, json!("1.2.3"))]), of_value),
+        (json!([one("geolocation-country-code", Value::Null, json!("de"))]), of_value),
+        (json!([one("before-date", Value::Null, json!("tomorrow"))]), of_value),
+        (json!([one("after-date", Value::Null, json!("x".repeat(256)))]), of_value),
+    ]
+    .into_iter()
+    .map(|(rules, field)| {
+        invalid(Method::POST, "short-urls/x/redirect-rules", &json!({ "redirectRules": rules }), &[field])
+    })
+    .collect()
+}
+
+pub(super) fn domains_tags_and_targets() -> Vec<Case> {
+    let redirects = |body: Value, fields: &[&str]| invalid(Method::PATCH, "domains/redirects", &body, fields);
+    let domain = |body: Value, fields: &[&str]| invalid(Method::PATCH, "domains/one.example", &body, fields);
+    let tags = |body: Value, fields: &[&str]| invalid(Method::PUT, "tags", &body, fields);
+    let target = |body: Value, fields: &[&str]| invalid(Method::PUT, "targets", &body, fields);
+    let mut cases = vec![
+        redirects(json!({ "domain": 7 }), &["domain"]),
+        redirects(json!({ "domain": "a b" }), &["domain"]),
+        redirects(json!({ "domain": "new.example", "baseUrlRedirect": 7 }), &["baseUrlRedirect"]),
+        redirects(json!({ "domain": "new.example", "regular404Redirect": "a\nb" }), &["regular404Redirect"]),
+        redirects(
+            json!({ "domain": "new.example", "invalidShortUrlRedirect": "x".repeat(2_049) }),
+            &["invalidShortUrlRedirect"],
+        ),
+        redirects(json!({ "domain": "new.example", "colour": "red" }), &["colour"]),
+        domain(json!({ "domain": "a b" }), &["domain"]),
+        domain(json!({ "domain": 7 }), &["domain"]),
+        domain(json!({ "enabled": "no" }), &["enabled"]),
+        domain(json!({ "protocol": "gopher" }), &["protocol"]),
+        domain(json!({ "protocol": 7 }), &["protocol"]),
+        domain(json!({ "colour": "red" }), &["colour"]),
+        tags(json!({ "oldName": 7, "newName": [] }), &["oldName", "newName"]),
+        tags(json!({ "oldName": "a" }), &["newName"]),
+        tags(json!({ "oldName": "a", "newName": " " }), &["newName"]),
+        tags(json!({ "oldName": "a", "newName": "x".repeat(256) }), &["newName"]),
+        target(json!({ "pattern": 7, "allowed": "no" }), &["allowed", "pattern"]),
+        target(json!({ "pattern": "x.example" }), &["allowed"]),
+        target(json!({ "pattern": "x.example", "allowed": true, "colour": "red" }), &["colour"]),
+    ];
+    for pattern in ["", "*", "*.*.example", "a/b", "x.example:80", "https://x.example", "*.192.0.2.7", "a b"]
+    {
+        cases.push(target(json!({ "pattern": pattern, "allowed": false }), &["pattern"]));
+    }
+    for (body, field) in [
+        (json!({ "count": 0 }), "count"),
+        (json!({ "count": 1, "keyspace": 7 }), "keyspace"),
+        (json!({ "count": 1, "colour": 1 }), "colour"),
+    ] {
+        cases.push(invalid(Method::POST, "reservations", &body, &[field]));
+    }
+    cases
+}
+
+pub(super) fn queries() -> Vec<Case> {
+    let paged = [
+        "tags",
+        "tags/stats",
+        "short-urls",
+        "short-urls/x/visits",
+        "tags/a/visits",
+        "domains/DEFAULT/visits",
+        "visits/orphan",
+        "visits/non-orphan",
+    ];
+    let mut cases = Vec::new();
+    let mut wrong = |path: &str, query: &str, field: &str| {
+        cases.push(case(Method::GET, format!("{path}?{query}"), 400, INVALID).names(&[field]));
+    };
+    for path in paged {
+        for (query, field) in [
+            ("page=0", "page"),
+            ("page=-1", "page"),
+            ("page=two", "page"),
+            ("page=99999999999999999999", "page"),
+            ("itemsPerPage=0", "itemsPerPage"),
+            ("itemsPerPage=-2", "itemsPerPage"),
+            ("itemsPerPage=many", "itemsPerPage"),
+        ] {
+            wrong(path, query, field);
+        }
+    }
+    for path in &paged[2..] {
+        wrong(path, "startDate=soon", "startDate");
+        wrong(path, "endDate=2026-13-01", "endDate");
+    }
+    for (query, field) in [
+        ("orderBy=colour", "orderBy"),
+        ("orderBy=title-down", "orderBy"),
+        ("tagsMode=some", "tagsMode"),
+        ("excludeTagsMode=some", "excludeTagsMode"),
+        ("excludePastValidUntil=maybe", "excludePastValidUntil"),
+        ("excludeMaxVisitsReached=2", "excludeMaxVisitsReached"),
+        ("searchTerm=%00", "(the query)"),
+        ("tags[]=%00", "(the query)"),
+    ] {
+        wrong("short-urls", query, field);
+    }
+    wrong("visits/orphan", "type=colour", "type");
+    wrong("audit", "before=now", "before");
+    cases
+}

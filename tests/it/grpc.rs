@@ -1,0 +1,148 @@
+//! The links API for other services: the same links as over REST, and the same refusals.
+
+use std::time::Duration;
+
+use harness::{Resolver, net::free_addr};
+use proto::links::v1::{
+    CreateLinkRequest, DeleteLinkRequest, EditLinkRequest, GetLinkRequest, ListLinksRequest, Tags,
+    create_link_result::Result as Created, links_client::LinksClient,
+};
+use tokio_stream::StreamExt;
+use tonic::{Code, Request, Status, transport::Channel};
+
+const URL: &str = "https://example.com/page";
+
+async fn start() -> (Resolver, LinksClient<Channel>) {
+    let address = free_addr().unwrap();
+    let builder = Resolver::embedded().unwrap().args(["--grpc-listen", &address.to_string()]);
+    let resolver = builder.start().await.unwrap();
+    let client = LinksClient::connect(format!("http://{address}")).await.unwrap();
+    (resolver, client)
+}
+
+fn with<T>(key: &str, message: T) -> Request<T> {
+    let mut request = Request::new(message);
+    request.metadata_mut().insert("x-api-key", key.parse().unwrap());
+    request.set_timeout(Duration::from_secs(20));
+    request
+}
+
+fn create(long_url: &str) -> CreateLinkRequest {
+    CreateLinkRequest { long_url: long_url.to_owned(), ..CreateLinkRequest::default() }
+}
+
+fn problem(status: &Status) -> Option<&str> {
+    status.metadata().get("problem-type").and_then(|kind| kind.to_str().ok())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_is_created_shown_changed_listed_and_deleted_as_over_rest() {
+    let (resolver, mut client) = start().await;
+    let key = resolver.api.key().to_owned();
+    let request = CreateLinkRequest {
+        custom_slug: Some("über/uns".to_owned()),
+        title: Some("Über uns".to_owned()),
+        tags: vec!["a".to_owned(), "b".to_owned()],
+        valid_until_ms: Some(4_000_000_000_123),
+        max_visits: Some(3),
+        redirect_status: Some(307),
+        ..create(URL)
+    };
+    let made = client.create_link(with(&key, request)).await.unwrap().into_inner();
+    assert_eq!((made.short_code.as_str(), made.long_url.as_str(), made.version), ("über/uns", URL, 0));
+    assert_eq!(made.short_url, format!("{}/über/uns", resolver.api.url()));
+    assert_eq!(
+        (made.valid_until_ms, made.max_visits, made.enabled),
+        (Some(4_000_000_000_123), Some(3), true)
+    );
+    assert_eq!(resolver.api.follow("%C3%BCber/uns").await.unwrap(), (307, Some(URL.to_owned())));
+
+    let get = GetLinkRequest { short_code: "über/uns".to_owned(), domain: None };
+    assert_eq!(client.get_link(with(&key, get.clone())).await.unwrap().into_inner(), made);
+    let edit = EditLinkRequest {
+        short_code: "über/uns".to_owned(),
+        version: Some(0),
+        title: Some(String::new()),
+        tags: Some(Tags { tags: vec!["c".to_owned()] }),
+        valid_until_ms: Some(0),
+        long_url: Some("https://example.org/".to_owned()),
+        ..EditLinkRequest::default()
+    };
+    let edited = client.edit_link(with(&key, edit.clone())).await.unwrap().into_inner();
+    assert_eq!((edited.title, edited.tags, edited.valid_until_ms), (None, vec!["c".to_owned()], None));
+    assert_eq!((edited.max_visits, edited.version), (Some(3), 1), "what is not named stays");
+    let late = client.edit_link(with(&key, edit)).await.unwrap_err();
+    assert_eq!(late.code(), Code::Aborted, "another version was meant: {late}");
+
+    client.create_link(with(&key, create("https://example.com/second"))).await.unwrap();
+    let list = ListLinksRequest { tags: vec!["c".to_owned()], ..ListLinksRequest::default() };
+    let listed = client.list_links(with(&key, list)).await.unwrap().into_inner();
+    assert_eq!((listed.total, listed.links.len()), (1, 1));
+    assert_eq!(listed.links[0].short_code, "über/uns");
+
+    let delete = DeleteLinkRequest { short_code: "über/uns".to_owned(), ..DeleteLinkRequest::default() };
+    client.delete_link(with(&key, delete)).await.unwrap();
+    let gone = client.get_link(with(&key, get)).await.unwrap_err();
+    assert_eq!((gone.code(), problem(&gone)), (Code::NotFound, Some("short-url-not-found")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refusals_name_what_was_expected() {
+    let (resolver, mut client) = start().await;
+    let key = resolver.api.key().to_owned();
+    let picked = CreateLinkRequest { custom_slug: Some("taken".to_owned()), ..create(URL) };
+    client.create_link(with(&key, picked.clone())).await.unwrap();
+    for (request, code, kind, part) in [
+        (picked, Code::AlreadyExists, Some("non-unique-slug"), "taken"),
+        (create("javascript:1"), Code::InvalidArgument, Some("invalid-data"), "longUrl: expected"),
+        (
+            CreateLinkRequest { short_code_length: Some(9), ..create(URL) },
+            Code::InvalidArgument,
+            Some("invalid-data"),
+            "shortCodeLength: expected",
+        ),
+    ] {
+        let refused = client.create_link(with(&key, request)).await.unwrap_err();
+        assert_eq!((refused.code(), problem(&refused)), (code, kind), "{refused}");
+        assert!(refused.message().contains(part), "{refused}");
+    }
+    let wrong = client.create_link(with("0123456789abcdef", create(URL))).await.unwrap_err();
+    assert_eq!((wrong.code(), problem(&wrong)), (Code::Unauthenticated, Some("invalid-api-key")));
+    let none = client.create_link(Request::new(create(URL))).await.unwrap_err();
+    assert_eq!((none.code(), problem(&none)), (Code::Unauthenticated, Some("missing-authentication")));
+    let long = create(&format!("{URL}?{}", "x".repeat(70_000)));
+    let long = client.create_link(with(&key, long)).await.unwrap_err();
+    assert_eq!(long.code(), Code::OutOfRange, "a message that is too long: {long}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_is_answered_in_its_order_and_one_refusal_fails_no_other() {
+    let (resolver, mut client) = start().await;
+    let key = resolver.api.key().to_owned();
+    let requests = (0..500).map(|number| match number % 10 {
+        7 => create("ftp://example.com"),
+        _ => CreateLinkRequest {
+            idempotency_key: Some(format!("k{number}")),
+            ..create(&format!("{URL}/{number}"))
+        },
+    });
+    let ask = async |client: &mut LinksClient<Channel>| {
+        let requests: Vec<_> = requests.clone().collect();
+        let results =
+            client.create_links(with(&key, tokio_stream::iter(requests))).await.unwrap().into_inner();
+        results.map(|result| result.unwrap().result.unwrap()).collect::<Vec<_>>().await
+    };
+    let first = ask(&mut client).await;
+    assert_eq!(first.len(), 500);
+    for (number, result) in first.iter().enumerate() {
+        match result {
+            Created::Link(link) => assert_eq!(link.long_url, format!("{URL}/{number}")),
+            Created::Refusal(refusal) => {
+                assert_eq!((number % 10, refusal.code), (7, Code::InvalidArgument.into()), "{refusal:?}");
+            }
+        }
+    }
+    assert_eq!(ask(&mut client).await, first, "sent again it makes no other links");
+    let Created::Link(link) = &first[0] else { panic!("the first is a link") };
+    assert_eq!(resolver.api.follow(&link.short_code).await.unwrap(), (302, Some(format!("{URL}/0"))));
+}

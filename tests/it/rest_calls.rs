@@ -1,0 +1,107 @@
+//! What several files of tests ask of the REST API, and what they expect of its answers.
+
+use std::time::Duration;
+
+use harness::{Answer, Api, Launch, Resolver, ResolverBuilder, Scratch, binaries, secret};
+use reqwest::Method;
+use serde_json::Value;
+
+/// Anything that happens at all on a busy machine happens within this time.
+pub(crate) const SOON: Duration = Duration::from_secs(30);
+
+/// A resolver that runs alone, with its folder: the command line finds the same database there.
+pub(crate) struct Alone {
+    pub(crate) resolver: Resolver,
+    scratch: Scratch,
+}
+
+impl Alone {
+    /// With these flags beside the defaults.
+    pub(crate) async fn start(args: &[&str]) -> Self {
+        Self::start_with(|builder| builder.args(args.iter().copied())).await
+    }
+
+    /// With short links that begin with this.
+    pub(crate) async fn start_at(public_url: &str) -> Self {
+        Self::start_with(|builder| builder.public_url(public_url)).await
+    }
+
+    async fn start_with(change: impl FnOnce(ResolverBuilder) -> ResolverBuilder) -> Self {
+        let scratch = Scratch::new().unwrap();
+        let builder = Resolver::builder(&scratch, "resolver-0", &secret::random_hex().unwrap()).unwrap();
+        let resolver = change(builder).start().await.unwrap();
+        Self { resolver, scratch }
+    }
+
+    /// Asked with the administrator's key.
+    pub(crate) fn api(&self) -> &Api {
+        &self.resolver.api
+    }
+
+    /// Runs `resolver api-key` on its database and returns what is printed.
+    pub(crate) async fn api_key(&self, args: &[&str]) -> String {
+        let launch = Launch::new(&self.scratch, "api-key", binaries::resolver().await.unwrap());
+        let finished = launch.arg("api-key").args(args).run(SOON).await.unwrap();
+        finished.success().unwrap().stdout.trim().to_owned()
+    }
+
+    /// Asked with another key, which is made for it.
+    pub(crate) async fn with_new_key(&self, name: &str, args: &[&str]) -> Api {
+        let key = self.api_key(&[&["create", "--name", name], args].concat()).await;
+        self.api().with_key(&key)
+    }
+}
+
+/// Calls what is below `/rest/v3/`.
+pub(crate) async fn call(api: &Api, method: Method, path: &str, body: Option<Value>) -> Answer {
+    let request = api.http().request(method, format!("{}/rest/v3/{path}", api.url()));
+    let request = request.header("X-Api-Key", api.key());
+    let request = match body {
+        Some(body) => request.json(&body),
+        None => request,
+    };
+    Answer::to(request).await.unwrap()
+}
+
+/// The JSON of a call that succeeds.
+pub(crate) async fn done(api: &Api, method: Method, path: &str, body: Option<Value>) -> Value {
+    call(api, method, path, body).await.success().unwrap().json().unwrap()
+}
+
+/// The JSON of a look that succeeds.
+pub(crate) async fn get(api: &Api, path: &str) -> Value {
+    done(api, Method::GET, path, None).await
+}
+
+/// Where a visitor of this host is led by a path, given without a slash at the front.
+pub(crate) async fn visit(api: &Api, host: &str, path: &str) -> (u16, Option<String>) {
+    let request = api.http().get(format!("{}/{path}", api.url())).header("host", host);
+    let answer = Answer::to(request).await.unwrap();
+    (answer.status, answer.header("location").map(str::to_owned))
+}
+
+/// A redirect, as [`visit`] and `Api::follow` tell of it.
+pub(crate) fn leads_to(url: &str) -> (u16, Option<String>) {
+    (302, Some(url.to_owned()))
+}
+
+/// Short codes of a list of links, in its order.
+pub(crate) async fn listed(api: &Api, query: &str) -> Vec<String> {
+    let answer = get(api, &format!("short-urls?{query}")).await;
+    let links = answer["shortUrls"]["data"].as_array().unwrap();
+    links.iter().map(|link| link["shortCode"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Checks a problem by RFC 9457: `kind` is a type of Shlink's, or `about:blank` for what the status says.
+pub(crate) fn expect_problem(answer: &Answer, status: u16, kind: &str) -> Value {
+    assert_eq!(answer.status, status, "{answer:?}");
+    assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{answer:?}");
+    let problem = answer.json().unwrap();
+    let base = if kind == "about:blank" { "" } else { "https://shlink.io/api/error/" };
+    assert_eq!(problem["type"], format!("{base}{kind}"), "{problem}");
+    assert_eq!(problem["status"], status, "{problem}");
+    for field in ["title", "detail"] {
+        assert!(problem[field].as_str().is_some_and(|text| !text.is_empty()), "no {field}: {problem}");
+    }
+    problem
+}
