@@ -10,7 +10,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let out = PathBuf::from(env::var("OUT_DIR")?).join("descriptors.bin");
     fs::write(out, compiler.encode_file_descriptor_set())?;
 
-    tonic_prost_build::configure().compile_fds(compiler.file_descriptor_set())?;
+    let boxed = ".shortmint.links.v1.CreateLinkResult.result.link";
+    tonic_prost_build::configure().boxed(boxed).compile_fds(compiler.file_descriptor_set())?;
     println!("cargo:rerun-if-changed=shortmint");
     Ok(())
 }

@@ -22,7 +22,8 @@ pub enum Scope {
 }
 
 impl Scope {
-    const ALL: [Self; 7] =
+    /// All scopes.
+    pub(crate) const ALL: [Self; 7] =
         [Self::Create, Self::Read, Self::Edit, Self::Delete, Self::Visits, Self::Reserve, Self::Admin];
 
     /// Its name, on the command line and in the database.

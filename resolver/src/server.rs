@@ -4,7 +4,7 @@ use std::{
     io,
     path::Path,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -265,6 +265,7 @@ impl Parts {
             directory,
             stray_targets: settings.stray_targets.clone(),
             tells_gone: settings.tells_gone,
+            openapi: OnceLock::new(),
             locks: Locks::default(),
             calls: Calls::new(settings.call_limits),
             pictures: Arc::new(Semaphore::new(http::PICTURES_MAX)),

@@ -29,6 +29,9 @@ pub struct TargetRule {
 pub struct PatternError;
 
 impl TargetRule {
+    /// The longest pattern, in bytes.
+    pub const MAX_LEN: usize = MAX_LEN;
+
     /// Reads a pattern.
     ///
     /// # Errors

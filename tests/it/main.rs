@@ -29,6 +29,7 @@ mod malformed;
 mod many_creates;
 mod metrics;
 mod nospace;
+mod openapi;
 mod outage;
 mod partition;
 mod pause;

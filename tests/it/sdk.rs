@@ -4,11 +4,11 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use harness::{Launch, Resolver, Scratch};
+use harness::{Cluster, Launch, Resolver, Scratch};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 const RUN_WITHIN: Duration = Duration::from_secs(120);
-/// Where `tests/run` has installed the JavaScript SDK.
+/// Where `tests/run` has installed the JavaScript SDK, from the root.
 const SDK: &str = "target/sdk";
 /// The folder of a Python environment with PyShlink, made by `tests/run`.
 const VENV_VARIABLE: &str = "SHORTMINT_VENV";
@@ -16,18 +16,24 @@ const VENV_VARIABLE: &str = "SHORTMINT_VENV";
 #[tokio::test(flavor = "multi_thread")]
 async fn the_javascript_sdk_finds_all_that_it_asks_for() {
     let (scratch, resolver) = (Scratch::new().unwrap(), start().await);
+    expect_all(node(&scratch, &resolver)).await;
+}
+
+/// Each test has a copy of its own: a module finds packages beside itself only.
+fn node(scratch: &Scratch, resolver: &Resolver) -> Launch {
     let installed = Path::new(ROOT).join(SDK);
-    // A module finds packages beside itself only.
+    let folder = scratch.folder("sdk").unwrap();
     for file in std::fs::read_dir(Path::new(ROOT).join("tests/sdk/js")).unwrap() {
         let file = file.unwrap();
         if file.path().extension().is_some_and(|extension| extension == "mjs") {
-            std::fs::copy(file.path(), installed.join(file.file_name()))
-                .expect("run tests/run, which installs the SDK");
+            std::fs::copy(file.path(), folder.join(file.file_name())).unwrap();
         }
     }
-    let node = Launch::new(&scratch, "node", PathBuf::from("node")).arg(installed.join("drive.mjs"));
-    let node = node.args([resolver.api.url(), resolver.api.key(), &resolver.addr().to_string(), "initial"]);
-    expect_all(node).await;
+    let packages =
+        installed.join("node_modules").canonicalize().expect("run tests/run, which installs the SDK");
+    std::os::unix::fs::symlink(packages, folder.join("node_modules")).unwrap();
+    let node = Launch::new(scratch, "node", PathBuf::from("node")).arg(folder.join("drive.mjs"));
+    node.args([resolver.api.url(), resolver.api.key(), &resolver.addr().to_string(), "initial"])
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -37,6 +43,14 @@ async fn pyshlink_finds_all_that_it_asks_for() {
     let python = Launch::new(&scratch, "python", Path::new(&venv).join("bin/python"));
     let python = python.arg(Path::new(ROOT).join("tests/sdk/python/drive.py"));
     expect_all(python.args([resolver.api.url(), resolver.api.key()])).await;
+}
+
+/// The statements of lists, tags and domains are put together, and Postgres reads them otherwise than SQLite does.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_javascript_sdk_finds_all_of_it_on_postgres_too() {
+    let (scratch, cluster) = (Scratch::new().unwrap(), Cluster::builder().start().await.unwrap());
+    let resolver = &cluster.resolvers[0];
+    expect_all(node(&scratch, resolver)).await;
 }
 
 async fn start() -> Resolver {

@@ -261,7 +261,7 @@ impl Links for Service {
 
 fn result(created: Result<Link, Status>) -> CreateLinkResult {
     let result = match created {
-        Ok(link) => create_link_result::Result::Link(link),
+        Ok(link) => create_link_result::Result::Link(Box::new(link)),
         Err(refused) => create_link_result::Result::Refusal(Refusal {
             code: refused.code().into(),
             message: refused.message().to_owned(),

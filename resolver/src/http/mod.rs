@@ -21,7 +21,7 @@ mod unlock;
 use std::{
     net::IpAddr,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -98,6 +98,8 @@ pub struct App {
     pub stray_targets: StrayTargets,
     /// Whether visitors of links that lead nowhere any more are told so (410), and not that there is no such link (404).
     pub tells_gone: bool,
+    /// What the API is, in OpenAPI's words; written when it is first asked for.
+    pub(crate) openapi: OnceLock<Bytes>,
     /// Tries of passwords.
     pub(crate) locks: Locks,
     /// What short links of the default domain begin with, without a slash at the end.

@@ -46,6 +46,9 @@ pub struct Authority(Box<str>);
 pub struct AuthorityError;
 
 impl Authority {
+    /// The longest authority, with a port, in bytes.
+    pub const MAX_LEN: usize = MAX_LEN;
+
     /// Reads what a person or a client wrote.
     ///
     /// # Errors

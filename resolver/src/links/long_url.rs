@@ -35,6 +35,9 @@ pub enum LongUrlError {
 }
 
 impl LongUrl {
+    /// The longest URL, in bytes.
+    pub const MAX_LEN: usize = MAX_LEN;
+
     /// Checks a URL. `own` are the hosts with their ports that short links have here.
     ///
     /// # Errors

@@ -30,8 +30,8 @@ pub use long_url::{LongUrl, LongUrlError};
 pub use password::{PasswordError, PasswordHash};
 pub use record::{Edit, Record};
 pub use rule::{
-    AddressPattern, Browser, CONDITIONS_MAX, Condition, ConditionError, Country, Date, Device, RULES_MAX,
-    Rule, Text,
+    AddressPattern, Browser, CONDITION_TYPES, CONDITIONS_MAX, Condition, ConditionError, Country, Date,
+    Device, RULES_MAX, Rule, Text,
 };
 pub use slug::{Slug, SlugError};
 pub use status::{RedirectStatus, RedirectStatusError};

@@ -28,6 +28,9 @@ pub enum PasswordError {
 }
 
 impl PasswordHash {
+    /// The longest password, in bytes.
+    pub const MAX_LEN: usize = MAX_LEN;
+
     /// Hashes a password. Takes tens of milliseconds: not on a thread that others wait for.
     ///
     /// # Errors

@@ -64,7 +64,7 @@ pub enum Condition {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConditionError {
     /// No such type.
-    #[error("expected one of the types {}", TYPES.join(", "))]
+    #[error("expected one of the types {}", CONDITION_TYPES.join(", "))]
     Type,
     /// No key, or more than is kept.
     #[error("expected the name of a query parameter, 1 to {MAX_LEN} bytes")]
@@ -124,7 +124,8 @@ const COUNTRY: &str = "geolocation-country-code";
 const CITY: &str = "geolocation-city-name";
 const BEFORE_DATE: &str = "before-date";
 const AFTER_DATE: &str = "after-date";
-const TYPES: [&str; 11] = [
+/// The names of all types of conditions.
+pub const CONDITION_TYPES: [&str; 11] = [
     DEVICE,
     BROWSER,
     LANGUAGE,
@@ -314,7 +315,7 @@ mod tests {
     fn a_rule_is_stored_under_stable_names() {
         let rule = Rule {
             long_url: LongUrl::from_stored("https://example.com/ä"),
-            conditions: TYPES[3..5]
+            conditions: CONDITION_TYPES[3..5]
                 .iter()
                 .map(|t| Condition::parse(t, Some("k"), Some("v")).unwrap())
                 .collect(),

@@ -38,6 +38,9 @@ pub enum SlugError {
 }
 
 impl Slug {
+    /// The longest slug, in bytes.
+    pub const MAX_LEN: usize = MAX_LEN;
+
     /// Reads a slug as Shlink does: slashes at its ends are dropped, spaces become dashes, several segments are allowed.
     ///
     /// # Errors

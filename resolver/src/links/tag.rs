@@ -17,6 +17,9 @@ pub struct Tag(Box<str>);
 pub struct TagError;
 
 impl Tag {
+    /// The longest tag, in bytes.
+    pub const MAX_LEN: usize = MAX_LEN;
+
     /// Reads a tag as Shlink does: in small letters, with dashes for spaces.
     ///
     /// # Errors

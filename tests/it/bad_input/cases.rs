@@ -8,8 +8,8 @@ use super::{Case, INVALID, NO_TYPE, URL, case};
 const MALFORMED: &str = "malformed-request-body";
 /// The longest body that is read.
 const BODY_BYTES: usize = 64 * 1024;
-/// A hundred rules with twenty conditions each fit.
-const RULES_BYTES: usize = 1024 * 1024;
+/// A hundred rules with twenty short conditions each fit.
+const RULES_BYTES: usize = 256 * 1024;
 
 /// The body is wrong in these fields.
 fn invalid(method: Method, path: &str, body: &Value, fields: &[&str]) -> Case {
@@ -254,8 +254,7 @@ pub(super) fn domains_tags_and_targets() -> Vec<Case> {
         target(json!({ "pattern": "x.example" }), &["allowed"]),
         target(json!({ "pattern": "x.example", "allowed": true, "colour": "red" }), &["colour"]),
     ];
-    for pattern in ["", "*", "*.*.example", "a/b", "x.example:80", "https://x.example", "*.192.0.2.7", "a b"]
-    {
+    for pattern in ["", "*.*.example", "a/b", "x.example:80", "https://x.example", "*.192.0.2.7", "a b"] {
         cases.push(target(json!({ "pattern": pattern, "allowed": false }), &["pattern"]));
     }
     for (body, field) in [

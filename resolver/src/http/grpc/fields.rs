@@ -39,7 +39,7 @@ pub(super) fn of_edit(request: EditLinkRequest) -> Result<Map<String, Value>, St
     fields.put("tags", request.tags.map(|tags| tags.tags));
     fields.put("validSince", end("valid_since_ms", request.valid_since_ms)?);
     fields.put("validUntil", end("valid_until_ms", request.valid_until_ms)?);
-    fields.put("maxVisits", request.max_visits.map(|count| number(count)));
+    fields.put("maxVisits", request.max_visits.map(number));
     fields.put("crawlable", request.crawlable);
     fields.put("forwardQuery", request.forward_query);
     fields.put("enabled", request.enabled);

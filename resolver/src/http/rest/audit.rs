@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Entries of a page.
-const PER_PAGE: usize = 100;
+pub(super) const PER_PAGE: usize = 100;
 
 /// Lists entries before one of them.
 pub(super) async fn list(app: &App, query: &Query) -> Result<Answer, Problem> {

@@ -13,8 +13,11 @@ use super::problem::Problem;
 const BODY_BYTES: usize = 64 * 1024;
 /// Ten thousand links of ordinary length.
 const MANY_BYTES: usize = 4 * 1024 * 1024;
-/// A hundred rules with twenty conditions each.
-const RULES_BYTES: usize = 1024 * 1024;
+/// A hundred rules with twenty short conditions each.
+const RULES_BYTES: usize = 256 * 1024;
+/// Bytes of a refused body that are read and thrown away, and for how long.
+const DISCARDED: usize = 4 * 1024 * 1024;
+const DISCARDED_FOR: Duration = Duration::from_millis(500);
 /// How long a client may take to send it.
 const BODY_TIME: Duration = Duration::from_secs(10);
 
@@ -28,17 +31,43 @@ pub(super) fn limit(path: &str) -> usize {
     }
 }
 
-/// Reads the whole body. One that announces to be too large is refused before any of it is waited for.
-pub(super) async fn read(body: Incoming, limit: usize) -> Result<Bytes, Problem> {
+/// Reads the whole body. One that is too large is refused; what the client still sends of it is thrown away first, for a moment: a close in the
+/// middle of it would take the answer with it.
+pub(super) async fn read(mut body: Incoming, limit: usize) -> Result<Bytes, Problem> {
     if body.size_hint().lower() > limit as u64 {
+        discard(&mut body).await;
         return Err(Problem::BodyTooLarge { limit });
     }
-    let collected = timeout(BODY_TIME, Limited::new(body, limit).collect()).await;
-    match collected.map_err(|_| Problem::SlowBody)? {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(Problem::BodyTooLarge { limit }),
+    let mut limited = Limited::new(&mut body, limit);
+    let collected = timeout(BODY_TIME, async {
+        let mut pieces = Vec::new();
+        while let Some(frame) = limited.frame().await {
+            pieces.extend_from_slice(&frame?.into_data().unwrap_or_default());
+        }
+        Ok::<_, Box<dyn std::error::Error + Send + Sync>>(pieces)
+    });
+    match collected.await.map_err(|_| Problem::SlowBody)? {
+        Ok(bytes) => Ok(bytes.into()),
+        Err(error) if error.is::<LengthLimitError>() => {
+            discard(&mut body).await;
+            Err(Problem::BodyTooLarge { limit })
+        }
         Err(_) => Err(Problem::MalformedBody),
     }
+}
+
+async fn discard(body: &mut Incoming) {
+    let mut left = DISCARDED;
+    let all = async {
+        while let Some(Ok(frame)) = body.frame().await {
+            left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
+            if left == 0 {
+                return;
+            }
+        }
+    };
+    // Whoever sends nothing more has its answer after that.
+    let _ = timeout(DISCARDED_FOR, all).await;
 }
 
 /// The fields of a JSON object; an empty body is an object without fields.

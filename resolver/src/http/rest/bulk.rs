@@ -39,7 +39,7 @@ use crate::{
 /// Calls at a time.
 pub const CALLS_MAX: usize = 8;
 /// Items of one call.
-const ITEMS_MAX: usize = 100_000;
+pub(super) const ITEMS_MAX: usize = 100_000;
 /// Batches of one call that are under way.
 const BATCHES: usize = 4;
 /// Answers that wait to be written, in batches: all of a call, and its last words.

@@ -23,9 +23,11 @@ use crate::{
 };
 
 /// Characters of a code from a digest, unless asked otherwise.
-const DIGEST_LEN: usize = 8;
+pub(super) const DIGEST_LEN: usize = 8;
 /// The header of draft-ietf-httpapi-idempotency-key-header.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
+/// The longest one, in bytes.
+pub(super) const IDEMPOTENCY_KEY_BYTES: usize = 255;
 
 /// What a body asks for.
 struct Asked {
@@ -109,9 +111,11 @@ pub(super) async fn hash(app: &App, password: String) -> Result<PasswordHash, Pr
 
 fn idempotency(key: Option<&[u8]>) -> Result<Option<&str>, Problem> {
     let Some(key) = key else { return Ok(None) };
-    let fits = |key: &&str| (1..=255).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic());
+    let fits = |key: &&str| {
+        (1..=IDEMPOTENCY_KEY_BYTES).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic())
+    };
     std::str::from_utf8(key).ok().filter(fits).map(Some).ok_or_else(|| {
-        let expected = "expected 1 to 255 visible ASCII characters".to_owned();
+        let expected = format!("expected 1 to {IDEMPOTENCY_KEY_BYTES} visible ASCII characters");
         Problem::InvalidData(vec![Invalid { field: "Idempotency-Key".to_owned(), expected }])
     })
 }

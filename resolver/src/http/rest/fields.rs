@@ -11,9 +11,11 @@ use crate::{
 };
 
 /// Shlink cuts titles there too.
-const TITLE_BYTES: usize = 512;
-const DESCRIPTION_BYTES: usize = 4_096;
-const STRAY_TARGET_BYTES: usize = 2_048;
+pub(super) const TITLE_BYTES: usize = 512;
+pub(super) const DESCRIPTION_BYTES: usize = 4_096;
+pub(super) const STRAY_TARGET_BYTES: usize = 2_048;
+/// Characters of a code that is not picked.
+pub(super) const CODE_LEN_MAX: usize = 8;
 
 /// What was expected of a field.
 type Read<T> = Result<T, String>;
@@ -188,11 +190,14 @@ pub(super) fn strategy(value: &Value) -> Read<Strategy> {
 }
 
 pub(super) fn code_len(value: &Value) -> Read<Option<usize>> {
-    let len = value.as_u64().and_then(|len| usize::try_from(len).ok()).filter(|len| (1..=8).contains(len));
+    let len = value
+        .as_u64()
+        .and_then(|len| usize::try_from(len).ok())
+        .filter(|len| (1..=CODE_LEN_MAX).contains(len));
     match (value, len) {
         (Value::Null, _) => Ok(None),
         (_, Some(len)) => Ok(Some(len)),
-        _ => Err("expected a number from 1 to 8, or null".to_owned()),
+        _ => Err(format!("expected a number from 1 to {CODE_LEN_MAX}, or null")),
     }
 }
 

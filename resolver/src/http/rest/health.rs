@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::http::{Answer, App, answer};
 
 /// The level of Shlink's API that clients may expect; they choose by it what they offer.
-const API_LEVEL: &str = "5.1.0";
+pub(super) const API_LEVEL: &str = "5.1.0";
 
 /// Whether the database answers.
 pub(super) async fn report(app: &App) -> Answer {

@@ -23,7 +23,7 @@ use crate::{
 const ORDERS: &str =
     "expected dateCreated, shortCode, longUrl, title, visits or nonBotVisits, with -ASC or -DESC behind it";
 /// Links of a page, unless asked otherwise.
-const PER_PAGE: u64 = 10;
+pub(super) const PER_PAGE: u64 = 10;
 
 /// Lists links.
 pub(super) async fn list(app: &App, query: &Query, by: &Grant) -> Result<Answer, Problem> {

@@ -14,6 +14,7 @@ mod fields;
 mod get;
 mod health;
 mod list;
+mod openapi;
 mod pagination;
 mod problem;
 mod query;
@@ -139,6 +140,7 @@ impl Call {
             ["v3", "visits", below @ ..] => self.visits(below).await,
             ["v3", "reservations", below @ ..] => self.reservations(below).await,
             ["v3", "targets", below @ ..] => self.targets(below).await,
+            ["v3", "openapi.json"] if is_read => Ok(self.openapi()),
             ["v3", "audit"] if is_read => {
                 unlimited(self.authorize(Scope::Admin).await?)?;
                 audit::list(&self.app, &Query::of(&self.uri)).await
@@ -149,6 +151,11 @@ impl Call {
             }
             _ => Err(self.no_route()),
         }
+    }
+
+    fn openapi(&self) -> Answer {
+        let write = || openapi::document(&self.app.public_url).to_string().into();
+        answer(StatusCode::OK, JSON, self.app.openapi.get_or_init(write).clone())
     }
 
     /// A slug may have several segments, and clients send its slashes as they are.

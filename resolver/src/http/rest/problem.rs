@@ -110,8 +110,18 @@ impl Problem {
     }
 
     pub(super) fn into_answer(self) -> Answer {
-        let Words { status, kind, title, detail } = self.words();
+        let (status, body) = self.shown();
         let wait = if let Self::TooManyCalls { wait } = &self { Some(*wait) } else { None };
+        let mut answer = answer(status, "application/problem+json", Value::Object(body).to_string());
+        if let Some(wait) = wait {
+            answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1));
+        }
+        if status == StatusCode::SERVICE_UNAVAILABLE { retry_later(answer) } else { answer }
+    }
+
+    /// The status, and all members of the body.
+    pub(super) fn shown(&self) -> (StatusCode, Map<String, Value>) {
+        let Words { status, kind, title, detail } = self.words();
         let kind =
             kind.map_or("about:blank".to_owned(), |kind| format!("https://shlink.io/api/error/{kind}"));
         let mut body = self.extra();
@@ -123,11 +133,7 @@ impl Problem {
         ] {
             body.insert(name.to_owned(), value);
         }
-        let mut answer = answer(status, "application/problem+json", Value::Object(body).to_string());
-        if let Some(wait) = wait {
-            answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1));
-        }
-        if status == StatusCode::SERVICE_UNAVAILABLE { retry_later(answer) } else { answer }
+        (status, body)
     }
 
     fn words(&self) -> Words {

@@ -5,7 +5,7 @@
 use hyper::body::Bytes;
 
 /// The longest item, in bytes: what a create by itself may be.
-const ITEM_BYTES: usize = 64 * 1024;
+pub(super) const ITEM_BYTES: usize = 64 * 1024;
 
 /// Why a body cannot be split any further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -25,6 +25,10 @@ pub(super) async fn list(app: &App, query: &Query, with_stats: bool, by: &Grant)
     let paging = Paging::read(query).map_err(|(field, expected)| {
         Problem::InvalidData(vec![Invalid { field: field.to_owned(), expected }])
     })?;
+    if query.has_nul() {
+        let expected = "expected no NUL".to_owned();
+        return Err(Problem::InvalidData(vec![Invalid { field: "(the query)".to_owned(), expected }]));
+    }
     let search = query.text("searchTerm").map(str::to_lowercase);
     let mut tags = app.store.tags(search.as_deref(), TAGS_MAX, &visible(by)).await?;
     order(&mut tags, query.text("orderBy").unwrap_or("tag"));
@@ -67,6 +71,9 @@ pub(super) async fn rename(app: &App, given: &Map<String, Value>, by: &Grant) ->
         return Err(Problem::ForbiddenTags { what: "rename" });
     }
     let mut wrong = Wrong::default();
+    for name in given.keys().filter(|name| !matches!(name.as_str(), "oldName" | "newName")) {
+        wrong.note::<()>(name, Err("expected no field of this name".to_owned()));
+    }
     let mut tag = |name| {
         let text = given.get(name).and_then(Value::as_str).ok_or_else(|| "expected a string".to_owned());
         let read = text.and_then(|text| Tag::parse(text).map_err(|error| error.to_string()));

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Kinds of visits that no link has led on.
-const ORPHANS: [&str; 3] = ["base_url", "invalid_short_url", "regular_404"];
+pub(super) const ORPHANS: [&str; 3] = ["base_url", "invalid_short_url", "regular_404"];
 
 /// Counts of all visits.
 pub(super) fn overview() -> Answer {

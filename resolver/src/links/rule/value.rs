@@ -21,10 +21,14 @@ const COUNTRIES: &str = "AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB B
 pub struct Text(Box<str>);
 
 impl Text {
-    /// The text, if it is neither empty nor too long.
+    /// The longest text, in bytes.
+    pub const MAX_LEN: usize = MAX_LEN;
+
+    /// The text, if it is neither empty nor too long. NUL is kept in no text of Postgres.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        (1..=MAX_LEN).contains(&text.len()).then(|| Self(text.into()))
+        let fits = (1..=MAX_LEN).contains(&text.len()) && !text.contains('\0');
+        fits.then(|| Self(text.into()))
     }
 
     /// The text as it was written.
@@ -97,7 +101,7 @@ impl Device {
         }
     }
 
-    pub(super) fn names() -> [&'static str; 8] {
+    pub(crate) fn names() -> [&'static str; 8] {
         Self::NAMES.map(|(name, _)| name)
     }
 }
@@ -148,7 +152,7 @@ impl Browser {
         }
     }
 
-    pub(super) fn names() -> [&'static str; 6] {
+    pub(crate) fn names() -> [&'static str; 6] {
         Self::NAMES.map(|(name, _)| name)
     }
 }

@@ -20,8 +20,9 @@ pub(in crate::store) async fn list<S: Sql>(
     wanted.filter(filter, code);
     let Wanted { parts, mut values, .. } = wanted;
     let conditions = parts.join(" AND ");
-    let count =
-        format!("SELECT count(*) FROM (SELECT 1 FROM link WHERE {conditions} LIMIT {COUNTED_MAX}) AS some");
+    let count = format!(
+        "SELECT count(*) FROM (SELECT 1 FROM link WHERE {conditions} LIMIT {COUNTED_MAX}) AS counted"
+    );
     let counted = sql.query(&count, &values).await?;
     let total = counted.first().map_or(Ok(0), |row| row.int(0))?;
 

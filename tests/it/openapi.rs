@@ -1,0 +1,201 @@
+//! The API is what its own document says: schemathesis reads `/rest/v3/openapi.json`, calls everything in it, rightly and wrongly, and compares
+//! every answer with it; and no method is answered that the document does not have. `tests/run` installs schemathesis.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use harness::{Launch, Resolver, Scratch};
+use reqwest::Method;
+use serde_json::Value;
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+const RUN_WITHIN: Duration = Duration::from_secs(120);
+/// The folder of a Python environment with schemathesis, made by `tests/run`.
+const VENV_VARIABLE: &str = "SHORTMINT_SCHEMATHESIS";
+/// The type of the problem that nothing is called by a method and path.
+const NO_ROUTE: &str = "https://shlink.io/api/error/not-found";
+
+/// Values for the formats of the document: without them most calls that are meant to be right would be wrong.
+const HOOKS: &str = r#"
+import schemathesis
+from hypothesis import strategies as st
+
+word = st.from_regex(r"[a-z0-9]{1,12}", fullmatch=True)
+host = st.builds("{}.example".format, st.from_regex(r"[a-z][a-z0-9]{0,8}", fullmatch=True))
+octet = st.integers(0, 255)
+address = st.builds("{}.{}.{}.{}".format, octet, octet, octet, octet)
+line = st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=1, max_size=12)
+date = st.builds("{:04}-{:02}-{:02}".format, st.integers(1970, 2100), st.integers(1, 12), st.integers(1, 28))
+sixty = st.integers(0, 59)
+for name, strategy in {
+    "iri": st.builds("https://{}/{}".format, host, word),
+    "authority": host,
+    "host-pattern": st.one_of(st.builds("*.{}".format, host), host),
+    "slug": st.uuids().map(str),
+    "path-prefix": word.map("{}/".format),
+    "tag": word,
+    "keyspace": st.just("default"),
+    "country": st.sampled_from(["DE", "FR", "ZW"]),
+    "address-pattern": st.one_of(address, address.map("{}/24".format), st.builds("{}.*.{}.*".format, octet, octet)),
+    "line": line,
+    "password": line,
+    "date": date,
+    "date-time": st.builds("{}T{:02}:{:02}:{:02}+01:00".format, date, st.integers(0, 23), sixty, sixty),
+}.items():
+    schemathesis.openapi.format(name, strategy)
+"#;
+
+/// Each exception with its reason.
+const SETTINGS: &str = r#"
+hooks = "hooks.py"
+seed = 7
+continue-on-failure = true
+
+[auth.openapi.ApiKey]
+api_key = "${OPENAPI_KEY}"
+
+[generation]
+max-examples = 6
+allow-x00 = false
+database = "none"
+
+[checks]
+# As Shlink does, a wrong method is answered with 404, and OPTIONS is answered anywhere: another test looks at methods.
+unsupported_method.enabled = false
+allow_header_conformance.enabled = false
+negative_data_rejection.expected-statuses = ["400", "401", "403", "404", "409", "412", "413", "422"]
+positive_data_acceptance.expected-statuses = ["2xx", "401", "403", "404", "409", "412", "422"]
+
+# There is no Mercure hub, and Shlink says so with 501.
+[[operations]]
+include-operation-id = "mercureInfo"
+checks.not_a_server_error.enabled = false
+checks.positive_data_acceptance.enabled = false
+
+# Each item has a result of its own: a wrong one does not fail the call.
+[[operations]]
+include-operation-id = ["createShortUrls", "fillReservation"]
+checks.negative_data_rejection.enabled = false
+
+# What they take depends on what no schema knows: other links, the default domain, which texts are URLs or hosts. A JSON number may be
+# written with a fraction of zero, which a count may not.
+[[operations]]
+include-operation-id = [
+    "createShortUrl", "editShortUrl", "setRedirectRules", "editDomainRedirects", "editDomain", "setTarget", "reserve",
+]
+checks.positive_data_acceptance.enabled = false
+
+# To go through all that is at the border of their schemas takes a minute; they are called with random bodies instead.
+[[operations]]
+include-operation-id = ["createShortUrl", "createShortUrls", "editShortUrl", "setRedirectRules", "fillReservation"]
+phases.coverage.enabled = false
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_answer_is_one_that_the_document_describes() {
+    let (scratch, resolver) = (Scratch::new().unwrap(), Resolver::embedded().unwrap().start().await.unwrap());
+    let mut document = document(&resolver).await;
+    close(&mut document["components"]["schemas"]);
+    let parameters = document["components"]["parameters"].as_object_mut().unwrap();
+    parameters.values_mut().for_each(allow_empty);
+    let path = |name: &str| scratch.path().join(name);
+    std::fs::write(path("openapi.json"), document.to_string()).unwrap();
+    std::fs::write(path("hooks.py"), HOOKS).unwrap();
+    std::fs::write(path("schemathesis.toml"), SETTINGS).unwrap();
+
+    let calls = operations(&document).len();
+    // A rule that allows some hosts refuses the links of all others, so it comes last.
+    for (choice, tested) in [("--exclude-operation-id", calls - 1), ("--include-operation-id", 1)] {
+        let schemathesis = Launch::new(&scratch, "schemathesis", in_venv("schemathesis"))
+            .env("PYTHONPATH", scratch.path())
+            .env("OPENAPI_KEY", resolver.api.key())
+            .args(["--config-file", "schemathesis.toml", "run", "openapi.json", "--no-color"])
+            .args(["--url", resolver.api.url(), choice, "setTarget"]);
+        let finished = schemathesis.run(RUN_WITHIN).await.unwrap();
+        assert!(finished.status.success(), "{}\n{}", finished.stdout, finished.stderr);
+        assert!(finished.stdout.contains(&format!("Tested: {tested}\n")), "{tested}: {}", finished.stdout);
+        let links = resolver.api.http().get(format!("{}/rest/v3/short-urls", resolver.api.url()));
+        let links = links.header("X-Api-Key", resolver.api.key()).send().await.unwrap();
+        let links: Value = links.json().await.unwrap();
+        let created = links["shortUrls"]["pagination"]["totalItems"].as_u64().unwrap();
+        assert!(created > 3, "expected links to be created, and not only refused: {created}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_router_knows_the_methods_of_the_document_and_no_others() {
+    let resolver = Resolver::embedded().unwrap().start().await.unwrap();
+    let document = document(&resolver).await;
+    let described = operations(&document);
+    for path in document["paths"].as_object().unwrap().keys() {
+        for method in [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
+            let is_described = described.contains(&(method.clone(), path.clone()));
+            let named = path.split('/').map(|part| if part.starts_with('{') { "x" } else { part });
+            let url = format!("{}{}", resolver.api.url(), named.collect::<Vec<_>>().join("/"));
+            let call =
+                resolver.api.http().request(method.clone(), url).header("X-Api-Key", resolver.api.key());
+            let answer = call.send().await.unwrap().text().await.unwrap();
+            // Some answers have no body, or none of JSON.
+            let kind =
+                serde_json::from_str(&answer).map_or(Value::Null, |answer: Value| answer["type"].clone());
+            let is_expected = is_described || is_of_link(&method, path);
+            assert_eq!(kind != NO_ROUTE, is_expected, "{method} {path}: {answer}");
+        }
+    }
+}
+
+/// `bulk` is a name like any other, unless links are sent to it: then it is one that a link may have.
+fn is_of_link(method: &Method, path: &str) -> bool {
+    path == "/rest/v3/short-urls/bulk" && [Method::GET, Method::PATCH, Method::DELETE].contains(method)
+}
+
+async fn document(resolver: &Resolver) -> Value {
+    // Nobody needs a key to read it.
+    let answer = resolver.api.get("rest/v3/openapi.json").await.unwrap();
+    answer.json().unwrap()
+}
+
+/// Methods and paths of the document.
+fn operations(document: &Value) -> Vec<(Method, String)> {
+    let paths = document["paths"].as_object().unwrap();
+    let of_path = |(path, item): (&String, &Value)| {
+        let methods: Vec<Method> = item
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(|method| method.to_ascii_uppercase().parse().unwrap())
+            .collect();
+        methods.into_iter().map(|method| (method, path.clone())).collect::<Vec<_>>()
+    };
+    paths.iter().flat_map(of_path).collect()
+}
+
+/// Lets objects have no other fields than those that are described: the document lets answers have more, for releases to come.
+fn close(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            let is_open = fields.get("properties").is_some_and(Value::is_object)
+                && fields.get("type").is_some_and(|kind| kind == "object")
+                && !fields.contains_key("additionalProperties");
+            if is_open {
+                fields.insert("additionalProperties".to_owned(), Value::Bool(false));
+            }
+            fields.values_mut().for_each(close);
+        }
+        Value::Array(items) => items.iter_mut().for_each(close),
+        _ => {}
+    }
+}
+
+/// Empty parameters of a query are passed over, as the document says in words.
+fn allow_empty(parameter: &mut Value) {
+    if parameter["in"] == "query" && parameter["schema"]["type"] != "array" {
+        let schema = parameter["schema"].take();
+        parameter["schema"] = serde_json::json!({ "anyOf": [schema, { "const": "" }] });
+    }
+}
+
+fn in_venv(program: &str) -> PathBuf {
+    let venv = std::env::var(VENV_VARIABLE).unwrap_or_else(|_| format!("{ROOT}/target/venv-schemathesis"));
+    Path::new(&venv).join("bin").join(program)
+}
