@@ -191,12 +191,16 @@ impl fmt::Debug for KeyHash {
 
 /// How long an answer of the database is believed: a revoked key stops within it, everywhere.
 const BELIEVED: Duration = Duration::from_secs(1);
+/// How long a good key keeps its owner from being taken for somebody who guesses.
+const GOOD_LATELY: Duration = Duration::from_secs(600);
 /// Keys remembered, known and unknown ones together: a flood of wrong keys cannot fill the memory.
 const REMEMBERED: u64 = 10_000;
 
 /// Looks keys up, and remembers the answers for a moment.
 pub struct KeyRing {
     answers: Cache<KeyHash, Option<Grant>>,
+    /// What was good lately: whoever comes with one is not taken for somebody who guesses, though others do from the same address.
+    good: Cache<KeyHash, ()>,
 }
 
 impl Default for KeyRing {
@@ -209,7 +213,14 @@ impl KeyRing {
     /// Knows no key yet.
     #[must_use]
     pub fn new() -> Self {
-        Self { answers: Cache::builder().max_capacity(REMEMBERED).time_to_live(BELIEVED).build() }
+        let good = Cache::builder().max_capacity(REMEMBERED).time_to_live(GOOD_LATELY).build();
+        Self { answers: Cache::builder().max_capacity(REMEMBERED).time_to_live(BELIEVED).build(), good }
+    }
+
+    /// Whether this was a good key lately.
+    #[must_use]
+    pub fn remembers(&self, key: &str) -> bool {
+        self.good.contains_key(&KeyHash::of(key))
     }
 
     /// Whose key it is and what it may do; none when it is unknown or revoked.
@@ -222,6 +233,9 @@ impl KeyRing {
             return Ok(answer);
         }
         let answer = store.find_api_key(&hash).await?;
+        if answer.is_some() {
+            self.good.insert(hash.clone(), ());
+        }
         self.answers.insert(hash, answer.clone());
         Ok(answer)
     }

@@ -318,6 +318,10 @@ impl Parts {
                 self.metrics.conflicts.increment(1);
                 (Fate::Used, None)
             }
+            Outcome::CodeTaken => {
+                self.metrics.conflicts.increment(1);
+                (Fate::Burned, None)
+            }
             Outcome::Failed => (Fate::Unused, Some(Err(CreateError::NoStore))),
             Outcome::AnotherHistory => {
                 minting.give_up(&claim.history);

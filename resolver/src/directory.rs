@@ -20,6 +20,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::{
     api_key::ApiKeyId,
     links::{Authority, Domain, DomainEdit, DomainId, DomainSettings, Protocol},
+    lookup::Lookup,
     store::{DomainEdited, LinkStore, SharedSettings, StoreError},
     targets::{TargetRule, Targets},
 };
@@ -118,6 +119,8 @@ pub struct Directory {
     heard: Mutex<Instant>,
     store: Arc<dyn LinkStore>,
     public_url: PublicUrl,
+    /// What else has to be read again when somebody beside this process writes.
+    lookup: Arc<Lookup>,
 }
 
 impl Directory {
@@ -127,6 +130,7 @@ impl Directory {
         vitals: &Vitals,
         store: Arc<dyn LinkStore>,
         public_url: PublicUrl,
+        lookup: Arc<Lookup>,
         settings: SharedSettings,
     ) -> Arc<Self> {
         let directory = Arc::new(Self {
@@ -135,6 +139,7 @@ impl Directory {
             heard: Mutex::new(Instant::now()),
             store,
             public_url,
+            lookup,
         });
         directory.replace(settings);
         vitals.spawn("reader of domains", Arc::clone(&directory).follow());
@@ -163,6 +168,10 @@ impl Directory {
         let sent = Instant::now();
         if let Some(settings) = self.store.shared_settings(self.entries().version).await? {
             self.replace(settings);
+            if !self.store.is_shared() {
+                // Nobody tells of what an import beside this process brings.
+                self.lookup.reload_picked();
+            }
         }
         let mut heard = self.heard.lock().expect("no code panics while it holds this lock");
         *heard = sent.max(*heard);
@@ -214,7 +223,9 @@ impl Directory {
             })
         };
         match host.filter(|host| *host != self.default_name()).and_then(named) {
-            Some(domain) => Place { domain: domain.id, settings: domain.settings.clone(), is_sure: true },
+            Some(domain) => {
+                Place { domain: domain.id, settings: domain.settings.clone(), is_sure: self.is_fresh() }
+            }
             None => Place {
                 domain: DomainId::DEFAULT,
                 settings: entries.default_settings(),

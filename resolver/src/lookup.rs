@@ -90,7 +90,11 @@ impl Wanted {
     /// What a visitor's path asks for.
     #[must_use]
     pub fn of_path(lookup: &Lookup, path: &str) -> Option<Self> {
-        Self::code(lookup, path.get(1..)?).or_else(|| Slug::of_path(path).map(Self::Slug))
+        let decoded = || {
+            let slug = Slug::of_path(path)?;
+            Some(Self::code(lookup, slug.as_str()).unwrap_or(Self::Slug(slug)))
+        };
+        Self::code(lookup, path.get(1..)?).or_else(decoded)
     }
 
     /// What a person calls a link.
@@ -414,6 +418,11 @@ impl Lookup {
     /// Notes a hand-picked code that could have been minted. Its creator answers when all others know it too: after [`TRUSTED`].
     pub fn picked(&self, id: LinkId) {
         self.picked.add(id);
+    }
+
+    /// Reads again which codes were picked.
+    pub fn reload_picked(&self) {
+        self.picked.reload();
     }
 
     /// The link of a cache's entry that may be believed.

@@ -119,6 +119,10 @@ fn describe() {
         "resolver_visits_dropped_total",
         "Visits that were not counted because too many waited for it."
     );
+    describe_counter!(
+        "resolver_links_removed_total",
+        "Links removed because nobody had visited them for long."
+    );
     describe_counter!("resolver_not_found_total", "Codes asked for that have no link.");
     describe_counter!(
         "resolver_unknown_codes_refused_total",

@@ -249,8 +249,13 @@ impl Parts {
         let creator = Creator::start(&vitals, creator);
         let reserver =
             Reserver { client, store: Arc::clone(&store), mint, mintings, metrics: Arc::clone(&metrics) };
-        let directory =
-            Directory::start(&vitals, Arc::clone(&store), settings.default_domain.clone(), shared);
+        let directory = Directory::start(
+            &vitals,
+            Arc::clone(&store),
+            settings.default_domain.clone(),
+            Arc::clone(&lookup),
+            shared,
+        );
         if let Some(unvisited_for) = settings.remove_unvisited_after {
             let sweeper = Sweeper {
                 store: Arc::clone(&store),
@@ -271,7 +276,11 @@ impl Parts {
             pictures: Arc::new(Semaphore::new(http::PICTURES_MAX)),
             hashing: Semaphore::new(http::HASHES_MAX),
             idempotency_for: settings.idempotency_for,
-            visits: Visits::start(&vitals, &metrics, Seen::start(&vitals, Arc::clone(&store))),
+            visits: Visits::start(
+                &vitals,
+                &metrics,
+                Seen::start(&vitals, Arc::clone(&store), settings.remove_unvisited_after),
+            ),
             admission: Admission::start(&vitals, Arc::clone(&store)),
             lookup,
             creator,

@@ -52,9 +52,9 @@ pub struct Seen {
 impl Seen {
     /// The task that tells the database, on the current runtime.
     #[must_use]
-    pub fn start(vitals: &Vitals, store: Arc<dyn LinkStore>) -> Self {
+    pub fn start(vitals: &Vitals, store: Arc<dyn LinkStore>, unvisited_for: Option<Duration>) -> Self {
         let (links, waiting) = mpsc::channel(WAITING);
-        let told = Cache::builder().max_capacity(TOLD_MAX).time_to_live(TOLD_EVERY).build();
+        let told = Cache::builder().max_capacity(TOLD_MAX).time_to_live(told_every(unvisited_for)).build();
         vitals.spawn("noter of visited links", note(store, waiting, told.clone()));
         Self { links, told }
     }
@@ -65,6 +65,11 @@ impl Seen {
             self.told.insert(link, ());
         }
     }
+}
+
+/// How often a link's visit is told: well within the time after which it would be removed.
+fn told_every(unvisited_for: Option<Duration>) -> Duration {
+    unvisited_for.map_or(TOLD_EVERY, |span| TOLD_EVERY.min(span / 4))
 }
 
 async fn note(
@@ -109,7 +114,8 @@ impl Sweeper {
         let sweep = Sweep {
             holder: self.holder.clone(),
             held_for: HELD_FOR,
-            unvisited_for: self.unvisited_for,
+            // A visit may have been told so much later than it was.
+            unvisited_for: self.unvisited_for + told_every(Some(self.unvisited_for)),
             every: EVERY.min(self.unvisited_for / 4),
         };
         loop {

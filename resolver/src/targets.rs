@@ -46,10 +46,11 @@ impl TargetRule {
         let (star, host) = pattern.strip_prefix("*.").map_or(("", pattern), |host| ("*.", host));
         let host = Host::parse(host).map_err(|_| PatternError)?;
         let is_name = matches!(&host, Host::Domain(name) if !name.contains('*') && !name.is_empty());
-        if pattern.len() > MAX_LEN || (!star.is_empty() && !is_name) || host.to_string().contains('*') {
+        let kept = format!("{star}{host}");
+        if kept.len() > MAX_LEN || (!star.is_empty() && !is_name) || host.to_string().contains('*') {
             return Err(PatternError);
         }
-        Ok(Self { pattern: format!("{star}{host}").into(), allowed })
+        Ok(Self { pattern: kept.into(), allowed })
     }
 
     /// Takes a rule that was checked when it was stored.

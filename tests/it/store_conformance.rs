@@ -476,7 +476,7 @@ async fn domains_and_targets_are_told_with_a_version_that_grows(store: &dyn Link
     let mut minted = full_link(7_500, "https://x.y/minted");
     minted.new.draft.details.get_or_insert_default().domain = Some(id);
     minted.code = "same".to_owned();
-    assert_eq!(store.insert_full(&history, &minted, &[], None).await.unwrap(), InsertedFull::Taken);
+    assert_eq!(store.insert_full(&history, &minted, &[], None).await.unwrap(), InsertedFull::CodeTaken);
     assert_eq!(
         store.read(&[minted.new.id], Source::Primary).await.unwrap().links,
         [],

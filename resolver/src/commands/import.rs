@@ -24,6 +24,7 @@ use crate::{
     Error,
     api_key::OPERATOR,
     config::ImportArgs,
+    directory::SHOWN,
     links::{Authority, Details, DomainId, Draft, LongUrl, Slug, Tag},
     lookup::TRUSTED,
     store::{ImportBatch, ImportItem, Imported, LinkStore, StoreError},
@@ -144,8 +145,8 @@ impl Importer {
         reading.await.map_err(|_| Error::TaskFailed("reader of the import"))?;
         self.store_batch(place).await?;
         bar.finish_and_clear();
-        // Until no resolver believes any more that nobody has these codes.
-        tokio::time::sleep(TRUSTED * 11 / 10).await;
+        // Until no resolver believes any more that nobody has these codes, or that there are no such domains.
+        tokio::time::sleep(SHOWN.max(TRUSTED * 11 / 10)).await;
         Ok(())
     }
 

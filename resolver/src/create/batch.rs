@@ -30,6 +30,8 @@ const PATIENCE: Duration = Duration::from_millis(1);
 pub(super) enum Outcome {
     Stored(Timestamp),
     Taken,
+    /// Somebody has its code on another domain: the number stays without a row.
+    CodeTaken,
     Failed,
     /// Surely not stored: the database has failed over since the number was allocated.
     AnotherHistory,

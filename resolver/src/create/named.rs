@@ -34,6 +34,7 @@ impl Parts {
             let outcome = match self.store.insert_full(&claim.history, &link, tags, same).await {
                 Ok(InsertedFull::Stored(at)) => Outcome::Stored(at),
                 Ok(InsertedFull::Taken) => Outcome::Taken,
+                Ok(InsertedFull::CodeTaken) => Outcome::CodeTaken,
                 Ok(InsertedFull::OtherWish) => {
                     self.settle(minting, claim, Fate::Unused);
                     return Err(CreateError::OtherWish);

@@ -74,6 +74,11 @@ impl Calls {
         Ok(Some(Share { policy: "key", per_minute, left }))
     }
 
+    /// Gives it back: the key was right.
+    pub(super) fn give_back_wrong_key(&self, client: IpAddr) {
+        self.wrong_keys.give_back(network(client));
+    }
+
     /// Takes a wrong key from a client's budget.
     pub(super) fn spend_of_wrong_keys(&self, client: IpAddr) -> Result<(), Duration> {
         self.wrong_keys.spend(network(client), self.since.elapsed()).map(drop)

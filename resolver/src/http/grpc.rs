@@ -108,12 +108,24 @@ impl Service {
         self.grant(request.metadata(), client(request), scope).await
     }
 
-    async fn create(&self, request: CreateLinkRequest, by: &Grant) -> Result<Link, Status> {
+    async fn create(&self, request: CreateLinkRequest, by: Grant) -> Result<Link, Status> {
         let key = request.idempotency_key.clone();
         let fields = fields::of_create(request)?;
-        let key = key.as_deref().map(str::as_bytes);
-        let created = create_record(&self.0, &fields, key, by).await;
-        self.shown(created)
+        let service = self.clone();
+        let created = async move {
+            let key = key.as_deref().map(str::as_bytes);
+            create_record(&service.0, &fields, key, &by).await
+        };
+        self.shown(self.to_its_end(created).await)
+    }
+
+    /// Runs what writes as a task of its own: a client that goes away must not leave it half done, with a number that is nobody's or a cache that
+    /// has not heard of it.
+    async fn to_its_end<T: Send + 'static>(
+        &self,
+        write: impl Future<Output = Result<T, Problem>> + Send + 'static,
+    ) -> Result<T, Problem> {
+        self.0.runtime.spawn(write).await.unwrap_or(Err(Problem::Internal))
     }
 
     fn shown(&self, record: Result<Record, Problem>) -> Result<Link, Status> {
@@ -187,7 +199,7 @@ fn name(short_code: &str) -> String {
 impl Links for Service {
     async fn create_link(&self, request: Request<CreateLinkRequest>) -> Result<Response<Link>, Status> {
         let by = self.allow(&request, Scope::Create).await?;
-        self.create(request.into_inner(), &by).await.map(Response::new)
+        self.create(request.into_inner(), by).await.map(Response::new)
     }
 
     type CreateLinksStream = Pin<Box<dyn Stream<Item = Result<CreateLinkResult, Status>> + Send>>;
@@ -207,7 +219,7 @@ impl Links for Service {
                 let request = request?;
                 // Each is a call: a key that was revoked meanwhile, or has called too often, makes no more.
                 let created = match service.grant(&metadata, client, Scope::Create).await {
-                    Ok(by) => service.create(request, &by).await,
+                    Ok(by) => service.create(request, by).await,
                     Err(refused) => Err(refused),
                 };
                 Ok(result(created))
@@ -228,10 +240,13 @@ impl Links for Service {
         let mut request = request.into_inner();
         let (name, query) = (name(&request.short_code), query(request.domain.take()));
         let versions = request.version.map(|version| vec![version]);
-        let target = Target { name: &name, query: &query, versions, by: &by };
         let fields: Map<String, Value> = fields::of_edit(request)?;
-        let edited = edit_record(&self.0, &target, &fields).await;
-        self.shown(edited).map(Response::new)
+        let service = self.clone();
+        let edited = self.to_its_end(async move {
+            let target = Target { name: &name, query: &query, versions, by: &by };
+            edit_record(&service.0, &target, &fields).await
+        });
+        self.shown(edited.await).map(Response::new)
     }
 
     async fn delete_link(
@@ -242,9 +257,12 @@ impl Links for Service {
         let DeleteLinkRequest { short_code, domain, version } = request.into_inner();
         let (name, query) = (name(&short_code), query(domain));
         let versions = version.map(|version| vec![version]);
-        let target = Target { name: &name, query: &query, versions, by: &by };
-        let deleted = delete_record(&self.0, &target).await;
-        deleted.map(|()| Response::new(DeleteLinkResponse {})).map_err(|problem| status(&problem))
+        let service = self.clone();
+        let deleted = self.to_its_end(async move {
+            let target = Target { name: &name, query: &query, versions, by: &by };
+            delete_record(&service.0, &target).await
+        });
+        deleted.await.map(|()| Response::new(DeleteLinkResponse {})).map_err(|problem| status(&problem))
     }
 
     async fn list_links(

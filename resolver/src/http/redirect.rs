@@ -89,6 +89,9 @@ pub(super) async fn find(
     let Some(wanted) = Wanted::of_path(&app.lookup, path) else {
         return Err(stray(app, &place, Stray::Regular, path));
     };
+    if place.settings.disabled && !place.is_sure {
+        return Err(unavailable(app));
+    }
     if place.settings.disabled {
         return Err(stray(app, &place, Stray::Code(&wanted), path));
     }

@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use foldhash::quality::RandomState;
 use moka::future::Cache;
-use tokio::{sync::Semaphore, time::timeout};
+use tokio::{runtime::Handle, sync::Semaphore, time::timeout};
 
 use super::LookupError;
 use crate::{
@@ -47,7 +47,9 @@ pub(super) struct Slugs {
     /// What was nobody's a moment ago.
     free: moka::sync::Cache<Place, (), RandomState>,
     store: Arc<dyn LinkStore>,
-    questions: Semaphore,
+    questions: Arc<Semaphore>,
+    /// Where questions are asked: a visitor who goes away must not take the connection along.
+    runtime: Handle,
 }
 
 impl Slugs {
@@ -61,7 +63,8 @@ impl Slugs {
             ids: ids.build_with_hasher(RandomState::default()),
             free: free.build_with_hasher(RandomState::default()),
             store,
-            questions: Semaphore::new(AT_ONCE),
+            questions: Arc::new(Semaphore::new(AT_ONCE)),
+            runtime: Handle::current(),
         }
     }
 
@@ -117,11 +120,13 @@ impl Slugs {
     }
 
     async fn ask(&self, (domain, slug): &Place) -> Result<LinkId, Missing> {
-        let ask = async {
-            let _question = self.questions.acquire().await;
-            self.store.find_slug(*domain, slug).await
-        };
-        let asked = timeout(DEADLINE, ask).await.unwrap_or(Err(StoreError::TimedOut));
+        let (store, questions) = (Arc::clone(&self.store), Arc::clone(&self.questions));
+        let (domain, slug) = (*domain, slug.clone());
+        let ask = self.runtime.spawn(async move {
+            let _question = questions.acquire().await;
+            timeout(DEADLINE, store.find_slug(domain, &slug)).await.unwrap_or(Err(StoreError::TimedOut))
+        });
+        let asked = ask.await.unwrap_or(Err(StoreError::Stopped));
         asked.map_err(Missing::NoStore)?.ok_or(Missing::Absent)
     }
 }

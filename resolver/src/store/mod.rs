@@ -53,6 +53,8 @@ pub enum InsertedFull {
     Stored(Timestamp),
     /// The id was taken: somebody else's row is there.
     Taken,
+    /// Somebody has picked the code on that domain; nobody's row is under the id.
+    CodeTaken,
     /// Nothing was stored: the same was asked for before, and this link was given.
     Same(LinkId),
     /// Nothing was stored: something else was asked for under the same digest.

@@ -343,6 +343,11 @@ pub(super) async fn authorize(
     let too_many = |wait| Problem::TooManyCalls { wait };
     let of_client = app.calls.spend_of_client(client).map_err(too_many)?;
     let key = key.filter(|key| !key.is_empty()).ok_or(Problem::NoKey)?;
+    let is_known = std::str::from_utf8(key).is_ok_and(|key| app.keys.remembers(key));
+    if !is_known {
+        // Before it is looked for: a guess must not be quicker than its refusal, nor cost a query when there were too many.
+        app.calls.spend_of_wrong_keys(client).map_err(too_many)?;
+    }
     let found = match std::str::from_utf8(key) {
         Ok(key) => app.keys.find(&*app.store, key).await.map_err(|error| {
             tracing::warn!(error = &error as &dyn std::error::Error, "look up an API key");
@@ -350,10 +355,10 @@ pub(super) async fn authorize(
         })?,
         Err(_) => None,
     };
-    let Some(mut grant) = found else {
-        app.calls.spend_of_wrong_keys(client).map_err(too_many)?;
-        return Err(Problem::WrongKey);
-    };
+    let mut grant = found.ok_or(Problem::WrongKey)?;
+    if !is_known {
+        app.calls.give_back_wrong_key(client);
+    }
     if let Some(domain) = grant.limits.domain {
         // The operator may have named the default domain's own name.
         grant.limits.domain = Some(app.directory.settled(domain));

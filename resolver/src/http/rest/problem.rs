@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hyper::{
     Method, StatusCode,
-    header::{HeaderValue, RETRY_AFTER},
+    header::{CONNECTION, HeaderValue, RETRY_AFTER},
 };
 use serde_json::{Map, Value, json};
 
@@ -113,6 +113,10 @@ impl Problem {
         let (status, body) = self.shown();
         let wait = if let Self::TooManyCalls { wait } = &self { Some(*wait) } else { None };
         let mut answer = answer(status, "application/problem+json", Value::Object(body).to_string());
+        if status == StatusCode::PAYLOAD_TOO_LARGE {
+            // What of the body has not come yet would be read as the next request.
+            answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
         if let Some(wait) = wait {
             answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1));
         }

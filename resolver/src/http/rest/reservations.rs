@@ -80,7 +80,7 @@ pub(super) async fn create(
 
 /// `GET /rest/v3/reservations`: those of the key; of all keys, for an admin.
 pub(super) async fn list(app: &App, key: Grant) -> Result<Answer, Problem> {
-    let of = (!key.scopes.is_admin()).then_some(key.id);
+    let of = (!sees_all(&key)).then_some(key.id);
     let reservations = app.store.reservations(of).await?;
     let shown: Vec<_> = reservations.iter().map(|reservation| Shown::of(app, reservation)).collect();
     Ok(json(&json!({ "reservations": { "data": shown } })))
@@ -146,6 +146,11 @@ pub(super) async fn fill(app: &App, id: &str, body: &[u8], key: Grant) -> Result
     Ok(json(&json!({ "results": results })))
 }
 
+/// Whether others' reservations are a key's business too.
+fn sees_all(key: &Grant) -> bool {
+    key.scopes.is_admin() && !key.limits.hides_links()
+}
+
 /// Reserved codes are the default domain's.
 fn one_domain_only(key: &Grant) -> Result<(), Problem> {
     let is_other = key.limits.domain.is_some_and(|domain| !domain.is_default());
@@ -191,7 +196,7 @@ async fn find(app: &App, id: &str, key: &Grant) -> Result<Reservation, Problem> 
     let missing = || Problem::NoReservation { id: id.to_owned() };
     let parsed = ReservationId::parse(id).ok_or_else(missing)?;
     let found = app.store.reservation(&parsed).await?;
-    found.filter(|one| one.created_by == key.id || key.scopes.is_admin()).ok_or_else(missing)
+    found.filter(|one| one.created_by == key.id || sees_all(key)).ok_or_else(missing)
 }
 
 fn minting<'a>(app: &'a App, reservation: &Reservation) -> Option<&'a Arc<Minting>> {

@@ -356,7 +356,7 @@ impl LinkStore for PostgresStore {
     }
 
     async fn import(&self, batch: &ImportBatch) -> Result<Option<Vec<Imported>>, StoreError> {
-        self.run(async |sql| sql::import(sql, batch).await).await
+        self.run_long(async |sql| sql::import(sql, batch).await).await
     }
 
     async fn import_position(&self, name: &str) -> Result<u64, StoreError> {
@@ -377,7 +377,7 @@ impl LinkStore for PostgresStore {
     }
 
     async fn sweep(&self, sweep: &Sweep) -> Result<Swept, StoreError> {
-        self.run(async |sql| sql::sweep(sql, sweep).await).await
+        self.run_long(async |sql| sql::sweep(sql, sweep).await).await
     }
 
     async fn picked(&self, after: Option<LinkId>, most: usize) -> Result<Vec<LinkId>, StoreError> {

@@ -1,6 +1,6 @@
 //! The shared statements on Postgres: each in one round trip, without a name, so that a pooler in transaction mode may stand between.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use tokio_postgres::{
     Client, Transaction,
@@ -26,6 +26,9 @@ pub(super) struct PostgresSql<'a>(Transaction<'a>);
 const LIMITS: &str =
     "SET LOCAL statement_timeout = '3s'; SET LOCAL idle_in_transaction_session_timeout = '3s'";
 
+/// A batch of an import, or a step of a removal, over a slow way.
+const LONG: Duration = Duration::from_secs(60);
+
 /// A transaction that the server chose to end, of two that wait for each other, is run again so often.
 const TRIES: usize = 3;
 
@@ -50,10 +53,27 @@ impl PostgresStore {
         self.run_on(&self.pool, operation).await
     }
 
+    /// The same for what takes many statements: each of them has its own limit on the server.
+    pub(super) async fn run_long<T>(
+        &self,
+        operation: impl AsyncFnOnce(&mut PostgresSql<'_>) -> Result<T, StoreError> + Copy,
+    ) -> Result<T, StoreError> {
+        self.run_for(&self.pool, LONG, operation).await
+    }
+
     /// The same over connections of this pool.
     pub(super) async fn run_on<T>(
         &self,
         pool: &Connections,
+        operation: impl AsyncFnOnce(&mut PostgresSql<'_>) -> Result<T, StoreError> + Copy,
+    ) -> Result<T, StoreError> {
+        self.run_for(pool, DEADLINE, operation).await
+    }
+
+    async fn run_for<T>(
+        &self,
+        pool: &Connections,
+        deadline: Duration,
         operation: impl AsyncFnOnce(&mut PostgresSql<'_>) -> Result<T, StoreError> + Copy,
     ) -> Result<T, StoreError> {
         let mut connection = check_out(pool).await?;
@@ -66,7 +86,7 @@ impl PostgresStore {
                 Ok(done)
             };
             tries += 1;
-            match within(run).await {
+            match tokio::time::timeout(deadline, run).await.unwrap_or(Err(StoreError::TimedOut)) {
                 Err(error) if tries < TRIES && is_to_be_repeated(&error) => {}
                 end => return end,
             }

@@ -3,7 +3,9 @@
 
 use super::{
     Sql, Told, Value,
+    domains::note_change,
     named::{Placed, place, same_keyspaces},
+    sweep::note_arrived,
     tags::add_tags,
 };
 use crate::{
@@ -44,16 +46,20 @@ pub(in crate::store) async fn import<S: Sql>(
     }
     same_keyspaces(sql, batch.mint.keyspaces()).await?;
     let mut imported = Vec::with_capacity(batch.items.len());
-    let (mut changed, mut picked) = (Vec::new(), Vec::new());
+    let (mut changed, mut picked, mut seen) = (Vec::new(), Vec::new(), Vec::new());
     for item in &batch.items {
         let done = import_item(sql, batch, item).await?;
         if let Imported::Stored(id) = done {
             add_tags(sql, id, &item.tags).await?;
+            seen.push(id);
             let is_mintable = batch.mint.code_of(id).is_some();
             if is_mintable { &mut picked } else { &mut changed }.push(id);
         }
         imported.push(done);
     }
+    note_arrived(sql, &mut seen).await?;
+    // Who keeps a copy of which codes were picked, and hears no notifications, reads it again.
+    note_change(sql).await?;
     sql.query("UPDATE import SET position = $1 WHERE name = $2", &[Value::Int(end), name]).await?;
     for ids in changed.chunks(TOLD_AT_ONCE) {
         sql.tell(Told::Changed(ids)).await?;
@@ -119,7 +125,10 @@ async fn already_there<S: Sql>(
     let select = format!("SELECT {} FROM link WHERE id = $1", S::DIALECT.link());
     let rows = sql.query(&select, &[Value::Int(id.get())]).await?;
     let link = rows.first().map(super::Row::link).transpose()?;
-    let is_same = |link: &Link| !link.is_deleted() && link.long_url == item.draft.long_url;
+    let is_same = |link: &Link| {
+        let leads_there = link.domain() == item.draft.domain() && link.long_url == item.draft.long_url;
+        !link.is_deleted() && leads_there
+    };
     Ok(if link.as_ref().is_some_and(is_same) { Imported::AlreadyThere } else { Imported::Taken })
 }
 

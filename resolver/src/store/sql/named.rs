@@ -4,6 +4,7 @@ use jiff::Timestamp;
 
 use super::{Sql, Told, Value, details_text, tags::set_tags};
 use crate::{
+    api_key::ApiKeyId,
     codes::{Code, LinkId},
     links::{DomainId, Draft, NewLink, Slug, Tag},
     store::{FullLink, InsertedFull, InsertedNamed, NamedLink, Same, StoreError},
@@ -16,16 +17,18 @@ pub(in crate::store) async fn insert_full<S: Sql>(
     tags: &[Tag],
     same: Option<&Same>,
 ) -> Result<InsertedFull, StoreError> {
-    match given(sql, *id, same).await? {
+    match given(sql, *id, draft.created_by, same).await? {
         Given::Nothing => {}
         Given::Link(other) => return Ok(InsertedFull::Same(other)),
         Given::OtherWish => return Ok(InsertedFull::OtherWish),
     }
     let domain = draft.domain();
-    let is_free = domain.is_default() || take_slug(sql, domain, code, *id).await?;
-    let stored = if is_free { insert_link(sql, *id, draft, None).await? } else { None };
-    let Some(at) = stored else {
-        if is_free && !domain.is_default() {
+    if !domain.is_default() && !take_slug(sql, domain, code, *id).await? {
+        withdraw(sql, *id, same).await?;
+        return Ok(InsertedFull::CodeTaken);
+    }
+    let Some(at) = insert_link(sql, *id, draft, None).await? else {
+        if !domain.is_default() {
             free_slug(sql, domain, code, *id).await?;
         }
         withdraw(sql, *id, same).await?;
@@ -67,9 +70,14 @@ enum Given {
     OtherWish,
 }
 
-async fn given<S: Sql>(sql: &mut S, id: LinkId, same: Option<&Same>) -> Result<Given, StoreError> {
+async fn given<S: Sql>(
+    sql: &mut S,
+    id: LinkId,
+    by: ApiKeyId,
+    same: Option<&Same>,
+) -> Result<Given, StoreError> {
     match same {
-        Some(same) => agree(sql, id, same).await,
+        Some(same) => agree(sql, id, by, same).await,
         None => Ok(Given::Nothing),
     }
 }
@@ -83,7 +91,7 @@ async fn withdraw<S: Sql>(sql: &mut S, id: LinkId, same: Option<&Same>) -> Resul
 
 /// The link that was stored before for the same wish, if it is still what was wished for; else this one takes its place. Each who asks renews it.
 /// Of those who ask at the same time one is first, and the others wait for its COMMIT.
-async fn agree<S: Sql>(sql: &mut S, id: LinkId, same: &Same) -> Result<Given, StoreError> {
+async fn agree<S: Sql>(sql: &mut S, id: LinkId, by: ApiKeyId, same: &Same) -> Result<Given, StoreError> {
     let (dialect, digest) = (S::DIALECT, Value::Text(same.digest.clone()));
     let lifetime = Value::Int(super::milliseconds(same.lifetime));
     let fingerprint = Value::OptText(same.fingerprint.clone());
@@ -109,7 +117,7 @@ async fn agree<S: Sql>(sql: &mut S, id: LinkId, same: &Same) -> Result<Given, St
         if row.flag(1)? && row.opt_text(0)? != same.fingerprint.as_deref() {
             return Ok(Given::OtherWish);
         }
-        let found = sql.query(&alive::<S>(same), std::slice::from_ref(&digest)).await?;
+        let found = sql.query(&alive::<S>(same), &[digest.clone(), Value::Int(by.0)]).await?;
         let found = found.first().map(|row| row.int(0)).transpose()?;
         let renew = format!(
             "UPDATE dedupe SET link_id = $1, expires_at = {}, fingerprint = $3 WHERE digest = $4",
@@ -125,11 +133,15 @@ async fn agree<S: Sql>(sql: &mut S, id: LinkId, same: &Same) -> Result<Given, St
 /// A statement that finds the link of a digest, if it may still be given.
 fn alive<S: Sql>(same: &Same) -> String {
     // What was edited is not what was wished for any more, and neither is another link under the code of a deleted one: its version is not 0.
-    // Whoever sends a call again gets what the call has made.
-    let unedited = if same.fingerprint.is_some() { "" } else { "AND link.details->>'version' IS NULL" };
+    // Whoever sends a call again gets what the call has made, and not what somebody else has made under its code since.
+    let its = if same.fingerprint.is_some() {
+        "AND link.created_by = $2"
+    } else {
+        "AND link.details->>'version' IS NULL AND $2 = $2"
+    };
     format!(
         "SELECT link.id FROM dedupe JOIN link ON link.id = dedupe.link_id
-         WHERE dedupe.digest = $1 AND dedupe.expires_at > {} AND link.details->>'deletedAt' IS NULL {unedited}",
+         WHERE dedupe.digest = $1 AND dedupe.expires_at > {} AND link.details->>'deletedAt' IS NULL {its}",
         S::DIALECT.now()
     )
 }
@@ -157,7 +169,7 @@ pub(in crate::store) async fn insert_named<S: Sql>(
         Some(id) => id,
         None => next_id(sql).await?,
     };
-    match given(sql, id, same).await? {
+    match given(sql, id, link.draft.created_by, same).await? {
         Given::Nothing => {}
         Given::Link(other) => return Ok(InsertedNamed::Same(other)),
         Given::OtherWish => return Ok(InsertedNamed::OtherWish),

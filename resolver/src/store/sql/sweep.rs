@@ -37,6 +37,22 @@ pub(in crate::store) async fn note_seen<S: Sql>(
     Ok(())
 }
 
+/// Counts links that come from elsewhere, and may be old, as visited when they come.
+pub(super) async fn note_arrived<S: Sql>(sql: &mut S, ids: &mut [LinkId]) -> Result<(), StoreError> {
+    ids.sort_unstable();
+    let now = S::DIALECT.now();
+    for ids in ids.chunks(NOTED) {
+        let rows: Vec<String> = (1..=ids.len()).map(|place| format!("(${place}, {now})")).collect();
+        let note = format!(
+            "INSERT INTO link_seen (link_id, seen_at) VALUES {} ON CONFLICT (link_id) DO NOTHING",
+            rows.join(", ")
+        );
+        let values: Vec<Value> = ids.iter().map(|id| Value::Int(id.get())).collect();
+        sql.query(&note, &values).await?;
+    }
+    Ok(())
+}
+
 /// One step of the removal, if it is this process's turn: looks at some links, removes those that nobody has visited for so long, and notes how
 /// far it has come. What was deleted and how far are one transaction.
 pub(in crate::store) async fn sweep<S: Sql>(sql: &mut S, sweep: &Sweep) -> Result<Swept, StoreError> {
@@ -70,8 +86,16 @@ pub(in crate::store) async fn sweep<S: Sql>(sql: &mut S, sweep: &Sweep) -> Resul
     let last = last.int(0)?;
     let unvisited = "SELECT link.id FROM link LEFT JOIN link_seen ON link_seen.link_id = link.id
          WHERE link.id > $1 AND link.id <= $2 AND link.created_at < $3 AND link.details->>'deletedAt' IS NULL
-           AND (link_seen.seen_at IS NULL OR link_seen.seen_at < $3) ORDER BY link.id LIMIT $4";
-    let values = [Value::Int(position), Value::Int(last), Value::Time(before), Value::Int(REMOVED)];
+           AND (link_seen.seen_at IS NULL OR link_seen.seen_at < $3)
+           AND (link.details->>'validSince' IS NULL OR CAST(link.details->>'validSince' AS bigint) < $4)
+         ORDER BY link.id LIMIT $5";
+    let values = [
+        Value::Int(position),
+        Value::Int(last),
+        Value::Time(before),
+        Value::Int(before.as_millisecond()),
+        Value::Int(REMOVED),
+    ];
     let mut removed = Vec::new();
     for row in sql.query(unvisited, &values).await? {
         let id = LinkId::from_stored(row.int(0)?);

@@ -264,7 +264,7 @@ fn tag_renaming() -> Value {
         "description": "The name of a tag, and another one.",
         "properties": { "oldName": tag(), "newName": tag() },
         "required": ["oldName", "newName"],
-        "additionalProperties": true,
+        "additionalProperties": false,
     })
 }
 
