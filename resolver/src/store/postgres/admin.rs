@@ -6,7 +6,10 @@ use tokio_postgres::Client;
 use crate::{
     api_key::KeyHash,
     codes::{Fingerprint, Keyspace, KeyspaceIndex},
-    store::{StoreError, check_slugs, plan_keyspaces},
+    store::{
+        StoreError,
+        sql::{check_slugs, plan_keyspaces},
+    },
 };
 
 /// The cluster's identity and the timeline it writes: a promoted standby begins a new one. The control file's timeline would

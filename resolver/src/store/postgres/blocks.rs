@@ -5,7 +5,10 @@ use tokio_postgres::{Client, Transaction, error::SqlState};
 
 use crate::{
     codes::{KeyspaceIndex, LinkId},
-    store::{BlockEntry, Gaps, Registration, SCAN_PAGE, StoreError, ids_of, number_of_end},
+    store::{
+        BlockEntry, Registration, StoreError,
+        sql::{Gaps, SCAN_PAGE, ids_of, number_of_end},
+    },
 };
 
 /// Postgres has no unsigned numbers; generations and incarnations count by ones and stay far below.

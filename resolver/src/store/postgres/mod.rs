@@ -29,7 +29,7 @@ use tokio::{sync::mpsc, time::Instant};
 use tokio_postgres::{Config, NoTls, Row, config::TargetSessionAttrs, error::SqlState, types::ToSql};
 
 use super::{
-    BlockEntry, Change, Deleted, DomainEdited, Edited, FullLink, Gaps, ImportBatch, Imported, InsertError,
+    BlockEntry, Change, Deleted, DomainEdited, Edited, FullLink, ImportBatch, Imported, InsertError,
     Inserted, InsertedFull, InsertedNamed, LinkStore, NamedLink, Reading, Registration, Renamed, Same,
     SharedSettings, Source, StoreError, Sweep, Swept, TagCount, Visible, sql,
 };
@@ -215,7 +215,7 @@ impl LinkStore for PostgresStore {
     }
 
     async fn unused(&self, keyspace: KeyspaceIndex, span: Span) -> Result<Vec<Span>, StoreError> {
-        let mut gaps = Gaps::new(keyspace, span);
+        let mut gaps = sql::Gaps::new(keyspace, span);
         while !within(async { blocks::scan(&*self.connection().await?, &mut gaps).await }).await? {}
         Ok(gaps.finish())
     }

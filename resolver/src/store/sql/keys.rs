@@ -6,7 +6,8 @@ use super::{Row, Sql, Value, audit::note};
 use crate::{
     api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, KeyLimits, NewKey, OPERATOR, Rotated},
     audit::Action,
-    store::{StoreError, scopes_of},
+    scope::Scopes,
+    store::StoreError,
 };
 
 /// Adds a key; none when the name is taken.
@@ -109,6 +110,11 @@ pub(in crate::store) async fn rotate_api_key<S: Sql>(
     }
     note(sql, OPERATOR, Action::RotateKey, name, None).await?;
     Ok(Rotated::Done)
+}
+
+/// Scopes as they are stored.
+fn scopes_of(text: &str) -> Result<Scopes, StoreError> {
+    text.parse().map_err(|error| StoreError::Corrupt(format!("table api_key: {error}")))
 }
 
 fn limits(text: Option<&str>) -> Result<KeyLimits, StoreError> {

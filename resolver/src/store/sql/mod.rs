@@ -11,8 +11,10 @@
 mod audit;
 mod domains;
 mod edits;
+mod gaps;
 mod import;
 mod keys;
+mod keyspaces;
 mod list;
 mod named;
 mod sweep;
@@ -39,8 +41,10 @@ use crate::{
 pub(super) use audit::audit;
 pub(super) use domains::{add_domain, edit_domain, shared_settings};
 pub(super) use edits::{delete, edit};
+pub(super) use gaps::{Gaps, SCAN_PAGE};
 pub(super) use import::{export, import, import_position};
 pub(super) use keys::{add_api_key, find_api_key, list_api_keys, revoke_api_key, rotate_api_key};
+pub(super) use keyspaces::{check_slugs, ids_of, number_of_end, plan_keyspaces};
 pub(super) use list::list;
 pub(super) use named::{FIND_SLUG, find_slug, insert_full, insert_named, picked};
 pub(super) use sweep::{note_seen, sweep};

@@ -10,9 +10,8 @@ use crate::{
     codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
     links::{Link, LongUrl, NewLink},
     store::{
-        BlockEntry, Gaps, Inserted, Registration, SCAN_PAGE, StoreError, check_slugs, ids_of, number_of_end,
-        plan_keyspaces,
-        sql::{details, details_text},
+        BlockEntry, Inserted, Registration, StoreError,
+        sql::{Gaps, SCAN_PAGE, check_slugs, details, details_text, ids_of, number_of_end, plan_keyspaces},
     },
 };
 

@@ -1,0 +1,170 @@
+//! What a store answers: what became of a write, what a read found, and what is heard of others' changes.
+
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+use crate::{
+    codes::LinkId,
+    links::{Domain, Link, Record, Tag},
+    targets::TargetRule,
+};
+
+/// What became of one link of an insert.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Inserted {
+    /// It is stored, since then.
+    Stored(Timestamp),
+    /// The id was taken: somebody else's row is there.
+    Taken,
+}
+
+/// What became of a link that more is said of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InsertedFull {
+    /// It is stored, since then.
+    Stored(Timestamp),
+    /// The id was taken: somebody else's row is there.
+    Taken,
+    /// Somebody has picked the code on that domain; nobody's row is under the id.
+    CodeTaken,
+    /// Nothing was stored: the same was asked for before, and this link was given.
+    Same(LinkId),
+    /// Nothing was stored: something else was asked for under the same digest.
+    OtherWish,
+}
+
+/// What became of a link under a hand-picked code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InsertedNamed {
+    /// It is stored under this id, since then, in this version: the code of a deleted link goes on from that one's.
+    Stored(LinkId, Timestamp, u64),
+    /// Somebody has the code.
+    Taken,
+    /// Nothing was stored: the same was asked for before, and this link was given.
+    Same(LinkId),
+    /// Nothing was stored: something else was asked for under the same digest.
+    OtherWish,
+}
+
+/// What a read found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// The links that were found.
+    pub links: Vec<Link>,
+    /// Whether what was not found is absent. A copy that lags behind cannot say so (I8).
+    pub complete: bool,
+}
+
+/// What is heard of links that others changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// From this time on every change is told.
+    Listening(Instant),
+    /// What was told before this question was sent has been told here as well.
+    Heard(Instant),
+    /// Nobody else changes anything.
+    Alone,
+    /// These were changed.
+    Links(Vec<LinkId>),
+    /// Somebody picked the code that this id stands for.
+    Picked(LinkId),
+    /// Changes may be missed until the next [`Change::Listening`].
+    Away,
+}
+
+/// What every resolver keeps a copy of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SharedSettings {
+    /// Grows with each change.
+    pub version: i64,
+    /// Every domain, the default one too.
+    pub domains: Vec<Domain>,
+    /// Hosts that links may lead to, or may not.
+    pub targets: Vec<TargetRule>,
+}
+
+/// What became of a domain's edit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DomainEdited {
+    /// The domain as it is now.
+    Done(Box<Domain>),
+    /// There is no such domain.
+    Absent,
+    /// Another domain has that name.
+    Taken,
+}
+
+/// What became of a link that comes from elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Imported {
+    /// It is stored under this id.
+    Stored(LinkId),
+    /// The code leads there already.
+    AlreadyThere,
+    /// The code leads elsewhere.
+    Taken,
+}
+
+/// What one step of the removal came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Swept {
+    /// Somebody else does it, or nobody for now.
+    NotOurs,
+    /// Visits were not noted for long enough.
+    TooEarly,
+    /// Every link was looked at.
+    Done,
+    /// These were removed, and there are more to be looked at.
+    Some(Vec<LinkId>),
+}
+
+/// What became of an edit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Edited {
+    /// The link as it is now.
+    Done(Box<Record>),
+    /// There is no such link.
+    Absent,
+    /// Somebody else has edited it since.
+    Superseded,
+}
+
+/// What became of a link that was to be deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deleted {
+    /// It is deleted.
+    Done,
+    /// There is no such link.
+    Absent,
+    /// Somebody else has edited it since.
+    Superseded,
+}
+
+/// What became of a tag's new name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Renamed {
+    /// It has it.
+    Done,
+    /// There is no such tag.
+    Absent,
+    /// Another tag has that name.
+    Taken,
+}
+
+/// A tag and how many links have it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TagCount {
+    /// The tag.
+    pub tag: Tag,
+    /// Links that are not deleted.
+    pub links: u64,
+}
+
+/// What the register said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Registration {
+    /// The block is registered, by this call or by an earlier copy of it.
+    Registered,
+    /// Some of its numbers are registered to another allocation.
+    Overlaps,
+}
