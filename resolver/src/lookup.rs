@@ -14,24 +14,21 @@
 //! 6. Who hears that a link was changed forgets it, and reads it from the primary for as long as a replica may lag behind. A link
 //!    that was read before the news and enters the cache after it is taken out again.
 
+mod by_slug;
+mod cache;
 mod news;
 mod picked;
 mod reader;
 mod slugs;
+mod wanted;
 
 use std::{
     hash::BuildHasher,
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
-use foldhash::quality::RandomState;
-use hyper::header::HeaderValue;
 use issuer::daemon::Vitals;
-use moka::sync::Cache;
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, timeout},
@@ -39,24 +36,20 @@ use tokio::{
 
 use crate::{
     codes::{Code, LinkId, Mint},
-    freshness::ReadAt,
-    links::{DomainId, Link, Slug, location},
+    links::{DomainId, Link, Slug},
     metrics::Metrics,
     store::LinkStore,
     supply::Ceilings,
 };
+pub use cache::Cached;
+use cache::{Generations, Links, Name, cache};
 use news::{Listener, News};
 use picked::Picked;
 pub use picked::TRUSTED;
 use reader::{Miss, Reader, Waiter};
-use slugs::{Place, Slugs};
+use slugs::Slugs;
+pub use wanted::Wanted;
 
-/// An entry lives this long after its last use (A5).
-const IDLE: Duration = Duration::from_secs(3600);
-/// Bytes an entry costs beside its texts: keys, counters and the allocator's share.
-const ENTRY_BYTES: usize = 200;
-/// Counters of changes; 16 KiB stay in a core's cache.
-const GENERATIONS: u64 = 4_096;
 /// Changes that wait to be noted; the one who tells of them waits as well.
 const CHANGES_MAX: usize = 256;
 /// Misses that may wait; more are refused at once.
@@ -77,132 +70,7 @@ pub enum LookupError {
     Overloaded,
 }
 
-/// What a path asks for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wanted {
-    /// A code that could have been minted here, whether by us or by a person.
-    Code(Code),
-    /// Anything else that a person could have picked.
-    Slug(Slug),
-}
-
-impl Wanted {
-    /// What a visitor's path asks for.
-    #[must_use]
-    pub fn of_path(lookup: &Lookup, path: &str) -> Option<Self> {
-        let decoded = || {
-            let slug = Slug::of_path(path)?;
-            Some(Self::code(lookup, slug.as_str()).unwrap_or(Self::Slug(slug)))
-        };
-        Self::code(lookup, path.get(1..)?).or_else(decoded)
-    }
-
-    /// What a person calls a link.
-    fn named(lookup: &Lookup, name: &str) -> Option<Self> {
-        let slug = || Slug::parse(name).ok().filter(|slug| slug.as_str() == name);
-        Self::code(lookup, name).or_else(|| slug().map(Self::Slug))
-    }
-
-    fn code(lookup: &Lookup, text: &str) -> Option<Self> {
-        Code::parse(text).ok().filter(|code| lookup.is_mintable(code)).map(Self::Code)
-    }
-
-    /// The same as a slug, which it is on other domains than the default one.
-    fn slug(&self) -> Option<Slug> {
-        match self {
-            Self::Code(code) => Slug::parse(code.as_str()).ok(),
-            Self::Slug(slug) => Some(slug.clone()),
-        }
-    }
-}
-
 type Found = Result<Option<Arc<Link>>, LookupError>;
-
-/// A link in the cache, with what its answers are made of.
-pub struct Cached {
-    /// The link.
-    pub link: Arc<Link>,
-    /// When it was read, or a little before.
-    read_at: ReadAt,
-    /// Whether the primary said it: a copy may not know of a change that was told long ago.
-    is_sure: bool,
-    /// Where it always leads, as the header says it; none of a row that nobody checked, or whose answer depends on more than the request.
-    pub location: Option<HeaderValue>,
-}
-
-impl Cached {
-    fn new(link: &Arc<Link>, read_at: ReadAt, is_sure: bool) -> Arc<Self> {
-        let is_simple = link.details.as_ref().is_none_or(|details| details.is_simple());
-        let location = HeaderValue::try_from(location(link.long_url.as_str()).as_ref());
-        let location = location.ok().filter(|_| is_simple);
-        Arc::new(Self { link: Arc::clone(link), read_at, is_sure, location })
-    }
-
-    fn bytes(&self) -> u32 {
-        let title = self.link.title.as_ref().map_or(0, String::len);
-        let texts = self.link.long_url.as_str().len() + self.location.as_ref().map_or(0, HeaderValue::len);
-        u32::try_from(ENTRY_BYTES + title + texts).unwrap_or(u32::MAX)
-    }
-}
-
-/// What a link is in the cache under.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Name {
-    /// What visitors ask for.
-    Code(Code),
-    /// The id, of a link whose slug could not have been minted.
-    Id(LinkId),
-}
-
-impl Name {
-    fn of(mint: &Mint, id: LinkId) -> Self {
-        mint.code_of(id).map_or(Self::Id(id), Self::Code)
-    }
-}
-
-/// Not SipHash: it takes a quarter of a lookup, and keys are random to everybody but us.
-type Links = Cache<Name, Arc<Cached>, RandomState>;
-
-/// Counters that many codes share: each change of the cache is seen by whoever has kept a copy of an entry.
-struct Generations {
-    counters: Box<[AtomicU32]>,
-    hasher: RandomState,
-}
-
-impl Generations {
-    fn new() -> Self {
-        let counters = (0..GENERATIONS).map(|_| AtomicU32::new(0)).collect();
-        Self { counters, hasher: RandomState::default() }
-    }
-
-    fn of(&self, hash: u64) -> &AtomicU32 {
-        let place = (hash >> 32) % GENERATIONS;
-        &self.counters[usize::try_from(place).expect("a remainder of a small number fits")]
-    }
-
-    fn advance_all(&self) {
-        for counter in &self.counters {
-            counter.fetch_add(1, Ordering::AcqRel);
-        }
-    }
-
-    fn advance(&self, name: &Name) {
-        // Nobody keeps entries of their own of the others.
-        if let Name::Code(code) = name {
-            self.of(self.hasher.hash_one(code)).fetch_add(1, Ordering::AcqRel);
-        }
-    }
-}
-
-/// A cache of so many bytes; whatever leaves it advances its generation.
-fn cache(bytes: u64, generations: Arc<Generations>) -> Links {
-    Cache::builder()
-        .max_capacity(bytes)
-        .weigher(|_, cached: &Arc<Cached>| cached.bytes())
-        .time_to_idle(IDLE)
-        .eviction_listener(move |name, _, _| generations.advance(&name))
-        .build_with_hasher(RandomState::default())
-}
 
 /// What an operator decides about lookups.
 #[derive(Clone, Copy, Debug)]
@@ -284,86 +152,6 @@ impl Lookup {
             return Ok(None);
         }
         self.read(id, Name::Code(code), known).await
-    }
-
-    /// The link that visitors of a domain are led to by a path: the domain's own, or the default one's.
-    ///
-    /// # Errors
-    /// When nobody can say.
-    pub async fn find_on(&self, domain: DomainId, wanted: &Wanted) -> Found {
-        if domain.is_default() {
-            return self.find_default(wanted).await;
-        }
-        let Some(place) = wanted.slug().map(|slug| (domain, slug)) else {
-            return self.find_default(wanted).await;
-        };
-        let was_free = self.slugs.was_free(&place);
-        if !was_free && let Some(own) = self.find_slug(&place).await? {
-            return Ok(Some(own));
-        }
-        let shared = self.find_default(wanted).await?;
-        if shared.as_ref().is_some_and(|link| !link.is_deleted()) {
-            if !was_free {
-                self.slugs.note_free(place);
-            }
-            return Ok(shared);
-        }
-        // Before an absence is reported the store has said so of both (I8).
-        let own = if was_free { self.find_slug(&place).await? } else { None };
-        Ok(own.or(shared))
-    }
-
-    async fn find_default(&self, wanted: &Wanted) -> Found {
-        let found = match wanted {
-            Wanted::Code(code) => self.find(*code).await?,
-            Wanted::Slug(slug) => self.find_slug(&(DomainId::DEFAULT, slug.clone())).await?,
-        };
-        Ok(found.filter(|link| link.domain().is_default()))
-    }
-
-    /// The link of a slug on a domain, if there is one.
-    async fn find_slug(&self, place: &Place) -> Found {
-        if let Some(id) = self.slugs.known(place).await {
-            let name = Name::of(&self.mint, id);
-            let known = self.cache.get(&name);
-            let found = match self.believed(known.as_ref()) {
-                Some(link) => Some(link),
-                None => self.read(id, name, known).await?,
-            };
-            if found.as_ref().is_some_and(|link| self.leads(place, link)) {
-                return Ok(found);
-            }
-            self.slugs.forget(place).await;
-        }
-        match self.slugs.find(place).await? {
-            Some(id) => {
-                let name = Name::of(&self.mint, id);
-                let found = self.read(id, name, self.cache.get(&name)).await?;
-                Ok(found.filter(|link| self.leads(place, link)))
-            }
-            None => Ok(None),
-        }
-    }
-
-    /// Whether a link that was found under a slug's id is that slug's.
-    fn leads(&self, (domain, slug): &Place, link: &Link) -> bool {
-        let is_its = || self.name_of(link).is_some_and(|name| name == slug.as_str());
-        !link.is_deleted() && link.domain() == *domain && is_its()
-    }
-
-    /// The link of whatever a person calls it, a code or a slug, on exactly this domain.
-    ///
-    /// # Errors
-    /// When nobody can say.
-    pub async fn find_named(&self, domain: DomainId, name: &str) -> Found {
-        match Wanted::named(self, name) {
-            None => Ok(None),
-            Some(wanted) if domain.is_default() => self.find_default(&wanted).await,
-            Some(wanted) => match wanted.slug() {
-                Some(slug) => self.find_slug(&(domain, slug)).await,
-                None => Ok(None),
-            },
-        }
     }
 
     /// The id that a text stands for as a code.
@@ -505,60 +293,5 @@ impl Lookup {
     #[must_use]
     pub fn knows(&self, code: &Code) -> bool {
         self.cache.contains_key(&Name::Code(*code))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use jiff::Timestamp;
-
-    use super::*;
-    use crate::{
-        api_key::ApiKeyId,
-        codes::KeyspaceIndex,
-        freshness::Freshness,
-        links::{Draft, LongUrl},
-    };
-
-    fn cached(number: u64) -> Arc<Cached> {
-        let long_url = LongUrl::parse(&format!("https://example.com/{number}"), &[]).unwrap();
-        let draft = Draft {
-            long_url,
-            title: None,
-            crawlable: false,
-            forward_query: true,
-            created_by: ApiKeyId(1),
-            details: None,
-        };
-        let id = LinkId::new(KeyspaceIndex::new(1).unwrap(), number);
-        Cached::new(&Arc::new(Link::stored(id, draft, Timestamp::UNIX_EPOCH)), Freshness::new().now(), true)
-    }
-
-    #[test]
-    fn whatever_leaves_the_cache_advances_its_generation() {
-        let generations = Arc::new(Generations::new());
-        let cache = cache(4 * u64::from(cached(0).bytes()), Arc::clone(&generations));
-        let code = Code::parse("abc123").unwrap();
-        let name = Name::Code(code);
-        let now = || generations.of(generations.hasher.hash_one(code)).load(Ordering::Acquire);
-        cache.insert(name, cached(0));
-        cache.run_pending_tasks();
-        assert_eq!(now(), 0, "what comes in changes nothing");
-        cache.insert(name, cached(1));
-        assert_eq!(now(), 1, "another link in its place");
-        cache.invalidate(&name);
-        assert_eq!(now(), 2, "taken out");
-        cache.insert(name, cached(2));
-        cache.run_pending_tasks();
-        let others = ["d", "e", "f", "g", "h"].map(|code| Name::Code(Code::parse(code).unwrap()));
-        for _ in 0..20 {
-            for other in others {
-                cache.get(&other);
-                cache.insert(other, cached(3));
-                cache.run_pending_tasks();
-            }
-        }
-        assert!(!cache.contains_key(&name));
-        assert!(now() > 2, "pushed out by others");
     }
 }

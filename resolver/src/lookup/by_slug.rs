@@ -1,0 +1,86 @@
+//! Lookups by domain and slug: the domain's own link, or the default domain's.
+
+use super::{Found, Lookup, cache::Name, slugs::Place, wanted::Wanted};
+use crate::links::{DomainId, Link};
+
+impl Lookup {
+    /// The link that visitors of a domain are led to by a path: the domain's own, or the default one's.
+    ///
+    /// # Errors
+    /// When nobody can say.
+    pub async fn find_on(&self, domain: DomainId, wanted: &Wanted) -> Found {
+        if domain.is_default() {
+            return self.find_default(wanted).await;
+        }
+        let Some(place) = wanted.slug().map(|slug| (domain, slug)) else {
+            return self.find_default(wanted).await;
+        };
+        let was_free = self.slugs.was_free(&place);
+        if !was_free && let Some(own) = self.find_slug(&place).await? {
+            return Ok(Some(own));
+        }
+        let shared = self.find_default(wanted).await?;
+        if shared.as_ref().is_some_and(|link| !link.is_deleted()) {
+            if !was_free {
+                self.slugs.note_free(place);
+            }
+            return Ok(shared);
+        }
+        // Before an absence is reported the store has said so of both (I8).
+        let own = if was_free { self.find_slug(&place).await? } else { None };
+        Ok(own.or(shared))
+    }
+
+    async fn find_default(&self, wanted: &Wanted) -> Found {
+        let found = match wanted {
+            Wanted::Code(code) => self.find(*code).await?,
+            Wanted::Slug(slug) => self.find_slug(&(DomainId::DEFAULT, slug.clone())).await?,
+        };
+        Ok(found.filter(|link| link.domain().is_default()))
+    }
+
+    /// The link of a slug on a domain, if there is one.
+    async fn find_slug(&self, place: &Place) -> Found {
+        if let Some(id) = self.slugs.known(place).await {
+            let name = Name::of(&self.mint, id);
+            let known = self.cache.get(&name);
+            let found = match self.believed(known.as_ref()) {
+                Some(link) => Some(link),
+                None => self.read(id, name, known).await?,
+            };
+            if found.as_ref().is_some_and(|link| self.leads(place, link)) {
+                return Ok(found);
+            }
+            self.slugs.forget(place).await;
+        }
+        match self.slugs.find(place).await? {
+            Some(id) => {
+                let name = Name::of(&self.mint, id);
+                let found = self.read(id, name, self.cache.get(&name)).await?;
+                Ok(found.filter(|link| self.leads(place, link)))
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// Whether a link that was found under a slug's id is that slug's.
+    fn leads(&self, (domain, slug): &Place, link: &Link) -> bool {
+        let is_its = || self.name_of(link).is_some_and(|name| name == slug.as_str());
+        !link.is_deleted() && link.domain() == *domain && is_its()
+    }
+
+    /// The link of whatever a person calls it, a code or a slug, on exactly this domain.
+    ///
+    /// # Errors
+    /// When nobody can say.
+    pub async fn find_named(&self, domain: DomainId, name: &str) -> Found {
+        match Wanted::named(self, name) {
+            None => Ok(None),
+            Some(wanted) if domain.is_default() => self.find_default(&wanted).await,
+            Some(wanted) => match wanted.slug() {
+                Some(slug) => self.find_slug(&(domain, slug)).await,
+                None => Ok(None),
+            },
+        }
+    }
+}
