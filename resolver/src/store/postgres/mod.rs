@@ -4,20 +4,18 @@
 //! between batches, and one batch is in flight at a time anyway. Everything else goes through the pool.
 
 mod admin;
+mod batch;
 mod blocks;
 mod changes;
 mod connect;
 mod line;
 mod migrations;
+mod reads;
 mod reservations;
 mod transaction;
 
 use std::{
-    collections::HashSet,
-    sync::{
-        Mutex, MutexGuard,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Mutex, atomic::AtomicUsize},
     time::Duration,
 };
 
@@ -26,7 +24,7 @@ use bb8_postgres::PostgresConnectionManager;
 use issuer::{block::Span, names::StoreEpoch};
 use jiff::Timestamp;
 use tokio::{sync::mpsc, time::Instant};
-use tokio_postgres::{Config, NoTls, Row, config::TargetSessionAttrs, error::SqlState, types::ToSql};
+use tokio_postgres::{Config, NoTls, Row, config::TargetSessionAttrs, error::SqlState};
 
 use super::{
     BlockEntry, Change, Deleted, DomainEdited, Edited, FullLink, ImportBatch, Imported, InsertError,
@@ -37,43 +35,22 @@ use crate::{
     api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey, Rotated},
     audit::Entry,
     codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
-    links::{Authority, DomainEdit, DomainId, Edit, Filter, Link, LongUrl, NewLink, Page, Record, Slug, Tag},
+    links::{Authority, DomainEdit, DomainId, Edit, Filter, NewLink, Page, Record, Slug, Tag},
     reservation::{Reservation, ReservationId},
     targets::TargetRule,
 };
+use batch::{INSERT, INSERT_LANES};
 use connect::{Connections, check_out, configure, pool, reads_anywhere};
-use line::{Line, LineError};
+use line::Line;
+use reads::READ;
 use transaction::insert;
 
 /// No call waits longer.
 const DEADLINE: Duration = Duration::from_secs(3);
-/// How long the primary may take for a read before any other server is asked.
-const PRIMARY_DEADLINE: Duration = Duration::from_secs(1);
-/// The same for a replica; the primary may have to be asked after it.
-const REPLICA_DEADLINE: Duration = Duration::from_millis(500);
-/// How long reads pass by a primary that did not answer.
-const SHUNNED: Duration = Duration::from_secs(1);
 /// Connections of the pool: for everything that is neither a batch of new links nor a redirect.
 const POOL: u32 = 8;
 /// Connections for lists.
 const LISTS: u32 = 2;
-
-/// Batches of new links that are written at the same time.
-const INSERT_LANES: usize = 4;
-
-/// Ids, URLs and flags come as arrays, so a batch of any size is one statement and one round trip. The ids are in
-/// ascending order, which keeps two resolvers' inserts from waiting for each other in a circle.
-const INSERT: &str = "
-    INSERT INTO link (id, long_url, title, crawlable, forward_query, created_by, details)
-    SELECT new.id, url, name, crawls, forwards, creator, rest::jsonb
-    FROM unnest($1::bigint[], $2::text[], $3::text[], $4::boolean[], $5::boolean[], $6::bigint[], $7::text[])
-        AS new (id, url, name, crawls, forwards, creator, rest)
-    ON CONFLICT (id) DO NOTHING
-    RETURNING id, created_at";
-
-const READ: &str = "
-    SELECT id, long_url, title, crawlable, forward_query, created_at, created_by, details::text
-    FROM link WHERE id = ANY($1::bigint[])";
 
 /// A Postgres database.
 pub struct PostgresStore {
@@ -123,52 +100,11 @@ impl PostgresStore {
         })
     }
 
-    /// Reads from the primary; none when it does not answer, or did not a moment ago.
-    async fn read_primary(&self, ids: &[i64]) -> Option<Vec<Row>> {
-        if lock(&self.shunned).is_some_and(|until| Instant::now() < until) {
-            return None;
-        }
-        let read = match self.reader.query(PRIMARY_DEADLINE, &[&ids]).await {
-            // A read may be sent again whatever became of the first; once, because the connection may have been an old
-            // one to a server that has restarted since.
-            Err(LineError::InDoubt(_)) => self.reader.query(PRIMARY_DEADLINE, &[&ids]).await,
-            answer => answer,
-        };
-        *lock(&self.shunned) = read.is_err().then(|| Instant::now() + SHUNNED);
-        if let Err(error) = &read {
-            tracing::warn!(?error, "read links from the primary");
-        }
-        read.ok()
-    }
-
-    /// What the replica has, if there is one and it answers: what it lacks, or all, is asked of the primary.
-    async fn read_replica(&self, ids: &[LinkId]) -> Vec<Link> {
-        let Some(replica) = &self.replica else { return Vec::new() };
-        if lock(&self.replica_shunned).is_some_and(|until| Instant::now() < until) {
-            return Vec::new();
-        }
-        let ids: Vec<i64> = ids.iter().map(|id| id.get()).collect();
-        let rows = match replica.query(REPLICA_DEADLINE, &[&ids]).await {
-            Err(LineError::InDoubt(_)) => replica.query(REPLICA_DEADLINE, &[&ids]).await,
-            answer => answer,
-        };
-        *lock(&self.replica_shunned) = rows.is_err().then(|| Instant::now() + SHUNNED);
-        let links = rows.map_err(StoreError::from).and_then(|rows| rows.iter().map(link).collect());
-        links.unwrap_or_else(|error: StoreError| {
-            tracing::warn!(error = &error as &dyn std::error::Error, "read links from the replica");
-            Vec::new()
-        })
-    }
-
     async fn connection(
         &self,
     ) -> Result<bb8::PooledConnection<'_, PostgresConnectionManager<NoTls>>, StoreError> {
         check_out(&self.pool).await
     }
-}
-
-fn lock(shunned: &Mutex<Option<Instant>>) -> MutexGuard<'_, Option<Instant>> {
-    shunned.lock().expect("no code panics while it holds this lock")
 }
 
 /// Bounds a call that is not a batch.
@@ -237,47 +173,11 @@ impl LinkStore for PostgresStore {
     }
 
     async fn insert(&self, history: &StoreEpoch, links: &[NewLink]) -> Result<Vec<Inserted>, InsertError> {
-        let mut order: Vec<&NewLink> = links.iter().collect();
-        order.sort_unstable_by_key(|link| link.id);
-        let ids: Vec<i64> = order.iter().map(|link| link.id.get()).collect();
-        let urls: Vec<&str> = order.iter().map(|link| link.draft.long_url.as_str()).collect();
-        let titles: Vec<Option<&str>> = order.iter().map(|link| link.draft.title.as_deref()).collect();
-        let crawlable: Vec<bool> = order.iter().map(|link| link.draft.crawlable).collect();
-        let forward: Vec<bool> = order.iter().map(|link| link.draft.forward_query).collect();
-        let creators: Vec<i64> = order.iter().map(|link| link.draft.created_by.0).collect();
-        let details = order.iter().map(|link| sql::details_text(link.draft.details.as_deref()));
-        let details: Vec<Option<String>> = details.collect::<Result<_, _>>().map_err(InsertError::Failed)?;
-        let row: [&(dyn ToSql + Sync); 7] = [&ids, &urls, &titles, &crawlable, &forward, &creators, &details];
-        // A free line if there is one; else they are waited for in turn.
-        let turn = self.turn.fetch_add(1, Ordering::Relaxed) % INSERT_LANES;
-        let free = self.writers.iter().find(|line| line.is_free());
-        let writer = free.unwrap_or(&self.writers[turn]);
-        match writer.query_in(history, DEADLINE, &row).await {
-            Ok(rows) => outcomes(links, &rows),
-            Err(LineError::NotSent(error)) => Err(InsertError::Failed(error)),
-            Err(LineError::Answered(error)) => Err(InsertError::Failed(error.into())),
-            Err(LineError::InDoubt(error)) => Err(InsertError::Unknown(error)),
-        }
+        self.insert_batch(history, links).await
     }
 
     async fn read(&self, ids: &[LinkId], source: Source) -> Result<Reading, StoreError> {
-        let mut links = match source {
-            Source::Any => self.read_replica(ids).await,
-            Source::Primary => Vec::new(),
-        };
-        let found: HashSet<LinkId> = links.iter().map(|link| link.id).collect();
-        let missing: Vec<i64> = ids.iter().filter(|id| !found.contains(id)).map(|id| id.get()).collect();
-        if missing.is_empty() {
-            return Ok(Reading { links, complete: true });
-        }
-        let (rows, complete) = match self.read_primary(&missing).await {
-            Some(rows) => (rows, true),
-            None => (self.copy_reader.query(DEADLINE, &[&missing]).await.map_err(StoreError::from)?, false),
-        };
-        for row in &rows {
-            links.push(link(row)?);
-        }
-        Ok(Reading { links, complete })
+        self.read_links(ids, source).await
     }
 
     async fn insert_full(
@@ -310,24 +210,7 @@ impl LinkStore for PostgresStore {
     }
 
     async fn find_slug(&self, domain: DomainId, slug: &Slug) -> Result<Option<LinkId>, StoreError> {
-        let id = |rows: Vec<Row>| match rows.first() {
-            Some(row) => Ok(Some(LinkId::from_stored(row.try_get(0)?))),
-            None => Ok(None),
-        };
-        let of: [&(dyn ToSql + Sync); 2] = [&domain.get(), &slug.as_str()];
-        let asked = match self.slug_reader.query(PRIMARY_DEADLINE, &of).await {
-            // The connection may have been an old one to a server that has restarted since.
-            Err(LineError::InDoubt(_)) => self.slug_reader.query(PRIMARY_DEADLINE, &of).await,
-            answer => answer,
-        };
-        match asked {
-            Ok(rows) => id(rows),
-            // A copy says what is there, never what is not (I8).
-            Err(error) => {
-                let rows = self.copy_slug_reader.query(DEADLINE, &of).await?;
-                id(rows)?.map(Some).ok_or_else(|| error.into())
-            }
-        }
+        self.read_slug(domain, slug).await
     }
 
     async fn shared_settings(&self, known: i64) -> Result<Option<SharedSettings>, StoreError> {
@@ -494,30 +377,6 @@ impl LinkStore for PostgresStore {
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         self.run_on(&self.lists, async |sql| sql::audit(sql, before, most).await).await
     }
-}
-
-/// What came back are the ids that were stored; the others were taken.
-fn outcomes(links: &[NewLink], rows: &[Row]) -> Result<Vec<Inserted>, InsertError> {
-    // The rows are committed by now, so trouble with reading them leaves the outcome open.
-    let stored = rows.iter().map(|row| Ok((row.try_get::<_, i64>(0)?, timestamp(row, 1)?)));
-    let stored: std::collections::HashMap<i64, Timestamp> =
-        stored.collect::<Result<_, StoreError>>().map_err(InsertError::Unknown)?;
-    let outcome =
-        |link: &NewLink| stored.get(&link.id.get()).map_or(Inserted::Taken, |at| Inserted::Stored(*at));
-    Ok(links.iter().map(outcome).collect())
-}
-
-fn link(row: &Row) -> Result<Link, StoreError> {
-    Ok(Link {
-        id: LinkId::from_stored(row.try_get(0)?),
-        long_url: LongUrl::from_stored(row.try_get::<_, String>(1)?),
-        title: row.try_get(2)?,
-        crawlable: row.try_get(3)?,
-        forward_query: row.try_get(4)?,
-        created_at: timestamp(row, 5)?,
-        created_by: ApiKeyId(row.try_get(6)?),
-        details: sql::details(row.try_get(7)?)?,
-    })
 }
 
 fn timestamp(row: &Row, column: usize) -> Result<Timestamp, StoreError> {

@@ -1,0 +1,68 @@
+//! A batch of new links: one statement, on whichever line is free.
+
+use std::{collections::HashMap, sync::atomic::Ordering};
+
+use issuer::names::StoreEpoch;
+use jiff::Timestamp;
+use tokio_postgres::{Row, types::ToSql};
+
+use super::{DEADLINE, PostgresStore, line::LineError, timestamp};
+use crate::{
+    links::NewLink,
+    store::{InsertError, Inserted, StoreError, sql},
+};
+
+/// Batches of new links that are written at the same time.
+pub(super) const INSERT_LANES: usize = 4;
+
+/// Ids, URLs and flags come as arrays, so a batch of any size is one statement and one round trip. The ids are in
+/// ascending order, which keeps two resolvers' inserts from waiting for each other in a circle.
+pub(super) const INSERT: &str = "
+    INSERT INTO link (id, long_url, title, crawlable, forward_query, created_by, details)
+    SELECT new.id, url, name, crawls, forwards, creator, rest::jsonb
+    FROM unnest($1::bigint[], $2::text[], $3::text[], $4::boolean[], $5::boolean[], $6::bigint[], $7::text[])
+        AS new (id, url, name, crawls, forwards, creator, rest)
+    ON CONFLICT (id) DO NOTHING
+    RETURNING id, created_at";
+
+impl PostgresStore {
+    /// Stores links; the outcome of each, in their order.
+    pub(super) async fn insert_batch(
+        &self,
+        history: &StoreEpoch,
+        links: &[NewLink],
+    ) -> Result<Vec<Inserted>, InsertError> {
+        let mut order: Vec<&NewLink> = links.iter().collect();
+        order.sort_unstable_by_key(|link| link.id);
+        let ids: Vec<i64> = order.iter().map(|link| link.id.get()).collect();
+        let urls: Vec<&str> = order.iter().map(|link| link.draft.long_url.as_str()).collect();
+        let titles: Vec<Option<&str>> = order.iter().map(|link| link.draft.title.as_deref()).collect();
+        let crawlable: Vec<bool> = order.iter().map(|link| link.draft.crawlable).collect();
+        let forward: Vec<bool> = order.iter().map(|link| link.draft.forward_query).collect();
+        let creators: Vec<i64> = order.iter().map(|link| link.draft.created_by.0).collect();
+        let details = order.iter().map(|link| sql::details_text(link.draft.details.as_deref()));
+        let details: Vec<Option<String>> = details.collect::<Result<_, _>>().map_err(InsertError::Failed)?;
+        let row: [&(dyn ToSql + Sync); 7] = [&ids, &urls, &titles, &crawlable, &forward, &creators, &details];
+        // A free line if there is one; else they are waited for in turn.
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed) % INSERT_LANES;
+        let free = self.writers.iter().find(|line| line.is_free());
+        let writer = free.unwrap_or(&self.writers[turn]);
+        match writer.query_in(history, DEADLINE, &row).await {
+            Ok(rows) => outcomes(links, &rows),
+            Err(LineError::NotSent(error)) => Err(InsertError::Failed(error)),
+            Err(LineError::Answered(error)) => Err(InsertError::Failed(error.into())),
+            Err(LineError::InDoubt(error)) => Err(InsertError::Unknown(error)),
+        }
+    }
+}
+
+/// What came back are the ids that were stored; the others were taken.
+fn outcomes(links: &[NewLink], rows: &[Row]) -> Result<Vec<Inserted>, InsertError> {
+    // The rows are committed by now, so trouble with reading them leaves the outcome open.
+    let stored = rows.iter().map(|row| Ok((row.try_get::<_, i64>(0)?, timestamp(row, 1)?)));
+    let stored: HashMap<i64, Timestamp> =
+        stored.collect::<Result<_, StoreError>>().map_err(InsertError::Unknown)?;
+    let outcome =
+        |link: &NewLink| stored.get(&link.id.get()).map_or(Inserted::Taken, |at| Inserted::Stored(*at));
+    Ok(links.iter().map(outcome).collect())
+}

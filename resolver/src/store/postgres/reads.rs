@@ -1,0 +1,132 @@
+//! Reads that redirects wait for: from a replica, from the primary, and from any server while there is no primary.
+
+use std::{
+    collections::HashSet,
+    sync::{Mutex, MutexGuard},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+use tokio_postgres::{Row, types::ToSql};
+
+use super::{DEADLINE, PostgresStore, line::LineError, timestamp};
+use crate::{
+    api_key::ApiKeyId,
+    codes::LinkId,
+    links::{DomainId, Link, LongUrl, Slug},
+    store::{Reading, Source, StoreError, sql},
+};
+
+/// How long the primary may take for a read before any other server is asked.
+const PRIMARY_DEADLINE: Duration = Duration::from_secs(1);
+/// The same for a replica; the primary may have to be asked after it.
+const REPLICA_DEADLINE: Duration = Duration::from_millis(500);
+/// How long reads pass by a primary that did not answer.
+const SHUNNED: Duration = Duration::from_secs(1);
+
+pub(super) const READ: &str = "
+    SELECT id, long_url, title, crawlable, forward_query, created_at, created_by, details::text
+    FROM link WHERE id = ANY($1::bigint[])";
+
+impl PostgresStore {
+    /// The links among the ids, in any order.
+    pub(super) async fn read_links(&self, ids: &[LinkId], source: Source) -> Result<Reading, StoreError> {
+        let mut links = match source {
+            Source::Any => self.read_replica(ids).await,
+            Source::Primary => Vec::new(),
+        };
+        let found: HashSet<LinkId> = links.iter().map(|link| link.id).collect();
+        let missing: Vec<i64> = ids.iter().filter(|id| !found.contains(id)).map(|id| id.get()).collect();
+        if missing.is_empty() {
+            return Ok(Reading { links, complete: true });
+        }
+        let (rows, complete) = match self.read_primary(&missing).await {
+            Some(rows) => (rows, true),
+            None => (self.copy_reader.query(DEADLINE, &[&missing]).await.map_err(StoreError::from)?, false),
+        };
+        for row in &rows {
+            links.push(link(row)?);
+        }
+        Ok(Reading { links, complete })
+    }
+
+    /// Reads from the primary; none when it does not answer, or did not a moment ago.
+    async fn read_primary(&self, ids: &[i64]) -> Option<Vec<Row>> {
+        if lock(&self.shunned).is_some_and(|until| Instant::now() < until) {
+            return None;
+        }
+        let read = match self.reader.query(PRIMARY_DEADLINE, &[&ids]).await {
+            // A read may be sent again whatever became of the first; once, because the connection may have been an old
+            // one to a server that has restarted since.
+            Err(LineError::InDoubt(_)) => self.reader.query(PRIMARY_DEADLINE, &[&ids]).await,
+            answer => answer,
+        };
+        *lock(&self.shunned) = read.is_err().then(|| Instant::now() + SHUNNED);
+        if let Err(error) = &read {
+            tracing::warn!(?error, "read links from the primary");
+        }
+        read.ok()
+    }
+
+    /// What the replica has, if there is one and it answers: what it lacks, or all, is asked of the primary.
+    async fn read_replica(&self, ids: &[LinkId]) -> Vec<Link> {
+        let Some(replica) = &self.replica else { return Vec::new() };
+        if lock(&self.replica_shunned).is_some_and(|until| Instant::now() < until) {
+            return Vec::new();
+        }
+        let ids: Vec<i64> = ids.iter().map(|id| id.get()).collect();
+        let rows = match replica.query(REPLICA_DEADLINE, &[&ids]).await {
+            Err(LineError::InDoubt(_)) => replica.query(REPLICA_DEADLINE, &[&ids]).await,
+            answer => answer,
+        };
+        *lock(&self.replica_shunned) = rows.is_err().then(|| Instant::now() + SHUNNED);
+        let links = rows.map_err(StoreError::from).and_then(|rows| rows.iter().map(link).collect());
+        links.unwrap_or_else(|error: StoreError| {
+            tracing::warn!(error = &error as &dyn std::error::Error, "read links from the replica");
+            Vec::new()
+        })
+    }
+
+    /// The link of a slug on a domain.
+    pub(super) async fn read_slug(
+        &self,
+        domain: DomainId,
+        slug: &Slug,
+    ) -> Result<Option<LinkId>, StoreError> {
+        let id = |rows: Vec<Row>| match rows.first() {
+            Some(row) => Ok(Some(LinkId::from_stored(row.try_get(0)?))),
+            None => Ok(None),
+        };
+        let of: [&(dyn ToSql + Sync); 2] = [&domain.get(), &slug.as_str()];
+        let asked = match self.slug_reader.query(PRIMARY_DEADLINE, &of).await {
+            // The connection may have been an old one to a server that has restarted since.
+            Err(LineError::InDoubt(_)) => self.slug_reader.query(PRIMARY_DEADLINE, &of).await,
+            answer => answer,
+        };
+        match asked {
+            Ok(rows) => id(rows),
+            // A copy says what is there, never what is not (I8).
+            Err(error) => {
+                let rows = self.copy_slug_reader.query(DEADLINE, &of).await?;
+                id(rows)?.map(Some).ok_or_else(|| error.into())
+            }
+        }
+    }
+}
+
+fn lock(shunned: &Mutex<Option<Instant>>) -> MutexGuard<'_, Option<Instant>> {
+    shunned.lock().expect("no code panics while it holds this lock")
+}
+
+fn link(row: &Row) -> Result<Link, StoreError> {
+    Ok(Link {
+        id: LinkId::from_stored(row.try_get(0)?),
+        long_url: LongUrl::from_stored(row.try_get::<_, String>(1)?),
+        title: row.try_get(2)?,
+        crawlable: row.try_get(3)?,
+        forward_query: row.try_get(4)?,
+        created_at: timestamp(row, 5)?,
+        created_by: ApiKeyId(row.try_get(6)?),
+        details: sql::details(row.try_get(7)?)?,
+    })
+}
