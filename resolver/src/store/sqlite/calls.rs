@@ -2,7 +2,6 @@
 
 use issuer::block::Span;
 use jiff::Timestamp;
-use refinery::Runner;
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 
 use crate::{
@@ -26,20 +25,6 @@ fn begin(connection: &mut Connection) -> Result<rusqlite::Transaction<'_>, Store
 
 pub(super) fn timestamp(milliseconds: i64) -> Result<Timestamp, StoreError> {
     Timestamp::from_millisecond(milliseconds).map_err(|error| StoreError::Corrupt(format!("a time: {error}")))
-}
-
-pub(super) fn check(connection: &mut Connection, runner: &Runner) -> Result<(), StoreError> {
-    let needed =
-        runner.get_migrations().iter().map(|migration| i64::from(migration.version())).max().unwrap_or(0);
-    let table = "SELECT 1 FROM sqlite_master WHERE name = 'refinery_schema_history'";
-    let found = match connection.query_row(table, [], |_| Ok(())).optional()? {
-        Some(()) => {
-            let latest = "SELECT coalesce(max(version), 0) FROM refinery_schema_history";
-            connection.query_row(latest, [], |row| row.get(0))?
-        }
-        None => 0,
-    };
-    if found < needed { Err(StoreError::SchemaBehind { found, needed }) } else { Ok(()) }
 }
 
 pub(super) fn fingerprint(connection: &Connection) -> Result<Option<Fingerprint>, StoreError> {

@@ -6,16 +6,17 @@
 //! Rejected: an asynchronous mutex around a connection. It blocks a worker thread for each disk flush.
 
 mod calls;
+mod migrations;
+mod open;
 mod reservations;
 mod transaction;
 mod worker;
 
-use std::{path::Path, time::Duration};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use issuer::{block::Span, names::StoreEpoch};
 use jiff::Timestamp;
-use rusqlite::{Connection, OpenFlags};
 use tokio::{sync::mpsc, time::Instant};
 
 use super::{
@@ -32,12 +33,8 @@ use crate::{
     reservation::{Reservation, ReservationId},
     targets::TargetRule,
 };
-use transaction::{read, write};
+use transaction::{insert_error, read, write};
 use worker::Worker;
-
-mod files {
-    refinery::embed_migrations!("../schema/sqlite");
-}
 
 /// A SQLite file.
 pub struct SqliteStore {
@@ -47,63 +44,14 @@ pub struct SqliteStore {
     lister: Worker,
 }
 
-impl SqliteStore {
-    /// Opens or creates the file. Blocks on the disk: call it at start-up.
-    ///
-    /// # Errors
-    /// When the file cannot be opened.
-    pub fn open(path: &Path) -> Result<Self, StoreError> {
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(|error| StoreError::Unreachable(Box::new(error)))?;
-        }
-        let writer = connect(path)?;
-        let (reader, lister) = (connect(path)?, connect(path)?);
-        for reads in [&reader, &lister] {
-            reads.pragma_update(None, "query_only", true)?;
-        }
-        Ok(Self {
-            writer: Worker::start("sqlite-writer", writer),
-            reader: Worker::start("sqlite-reader", reader),
-            lister: Worker::start("sqlite-lister", lister),
-        })
-    }
-}
-
-fn connect(path: &Path) -> Result<Connection, StoreError> {
-    let flags =
-        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
-    // Another process may hold the file for a moment: `resolver api-key`, or a backup.
-    connection.busy_timeout(std::time::Duration::from_secs(3))?;
-    connection.pragma_update(None, "journal_mode", "WAL")?;
-    connection.pragma_update(None, "synchronous", "FULL")?;
-    Ok(connection)
-}
-
-/// Whatever SQLite reports, its transaction was rolled back; only a writer that vanished leaves it open.
-fn insert_error(error: StoreError) -> InsertError {
-    match error {
-        StoreError::Stopped => InsertError::Unknown(error),
-        error => InsertError::Failed(error),
-    }
-}
-
 #[async_trait]
 impl LinkStore for SqliteStore {
     async fn migrate(&self) -> Result<(), StoreError> {
-        self.writer
-            .run(|connection| {
-                let report = files::migrations::runner().run(connection).map_err(Box::new)?;
-                for migration in report.applied_migrations() {
-                    tracing::info!(%migration, "migrated");
-                }
-                Ok(())
-            })
-            .await
+        self.writer.run(migrations::run).await
     }
 
     async fn check(&self) -> Result<(), StoreError> {
-        self.reader.run(|connection| calls::check(connection, &files::migrations::runner())).await
+        self.reader.run(migrations::check).await
     }
 
     async fn fingerprint(&self) -> Result<Option<Fingerprint>, StoreError> {

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, ToSql, Transaction, TransactionBehavior, types::ValueRef};
 
 use crate::store::{
-    StoreError,
+    InsertError, StoreError,
     sql::{Cell, Dialect, Row, Sql, Told, Value},
 };
 
@@ -38,6 +38,14 @@ fn run<T>(
     let done = operation(&mut sql)?;
     sql.transaction.commit()?;
     Ok(done)
+}
+
+/// Whatever SQLite reports, its transaction was rolled back; only a writer that vanished leaves it open.
+pub(super) fn insert_error(error: StoreError) -> InsertError {
+    match error {
+        StoreError::Stopped => InsertError::Unknown(error),
+        error => InsertError::Failed(error),
+    }
 }
 
 impl Sql for SqliteSql<'_> {

@@ -1,0 +1,41 @@
+//! How a SQLite file is opened: one connection that writes, and two that only read.
+
+use std::{path::Path, time::Duration};
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::{SqliteStore, worker::Worker};
+use crate::store::StoreError;
+
+impl SqliteStore {
+    /// Opens or creates the file. Blocks on the disk: call it at start-up.
+    ///
+    /// # Errors
+    /// When the file cannot be opened.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(|error| StoreError::Unreachable(Box::new(error)))?;
+        }
+        let writer = connect(path)?;
+        let (reader, lister) = (connect(path)?, connect(path)?);
+        for reads in [&reader, &lister] {
+            reads.pragma_update(None, "query_only", true)?;
+        }
+        Ok(Self {
+            writer: Worker::start("sqlite-writer", writer),
+            reader: Worker::start("sqlite-reader", reader),
+            lister: Worker::start("sqlite-lister", lister),
+        })
+    }
+}
+
+fn connect(path: &Path) -> Result<Connection, StoreError> {
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    // Another process may hold the file for a moment: `resolver api-key`, or a backup.
+    connection.busy_timeout(Duration::from_secs(3))?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    Ok(connection)
+}
