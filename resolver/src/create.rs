@@ -11,6 +11,7 @@
 //! 5. A create runs to its end though its client goes away: its number comes back with its fate either way.
 
 mod batch;
+mod doubt;
 mod named;
 
 use std::{sync::Arc, time::Duration};
@@ -20,12 +21,12 @@ use jiff::Timestamp;
 use tokio::{
     runtime,
     sync::{Semaphore, mpsc, oneshot},
-    time::{Instant, sleep, timeout_at},
+    time::Instant,
 };
 use tokio_util::task::TaskTracker;
 
 use crate::{
-    codes::{Code, KeyspaceIndex, LinkId, Mint, Minted, is_reserved},
+    codes::{Code, KeyspaceIndex, Mint, Minted, is_reserved},
     links::{Draft, Link, NewLink, Record, Slug, Tag},
     lookup::Lookup,
     metrics::Metrics,
@@ -38,9 +39,6 @@ use batch::{Outcome, Waiting, write_batches};
 const DEADLINE: Duration = Duration::from_secs(10);
 /// Creates at a time; more are shed before a queue grows.
 const CREATES_MAX: usize = 8_192;
-/// Pause before the row of an insert in doubt is looked for again.
-const RESOLVE_PAUSE: Duration = Duration::from_millis(100);
-
 /// A created link with its code.
 #[derive(Clone, Debug)]
 pub struct Created {
@@ -101,13 +99,6 @@ pub enum CreateError {
     /// Too many creates are under way.
     #[error("too many creates are under way")]
     Overloaded,
-}
-
-/// What is stored under the id of an insert in doubt.
-enum Row {
-    Ours(Timestamp),
-    Other,
-    Absent,
 }
 
 /// Creates links in one keyspace after another.
@@ -382,38 +373,6 @@ impl Parts {
             return Outcome::Failed;
         }
         answered.await.unwrap_or(Outcome::Unknown)
-    }
-
-    /// Looks for the row of an insert in doubt until the store answers. Ours: acknowledged. Absent or not ours: another number is
-    /// tried. No answer: the creator is told.
-    async fn resolve(
-        &self,
-        claim: &Claim,
-        id: LinkId,
-        draft: &Draft,
-        deadline: Instant,
-    ) -> (Fate, Option<Result<Timestamp, CreateError>>) {
-        loop {
-            match timeout_at(deadline, self.look(claim, id, draft)).await {
-                Ok(Some(Row::Ours(at))) => return (Fate::Used, Some(Ok(at))),
-                Ok(Some(Row::Other)) => return (Fate::Used, None),
-                Ok(Some(Row::Absent)) => return (Fate::Burned, None),
-                Ok(None) if Instant::now() < deadline => sleep(RESOLVE_PAUSE).await,
-                Ok(None) | Err(_) => return (Fate::Burned, Some(Err(CreateError::NoStore))),
-            }
-        }
-    }
-
-    /// One look at the row of an insert in doubt; none when the store does not say. The register is asked after the row was
-    /// read: if the number is ours alone then, nobody else can have written what was read.
-    async fn look(&self, claim: &Claim, id: LinkId, draft: &Draft) -> Option<Row> {
-        let Some(link) = self.lookup.read_fresh(id).await.ok()? else { return Some(Row::Absent) };
-        if claim.reclaimed || !link.is(draft) {
-            return Some(Row::Other);
-        }
-        let entry = self.owner.entry_name(claim.entry);
-        let ours = self.store.holds(id, claim.generation.0, &entry).await.ok()?;
-        Some(if ours { Row::Ours(link.created_at) } else { Row::Other })
     }
 
     fn settle(&self, minting: &Minting, claim: Claim, fate: Fate) {
