@@ -211,3 +211,16 @@ impl std::fmt::Debug for Database {
         write!(f, "{self}")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_never_printed() {
+        let database: Database =
+            "postgres://me:secret@db/links?sslmode=disable&password=secret".parse().unwrap();
+        assert_eq!(database.to_string(), "postgres://me:***@db/links");
+        assert!(!format!("{database:?}").contains("secret"));
+    }
+}

@@ -1,0 +1,265 @@
+//! The settings that flags and environment come to: every flag checked, every default filled in.
+
+use std::{collections::HashMap, path::PathBuf, time::Duration};
+
+use issuer::names::{HolderId, Namespace};
+use url::{Host, Url};
+
+use super::{Config, Database};
+use crate::{
+    Error,
+    codes::{Keyspace, parse_keyspaces},
+    directory::PublicUrl,
+    http::{CallLimits, ClientLimits, StrayTargets},
+    links::{Protocol, Redirects},
+    lookup::LookupSizes,
+};
+
+/// The configuration, checked and with every default filled in.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// What the keyspaces' flag came to.
+    pub keyspaces: Vec<Keyspace>,
+    /// Where links are created.
+    pub default_keyspace: Namespace,
+    /// This process's name with the issuer.
+    pub holder: HolderId,
+    /// What short links begin with, without a slash at the end.
+    pub public_url: String,
+    /// The hosts that long URLs must not lead to.
+    pub own_hosts: Vec<(Host, u16)>,
+    /// The status of redirects.
+    pub redirect_status: hyper::StatusCode,
+    /// How long a link is given to whoever wishes for the same.
+    pub find_existing_for: Duration,
+    /// What short links of the default domain begin with, in parts.
+    pub default_domain: PublicUrl,
+    /// Where visitors go that no link leads on.
+    pub stray_targets: StrayTargets,
+    /// Whether visitors are told that there was a link.
+    pub tells_gone: bool,
+    /// How long a call may be sent again.
+    pub idempotency_for: Duration,
+    /// After how long without a visit links are removed.
+    pub remove_unvisited_after: Option<Duration>,
+    /// Of calls of the API.
+    pub call_limits: CallLimits,
+    /// Where the code key is.
+    pub code_key_file: PathBuf,
+    /// What one client may take.
+    pub client_limits: ClientLimits,
+    /// Of the cache and of replicas.
+    pub lookup: LookupSizes,
+    /// Threads of the public listener.
+    pub threads: usize,
+}
+
+impl Config {
+    /// Checks everything and fills the defaults in.
+    ///
+    /// # Errors
+    /// Names the flag, its value and what was expected.
+    pub fn settings(&self) -> Result<Settings, Error> {
+        let keyspaces = parse_keyspaces(&self.keyspaces)
+            .map_err(|error| wrong("--keyspaces", &self.keyspaces, error.to_string()))?;
+        let default_keyspace = self.check_default_keyspace(&keyspaces)?;
+        let (public_url, own_hosts) = self.check_public_url()?;
+        for url in &self.issuer {
+            if !url.starts_with("http://") || url.parse::<hyper::Uri>().is_err() {
+                return Err(wrong("--issuer", url, "expected an address such as http://issuer-0:7070"));
+            }
+        }
+        self.check_read_database()?;
+        let redirect_status = match self.redirect_status {
+            301 | 302 | 307 | 308 => hyper::StatusCode::from_u16(self.redirect_status),
+            _ => {
+                return Err(wrong(
+                    "--redirect-status",
+                    self.redirect_status,
+                    "expected 301, 302, 307 or 308",
+                ));
+            }
+        };
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = self.threads.unwrap_or(cores);
+        if !(1..=1_024).contains(&threads) {
+            return Err(wrong("--threads", threads, "expected 1 to 1024"));
+        }
+        Ok(Settings {
+            default_keyspace,
+            holder: self.check_holder()?,
+            own_hosts,
+            redirect_status: redirect_status.unwrap_or(hyper::StatusCode::FOUND),
+            find_existing_for: self.find_existing_for,
+            default_domain: default_domain(&public_url),
+            stray_targets: self.stray_targets(&keyspaces)?,
+            tells_gone: self.tell_gone,
+            idempotency_for: self.idempotency_for,
+            remove_unvisited_after: self.remove_unvisited_after,
+            call_limits: CallLimits { per_key: self.calls_per_key, per_client: self.calls_per_client },
+            code_key_file: self.code_key_file.clone().unwrap_or_else(|| self.data_folder().join("code.key")),
+            client_limits: ClientLimits {
+                connections: self.connections_per_client,
+                unknown_codes: self.unknown_codes_per_minute,
+                trusted_proxies: self.trusted_proxies.clone(),
+                country_header: self.country_header.clone(),
+            },
+            lookup: LookupSizes {
+                cache_bytes: u64::from(self.cache_mib) << 20,
+                replica_lag: self.replica_lag,
+            },
+            threads,
+            keyspaces,
+            public_url,
+        })
+    }
+
+    fn stray_targets(&self, keyspaces: &[Keyspace]) -> Result<StrayTargets, Error> {
+        let flag = "--keyspace-fallbacks";
+        let mut fallbacks = HashMap::new();
+        for text in &self.keyspace_fallbacks {
+            let expected =
+                "expected NAME=URL with the name of one of --keyspaces, for example web=https://example.com/";
+            let (name, url) = text.split_once('=').ok_or_else(|| wrong(flag, text, expected))?;
+            if !keyspaces.iter().any(|keyspace| keyspace.name.as_str() == name) {
+                return Err(wrong(flag, text, expected));
+            }
+            check_redirect(flag, url)?;
+            fallbacks.insert(name.to_owned(), url.to_owned());
+        }
+        let check = |flag, url: &Option<String>| {
+            url.as_ref().map(|url| check_redirect(flag, url).map(|()| url.clone())).transpose()
+        };
+        let redirects = Redirects {
+            base_url: check("--base-url-redirect", &self.base_url_redirect)?,
+            regular_404: check("--regular-404-redirect", &self.regular_404_redirect)?,
+            invalid_short_url: check("--invalid-short-url-redirect", &self.invalid_short_url_redirect)?,
+        };
+        Ok(StrayTargets { redirects, keyspaces: fallbacks })
+    }
+
+    fn check_read_database(&self) -> Result<(), Error> {
+        match (&self.read_database, &self.database.database) {
+            (None | Some(Database::Postgres(_)), Database::Postgres(_)) | (None, Database::Sqlite(_)) => {
+                Ok(())
+            }
+            (Some(replica), _) => Err(wrong(
+                "--read-database",
+                replica,
+                "expected a replica of a Postgres in --database: postgres://USER@HOST/NAME",
+            )),
+        }
+    }
+
+    fn check_default_keyspace(&self, keyspaces: &[Keyspace]) -> Result<Namespace, Error> {
+        let mut minted = keyspaces.iter().filter(|keyspace| !keyspace.hand_picked);
+        let Some(name) = &self.default_keyspace else {
+            let expected = "expected at least one keyspace that is not hand-picked";
+            let first = minted.next().ok_or_else(|| wrong("--keyspaces", &self.keyspaces, expected))?;
+            return Ok(first.name.clone());
+        };
+        let names: Vec<_> = minted.clone().map(|keyspace| keyspace.name.as_str()).collect();
+        let found = minted.find(|keyspace| keyspace.name.as_str() == name);
+        let reason = || format!("expected one of --keyspaces that is not hand-picked: {}", names.join(", "));
+        Ok(found.ok_or_else(|| wrong("--default-keyspace", name, reason()))?.name.clone())
+    }
+
+    fn check_holder(&self) -> Result<HolderId, Error> {
+        match &self.holder_id {
+            Some(id) => {
+                HolderId::new(id.as_str()).map_err(|error| wrong("--holder-id", id, error.to_string()))
+            }
+            None if self.issuer.is_empty() => {
+                Ok(HolderId::new("embedded").expect("a plain word is a holder id"))
+            }
+            None => Err(wrong(
+                "--holder-id",
+                "(absent)",
+                "expected with --issuer: a name that stays the same after a restart and that no other resolver has",
+            )),
+        }
+    }
+
+    fn check_public_url(&self) -> Result<(String, Vec<(Host, u16)>), Error> {
+        let text = self.public_url.clone().unwrap_or_else(|| format!("http://{}", self.listen));
+        let expected = "expected an address such as https://sho.rt, without a path, a query or a password";
+        let url = Url::parse(&text).map_err(|_| wrong("--public-url", &text, expected))?;
+        let plain = matches!(url.scheme(), "http" | "https")
+            && url.path() == "/"
+            && url.query().is_none()
+            && url.fragment().is_none()
+            && url.username().is_empty()
+            && url.password().is_none();
+        let host =
+            url.host().filter(|_| plain).ok_or_else(|| wrong("--public-url", &text, expected))?.to_owned();
+        // A short link answers under both schemes where the port is the scheme's own.
+        let ports = match url.port() {
+            Some(port) => vec![port],
+            None => vec![80, 443],
+        };
+        let own = ports.into_iter().map(|port| (host.clone(), port)).collect();
+        Ok((text.trim_end_matches('/').to_owned(), own))
+    }
+}
+
+/// The parts of a checked public URL.
+fn default_domain(public_url: &str) -> PublicUrl {
+    let (scheme, authority) = public_url.split_once("://").unwrap_or(("http", public_url));
+    let protocol = Protocol::parse(&scheme.to_ascii_lowercase()).unwrap_or(Protocol::Http);
+    PublicUrl { protocol, authority: authority.to_ascii_lowercase() }
+}
+
+fn check_redirect(flag: &'static str, url: &str) -> Result<(), Error> {
+    let is_web = Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
+    if is_web { Ok(()) } else { Err(wrong(flag, url, "expected an address such as https://example.com/")) }
+}
+
+fn wrong(flag: &'static str, value: impl ToString, reason: impl Into<String>) -> Error {
+    Error::Config { flag, value: value.to_string(), reason: reason.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::config::Cli;
+
+    fn parse(args: &[&str]) -> Result<Settings, String> {
+        let cli = Cli::try_parse_from([&["resolver"], args].concat()).map_err(|error| error.to_string())?;
+        cli.serve.settings().map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_defaults_are_valid_and_keep_everything_in_one_folder() {
+        let settings = parse(&[]).unwrap();
+        assert_eq!(settings.public_url, "http://127.0.0.1:8080");
+        assert_eq!(settings.code_key_file, Path::new("./data/code.key"));
+        assert_eq!(settings.default_keyspace.as_str(), "default");
+    }
+
+    #[test]
+    fn a_wrong_value_is_named_with_its_flag_and_the_reason() {
+        for (args, parts) in [
+            (&["--database", "mysql://x"][..], ["--database", "mysql://x", "sqlite:PATH"]),
+            (&["--keyspaces", "web=9:A-Z"], ["--keyspaces", "web=9:A-Z", "1 to 8"]),
+            (&["--default-keyspace", "web"], ["--default-keyspace", "web", "default"]),
+            (&["--redirect-status", "200"], ["--redirect-status", "200", "308"]),
+            (&["--public-url", "https://sho.rt/x"], ["--public-url", "sho.rt/x", "without a path"]),
+            (&["--issuer", "issuer:7070", "--holder-id", "a"], ["--issuer", "issuer:7070", "http://"]),
+            (&["--issuer", "http://issuer:7070"], ["--holder-id", "(absent)", "--issuer"]),
+            (&["--holder-id", "a/b"], ["--holder-id", "a/b", "1 to 128"]),
+            (&["--read-database", "postgres://a@b/c"], ["--read-database", "postgres://a@b/c", "--database"]),
+            (&["--trusted-proxies", "10.0.0.0/99"], ["--trusted-proxies", "10.0.0.0/99", "CIDR"]),
+            (&["--threads", "0"], ["--threads", "0", "1024"]),
+            (&["--drain-delay", "soon"], ["--drain-delay", "soon", "5s"]),
+        ] {
+            let error = parse(args).unwrap_err();
+            for part in parts {
+                assert!(error.contains(part), "{error:?} lacks {part:?}");
+            }
+        }
+    }
+}
