@@ -1,0 +1,81 @@
+//! Domains, rules about targets, and what one code leads to on each domain.
+
+use resolver::{
+    api_key::ApiKeyId,
+    links::{Authority, DomainEdit, DomainId, Slug},
+    store::{Deleted, DomainEdited, InsertedFull, InsertedNamed, LinkStore, NamedLink, Source},
+    targets::TargetRule,
+};
+
+use super::{full_link, new_link};
+
+pub(super) async fn domains_and_targets_are_told_with_a_version_that_grows(store: &dyn LinkStore) {
+    let settings = async |known: i64| store.shared_settings(known).await.unwrap();
+    let first = settings(-1).await.unwrap();
+    assert_eq!(first.domains.iter().map(|domain| domain.id).collect::<Vec<_>>(), [DomainId::DEFAULT]);
+    assert_eq!(settings(first.version).await, None, "nothing has changed");
+    let (one, other) =
+        (Authority::parse("one.example").unwrap(), Authority::parse("two.example:81").unwrap());
+    let id = store.add_domain(&one).await.unwrap();
+    assert_eq!(store.add_domain(&one).await.unwrap(), id);
+    let second = store.add_domain(&other).await.unwrap();
+    let by = ApiKeyId(1);
+    let edit = DomainEdit {
+        disabled: Some(true),
+        base_url: Some(Some("https://a.b/".to_owned())),
+        ..DomainEdit::default()
+    };
+    assert!(matches!(store.edit_domain(id, &edit, by).await.unwrap(), DomainEdited::Done(_)));
+    let rename = DomainEdit { authority: Some(other.clone()), ..DomainEdit::default() };
+    assert_eq!(store.edit_domain(id, &rename, by).await.unwrap(), DomainEdited::Taken);
+    let nobody = DomainId::from_stored(999);
+    assert_eq!(store.edit_domain(nobody, &rename, by).await.unwrap(), DomainEdited::Absent);
+    let rule = TargetRule::parse("*.evil.example", false).unwrap();
+    store.set_target(&rule, by).await.unwrap();
+    let told = settings(first.version).await.expect("it has changed");
+    assert!(told.version > first.version);
+    let domain = told.domains.iter().find(|domain| domain.id == id).unwrap();
+    assert_eq!((domain.authority.as_ref(), domain.settings.disabled), (Some(&one), true));
+    assert_eq!(domain.settings.redirects.base_url.as_deref(), Some("https://a.b/"));
+    assert_eq!(told.targets, std::slice::from_ref(&rule));
+    assert!(store.remove_target(rule.pattern(), by).await.unwrap());
+    assert!(!store.remove_target(rule.pattern(), by).await.unwrap());
+    assert_eq!(settings(told.version).await.unwrap().targets, []);
+
+    // The same code on two domains, and a number whose code somebody has on one of them.
+    let slug = Slug::parse("same").unwrap();
+    let keyspaces = store.adopt_keyspaces(&[]).await.unwrap().len();
+    let on = |domain: DomainId| {
+        let mut draft = new_link(1, "https://x.y/domains").draft;
+        let details = draft.details.get_or_insert_default();
+        (details.slug, details.domain) = (Some(slug.clone()), Some(domain).filter(|id| !id.is_default()));
+        NamedLink { slug: slug.clone(), mintable: None, keyspaces, draft }
+    };
+    let mut ids = Vec::new();
+    for domain in [DomainId::DEFAULT, id, second] {
+        let stored = store.insert_named(&on(domain), &[], None).await.unwrap();
+        let InsertedNamed::Stored(link, ..) = stored else { panic!("{domain:?}: {stored:?}") };
+        assert_eq!(store.find_slug(domain, &slug).await.unwrap(), Some(link));
+        assert_eq!(store.insert_named(&on(domain), &[], None).await.unwrap(), InsertedNamed::Taken);
+        ids.push(link);
+    }
+    let history = store.epoch().await.unwrap();
+    let mut minted = full_link(7_500, "https://x.y/minted");
+    minted.new.draft.details.get_or_insert_default().domain = Some(id);
+    minted.code = "same".to_owned();
+    assert_eq!(store.insert_full(&history, &minted, &[], None).await.unwrap(), InsertedFull::CodeTaken);
+    assert_eq!(
+        store.read(&[minted.new.id], Source::Primary).await.unwrap().links,
+        [],
+        "and nothing was stored"
+    );
+    minted.code = "other".to_owned();
+    assert!(matches!(
+        store.insert_full(&history, &minted, &[], None).await.unwrap(),
+        InsertedFull::Stored(_)
+    ));
+    assert_eq!(store.find_slug(id, &Slug::parse("other").unwrap()).await.unwrap(), Some(minted.new.id));
+    assert_eq!(store.delete(ids[1], None, by).await.unwrap(), Deleted::Done);
+    assert_eq!(store.find_slug(id, &slug).await.unwrap(), None, "deleted on one domain");
+    assert_eq!(store.find_slug(second, &slug).await.unwrap(), Some(ids[2]));
+}

@@ -1,0 +1,66 @@
+//! API keys, from the first to the last day.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use resolver::{
+    api_key::{ApiKey, Grant, KeyLimits, NewKey, Rotated},
+    scope::Scopes,
+    store::LinkStore,
+};
+
+fn new_key(name: &str, key: &ApiKey, scopes: &Scopes) -> NewKey {
+    let limits = KeyLimits { own_links_only: true, ..KeyLimits::default() };
+    NewKey { name: name.to_owned(), hash: key.hash(), scopes: scopes.clone(), expires_at: None, limits }
+}
+
+pub(super) async fn keys_are_found_until_they_are_revoked_or_expire(store: &dyn LinkStore) {
+    let key = ApiKey::draw().unwrap();
+    let scopes: Scopes = "read,reserve".parse().unwrap();
+    let new = new_key("ci", &key, &scopes);
+    let id = store.add_api_key(&new).await.unwrap().expect("a new name");
+    let again = new_key("ci", &ApiKey::draw().unwrap(), &Scopes::admin());
+    assert_eq!(store.add_api_key(&again).await.unwrap(), None);
+    let grant = Grant { id, name: "ci".to_owned(), scopes: scopes.clone(), limits: new.limits };
+    assert_eq!(store.find_api_key(&key.hash()).await.unwrap(), Some(grant.clone()));
+    assert_eq!(store.find_api_key(&ApiKey::draw().unwrap().hash()).await.unwrap(), None);
+    assert!(!store.add_first_api_key("late", &ApiKey::draw().unwrap().hash()).await.unwrap());
+
+    let (second, third) = (ApiKey::draw().unwrap(), ApiKey::draw().unwrap());
+    let rotate = async |key: &ApiKey, keep| store.rotate_api_key("ci", &key.hash(), keep).await.unwrap();
+    assert_eq!(rotate(&second, Duration::from_secs(600)).await, Rotated::Done);
+    for good in [&key, &second] {
+        assert_eq!(
+            store.find_api_key(&good.hash()).await.unwrap(),
+            Some(grant.clone()),
+            "the old one for a while"
+        );
+    }
+    assert_eq!(rotate(&third, Duration::ZERO).await, Rotated::Done);
+    for old in [&key, &second] {
+        assert_eq!(store.find_api_key(&old.hash()).await.unwrap(), None);
+    }
+    assert_eq!(store.rotate_api_key("nobody", &key.hash(), Duration::ZERO).await.unwrap(), Rotated::Absent);
+
+    assert!(store.revoke_api_key("ci").await.unwrap());
+    assert!(!store.revoke_api_key("ci").await.unwrap());
+    assert_eq!(store.find_api_key(&third.hash()).await.unwrap(), None);
+    let short = ApiKey::draw().unwrap();
+    let soon = Timestamp::now() + SignedDuration::from_millis(300);
+    let expiring = NewKey { expires_at: Some(soon), ..new_key("short", &short, &scopes) };
+    store.add_api_key(&expiring).await.unwrap().expect("a new name");
+    assert!(store.find_api_key(&short.hash()).await.unwrap().is_some());
+    tokio::time::sleep(Duration::from_millis(400)).await;
+    assert_eq!(store.find_api_key(&short.hash()).await.unwrap(), None);
+
+    let keys = store.list_api_keys().await.unwrap();
+    assert_eq!(keys.iter().map(|key| key.name.as_str()).collect::<Vec<_>>(), ["ci", "short"]);
+    assert_eq!((&keys[0].scopes, keys[0].expires_at), (&scopes, None));
+    assert!(keys[0].revoked_at.is_some_and(|revoked| revoked >= keys[0].created_at));
+    let noted = store.audit(None, 10).await.unwrap();
+    let noted: Vec<&str> = noted.iter().rev().map(|entry| entry.action.as_str()).collect();
+    assert_eq!(
+        noted[noted.len() - 5..],
+        ["create-key", "rotate-key", "rotate-key", "revoke-key", "create-key"]
+    );
+}

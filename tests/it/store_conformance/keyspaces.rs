@@ -1,0 +1,68 @@
+//! Keyspaces: each keeps its index and its definition.
+
+use std::sync::Arc;
+
+use resolver::{
+    api_key::ApiKeyId,
+    codes::Keyspace,
+    links::{DomainId, Slug},
+    store::{Deleted, InsertError, InsertedNamed, LinkStore, NamedLink, StoreError},
+};
+
+use super::{keyspace, new_link};
+
+pub(super) async fn keyspaces_keep_their_index_and_cannot_be_redefined(store: &dyn LinkStore) {
+    let parse = |text| Keyspace::parse(text).unwrap();
+    let (web, mobile) = (parse("web=6:A-Z"), parse("mobile=6:a-z"));
+    assert_eq!(
+        store.adopt_keyspaces(std::slice::from_ref(&web)).await.unwrap(),
+        [(keyspace(1), web.clone())]
+    );
+    let both = [(keyspace(1), web.clone()), (keyspace(2), mobile.clone())];
+    assert_eq!(store.adopt_keyspaces(std::slice::from_ref(&mobile)).await.unwrap(), both);
+    for wrong in ["web=5:A-Z", "other=6:X"] {
+        let refused = store.adopt_keyspaces(&[parse(wrong)]).await;
+        assert!(matches!(refused, Err(StoreError::Keyspace(_))), "{wrong}: {refused:?}");
+    }
+    assert_eq!(store.adopt_keyspaces(&[]).await.unwrap(), both);
+}
+
+pub(super) async fn a_keyspace_with_hand_picked_codes_is_refused(store: &dyn LinkStore) {
+    let keyspaces = store.adopt_keyspaces(&[]).await.unwrap().len();
+    let slug = Slug::parse("promo").unwrap();
+    let mut draft = new_link(1, "https://x.y/promo").draft;
+    draft.details.get_or_insert_default().slug = Some(slug.clone());
+    let picked = NamedLink { slug: slug.clone(), mintable: None, keyspaces, draft };
+    let stale = NamedLink { keyspaces: keyspaces + 1, ..picked.clone() };
+    let refused = store.insert_named(&stale, &[], None).await;
+    assert!(matches!(refused, Err(InsertError::Failed(StoreError::Keyspace(_)))), "{refused:?}");
+    let InsertedNamed::Stored(id, _, 0) = store.insert_named(&picked, &[], None).await.unwrap() else {
+        panic!("the slug is free");
+    };
+    assert_eq!(store.insert_named(&picked, &[], None).await.unwrap(), InsertedNamed::Taken);
+    assert_eq!(store.find_slug(DomainId::DEFAULT, &slug).await.unwrap(), Some(id));
+    let five = Keyspace::parse("five=5:a-z").unwrap();
+    let refused = store.adopt_keyspaces(std::slice::from_ref(&five)).await;
+    let names = matches!(&refused, Err(StoreError::Keyspace(reason)) if reason.contains("promo"));
+    assert!(names, "{refused:?}");
+    assert_eq!(store.delete(id, Some(&[7]), ApiKeyId(1)).await.unwrap(), Deleted::Superseded);
+    assert_eq!(store.delete(id, None, ApiKeyId(1)).await.unwrap(), Deleted::Done);
+    assert_eq!(store.delete(id, None, ApiKeyId(1)).await.unwrap(), Deleted::Absent);
+    assert_eq!(store.find_slug(DomainId::DEFAULT, &slug).await.unwrap(), None);
+    store.adopt_keyspaces(&[five]).await.unwrap();
+}
+
+/// Resolvers that start together must agree on the index of a new keyspace.
+pub(super) async fn adoptions_at_the_same_time_agree_on_the_index(store: &Arc<dyn LinkStore>) {
+    let adoptions: Vec<_> = (0..8)
+        .map(|_| {
+            let store = Arc::clone(store);
+            let new = Keyspace::parse("manual=6:0-9").unwrap();
+            tokio::spawn(async move { store.adopt_keyspaces(&[new]).await.unwrap() })
+        })
+        .collect();
+    for adoption in adoptions {
+        let known = adoption.await.unwrap();
+        assert_eq!(known.iter().map(|(index, _)| index.get()).collect::<Vec<_>>(), [1, 2, 3]);
+    }
+}

@@ -1,0 +1,96 @@
+//! One suite for both stores of links: what the resolver relies on holds for Postgres and SQLite alike.
+
+mod blocks;
+mod domains;
+mod keys;
+mod keyspaces;
+mod links;
+mod wishes;
+
+use std::sync::Arc;
+
+use harness::{Postgres, Scratch};
+use resolver::{
+    api_key::ApiKeyId,
+    codes::{Fingerprint, KeyspaceIndex, LinkId},
+    links::{Draft, LongUrl, NewLink},
+    store::{FullLink, LinkStore, StoreError, postgres::PostgresStore, sqlite::SqliteStore},
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sqlite_keeps_what_the_resolver_relies_on() {
+    let scratch = Scratch::new().unwrap();
+    let store = SqliteStore::open(&scratch.path().join("links.db")).unwrap();
+    suite(Arc::new(store)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_keeps_what_the_resolver_relies_on() {
+    let postgres = Postgres::start().await.unwrap();
+    suite(Arc::new(PostgresStore::new(&postgres.url(), None).await.unwrap())).await;
+    blocks::a_take_over_waits_for_a_predecessors_late_commit(&postgres).await;
+    links::nothing_is_stored_in_another_history(&postgres).await;
+}
+
+async fn suite(store: Arc<dyn LinkStore>) {
+    a_store_without_a_schema_says_so(&*store).await;
+    store.migrate().await.unwrap();
+    store.migrate().await.unwrap();
+    store.check().await.unwrap();
+    the_first_fingerprint_is_the_one_that_counts(&*store).await;
+    keyspaces::keyspaces_keep_their_index_and_cannot_be_redefined(&*store).await;
+    links::links_are_stored_once_and_read_back(&*store).await;
+    links::a_taken_id_does_not_fail_its_neighbours(&*store).await;
+    links::two_inserts_of_one_id_have_one_winner(&store).await;
+    wishes::the_same_wish_is_given_the_same_link_until_nobody_has_asked_for_so_long(&*store).await;
+    links::uses_are_taken_as_far_as_the_limit_goes(&*store).await;
+    blocks::an_overlapping_block_is_refused(&*store).await;
+    blocks::a_released_rest_can_be_registered_by_another(&*store).await;
+    blocks::a_leaked_block_is_taken_over_once_and_its_gaps_are_found(&*store).await;
+    blocks::the_registers_end_is_that_of_the_keyspace(&*store).await;
+    a_history_has_one_name(&*store).await;
+    blocks::a_reservations_numbers_are_the_registers_rows_of_its_holder(&*store).await;
+    keys::keys_are_found_until_they_are_revoked_or_expire(&*store).await;
+    domains::domains_and_targets_are_told_with_a_version_that_grows(&*store).await;
+    wishes::a_call_that_is_sent_again_is_told_from_another_with_the_same_key(&*store).await;
+    keyspaces::adoptions_at_the_same_time_agree_on_the_index(&store).await;
+    keyspaces::a_keyspace_with_hand_picked_codes_is_refused(&*store).await;
+}
+
+fn keyspace(index: i64) -> KeyspaceIndex {
+    KeyspaceIndex::new(index).unwrap()
+}
+
+fn new_link(number: u64, url: &str) -> NewLink {
+    let draft = Draft {
+        long_url: LongUrl::parse(url, &[]).unwrap(),
+        title: number.is_multiple_of(2).then(|| "ein Titel: ä".to_owned()),
+        crawlable: number.is_multiple_of(3),
+        forward_query: number % 2 == 1,
+        created_by: ApiKeyId(7),
+        details: None,
+    };
+    NewLink { id: LinkId::new(keyspace(1), number), draft }
+}
+
+fn full_link(number: u64, url: &str) -> FullLink {
+    FullLink { new: new_link(number, url), code: format!("code{number}") }
+}
+
+async fn a_store_without_a_schema_says_so(store: &dyn LinkStore) {
+    let refused = store.check().await;
+    assert!(matches!(refused, Err(StoreError::SchemaBehind { found: 0, needed: 1.. })), "{refused:?}");
+}
+
+async fn the_first_fingerprint_is_the_one_that_counts(store: &dyn LinkStore) {
+    let (first, second) =
+        (Fingerprint::from_stored("aa".to_owned()), Fingerprint::from_stored("bb".to_owned()));
+    assert_eq!(store.fingerprint().await.unwrap(), None);
+    assert_eq!(store.adopt_fingerprint(&first).await.unwrap(), first);
+    assert_eq!(store.adopt_fingerprint(&second).await.unwrap(), first);
+    assert_eq!(store.fingerprint().await.unwrap(), Some(first));
+}
+
+async fn a_history_has_one_name(store: &dyn LinkStore) {
+    assert_eq!(store.epoch().await.unwrap(), store.epoch().await.unwrap());
+}
