@@ -1,12 +1,11 @@
 //! The resolver as a daemon: admin listener first, then the database, then numbers, then the public listener.
 
+mod parts;
+
 use std::{
     io,
     path::Path,
-    sync::{
-        Arc, OnceLock,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
@@ -18,8 +17,7 @@ use issuer::{
 };
 use tokio::{
     net::TcpListener,
-    runtime,
-    sync::{Semaphore, watch},
+    sync::watch,
     task::{JoinError, JoinHandle},
     time::{sleep, timeout},
 };
@@ -27,23 +25,15 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
     Error,
-    admission::Admission,
-    api_key::KeyRing,
     codes::{Keyspace, KeyspaceIndex, Mint},
     commands::open,
     config::{Config, Settings},
-    create::{Creator, CreatorConfig},
-    directory::Directory,
-    http::{self, App, Calls, Clients, Locks, Phase, PublicListeners},
-    lookup::Lookup,
+    http::{self, App, Phase, PublicListeners},
     metrics::Metrics,
     prepare::{Prepared, prepare},
-    reservation::Reserver,
-    store::{LinkStore, SharedSettings},
-    supply::{Ceilings, IssuerClient, Minting, Owner, Supplier, SupplierConfig, Target},
-    sweeper::{Seen, Sweeper},
-    visits::Visits,
+    supply::{IssuerClient, Minting, Owner, Supplier, SupplierConfig, Target},
 };
+use parts::Parts;
 
 /// How long creates under way may take to finish at the end.
 const FINISH_DEADLINE: Duration = Duration::from_secs(10);
@@ -199,105 +189,6 @@ impl Supply {
         if let Err(error) = self.task.await {
             tracing::error!(%error, "the supplier failed: its numbers are leaked");
         }
-    }
-}
-
-/// What the parts of the daemon share.
-struct Parts {
-    mint: Arc<Mint>,
-    client: Arc<IssuerClient>,
-    owner: Owner,
-    /// The default keyspace's first.
-    mintings: Vec<Arc<Minting>>,
-    store: Arc<dyn LinkStore>,
-    metrics: Arc<Metrics>,
-    vitals: Vitals,
-}
-
-impl Parts {
-    /// Starts the supplier and everything that answers requests.
-    fn assemble(self, settings: &Settings, shared: SharedSettings) -> (Supply, Arc<App>) {
-        let Self { mint, client, owner, mintings, store, metrics, vitals } = self;
-        let instance = owner.instance.clone();
-        let ceilings = Arc::new(Ceilings::default());
-        let supplier = SupplierConfig {
-            owner: owner.clone(),
-            client: Arc::clone(&client),
-            store: Arc::clone(&store),
-            mintings: mintings.clone(),
-            ceilings: Arc::clone(&ceilings),
-            metrics: Arc::clone(&metrics),
-        };
-        let supply = Supply::start(supplier, &vitals);
-        let lookup = Lookup::start(
-            &vitals,
-            settings.lookup,
-            Arc::clone(&mint),
-            ceilings,
-            Arc::clone(&store),
-            Arc::clone(&metrics),
-        );
-        let lookup = Arc::new(lookup);
-        let creator = CreatorConfig {
-            mint: Arc::clone(&mint),
-            mintings: mintings.clone(),
-            store: Arc::clone(&store),
-            owner,
-            lookup: Arc::clone(&lookup),
-            metrics: Arc::clone(&metrics),
-        };
-        let creator = Creator::start(&vitals, creator);
-        let reserver =
-            Reserver { client, store: Arc::clone(&store), mint, mintings, metrics: Arc::clone(&metrics) };
-        let directory = Directory::start(
-            &vitals,
-            Arc::clone(&store),
-            settings.default_domain.clone(),
-            Arc::clone(&lookup),
-            shared,
-        );
-        if let Some(unvisited_for) = settings.remove_unvisited_after {
-            let sweeper = Sweeper {
-                store: Arc::clone(&store),
-                lookup: Arc::clone(&lookup),
-                metrics: Arc::clone(&metrics),
-                holder: instance,
-                unvisited_for,
-            };
-            vitals.spawn("remover of unvisited links", sweeper.run());
-        }
-        let app = App {
-            directory,
-            stray_targets: settings.stray_targets.clone(),
-            tells_gone: settings.tells_gone,
-            openapi: OnceLock::new(),
-            locks: Locks::default(),
-            calls: Calls::new(settings.call_limits),
-            pictures: Arc::new(Semaphore::new(http::PICTURES_MAX)),
-            hashing: Semaphore::new(http::HASHES_MAX),
-            idempotency_for: settings.idempotency_for,
-            visits: Visits::start(
-                &vitals,
-                &metrics,
-                Seen::start(&vitals, Arc::clone(&store), settings.remove_unvisited_after),
-            ),
-            admission: Admission::start(&vitals, Arc::clone(&store)),
-            lookup,
-            creator,
-            reserver,
-            keys: KeyRing::new(),
-            clients: Arc::new(Clients::new(settings.client_limits.clone())),
-            bulk_calls: Arc::new(Semaphore::new(http::BULK_CALLS_MAX)),
-            store,
-            metrics,
-            public_url: settings.public_url.clone(),
-            own_hosts: settings.own_hosts.clone(),
-            redirect_status: settings.redirect_status,
-            find_existing_for: settings.find_existing_for,
-            runtime: runtime::Handle::current(),
-            draining: AtomicBool::new(false),
-        };
-        (supply, Arc::new(app))
     }
 }
 

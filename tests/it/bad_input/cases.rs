@@ -54,9 +54,10 @@ pub(super) fn bodies() -> Vec<Case> {
     cases
 }
 
-pub(super) fn fields() -> Vec<Case> {
+/// Fields of a link, each with values that it cannot have.
+fn wrong_values() -> Vec<(&'static str, Vec<Value>)> {
     let many = |count: usize| (0..count).map(|n| format!("t{n}")).collect::<Vec<_>>();
-    let wrong: Vec<(&str, Vec<Value>)> = vec![
+    vec![
         ("longUrl", vec![json!(7), json!([URL]), json!({}), json!(true)]),
         ("title", vec![json!(7), json!([]), json!("a\0b")]),
         ("description", vec![json!(7), json!({}), json!("a\0b"), json!("x".repeat(4_097))]),
@@ -122,9 +123,12 @@ pub(super) fn fields() -> Vec<Case> {
         ),
         ("validateUrl", vec![json!(true), json!("x")]),
         ("colour", vec![json!("red"), Value::Null]),
-    ];
+    ]
+}
+
+pub(super) fn fields() -> Vec<Case> {
     let mut cases = Vec::new();
-    for (field, values) in wrong {
+    for (field, values) in wrong_values() {
         for value in values {
             let mut create = json!({ "longUrl": URL });
             create[field] = value.clone();

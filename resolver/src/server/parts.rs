@@ -1,0 +1,137 @@
+//! What the parts of the daemon share, and how they are put together.
+
+use std::sync::{Arc, OnceLock, atomic::AtomicBool};
+
+use issuer::daemon::Vitals;
+use tokio::{runtime, sync::Semaphore};
+
+use super::Supply;
+use crate::{
+    admission::Admission,
+    api_key::KeyRing,
+    codes::Mint,
+    config::Settings,
+    create::{Creator, CreatorConfig},
+    directory::Directory,
+    http::{self, App, Calls, Clients, Locks},
+    lookup::Lookup,
+    metrics::Metrics,
+    reservation::Reserver,
+    store::{LinkStore, SharedSettings},
+    supply::{Ceilings, IssuerClient, Minting, Owner, SupplierConfig},
+    sweeper::{Seen, Sweeper},
+    visits::Visits,
+};
+
+/// What the parts of the daemon share.
+pub(super) struct Parts {
+    pub(super) mint: Arc<Mint>,
+    pub(super) client: Arc<IssuerClient>,
+    pub(super) owner: Owner,
+    /// The default keyspace's first.
+    pub(super) mintings: Vec<Arc<Minting>>,
+    pub(super) store: Arc<dyn LinkStore>,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) vitals: Vitals,
+}
+
+impl Parts {
+    /// Starts the supplier and everything that answers requests.
+    pub(super) fn assemble(self, settings: &Settings, shared: SharedSettings) -> (Supply, Arc<App>) {
+        let ceilings = Arc::new(Ceilings::default());
+        let supply = self.start_supply(Arc::clone(&ceilings));
+        let lookup = Arc::new(self.start_lookup(settings, ceilings));
+        let creator = self.start_creator(Arc::clone(&lookup));
+        let directory = Directory::start(
+            &self.vitals,
+            Arc::clone(&self.store),
+            settings.default_domain.clone(),
+            Arc::clone(&lookup),
+            shared,
+        );
+        self.start_sweeper(settings, &lookup);
+        let Self { mint, client, owner: _, mintings, store, metrics, vitals } = self;
+        let reserver =
+            Reserver { client, store: Arc::clone(&store), mint, mintings, metrics: Arc::clone(&metrics) };
+        let app = App {
+            directory,
+            stray_targets: settings.stray_targets.clone(),
+            tells_gone: settings.tells_gone,
+            openapi: OnceLock::new(),
+            locks: Locks::default(),
+            calls: Calls::new(settings.call_limits),
+            pictures: Arc::new(Semaphore::new(http::PICTURES_MAX)),
+            hashing: Semaphore::new(http::HASHES_MAX),
+            idempotency_for: settings.idempotency_for,
+            visits: Visits::start(
+                &vitals,
+                &metrics,
+                Seen::start(&vitals, Arc::clone(&store), settings.remove_unvisited_after),
+            ),
+            admission: Admission::start(&vitals, Arc::clone(&store)),
+            lookup,
+            creator,
+            reserver,
+            keys: KeyRing::new(),
+            clients: Arc::new(Clients::new(settings.client_limits.clone())),
+            bulk_calls: Arc::new(Semaphore::new(http::BULK_CALLS_MAX)),
+            store,
+            metrics,
+            public_url: settings.public_url.clone(),
+            own_hosts: settings.own_hosts.clone(),
+            redirect_status: settings.redirect_status,
+            find_existing_for: settings.find_existing_for,
+            runtime: runtime::Handle::current(),
+            draining: AtomicBool::new(false),
+        };
+        (supply, Arc::new(app))
+    }
+
+    fn start_supply(&self, ceilings: Arc<Ceilings>) -> Supply {
+        let config = SupplierConfig {
+            owner: self.owner.clone(),
+            client: Arc::clone(&self.client),
+            store: Arc::clone(&self.store),
+            mintings: self.mintings.clone(),
+            ceilings,
+            metrics: Arc::clone(&self.metrics),
+        };
+        Supply::start(config, &self.vitals)
+    }
+
+    fn start_lookup(&self, settings: &Settings, ceilings: Arc<Ceilings>) -> Lookup {
+        Lookup::start(
+            &self.vitals,
+            settings.lookup,
+            Arc::clone(&self.mint),
+            ceilings,
+            Arc::clone(&self.store),
+            Arc::clone(&self.metrics),
+        )
+    }
+
+    fn start_creator(&self, lookup: Arc<Lookup>) -> Creator {
+        let config = CreatorConfig {
+            mint: Arc::clone(&self.mint),
+            mintings: self.mintings.clone(),
+            store: Arc::clone(&self.store),
+            owner: self.owner.clone(),
+            lookup,
+            metrics: Arc::clone(&self.metrics),
+        };
+        Creator::start(&self.vitals, config)
+    }
+
+    /// Nothing is removed unless the settings say after how long.
+    fn start_sweeper(&self, settings: &Settings, lookup: &Arc<Lookup>) {
+        let Some(unvisited_for) = settings.remove_unvisited_after else { return };
+        let sweeper = Sweeper {
+            store: Arc::clone(&self.store),
+            lookup: Arc::clone(lookup),
+            metrics: Arc::clone(&self.metrics),
+            holder: self.owner.instance.clone(),
+            unvisited_for,
+        };
+        self.vitals.spawn("remover of unvisited links", sweeper.run());
+    }
+}
