@@ -88,15 +88,6 @@ pub struct NewKey {
     pub limits: KeyLimits,
 }
 
-/// What became of a key that was to get another secret.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rotated {
-    /// It has it.
-    Done,
-    /// There is no such key.
-    Absent,
-}
-
 /// What may be told of a stored key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiKeyRecord {
@@ -150,7 +141,7 @@ impl ApiKey {
     /// The hash that is stored.
     #[must_use]
     pub fn hash(&self) -> KeyHash {
-        KeyHash::of(&self.0)
+        KeyHash::of(self.0.as_bytes())
     }
 
     /// The key itself, to be shown once.
@@ -172,8 +163,8 @@ pub fn check_name(name: &str) -> Result<(), ApiKeyError> {
 impl KeyHash {
     /// The hash of whatever a client sent.
     #[must_use]
-    pub fn of(key: &str) -> Self {
-        Self(Sha256::digest(key.as_bytes()).into())
+    pub fn of(key: &[u8]) -> Self {
+        Self(Sha256::digest(key).into())
     }
 
     /// The hash as it is stored.
@@ -219,16 +210,15 @@ impl KeyRing {
 
     /// Whether this was a good key lately.
     #[must_use]
-    pub fn remembers(&self, key: &str) -> bool {
-        self.good.contains_key(&KeyHash::of(key))
+    pub fn remembers(&self, hash: &KeyHash) -> bool {
+        self.good.contains_key(hash)
     }
 
     /// Whose key it is and what it may do; none when it is unknown or revoked.
     ///
     /// # Errors
     /// When the store cannot say.
-    pub async fn find(&self, store: &dyn LinkStore, key: &str) -> Result<Option<Grant>, StoreError> {
-        let hash = KeyHash::of(key);
+    pub async fn find(&self, store: &dyn LinkStore, hash: KeyHash) -> Result<Option<Grant>, StoreError> {
         if let Some(answer) = self.answers.get(&hash) {
             return Ok(answer);
         }

@@ -12,6 +12,8 @@ pub enum Action {
     EditLink,
     /// A link was deleted.
     DeleteLink,
+    /// A link was brought back.
+    RestoreLink,
     /// A tag got another name.
     RenameTag,
     /// Tags were taken away.
@@ -37,6 +39,7 @@ impl Action {
         match self {
             Self::EditLink => "edit-link",
             Self::DeleteLink => "delete-link",
+            Self::RestoreLink => "restore-link",
             Self::RenameTag => "rename-tag",
             Self::DeleteTag => "delete-tag",
             Self::EditDomain => "edit-domain",

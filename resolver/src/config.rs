@@ -139,6 +139,10 @@ pub struct Config {
     /// The header in which trusted proxies say from which country a client comes, in two letters, such as CF-IPCountry.
     #[arg(long, env = "RESOLVER_COUNTRY_HEADER", value_name = "NAME")]
     pub country_header: Option<HeaderName>,
+    /// Databases of places in MaxMind DB format, such as GeoLite2-City.mmdb: where visitors are of whom no proxy says it, and in which city. A file
+    /// that is replaced is read again within a minute.
+    #[arg(long, env = "RESOLVER_PLACES", value_name = "FILE[,FILE…]", value_delimiter = ',')]
+    pub places: Vec<PathBuf>,
     /// The keyspace that links are created in; the first that is not hand-picked, when absent.
     #[arg(long, env = "RESOLVER_DEFAULT_KEYSPACE", value_name = "NAME")]
     pub default_keyspace: Option<String>,

@@ -217,6 +217,12 @@ impl Creator {
         self.parts.default().index
     }
 
+    /// How many keyspaces this process knows of.
+    #[must_use]
+    pub fn keyspaces(&self) -> usize {
+        self.parts.mint.keyspaces()
+    }
+
     /// How many characters a keyspace's codes have.
     #[must_use]
     pub fn code_len(&self, keyspace: KeyspaceIndex) -> Option<usize> {

@@ -35,11 +35,12 @@ pub const TRUSTED: Duration = Duration::from_millis(700);
 pub const SHOWN: Duration = Duration::from_millis(770);
 
 /// One state of the copy.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Entries {
     version: i64,
     by_name: HashMap<Box<str>, Arc<Domain>>,
     by_id: HashMap<DomainId, Arc<Domain>>,
+    default: Arc<Domain>,
     targets: Targets,
 }
 
@@ -58,10 +59,14 @@ impl Entries {
         let name = |domain: &Arc<Domain>| {
             domain.authority.as_ref().map(|name| (name.as_str().into(), Arc::clone(domain)))
         };
+        let unsaid =
+            || Domain { id: DomainId::DEFAULT, authority: None, settings: DomainSettings::default() };
+        let by_id: HashMap<_, _> = domains.iter().map(|domain| (domain.id, Arc::clone(domain))).collect();
         Self {
             version: settings.version,
             by_name: domains.iter().filter_map(name).collect(),
-            by_id: domains.iter().map(|domain| (domain.id, Arc::clone(domain))).collect(),
+            default: by_id.get(&DomainId::DEFAULT).map_or_else(|| Arc::new(unsaid()), Arc::clone),
+            by_id,
             targets: Targets::new(&settings.targets),
         }
     }
@@ -92,10 +97,20 @@ impl Entries {
         &self.targets
     }
 
-    /// What is said of the default domain.
+    /// The default domain.
     #[must_use]
-    pub fn default_settings(&self) -> DomainSettings {
-        self.domain(DomainId::DEFAULT).map(|domain| domain.settings.clone()).unwrap_or_default()
+    pub fn default_domain(&self) -> &Arc<Domain> {
+        &self.default
+    }
+
+    /// The domain of a visitor's host; none when it is the default one's, or nobody's.
+    fn of_host(&self, host: &str) -> Option<&Arc<Domain>> {
+        self.named(host).or_else(|| {
+            // Browsers write hosts in small letters, and leave the scheme's own port and a dot at the end out.
+            let host = host.to_ascii_lowercase();
+            let short = host.strip_suffix(":80").or_else(|| host.strip_suffix(":443")).unwrap_or(&host);
+            self.named(short.strip_suffix('.').unwrap_or(short))
+        })
     }
 }
 
@@ -103,9 +118,7 @@ impl Entries {
 #[derive(Clone, Debug)]
 pub struct Place {
     /// On which domain.
-    pub domain: DomainId,
-    /// What is said of it.
-    pub settings: DomainSettings,
+    pub domain: Arc<Domain>,
     /// Whether it is known that the host is none of the other domains'.
     pub is_sure: bool,
 }
@@ -134,7 +147,7 @@ impl Directory {
         settings: SharedSettings,
     ) -> Arc<Self> {
         let directory = Arc::new(Self {
-            entries: RwLock::default(),
+            entries: RwLock::new(Arc::new(Entries::new(SharedSettings::default()))),
             is_plain: AtomicBool::new(true),
             heard: Mutex::new(Instant::now()),
             store,
@@ -184,7 +197,7 @@ impl Directory {
         // A slow answer must not undo what a quick one brought.
         if entries.version >= place.version {
             let is_plain =
-                entries.by_name.is_empty() && entries.default_settings() == DomainSettings::default();
+                entries.by_name.is_empty() && entries.default.settings == DomainSettings::default();
             *place = Arc::new(entries);
             self.is_plain.store(is_plain, Ordering::Release);
         }
@@ -205,33 +218,19 @@ impl Directory {
     /// Whether a visitor of this host is led by the default domain's links, and by nothing else.
     #[must_use]
     pub fn is_default(&self, host: Option<&str>) -> bool {
-        let place = self.place(host);
-        place.domain.is_default() && !place.settings.disabled
+        let entries = self.entries.read().expect("no code panics while it holds this lock");
+        let is_other = |host: &str| host != self.default_name() && entries.of_host(host).is_some();
+        !entries.default.settings.disabled && !host.is_some_and(is_other)
     }
 
     /// Where a visitor of this host is.
     #[must_use]
     pub fn place(&self, host: Option<&str>) -> Place {
         let entries = self.entries();
-        let named = |host: &str| {
-            let found = entries.named(host).cloned();
-            // Browsers write hosts in small letters, and leave the scheme's own port and a dot at the end out.
-            found.or_else(|| {
-                let host = host.to_ascii_lowercase();
-                let short = host.strip_suffix(":80").or_else(|| host.strip_suffix(":443")).unwrap_or(&host);
-                entries.named(short.strip_suffix('.').unwrap_or(short)).cloned()
-            })
-        };
-        match host.filter(|host| *host != self.default_name()).and_then(named) {
-            Some(domain) => {
-                Place { domain: domain.id, settings: domain.settings.clone(), is_sure: self.is_fresh() }
-            }
-            None => Place {
-                domain: DomainId::DEFAULT,
-                settings: entries.default_settings(),
-                is_sure: host == Some(self.public_url.authority.as_str()) || self.is_fresh(),
-            },
-        }
+        let is_default = host == Some(self.default_name());
+        let other = host.filter(|_| !is_default).and_then(|host| entries.of_host(host));
+        let domain = Arc::clone(other.unwrap_or(&entries.default));
+        Place { domain, is_sure: is_default || self.is_fresh() }
     }
 
     fn is_fresh(&self) -> bool {
@@ -300,7 +299,7 @@ impl Directory {
             return Ok(id);
         }
         let id = self.store.add_domain(name).await?;
-        self.show().await?;
+        self.show().await;
         Ok(id)
     }
 
@@ -315,7 +314,9 @@ impl Directory {
         by: ApiKeyId,
     ) -> Result<DomainEdited, StoreError> {
         let edited = self.store.edit_domain(id, edit, by).await?;
-        self.show().await?;
+        if matches!(edited, DomainEdited::Done(_)) {
+            self.show().await;
+        }
         Ok(edited)
     }
 
@@ -334,15 +335,19 @@ impl Directory {
         } else {
             self.store.remove_target(rule.pattern(), by).await?
         };
-        self.show().await?;
+        if changed {
+            self.show().await;
+        }
         Ok(changed)
     }
 
-    async fn show(&self) -> Result<(), StoreError> {
-        self.refresh().await?;
+    /// Waits until a change that is committed shows everywhere. If it cannot be read here at once it will be, as on all others.
+    async fn show(&self) {
+        if let Err(error) = self.refresh().await {
+            tracing::warn!(error = &error as &dyn std::error::Error, "read a domain's change");
+        }
         if self.store.is_shared() {
             sleep(SHOWN).await;
         }
-        Ok(())
     }
 }

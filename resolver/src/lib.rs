@@ -23,6 +23,7 @@ pub mod http;
 pub mod links;
 pub mod lookup;
 pub mod metrics;
+pub mod places;
 mod prepare;
 pub mod qr;
 pub mod reservation;

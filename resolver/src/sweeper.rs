@@ -25,7 +25,7 @@ use crate::{
 
 /// How often a link's visit is told.
 const TOLD_EVERY: Duration = Duration::from_secs(3_600);
-/// Links whose visits were told lately, and so many bytes of memory times forty.
+/// Links whose visits were told lately. Each takes some tens of bytes.
 const TOLD_MAX: u64 = 200_000;
 /// How long visits are collected before they are told.
 const COLLECTED_FOR: Duration = Duration::from_secs(5);

@@ -10,6 +10,7 @@ mod changes;
 mod cli;
 mod code_key;
 mod copy;
+mod deleted;
 mod domains;
 mod drain;
 mod election;

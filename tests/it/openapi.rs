@@ -144,9 +144,10 @@ async fn the_router_knows_the_methods_of_the_document_and_no_others() {
     }
 }
 
-/// `bulk` is a name like any other, unless links are sent to it: then it is one that a link may have.
+/// `bulk` and `restore` are names like any others, unless they are asked to do something: then they are ones that a link may have.
 fn is_of_link(method: &Method, path: &str) -> bool {
-    path == "/rest/v3/short-urls/bulk" && [Method::GET, Method::PATCH, Method::DELETE].contains(method)
+    let is_name = path == "/rest/v3/short-urls/bulk" || path.ends_with("/restore");
+    is_name && [Method::GET, Method::PATCH, Method::DELETE].contains(method)
 }
 
 async fn document(resolver: &Resolver) -> Value {

@@ -261,7 +261,7 @@ fn expect_link(answer: &Answer, resolver: &Resolver, settings: &str) {
          \"dateCreated\":\"{date}\",\"tags\":[],\
          \"meta\":{{\"validSince\":null,\"validUntil\":null,\"maxVisits\":null}},\"domain\":null,{settings},\
          \"visitsSummary\":{{\"total\":0,\"nonBots\":0,\"bots\":0}},\"hasRedirectRules\":false,\
-         \"description\":null,\"enabled\":true,\"redirectStatus\":null,\"hasPassword\":false,\"editedAt\":null,\"version\":0}}"
+         \"description\":null,\"enabled\":true,\"redirectStatus\":null,\"hasPassword\":false,\"editedAt\":null,\"version\":0,\"deletedAt\":null}}"
     );
     assert_eq!(answer.body, expected);
 }

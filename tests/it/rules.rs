@@ -86,6 +86,42 @@ async fn the_first_rule_that_a_visitor_meets_leads_and_else_the_link_itself() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn where_a_visitor_is_says_the_proxy_or_else_a_database_of_places() {
+    let fixture = |name: &str| format!("{}/fixtures/places/{name}.mmdb", env!("CARGO_MANIFEST_DIR"));
+    // The first knows countries of both families, the second cities of IPv4.
+    let places = [fixture("country"), fixture("flat")].join(",");
+    let alone = Alone::start(&[
+        "--places",
+        &places,
+        "--country-header",
+        "X-Country",
+        "--trusted-proxies",
+        "127.0.0.0/8",
+    ])
+    .await;
+    let api = alone.api();
+    let code = api.create(URL).await.unwrap().code;
+    let rules = [
+        rule("berlin", &[condition("geolocation-city-name", None, Some("berlin"))]),
+        rule("china", &[condition("geolocation-country-code", None, Some("CN"))]),
+        rule("france", &[condition("geolocation-country-code", None, Some("FR"))]),
+    ];
+    set(api, &code, &rules).await;
+    for (address, country, name) in [
+        ("192.0.2.7", "", Some("berlin")),
+        ("198.51.100.7", "", Some("china")),
+        ("198.51.100.7", "fr", Some("france")),
+        ("2001:db8::7", "", Some("france")),
+        ("2001:db8::7", "DE", None),
+        ("203.0.114.7", "", None),
+        ("127.0.0.1", "", None),
+    ] {
+        let led = visit(api, &code, &[("x-forwarded-for", address), ("x-country", country)]).await;
+        assert_eq!(led, leads_to(&name.map_or(URL.to_owned(), url_of)), "{address} {country}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn nobody_but_a_trusted_proxy_says_where_a_visitor_is() {
     let alone = Alone::start(&["--country-header", "X-Country"]).await;
     let api = alone.api();

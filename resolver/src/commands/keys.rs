@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{open, wait_for};
 use crate::{
     Error,
-    api_key::{ApiKey, ApiKeyRecord, KeyLimits, NewKey, Rotated, check_name},
+    api_key::{ApiKey, ApiKeyRecord, KeyLimits, NewKey, check_name},
     config::{ApiKeyCommand, DatabaseArgs},
     links::{Authority, DomainId},
     scope::Scopes,
@@ -38,8 +38,8 @@ pub(super) async fn run(command: ApiKeyCommand) -> Result<String, Error> {
         ApiKeyCommand::Rotate { name, keep_old_for, database } => {
             let key = ApiKey::draw().map_err(Error::Random)?;
             match ready(&database).await?.rotate_api_key(&name, &key.hash(), keep_old_for).await? {
-                Rotated::Done => Ok(format!("{}\n", key.reveal())),
-                Rotated::Absent => Err(wrong(&name, "expected the name of a key that is not revoked")),
+                true => Ok(format!("{}\n", key.reveal())),
+                false => Err(wrong(&name, "expected the name of a key that is not revoked")),
             }
         }
         ApiKeyCommand::Revoke { name, database } => {

@@ -13,6 +13,7 @@ use crate::{
     http::{CallLimits, ClientLimits, StrayTargets},
     links::{Protocol, Redirects},
     lookup::LookupSizes,
+    places::Atlas,
 };
 
 /// The configuration, checked and with every default filled in.
@@ -48,6 +49,8 @@ pub struct Settings {
     pub code_key_file: PathBuf,
     /// What one client may take.
     pub client_limits: ClientLimits,
+    /// Where addresses are located.
+    pub places: Atlas,
     /// Of the cache and of replicas.
     pub lookup: LookupSizes,
     /// Threads of the public listener.
@@ -104,6 +107,8 @@ impl Config {
                 trusted_proxies: self.trusted_proxies.clone(),
                 country_header: self.country_header.clone(),
             },
+            places: Atlas::open(&self.places)
+                .map_err(|(path, error)| wrong("--places", path.display(), error.to_string()))?,
             lookup: LookupSizes {
                 cache_bytes: u64::from(self.cache_mib) << 20,
                 replica_lag: self.replica_lag,
@@ -254,6 +259,7 @@ mod tests {
             (&["--read-database", "postgres://a@b/c"], ["--read-database", "postgres://a@b/c", "--database"]),
             (&["--trusted-proxies", "10.0.0.0/99"], ["--trusted-proxies", "10.0.0.0/99", "CIDR"]),
             (&["--threads", "0"], ["--threads", "0", "1024"]),
+            (&["--places", "/nowhere.mmdb"], ["--places", "/nowhere.mmdb", "expected a file"]),
             (&["--drain-delay", "soon"], ["--drain-delay", "soon", "5s"]),
         ] {
             let error = parse(args).unwrap_err();

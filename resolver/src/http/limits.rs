@@ -94,7 +94,7 @@ impl Clients {
     /// From which country a client comes, in two letters, if a trusted proxy says so.
     pub(super) fn country<'a>(&self, peer: IpAddr, headers: &'a HeaderMap) -> Option<&'a str> {
         let name = self.limits.country_header.as_ref().filter(|_| self.trusts(peer))?;
-        headers.get(name)?.to_str().ok()
+        headers.get(name)?.to_str().ok().filter(|country| !country.is_empty())
     }
 
     /// Takes a code that may not exist from a client's budget; or how long it has to wait until it may ask for another.

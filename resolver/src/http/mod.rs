@@ -42,6 +42,7 @@ use crate::{
     hot::HotLinks,
     lookup::Lookup,
     metrics::Metrics,
+    places::Atlas,
     reservation::Reserver,
     store::LinkStore,
     visits::{VisitBuffer, Visits},
@@ -54,8 +55,6 @@ pub use limits::ClientLimits;
 pub(crate) use limits::Clients;
 pub use listener::{Phase, PublicListeners, bind, serve};
 pub use rest::BULK_CALLS_MAX;
-/// Passwords of links that are hashed at a time: each takes a core for tens of milliseconds.
-pub const HASHES_MAX: usize = 2;
 /// QR codes that are drawn at a time.
 pub const PICTURES_MAX: usize = 2;
 pub use stray::StrayTargets;
@@ -78,8 +77,6 @@ pub struct App {
     pub(crate) clients: Arc<Clients>,
     /// Calls of the API.
     pub(crate) calls: Calls,
-    /// Passwords that are hashed at a time.
-    pub hashing: Semaphore,
     /// QR codes that are drawn at a time.
     pub pictures: Arc<Semaphore>,
     /// Bulk creates at a time.
@@ -94,13 +91,15 @@ pub struct App {
     pub metrics: Arc<Metrics>,
     /// Domains, and where links may lead to.
     pub directory: Arc<Directory>,
+    /// Where visitors' addresses are located.
+    pub places: Atlas,
     /// Where visitors go that no link leads on.
     pub stray_targets: StrayTargets,
     /// Whether visitors of links that lead nowhere any more are told so (410), and not that there is no such link (404).
     pub tells_gone: bool,
     /// What the API is, in OpenAPI's words; written when it is first asked for.
     pub(crate) openapi: OnceLock<Bytes>,
-    /// Tries of passwords.
+    /// Passwords of links.
     pub(crate) locks: Locks,
     /// What short links of the default domain begin with, without a slash at the end.
     pub public_url: String,

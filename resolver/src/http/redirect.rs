@@ -23,8 +23,9 @@ use super::{
 use crate::{
     codes::{Code, LinkId},
     directory::Place,
-    links::{Facts, Link, RedirectStatus, choose, forward_query, location},
+    links::{Facts, Link, RedirectStatus, asks_where, choose, forward_query, location},
     lookup::{LookupError, Wanted},
+    places::{CountryCode, Located},
     visits::Visit,
 };
 
@@ -89,20 +90,21 @@ pub(super) async fn find(
     let Some(wanted) = Wanted::of_path(&app.lookup, path) else {
         return Err(stray(app, &place, Stray::Regular, path));
     };
-    if place.settings.disabled && !place.is_sure {
+    let is_disabled = place.domain.settings.disabled;
+    if is_disabled && !place.is_sure {
         return Err(unavailable(app));
     }
-    if place.settings.disabled {
+    if is_disabled {
         return Err(stray(app, &place, Stray::Code(&wanted), path));
     }
     // What is in the cache exists, and costs nothing.
-    let is_free = app.lookup.knows_on(place.domain, &wanted);
+    let is_free = app.lookup.knows_on(place.domain.id, &wanted);
     if !is_free && let Err(wait) = app.clients.spend(client) {
         // A prompt refusal would be asked for again at once, and take the core from others.
         sleep(HELD).await;
         return Err(slow_down(app, wait));
     }
-    let found = app.lookup.find_on(place.domain, &wanted).await;
+    let found = app.lookup.find_on(place.domain.id, &wanted).await;
     if !is_free && !matches!(found, Ok(None)) {
         app.clients.give_back(client);
     }
@@ -147,6 +149,10 @@ fn target<B>(
 ) -> Option<HeaderValue> {
     let query = request.uri().query().unwrap_or("");
     let text = |name| std::str::from_utf8(bytes(request.headers(), name)).unwrap_or("");
+    let located =
+        if asks_where(link.rules()) { app.places.locate(visitor.client) } else { Located::default() };
+    // A proxy in front knows its clients better than a file does.
+    let told = app.clients.country(visitor.peer, request.headers());
     let rule = choose(
         link.rules(),
         &Facts {
@@ -154,8 +160,8 @@ fn target<B>(
             accept_language: text(&ACCEPT_LANGUAGE),
             query,
             ip: visitor.client,
-            country: app.clients.country(visitor.peer, request.headers()),
-            city: None,
+            country: told.or(located.country.as_ref().map(CountryCode::as_str)),
+            city: located.city.as_deref(),
             now,
         },
     );

@@ -11,7 +11,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use super::{Answer, App, answer, pages, redirect::redirect, retry_later};
 use crate::{
     directory::Place,
-    links::{DomainId, Redirects, location},
+    links::{Authority, Redirects, location},
     lookup::Wanted,
 };
 
@@ -65,7 +65,7 @@ pub(super) fn base(app: &App, host: Option<&str>) -> Answer {
 }
 
 fn elsewhere(app: &App, place: &Place, how: &Stray<'_>, path: &str) -> Option<Answer> {
-    let (own, all) = (&place.settings.redirects, &app.stray_targets.redirects);
+    let (own, all) = (&place.domain.settings.redirects, &app.stray_targets.redirects);
     let first = |own: &Option<String>, all: &Option<String>| own.clone().or_else(|| all.clone());
     let target = match how {
         Stray::Base => first(&own.base_url, &all.base_url),
@@ -77,13 +77,8 @@ fn elsewhere(app: &App, place: &Place, how: &Stray<'_>, path: &str) -> Option<An
             keyspace.cloned().or_else(|| first(&own.invalid_short_url, &all.invalid_short_url))
         }
     }?;
-    let name = match app.directory.entries().domain(place.domain) {
-        Some(domain) if domain.id != DomainId::DEFAULT => {
-            domain.authority.as_ref().map(ToString::to_string).unwrap_or_default()
-        }
-        _ => app.directory.default_name().to_owned(),
-    };
-    let target = fill(&target, &name, path);
+    let name = place.domain.authority.as_ref().map_or(app.directory.default_name(), Authority::as_str);
+    let target = fill(&target, name, path);
     let header = HeaderValue::try_from(location(&target).as_ref()).ok()?;
     Some(redirect(app.redirect_status, header))
 }

@@ -1,6 +1,7 @@
 //! `POST /{code}` with the password of a link, from the form that [`pages::ask_password`] shows. No script is needed.
 //!
 //! 1. A hash takes tens of milliseconds of a core on purpose: few are computed at a time, away from the listeners' threads, and more are refused.
+//!    Those of new passwords count among them.
 //! 2. Somebody who guesses is slowed down, for each link: by their address, and all together. The right password gives its try back.
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
@@ -26,12 +27,15 @@ use super::{
     redirect::{find, host, lead},
     stray::{gone, slow_down, unavailable},
 };
-use crate::{codes::LinkId, links::PasswordHash};
+use crate::{
+    codes::LinkId,
+    links::{PasswordError, PasswordHash},
+};
 
 /// The form's body: a password of 256 bytes, each escaped.
 const BODY_BYTES: usize = 1_024;
 const BODY_TIME: Duration = Duration::from_secs(10);
-/// Passwords that are checked at a time.
+/// Passwords that are hashed at a time, new ones and tries.
 const AT_ONCE: usize = 2;
 /// How long one may wait for its turn.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -40,9 +44,9 @@ const TRIES_OF_CLIENT: u32 = 10;
 /// Tries of all at one link, per minute.
 const TRIES_OF_ALL: u32 = 120;
 
-/// Who tries how many passwords.
+/// Hashes passwords, and knows who tries how many.
 pub(crate) struct Locks {
-    checks: Arc<Semaphore>,
+    turns: Arc<Semaphore>,
     of_client: Budget,
     of_all: Budget,
     since: Instant,
@@ -51,7 +55,7 @@ pub(crate) struct Locks {
 impl Default for Locks {
     fn default() -> Self {
         Self {
-            checks: Arc::new(Semaphore::new(AT_ONCE)),
+            turns: Arc::new(Semaphore::new(AT_ONCE)),
             of_client: Budget::new(TRIES_OF_CLIENT),
             of_all: Budget::new(TRIES_OF_ALL),
             since: Instant::now(),
@@ -68,29 +72,37 @@ enum Tried {
 }
 
 impl Locks {
+    /// The hash of a new password; none when too many wait for theirs.
+    pub(super) async fn hash(&self, password: String) -> Option<Result<PasswordHash, PasswordError>> {
+        self.in_turn(move || PasswordHash::of(&password)).await
+    }
+
+    /// Does what takes a core for long when it is its turn; none when that does not come in time.
+    async fn in_turn<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+        let turn = timeout(PATIENCE, Arc::clone(&self.turns).acquire_owned()).await.ok()?.ok()?;
+        // The turn ends with the work, not with whoever asked for it.
+        let done = spawn_blocking(move || {
+            let _turn = turn;
+            work()
+        });
+        done.await.ok()
+    }
+
     async fn open(&self, link: LinkId, client: IpAddr, hash: &PasswordHash, password: String) -> Tried {
         let now = self.since.elapsed();
         let tries = self.of_client.spend((link, client), now).and_then(|_| self.of_all.spend(link, now));
         if let Err(wait) = tries {
             return Tried::TooMany(wait);
         }
-        let Ok(Ok(turn)) = timeout(PATIENCE, Arc::clone(&self.checks).acquire_owned()).await else {
-            return Tried::Busy;
-        };
         let hash = hash.clone();
-        // The turn ends with the check, not with whoever asked for it.
-        let checked = spawn_blocking(move || {
-            let _turn = turn;
-            hash.is_of(&password)
-        });
-        match checked.await {
-            Ok(true) => {
+        match self.in_turn(move || hash.is_of(&password)).await {
+            Some(true) => {
                 self.of_client.give_back((link, client));
                 self.of_all.give_back(link);
                 Tried::Opened
             }
-            Ok(false) => Tried::Wrong,
-            Err(_) => Tried::Busy,
+            Some(false) => Tried::Wrong,
+            None => Tried::Busy,
         }
     }
 }

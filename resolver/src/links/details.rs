@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::api_key::ApiKeyId;
 
-use super::{DomainId, PasswordHash, RedirectStatus, Rule, Slug};
+use super::{DomainId, PasswordHash, RedirectStatus, Rule, Slug, Tag};
 
 /// What few links have; a link without any of it has no details. Stored as an object: a field that is added here needs no migration,
 /// and one that was written once is read for ever.
@@ -48,6 +48,9 @@ pub struct Details {
     /// When somebody deleted it. The row stays: its number is never minted again (I7).
     #[serde(skip_serializing_if = "Option::is_none", with = "millis")]
     pub deleted_at: Option<Timestamp>,
+    /// The tags that it had when it was deleted: no tag counts it any more.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub deleted_tags: Vec<Tag>,
     /// When it was last edited, and with whose key.
     #[serde(skip_serializing_if = "Option::is_none", with = "millis")]
     pub edited_at: Option<Timestamp>,

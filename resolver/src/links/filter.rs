@@ -28,6 +28,8 @@ pub struct Filter {
     pub since: Option<Timestamp>,
     /// Created then or earlier.
     pub until: Option<Timestamp>,
+    /// Those that were deleted, and no others.
+    pub deleted: bool,
     /// Without those that are past their time.
     pub exclude_past: bool,
     /// Without those that were followed as often as they may be.

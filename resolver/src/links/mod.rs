@@ -36,7 +36,7 @@ pub use rule::{
 pub use slug::{Slug, SlugError};
 pub use status::{RedirectStatus, RedirectStatusError};
 pub use tag::{TAGS_MAX, Tag, TagError};
-pub use visitor::{Facts, choose};
+pub use visitor::{Facts, asks_where, choose};
 
 /// A link as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,13 +2,16 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// The longest tag, in bytes.
 const MAX_LEN: usize = 255;
 /// Tags of one link.
 pub const TAGS_MAX: usize = 100;
 
 /// A checked tag.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Tag(Box<str>);
 
 /// A tag that cannot be.

@@ -39,6 +39,13 @@ pub fn choose<'r>(rules: &'r [Rule], facts: &Facts<'_>) -> Option<&'r Rule> {
     rules.iter().find(|rule| rule.conditions.iter().all(|condition| visitor.meets(condition)))
 }
 
+/// Whether it matters to some rule where the visitor is: that takes longer to find out than all else.
+#[must_use]
+pub fn asks_where(rules: &[Rule]) -> bool {
+    let asks = |condition: &Condition| matches!(condition, Condition::Country(_) | Condition::City(_));
+    rules.iter().any(|rule| rule.conditions.iter().any(asks))
+}
+
 /// The facts with what follows from them. Each part is read at most once, when the first condition asks for it: a link may
 /// have thousands of conditions, and headers are long when somebody wants them to be.
 struct Visitor<'a> {

@@ -53,15 +53,16 @@ impl Parts {
         let Self { mint, client, owner: _, mintings, store, metrics, vitals } = self;
         let reserver =
             Reserver { client, store: Arc::clone(&store), mint, mintings, metrics: Arc::clone(&metrics) };
+        settings.places.follow(&vitals);
         let app = App {
             directory,
+            places: settings.places.clone(),
             stray_targets: settings.stray_targets.clone(),
             tells_gone: settings.tells_gone,
             openapi: OnceLock::new(),
             locks: Locks::default(),
             calls: Calls::new(settings.call_limits),
             pictures: Arc::new(Semaphore::new(http::PICTURES_MAX)),
-            hashing: Semaphore::new(http::HASHES_MAX),
             idempotency_for: settings.idempotency_for,
             visits: Visits::start(
                 &vitals,

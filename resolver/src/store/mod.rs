@@ -22,10 +22,10 @@ use jiff::Timestamp;
 use tokio::sync::mpsc;
 
 use crate::{
-    api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey, Rotated},
+    api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey},
     audit::Entry,
     codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
-    links::{Authority, DomainEdit, DomainId, Edit, Filter, NewLink, Page, Record, Slug, Tag},
+    links::{Authority, DomainEdit, DomainId, Edit, Filter, Link, NewLink, Page, Record, Slug, Tag},
     reservation::{Reservation, ReservationId},
     targets::TargetRule,
 };
@@ -33,7 +33,7 @@ use crate::{
 pub use error::{InsertError, StoreError};
 pub use outcomes::{
     Change, Deleted, DomainEdited, Edited, Imported, Inserted, InsertedFull, InsertedNamed, Reading,
-    Registration, Renamed, SharedSettings, Swept, TagCount,
+    Registration, Renamed, Restored, SharedSettings, Swept, TagCount,
 };
 pub use requests::{BlockEntry, FullLink, ImportBatch, ImportItem, NamedLink, Same, Source, Sweep, Visible};
 
@@ -167,6 +167,17 @@ pub trait LinkStore: Send + Sync + 'static {
     async fn delete(&self, id: LinkId, versions: Option<&[u64]>, by: ApiKeyId)
     -> Result<Deleted, StoreError>;
 
+    /// The link that was deleted last under a name: a slug, or a code whose number `code` stands for.
+    async fn find_deleted(
+        &self,
+        domain: DomainId,
+        name: &str,
+        code: Option<LinkId>,
+    ) -> Result<Option<Link>, StoreError>;
+
+    /// Brings a deleted link back. Its slug must be no code of the keyspaces, of which the caller knows so many.
+    async fn restore(&self, id: LinkId, keyspaces: usize, by: ApiKeyId) -> Result<Restored, StoreError>;
+
     /// One page of links. `code` is the id that the searched text stands for as a code.
     async fn list(&self, filter: &Filter, code: Option<LinkId>) -> Result<Page, StoreError>;
 
@@ -223,9 +234,8 @@ pub trait LinkStore: Send + Sync + 'static {
     /// Every key, in the order of creation.
     async fn list_api_keys(&self) -> Result<Vec<ApiKeyRecord>, StoreError>;
 
-    /// Gives a key another secret; the old one is good for so long.
-    async fn rotate_api_key(&self, name: &str, hash: &KeyHash, keep: Duration)
-    -> Result<Rotated, StoreError>;
+    /// Gives a key another secret, and the old one is good for so long; whether there is such a key that was not revoked.
+    async fn rotate_api_key(&self, name: &str, hash: &KeyHash, keep: Duration) -> Result<bool, StoreError>;
 
     /// The latest entries of the log before one of them, at most so many.
     async fn audit(&self, before: Option<i64>, most: usize) -> Result<Vec<Entry>, StoreError>;

@@ -140,6 +140,17 @@ pub enum Deleted {
     Superseded,
 }
 
+/// What became of a deleted link that was to be brought back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Restored {
+    /// The link as it is now.
+    Done(Box<Record>),
+    /// It is not deleted, or there is none.
+    Absent,
+    /// Somebody has picked its slug since.
+    Taken,
+}
+
 /// What became of a tag's new name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Renamed {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use resolver::{
-    api_key::{ApiKey, Grant, KeyLimits, NewKey, Rotated},
+    api_key::{ApiKey, Grant, KeyLimits, NewKey},
     scope::Scopes,
     store::LinkStore,
 };
@@ -28,7 +28,7 @@ pub(super) async fn keys_are_found_until_they_are_revoked_or_expire(store: &dyn 
 
     let (second, third) = (ApiKey::draw().unwrap(), ApiKey::draw().unwrap());
     let rotate = async |key: &ApiKey, keep| store.rotate_api_key("ci", &key.hash(), keep).await.unwrap();
-    assert_eq!(rotate(&second, Duration::from_secs(600)).await, Rotated::Done);
+    assert!(rotate(&second, Duration::from_secs(600)).await);
     for good in [&key, &second] {
         assert_eq!(
             store.find_api_key(&good.hash()).await.unwrap(),
@@ -36,11 +36,11 @@ pub(super) async fn keys_are_found_until_they_are_revoked_or_expire(store: &dyn 
             "the old one for a while"
         );
     }
-    assert_eq!(rotate(&third, Duration::ZERO).await, Rotated::Done);
+    assert!(rotate(&third, Duration::ZERO).await);
     for old in [&key, &second] {
         assert_eq!(store.find_api_key(&old.hash()).await.unwrap(), None);
     }
-    assert_eq!(store.rotate_api_key("nobody", &key.hash(), Duration::ZERO).await.unwrap(), Rotated::Absent);
+    assert!(!store.rotate_api_key("nobody", &key.hash(), Duration::ZERO).await.unwrap());
 
     assert!(store.revoke_api_key("ci").await.unwrap());
     assert!(!store.revoke_api_key("ci").await.unwrap());

@@ -50,6 +50,9 @@ pub(super) async fn a_keyspace_with_hand_picked_codes_is_refused(store: &dyn Lin
     assert_eq!(store.delete(id, None, ApiKeyId(1)).await.unwrap(), Deleted::Absent);
     assert_eq!(store.find_slug(DomainId::DEFAULT, &slug).await.unwrap(), None);
     store.adopt_keyspaces(&[five]).await.unwrap();
+    // By now it is the code of a number, which only those know who know all keyspaces.
+    let refused = store.restore(id, keyspaces, ApiKeyId(1)).await;
+    assert!(matches!(refused, Err(StoreError::Keyspace(_))), "{refused:?}");
 }
 
 /// Resolvers that start together must agree on the index of a new keyspace.

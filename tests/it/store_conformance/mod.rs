@@ -5,6 +5,7 @@ mod domains;
 mod keys;
 mod keyspaces;
 mod links;
+mod sweep;
 mod wishes;
 
 use std::sync::Arc;
@@ -55,6 +56,7 @@ async fn suite(store: Arc<dyn LinkStore>) {
     wishes::a_call_that_is_sent_again_is_told_from_another_with_the_same_key(&*store).await;
     keyspaces::adoptions_at_the_same_time_agree_on_the_index(&store).await;
     keyspaces::a_keyspace_with_hand_picked_codes_is_refused(&*store).await;
+    sweep::what_came_or_was_visited_lately_stays_and_one_holder_removes_the_rest(&*store).await;
 }
 
 fn keyspace(index: i64) -> KeyspaceIndex {

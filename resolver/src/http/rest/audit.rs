@@ -2,12 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{
-    json,
-    problem::{Invalid, Problem},
-    query::Query,
-    short_url::atom,
-};
+use super::{json, problem::Problem, query::Query, short_url::atom};
 use crate::{
     audit::Entry,
     http::{Answer, App},
@@ -18,10 +13,8 @@ pub(super) const PER_PAGE: usize = 100;
 
 /// Lists entries before one of them.
 pub(super) async fn list(app: &App, query: &Query) -> Result<Answer, Problem> {
-    let before = query.text("before").map(str::parse::<i64>).transpose().map_err(|_| {
-        let expected = "expected the number of an entry".to_owned();
-        Problem::InvalidData(vec![Invalid { field: "before".to_owned(), expected }])
-    })?;
+    let before = query.text("before").map(str::parse::<i64>).transpose();
+    let before = before.map_err(|_| Problem::invalid("before", "expected the number of an entry"))?;
     let entries = app.store.audit(before, PER_PAGE).await?;
     let next = entries.last().filter(|_| entries.len() == PER_PAGE).map(|entry| entry.id);
     let shown: Vec<Value> = entries.iter().map(show).collect();

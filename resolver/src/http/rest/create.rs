@@ -31,7 +31,9 @@ pub(super) const IDEMPOTENCY_KEY_BYTES: usize = 255;
 
 /// What a body asks for.
 struct Asked {
+    /// Without its details, which the domain and the password belong to as well.
     draft: Draft,
+    details: Details,
     wishes: Wishes,
     domain: Option<Authority>,
     password: Option<String>,
@@ -69,8 +71,7 @@ async fn prepare(
     by: &Grant,
 ) -> Result<(Draft, Wishes), Problem> {
     let idempotency = idempotency(idempotency_key)?;
-    let Asked { mut draft, mut wishes, domain, password, finds } = read(app, given, by.id)?;
-    let mut details = draft.details.take().map_or_else(Details::default, |details| *details);
+    let Asked { draft, mut details, mut wishes, domain, password, finds } = read(app, given, by.id)?;
     details.domain = domains::for_new_link(app, domain, by).await?;
     if let Some(password) = password {
         details.password = Some(hash(app, password).await?);
@@ -78,8 +79,8 @@ async fn prepare(
     if finds {
         if details.password.is_some() {
             // Whether an existing link has this password is nobody's to find out this way.
-            let expected = "expected no password together with findIfExists".to_owned();
-            return Err(Problem::InvalidData(vec![Invalid { field: "password".to_owned(), expected }]));
+            let expected = "expected no password together with findIfExists";
+            return Err(Problem::invalid("password", expected));
         }
         let digest = digest(draft.long_url.as_str(), &details, &wishes, by);
         wishes.same = Some(Same { digest, lifetime: app.find_existing_for, fingerprint: None });
@@ -90,8 +91,12 @@ async fn prepare(
             fingerprint: Some(fingerprint(given)),
         });
     }
-    draft.details = (!details.is_empty()).then(|| Box::new(details));
-    Ok((draft, wishes))
+    Ok((with(draft, details), wishes))
+}
+
+/// A draft with its details, if there is anything in them.
+fn with(draft: Draft, details: Details) -> Draft {
+    Draft { details: (!details.is_empty()).then(|| Box::new(details)), ..draft }
 }
 
 /// A digest of a call, whatever the order of its fields. Not of the password: a digest that is quick to compute would give it away.
@@ -100,13 +105,10 @@ fn fingerprint(given: &Map<String, Value>) -> String {
     hex(&json!(fields).to_string())
 }
 
-/// Hashes a password where nobody waits for the core that it takes.
+/// Hashes the password of a link.
 pub(super) async fn hash(app: &App, password: String) -> Result<PasswordHash, Problem> {
-    let _turn = app.hashing.acquire().await.map_err(|_| Problem::Unavailable)?;
-    let hashed = tokio::task::spawn_blocking(move || PasswordHash::of(&password)).await;
-    hashed.map_err(|_| Problem::Internal)?.map_err(|error| {
-        Problem::InvalidData(vec![Invalid { field: "password".to_owned(), expected: error.to_string() }])
-    })
+    let hashed = app.locks.hash(password).await.ok_or(Problem::Unavailable)?;
+    hashed.map_err(|error| Problem::invalid("password", error.to_string()))
 }
 
 fn idempotency(key: Option<&[u8]>) -> Result<Option<&str>, Problem> {
@@ -116,7 +118,7 @@ fn idempotency(key: Option<&[u8]>) -> Result<Option<&str>, Problem> {
     };
     std::str::from_utf8(key).ok().filter(fits).map(Some).ok_or_else(|| {
         let expected = format!("expected 1 to {IDEMPOTENCY_KEY_BYTES} visible ASCII characters");
-        Problem::InvalidData(vec![Invalid { field: "Idempotency-Key".to_owned(), expected }])
+        Problem::invalid("Idempotency-Key", expected)
     })
 }
 
@@ -186,7 +188,7 @@ async fn existing(app: &App, draft: &Draft, wishes: &Wishes, by: &Grant) -> Resu
 
 /// A link as a call for many of them takes it: it has its own way into the database, which knows neither slugs nor tags nor other links.
 pub(super) fn draft(app: &App, fields: &Map<String, Value>, key: ApiKeyId) -> Result<Draft, Problem> {
-    let Asked { draft, wishes, domain, password, finds } = read(app, fields, key)?;
+    let Asked { draft, details, wishes, domain, password, finds } = read(app, fields, key)?;
     let wished = [
         (code_field(&wishes.code), wishes.code != CodeWish::Next),
         ("tags", !wishes.tags.is_empty()),
@@ -197,7 +199,7 @@ pub(super) fn draft(app: &App, fields: &Map<String, Value>, key: ApiKeyId) -> Re
     let expected = "expected no value in a call for many links";
     let invalid = |field: &str| Invalid { field: field.to_owned(), expected: expected.to_owned() };
     let invalid: Vec<_> = wished.into_iter().filter(|(_, is)| *is).map(|(field, _)| invalid(field)).collect();
-    if invalid.is_empty() { Ok(draft) } else { Err(Problem::InvalidData(invalid)) }
+    if invalid.is_empty() { Ok(with(draft, details)) } else { Err(Problem::InvalidData(invalid)) }
 }
 
 fn read(app: &App, given: &Map<String, Value>, key: ApiKeyId) -> Result<Asked, Problem> {
@@ -230,9 +232,8 @@ fn read(app: &App, given: &Map<String, Value>, key: ApiKeyId) -> Result<Asked, P
     wishes.code = read_code(app, given, &mut wrong);
     wrong.check()?;
     let long_url = long_url.ok_or(Problem::Internal)?;
-    let details = (!details.is_empty()).then(|| Box::new(details));
-    let draft = Draft { long_url, title, crawlable, forward_query, created_by: key, details };
-    Ok(Asked { draft, wishes, domain, password, finds })
+    let draft = Draft { long_url, title, crawlable, forward_query, created_by: key, details: None };
+    Ok(Asked { draft, details, wishes, domain, password, finds })
 }
 
 /// Which code is wished for. A slug is what it is, whatever else is said of the code, as with Shlink.

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::{
     fields::{self, Wrong},
     json,
-    problem::{Invalid, Problem},
+    problem::Problem,
     query::Query,
 };
 use crate::{
@@ -42,6 +42,9 @@ pub(super) async fn for_new_link(
 
 /// A domain's name, as links show it; none for the default one.
 pub(in crate::http) fn shown_name(app: &App, id: DomainId) -> Option<String> {
+    if id.is_default() {
+        return None;
+    }
     let entries = app.directory.entries();
     entries.domain(id)?.authority.as_ref().map(ToString::to_string)
 }
@@ -50,10 +53,7 @@ pub(in crate::http) fn shown_name(app: &App, id: DomainId) -> Option<String> {
 pub(super) fn list(app: &App, by: &Grant) -> Answer {
     let entries = app.directory.entries();
     let is_shown = |id: DomainId| by.limits.domain.is_none_or(|own| own == id);
-    let default = || {
-        let settings = entries.default_settings();
-        shown(app.directory.default_name(), true, &settings)
-    };
+    let default = || shown(app.directory.default_name(), true, &entries.default_domain().settings);
     let mut data: Vec<Value> = is_shown(DomainId::DEFAULT).then(default).into_iter().collect();
     // A row with the default domain's name is shadowed by it.
     let is_default = |domain: &Domain| app.directory.settled(domain.id).is_default();
@@ -150,9 +150,9 @@ pub(super) async fn edit(
     let decoded = percent_encoding::percent_decode_str(name).decode_utf8_lossy().into_owned();
     let id = app.directory.find(&decoded).await?.ok_or_else(|| no_domain(&decoded))?;
     if id.is_default() && (edit.authority.is_some() || edit.protocol.is_some()) {
-        let expected = "expected --public-url to be changed: it names the default domain".to_owned();
+        let expected = "expected --public-url to be changed: it names the default domain";
         let field = if edit.authority.is_some() { "domain" } else { "protocol" };
-        return Err(Problem::InvalidData(vec![Invalid { field: field.to_owned(), expected }]));
+        return Err(Problem::invalid(field, expected));
     }
     let domain = apply(app, id, &edit, by).await?;
     let name = domain.authority.as_ref().map_or(app.directory.default_name(), Authority::as_str);

@@ -9,7 +9,7 @@ use super::{
     fields::{self, Wrong},
     json,
     pagination::{Paging, pagination},
-    problem::{Invalid, Problem},
+    problem::Problem,
     query::Query,
     short_url::ShortUrl,
 };
@@ -55,7 +55,7 @@ pub(in crate::http) async fn list_records(
     if all.total > PER_PAGE_MAX {
         let expected =
             format!("expected another order, or a filter that leaves at most {PER_PAGE_MAX} links");
-        return Err(Problem::InvalidData(vec![Invalid { field: "orderBy".to_owned(), expected }]));
+        return Err(Problem::invalid("orderBy", expected));
     }
     all.records.sort_by_cached_key(|record| app.lookup.name_of(&record.link));
     if descending {
@@ -119,6 +119,7 @@ fn read(query: &Query) -> Result<Wanted, Problem> {
     let (tags_mode, exclude_tags_mode) = (mode("tagsMode"), mode("excludeTagsMode"));
     let (order, by_code) = wrong.note("orderBy", read_order(query.text("orderBy"))).unwrap_or_default();
     let mut flag = |name| wrong.note(name, read_flag(query.text(name))).unwrap_or_default();
+    let deleted = flag("deleted");
     let exclude_past = flag("excludePastValidUntil");
     let exclude_spent = flag("excludeMaxVisitsReached");
     let page = wrong.note("page", Paging::page(query)).unwrap_or(1);
@@ -143,6 +144,7 @@ fn read(query: &Query) -> Result<Wanted, Problem> {
         exclude_tags_mode,
         since,
         until,
+        deleted,
         exclude_past,
         exclude_spent,
         order,

@@ -19,6 +19,7 @@ mod pagination;
 mod problem;
 mod query;
 mod reservations;
+mod restore;
 mod rules;
 mod short_url;
 mod split;
@@ -38,7 +39,10 @@ use hyper::{
 };
 
 use super::{Answer, App, answer, calls::Share};
-use crate::{api_key::Grant, scope::Scope};
+use crate::{
+    api_key::{Grant, KeyHash},
+    scope::Scope,
+};
 pub(super) use create::create_record;
 pub(super) use domains::shown_name;
 pub(super) use edit::{Target, delete_record, edit_record};
@@ -170,7 +174,6 @@ impl Call {
             (&Method::GET | &Method::HEAD, []) => {
                 list::list(app, query, &self.authorize(Scope::Read).await?).await
             }
-            (&Method::GET, ["shorten"]) => Err(self.no_route()),
             (method, [name @ .., "redirect-rules"]) if !name.is_empty() => match *method {
                 Method::GET | Method::HEAD => {
                     let by = self.authorize(Scope::Read).await?;
@@ -194,6 +197,10 @@ impl Call {
                 }
                 _ => Err(self.no_route()),
             },
+            (&Method::POST, [name @ .., "restore"]) if !name.is_empty() => {
+                let by = self.authorize(Scope::Delete).await?;
+                restore::restore(app, &name.join("/"), query, &by).await
+            }
             (&Method::GET | &Method::HEAD, name) => {
                 let by = self.authorize(Scope::Read).await?;
                 get::get(app, &name.join("/"), query, &by).await
@@ -342,19 +349,17 @@ pub(super) async fn authorize(
 ) -> Result<(Result<Grant, Problem>, Option<Share>), Problem> {
     let too_many = |wait| Problem::TooManyCalls { wait };
     let of_client = app.calls.spend_of_client(client).map_err(too_many)?;
-    let key = key.filter(|key| !key.is_empty()).ok_or(Problem::NoKey)?;
-    let is_known = std::str::from_utf8(key).is_ok_and(|key| app.keys.remembers(key));
+    let hash = KeyHash::of(key.filter(|key| !key.is_empty()).ok_or(Problem::NoKey)?);
+    let is_known = app.keys.remembers(&hash);
     if !is_known {
         // Before it is looked for: a guess must not be quicker than its refusal, nor cost a query when there were too many.
         app.calls.spend_of_wrong_keys(client).map_err(too_many)?;
     }
-    let found = match std::str::from_utf8(key) {
-        Ok(key) => app.keys.find(&*app.store, key).await.map_err(|error| {
-            tracing::warn!(error = &error as &dyn std::error::Error, "look up an API key");
-            Problem::Unavailable
-        })?,
-        Err(_) => None,
-    };
+    let found = app.keys.find(&*app.store, hash).await;
+    let found = found.map_err(|error| {
+        tracing::warn!(error = &error as &dyn std::error::Error, "look up an API key");
+        Problem::Unavailable
+    })?;
     let mut grant = found.ok_or(Problem::WrongKey)?;
     if !is_known {
         app.calls.give_back_wrong_key(client);

@@ -88,6 +88,11 @@ impl From<ReserveError> for Problem {
 }
 
 impl Problem {
+    /// One field is wrong.
+    pub(super) fn invalid(field: &str, expected: impl Into<String>) -> Self {
+        Self::InvalidData(vec![Invalid { field: field.to_owned(), expected: expected.into() }])
+    }
+
     /// No link of this name on the domain that the query names.
     pub(super) fn no_short_url(app: &App, name: &str, query: &Query) -> Self {
         let is_other = |name: &&str| *name != "DEFAULT" && *name != app.directory.default_name();

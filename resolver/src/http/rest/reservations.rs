@@ -54,24 +54,20 @@ pub(super) async fn create(
     fields: &Map<String, Value>,
     key: Grant,
 ) -> Result<Answer, Problem> {
-    let invalid = |field: &str, expected: String| {
-        Problem::InvalidData(vec![Invalid { field: field.to_owned(), expected }])
-    };
     if let Some(field) = fields.keys().find(|field| !matches!(field.as_str(), "count" | "keyspace")) {
-        return Err(invalid(field, "expected no field of this name".to_owned()));
+        return Err(Problem::invalid(field, "expected no field of this name"));
     }
     let count = fields.get("count").and_then(Value::as_u64).filter(|count| (1..=COUNT_MAX).contains(count));
-    let count = count.ok_or_else(|| invalid("count", format!("expected a number from 1 to {COUNT_MAX}")))?;
+    let count =
+        count.ok_or_else(|| Problem::invalid("count", format!("expected a number from 1 to {COUNT_MAX}")))?;
     let name = match fields.get("keyspace") {
         None | Some(Value::Null) => None,
         Some(Value::String(name)) => Some(name.as_str()),
-        Some(_) => return Err(invalid("keyspace", "expected the name of a keyspace, or null".to_owned())),
+        Some(_) => return Err(Problem::invalid("keyspace", "expected the name of a keyspace, or null")),
     };
     let Some(keyspace) = app.reserver.keyspace(name) else {
-        return Err(invalid(
-            "keyspace",
-            "expected the name of a keyspace that this resolver mints from".to_owned(),
-        ));
+        let expected = "expected the name of a keyspace that this resolver mints from";
+        return Err(Problem::invalid("keyspace", expected));
     };
     one_domain_only(&key)?;
     let reservation = app.reserver.reserve(key.id, keyspace, count).await?;
@@ -120,7 +116,7 @@ pub(super) async fn fill(app: &App, id: &str, body: &[u8], key: Grant) -> Result
     let items: Vec<Map<String, Value>> = serde_json::from_slice(body).map_err(|_| Problem::MalformedBody)?;
     if items.len() > FILL_MAX {
         let expected = format!("expected at most {FILL_MAX} links, got {}", items.len());
-        return Err(Problem::InvalidData(vec![Invalid { field: "(the array)".to_owned(), expected }]));
+        return Err(Problem::invalid("(the array)", expected));
     }
     one_domain_only(&key)?;
     let reservation = find(app, id, &key).await?;

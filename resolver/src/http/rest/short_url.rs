@@ -33,6 +33,7 @@ pub(super) struct ShortUrl<'a> {
     has_password: bool,
     edited_at: Option<String>,
     version: u64,
+    deleted_at: Option<String>,
 }
 
 /// Limits of a link.
@@ -62,6 +63,9 @@ impl<'a> ShortUrl<'a> {
             return None;
         };
         let details = link.details.as_deref();
+        let deleted_at = details.and_then(|details| details.deleted_at);
+        // Nothing of a deleted link is lost but that it has the tags.
+        let tags = details.filter(|_| deleted_at.is_some()).map_or(tags, |details| &details.deleted_tags);
         let meta = Meta {
             valid_since: details.and_then(|details| details.valid_since).map(atom),
             valid_until: details.and_then(|details| details.valid_until).map(atom),
@@ -86,6 +90,7 @@ impl<'a> ShortUrl<'a> {
             has_password: link.password().is_some(),
             edited_at: details.and_then(|details| details.edited_at).map(atom),
             version: details.map_or(0, |details| details.version),
+            deleted_at: deleted_at.map(atom),
         })
     }
 }

@@ -7,7 +7,7 @@ use super::{
     fields::Wrong,
     json,
     pagination::{Paging, pagination},
-    problem::{Invalid, Problem},
+    problem::Problem,
     query::Query,
 };
 use crate::{
@@ -22,12 +22,9 @@ const TAGS_MAX: usize = 100_000;
 
 /// Lists tags, with or without what is known of them.
 pub(super) async fn list(app: &App, query: &Query, with_stats: bool, by: &Grant) -> Result<Answer, Problem> {
-    let paging = Paging::read(query).map_err(|(field, expected)| {
-        Problem::InvalidData(vec![Invalid { field: field.to_owned(), expected }])
-    })?;
+    let paging = Paging::read(query).map_err(|(field, expected)| Problem::invalid(field, expected))?;
     if query.has_nul() {
-        let expected = "expected no NUL".to_owned();
-        return Err(Problem::InvalidData(vec![Invalid { field: "(the query)".to_owned(), expected }]));
+        return Err(Problem::invalid("(the query)", "expected no NUL"));
     }
     let search = query.text("searchTerm").map(str::to_lowercase);
     let mut tags = app.store.tags(search.as_deref(), TAGS_MAX, &visible(by)).await?;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{
     domains, get, json,
     pagination::{Paging, pagination},
-    problem::{Invalid, Problem},
+    problem::Problem,
     query::Query,
 };
 use crate::{
@@ -28,9 +28,7 @@ pub(super) fn overview() -> Answer {
 
 /// A page of visits.
 fn page(query: &Query) -> Result<Answer, Problem> {
-    let wrong = |field: &'static str| {
-        move |expected| Problem::InvalidData(vec![Invalid { field: field.to_owned(), expected }])
-    };
+    let wrong = |field: &'static str| move |expected: String| Problem::invalid(field, expected);
     for name in ["startDate", "endDate"] {
         query.text(name).map(super::fields::parse_time).transpose().map_err(wrong(name))?;
     }
@@ -75,7 +73,7 @@ pub(super) fn non_orphan(query: &Query) -> Result<Answer, Problem> {
 pub(super) fn orphan(query: &Query) -> Result<Answer, Problem> {
     if query.text("type").is_some_and(|kind| !ORPHANS.contains(&kind)) {
         let expected = format!("expected one of {}", ORPHANS.join(", "));
-        return Err(Problem::InvalidData(vec![Invalid { field: "type".to_owned(), expected }]));
+        return Err(Problem::invalid("type", expected));
     }
     page(query)
 }

@@ -70,6 +70,19 @@ impl Line {
         Self::run(&mut slot, open, deadline, params).await
     }
 
+    /// Runs a statement that changes nothing: it may be sent again whatever became of the first. Once, because the connection may have been an
+    /// old one to a server that has restarted since.
+    pub(super) async fn read(
+        &self,
+        deadline: Duration,
+        params: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, LineError> {
+        match self.query(deadline, params).await {
+            Err(LineError::InDoubt(_)) => self.query(deadline, params).await,
+            answer => answer,
+        }
+    }
+
     /// Runs the statement if the connection leads to this history of the database; else it is surely not sent.
     pub(super) async fn query_in(
         &self,

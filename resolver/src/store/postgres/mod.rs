@@ -28,14 +28,14 @@ use tokio_postgres::{Config, NoTls, Row, config::TargetSessionAttrs, error::SqlS
 
 use super::{
     BlockEntry, Change, Deleted, DomainEdited, Edited, FullLink, ImportBatch, Imported, InsertError,
-    Inserted, InsertedFull, InsertedNamed, LinkStore, NamedLink, Reading, Registration, Renamed, Same,
-    SharedSettings, Source, StoreError, Sweep, Swept, TagCount, Visible, sql,
+    Inserted, InsertedFull, InsertedNamed, LinkStore, NamedLink, Reading, Registration, Renamed, Restored,
+    Same, SharedSettings, Source, StoreError, Sweep, Swept, TagCount, Visible, sql,
 };
 use crate::{
-    api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey, Rotated},
+    api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey},
     audit::Entry,
     codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
-    links::{Authority, DomainEdit, DomainId, Edit, Filter, NewLink, Page, Record, Slug, Tag},
+    links::{Authority, DomainEdit, DomainId, Edit, Filter, Link, NewLink, Page, Record, Slug, Tag},
     reservation::{Reservation, ReservationId},
     targets::TargetRule,
 };
@@ -62,6 +62,8 @@ pub struct PostgresStore {
     /// The same two for slugs.
     slug_reader: Line,
     copy_slug_reader: Line,
+    /// Asks whether there are other settings.
+    settings_reader: Line,
     /// A copy that takes reads off the primary.
     replica: Option<Line>,
     /// Until when the replica is not asked, likewise.
@@ -91,6 +93,7 @@ impl PostgresStore {
             copy_reader: Line::new(reads_anywhere(&config), READ),
             slug_reader: Line::new(config.clone(), sql::FIND_SLUG),
             copy_slug_reader: Line::new(reads_anywhere(&config), sql::FIND_SLUG),
+            settings_reader: Line::new(config.clone(), sql::SETTINGS_VERSION),
             replica: replica.map(|config| Line::new(config, READ)),
             replica_shunned: Mutex::new(None),
             shunned: Mutex::new(None),
@@ -214,6 +217,11 @@ impl LinkStore for PostgresStore {
     }
 
     async fn shared_settings(&self, known: i64) -> Result<Option<SharedSettings>, StoreError> {
+        // Every resolver asks four times a second, and almost always there is nothing new.
+        let rows = self.settings_reader.read(DEADLINE, &[]).await?;
+        if rows.first().map_or(Ok(0), |row| row.try_get::<_, i64>(0))? == known {
+            return Ok(None);
+        }
         self.run(async |sql| sql::shared_settings(sql, known).await).await
     }
 
@@ -279,6 +287,19 @@ impl LinkStore for PostgresStore {
         by: ApiKeyId,
     ) -> Result<Deleted, StoreError> {
         self.run(async |sql| sql::delete(sql, id, versions, by).await).await
+    }
+
+    async fn find_deleted(
+        &self,
+        domain: DomainId,
+        name: &str,
+        code: Option<LinkId>,
+    ) -> Result<Option<Link>, StoreError> {
+        self.run(async |sql| sql::find_deleted(sql, domain, name, code).await).await
+    }
+
+    async fn restore(&self, id: LinkId, keyspaces: usize, by: ApiKeyId) -> Result<Restored, StoreError> {
+        self.run(async |sql| sql::restore(sql, id, keyspaces, by).await).await
     }
 
     async fn list(&self, filter: &Filter, code: Option<LinkId>) -> Result<Page, StoreError> {
@@ -363,12 +384,7 @@ impl LinkStore for PostgresStore {
         self.run(async |sql| sql::revoke_api_key(sql, name).await).await
     }
 
-    async fn rotate_api_key(
-        &self,
-        name: &str,
-        hash: &KeyHash,
-        keep: Duration,
-    ) -> Result<Rotated, StoreError> {
+    async fn rotate_api_key(&self, name: &str, hash: &KeyHash, keep: Duration) -> Result<bool, StoreError> {
         let keep = sql::milliseconds(keep);
         self.run(async |sql| sql::rotate_api_key(sql, name, hash, keep).await).await
     }

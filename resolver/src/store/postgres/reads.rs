@@ -9,7 +9,7 @@ use std::{
 use tokio::time::Instant;
 use tokio_postgres::{Row, types::ToSql};
 
-use super::{DEADLINE, PostgresStore, line::LineError, timestamp};
+use super::{DEADLINE, PostgresStore, timestamp};
 use crate::{
     api_key::ApiKeyId,
     codes::LinkId,
@@ -55,12 +55,7 @@ impl PostgresStore {
         if lock(&self.shunned).is_some_and(|until| Instant::now() < until) {
             return None;
         }
-        let read = match self.reader.query(PRIMARY_DEADLINE, &[&ids]).await {
-            // A read may be sent again whatever became of the first; once, because the connection may have been an old
-            // one to a server that has restarted since.
-            Err(LineError::InDoubt(_)) => self.reader.query(PRIMARY_DEADLINE, &[&ids]).await,
-            answer => answer,
-        };
+        let read = self.reader.read(PRIMARY_DEADLINE, &[&ids]).await;
         *lock(&self.shunned) = read.is_err().then(|| Instant::now() + SHUNNED);
         if let Err(error) = &read {
             tracing::warn!(?error, "read links from the primary");
@@ -75,10 +70,7 @@ impl PostgresStore {
             return Vec::new();
         }
         let ids: Vec<i64> = ids.iter().map(|id| id.get()).collect();
-        let rows = match replica.query(REPLICA_DEADLINE, &[&ids]).await {
-            Err(LineError::InDoubt(_)) => replica.query(REPLICA_DEADLINE, &[&ids]).await,
-            answer => answer,
-        };
+        let rows = replica.read(REPLICA_DEADLINE, &[&ids]).await;
         *lock(&self.replica_shunned) = rows.is_err().then(|| Instant::now() + SHUNNED);
         let links = rows.map_err(StoreError::from).and_then(|rows| rows.iter().map(link).collect());
         links.unwrap_or_else(|error: StoreError| {
@@ -98,12 +90,7 @@ impl PostgresStore {
             None => Ok(None),
         };
         let of: [&(dyn ToSql + Sync); 2] = [&domain.get(), &slug.as_str()];
-        let asked = match self.slug_reader.query(PRIMARY_DEADLINE, &of).await {
-            // The connection may have been an old one to a server that has restarted since.
-            Err(LineError::InDoubt(_)) => self.slug_reader.query(PRIMARY_DEADLINE, &of).await,
-            answer => answer,
-        };
-        match asked {
+        match self.slug_reader.read(PRIMARY_DEADLINE, &of).await {
             Ok(rows) => id(rows),
             // A copy says what is there, never what is not (I8).
             Err(error) => {

@@ -8,13 +8,16 @@ use crate::{
     store::{DomainEdited, SharedSettings, StoreError},
 };
 
+/// Which version of what every resolver keeps a copy of there is.
+pub(in crate::store) const SETTINGS_VERSION: &str = "SELECT version FROM settings_version";
+
 /// What every resolver keeps a copy of, if it is not of this version.
 pub(in crate::store) async fn shared_settings<S: Sql>(
     sql: &mut S,
     known: i64,
 ) -> Result<Option<SharedSettings>, StoreError> {
     // Read first: what changes meanwhile has a version of its own, and is read again.
-    let rows = sql.query("SELECT version FROM settings_version", &[]).await?;
+    let rows = sql.query(SETTINGS_VERSION, &[]).await?;
     let version = rows.first().map_or(Ok(0), |row| row.int(0))?;
     if version == known {
         return Ok(None);

@@ -26,7 +26,7 @@ pub(in crate::store) async fn edit<S: Sql>(
     edit: &Edit,
     by: ApiKeyId,
 ) -> Result<Edited, StoreError> {
-    let Some((link, now)) = lock(sql, id).await? else { return Ok(Edited::Absent) };
+    let Some((link, now)) = lock(sql, id).await?.filter(lives) else { return Ok(Edited::Absent) };
     if !is_meant(&link, edit.versions.as_deref()) {
         return Ok(Edited::Superseded);
     }
@@ -41,25 +41,30 @@ pub(in crate::store) async fn edit<S: Sql>(
     Ok(Edited::Done(Box::new(Record { link, tags })))
 }
 
+fn lives((link, _): &(Link, Timestamp)) -> bool {
+    !link.is_deleted()
+}
+
 fn is_meant(link: &Link, versions: Option<&[u64]>) -> bool {
     let version = link.details.as_ref().map_or(0, |details| details.version);
     versions.is_none_or(|versions| versions.contains(&version))
 }
 
-/// Deletes a link. Its row stays, and its slug is free again.
+/// Deletes a link. Its row stays with all that was said of it, and its slug is free again.
 pub(in crate::store) async fn delete<S: Sql>(
     sql: &mut S,
     id: LinkId,
     versions: Option<&[u64]>,
     by: ApiKeyId,
 ) -> Result<Deleted, StoreError> {
-    let Some((link, now)) = lock(sql, id).await? else { return Ok(Deleted::Absent) };
+    let Some((link, now)) = lock(sql, id).await?.filter(lives) else { return Ok(Deleted::Absent) };
     if !is_meant(&link, versions) {
         return Ok(Deleted::Superseded);
     }
     let mut link = Edit::default().apply(link, now, by);
+    let tags = tags_of(sql, &[id]).await?.remove(&id).unwrap_or_default();
     if let Some(details) = &mut link.details {
-        details.deleted_at = Some(now);
+        (details.deleted_at, details.deleted_tags) = (Some(now), tags);
     }
     write(sql, &link).await?;
     set_tags(sql, id, &[]).await?;
@@ -71,19 +76,18 @@ pub(in crate::store) async fn delete<S: Sql>(
     Ok(Deleted::Done)
 }
 
-/// The link, unless it was deleted, and the database's time. Nobody else changes it before the transaction ends.
-async fn lock<S: Sql>(sql: &mut S, id: LinkId) -> Result<Option<(Link, Timestamp)>, StoreError> {
+/// The link and the database's time. Nobody else changes it before the transaction ends.
+pub(super) async fn lock<S: Sql>(sql: &mut S, id: LinkId) -> Result<Option<(Link, Timestamp)>, StoreError> {
     let (link, now, lock) = (S::DIALECT.link(), S::DIALECT.now(), S::DIALECT.for_update());
     let rows = sql
         .query(&format!("SELECT {link}, {now} FROM link WHERE id = $1 {lock}"), &[Value::Int(id.get())])
         .await?;
     let Some(row) = rows.first() else { return Ok(None) };
-    let link = row.link()?;
-    Ok(if link.is_deleted() { None } else { Some((link, row.time(8)?)) })
+    Ok(Some((row.link()?, row.time(8)?)))
 }
 
 /// What the log keeps of a link: what it came to, without what nobody is to read.
-fn state(link: &Link) -> Json {
+pub(super) fn state(link: &Link) -> Json {
     let mut details = link.details.as_deref().cloned().unwrap_or_default();
     let has_password = details.password.take().is_some();
     json!({
@@ -96,7 +100,7 @@ fn state(link: &Link) -> Json {
     })
 }
 
-async fn write<S: Sql>(sql: &mut S, link: &Link) -> Result<(), StoreError> {
+pub(super) async fn write<S: Sql>(sql: &mut S, link: &Link) -> Result<(), StoreError> {
     let details = S::DIALECT.json("$5");
     let update = format!(
         "UPDATE link SET long_url = $1, title = $2, crawlable = $3, forward_query = $4, details = {details} WHERE id = $6"

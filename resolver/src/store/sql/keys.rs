@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::{Row, Sql, Value, audit::note};
 use crate::{
-    api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, KeyLimits, NewKey, OPERATOR, Rotated},
+    api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, KeyLimits, NewKey, OPERATOR},
     audit::Action,
     scope::Scopes,
     store::StoreError,
@@ -98,7 +98,7 @@ pub(in crate::store) async fn rotate_api_key<S: Sql>(
     name: &str,
     hash: &KeyHash,
     keep: i64,
-) -> Result<Rotated, StoreError> {
+) -> Result<bool, StoreError> {
     let rotate = format!(
         "UPDATE api_key SET old_hash = hash, old_until = {}, hash = $2
          WHERE name = $3 AND revoked_at IS NULL RETURNING id",
@@ -106,10 +106,10 @@ pub(in crate::store) async fn rotate_api_key<S: Sql>(
     );
     let values = [Value::Int(keep), Value::Bytes(hash.as_bytes().to_vec()), Value::Text(name.to_owned())];
     if sql.query(&rotate, &values).await?.is_empty() {
-        return Ok(Rotated::Absent);
+        return Ok(false);
     }
     note(sql, OPERATOR, Action::RotateKey, name, None).await?;
-    Ok(Rotated::Done)
+    Ok(true)
 }
 
 /// Scopes as they are stored.

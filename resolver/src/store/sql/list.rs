@@ -77,7 +77,7 @@ struct Wanted {
 
 impl Wanted {
     fn new(dialect: super::Dialect) -> Self {
-        Self { dialect, parts: vec!["link.details->>'deletedAt' IS NULL".to_owned()], values: Vec::new() }
+        Self { dialect, parts: Vec::new(), values: Vec::new() }
     }
 
     /// The place of a parameter.
@@ -87,6 +87,8 @@ impl Wanted {
     }
 
     fn filter(&mut self, filter: &Filter, code: Option<LinkId>) {
+        let not = if filter.deleted { "NOT " } else { "" };
+        self.parts.push(format!("link.details->>'deletedAt' IS {not}NULL"));
         if let Some(text) = &filter.search {
             self.search(text, code, &filter.search_domains);
         }

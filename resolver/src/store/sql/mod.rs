@@ -17,6 +17,7 @@ mod keys;
 mod keyspaces;
 mod list;
 mod named;
+mod restore;
 mod sweep;
 mod tags;
 mod targets;
@@ -39,7 +40,7 @@ use crate::{
 };
 
 pub(super) use audit::audit;
-pub(super) use domains::{add_domain, edit_domain, shared_settings};
+pub(super) use domains::{SETTINGS_VERSION, add_domain, edit_domain, shared_settings};
 pub(super) use edits::{delete, edit};
 pub(super) use gaps::{Gaps, SCAN_PAGE};
 pub(super) use import::{export, import, import_position};
@@ -47,6 +48,7 @@ pub(super) use keys::{add_api_key, find_api_key, list_api_keys, revoke_api_key, 
 pub(super) use keyspaces::{check_slugs, ids_of, number_of_end, plan_keyspaces};
 pub(super) use list::list;
 pub(super) use named::{FIND_SLUG, find_slug, insert_full, insert_named, picked};
+pub(super) use restore::{find_deleted, restore};
 pub(super) use sweep::{note_seen, sweep};
 pub(super) use tags::{delete_tags, rename_tag, tags, tags_of};
 pub(super) use targets::{remove_target, set_target};

@@ -39,7 +39,7 @@ pub(in crate::store) async fn insert_full<S: Sql>(
 }
 
 /// Takes a code on a domain, unless somebody has it there. The default domain's minted codes are not in the table.
-async fn take_slug<S: Sql>(
+pub(super) async fn take_slug<S: Sql>(
     sql: &mut S,
     domain: DomainId,
     slug: &str,

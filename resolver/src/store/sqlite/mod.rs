@@ -21,15 +21,15 @@ use tokio::{sync::mpsc, time::Instant};
 
 use super::{
     BlockEntry, Change, Deleted, DomainEdited, Edited, FullLink, ImportBatch, Imported, InsertError,
-    Inserted, InsertedFull, InsertedNamed, LinkStore, NamedLink, Reading, Registration, Renamed, Same,
-    SharedSettings, Source, StoreError, Sweep, Swept, TagCount, Visible,
+    Inserted, InsertedFull, InsertedNamed, LinkStore, NamedLink, Reading, Registration, Renamed, Restored,
+    Same, SharedSettings, Source, StoreError, Sweep, Swept, TagCount, Visible,
     sql::{self, at_once},
 };
 use crate::{
-    api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey, Rotated},
+    api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey},
     audit::Entry,
     codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
-    links::{Authority, DomainEdit, DomainId, Edit, Filter, NewLink, Page, Record, Slug, Tag},
+    links::{Authority, DomainEdit, DomainId, Edit, Filter, Link, NewLink, Page, Record, Slug, Tag},
     reservation::{Reservation, ReservationId},
     targets::TargetRule,
 };
@@ -262,6 +262,26 @@ impl LinkStore for SqliteStore {
             .await
     }
 
+    async fn find_deleted(
+        &self,
+        domain: DomainId,
+        name: &str,
+        code: Option<LinkId>,
+    ) -> Result<Option<Link>, StoreError> {
+        let name = name.to_owned();
+        self.lister
+            .run(move |connection| {
+                read(connection, |sql| at_once(sql::find_deleted(sql, domain, &name, code)))
+            })
+            .await
+    }
+
+    async fn restore(&self, id: LinkId, keyspaces: usize, by: ApiKeyId) -> Result<Restored, StoreError> {
+        self.writer
+            .run(move |connection| write(connection, |sql| at_once(sql::restore(sql, id, keyspaces, by))))
+            .await
+    }
+
     async fn list(&self, filter: &Filter, code: Option<LinkId>) -> Result<Page, StoreError> {
         let filter = filter.clone();
         self.lister
@@ -371,12 +391,7 @@ impl LinkStore for SqliteStore {
             .await
     }
 
-    async fn rotate_api_key(
-        &self,
-        name: &str,
-        hash: &KeyHash,
-        keep: Duration,
-    ) -> Result<Rotated, StoreError> {
+    async fn rotate_api_key(&self, name: &str, hash: &KeyHash, keep: Duration) -> Result<bool, StoreError> {
         let (name, hash, keep) = (name.to_owned(), hash.clone(), sql::milliseconds(keep));
         self.writer
             .run(move |connection| {

@@ -160,7 +160,7 @@ fn pages() -> [(String, Value); 5] {
     ]
 }
 
-fn of_links() -> [(String, Value); 9] {
+fn of_links() -> [(String, Value); 10] {
     let tags = || json!({ "type": "array", "items": { "type": "string" } });
     let mode = || json!({ "type": "string", "enum": ["any", "all"], "default": "any" });
     let flag = || json!({ "type": "boolean", "default": false });
@@ -180,6 +180,7 @@ fn of_links() -> [(String, Value); 9] {
             "Leaves out links that were followed as often as `maxVisits` says.",
             flag(),
         ),
+        query("deleted", "Lists the links that were deleted, and no others.", flag()),
         query(
             "apiKeyName",
             "The name of an API key: only links that were made with it.",

@@ -87,7 +87,7 @@ fn links() -> Vec<Operation> {
                 A domain or an API key that does not exist has no links, which is no error."
             ))
             .takes(&["page", "linksPerPage", "searchTerm", "domain", "tags", "tagsMode", "excludeTags", "excludeTagsMode"])
-            .takes(&["startDate", "endDate", "excludePastValidUntil", "excludeMaxVisitsReached", "apiKeyName", "orderBy"])
+            .takes(&["startDate", "endDate", "excludePastValidUntil", "excludeMaxVisitsReached", "apiKeyName", "deleted", "orderBy"])
             .tells("A page of links.", "ShortUrlPage")
             .fails(&[Kind::InvalidData]),
         Operation::new(Method::POST, LINKS, "createShortUrl", "Create a link")
@@ -162,6 +162,14 @@ fn link() -> Vec<Operation> {
             .takes(&["IfMatch"])
             .done("It is deleted.")
             .fails(&[Kind::NoShortUrl, Kind::Superseded]),
+        Operation::new(Method::POST, "/rest/v3/short-urls/{shortCodeInPath}/restore", "restoreShortUrl", "Bring a deleted link back")
+            .of(Topic::Links, Scope::Delete)
+            .ours()
+            .text("The one that was deleted last under this code or slug, with its tags and limits, in a new version. A slug that somebody has picked since is taken.")
+            .takes(&of_link)
+            .tells("The link as it is now.", "ShortUrl")
+            .with_etag()
+            .fails(&[Kind::NoShortUrl, Kind::SlugTaken]),
     ]
 }
 

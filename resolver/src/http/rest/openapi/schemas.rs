@@ -67,6 +67,7 @@ fn links() -> Value {
         "hasPassword": ours(flag("Whether visitors are asked for a password.")),
         "editedAt": ours(nullable(time("When it was last edited."))),
         "version": ours(number("Grows with each edit; what `ETag` says.")),
+        "deletedAt": ours(nullable(time("When it was deleted; null for a link that is there."))),
     });
     json!({
         "ShortUrl": full("A link.", fields),
@@ -299,6 +300,7 @@ fn service() -> Value {
     let actions = [
         Action::EditLink,
         Action::DeleteLink,
+        Action::RestoreLink,
         Action::RenameTag,
         Action::DeleteTag,
         Action::EditDomain,

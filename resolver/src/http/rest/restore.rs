@@ -1,0 +1,46 @@
+//! `POST /rest/v3/short-urls/{code}/restore`, an addition of ours: brings the link back that was deleted last under a code or a slug.
+//!
+//! The key needs the scope `delete`: who may take a link away may take that back.
+
+use super::{domains, problem::Problem, query::Query, short_url};
+use crate::{
+    api_key::Grant,
+    codes::LinkId,
+    http::{Answer, App},
+    links::{Link, Slug},
+    store::Restored,
+};
+
+/// Brings a link back, with its tags and limits, in a new version.
+pub(super) async fn restore(app: &App, name: &str, query: &Query, by: &Grant) -> Result<Answer, Problem> {
+    let missing = || Problem::no_short_url(app, name, query);
+    let Some(domain) = domains::of_query(app, query).await? else { return Err(missing()) };
+    let decoded = percent_encoding::percent_decode_str(name).decode_utf8().map_err(|_| missing())?;
+    if !Slug::parse(&decoded).is_ok_and(|slug| slug.as_str() == decoded) {
+        return Err(missing());
+    }
+    let code = app.lookup.id_of(&decoded);
+    let found = app.store.find_deleted(domain, &decoded, code).await?;
+    let link = found.filter(|link| by.sees(link)).ok_or_else(missing)?;
+    let taken = || Problem::SlugTaken { slug: decoded.to_string(), domain: domains::shown_name(app, domain) };
+    if is_minted_by_now(&link, code) {
+        return Err(taken());
+    }
+    let restored = app.store.restore(link.id, app.creator.keyspaces(), by.id).await?;
+    app.lookup.changed(link.id);
+    match restored {
+        Restored::Done(record) => {
+            if let Some(slug) = record.link.slug() {
+                app.lookup.taken(domain, slug);
+            }
+            short_url::answer(app, &record)
+        }
+        Restored::Absent => Err(missing()),
+        Restored::Taken => Err(taken()),
+    }
+}
+
+/// Whether the slug of a link has become the code of a number since the link was deleted, and is that number's now.
+fn is_minted_by_now(link: &Link, code: Option<LinkId>) -> bool {
+    link.domain().is_default() && code.is_some_and(|id| id != link.id)
+}

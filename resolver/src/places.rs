@@ -1,0 +1,338 @@
+//! From which country and city an address comes, as a file in MaxMind DB format says (version 2.0 of the format).
+//!
+//! 1. Two layouts are known: MaxMind's (`country.iso_code`, `city.names.en`) and that of ip-location-db (`country_code`, `city`).
+//! 2. The file is read into memory. Whoever replaces it renames another one into its place, as geoipupdate does, so that no mixture is read.
+//! 3. A new file that cannot be read changes nothing: places that are a little old are better than none.
+
+use std::{
+    fs::{self, File, Metadata},
+    io::{self, Read as _},
+    net::IpAddr,
+    path::{Path, PathBuf},
+    sync::{Arc, RwLock},
+    time::{Duration, SystemTime},
+};
+
+use issuer::daemon::Vitals;
+use maxminddb::{MaxMindDbError, PathElement, PathElement::Key, Reader};
+use tokio::{task::spawn_blocking, time::sleep};
+
+/// The largest file that is read, in bytes: several times what the largest free ones have.
+const FILE_MAX: u64 = 512 << 20;
+/// The longest name of a city, in bytes; no rule can ask for a longer one.
+const CITY_MAX: usize = 255;
+/// How much of a file's own word on its type is repeated, in letters.
+const TYPE_SHOWN: usize = 64;
+/// How often the file is looked at.
+const LOOKED_EVERY: Duration = Duration::from_secs(60);
+/// The words in types of databases, such as GeoLite2-City, that know countries.
+const TYPES: [&str; 3] = ["country", "city", "enterprise"];
+/// Where a record has its country: the first that is there counts.
+const COUNTRY: [&[PathElement<'static>]; 2] = [&[Key("country"), Key("iso_code")], &[Key("country_code")]];
+/// Where it has its city.
+const CITY: [&[PathElement<'static>]; 2] = [&[Key("city"), Key("names"), Key("en")], &[Key("city")]];
+
+/// Where an address is located.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Located {
+    /// In which country, if that is known.
+    pub country: Option<CountryCode>,
+    /// In which city, by its English name of at most 255 bytes, if that is known.
+    pub city: Option<Box<str>>,
+}
+
+/// Two capital letters, most often of ISO 3166-1; databases know a few more countries than the standard, such as XK.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CountryCode([u8; 2]);
+
+impl CountryCode {
+    fn parse(code: &str) -> Option<Self> {
+        let letters: [u8; 2] = code.as_bytes().try_into().ok()?;
+        letters.iter().all(u8::is_ascii_alphabetic).then(|| Self(letters.map(|it| it.to_ascii_uppercase())))
+    }
+
+    /// The two capital letters.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).expect("ASCII letters are UTF-8")
+    }
+}
+
+/// Why there are no places.
+#[derive(Debug, thiserror::Error)]
+pub enum PlacesError {
+    /// The file is not there, or the system does not let it be read.
+    #[error("expected a file that can be read: {0}")]
+    Io(io::Error),
+    /// It is a folder, a device or the like.
+    #[error("expected a regular file")]
+    NotAFile,
+    /// It is larger than memory should be taken for.
+    #[error("expected a file of at most {} MiB", FILE_MAX >> 20)]
+    TooLarge,
+    /// Its content is something else, or damaged.
+    #[error("expected a database in MaxMind DB format: {0}")]
+    Malformed(MaxMindDbError),
+    /// It is a database of other things.
+    #[error("expected a database of countries or cities, such as GeoLite2-City, not one of the type {0:?}")]
+    OtherType(String),
+    /// The thread that read it has panicked, or the process ends.
+    #[error("expected that the file is read to its end")]
+    Stopped,
+}
+
+/// A database of places, in memory.
+#[derive(Debug)]
+pub struct Places {
+    reader: Reader<Vec<u8>>,
+    mark: Mark,
+}
+
+/// What tells one file from another in its place: when it was modified, and its length.
+type Mark = (Option<SystemTime>, u64);
+
+fn mark(file: io::Result<Metadata>) -> Result<Mark, PlacesError> {
+    let file = file.map_err(PlacesError::Io)?;
+    if file.is_file() { Ok((file.modified().ok(), file.len())) } else { Err(PlacesError::NotAFile) }
+}
+
+impl Places {
+    /// Reads a file. This blocks for as long as the disk takes.
+    ///
+    /// # Errors
+    /// When there is no file, it is too large, or it is not a database of countries or cities.
+    pub fn open(path: &Path) -> Result<Self, PlacesError> {
+        // To open a pipe would wait for whoever writes into it.
+        mark(fs::metadata(path))?;
+        let file = File::open(path).map_err(PlacesError::Io)?;
+        // Of the file that is open, and from before it is read: what is written into it later is seen as a change.
+        let mark = mark(file.metadata())?;
+        let len = usize::try_from(mark.1).ok().filter(|_| mark.1 <= FILE_MAX).ok_or(PlacesError::TooLarge)?;
+        let mut content = Vec::with_capacity(len);
+        file.take(FILE_MAX).read_to_end(&mut content).map_err(PlacesError::Io)?;
+        Self::from_content(content, mark)
+    }
+
+    fn from_content(content: Vec<u8>, mark: Mark) -> Result<Self, PlacesError> {
+        let reader = Reader::from_source(content).map_err(PlacesError::Malformed)?;
+        let kind = &reader.metadata().database_type;
+        let mut words = kind.split(|letter: char| !letter.is_ascii_alphanumeric());
+        if !words.any(|word| TYPES.iter().any(|known| word.eq_ignore_ascii_case(known))) {
+            return Err(PlacesError::OtherType(kind.chars().take(TYPE_SHOWN).collect()));
+        }
+        Ok(Self { reader, mark })
+    }
+
+    /// Where an address is located. What cannot be read of its record is as if it were not there; none when nothing is left.
+    #[must_use]
+    pub fn locate(&self, address: IpAddr) -> Option<Located> {
+        let found = self.reader.lookup(address.to_canonical()).ok()?;
+        let text = |paths: [&[_]; 2]| paths.iter().find_map(|path| found.decode_path(path).ok().flatten());
+        let country = text(COUNTRY).and_then(CountryCode::parse);
+        let city = text(CITY).filter(|name: &&str| (1..=CITY_MAX).contains(&name.len())).map(Box::from);
+        (country.is_some() || city.is_some()).then_some(Located { country, city })
+    }
+}
+
+/// A file of places, and what it held when it could last be read.
+#[derive(Debug)]
+pub struct PlacesFile {
+    path: PathBuf,
+    places: RwLock<Arc<Places>>,
+}
+
+impl PlacesFile {
+    /// Reads the file for the first time. This blocks as [`Places::open`] does.
+    ///
+    /// # Errors
+    /// Those of [`Places::open`].
+    pub fn open(path: PathBuf) -> Result<Self, PlacesError> {
+        Ok(Self { places: RwLock::new(Arc::new(Places::open(&path)?)), path })
+    }
+
+    /// The places as they are now.
+    #[must_use]
+    pub fn places(&self) -> Arc<Places> {
+        Arc::clone(&self.places.read().expect("no code panics while it holds this lock"))
+    }
+
+    /// Reads the file if its time of modification or its length has changed, and says whether it did. This blocks; while it reads,
+    /// both the old and the new database are in memory.
+    ///
+    /// # Errors
+    /// Those of [`Places::open`]; the places are then those from before, and the next call reads again.
+    pub fn reload_if_changed(&self) -> Result<bool, PlacesError> {
+        if mark(fs::metadata(&self.path))? == self.places().mark {
+            return Ok(false);
+        }
+        let places = Arc::new(Places::open(&self.path)?);
+        *self.places.write().expect("no code panics while it holds this lock") = places;
+        Ok(true)
+    }
+
+    /// Reads the file whenever it has changed, within a minute, for as long as the process runs.
+    pub async fn follow(self: Arc<Self>) {
+        let mut told = None;
+        loop {
+            sleep(LOOKED_EVERY).await;
+            let file = Arc::clone(&self);
+            let looked = spawn_blocking(move || file.reload_if_changed()).await;
+            let looked = looked.unwrap_or(Err(PlacesError::Stopped));
+            let path = self.path.display();
+            match &looked {
+                _ if !is_news(&mut told, &looked) => {}
+                Ok(_) => tracing::info!(%path, "the places are those of the file"),
+                Err(error) => tracing::error!(%path, error = error as &dyn std::error::Error, "read places"),
+            }
+        }
+    }
+}
+
+/// The files that an operator names: those of cities are often one for each family of addresses.
+#[derive(Clone, Debug, Default)]
+pub struct Atlas {
+    files: Vec<Arc<PlacesFile>>,
+}
+
+impl Atlas {
+    /// Reads the files for the first time. This blocks as [`Places::open`] does.
+    ///
+    /// # Errors
+    /// Those of [`Places::open`], with the file that they concern.
+    pub fn open(paths: &[PathBuf]) -> Result<Self, (PathBuf, PlacesError)> {
+        let open = |path: &PathBuf| PlacesFile::open(path.clone()).map_err(|error| (path.clone(), error));
+        Ok(Self { files: paths.iter().map(|path| open(path).map(Arc::new)).collect::<Result<_, _>>()? })
+    }
+
+    /// The tasks that read the files again when they change, on the current runtime.
+    pub fn follow(&self, vitals: &Vitals) {
+        for file in &self.files {
+            vitals.spawn("reader of places", Arc::clone(file).follow());
+        }
+    }
+
+    /// Where an address is located: what one file does not know another one may.
+    #[must_use]
+    pub fn locate(&self, address: IpAddr) -> Located {
+        let mut located = Located::default();
+        for found in self.files.iter().filter_map(|file| file.places().locate(address)) {
+            located.country = located.country.or(found.country);
+            located.city = located.city.or(found.city);
+        }
+        located
+    }
+}
+
+/// Whether this is not what the log has already: a new file, another error than was told, or no error any more.
+fn is_news(told: &mut Option<String>, looked: &Result<bool, PlacesError>) -> bool {
+    let error = looked.as_ref().err().map(ToString::to_string);
+    let is_other = *told != error;
+    *told = error;
+    is_other || matches!(looked, Ok(true))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PlacesError::*, *};
+
+    fn fixture(name: &str) -> Vec<u8> {
+        fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/places").join(name)).unwrap()
+    }
+
+    fn put(path: &Path, content: &[u8]) {
+        let new = path.with_extension("new");
+        fs::write(&new, content).and_then(|()| fs::rename(&new, path)).unwrap();
+    }
+
+    /// The country and the city, a dash for what is not known.
+    fn locate(places: &Places, ip: &str) -> String {
+        let Some(Located { country, city }) = places.locate(ip.parse().unwrap()) else {
+            return "none".into();
+        };
+        format!("{} {}", country.as_ref().map_or("-", CountryCode::as_str), city.as_deref().unwrap_or("-"))
+    }
+
+    #[test]
+    fn addresses_are_located_in_either_layout() {
+        for (name, expected) in [
+            ("city.mmdb", ["DE Berlin", "CN Shanghai", "FR -"]),
+            ("country.mmdb", ["DE -", "CN -", "FR -"]),
+            ("flat.mmdb", ["DE Berlin", "FR -", "none"]),
+        ] {
+            let places = Places::from_content(fixture(name), (None, 0)).unwrap();
+            let at = |address| locate(&places, address);
+            assert_eq!(["192.0.2.0", "198.51.100.7", "2001:db8::1"].map(at), expected, "{name}");
+            assert_eq!(["::ffff:192.0.2.255", "::ffff:198.51.100.7"].map(at), expected[..2], "{name}");
+            assert_eq!(["192.0.3.0", "::1", "2001:db9::", "0.0.0.0"].map(at), ["none"; 4], "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_as_it_should_be_in_a_record_is_not_there() {
+        let places = Places::from_content(fixture("odd.mmdb"), (None, 0)).unwrap();
+        let long = format!("XK {}x", "ü".repeat(127));
+        let known = [(1, "DE -"), (2, "- Zürich"), (6, long.as_str()), (10, "DE -"), (11, "FR -")];
+        for last in 0..=12 {
+            let expected = known.iter().find(|(one, _)| *one == last).map_or("none", |(_, text)| text);
+            assert_eq!(locate(&places, &format!("203.0.113.{last}")), expected, "{last}");
+        }
+    }
+
+    #[test]
+    fn files_of_anything_else_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("places");
+        assert!(matches!(Places::open(&path), Err(Io(_))));
+        for content in [&b""[..], &fixture("city.mmdb")[..900]] {
+            put(&path, content);
+            assert!(matches!(Places::open(&path), Err(Malformed(_))));
+        }
+        put(&path, &fixture("asn.mmdb"));
+        assert!(matches!(Places::open(&path), Err(OtherType(kind)) if kind == "Test-ASN"));
+        File::create(&path).unwrap().set_len(FILE_MAX + 1).unwrap();
+        assert_eq!(Places::open(&path).unwrap_err().to_string(), "expected a file of at most 512 MiB");
+        assert!(matches!(Places::open(folder.path()), Err(NotAFile)));
+    }
+
+    #[test]
+    fn no_damaged_byte_makes_anything_panic() {
+        let ips = ["192.0.2.1", "203.0.113.6", "2001:db8::1", "::"].map(|ip| ip.parse().unwrap());
+        for mut content in ["city.mmdb", "country.mmdb", "flat.mmdb", "odd.mmdb"].map(fixture) {
+            for (index, flipped) in (0..content.len()).flat_map(|at| [1, 32, 128, 255].map(|it| (at, it))) {
+                content[index] ^= flipped;
+                let _ = Places::from_content(content.clone(), (None, 0))
+                    .map(|places| ips.map(|ip| places.locate(ip)));
+                content[index] ^= flipped;
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_new_file_is_followed_within_a_minute_unless_it_is_damaged() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("places");
+        let [cities, countries, other] = ["city.mmdb", "country.mmdb", "asn.mmdb"].map(fixture);
+        put(&path, &cities);
+        let file = Arc::new(PlacesFile::open(path.clone()).unwrap());
+        assert!(!file.reload_if_changed().unwrap());
+        tokio::spawn(Arc::clone(&file).follow());
+        for (content, expected) in [(other, "DE Berlin"), (countries, "DE -"), (cities, "DE Berlin")] {
+            put(&path, &content);
+            sleep(LOOKED_EVERY + Duration::from_secs(1)).await;
+            assert_eq!(locate(&file.places(), "192.0.2.1"), expected);
+        }
+        File::options().write(true).open(&path).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        assert!(file.reload_if_changed().unwrap() && !file.reload_if_changed().unwrap());
+        fs::remove_file(&path).unwrap();
+        assert!(matches!(file.reload_if_changed(), Err(Io(_))));
+        assert_eq!(locate(&file.places(), "192.0.2.1"), "DE Berlin");
+    }
+
+    #[test]
+    fn an_error_is_told_once_until_it_changes_or_ends() {
+        let mut told = None;
+        let looked = [Ok(false), Err(Stopped), Err(Stopped), Err(TooLarge), Ok(false), Ok(false), Ok(true)];
+        let news = looked.map(|looked| is_news(&mut told, &looked));
+        assert_eq!(news, [false, true, false, true, true, false, true]);
+    }
+}

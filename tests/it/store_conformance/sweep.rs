@@ -1,0 +1,86 @@
+//! The removal of links that nobody visits: by one holder at a time, in steps, and never of what came or was visited lately.
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use harness::Scratch;
+use jiff::Timestamp;
+use resolver::{
+    api_key::ApiKeyId,
+    codes::{CodeKey, LinkId, Mint},
+    links::Slug,
+    store::{Deleted, ImportBatch, ImportItem, Imported, LinkStore, Restored, Source, Sweep, Swept},
+};
+use tokio::time::{Instant, sleep};
+
+use super::new_link;
+
+/// Longer than any of the steps takes here.
+const HELD_FOR: Duration = Duration::from_secs(3);
+/// Both databases know times to the millisecond.
+const A_MOMENT: Duration = Duration::from_millis(20);
+
+pub(super) async fn what_came_or_was_visited_lately_stays_and_one_holder_removes_the_rest(
+    store: &dyn LinkStore,
+) {
+    let history = store.epoch().await.unwrap();
+    let old: Vec<_> = (20_000..20_900).map(|n| new_link(n, &format!("https://x.y/{n}"))).collect();
+    store.insert(&history, &old).await.unwrap();
+    sleep(A_MOMENT).await;
+    let before = Instant::now();
+    sleep(A_MOMENT).await;
+    let new = new_link(20_900, "https://x.y/new");
+    store.insert(&history, std::slice::from_ref(&new)).await.unwrap();
+    let (visited, restored) = (old[100].id, old[200].id);
+    store.note_seen(&[(visited, Timestamp::now())]).await.unwrap();
+    assert_eq!(store.delete(restored, None, ApiKeyId(1)).await.unwrap(), Deleted::Done);
+    assert!(matches!(store.restore(restored, 0, ApiKeyId(1)).await.unwrap(), Restored::Done(_)));
+    let imported = import(store).await;
+
+    // Whatever was neither made nor visited since then, however long this takes.
+    let sweep = async |holder: &str| {
+        let (unvisited_for, every) = (before.elapsed(), Duration::from_secs(3_600));
+        let sweep = Sweep { holder: holder.to_owned(), held_for: HELD_FOR, unvisited_for, every };
+        store.sweep(&sweep).await.unwrap()
+    };
+    let mut removed = BTreeSet::new();
+    let Swept::Some(first) = sweep("one").await else { panic!("there are some") };
+    removed.extend(first);
+    assert_eq!(sweep("other").await, Swept::NotOurs, "while the first one is there");
+    sleep(HELD_FOR + A_MOMENT).await;
+    // The first one is not heard of any more: another goes on, and looks at nothing twice.
+    loop {
+        match sweep("other").await {
+            Swept::Some(some) => assert!(some.iter().all(|id| removed.insert(*id)), "each once"),
+            end => break assert_eq!(end, Swept::Done),
+        }
+    }
+    assert_eq!(sweep("other").await, Swept::NotOurs, "it rests");
+    for link in &old {
+        let stays = [visited, restored].contains(&link.id);
+        assert_eq!(removed.contains(&link.id), !stays, "{link:?}");
+    }
+    assert!(!removed.contains(&new.id) && !removed.contains(&imported));
+    let read = store.read(&[old[0].id, visited, imported], Source::Primary).await.unwrap();
+    let gone: Vec<LinkId> = read.links.iter().filter(|link| link.is_deleted()).map(|link| link.id).collect();
+    assert_eq!(gone, [old[0].id]);
+}
+
+/// Imports a link that is old where it comes from: nobody can say when it was last visited there.
+async fn import(store: &dyn LinkStore) -> LinkId {
+    let scratch = Scratch::new().unwrap();
+    let key = CodeKey::create(&scratch.path().join("code.key")).unwrap();
+    let mint = Arc::new(Mint::new(&key, store.adopt_keyspaces(&[]).await.unwrap()));
+    let item = ImportItem {
+        slug: Some(Slug::parse("from/elsewhere").unwrap()),
+        draft: new_link(1, "https://x.y/elsewhere").draft,
+        tags: Vec::new(),
+        created_at: Some("2020-01-01T00:00:00Z".parse().unwrap()),
+    };
+    let batch = ImportBatch { name: "old".to_owned(), end: 1, items: vec![item], mint };
+    let done = store.import(&batch).await.unwrap().expect("it was not stored before");
+    assert_eq!(store.import(&batch).await.unwrap(), None, "sent again");
+    match done[..] {
+        [Imported::Stored(id)] => id,
+        _ => panic!("{done:?}"),
+    }
+}
