@@ -1,8 +1,11 @@
-//! The resolver's configuration: one struct, from flags and environment, checked before anything starts. What the other subcommands take is in [`args`].
+//! The resolver's configuration: one struct, from flags and environment, checked before anything starts. What other subcommands take is in files of its own.
 
 mod args;
+mod client_args;
+mod domain_args;
 mod link_args;
 mod settings;
+mod target_args;
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -12,11 +15,14 @@ use ipnet::IpNet;
 use issuer::daemon::{parse_duration, parse_duration_or_zero};
 
 pub use args::{ApiKeyCommand, ConfigCommand, Database, DatabaseArgs, ExportArgs, ExportFormat, ImportArgs};
+pub use client_args::{ServerArgs, TableArgs};
+pub use domain_args::{DomainCommand, DomainEditArgs, DomainListArgs, DomainProtocol, DomainRedirectsArgs};
 pub use link_args::{
     CodeStrategy, LinkClears, LinkCommand, LinkCreateArgs, LinkDeleteArgs, LinkEditArgs, LinkGetArgs,
-    LinkListArgs, LinkName, LinkSetters, ServerArgs,
+    LinkListArgs, LinkName, LinkSetters,
 };
 pub use settings::Settings;
+pub use target_args::{TargetCommand, TargetListArgs, TargetRuleArgs};
 
 /// Mints short codes, stores links and serves redirects.
 ///
@@ -46,6 +52,12 @@ pub enum Command {
     /// Make, show, list, change and delete links of a running server.
     #[command(subcommand)]
     Link(LinkCommand),
+    /// List the domains of a running server, rename them, switch them off and on, and say where their stray visitors go.
+    #[command(subcommand)]
+    Domain(DomainCommand),
+    /// Say to which hosts new links of a running server may lead.
+    #[command(subcommand)]
+    Target(TargetCommand),
     /// Print the script with which a shell completes what is typed.
     Completions {
         /// Which shell.

@@ -10,14 +10,14 @@ const SOON: Duration = Duration::from_secs(45);
 const URL: &str = "https://example.com/page";
 
 /// Somebody who types commands for one server.
-struct Person {
+pub(crate) struct Person {
     scratch: Scratch,
-    server: String,
-    key: String,
+    pub(crate) server: String,
+    pub(crate) key: String,
 }
 
 impl Person {
-    fn at(resolver: &Resolver) -> Self {
+    pub(crate) fn at(resolver: &Resolver) -> Self {
         let api = &resolver.api;
         Self { scratch: Scratch::new().unwrap(), server: api.url().to_owned(), key: api.key().to_owned() }
     }
@@ -28,21 +28,21 @@ impl Person {
         launch.env("COLUMNS", "80")
     }
 
-    async fn run(&self, args: &[&str]) -> Finished {
+    pub(crate) async fn run(&self, args: &[&str]) -> Finished {
         self.launch(args).await.run(SOON).await.unwrap()
     }
 
     /// What a command that succeeds prints.
-    async fn read(&self, args: &[&str]) -> String {
+    pub(crate) async fn read(&self, args: &[&str]) -> String {
         self.run(args).await.success().unwrap().stdout
     }
 
-    async fn read_json(&self, args: &[&str]) -> Value {
+    pub(crate) async fn read_json(&self, args: &[&str]) -> Value {
         serde_json::from_str(&self.read(args).await).unwrap()
     }
 
     /// The one line of a command that fails with this code, and prints nothing that a script could take for an answer.
-    async fn fail(&self, args: &[&str], code: i32) -> String {
+    pub(crate) async fn fail(&self, args: &[&str], code: i32) -> String {
         let Finished { status, stdout, stderr } = self.run(args).await;
         assert_eq!(status.code(), Some(code), "{args:?}: {stderr}");
         assert_eq!(stdout, "", "{args:?}");
@@ -52,7 +52,7 @@ impl Person {
 }
 
 /// The value that a table of two columns has behind this name.
-fn row<'a>(table: &'a str, name: &str) -> Option<&'a str> {
+pub(crate) fn row<'a>(table: &'a str, name: &str) -> Option<&'a str> {
     table.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix("  ").map(str::trim))
 }
 
@@ -200,7 +200,7 @@ async fn shells_are_told_of_the_subcommands_without_a_server_or_a_key() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let launch = Launch::new(&scratch, "completions", binaries::resolver().await.unwrap());
         let script = launch.args(["completions", shell]).run(SOON).await.unwrap().success().unwrap().stdout;
-        for word in ["link", "api-key", "password-file"] {
+        for word in ["link", "api-key", "password-file", "domain", "no-invalid-short-url", "target", "deny"] {
             assert!(script.contains(word), "{shell} lacks {word}");
         }
     }

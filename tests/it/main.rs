@@ -8,6 +8,7 @@ mod bulk;
 mod ceiling;
 mod changes;
 mod cli;
+mod cli_domains;
 mod code_key;
 mod copy;
 mod deleted;

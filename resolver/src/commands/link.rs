@@ -1,29 +1,25 @@
 //! `resolver link create|get|list|edit|delete`: what people and scripts ask of a running server.
 
 mod body;
-mod client;
-mod problem;
+mod path;
 mod table;
 
 use std::io::{self, Write};
 
-use clap::CommandFactory as _;
-use clap_complete::Shell;
 use serde_json::Value;
 use ureq::http::Method;
 
 use self::{
     body::{create_body, edit_body, list_query, password},
-    client::{Call, Server, path_of},
+    path::{LINKS, path_of},
 };
+use super::client::{Call, NOTHING_TO_CHANGE, Server, wrong};
 use crate::{
     Error,
     config::{
-        Cli, LinkCommand, LinkCreateArgs, LinkDeleteArgs, LinkEditArgs, LinkGetArgs, LinkListArgs, LinkName,
+        LinkCommand, LinkCreateArgs, LinkDeleteArgs, LinkEditArgs, LinkGetArgs, LinkListArgs, LinkName,
     },
 };
-
-pub use self::problem::ClientError;
 
 /// Runs a subcommand; what it has to say.
 pub(super) async fn run(command: LinkCommand) -> Result<String, Error> {
@@ -40,13 +36,6 @@ pub(super) async fn run(command: LinkCommand) -> Result<String, Error> {
     }
 }
 
-/// The script with which a shell completes what is typed.
-pub(super) fn completions(shell: Shell) -> String {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "resolver", &mut script);
-    String::from_utf8_lossy(&script).into_owned()
-}
-
 async fn create(args: &LinkCreateArgs) -> Result<String, Error> {
     let server = Server::new(&args.server)?;
     let body = create_body(args, password(&args.setters)?);
@@ -54,7 +43,7 @@ async fn create(args: &LinkCreateArgs) -> Result<String, Error> {
         body: Some(Value::Object(body)),
         header: args.idempotency_key.clone().map(|key| ("Idempotency-Key", key)),
         is_repeatable: args.idempotency_key.is_some(),
-        ..Call::write(Method::POST, String::new(), Vec::new())
+        ..Call::write(Method::POST, LINKS.to_owned(), Vec::new())
     };
     let link = server.ask(call).await?;
     let short_url = link["shortUrl"].as_str().ok_or_else(|| server.foreign())?;
@@ -72,8 +61,7 @@ async fn edit(args: &LinkEditArgs) -> Result<String, Error> {
     let path = path_of(&args.name.code)?;
     let body = edit_body(args, password(&args.setters)?);
     if body.is_empty() {
-        let reason = "expected at least one flag that says what to change".to_owned();
-        return Err(Error::Config { flag: "CODE", value: args.name.code.clone(), reason });
+        return Err(wrong("CODE", &args.name.code, NOTHING_TO_CHANGE));
     }
     let call = Call {
         body: Some(Value::Object(body)),
@@ -93,7 +81,7 @@ async fn delete(args: &LinkDeleteArgs) -> Result<String, Error> {
 
 async fn list(args: &LinkListArgs) -> Result<String, Error> {
     let server = Server::new(&args.server)?;
-    let page = server.ask(Call::read(String::new(), list_query(args))).await?;
+    let page = server.ask(Call::read(LINKS.to_owned(), list_query(args))).await?;
     let (links, pagination) = read_page(&server, &page)?;
     if args.json {
         return Ok(format!("{page:#}\n"));
@@ -106,7 +94,7 @@ async fn list(args: &LinkListArgs) -> Result<String, Error> {
         count("totalItems")
     );
     let is_all = count("pagesCount") <= 1 && count("currentPage") <= 1;
-    Ok(table::list(links, args.width) + if is_all { "" } else { &place })
+    Ok(table::list(links, args.table.width) + if is_all { "" } else { &place })
 }
 
 /// Writes the links of all pages, each on a line. Pages are counted anew for each call: a link that is deleted meanwhile can hide another one.
@@ -114,7 +102,7 @@ async fn write_all(server: &Server, args: &LinkListArgs, out: &mut impl Write) -
     let query = list_query(args);
     for page in 1_u64.. {
         let query = query.iter().cloned().chain([("page", page.to_string())]).collect();
-        let answer = server.ask(Call::read(String::new(), query)).await?;
+        let answer = server.ask(Call::read(LINKS.to_owned(), query)).await?;
         let (links, pagination) = read_page(server, &answer)?;
         let lines: String = links.iter().map(|link| format!("{link}\n")).collect();
         match out.write_all(lines.as_bytes()).and_then(|()| out.flush()) {
@@ -149,17 +137,4 @@ fn of_domain(name: &LinkName) -> Vec<(&'static str, String)> {
 /// The header with which only a link of this version is changed.
 fn if_match(version: Option<u64>) -> Option<(&'static str, String)> {
     version.map(|version| ("If-Match", format!("\"{version}\"")))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_shell_has_a_script_that_knows_the_subcommands() {
-        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::Elvish, Shell::PowerShell] {
-            let script = completions(shell);
-            assert!(script.contains("link") && script.contains("if-version"), "{shell}");
-        }
-    }
 }

@@ -1,14 +1,19 @@
 //! The subcommands that are not the server.
 
+mod client;
+mod completions;
 mod config_check;
+mod domain;
 mod export;
 mod import;
 mod keys;
 mod link;
 mod migrate;
 mod open_mint;
+mod table;
+mod target;
 
-pub use link::ClientError;
+pub use client::ClientError;
 
 use std::{path::Path, sync::Arc};
 
@@ -30,7 +35,9 @@ pub async fn run(command: Command) -> Result<String, Error> {
         Command::Migrate(args) => migrate::run(&args).await,
         Command::ApiKey(command) => keys::run(command).await,
         Command::Link(command) => link::run(command).await,
-        Command::Completions { shell } => Ok(link::completions(shell)),
+        Command::Domain(command) => domain::run(command).await,
+        Command::Target(command) => target::run(command).await,
+        Command::Completions { shell } => Ok(completions::script(shell)),
         Command::Import(args) => import::run(args).await,
         Command::Export(args) => export::run(args).await,
         Command::Config(ConfigCommand::Check(config)) => config_check::run(&config),

@@ -1,16 +1,13 @@
-//! What `resolver link` takes: the server to ask, which link is meant, and what is to be said of it.
+//! What `resolver link` takes: which link is meant, and what is to be said of it.
 
-use std::{fmt, path::PathBuf};
+use std::path::PathBuf;
 
 use clap::{
     Args, Subcommand, ValueEnum,
     builder::{PossibleValuesParser, TypedValueParser},
 };
 
-/// Characters of a line, when nobody says how many the terminal has.
-const WIDTH: usize = 100;
-/// The narrowest and the widest lines that tables are laid out for.
-const WIDTHS: (usize, usize) = (40, 1_000);
+use super::client_args::{ServerArgs, TableArgs};
 
 /// `resolver link …`
 #[derive(Debug, Subcommand)]
@@ -25,24 +22,6 @@ pub enum LinkCommand {
     Edit(Box<LinkEditArgs>),
     /// Delete a link. A minted code is never given again; a slug may be picked again.
     Delete(LinkDeleteArgs),
-}
-
-/// Which server is asked, and with which key.
-#[derive(Clone, Args)]
-pub struct ServerArgs {
-    /// The server's address.
-    #[arg(long, env = "RESOLVER_SERVER", default_value = "http://127.0.0.1:8080", value_name = "URL")]
-    pub server: String,
-    /// The API key. In the environment other people on the machine do not see it.
-    #[arg(long, env = "RESOLVER_API_KEY", hide_env_values = true, value_name = "KEY")]
-    pub api_key: String,
-}
-
-impl fmt::Debug for ServerArgs {
-    /// Without the key.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServerArgs").field("server", &self.server).finish_non_exhaustive()
-    }
 }
 
 /// What may be said of a link when it is made and when it is changed.
@@ -186,9 +165,9 @@ pub struct LinkListArgs {
     /// Print the links of all pages, each as a line of JSON; the oldest first, unless --order says otherwise.
     #[arg(long)]
     pub ndjson: bool,
-    /// Characters of a line of the table.
-    #[arg(long, env = "COLUMNS", default_value = "100", value_name = "COUNT", value_parser = line_width)]
-    pub width: usize,
+    /// The table.
+    #[command(flatten)]
+    pub table: TableArgs,
     /// The server.
     #[command(flatten)]
     pub server: ServerArgs,
@@ -275,12 +254,6 @@ pub struct LinkDeleteArgs {
     pub server: ServerArgs,
 }
 
-/// Shells leave COLUMNS empty or 0 where there is no terminal, which must not keep a list from being printed.
-fn line_width(text: &str) -> Result<usize, std::convert::Infallible> {
-    let width = text.parse().ok().filter(|width| *width > 0).unwrap_or(WIDTH);
-    Ok(width.clamp(WIDTHS.0, WIDTHS.1))
-}
-
 fn idempotency_key(text: &str) -> Result<String, &'static str> {
     let fits = (1..=255).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
     if fits { Ok(text.to_owned()) } else { Err("expected 1 to 255 visible ASCII characters") }
@@ -342,29 +315,5 @@ mod tests {
             let error = parse(args).unwrap_err();
             assert!(error.contains(part), "{error:?} lacks {part:?}");
         }
-    }
-
-    #[test]
-    fn a_terminal_of_any_width_has_a_table_that_is_bounded() {
-        for (text, width) in [
-            ("80", 80),
-            ("", 100),
-            ("0", 100),
-            ("-5", 100),
-            ("wide", 100),
-            ("1", 40),
-            ("40", 40),
-            ("1001", 1_000),
-            ("18446744073709551615", 1_000),
-            ("18446744073709551616", 100),
-        ] {
-            assert_eq!(line_width(text), Ok(width), "{text:?}");
-        }
-    }
-
-    #[test]
-    fn a_key_is_not_shown() {
-        let shown = format!("{:?}", parse(&["get", "abc"]).unwrap());
-        assert!(shown.contains("127.0.0.1") && !shown.contains("secret"), "{shown}");
     }
 }

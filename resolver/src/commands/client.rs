@@ -1,5 +1,7 @@
-//! Calls of a running server's API, as `resolver link` makes them: one at a time, bounded in time and in size, and sent again only where
-//! that cannot do a thing twice.
+//! Calls of a running server's API, as `resolver link`, `domain` and `target` make them: one at a time, bounded in time and in size, and
+//! sent again only where that cannot do a thing twice.
+
+mod problem;
 
 use std::{io, time::Duration};
 
@@ -13,11 +15,11 @@ use ureq::{
 };
 use url::{Host, Url, form_urlencoded};
 
-use super::{
-    problem::{ClientError, Reply, TEXT_CELLS},
-    table::{cut, printable},
-};
+use self::problem::{Reply, TEXT_CELLS};
+use super::table::{cut, printable};
 use crate::{Error, config::ServerArgs};
+
+pub use self::problem::ClientError;
 
 /// How long a connection may take.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
@@ -27,15 +29,21 @@ const CALL_TIME: Duration = Duration::from_secs(30);
 const ANSWER_BYTES: u64 = 16 * 1024 * 1024;
 /// Pauses before a call is sent again, unless the server asks for longer ones.
 const PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(1)];
+/// The longest segment of a path, in bytes before it is escaped. No name that the server knows is longer.
+const SEGMENT_BYTES: usize = 1_024;
+/// Cells of an argument that an error shows.
+const ARGUMENT_CELLS: usize = 100;
+/// What a change without a flag lacks.
+pub(super) const NOTHING_TO_CHANGE: &str = "expected at least one flag that says what to change";
 /// RFC 3986's unreserved characters stay as they are.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// One call.
 #[derive(Clone, Debug)]
 pub(super) struct Call {
-    /// GET, POST, PATCH or DELETE.
+    /// GET, POST, PUT, PATCH or DELETE.
     pub(super) method: Method,
-    /// What stands behind `/rest/v3/short-urls`, escaped.
+    /// What stands behind `/rest/v3/`, escaped.
     pub(super) path: String,
     /// The pairs of the query, not escaped.
     pub(super) query: Vec<(&'static str, String)>,
@@ -59,19 +67,15 @@ impl Call {
     }
 }
 
-/// The path of a link, each segment of its code escaped by itself.
-pub(super) fn path_of(code: &str) -> Result<String, Error> {
-    let segments: Vec<&str> = code.split('/').collect();
-    // Behind a code, these two would be something else than a link.
-    let is_other = segments.len() > 1 && matches!(segments.last(), Some(&("visits" | "redirect-rules")));
-    if code.len() > 1_024 || is_other || segments.iter().any(|segment| matches!(*segment, "" | "." | "..")) {
-        return Err(Error::Config {
-            flag: "CODE",
-            value: cut(&printable(code), 100),
-            reason: "expected a code as links show it, without the domain and a slash before it".to_owned(),
-        });
-    }
-    Ok(segments.iter().map(|segment| format!("/{}", utf8_percent_encode(segment, ESCAPED))).collect())
+/// A text as one segment of a path, escaped. None of a text that would make another path: an empty one, and dots, which are taken out on the way.
+pub(super) fn segment(text: &str) -> Option<String> {
+    let is_one = text.len() <= SEGMENT_BYTES && !matches!(text, "" | "." | "..");
+    is_one.then(|| utf8_percent_encode(text, ESCAPED).to_string())
+}
+
+/// For an argument that cannot be: its name, as much of its value as has room on one line, and what was expected.
+pub(super) fn wrong(flag: &'static str, value: &str, expected: &str) -> Error {
+    Error::Config { flag, value: cut(&printable(value), ARGUMENT_CELLS), reason: expected.to_owned() }
 }
 
 /// A server to ask.
@@ -91,16 +95,10 @@ impl Server {
         let is_plain =
             |url: &Url| url.query().is_none() && url.fragment().is_none() && url.username().is_empty();
         let url = url.filter(|url| is_plain(url) && url.password().is_none()).ok_or_else(|| {
-            let shown = if args.server.contains('@') {
-                "(hidden)".to_owned()
-            } else {
-                cut(&printable(&args.server), 100)
-            };
-            Error::Config { flag: "--server", value: shown, reason: expected.to_owned() }
+            wrong("--server", if args.server.contains('@') { "(hidden)" } else { &args.server }, expected)
         })?;
         if args.api_key.is_empty() || !args.api_key.bytes().all(|byte| byte.is_ascii_graphic()) {
-            let expected = "expected visible ASCII characters".to_owned();
-            return Err(Error::Config { flag: "--api-key", value: "(hidden)".to_owned(), reason: expected });
+            return Err(wrong("--api-key", "(hidden)", "expected visible ASCII characters"));
         }
         let agent = agent(&url);
         Ok(Self { agent, url: url.as_str().trim_end_matches('/').to_owned(), key: args.api_key.clone() })
@@ -141,7 +139,7 @@ impl Server {
     }
 
     fn exchange(&self, call: &Call, within: Duration) -> Result<Reply, ureq::Error> {
-        let mut url = format!("{}/rest/v3/short-urls{}", self.url, call.path);
+        let mut url = format!("{}/rest/v3/{}", self.url, call.path);
         if !call.query.is_empty() {
             url.push('?');
             url.push_str(&form_urlencoded::Serializer::new(String::new()).extend_pairs(&call.query).finish());
@@ -175,7 +173,8 @@ impl Server {
                 return ClientError::Unsendable(error.to_string());
             }
             ureq::Error::BodyExceedsLimit(_) => {
-                let expected = "expected an answer of at most 16 MiB: ask for fewer links of a page";
+                let expected =
+                    "expected an answer of at most 16 MiB: ask for smaller pages, where there are pages";
                 return ClientError::Foreign { server: self.url.clone(), expected };
             }
             ureq::Error::Io(error) => found_nobody(error),
@@ -238,25 +237,30 @@ mod tests {
     }
 
     #[test]
-    fn each_segment_of_a_code_is_escaped_by_itself() {
-        for (code, path) in [
-            ("abc123", "/abc123"),
-            ("summer-sale/2026", "/summer-sale/2026"),
-            ("über/短い", "/%C3%BCber/%E7%9F%AD%E3%81%84"),
-            ("a.b_c~d-e!", "/a.b_c~d-e%21"),
-            ("a?b#c%2F", "/a%3Fb%23c%252F"),
-            ("visits", "/visits"),
-            ("visits/x", "/visits/x"),
+    fn a_text_is_one_segment_whatever_is_in_it() {
+        for (text, escaped) in [
+            ("sho.rt:8080", "sho.rt%3A8080"),
+            ("*.Example.com", "%2A.Example.com"),
+            ("[::1]", "%5B%3A%3A1%5D"),
+            ("über 短い", "%C3%BCber%20%E7%9F%AD%E3%81%84"),
+            ("a/b?c#d%2F\n", "a%2Fb%3Fc%23d%252F%0A"),
+            ("-._~", "-._~"),
+            ("...", "..."),
         ] {
-            assert_eq!(path_of(code).unwrap(), path);
+            assert_eq!(segment(text).as_deref(), Some(escaped), "{text}");
         }
-        let long = "a".repeat(1_025);
-        for code in
-            ["", "/", "/abc", "abc/", "a//b", ".", "..", "a/../b", "abc/visits", "a/redirect-rules", &long]
-        {
-            let error = path_of(code).unwrap_err();
-            assert!(matches!(error, Error::Config { flag: "CODE", .. }), "{code}: {error}");
+        for text in ["", ".", "..", &"a".repeat(1_025)] {
+            assert_eq!(segment(text), None, "{text}");
         }
+        assert!(segment(&"ü".repeat(512)).is_some());
+    }
+
+    #[test]
+    fn an_argument_that_cannot_be_is_shown_on_one_line() {
+        let text =
+            wrong("NAME", &format!("two\nlines\u{1b}{}", "短".repeat(1_000)), "expected less").to_string();
+        assert!(text.starts_with("NAME two lines\u{FFFD}短") && text.ends_with("…: expected less"), "{text}");
+        assert!(text.chars().count() < 150 && !text.contains('\n'), "{text}");
     }
 
     #[test]

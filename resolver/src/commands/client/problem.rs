@@ -5,7 +5,7 @@ use std::time::Duration;
 use issuer::daemon::Exit;
 use serde_json::Value;
 
-use super::table::{cut, printable};
+use crate::commands::table::{cut, printable};
 
 /// Cells of an error's text.
 pub(super) const TEXT_CELLS: usize = 2_000;
@@ -52,8 +52,8 @@ impl ClientError {
             Self::Unreachable { .. } => Exit::Unavailable,
             // A later call may do.
             Self::Refused { status: 429 | 502..=504, .. } => Exit::Unavailable,
-            // What was asked for, or the key that it was asked with, is wrong.
-            Self::Refused { status: 400 | 401 | 422, .. } | Self::Unsendable(_) => Exit::Config,
+            // What was asked for, or the key that it was asked with, is wrong; 409 is a name that another has.
+            Self::Refused { status: 400 | 401 | 409 | 422, .. } | Self::Unsendable(_) => Exit::Config,
             Self::Refused { .. } | Self::Foreign { .. } => Exit::Internal,
         }
     }
@@ -145,6 +145,7 @@ mod tests {
         for (status, exit) in [
             (400, Exit::Config),
             (401, Exit::Config),
+            (409, Exit::Config),
             (422, Exit::Config),
             (403, Exit::Internal),
             (404, Exit::Internal),
