@@ -104,6 +104,13 @@ async fn a_link_is_made_shown_listed_changed_and_deleted_from_the_command_line()
     let gone = person.fail(&["link", "get", slug], 70).await;
     assert!(gone.contains("404") && gone.contains(slug), "{gone}");
     assert_eq!(resolver.api.follow("sale/%C3%BCber-%E7%9F%AD%E3%81%84").await.unwrap().0, 404);
+    let deleted = person.read(&["link", "list", "--deleted"]).await;
+    assert!(deleted.contains(slug) && deleted.lines().count() == 2, "{deleted}");
+    let table = person.read(&["link", "restore", slug]).await;
+    assert_eq!((row(&table, "tags"), row(&table, "version")), (Some("three"), Some("4")), "{table}");
+    assert_eq!(resolver.api.follow("sale/%C3%BCber-%E7%9F%AD%E3%81%84").await.unwrap().0, 302);
+    assert_eq!(person.read(&["link", "list", "--deleted"]).await, "no links\n");
+    person.fail(&["link", "restore", slug], 70).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use indicatif::ProgressBar;
+use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
 use super::{keys::ready, open_mint::open_mint};
@@ -30,8 +30,8 @@ pub(super) async fn run(args: ExportArgs) -> Result<String, Error> {
     let mint = open_mint(&*store, &args.database, args.code_key_file.as_deref()).await?;
     let domains = store.shared_settings(-1).await?.unwrap_or_default().domains;
     let mut out = Out::open(&args)?;
-    let bar = ProgressBar::new_spinner();
-    let mut place = 0;
+    let bar = bar(store.link_count().await?);
+    let mut place = out.links;
     loop {
         let (records, last) = store.export(out.after, PAGE).await?;
         for record in records {
@@ -42,13 +42,23 @@ pub(super) async fn run(args: ExportArgs) -> Result<String, Error> {
             }
         }
         let Some(last) = last else { break };
-        out.keep(last)?;
-        bar.set_message(format!("{place} links"));
-        bar.tick();
+        out.keep(last, place)?;
+        bar.set_position(place);
     }
     bar.finish_and_clear();
     out.end()?;
     Ok(args.out.map_or_else(String::new, |path| format!("{place} links written to {}\n", path.display())))
+}
+
+/// A bar on a terminal, and nothing elsewhere; without an end, when the database does not know how many links there are.
+fn bar(links: Option<u64>) -> ProgressBar {
+    let Some(links) = links else {
+        let style = ProgressStyle::with_template("{spinner} {pos} links, {per_sec}");
+        let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
+        return ProgressBar::new_spinner().with_style(style);
+    };
+    let style = ProgressStyle::with_template("{bar:40} {percent}% {pos}/{len} links, {per_sec} {eta}");
+    ProgressBar::new(links).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
 fn row(mint: &Mint, domains: &[Domain], record: Record, place: u64) -> Option<Row> {
@@ -81,6 +91,8 @@ struct Out {
     to: To,
     /// The last link that is in it.
     after: Option<LinkId>,
+    /// How many are in it.
+    links: u64,
     file: Option<(PathBuf, File)>,
 }
 
@@ -95,6 +107,7 @@ impl Out {
             return Ok(Self {
                 to: To::new(args.format, Box::new(io::stdout()), true)?,
                 after: None,
+                links: 0,
                 file: None,
             });
         };
@@ -104,7 +117,7 @@ impl Out {
             value: path.display().to_string(),
             reason: reason.to_owned(),
         };
-        let (mut file, after) = if args.resume {
+        let (mut file, after, links) = if args.resume {
             let text = fs::read_to_string(&progress);
             let state: Value =
                 text.ok().and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
@@ -113,15 +126,15 @@ impl Out {
             };
             let file = OpenOptions::new().write(true).open(path)?;
             file.set_len(bytes)?;
-            (file, Some(LinkId::from_stored(id)))
+            (file, Some(LinkId::from_stored(id)), state["links"].as_u64().unwrap_or_default())
         } else if path.exists() {
             return Err(wrong("there is such a file: expected another name, or --resume"));
         } else {
-            (File::create_new(path)?, None)
+            (File::create_new(path)?, None, 0)
         };
         file.seek(SeekFrom::End(0))?;
         let to = To::new(args.format, Box::new(file.try_clone()?), after.is_none())?;
-        Ok(Self { to, after, file: Some((progress, file)) })
+        Ok(Self { to, after, links, file: Some((progress, file)) })
     }
 
     fn write(&mut self, row: &Row) -> Result<(), Error> {
@@ -132,13 +145,13 @@ impl Out {
         Ok(())
     }
 
-    /// Notes that everything up to this link is written.
-    fn keep(&mut self, last: LinkId) -> Result<(), Error> {
-        self.after = Some(last);
+    /// Notes that everything up to this link is written, so many links in all.
+    fn keep(&mut self, last: LinkId, links: u64) -> Result<(), Error> {
+        (self.after, self.links) = (Some(last), links);
         self.to.flush()?;
         if let Some((progress, file)) = &self.file {
             file.sync_data()?;
-            let state = json!({ "bytes": file.metadata()?.len(), "after": last.get() });
+            let state = json!({ "bytes": file.metadata()?.len(), "after": last.get(), "links": links });
             let new = progress.with_extension("new");
             fs::write(&new, state.to_string())?;
             fs::rename(&new, progress)?;

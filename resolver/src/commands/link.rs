@@ -1,4 +1,4 @@
-//! `resolver link create|get|list|edit|delete`: what people and scripts ask of a running server.
+//! `resolver link create|get|list|edit|delete|restore`: what people and scripts ask of a running server.
 
 mod body;
 mod path;
@@ -33,6 +33,7 @@ pub(super) async fn run(command: LinkCommand) -> Result<String, Error> {
         LinkCommand::List(args) => list(&args).await,
         LinkCommand::Edit(args) => edit(&args).await,
         LinkCommand::Delete(args) => delete(&args).await,
+        LinkCommand::Restore(args) => restore(&args).await,
     }
 }
 
@@ -77,6 +78,13 @@ async fn delete(args: &LinkDeleteArgs) -> Result<String, Error> {
     let header = if_match(args.if_version);
     server.call(Call { header, ..Call::write(Method::DELETE, path, of_domain(&args.name)) }).await?;
     Ok(format!("{}: deleted\n", args.name.code))
+}
+
+async fn restore(args: &LinkGetArgs) -> Result<String, Error> {
+    let server = Server::new(&args.server)?;
+    let path = format!("{}/restore", path_of(&args.name.code)?);
+    let link = server.ask(Call::write(Method::POST, path, of_domain(&args.name))).await?;
+    shown(&server, &link, args.json)
 }
 
 async fn list(args: &LinkListArgs) -> Result<String, Error> {

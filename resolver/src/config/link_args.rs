@@ -22,6 +22,8 @@ pub enum LinkCommand {
     Edit(Box<LinkEditArgs>),
     /// Delete a link. A minted code is never given again; a slug may be picked again.
     Delete(LinkDeleteArgs),
+    /// Bring back the link that was deleted last under a code or slug.
+    Restore(LinkGetArgs),
 }
 
 /// What may be said of a link when it is made and when it is changed.
@@ -115,7 +117,7 @@ pub struct LinkName {
     pub domain: Option<String>,
 }
 
-/// `resolver link get`
+/// `resolver link get` and `resolver link restore`
 #[derive(Clone, Debug, Args)]
 pub struct LinkGetArgs {
     /// Which.
@@ -144,6 +146,9 @@ pub struct LinkListArgs {
     /// The domain that links are on; all of them, when absent.
     #[arg(long)]
     pub domain: Option<String>,
+    /// The links that were deleted, and no others.
+    #[arg(long)]
+    pub deleted: bool,
     /// By dateCreated, shortCode, longUrl, title, visits or nonBotVisits, with -ASC or -DESC behind it.
     #[arg(long, value_name = "FIELD-ASC")]
     pub order: Option<String>,

@@ -151,6 +151,9 @@ pub trait LinkStore: Send + Sync + 'static {
         most: usize,
     ) -> Result<(Vec<Record>, Option<LinkId>), StoreError>;
 
+    /// About how many links there are, with the deleted ones; none when the database has not counted them yet.
+    async fn link_count(&self) -> Result<Option<u64>, StoreError>;
+
     /// Notes that links were visited; the ids ascend. Sending it again is safe.
     async fn note_seen(&self, seen: &[(LinkId, Timestamp)]) -> Result<(), StoreError>;
 

@@ -31,6 +31,7 @@ pub(super) fn list_query(args: &LinkListArgs) -> Vec<(&'static str, String)> {
     let mode = if args.any_tag { "any" } else { "all" };
     put("tagsMode", (!args.tag.is_empty()).then(|| mode.to_owned()));
     put("domain", args.domain.clone());
+    put("deleted", args.deleted.then(|| "true".to_owned()));
     // New links come last then, so that they move none to another page while pages are read.
     let order = args.ndjson.then(|| "dateCreated-ASC".to_owned());
     put("orderBy", args.order.clone().or(order));

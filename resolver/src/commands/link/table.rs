@@ -35,6 +35,7 @@ pub(super) fn link(link: &Value) -> String {
         ("tags", tags(&link["tags"])),
         ("created", text(&link["dateCreated"])),
         ("edited", text(&link["editedAt"])),
+        ("deleted", text(&link["deletedAt"])),
         ("valid since", text(&meta["validSince"])),
         ("valid until", text(&meta["validUntil"])),
         ("max visits", text(&meta["maxVisits"])),

@@ -263,6 +263,10 @@ impl LinkStore for PostgresStore {
         self.run_on(&self.lists, async |sql| sql::export(sql, after, most).await).await
     }
 
+    async fn link_count(&self) -> Result<Option<u64>, StoreError> {
+        self.run_on(&self.lists, async |sql| sql::link_count(sql).await).await
+    }
+
     async fn note_seen(&self, seen: &[(LinkId, Timestamp)]) -> Result<(), StoreError> {
         self.run(async |sql| sql::note_seen(sql, seen).await).await
     }

@@ -29,6 +29,12 @@ pub(in crate::store) async fn import_position<S: Sql>(sql: &mut S, name: &str) -
     Ok(u64::try_from(position).unwrap_or(0))
 }
 
+/// About how many links there are.
+pub(in crate::store) async fn link_count<S: Sql>(sql: &mut S) -> Result<Option<u64>, StoreError> {
+    let rows = sql.query(S::DIALECT.link_count(), &[]).await?;
+    rows.first().map_or(Ok(None), |row| Ok(u64::try_from(row.int(0)?).ok()))
+}
+
 /// Stores a batch, unless it was stored before; what became of each item.
 pub(in crate::store) async fn import<S: Sql>(
     sql: &mut S,

@@ -43,7 +43,7 @@ pub(super) use audit::audit;
 pub(super) use domains::{SETTINGS_VERSION, add_domain, edit_domain, shared_settings};
 pub(super) use edits::{delete, edit};
 pub(super) use gaps::{Gaps, SCAN_PAGE};
-pub(super) use import::{export, import, import_position};
+pub(super) use import::{export, import, import_position, link_count};
 pub(super) use keys::{add_api_key, find_api_key, list_api_keys, revoke_api_key, rotate_api_key};
 pub(super) use keyspaces::{check_slugs, ids_of, number_of_end, plan_keyspaces};
 pub(super) use list::list;
@@ -91,6 +91,14 @@ impl Dialect {
         match self {
             Self::Postgres => "SELECT nextval('slug_link_id')",
             Self::Sqlite => "SELECT coalesce(max(id), 0) + 1 FROM link WHERE id < 281474976710656",
+        }
+    }
+
+    /// A statement that says about how many links there are; fewer than none, when nobody has counted. To count them all takes Postgres seconds.
+    pub(super) fn link_count(self) -> &'static str {
+        match self {
+            Self::Postgres => "SELECT CAST(reltuples AS bigint) FROM pg_class WHERE oid = 'link'::regclass",
+            Self::Sqlite => "SELECT count(*) FROM link",
         }
     }
 

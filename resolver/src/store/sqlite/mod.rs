@@ -224,6 +224,10 @@ impl LinkStore for SqliteStore {
             .await
     }
 
+    async fn link_count(&self) -> Result<Option<u64>, StoreError> {
+        self.lister.run(move |connection| read(connection, |sql| at_once(sql::link_count(sql)))).await
+    }
+
     async fn note_seen(&self, seen: &[(LinkId, Timestamp)]) -> Result<(), StoreError> {
         let seen = seen.to_vec();
         self.writer.run(move |connection| write(connection, |sql| at_once(sql::note_seen(sql, &seen)))).await
