@@ -6,11 +6,15 @@
 //!    transaction, and another one goes on where it was when it dies.
 //! 3. A removed link is deleted as by a person: its row stays, and the log has it.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+    time::Duration,
+};
 
+use foldhash::fast::RandomState;
 use issuer::daemon::Vitals;
 use jiff::Timestamp;
-use moka::sync::Cache;
 use tokio::{
     sync::mpsc,
     time::{Instant, sleep, timeout_at},
@@ -26,7 +30,7 @@ use crate::{
 /// How often a link's visit is told.
 const TOLD_EVERY: Duration = Duration::from_secs(3_600);
 /// Links whose visits were told lately. Each takes some tens of bytes.
-const TOLD_MAX: u64 = 200_000;
+const TOLD_MAX: usize = 200_000;
 /// How long visits are collected before they are told.
 const COLLECTED_FOR: Duration = Duration::from_secs(5);
 /// Links that wait to be told; more wait for the next visit.
@@ -42,11 +46,14 @@ const ASKED_EVERY: Duration = Duration::from_secs(30);
 /// How long a removal rests once it has seen every link.
 const EVERY: Duration = Duration::from_secs(24 * 3_600);
 
-/// Hears of visits.
-#[derive(Clone)]
+/// Hears of visits. It belongs to the one task that counts them, which hears of every redirect: no other table is asked as often, so it is a
+/// plain one that nobody shares.
 pub struct Seen {
     links: mpsc::Sender<(LinkId, Timestamp)>,
-    told: Cache<LinkId, ()>,
+    /// When each link was told last, in seconds since 1970.
+    told: HashMap<LinkId, i64, RandomState>,
+    /// In seconds.
+    told_every: i64,
 }
 
 impl Seen {
@@ -54,15 +61,23 @@ impl Seen {
     #[must_use]
     pub fn start(vitals: &Vitals, store: Arc<dyn LinkStore>, unvisited_for: Option<Duration>) -> Self {
         let (links, waiting) = mpsc::channel(WAITING);
-        let told = Cache::builder().max_capacity(TOLD_MAX).time_to_live(told_every(unvisited_for)).build();
-        vitals.spawn("noter of visited links", note(store, waiting, told.clone()));
-        Self { links, told }
+        let told_every = i64::try_from(told_every(unvisited_for).as_secs()).unwrap_or(i64::MAX);
+        vitals.spawn("noter of visited links", note(store, waiting));
+        Self { links, told: HashMap::default(), told_every }
     }
 
     /// Notes a visit. It never waits: what finds no room is noted with the next visit.
-    pub fn note(&self, link: LinkId, at: Timestamp) {
-        if !self.told.contains_key(&link) && self.links.try_send((link, at)).is_ok() {
-            self.told.insert(link, ());
+    pub fn note(&mut self, link: LinkId, at: Timestamp) {
+        let at_second = at.as_second();
+        if self.told.get(&link).is_some_and(|told| at_second - told < self.told_every) {
+            return;
+        }
+        if self.links.try_send((link, at)).is_ok() {
+            if self.told.len() >= TOLD_MAX {
+                // All are told once more then: that costs no more than as many new ones did.
+                self.told.clear();
+            }
+            self.told.insert(link, at_second);
         }
     }
 }
@@ -72,28 +87,32 @@ fn told_every(unvisited_for: Option<Duration>) -> Duration {
     unvisited_for.map_or(TOLD_EVERY, |span| TOLD_EVERY.min(span / 4))
 }
 
-async fn note(
-    store: Arc<dyn LinkStore>,
-    mut waiting: mpsc::Receiver<(LinkId, Timestamp)>,
-    told: Cache<LinkId, ()>,
-) {
+async fn note(store: Arc<dyn LinkStore>, mut waiting: mpsc::Receiver<(LinkId, Timestamp)>) {
     let mut seen: BTreeMap<LinkId, Timestamp> = BTreeMap::new();
-    while let Some((link, at)) = waiting.recv().await {
-        seen.insert(link, at);
-        let until = Instant::now() + COLLECTED_FOR;
-        while seen.len() < COLLECTED_MAX
-            && let Ok(Some((link, at))) = timeout_at(until, waiting.recv()).await
-        {
+    loop {
+        if seen.is_empty() {
+            let Some((link, at)) = waiting.recv().await else { return };
             seen.insert(link, at);
         }
-        let list: Vec<(LinkId, Timestamp)> = std::mem::take(&mut seen).into_iter().collect();
-        if let Err(error) = store.note_seen(&list).await {
-            tracing::warn!(
-                error = &error as &dyn std::error::Error,
-                links = list.len(),
-                "note visited links"
-            );
-            list.iter().for_each(|(link, _)| told.invalidate(link));
+        let until = Instant::now() + COLLECTED_FOR;
+        while seen.len() < COLLECTED_MAX
+            && let Ok(next) = timeout_at(until, waiting.recv()).await
+        {
+            let Some((link, at)) = next else { return };
+            seen.insert(link, at);
+        }
+        let list: Vec<(LinkId, Timestamp)> = seen.iter().map(|(link, at)| (*link, *at)).collect();
+        match store.note_seen(&list).await {
+            Ok(()) => seen.clear(),
+            Err(error) => {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    links = list.len(),
+                    "note visited links"
+                );
+                // They are told with the next ones. When there is no room for more, those wait for their next visit.
+                sleep(COLLECTED_FOR).await;
+            }
         }
     }
 }

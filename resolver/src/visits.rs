@@ -130,7 +130,7 @@ impl Visits {
     }
 }
 
-async fn count(mut queue: mpsc::Receiver<Batch>, metrics: Arc<Metrics>, seen: Seen) {
+async fn count(mut queue: mpsc::Receiver<Batch>, metrics: Arc<Metrics>, mut seen: Seen) {
     while let Some(batch) = queue.recv().await {
         batch.iter().for_each(|visit| seen.note(visit.link, visit.at));
         metrics.visits.increment(batch.len() as u64);

@@ -279,3 +279,26 @@ async fn while_the_database_is_away_links_of_domains_lead_on_and_no_absence_is_r
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
 }
+
+/// A copy of the domains that is not read again says where links lead, and nothing of absences: the host may be a new domain's.
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_is_told_that_there_is_no_link_on_a_host_that_may_have_become_a_domain() {
+    let cluster = Cluster::builder().start().await.unwrap();
+    let api = &cluster.resolvers[0].api;
+    let own = api.url().strip_prefix("http://").unwrap();
+    pick(api, "shared", None).await;
+    pick(api, "promo", Some("one.example")).await;
+    assert_eq!(visit(api, "nobody.example", "absent").await.0, 404);
+    let mut client = cluster.postgres.client().await.unwrap();
+    let lock = client.transaction().await.unwrap();
+    lock.execute("LOCK TABLE settings_version IN ACCESS EXCLUSIVE MODE", &[]).await.unwrap();
+    let is_silent = async || visit(api, "nobody.example", "absent").await.0 == 503;
+    wait::until(SHADOWED_WITHIN, "the copy is too old", is_silent).await.unwrap();
+    assert_eq!(visit(api, "one.example", "absent").await.0, 503);
+    assert_eq!(visit(api, "nobody.example", "shared").await, of("shared", "default"));
+    assert_eq!(visit(api, "one.example", "promo").await, of("promo", "one.example"));
+    assert_eq!(visit(api, own, "absent").await.0, 404, "the server's own host is no domain's");
+    lock.rollback().await.unwrap();
+    let is_sure = async || visit(api, "nobody.example", "absent").await.0 == 404;
+    wait::until(SHADOWED_WITHIN, "the copy is new again", is_sure).await.unwrap();
+}

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use harness::{Resolver, net::free_addr};
+use harness::{Cluster, Resolver, net::free_addr, wait};
 use proto::links::v1::{
     CreateLinkRequest, DeleteLinkRequest, EditLinkRequest, GetLinkRequest, ListLinksRequest, Tags,
     create_link_result::Result as Created, links_client::LinksClient,
@@ -145,4 +145,33 @@ async fn a_stream_is_answered_in_its_order_and_one_refusal_fails_no_other() {
     assert_eq!(ask(&mut client).await, first, "sent again it makes no other links");
     let Created::Link(link) = &first[0] else { panic!("the first is a link") };
     assert_eq!(resolver.api.follow(&link.short_code).await.unwrap(), (302, Some(format!("{URL}/0"))));
+}
+
+/// A write that its caller does not wait for any more is either done or not, and never half done.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_create_runs_to_its_end_though_its_client_goes_away() {
+    let cluster = Cluster::builder().start().await.unwrap();
+    let address = free_addr().unwrap();
+    let builder = cluster.resolver("grpc").unwrap().args(["--grpc-listen", &address.to_string()]);
+    let resolver = builder.start().await.unwrap();
+    let mut client = LinksClient::connect(format!("http://{address}")).await.unwrap();
+    let mut sql = cluster.postgres.client().await.unwrap();
+    let lock = sql.transaction().await.unwrap();
+    lock.execute("LOCK TABLE tag IN ACCESS EXCLUSIVE MODE", &[]).await.unwrap();
+    let request = CreateLinkRequest {
+        custom_slug: Some("summer/2026".to_owned()),
+        tags: vec!["t".to_owned()],
+        ..create(URL)
+    };
+    let call = client.create_link(with(resolver.api.key(), request));
+    // Its link is stored by then, and waits for its tag.
+    let given_up = tokio::time::timeout(Duration::from_secs(1), call).await;
+    assert!(given_up.is_err(), "it waits: {given_up:?}");
+    drop(client);
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    lock.rollback().await.unwrap();
+    let leads = async || resolver.api.follow("summer/2026").await.unwrap().0 == 302;
+    wait::until(Duration::from_secs(20), "the link is there", leads).await.unwrap();
+    let shown = crate::rest_calls::get(&resolver.api, "short-urls/summer/2026").await;
+    assert_eq!(shown["tags"], serde_json::json!(["t"]));
 }
