@@ -7,7 +7,7 @@ use issuer::names::StoreEpoch;
 use resolver::{
     api_key::ApiKeyId,
     codes::LinkId,
-    links::Edit,
+    links::{Edit, NewLink},
     store::{
         BATCH_MAX, Edited, InsertError, Inserted, LinkStore, Reading, Source, StoreError,
         postgres::PostgresStore,
@@ -32,19 +32,46 @@ pub(super) async fn links_are_stored_once_and_read_back(store: &dyn LinkStore) {
     }
 }
 
+/// Small batches and large ones go different ways.
 pub(super) async fn a_taken_id_does_not_fail_its_neighbours(store: &dyn LinkStore) {
-    let links = [
-        new_link(5_001, "https://x.y/new"),
-        new_link(3, "https://x.y/rival"),
-        new_link(5_000, "https://x.y/z"),
-    ];
-    let outcomes = store.insert(&store.epoch().await.unwrap(), &links).await.unwrap();
-    assert!(
-        matches!(outcomes[..], [Inserted::Stored(_), Inserted::Taken, Inserted::Stored(_)]),
-        "{outcomes:?}"
-    );
-    let kept = store.read(&[links[1].id], Source::Any).await.unwrap();
-    assert_eq!(kept.links[0].long_url.as_str(), "https://x.y/3");
+    let history = store.epoch().await.unwrap();
+    for (first, count) in [(5_000, 3), (10_000, BATCH_MAX as u64)] {
+        let url = |number: u64| format!("https://x.y/{number}?ü");
+        let mut links: Vec<_> =
+            (first..first + count).rev().map(|number| new_link(number, &url(number))).collect();
+        links[1] = new_link(3, "https://x.y/rival");
+        links[2].draft.details.get_or_insert_default().description = Some("\"ü\" \\ \n".to_owned());
+        for is_again in [false, true] {
+            let outcomes = store.insert(&history, &links).await.unwrap();
+            let taken = outcomes.iter().filter(|outcome| **outcome == Inserted::Taken).count();
+            let expected = if is_again { links.len() } else { 1 };
+            assert_eq!((outcomes.len(), taken, outcomes[1]), (links.len(), expected, Inserted::Taken));
+        }
+        let kept = store.read(&[links[0].id, links[1].id, links[2].id], Source::Any).await.unwrap();
+        let found = |link: &NewLink| kept.links.iter().find(|found| found.id == link.id).unwrap();
+        assert_eq!(found(&links[1]).long_url.as_str(), "https://x.y/3");
+        for link in [&links[0], &links[2]] {
+            let found = found(link);
+            assert!(found.is(&link.draft), "{found:?}");
+            assert_eq!(found.details, link.draft.details);
+        }
+    }
+}
+
+/// What a large batch stores is what was given, each with its details and since one time.
+pub(super) async fn a_large_batch_is_stored_as_it_was_given(store: &dyn LinkStore) {
+    let mut links: Vec<_> =
+        (12_000..12_000 + BATCH_MAX as u64).map(|n| new_link(n, &format!("https://x.y/{n}#é"))).collect();
+    links[7].draft.details.get_or_insert_default().description = Some("\"ü\" \\ \n".to_owned());
+    let stored = store.insert(&store.epoch().await.unwrap(), &links).await.unwrap();
+    let ids: Vec<_> = links.iter().map(|link| link.id).collect();
+    let read = store.read(&ids, Source::Primary).await.unwrap().links;
+    assert_eq!(read.len(), links.len());
+    for (link, outcome) in links.iter().zip(stored) {
+        let found = read.iter().find(|found| found.id == link.id).unwrap();
+        assert!(found.is(&link.draft) && found.details == link.draft.details, "{found:?}");
+        assert_eq!(outcome, Inserted::Stored(found.created_at));
+    }
 }
 
 pub(super) async fn two_inserts_of_one_id_have_one_winner(store: &Arc<dyn LinkStore>) {

@@ -41,6 +41,7 @@ async fn suite(store: Arc<dyn LinkStore>) {
     the_first_fingerprint_is_the_one_that_counts(&*store).await;
     keyspaces::keyspaces_keep_their_index_and_cannot_be_redefined(&*store).await;
     links::links_are_stored_once_and_read_back(&*store).await;
+    links::a_large_batch_is_stored_as_it_was_given(&*store).await;
     links::a_taken_id_does_not_fail_its_neighbours(&*store).await;
     links::two_inserts_of_one_id_have_one_winner(&store).await;
     wishes::the_same_wish_is_given_the_same_link_until_nobody_has_asked_for_so_long(&*store).await;

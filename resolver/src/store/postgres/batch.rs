@@ -1,4 +1,4 @@
-//! A batch of new links: one statement, on whichever line is free.
+//! A batch of new links: one statement, on whichever line is free; or COPY (`copy.rs`), if it is a large one.
 
 use std::{collections::HashMap, sync::atomic::Ordering};
 
@@ -6,7 +6,11 @@ use issuer::names::StoreEpoch;
 use jiff::Timestamp;
 use tokio_postgres::{Row, types::ToSql};
 
-use super::{DEADLINE, PostgresStore, line::LineError, timestamp};
+use super::{
+    DEADLINE, PostgresStore, copy,
+    line::{Line, LineError},
+    timestamp,
+};
 use crate::{
     links::NewLink,
     store::{InsertError, Inserted, StoreError, sql},
@@ -42,16 +46,33 @@ impl PostgresStore {
         let creators: Vec<i64> = order.iter().map(|link| link.draft.created_by.0).collect();
         let details = order.iter().map(|link| sql::details_text(link.draft.details.as_deref()));
         let details: Vec<Option<String>> = details.collect::<Result<_, _>>().map_err(InsertError::Failed)?;
+        let writer = self.writer();
+        if order.len() >= copy::LINKS_MIN {
+            match copy::copy(writer, history, &order, &details).await {
+                Ok(Some(at)) => return Ok(vec![Inserted::Stored(at); order.len()]),
+                // Some id is taken, and nothing is stored: which it is will be said below.
+                Ok(None) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
         let row: [&(dyn ToSql + Sync); 7] = [&ids, &urls, &titles, &crawlable, &forward, &creators, &details];
-        // A free line if there is one; else they are waited for in turn.
+        outcomes(links, &writer.query_in(history, DEADLINE, &row).await?)
+    }
+
+    /// A free line if there is one; else they are waited for in turn.
+    fn writer(&self) -> &Line {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed) % INSERT_LANES;
         let free = self.writers.iter().find(|line| line.is_free());
-        let writer = free.unwrap_or(&self.writers[turn]);
-        match writer.query_in(history, DEADLINE, &row).await {
-            Ok(rows) => outcomes(links, &rows),
-            Err(LineError::NotSent(error)) => Err(InsertError::Failed(error)),
-            Err(LineError::Answered(error)) => Err(InsertError::Failed(error.into())),
-            Err(LineError::InDoubt(error)) => Err(InsertError::Unknown(error)),
+        free.unwrap_or(&self.writers[turn])
+    }
+}
+
+impl From<LineError> for InsertError {
+    fn from(error: LineError) -> Self {
+        match error {
+            LineError::NotSent(error) => Self::Failed(error),
+            LineError::Answered(error) => Self::Failed(error.into()),
+            LineError::InDoubt(error) => Self::Unknown(error),
         }
     }
 }

@@ -1,15 +1,18 @@
 //! A dedicated connection with one prepared statement, remade when it breaks.
 
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 
+use futures_util::{SinkExt as _, future::try_join};
+use hyper::body::Bytes;
 use issuer::names::StoreEpoch;
+use jiff::Timestamp;
 use tokio::{
     sync::{Mutex, MutexGuard},
     time::timeout,
 };
-use tokio_postgres::{Client, Config, NoTls, Row, Statement, error::SqlState, types::ToSql};
+use tokio_postgres::{Client, Config, CopyInSink, NoTls, Row, Statement, error::SqlState, types::ToSql};
 
-use super::admin::epoch;
+use super::{admin::epoch, copy::COPY, timestamp};
 use crate::store::StoreError;
 
 /// A connection that answers one statement at a time.
@@ -24,9 +27,18 @@ pub(super) struct Line {
 struct Open {
     client: Client,
     statement: Statement,
+    /// To copy rows in; prepared when it is first needed.
+    copy: Option<Copying>,
     /// Which history of the database it writes; asked when it is first needed. A connection keeps its history: a server that is
     /// promoted takes no writes before.
     history: Option<StoreEpoch>,
+}
+
+/// What a line needs to copy rows in.
+#[derive(Clone)]
+struct Copying {
+    now: Statement,
+    copy: Statement,
 }
 
 /// How far a statement came.
@@ -91,16 +103,34 @@ impl Line {
         params: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, LineError> {
         let mut slot = self.turn(deadline).await?;
-        let mut open = self.take(&mut slot, deadline).await?;
-        if open.history.is_none() {
-            let asked = timeout(deadline, epoch(&open.client)).await.unwrap_or(Err(StoreError::TimedOut));
-            open.history = Some(asked.map_err(LineError::NotSent)?);
-        }
-        if open.history.as_ref() != Some(history) {
-            // The connection is not kept: it may be the one that leads to a primary of the past.
-            return Err(LineError::NotSent(StoreError::AnotherHistory));
-        }
+        let open = self.take_in(&mut slot, history, deadline).await?;
         Self::run(&mut slot, open, deadline, params).await
+    }
+
+    /// Copies rows in, which are told the time that they are stored at, likewise. Nothing is stored before all of them have come.
+    pub(super) async fn copy_in(
+        &self,
+        history: &StoreEpoch,
+        deadline: Duration,
+        rows: impl FnOnce(Timestamp) -> Bytes,
+    ) -> Result<Timestamp, LineError> {
+        let mut slot = self.turn(deadline).await?;
+        let mut open = self.take_in(&mut slot, history, deadline).await?;
+        let begun = timeout(deadline, open.begin_copy()).await.unwrap_or(Err(StoreError::TimedOut));
+        let (now, sink) = begun.map_err(LineError::NotSent)?;
+        let mut sink = pin!(sink);
+        let sent = async {
+            sink.send(rows(now)).await?;
+            sink.as_mut().finish().await
+        };
+        match timeout(deadline, sent).await {
+            Ok(Ok(_)) => {
+                *slot = Some(open);
+                Ok(now)
+            }
+            Ok(Err(error)) => Err(failed(error)),
+            Err(_) => Err(LineError::InDoubt(StoreError::TimedOut)),
+        }
     }
 
     /// The right to run a statement. Who does not get it in time has sent nothing.
@@ -119,6 +149,26 @@ impl Line {
         }
     }
 
+    /// The same, if it leads to this history of the database.
+    async fn take_in(
+        &self,
+        slot: &mut Option<Open>,
+        history: &StoreEpoch,
+        deadline: Duration,
+    ) -> Result<Open, LineError> {
+        let mut open = self.take(slot, deadline).await?;
+        if open.history.is_none() {
+            let asked = timeout(deadline, epoch(&open.client)).await.unwrap_or(Err(StoreError::TimedOut));
+            open.history = Some(asked.map_err(LineError::NotSent)?);
+        }
+        // The connection is not kept otherwise: it may be the one that leads to a primary of the past.
+        if open.history.as_ref() == Some(history) {
+            Ok(open)
+        } else {
+            Err(LineError::NotSent(StoreError::AnotherHistory))
+        }
+    }
+
     async fn run(
         slot: &mut Option<Open>,
         open: Open,
@@ -130,8 +180,7 @@ impl Line {
                 *slot = Some(open);
                 Ok(rows)
             }
-            Ok(Err(error)) if rolled_back(&error) => Err(LineError::Answered(error)),
-            Ok(Err(error)) => Err(LineError::InDoubt(error.into())),
+            Ok(Err(error)) => Err(failed(error)),
             Err(_) => Err(LineError::InDoubt(StoreError::TimedOut)),
         }
     }
@@ -146,8 +195,28 @@ impl Line {
             }
         });
         let statement = client.prepare(self.sql).await?;
-        Ok(Open { client, statement, history: None })
+        Ok(Open { client, statement, copy: None, history: None })
     }
+}
+
+impl Open {
+    /// Begins to copy, and asks for the database's time on the way.
+    async fn begin_copy(&mut self) -> Result<(Timestamp, CopyInSink<Bytes>), StoreError> {
+        let Copying { now, copy } = match &self.copy {
+            Some(copying) => copying.clone(),
+            None => {
+                let now = self.client.prepare("SELECT now()").await?;
+                self.copy.insert(Copying { now, copy: self.client.prepare(COPY).await? }).clone()
+            }
+        };
+        let (row, sink) = try_join(self.client.query_one(&now, &[]), self.client.copy_in(&copy)).await?;
+        Ok((timestamp(&row, 0)?, sink))
+    }
+}
+
+/// What is known of a statement that was sent and failed.
+fn failed(error: tokio_postgres::Error) -> LineError {
+    if rolled_back(&error) { LineError::Answered(error) } else { LineError::InDoubt(error.into()) }
 }
 
 /// Whether the server's answer proves that nothing was committed. A server that is going down may have committed before it

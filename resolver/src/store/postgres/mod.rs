@@ -8,6 +8,7 @@ mod batch;
 mod blocks;
 mod changes;
 mod connect;
+mod copy;
 mod line;
 mod migrations;
 mod reads;
