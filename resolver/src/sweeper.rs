@@ -96,9 +96,8 @@ async fn note(store: Arc<dyn LinkStore>, mut waiting: mpsc::Receiver<(LinkId, Ti
         }
         let until = Instant::now() + COLLECTED_FOR;
         while seen.len() < COLLECTED_MAX
-            && let Ok(next) = timeout_at(until, waiting.recv()).await
+            && let Ok(Some((link, at))) = timeout_at(until, waiting.recv()).await
         {
-            let Some((link, at)) = next else { return };
             seen.insert(link, at);
         }
         let list: Vec<(LinkId, Timestamp)> = seen.iter().map(|(link, at)| (*link, *at)).collect();
@@ -110,6 +109,9 @@ async fn note(store: Arc<dyn LinkStore>, mut waiting: mpsc::Receiver<(LinkId, Ti
                     links = list.len(),
                     "note visited links"
                 );
+                if waiting.is_closed() {
+                    return;
+                }
                 // They are told with the next ones. When there is no room for more, those wait for their next visit.
                 sleep(COLLECTED_FOR).await;
             }
