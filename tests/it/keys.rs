@@ -220,6 +220,10 @@ async fn whoever_calls_too_often_is_told_so_and_before_that_how_much_is_left() {
         expect_problem(&refused, 429, "about:blank");
         let seconds: u64 = refused.header("retry-after").unwrap().parse().unwrap();
         assert!((1..=60 / count + 1).contains(&seconds), "{seconds}");
+        assert_eq!(refused.header("ratelimit-policy"), Some(&*format!("\"{policy}\";q={count};w=60")));
+        let told = refused.header("ratelimit").unwrap();
+        let full_in: u64 = told.strip_prefix(&format!("\"{policy}\";r=0;t=")).expect(told).parse().unwrap();
+        assert!((60 - 60 / count..=60).contains(&full_in), "{told}");
     }
     expect_problem(&from(&three, "192.0.2.9").await, 429, "about:blank");
     assert_eq!(from(&free, "192.0.2.9").await.status, 200, "each client has its own");

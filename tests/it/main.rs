@@ -41,6 +41,7 @@ mod redirects;
 mod reservations;
 mod rest;
 mod rest_calls;
+mod robots;
 mod rules;
 mod sdk;
 mod slugs;

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::{
     Answer,
-    limits::{Budget, Left, network},
+    limits::{Budget, Left, MINUTE, network},
 };
 use crate::api_key::Grant;
 
@@ -34,6 +34,15 @@ pub(super) struct Share {
     policy: &'static str,
     per_minute: u32,
     left: Left,
+}
+
+/// A call too many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Refused {
+    /// How long to wait until there is one again.
+    pub(super) wait: Duration,
+    /// What is told of the budget; nothing to whoever comes with wrong keys.
+    pub(super) share: Option<Share>,
 }
 
 /// Who calls how often.
@@ -58,20 +67,23 @@ impl Calls {
     }
 
     /// Takes a call from a client's budget, before its key is looked at.
-    pub(super) fn spend_of_client(&self, client: IpAddr) -> Result<Option<Share>, Duration> {
-        let left = self.clients.spend(network(client), self.since.elapsed())?;
-        let share = |left| Share { policy: "client", per_minute: self.limits.per_client, left };
-        Ok(Some(left).filter(|_| self.limits.per_client > 0).map(share))
+    pub(super) fn spend_of_client(&self, client: IpAddr) -> Result<Option<Share>, Refused> {
+        let per_minute = self.limits.per_client;
+        if per_minute == 0 {
+            return Ok(None);
+        }
+        let spent = self.clients.spend(network(client), self.since.elapsed());
+        Share::of("client", per_minute, spent).map(Some)
     }
 
     /// Takes a call from a key's budget.
-    pub(super) fn spend_of_key(&self, grant: &Grant) -> Result<Option<Share>, Duration> {
+    pub(super) fn spend_of_key(&self, grant: &Grant) -> Result<Option<Share>, Refused> {
         let per_minute = grant.limits.calls_per_minute.unwrap_or(self.limits.per_key);
         if per_minute == 0 {
             return Ok(None);
         }
-        let left = self.keys.spend_of(grant.id, self.since.elapsed(), per_minute)?;
-        Ok(Some(Share { policy: "key", per_minute, left }))
+        let spent = self.keys.spend_of(grant.id, self.since.elapsed(), per_minute);
+        Share::of("key", per_minute, spent).map(Some)
     }
 
     /// Gives it back: the key was right.
@@ -80,12 +92,22 @@ impl Calls {
     }
 
     /// Takes a wrong key from a client's budget.
-    pub(super) fn spend_of_wrong_keys(&self, client: IpAddr) -> Result<(), Duration> {
-        self.wrong_keys.spend(network(client), self.since.elapsed()).map(drop)
+    pub(super) fn spend_of_wrong_keys(&self, client: IpAddr) -> Result<(), Refused> {
+        let spent = self.wrong_keys.spend(network(client), self.since.elapsed());
+        spent.map(drop).map_err(|wait| Refused { wait, share: None })
     }
 }
 
 impl Share {
+    fn of(policy: &'static str, per_minute: u32, spent: Result<Left, Duration>) -> Result<Self, Refused> {
+        spent.map(|left| Self { policy, per_minute, left }).map_err(|wait| {
+            // Of a full minute's worth all but what is still to be waited for has to grow.
+            let full_in = MINUTE - MINUTE / per_minute + wait;
+            let share = Self { policy, per_minute, left: Left { count: 0, full_in } };
+            Refused { wait, share: Some(share) }
+        })
+    }
+
     /// Tells what is left.
     pub(super) fn tell(self, answer: &mut Answer) {
         let Self { policy, per_minute, left } = self;

@@ -26,7 +26,7 @@ use tokio::time::Instant;
 
 /// Counters of budgets: half a megabyte.
 const COUNTERS: usize = 65_536;
-const MINUTE: Duration = Duration::from_secs(60);
+pub(super) const MINUTE: Duration = Duration::from_secs(60);
 const FORWARDED_FOR: &str = "x-forwarded-for";
 
 /// How much one client may take.

@@ -14,6 +14,7 @@ mod picture;
 mod pulse;
 mod redirect;
 mod rest;
+mod robots;
 mod router;
 mod stray;
 mod unlock;
@@ -57,6 +58,7 @@ pub use listener::{Phase, PublicListeners, bind, serve};
 pub use rest::BULK_CALLS_MAX;
 /// QR codes that are drawn at a time.
 pub const PICTURES_MAX: usize = 2;
+pub(crate) use robots::Robots;
 pub use stray::StrayTargets;
 pub(crate) use unlock::Locks;
 
@@ -99,6 +101,8 @@ pub struct App {
     pub tells_gone: bool,
     /// What the API is, in OpenAPI's words; written when it is first asked for.
     pub(crate) openapi: OnceLock<Bytes>,
+    /// What crawlers are told.
+    pub(crate) robots: Robots,
     /// Passwords of links.
     pub(crate) locks: Locks,
     /// What short links of the default domain begin with, without a slash at the end.

@@ -41,6 +41,3 @@ pub(super) const UNAVAILABLE: &str = "<!doctype html>\n<html lang=\"en\"><meta c
 
 pub(super) const SLOW_DOWN: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>Slow down</title>\n\
     <h1>Slow down</h1>\n<p>Too many short links that do not exist were asked for from here. Please try again later.</p>\n</html>\n";
-
-/// No link is offered to crawlers: which of them may be is a property of each link, and a list of all would be endless.
-pub(super) const ROBOTS: &str = "# https://www.robotstxt.org/orig.html\n\nUser-agent: *\nDisallow: /\n";

@@ -6,7 +6,7 @@ use hyper::{
     header::{ALLOW, HeaderValue},
 };
 
-use super::{Answer, Desk, Visitor, answer, empty, pages, picture, redirect, rest, stray, unlock};
+use super::{Answer, Desk, Visitor, answer, empty, pages, picture, redirect, rest, robots, stray, unlock};
 
 /// Whether a request's answer begins before its body has ended.
 pub(super) fn is_streamed(request: &Request<Incoming>) -> bool {
@@ -28,7 +28,7 @@ pub(super) async fn route(desk: &Desk, visitor: Visitor, request: Request<Incomi
     }
     match path {
         "/" => stray::base(&desk.app, redirect::host(&request)),
-        "/robots.txt" => answer(StatusCode::OK, pages::TEXT, pages::ROBOTS),
+        "/robots.txt" => robots::show(&desk.app, redirect::host(&request)).await,
         "/favicon.ico" => empty(StatusCode::NO_CONTENT),
         path if picture::link_of(path).is_some() => picture::draw(desk, visitor, &request).await,
         _ => redirect::follow(desk, visitor, &request).await,

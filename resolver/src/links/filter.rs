@@ -30,6 +30,8 @@ pub struct Filter {
     pub until: Option<Timestamp>,
     /// Those that were deleted, and no others.
     pub deleted: bool,
+    /// Those that robots may follow, and no others.
+    pub crawlable: bool,
     /// Without those that are past their time.
     pub exclude_past: bool,
     /// Without those that were followed as often as they may be.

@@ -347,13 +347,12 @@ pub(super) async fn authorize(
     key: Option<&[u8]>,
     scope: Scope,
 ) -> Result<(Result<Grant, Problem>, Option<Share>), Problem> {
-    let too_many = |wait| Problem::TooManyCalls { wait };
-    let of_client = app.calls.spend_of_client(client).map_err(too_many)?;
+    let of_client = app.calls.spend_of_client(client).map_err(Problem::TooManyCalls)?;
     let hash = KeyHash::of(key.filter(|key| !key.is_empty()).ok_or(Problem::NoKey)?);
     let is_known = app.keys.remembers(&hash);
     if !is_known {
         // Before it is looked for: a guess must not be quicker than its refusal, nor cost a query when there were too many.
-        app.calls.spend_of_wrong_keys(client).map_err(too_many)?;
+        app.calls.spend_of_wrong_keys(client).map_err(Problem::TooManyCalls)?;
     }
     let found = app.keys.find(&*app.store, hash).await;
     let found = found.map_err(|error| {
@@ -368,7 +367,7 @@ pub(super) async fn authorize(
         // The operator may have named the default domain's own name.
         grant.limits.domain = Some(app.directory.settled(domain));
     }
-    let of_key = app.calls.spend_of_key(&grant).map_err(too_many)?;
+    let of_key = app.calls.spend_of_key(&grant).map_err(Problem::TooManyCalls)?;
     let allowed = grant.scopes.allow(scope);
     let grant = if allowed { Ok(grant) } else { Err(Problem::Forbidden { scope }) };
     Ok((grant, of_key.or(of_client)))

@@ -1,7 +1,5 @@
 //! The one place where errors become answers of the API (RFC 9457), with Shlink's types where it has one.
 
-use std::time::Duration;
-
 use hyper::{
     Method, StatusCode,
     header::{CONNECTION, HeaderValue, RETRY_AFTER},
@@ -10,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::query::Query;
 use crate::{
-    http::{Answer, App, answer, retry_later},
+    http::{Answer, App, answer, calls::Refused, retry_later},
     reservation::ReserveError,
     scope::Scope,
     store::StoreError,
@@ -42,7 +40,7 @@ pub(in crate::http) enum Problem {
     ForbiddenTags { what: &'static str },
     NoMercure,
     OneDomainOnly,
-    TooManyCalls { wait: Duration },
+    TooManyCalls(Refused),
     Superseded,
     NoTag { tag: String },
     TagConflict { old: String, new: String },
@@ -116,14 +114,15 @@ impl Problem {
 
     pub(super) fn into_answer(self) -> Answer {
         let (status, body) = self.shown();
-        let wait = if let Self::TooManyCalls { wait } = &self { Some(*wait) } else { None };
+        let refused = if let Self::TooManyCalls(refused) = &self { Some(*refused) } else { None };
         let mut answer = answer(status, "application/problem+json", Value::Object(body).to_string());
         if status == StatusCode::PAYLOAD_TOO_LARGE {
             // What of the body has not come yet would be read as the next request.
             answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
-        if let Some(wait) = wait {
+        if let Some(Refused { wait, share }) = refused {
             answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1));
+            share.into_iter().for_each(|share| share.tell(&mut answer));
         }
         if status == StatusCode::SERVICE_UNAVAILABLE { retry_later(answer) } else { answer }
     }
@@ -201,7 +200,7 @@ impl Problem {
             | Self::NoMercure
             | Self::OneDomainOnly
             | Self::IdempotencyKeyReused
-            | Self::TooManyCalls { .. } => self.beside_links(),
+            | Self::TooManyCalls(_) => self.beside_links(),
             Self::Forbidden { scope } => {
                 plain(StatusCode::FORBIDDEN, format!("Expected an API key with the scope \"{scope}\"."))
             }

@@ -89,6 +89,9 @@ impl Wanted {
     fn filter(&mut self, filter: &Filter, code: Option<LinkId>) {
         let not = if filter.deleted { "NOT " } else { "" };
         self.parts.push(format!("link.details->>'deletedAt' IS {not}NULL"));
+        if filter.crawlable {
+            self.parts.push("link.crawlable".to_owned());
+        }
         if let Some(text) = &filter.search {
             self.search(text, code, &filter.search_domains);
         }

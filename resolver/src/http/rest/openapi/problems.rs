@@ -13,7 +13,7 @@ use super::{
     },
     parameters,
 };
-use crate::scope::Scope;
+use crate::{http::calls::Refused, scope::Scope};
 
 /// The kinds of problems that operations refer to. Their names are those of the schemas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -131,7 +131,9 @@ impl Kind {
             Self::BodyTooLarge => Problem::BodyTooLarge { limit: body::limit("") },
             Self::Forbidden => Problem::Forbidden { scope: Scope::Edit },
             Self::ForbiddenTags => Problem::ForbiddenTags { what: "rename" },
-            Self::TooManyCalls => Problem::TooManyCalls { wait: Duration::from_secs(1) },
+            Self::TooManyCalls => {
+                Problem::TooManyCalls(Refused { wait: Duration::from_secs(1), share: None })
+            }
             Self::MalformedBody => Problem::MalformedBody,
             Self::SlowBody => Problem::SlowBody,
             Self::NoKey => Problem::NoKey,
@@ -267,7 +269,7 @@ fn response(status: u16, kinds: &[Kind], is_limited: bool) -> Value {
         headers.insert("Retry-After".to_owned(), parameters::header("RetryAfter"));
     }
     // These are told before anybody has looked at the key, or know of none.
-    if is_limited && !matches!(status, 401 | 408 | 413 | 429) {
+    if is_limited && !matches!(status, 401 | 408 | 413) {
         parameters::add_rate_limit(&mut headers);
     }
     // What each of them means is said once, by its schema.
@@ -305,7 +307,7 @@ mod tests {
             Problem::ForbiddenTags { .. } => Kind::ForbiddenTags,
             Problem::NoMercure => Kind::NoMercure,
             Problem::OneDomainOnly => Kind::OneDomainOnly,
-            Problem::TooManyCalls { .. } => Kind::TooManyCalls,
+            Problem::TooManyCalls(_) => Kind::TooManyCalls,
             Problem::Superseded => Kind::Superseded,
             Problem::NoTag { .. } => Kind::NoTag,
             Problem::TagConflict { .. } => Kind::TagConflict,

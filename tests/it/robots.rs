@@ -1,0 +1,54 @@
+//! Crawlers are told of the links that they may follow, and of no others.
+
+use harness::{Answer, Api, Cluster};
+use serde_json::{Value, json};
+
+use crate::rest_calls::Alone;
+
+async fn robots(api: &Api, host: &str) -> Vec<String> {
+    let request = api.http().get(format!("{}/robots.txt", api.url())).header("host", host);
+    let answer = Answer::to(request).await.unwrap();
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert_eq!(answer.header("content-type"), Some("text/plain; charset=utf-8"));
+    let rules = answer.body.lines().skip_while(|line| *line != "User-agent: *").skip(1);
+    rules.map(str::to_owned).collect()
+}
+
+async fn make(api: &Api, wish: Value) -> String {
+    let mut whole = json!({ "longUrl": "https://example.com/", "crawlable": true });
+    whole.as_object_mut().unwrap().extend(wish.as_object().unwrap().clone());
+    api.create_with(&whole).await.unwrap().code
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn crawlers_may_follow_the_links_that_say_so_on_sqlite() {
+    let alone = Alone::start_at("https://s.test").await;
+    crawlers_may_follow_the_links_that_say_so(alone.api()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn crawlers_may_follow_the_links_that_say_so_on_postgres() {
+    let cluster = Cluster::builder().start().await.unwrap();
+    crawlers_may_follow_the_links_that_say_so(&cluster.resolvers[0].api).await;
+}
+
+/// What was read is believed for a minute, so nobody asks before all is there.
+async fn crawlers_may_follow_the_links_that_say_so(api: &Api) {
+    let minted = make(api, json!({})).await;
+    make(api, json!({ "crawlable": false })).await;
+    make(api, json!({ "customSlug": "über/a*b" })).await;
+    make(api, json!({ "customSlug": "over", "validUntil": "2020-01-01" })).await;
+    make(api, json!({ "customSlug": "off", "enabled": false })).await;
+    make(api, json!({ "customSlug": "there", "domain": "one.example" })).await;
+    let gone = make(api, json!({ "customSlug": "gone" })).await;
+    let delete = api.http().delete(format!("{}/rest/v3/short-urls/{gone}", api.url()));
+    assert_eq!(Answer::to(delete.header("X-Api-Key", api.key())).await.unwrap().status, 204);
+
+    let own = ["Allow: /%C3%BCber/a%2Ab$".to_owned(), format!("Allow: /{minted}$")];
+    let all = ["Disallow: /".to_owned()];
+    assert_eq!(robots(api, "s.test").await, [&own[..], &all].concat());
+    let there = ["Allow: /there$".to_owned()];
+    assert_eq!(robots(api, "one.example").await, [&there[..], &own, &all].concat());
+    make(api, json!({ "customSlug": "later" })).await;
+    assert_eq!(robots(api, "s.test").await.len(), 3, "believed for a while");
+}
