@@ -1,9 +1,10 @@
 //! Crawlers are told of the links that they may follow, and of no others.
 
 use harness::{Answer, Api, Cluster};
+use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::rest_calls::Alone;
+use crate::rest_calls::{Alone, done};
 
 async fn robots(api: &Api, host: &str) -> Vec<String> {
     let request = api.http().get(format!("{}/robots.txt", api.url())).header("host", host);
@@ -51,4 +52,6 @@ async fn crawlers_may_follow_the_links_that_say_so(api: &Api) {
     assert_eq!(robots(api, "one.example").await, [&there[..], &own, &all].concat());
     make(api, json!({ "customSlug": "later" })).await;
     assert_eq!(robots(api, "s.test").await.len(), 3, "believed for a while");
+    done(api, Method::PATCH, "domains/one.example", Some(json!({ "enabled": false }))).await;
+    assert_eq!(robots(api, "one.example").await, all, "its links lead nowhere");
 }

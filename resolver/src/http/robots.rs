@@ -6,7 +6,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use hyper::body::Bytes;
+use hyper::{StatusCode, body::Bytes};
 use jiff::Timestamp;
 use moka::future::Cache;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -42,7 +42,11 @@ impl Robots {
 
 /// Tells crawlers which links of a host they may follow.
 pub(super) async fn show(app: &Arc<App>, host: Option<&str>) -> Answer {
-    let (domain, reader) = (app.directory.place(host).domain.id, Arc::clone(app));
+    let place = app.directory.place(host);
+    if place.domain.settings.disabled {
+        return answer(StatusCode::OK, pages::TEXT, format!("{HEAD}{TAIL}"));
+    }
+    let (domain, reader) = (place.domain.id, Arc::clone(app));
     // On the daemon's own runtime: whoever waits for the same reading must not depend on this connection.
     let read = app.runtime.spawn(async move {
         reader.robots.texts.try_get_with(domain, read(&reader, domain)).await.map_err(|error| {
@@ -50,7 +54,7 @@ pub(super) async fn show(app: &Arc<App>, host: Option<&str>) -> Answer {
         })
     });
     match read.await {
-        Ok(Ok(text)) => answer(hyper::StatusCode::OK, pages::TEXT, text),
+        Ok(Ok(text)) => answer(StatusCode::OK, pages::TEXT, text),
         // A crawler that is told this looks at nothing until it is told more.
         Ok(Err(())) | Err(_) => unavailable(app),
     }
