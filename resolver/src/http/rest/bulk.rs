@@ -73,9 +73,11 @@ pub(super) async fn create(app: &Arc<App>, by: &Grant, body: Incoming) -> Result
         key: by.id,
         body,
         splitter: Splitter::new(),
+        rest: Vec::new(),
         count: 0,
         until: Instant::now() + CALL_TIME,
         ended: false,
+        trouble: None,
     };
     // The first items say in which form the answers are.
     let first = reading.next().await;
@@ -120,46 +122,58 @@ struct Reading {
     key: ApiKeyId,
     body: Incoming,
     splitter: Splitter,
+    /// Items that have come and are not in a batch yet.
+    rest: Vec<Bytes>,
     count: usize,
     until: Instant,
     ended: bool,
+    /// Why it ended before its end.
+    trouble: Option<String>,
 }
 
 impl Reading {
-    /// The next batch of items; none at the end. What cannot be read is the last item.
+    /// The next batch of items, a whole one unless it is the last: a large batch costs less for each link. None at the end. What cannot be read
+    /// is the last item.
     async fn next(&mut self) -> Vec<Item> {
-        let mut raw = Vec::new();
-        let mut trouble = None;
+        let mut raw = std::mem::take(&mut self.rest);
         while raw.len() < BATCH_MAX && !self.ended {
             let until = self.until.min(Instant::now() + PIECE_TIME);
             let piece = match timeout_at(until, self.body.frame()).await {
                 Ok(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
                 Ok(None) => {
                     self.ended = true;
-                    trouble = self.splitter.finish(&mut raw).err().map(|error| error.to_string());
+                    self.trouble = self.splitter.finish(&mut raw).err().map(|error| error.to_string());
                     break;
                 }
                 Ok(Some(Err(_))) => {
-                    (self.ended, trouble) = (true, Some("expected the rest of the body".to_owned()));
+                    self.end("expected the rest of the body");
                     break;
                 }
                 Err(_) => {
-                    (self.ended, trouble) = (true, Some("expected the rest of the body in time".to_owned()));
+                    self.end("expected the rest of the body in time");
                     break;
                 }
             };
             if let Err(error) = self.splitter.push(&piece, &mut raw) {
-                (self.ended, trouble) = (true, Some(SplitError::to_string(&error)));
+                self.end(&SplitError::to_string(&error));
             }
         }
         let left = ITEMS_MAX - self.count;
         if raw.len() > left {
             raw.truncate(left);
-            (self.ended, trouble) = (true, Some(format!("expected at most {ITEMS_MAX} links")));
+            self.end(&format!("expected at most {ITEMS_MAX} links"));
+        }
+        if raw.len() > BATCH_MAX {
+            self.rest = raw.split_off(BATCH_MAX);
         }
         self.count += raw.len();
+        let trouble = if self.rest.is_empty() { self.trouble.take() } else { None };
         let items = raw.iter().map(|item| self.read(item));
         items.chain(trouble.map(|expected| Err(invalid(&[("(the body)", &expected)])))).collect()
+    }
+
+    fn end(&mut self, trouble: &str) {
+        (self.ended, self.trouble) = (true, Some(trouble.to_owned()));
     }
 
     /// Lets the client finish what it sends after trouble: a close in the middle of it would take the answers with it.
@@ -200,16 +214,21 @@ fn invalid(fields: &[(&str, &str)]) -> Value {
 
 /// Creates what can be created; the answers in the order of the items.
 async fn create_batch(app: Arc<App>, items: Vec<Item>) -> Vec<Vec<u8>> {
-    let mut answers = Vec::with_capacity(items.len());
-    for items in items.chunks(BATCH_MAX) {
-        let drafts = items.iter().filter_map(|item| item.as_ref().ok().cloned()).collect();
-        let mut created = app.creator.create_many(drafts).await.into_iter();
-        answers.extend(items.iter().filter_map(|item| match item {
-            Ok(_) => created.next().map(|created| words(&app, created)),
-            Err(invalid) => Some(invalid.to_string().into_bytes()),
-        }));
-    }
-    answers
+    let mut drafts = Vec::with_capacity(items.len());
+    let mut refused = |item: Item| match item {
+        Ok(draft) => {
+            drafts.push(draft);
+            None
+        }
+        Err(invalid) => Some(invalid.to_string().into_bytes()),
+    };
+    let refused: Vec<Option<Vec<u8>>> = items.into_iter().map(&mut refused).collect();
+    let mut created = app.creator.create_many(drafts).await.into_iter();
+    let answer = |refused: Option<Vec<u8>>| match refused {
+        None => created.next().map(|created| words(&app, created)),
+        refused => refused,
+    };
+    refused.into_iter().filter_map(answer).collect()
 }
 
 /// Neither codes nor the public URL need an escape in JSON.
