@@ -53,11 +53,11 @@ pub(super) async fn run(args: ExportArgs) -> Result<String, Error> {
 /// A bar on a terminal, and nothing elsewhere; without an end, when the database does not know how many links there are.
 fn bar(links: Option<u64>) -> ProgressBar {
     let Some(links) = links else {
-        let style = ProgressStyle::with_template("{spinner} {pos} links, {per_sec}");
+        let style = ProgressStyle::with_template("{spinner} {pos} links");
         let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
         return ProgressBar::new_spinner().with_style(style);
     };
-    let style = ProgressStyle::with_template("{bar:40} {percent}% {pos}/{len} links, {per_sec} {eta}");
+    let style = ProgressStyle::with_template("{bar:40} {percent}% {pos}/{len} links {eta}");
     ProgressBar::new(links).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
