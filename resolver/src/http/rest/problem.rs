@@ -200,15 +200,11 @@ impl Problem {
             | Self::NoMercure
             | Self::OneDomainOnly
             | Self::IdempotencyKeyReused
+            | Self::NoReservation { .. }
+            | Self::ReservationClosed { .. }
             | Self::TooManyCalls(_) => self.beside_links(),
             Self::Forbidden { scope } => {
                 plain(StatusCode::FORBIDDEN, format!("Expected an API key with the scope \"{scope}\"."))
-            }
-            Self::NoReservation { id } => {
-                plain(StatusCode::NOT_FOUND, format!("No reservation found with id \"{id}\""))
-            }
-            Self::ReservationClosed { id } => {
-                plain(StatusCode::CONFLICT, format!("The reservation \"{id}\" was given up."))
             }
             Self::NoRoute { method, url } => {
                 words(StatusCode::NOT_FOUND, "not-found", "Not Found", format!("Cannot {method} {url}!"))
@@ -220,6 +216,12 @@ impl Problem {
     /// Words for what is wrong beside links and bodies.
     fn beside_links(&self) -> Words {
         match self {
+            Self::NoReservation { id } => {
+                plain(StatusCode::NOT_FOUND, format!("No reservation found with id \"{id}\""))
+            }
+            Self::ReservationClosed { id } => {
+                plain(StatusCode::CONFLICT, format!("The reservation \"{id}\" was given up."))
+            }
             Self::NoDomain { name } => {
                 let detail = format!("Domain with authority \"{name}\" could not be found");
                 words(StatusCode::NOT_FOUND, "domain-not-found", "Domain not found", detail)
