@@ -32,11 +32,11 @@ pub(crate) struct Args {
     /// Links that are asked for in turn.
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     links: u32,
-    /// Rounds, of which the median is told.
-    #[arg(long, default_value_t = 3)]
+    /// Rounds, of which the median is told: many short ones, because machines change their speed from one second to the next.
+    #[arg(long, default_value_t = 9)]
     rounds: usize,
     /// How long each server is measured in each round, in seconds.
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=3_600))]
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=3_600))]
     seconds: u64,
     /// Threads of each server; each number is measured by itself.
     #[arg(long, value_delimiter = ',', default_value = "1,2", value_name = "N[,N…]")]

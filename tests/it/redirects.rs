@@ -1,8 +1,9 @@
 //! The public listener: what a browser gets, and what a client that is out of bounds gets.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use harness::{Answer, Connection, Resolver, raw, wait};
+use jiff::{Timestamp, fmt::rfc2822::DateTimeParser};
 use reqwest::Method;
 use serde_json::json;
 
@@ -154,6 +155,67 @@ async fn every_get_that_is_redirected_is_a_visit_and_nothing_else_is() {
         wait::until(SOON, "each is counted", counted).await.unwrap();
     }
     assert_eq!(resolver.metric("resolver_visits_dropped_total").await, Some(0.0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redirect_is_the_same_whichever_way_its_connection_goes() {
+    for status in ["301", "302", "307", "308"] {
+        let resolver =
+            Resolver::embedded().unwrap().args(["--redirect-status", status]).start().await.unwrap();
+        let code = resolver.api.create(LONG_URL).await.unwrap().code;
+        // A link is known once it was asked for.
+        resolver.api.follow(&code).await.unwrap();
+        for method in ["GET", "HEAD"] {
+            let plain = request(method, &code, "");
+            // Whoever offers another protocol is answered by the general way, which knows what to do with it.
+            let offering = request(method, &code, "Connection: upgrade\r\nUpgrade: h2c\r\n");
+            let last = request("GET", "robots.txt", "Connection: close\r\n");
+            let answered = raw::exchange(resolver.addr(), [&*plain, &offering, &last].concat().as_bytes())
+                .await
+                .unwrap();
+            let answers: Vec<&str> = answered.split("HTTP/1.1 ").collect();
+            // Of what a HEAD does not get, the general way does not tell the length.
+            let length = if method == "HEAD" { "content-length: 0\r\n" } else { "" };
+            assert_eq!(lines(&answers[1].replace(length, "")), lines(answers[2]), "{answered}");
+            assert!(answers[1].starts_with(status) && answers[1].contains(LONG_URL), "{answered}");
+            assert!(answers[1].contains("content-length: 0"), "the short way was taken: {answered}");
+            let date = answers[1].lines().find_map(|line| line.strip_prefix("date: ")).unwrap();
+            assert!(date.ends_with(" GMT"), "{date}");
+            let age = Timestamp::now() - DateTimeParser::new().parse_timestamp(date).unwrap();
+            assert!((0..60).contains(&age.get_seconds()), "{date}");
+        }
+    }
+}
+
+/// The lines of an answer in some order, without its date: the second may have changed.
+fn lines(answer: &str) -> BTreeSet<&str> {
+    answer.lines().filter(|line| !line.starts_with("date: ")).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_that_come_together_are_answered_in_their_order_whatever_they_ask_for() {
+    let resolver = start().await;
+    let code = resolver.api.create(LONG_URL).await.unwrap().code;
+    resolver.api.follow(&code).await.unwrap();
+    let link = request("GET", &code, "");
+    let asked = [
+        (&link, "302"),
+        (&link, "302"),
+        (&request("GET", "nosuch", ""), "404"),
+        (&link, "302"),
+        (&request("POST", &code, "Content-Length: 3\r\n").replace("\r\n\r\n", "\r\n\r\na=b"), "405"),
+        (&link, "302"),
+        (&request("GET", "rest/health", ""), "200"),
+        (&request("GET", &code, "Connection: close\r\n"), "302"),
+    ];
+    let bytes = asked.map(|(request, _)| request.as_str()).concat();
+    let answered = raw::exchange(resolver.addr(), bytes.as_bytes()).await.unwrap();
+    let statuses: Vec<&str> = answered.split("HTTP/1.1 ").skip(1).map(|answer| &answer[..3]).collect();
+    assert_eq!(statuses, asked.map(|(_, status)| status), "{answered}");
+}
+
+fn request(method: &str, path: &str, headers: &str) -> String {
+    format!("{method} /{path} HTTP/1.1\r\nHost: a.example\r\n{headers}\r\n")
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -10,7 +10,8 @@ use std::{
     io,
     net::{IpAddr, SocketAddr, TcpListener as StdListener},
     pin::pin,
-    sync::Arc,
+    sync::{Arc, Mutex},
+    task::Context,
     thread,
     time::Duration,
 };
@@ -32,11 +33,13 @@ use tokio::{
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::{
-    Answer, App, Desk, Visitor,
+    Answer, App, Buffers, Desk, Visitor,
+    express::{self, Answers, Left, Received},
+    limits::forwarded_for,
     pulse::{Ward, Watched},
     redirect, router,
 };
-use crate::hot::HotLinks;
+use crate::hot::{HotLinks, Target};
 
 /// Connections at a time, over all threads.
 const CONNECTIONS_MAX: usize = 16_384;
@@ -119,7 +122,12 @@ pub async fn serve(
     let mut ended = Vec::new();
     for (index, socket) in listeners.sockets.into_iter().enumerate() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let desk = Desk { app: Arc::clone(&app), hot: HotLinks::new(), visits: app.visits.buffer() };
+        let desk = Desk {
+            app: Arc::clone(&app),
+            hot: HotLinks::new(),
+            visits: app.visits.buffer(),
+            buffers: Mutex::new(Buffers::new(app.redirect_status)),
+        };
         let door = Door {
             desk: Arc::new(desk),
             ward: Arc::default(),
@@ -215,7 +223,34 @@ async fn flush_now_and_then(desk: Arc<Desk>) {
 }
 
 /// Serves one connection to its end; once closing, to the end of the request under way.
-async fn converse(stream: Watched<TcpStream>, desk: Arc<Desk>, peer: IpAddr, ward: Arc<Ward>) {
+async fn converse(mut stream: Watched<TcpStream>, desk: Arc<Desk>, peer: IpAddr, ward: Arc<Ward>) {
+    let patient = stream.patient();
+    let clients = desk.app.clients.trusts(peer).then_some(&*desk.app.clients);
+    let is_stopping = |cx: &mut Context<'_>| {
+        patient.is_woken_by(cx.waker());
+        desk.app.is_draining() || ward.is_closing()
+    };
+    let answer = |request: &Received<'_>, answers: &mut Answers| {
+        let client = clients.map_or(peer, |clients| clients.behind(peer, request.forwarded_for.into_iter()));
+        let redirect = |target: &Target, now| {
+            answers.redirect(&target.location, now);
+            Some(())
+        };
+        redirect::known(&desk, client, &request.asked, redirect).is_some()
+    };
+    match express::serve(&mut stream, &desk.buffers, is_stopping, answer).await {
+        Ok(Left::ToHyper(unanswered)) => {
+            stream.unread(unanswered);
+            // In a box: what hyper keeps of a connection is many times what a redirect needs.
+            Box::pin(converse_freely(stream, desk, peer, ward)).await;
+        }
+        Ok(Left::Ended) => {}
+        Err(error) => tracing::debug!(%error, "connection"),
+    }
+}
+
+/// The same through hyper, whatever is asked for.
+async fn converse_freely(stream: Watched<TcpStream>, desk: Arc<Desk>, peer: IpAddr, ward: Arc<Ward>) {
     let patient = stream.patient();
     let asking = patient.clone();
     let is_proxy = desk.app.clients.trusts(peer);
@@ -227,7 +262,7 @@ async fn converse(stream: Watched<TcpStream>, desk: Arc<Desk>, peer: IpAddr, war
         } else {
             asking.is_served();
         }
-        let client = if is_proxy { desk.app.clients.behind(peer, request.headers()) } else { peer };
+        let client = if is_proxy { desk.app.clients.behind(peer, forwarded_for(&request)) } else { peer };
         let visitor = Visitor { peer, client };
         if let Some(answer) = redirect::at_once(&desk, visitor, &request) {
             return Either::Left(ready(Ok::<_, Infallible>(parting(&desk.app, answer, false))));

@@ -1,11 +1,12 @@
 //! The public listener: redirects and the API.
 //!
-//! [`listener`] accepts on one single-threaded runtime per core, [`router`] decides what a request is, [`redirect`] and
-//! [`rest`] answer it. The listener's threads only parse, look into the cache and wait; everything that touches a store runs
+//! [`listener`] accepts on one single-threaded runtime per core. [`express`] answers redirects of links that the thread knows; all else
+//! goes through hyper: [`router`] decides what a request is, [`redirect`] and [`rest`] answer it. The listener's threads only parse, look into the cache and wait; everything that touches a store runs
 //! on the daemon's own runtime beside them.
 
 mod body;
 mod calls;
+mod express;
 pub(crate) mod grpc;
 mod limits;
 mod listener;
@@ -22,7 +23,7 @@ mod unlock;
 use std::{
     net::IpAddr,
     sync::{
-        Arc, OnceLock,
+        Arc, Mutex, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -52,6 +53,7 @@ use crate::{
 pub(crate) use body::Body;
 pub use calls::CallLimits;
 pub(crate) use calls::Calls;
+use express::Buffers;
 pub use limits::ClientLimits;
 pub(crate) use limits::Clients;
 pub use listener::{Phase, PublicListeners, bind, serve};
@@ -133,6 +135,8 @@ struct Desk {
     app: Arc<App>,
     hot: HotLinks,
     visits: VisitBuffer,
+    /// Of this thread's connections, for as long as one of them is read and answered: nobody waits for this lock.
+    buffers: Mutex<Buffers>,
 }
 
 impl Desk {

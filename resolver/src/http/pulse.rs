@@ -84,7 +84,7 @@ impl Ward {
     pub(super) fn attend<S>(self: &Arc<Self>, stream: S) -> Watched<S> {
         let pulse = Arc::new(Pulse::default());
         pulse.since.store(self.seconds.load(Ordering::Relaxed), Ordering::Relaxed);
-        Watched { stream, pulse, ward: Arc::clone(self) }
+        Watched { stream, unread: Vec::new(), pulse, ward: Arc::clone(self) }
     }
 
     /// Watches the task that serves a connection.
@@ -132,6 +132,8 @@ impl Patient {
 /// A stream whose reads and writes tell where its connection stands.
 pub(super) struct Watched<S> {
     stream: S,
+    /// What is read before anything else of the stream.
+    unread: Vec<u8>,
     pulse: Arc<Pulse>,
     ward: Arc<Ward>,
 }
@@ -139,6 +141,14 @@ pub(super) struct Watched<S> {
 impl<S> Watched<S> {
     pub(super) fn patient(&self) -> Patient {
         Patient(Arc::clone(&self.pulse))
+    }
+
+    /// Gives back what was read and is for the next reader: the beginning of a request.
+    pub(super) fn unread(&mut self, bytes: Vec<u8>) {
+        if !bytes.is_empty() {
+            self.note(HEAD);
+        }
+        self.unread = bytes;
     }
 
     fn note(&self, state: u8) {
@@ -155,6 +165,12 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if !self.unread.is_empty() {
+            let len = self.unread.len().min(buffer.remaining());
+            buffer.put_slice(&self.unread[..len]);
+            self.unread.drain(..len);
+            return Poll::Ready(Ok(()));
+        }
         let before = buffer.filled().len();
         let polled = Pin::new(&mut self.stream).poll_read(cx, buffer);
         let waits = matches!(self.pulse.state.load(Ordering::Relaxed), IDLE | STREAM);
@@ -210,6 +226,28 @@ mod tests {
         assert!(!idle.is_finished());
         sleep(Duration::from_secs(20)).await;
         assert!(idle.is_finished());
+        watching.abort();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_given_back_is_read_again_and_counts_as_half_a_head() {
+        let ward = Arc::new(Ward::default());
+        let watching = tokio::spawn(Arc::clone(&ward).watch());
+        let (_slow, near) = duplex(64);
+        let mut watched = ward.attend(near);
+        let patient = watched.patient();
+        watched.write_all(b"an answer to what came before").await.unwrap();
+        watched.unread(b"GE".to_vec());
+        let mut read = [0; 2];
+        assert_eq!(
+            (watched.read(&mut read[..1]).await.unwrap(), watched.read(&mut read[1..]).await.unwrap()),
+            (1, 1)
+        );
+        assert_eq!(&read, b"GE");
+        let task = tokio::spawn(async move { watched.read_u8().await });
+        ward.admit(patient, task.abort_handle());
+        sleep(Duration::from_secs(15)).await;
+        assert!(task.is_finished());
         watching.abort();
     }
 

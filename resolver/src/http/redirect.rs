@@ -1,7 +1,7 @@
 //! `GET|HEAD /{code}`
 //!
-//! Almost every redirect is answered from the cache, in the turn in which its request was read: [`at_once`] waits for nothing. What
-//! it does not know goes through [`follow`].
+//! Almost every redirect is of a link that is [`known`] to the thread, and is answered in the turn in which its request was read, by
+//! [`express`](super::express) or, on a connection that also asks for other things, [`at_once`]. All others go through [`follow`].
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
@@ -23,6 +23,7 @@ use super::{
 use crate::{
     codes::{Code, LinkId},
     directory::Place,
+    hot::Target,
     links::{Facts, Link, RedirectStatus, asks_where, choose, forward_query, location},
     lookup::{LookupError, Wanted},
     places::{CountryCode, Located},
@@ -32,22 +33,60 @@ use crate::{
 /// How long a client that asks for too many unknown codes waits for each refusal.
 const HELD: Duration = Duration::from_secs(1);
 
+/// What a redirect takes from a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Asked<'a> {
+    /// Whether it is a HEAD: a look at the link, by a checker or a preview, and nobody's visit.
+    pub(super) is_look: bool,
+    pub(super) path: &'a str,
+    pub(super) query: Option<&'a str>,
+    pub(super) host: Option<&'a str>,
+    pub(super) user_agent: &'a [u8],
+    pub(super) referer: &'a [u8],
+}
+
+impl<'a> Asked<'a> {
+    fn of<B>(request: &'a Request<B>) -> Self {
+        Self {
+            is_look: *request.method() == Method::HEAD,
+            path: request.uri().path(),
+            query: request.uri().query(),
+            host: host(request),
+            user_agent: bytes(request.headers(), &USER_AGENT),
+            referer: bytes(request.headers(), &REFERER),
+        }
+    }
+}
+
+/// What `lead` makes of the link's target, when the cache has the link; then the visit is noted. It waits for nothing.
+pub(super) fn known<T>(
+    desk: &Desk,
+    client: IpAddr,
+    asked: &Asked<'_>,
+    lead: impl FnOnce(&Target, Timestamp) -> Option<T>,
+) -> Option<T> {
+    let code = Code::parse(asked.path.get(1..)?).ok()?;
+    let directory = &desk.app.directory;
+    if !directory.is_plain() && !directory.is_default(asked.host) {
+        return None;
+    }
+    let now = Timestamp::now();
+    desk.hot.find(&desk.app.lookup, &code, now, |target| {
+        // A query that goes along makes a location of its own.
+        if target.forward_query && asked.query.is_some_and(|query| !query.is_empty()) {
+            return None;
+        }
+        lead(target, now).inspect(|_| note(desk, client, asked, now, target.link))
+    })
+}
+
 /// The redirect, when the cache has the link.
 pub(super) fn at_once(desk: &Desk, visitor: Visitor, request: &Request<Incoming>) -> Option<Answer> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return None;
     }
-    let code = Code::parse(request.uri().path().get(1..)?).ok()?;
-    let directory = &desk.app.directory;
-    if !directory.is_plain() && !directory.is_default(host(request)) {
-        return None;
-    }
-    let (now, query) = (Timestamp::now(), request.uri().query());
-    desk.hot.find(&desk.app.lookup, &code, now, |target| {
-        // A query that goes along makes a location of its own.
-        let forwards = target.forward_query && query.is_some_and(|query| !query.is_empty());
-        let location = (!forwards).then(|| HeaderValue::from_bytes(&target.location))?.ok()?;
-        note(desk, visitor, request, now, target.link);
+    known(desk, visitor.client, &Asked::of(request), |target, _| {
+        let location = HeaderValue::from_bytes(&target.location).ok()?;
         Some(redirect(desk.app.redirect_status, location))
     })
 }
@@ -135,7 +174,7 @@ pub(super) async fn lead<B>(
     let Some(target) = target(app, visitor, request, now, link) else {
         return stray(app, place, Stray::Code(wanted), path);
     };
-    note(desk, visitor, request, now, link.id);
+    note(desk, visitor.client, &Asked::of(request), now, link.id);
     redirect(link.status().map_or(app.redirect_status, RedirectStatus::code), target)
 }
 
@@ -184,25 +223,24 @@ pub(super) fn host<B>(request: &Request<B>) -> Option<&str> {
     request.uri().authority().map(|authority| authority.as_str()).or_else(named)
 }
 
-fn note<B>(desk: &Desk, visitor: Visitor, request: &Request<B>, at: Timestamp, link: LinkId) {
-    // A HEAD is a look at the link, by a checker or a preview, and nobody's visit.
-    let visit = (*request.method() != Method::HEAD).then(|| Visit {
-        link,
-        at,
-        client: visitor.client,
-        user_agent: bytes(request.headers(), &USER_AGENT),
-        referer: bytes(request.headers(), &REFERER),
-    });
-    desk.visits.note(visit);
+fn note(desk: &Desk, client: IpAddr, asked: &Asked<'_>, at: Timestamp, link: LinkId) {
+    let Asked { user_agent, referer, .. } = *asked;
+    desk.visits.note((!asked.is_look).then_some(Visit { link, at, client, user_agent, referer }));
+}
+
+/// How long a redirect of this status may be kept; nothing is said of one that nobody keeps.
+pub(super) fn kept_for(status: StatusCode) -> Option<&'static str> {
+    // A permanent redirect that browsers kept for ever could never be edited.
+    matches!(status, StatusCode::MOVED_PERMANENTLY | StatusCode::PERMANENT_REDIRECT)
+        .then_some("private,max-age=30")
 }
 
 /// An answer that leads on.
 pub(super) fn redirect(status: StatusCode, target: HeaderValue) -> Answer {
     let mut redirect = empty(status);
     redirect.headers_mut().insert(LOCATION, target);
-    if matches!(status, StatusCode::MOVED_PERMANENTLY | StatusCode::PERMANENT_REDIRECT) {
-        // A permanent redirect that browsers kept for ever could never be edited.
-        redirect.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("private,max-age=30"));
+    if let Some(kept) = kept_for(status) {
+        redirect.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static(kept));
     }
     redirect
 }

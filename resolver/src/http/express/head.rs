@@ -1,0 +1,115 @@
+//! Requests that leave nothing to decide but where they lead.
+
+use std::mem::MaybeUninit;
+
+use httparse::{Header, Request, Status};
+
+use crate::http::{limits::FORWARDED_FOR, redirect::Asked};
+
+/// Headers that say how long a request is, or what becomes of its connection.
+const DECIDES: [&str; 5] = ["connection", "content-length", "transfer-encoding", "upgrade", "expect"];
+/// Headers of a request; more are hyper's.
+const HEADERS_MAX: usize = 32;
+
+/// A request that has no body, no say in what becomes of its connection, and no header twice that matters here.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::http) struct Received<'a> {
+    pub(in crate::http) asked: Asked<'a>,
+    /// For whom a proxy asks.
+    pub(in crate::http) forwarded_for: Option<&'a [u8]>,
+}
+
+/// The first of these requests, and what stands behind it; none when it is not all there, or hyper's.
+pub(super) fn receive(bytes: &[u8]) -> Option<(Received<'_>, &[u8])> {
+    let mut headers = [const { MaybeUninit::uninit() }; HEADERS_MAX];
+    let mut request = Request::new(&mut []);
+    let Ok(Status::Complete(len)) = request.parse_with_uninit_headers(bytes, &mut headers) else {
+        return None;
+    };
+    let is_look = match request.method? {
+        "GET" => false,
+        "HEAD" => true,
+        _ => return None,
+    };
+    let target = request.path.filter(|target| request.version == Some(1) && target.starts_with('/'))?;
+    let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
+    let (mut host, mut user_agent, mut referer, mut forwarded_for) = (None, None, None, None);
+    for Header { name, value } in &*request.headers {
+        let is = |other| name.eq_ignore_ascii_case(other);
+        let place = match name.len() {
+            4 if is("host") => &mut host,
+            7 if is("referer") => &mut referer,
+            10 if is("user-agent") => &mut user_agent,
+            15 if is(FORWARDED_FOR) => &mut forwarded_for,
+            10 if is("connection") && value.eq_ignore_ascii_case(b"keep-alive") => continue,
+            _ if DECIDES.iter().any(|other| is(other)) => return None,
+            _ => continue,
+        };
+        if place.replace(*value).is_some() {
+            return None;
+        }
+    }
+    let host = Some(std::str::from_utf8(host?).ok()?);
+    let (user_agent, referer) = (user_agent.unwrap_or_default(), referer.unwrap_or_default());
+    let asked = Asked { is_look, path, query, host, user_agent, referer };
+    Some((Received { asked, forwarded_for }, &bytes[len..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_get_or_head_is_read_and_what_stands_behind_it_is_left() {
+        let asked = |is_look, query, user_agent: &'static [u8]| Asked {
+            is_look,
+            path: "/abc",
+            query,
+            host: Some("a.example"),
+            user_agent,
+            referer: b"",
+        };
+        let head = "HEAD /abc?x=1&y HTTP/1.1\r\nHOST: a.example\r\nconnection: Keep-Alive\r\n\r\nGET";
+        let received = Received { asked: asked(true, Some("x=1&y"), b""), forwarded_for: None };
+        assert_eq!(receive(head.as_bytes()), Some((received, &b"GET"[..])));
+        let head = "GET /abc HTTP/1.1\r\nHost: a.example\r\nUser-Agent: curl/8\r\nX-Forwarded-For: 192.0.2.1\r\nAccept: */*\r\n\r\n";
+        let received = Received { asked: asked(false, None, b"curl/8"), forwarded_for: Some(b"192.0.2.1") };
+        assert_eq!(receive(head.as_bytes()), Some((received, &b""[..])));
+    }
+
+    #[test]
+    fn whatever_else_a_request_says_is_hypers() {
+        let with = |line: &str| format!("GET /abc HTTP/1.1\r\nHost: a.example\r\n{line}\r\n\r\n");
+        assert!(receive(with("Accept: */*").as_bytes()).is_some());
+        for line in [
+            "Connection: close",
+            "Connection: keep-alive, upgrade",
+            "Content-Length: 0",
+            "Content-Length: 5",
+            "Transfer-Encoding: chunked",
+            "transfer-encoding : chunked",
+            "Upgrade: h2c",
+            "Expect: 100-continue",
+            "Host: b.example",
+            "X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-For: 192.0.2.2",
+            "no header",
+            &"X: y\r\n".repeat(HEADERS_MAX),
+        ] {
+            assert_eq!(receive(with(line).as_bytes()), None, "{line}");
+        }
+        for head in [
+            "",
+            "GET /abc HTTP/1.1\r\n\r\n",
+            "GET /abc HTTP/1.1\r\nHost: a.example\r\n",
+            "GET /abc HTTP/1.0\r\nHost: a.example\r\n\r\n",
+            "GET http://a.example/abc HTTP/1.1\r\nHost: a.example\r\n\r\n",
+            "GET * HTTP/1.1\r\nHost: a.example\r\n\r\n",
+            "GET /abc HTTP/1.1\r\nHost: \u{e4}.example\u{0}\r\n\r\n",
+            "POST /abc HTTP/1.1\r\nHost: a.example\r\n\r\n",
+            "get /abc HTTP/1.1\r\nHost: a.example\r\n\r\n",
+            "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        ] {
+            assert_eq!(receive(head.as_bytes()), None, "{head}");
+        }
+    }
+}
