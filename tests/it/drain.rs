@@ -6,12 +6,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use harness::{Answer, Api, Cluster, Connection, Created, Load, checks, connection, load, wait};
+use harness::{Answer, Api, Cluster, Connection, Created, Load, Resolver, checks, connection, load, wait};
 use tokio::task::JoinSet;
 
 const CLIENTS: usize = 32;
 const STOP_WITHIN: Duration = Duration::from_secs(30);
 const SOON: Duration = Duration::from_secs(30);
+/// The drain delay, with room for a busy machine, and less than connections may take to finish.
+const IDLE_ENDED_WITHIN: Duration = Duration::from_secs(12);
 
 /// So long that nobody needs another one while the test runs: what is given back stays where it can be counted.
 const BLOCK: u64 = 1_000_000;
@@ -76,6 +78,31 @@ async fn when_all_resolvers_have_stopped_every_used_number_has_its_link_and_none
     checks::all_distinct(&links).unwrap();
     checks::all_resolve(&links, &cluster.resolvers).await.unwrap();
     checks::account_balances(&cluster.status().await.unwrap()).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_only_ask_for_known_links_are_asked_to_leave_and_idle_ones_end() {
+    let mut resolver = Resolver::embedded().unwrap().drain_delay("5s").start().await.unwrap();
+    let long_url = load::next_long_url();
+    let path = format!("/{}", resolver.api.create(&long_url).await.unwrap().code);
+    resolver.api.follow(&path[1..]).await.unwrap();
+    let mut asking = Connection::open(resolver.addr()).await.unwrap();
+    let mut idle = Connection::open(resolver.addr()).await.unwrap();
+    for connection in [&mut asking, &mut idle] {
+        let answer = connection.get(&path).await.unwrap();
+        expect_redirect(&answer, &long_url).unwrap();
+        assert!(!connection::is_last(&answer));
+    }
+    resolver.process.terminate().unwrap();
+    wait::until(SOON, "the resolver is not ready any more", async || !resolver.is_ready().await)
+        .await
+        .unwrap();
+    let answer = asking.get(&path).await.unwrap();
+    expect_redirect(&answer, &long_url).unwrap();
+    assert!(connection::is_last(&answer), "{answer:?}");
+    // It ends with the drain delay: an idle connection that were not told would hold the process for ten seconds more.
+    resolver.process.wait_exit(IDLE_ENDED_WITHIN).await.unwrap();
+    idle.get(&path).await.unwrap_err();
 }
 
 /// What a load balancer knows: two servers, and whether the first one may still be used.

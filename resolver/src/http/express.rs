@@ -6,7 +6,8 @@
 //!    on 2026-11-22, median of five: 0.92 of nginx's; through hyper 1.02), and of what is left the kernel has four fifths.
 //! 2. Only what leaves nothing to decide is answered: GET or HEAD in HTTP/1.1 without a body, for one host, on a connection that stays open,
 //!    with a head that came in one piece, and a link that the thread knows. At the first request that is anything else the connection
-//!    goes to hyper for good, with every byte that was not answered. So the rules of HTTP are kept in one place, and this is not it.
+//!    goes to hyper for good, with every byte that was not answered. So the rules of HTTP are kept in one place, and this is not it;
+//!    and a proxy that sends other requests along its connections too has its redirects at hyper's price.
 //! 3. All connections of a thread share its buffers: one that waits for its next request holds none.
 
 mod head;
@@ -29,8 +30,8 @@ pub(super) use head::Received;
 
 /// What is read at a time, and so the longest head.
 const READ_BYTES: usize = 16 * 1024;
-/// Answers to requests that came together. Who sends more of them at once is hyper's.
-const ANSWERS_BYTES: usize = 64 * 1024;
+/// Answers that wait for a client who does not read them, about a hundred usual ones. Who asks for more at once is hyper's.
+const ANSWERS_BYTES: usize = 16 * 1024;
 
 /// What became of a connection.
 #[derive(Debug, PartialEq, Eq)]
@@ -119,7 +120,7 @@ struct Turn {
     left: Option<Left>,
 }
 
-/// Reads and answers until nothing more has come.
+/// Reads and answers until nothing more has come, or so much that it is another's turn.
 fn take_turn<S: AsyncRead + AsyncWrite>(
     cx: &mut Context<'_>,
     mut stream: Pin<&mut S>,
@@ -144,6 +145,11 @@ fn take_turn<S: AsyncRead + AsyncWrite>(
             let left = (!rest.is_empty()).then(|| Left::ToHyper(rest.to_vec()));
             return Poll::Ready(Ok(Turn { unsent: unsent.to_vec(), left }));
         }
+        if read.remaining() == 0 {
+            // More has come, and the thread has other connections.
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
     }
 }
 
@@ -164,10 +170,16 @@ fn answer_all<'a>(
 
 #[cfg(test)]
 mod tests {
+    use std::{sync::Arc, time::Duration};
+
     use proptest::prelude::*;
-    use tokio::io::{AsyncReadExt as _, duplex};
+    use tokio::{
+        io::{AsyncReadExt as _, duplex},
+        time::sleep,
+    };
 
     use super::*;
+    use crate::http::pulse::Ward;
 
     /// Knows links whose codes begin with a k.
     fn answer(request: &Received<'_>, answers: &mut Answers) -> bool {
@@ -272,6 +284,82 @@ mod tests {
         let rest = answer_all(requests.as_bytes(), &mut answers, &mut with_long_urls).len();
         assert!((ANSWERS_BYTES..ANSWERS_BYTES + 2_200).contains(&answers.bytes.len()));
         assert!(rest > 0 && rest.is_multiple_of(get("/k").len()));
+    }
+
+    /// A client who always has more to send.
+    struct Endless {
+        reads: usize,
+    }
+
+    impl AsyncRead for Endless {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            buffer: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            if self.reads == 10 {
+                // More than a thread may spend on one: the test fails, and does not hang.
+                return Poll::Pending;
+            }
+            self.reads += 1;
+            // Long heads with short answers, and one ends where the buffer does.
+            let head = "GET /k HTTP/1.1\r\nHost: a.example\r\nCookie: ";
+            let request = format!("{head}{}\r\n\r\n", "c".repeat(1_024 - head.len() - 4));
+            buffer.put_slice(request.repeat(buffer.remaining() / 1_024).as_bytes());
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    impl AsyncWrite for Endless {
+        fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+            Poll::Ready(Ok(bytes.len()))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[test]
+    fn who_always_has_more_to_ask_for_leaves_the_thread_to_others_after_each_read() {
+        let (mut endless, buffers) = (Endless { reads: 0 }, Mutex::new(Buffers::new(StatusCode::FOUND)));
+        let mut serving = Box::pin(serve(&mut endless, &buffers, |_| false, answer));
+        let cx = &mut Context::from_waker(std::task::Waker::noop());
+        assert!((0..3).all(|_| serving.as_mut().poll(cx).is_pending()));
+        drop(serving);
+        assert_eq!(endless.reads, 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_reads_no_answers_or_never_ends_a_head_is_not_waited_for() {
+        let ward = Arc::new(Ward::default());
+        let watching = tokio::spawn(Arc::clone(&ward).watch());
+        let served = |far| {
+            let mut stream = ward.attend(far);
+            let patient = stream.patient();
+            let task = tokio::spawn(async move {
+                let buffers = Mutex::new(Buffers::new(StatusCode::FOUND));
+                if let Ok(Left::ToHyper(unanswered)) = serve(&mut stream, &buffers, |_| false, answer).await {
+                    stream.unread(unanswered);
+                    let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
+                }
+            });
+            ward.admit(patient, task.abort_handle());
+            task
+        };
+        let ((mut deaf, one), (mut slow, other)) = (duplex(256), duplex(256));
+        let (to_the_deaf, to_the_slow) = (served(one), served(other));
+        deaf.write_all(get("/k").repeat(5).as_bytes()).await.unwrap();
+        slow.write_all(format!("{}GET /k HT", get("/k")).as_bytes()).await.unwrap();
+        sleep(Duration::from_secs(15)).await;
+        assert!(to_the_slow.is_finished() && !to_the_deaf.is_finished());
+        sleep(Duration::from_secs(65)).await;
+        assert!(to_the_deaf.is_finished());
+        watching.abort();
     }
 
     #[test]

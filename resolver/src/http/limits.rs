@@ -87,10 +87,10 @@ impl Clients {
         proxy: IpAddr,
         lines: impl DoubleEndedIterator<Item = &'a [u8]>,
     ) -> IpAddr {
-        let lines = lines.rev().map_while(|line| std::str::from_utf8(line).ok());
         let mut client = proxy;
-        for address in lines.flat_map(|line| line.rsplit(',')) {
-            let Ok(address) = address.trim().parse::<IpAddr>() else { break };
+        for address in lines.rev().flat_map(|line| line.rsplit(|byte| *byte == b',')) {
+            let address = std::str::from_utf8(address).ok().and_then(|address| address.trim().parse().ok());
+            let Some::<IpAddr>(address) = address else { break };
             client = address.to_canonical();
             if !self.trusts(client) {
                 break;
@@ -299,9 +299,10 @@ mod tests {
     #[test]
     fn only_what_trusted_proxies_say_is_believed() {
         let clients = clients(0, 0, &["10.0.0.0/8", "::1/128"]);
-        let behind = |lines: &[&str]| {
-            clients.behind(ip("10.0.0.1"), lines.iter().map(|line| line.as_bytes())).to_string()
-        };
+        let behind_bytes =
+            |lines: &[&[u8]]| clients.behind(ip("10.0.0.1"), lines.iter().copied()).to_string();
+        let behind =
+            |lines: &[&str]| behind_bytes(&lines.iter().map(|line| line.as_bytes()).collect::<Vec<_>>());
         for (lines, client) in [
             (&[][..], "10.0.0.1"),
             (&["192.0.2.7"], "192.0.2.7"),
@@ -310,10 +311,16 @@ mod tests {
             (&["198.51.100.1", "192.0.2.7,10.0.0.2"], "192.0.2.7"),
             (&["192.0.2.7, nonsense, 10.0.0.2"], "10.0.0.2"),
             (&["nonsense"], "10.0.0.1"),
+            (&["\u{e4}, 192.0.2.7"], "192.0.2.7"),
             (&["2001:db8::1"], "2001:db8::1"),
         ] {
             assert_eq!(behind(lines), client, "{lines:?}");
         }
+        assert_eq!(
+            behind_bytes(&[b"\xff, 192.0.2.7"]),
+            "192.0.2.7",
+            "nobody hides behind a byte of their own"
+        );
         assert!(clients.trusts(ip("::ffff:10.1.1.1")));
         assert!(!clients.trusts(ip("11.0.0.1")));
     }

@@ -286,10 +286,13 @@ async fn converse_freely(stream: Watched<TcpStream>, desk: Arc<Desk>, peer: IpAd
     // Not a `select!` with the phase: that would take a lock that all cores share, on every turn of every connection.
     let ended = poll_fn(|cx| {
         patient.is_woken_by(cx.waker());
-        if ward.is_closing() && !std::mem::replace(&mut is_told, true) {
+        let polled = connection.as_mut().poll(cx);
+        // Afterwards, for what has come until then is still answered.
+        if polled.is_pending() && ward.is_closing() && !std::mem::replace(&mut is_told, true) {
             connection.as_mut().graceful_shutdown();
+            return connection.as_mut().poll(cx);
         }
-        connection.as_mut().poll(cx)
+        polled
     });
     if let Err(error) = ended.await {
         tracing::debug!(%error, "connection");

@@ -169,6 +169,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
             let len = self.unread.len().min(buffer.remaining());
             buffer.put_slice(&self.unread[..len]);
             self.unread.drain(..len);
+            if self.unread.is_empty() {
+                // Not to be kept for as long as the connection is.
+                self.unread = Vec::new();
+            }
             return Poll::Ready(Ok(()));
         }
         let before = buffer.filled().len();

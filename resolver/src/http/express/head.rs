@@ -33,6 +33,10 @@ pub(super) fn receive(bytes: &[u8]) -> Option<(Received<'_>, &[u8])> {
     };
     let target = request.path.filter(|target| request.version == Some(1) && target.starts_with('/'))?;
     let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
+    if query.is_some_and(|query| query.bytes().any(|byte| matches!(byte, b'"' | b'<' | b'>' | b'#'))) {
+        // hyper refuses these, or ends the query there.
+        return None;
+    }
     let (mut host, mut user_agent, mut referer, mut forwarded_for) = (None, None, None, None);
     for Header { name, value } in &*request.headers {
         let is = |other| name.eq_ignore_ascii_case(other);
@@ -57,7 +61,24 @@ pub(super) fn receive(bytes: &[u8]) -> Option<(Received<'_>, &[u8])> {
 
 #[cfg(test)]
 mod tests {
+    use hyper::Uri;
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn what_is_read_here_hyper_reads_alike(query in "[\\x21-\\x7e\\u{e4}\\u{20ac}]{0,12}", cut in prop::bool::ANY) {
+            let target = format!("/abc{}{query}", if cut { "" } else { "?" });
+            let head = format!("GET {target} HTTP/1.1\r\nHost: a.example\r\n\r\n");
+            if let Some((Received { asked, .. }, _)) = receive(head.as_bytes())
+                && asked.path == "/abc"
+            {
+                let uri = Uri::try_from(&target).unwrap();
+                prop_assert_eq!((uri.path(), uri.query()), (asked.path, asked.query));
+            }
+        }
+    }
 
     #[test]
     fn a_plain_get_or_head_is_read_and_what_stands_behind_it_is_left() {
@@ -104,7 +125,8 @@ mod tests {
             "GET /abc HTTP/1.0\r\nHost: a.example\r\n\r\n",
             "GET http://a.example/abc HTTP/1.1\r\nHost: a.example\r\n\r\n",
             "GET * HTTP/1.1\r\nHost: a.example\r\n\r\n",
-            "GET /abc HTTP/1.1\r\nHost: \u{e4}.example\u{0}\r\n\r\n",
+            "GET /abc HTTP/1.1\r\nHost: a\u{0}.example\r\n\r\n",
+            "GET /abc?x=<y> HTTP/1.1\r\nHost: a.example\r\n\r\n",
             "POST /abc HTTP/1.1\r\nHost: a.example\r\n\r\n",
             "get /abc HTTP/1.1\r\nHost: a.example\r\n\r\n",
             "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
