@@ -13,6 +13,9 @@ const HEADROOM_MIN: u64 = 1 << 20;
 /// Hands out blocks of numbers to resolvers; one of several leads, elected through etcd.
 ///
 /// Start three of them with the same --etcd and --cluster and different addresses. Resolvers are given all three.
+///
+/// Before etcd is restored from a backup, stop all issuers, and restore with `etcdutl snapshot restore --bump-revision
+/// 1000000000 --mark-compacted`: a leader is told from its predecessors by etcd's revisions.
 #[derive(Debug, Parser)]
 #[command(name = "issuer", version, args_conflicts_with_subcommands = true)]
 pub struct Cli {

@@ -103,6 +103,16 @@ name!(
     "1 to 128 characters of A-Z, a-z, 0-9, '-', '_', '.' and ':'"
 );
 
+name!(
+    /// Which ledger this is: what the first holder that ever registered with it was called, and which start of it. A copy of a
+    /// ledger, as from a backup, has the same.
+    LedgerId,
+    "ledger",
+    200,
+    |byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'),
+    "1 to 200 characters of A-Z, a-z, 0-9, '-', '_' and '.'"
+);
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,12 +11,12 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
-use tonic::transport::{Server, server::TcpIncoming};
+use tonic::transport::Server;
 
 use crate::{
     Error,
     config::Config,
-    daemon::{Admin, Recorder, Refresh, Vitals, bind},
+    daemon::{Admin, Gate, GateLimits, Recorder, Refresh, Resources, Vitals, bind},
     driver::{Driver, Ends, Standing},
     election::Election,
     etcd_channel,
@@ -28,6 +28,10 @@ use crate::{
 
 /// No call to etcd waits longer.
 const ETCD_DEADLINE: Duration = Duration::from_secs(2);
+/// Descriptors for etcd, the admin listener, files and the log.
+const DESCRIPTORS_KEPT: usize = 256;
+/// Connections of resolvers at a time, where the system lets the process have as many.
+const CONNECTIONS_MAX: usize = 4_096;
 /// How long a stop may take before what lingers is cut.
 const STOP_DEADLINE: Duration = Duration::from_secs(5);
 
@@ -60,6 +64,7 @@ impl Listeners {
 /// # Errors
 /// When etcd does not answer at start, or serving fails.
 pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationToken) -> Result<(), Error> {
+    let connections = connections(&Resources::claim());
     let recorder = Recorder::new();
     let metrics = Metrics::new(&recorder);
     let client = connect(&config).await?;
@@ -95,7 +100,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
     let election = vitals.spawn("election", election.run());
     let service = IssuerService::server(handle, standing, config.advertise(), config.holder_ttl);
     let served = tokio::select! {
-        served = serve(&config, listeners.grpc, service, election, shutdown) => served,
+        served = serve(&config, (listeners.grpc, connections), service, election, shutdown) => served,
         task = failures.first() => Err(Error::TaskFailed(task)),
     };
     admin_stop.cancel();
@@ -106,7 +111,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
 /// Serves calls until shutdown and hands leadership over first, so that calls that come late are pointed elsewhere.
 async fn serve(
     config: &Config,
-    listener: TcpListener,
+    (listener, connections): (TcpListener, usize),
     service: IssuerServer<IssuerService>,
     election: JoinHandle<()>,
     shutdown: CancellationToken,
@@ -120,9 +125,7 @@ async fn serve(
         .map_err(|_| Error::Internal("the descriptors made at build time do not parse"))?;
 
     let stop = CancellationToken::new();
-    // The server sets nothing on connections that it did not accept itself. An answer is several small writes: without this
-    // the last one waits for the client's delayed acknowledgement, 40 ms.
-    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+    let incoming = Gate::new(listener, "grpc", GateLimits::grpc(connections)).into_stream();
     let server = Server::builder()
         .http2_keepalive_interval(Some(Duration::from_secs(10)))
         .http2_keepalive_timeout(Some(Duration::from_secs(5)))
@@ -148,6 +151,12 @@ async fn serve(
     }
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Connections that the descriptors of this process are enough for, beside what it needs itself.
+fn connections(resources: &Resources) -> usize {
+    let kept = DESCRIPTORS_KEPT.min(resources.descriptors / 2);
+    (resources.descriptors - kept).clamp(1, CONNECTIONS_MAX)
 }
 
 async fn connect(config: &Config) -> Result<Client, Error> {

@@ -2,7 +2,9 @@
 
 use std::{fmt::Write as _, time::Duration};
 
-use proto::issuer::v1::{GetStatusRequest, GetStatusResponse, NamespaceStatus, issuer_client::IssuerClient};
+use proto::issuer::v1::{
+    GetStatusRequest, GetStatusResponse, HolderStatus, NamespaceStatus, issuer_client::IssuerClient,
+};
 use serde_json::{Value, json};
 use tonic::{Code, transport::Endpoint};
 
@@ -84,7 +86,7 @@ fn to_json(status: &GetStatusResponse) -> Value {
             "in_hand": namespace.in_hand,
         })
     });
-    let holders = status.holders.iter().map(|holder| {
+    let holders = holders(status).map(|holder| {
         json!({
             "id": holder.id,
             "incarnation": holder.incarnation,
@@ -92,12 +94,24 @@ fn to_json(status: &GetStatusResponse) -> Value {
             "blocks": holder.blocks,
         })
     });
+    let reservations = reservations(status).map(|holder| json!({ "id": holder.id, "blocks": holder.blocks }));
     json!({
         "leader": status.leader,
         "epoch": status.epoch,
         "namespaces": namespaces.collect::<Vec<_>>(),
         "holders": holders.collect::<Vec<_>>(),
+        "reservations": reservations.collect::<Vec<_>>(),
     })
+}
+
+/// The holders that are processes.
+fn holders(status: &GetStatusResponse) -> impl Iterator<Item = &HolderStatus> {
+    status.holders.iter().filter(|holder| !holder.reserved)
+}
+
+/// The holders that are open reservations. No process beats for them, so "alive" means nothing there.
+fn reservations(status: &GetStatusResponse) -> impl Iterator<Item = &HolderStatus> {
+    status.holders.iter().filter(|holder| holder.reserved)
 }
 
 fn to_table(status: &GetStatusResponse) -> String {
@@ -133,11 +147,16 @@ fn to_table(status: &GetStatusResponse) -> String {
     columns(&mut text, &head.map(str::to_owned), rows);
     text.push('\n');
     let head = ["holder", "incarnation", "alive", "blocks"];
-    let rows = status.holders.iter().map(|holder| {
+    let rows = holders(status).map(|holder| {
         let alive = if holder.alive { "yes" } else { "no" };
         [holder.id.clone(), holder.incarnation.to_string(), alive.to_owned(), holder.blocks.to_string()]
     });
     columns(&mut text, &head.map(str::to_owned), rows);
+    if reservations(status).next().is_some() {
+        text.push('\n');
+        let rows = reservations(status).map(|holder| [holder.id.clone(), holder.blocks.to_string()]);
+        columns(&mut text, &["reservation", "blocks"].map(str::to_owned), rows);
+    }
     text
 }
 
@@ -161,5 +180,31 @@ fn columns<const N: usize>(text: &mut String, head: &[String; N], rows: impl Ite
                 if column == 0 { write!(text, "{cell:<width$}") } else { write!(text, "  {cell:>width$}") };
         }
         text.push('\n');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_open_reservation_is_shown_as_one_and_not_as_a_dead_holder() {
+        let holder = |id: &str, alive, reserved| HolderStatus {
+            id: id.to_owned(),
+            incarnation: 1,
+            alive,
+            blocks: 2,
+            reserved,
+        };
+        let holders = vec![holder("resolver-0", true, false), holder("reservation-7", false, true)];
+        let status = GetStatusResponse { leader: "here".to_owned(), epoch: 1, holders, ..Default::default() };
+        let json = to_json(&status);
+        assert_eq!(json["holders"].as_array().map(Vec::len), Some(1), "{json}");
+        assert_eq!(json["reservations"], json!([{ "id": "reservation-7", "blocks": 2 }]));
+        let table = to_table(&status);
+        let (holders, reservations) = table.split_once("\nreservation ").unwrap_or_else(|| panic!("{table}"));
+        assert!(!holders.contains("reservation-7") && reservations.contains("reservation-7"), "{table}");
+        let none = to_table(&GetStatusResponse::default());
+        assert!(!none.contains("reservation"), "{none}");
     }
 }

@@ -56,6 +56,11 @@ token!(
     Revision
 );
 token!(
+    /// How far a database has come, by its own count. It was committed there before anybody is told of it, so a database that is
+    /// below a mark that somebody knows is an older copy of what there was.
+    Mark
+);
+token!(
     /// Names one waiting caller; made by the shell, opaque to the core.
     Ticket
 );

@@ -4,14 +4,16 @@
 //! 2. The visits that wait while a batch is counted form the next one, and those of one link are one count.
 //! 3. When nobody knows whether a batch was counted, all of its visitors are asked to come again: there may be fewer redirects than the limit
 //!    then, and never more.
-//! 4. That a link has none left is remembered for a moment, so that a crowd that comes too late costs little.
+//! 4. A look at a link (HEAD, the preview of a chat) and its password's form take no use away: they ask, and nothing is written.
+//! 5. That a link has none left is remembered for a moment, so that a crowd that comes too late costs little.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use issuer::daemon::Vitals;
 use moka::sync::Cache;
 use tokio::{
-    sync::{mpsc, oneshot},
+    runtime,
+    sync::{Semaphore, mpsc, oneshot},
     time::timeout,
 };
 
@@ -23,6 +25,8 @@ use crate::{
 
 /// Visits that may wait; more are refused at once.
 const WAITING_MAX: usize = 16_384;
+/// Looks at a time; more are refused at once.
+const LOOKS_MAX: usize = 64;
 /// Links of one batch.
 const LINKS_MAX: usize = 100;
 /// How long a visit may wait.
@@ -42,6 +46,9 @@ struct Waiting {
 pub struct Admission {
     waiting: mpsc::Sender<Waiting>,
     spent: Cache<LinkId, ()>,
+    store: Arc<dyn LinkStore>,
+    looks: Arc<Semaphore>,
+    runtime: runtime::Handle,
 }
 
 impl Admission {
@@ -50,8 +57,37 @@ impl Admission {
     pub fn start(vitals: &Vitals, store: Arc<dyn LinkStore>) -> Self {
         let (waiting, queue) = mpsc::channel(WAITING_MAX);
         let spent = Cache::builder().max_capacity(SPENT_MAX).time_to_live(SPENT).build();
-        vitals.spawn("counter of limited links", count(store, queue, spent.clone()));
-        Self { waiting, spent }
+        vitals.spawn("counter of limited links", count(Arc::clone(&store), queue, spent.clone()));
+        let (looks, runtime) = (Arc::new(Semaphore::new(LOOKS_MAX)), runtime::Handle::current());
+        Self { waiting, spent, store, looks, runtime }
+    }
+
+    /// Whether a link was followed as often as it may be. A look takes no use away.
+    ///
+    /// # Errors
+    /// When nobody knows: the visitor may come again.
+    pub async fn is_spent(&self, link: LinkId) -> Admitted {
+        if self.spent.contains_key(&link) {
+            return Ok(true);
+        }
+        let turn = Arc::clone(&self.looks).try_acquire_owned().map_err(|_| LookupError::Overloaded)?;
+        let store = Arc::clone(&self.store);
+        let look = self.runtime.spawn(async move {
+            let _turn = turn;
+            store.is_spent(link).await
+        });
+        let is_spent = match look.await {
+            Ok(Ok(is_spent)) => is_spent,
+            Ok(Err(error)) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, "look whether a link is spent");
+                return Err(LookupError::NoStore);
+            }
+            Err(_) => return Err(LookupError::NoStore),
+        };
+        if is_spent {
+            self.spent.insert(link, ());
+        }
+        Ok(is_spent)
     }
 
     /// Whether one more visit of a link with a limit is within it. What is admitted is counted.

@@ -1,20 +1,26 @@
 //! API keys: random, shown once, stored as a hash.
 
-use std::{fmt, time::Duration};
+use std::{
+    collections::BTreeSet,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use jiff::Timestamp;
 use moka::sync::Cache;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use tokio::time::sleep;
 
 use crate::{
     links::{DomainId, Link},
-    scope::Scopes,
+    scope::{Scope, Scopes},
     store::{LinkStore, StoreError},
 };
 
 /// A key's number in the database.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ApiKeyId(pub i64);
 
@@ -71,6 +77,20 @@ impl Grant {
         let is_own = !self.limits.own_links_only || link.created_by == self.id;
         is_own && self.limits.domain.is_none_or(|domain| domain == link.domain())
     }
+
+    /// Whether a link that exists may be given to it instead of a new one only if it is its own: a
+    /// key that must not read links is not to learn of others' titles, tags and limits by wishing
+    /// for the same.
+    #[must_use]
+    pub fn finds_own_only(&self) -> bool {
+        self.limits.own_links_only || !self.scopes.allow(Scope::Read)
+    }
+
+    /// Whether it may be given this link instead of a new one.
+    #[must_use]
+    pub fn may_be_given(&self, link: &Link) -> bool {
+        self.sees(link) && (link.created_by == self.id || !self.finds_own_only())
+    }
 }
 
 /// A key to be added.
@@ -105,6 +125,8 @@ pub struct ApiKeyRecord {
     pub expires_at: Option<Timestamp>,
     /// What it may not do, whatever its scopes.
     pub limits: KeyLimits,
+    /// When it was last used, to [`USE_NOTED_EVERY`].
+    pub last_used_at: Option<Timestamp>,
 }
 
 /// A name or key that cannot be.
@@ -182,6 +204,8 @@ impl fmt::Debug for KeyHash {
 
 /// How long an answer of the database is believed: a revoked key stops within it, everywhere.
 const BELIEVED: Duration = Duration::from_secs(1);
+/// How often the keys that were used are noted in the store.
+const USE_NOTED_EVERY: Duration = Duration::from_secs(10);
 /// How long a good key keeps its owner from being taken for somebody who guesses.
 const GOOD_LATELY: Duration = Duration::from_secs(600);
 /// Keys remembered, known and unknown ones together: a flood of wrong keys cannot fill the memory.
@@ -190,6 +214,8 @@ const REMEMBERED: u64 = 10_000;
 /// Looks keys up, and remembers the answers for a moment.
 pub struct KeyRing {
     answers: Cache<KeyHash, Option<Grant>>,
+    /// Keys that were used since this was last noted in the store: never more than there are.
+    used: Mutex<BTreeSet<ApiKeyId>>,
     /// What was good lately: whoever comes with one is not taken for somebody who guesses, though others do from the same address.
     good: Cache<KeyHash, ()>,
 }
@@ -205,13 +231,20 @@ impl KeyRing {
     #[must_use]
     pub fn new() -> Self {
         let good = Cache::builder().max_capacity(REMEMBERED).time_to_live(GOOD_LATELY).build();
-        Self { answers: Cache::builder().max_capacity(REMEMBERED).time_to_live(BELIEVED).build(), good }
+        let answers = Cache::builder().max_capacity(REMEMBERED).time_to_live(BELIEVED).build();
+        Self { answers, used: Mutex::default(), good }
     }
 
     /// Whether this was a good key lately.
     #[must_use]
     pub fn remembers(&self, hash: &KeyHash) -> bool {
         self.good.contains_key(hash)
+    }
+
+    /// What was found a moment ago, without asking the store.
+    #[must_use]
+    pub fn answered(&self, hash: &KeyHash) -> Option<Option<Grant>> {
+        self.answers.get(hash)
     }
 
     /// Whose key it is and what it may do; none when it is unknown or revoked.
@@ -223,10 +256,33 @@ impl KeyRing {
             return Ok(answer);
         }
         let answer = store.find_api_key(&hash).await?;
-        if answer.is_some() {
+        if let Some(grant) = &answer {
             self.good.insert(hash.clone(), ());
+            // A key in use is looked up again once it is believed no more, so this hears of it each second.
+            self.used().insert(grant.id);
         }
         self.answers.insert(hash, answer.clone());
         Ok(answer)
+    }
+
+    fn used(&self) -> MutexGuard<'_, BTreeSet<ApiKeyId>> {
+        // A set of numbers is whole whenever its lock is free.
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Notes in the store which keys are in use, for as long as the process runs. What cannot be noted is noted with the next ones.
+pub(crate) async fn note_used(keys: Arc<KeyRing>, store: Arc<dyn LinkStore>) {
+    loop {
+        sleep(USE_NOTED_EVERY).await;
+        let used = std::mem::take(&mut *keys.used());
+        if used.is_empty() {
+            continue;
+        }
+        let ids: Vec<ApiKeyId> = used.into_iter().collect();
+        if let Err(error) = store.note_keys_used(&ids).await {
+            tracing::warn!(error = &error as &dyn std::error::Error, "note the use of API keys");
+            keys.used().extend(ids);
+        }
     }
 }

@@ -1,9 +1,13 @@
 //! Who wrote what, and when.
 
+mod state;
+
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::api_key::ApiKeyId;
+
+pub use state::{Told, change, state, tell};
 
 /// What was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,12 +18,18 @@ pub enum Action {
     DeleteLink,
     /// A link was brought back.
     RestoreLink,
+    /// An operator took a link down.
+    BlockLink,
+    /// An operator brought a link back that was taken down.
+    UnblockLink,
     /// A tag got another name.
     RenameTag,
     /// Tags were taken away.
     DeleteTag,
     /// A domain was changed.
     EditDomain,
+    /// A domain was removed.
+    RemoveDomain,
     /// A rule about targets was added or changed.
     SetTarget,
     /// A rule about targets was taken away.
@@ -40,9 +50,12 @@ impl Action {
             Self::EditLink => "edit-link",
             Self::DeleteLink => "delete-link",
             Self::RestoreLink => "restore-link",
+            Self::BlockLink => "block-link",
+            Self::UnblockLink => "unblock-link",
             Self::RenameTag => "rename-tag",
             Self::DeleteTag => "delete-tag",
             Self::EditDomain => "edit-domain",
+            Self::RemoveDomain => "remove-domain",
             Self::SetTarget => "set-target",
             Self::RemoveTarget => "remove-target",
             Self::CreateKey => "create-key",
@@ -65,8 +78,16 @@ pub struct Entry {
     pub by_name: Option<String>,
     /// What was done.
     pub action: String,
-    /// To what: a link's code or id, a tag, a domain, a pattern, a key's name.
+    /// To what: a link's id, a tag, a domain, a pattern, a key's name.
     pub subject: String,
     /// What it came to.
     pub details: Option<Value>,
+}
+
+impl Entry {
+    /// Whether it is about a link, and its subject the link's id.
+    #[must_use]
+    pub fn is_of_link(&self) -> bool {
+        self.action.ends_with("-link")
+    }
 }

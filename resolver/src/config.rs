@@ -1,6 +1,7 @@
 //! The resolver's configuration: one struct, from flags and environment, checked before anything starts. What other subcommands take is in files of its own.
 
 mod args;
+mod audit_args;
 mod client_args;
 mod domain_args;
 mod link_args;
@@ -9,20 +10,26 @@ mod target_args;
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, builder::BoolishValueParser};
 use hyper::header::HeaderName;
 use ipnet::IpNet;
 use issuer::daemon::{parse_duration, parse_duration_or_zero};
 
-pub use args::{ApiKeyCommand, ConfigCommand, Database, DatabaseArgs, ExportArgs, ExportFormat, ImportArgs};
+pub use args::{
+    ApiKeyCommand, ConfigCheckArgs, ConfigCommand, Database, DatabaseArgs, ExportArgs, ExportFormat,
+    ImportArgs, MigrateArgs, Unprotected,
+};
+pub use audit_args::AuditArgs;
 pub use client_args::{ServerArgs, TableArgs};
-pub use domain_args::{DomainCommand, DomainEditArgs, DomainListArgs, DomainProtocol, DomainRedirectsArgs};
+pub use domain_args::{
+    DomainCommand, DomainEditArgs, DomainListArgs, DomainProtocol, DomainRedirectsArgs, DomainRemoveArgs,
+};
 pub use link_args::{
-    CodeStrategy, LinkClears, LinkCommand, LinkCreateArgs, LinkDeleteArgs, LinkEditArgs, LinkGetArgs,
-    LinkListArgs, LinkName, LinkSetters,
+    CodeStrategy, LinkBlockArgs, LinkClears, LinkCommand, LinkCreateArgs, LinkDeleteArgs, LinkEditArgs,
+    LinkGetArgs, LinkListArgs, LinkName, LinkSetters,
 };
 pub use settings::Settings;
-pub use target_args::{TargetCommand, TargetListArgs, TargetRuleArgs};
+pub use target_args::{CheckTargets, TargetCommand, TargetListArgs, TargetRuleArgs};
 
 /// Mints short codes, stores links and serves redirects.
 ///
@@ -45,7 +52,7 @@ pub enum Command {
     /// Serve redirects and the API (the default).
     Serve(Box<Config>),
     /// Bring the database's schema up to date. Safe to run at any time and more than once.
-    Migrate(DatabaseArgs),
+    Migrate(MigrateArgs),
     /// Make, list and revoke API keys.
     #[command(subcommand)]
     ApiKey(ApiKeyCommand),
@@ -58,6 +65,8 @@ pub enum Command {
     /// Say to which hosts new links of a running server may lead.
     #[command(subcommand)]
     Target(TargetCommand),
+    /// Show who wrote what, and when.
+    Audit(AuditArgs),
     /// Print the script with which a shell completes what is typed.
     Completions {
         /// Which shell.
@@ -102,6 +111,28 @@ pub struct Config {
     /// What short links begin with; http:// and --listen, when absent.
     #[arg(long, env = "RESOLVER_PUBLIC_URL", value_name = "URL")]
     pub public_url: Option<String>,
+    /// The schemes that long URLs and URLs of rules may have. Links into apps have schemes of their own, such as myapp; javascript, data, file and others
+    /// that act in the visitor's browser are refused.
+    #[arg(
+        long,
+        env = "RESOLVER_ALLOWED_SCHEMES",
+        default_value = "http,https,mailto,tel",
+        value_name = "SCHEME[,SCHEME…]",
+        value_delimiter = ','
+    )]
+    pub allowed_schemes: Vec<String>,
+    /// Create links also with GET /rest/v3/short-urls/shorten?apiKey=…&longUrl=…, as Shlink does. The key is then part of an address, which proxies log and
+    /// browsers remember: make a key for it that may only create.
+    #[arg(long, env = "RESOLVER_SINGLE_STEP_CREATE", value_parser = BoolishValueParser::new())]
+    pub single_step_create: bool,
+    /// The time zone of times that come without an offset, such as 2031-01-01 10:00:00.
+    #[arg(long, env = "RESOLVER_TIME_ZONE", default_value = "UTC", value_name = "NAME")]
+    pub time_zone: String,
+    /// A small file that remembers how far the database had come, on a disk that outlasts it and in none of its backups. When the database and
+    /// the issuer's ledger are put back from older copies, only this file knows that codes were given since. With SQLite it lies beside the
+    /// database as NAME.witness, unless it is named; with Postgres there is none, unless it is named, and each process needs its own.
+    #[arg(long, env = "RESOLVER_WITNESS", value_name = "FILE")]
+    pub witness: Option<PathBuf>,
     /// The status of redirects: 301, 302, 307 or 308.
     #[arg(long, env = "RESOLVER_REDIRECT_STATUS", default_value_t = 302, value_name = "STATUS")]
     pub redirect_status: u16,
@@ -133,8 +164,9 @@ pub struct Config {
     #[arg(long, env = "RESOLVER_INVALID_SHORT_URL_REDIRECT", value_name = "URL")]
     pub invalid_short_url_redirect: Option<String>,
     /// Tell visitors of links that have expired, are spent or disabled, or were deleted under a minted code, that there was one (410); otherwise they see
-    /// what all see who ask for none (404).
-    #[arg(long, env = "RESOLVER_TELL_GONE")]
+    /// what all see who ask for none (404). It goes before --keyspace-fallbacks and --invalid-short-url-redirect, but not before what a domain itself
+    /// says of invalid short URLs.
+    #[arg(long, env = "RESOLVER_TELL_GONE", value_parser = BoolishValueParser::new())]
     pub tell_gone: bool,
     /// Remove links that nobody has visited for so long, half a year for example as 180d; never, when absent. Visits count from the first start of this version.
     #[arg(long, env = "RESOLVER_REMOVE_UNVISITED_AFTER", value_parser = parse_duration, value_name = "TIME")]
@@ -142,6 +174,16 @@ pub struct Config {
     /// How long a call with an Idempotency-Key may be sent again without making another link.
     #[arg(long, env = "RESOLVER_IDEMPOTENCY_FOR", default_value = "24h", value_parser = parse_duration, value_name = "TIME")]
     pub idempotency_for: Duration,
+    /// When the rules about targets are asked: always, so that links to a host that is denied stop
+    /// redirecting within a second, or only at creation.
+    #[arg(long, env = "RESOLVER_CHECK_TARGETS", value_enum, default_value_t = CheckTargets::Always)]
+    pub check_targets: CheckTargets,
+    /// Domains beside the default one that keys may add, all together; those that there are stay.
+    #[arg(long, env = "RESOLVER_DOMAINS_MAX", default_value_t = 1_000, value_name = "COUNT")]
+    pub domains_max: u32,
+    /// Codes that the open reservations of one key may have together, filled or not.
+    #[arg(long, env = "RESOLVER_RESERVED_PER_KEY", default_value_t = 1_000_000, value_name = "COUNT")]
+    pub reserved_per_key: u64,
     /// Calls of the API that one key may make in a minute, unless the key has a limit of its own; 0 for any number. Each resolver counts by itself.
     #[arg(long, env = "RESOLVER_CALLS_PER_KEY", default_value_t = 0, value_name = "COUNT")]
     pub calls_per_key: u32,
@@ -168,9 +210,9 @@ pub struct Config {
     /// server: to all limits, their clients are one client otherwise.
     #[arg(long, env = "RESOLVER_TRUSTED_PROXIES", value_name = "CIDR[,CIDR…]", value_delimiter = ',')]
     pub trusted_proxies: Vec<IpNet>,
-    /// Connections that one client may have open; 0 for any number.
-    #[arg(long, env = "RESOLVER_CONNECTIONS_PER_CLIENT", default_value_t = 4_096, value_name = "COUNT")]
-    pub connections_per_client: u32,
+    /// Connections that one client may have open; 0 for any number; a quarter of all there may be, and 1,024 at most, when absent.
+    #[arg(long, env = "RESOLVER_CONNECTIONS_PER_CLIENT", value_name = "COUNT")]
+    pub connections_per_client: Option<u32>,
     /// Codes without a link that one client may ask for in a minute, before it gets 429; 0 for any number.
     #[arg(long, env = "RESOLVER_UNKNOWN_CODES_PER_MINUTE", default_value_t = 600, value_name = "COUNT")]
     pub unknown_codes_per_minute: u32,

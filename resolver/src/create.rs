@@ -13,6 +13,7 @@
 mod batch;
 mod doubt;
 mod named;
+mod shown;
 
 use std::{sync::Arc, time::Duration};
 
@@ -26,6 +27,7 @@ use tokio::{
 use tokio_util::task::TaskTracker;
 
 use crate::{
+    clock::DatabaseClock,
     codes::{Code, KeyspaceIndex, Mint, Minted, is_reserved},
     links::{Draft, Link, NewLink, Record, Slug, Tag},
     lookup::Lookup,
@@ -58,6 +60,11 @@ pub enum CodeWish {
     In(KeyspaceIndex),
     /// One that the creator has picked.
     Picked(Slug),
+    /// Any, of so many characters: more than codes of keyspaces have.
+    Random {
+        /// So many.
+        len: usize,
+    },
     /// One of a digest of the long URL.
     Digest {
         /// What stands before it.
@@ -121,6 +128,8 @@ pub struct CreatorConfig {
     pub owner: Owner,
     /// To read rows in doubt.
     pub lookup: Arc<Lookup>,
+    /// The database's time.
+    pub clock: Arc<DatabaseClock>,
     /// What an operator sees.
     pub metrics: Arc<Metrics>,
 }
@@ -133,6 +142,7 @@ struct Parts {
     owner: Owner,
     batch: mpsc::Sender<Waiting>,
     lookup: Arc<Lookup>,
+    clock: Arc<DatabaseClock>,
     metrics: Arc<Metrics>,
 }
 
@@ -140,11 +150,11 @@ impl Creator {
     /// A creator and its batch task, on the current runtime.
     #[must_use]
     pub fn start(vitals: &Vitals, config: CreatorConfig) -> Self {
-        let CreatorConfig { mint, mintings, store, owner, lookup, metrics } = config;
+        let CreatorConfig { mint, mintings, store, owner, lookup, clock, metrics } = config;
         let (batch, waiting) = mpsc::channel(CREATES_MAX);
         vitals.spawn("writer of links", write_batches(Arc::clone(&store), waiting, Arc::clone(&metrics)));
         Self {
-            parts: Arc::new(Parts { mint, mintings, store, owner, batch, lookup, metrics }),
+            parts: Arc::new(Parts { mint, mintings, store, owner, batch, lookup, clock, metrics }),
             slots: Arc::new(Semaphore::new(CREATES_MAX)),
             runtime: runtime::Handle::current(),
             tasks: TaskTracker::new(),
@@ -196,6 +206,7 @@ impl Creator {
                 let same = same.filter(|same| same.fingerprint.is_some());
                 parts.create_named(slug, draft, &tags, same).await
             }
+            CodeWish::Random { len } => parts.create_at_random(len, &draft, &tags, same, deadline).await,
             CodeWish::Digest { prefix, len } => {
                 parts.create_by_digest(&prefix, len, &draft, &tags, same, deadline).await
             }
@@ -271,7 +282,7 @@ impl Parts {
     async fn claim(&self, minting: &Minting, deadline: Instant) -> Result<(Claim, Minted), CreateError> {
         loop {
             let claim = minting.claim(deadline).await.map_err(|error| match error {
-                ClaimError::TimedOut => CreateError::NoNumber,
+                ClaimError::TimedOut | ClaimError::Closed => CreateError::NoNumber,
                 ClaimError::Exhausted => CreateError::Exhausted,
             })?;
             let minted = self.mint.mint(minting.index, claim.number);

@@ -1,9 +1,12 @@
-//! Domains and lists of targets, as every resolver keeps them: a copy that is asked about four times a second and read again when it has changed.
+//! Domains, keyspaces and rules about targets, as every resolver keeps them: a copy that is asked about four times a second and read
+//! again when it has changed. The same question keeps the database's clock.
 //!
 //! 1. They are few and change seldom, and a redirect cannot wait for them. To ask for one number is cheaper than to listen, and works through any pooler.
 //! 2. A change shows everywhere within [`SHOWN`] of its COMMIT, unless the database is away: then everybody goes on with what they have.
 //! 3. A visitor on a host that the copy does not know is one of the default domain's. While the copy is older than [`TRUSTED`] nobody can say so:
 //!    links are still led to, but an absence is not reported (I8). Whoever adds a domain answers [`SHOWN`] after the COMMIT.
+//! 4. Likewise for keyspaces: while the copy is old, a code of a keyspace that another resolver has added cannot be told from a slug.
+//!    Minting in a keyspace begins [`SHOWN`] after it was adopted (`prepare`).
 
 use std::{
     collections::HashMap,
@@ -15,13 +18,18 @@ use std::{
 };
 
 use issuer::daemon::Vitals;
+use jiff::Timestamp;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
     api_key::ApiKeyId,
-    links::{Authority, Domain, DomainEdit, DomainId, DomainSettings, Protocol},
-    lookup::Lookup,
-    store::{DomainEdited, LinkStore, SharedSettings, StoreError},
+    clock::DatabaseClock,
+    codes::Code,
+    links::{
+        Authority, Domain, DomainEdit, DomainId, DomainSettings, LongUrl, Protocol, Slug, requested_authority,
+    },
+    lookup::{Lookup, Wanted},
+    store::{DomainEdited, DomainRemoved, LinkStore, SettingsPoll, SharedSettings, StoreError},
     targets::{TargetRule, Targets},
 };
 
@@ -53,18 +61,35 @@ pub struct PublicUrl {
     pub authority: String,
 }
 
+/// What an operator decides about domains and targets.
+#[derive(Clone, Copy, Debug)]
+pub struct Policy {
+    /// How many domains there may be beside the default one.
+    pub domains_max: u32,
+    /// Whether the rules about targets hold for redirects too, and not for new links only.
+    pub checks_redirects: bool,
+}
+
 impl Entries {
     fn new(settings: SharedSettings) -> Self {
         let domains: Vec<Arc<Domain>> = settings.domains.into_iter().map(Arc::new).collect();
-        let name = |domain: &Arc<Domain>| {
-            domain.authority.as_ref().map(|name| (name.as_str().into(), Arc::clone(domain)))
-        };
         let unsaid =
             || Domain { id: DomainId::DEFAULT, authority: None, settings: DomainSettings::default() };
+        let mut by_name: HashMap<Box<str>, Arc<Domain>> = HashMap::new();
+        let named =
+            || domains.iter().filter_map(|domain| Some((domain.authority.as_ref()?.as_str(), domain)));
+        for (name, domain) in named() {
+            by_name.insert(name.into(), Arc::clone(domain));
+        }
+        // What was stored with a scheme's own port, before that was dropped, is what requests
+        // without it mean: unless it has a domain of its own, which then keeps its visitors.
+        for (name, domain) in named() {
+            by_name.entry((*requested_authority(name)).into()).or_insert_with(|| Arc::clone(domain));
+        }
         let by_id: HashMap<_, _> = domains.iter().map(|domain| (domain.id, Arc::clone(domain))).collect();
         Self {
             version: settings.version,
-            by_name: domains.iter().filter_map(name).collect(),
+            by_name,
             default: by_id.get(&DomainId::DEFAULT).map_or_else(|| Arc::new(unsaid()), Arc::clone),
             by_id,
             targets: Targets::new(&settings.targets),
@@ -86,7 +111,7 @@ impl Entries {
     /// Every domain but the default one, in the order of their names.
     #[must_use]
     pub fn others(&self) -> Vec<&Arc<Domain>> {
-        let mut others: Vec<_> = self.by_name.values().collect();
+        let mut others: Vec<_> = self.by_id.values().filter(|domain| domain.authority.is_some()).collect();
         others.sort_by(|one, other| one.authority.cmp(&other.authority));
         others
     }
@@ -101,16 +126,6 @@ impl Entries {
     #[must_use]
     pub fn default_domain(&self) -> &Arc<Domain> {
         &self.default
-    }
-
-    /// The domain of a visitor's host; none when it is the default one's, or nobody's.
-    fn of_host(&self, host: &str) -> Option<&Arc<Domain>> {
-        self.named(host).or_else(|| {
-            // Browsers write hosts in small letters, and leave the scheme's own port and a dot at the end out.
-            let host = host.to_ascii_lowercase();
-            let short = host.strip_suffix(":80").or_else(|| host.strip_suffix(":443")).unwrap_or(&host);
-            self.named(short.strip_suffix('.').unwrap_or(short))
-        })
     }
 }
 
@@ -130,8 +145,13 @@ pub struct Directory {
     is_plain: AtomicBool,
     /// When the last question that was answered was sent.
     heard: Mutex<Instant>,
+    clock: Arc<DatabaseClock>,
     store: Arc<dyn LinkStore>,
     public_url: PublicUrl,
+    /// The host of `public_url`, as requests name it.
+    default_host: String,
+    /// What the operator decided.
+    policy: Policy,
     /// What else has to be read again when somebody beside this process writes.
     lookup: Arc<Lookup>,
 }
@@ -143,18 +163,23 @@ impl Directory {
         vitals: &Vitals,
         store: Arc<dyn LinkStore>,
         public_url: PublicUrl,
+        policy: Policy,
         lookup: Arc<Lookup>,
-        settings: SharedSettings,
+        clock: Arc<DatabaseClock>,
+        SettingsPoll { settings, .. }: SettingsPoll,
     ) -> Arc<Self> {
         let directory = Arc::new(Self {
             entries: RwLock::new(Arc::new(Entries::new(SharedSettings::default()))),
             is_plain: AtomicBool::new(true),
             heard: Mutex::new(Instant::now()),
+            clock,
             store,
+            default_host: requested_authority(&public_url.authority).into_owned(),
             public_url,
+            policy,
             lookup,
         });
-        directory.replace(settings);
+        directory.replace(settings.unwrap_or_default());
         vitals.spawn("reader of domains", Arc::clone(&directory).follow());
         directory
     }
@@ -179,7 +204,9 @@ impl Directory {
     /// When the store does not say.
     pub async fn refresh(&self) -> Result<(), StoreError> {
         let sent = Instant::now();
-        if let Some(settings) = self.store.shared_settings(self.entries().version).await? {
+        let SettingsPoll { now, settings } = self.store.poll_settings(self.entries().version).await?;
+        self.clock.learn(sent, now);
+        if let Some(settings) = settings {
             self.replace(settings);
             if !self.store.is_shared() {
                 // Nobody tells of what an import beside this process brings.
@@ -192,12 +219,16 @@ impl Directory {
     }
 
     fn replace(&self, settings: SharedSettings) {
+        self.lookup.adopt(&settings.keyspaces);
         let entries = Entries::new(settings);
         let mut place = self.entries.write().expect("no code panics while it holds this lock");
         // A slow answer must not undo what a quick one brought.
         if entries.version >= place.version {
             let is_plain =
                 entries.by_name.is_empty() && entries.default.settings == DomainSettings::default();
+            if self.policy.checks_redirects && entries.targets != place.targets {
+                self.lookup.judge_by(entries.targets.clone());
+            }
             *place = Arc::new(entries);
             self.is_plain.store(is_plain, Ordering::Release);
         }
@@ -219,7 +250,7 @@ impl Directory {
     #[must_use]
     pub fn is_default(&self, host: Option<&str>) -> bool {
         let entries = self.entries.read().expect("no code panics while it holds this lock");
-        let is_other = |host: &str| host != self.default_name() && entries.of_host(host).is_some();
+        let is_other = |host: &str| self.of_host(&entries, host).is_some();
         !entries.default.settings.disabled && !host.is_some_and(is_other)
     }
 
@@ -227,13 +258,45 @@ impl Directory {
     #[must_use]
     pub fn place(&self, host: Option<&str>) -> Place {
         let entries = self.entries();
-        let is_default = host == Some(self.default_name());
-        let other = host.filter(|_| !is_default).and_then(|host| entries.of_host(host));
+        let is_default = host.is_some_and(|host| self.is_default_name(host));
+        let other = host.and_then(|host| self.of_host(&entries, host));
         let domain = Arc::clone(other.unwrap_or(&entries.default));
         Place { domain, is_sure: is_default || self.is_fresh() }
     }
 
-    fn is_fresh(&self) -> bool {
+    /// The domain of a visitor's host; none when it is the default one's, or nobody's.
+    fn of_host<'a>(&self, entries: &'a Entries, host: &str) -> Option<&'a Arc<Domain>> {
+        if host == self.default_name() {
+            return None;
+        }
+        let host = requested_authority(host);
+        if *host == self.default_host { None } else { entries.named(&host) }
+    }
+
+    /// Whether this is the name of the default domain, however it is written.
+    #[must_use]
+    pub fn is_default_name(&self, host: &str) -> bool {
+        host == self.default_name() || *requested_authority(host) == self.default_host
+    }
+
+    /// Whether it is known whose name this is. A text of a code's form may be of a keyspace that this copy does not have yet.
+    #[must_use]
+    pub fn can_place(&self, wanted: &Wanted) -> bool {
+        match wanted {
+            Wanted::Code(_) => true,
+            Wanted::Slug(slug) => Code::parse(slug.as_str()).is_err() || self.is_fresh(),
+        }
+    }
+
+    /// The database's time.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Whether the copy lacks nothing that a client may know of.
+    #[must_use]
+    pub fn is_fresh(&self) -> bool {
         let heard = *self.heard.lock().expect("no code panics while it holds this lock");
         !self.store.is_shared() || heard.elapsed() < TRUSTED
     }
@@ -243,13 +306,21 @@ impl Directory {
     pub fn settled(&self, id: DomainId) -> DomainId {
         let entries = self.entries();
         let name = entries.domain(id).and_then(|domain| domain.authority.as_ref());
-        if name.is_some_and(|name| name.as_str() == self.default_name()) { DomainId::DEFAULT } else { id }
+        let is_its = |name: &&Authority| [self.default_name(), &*self.default_host].contains(&name.as_str());
+        if name.filter(is_its).is_some() { DomainId::DEFAULT } else { id }
     }
 
-    /// Whether a host, with its port unless it is the scheme's own, is one of the domains'.
+    /// Whether a URL is the short URL of this name on this domain: a link that led there would lead
+    /// to itself.
     #[must_use]
-    pub fn is_ours(&self, authority: &str) -> bool {
-        authority == self.default_name() || self.entries().named(authority).is_some()
+    pub fn is_short_url(&self, url: &LongUrl, domain: DomainId, name: &str) -> bool {
+        let entries = self.entries();
+        let authority = url.authority();
+        let is_there = match self.of_host(&entries, &authority) {
+            Some(other) => other.id == domain,
+            None => domain.is_default() && self.is_default_name(&authority),
+        };
+        is_there && Slug::of_path(&url.path()).is_some_and(|slug| slug.as_str() == name)
     }
 
     /// The default domain's name.
@@ -278,8 +349,13 @@ impl Directory {
         if name == "DEFAULT" || name == self.default_name() {
             return Ok(Some(DomainId::DEFAULT));
         }
+        // One that was stored with a scheme's own port is found by the name that the list shows,
+        // whoever has its visitors.
+        if let Some(domain) = self.entries().named(name) {
+            return Ok(Some(domain.id));
+        }
         let Ok(name) = Authority::parse(name) else { return Ok(None) };
-        if name.as_str() == self.default_name() {
+        if self.is_default_name(name.as_str()) {
             return Ok(Some(DomainId::DEFAULT));
         }
         let known = |entries: &Entries| entries.named(name.as_str()).map(|domain| domain.id);
@@ -290,17 +366,35 @@ impl Directory {
         Ok(known(&self.entries()))
     }
 
-    /// The domain of this name, which is added if there is none.
+    /// Adds a domain, and answers when it shows everywhere; none when there are as many as there
+    /// may be.
     ///
     /// # Errors
     /// When the store does not add it.
-    pub async fn find_or_add(&self, name: &Authority) -> Result<DomainId, StoreError> {
-        if let Some(id) = self.find(name.as_str()).await? {
-            return Ok(id);
+    pub async fn add(&self, name: &Authority) -> Result<Option<DomainId>, StoreError> {
+        let added = self.store.add_domain(name, self.policy.domains_max).await?;
+        if added.is_some() {
+            self.show().await;
         }
-        let id = self.store.add_domain(name).await?;
-        self.show().await;
-        Ok(id)
+        Ok(added)
+    }
+
+    /// How many domains there may be beside the default one.
+    #[must_use]
+    pub fn domains_max(&self) -> u32 {
+        self.policy.domains_max
+    }
+
+    /// Removes a domain that nothing depends on; answers when that shows everywhere.
+    ///
+    /// # Errors
+    /// When the store does not remove it.
+    pub async fn remove(&self, id: DomainId, by: ApiKeyId) -> Result<DomainRemoved, StoreError> {
+        let removed = self.store.remove_domain(id, by).await?;
+        if removed == DomainRemoved::Done {
+            self.show().await;
+        }
+        Ok(removed)
     }
 
     /// Changes a domain; answers when the change shows everywhere.

@@ -56,6 +56,12 @@ impl Freshness {
         self.stamp(Instant::now())
     }
 
+    /// The mark of what was read then.
+    #[must_use]
+    pub fn at(&self, instant: Instant) -> ReadAt {
+        self.stamp(instant)
+    }
+
     /// Whether no change of a link can have been missed since it was read.
     #[must_use]
     pub fn is_settled(&self, read_at: ReadAt) -> bool {

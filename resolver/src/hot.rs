@@ -101,7 +101,7 @@ impl HotLinks {
             }
             return answer(&entry.target).inspect(|_| *hits += 1);
         }
-        let cached = lookup.cached(code)?;
+        let cached = lookup.cached(code).filter(|cached| lookup.allows_cached(cached))?;
         let location = cached.location.as_ref()?.as_bytes().into();
         let target = Target { link: cached.link.id, location, forward_query: cached.link.forward_query };
         let made = answer(&target).inspect(|_| *hits += 1);

@@ -11,6 +11,7 @@
 pub mod admission;
 pub mod api_key;
 pub mod audit;
+pub mod clock;
 pub mod codes;
 pub mod commands;
 pub mod config;
@@ -20,6 +21,7 @@ mod error;
 pub mod freshness;
 pub mod hot;
 pub mod http;
+mod key_names;
 pub mod links;
 pub mod lookup;
 pub mod metrics;
@@ -34,6 +36,7 @@ pub mod supply;
 pub mod sweeper;
 pub mod targets;
 pub mod transfer;
+mod url_indexer;
 pub mod visits;
 
 pub use error::Error;

@@ -28,18 +28,19 @@ use std::{
     time::Duration,
 };
 
-use issuer::daemon::Vitals;
+use issuer::{daemon::Vitals, names::Namespace};
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, timeout},
 };
 
 use crate::{
-    codes::{Code, LinkId, Mint},
-    links::{DomainId, Link, Slug},
+    codes::{Code, Keyspace, KeyspaceIndex, LinkId, Mint},
+    links::{DomainId, Link, LongUrl, Slug},
     metrics::Metrics,
     store::LinkStore,
     supply::Ceilings,
+    targets::{Gate, Targets},
 };
 pub use cache::Cached;
 use cache::{Generations, Links, Name, cache};
@@ -92,6 +93,7 @@ pub struct Lookup {
     generations: Arc<Generations>,
     misses: mpsc::Sender<Miss>,
     metrics: Arc<Metrics>,
+    gate: Gate,
 }
 
 impl Lookup {
@@ -132,7 +134,18 @@ impl Lookup {
             metrics: Arc::clone(&metrics),
         };
         vitals.spawn("reader of links", reader.run());
-        Self { mint, ceilings, cache, slugs, picked, news, generations, misses, metrics }
+        Self {
+            mint,
+            ceilings,
+            cache,
+            slugs,
+            picked,
+            news,
+            generations,
+            misses,
+            metrics,
+            gate: Gate::default(),
+        }
     }
 
     /// The link of a code, if there is one.
@@ -154,6 +167,11 @@ impl Lookup {
         self.read(id, Name::Code(code), known).await
     }
 
+    /// Takes in the keyspaces that are new to this process.
+    pub fn adopt(&self, keyspaces: &[(KeyspaceIndex, Keyspace)]) {
+        self.mint.adopt(keyspaces.iter().cloned());
+    }
+
     /// The id that a text stands for as a code.
     #[must_use]
     pub fn id_of(&self, text: &str) -> Option<LinkId> {
@@ -163,13 +181,25 @@ impl Lookup {
     /// What visitors ask for to be redirected by this link: its slug, or the code of its number.
     #[must_use]
     pub fn name_of(&self, link: &Link) -> Option<String> {
-        let minted = || self.mint.code_of(link.id).map(|code| code.to_string());
-        link.slug().map(ToString::to_string).or_else(minted)
+        self.name(link.id, link.slug())
+    }
+
+    /// The same of a link with this id, and this slug if it has one.
+    #[must_use]
+    pub fn name(&self, id: LinkId, slug: Option<&Slug>) -> Option<String> {
+        let minted = || self.mint.code_of(id).map(|code| code.to_string());
+        slug.map(ToString::to_string).or_else(minted)
+    }
+
+    /// The code of a number, if a keyspace has it.
+    #[must_use]
+    pub fn code_of(&self, id: LinkId) -> Option<String> {
+        self.mint.code_of(id).map(|code| code.to_string())
     }
 
     /// The name of the keyspace that this belongs to, if it is a code of one.
     #[must_use]
-    pub fn keyspace_of(&self, wanted: &Wanted) -> Option<&str> {
+    pub fn keyspace_of(&self, wanted: &Wanted) -> Option<Namespace> {
         match wanted {
             Wanted::Code(code) => self.mint.keyspace_of(code),
             Wanted::Slug(_) => None,
@@ -241,6 +271,26 @@ impl Lookup {
     #[must_use]
     pub fn cached(&self, code: &Code) -> Option<Arc<Cached>> {
         self.cache.get(&Name::Code(*code)).filter(|cached| self.news.is_fresh(cached))
+    }
+
+    /// Asks these rules before a link leads on.
+    pub fn judge_by(&self, targets: Targets) {
+        self.gate.replace(targets);
+        // In this order: a thread that still asked the old rules keeps what they allowed under an
+        // old generation.
+        self.generations.advance_all();
+    }
+
+    /// Whether the rules about targets let links lead to this URL.
+    #[must_use]
+    pub fn allows(&self, url: &LongUrl) -> bool {
+        self.gate.allows(url)
+    }
+
+    /// Whether they let a cached link lead where it always leads.
+    #[must_use]
+    pub fn allows_cached(&self, cached: &Cached) -> bool {
+        self.gate.allows_again(&cached.link.long_url, &cached.verdict)
     }
 
     /// Whether a cached link is right until its generation changes.

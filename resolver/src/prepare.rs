@@ -1,12 +1,17 @@
 //! What the database has to agree to before anything is served: schema, code key, keyspaces, a first API key.
 
+use tokio::time::sleep;
+
+use issuer::tokens::Mark;
+
 use crate::{
     Error,
     api_key::ApiKey,
     codes::{CodeKey, CodeKeyError, Keyspace, KeyspaceIndex},
     commands::wait_for,
     config::{Config, Database, Settings},
-    store::{LinkStore, SharedSettings, StoreError},
+    directory::SHOWN,
+    store::{LinkStore, Raise, SettingsPoll, SharedSettings, StoreError},
 };
 
 /// What the database has to agree to before anything is served.
@@ -14,7 +19,7 @@ pub(crate) struct Prepared {
     pub(crate) code_key: CodeKey,
     pub(crate) keyspaces: Vec<(KeyspaceIndex, Keyspace)>,
     pub(crate) new_key: Option<String>,
-    pub(crate) shared: SharedSettings,
+    pub(crate) shared: SettingsPoll,
 }
 
 pub(crate) async fn prepare(
@@ -36,9 +41,19 @@ pub(crate) async fn prepare(
         }
         adopted => adopted?,
     };
-    let shared = wait_for(database, async || store.shared_settings(-1).await).await?;
+    // Before anything is written: the witness file may know that this is an older copy.
+    wait_for(database, async || store.advance(Mark(0), Raise::No).await).await?;
+    let mut shared = wait_for(database, async || store.poll_settings(-1).await).await?;
+    if store.is_shared()
+        && let Some(SharedSettings { keyspaces_age, .. }) = shared.settings
+        && keyspaces_age < SHOWN
+    {
+        // Until every resolver has heard of the youngest keyspace: before that some would take its codes for slugs.
+        sleep(SHOWN - keyspaces_age).await;
+        shared = wait_for(database, async || store.poll_settings(-1).await).await?;
+    }
     let new_key = first_api_key(config, store).await?;
-    Ok(Prepared { code_key, keyspaces, new_key, shared: shared.unwrap_or_default() })
+    Ok(Prepared { code_key, keyspaces, new_key, shared })
 }
 
 /// Reads the code key, or draws one for a database that has none yet. The file is written before the database adopts its

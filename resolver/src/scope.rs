@@ -1,4 +1,9 @@
 //! What an API key may do.
+//!
+//! `domains` is a scope of its own: a domain is a host name, and whoever adds it decides where that
+//! host's visitors are led. Keys that were made before this scope was there do not have it, unless
+//! they have `admin`. No migration adds it: a resolver of the previous release could not read such
+//! a key, and would refuse it for as long as both run side by side.
 
 use std::{fmt, str::FromStr};
 
@@ -17,14 +22,24 @@ pub enum Scope {
     Visits,
     /// Reserve codes before their links exist, and fill them.
     Reserve,
+    /// Add domains, by creating links on them.
+    Domains,
     /// Everything, also what others made.
     Admin,
 }
 
 impl Scope {
     /// All scopes.
-    pub(crate) const ALL: [Self; 7] =
-        [Self::Create, Self::Read, Self::Edit, Self::Delete, Self::Visits, Self::Reserve, Self::Admin];
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Create,
+        Self::Read,
+        Self::Edit,
+        Self::Delete,
+        Self::Visits,
+        Self::Reserve,
+        Self::Domains,
+        Self::Admin,
+    ];
 
     /// Its name, on the command line and in the database.
     #[must_use]
@@ -36,6 +51,7 @@ impl Scope {
             Self::Delete => "delete",
             Self::Visits => "visits",
             Self::Reserve => "reserve",
+            Self::Domains => "domains",
             Self::Admin => "admin",
         }
     }
@@ -54,7 +70,7 @@ pub struct Scopes(Vec<Scope>);
 /// A list of scopes that cannot be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "expected one or more of create, read, edit, delete, visits, reserve and admin, separated by commas, got {0:?}"
+    "expected one or more of create, read, edit, delete, visits, reserve, domains and admin, separated by commas, got {0:?}"
 )]
 pub struct ScopesError(String);
 

@@ -3,7 +3,9 @@
 mod parts;
 
 use std::{
+    fs::{DirBuilder, File, OpenOptions, TryLockError},
     io,
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::Path,
     sync::{Arc, atomic::Ordering},
     time::Duration,
@@ -11,7 +13,7 @@ use std::{
 
 use issuer::{
     core::Limits,
-    daemon::{Admin, Recorder, Refresh, Vitals},
+    daemon::{Admin, Recorder, Refresh, Resources, Vitals},
     embedded::Embedded,
     observer::Observer,
 };
@@ -26,12 +28,13 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use crate::{
     Error,
     codes::{Keyspace, KeyspaceIndex, Mint},
-    commands::open,
-    config::{Config, Settings},
+    commands::open_witnessed,
+    config::{Config, Database, Settings},
     http::{self, App, Phase, PublicListeners},
     metrics::Metrics,
     prepare::{Prepared, prepare},
-    supply::{IssuerClient, Minting, Owner, Supplier, SupplierConfig, Target},
+    store::Witness,
+    supply::{IssuerClient, Lost, Minting, Owner, Supplier, SupplierConfig, Target},
 };
 use parts::Parts;
 
@@ -92,6 +95,7 @@ pub async fn run(
     greet: impl FnOnce(Greeting),
     shutdown: CancellationToken,
 ) -> Result<(), Error> {
+    let resources = Resources::claim();
     let recorder = Recorder::new();
     let metrics = Metrics::new(&recorder);
     let (ready, readiness) = watch::channel(false);
@@ -100,7 +104,9 @@ pub async fn run(
     // Served until this function returns: probes are answered while servers are waited for.
     let _admin = AbortOnDropHandle::new(tokio::spawn(admin.serve(listeners.admin, CancellationToken::new())));
 
-    let store = open(&config.database.database, config.read_database.as_ref()).await?;
+    let _claimed = claim(&config.database.database)?;
+    let witness = settings.witness.as_deref().map(open_witness).transpose()?;
+    let store = open_witnessed(&config.database.database, config.read_database.as_ref(), witness).await?;
     let prepared = tokio::select! {
         prepared = prepare(&config, &settings, &*store) => prepared?,
         () = shutdown.cancelled() => return Ok(()),
@@ -119,7 +125,7 @@ pub async fn run(
         metrics,
         vitals: vitals.clone(),
     };
-    let (supply, app) = parts.assemble(&settings, shared);
+    let (supply, app) = parts.assemble(&settings, shared, &resources);
 
     let (phase, phases) = watch::channel(Phase::Serving);
     let mut public = tokio::spawn(http::serve(listeners.public, Arc::clone(&app), phases));
@@ -127,11 +133,12 @@ pub async fn run(
     ready.send_replace(true);
     tracing::info!(public_url = settings.public_url, admin = %config.admin_listen, "serving");
     greet(Greeting { public_url: settings.public_url, new_key });
-    tokio::select! {
+    let lost = tokio::select! {
         ended = &mut public => return joined(ended),
         task = failures.first() => return Err(Error::TaskFailed(task)),
-        () = shutdown.cancelled() => {}
-    }
+        lost = supply.lost() => Some(lost),
+        () = shutdown.cancelled() => None,
+    };
     ready.send_replace(false);
     let drained =
         tokio::join!(drain(&app, &phase, public, config.drain_delay), grpc.stop(config.drain_delay)).0;
@@ -140,7 +147,9 @@ pub async fn run(
         embedded.stop().await;
     }
     tracing::info!("stopped");
-    drained
+    drained?;
+    let issuer_urls = (!config.issuer.is_empty()).then(|| config.issuer.join(","));
+    lost.map_or(Ok(()), |lost| Err(stopped_by(&lost, settings.holder.to_string(), issuer_urls.as_deref())))
 }
 
 /// The links API for other services.
@@ -171,16 +180,86 @@ impl Grpc {
     }
 }
 
+/// Why this process does not go on.
+fn stopped_by(lost: &Lost, holder: String, issuer_urls: Option<&str>) -> Error {
+    match lost {
+        Lost::Superseded(reason) => Error::Config {
+            flag: "--holder-id",
+            value: holder,
+            reason: format!(
+                "another process has started under this name since, so this one stops: \
+                 expected a name of its own for each process ({reason})"
+            ),
+        },
+        Lost::AnotherLedger { issuer, database } => Error::Config {
+            flag: "--issuer",
+            value: issuer_urls.map_or_else(|| "(embedded)".to_owned(), str::to_owned),
+            reason: format!(
+                "its ledger is {issuer}, but this database's numbers come from ledger {database}: two ledgers would hand out \
+                 the same numbers. Expected the issuer that this database has had before, or its own database for this one. \
+                 If the former ledger is lost for good, run `resolver migrate --forget-ledger`"
+            ),
+        },
+    }
+}
+
+/// Takes a SQLite file for this process, for as long as the result lives: each process keeps what it knows of links to itself, and
+/// hears of no other's changes in a file.
+fn claim(database: &Database) -> Result<Option<File>, Error> {
+    let Database::Sqlite(path) = database else { return Ok(None) };
+    if let Some(folder) = path.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    }
+    let mut beside = path.clone().into_os_string();
+    beside.push(".lock");
+    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(beside)?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::Error(error)) => Err(error.into()),
+        Err(TryLockError::WouldBlock) => Err(Error::Config {
+            flag: "--database",
+            value: database.to_string(),
+            reason: "another resolver serves from this file: expected one process for a SQLite file, \
+                     or postgres://… for several"
+                .to_owned(),
+        }),
+    }
+}
+
+fn open_witness(path: &Path) -> Result<Witness, Error> {
+    Witness::open(path).map_err(|error| Error::Config {
+        flag: "--witness",
+        value: path.display().to_string(),
+        reason: format!(
+            "{error}: expected the file that this process has kept, or none yet. Without it older copies of the database and \
+             the issuer's ledger, put back together, are not noticed"
+        ),
+    })
+}
+
 /// The supplier's task.
 struct Supply {
     stop: CancellationToken,
+    lost: watch::Receiver<Option<Lost>>,
     task: JoinHandle<()>,
 }
 
 impl Supply {
     fn start(config: SupplierConfig, vitals: &Vitals) -> Self {
         let stop = CancellationToken::new();
-        Self { task: vitals.spawn("supplier", Supplier::new(config).run(stop.clone())), stop }
+        let supplier = Supplier::new(config);
+        let lost = supplier.lost();
+        Self { task: vitals.spawn("supplier", supplier.run(stop.clone())), stop, lost }
+    }
+
+    /// Why this process mints no more; waits until it is so.
+    async fn lost(&self) -> Lost {
+        let mut lost = self.lost.clone();
+        match lost.wait_for(Option::is_some).await.map(|lost| lost.clone()) {
+            Ok(Some(lost)) => lost,
+            // The supplier's task has ended, which ends the process by another way.
+            _ => std::future::pending().await,
+        }
     }
 
     /// Gives the unused numbers back, within the supplier's own bound.

@@ -4,12 +4,21 @@
 //! 2. The longest pattern that fits a host decides, so that an exception can be made of a rule; a host by itself is longer than any `*.`.
 //! 3. `*` fits every host, and is shorter than any other pattern: not to be allowed it makes of the others a list of what is allowed. Hosts that
 //!    no pattern fits are allowed.
+//! 4. With `--check-targets always`, the default, the rules hold for links that are there too: what
+//!    a rule denies leads nowhere from the moment a resolver has read it, and leads on again when
+//!    the rule is taken away. [`Gate`] is what redirects ask.
 
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use url::Host;
 
-use crate::store::StoreError;
+use crate::{links::LongUrl, store::StoreError};
 
 /// Every host.
 const ALL: &str = "*";
@@ -94,6 +103,12 @@ impl Targets {
         self.rules.is_empty()
     }
 
+    /// Whether links may lead to this URL.
+    #[must_use]
+    pub fn allow_url(&self, url: &LongUrl) -> bool {
+        self.rules.is_empty() || self.allow(&url.host())
+    }
+
     /// Whether links may lead to this host: in small letters, as a parsed URL has it.
     #[must_use]
     pub fn allow(&self, host: &str) -> bool {
@@ -113,6 +128,56 @@ impl Targets {
             rest = parent;
         }
         self.rules.get(ALL).copied().unwrap_or(true)
+    }
+}
+
+/// The rules as redirects ask them: a verdict is reached once for each cached link and each set of
+/// rules, so that a redirect of a link in a cache parses no URL.
+#[derive(Debug, Default)]
+pub struct Gate {
+    targets: RwLock<Arc<Targets>>,
+    /// Twice the number of changes, and one more while there are rules: a gate without any is seen
+    /// by one load.
+    state: AtomicU64,
+}
+
+/// The last verdict about one URL, and under which rules it was reached.
+#[derive(Debug, Default)]
+pub struct Verdict(AtomicU64);
+
+impl Gate {
+    /// Asks these rules from now on. Whoever keeps what was allowed before has to be told
+    /// afterwards.
+    pub fn replace(&self, targets: Targets) {
+        let has_rules = u64::from(!targets.is_empty());
+        let mut place = self.targets.write().unwrap_or_else(PoisonError::into_inner);
+        *place = Arc::new(targets);
+        let changes = self.state.load(Ordering::Relaxed) / 2 + 1;
+        self.state.store(changes * 2 + has_rules, Ordering::Release);
+    }
+
+    /// Whether redirects may lead to this URL.
+    #[must_use]
+    pub fn allows(&self, url: &LongUrl) -> bool {
+        let has_rules = self.state.load(Ordering::Acquire) % 2 == 1;
+        !has_rules || self.targets.read().unwrap_or_else(PoisonError::into_inner).allow_url(url)
+    }
+
+    /// The same, of a URL that is asked about often.
+    #[must_use]
+    pub fn allows_again(&self, url: &LongUrl, verdict: &Verdict) -> bool {
+        // Read first: a verdict of newer rules under an older number is only reached once more.
+        let state = self.state.load(Ordering::Acquire);
+        if state.is_multiple_of(2) {
+            return true;
+        }
+        let last = verdict.0.load(Ordering::Relaxed);
+        if last / 2 == state {
+            return last % 2 == 1;
+        }
+        let is_allowed = self.allows(url);
+        verdict.0.store(state * 2 + u64::from(is_allowed), Ordering::Relaxed);
+        is_allowed
     }
 }
 
@@ -151,6 +216,25 @@ mod tests {
             assert_eq!(denied.allow(host), allowed, "{host}");
         }
         assert!(Targets::default().allow("anything"));
+    }
+
+    #[test]
+    fn a_verdict_holds_until_the_rules_change() {
+        let (gate, verdict) = (Gate::default(), Verdict::default());
+        let url = LongUrl::from_stored("https://a.evil.com/x");
+        for (rules, is_allowed) in [
+            (&[][..], true),
+            (&[("*.evil.com", false)], false),
+            (&[("other.com", false)], true),
+            (&[("*", false)], false),
+            (&[], true),
+        ] {
+            gate.replace(targets(rules));
+            for _ in 0..2 {
+                assert_eq!(gate.allows_again(&url, &verdict), is_allowed, "{rules:?}");
+                assert_eq!(gate.allows(&url), is_allowed, "{rules:?}");
+            }
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! 3. The daemons are built in the profile of this binary, so run it with `--release`.
 
 mod allocate;
+mod attack;
 mod bulk;
 mod cores;
 mod create;
@@ -49,6 +50,8 @@ struct Cli {
 enum Bench {
     /// Durable allocations per second, beside etcd's guarded puts and a segment row in Postgres.
     Allocate(allocate::Args),
+    /// Redirects beside somebody who attacks the resolver, and the memory that it holds meanwhile.
+    Attack(attack::Args),
     /// Links created per second by bulk calls, beside single-row inserts by pgbench.
     Bulk(bulk::Args),
     /// Links created per second over HTTP, beside single-row inserts by pgbench.
@@ -85,6 +88,7 @@ fn main() -> anyhow::Result<()> {
     }
     let report = match cli.bench {
         Bench::Allocate(args) => allocate::run(&args)?,
+        Bench::Attack(args) => attack::run(&args)?,
         Bench::Bulk(args) => bulk::run(&args)?,
         Bench::Create(args) => create::run(&args)?,
         Bench::Failover(args) => failover::run(&args)?,

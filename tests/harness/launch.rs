@@ -30,6 +30,7 @@ pub struct Launch {
     envs: Vec<(OsString, OsString)>,
     account: Option<Account>,
     stdin: Option<PathBuf>,
+    descriptors: Option<u32>,
 }
 
 impl Launch {
@@ -37,7 +38,16 @@ impl Launch {
     pub fn new(scratch: &Scratch, name: &str, program: impl Into<PathBuf>) -> Self {
         let (scratch, stem) = (scratch.clone(), scratch.stem(name));
         let (args, envs) = (Vec::new(), Vec::new());
-        Self { scratch, stem, program: program.into(), args, envs, account: None, stdin: None }
+        Self {
+            scratch,
+            stem,
+            program: program.into(),
+            args,
+            envs,
+            account: None,
+            stdin: None,
+            descriptors: None,
+        }
     }
 
     /// Adds one argument.
@@ -75,6 +85,13 @@ impl Launch {
         self
     }
 
+    /// Lets it have no more open files than this, whatever the machine allows; `None` changes nothing.
+    #[must_use]
+    pub fn descriptors(mut self, most: Option<u32>) -> Self {
+        self.descriptors = most;
+        self
+    }
+
     /// Starts it.
     ///
     /// # Errors
@@ -96,7 +113,7 @@ impl Launch {
 
     /// Starts it without the guard that ends it.
     pub(crate) fn child(&self) -> anyhow::Result<(Child, Watch)> {
-        let mut command = Command::new(&self.program);
+        let mut command = self.command();
         command.args(&self.args).current_dir(self.scratch.path()).stdin(self.input()?);
         command.stdout(append(&self.log_path("out"))?).stderr(append(&self.log_path("err"))?);
         for (key, _) in std::env::vars_os() {
@@ -111,6 +128,14 @@ impl Launch {
         let child = command.spawn().with_context(|| format!("start {}", self.program.display()))?;
         let watch = Watch::over(pid_of(&child));
         Ok((child, watch))
+    }
+
+    /// A shell sets the limit, since the standard library can set none, and then becomes the program.
+    fn command(&self) -> Command {
+        let Some(most) = self.descriptors else { return Command::new(&self.program) };
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("ulimit -n {most} && exec \"$0\" \"$@\"")]).arg(&self.program);
+        shell
     }
 
     fn input(&self) -> anyhow::Result<Stdio> {

@@ -4,11 +4,15 @@
 //! 2. It listens on TCP only: the path of a Unix socket in a temp folder may exceed the 107 bytes allowed.
 //! 3. After [`Postgres::kill_now`] no process of it is left, so it can start again at once.
 
+use std::fs::Permissions;
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
 use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use tokio_postgres::{Client, NoTls};
 
 use crate::account::Account;
@@ -72,7 +76,7 @@ impl PostgresBuilder {
         let addr = net::free_addr()?;
         let server = Launch::new(&scratch, "postgres", Program::Postgres.path()?).account(account);
         let server = server.arg("-D").arg(&data).args(self.parameters(addr));
-        let mut postgres = Postgres { process: server.spawn()?, addr };
+        let mut postgres = Postgres { process: server.spawn()?, addr, data };
         postgres.wait_answering("postgres").await?;
         let client = connect(&postgres.url_of(addr, "postgres")).await?;
         client.batch_execute(&format!("CREATE DATABASE {NAME}")).await.context("create the database")?;
@@ -96,6 +100,7 @@ impl PostgresBuilder {
 pub struct Postgres {
     process: Process,
     addr: SocketAddr,
+    data: PathBuf,
 }
 
 impl Postgres {
@@ -110,6 +115,31 @@ impl Postgres {
     /// A server with settings of its own.
     pub fn builder() -> PostgresBuilder {
         PostgresBuilder::default()
+    }
+
+    /// A standby that streams from this server.
+    ///
+    /// # Errors
+    /// The data folder cannot be copied, or the standby does not start; the message holds the end of its log.
+    pub async fn standby(&self, scratch: &Scratch) -> anyhow::Result<Self> {
+        let account = Account::unprivileged()?;
+        let data = scratch.folder(&scratch.stem("postgres-standby"))?;
+        // As initdb makes it; a server refuses a folder that others may read.
+        std::fs::set_permissions(&data, Permissions::from_mode(0o700))
+            .context("close the standby's folder")?;
+        if let Some(account) = account {
+            account.own(&data)?;
+        }
+        let copy = Launch::new(scratch, "pg_basebackup", Program::Basebackup.path()?).account(account);
+        let copy = copy.args(["--write-recovery-conf", "--checkpoint=fast", "--no-sync", "--dbname"]);
+        let copy = copy.arg(self.url()).arg("--pgdata").arg(&data);
+        copy.run(INITDB_WITHIN).await?.success().context("copy the primary's data folder")?;
+        let addr = net::free_addr()?;
+        let server = Launch::new(scratch, "postgres", Program::Postgres.path()?).account(account);
+        let server = server.arg("-D").arg(&data).args(PostgresBuilder::default().parameters(addr));
+        let mut standby = Self { process: server.spawn()?, addr, data };
+        standby.wait_answering(NAME).await?;
+        Ok(standby)
     }
 
     /// Where it listens.
@@ -144,6 +174,11 @@ impl Postgres {
         &mut self.process
     }
 
+    /// The folder with its data. While the server stands still, copies of it are copies of the database.
+    pub fn data_folder(&self) -> &Path {
+        &self.data
+    }
+
     /// SIGKILL to the server and all its children at once, as a machine that loses power; returns when they are gone.
     ///
     /// # Errors
@@ -173,6 +208,30 @@ impl Postgres {
     pub async fn stop_fast(&mut self) -> anyhow::Result<()> {
         self.process.interrupt()?;
         self.process.wait_exit(STOP_WITHIN).await.map(drop)
+    }
+
+    /// Immediate shutdown (SIGQUIT): every backend ends at once, whatever it was at, and flushes what it had buffered for its
+    /// client; nothing is written. The next start recovers from the log.
+    ///
+    /// # Errors
+    /// It has ended already, or does not end in time; the message holds the end of its log.
+    pub async fn stop_immediately(&mut self) -> anyhow::Result<()> {
+        self.process.quit()?;
+        self.process.wait_exit(STOP_WITHIN).await.map(drop)
+    }
+
+    /// SIGKILL to one backend: the server then ends all others at once and recovers. Returns when it answers again.
+    ///
+    /// # Errors
+    /// No backend can be started, or the server does not come back; the message holds the end of its log.
+    pub async fn kill_a_backend(&mut self) -> anyhow::Result<()> {
+        let client = self.client().await?;
+        let backend: i32 = client.query_one("SELECT pg_backend_pid()", &[]).await?.try_get(0)?;
+        kill(Pid::from_raw(backend), Signal::SIGKILL).context("kill a backend")?;
+        // Until its own end is noticed the server still answers as before.
+        wait::until(KILLED_WITHIN, "the killed backend's connection ends", async || client.is_closed())
+            .await?;
+        self.wait_answering(NAME).await
     }
 
     /// Starts it again on the same data and port, after a fast shutdown if it runs.

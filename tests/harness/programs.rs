@@ -16,6 +16,8 @@ pub enum Program {
     Postgres,
     /// Makes a Postgres data folder; always from the same installation as [`Program::Postgres`].
     Initdb,
+    /// Copies the data folder of a running server.
+    Basebackup,
     /// Postgres' own load generator.
     Pgbench,
     /// The etcd server.
@@ -40,6 +42,7 @@ impl Program {
         match self {
             Self::Postgres => ("postgres", "postgresql"),
             Self::Initdb => ("initdb", "postgresql"),
+            Self::Basebackup => ("pg_basebackup", "postgresql"),
             Self::Pgbench => ("pgbench", "postgresql"),
             Self::Etcd => ("etcd", "etcd-server"),
             Self::Etcdctl => ("etcdctl", "etcd-client"),
@@ -57,8 +60,9 @@ impl Program {
     /// It is not installed; the message names the package that has it.
     pub fn path(self) -> anyhow::Result<PathBuf> {
         let (name, package) = self.name_and_package();
-        let newest =
-            matches!(self, Self::Postgres | Self::Initdb | Self::Pgbench).then(newest_postgres).flatten();
+        let newest = matches!(self, Self::Postgres | Self::Initdb | Self::Basebackup | Self::Pgbench)
+            .then(newest_postgres)
+            .flatten();
         let found = newest.map(|bin| bin.join(name)).or_else(|| in_search_path(name));
         let found =
             found.with_context(|| format!("{name} not found: install the Debian package {package}"))?;

@@ -41,6 +41,7 @@ pub struct ResolverBuilder {
     drain_delay: Option<String>,
     args: Vec<String>,
     envs: Vec<(String, String)>,
+    descriptors: Option<u32>,
 }
 
 /// Where the first API key of an empty database comes from.
@@ -119,6 +120,13 @@ impl ResolverBuilder {
         self
     }
 
+    /// Lets it have no more open files than this.
+    #[must_use]
+    pub fn descriptors(mut self, most: u32) -> Self {
+        self.descriptors = Some(most);
+        self
+    }
+
     /// Starts it and waits until it is ready.
     ///
     /// # Errors
@@ -139,7 +147,7 @@ impl ResolverBuilder {
 
     async fn launch(&self) -> anyhow::Result<Launch> {
         let launch = Launch::new(&self.scratch, &self.holder_id, binaries::resolver().await?);
-        let launch = launch.arg("serve").args(self.flags()).args(&self.args);
+        let launch = launch.arg("serve").args(self.flags()).args(&self.args).descriptors(self.descriptors);
         let launch = match self.first_key {
             FirstKey::FromEnvironment => launch.env(INITIAL_KEY_VARIABLE, &self.api_key),
             FirstKey::Drawn => launch,
@@ -199,6 +207,7 @@ impl Resolver {
             drain_delay: None,
             args: Vec::new(),
             envs: Vec::new(),
+            descriptors: None,
         })
     }
 

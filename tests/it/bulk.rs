@@ -49,7 +49,10 @@ async fn an_array_and_lines_are_answered_item_by_item_in_their_own_form() {
     let array = array.json().unwrap();
     let results = array["results"].as_array().unwrap();
     assert_eq!(check(&resolver, results).await, names);
-    assert_eq!(results[1]["expected"], json!({ "longUrl": "expected the scheme http or https" }));
+    assert_eq!(
+        results[1]["expected"],
+        json!({ "longUrl": "expected one of the schemes http, https, mailto, tel" })
+    );
     assert_eq!(results[3]["expected"].as_object().unwrap().len(), 2, "every wrong field is named");
 
     let body = items.map(|item| item.to_string()).join("\n");

@@ -1,4 +1,4 @@
-//! Links that others change, seen by a resolver that has them in its cache; and reads from a replica.
+//! Links that others change, seen by a resolver that has them in its cache.
 
 use std::{
     sync::{
@@ -8,8 +8,7 @@ use std::{
     time::Duration,
 };
 
-use harness::{Answer, Cluster, Postgres, Resolver, Scratch, migrate, secret, wait};
-use serde_json::Value;
+use harness::{Postgres, Resolver, Scratch, migrate, secret, wait};
 use tokio_postgres::Client;
 
 const SOON: Duration = Duration::from_secs(30);
@@ -140,69 +139,4 @@ async fn while_the_database_is_away_cached_links_redirect_though_nobody_tells_of
         assert!(ground.leads_to(&code, "https://example.com/kept").await);
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_replica_answers_what_it_has_and_the_primary_is_asked_before_a_404() {
-    let mut cluster = Cluster::builder().etcd(1).issuers(1).resolvers(1).alone().start().await.unwrap();
-    let replica = Postgres::builder().scratch(&cluster.scratch).start().await.unwrap();
-    migrate(&cluster.scratch, &replica.url()).await.unwrap().success().unwrap();
-    let api = &cluster.resolvers[0].api;
-    let bulk =
-        api.http().post(format!("{}/rest/v3/short-urls/bulk", api.url())).header("X-Api-Key", api.key());
-    let lines = "{\"longUrl\":\"https://example.com/old\"}\n".repeat(400);
-    let answer = Answer::to(bulk.body(lines)).await.unwrap();
-    let code =
-        |line: &str| serde_json::from_str::<Value>(line).unwrap()["shortCode"].as_str().unwrap().to_owned();
-    let old: Vec<String> = answer.body.lines().map(code).collect();
-    let new = api.create("https://example.com/new").await.unwrap().code;
-    let sql = cluster.postgres.client().await.unwrap();
-    let found =
-        sql.query("SELECT id FROM link WHERE long_url = 'https://example.com/old'", &[]).await.unwrap();
-    let ids: Vec<i64> = found.iter().map(|row| row.get(0)).collect();
-    // The mark tells who answered; a real replica has the same.
-    let rows = "INSERT INTO link (id, long_url, crawlable, forward_query, created_by) \
-                SELECT id, $2, false, true, 1 FROM unnest($1::bigint[]) AS id";
-    let there = "https://example.com/from-the-replica";
-    replica.client().await.unwrap().execute(rows, &[&ids, &there]).await.unwrap();
-
-    let reader = cluster.resolver("reader").unwrap();
-    let reader = reader.args(["--read-database", &replica.url(), "--replica-lag", "2s"]);
-    let mut reader = reader.start().await.unwrap();
-    let follow = async |reader: &Resolver, code: &str| reader.api.follow(code).await.unwrap();
-    // Another link each time: one that was read stays in the cache, whoever said it.
-    let mut codes = old.iter();
-    let from_replica = async || {
-        let code = codes.next().expect("there are more links than polls");
-        (follow(&reader, code).await == (302, Some(there.to_owned()))).then(|| code.clone())
-    };
-    let read = wait::until_some(
-        Duration::from_secs(7),
-        "the replica is asked once changes have been told for a while",
-        from_replica,
-    );
-    let read = read.await.unwrap();
-    assert_eq!(follow(&reader, &new).await, (302, Some("https://example.com/new".to_owned())));
-    assert_eq!(follow(&reader, "zzzzzz").await.0, 404);
-
-    // A link that was just changed is not read from a copy that may not know of it.
-    for id in ids {
-        sql.execute(TELL, &[&id]).await.unwrap();
-    }
-    let from_primary =
-        async || follow(&reader, &read).await == (302, Some("https://example.com/old".to_owned()));
-    wait::until(SOON, "the primary is asked for what was changed", from_primary).await.unwrap();
-
-    reader.process.kill_now().unwrap();
-    drop(replica);
-    let reader = cluster.resolver("without-replica").unwrap();
-    let reader =
-        reader.args(["--read-database", "postgres://nobody@127.0.0.1:9/none"]).start().await.unwrap();
-    assert_eq!(
-        follow(&reader, &read).await.0,
-        302,
-        "the primary is asked for what the replica does not answer"
-    );
-    cluster.postgres.stop_fast().await.unwrap();
-    assert_eq!(follow(&reader, &new).await.0, 503);
 }

@@ -88,20 +88,20 @@ async fn a_link_is_made_shown_listed_changed_and_deleted_from_the_command_line()
     let table = person.read(&edit).await;
     let shown = ["long URL", "max visits", "enabled", "version"].map(|name| row(&table, name));
     assert_eq!(shown, [Some(URL), Some("3"), Some("no"), Some("1")], "{table}");
-    let late = person.fail(&edit, 70).await;
+    let late = person.fail(&edit, 64).await;
     assert!(late.contains("412"), "{late}");
     let edit = ["link", "edit", slug, "--no-max-visits", "--enable", "--tag", "three", "--json"];
     let edited = person.read_json(&edit).await;
     assert_eq!((&edited["meta"]["maxVisits"], &edited["enabled"]), (&Value::Null, &json!(true)));
     assert_eq!((&edited["tags"], &edited["version"]), (&json!(["three"]), &json!(2)));
 
-    let late = person.fail(&["link", "delete", slug, "--if-version", "1"], 70).await;
+    let late = person.fail(&["link", "delete", slug, "--if-version", "1"], 64).await;
     assert!(late.contains("412"), "{late}");
     assert_eq!(
         person.read(&["link", "delete", slug, "--if-version", "2"]).await,
         format!("{slug}: deleted\n")
     );
-    let gone = person.fail(&["link", "get", slug], 70).await;
+    let gone = person.fail(&["link", "get", slug], 66).await;
     assert!(gone.contains("404") && gone.contains(slug), "{gone}");
     assert_eq!(resolver.api.follow("sale/%C3%BCber-%E7%9F%AD%E3%81%84").await.unwrap().0, 404);
     let deleted = person.read(&["link", "list", "--deleted"]).await;
@@ -110,7 +110,7 @@ async fn a_link_is_made_shown_listed_changed_and_deleted_from_the_command_line()
     assert_eq!((row(&table, "tags"), row(&table, "version")), (Some("three"), Some("4")), "{table}");
     assert_eq!(resolver.api.follow("sale/%C3%BCber-%E7%9F%AD%E3%81%84").await.unwrap().0, 302);
     assert_eq!(person.read(&["link", "list", "--deleted"]).await, "no links\n");
-    person.fail(&["link", "restore", slug], 70).await;
+    person.fail(&["link", "restore", slug], 66).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -125,7 +125,7 @@ async fn new_links_lead_nowhere_that_a_rule_denies_until_it_is_removed() {
     person.read(&["link", "create", URL]).await;
     assert_eq!(person.read(&["target", "remove", "*.evil.example"]).await, "*.evil.example: removed\n");
     person.read(&["link", "create", "https://a.evil.example/"]).await;
-    let gone = person.fail(&["target", "remove", "*.evil.example"], 70).await;
+    let gone = person.fail(&["target", "remove", "*.evil.example"], 66).await;
     assert!(gone.contains("404") && gone.contains("*.evil.example"), "{gone}");
     for pattern in ["[::1]", "短い.example"] {
         person.read(&["target", "deny", pattern]).await;
@@ -152,13 +152,13 @@ async fn a_failure_about_hosts_is_one_line_and_its_code_says_who_can_mend_it() {
         (&["domain", "edit", "one.example", "--name", "a b"], 64, "domain: expected a host name"),
         (&["domain", "edit", "one.example", "--name", "two.example"], 64, "409"),
         (&["domain", "edit", "DEFAULT", "--name", "three.example"], 64, "--public-url"),
-        (&["domain", "edit", "three.example", "--disable"], 70, "\"three.example\""),
-        (&["domain", "edit", "one.example/visits", "--disable"], 70, "404"),
+        (&["domain", "edit", "three.example", "--disable"], 66, "\"three.example\""),
+        (&["domain", "edit", "one.example/visits", "--disable"], 66, "404"),
         (&["domain", "redirects", "127.0.0.1", "--base", URL], 64, "domain: expected a host name"),
         (&["domain", "redirects", "one.example", "--base", "ftp://a.b"], 64, "baseUrlRedirect: expected"),
         (&["target", "deny", "https://a.b/"], 64, "pattern: expected a host such as example.com"),
         (&["target", "remove", ""], 64, "PATTERN"),
-        (&["target", "remove", "a/b"], 70, "404"),
+        (&["target", "remove", "a/b"], 66, "404"),
     ] {
         let failure = person.fail(args, code).await;
         assert!(failure.contains(part), "{args:?}: {failure}");
@@ -171,7 +171,7 @@ async fn a_failure_about_hosts_is_one_line_and_its_code_says_who_can_mend_it() {
     person.key = alone.api_key(&["create", "--name", "reader", "--scopes", "read"]).await;
     person.read(&["domain", "list"]).await;
     for args in [&["domain", "edit", "one.example", "--disable"][..], &["target", "list"]] {
-        let forbidden = person.fail(args, 70).await;
+        let forbidden = person.fail(args, 64).await;
         assert!(forbidden.contains("403") && forbidden.contains("admin"), "{forbidden}");
     }
     person.server = format!("http://{}", net::free_addr().unwrap());

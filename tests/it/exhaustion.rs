@@ -11,7 +11,11 @@ const CAPACITY: usize = 62;
 const BLOCK: &str = "10";
 
 /// Links that are created before the alarm is looked for.
-const EARLY: usize = 45;
+const EARLY: usize = 48;
+/// Codes of two characters, fewer than the shortest block has numbers.
+const SMALL_KEYSPACE: &str = "tiny=2:0-9";
+const SMALL_CAPACITY: usize = 620;
+
 /// Per resolver.
 const CLIENTS: usize = 4;
 
@@ -69,6 +73,66 @@ async fn sixty_two_numbers_make_sixty_two_links_and_then_a_clear_507() {
     let numbers = status.only_namespace().unwrap();
     assert_eq!((numbers.name.as_str(), numbers.capacity, numbers.high_watermark), ("tiny", 62, 62));
     assert_eq!((numbers.allocated, numbers.used), (62, 62), "{numbers:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_resolvers_use_up_a_keyspace_smaller_than_the_shortest_block() {
+    use_up_small_keyspace(2).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn four_resolvers_use_up_a_keyspace_smaller_than_the_shortest_block() {
+    use_up_small_keyspace(4).await;
+}
+
+/// Creates on all resolvers at a time, then on one after another: each of them comes to the last number, and 507 is heard
+/// only after that.
+async fn use_up_small_keyspace(resolvers: usize) {
+    let cluster = Cluster::builder().etcd(1).issuers(1).resolvers(resolvers).alone();
+    let cluster = cluster.keyspaces(SMALL_KEYSPACE).resolver_args(["--default-keyspace", "tiny"]);
+    let cluster = cluster.start().await.unwrap();
+    let history = History::default();
+    for (created_on, resolver) in cluster.resolvers.iter().enumerate() {
+        let attempt = history.attempt();
+        attempt.acknowledged(&create(&resolver.api, created_on).await);
+    }
+    // The last resolver has numbers in hand and creates nothing: they reach the others all the same.
+    let mut clients = JoinSet::new();
+    for (created_on, resolver) in cluster.resolvers.iter().enumerate().take(resolvers - 1) {
+        for _ in 0..CLIENTS {
+            clients.spawn(create_until_exhausted(resolver.api.clone(), created_on, history.clone()));
+        }
+    }
+    clients.join_all().await;
+    assert_eq!(history.links().len(), SMALL_CAPACITY);
+    for resolver in &cluster.resolvers {
+        let refused = wait::until(SOON, "every resolver says that the keyspace is exhausted", async || {
+            resolver.api.try_create(&load::next_long_url()).await.unwrap().status == 507
+        });
+        refused.await.unwrap();
+        expect_refused(&resolver.api.try_create(&load::next_long_url()).await.unwrap());
+        assert_eq!(resolver.metric("resolver_supply_seconds").await, Some(0.0), "nothing is in hand");
+    }
+    history.check(&cluster).await.unwrap();
+    checks::account_balances(&cluster.status().await.unwrap()).unwrap();
+}
+
+/// Until numbers come back from others a create is told to try again later.
+async fn create_until_exhausted(api: Api, created_on: usize, history: History) {
+    loop {
+        let (long_url, attempt) = (load::next_long_url(), history.attempt());
+        let answer = api.try_create(&long_url).await.unwrap();
+        if answer.status == 200 {
+            let code = Created::read(&answer).unwrap().code;
+            attempt.acknowledged(&Acknowledged { code, long_url, created_on });
+            continue;
+        }
+        attempt.failed();
+        if answer.status != 503 {
+            return expect_refused(&answer);
+        }
+        assert!(answer.header("retry-after").is_some(), "{answer:?}");
+    }
 }
 
 async fn create(api: &Api, created_on: usize) -> Acknowledged {

@@ -13,9 +13,13 @@ use tonic::{Code, Request, Status, transport::Channel};
 const URL: &str = "https://example.com/page";
 
 async fn start() -> (Resolver, LinksClient<Channel>) {
+    start_with(&[]).await
+}
+
+async fn start_with(args: &[&str]) -> (Resolver, LinksClient<Channel>) {
     let address = free_addr().unwrap();
     let builder = Resolver::embedded().unwrap().args(["--grpc-listen", &address.to_string()]);
-    let resolver = builder.start().await.unwrap();
+    let resolver = builder.args(args.iter().copied()).start().await.unwrap();
     let client = LinksClient::connect(format!("http://{address}")).await.unwrap();
     (resolver, client)
 }
@@ -33,6 +37,29 @@ fn create(long_url: &str) -> CreateLinkRequest {
 
 fn problem(status: &Status) -> Option<&str> {
     status.metadata().get("problem-type").and_then(|kind| kind.to_str().ok())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_behind_a_trusted_proxy_have_budgets_of_their_own() {
+    let (resolver, mut client) =
+        start_with(&["--calls-per-client", "2", "--trusted-proxies", "127.0.0.0/8"]).await;
+    let mut list_for = async |forwarded: &'static str| {
+        let mut request = with(resolver.api.key(), ListLinksRequest::default());
+        request.metadata_mut().insert("x-forwarded-for", forwarded.parse().unwrap());
+        client.list_links(request).await.map(drop).map_err(|status| status.code())
+    };
+    for network in ["192.0.2.1", "198.51.100.7, 192.0.2.2"] {
+        let mut answers = Vec::new();
+        for _ in 0..3 {
+            answers.push(list_for(network).await);
+        }
+        assert_eq!(answers, [Ok(()), Ok(()), Err(Code::ResourceExhausted)], "{network}");
+    }
+    assert_eq!(
+        list_for("203.0.113.1, 192.0.2.1").await,
+        Err(Code::ResourceExhausted),
+        "it wrote that itself"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -71,8 +98,11 @@ async fn a_link_is_created_shown_changed_listed_and_deleted_as_over_rest() {
     let edited = client.edit_link(with(&key, edit.clone())).await.unwrap().into_inner();
     assert_eq!((edited.title, edited.tags, edited.valid_until_ms), (None, vec!["c".to_owned()], None));
     assert_eq!((edited.max_visits, edited.version), (Some(3), 1), "what is not named stays");
+    let who = (edited.created_by.as_deref(), edited.edited_by.as_deref(), edited.edited_at_ms.is_some());
+    assert_eq!(who, (Some("initial"), Some("initial"), true));
     let late = client.edit_link(with(&key, edit)).await.unwrap_err();
     assert_eq!(late.code(), Code::Aborted, "another version was meant: {late}");
+    assert!(late.message().starts_with("version: ") && !late.message().contains("ETag"), "{late}");
 
     client.create_link(with(&key, create("https://example.com/second"))).await.unwrap();
     let list = ListLinksRequest { tags: vec!["c".to_owned()], ..ListLinksRequest::default() };
@@ -96,7 +126,7 @@ async fn refusals_name_what_was_expected() {
         (picked, Code::AlreadyExists, Some("non-unique-slug"), "taken"),
         (create("javascript:1"), Code::InvalidArgument, Some("invalid-data"), "longUrl: expected"),
         (
-            CreateLinkRequest { short_code_length: Some(9), ..create(URL) },
+            CreateLinkRequest { short_code_length: Some(256), ..create(URL) },
             Code::InvalidArgument,
             Some("invalid-data"),
             "shortCodeLength: expected",

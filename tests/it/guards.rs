@@ -87,16 +87,39 @@ async fn guesses_of_a_password_are_slowed_down_for_their_link_and_their_client()
     for _ in 0..30 {
         assert_eq!(guess("one", "192.0.2.1", "password=right").await.status, 303, "it costs nothing");
     }
-    let mut statuses = Vec::new();
-    for _ in 0..15 {
-        statuses.push(guess("one", "192.0.2.1", "password=wrong").await.status);
+    for _ in 0..10 {
+        assert_eq!(guess("one", "192.0.2.1", "password=wrong").await.status, 403);
     }
-    assert_eq!((&statuses[..10], statuses[14]), (&[403; 10][..], 429), "{statuses:?}");
-    let refused = guess("one", "192.0.2.1", "password=wrong").await;
+    assert_eq!(
+        guess("one", "192.0.2.1", "password=right").await.status,
+        303,
+        "slowed down, and not locked out"
+    );
+    let many = (0..20).map(|_| guess("one", "192.0.2.1", "password=wrong"));
+    let answers = futures_util::future::join_all(many).await;
+    let refused = answers.iter().find(|answer| answer.status == 429).expect("few wait at a time");
     let seconds: u64 = refused.header("retry-after").unwrap().parse().unwrap();
-    assert!(refused.status == 429 && (1..=7).contains(&seconds), "{refused:?}");
+    assert!((1..=7).contains(&seconds), "{refused:?}");
+    assert!(refused.body.contains("Too many passwords were tried for this link"), "{refused:?}");
     assert_eq!(guess("other", "192.0.2.1", "password=wrong").await.status, 403);
     assert_eq!(guess("one", "192.0.2.2", "password=right").await.status, 303);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn guesses_from_one_ipv6_network_are_those_of_one_client_and_its_right_password_gets_through() {
+    let alone = Alone::start(&["--trusted-proxies", "127.0.0.0/8"]).await;
+    let api = alone.api();
+    pick(api, "one", json!({ "password": "right" })).await;
+    let guess = async |host: u16, form: &'static str| {
+        let request = api.http().post(format!("{}/one", api.url()));
+        let request = request.header("x-forwarded-for", format!("2001:db8::{host:x}"));
+        let request = request.header("content-type", "application/x-www-form-urlencoded");
+        Answer::to(request.body(form)).await.unwrap()
+    };
+    let answers = futures_util::future::join_all((0..40).map(|host| guess(host, "password=wrong"))).await;
+    let refused = answers.iter().filter(|answer| answer.status == 429).count();
+    assert!(refused >= 20, "each address would have a budget of its own: {refused}");
+    assert_eq!(guess(0x99, "password=right").await.status, 303);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -267,7 +290,11 @@ async fn codes_of_a_keyspace_without_a_link_lead_to_its_fallback_wherever_they_a
     assert_eq!(pick(api, "12345", json!({})).await["shortCode"], "12345");
     assert_eq!(api.follow("12345").await.unwrap(), leads_to(URL));
     edit(api, "12345", json!({ "enabled": false })).await;
-    assert_eq!(api.follow("12345").await.unwrap(), leads_to(press), "where it leads counts more than 410");
+    assert_eq!(api.follow("12345").await.unwrap(), (410, None), "there was a link: no fallback hides that");
+    let default = api.url().trim_start_matches("http://");
+    let of_default = json!({ "domain": default, "invalidShortUrlRedirect": "https://own.test/" });
+    done(api, Method::PATCH, "domains/redirects", Some(of_default)).await;
+    assert_eq!(api.follow("12345").await.unwrap(), leads_to("https://own.test/"), "its domain knows better");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -20,12 +20,15 @@ async fn a_leader_that_stops_ends_its_streams_at_once() {
     let mut client = IssuerClient::connect(cluster.issuers[leader].url()).await.unwrap();
     let namespaces = vec![NamespaceSpec { name: "web".to_owned(), capacity: 1 << 30 }];
     let (holder, instance) = ("probe".to_owned(), "start-of-probe".to_owned());
-    let request = RegisterRequest { holder: holder.clone(), instance, namespaces, reserved: false };
+    let request = RegisterRequest { holder: holder.clone(), instance, namespaces, reserved: false, mark: 0 };
     let incarnation = client.register(request).await.unwrap().into_inner().incarnation;
 
     let (beats, stream) = mpsc::channel(1);
     let progress = ["web", "unheard-of"].map(|name| Progress { namespace: name.to_owned(), in_hand: 5 });
-    beats.send(KeepAliveRequest { holder, incarnation, progress: progress.to_vec() }).await.unwrap();
+    beats
+        .send(KeepAliveRequest { holder, incarnation, progress: progress.to_vec(), last_seq: 0, mark: 0 })
+        .await
+        .unwrap();
     let mut answers = client.keep_alive(ReceiverStream::new(stream)).await.unwrap().into_inner();
     let answer = answers.message().await.unwrap().unwrap();
     let ceilings: Vec<_> = answer.ceilings.iter().map(|one| (one.namespace.as_str(), one.ceiling)).collect();

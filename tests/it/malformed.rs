@@ -116,6 +116,7 @@ fn register() -> RegisterRequest {
         instance: "instance-1".to_owned(),
         namespaces,
         reserved: false,
+        mark: 0,
     }
 }
 
@@ -149,6 +150,7 @@ fn registrations() -> Vec<(&'static str, RegisterRequest)> {
         wrong_names(128).into_iter().map(|holder| ("holder", RegisterRequest { holder, ..register() })),
     );
     let instances = wrong_names(64).into_iter();
+    cases.push(("mark", RegisterRequest { mark: u64::MAX, ..register() }));
     cases.extend(instances.map(|instance| ("instance", RegisterRequest { instance, ..register() })));
     cases.extend(wrong_names(64).into_iter().map(|name| ("namespace", with(vec![spec(&name, 1)]))));
     cases
@@ -214,11 +216,18 @@ fn returns(incarnation: u64, block: &Block) -> Vec<(&'static str, ReturnBlocksRe
 }
 
 fn beats(incarnation: u64) -> Vec<(&'static str, KeepAliveRequest)> {
-    let beat = |progress| KeepAliveRequest { holder: "probe".to_owned(), incarnation, progress };
+    let beat = |progress| KeepAliveRequest {
+        holder: "probe".to_owned(),
+        incarnation,
+        progress,
+        last_seq: 0,
+        mark: 0,
+    };
     let progress = |namespace: &str, in_hand| Progress { namespace: namespace.to_owned(), in_hand };
     vec![
         ("incarnation", KeepAliveRequest { incarnation: 0, ..beat(Vec::new()) }),
         ("incarnation", KeepAliveRequest { incarnation: u64::MAX, ..beat(Vec::new()) }),
+        ("mark", KeepAliveRequest { mark: (1 << 62) + 1, ..beat(Vec::new()) }),
         ("holder", KeepAliveRequest { holder: "a/b".to_owned(), ..beat(Vec::new()) }),
         ("namespace", beat(vec![progress("a/b", 1)])),
         ("progress.in_hand", beat(vec![progress("web", u64::MAX)])),

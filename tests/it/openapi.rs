@@ -39,7 +39,9 @@ for name, strategy in {
     "address-pattern": st.one_of(address, address.map("{}/24".format), st.builds("{}.*.{}.*".format, octet, octet)),
     "line": line,
     "password": line,
+    "reason": line,
     "date": date,
+    "local-date-time": st.builds("{} {:02}:{:02}:{:02}".format, date, st.integers(0, 23), sixty, sixty),
     "date-time": st.builds("{}T{:02}:{:02}:{:02}+01:00".format, date, st.integers(0, 23), sixty, sixty),
 }.items():
     schemathesis.openapi.format(name, strategy)
@@ -144,9 +146,10 @@ async fn the_router_knows_the_methods_of_the_document_and_no_others() {
     }
 }
 
-/// `bulk` and `restore` are names like any others, unless they are asked to do something: then they are ones that a link may have.
+/// `bulk`, `restore` and the like are names like any others, unless they are asked to do something: then they are ones that a link may have.
 fn is_of_link(method: &Method, path: &str) -> bool {
-    let is_name = path == "/rest/v3/short-urls/bulk" || path.ends_with("/restore");
+    let is_name = path == "/rest/v3/short-urls/bulk"
+        || ["/restore", "/block", "/unblock"].iter().any(|verb| path.ends_with(verb));
     is_name && [Method::GET, Method::PATCH, Method::DELETE].contains(method)
 }
 

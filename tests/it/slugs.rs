@@ -205,9 +205,9 @@ async fn two_hundred_thousand_codes_are_filled_by_bulk_calls_while_people_pick_f
             let mut taken = Vec::new();
             loop {
                 let urls: Vec<String> = (0..CALL).map(|_| load::next_long_url()).collect();
-                let before = taken.len();
-                taken.extend(mint_many(&api, urls).await);
-                if taken.len() == before {
+                let minted = mint_many(&api, urls).await;
+                taken.extend(minted.created);
+                if minted.is_over {
                     return taken;
                 }
             }
@@ -232,22 +232,31 @@ async fn two_hundred_thousand_codes_are_filled_by_bulk_calls_while_people_pick_f
     followers.join_all().await;
 }
 
-/// Codes with their URLs; none when every code is taken.
-async fn mint_many(api: &Api, urls: Vec<String>) -> Vec<(String, String)> {
+/// What became of a bulk call.
+struct Minted {
+    /// Codes with their URLs.
+    created: Vec<(String, String)>,
+    /// Whether it was said that every code is taken.
+    is_over: bool,
+}
+
+async fn mint_many(api: &Api, urls: Vec<String>) -> Minted {
     let body: String = urls.iter().map(|url| json!({ "longUrl": url }).to_string() + "\n").collect();
     let request = api.http().post(format!("{}/rest/v3/short-urls/bulk", api.url()));
     let answer = Answer::to(request.header("X-Api-Key", api.key()).body(body)).await.unwrap();
     let results = answer.success().unwrap();
-    let mut taken = Vec::new();
+    let mut minted = Minted { created: Vec::new(), is_over: false };
     for (line, url) in results.body.lines().zip(urls) {
         let result: Value = serde_json::from_str(line).unwrap();
         match result["result"].as_str().unwrap() {
-            "created" => taken.push((result["shortCode"].as_str().unwrap().to_owned(), url)),
-            "exhausted" => {}
+            "created" => minted.created.push((result["shortCode"].as_str().unwrap().to_owned(), url)),
+            "exhausted" => minted.is_over = true,
+            // The last codes are in the other resolver's hands.
+            "unavailable" => {}
             other => panic!("{other}: {line}"),
         }
     }
-    taken
+    minted
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,11 +1,12 @@
-//! A holder gets a block: its own leaked ones first, then free parts, then what others leaked, then from the watermark.
+//! A holder gets a block: its own leaked ones first, then what others leaked, then free parts, then from the watermark.
 
 use crate::{
     block::{Block, Span},
     core::{
-        Answer, Entry, HolderRecord, Limits, OpenBlock, Part, Refusal, Reply, ceiling,
+        Answer, Entry, HolderRecord, OpenBlock, Part, Refusal, Reply, ceiling,
         guard::Guard,
         leak::{BURNED_MAX, take_leaked},
+        scarcity,
         state::State,
         term::Term,
     },
@@ -50,8 +51,8 @@ pub(super) fn allocate(term: &mut Term, now: Millis, asked: Asked<'_>) -> Result
     if record.open.len() >= term.limits.open_blocks {
         return Err(Refusal::TooManyBlocks { holder: asked.holder.clone(), blocks: record.open.len() });
     }
-    let len = block_len(&term.limits, record, &asked);
     let (incarnation, reserved) = (record.incarnation, record.reserved);
+    let len = block_len(term, now, record, &asked);
     // A reservation's codes are told before their rows exist: its numbers must surely be unused.
     let leaked = if reserved {
         None
@@ -70,14 +71,16 @@ pub(super) fn allocate(term: &mut Term, now: Millis, asked: Asked<'_>) -> Result
 
 /// How long a block is to be. A reservation gets what it asks for. A minting holder says what it could use; it gets at most
 /// twice its last block, so that a burst or a wrong measure costs little, and the first is the shortest, so that a crash loop
-/// does.
-fn block_len(limits: &Limits, record: &HolderRecord, asked: &Asked<'_>) -> u64 {
+/// does; and never more than its share of what is left, which may be less than the shortest block.
+fn block_len(term: &Term, now: Millis, record: &HolderRecord, asked: &Asked<'_>) -> u64 {
+    let limits = &term.limits;
     if record.reserved {
         return asked.wanted_len.clamp(1, limits.block_max);
     }
     let last = record.last_len.get(asked.namespace).copied();
     let most = last.map_or(limits.block_min, |len| len.saturating_mul(2)).min(limits.block_max);
-    asked.wanted_len.clamp(limits.block_min, most.max(limits.block_min))
+    let len = asked.wanted_len.clamp(limits.block_min, most.max(limits.block_min));
+    scarcity::share(term, now, asked.namespace, len)
 }
 
 /// Finds numbers that nobody used and moves them to `open` in the account. Exhaustion is checked before anything is added,
@@ -99,15 +102,15 @@ fn take_numbers(
     let wait_ms = term.state.head.holder_ttl_ms;
     let record =
         term.state.namespace_mut(namespace).ok_or_else(|| Refusal::UnknownNamespace(namespace.clone()))?;
-    let exhausted = || Refusal::Exhausted { namespace: namespace.clone(), capacity: record.capacity };
     if record.high_watermark >= record.capacity {
-        return Err(exhausted());
+        return Err(scarcity::refuse(term, now, asked.holder, namespace));
     }
     let left = record.ceiling - record.high_watermark;
     if left == 0 {
         return Err(Refusal::CeilingReached { namespace: namespace.clone(), wait_ms });
     }
-    let span = Span::new(record.high_watermark, len.min(left)).map_err(|_| exhausted())?;
+    let span = Span::new(record.high_watermark, len.min(left))
+        .map_err(|_| Refusal::Exhausted { namespace: namespace.clone(), capacity: record.capacity })?;
     record.high_watermark = span.end();
     record.account.allocated += span.len();
     record.account.open += span.len();
@@ -158,6 +161,7 @@ fn hand_over(term: &mut Term, asked: Asked<'_>, block: Block, leaked: Option<Gen
     debug_assert!(block.generation > Generation(0), "generations start at 1");
     let open = OpenBlock { block: block.clone(), store: asked.store, contested: leaked.is_some() };
     let entry = Entry { holder: asked.holder.clone(), seq: asked.seq, epoch: term.epoch, leaked, open };
+    term.starving.remove(&(block.namespace.clone(), entry.holder.clone()));
     term.state.allocate(&term.limits, entry);
     Answer::Allocated { block, epoch: term.epoch, leaked }
 }

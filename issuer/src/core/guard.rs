@@ -23,6 +23,10 @@ pub enum Guard {
     Journal,
     /// A higher ceiling is used only when every holder has heard of it or has stopped trusting its copy.
     CeilingDelay,
+    /// A number space is exhausted only when no holder, leaked block or returned part has an unused number.
+    InHand,
+    /// A holder's report of what it has in hand counts only when it covers the holder's last allocation.
+    FreshReport,
 }
 
 impl Limits {

@@ -13,7 +13,9 @@
 //! 5. A leaked block goes to its own holder's next start at once, and to others after a rest. The new holder is told the
 //!    generation that it must take over in the database, and asks there which numbers are unused.
 //! 6. A number at or above the ceiling that holders were told is allocated to nobody: see [`ceiling`].
-//! 7. I10: every change of a number's whereabouts moves a count from one term of the account to another.
+//! 7. Near its end a number space is shared out in smaller blocks, and nobody hears "exhausted" while a number may lie unused
+//!    in a holder's hand: see [`scarcity`].
+//! 8. I10: every change of a number's whereabouts moves a count from one term of the account to another.
 //!
 //! Rejected: a copy of the state per batch, changed and swapped in after the commit. It costs a copy of every
 //! holder, and needs the same rule on failure anyway: the term ends.
@@ -27,6 +29,7 @@ mod leak;
 mod register;
 mod request;
 mod return_blocks;
+mod scarcity;
 mod state;
 mod status;
 mod term;
@@ -37,6 +40,7 @@ pub use journal::{Entry, Journal};
 pub use request::{
     Answer, HolderReport, Leader, NamespaceReport, Refusal, Request, Returned, ReturnedError, StatusReport,
 };
+pub use scarcity::scarce_beat_ms;
 pub use state::{ByStart, Head, HolderRecord, LeakedBlock, NamespaceRecord, OpenBlock, Part, Reply, State};
 
 use crate::{
@@ -64,6 +68,9 @@ pub struct Limits {
     pub namespaces: usize,
     /// Holders in all.
     pub holders: usize,
+    /// A block is at most this part of what one live holder's fair share of the unallocated numbers is: 2 for a half; 0 for no
+    /// such bound.
+    pub fair_shares: u64,
     /// Least room between the high watermark and a new ceiling, in longest blocks.
     pub headroom_blocks: u64,
     /// Allocations that `head` itself lists before they go to a journal.
@@ -88,6 +95,7 @@ impl Default for Limits {
             open_blocks: 64,
             namespaces: 256,
             holders: 100_000,
+            fair_shares: 2,
             headroom_blocks: 4,
             journal_recent: 4,
             journal_slots: 128,

@@ -8,8 +8,8 @@ use crate::{
         leak::leak_open_blocks, term::Term,
     },
     ledger::Key,
-    names::{HolderId, Instance, Namespace},
-    tokens::{Batch, Incarnation, Millis, Seq},
+    names::{HolderId, Instance, LedgerId, Namespace},
+    tokens::{Batch, Incarnation, Mark, Millis, Seq},
 };
 
 /// What a holder registers with.
@@ -18,6 +18,7 @@ pub(super) struct Start<'a> {
     pub(super) instance: Instance,
     pub(super) namespaces: &'a [(Namespace, u64)],
     pub(super) reserved: bool,
+    pub(super) mark: Mark,
 }
 
 /// Registers a start. The same instance gets the same incarnation again: a repeated call changes nothing.
@@ -27,11 +28,16 @@ pub(super) fn register(
     start: Start<'_>,
     head_changed: &mut bool,
 ) -> Result<Answer, Refusal> {
-    let Start { holder, instance, namespaces, reserved } = start;
+    let Start { holder, instance, namespaces, reserved, mark } = start;
     if !term.state.holders.contains_key(holder) && term.state.holders.len() >= term.limits.holders {
         term.forget_one(now);
     }
     check_room(term, holder, namespaces)?;
+    if term.state.head.ledger.is_none() {
+        term.state.head.ledger = LedgerId::new(format!("{holder}.{instance}")).ok();
+        *head_changed = true;
+    }
+    *head_changed |= term.hear_mark(mark);
     for (namespace, capacity) in namespaces {
         *head_changed |= admit_namespace(term, now, namespace, *capacity);
     }
@@ -63,7 +69,8 @@ pub(super) fn register(
 }
 
 fn answer(term: &Term, incarnation: Incarnation, last_seq: Seq) -> Answer {
-    Answer::Registered { incarnation, epoch: term.epoch, last_seq }
+    let ledger = term.state.head.ledger.clone();
+    Answer::Registered { incarnation, epoch: term.epoch, last_seq, ledger, mark: term.state.head.mark }
 }
 
 /// Refuses before anything is changed, so that a refused registration leaves no trace.

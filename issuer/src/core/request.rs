@@ -3,8 +3,8 @@
 use crate::{
     block::{Block, Span},
     core::account::Account,
-    names::{HolderId, Instance, Namespace, StoreEpoch},
-    tokens::{Epoch, Generation, Incarnation, Seq},
+    names::{HolderId, Instance, LedgerId, Namespace, StoreEpoch},
+    tokens::{Epoch, Generation, Incarnation, Mark, Seq},
 };
 
 /// A call, already checked for form.
@@ -20,6 +20,8 @@ pub enum Request {
         namespaces: Vec<(Namespace, u64)>,
         /// Whether it is a reservation: its blocks are kept for it however long it is silent, until it registers without this.
         reserved: bool,
+        /// How far its database has come.
+        mark: Mark,
     },
     /// A holder wants a block.
     Allocate {
@@ -42,8 +44,12 @@ pub enum Request {
         holder: HolderId,
         /// Its incarnation.
         incarnation: Incarnation,
+        /// The last seq whose block is contained in the progress; 0 when the holder does not say.
+        last_seq: Seq,
         /// Numbers in hand that it has not used yet, for each namespace that it wants to hear of.
         progress: Vec<(Namespace, u64)>,
+        /// How far its database has come.
+        mark: Mark,
     },
     /// A holder gives blocks back.
     Return {
@@ -127,6 +133,10 @@ pub enum Answer {
         epoch: Epoch,
         /// The highest seq answered for this incarnation.
         last_seq: Seq,
+        /// Which ledger the numbers come from.
+        ledger: Option<LedgerId>,
+        /// The highest mark of the database that anybody has told.
+        mark: Mark,
     },
     /// To `Allocate`.
     Allocated {
@@ -143,6 +153,12 @@ pub enum Answer {
         epoch: Epoch,
         /// The announced ceilings of the namespaces that it named.
         ceilings: Vec<(Namespace, u64)>,
+        /// The namespaces that it named in which another holder asks for numbers in vain.
+        starving: Vec<Namespace>,
+        /// Whether one of the namespaces that it named is near its end: beats tell where the last numbers are.
+        scarce: bool,
+        /// The highest mark of the database that anybody has told.
+        mark: Mark,
     },
     /// To `Return`.
     Closed {
@@ -190,6 +206,8 @@ pub struct HolderReport {
     pub incarnation: Incarnation,
     /// Whether it was heard of within the holder TTL.
     pub alive: bool,
+    /// Whether it is a reservation: its blocks are kept for it however long it is silent.
+    pub reserved: bool,
     /// How many blocks it has.
     pub blocks: usize,
 }
@@ -249,13 +267,21 @@ pub enum Refusal {
         /// What the call said.
         got: u64,
     },
-    /// Every number of the namespace is allocated.
-    #[error("namespace {namespace:?} is exhausted: all {capacity} numbers are allocated")]
+    /// Every number of the namespace is used, burned or reserved.
+    #[error("namespace {namespace:?} is exhausted: all {capacity} numbers are used, burned or reserved")]
     Exhausted {
         /// The namespace.
         namespace: Namespace,
         /// How many numbers it has.
         capacity: u64,
+    },
+    /// Every number of the namespace is allocated, but some may lie unused with other holders, or wait in leaked blocks.
+    #[error("namespace {namespace:?} has no free number; others may come back: try again in {wait_ms} ms")]
+    InOtherHands {
+        /// The namespace.
+        namespace: Namespace,
+        /// When it is worth while to ask again, in milliseconds.
+        wait_ms: u64,
     },
     /// The numbers below the ceiling are used up, and the next ceiling is announced but not used yet.
     #[error("namespace {namespace:?} is waiting for its next ceiling to be used: try again in {wait_ms} ms")]

@@ -8,8 +8,8 @@ use crate::{
     block::{Block, Span},
     core::{Entry, Limits, account::Account, journal::Unsaved, request::Answer},
     ledger::{Key, Record, Snapshot, Write},
-    names::{HolderId, Instance, Namespace, StoreEpoch},
-    tokens::{Batch, Epoch, Generation, Incarnation, Seq},
+    names::{HolderId, Instance, LedgerId, Namespace, StoreEpoch},
+    tokens::{Batch, Epoch, Generation, Incarnation, Mark, Seq},
 };
 
 /// The one key that every transaction rewrites and compares.
@@ -23,6 +23,12 @@ pub struct Head {
     pub generation: Generation,
     /// The longest time that any leader has let holders trust a ceiling, in milliseconds; never decreases.
     pub holder_ttl_ms: u64,
+    /// Which ledger this is; none before the first holder registers.
+    #[serde(default)]
+    pub ledger: Option<LedgerId>,
+    /// The highest mark of the database that a holder has told.
+    #[serde(default)]
+    pub mark: Mark,
     /// Every namespace.
     pub namespaces: BTreeMap<Namespace, NamespaceRecord>,
     /// The latest allocations, as far as neither a journal nor their holders' records have them.

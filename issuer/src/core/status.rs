@@ -19,6 +19,7 @@ pub(super) fn report(term: &Term, now: Millis) -> StatusReport {
         id: id.clone(),
         incarnation: record.incarnation,
         alive: !term.is_silent(now, id),
+        reserved: record.reserved,
         blocks: record.open.len(),
     });
     StatusReport { epoch: term.epoch, namespaces: namespaces.collect(), holders: holders.collect() }
@@ -30,6 +31,6 @@ fn in_hand(term: &Term, namespace: &Namespace) -> u64 {
         let record = term.state.holders.get(id);
         record.is_some_and(|record| record.open.iter().any(|open| open.block.namespace == *namespace))
     };
-    let reports = term.in_hand.iter().filter(|(id, _)| holds(id)).flat_map(|(_, reports)| reports);
+    let reports = term.in_hand.iter().filter(|(id, _)| holds(id)).flat_map(|(_, report)| &report.numbers);
     reports.filter(|(name, _)| name == namespace).map(|(_, count)| *count).sum()
 }

@@ -10,11 +10,13 @@ use crate::{
         journal::ENTRIES_MAX,
         leak::{BURNED_MAX, leak_open_blocks},
         register::{self, Start},
-        return_blocks, status,
+        return_blocks,
+        scarcity::{self, Report},
+        status,
     },
     ledger::{HeadRead, Key, MAX_TXN_WRITES, Snapshot, Txn, TxnOutcome},
     names::{HolderId, Namespace},
-    tokens::{Epoch, Incarnation, Millis, Revision, Ticket},
+    tokens::{Epoch, Incarnation, Mark, Millis, Revision, Ticket},
 };
 
 /// From take-over until deposition. It is dropped whole: see the invariants of [`crate::core`].
@@ -32,7 +34,9 @@ pub(super) struct Term {
     /// When each announcement of a ceiling began in this term; an earlier one counts from the take-over.
     pub(super) announced_at: BTreeMap<Namespace, Millis>,
     /// What holders reported to have in hand; gone with the term.
-    pub(super) in_hand: BTreeMap<HolderId, Vec<(Namespace, u64)>>,
+    pub(super) in_hand: BTreeMap<HolderId, Report>,
+    /// Who asked for numbers in vain, and when last; gone with the term.
+    pub(super) starving: BTreeMap<(Namespace, HolderId), Millis>,
     /// The revision of `head` that the next transaction must find.
     head: Revision,
     queue: VecDeque<Work>,
@@ -92,6 +96,7 @@ impl Term {
             leaked_since: ByStart::new(),
             announced_at: BTreeMap::new(),
             in_hand: BTreeMap::new(),
+            starving: BTreeMap::new(),
             head,
             queue: VecDeque::new(),
             in_flight: None,
@@ -306,9 +311,9 @@ impl Term {
 
     fn execute(&mut self, now: Millis, request: Request, head_changed: &mut bool) -> Result<Answer, Refusal> {
         match request {
-            Request::Register { holder, instance, namespaces, reserved } => {
+            Request::Register { holder, instance, namespaces, reserved, mark } => {
                 self.heard.insert(holder.clone(), now);
-                let start = Start { holder: &holder, instance, namespaces: &namespaces, reserved };
+                let start = Start { holder: &holder, instance, namespaces: &namespaces, reserved, mark };
                 register::register(self, now, start, head_changed)
             }
             Request::Allocate { holder, incarnation, seq, namespace, wanted_len, store } => {
@@ -316,11 +321,12 @@ impl Term {
                 let asked = Asked { holder: &holder, seq, namespace: &namespace, wanted_len, store };
                 allocate::allocate(self, now, asked)
             }
-            Request::KeepAlive { holder, incarnation, progress } => {
+            Request::KeepAlive { holder, incarnation, last_seq, progress, mark } => {
                 self.hear(now, &holder, incarnation)?;
                 // Answered only after a commit: it proves that this leader is not deposed, see `ceiling`.
                 *head_changed |= self.limits.guards(Guard::BeatCommit);
-                Ok(self.alive(holder, progress))
+                *head_changed |= self.hear_mark(mark);
+                Ok(self.alive(now, holder, Report { last_seq, numbers: progress }))
             }
             Request::Return { holder, incarnation, blocks } => {
                 self.hear(now, &holder, incarnation)?;
@@ -330,13 +336,26 @@ impl Term {
         }
     }
 
-    /// Notes what a holder has in hand, and tells it the ceilings.
-    fn alive(&mut self, holder: HolderId, progress: Vec<(Namespace, u64)>) -> Answer {
+    /// Notes what a holder has in hand, and tells it the ceilings, and who starves.
+    fn alive(&mut self, now: Millis, holder: HolderId, report: Report) -> Answer {
         let known = &self.state.head.namespaces;
         let announced = |name: &Namespace| known.get(name).map(|record| (name.clone(), record.announced));
-        let ceilings = progress.iter().filter_map(|(name, _)| announced(name)).collect();
-        self.in_hand.insert(holder, progress);
-        Answer::Alive { epoch: self.epoch, ceilings }
+        let ceilings = report.numbers.iter().filter_map(|(name, _)| announced(name)).collect();
+        let named = || report.numbers.iter().map(|(name, _)| name);
+        let starving = named().filter(|name| scarcity::others_starve(self, now, &holder, name)).cloned();
+        let starving = starving.collect();
+        let scarce = named().any(|name| scarcity::is_scarce(self, now, name));
+        self.in_hand.insert(holder, report);
+        Answer::Alive { epoch: self.epoch, ceilings, starving, scarce, mark: self.state.head.mark }
+    }
+
+    /// Takes note of how far a holder's database has come; whether that is further than was known.
+    pub(super) fn hear_mark(&mut self, mark: Mark) -> bool {
+        let is_news = mark > self.state.head.mark;
+        if is_news {
+            self.state.head.mark = mark;
+        }
+        is_news
     }
 
     /// Checks that a call comes from the holder's current incarnation, and notes that it was heard of.

@@ -3,6 +3,7 @@
 mod ceiling;
 mod journal;
 mod leak;
+mod scarcity;
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ use crate::{
     block::{Block, Span},
     ledger::{HeadRead, Key, Record, Write},
     names::{HolderId, Instance, Namespace, StoreEpoch},
-    tokens::{Generation, Incarnation, Revision, Seq},
+    tokens::{Generation, Incarnation, Mark, Revision, Seq},
 };
 
 /// Applies transactions by the rule that every ledger keeps.
@@ -150,7 +151,7 @@ fn holder(name: &str) -> HolderId {
 fn register(name: &str, instance: &str, capacity: u64) -> Request {
     let namespaces = vec![(namespace(), capacity)];
     let instance = Instance::new(instance).unwrap();
-    Request::Register { holder: holder(name), instance, namespaces, reserved: false }
+    Request::Register { holder: holder(name), instance, namespaces, reserved: false, mark: Mark(0) }
 }
 
 fn allocate(name: &str, incarnation: Incarnation, seq: u64) -> Request {
@@ -168,13 +169,19 @@ fn allocate_for(name: &str, incarnation: Incarnation, seq: u64, store: &str) -> 
     }
 }
 
-/// Blocks of one length, and a ceiling that never gets in the way.
+/// Blocks of one length, also near the end, and a ceiling that never gets in the way.
 fn blocks_of(len: u64) -> Limits {
-    Limits { block_min: len, block_max: len, headroom_blocks: u64::MAX, ..Limits::default() }
+    Limits { block_min: len, block_max: len, fair_shares: 0, headroom_blocks: u64::MAX, ..Limits::default() }
 }
 
 fn beat(name: &str, incarnation: Incarnation) -> Request {
-    Request::KeepAlive { holder: holder(name), incarnation, progress: vec![(namespace(), 7)] }
+    beat_of(name, incarnation, 0, 7)
+}
+
+/// A beat that says how many numbers are in hand after the allocation of a seq.
+fn beat_of(name: &str, incarnation: Incarnation, last_seq: u64, in_hand: u64) -> Request {
+    let progress = vec![(namespace(), in_hand)];
+    Request::KeepAlive { holder: holder(name), incarnation, last_seq: Seq(last_seq), progress, mark: Mark(0) }
 }
 
 fn give_back(name: &str, incarnation: Incarnation, block: &Block, used: u64) -> Request {
@@ -204,6 +211,9 @@ fn every_small_number_space_is_handed_out_once_to_the_last_number() {
                         next = block.span.end();
                     }
                     Err(refusal) => {
+                        assert!(matches!(refusal, Refusal::InOtherHands { .. }), "{refusal:?}");
+                        bench.ask(beat_of("a", incarnation, seq - 1, 0)).unwrap();
+                        let refusal = bench.allocate("a", incarnation, seq).unwrap_err();
                         assert_eq!(refusal, Refusal::Exhausted { namespace: namespace(), capacity });
                         break;
                     }
@@ -221,7 +231,7 @@ fn the_end_of_the_largest_number_space_does_not_wrap() {
     let incarnation = bench.register("a", "1", Span::LIMIT);
     assert_eq!(bench.allocate("a", incarnation, 1).unwrap().span.len(), Span::LIMIT - 3);
     assert_eq!(bench.allocate("a", incarnation, 2).unwrap().span.end(), Span::LIMIT);
-    assert!(matches!(bench.allocate("a", incarnation, 3), Err(Refusal::Exhausted { .. })));
+    assert!(matches!(bench.allocate("a", incarnation, 3), Err(Refusal::InOtherHands { .. })));
 }
 
 #[test]
@@ -357,6 +367,7 @@ fn a_capacity_may_grow_and_never_shrinks() {
     let mut bench = Bench::new(blocks_of(10));
     let incarnation = bench.register("a", "1", 10);
     bench.allocate("a", incarnation, 1).unwrap();
+    bench.ask(beat_of("a", incarnation, 1, 0)).unwrap();
     assert!(matches!(bench.allocate("a", incarnation, 2), Err(Refusal::Exhausted { .. })));
     assert!(matches!(bench.ask(register("a", "1", 9)), Err(Refusal::CapacityShrunk { .. })));
     bench.register("a", "1", 15);
@@ -411,7 +422,9 @@ fn a_seq_repeated_for_another_namespace_is_not_answered_with_the_first_ones_bloc
     let other = Namespace::new("mobile").unwrap();
     let namespaces = vec![(namespace(), 100), (other.clone(), 100)];
     let instance = Instance::new("1").unwrap();
-    bench.ask(Request::Register { holder: holder("a"), instance, namespaces, reserved: false }).unwrap();
+    bench
+        .ask(Request::Register { holder: holder("a"), instance, namespaces, reserved: false, mark: Mark(0) })
+        .unwrap();
     bench.allocate("a", Incarnation(1), 1).unwrap();
     let Request::Allocate { holder, incarnation, seq, wanted_len, store, .. } =
         allocate("a", Incarnation(1), 1)
@@ -420,4 +433,16 @@ fn a_seq_repeated_for_another_namespace_is_not_answered_with_the_first_ones_bloc
     };
     let asked = Request::Allocate { holder, incarnation, seq, namespace: other, wanted_len, store };
     assert_eq!(bench.ask(asked), Err(Refusal::Seq { expected: Seq(2), got: Seq(1) }));
+}
+
+#[test]
+fn a_ledger_is_named_after_the_first_start_that_registers_and_keeps_the_name() {
+    let mut bench = Bench::new(blocks_of(10));
+    let named = |bench: &mut Bench, holder, instance| match bench.ask(register(holder, instance, 100)) {
+        Ok(Answer::Registered { ledger, .. }) => ledger.map(|ledger| ledger.to_string()),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(named(&mut bench, "a", "i-7").as_deref(), Some("a.i-7"));
+    bench.elect(2);
+    assert_eq!(named(&mut bench, "b", "i-8").as_deref(), Some("a.i-7"));
 }

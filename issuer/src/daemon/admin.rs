@@ -1,4 +1,5 @@
-//! The admin listener: `/metrics`, `/livez`, `/readyz`. It is served before anything else starts and needs no store.
+//! The admin listener: `/metrics`, `/livez`, `/readyz`. It is served before anything else starts and needs no store; when all of its
+//! connections are taken the idlest makes room, so that a probe is always answered.
 
 use std::{convert::Infallible, pin::Pin, sync::Arc, time::Duration};
 
@@ -11,14 +12,10 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::{
-    net::TcpListener,
-    sync::{Semaphore, watch},
-    time::{interval, sleep},
-};
+use tokio::{net::TcpListener, sync::watch, time::interval};
 use tokio_util::sync::CancellationToken;
 
-use super::Recorder;
+use super::{Gate, GateLimits, Guarded, Recorder};
 
 /// Connections at a time; a probe and a scraper need a handful.
 const CONNECTIONS: usize = 64;
@@ -44,33 +41,20 @@ pub struct Admin {
 impl Admin {
     /// Serves until the token is cancelled.
     pub async fn serve(self, listener: TcpListener, shutdown: CancellationToken) {
-        let slots = Arc::new(Semaphore::new(CONNECTIONS));
+        let mut gate = Gate::new(listener, "admin", GateLimits::admin(CONNECTIONS));
         let mut upkeep = interval(UPKEEP);
         loop {
             tokio::select! {
                 () = shutdown.cancelled() => return,
                 _ = upkeep.tick() => self.recorder.upkeep(),
-                accepted = listener.accept() => match accepted {
-                    Ok((stream, _)) => {
-                        // Past the bound a connection is closed at once, so that a probe fails fast.
-                        let Ok(slot) = Arc::clone(&slots).try_acquire_owned() else { continue };
-                        let admin = self.clone();
-                        tokio::spawn(async move {
-                            admin.converse(TokioIo::new(stream)).await;
-                            drop(slot);
-                        });
-                    }
-                    Err(error) => {
-                        // Out of file descriptors, most likely: spinning would make it worse.
-                        tracing::warn!(%error, "accept on the admin listener");
-                        sleep(Duration::from_millis(100)).await;
-                    }
-                },
+                stream = gate.accept() => {
+                    tokio::spawn(self.clone().converse(TokioIo::new(stream)));
+                }
             }
         }
     }
 
-    async fn converse(self, stream: TokioIo<tokio::net::TcpStream>) {
+    async fn converse(self, stream: TokioIo<Guarded>) {
         let service = service_fn(move |request| {
             let admin = self.clone();
             async move { Ok::<_, Infallible>(admin.answer(&request).await) }

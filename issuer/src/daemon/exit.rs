@@ -11,6 +11,8 @@ pub enum Exit {
     Clean,
     /// Bad configuration.
     Config,
+    /// The link, or whatever else a command asked a server for, is not there.
+    NotFound,
     /// A needed server did not answer at start.
     Unavailable,
     /// Anything else.
@@ -22,6 +24,7 @@ impl From<Exit> for ExitCode {
         Self::from(match exit {
             Exit::Clean => 0,
             Exit::Config => 64,
+            Exit::NotFound => 66,
             Exit::Unavailable => 69,
             Exit::Internal => 70,
         })

@@ -1,8 +1,12 @@
-//! What both daemons share around their work: the admin listener, metrics, signals, logs and exit codes.
+//! What both daemons share around their work: the admin listener, gates for connections, limits of the system, metrics, signals, logs and exit
+//! codes.
 
 mod admin;
 mod exit;
+mod gate;
 mod recorder;
+mod resources;
+mod seldom;
 mod vital;
 
 use std::{io::IsTerminal as _, net::SocketAddr, time::Duration};
@@ -13,7 +17,10 @@ use tracing_subscriber::EnvFilter;
 
 pub use admin::{Admin, Refresh};
 pub use exit::{Exit, end, parse};
+pub use gate::{Gate, GateLimits, Guarded, IsExempt, network};
 pub use recorder::Recorder;
+pub use resources::Resources;
+pub use seldom::Seldom;
 pub use vital::{Failures, Vitals};
 
 /// Starts logging to standard error: `RUST_LOG` chooses what, `info` is the default.

@@ -7,7 +7,7 @@ use crate::{
     block::{Block, Span, SpanError},
     core::{Request, Returned, ReturnedError, StatusReport},
     names::{HolderId, Instance, NameError, Namespace, StoreEpoch},
-    tokens::{Generation, Incarnation, Seq},
+    tokens::{Generation, Incarnation, Mark, Seq},
 };
 
 /// Blocks per ReturnBlocks call.
@@ -16,6 +16,9 @@ const BLOCKS_MAX: usize = 64;
 const UNUSED_MAX: usize = 32;
 /// Namespaces per Register call and per beat.
 const NAMESPACES_MAX: usize = 64;
+
+/// The highest mark that is believed: databases count in signed integers, and each has to be able to pass it.
+const MARK_MAX: u64 = 1 << 62;
 
 /// What is wrong with a message.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +53,13 @@ fn positive(name: &'static str, value: u64) -> Result<u64, Malformed> {
     }
 }
 
+fn mark(value: u64) -> Result<Mark, Malformed> {
+    if value > MARK_MAX {
+        return Err(field("mark", "at most 2^62", value));
+    }
+    Ok(Mark(value))
+}
+
 pub(super) fn register(message: pb::RegisterRequest) -> Result<Request, Malformed> {
     if message.namespaces.len() > NAMESPACES_MAX {
         return Err(field("namespaces", format!("at most {NAMESPACES_MAX}"), message.namespaces.len()));
@@ -65,6 +75,7 @@ pub(super) fn register(message: pb::RegisterRequest) -> Result<Request, Malforme
         instance: Instance::new(message.instance)?,
         namespaces: namespaces.collect::<Result<_, Malformed>>()?,
         reserved: message.reserved,
+        mark: mark(message.mark)?,
     })
 }
 
@@ -95,7 +106,9 @@ pub(super) fn keep_alive(message: pb::KeepAliveRequest) -> Result<Request, Malfo
     Ok(Request::KeepAlive {
         holder: HolderId::new(message.holder)?,
         incarnation: Incarnation(positive("incarnation", message.incarnation)?),
+        last_seq: Seq(message.last_seq),
         progress: progress.collect::<Result<_, Malformed>>()?,
+        mark: mark(message.mark)?,
     })
 }
 
@@ -163,6 +176,7 @@ pub(super) fn status_out(leader: &str, report: StatusReport) -> pb::GetStatusRes
         id: holder.id.to_string(),
         incarnation: holder.incarnation.0,
         alive: holder.alive,
+        reserved: holder.reserved,
         blocks: u32::try_from(holder.blocks).unwrap_or(u32::MAX),
     });
     pb::GetStatusResponse {

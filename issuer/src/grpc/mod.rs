@@ -15,13 +15,13 @@ use tokio::{sync::watch, time::timeout};
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::{
-    core::{Answer, Refusal, Request as CoreRequest},
+    core::{Answer, Refusal, Request as CoreRequest, scarce_beat_ms},
     driver::{Handle, Standing},
     tokens::Epoch,
 };
 use conversation::{Answers, Converse, converse};
 use status::status_of;
-pub use status::{BUSY_KEY, EPOCH_KEY, EXHAUSTED_KEY, LEADER_KEY};
+pub use status::{BUSY_KEY, EPOCH_KEY, EXHAUSTED_KEY, IN_OTHER_HANDS_KEY, LEADER_KEY};
 
 /// Every call is small; what is not is refused before it is decoded.
 const DECODE_LIMIT: usize = 16 * 1024;
@@ -84,12 +84,16 @@ impl issuer_server::Issuer for IssuerService {
         request: Request<RegisterRequest>,
     ) -> Result<Response<RegisterResponse>, Status> {
         match self.ask(convert::register(request.into_inner())?).await? {
-            Answer::Registered { incarnation, epoch, last_seq } => Ok(Response::new(RegisterResponse {
-                incarnation: incarnation.0,
-                epoch: epoch.0,
-                last_seq: last_seq.0,
-                holder_ttl_ms: self.holder_ttl_ms(),
-            })),
+            Answer::Registered { incarnation, epoch, last_seq, ledger, mark } => {
+                Ok(Response::new(RegisterResponse {
+                    incarnation: incarnation.0,
+                    epoch: epoch.0,
+                    last_seq: last_seq.0,
+                    holder_ttl_ms: self.holder_ttl_ms(),
+                    ledger: ledger.map_or_else(String::new, |ledger| ledger.to_string()),
+                    mark: mark.0,
+                }))
+            }
             _ => Err(mismatch()),
         }
     }
@@ -169,10 +173,13 @@ impl Converse for Beats {
 
     async fn answer(service: Arc<IssuerService>, beat: Self::Request) -> Result<Self::Answer, Status> {
         match service.ask(convert::keep_alive(beat)?).await? {
-            Answer::Alive { epoch, ceilings } => Ok(KeepAliveResponse {
+            Answer::Alive { epoch, ceilings, starving, scarce, mark } => Ok(KeepAliveResponse {
                 epoch: epoch.0,
                 holder_ttl_ms: service.holder_ttl_ms(),
                 ceilings: ceilings.into_iter().map(convert::ceiling_out).collect(),
+                starving: starving.iter().map(ToString::to_string).collect(),
+                next_beat_ms: if scarce { scarce_beat_ms(service.holder_ttl_ms()) } else { 0 },
+                mark: mark.0,
             }),
             _ => Err(mismatch()),
         }

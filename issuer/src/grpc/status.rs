@@ -8,8 +8,10 @@ use crate::core::Refusal;
 pub const LEADER_KEY: &str = "shortmint-leader";
 /// Metadata key of the leader's epoch.
 pub const EPOCH_KEY: &str = "shortmint-epoch";
-/// Metadata key of a refusal that says: every number of the namespace is allocated.
+/// Metadata key of a refusal that says: every number of the namespace is used.
 pub const EXHAUSTED_KEY: &str = "shortmint-exhausted";
+/// Metadata key of a refusal that says: numbers that others have may come back.
+pub const IN_OTHER_HANDS_KEY: &str = "shortmint-in-other-hands";
 /// Metadata key of a refusal that says: the same call may succeed a little later.
 pub const BUSY_KEY: &str = "shortmint-busy";
 
@@ -26,6 +28,7 @@ pub(super) fn status_of(refusal: &Refusal) -> Status {
         Refusal::Overloaded
         | Refusal::CeilingReached { .. }
         | Refusal::Exhausted { .. }
+        | Refusal::InOtherHands { .. }
         | Refusal::TooManyBlocks { .. }
         | Refusal::TooMany { .. } => Code::ResourceExhausted,
     };
@@ -46,6 +49,9 @@ pub(super) fn status_of(refusal: &Refusal) -> Status {
         }
         Refusal::Exhausted { .. } => {
             status.metadata_mut().insert(EXHAUSTED_KEY, MetadataValue::from_static("true"));
+        }
+        Refusal::InOtherHands { .. } => {
+            status.metadata_mut().insert(IN_OTHER_HANDS_KEY, MetadataValue::from_static("true"));
         }
         _ => {}
     }

@@ -11,8 +11,9 @@
 
 use std::{
     collections::BTreeMap,
-    fs::{self, File, TryLockError},
+    fs::{self, DirBuilder, File, TryLockError},
     io::{self, Write as _},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
 };
@@ -52,7 +53,11 @@ impl EmbeddedLedger {
     /// When the file is damaged, cannot be written, or is open in another process.
     pub fn open(path: &Path) -> Result<Self, LedgerError> {
         let folder = path.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(folder).map_err(file_error("create the folder of", path))?;
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)
+            .map_err(file_error("create the folder of", path))?;
         let lock = lock(path)?;
         let mut content = match fs::read(path) {
             Ok(bytes) => serde_json::from_slice(&bytes)
@@ -126,7 +131,7 @@ fn read_head(content: &Content) -> Option<HeadRead> {
 
 fn lock(path: &Path) -> Result<File, LedgerError> {
     let beside = path.with_extension("lock");
-    let file = File::create(&beside).map_err(file_error("create", &beside))?;
+    let file = create_private(&beside).map_err(file_error("create", &beside))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(LedgerError::InUse { path: path.display().to_string() }),
@@ -134,9 +139,14 @@ fn lock(path: &Path) -> Result<File, LedgerError> {
     }
 }
 
+/// A file that nobody else on the machine reads.
+fn create_private(path: &Path) -> io::Result<File> {
+    File::options().write(true).create(true).truncate(true).mode(0o600).open(path)
+}
+
 fn replace(path: &Path, content: &Content) -> io::Result<()> {
     let beside = path.with_extension("new");
-    let mut file = File::create(&beside)?;
+    let mut file = create_private(&beside)?;
     file.write_all(&serde_json::to_vec(content)?)?;
     file.sync_all()?;
     fs::rename(&beside, path)?;

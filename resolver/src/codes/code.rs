@@ -20,6 +20,9 @@ pub struct Code {
 pub struct CodeError;
 
 impl Code {
+    /// Characters of the longest code.
+    pub const MAX_LEN: usize = MAX_LEN;
+
     /// Reads a code from a path segment.
     ///
     /// # Errors

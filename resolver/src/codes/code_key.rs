@@ -53,11 +53,11 @@ impl CodeKey {
     /// # Errors
     /// When the file exists or cannot be written.
     pub fn create(path: &Path) -> Result<Self, CodeKeyError> {
-        use std::os::unix::fs::OpenOptionsExt;
+        use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
         let mut bytes = [0; LEN];
         getrandom::fill(&mut bytes).map_err(CodeKeyError::Random)?;
         if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(CodeKeyError::Io)?;
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(CodeKeyError::Io)?;
         }
         let opened = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
         let mut file = opened.map_err(CodeKeyError::Io)?;

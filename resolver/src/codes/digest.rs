@@ -1,8 +1,17 @@
 //! Codes from a digest of the long URL: the second strategy beside minting.
 //!
-//! SHA-512 of the URL gives four candidates of 128 bits each, and each candidate's characters are its digits in base 62. That many bits make
+//! The digest is keyed with the deployment's secret: nobody outside can compute which code a URL
+//! has, and so find out whether somebody has shortened it, or take the codes of a URL before its
+//! owner does. A key before the text is enough: of 512 bits of each at most 48 are shown, from which no
+//! digest of a longer text can be continued. A code that was given is stored, so links made without
+//! the key lead on; the same URL gets another code than it would have had.
+//!
+//! SHA-512 of the key and the URL gives four candidates of 128 bits each, and each candidate's
+//! characters are its digits in base 62. That many bits make
 //! every character of the alphabet as likely as any other, but for one part in 2^80. When all four are taken the input is salted, and gives four
 //! others: so it never runs out before the codes do.
+//!
+//! What is longer than a minted code goes on with the digits of further digests, eight from each: then no character hangs on fewer bits.
 
 use sha2::{Digest, Sha512};
 
@@ -14,28 +23,43 @@ use super::{
 /// Candidates of one digest.
 const CANDIDATES: usize = 4;
 
-/// The candidates of a URL, after so many digests that were of no use. Codes have 1 to 8 characters.
+/// The candidates of a URL, after so many digests that were of no use.
 #[must_use]
-pub fn candidates(long_url: &str, salt: u32, len: usize) -> [String; CANDIDATES] {
-    debug_assert!((1..=MAX_LEN).contains(&len));
+pub(super) fn candidates(key: &[u8; 32], long_url: &str, salt: u32, len: usize) -> [String; CANDIDATES] {
+    let mut codes: [String; CANDIDATES] = Default::default();
+    for (piece, first) in (0..len).step_by(MAX_LEN).enumerate() {
+        let digest = digest(key, long_url, salt, u32::try_from(piece).unwrap_or(u32::MAX));
+        for (candidate, code) in codes.iter_mut().enumerate() {
+            let part = &digest[candidate * 16..candidate * 16 + 16];
+            let number = u128::from_be_bytes(part.try_into().expect("a quarter of 64 bytes has 16"));
+            code.extend(letters(number).take(MAX_LEN.min(len - first)));
+        }
+    }
+    codes
+}
+
+/// No URL begins with a byte of zero, so no input with a salt or of a further piece is another URL's.
+fn digest(key: &[u8; 32], long_url: &str, salt: u32, piece: u32) -> [u8; 64] {
     let mut digest = Sha512::new();
+    digest.update(key);
     if salt > 0 {
         digest.update(salt.to_be_bytes());
-        // No URL begins with this byte, so no salted input is another URL's.
         digest.update([0]);
     }
+    if piece > 0 {
+        digest.update([0, 0]);
+        digest.update(piece.to_be_bytes());
+    }
     digest.update(long_url);
-    let digest = digest.finalize();
-    std::array::from_fn(|candidate| {
-        let part = &digest[candidate * 16..candidate * 16 + 16];
-        let mut rest = u128::from_be_bytes(part.try_into().expect("a quarter of 64 bytes has 16"));
-        (0..len)
-            .map(|_| {
-                let digit = rest % u128::from(BASE);
-                rest /= u128::from(BASE);
-                char::from(ALPHABET[usize::try_from(digit).expect("a remainder of 62 fits")])
-            })
-            .collect()
+    digest.finalize().into()
+}
+
+/// The digits of a number in base 62, the last one first.
+fn letters(mut number: u128) -> impl Iterator<Item = char> {
+    std::iter::repeat_with(move || {
+        let digit = number % u128::from(BASE);
+        number /= u128::from(BASE);
+        char::from(ALPHABET[usize::try_from(digit).expect("a remainder of 62 fits")])
     })
 }
 
@@ -45,6 +69,9 @@ mod tests {
 
     use super::*;
 
+    const KEY: [u8; 32] = [7; 32];
+    const GOLDEN: [&str; CANDIDATES] = ["uiM2pSau", "5qzeCaMz", "aLKFEFFJ", "Sajr1QaB"];
+
     /// A million URLs, each place of the first candidate and the first place of each: chi-square with 61 degrees of freedom has a mean of 61 and a
     /// standard deviation of 11; the bound is at five of them.
     #[test]
@@ -52,7 +79,7 @@ mod tests {
         const URLS: u32 = 1_000_000;
         let mut counts = [[0_u32; 128]; MAX_LEN + CANDIDATES];
         for n in 0..URLS {
-            let codes = candidates(&format!("https://example.com/page/{n}"), 0, MAX_LEN);
+            let codes = candidates(&KEY, &format!("https://example.com/page/{n}"), 0, MAX_LEN);
             for (place, letter) in codes[0].bytes().enumerate() {
                 counts[place][usize::from(letter)] += 1;
             }
@@ -72,10 +99,15 @@ mod tests {
     #[test]
     fn a_url_has_the_same_candidates_for_ever_and_a_salt_gives_others() {
         let url = "https://example.com/";
-        assert_eq!(candidates(url, 0, 8), candidates(url, 0, 8));
-        assert_eq!(candidates(url, 0, 8), ["MtHOB5Gv", "XE5zpjVn", "KSQinal8", "jwCChCAY"], "golden values");
+        let candidates = |url, salt, len| candidates(&KEY, url, salt, len);
+        assert_eq!(candidates(url, 0, 8), GOLDEN);
+        assert_ne!(super::candidates(&[8; 32], url, 0, 8), GOLDEN, "another deployment's");
         let all: HashSet<String> = (0..50).flat_map(|salt| candidates(url, salt, 8)).collect();
         assert_eq!(all.len(), 50 * CANDIDATES);
         assert_eq!(candidates(url, 0, 3)[0], candidates(url, 0, 8)[0][..3]);
+        let long = candidates(url, 0, 20);
+        assert_eq!(long[0][..8], candidates(url, 0, 8)[0]);
+        assert_eq!(long[0][..17], candidates(url, 0, 17)[0]);
+        assert!(long.iter().all(|code| code.len() == 20 && code[..8] != code[8..16]));
     }
 }

@@ -1,12 +1,16 @@
 //! Numbers, ids and codes of a deployment's keyspaces.
 
-use std::fmt;
+use std::{
+    fmt,
+    sync::{RwLock, RwLockReadGuard},
+};
 
-use issuer::block::Span;
+use issuer::{block::Span, names::Namespace};
 
 use super::{
     code::{Code, MAX_LEN},
     code_key::CodeKey,
+    digest::candidates,
     keyspace::Keyspace,
     permutation::Permutation,
 };
@@ -112,21 +116,45 @@ struct Minter {
     permutation: Permutation,
 }
 
-/// Mints codes and reads them back.
+/// Mints codes and reads them back. Keyspaces are added while it is in use, and none ever leaves or changes.
 pub struct Mint {
-    minters: Vec<Minter>,
+    key: CodeKey,
+    digest_key: [u8; 32],
+    /// A std lock: it is held for one code and never across an await. Hits of the cache do not come here.
+    minters: RwLock<Vec<Minter>>,
 }
 
 impl Mint {
     /// Prepares every keyspace of the deployment, also those that no longer mint: their links live on.
     #[must_use]
     pub fn new(key: &CodeKey, keyspaces: impl IntoIterator<Item = (KeyspaceIndex, Keyspace)>) -> Self {
-        let minters = keyspaces.into_iter().map(|(index, keyspace)| {
+        let digest_key = key.derive("codes by digest");
+        let mint = Self { key: key.clone(), digest_key, minters: RwLock::default() };
+        mint.adopt(keyspaces);
+        mint
+    }
+
+    /// Takes in the keyspaces that are new.
+    pub fn adopt(&self, keyspaces: impl IntoIterator<Item = (KeyspaceIndex, Keyspace)>) {
+        for (index, keyspace) in keyspaces {
+            if self.minters().iter().any(|minter| minter.index == index) {
+                continue;
+            }
             let purpose = format!("keyspace {}:{}", keyspace.len, keyspace.class);
-            let permutation = Permutation::new(&key.derive(&purpose), keyspace.capacity());
-            Minter { index, keyspace, permutation }
-        });
-        Self { minters: minters.collect() }
+            let permutation = Permutation::new(&self.key.derive(&purpose), keyspace.capacity());
+            let minter = Minter { index, keyspace, permutation };
+            self.minters.write().expect("no code panics while it holds this lock").push(minter);
+        }
+    }
+
+    fn minters(&self) -> RwLockReadGuard<'_, Vec<Minter>> {
+        self.minters.read().expect("no code panics while it holds this lock")
+    }
+
+    /// Codes of so many characters, from digests of a URL after so many that were of no use.
+    #[must_use]
+    pub fn candidates(&self, long_url: &str, salt: u32, len: usize) -> [String; 4] {
+        candidates(&self.digest_key, long_url, salt, len)
     }
 
     /// Number to id and code.
@@ -135,7 +163,8 @@ impl Mint {
     /// When the keyspace is not of this deployment or the number is past its capacity.
     #[must_use]
     pub fn mint(&self, index: KeyspaceIndex, number: u64) -> Minted {
-        let minter = self.minters.iter().find(|minter| minter.index == index);
+        let minters = self.minters();
+        let minter = minters.iter().find(|minter| minter.index == index);
         let minter = minter.expect("numbers are claimed only for keyspaces of the deployment");
         let code = minter.keyspace.code_at(minter.permutation.apply(number));
         Minted { id: LinkId::new(index, number), code }
@@ -145,7 +174,8 @@ impl Mint {
     #[must_use]
     pub fn code_of(&self, id: LinkId) -> Option<Code> {
         let (index, number) = id.unpack()?;
-        let minter = self.minters.iter().find(|minter| minter.index == index)?;
+        let minters = self.minters();
+        let minter = minters.iter().find(|minter| minter.index == index)?;
         (number < minter.keyspace.capacity())
             .then(|| minter.keyspace.code_at(minter.permutation.apply(number)))
     }
@@ -153,40 +183,43 @@ impl Mint {
     /// How many keyspaces there are.
     #[must_use]
     pub fn keyspaces(&self) -> usize {
-        self.minters.len()
+        self.minters().len()
     }
 
     /// How many characters a keyspace's codes have; none for a keyspace that is not of this deployment.
     #[must_use]
     pub fn len_of(&self, index: KeyspaceIndex) -> Option<usize> {
-        self.minters.iter().find(|minter| minter.index == index).map(|minter| minter.keyspace.len)
+        self.minters().iter().find(|minter| minter.index == index).map(|minter| minter.keyspace.len)
     }
 
     /// Whether the codes of an id's keyspace are never minted.
     #[must_use]
     pub fn is_hand_picked(&self, id: LinkId) -> bool {
         let Some((index, _)) = id.unpack() else { return false };
-        self.minters.iter().any(|minter| minter.index == index && minter.keyspace.hand_picked)
+        self.minters().iter().any(|minter| minter.index == index && minter.keyspace.hand_picked)
     }
 
     /// The name of the keyspace that a code belongs to.
     #[must_use]
-    pub fn keyspace_of(&self, code: &Code) -> Option<&str> {
-        let minter = self.minters.iter().find(|minter| minter.keyspace.contains(code))?;
-        Some(minter.keyspace.name.as_str())
+    pub fn keyspace_of(&self, code: &Code) -> Option<Namespace> {
+        let minters = self.minters();
+        minters
+            .iter()
+            .find(|minter| minter.keyspace.contains(code))
+            .map(|minter| minter.keyspace.name.clone())
     }
 
     /// Whether a code belongs to a keyspace.
     #[must_use]
     pub fn belongs(&self, code: &Code) -> bool {
-        self.minters.iter().any(|minter| minter.keyspace.contains(code))
+        self.minters().iter().any(|minter| minter.keyspace.contains(code))
     }
 
     /// Code to id: none when it belongs to no keyspace, so was never minted.
     #[must_use]
     pub fn read(&self, code: &Code) -> Option<LinkId> {
         debug_assert!(code.len() <= MAX_LEN);
-        self.minters.iter().find_map(|minter| {
+        self.minters().iter().find_map(|minter| {
             let position = minter.keyspace.position_of(code)?;
             Some(LinkId::new(minter.index, minter.permutation.invert(position)))
         })

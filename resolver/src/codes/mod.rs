@@ -11,9 +11,10 @@ mod ff1;
 mod keyspace;
 mod minting;
 mod permutation;
+mod random;
 
 pub use code::{Code, CodeError, is_reserved};
 pub use code_key::{CodeKey, CodeKeyError, Fingerprint};
-pub use digest::candidates;
 pub use keyspace::{Class, Keyspace, KeyspaceError, parse_keyspaces};
 pub use minting::{KeyspaceIndex, LinkId, Mint, MintError, Minted};
+pub use random::random_code;

@@ -1,4 +1,4 @@
-//! `resolver domain list|edit|redirects`: the domains of a running server.
+//! `resolver domain list|edit|redirects|remove`: the domains of a running server.
 
 mod table;
 
@@ -8,7 +8,9 @@ use ureq::http::Method;
 use super::client::{Call, NOTHING_TO_CHANGE, Server, segment, wrong};
 use crate::{
     Error,
-    config::{DomainCommand, DomainEditArgs, DomainListArgs, DomainProtocol, DomainRedirectsArgs},
+    config::{
+        DomainCommand, DomainEditArgs, DomainListArgs, DomainProtocol, DomainRedirectsArgs, DomainRemoveArgs,
+    },
 };
 
 /// The path of all domains.
@@ -22,12 +24,14 @@ pub(super) async fn run(command: DomainCommand) -> Result<String, Error> {
         DomainCommand::List(args) => list(&args).await,
         DomainCommand::Edit(args) => edit(&args).await,
         DomainCommand::Redirects(args) => redirects(&args).await,
+        DomainCommand::Remove(args) => remove(&args).await,
     }
 }
 
 async fn list(args: &DomainListArgs) -> Result<String, Error> {
     let server = Server::new(&args.server)?;
-    let answer = server.ask(Call::read(DOMAINS.to_owned(), Vec::new())).await?;
+    let query = if args.all { vec![("all", "true".to_owned())] } else { Vec::new() };
+    let answer = server.ask(Call::read(DOMAINS.to_owned(), query)).await?;
     let domains = answer["domains"]["data"].as_array().ok_or_else(|| server.foreign())?;
     Ok(if args.json { format!("{answer:#}\n") } else { table::list(domains, args.table.width) })
 }
@@ -61,6 +65,12 @@ async fn redirects(args: &DomainRedirectsArgs) -> Result<String, Error> {
         return Err(server.foreign().into());
     }
     Ok(if args.json { format!("{redirects:#}\n") } else { table::redirects(&args.domain, &redirects) })
+}
+
+async fn remove(args: &DomainRemoveArgs) -> Result<String, Error> {
+    let server = Server::new(&args.server)?;
+    server.call(Call::write(Method::DELETE, path_of(&args.domain)?, Vec::new())).await?;
+    Ok(format!("{}: removed\n", args.domain))
 }
 
 /// The path of a domain.

@@ -5,91 +5,98 @@
 //! 2. A link that cannot be kept is told, with its place in the input and the reason, and the next one still comes.
 //! 3. A code that leads to the same URL already counts as there; one that leads elsewhere is told and left as it is.
 //! 4. A resolver may serve meanwhile: it hears of the links as of those that another resolver makes.
+//! 5. A link whose password or other protection does not come along is never published by default: it is stored disabled and counted.
+//! 6. Bounded in bytes: rows wait in a few pieces of about [`PIECE_BYTES`], however large a link is.
+
+mod item;
+mod outcome;
 
 use std::{
-    collections::{BTreeMap, HashMap},
-    fs::File,
-    io::{Read, Write as _},
+    collections::{HashMap, HashSet},
+    fs::{File, OpenOptions},
+    io::{self, Read},
     path::Path,
     sync::Arc,
 };
 
 use indicatif::{ProgressBar, ProgressStyle};
-use serde_json::json;
 use sha2::{Digest, Sha256};
 use tokio::{sync::mpsc, task::spawn_blocking, time::Instant};
 
-use super::{keys::ready, open_mint::open_mint};
+use self::{
+    item::{Adopted, Adoption},
+    outcome::Outcome,
+};
+use super::{file_error, open_mint::open_mint, ready, warn};
 use crate::{
     Error,
-    api_key::OPERATOR,
     config::ImportArgs,
     directory::SHOWN,
-    links::{Authority, Details, DomainId, Draft, LongUrl, Slug, Tag},
+    links::{Authority, DomainId, Schemes},
     lookup::TRUSTED,
-    store::{ImportBatch, ImportItem, Imported, LinkStore, StoreError},
+    store::{ImportBatch, Imported, LinkStore, StoreError},
     transfer::{LeftOut, Row, RowError, rows},
 };
 
-/// Links of one transaction.
+/// Links of one transaction, and about how many bytes of them.
 const BATCH: usize = 500;
-/// Rows that wait to be stored.
-const WAITING: usize = 2 * BATCH;
+const BATCH_BYTES: usize = 8 * 1024 * 1024;
+/// Rows of a piece that waits to be stored, and about how many bytes of them.
+const PIECE: usize = 250;
+const PIECE_BYTES: usize = 1024 * 1024;
+/// Pieces that wait.
+const PIECES: usize = 2;
 /// How often a batch is sent again whose outcome is not known.
 const TRIES: usize = 5;
-/// Reasons that are printed; more are only counted.
-const TOLD: usize = 20;
-/// The longest title, in bytes, as for links that are created here.
-const TITLE_BYTES: usize = 512;
-
-/// What an import came to.
-#[derive(Default)]
-struct Outcome {
-    stored: u64,
-    already_there: u64,
-    before: u64,
-    refused: u64,
-    reasons: Vec<String>,
-    left_out: BTreeMap<&'static str, u64>,
-}
-
-impl Outcome {
-    fn refuse(&mut self, reason: String, rejects: &mut Option<File>) -> Result<(), Error> {
-        self.refused += 1;
-        if let Some(file) = rejects {
-            writeln!(file, "{reason}")?;
-        }
-        if self.reasons.len() < TOLD {
-            self.reasons.push(reason);
-        }
-        Ok(())
-    }
-}
 
 /// Imports a file; what it came to.
 pub(super) async fn run(args: ImportArgs) -> Result<String, Error> {
-    let store = ready(&args.database).await?;
-    let mint = open_mint(&*store, &args.database, args.code_key_file.as_deref()).await?;
+    let schemes = Schemes::parse(&args.allowed_schemes).map_err(|error| Error::Config {
+        flag: "--allowed-schemes",
+        value: args.allowed_schemes.join(","),
+        reason: error.to_string(),
+    })?;
+    // Before the database: a mistyped name is to be heard of at once.
+    let unreadable = |error: &io::Error| file_error("FILE", &args.file, error);
+    let file = File::open(&args.file).map_err(|error| unreadable(&error))?;
     let name = match &args.name {
         Some(name) => name.clone(),
-        None => digest(&args.file)?,
+        None => digest(&args.file).map_err(|error| unreadable(&error))?,
     };
+    let store = ready(&args.database).await?;
+    let mint = open_mint(&*store, &args.database, args.code_key_file.as_deref()).await?;
     let begun = Instant::now();
+    let position = store.import_position(&name).await?;
+    let keys = store.list_api_keys().await?.into_iter().map(|key| (key.name, key.id)).collect();
+    let settings = store.poll_settings(-1).await?.settings.unwrap_or_default();
+    let disabled = settings.domains.iter().filter(|domain| domain.settings.disabled);
     let mut importer = Importer {
-        position: store.import_position(&name).await?,
+        position,
+        disabled: disabled.map(|domain| domain.id).collect(),
         store,
         batch: ImportBatch { name, end: 0, items: Vec::new(), mint },
+        bytes: 0,
+        adoption: Adoption { unprotected: args.unprotected, keys, schemes },
         domains: HashMap::new(),
         places: Vec::new(),
-        rejects: args.rejects.as_ref().map(File::create).transpose()?,
-        outcome: Outcome::default(),
+        outcome: Outcome::new(rejects(args.rejects.as_deref(), position)?),
     };
     for name in &args.default_domain {
         importer.domains.insert(name.to_lowercase(), DomainId::DEFAULT);
     }
-    importer.import(&args).await?;
-    let seconds = begun.elapsed().as_secs_f64();
-    Ok(told(&importer.outcome, seconds, args.json))
+    importer.import(&args, file).await?;
+    for warning in importer.outcome.warnings(args.from) {
+        warn(&warning);
+    }
+    Ok(importer.outcome.told(begun.elapsed().as_secs_f64(), args.json))
+}
+
+/// The file for refused links. A run that goes on where another was adds to it.
+fn rejects(path: Option<&Path>, position: u64) -> Result<Option<File>, Error> {
+    let Some(path) = path else { return Ok(None) };
+    let (mut options, goes_on) = (OpenOptions::new(), position > 0);
+    let opened = options.create(true).write(true).append(goes_on).truncate(!goes_on).open(path);
+    opened.map(Some).map_err(|error| file_error("--rejects", path, &error))
 }
 
 struct Importer {
@@ -97,49 +104,49 @@ struct Importer {
     /// How far an earlier run has come.
     position: u64,
     batch: ImportBatch,
-    /// Places of the batch's items.
-    places: Vec<(u64, String)>,
+    /// About how many bytes the batch has.
+    bytes: usize,
+    /// Places of the batch's items, with their codes, and whether they are stored disabled for lack of protection.
+    places: Vec<(u64, String, bool)>,
+    adoption: Adoption,
     domains: HashMap<String, DomainId>,
-    rejects: Option<File>,
+    /// Domains that do not redirect here either.
+    disabled: HashSet<DomainId>,
     outcome: Outcome,
 }
 
 impl Importer {
-    async fn import(&mut self, args: &ImportArgs) -> Result<(), Error> {
-        let file = File::open(&args.file)?;
-        let bar = progress(file.metadata()?.len());
-        let (sender, mut received) = mpsc::channel(WAITING);
+    async fn import(&mut self, args: &ImportArgs, file: File) -> Result<(), Error> {
+        let length = file.metadata().map_err(|error| file_error("FILE", &args.file, &error))?.len();
+        let bar = progress(length);
+        let (sender, mut received) = mpsc::channel(PIECES);
         let (source, reader) = (args.from, bar.wrap_read(file));
-        // Reading and parsing wait for the disk, and nobody for them.
-        let reading = spawn_blocking(move || {
-            for row in rows(source, reader) {
-                let is_final = row.as_ref().is_err_and(RowError::is_final);
-                if sender.blocking_send(row).is_err() || is_final {
-                    return;
-                }
-            }
-        });
+        // Reading and parsing wait for the disk, and nothing else waits for them.
+        let reading = spawn_blocking(move || send_pieces(rows(source, reader), &sender));
         let mut place = 0;
-        while let Some(row) = received.recv().await {
-            match row {
-                Ok(row) => {
-                    place = row.place;
-                    self.take(row).await?;
-                }
-                Err(error) if error.is_final() => {
-                    self.store_batch(place).await?;
-                    let (flag, value) = ("FILE", args.file.display().to_string());
-                    return Err(Error::Config { flag, value, reason: error.to_string() });
-                }
-                Err(error) => {
-                    place += 1;
-                    if place > self.position {
-                        self.outcome.refuse(error.to_string(), &mut self.rejects)?;
+        while let Some(piece) = received.recv().await {
+            for row in piece {
+                match row {
+                    Ok(row) => {
+                        place = row.place;
+                        self.take(row).await?;
+                    }
+                    Err(error) if error.is_final() => {
+                        self.store_batch(place).await?;
+                        let (flag, value) = ("FILE", args.file.display().to_string());
+                        return Err(Error::Config { flag, value, reason: error.to_string() });
+                    }
+                    Err(error) => {
+                        // What is wrong between two items is not an item: it moves no place.
+                        place = error.place().unwrap_or(place);
+                        if error.place().is_none_or(|place| place > self.position) {
+                            self.outcome.refuse(error.to_string())?;
+                        }
                     }
                 }
-            }
-            if self.batch.items.len() >= BATCH {
-                self.store_batch(place).await?;
+                if self.batch.items.len() >= BATCH || self.bytes >= BATCH_BYTES {
+                    self.store_batch(place).await?;
+                }
             }
         }
         reading.await.map_err(|_| Error::TaskFailed("reader of the import"))?;
@@ -150,33 +157,35 @@ impl Importer {
         Ok(())
     }
 
-    async fn take(&mut self, row: Row) -> Result<(), Error> {
+    async fn take(&mut self, mut row: Row) -> Result<(), Error> {
         if row.place <= self.position {
             self.outcome.before += 1;
             return Ok(());
         }
-        for left in &row.left_out {
-            *self.outcome.left_out.entry(word(*left)).or_default() += 1;
-        }
-        let place = row.place;
+        let (place, weight) = (row.place, row.weight());
         let code = row.code.clone().unwrap_or_default();
         let domain = match &row.domain {
             Some(name) => match self.domain(name).await? {
                 Some(domain) => domain,
                 None => {
                     let reason = format!("item {place}: domain {name:?}: expected a host name");
-                    return self.outcome.refuse(reason, &mut self.rejects);
+                    return self.outcome.refuse(reason);
                 }
             },
             None => DomainId::DEFAULT,
         };
-        match item(row, domain) {
-            Ok(item) => {
+        if self.disabled.contains(&domain) {
+            row.left_out.retain(|left| *left != LeftOut::DisabledDomain);
+        }
+        self.outcome.note_left_out(&row.left_out);
+        match self.adoption.adopt(row, domain) {
+            Ok(Adopted { item, is_disabled }) => {
+                self.bytes += weight;
                 self.batch.items.push(item);
-                self.places.push((place, code));
+                self.places.push((place, code, is_disabled));
                 Ok(())
             }
-            Err(reason) => self.outcome.refuse(format!("item {place}: {reason}"), &mut self.rejects),
+            Err(reason) => self.outcome.refuse(format!("item {place}: {reason}")),
         }
     }
 
@@ -187,7 +196,8 @@ impl Importer {
             return Ok(Some(*id));
         }
         let Ok(authority) = Authority::parse(&name) else { return Ok(None) };
-        let id = self.store.add_domain(&authority).await?;
+        // The operator's own command: --domains-max bounds what keys may do.
+        let Some(id) = self.store.add_domain(&authority, u32::MAX).await? else { return Ok(None) };
         self.domains.insert(name, id);
         Ok(Some(id))
     }
@@ -211,17 +221,21 @@ impl Importer {
                 answer => break answer?,
             }
         };
+        self.bytes = 0;
         let items = std::mem::take(&mut self.batch.items);
         let places = std::mem::take(&mut self.places);
         // A batch that was stored by a try whose answer was lost is stored.
         let imported = imported.unwrap_or_else(|| vec![Imported::AlreadyThere; items.len()]);
-        for (imported, (place, code)) in imported.into_iter().zip(places) {
+        for (imported, (place, code, is_disabled)) in imported.into_iter().zip(places) {
             match imported {
-                Imported::Stored(_) => self.outcome.stored += 1,
+                Imported::Stored(_) => {
+                    self.outcome.stored += 1;
+                    self.outcome.disabled += u64::from(is_disabled);
+                }
                 Imported::AlreadyThere => self.outcome.already_there += 1,
                 Imported::Taken => {
                     let reason = format!("item {place}: {code:?}: the code leads elsewhere here");
-                    self.outcome.refuse(reason, &mut self.rejects)?;
+                    self.outcome.refuse(reason)?;
                 }
             }
         }
@@ -229,64 +243,26 @@ impl Importer {
     }
 }
 
-/// A row as a link; or why it cannot be one.
-fn item(row: Row, domain: DomainId) -> Result<ImportItem, String> {
-    let wrong =
-        |field: &str, value: &str, error: &dyn std::fmt::Display| format!("{field} {value:?}: {error}");
-    let slug = match &row.code {
-        None => None,
-        Some(code) => {
-            let slug = Slug::parse(code).map_err(|error| wrong("code", code, &error))?;
-            if slug.as_str() != code {
-                return Err(format!("code {code:?}: expected a code that can be kept as it is"));
+/// Reads rows and sends them in pieces, until the input or whoever takes them has ended.
+fn send_pieces<R: Read>(rows: crate::transfer::Rows<R>, to: &mpsc::Sender<Vec<Result<Row, RowError>>>) {
+    let (mut piece, mut bytes) = (Vec::new(), 0);
+    for row in rows {
+        let is_final = row.as_ref().is_err_and(RowError::is_final);
+        bytes += row.as_ref().map_or(0, Row::weight);
+        piece.push(row);
+        if is_final || piece.len() >= PIECE || bytes >= PIECE_BYTES {
+            bytes = 0;
+            if to.blocking_send(std::mem::take(&mut piece)).is_err() || is_final {
+                return;
             }
-            Some(slug)
-        }
-    };
-    let long_url =
-        LongUrl::parse(&row.long_url, &[]).map_err(|error| wrong("long URL", &row.long_url, &error))?;
-    let mut tags: Vec<Tag> = Vec::new();
-    for text in &row.tags {
-        let tag = Tag::parse(text).map_err(|error| wrong("tag", text, &error))?;
-        if !tags.contains(&tag) {
-            tags.push(tag);
         }
     }
-    let details = Details {
-        domain: Some(domain).filter(|domain| !domain.is_default()),
-        description: row.description,
-        valid_since: row.valid_since,
-        valid_until: row.valid_until,
-        max_visits: row.max_visits,
-        ..Details::default()
-    };
-    let title = row.title.map(|title| cut(title, TITLE_BYTES));
-    let draft = Draft {
-        long_url,
-        title,
-        crawlable: row.crawlable.unwrap_or(false),
-        forward_query: row.forward_query.unwrap_or(true),
-        created_by: OPERATOR,
-        details: (!details.is_empty()).then(|| Box::new(details)),
-    };
-    Ok(ImportItem { slug, draft, tags, created_at: row.created_at })
-}
-
-fn cut(mut text: String, most: usize) -> String {
-    let end = (0..=most.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-    text.truncate(end);
-    text
-}
-
-fn word(left: LeftOut) -> &'static str {
-    match left {
-        LeftOut::Password => "passwords",
-        LeftOut::RedirectRules => "redirect rules",
-    }
+    // The importer may have ended meanwhile.
+    let _ = to.blocking_send(piece);
 }
 
 /// The content's digest: the same file goes on where it was, and another one begins.
-fn digest(path: &Path) -> Result<String, Error> {
+fn digest(path: &Path) -> io::Result<String> {
     let (mut file, mut hash, mut buffer) = (File::open(path)?, Sha256::new(), vec![0; 1 << 16]);
     loop {
         let count = file.read(&mut buffer)?;
@@ -298,36 +274,7 @@ fn digest(path: &Path) -> Result<String, Error> {
 }
 
 /// A bar on a terminal, and nothing elsewhere.
-pub(super) fn progress(bytes: u64) -> ProgressBar {
+fn progress(bytes: u64) -> ProgressBar {
     let style = ProgressStyle::with_template("{bar:40} {percent}% {bytes}/{total_bytes} {eta}");
     ProgressBar::new(bytes).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
-}
-
-fn told(outcome: &Outcome, seconds: f64, as_json: bool) -> String {
-    let Outcome { stored, already_there, before, refused, reasons, left_out } = outcome;
-    let count = u32::try_from(*stored).map_or(f64::from(u32::MAX), f64::from);
-    let rate = if seconds > 0.0 { count / seconds } else { 0.0 };
-    if as_json {
-        let told = json!({
-            "stored": stored, "alreadyThere": already_there, "earlierRuns": before, "refused": refused,
-            "reasons": reasons, "leftOut": left_out, "seconds": seconds, "perSecond": rate,
-        });
-        return format!("{told:#}\n");
-    }
-    let mut text = format!(
-        "{stored} links stored in {seconds:.1} s ({rate:.0}/s), {already_there} were there, {before} came with earlier runs, {refused} refused\n"
-    );
-    for (what, count) in left_out {
-        text.push_str(&format!("{count} links had {what}, which do not come along\n"));
-    }
-    for reason in reasons {
-        text.push_str(&format!("  {reason}\n"));
-    }
-    if *refused > reasons.len() as u64 {
-        text.push_str(&format!(
-            "  … and {} more: --rejects FILE keeps them all\n",
-            refused - reasons.len() as u64
-        ));
-    }
-    text
 }

@@ -1,19 +1,25 @@
 //! `resolver api-key create|list|rotate|revoke`
 
-use std::{fmt::Write as _, sync::Arc, time::Duration};
+use std::{collections::HashMap, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-use super::{open, wait_for};
+use super::{
+    ready,
+    table::{Column, layout},
+};
 use crate::{
     Error,
     api_key::{ApiKey, ApiKeyRecord, KeyLimits, NewKey, check_name},
-    config::{ApiKeyCommand, DatabaseArgs},
+    config::ApiKeyCommand,
     links::{Authority, DomainId},
     scope::Scopes,
     store::LinkStore,
 };
+
+/// The name of the default domain where a domain is named.
+const DEFAULT_DOMAIN: &str = "DEFAULT";
 
 pub(super) async fn run(command: ApiKeyCommand) -> Result<String, Error> {
     match command {
@@ -32,8 +38,9 @@ pub(super) async fn run(command: ApiKeyCommand) -> Result<String, Error> {
             create(&*store, name, scopes, expires_in, limits).await
         }
         ApiKeyCommand::List { json, database } => {
-            let keys = ready(&database).await?.list_api_keys().await?;
-            Ok(if json { to_json(&keys) } else { to_table(&keys) })
+            let store = ready(&database).await?;
+            let (keys, domains) = (store.list_api_keys().await?, DomainNames::of(&*store).await?);
+            Ok(if json { to_json(&keys, &domains) } else { to_table(&keys, &domains) })
         }
         ApiKeyCommand::Rotate { name, keep_old_for, database } => {
             let key = ApiKey::draw().map_err(Error::Random)?;
@@ -52,17 +59,10 @@ pub(super) async fn run(command: ApiKeyCommand) -> Result<String, Error> {
     }
 }
 
-/// The database, once it answers and its schema is recent enough.
-pub(super) async fn ready(args: &DatabaseArgs) -> Result<Arc<dyn LinkStore>, Error> {
-    let store = open(&args.database, None).await?;
-    wait_for(args, async || store.check().await).await?;
-    Ok(store)
-}
-
 /// The domain of this name; it is added if there is none, as for a new link.
 async fn find_domain(store: &dyn LinkStore, name: Option<String>) -> Result<Option<DomainId>, Error> {
     let Some(name) = name else { return Ok(None) };
-    if name == "DEFAULT" {
+    if name == DEFAULT_DOMAIN {
         return Ok(Some(DomainId::DEFAULT));
     }
     let authority = Authority::parse(&name).map_err(|error| Error::Config {
@@ -70,7 +70,8 @@ async fn find_domain(store: &dyn LinkStore, name: Option<String>) -> Result<Opti
         value: name,
         reason: format!("{error}, or DEFAULT for that of --public-url"),
     })?;
-    Ok(Some(store.add_domain(&authority).await?))
+    // The operator's own command: --domains-max bounds what keys may do.
+    Ok(store.add_domain(&authority, u32::MAX).await?)
 }
 
 async fn create(
@@ -91,7 +92,30 @@ async fn create(
     }
 }
 
-fn to_json(keys: &[ApiKeyRecord]) -> String {
+/// Names of domains, for limits of keys.
+struct DomainNames(HashMap<DomainId, String>);
+
+impl DomainNames {
+    async fn of(store: &dyn LinkStore) -> Result<Self, Error> {
+        let domains = store.poll_settings(-1).await?.settings.unwrap_or_default().domains;
+        let named = domains.into_iter().filter_map(|domain| Some((domain.id, domain.authority?.to_string())));
+        Ok(Self(named.collect()))
+    }
+
+    fn name(&self, id: DomainId) -> &str {
+        self.0.get(&id).map_or(DEFAULT_DOMAIN, String::as_str)
+    }
+}
+
+fn to_json(keys: &[ApiKeyRecord], domains: &DomainNames) -> String {
+    let time = |time: Option<Timestamp>| time.map(|at| at.to_string());
+    let limits = |limits: &KeyLimits| {
+        let mut shown = json!(limits);
+        if let Some(domain) = limits.domain {
+            shown["domain"] = json!(domains.name(domain));
+        }
+        shown
+    };
     let keys: Vec<_> = keys
         .iter()
         .map(|key| {
@@ -99,37 +123,40 @@ fn to_json(keys: &[ApiKeyRecord]) -> String {
                 "name": key.name,
                 "scopes": key.scopes.to_string(),
                 "createdAt": key.created_at.to_string(),
-                "revokedAt": key.revoked_at.map(|at| at.to_string()),
-                "expiresAt": key.expires_at.map(|at| at.to_string()),
-                "limits": key.limits,
+                "revokedAt": time(key.revoked_at),
+                "expiresAt": time(key.expires_at),
+                "lastUsedAt": time(key.last_used_at),
+                "limits": limits(&key.limits),
             })
         })
         .collect();
     format!("{:#}\n", json!(keys))
 }
 
-fn to_table(keys: &[ApiKeyRecord]) -> String {
-    let width = keys.iter().map(|key| key.name.len()).max().unwrap_or(0).max("name".len());
-    let head = ("name", "created", "revoked", "expires");
-    let mut text = format!("{:<width$}  {:<20}  {:<20}  {:<20}  scopes\n", head.0, head.1, head.2, head.3);
+fn to_table(keys: &[ApiKeyRecord], domains: &DomainNames) -> String {
+    let of = |head, read: &dyn Fn(&ApiKeyRecord) -> String| Column::new(head, true, keys.iter().map(read));
     let shown = |time: Option<Timestamp>, none: &str| time.map_or(none.to_owned(), |at| format!("{at:.0}"));
-    for key in keys {
-        let (created, revoked) = (format!("{:.0}", key.created_at), shown(key.revoked_at, "no"));
-        let expires = shown(key.expires_at, "never");
-        let limits = match (&key.limits.domain, key.limits.own_links_only) {
-            (None, false) => "",
-            (Some(_), false) => ", one domain only",
-            (None, true) => ", own links only",
-            (Some(_), true) => ", own links of one domain only",
-        };
-        // Writing to a string cannot fail.
-        let _ = writeln!(
-            text,
-            "{:<width$}  {created:<20}  {revoked:<20}  {expires:<20}  {}{limits}",
-            key.name, key.scopes
-        );
-    }
-    text
+    let columns = vec![
+        of("name", &|key| key.name.clone()),
+        of("created", &|key| shown(Some(key.created_at), "")),
+        of("last used", &|key| shown(key.last_used_at, "never")),
+        of("revoked", &|key| shown(key.revoked_at, "no")),
+        of("expires", &|key| shown(key.expires_at, "never")),
+        of("scopes", &|key| key.scopes.to_string()),
+        of("limits", &|key| limits(&key.limits, domains)),
+    ];
+    layout(columns, usize::MAX)
+}
+
+/// What a key may not do, in words.
+fn limits(limits: &KeyLimits, domains: &DomainNames) -> String {
+    let domain = limits.domain.map(|domain| format!("domain {}", domains.name(domain)));
+    let own = limits.own_links_only.then(|| "own links only".to_owned());
+    let calls = limits.calls_per_minute.map(|calls| match calls {
+        0 => "any number of calls".to_owned(),
+        calls => format!("{calls} calls a minute"),
+    });
+    [domain, own, calls].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 fn wrong(name: &str, reason: &str) -> Error {

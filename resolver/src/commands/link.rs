@@ -1,4 +1,5 @@
-//! `resolver link create|get|list|edit|delete|restore`: what people and scripts ask of a running server.
+//! `resolver link create|get|list|edit|delete|restore|block|unblock`: what people and scripts ask
+//! of a running server.
 
 mod body;
 mod path;
@@ -6,7 +7,7 @@ mod table;
 
 use std::io::{self, Write};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use ureq::http::Method;
 
 use self::{
@@ -17,7 +18,8 @@ use super::client::{Call, NOTHING_TO_CHANGE, Server, wrong};
 use crate::{
     Error,
     config::{
-        LinkCommand, LinkCreateArgs, LinkDeleteArgs, LinkEditArgs, LinkGetArgs, LinkListArgs, LinkName,
+        LinkBlockArgs, LinkCommand, LinkCreateArgs, LinkDeleteArgs, LinkEditArgs, LinkGetArgs, LinkListArgs,
+        LinkName,
     },
 };
 
@@ -33,7 +35,9 @@ pub(super) async fn run(command: LinkCommand) -> Result<String, Error> {
         LinkCommand::List(args) => list(&args).await,
         LinkCommand::Edit(args) => edit(&args).await,
         LinkCommand::Delete(args) => delete(&args).await,
-        LinkCommand::Restore(args) => restore(&args).await,
+        LinkCommand::Restore(args) => turn(&args, "restore").await,
+        LinkCommand::Block(args) => block(&args).await,
+        LinkCommand::Unblock(args) => turn(&args, "unblock").await,
     }
 }
 
@@ -80,9 +84,18 @@ async fn delete(args: &LinkDeleteArgs) -> Result<String, Error> {
     Ok(format!("{}: deleted\n", args.name.code))
 }
 
-async fn restore(args: &LinkGetArgs) -> Result<String, Error> {
+async fn block(args: &LinkBlockArgs) -> Result<String, Error> {
     let server = Server::new(&args.server)?;
-    let path = format!("{}/restore", path_of(&args.name.code)?);
+    let path = format!("{}/block", path_of(&args.name.code)?);
+    let body = Some(json!({ "reason": args.reason }));
+    let call = Call { body, ..Call::write(Method::POST, path, of_domain(&args.name)) };
+    shown(&server, &server.ask(call).await?, args.json)
+}
+
+/// Restores or unblocks.
+async fn turn(args: &LinkGetArgs, verb: &str) -> Result<String, Error> {
+    let server = Server::new(&args.server)?;
+    let path = format!("{}/{verb}", path_of(&args.name.code)?);
     let link = server.ask(Call::write(Method::POST, path, of_domain(&args.name))).await?;
     shown(&server, &link, args.json)
 }

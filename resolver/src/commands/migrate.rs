@@ -1,10 +1,22 @@
 //! `resolver migrate`
 
 use super::{open, wait_for};
-use crate::{Error, config::DatabaseArgs};
+use crate::{Error, config::MigrateArgs};
 
-pub(super) async fn run(args: &DatabaseArgs) -> Result<String, Error> {
+pub(super) async fn run(args: &MigrateArgs) -> Result<String, Error> {
+    let MigrateArgs { database: args, forget_ledger, put_back } = args;
     let store = open(&args.database, None).await?;
     wait_for(args, async || store.migrate().await).await?;
+    if *forget_ledger {
+        wait_for(args, async || store.forget_ledger().await).await?;
+        return Ok(format!("{}: the next issuer's ledger is adopted\n", args.database));
+    }
+    if let Some(skip) = *put_back {
+        let mark = store.begin_history(skip).await?;
+        return Ok(format!(
+            "{}: history {mark} begins, and the next {skip} numbers of each keyspace are left out\n",
+            args.database
+        ));
+    }
     Ok(format!("{}: the schema is up to date\n", args.database))
 }

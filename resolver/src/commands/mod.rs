@@ -1,5 +1,6 @@
 //! The subcommands that are not the server.
 
+mod audit;
 mod client;
 mod completions;
 mod config_check;
@@ -22,7 +23,7 @@ use tokio::time::{Instant, sleep};
 use crate::{
     Error,
     config::{Command, ConfigCommand, Database, DatabaseArgs},
-    store::{LinkStore, StoreError, postgres::PostgresStore, sqlite::SqliteStore},
+    store::{LinkStore, StoreError, Witness, postgres::PostgresStore, sqlite::SqliteStore},
 };
 
 /// Runs a subcommand; what it has to say.
@@ -37,10 +38,11 @@ pub async fn run(command: Command) -> Result<String, Error> {
         Command::Link(command) => link::run(command).await,
         Command::Domain(command) => domain::run(command).await,
         Command::Target(command) => target::run(command).await,
+        Command::Audit(args) => audit::run(args).await,
         Command::Completions { shell } => Ok(completions::script(shell)),
         Command::Import(args) => import::run(args).await,
         Command::Export(args) => export::run(args).await,
-        Command::Config(ConfigCommand::Check(config)) => config_check::run(&config),
+        Command::Config(ConfigCommand::Check(args)) => config_check::run(&args),
     }
 }
 
@@ -49,6 +51,16 @@ pub(crate) async fn open(
     database: &Database,
     replica: Option<&Database>,
 ) -> Result<Arc<dyn LinkStore>, Error> {
+    open_witnessed(database, replica, None).await
+}
+
+/// The same with the file that outlasts the database, if there is one.
+pub(crate) async fn open_witnessed(
+    database: &Database,
+    replica: Option<&Database>,
+    witness: Option<Witness>,
+) -> Result<Arc<dyn LinkStore>, Error> {
+    let witness = witness.map(Arc::new);
     let malformed = |error: &dyn std::fmt::Display| Error::Config {
         flag: "--database",
         value: database.to_string(),
@@ -60,16 +72,67 @@ pub(crate) async fn open(
     };
     match database {
         Database::Postgres(url) => {
-            let store = PostgresStore::new(url, replica).await;
-            Ok(Arc::new(store.map_err(|error| malformed(&error))?))
+            let store = PostgresStore::new(url, replica).await.map_err(|error| malformed(&error))?;
+            Ok(match witness {
+                Some(witness) => Arc::new(store.witnessed_by(witness)),
+                None => Arc::new(store),
+            })
         }
-        Database::Sqlite(path) => Ok(Arc::new(open_sqlite(path).await.map_err(|error| malformed(&error))?)),
+        Database::Sqlite(path) => {
+            let store = open_sqlite(path).await.map_err(|error| malformed(&error))?;
+            Ok(match witness {
+                Some(witness) => Arc::new(store.witnessed_by(witness)),
+                None => Arc::new(store),
+            })
+        }
     }
 }
 
 async fn open_sqlite(path: &Path) -> Result<SqliteStore, StoreError> {
     let path = path.to_owned();
     tokio::task::spawn_blocking(move || SqliteStore::open(&path)).await.unwrap_or(Err(StoreError::Stopped))
+}
+
+/// Opens a database that somebody has set up. A command that only reads or fills one must not create it: a mistyped path would leave an empty
+/// database behind.
+async fn open_existing(database: &Database) -> Result<Arc<dyn LinkStore>, Error> {
+    if let Database::Sqlite(path) = database
+        && !path.exists()
+    {
+        let reason = "there is no such file: start `resolver` on it first, or name another with --database";
+        return Err(Error::Config {
+            flag: "--database",
+            value: database.to_string(),
+            reason: reason.to_owned(),
+        });
+    }
+    open(database, None).await
+}
+
+/// The database, once it answers. One without this version's schema is refused at once: waiting would not bring it.
+async fn ready(args: &DatabaseArgs) -> Result<Arc<dyn LinkStore>, Error> {
+    let store = open_existing(&args.database).await?;
+    let checked = wait_for(args, async || match store.check().await {
+        Err(behind @ StoreError::SchemaBehind { .. }) => Ok(Err(behind)),
+        other => other.map(Ok),
+    });
+    checked.await?.map_err(|behind| Error::Config {
+        flag: "--database",
+        value: args.database.to_string(),
+        reason: behind.to_string(),
+    })?;
+    Ok(store)
+}
+
+/// For a file that cannot be opened, read or written: its name and what the system says.
+fn file_error(flag: &'static str, path: &Path, error: &std::io::Error) -> Error {
+    Error::Config { flag, value: path.display().to_string(), reason: error.to_string() }
+}
+
+/// Warns a person without mixing with what a script reads.
+#[expect(clippy::print_stderr, reason = "warnings go beside the answer")]
+fn warn(text: &str) {
+    eprintln!("resolver: warning: {text}");
 }
 
 /// Asks the database until it answers, at most for the start's deadline.

@@ -17,8 +17,9 @@ use crate::{scope::Scopes, transfer::Source};
 pub struct ImportArgs {
     /// The file: what the other system exports, or what its API answers.
     pub file: PathBuf,
-    /// Which system it is of: shlink, kutt, yourls, or csv for a table with shortCode and longUrl in its first line.
-    #[arg(long, value_name = "SYSTEM")]
+    /// Which system it is of: shortmint for what `resolver export` writes, shlink, kutt, yourls, or csv for a table with shortCode and
+    /// longUrl in its first line.
+    #[arg(long, value_name = "SYSTEM", default_value = "shortmint")]
     pub from: Source,
     /// What to call this import. One of the same name goes on where it was; the digest of the file, when absent.
     #[arg(long)]
@@ -26,6 +27,18 @@ pub struct ImportArgs {
     /// Domains of the other system that are the default domain here.
     #[arg(long, value_name = "HOST[,HOST…]", value_delimiter = ',')]
     pub default_domain: Vec<String>,
+    /// What becomes of links whose password or other protection does not come along.
+    #[arg(long, value_enum, default_value = "disable")]
+    pub unprotected: Unprotected,
+    /// The schemes that long URLs and URLs of rules may have, as the server has it.
+    #[arg(
+        long,
+        env = "RESOLVER_ALLOWED_SCHEMES",
+        default_value = "http,https,mailto,tel",
+        value_name = "SCHEME[,SCHEME…]",
+        value_delimiter = ','
+    )]
+    pub allowed_schemes: Vec<String>,
     /// A file for the links that cannot be kept, each with the reason.
     #[arg(long, value_name = "FILE")]
     pub rejects: Option<PathBuf>,
@@ -40,11 +53,22 @@ pub struct ImportArgs {
     pub database: DatabaseArgs,
 }
 
+/// What becomes of imported links that were protected where they come from and would be open here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Unprotected {
+    /// Store them disabled: their codes are kept, and they lead nowhere until somebody enables them.
+    Disable,
+    /// Refuse them.
+    Refuse,
+    /// Publish them without their protection.
+    Open,
+}
+
 /// `resolver export`
 #[derive(Clone, Debug, Args)]
 pub struct ExportArgs {
-    /// In which form.
-    #[arg(long, value_enum, default_value = "csv")]
+    /// In which form. Only ndjson carries everything: passwords as their hashes, rules and deleted links.
+    #[arg(long, value_enum, default_value = "ndjson")]
     pub format: ExportFormat,
     /// Where to; the standard output, when absent.
     #[arg(long, value_name = "FILE")]
@@ -63,9 +87,9 @@ pub struct ExportArgs {
 /// In which form links are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ExportFormat {
-    /// A table with the names of its columns in the first line.
+    /// A table for spreadsheets, with the names of its columns in the first line.
     Csv,
-    /// One JSON object in each line.
+    /// One JSON object in each line, between a first and a last line that say what it is: what `resolver import` reads.
     Ndjson,
 }
 
@@ -77,7 +101,8 @@ pub enum ApiKeyCommand {
         /// What to call it.
         #[arg(long)]
         name: String,
-        /// What it may do: create, read, edit, delete, visits, reserve, or admin for everything. Several are separated by commas.
+        /// What it may do: create, read, edit, delete, visits, reserve, domains (to add domains),
+        /// or admin for everything. Several are separated by commas.
         #[arg(long, default_value = "admin")]
         scopes: Scopes,
         /// After how long it expires, for example 90d; never, when absent.
@@ -132,7 +157,18 @@ pub enum ApiKeyCommand {
 #[derive(Debug, Subcommand)]
 pub enum ConfigCommand {
     /// Check flags and environment, and print what they come to.
-    Check(Box<Config>),
+    Check(Box<ConfigCheckArgs>),
+}
+
+/// `resolver config check`
+#[derive(Clone, Debug, Args)]
+pub struct ConfigCheckArgs {
+    /// Print JSON instead of a table.
+    #[arg(long)]
+    pub json: bool,
+    /// The server's flags.
+    #[command(flatten)]
+    pub config: Config,
 }
 
 /// Which database.
@@ -150,6 +186,23 @@ pub struct DatabaseArgs {
     /// How long to wait for the database at start.
     #[arg(long, env = "RESOLVER_START_DEADLINE", default_value = "30s", value_parser = parse_duration)]
     pub start_deadline: Duration,
+}
+
+/// Flags of `resolver migrate`.
+#[derive(Clone, Debug, Args)]
+pub struct MigrateArgs {
+    /// Which database.
+    #[command(flatten)]
+    pub database: DatabaseArgs,
+    /// Adopt the ledger of the issuer that the next resolver registers with. Use it when the former ledger is lost for good, or
+    /// when numbers come from another issuer on purpose, and only while no resolver of the former one runs.
+    #[arg(long)]
+    pub forget_ledger: bool,
+    /// Say that the database and the issuer's ledger were both put back from older copies, and that nothing else remembers how far they had
+    /// come: a new history begins, in which no number of before is used again, and so many numbers of each keyspace are left out. Choose
+    /// more than were used between the copy and now; only while no resolver runs.
+    #[arg(long, value_name = "NUMBERS")]
+    pub put_back: Option<u64>,
 }
 
 /// A database's address.

@@ -19,14 +19,34 @@ pub enum DomainCommand {
     Edit(DomainEditArgs),
     /// Change where visitors of a domain go that no link leads on: what is not named stays as it is.
     ///
-    /// A domain that is not known is added. In a URL, {DOMAIN} stands for the domain and {ORIGINAL_PATH} for what was asked for. For example:
+    /// A domain that is not known is added. In the path, the query or the fragment of a URL,
+    /// {DOMAIN} stands for the domain and {ORIGINAL_PATH} for what was asked for. For example:
     /// resolver domain redirects go.example --base https://example.com/ --invalid-short-url 'https://example.com/lost?path={ORIGINAL_PATH}'
     Redirects(DomainRedirectsArgs),
+    /// Remove a domain that has no links, and that no key is limited to.
+    ///
+    /// Links that were deleted on it before cannot be brought back. Visitors of that host are led
+    /// by the default domain's links from then on, if they still come here.
+    Remove(DomainRemoveArgs),
+}
+
+/// `resolver domain remove`
+#[derive(Clone, Debug, Args)]
+pub struct DomainRemoveArgs {
+    /// Which, with its port if it has one.
+    #[arg(value_name = "NAME")]
+    pub domain: String,
+    /// The server.
+    #[command(flatten)]
+    pub server: ServerArgs,
 }
 
 /// `resolver domain list`
 #[derive(Clone, Debug, Args)]
 pub struct DomainListArgs {
+    /// List domains too that have no links and of which nothing is said.
+    #[arg(long)]
+    pub all: bool,
     /// Print the answer as JSON instead of a table.
     #[arg(long)]
     pub json: bool,

@@ -24,6 +24,28 @@ pub enum LinkCommand {
     Delete(LinkDeleteArgs),
     /// Bring back the link that was deleted last under a code or slug.
     Restore(LinkGetArgs),
+    /// Take a link down: it leads nowhere until resolver link unblock, whatever its owner does. The
+    /// key is an admin's, without limits.
+    Block(LinkBlockArgs),
+    /// Bring a link back that was taken down.
+    Unblock(LinkGetArgs),
+}
+
+/// `resolver link block`
+#[derive(Clone, Debug, Args)]
+pub struct LinkBlockArgs {
+    /// Which.
+    #[command(flatten)]
+    pub name: LinkName,
+    /// Why; the link's owner is shown it.
+    #[arg(long, value_name = "TEXT")]
+    pub reason: String,
+    /// Print the answer as JSON instead of a table.
+    #[arg(long)]
+    pub json: bool,
+    /// The server.
+    #[command(flatten)]
+    pub server: ServerArgs,
 }
 
 /// What may be said of a link when it is made and when it is changed.
@@ -117,7 +139,7 @@ pub struct LinkName {
     pub domain: Option<String>,
 }
 
-/// `resolver link get` and `resolver link restore`
+/// `resolver link get`, `restore` and `unblock`
 #[derive(Clone, Debug, Args)]
 pub struct LinkGetArgs {
     /// Which.

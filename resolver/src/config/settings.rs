@@ -3,15 +3,16 @@
 use std::{collections::HashMap, path::PathBuf, time::Duration};
 
 use issuer::names::{HolderId, Namespace};
+use jiff::tz::TimeZone;
 use url::{Host, Url};
 
-use super::{Config, Database};
+use super::{CheckTargets, Config, Database};
 use crate::{
     Error,
     codes::{Keyspace, parse_keyspaces},
-    directory::PublicUrl,
+    directory::{Policy, PublicUrl},
     http::{CallLimits, ClientLimits, StrayTargets},
-    links::{Protocol, Redirects},
+    links::{Protocol, Redirects, Schemes, has_safe_placeholders},
     lookup::LookupSizes,
     places::Atlas,
 };
@@ -29,6 +30,12 @@ pub struct Settings {
     pub public_url: String,
     /// The hosts that long URLs must not lead to.
     pub own_hosts: Vec<(Host, u16)>,
+    /// Schemes that long URLs may have.
+    pub schemes: Schemes,
+    /// Whether links are created by opening an address.
+    pub single_step_create: bool,
+    /// Where times are meant that come without an offset.
+    pub time_zone: TimeZone,
     /// The status of redirects.
     pub redirect_status: hyper::StatusCode,
     /// How long a link is given to whoever wishes for the same.
@@ -43,10 +50,16 @@ pub struct Settings {
     pub idempotency_for: Duration,
     /// After how long without a visit links are removed.
     pub remove_unvisited_after: Option<Duration>,
+    /// Codes that the open reservations of one key may have.
+    pub reserved_max: u64,
+    /// Of domains and targets.
+    pub policy: Policy,
     /// Of calls of the API.
     pub call_limits: CallLimits,
     /// Where the code key is.
     pub code_key_file: PathBuf,
+    /// What outlasts the database.
+    pub witness: Option<PathBuf>,
     /// What one client may take.
     pub client_limits: ClientLimits,
     /// Where addresses are located.
@@ -92,6 +105,11 @@ impl Config {
             default_keyspace,
             holder: self.check_holder()?,
             own_hosts,
+            schemes: Schemes::parse(&self.allowed_schemes).map_err(|error| {
+                wrong("--allowed-schemes", self.allowed_schemes.join(","), error.to_string())
+            })?,
+            time_zone: self.check_time_zone()?,
+            single_step_create: self.single_step_create,
             redirect_status: redirect_status.unwrap_or(hyper::StatusCode::FOUND),
             find_existing_for: self.find_existing_for,
             default_domain: default_domain(&public_url),
@@ -99,7 +117,13 @@ impl Config {
             tells_gone: self.tell_gone,
             idempotency_for: self.idempotency_for,
             remove_unvisited_after: self.remove_unvisited_after,
+            reserved_max: self.reserved_per_key,
+            policy: Policy {
+                domains_max: self.domains_max,
+                checks_redirects: self.check_targets == CheckTargets::Always,
+            },
             call_limits: CallLimits { per_key: self.calls_per_key, per_client: self.calls_per_client },
+            witness: self.witness_file(),
             code_key_file: self.code_key_file.clone().unwrap_or_else(|| self.data_folder().join("code.key")),
             client_limits: ClientLimits {
                 connections: self.connections_per_client,
@@ -143,6 +167,17 @@ impl Config {
         Ok(StrayTargets { redirects, keyspaces: fallbacks })
     }
 
+    fn witness_file(&self) -> Option<PathBuf> {
+        self.witness.clone().or_else(|| match &self.database.database {
+            Database::Sqlite(path) => {
+                let mut beside = path.clone().into_os_string();
+                beside.push(".witness");
+                Some(beside.into())
+            }
+            Database::Postgres(_) => None,
+        })
+    }
+
     fn check_read_database(&self) -> Result<(), Error> {
         match (&self.read_database, &self.database.database) {
             (None | Some(Database::Postgres(_)), Database::Postgres(_)) | (None, Database::Sqlite(_)) => {
@@ -167,6 +202,16 @@ impl Config {
         let found = minted.find(|keyspace| keyspace.name.as_str() == name);
         let reason = || format!("expected one of --keyspaces that is not hand-picked: {}", names.join(", "));
         Ok(found.ok_or_else(|| wrong("--default-keyspace", name, reason()))?.name.clone())
+    }
+
+    fn check_time_zone(&self) -> Result<TimeZone, Error> {
+        let expected =
+            "expected a name of the IANA database that this system has, such as UTC or Europe/Berlin";
+        if self.time_zone == "UTC" {
+            // Also where no zones are installed.
+            return Ok(TimeZone::UTC);
+        }
+        TimeZone::get(&self.time_zone).map_err(|_| wrong("--time-zone", &self.time_zone, expected))
     }
 
     fn check_holder(&self) -> Result<HolderId, Error> {
@@ -216,7 +261,14 @@ fn default_domain(public_url: &str) -> PublicUrl {
 
 fn check_redirect(flag: &'static str, url: &str) -> Result<(), Error> {
     let is_web = Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
-    if is_web { Ok(()) } else { Err(wrong(flag, url, "expected an address such as https://example.com/")) }
+    if is_web && has_safe_placeholders(url) {
+        return Ok(());
+    }
+    Err(wrong(
+        flag,
+        url,
+        "expected an address such as https://example.com/, with placeholders behind the host only",
+    ))
 }
 
 fn wrong(flag: &'static str, value: impl ToString, reason: impl Into<String>) -> Error {
@@ -258,6 +310,11 @@ mod tests {
             (&["--holder-id", "a/b"], ["--holder-id", "a/b", "1 to 128"]),
             (&["--read-database", "postgres://a@b/c"], ["--read-database", "postgres://a@b/c", "--database"]),
             (&["--trusted-proxies", "10.0.0.0/99"], ["--trusted-proxies", "10.0.0.0/99", "CIDR"]),
+            (&["--time-zone", "Nowhere/Land"], ["--time-zone", "Nowhere/Land", "Europe/Berlin"]),
+            (
+                &["--allowed-schemes", "https,data"],
+                ["--allowed-schemes", "https,data", "none of javascript, data"],
+            ),
             (&["--threads", "0"], ["--threads", "0", "1024"]),
             (&["--places", "/nowhere.mmdb"], ["--places", "/nowhere.mmdb", "expected a file"]),
             (&["--drain-delay", "soon"], ["--drain-delay", "soon", "5s"]),

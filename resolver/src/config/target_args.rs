@@ -1,6 +1,6 @@
 //! What `resolver target` takes.
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 use super::client_args::{ServerArgs, TableArgs};
 
@@ -9,18 +9,28 @@ use super::client_args::{ServerArgs, TableArgs};
 pub enum TargetCommand {
     /// List the rules.
     List(TargetListArgs),
-    /// Let new links lead to hosts of a pattern.
+    /// Let links lead to hosts of a pattern.
     ///
     /// Of the patterns that fit a host, the longest decides. Hosts that none fits are allowed, so this makes an exception of a rule that denies more:
     /// after resolver target deny '*' only what is allowed by a rule is.
     Allow(TargetRuleArgs),
-    /// Keep new links from leading to hosts of a pattern. Links that are there are left as they are.
+    /// Keep links from leading to hosts of a pattern: new ones, and unless the server runs with
+    /// --check-targets creation, those that are there.
     ///
     /// Of the patterns that fit a host, the longest decides: resolver target deny '*.example.com' and resolver target allow docs.example.com
     /// leave one host below that domain to lead to.
     Deny(TargetRuleArgs),
     /// Take a rule away, whatever it says.
     Remove(TargetRuleArgs),
+}
+
+/// When the rules about targets are asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CheckTargets {
+    /// When a link is made, changed or brought back, and whenever it redirects.
+    Always,
+    /// Not when it redirects: links that are there lead on.
+    Creation,
 }
 
 /// `resolver target list`

@@ -3,13 +3,12 @@
 use std::collections::HashSet;
 
 use jiff::Timestamp;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use super::{CreateError, Parts, batch::Outcome};
 use crate::{
-    codes::{Code, LinkId, candidates},
+    codes::{Code, LinkId, random_code},
     links::{Details, Draft, Link, NewLink, Slug, Tag},
-    lookup::TRUSTED,
     store::{FullLink, InsertError, InsertedFull, InsertedNamed, NamedLink, Same},
     supply::{Fate, Minting},
 };
@@ -95,13 +94,11 @@ impl Parts {
         self.lookup.taken(domain, &link.slug);
         if mintable.is_some() {
             self.lookup.picked(id);
-            if self.store.is_shared() {
-                // Until no resolver believes any more that nobody has this code, and a tenth more for clocks of different speeds.
-                sleep(TRUSTED * 11 / 10).await;
-            }
         }
         self.metrics.creates.increment(1);
-        Ok(Link::stored(id, link.draft, at))
+        let link = Link::stored(id, link.draft, at);
+        self.wait_until_shown(&link).await;
+        Ok(link)
     }
 
     /// A code from a digest of the long URL. The first of its candidates that is free is taken; the store decides that it is (D3).
@@ -116,7 +113,7 @@ impl Parts {
     ) -> Result<Link, CreateError> {
         let mut tried = HashSet::new();
         for salt in 0..SALTS_MAX {
-            for candidate in candidates(draft.long_url.as_str(), salt, len) {
+            for candidate in self.mint.candidates(draft.long_url.as_str(), salt, len) {
                 if !tried.insert(candidate.clone()) {
                     continue;
                 }
@@ -134,9 +131,33 @@ impl Parts {
         Err(CreateError::Exhausted)
     }
 
+    /// A code at random, of more characters than a minted one has: hardly ever is one taken.
+    pub(super) async fn create_at_random(
+        &self,
+        len: usize,
+        draft: &Draft,
+        tags: &[Tag],
+        same: Option<&Same>,
+        deadline: Instant,
+    ) -> Result<Link, CreateError> {
+        while Instant::now() < deadline {
+            let code = random_code(len).map_err(|_| CreateError::NoStore)?;
+            // A word of our own paths is no slug.
+            let Ok(slug) = Slug::parse(&code) else { continue };
+            match self.create_named(slug, draft.clone(), tags, same).await {
+                Err(CreateError::Taken) => self.metrics.conflicts.increment(1),
+                end => return end,
+            }
+        }
+        Err(CreateError::NoStore)
+    }
+
     async fn given_before(&self, id: LinkId) -> Result<Link, CreateError> {
         match self.lookup.read_fresh(id).await.map_err(|_| CreateError::NoStore)? {
-            Some(link) => Ok(Link::clone(&link)),
+            Some(link) => {
+                self.wait_until_shown(&link).await;
+                Ok(Link::clone(&link))
+            }
             // Rows are never removed, so this is a database that has failed over in between.
             None => Err(CreateError::NoStore),
         }

@@ -1,14 +1,23 @@
 //! What answers carry: bytes that are there, or that still come.
 
 use std::{
-    convert::Infallible,
     pin::Pin,
     task::{Context, Poll},
 };
 
 use http_body_util::Full;
 use hyper::body::{Body as HttpBody, Bytes, Frame, SizeHint};
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::mpsc;
+
+use super::budgets::Held;
+
+/// A piece of a body that still comes, or the end of a body that lacks its end: the connection is closed, so that the client notices.
+pub(crate) type Piece = Result<Bytes, BrokenOff>;
+
+/// A body cannot be written to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the answer broke off")]
+pub(crate) struct BrokenOff;
 
 /// The body of an answer.
 pub(crate) enum Body {
@@ -16,9 +25,8 @@ pub(crate) enum Body {
     Whole(Full<Bytes>),
     /// What comes through a channel, until that is closed; with the right to be under way.
     Stream(
-        mpsc::Receiver<Bytes>,
-        #[expect(dead_code, reason = "it is held, and given back when the answer has gone")]
-        OwnedSemaphorePermit,
+        mpsc::Receiver<Piece>,
+        #[expect(dead_code, reason = "it is held, and given back when the answer has gone")] Held,
     ),
 }
 
@@ -31,16 +39,16 @@ impl Body {
 
 impl HttpBody for Body {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = BrokenOff;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         match self.get_mut() {
-            Self::Whole(bytes) => Pin::new(bytes).poll_frame(cx),
+            Self::Whole(bytes) => Pin::new(bytes).poll_frame(cx).map_err(|never| match never {}),
             Self::Stream(pieces, _) => {
-                pieces.poll_recv(cx).map(|piece| piece.map(|bytes| Ok(Frame::data(bytes))))
+                pieces.poll_recv(cx).map(|piece| piece.map(|piece| piece.map(Frame::data)))
             }
         }
     }

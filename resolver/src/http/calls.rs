@@ -1,23 +1,31 @@
 //! How many calls of the API a key and a client may make in a minute, and what they are told of it
 //! (draft-ietf-httpapi-ratelimit-headers: `RateLimit-Policy` and `RateLimit`).
 //!
-//! 1. A budget holds a minute's worth and grows evenly, as that for unknown codes does (`limits.rs`). Each resolver counts by itself: to count together
-//!    would cost a round trip for each call.
+//! 1. A budget holds a minute's worth and grows evenly, as that for unknown codes does (`budgets/rate.rs`). Each resolver counts by itself: to
+//!    count together would cost a round trip for each call.
 //! 2. Whoever comes with keys that do not exist spends a small budget of their address: guesses are slow, whatever the other limits are.
+//! 3. When that is spent keys are still looked up, few in a second: a good key of the same address waits, and passes.
 
 use std::{net::IpAddr, time::Duration};
 
 use hyper::header::{HeaderName, HeaderValue};
-use tokio::time::Instant;
+use issuer::daemon::network;
+use tokio::time::{Instant, sleep};
 
 use super::{
     Answer,
-    limits::{Budget, Left, MINUTE, network},
+    budgets::{Holder, Lane, Left, MINUTE, Rate, late_keys},
 };
 use crate::api_key::Grant;
 
-/// Wrong keys that one client may come with, per minute.
-const WRONG_KEYS: u32 = 120;
+/// Wrong keys that one client may come with, per minute, at once.
+const WRONG_KEYS: u32 = 60;
+/// Keys of one client that are looked up in a minute when it has come with so many.
+const LATE_KEYS: u32 = 60;
+/// How long a key may wait for that.
+const LATE_PATIENCE: Duration = Duration::from_secs(5);
+/// How long a refusal is held back.
+const HELD: Duration = Duration::from_secs(1);
 
 /// How many calls there may be in a minute; 0 for any number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,9 +56,11 @@ pub(super) struct Refused {
 /// Who calls how often.
 pub(crate) struct Calls {
     limits: CallLimits,
-    keys: Budget,
-    clients: Budget,
-    wrong_keys: Budget,
+    keys: Rate,
+    clients: Rate,
+    wrong_keys: Rate,
+    late_keys: Rate,
+    late: Lane,
     since: Instant,
 }
 
@@ -59,9 +69,11 @@ impl Calls {
         // Of keys some may have a limit of their own, so there are always counters for them.
         Self {
             limits,
-            keys: Budget::with_counters(),
-            clients: Budget::new(limits.per_client),
-            wrong_keys: Budget::new(WRONG_KEYS),
+            keys: Rate::with_counters(),
+            clients: Rate::new(limits.per_client),
+            wrong_keys: Rate::new(WRONG_KEYS),
+            late_keys: Rate::new(LATE_KEYS),
+            late: late_keys(LATE_PATIENCE),
             since: Instant::now(),
         }
     }
@@ -91,10 +103,21 @@ impl Calls {
         self.wrong_keys.give_back(network(client));
     }
 
-    /// Takes a wrong key from a client's budget.
-    pub(super) fn spend_of_wrong_keys(&self, client: IpAddr) -> Result<(), Refused> {
-        let spent = self.wrong_keys.spend(network(client), self.since.elapsed());
-        spent.map(drop).map_err(|wait| Refused { wait, share: None })
+    /// Takes a wrong key from a client's budget. When that is spent it waits for one of the few that are looked up all the same.
+    pub(super) async fn spend_of_wrong_keys(&self, client: IpAddr) -> Result<(), Refused> {
+        let network = network(client);
+        if self.wrong_keys.spend(network, self.since.elapsed()).is_ok() {
+            return Ok(());
+        }
+        let late = || self.late_keys.spend(network, self.since.elapsed());
+        match self.late.pass(Holder::Client(network), late).await {
+            Ok(_) => Ok(()),
+            Err(wait) => {
+                // Else whoever guesses as fast as answers come would have a core for them.
+                sleep(HELD).await;
+                Err(Refused { wait, share: None })
+            }
+        }
     }
 }
 

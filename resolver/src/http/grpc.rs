@@ -1,18 +1,18 @@
 //! The links API for other services of a company (`proto/shortmint/links/v1`), on a listener of its own.
 //!
-//! It is the REST API in another form: a message becomes the fields of a body, and the same functions read them, check them and carry them out, so
-//! that both take and refuse the same. Behind a proxy that balances calls every client has the proxy's address, which is what limits by client count.
+//! 1. It is the REST API in another form: a message becomes the fields of a body, and the same functions read them, check them and carry
+//!    them out, so that both take and refuse the same.
+//! 2. Limits by client count the connection's other end, or whom it speaks for if it is a trusted proxy that says so (`x-forwarded-for`).
+//! 3. Connections are limited by a gate, and a key is checked before its message is read ([`admission`]).
 
+mod admission;
 mod fields;
 
-use std::{
-    net::{IpAddr, Ipv4Addr},
-    pin::Pin,
-    sync::Arc,
-    time::Duration,
-};
+use std::{pin::Pin, sync::Arc, time::Duration};
 
 use futures_util::{Stream, StreamExt};
+use issuer::daemon::{Gate, GateLimits};
+use prost::Message as _;
 use proto::links::v1::{
     CreateLinkRequest, CreateLinkResult, DeleteLinkRequest, DeleteLinkResponse, EditLinkRequest,
     GetLinkRequest, Link, ListLinksRequest, ListLinksResponse, Refusal, create_link_result,
@@ -21,20 +21,18 @@ use proto::links::v1::{
 use serde_json::{Map, Value};
 use tokio::{net::TcpListener, time::timeout};
 use tokio_util::sync::CancellationToken;
-use tonic::{
-    Code, Request, Response, Status, Streaming,
-    metadata::MetadataMap,
-    transport::{Server, server::TcpIncoming},
-};
+use tonic::{Code, Request, Response, Status, Streaming, transport::Server};
 
 use super::{
     App,
+    budgets::Holder,
     rest::{
-        Problem, Query, Target, authorize, base, create_record, delete_record, edit_record, get_record,
-        list_records, shown_name,
+        Problem, Query, Target, allowed, base, create_record, delete_record, edit_record, get_record,
+        list_records, names, shown_name,
     },
 };
-use crate::{Error, api_key::Grant, links::Record, scope::Scope};
+use crate::{Error, api_key::Grant, key_names::Names, links::Record, scope::Scope};
+use admission::{Admission, Admitted, Caller};
 
 /// The longest request, as long as a body of the REST API.
 const MESSAGE_BYTES: usize = 64 * 1024;
@@ -44,7 +42,8 @@ const UNDER_WAY: usize = 64;
 const SILENCE: Duration = Duration::from_secs(600);
 /// How long calls may take to end when the server stops.
 const STOP_DEADLINE: Duration = Duration::from_secs(10);
-const STREAMS_MAX: u32 = 1_024;
+/// Calls of one connection at a time: each may hold its headers.
+const STREAMS_MAX: u32 = 256;
 
 /// Serves until it is told to stop, and then lets the calls under way end.
 pub(crate) async fn serve(
@@ -59,13 +58,16 @@ pub(crate) async fn serve(
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
         .build_v1()
         .map_err(|_| Error::TaskFailed("reflection of the links API"))?;
-    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+    let proxies = Arc::clone(&app.clients);
+    let gate = Gate::new(listener, "grpc", GateLimits::grpc(app.connections.grpc));
+    let incoming = gate.exempting(Arc::new(move |peer| proxies.trusts(peer))).into_stream();
+    let links = LinksServer::new(Service(Arc::clone(&app))).max_decoding_message_size(MESSAGE_BYTES);
     let server = Server::builder()
         .http2_keepalive_interval(Some(Duration::from_secs(10)))
         .http2_keepalive_timeout(Some(Duration::from_secs(5)))
         .max_concurrent_streams(STREAMS_MAX)
         .concurrency_limit_per_connection(STREAMS_MAX as usize)
-        .add_service(LinksServer::new(Service(app)).max_decoding_message_size(MESSAGE_BYTES))
+        .add_service(Admission::new(app, links, MESSAGE_BYTES))
         .add_service(health_service)
         .add_service(reflection)
         .serve_with_incoming_shutdown(incoming, stop.clone().cancelled_owned());
@@ -98,25 +100,32 @@ fn joined(ended: Result<Result<(), tonic::transport::Error>, tokio::task::JoinEr
 struct Service(Arc<App>);
 
 impl Service {
-    async fn grant(&self, metadata: &MetadataMap, client: IpAddr, scope: Scope) -> Result<Grant, Status> {
-        let key = metadata.get("x-api-key").map(|value| value.as_bytes().to_vec());
-        let authorized = authorize(&self.0, client, key.as_deref(), scope).await;
-        authorized.and_then(|(grant, _)| grant).map_err(|problem| status(&problem))
-    }
-
-    async fn allow<T>(&self, request: &Request<T>, scope: Scope) -> Result<Grant, Status> {
-        self.grant(request.metadata(), client(request), scope).await
+    /// One create of a stream. Each is a call: a key that was revoked meanwhile, or has called too often, makes no more.
+    async fn create_next(&self, request: CreateLinkRequest, caller: &Caller) -> Result<Link, Status> {
+        let admitted = async {
+            let by = allowed(caller.authenticate(&self.0).await?, Scope::Create)?;
+            let held = self.0.budgets.bodies.take(Holder::Key(by.id), request.encoded_len() as u64)?;
+            Ok::<_, Problem>((by, held))
+        };
+        let (by, _held) = admitted.await.map_err(|problem| status(&problem))?;
+        self.create(request, by).await
     }
 
     async fn create(&self, request: CreateLinkRequest, by: Grant) -> Result<Link, Status> {
         let key = request.idempotency_key.clone();
         let fields = fields::of_create(request)?;
         let service = self.clone();
+        let only = (!by.scopes.allow(Scope::Read)).then(|| Names::only(by.id, &by.name));
         let created = async move {
             let key = key.as_deref().map(str::as_bytes);
             create_record(&service.0, &fields, key, &by).await
         };
-        self.shown(self.to_its_end(created).await)
+        let created = self.to_its_end(created).await;
+        match (only, created) {
+            // A key that reads no links may be given another's: whose it is, is none of its business.
+            (Some(names), Ok(record)) => self.link(&record, &names).ok_or_else(|| status(&Problem::Internal)),
+            (_, created) => self.shown(created).await,
+        }
     }
 
     /// Runs what writes as a task of its own: a client that goes away must not leave it half done, with a number that is nobody's or a cache that
@@ -128,13 +137,14 @@ impl Service {
         self.0.runtime.spawn(write).await.unwrap_or(Err(Problem::Internal))
     }
 
-    fn shown(&self, record: Result<Record, Problem>) -> Result<Link, Status> {
+    async fn shown(&self, record: Result<Record, Problem>) -> Result<Link, Status> {
         let record = record.map_err(|problem| status(&problem))?;
-        self.link(&record).ok_or_else(|| status(&Problem::Internal))
+        let names = names(&self.0, std::slice::from_ref(&record)).await;
+        self.link(&record, &names).ok_or_else(|| status(&Problem::Internal))
     }
 
     /// None for a row that no code leads to.
-    fn link(&self, Record { link, tags }: &Record) -> Option<Link> {
+    fn link(&self, Record { link, tags }: &Record, names: &Names) -> Option<Link> {
         let short_code = self.0.lookup.name_of(link)?;
         let details = link.details.as_deref().cloned().unwrap_or_default();
         Some(Link {
@@ -155,13 +165,17 @@ impl Service {
             redirect_status: details.status.map(|status| u32::from(u16::from(status))),
             has_password: details.password.is_some(),
             version: details.version,
+            created_by: names.creator(link).map(str::to_owned),
+            edited_by: names.editor(link).map(str::to_owned),
+            edited_at_ms: details.edited_at.map(jiff::Timestamp::as_millisecond),
         })
     }
 }
 
-/// Who calls: the other end of the connection.
-fn client<T>(request: &Request<T>) -> IpAddr {
-    request.remote_addr().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| address.ip())
+/// The key of a call, if it may do this.
+fn allow<T>(request: &Request<T>, scope: Scope) -> Result<Grant, Status> {
+    let Admitted { grant, .. } = Admitted::of(request.extensions())?;
+    allowed(grant.clone(), scope).map_err(|problem| status(&problem))
 }
 
 /// The one place where problems become answers of gRPC.
@@ -178,6 +192,13 @@ fn status(problem: &Problem) -> Status {
         (_, 429 | 507) => Code::ResourceExhausted,
         (_, 503) => Code::Unavailable,
         _ => Code::Internal,
+    };
+    let message = match problem {
+        // A message has a version where a request of HTTP has an ETag.
+        Problem::Superseded => {
+            "version: the link was edited since: expected the version that it has now, or none".to_owned()
+        }
+        _ => message,
     };
     let mut status = Status::new(code, message);
     if let Some(kind) = kind.and_then(|kind| kind.parse().ok()) {
@@ -198,7 +219,7 @@ fn name(short_code: &str) -> String {
 #[tonic::async_trait]
 impl Links for Service {
     async fn create_link(&self, request: Request<CreateLinkRequest>) -> Result<Response<Link>, Status> {
-        let by = self.allow(&request, Scope::Create).await?;
+        let by = allow(&request, Scope::Create)?;
         self.create(request.into_inner(), by).await.map(Response::new)
     }
 
@@ -208,35 +229,27 @@ impl Links for Service {
         &self,
         request: Request<Streaming<CreateLinkRequest>>,
     ) -> Result<Response<Self::CreateLinksStream>, Status> {
-        let (metadata, client) = (request.metadata().clone(), client(&request));
-        self.grant(&metadata, client, Scope::Create).await?;
-        let (service, metadata) = (self.clone(), Arc::new(metadata));
+        allow(&request, Scope::Create)?;
+        let caller = Arc::new(Admitted::of(request.extensions())?.caller.clone());
+        let service = self.clone();
         let requests = tokio_stream::StreamExt::timeout(request.into_inner(), SILENCE);
         let requests = tokio_stream::StreamExt::map_while(requests, Result::ok);
         let results = requests.map(move |request| {
-            let (service, metadata) = (service.clone(), Arc::clone(&metadata));
-            async move {
-                let request = request?;
-                // Each is a call: a key that was revoked meanwhile, or has called too often, makes no more.
-                let created = match service.grant(&metadata, client, Scope::Create).await {
-                    Ok(by) => service.create(request, by).await,
-                    Err(refused) => Err(refused),
-                };
-                Ok(result(created))
-            }
+            let (service, caller) = (service.clone(), Arc::clone(&caller));
+            async move { Ok(result(service.create_next(request?, &caller).await)) }
         });
         Ok(Response::new(Box::pin(results.buffered(UNDER_WAY))))
     }
 
     async fn get_link(&self, request: Request<GetLinkRequest>) -> Result<Response<Link>, Status> {
-        let by = self.allow(&request, Scope::Read).await?;
+        let by = allow(&request, Scope::Read)?;
         let GetLinkRequest { short_code, domain } = request.into_inner();
         let found = get_record(&self.0, &name(&short_code), &query(domain), &by).await;
-        self.shown(found).map(Response::new)
+        self.shown(found).await.map(Response::new)
     }
 
     async fn edit_link(&self, request: Request<EditLinkRequest>) -> Result<Response<Link>, Status> {
-        let by = self.allow(&request, Scope::Edit).await?;
+        let by = allow(&request, Scope::Edit)?;
         let mut request = request.into_inner();
         let (name, query) = (name(&request.short_code), query(request.domain.take()));
         let versions = request.version.map(|version| vec![version]);
@@ -246,14 +259,14 @@ impl Links for Service {
             let target = Target { name: &name, query: &query, versions, by: &by };
             edit_record(&service.0, &target, &fields).await
         });
-        self.shown(edited.await).map(Response::new)
+        self.shown(edited.await).await.map(Response::new)
     }
 
     async fn delete_link(
         &self,
         request: Request<DeleteLinkRequest>,
     ) -> Result<Response<DeleteLinkResponse>, Status> {
-        let by = self.allow(&request, Scope::Delete).await?;
+        let by = allow(&request, Scope::Delete)?;
         let DeleteLinkRequest { short_code, domain, version } = request.into_inner();
         let (name, query) = (name(&short_code), query(domain));
         let versions = version.map(|version| vec![version]);
@@ -269,10 +282,11 @@ impl Links for Service {
         &self,
         request: Request<ListLinksRequest>,
     ) -> Result<Response<ListLinksResponse>, Status> {
-        let by = self.allow(&request, Scope::Read).await?;
+        let by = allow(&request, Scope::Read)?;
         let query = Query::of_pairs(fields::of_list(request.into_inner()));
-        let (page, _) = list_records(&self.0, &query, &by).await.map_err(|problem| status(&problem))?;
-        let links = page.records.iter().filter_map(|record| self.link(record)).collect();
+        let page = list_records(&self.0, &query, &by).await.map_err(|problem| status(&problem))?;
+        let names = names(&self.0, &page.records).await;
+        let links = page.records.iter().filter_map(|record| self.link(record, &names)).collect();
         Ok(Response::new(ListLinksResponse { links, total: page.total }))
     }
 }

@@ -3,6 +3,9 @@
 //! Stopping without cutting anybody off takes three steps. While *draining*, everything is served, but each answer closes its
 //! connection, so that clients come back elsewhere. Then *closing*: what waits in the accept queue is still taken, the sockets
 //! are closed, idle connections ended and the others let finish, until a deadline.
+//!
+//! There are as many connections as the descriptors of this process are enough for, and a client has a share of them. When all are taken the
+//! idlest are closed: who is silent keeps nobody out.
 
 use std::{
     convert::Infallible,
@@ -18,33 +21,40 @@ use std::{
 
 use futures_util::future::Either;
 use hyper::{
+    StatusCode, Version,
     body::Incoming,
-    header::{CONNECTION, HeaderValue},
+    header::{CONNECTION, HOST, HeaderValue},
     server::conn::http1,
     service::service_fn,
 };
 use hyper_util::rt::TokioIo;
+use issuer::daemon::Seldom;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{Semaphore, watch},
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
     time::{sleep, timeout},
 };
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::{
-    Answer, App, Buffers, Desk, Visitor,
+    Answer, App, Buffers, Desk, Visitor, answer,
     express::{self, Answers, Left, Received},
     limits::forwarded_for,
+    pages,
     pulse::{Ward, Watched},
-    redirect, router,
+    redirect,
+    request_id::RequestId,
+    router,
 };
 use crate::hot::{HotLinks, Target};
 
-/// Connections at a time, over all threads.
-const CONNECTIONS_MAX: usize = 16_384;
 /// Connections that may wait to be accepted, per thread; the kernel's own limit applies too.
 const BACKLOG: i32 = 4_096;
+/// How long the place of a connection that was ended for another may take to become free.
+const ROOM_WITHIN: Duration = Duration::from_millis(100);
+/// How long to wait when the system has no descriptor left.
+const NO_DESCRIPTOR: Duration = Duration::from_millis(20);
 /// The head of a request, and so the longest header.
 const HEAD_BYTES: usize = 16 * 1024;
 /// How long visits and counts may lie with their thread.
@@ -118,8 +128,8 @@ pub async fn serve(
     app: Arc<App>,
     phase: watch::Receiver<Phase>,
 ) -> io::Result<()> {
-    let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    let mut ended = Vec::new();
+    let slots = Arc::new(Semaphore::new(app.connections.public));
+    let (full, mut ended) = (Arc::new(Seldom::default()), Vec::new());
     for (index, socket) in listeners.sockets.into_iter().enumerate() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let desk = Desk {
@@ -133,6 +143,7 @@ pub async fn serve(
             ward: Arc::default(),
             phase: phase.clone(),
             slots: Arc::clone(&slots),
+            full: Arc::clone(&full),
         };
         let (done, waiting) = tokio::sync::oneshot::channel::<io::Result<()>>();
         thread::Builder::new().name(format!("listener-{index}")).spawn(move || {
@@ -154,6 +165,8 @@ struct Door {
     ward: Arc<Ward>,
     phase: watch::Receiver<Phase>,
     slots: Arc<Semaphore>,
+    /// All of them were taken, or all descriptors.
+    full: Arc<Seldom>,
 }
 
 impl Door {
@@ -188,9 +201,11 @@ impl Door {
         match accepted {
             Ok((stream, address)) => {
                 let peer = address.ip();
-                let slot = Arc::clone(&self.slots).try_acquire_owned().ok();
-                let Some(slot) = slot.and_then(|slot| Some((slot, self.desk.app.clients.connect(peer)?)))
-                else {
+                let Some(client) = self.desk.app.clients.connect(peer) else {
+                    self.desk.app.metrics.connections_refused.increment(1);
+                    return;
+                };
+                let Some(slot) = self.room().await else {
                     self.desk.app.metrics.connections_refused.increment(1);
                     return;
                 };
@@ -201,16 +216,35 @@ impl Door {
                 let patient = stream.patient();
                 let task = connections.spawn(async move {
                     converse(stream, desk, peer, ward).await;
-                    drop(slot);
+                    drop((slot, client));
                 });
                 self.ward.admit(patient, task.abort_handle());
             }
             Err(error) => {
                 // Out of file descriptors, most likely: spinning would make it worse.
-                tracing::warn!(%error, "accept on the public listener");
-                sleep(Duration::from_millis(50)).await;
+                if let Some(times) = self.full.happened() {
+                    tracing::warn!(%error, times, "accept on the public listener");
+                }
+                self.ward.end_idlest();
+                sleep(NO_DESCRIPTOR).await;
             }
         }
+    }
+
+    /// A place for a connection. When all are taken the idlest of this thread make room: the kernel spreads connections evenly, so they
+    /// are about the idlest of all.
+    async fn room(&self) -> Option<OwnedSemaphorePermit> {
+        if let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() {
+            return Some(slot);
+        }
+        let ended = self.ward.end_idlest();
+        if let Some(times) = self.full.happened() {
+            tracing::warn!(times, ended, "as many connections are open as may be: closed the idlest");
+        }
+        if ended == 0 {
+            return None;
+        }
+        timeout(ROOM_WITHIN, Arc::clone(&self.slots).acquire_owned()).await.ok()?.ok()
     }
 }
 
@@ -230,7 +264,7 @@ async fn converse(mut stream: Watched<TcpStream>, desk: Arc<Desk>, peer: IpAddr,
         patient.is_woken_by(cx.waker());
         desk.app.is_draining() || ward.is_closing()
     };
-    let answer = |request: &Received<'_>, answers: &mut Answers| {
+    let redirected = |request: &Received<'_>, answers: &mut Answers| {
         let client = clients.map_or(peer, |clients| clients.behind(peer, request.forwarded_for.into_iter()));
         let redirect = |target: &Target, now| {
             answers.redirect(&target.location, now);
@@ -238,7 +272,7 @@ async fn converse(mut stream: Watched<TcpStream>, desk: Arc<Desk>, peer: IpAddr,
         };
         redirect::known(&desk, client, &request.asked, redirect).is_some()
     };
-    match express::serve(&mut stream, &desk.buffers, is_stopping, answer).await {
+    match express::serve(&mut stream, &desk.buffers, is_stopping, redirected).await {
         Ok(Left::ToHyper(unanswered)) => {
             stream.unread(unanswered);
             // In a box: what hyper keeps of a connection is many times what a redirect needs.
@@ -256,23 +290,27 @@ async fn converse_freely(stream: Watched<TcpStream>, desk: Arc<Desk>, peer: IpAd
     let is_proxy = desk.app.clients.trusts(peer);
 
     let service = service_fn(move |request: hyper::Request<Incoming>| {
+        let id = RequestId::of(request.headers());
         let is_streamed = router::is_streamed(&request);
         if is_streamed {
             asking.is_streamed();
         } else {
             asking.is_served();
         }
+        if !names_one_host(&request) {
+            return Either::Left(ready(Ok::<_, Infallible>(parting(&desk.app, no_host(), true, id))));
+        }
         let client = if is_proxy { desk.app.clients.behind(peer, forwarded_for(&request)) } else { peer };
         let visitor = Visitor { peer, client };
         if let Some(answer) = redirect::at_once(&desk, visitor, &request) {
-            return Either::Left(ready(Ok::<_, Infallible>(parting(&desk.app, answer, false))));
+            return Either::Left(ready(Ok(parting(&desk.app, answer, false, id))));
         }
         let desk = Arc::clone(&desk);
         // In a box: the futures of the API are large, and this one's room is taken by each redirect too.
         Either::Right(Box::pin(async move {
             let answer = router::route(&desk, visitor, request).await;
             // Else the next request's head could come as slowly as a stream may.
-            Ok(parting(&desk.app, answer, is_streamed))
+            Ok(parting(&desk.app, answer, is_streamed, id))
         }))
     });
     let mut connection = pin!(
@@ -299,8 +337,21 @@ async fn converse_freely(stream: Watched<TcpStream>, desk: Arc<Desk>, peer: IpAd
     }
 }
 
-/// Asks the client to come back on another connection, after the last answer of this one or when this process wants to be rid of it.
-fn parting(app: &App, mut answer: Answer, is_last: bool) -> Answer {
+/// A request of HTTP/1.1 has one line that names the host, neither none nor two (RFC 9112, section 3.2): which of two is meant a proxy in front may
+/// see otherwise than we do.
+fn names_one_host<B>(request: &hyper::Request<B>) -> bool {
+    let count = request.headers().get_all(HOST).iter().count();
+    count == 1 || (count == 0 && request.version() < Version::HTTP_11)
+}
+
+fn no_host() -> Answer {
+    answer(StatusCode::BAD_REQUEST, pages::TEXT, "expected one line with the header Host\n")
+}
+
+/// Names the request, and asks the client to come back on another connection, after the last answer of this one or when this process wants to be
+/// rid of it.
+fn parting(app: &App, mut answer: Answer, is_last: bool, id: RequestId) -> Answer {
+    id.tell(&mut answer);
     if is_last || app.is_draining() {
         answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }

@@ -5,6 +5,7 @@
 //! on the daemon's own runtime beside them.
 
 mod body;
+mod budgets;
 mod calls;
 mod express;
 pub(crate) mod grpc;
@@ -14,6 +15,7 @@ mod pages;
 mod picture;
 mod pulse;
 mod redirect;
+mod request_id;
 mod rest;
 mod robots;
 mod router;
@@ -34,7 +36,8 @@ use hyper::{
     body::Bytes,
     header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER},
 };
-use tokio::{runtime, sync::Semaphore};
+use jiff::tz::TimeZone;
+use tokio::{runtime, sync::Semaphore, time::Instant};
 
 use crate::{
     admission::Admission,
@@ -42,6 +45,8 @@ use crate::{
     create::Creator,
     directory::Directory,
     hot::HotLinks,
+    key_names::KeyNames,
+    links::Schemes,
     lookup::Lookup,
     metrics::Metrics,
     places::Atlas,
@@ -50,14 +55,15 @@ use crate::{
     visits::{VisitBuffer, Visits},
 };
 
-pub(crate) use body::Body;
+pub(crate) use body::{Body, BrokenOff, Piece};
+pub(crate) use budgets::Budgets;
+pub use budgets::ConnectionLimits;
 pub use calls::CallLimits;
 pub(crate) use calls::Calls;
 use express::Buffers;
 pub use limits::ClientLimits;
 pub(crate) use limits::Clients;
 pub use listener::{Phase, PublicListeners, bind, serve};
-pub use rest::BULK_CALLS_MAX;
 /// QR codes that are drawn at a time.
 pub const PICTURES_MAX: usize = 2;
 pub(crate) use robots::Robots;
@@ -75,16 +81,24 @@ pub struct App {
     pub creator: Creator,
     /// Codes before links.
     pub reserver: Reserver,
+    /// Codes that the open reservations of one key may have.
+    pub reserved_max: u64,
     /// API keys.
-    pub keys: KeyRing,
+    pub keys: Arc<KeyRing>,
+    /// Their names.
+    pub(crate) key_names: KeyNames,
     /// What each client takes.
     pub(crate) clients: Arc<Clients>,
     /// Calls of the API.
     pub(crate) calls: Calls,
     /// QR codes that are drawn at a time.
     pub pictures: Arc<Semaphore>,
-    /// Bulk creates at a time.
-    pub bulk_calls: Arc<Semaphore>,
+    /// What clients, keys and the process may hold.
+    pub(crate) budgets: Budgets,
+    /// When budgets began to grow.
+    pub(crate) started: Instant,
+    /// Connections that there may be.
+    pub connections: ConnectionLimits,
     /// Visits of links with a limit.
     pub admission: Admission,
     /// What becomes of visits.
@@ -111,10 +125,16 @@ pub struct App {
     pub public_url: String,
     /// Hosts that long URLs must not lead to.
     pub own_hosts: Vec<(url::Host, u16)>,
+    /// Schemes that long URLs may have.
+    pub schemes: Schemes,
     /// How long a link is given to whoever wishes for the same.
     pub find_existing_for: Duration,
     /// How long a call with an Idempotency-Key may be sent again.
     pub idempotency_for: Duration,
+    /// Whether links are created by opening an address that has the key in it.
+    pub single_step_create: bool,
+    /// Where times are meant that come without an offset.
+    pub time_zone: TimeZone,
     /// The status of redirects.
     pub redirect_status: StatusCode,
     /// Where everything runs that is not a redirect.

@@ -1,8 +1,10 @@
 //! The few fixed pages.
 
+use std::time::Duration;
+
 use hyper::{
     StatusCode,
-    header::{CACHE_CONTROL, HeaderValue},
+    header::{CACHE_CONTROL, HeaderValue, RETRY_AFTER},
 };
 
 use super::{Answer, answer};
@@ -18,6 +20,9 @@ pub(super) const NOT_FOUND: &str = "<!doctype html>\n<html lang=\"en\"><meta cha
 
 pub(super) const GONE: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>This link has ended</title>\n\
     <h1>This link has ended</h1>\n<p>This short link does not lead anywhere at the moment: it has expired, or was taken back.</p>\n</html>\n";
+
+pub(super) const TAKEN_DOWN: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"robots\" content=\"noindex\"><title>This link was taken down</title>\n\
+    <h1>This link was taken down</h1>\n<p>The operator of this service has disabled this short link or the page that it leads to.</p>\n</html>\n";
 
 const ASK_PASSWORD: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"robots\" content=\"noindex\"><title>Password</title>\n\
     <h1>This link has a password</h1>\n<form method=\"post\"><p><label>Password <input type=\"password\" name=\"password\" required autofocus></label>\n\
@@ -35,6 +40,20 @@ pub(super) fn ask_password(is_wrong: bool) -> Answer {
     page.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     page
 }
+
+const TOO_MANY_TRIES: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"robots\" content=\"noindex\"><title>Slow down</title>\n\
+    <h1>Slow down</h1>\n<p>Too many passwords were tried for this link. Please try again later.</p>\n</html>\n";
+
+/// Answers a visitor who has tried too many passwords for a link.
+pub(super) fn too_many_tries(wait: Duration) -> Answer {
+    let mut page = answer(StatusCode::TOO_MANY_REQUESTS, HTML, TOO_MANY_TRIES);
+    page.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1));
+    page
+}
+
+/// What previews of a link show that may be followed only so often: neither where it leads nor anything that is said of it.
+pub(super) const LIMITED: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"robots\" content=\"noindex\"><title>Short link</title>\n\
+    <h1>Short link</h1>\n<p>This link leads on only a limited number of times. Open it in a browser to follow it.</p>\n</html>\n";
 
 pub(super) const UNAVAILABLE: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>One moment</title>\n\
     <h1>One moment</h1>\n<p>This link cannot be looked up right now. Please try again in a second.</p>\n</html>\n";

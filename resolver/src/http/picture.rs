@@ -1,6 +1,7 @@
 //! `GET|HEAD /{code}/qr-code`: the short link as a picture. What it may be is in [`crate::qr`].
 //!
-//! A picture takes milliseconds of a core, more than a thousand redirects: few are drawn at a time, away from the listeners' threads.
+//! A picture takes milliseconds of a core, more than a thousand redirects, and one of a long slug many times as long: few are drawn at a time, away
+//! from the listeners' threads, and a client has a budget of them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,14 +10,16 @@ use hyper::{
     body::Incoming,
     header::{CACHE_CONTROL, HeaderValue},
 };
-use jiff::Timestamp;
+use issuer::daemon::network;
 use tokio::time::timeout;
 use url::form_urlencoded;
 
 use super::{
-    Answer, App, Desk, Visitor, answer, pages,
+    Answer, App, Desk, Visitor, answer,
+    budgets::Holder,
+    pages,
     redirect::{find, host},
-    stray::{gone, unavailable},
+    stray::{gone, slow_down, too_much, unavailable},
 };
 use crate::{
     links::location,
@@ -36,12 +39,20 @@ pub(super) fn link_of(path: &str) -> Option<&str> {
 /// Draws the short link that a visitor would be led on by.
 pub(super) async fn draw(desk: &Desk, visitor: Visitor, request: &Request<Incoming>) -> Answer {
     let app = &desk.app;
+    if let Err(wait) = app.budgets.picture_rate.spend(network(visitor.client), app.started.elapsed()) {
+        return slow_down(app, wait);
+    }
+    let _place = match app.budgets.pictures.take(Holder::client(visitor.client), 1) {
+        Ok(place) => place,
+        Err(spent) => return too_much(app, spent),
+    };
     let path = link_of(request.uri().path()).unwrap_or_default();
     let found = match find(app, visitor.client, path, host(request)).await {
         Ok(found) => found,
         Err(answer) => return answer,
     };
-    if !found.link.is_live(Timestamp::now()) {
+    // A campaign is printed before it begins.
+    if found.link.is_over(app.directory.now()) {
         return gone(app, &found.place, &found.wanted, path);
     }
     let Some(name) = app.lookup.name_of(&found.link) else { return unavailable(app) };

@@ -34,12 +34,16 @@ const HEAD: u8 = 1;
 const BUSY: u8 = 2;
 /// The same, and it still comes while its answer goes: whatever moves is a sign of life.
 const STREAM: u8 = 3;
+/// A part of an end that makes room, of all connections of a thread: to look for the idlest of them takes longer than to end it.
+const PART: usize = 64;
 
 /// Where a connection stands. Only its own thread writes and reads it.
 #[derive(Debug, Default)]
 struct Pulse {
     state: AtomicU8,
     since: AtomicU32,
+    /// Whether anything was ever answered on it.
+    is_used: AtomicBool,
     /// Wakes the connection's task.
     waker: OnceLock<Waker>,
 }
@@ -65,6 +69,30 @@ impl Ward {
                 !connection.is_finished()
             });
         }
+    }
+
+    /// Ends the connections that are idlest, so that others find room: those first on which nothing was ever asked, and then those that
+    /// have rested longest. One that is being answered stays. Says how many there were.
+    pub(super) fn end_idlest(&self) -> usize {
+        let mut connections = self.connections();
+        let resting = |(place, (pulse, _)): (usize, &(Arc<Pulse>, AbortHandle))| {
+            let rests = matches!(pulse.state.load(Ordering::Relaxed), IDLE | HEAD);
+            let key = (pulse.is_used.load(Ordering::Relaxed), pulse.since.load(Ordering::Relaxed));
+            rests.then_some((key, place))
+        };
+        let mut resting: Vec<_> = connections.iter().enumerate().filter_map(resting).collect();
+        let count = (connections.len() / PART).max(1).min(resting.len());
+        if count == 0 {
+            return 0;
+        }
+        resting.select_nth_unstable(count - 1);
+        let mut places: Vec<usize> = resting[..count].iter().map(|(_, place)| *place).collect();
+        places.sort_unstable();
+        // From behind, so that what is put into a place is none of those that are to go.
+        for place in places.into_iter().rev() {
+            connections.swap_remove(place).1.abort();
+        }
+        count
     }
 
     /// Lets every connection finish what it has begun, and end.
@@ -188,6 +216,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
 impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.note(IDLE);
+        self.pulse.is_used.store(true, Ordering::Relaxed);
         Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
 
@@ -230,6 +259,37 @@ mod tests {
         assert!(!idle.is_finished());
         sleep(Duration::from_secs(20)).await;
         assert!(idle.is_finished());
+        watching.abort();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_idlest_makes_room_and_silent_ones_before_those_that_were_used() {
+        let ward = Arc::new(Ward::default());
+        let watching = tokio::spawn(Arc::clone(&ward).watch());
+        let serve = |is_used: bool| {
+            let (far, near) = duplex(64);
+            let mut watched = ward.attend(near);
+            let patient = watched.patient();
+            let task = tokio::spawn(async move {
+                if is_used {
+                    watched.write_all(b"an answer").await.unwrap();
+                }
+                let _ = watched.read_u8().await;
+            });
+            ward.admit(patient, task.abort_handle());
+            (far, task)
+        };
+        let used = serve(true);
+        sleep(Duration::from_secs(5)).await;
+        let silent = serve(false);
+        sleep(Duration::from_secs(2)).await;
+        let later = serve(false);
+        for (ended, others) in [(&silent, [&used, &later]), (&later, [&used, &used])] {
+            assert_eq!(ward.end_idlest(), 1);
+            sleep(Duration::from_millis(1)).await;
+            assert!(ended.1.is_finished() && others.iter().all(|(_, task)| !task.is_finished()));
+        }
+        assert_eq!([ward.end_idlest(), ward.end_idlest()], [1, 0]);
         watching.abort();
     }
 

@@ -18,13 +18,13 @@ use tokio::time::sleep;
 
 use super::{
     Answer, App, Desk, Visitor, empty, pages,
-    stray::{Stray, gone, slow_down, stray, unavailable},
+    stray::{Stray, gone, look, slow_down, stray, taken_down, unavailable},
 };
 use crate::{
     codes::{Code, LinkId},
     directory::Place,
     hot::Target,
-    links::{Facts, Link, RedirectStatus, asks_where, choose, forward_query, location},
+    links::{Facts, Link, RedirectStatus, asks_where, choose, forward_query, is_preview, location},
     lookup::{LookupError, Wanted},
     places::{CountryCode, Located},
     visits::Visit,
@@ -70,7 +70,7 @@ pub(super) fn known<T>(
     if !directory.is_plain() && !directory.is_default(asked.host) {
         return None;
     }
-    let now = Timestamp::now();
+    let now = directory.now();
     desk.hot.find(&desk.app.lookup, &code, now, |target| {
         // A query that goes along makes a location of its own.
         if target.forward_query && asked.query.is_some_and(|query| !query.is_empty()) {
@@ -98,17 +98,34 @@ pub(super) async fn follow(desk: &Desk, visitor: Visitor, request: &Request<Inco
         Ok(found) => found,
         Err(answer) => return answer,
     };
-    let now = Timestamp::now();
+    let now = app.directory.now();
     if !found.link.is_live(now) {
         if !found.link.was_live(now) {
             return stray(app, &found.place, Stray::Code(&found.wanted), request.uri().path());
         }
         return gone(app, &found.place, &found.wanted, request.uri().path());
     }
-    if found.link.password().is_some() {
-        return pages::ask_password(false);
+    let (has_password, is_look) = (found.link.password().is_some(), is_look(request));
+    if found.link.is_limited() && (has_password || is_look) {
+        // Nobody is asked for a password that opens nothing, and whoever only looks takes no use away from others.
+        match app.admission.is_spent(found.link.id).await {
+            Ok(false) => {}
+            Ok(true) => return gone(app, &found.place, &found.wanted, request.uri().path()),
+            Err(_) => return unavailable(app),
+        }
     }
-    lead(desk, visitor, request, now, &found).await
+    match (has_password, is_look && found.link.is_limited()) {
+        (true, _) => pages::ask_password(false),
+        (false, true) => look(),
+        (false, false) => lead(desk, visitor, request, now, &found).await,
+    }
+}
+
+/// Whether a request is a look at the link, by a checker of links or for a preview in a chat, and not a visit. Where a link leads that may be
+/// followed only so often is not told then: a look costs nothing, and anybody can pass for a preview.
+fn is_look<B>(request: &Request<B>) -> bool {
+    let user_agent = std::str::from_utf8(bytes(request.headers(), &USER_AGENT));
+    *request.method() == Method::HEAD || user_agent.is_ok_and(is_preview)
 }
 
 /// A link that a visitor has asked for, live or not.
@@ -148,10 +165,19 @@ pub(super) async fn find(
         app.clients.give_back(client);
     }
     match found {
+        Ok(Some(link)) if is_stopped(app, &link) => Err(taken_down(app)),
         Ok(Some(link)) => Ok(FoundLink { link, place, wanted }),
-        Ok(None) if place.is_sure => Err(stray(app, &place, Stray::Code(&wanted), path)),
+        Ok(None) if place.is_sure && app.directory.can_place(&wanted) => {
+            Err(stray(app, &place, Stray::Code(&wanted), path))
+        }
         Ok(None) | Err(LookupError::NoStore | LookupError::Overloaded) => Err(unavailable(app)),
     }
+}
+
+/// Whether an operator took the link down, or denies the only target that it has.
+fn is_stopped(app: &App, link: &Link) -> bool {
+    let is_denied = || link.rules().is_empty() && !link.is_deleted() && !app.lookup.allows(&link.long_url);
+    link.is_blocked() || is_denied()
 }
 
 /// Leads a visitor who may follow a live link on, unless it was followed as often as it may be.
@@ -164,6 +190,12 @@ pub(super) async fn lead<B>(
 ) -> Answer {
     let app = &*desk.app;
     let path = request.uri().path();
+    let target = match target(app, visitor, request, now, link) {
+        Ok(target) => target,
+        Err(NoTarget::Denied) => return taken_down(app),
+        Err(NoTarget::Unfit) => return stray(app, place, Stray::Code(wanted), path),
+    };
+    // Last: a visit that leads nowhere is not counted.
     if link.is_limited() {
         match app.admission.admit(link.id).await {
             Ok(true) => {}
@@ -171,11 +203,16 @@ pub(super) async fn lead<B>(
             Err(_) => return unavailable(app),
         }
     }
-    let Some(target) = target(app, visitor, request, now, link) else {
-        return stray(app, place, Stray::Code(wanted), path);
-    };
     note(desk, visitor.client, &Asked::of(request), now, link.id);
     redirect(link.status().map_or(app.redirect_status, RedirectStatus::code), target)
+}
+
+/// Why a live link leads this visitor nowhere.
+enum NoTarget {
+    /// A rule about targets denies it.
+    Denied,
+    /// It does not fit a header.
+    Unfit,
 }
 
 /// Where a link leads this visitor.
@@ -185,7 +222,7 @@ fn target<B>(
     request: &Request<B>,
     now: Timestamp,
     link: &Link,
-) -> Option<HeaderValue> {
+) -> Result<HeaderValue, NoTarget> {
     let query = request.uri().query().unwrap_or("");
     let text = |name| std::str::from_utf8(bytes(request.headers(), name)).unwrap_or("");
     let located =
@@ -204,7 +241,11 @@ fn target<B>(
             now,
         },
     );
-    let long_url = rule.map_or(link.long_url.as_str(), |rule| rule.long_url.as_str());
+    let long_url = rule.map_or(&link.long_url, |rule| &rule.long_url);
+    if !app.lookup.allows(long_url) {
+        return Err(NoTarget::Denied);
+    }
+    let long_url = long_url.as_str();
     let target = if link.forward_query && !query.is_empty() {
         HeaderValue::try_from(location(&forward_query(long_url, query)).as_ref())
     } else {
@@ -214,7 +255,7 @@ fn target<B>(
         // A stored URL was checked and a query came through the HTTP parser, so this is a row that nobody checked.
         tracing::error!(id = ?link.id, "the long URL does not fit a header");
     }
-    target.ok()
+    target.map_err(|_| NoTarget::Unfit)
 }
 
 /// The host that a request names.

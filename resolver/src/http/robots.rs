@@ -7,12 +7,12 @@
 use std::{sync::Arc, time::Duration};
 
 use hyper::{StatusCode, body::Bytes};
-use jiff::Timestamp;
 use moka::future::Cache;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::{Answer, App, answer, pages, stray::unavailable};
+use super::{Answer, App, answer, pages, rest, stray::unavailable};
 use crate::{
+    codes::LinkId,
     links::{DomainId, Filter, OrderBy, OrderField},
     store::{PER_PAGE_MAX, StoreError},
 };
@@ -62,7 +62,7 @@ pub(super) async fn show(app: &Arc<App>, host: Option<&str>) -> Answer {
 
 async fn read(app: &App, domain: DomainId) -> Result<Bytes, StoreError> {
     let mut text = HEAD.to_owned();
-    let now = Timestamp::now();
+    let now = app.directory.now();
     let both = [domain, DomainId::DEFAULT];
     for domain in &both[usize::from(domain.is_default())..] {
         let filter = Filter {
@@ -72,15 +72,19 @@ async fn read(app: &App, domain: DomainId) -> Result<Bytes, StoreError> {
             per_page: Some(PER_PAGE_MAX),
             ..Filter::default()
         };
-        let page = app.store.list(&filter, None).await?;
-        let live = page.records.iter().map(|record| &record.link).filter(|link| link.is_live(now));
-        for name in live.filter_map(|link| app.lookup.name_of(link)) {
-            // To its end: a rule means every path that begins with it.
-            let rule = format!("Allow: /{}$\n", utf8_percent_encode(&name, ESCAPED));
-            if text.len() + rule.len() + TAIL.len() > TEXT_MAX {
-                break;
+        let outline = app.store.outline(&filter, None).await?;
+        'links: for piece in rest::pieces(&outline.entries) {
+            let ids: Vec<LinkId> = piece.iter().map(|entry| entry.id).collect();
+            let records = app.store.records(&ids).await?;
+            let live = records.iter().map(|record| &record.link).filter(|link| link.is_live(now));
+            for name in live.filter_map(|link| app.lookup.name_of(link)) {
+                // To its end: a rule means every path that begins with it.
+                let rule = format!("Allow: /{}$\n", utf8_percent_encode(&name, ESCAPED));
+                if text.len() + rule.len() + TAIL.len() > TEXT_MAX {
+                    break 'links;
+                }
+                text.push_str(&rule);
             }
-            text.push_str(&rule);
         }
     }
     text.push_str(TAIL);

@@ -6,12 +6,11 @@ use hyper::{
     StatusCode,
     header::{CACHE_CONTROL, HeaderValue, RETRY_AFTER},
 };
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::{Answer, App, answer, pages, redirect::redirect, retry_later};
+use super::{Answer, App, answer, budgets::Spent, pages, redirect::redirect, retry_later};
 use crate::{
     directory::Place,
-    links::{Authority, Redirects, location},
+    links::{Authority, Redirects, fill_placeholders, location},
     lookup::Wanted,
 };
 
@@ -53,8 +52,24 @@ pub(super) fn gone(app: &App, place: &Place, wanted: &Wanted, path: &str) -> Ans
         return stray(app, place, Stray::Code(wanted), path);
     }
     app.metrics.not_found.increment(1);
-    elsewhere(app, place, &Stray::Code(wanted), path)
+    // Keyspaces and flags say where visitors go of codes in general; that there was this link is what --tell-gone is for. Only its own domain
+    // knows better.
+    let own = place.domain.settings.redirects.invalid_short_url.as_deref();
+    own.and_then(|target| lead_to(app, place, target, path))
         .unwrap_or_else(|| passing(StatusCode::GONE, pages::GONE))
+}
+
+/// Answers a visitor of a link that an operator took down, or whose target a rule denies: 410
+/// whatever `--tell-gone` says, and never a redirect. Where a domain or a keyspace sends its lost
+/// visitors is not the operator's choice alone.
+pub(super) fn taken_down(app: &App) -> Answer {
+    app.metrics.not_found.increment(1);
+    passing(StatusCode::GONE, pages::TAKEN_DOWN)
+}
+
+/// Answers a look at a link that may be followed only so often.
+pub(super) fn look() -> Answer {
+    passing(StatusCode::OK, pages::LIMITED)
 }
 
 /// Answers a visitor of the domain itself.
@@ -72,30 +87,21 @@ fn elsewhere(app: &App, place: &Place, how: &Stray<'_>, path: &str) -> Option<An
         Stray::Regular => first(&own.regular_404, &all.regular_404),
         Stray::Code(wanted) => {
             // A keyspace belongs to a site, which knows better than the domain what its visitors look for.
-            let keyspace =
-                app.lookup.keyspace_of(wanted).and_then(|name| app.stray_targets.keyspaces.get(name));
+            let keyspace = app
+                .lookup
+                .keyspace_of(wanted)
+                .and_then(|name| app.stray_targets.keyspaces.get(name.as_str()));
             keyspace.cloned().or_else(|| first(&own.invalid_short_url, &all.invalid_short_url))
         }
     }?;
-    let name = place.domain.authority.as_ref().map_or(app.directory.default_name(), Authority::as_str);
-    let target = fill(&target, name, path);
-    let header = HeaderValue::try_from(location(&target).as_ref()).ok()?;
-    Some(redirect(app.redirect_status, header))
+    lead_to(app, place, &target, path)
 }
 
-/// Shlink's two placeholders; in the query they are escaped, since what is in them may mean something there.
-fn fill(target: &str, domain: &str, path: &str) -> String {
-    let (before, query) =
-        target.split_once('?').map_or((target, None), |(before, query)| (before, Some(query)));
-    let plain = before.replace("{DOMAIN}", domain).replace("{ORIGINAL_PATH}", path.trim_start_matches('/'));
-    let escape = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
-    match query {
-        None => plain,
-        Some(query) => {
-            let query = query.replace("{DOMAIN}", &escape(domain)).replace("{ORIGINAL_PATH}", &escape(path));
-            format!("{plain}?{query}")
-        }
-    }
+fn lead_to(app: &App, place: &Place, target: &str, path: &str) -> Option<Answer> {
+    let name = place.domain.authority.as_ref().map_or(app.directory.default_name(), Authority::as_str);
+    let target = fill_placeholders(target, name, path)?;
+    let header = HeaderValue::try_from(location(&target).as_ref()).ok()?;
+    Some(redirect(app.redirect_status, header))
 }
 
 /// Not a 404: whether the link exists is not known.
@@ -104,27 +110,18 @@ pub(super) fn unavailable(app: &App) -> Answer {
     retry_later(answer(StatusCode::SERVICE_UNAVAILABLE, pages::HTML, pages::UNAVAILABLE))
 }
 
+/// As much is under way as may be, for this client or for all.
+pub(super) fn too_much(app: &App, spent: Spent) -> Answer {
+    match spent {
+        Spent::Own => slow_down(app, Duration::ZERO),
+        Spent::All => unavailable(app),
+    }
+}
+
 /// Not a 404: whether the link exists was not looked up.
 pub(super) fn slow_down(app: &App, wait: Duration) -> Answer {
     app.metrics.unknown_refused.increment(1);
     let mut answer = answer(StatusCode::TOO_MANY_REQUESTS, pages::HTML, pages::SLOW_DOWN);
     answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1));
     answer
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn placeholders_are_filled_and_escaped_in_the_query() {
-        for (target, expected) in [
-            ("https://a.b/", "https://a.b/"),
-            ("https://a.b/{ORIGINAL_PATH}", "https://a.b/x/y&z"),
-            ("https://a.b/?d={DOMAIN}&p={ORIGINAL_PATH}", "https://a.b/?d=s%2Ert&p=%2Fx%2Fy%26z"),
-            ("https://{DOMAIN}.b/", "https://s.rt.b/"),
-        ] {
-            assert_eq!(fill(target, "s.rt", "/x/y&z"), expected);
-        }
-    }
 }

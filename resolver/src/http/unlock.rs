@@ -1,10 +1,12 @@
 //! `POST /{code}` with the password of a link, from the form that [`pages::ask_password`] shows. No script is needed.
 //!
 //! 1. A hash takes tens of milliseconds of a core on purpose: few are computed at a time, away from the listeners' threads, and more are refused.
-//!    Those of new passwords count among them.
-//! 2. Somebody who guesses is slowed down, for each link: by their address, and all together. The right password gives its try back.
+//!    Those of new passwords count among them. Half of the cores stay free of them.
+//! 2. Somebody who guesses is slowed down, for each link: by their address (IPv6: their /64), and all together. Nobody is locked out: a try past
+//!    the budget waits until it has grown, a few of them at a time, so that the right password gets through beside any number of wrong ones.
+//!    It gives its try back.
 
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{net::IpAddr, sync::Arc, thread::available_parallelism, time::Duration};
 
 use http_body_util::{BodyExt, Limited};
 use hyper::{
@@ -12,20 +14,20 @@ use hyper::{
     body::{Bytes, Incoming},
     header::{CONTENT_TYPE, HeaderValue},
 };
-use jiff::Timestamp;
+use issuer::daemon::network;
 use tokio::{
     sync::Semaphore,
     task::spawn_blocking,
-    time::{Instant, timeout},
+    time::{Instant, sleep, timeout},
 };
 use url::form_urlencoded;
 
 use super::{
     Answer, App, Desk, Visitor, answer,
-    limits::Budget,
+    budgets::{Holder, Lane, Rate, tries},
     pages,
     redirect::{find, host, lead},
-    stray::{gone, slow_down, unavailable},
+    stray::{gone, too_much, unavailable},
 };
 use crate::{
     codes::LinkId,
@@ -35,10 +37,15 @@ use crate::{
 /// The form's body: a password of 256 bytes, each escaped.
 const BODY_BYTES: usize = 1_024;
 const BODY_TIME: Duration = Duration::from_secs(10);
-/// Passwords that are hashed at a time, new ones and tries.
+/// Passwords that are hashed at a time at most, new ones and tries.
 const AT_ONCE: usize = 2;
-/// How long one may wait for its turn.
+/// How long one may wait for its turn, and how many do.
 const PATIENCE: Duration = Duration::from_secs(5);
+const WAITING: usize = 32;
+/// How long a try past the budget may wait for it to grow: a little more than one takes to come back.
+const SLOWED: Duration = Duration::from_secs(8);
+/// How long a refusal is held back.
+const HELD: Duration = Duration::from_secs(1);
 /// Tries of one client at one link, per minute.
 const TRIES_OF_CLIENT: u32 = 10;
 /// Tries of all at one link, per minute.
@@ -47,17 +54,22 @@ const TRIES_OF_ALL: u32 = 120;
 /// Hashes passwords, and knows who tries how many.
 pub(crate) struct Locks {
     turns: Arc<Semaphore>,
-    of_client: Budget,
-    of_all: Budget,
+    waiting: Semaphore,
+    of_client: Rate,
+    of_all: Rate,
+    slowed: Lane,
     since: Instant,
 }
 
 impl Default for Locks {
     fn default() -> Self {
+        let cores = available_parallelism().map_or(1, usize::from);
         Self {
-            turns: Arc::new(Semaphore::new(AT_ONCE)),
-            of_client: Budget::new(TRIES_OF_CLIENT),
-            of_all: Budget::new(TRIES_OF_ALL),
+            turns: Arc::new(Semaphore::new((cores / 2).clamp(1, AT_ONCE))),
+            waiting: Semaphore::new(WAITING),
+            of_client: Rate::new(TRIES_OF_CLIENT),
+            of_all: Rate::new(TRIES_OF_ALL),
+            slowed: tries(SLOWED),
             since: Instant::now(),
         }
     }
@@ -79,7 +91,9 @@ impl Locks {
 
     /// Does what takes a core for long when it is its turn; none when that does not come in time.
     async fn in_turn<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+        let waiting = self.waiting.try_acquire().ok()?;
         let turn = timeout(PATIENCE, Arc::clone(&self.turns).acquire_owned()).await.ok()?.ok()?;
+        drop(waiting);
         // The turn ends with the work, not with whoever asked for it.
         let done = spawn_blocking(move || {
             let _turn = turn;
@@ -89,9 +103,14 @@ impl Locks {
     }
 
     async fn open(&self, link: LinkId, client: IpAddr, hash: &PasswordHash, password: String) -> Tried {
-        let now = self.since.elapsed();
-        let tries = self.of_client.spend((link, client), now).and_then(|_| self.of_all.spend(link, now));
-        if let Err(wait) = tries {
+        let (client, holder) = (network(client), Holder::client(client));
+        let of_client = || self.of_client.spend((link, client), self.since.elapsed());
+        let of_all = || self.of_all.spend(link, self.since.elapsed());
+        if let Err(wait) = self.slowed.pass(holder, of_client).await {
+            return Tried::TooMany(wait);
+        }
+        if let Err(wait) = self.slowed.pass(holder, of_all).await {
+            self.of_client.give_back((link, client));
             return Tried::TooMany(wait);
         }
         let hash = hash.clone();
@@ -111,6 +130,10 @@ impl Locks {
 pub(super) async fn unlock(desk: &Desk, visitor: Visitor, request: Request<Incoming>) -> Answer {
     let app = &desk.app;
     let (parts, body) = request.into_parts();
+    let _held = match app.budgets.bodies.take(Holder::client(visitor.client), BODY_BYTES as u64) {
+        Ok(held) => held,
+        Err(spent) => return too_much(app, spent),
+    };
     let Some(password) = password(body).await else {
         return answer(StatusCode::BAD_REQUEST, pages::TEXT, "expected a form with the field password\n");
     };
@@ -119,7 +142,7 @@ pub(super) async fn unlock(desk: &Desk, visitor: Visitor, request: Request<Incom
         Ok(found) => found,
         Err(answer) => return answer,
     };
-    let now = Timestamp::now();
+    let now = app.directory.now();
     if !found.link.is_live(now) {
         return gone(app, &found.place, &found.wanted, request.uri().path());
     }
@@ -127,7 +150,10 @@ pub(super) async fn unlock(desk: &Desk, visitor: Visitor, request: Request<Incom
         match open(app, found.link.id, visitor.client, hash, password).await {
             Tried::Opened => {}
             Tried::Wrong => return pages::ask_password(true),
-            Tried::TooMany(wait) => return slow_down(app, wait),
+            Tried::TooMany(wait) => {
+                sleep(HELD).await;
+                return pages::too_many_tries(wait);
+            }
             Tried::Busy => return unavailable(app),
         }
     }

@@ -1,6 +1,6 @@
 //! Domains that short links have.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use serde::{Deserialize, Serialize};
 use url::Host;
@@ -36,7 +36,36 @@ impl DomainId {
     }
 }
 
-/// A host with or without a port, as requests name it: in small letters, beyond ASCII in Punycode.
+/// Ports that clients leave out of a host's name, or write: either way they mean the same host.
+///
+/// Both are dropped, whatever the scheme: behind a proxy that ends TLS the server does not see
+/// which one the visitor used.
+const DEFAULT_PORTS: [&str; 2] = ["80", "443"];
+
+/// The host of a request, as domains are named: in small letters, without a scheme's own port and
+/// without a dot at the end.
+#[must_use]
+pub fn requested_authority(host: &str) -> Cow<'_, str> {
+    let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+    let (name, port) = match host.rsplit_once(':') {
+        Some((name, port)) if is_port(port) => (name, port),
+        _ => (host, ""),
+    };
+    let bare = name.strip_suffix('.').unwrap_or(name);
+    let is_default = port.is_empty() || DEFAULT_PORTS.contains(&port);
+    let text = match (is_default, bare.len() == name.len()) {
+        (true, _) => Cow::Borrowed(bare),
+        (false, true) => Cow::Borrowed(host),
+        (false, false) => Cow::Owned(format!("{bare}:{port}")),
+    };
+    if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        return Cow::Owned(text.to_ascii_lowercase());
+    }
+    text
+}
+
+/// A host as requests name it: in small letters, beyond ASCII in Punycode, with its port unless
+/// that is a scheme's own.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Authority(Box<str>);
 
@@ -68,6 +97,7 @@ impl Authority {
         }
         match port {
             None => Ok(Self(host.into())),
+            Some(port) if DEFAULT_PORTS.contains(&port) => Ok(Self(host.into())),
             Some(port) => {
                 let is_number = port.bytes().all(|byte| byte.is_ascii_digit());
                 let port = port.parse::<u16>().ok().filter(|port| is_number && *port > 0);
@@ -214,6 +244,8 @@ mod tests {
             ("sho.rt", "sho.rt"),
             (" Sho.RT ", "sho.rt"),
             ("localhost:8080", "localhost:8080"),
+            ("sho.rt:443", "sho.rt"),
+            ("Sho.RT:80", "sho.rt"),
             ("münchen.de", "xn--mnchen-3ya.de"),
             ("a-b.c_d.example", "a-b.c_d.example"),
         ] {
@@ -235,6 +267,24 @@ mod tests {
             &long,
         ] {
             assert_eq!(Authority::parse(text), Err(AuthorityError), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_request_names_the_same_host_however_it_is_written() {
+        for (host, named) in [
+            ("sho.rt", "sho.rt"),
+            ("Sho.RT.", "sho.rt"),
+            ("sho.rt:443", "sho.rt"),
+            ("sho.rt.:80", "sho.rt"),
+            ("sho.rt:", "sho.rt"),
+            ("sho.rt:8080", "sho.rt:8080"),
+            ("SHO.rt.:8080", "sho.rt:8080"),
+            ("[::1]:80", "[::1]"),
+            ("[::1]", "[::1]"),
+            ("", ""),
+        ] {
+            assert_eq!(requested_authority(host), named, "{host:?}");
         }
     }
 

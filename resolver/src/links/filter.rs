@@ -2,14 +2,16 @@
 
 use jiff::Timestamp;
 
-use super::{DomainId, Record, Tag};
-use crate::api_key::ApiKeyId;
+use super::{DomainId, LongUrl, Record, Slug, Tag};
+use crate::{api_key::ApiKeyId, codes::LinkId};
 
 /// Which links.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     /// A text that the long URL, the title, a tag or the slug has in it, whatever its case.
     pub search: Option<String>,
+    /// Exactly this long URL.
+    pub long_url: Option<LongUrl>,
     /// Tags that links have, one of them or all.
     pub tags: Vec<Tag>,
     /// Whether one of them is enough.
@@ -81,6 +83,26 @@ pub enum OrderField {
     Title,
     /// By their numbers: whoever wants another order puts them into it.
     Id,
+}
+
+/// A page of a list before its links are read: which they are, and how much of them there is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outline {
+    /// Its links.
+    pub entries: Vec<Outlined>,
+    /// How many there are on all pages.
+    pub total: u64,
+}
+
+/// A link that is to be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outlined {
+    /// Its id.
+    pub id: LinkId,
+    /// Bytes of its texts, about.
+    pub bytes: u64,
+    /// Its slug, if a person picked one.
+    pub slug: Option<Slug>,
 }
 
 /// One page of a list.

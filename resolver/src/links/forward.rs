@@ -1,39 +1,75 @@
 //! The visitor's query goes along with the redirect.
 //!
-//! A key that both have takes the visitor's value, in the long URL's place; new keys follow in their order. What is not
-//! touched stays as it was written, byte for byte: many servers care about the difference between `%20` and `+`.
+//! 1. A key that both have takes the visitor's value, in the long URL's place; new keys follow in their order. What is not
+//!    touched stays as it was written, byte for byte: many servers care about the difference between `%20` and `+`.
+//! 2. Its cost is bounded: the visitor's pairs are put in order once, by key, and each of the long URL's is looked up among
+//!    them. A query of too many pairs, or one that would make the URL too long for the servers behind it, does not go along at
+//!    all: half of a query may mean something else than the whole.
+
+/// Pairs of a visitor's query; one of more stays behind.
+const PAIRS_MAX: usize = 1_000;
+/// Bytes of a URL with a visitor's query: what servers take in a request's first line at least (nginx, Apache: 8 KiB).
+const URL_MAX: usize = 8 * 1024;
 
 /// The long URL with the visitor's query merged in; the fragment stays at the end.
 #[must_use]
 pub fn forward_query(long_url: &str, incoming: &str) -> String {
+    if long_url.len().max(incoming.len()) > URL_MAX || pairs(incoming).nth(PAIRS_MAX).is_some() {
+        return long_url.to_owned();
+    }
     let (rest, fragment) =
         long_url.split_once('#').map_or((long_url, None), |(rest, tail)| (rest, Some(tail)));
     let (base, own) = rest.split_once('?').unwrap_or((rest, ""));
 
-    let mut merged: Vec<&str> = Vec::new();
-    let mut placed: Vec<&str> = Vec::new();
-    for pair in pairs(own) {
-        let rivals = || pairs(incoming).filter(|rival| key(rival) == key(pair));
-        if rivals().next().is_none() {
-            merged.push(pair);
-        } else if !placed.contains(&key(pair)) {
-            placed.push(key(pair));
-            merged.extend(rivals());
-        }
-    }
-    merged.extend(pairs(incoming).filter(|pair| !placed.contains(&key(pair))));
-
     let mut url = String::with_capacity(long_url.len() + incoming.len() + 2);
     url.push_str(base);
-    for (index, pair) in merged.iter().enumerate() {
-        url.push(if index == 0 { '?' } else { '&' });
+    let mut separator = '?';
+    merge(own, incoming, |pair| {
+        url.push(separator);
         url.push_str(pair);
-    }
+        separator = '&';
+    });
     if let Some(fragment) = fragment {
         url.push('#');
         url.push_str(fragment);
     }
-    url
+    if url.len() > URL_MAX { long_url.to_owned() } else { url }
+}
+
+/// One of the visitor's pairs.
+struct Incoming<'a> {
+    key: &'a str,
+    position: usize,
+    pair: &'a str,
+}
+
+fn merge<'a>(own: &'a str, incoming: &'a str, mut push: impl FnMut(&'a str)) {
+    let given = pairs(incoming).enumerate();
+    let mut by_key: Vec<Incoming<'_>> =
+        given.map(|(position, pair)| Incoming { key: key(pair), position, pair }).collect();
+    // Those of one key stand together then, in the order in which they came.
+    by_key.sort_unstable_by_key(|one| (one.key, one.position));
+    let mut is_placed = vec![false; by_key.len()];
+    for pair in pairs(own) {
+        let key = key(pair);
+        let first = by_key.partition_point(|one| one.key < key);
+        let rivals: Vec<&Incoming<'_>> = by_key[first..].iter().take_while(|one| one.key == key).collect();
+        match rivals.first() {
+            None => push(pair),
+            Some(rival) if is_placed[rival.position] => {}
+            Some(_) => {
+                for rival in rivals {
+                    is_placed[rival.position] = true;
+                    push(rival.pair);
+                }
+            }
+        }
+    }
+    for (position, pair) in pairs(incoming).enumerate() {
+        if !is_placed[position] {
+            push(pair);
+        }
+    }
 }
 
 fn pairs(query: &str) -> impl Iterator<Item = &str> {
@@ -46,6 +82,8 @@ fn key(pair: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -60,6 +98,47 @@ mod tests {
             ("https://x.y/?a", "&&", "https://x.y/?a"),
         ] {
             assert_eq!(forward_query(long_url, incoming), expected);
+        }
+    }
+
+    #[test]
+    fn a_query_that_is_too_long_or_has_too_many_pairs_stays_behind() {
+        let long_url = "https://x.y/?a=1#top";
+        let many = |count: usize| (0..count).map(|_| "b&").collect::<String>();
+        assert!(forward_query(long_url, &many(PAIRS_MAX)).len() > long_url.len());
+        assert_eq!(forward_query(long_url, &many(PAIRS_MAX + 1)), long_url);
+        let room = URL_MAX - long_url.len() - "&".len();
+        assert_eq!(forward_query(long_url, &"b".repeat(room)).len(), URL_MAX);
+        assert_eq!(forward_query(long_url, &"b".repeat(room + 1)), long_url);
+        let replaced = format!("a={}", "1".repeat(room + 2));
+        assert_eq!(forward_query(long_url, &replaced).len(), URL_MAX, "what is replaced takes no room");
+        let longest = format!("https://x.y/?{}", "c".repeat(URL_MAX));
+        assert_eq!(forward_query(&longest, "b"), longest, "what is stored is given as it is");
+    }
+
+    /// The merge as it is said in words, pair by pair.
+    fn by_the_words(own: &str, incoming: &str) -> Vec<String> {
+        let mut merged: Vec<&str> = Vec::new();
+        let mut placed: Vec<&str> = Vec::new();
+        for pair in pairs(own) {
+            let rivals = || pairs(incoming).filter(|rival| key(rival) == key(pair));
+            if rivals().next().is_none() {
+                merged.push(pair);
+            } else if !placed.contains(&key(pair)) {
+                placed.push(key(pair));
+                merged.extend(rivals());
+            }
+        }
+        merged.extend(pairs(incoming).filter(|pair| !placed.contains(&key(pair))));
+        merged.into_iter().map(str::to_owned).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn pairs_are_merged_as_the_words_say(own in "([a-c]{0,2}=?[12]?&){0,12}", incoming in "([a-d]{0,2}=?[34]?&){0,12}") {
+            let mut merged = Vec::new();
+            merge(&own, &incoming, |pair| merged.push(pair.to_owned()));
+            prop_assert_eq!(merged, by_the_words(&own, &incoming));
         }
     }
 }

@@ -2,7 +2,10 @@
 
 use std::fmt;
 
+use sha2::{Digest, Sha256};
 use url::{Host, Url};
+
+use super::{Schemes, Slug};
 
 /// The longest URL, in bytes: browsers and proxies agree on little more.
 const MAX_LEN: usize = 8 * 1024;
@@ -23,26 +26,41 @@ pub enum LongUrlError {
     /// The parser of the web's standard does not take it.
     #[error("expected an absolute URL such as https://example.com/page")]
     Malformed,
-    /// Another scheme could run script or open an application.
-    #[error("expected the scheme http or https")]
+    /// The operator has not allowed links of this scheme.
+    #[error("expected a scheme that the operator has allowed (--allowed-schemes)")]
     Scheme,
     /// A password in a public redirect.
     #[error("expected no user name and no password")]
     Credentials,
-    /// It would redirect in a circle.
-    #[error("expected a URL that does not lead to this short domain itself")]
+    /// People and browsers would read its host differently.
+    #[error("expected https:// or http:// and then the host, without a backslash or an @ before the path")]
+    Authority,
+    /// It would lead to another short link, and perhaps in a circle.
+    #[error("expected a URL that is no short link of this service's own domain")]
     OwnDomain,
+    /// It would redirect in a circle.
+    #[error("expected a URL that is not the short URL of this link itself")]
+    Itself,
 }
 
 impl LongUrl {
     /// The longest URL, in bytes.
     pub const MAX_LEN: usize = MAX_LEN;
 
-    /// Checks a URL. `own` are the hosts with their ports that short links have here.
+    /// Checks a URL. `own` are the hosts with their ports that short links of the default domain
+    /// have: whatever there could be a short link is refused, and pages beside them are not.
     ///
     /// # Errors
     /// Says what was expected.
     pub fn parse(text: &str, own: &[(Host, u16)]) -> Result<Self, LongUrlError> {
+        Self::parse_allowed(text, own, &Schemes::default())
+    }
+
+    /// The same where the operator says which schemes URLs may have.
+    ///
+    /// # Errors
+    /// Says what was expected.
+    pub fn parse_allowed(text: &str, own: &[(Host, u16)], schemes: &Schemes) -> Result<Self, LongUrlError> {
         let text = text.trim_matches(' ');
         if text.len() > MAX_LEN {
             return Err(LongUrlError::TooLong);
@@ -52,11 +70,18 @@ impl LongUrl {
             return Err(LongUrlError::Characters);
         }
         let url = Url::parse(text).map_err(|_| LongUrlError::Malformed)?;
-        if !matches!(url.scheme(), "http" | "https") {
+        if !schemes.allow(url.scheme()) {
             return Err(LongUrlError::Scheme);
         }
         if !url.username().is_empty() || url.password().is_some() {
             return Err(LongUrlError::Credentials);
+        }
+        if !is_web(url.scheme()) {
+            // It is for another program than a browser: no short link of ours is asked for with it.
+            return Ok(Self(text.into()));
+        }
+        if !names_its_host(text) {
+            return Err(LongUrlError::Authority);
         }
         let host = match url.host().ok_or(LongUrlError::Malformed)? {
             // A dot at the end names the same host.
@@ -64,7 +89,7 @@ impl LongUrl {
             address => address.to_owned(),
         };
         let port = url.port_or_known_default().ok_or(LongUrlError::Malformed)?;
-        if own.contains(&(host, port)) {
+        if own.contains(&(host, port)) && Slug::of_path(url.path()).is_some() {
             return Err(LongUrlError::OwnDomain);
         }
         Ok(Self(text.into()))
@@ -85,10 +110,23 @@ impl LongUrl {
         url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
     }
 
+    /// Its path, as the standard's parser writes it.
+    #[must_use]
+    pub fn path(&self) -> String {
+        Url::parse(&self.0).map_or_else(|_| String::new(), |url| url.path().to_owned())
+    }
+
     /// Its host, as the standard's parser writes it.
     #[must_use]
     pub fn host(&self) -> String {
         Url::parse(&self.0).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()
+    }
+
+    /// What the index of long URLs has of it: the first eight bytes of its SHA-256. Others may have the same.
+    #[must_use]
+    pub fn digest(&self) -> i64 {
+        let digest = Sha256::digest(self.0.as_bytes());
+        i64::from_be_bytes(digest[..8].try_into().expect("a digest has 32 bytes"))
     }
 
     /// The URL as it was written.
@@ -96,6 +134,20 @@ impl LongUrl {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+fn is_web(scheme: &str) -> bool {
+    matches!(scheme, "http" | "https")
+}
+
+/// Whether the host stands where people look for it. The standard's parser mends what browsers
+/// mend, `https:evil` and `https://example.com\@evil` among it, and other parsers read another host
+/// there.
+fn names_its_host(text: &str) -> bool {
+    let Some((_, behind)) = text.split_once(':') else { return false };
+    let Some(behind) = behind.strip_prefix("//") else { return false };
+    let end = behind.find(['/', '?', '#']).unwrap_or(behind.len());
+    end > 0 && !behind[..end].contains(['\\', '@'])
 }
 
 impl fmt::Display for LongUrl {
@@ -129,17 +181,33 @@ mod tests {
             ("https://", LongUrlError::Malformed),
             ("ftp://x.y/", LongUrlError::Scheme),
             ("javascript:alert(1)", LongUrlError::Scheme),
+            ("JavaScript:alert(1)", LongUrlError::Scheme),
+            ("shlink://some/path", LongUrlError::Scheme),
             ("data:text/html,x", LongUrlError::Scheme),
             ("http://user:pw@example.com/", LongUrlError::Credentials),
             ("http://user@example.com/", LongUrlError::Credentials),
+            (r"https://example.com\@evil.example/", LongUrlError::Authority),
+            (r"https:\\evil.example", LongUrlError::Authority),
+            ("https:evil.example", LongUrlError::Authority),
+            ("https:///evil.example", LongUrlError::Authority),
+            ("https://@evil.example", LongUrlError::Authority),
             ("http://s.test/abc", LongUrlError::OwnDomain),
-            ("https://S.TEST./abc".trim_end_matches("./abc"), LongUrlError::OwnDomain),
+            ("https://S.TEST./a/b?x#y", LongUrlError::OwnDomain),
+            ("https://s.test/%61bc", LongUrlError::OwnDomain),
         ] {
             assert_eq!(LongUrl::parse(text, &own), Err(reason), "{text:?}");
         }
-        for text in
-            ["https://example.com", "http://example.com:8080/ä?q=1#f", "http://[::1]/", "http://s.test:81/"]
-        {
+        for text in [
+            "https://example.com",
+            "http://example.com:8080/ä?q=1#f",
+            "http://[::1]/",
+            "http://s.test:81/x",
+            "https://s.test/",
+            "https://s.test/rest/health",
+            "http://s.test/a//b",
+            "mailto:a@s.test",
+            "tel:+491234",
+        ] {
             assert_eq!(LongUrl::parse(text, &own).unwrap().as_str(), text);
         }
         assert_eq!(LongUrl::parse("  https://example.com/ ", &own).unwrap().as_str(), "https://example.com/");

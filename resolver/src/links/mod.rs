@@ -1,13 +1,17 @@
 //! Links and where they lead.
 
+mod block;
 mod details;
 mod domain;
 mod filter;
 mod forward;
 mod long_url;
+mod lookalike;
 mod password;
+mod placeholder;
 mod record;
 mod rule;
+mod scheme;
 mod slug;
 mod status;
 mod tag;
@@ -20,23 +24,27 @@ use url::Url;
 
 use crate::{api_key::ApiKeyId, codes::LinkId};
 
-pub use details::Details;
+pub use block::Block;
+pub use details::{Details, Origin};
 pub use domain::{
     Authority, AuthorityError, Domain, DomainEdit, DomainId, DomainSettings, Protocol, Redirects,
+    requested_authority,
 };
-pub use filter::{Filter, OrderBy, OrderField, Page, TagsMode};
+pub use filter::{Filter, OrderBy, OrderField, Outline, Outlined, Page, TagsMode};
 pub use forward::forward_query;
 pub use long_url::{LongUrl, LongUrlError};
 pub use password::{PasswordError, PasswordHash};
+pub use placeholder::{fill_placeholders, has_safe_placeholders};
 pub use record::{Edit, Record};
 pub use rule::{
     AddressPattern, Browser, CONDITION_TYPES, CONDITIONS_MAX, Condition, ConditionError, Country, Date,
     Device, RULES_MAX, Rule, Text,
 };
+pub use scheme::{Schemes, SchemesError};
 pub use slug::{Slug, SlugError};
 pub use status::{RedirectStatus, RedirectStatusError};
 pub use tag::{TAGS_MAX, Tag, TagError};
-pub use visitor::{Facts, asks_where, choose};
+pub use visitor::{Facts, asks_where, choose, is_preview};
 
 /// A link as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,6 +115,12 @@ impl Link {
         self.details.as_ref().is_none_or(|details| details.is_live(now))
     }
 
+    /// Whether it will not redirect any more, unless somebody changes it.
+    #[must_use]
+    pub fn is_over(&self, now: Timestamp) -> bool {
+        self.details.as_ref().is_some_and(|details| details.is_over(now))
+    }
+
     /// Whether it may have redirected before this time.
     #[must_use]
     pub fn was_live(&self, now: Timestamp) -> bool {
@@ -141,6 +155,12 @@ impl Link {
     #[must_use]
     pub fn mark(&self) -> Option<u32> {
         self.details.as_ref()?.mark
+    }
+
+    /// Whether an operator took it down.
+    #[must_use]
+    pub fn is_blocked(&self) -> bool {
+        self.details.as_ref().is_some_and(|details| details.blocked.is_some())
     }
 
     /// Whether somebody deleted it.

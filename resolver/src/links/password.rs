@@ -1,7 +1,7 @@
 //! Passwords that visitors of a link are asked for: Argon2id, with the parameters that its crate takes from OWASP's advice (19 MiB, two passes).
 
 use argon2::{
-    Argon2,
+    Argon2, Params,
     password_hash::{PasswordHash as Parsed, PasswordHasher, PasswordVerifier, SaltString},
 };
 use serde::{Deserialize, Serialize};
@@ -16,6 +16,11 @@ const SALT: usize = 16;
 #[serde(transparent)]
 pub struct PasswordHash(Box<str>);
 
+/// The most memory that a hash from elsewhere may take to check, in KiB, and the most passes: every try of a visitor costs as much.
+const IMPORTED_MAX: (u32, u32, u32) = (64 * 1024, 8, 4);
+/// The longest text of a hash, in bytes.
+const PHC_BYTES: usize = 512;
+
 /// Why there is no hash of a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PasswordError {
@@ -25,6 +30,11 @@ pub enum PasswordError {
     /// The system gave no random bytes.
     #[error("no salt is to be had")]
     Salt,
+    /// Not a hash of Argon2, or one that would take long to check.
+    #[error(
+        "expected an Argon2 hash such as $argon2id$v=19$m=19456,t=2,p=1$…$…, of at most 64 MiB, 8 passes and 4 lanes"
+    )]
+    Phc,
 }
 
 impl PasswordHash {
@@ -45,6 +55,30 @@ impl PasswordHash {
         let salt = SaltString::encode_b64(&salt).map_err(|_| PasswordError::Salt)?;
         let hash = Argon2::default().hash_password(password.as_bytes(), &salt);
         Ok(Self(hash.map_err(|_| PasswordError::Password)?.to_string().into()))
+    }
+
+    /// Takes a hash that another deployment computed, in the PHC string format.
+    ///
+    /// # Errors
+    /// Unless it is one of Argon2 that can be checked here without much memory or time.
+    pub fn from_phc(text: &str) -> Result<Self, PasswordError> {
+        let parsed = Parsed::new(text).map_err(|_| PasswordError::Phc)?;
+        let params = Params::try_from(&parsed).map_err(|_| PasswordError::Phc)?;
+        let (memory, passes, lanes) = IMPORTED_MAX;
+        let is_cheap = params.m_cost() <= memory && params.t_cost() <= passes && params.p_cost() <= lanes;
+        let is_argon2 = argon2::Algorithm::try_from(parsed.algorithm).is_ok();
+        let is_whole = parsed.salt.is_some() && parsed.hash.is_some();
+        if text.len() <= PHC_BYTES && is_argon2 && is_cheap && is_whole {
+            Ok(Self(text.into()))
+        } else {
+            Err(PasswordError::Phc)
+        }
+    }
+
+    /// The hash in the PHC string format, for an export. It is a secret: a weak password can be guessed from it.
+    #[must_use]
+    pub fn phc(&self) -> &str {
+        &self.0
     }
 
     /// Whether this is the password. Takes as long as hashing it.
@@ -75,6 +109,20 @@ mod tests {
         assert!(serde_json::from_str::<PasswordHash>(&stored).unwrap().is_of("öffne dich"));
         for wrong in ["", "a\nb", &"x".repeat(MAX_LEN + 1)] {
             assert_eq!(PasswordHash::of(wrong), Err(PasswordError::Password));
+        }
+    }
+
+    #[test]
+    fn a_hash_from_elsewhere_is_taken_if_it_can_be_checked_cheaply() {
+        let hash = PasswordHash::of("hush").unwrap();
+        assert_eq!(PasswordHash::from_phc(hash.phc()).as_ref(), Ok(&hash));
+        let costly = hash.phc().replace("m=19456", "m=4194304");
+        let long = hash.phc().replace("t=2", "t=100000");
+        let bcrypt = "$2b$10$abcdefghijklmnopqrstuuu4uLAxV1v0mJXtCNN9rhHMM0uzsJ1zC";
+        let scrypt =
+            "$scrypt$ln=16,r=8,p=1$aM15713r3Xsvxbi31lqr1Q$nFNh2CVHVjNldFVKDHDlm4CbdRSCdEBsjjJxD+iCs5E";
+        for wrong in ["", "hush", &costly, &long, bcrypt, scrypt, "$argon2id$v=19$m=19456,t=2,p=1"] {
+            assert_eq!(PasswordHash::from_phc(wrong), Err(PasswordError::Phc), "{wrong}");
         }
     }
 }

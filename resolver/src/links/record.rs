@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{Details, Link, LongUrl, PasswordHash, RedirectStatus, Rule, Tag};
+use super::{Block, Details, Link, LongUrl, PasswordHash, RedirectStatus, Rule, Tag};
 use crate::api_key::ApiKeyId;
 
 /// A link with its tags, as the API shows it.
@@ -35,6 +35,8 @@ pub struct Edit {
     pub description: Option<Option<String>>,
     /// Whether it leads nowhere for now.
     pub disabled: Option<bool>,
+    /// Why an operator takes it down; none brings it back.
+    pub block: Option<Option<String>>,
     /// The status of its redirects.
     pub status: Option<Option<RedirectStatus>>,
     /// The hash of the password that visitors are asked for.
@@ -64,7 +66,18 @@ impl Edit {
         set(&mut details.status, self.status.as_ref());
         set(&mut details.password, self.password.as_ref());
         set(&mut details.rules, self.rules.as_ref());
+        if let Some(reason) = &self.block {
+            // As finely as it is stored.
+            let at = Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
+            details.blocked = reason.clone().map(|reason| Block { reason, by, at });
+            if let Some(origin) = &mut details.origin {
+                origin.blocked_by = None;
+            }
+        }
         (details.edited_at, details.edited_by) = (Some(now), Some(by));
+        if let Some(origin) = &mut details.origin {
+            origin.edited_by = None;
+        }
         details.version += 1;
         link.details = Some(Box::new(details));
         link

@@ -4,12 +4,16 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::lookalike::{is_invisible, is_one_script};
+
 /// The longest slug, in bytes of UTF-8.
 const MAX_LEN: usize = 255;
 /// First segments that are paths of our own.
 const OUR_FIRST: [&str; 4] = ["rest", "robots.txt", "favicon.ico", ".well-known"];
 /// Last segments that are paths of our own, or of the API, after a code.
 const OUR_LAST: [&str; 4] = ["qr-code", "track", "visits", "redirect-rules"];
+/// What stands between the words of a slug.
+const BETWEEN_WORDS: [char; 5] = ['/', '-', '_', '.', '~'];
 /// Characters that end a path (RFC 3986, general delimiters), begin an escape, or are rewritten by browsers. The slash parts segments.
 const FORBIDDEN: &str = ":?#[]@%\\\"<>^`{|}";
 
@@ -32,6 +36,12 @@ pub enum SlugError {
     /// A browser would take it out of the path.
     #[error("expected no empty segment, and none that is . or ..")]
     Segments,
+    /// Nobody would see it.
+    #[error("expected no characters that are invisible or change the direction of text")]
+    Invisible,
+    /// It could pass for another slug.
+    #[error("expected the letters of a word to be of one script, or of scripts that are written together")]
+    Scripts,
     /// A path of our own.
     #[error("expected another word: this one is a path of the service itself")]
     Reserved,
@@ -67,6 +77,21 @@ impl Slug {
             return Err(SlugError::Reserved);
         }
         Ok(Self(text.into()))
+    }
+
+    /// Reads the slug of a new link: one that cannot pass for another.
+    ///
+    /// # Errors
+    /// Says what was expected.
+    pub fn pick(text: &str) -> Result<Self, SlugError> {
+        let slug = Self::parse(text)?;
+        if slug.0.chars().any(is_invisible) {
+            return Err(SlugError::Invisible);
+        }
+        if !slug.0.split(BETWEEN_WORDS).all(is_one_script) {
+            return Err(SlugError::Scripts);
+        }
+        Ok(slug)
     }
 
     /// What a visitor's path asks for, if it could be a slug: the path without its first slash, percent-decoded.
@@ -133,6 +158,23 @@ mod tests {
             ("promo/visits", SlugError::Reserved),
         ] {
             assert_eq!(Slug::parse(text), Err(reason), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_new_slug_cannot_pass_for_another_and_an_old_one_is_still_found() {
+        for (text, reason) in [
+            ("pro\u{200b}mo", SlugError::Invisible),
+            ("promo\u{202e}gpj", SlugError::Invisible),
+            ("promo\u{fe0f}", SlugError::Invisible),
+            ("sale/p\u{430}ypal", SlugError::Scripts),
+            ("my-p\u{430}ypal-login", SlugError::Scripts),
+        ] {
+            assert_eq!(Slug::pick(text), Err(reason), "{text:?}");
+            assert_eq!(Slug::of_path(&format!("/{text}")).unwrap().as_str(), text);
+        }
+        for text in ["sale/привіт", "ñandú-тест-🦣"] {
+            assert_eq!(Slug::pick(text).unwrap().as_str(), text);
         }
     }
 

@@ -28,7 +28,15 @@ impl Tag {
     /// # Errors
     /// When nothing is left of it, or too much, or it has control characters.
     pub fn parse(text: &str) -> Result<Self, TagError> {
-        let text = text.trim().to_lowercase().replace(' ', "-");
+        Self::exactly(&text.trim().to_lowercase().replace(' ', "-"))
+    }
+
+    /// Reads a tag as it is given, in letters of any size: Shlink renames and deletes by exactly such names.
+    ///
+    /// # Errors
+    /// When nothing is left of it, or too much, or it has control characters.
+    pub fn exactly(text: &str) -> Result<Self, TagError> {
+        let text = text.trim();
         let fits = (1..=MAX_LEN).contains(&text.len()) && !text.chars().any(char::is_control);
         if fits { Ok(Self(text.into())) } else { Err(TagError) }
     }
@@ -66,6 +74,7 @@ mod tests {
     fn tags_are_kept_in_small_letters_with_dashes() {
         assert_eq!(Tag::parse("  Summer Sale ").unwrap().as_str(), "summer-sale");
         assert_eq!(Tag::parse("Ü").unwrap().as_str(), "ü");
+        assert_eq!(Tag::exactly(" Summer Sale ").unwrap().as_str(), "Summer Sale");
         for wrong in ["", "  ", "a\u{7}b", &"x".repeat(MAX_LEN + 1)] {
             assert_eq!(Tag::parse(wrong), Err(TagError), "{wrong:?}");
         }

@@ -1,6 +1,7 @@
 //! Which of a link's rules a visitor meets. The semantics are those of Shlink's redirect conditions.
 
 mod agent;
+mod preview;
 
 use std::{borrow::Cow, cell::OnceCell, collections::HashMap, net::IpAddr};
 
@@ -9,6 +10,8 @@ use url::form_urlencoded;
 
 use self::agent::Agent;
 use super::rule::{Condition, Rule};
+
+pub use preview::is_preview;
 
 /// Languages that are looked at, from the front of the header: browsers send no more than a few.
 const LANGUAGES_MAX: usize = 100;

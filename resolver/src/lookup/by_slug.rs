@@ -1,5 +1,7 @@
 //! Lookups by domain and slug: the domain's own link, or the default domain's.
 
+use tokio::time::Instant;
+
 use super::{Found, Lookup, cache::Name, slugs::Place, wanted::Wanted};
 use crate::links::{DomainId, Link};
 
@@ -15,14 +17,14 @@ impl Lookup {
         let Some(place) = wanted.slug().map(|slug| (domain, slug)) else {
             return self.find_default(wanted).await;
         };
-        let was_free = self.slugs.was_free(&place);
+        let (was_free, asked) = (self.slugs.was_free(&place), Instant::now());
         if !was_free && let Some(own) = self.find_slug(&place).await? {
             return Ok(Some(own));
         }
         let shared = self.find_default(wanted).await?;
         if shared.as_ref().is_some_and(|link| !link.is_deleted()) {
             if !was_free {
-                self.slugs.note_free(place);
+                self.slugs.note_free(place, asked);
             }
             return Ok(shared);
         }

@@ -16,7 +16,8 @@ use moka::sync::Cache;
 use crate::{
     codes::{Code, LinkId, Mint},
     freshness::ReadAt,
-    links::{Link, location},
+    links::{Details, Link, location},
+    targets::Verdict,
 };
 
 /// An entry lives this long after its last use (A5).
@@ -36,6 +37,10 @@ pub struct Cached {
     pub(super) is_sure: bool,
     /// Where it always leads, as the header says it; none of a row that nobody checked, or whose answer depends on more than the request.
     pub location: Option<HeaderValue>,
+    /// Whether the rules about targets let it lead there.
+    pub(super) verdict: Verdict,
+    /// What it takes of the cache's memory, about: an entry with many rules takes a thousand times as much as one with none.
+    bytes: u32,
 }
 
 impl Cached {
@@ -43,13 +48,12 @@ impl Cached {
         let is_simple = link.details.as_ref().is_none_or(|details| details.is_simple());
         let location = HeaderValue::try_from(location(link.long_url.as_str()).as_ref());
         let location = location.ok().filter(|_| is_simple);
-        Arc::new(Self { link: Arc::clone(link), read_at, is_sure, location })
-    }
-
-    fn bytes(&self) -> u32 {
-        let title = self.link.title.as_ref().map_or(0, String::len);
-        let texts = self.link.long_url.as_str().len() + self.location.as_ref().map_or(0, HeaderValue::len);
-        u32::try_from(ENTRY_BYTES + title + texts).unwrap_or(u32::MAX)
+        let title = link.title.as_ref().map_or(0, String::len);
+        let texts = link.long_url.as_str().len() + location.as_ref().map_or(0, HeaderValue::len);
+        let details = link.details.as_deref().map_or(0, Details::bytes);
+        let bytes = u32::try_from(ENTRY_BYTES + title + texts + details).unwrap_or(u32::MAX);
+        let verdict = Verdict::default();
+        Arc::new(Self { link: Arc::clone(link), read_at, is_sure, location, verdict, bytes })
     }
 }
 
@@ -106,7 +110,7 @@ impl Generations {
 pub(super) fn cache(bytes: u64, generations: Arc<Generations>) -> Links {
     Cache::builder()
         .max_capacity(bytes)
-        .weigher(|_, cached: &Arc<Cached>| cached.bytes())
+        .weigher(|_, cached: &Arc<Cached>| cached.bytes)
         .time_to_idle(IDLE)
         .eviction_listener(move |name, _, _| generations.advance(&name))
         .build_with_hasher(RandomState::default())
@@ -141,7 +145,7 @@ mod tests {
     #[test]
     fn whatever_leaves_the_cache_advances_its_generation() {
         let generations = Arc::new(Generations::new());
-        let cache = cache(4 * u64::from(cached(0).bytes()), Arc::clone(&generations));
+        let cache = cache(4 * u64::from(cached(0).bytes), Arc::clone(&generations));
         let code = Code::parse("abc123").unwrap();
         let name = Name::Code(code);
         let now = || generations.of(generations.hasher.hash_one(code)).load(Ordering::Acquire);

@@ -60,7 +60,7 @@ impl News {
         let is_known =
             self.freshness.is_told_for(self.replica_lag) && self.changed.entry_count() < CHANGED_MAX / 2;
         let lags = || ids.iter().any(|id| self.changed.contains_key(id));
-        if is_known && !lags() { Source::Any } else { Source::Primary }
+        if is_known && !lags() { Source::Any { lag: self.replica_lag } } else { Source::Primary }
     }
 
     pub(super) fn is_fresh(&self, cached: &Cached) -> bool {

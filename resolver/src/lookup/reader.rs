@@ -105,9 +105,11 @@ impl Reader {
         began: ReadAt,
         read: Result<Reading, StoreError>,
     ) -> Waiting {
-        let (links, complete): (HashMap<LinkId, Arc<Link>>, bool) = match read {
-            Ok(Reading { links, complete }) => {
-                (links.into_iter().map(|link| (link.id, Arc::new(link))).collect(), complete)
+        let (links, complete, began): (HashMap<LinkId, Arc<Link>>, bool, ReadAt) = match read {
+            Ok(Reading { links, complete, as_of }) => {
+                let links = links.into_iter().map(|link| (link.id, Arc::new(link))).collect();
+                // A replica's rows are as old as it can prove, and count as read then.
+                (links, complete, as_of.map_or(began, |as_of| self.news.freshness.at(as_of).min(began)))
             }
             Err(error) => {
                 tracing::warn!(error = &error as &dyn std::error::Error, ids = batch.len(), "read links");

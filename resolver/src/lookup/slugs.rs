@@ -7,9 +7,13 @@ use std::{sync::Arc, time::Duration};
 
 use foldhash::quality::RandomState;
 use moka::future::Cache;
-use tokio::{runtime::Handle, sync::Semaphore, time::timeout};
+use tokio::{
+    runtime::Handle,
+    sync::Semaphore,
+    time::{Instant, timeout},
+};
 
-use super::LookupError;
+use super::{LookupError, TRUSTED};
 use crate::{
     codes::LinkId,
     links::{DomainId, Slug},
@@ -27,9 +31,8 @@ const AT_ONCE: usize = 32;
 /// How long a visitor may wait for an answer.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// How long a code is believed to be nobody's on a domain while the default one's link of the same code is given there.
-const SHADOWED: Duration = Duration::from_millis(500);
-const SHADOWED_MAX: u64 = 100_000;
+/// Codes that are remembered to be free on a domain, where the default one's link of the same code is given.
+const FREE_MAX: u64 = 100_000;
 
 /// A slug on a domain.
 pub(super) type Place = (DomainId, Slug);
@@ -44,8 +47,9 @@ enum Missing {
 /// Slugs and ids.
 pub(super) struct Slugs {
     ids: Cache<Place, LinkId, RandomState>,
-    /// What was nobody's a moment ago.
-    free: moka::sync::Cache<Place, (), RandomState>,
+    /// Codes that were free, and when the store was asked for them. Each is believed for [`TRUSTED`]; whoever takes one answers
+    /// later than that.
+    free: moka::sync::Cache<Place, Instant, RandomState>,
     store: Arc<dyn LinkStore>,
     questions: Arc<Semaphore>,
     /// Where questions are asked: a visitor who goes away must not take the connection along.
@@ -58,7 +62,7 @@ impl Slugs {
             u32::try_from(ENTRY_BYTES + place.1.as_str().len()).unwrap_or(u32::MAX)
         };
         let ids = Cache::builder().max_capacity(BYTES).weigher(weigh).time_to_idle(IDLE);
-        let free = moka::sync::Cache::builder().max_capacity(SHADOWED_MAX).time_to_live(SHADOWED);
+        let free = moka::sync::Cache::builder().max_capacity(FREE_MAX).time_to_live(TRUSTED);
         Self {
             ids: ids.build_with_hasher(RandomState::default()),
             free: free.build_with_hasher(RandomState::default()),
@@ -85,12 +89,12 @@ impl Slugs {
 
     /// Whether this was nobody's a moment ago.
     pub(super) fn was_free(&self, place: &Place) -> bool {
-        self.free.contains_key(place)
+        self.free.get(place).is_some_and(|asked| asked.elapsed() < TRUSTED)
     }
 
-    /// Remembers for a moment that this is nobody's.
-    pub(super) fn note_free(&self, place: Place) {
-        self.free.insert(place, ());
+    /// Remembers for a moment that this is free, as the store said when it was asked then.
+    pub(super) fn note_free(&self, place: Place, asked: Instant) {
+        self.free.insert(place, asked);
     }
 
     /// Forgets that this was nobody's.

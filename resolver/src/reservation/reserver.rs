@@ -65,7 +65,11 @@ impl Reserver {
         let id = ReservationId::draw().map_err(|_| ReserveError::Unavailable)?;
         let created_at =
             self.store.add_reservation(&id, minting.index, key).await.map_err(|error| away(&error))?;
-        let taken = timeout(DEADLINE, self.take(&id, minting, count)).await;
+        let taken = if count > minting.capacity() {
+            Ok(Err(ReserveError::Exhausted))
+        } else {
+            timeout(DEADLINE, self.take(&id, minting, count)).await
+        };
         match taken.unwrap_or(Err(ReserveError::Unavailable)) {
             Ok(spans) => {
                 self.metrics.reserved.increment(count);
@@ -116,6 +120,7 @@ impl Reserver {
             instance: if reserved { LIVING } else { GIVEN_UP }.to_owned(),
             namespaces: vec![pb::NamespaceSpec { name: minting.namespace.to_string(), capacity }],
             reserved,
+            mark: 0,
         };
         Ok(self.client.register(request).await?.incarnation)
     }

@@ -2,24 +2,27 @@
 
 use std::sync::{Arc, OnceLock, atomic::AtomicBool};
 
-use issuer::daemon::Vitals;
-use tokio::{runtime, sync::Semaphore};
+use issuer::daemon::{Resources, Vitals};
+use tokio::{runtime, sync::Semaphore, time::Instant};
 
 use super::Supply;
 use crate::{
     admission::Admission,
-    api_key::KeyRing,
+    api_key::{KeyRing, note_used},
+    clock::DatabaseClock,
     codes::Mint,
     config::Settings,
     create::{Creator, CreatorConfig},
     directory::Directory,
-    http::{self, App, Calls, Clients, Locks, Robots},
+    http::{self, App, Budgets, Calls, Clients, ConnectionLimits, Locks, Robots},
+    key_names::KeyNames,
     lookup::Lookup,
     metrics::Metrics,
     reservation::Reserver,
-    store::{LinkStore, SharedSettings},
+    store::{LinkStore, SettingsPoll},
     supply::{Ceilings, IssuerClient, Minting, Owner, SupplierConfig},
     sweeper::{Seen, Sweeper},
+    url_indexer::UrlIndexer,
     visits::Visits,
 };
 
@@ -37,22 +40,35 @@ pub(super) struct Parts {
 
 impl Parts {
     /// Starts the supplier and everything that answers requests.
-    pub(super) fn assemble(self, settings: &Settings, shared: SharedSettings) -> (Supply, Arc<App>) {
+    pub(super) fn assemble(
+        self,
+        settings: &Settings,
+        shared: SettingsPoll,
+        resources: &Resources,
+    ) -> (Supply, Arc<App>) {
+        let connections = ConnectionLimits::of(resources);
         let ceilings = Arc::new(Ceilings::default());
         let supply = self.start_supply(Arc::clone(&ceilings));
         let lookup = Arc::new(self.start_lookup(settings, ceilings));
-        let creator = self.start_creator(Arc::clone(&lookup));
+        let clock = Arc::new(DatabaseClock::new(shared.now));
+        let creator = self.start_creator(Arc::clone(&lookup), Arc::clone(&clock));
         let directory = Directory::start(
             &self.vitals,
             Arc::clone(&self.store),
             settings.default_domain.clone(),
+            settings.policy,
             Arc::clone(&lookup),
+            clock,
             shared,
         );
         self.start_sweeper(settings, &lookup);
+        let indexer = UrlIndexer { store: Arc::clone(&self.store), holder: self.owner.instance.clone() };
+        self.vitals.spawn("indexer of long URLs", indexer.run());
         let Self { mint, client, owner: _, mintings, store, metrics, vitals } = self;
         let reserver =
             Reserver { client, store: Arc::clone(&store), mint, mintings, metrics: Arc::clone(&metrics) };
+        let keys = Arc::new(KeyRing::new());
+        vitals.spawn("noter of used API keys", note_used(Arc::clone(&keys), Arc::clone(&store)));
         settings.places.follow(&vitals);
         let app = App {
             directory,
@@ -74,13 +90,20 @@ impl Parts {
             lookup,
             creator,
             reserver,
-            keys: KeyRing::new(),
-            clients: Arc::new(Clients::new(settings.client_limits.clone())),
-            bulk_calls: Arc::new(Semaphore::new(http::BULK_CALLS_MAX)),
+            reserved_max: settings.reserved_max,
+            keys,
+            key_names: KeyNames::new(),
+            clients: Arc::new(Clients::new(settings.client_limits.clone(), connections.per_client)),
+            budgets: Budgets::of(resources),
+            started: Instant::now(),
+            connections,
             store,
             metrics,
             public_url: settings.public_url.clone(),
             own_hosts: settings.own_hosts.clone(),
+            schemes: settings.schemes.clone(),
+            time_zone: settings.time_zone.clone(),
+            single_step_create: settings.single_step_create,
             redirect_status: settings.redirect_status,
             find_existing_for: settings.find_existing_for,
             runtime: runtime::Handle::current(),
@@ -112,13 +135,14 @@ impl Parts {
         )
     }
 
-    fn start_creator(&self, lookup: Arc<Lookup>) -> Creator {
+    fn start_creator(&self, lookup: Arc<Lookup>, clock: Arc<DatabaseClock>) -> Creator {
         let config = CreatorConfig {
             mint: Arc::clone(&self.mint),
             mintings: self.mintings.clone(),
             store: Arc::clone(&self.store),
             owner: self.owner.clone(),
             lookup,
+            clock,
             metrics: Arc::clone(&self.metrics),
         };
         Creator::start(&self.vitals, config)

@@ -51,6 +51,9 @@ pub enum StoreError {
     /// What is told is not heard: whoever answers LISTEN is no server, but a pooler that shares servers between transactions.
     #[error("notifications of the database do not arrive: expected a connection to the server itself")]
     Deaf,
+    /// A replica lags longer than it may, or is no standby and cannot say how far it is.
+    #[error("the replica cannot prove that it lags less than --replica-lag")]
+    ReplicaBehind,
     /// A copy has taken over, and may lack the last links.
     #[error("the database has failed over")]
     AnotherHistory,

@@ -13,29 +13,36 @@ pub mod postgres;
 mod requests;
 mod sql;
 pub mod sqlite;
+mod witness;
 
 use std::time::Duration;
 
 use async_trait::async_trait;
-use issuer::{block::Span, names::StoreEpoch};
+use issuer::{block::Span, names::StoreEpoch, tokens::Mark};
 use jiff::Timestamp;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use crate::{
     api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey},
     audit::Entry,
     codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
-    links::{Authority, DomainEdit, DomainId, Edit, Filter, Link, NewLink, Page, Record, Slug, Tag},
+    links::{
+        Authority, DomainEdit, DomainId, Edit, Filter, Link, LongUrl, NewLink, Outline, Record, Slug, Tag,
+    },
     reservation::{Reservation, ReservationId},
     targets::TargetRule,
 };
 
 pub use error::{InsertError, StoreError};
 pub use outcomes::{
-    Change, Deleted, DomainEdited, Edited, Imported, Inserted, InsertedFull, InsertedNamed, Reading,
-    Registration, Renamed, Restored, SharedSettings, Swept, TagCount,
+    Advanced, Change, Deleted, DomainEdited, DomainRemoved, Edited, Exported, Imported, Indexed, Inserted,
+    InsertedFull, InsertedNamed, Reading, Registration, Renamed, Restored, SettingsPoll, SharedSettings,
+    Swept, TagCount,
 };
-pub use requests::{BlockEntry, FullLink, ImportBatch, ImportItem, NamedLink, Same, Source, Sweep, Visible};
+pub use requests::{
+    BlockEntry, FullLink, ImportBatch, ImportItem, IndexStep, NamedLink, Raise, Same, Source, Sweep, Visible,
+};
+pub use witness::Witness;
 
 /// Links per insert and ids per read: larger batches gain nothing and hold memory.
 pub const BATCH_MAX: usize = 1_000;
@@ -59,6 +66,12 @@ pub trait LinkStore: Send + Sync + 'static {
     /// Adopts the mark if there is none yet; the one that counts from now on.
     async fn adopt_fingerprint(&self, mine: &Fingerprint) -> Result<Fingerprint, StoreError>;
 
+    /// Adopts the ledger that numbers come from if there is none yet; the one that counts from now on.
+    async fn adopt_ledger(&self, mine: &str) -> Result<String, StoreError>;
+
+    /// Forgets the adopted ledger: the next one is adopted. For an operator whose ledger is lost.
+    async fn forget_ledger(&self) -> Result<(), StoreError>;
+
     /// Adds keyspaces that are new; all that ever were, with their indexes. Fails when one was defined otherwise before.
     async fn adopt_keyspaces(&self, mine: &[Keyspace]) -> Result<Vec<(KeyspaceIndex, Keyspace)>, StoreError>;
 
@@ -66,7 +79,8 @@ pub trait LinkStore: Send + Sync + 'static {
     async fn register_block(&self, block: &BlockEntry) -> Result<Registration, StoreError>;
 
     /// Takes over a leaked block from the generation it was leaked under, or from an earlier one, if its last holder died before
-    /// it registered. If somebody has taken it since, the block overlaps. Sending it again is safe.
+    /// it registered. If another has taken it since, the block overlaps; so it does if an open reservation has some of it, whatever
+    /// its generation. Sending it again is safe.
     async fn take_over_block(&self, block: &BlockEntry, leaked: u64) -> Result<Registration, StoreError>;
 
     /// The first number past all that are registered in a keyspace; 0 when none is.
@@ -80,6 +94,18 @@ pub trait LinkStore: Send + Sync + 'static {
 
     /// Which history of the database this is. It changes when a copy takes over that may lack the last links.
     async fn epoch(&self) -> Result<StoreEpoch, StoreError>;
+
+    /// Compares the mark with one that is known, and with what the witness file says, and raises it if asked to. One that was below
+    /// says that the database was put back from an older copy: a new history begins, and no number that the witness knows of is
+    /// registered again.
+    async fn advance(&self, at_least: Mark, raise: Raise) -> Result<Advanced, StoreError>;
+
+    /// Begins a new history, and leaves out so many numbers of each keyspace: for an operator who has put back everything that would
+    /// have noticed.
+    async fn begin_history(&self, skip: u64) -> Result<Mark, StoreError>;
+
+    /// When the database's server was started, as far as it was seen; none for a store without one.
+    fn server_start(&self) -> Option<watch::Receiver<Option<Timestamp>>>;
 
     /// Takes numbers out of the register: nobody used them, and another holder may get them. Sending it again is safe.
     /// `kept` is what stays of the block.
@@ -115,14 +141,25 @@ pub trait LinkStore: Send + Sync + 'static {
     /// Takes uses of links that may be followed only so often, at most as many as wanted of each; how many, in their order. The ids ascend.
     async fn use_links(&self, wanted: &[(LinkId, u64)]) -> Result<Vec<u64>, StoreError>;
 
+    /// Whether a link was followed as often as it may be.
+    async fn is_spent(&self, id: LinkId) -> Result<bool, StoreError>;
+
     /// The link of a slug: on the default domain of one that could not have been minted, on others of any code.
     async fn find_slug(&self, domain: DomainId, slug: &Slug) -> Result<Option<LinkId>, StoreError>;
 
-    /// What every resolver keeps a copy of, if it is not of this version.
-    async fn shared_settings(&self, known: i64) -> Result<Option<SharedSettings>, StoreError>;
+    /// The database's time, and the settings that every resolver keeps a copy of, if they are not of this version.
+    async fn poll_settings(&self, known: i64) -> Result<SettingsPoll, StoreError>;
 
-    /// The domain of this name, which is added if there is none.
-    async fn add_domain(&self, authority: &Authority) -> Result<DomainId, StoreError>;
+    /// The domain of this name, which is added if there is none; none when there are `most` beside
+    /// the default one already.
+    async fn add_domain(&self, authority: &Authority, most: u32) -> Result<Option<DomainId>, StoreError>;
+
+    /// Removes a domain, unless a link or a key depends on it. Its number is never given again.
+    async fn remove_domain(&self, id: DomainId, by: ApiKeyId) -> Result<DomainRemoved, StoreError>;
+
+    /// The domains, beside the default one, that have links; those of one key only, if one is
+    /// named.
+    async fn domains_with_links(&self, of: Option<ApiKeyId>) -> Result<Vec<DomainId>, StoreError>;
 
     /// Changes a domain.
     async fn edit_domain(
@@ -144,12 +181,8 @@ pub trait LinkStore: Send + Sync + 'static {
     /// How far an import has come: the last item that is stored or was refused; 0 for one that has not begun.
     async fn import_position(&self, name: &str) -> Result<u64, StoreError>;
 
-    /// Links after one of them, in the order of their ids, without the deleted ones; and the id of the last row among so many.
-    async fn export(
-        &self,
-        after: Option<LinkId>,
-        most: usize,
-    ) -> Result<(Vec<Record>, Option<LinkId>), StoreError>;
+    /// Links after one of them, in the order of their ids, with the deleted ones, at most so many.
+    async fn export(&self, after: Option<LinkId>, most: usize) -> Result<Vec<Exported>, StoreError>;
 
     /// About how many links there are, with the deleted ones; none when the database has not counted them yet.
     async fn link_count(&self) -> Result<Option<u64>, StoreError>;
@@ -159,6 +192,13 @@ pub trait LinkStore: Send + Sync + 'static {
 
     /// One step of the removal of links that nobody has visited for long.
     async fn sweep(&self, sweep: &Sweep) -> Result<Swept, StoreError>;
+
+    /// One step of the index of long URLs.
+    async fn index_long_urls(&self, step: &IndexStep) -> Result<Indexed, StoreError>;
+
+    /// Links that lead to a long URL and that somebody may know of, in the order of their ids, at most so many; without the deleted ones.
+    async fn links_of_url(&self, url: &LongUrl, of: &Visible, most: usize)
+    -> Result<Vec<Record>, StoreError>;
 
     /// Ids of hand-picked codes that could have been minted, after one of them, ascending, at most so many.
     async fn picked(&self, after: Option<LinkId>, most: usize) -> Result<Vec<LinkId>, StoreError>;
@@ -182,7 +222,10 @@ pub trait LinkStore: Send + Sync + 'static {
     async fn restore(&self, id: LinkId, keyspaces: usize, by: ApiKeyId) -> Result<Restored, StoreError>;
 
     /// One page of links. `code` is the id that the searched text stands for as a code.
-    async fn list(&self, filter: &Filter, code: Option<LinkId>) -> Result<Page, StoreError>;
+    async fn outline(&self, filter: &Filter, code: Option<LinkId>) -> Result<Outline, StoreError>;
+
+    /// Links with their tags, in the order of their ids; those that are not there are left out.
+    async fn records(&self, ids: &[LinkId]) -> Result<Vec<Record>, StoreError>;
 
     /// The tags of a link, in order.
     async fn tags_of(&self, id: LinkId) -> Result<Vec<Tag>, StoreError>;
@@ -222,6 +265,9 @@ pub trait LinkStore: Send + Sync + 'static {
     /// The latest reservations, of one key or of all, at most [`RESERVATIONS_MAX`].
     async fn reservations(&self, of: Option<ApiKeyId>) -> Result<Vec<Reservation>, StoreError>;
 
+    /// How many codes the open reservations of a key have, filled or not.
+    async fn reserved(&self, of: ApiKeyId) -> Result<u64, StoreError>;
+
     /// Notes that a reservation is given up. Sending it again is safe.
     async fn close_reservation(&self, id: &ReservationId) -> Result<(), StoreError>;
 
@@ -234,8 +280,14 @@ pub trait LinkStore: Send + Sync + 'static {
     /// The key with this hash, unless it was revoked or has expired.
     async fn find_api_key(&self, hash: &KeyHash) -> Result<Option<Grant>, StoreError>;
 
+    /// The names of these keys, of those that there are; in any order.
+    async fn key_names(&self, ids: &[ApiKeyId]) -> Result<Vec<(ApiKeyId, String)>, StoreError>;
+
     /// Every key, in the order of creation.
     async fn list_api_keys(&self) -> Result<Vec<ApiKeyRecord>, StoreError>;
+
+    /// Notes that keys are in use; the ids ascend. Sending it again is safe.
+    async fn note_keys_used(&self, ids: &[ApiKeyId]) -> Result<(), StoreError>;
 
     /// Gives a key another secret, and the old one is good for so long; whether there is such a key that was not revoked.
     async fn rotate_api_key(&self, name: &str, hash: &KeyHash, keep: Duration) -> Result<bool, StoreError>;

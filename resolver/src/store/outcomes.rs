@@ -1,13 +1,27 @@
 //! What a store answers: what became of a write, what a read found, and what is heard of others' changes.
 
+use std::time::Duration;
+
+use issuer::tokens::Mark;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
 use crate::{
-    codes::LinkId,
+    codes::{Keyspace, KeyspaceIndex, LinkId},
     links::{Domain, Link, Record, Tag},
     targets::TargetRule,
 };
+
+/// How a database's mark compares with what is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Advanced {
+    /// It is not below; the mark now.
+    To(Mark),
+    /// It was below: the database was put back from an older copy, and a new history begins with this mark.
+    Began(Mark),
+    /// The server was started since what is known was heard: it has to be asked for again. Nothing was changed.
+    Restarted,
+}
 
 /// What became of one link of an insert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +67,8 @@ pub struct Reading {
     pub links: Vec<Link>,
     /// Whether what was not found is absent. A copy that lags behind cannot say so (I8).
     pub complete: bool,
+    /// The instant that all of it is at least as new as, when a replica said some of it; none for the beginning of the read.
+    pub as_of: Option<Instant>,
 }
 
 /// What is heard of links that others changed.
@@ -72,6 +88,15 @@ pub enum Change {
     Away,
 }
 
+/// The answer to a resolver's regular question for other settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SettingsPoll {
+    /// The database's clock when it answered.
+    pub now: Timestamp,
+    /// The settings, if they are not of the version that the resolver has.
+    pub settings: Option<SharedSettings>,
+}
+
 /// What every resolver keeps a copy of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SharedSettings {
@@ -81,6 +106,10 @@ pub struct SharedSettings {
     pub domains: Vec<Domain>,
     /// Hosts that links may lead to, or may not.
     pub targets: Vec<TargetRule>,
+    /// Every keyspace that was ever adopted.
+    pub keyspaces: Vec<(KeyspaceIndex, Keyspace)>,
+    /// How long ago the youngest keyspace was adopted, by the database's clock.
+    pub keyspaces_age: Duration,
 }
 
 /// What became of a domain's edit.
@@ -94,6 +123,19 @@ pub enum DomainEdited {
     Taken,
 }
 
+/// What became of a domain that was to be removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DomainRemoved {
+    /// It is removed.
+    Done,
+    /// There is no such domain, or it is the default one.
+    Absent,
+    /// Links are on it.
+    HasLinks,
+    /// A key is limited to it.
+    HasKeys,
+}
+
 /// What became of a link that comes from elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Imported {
@@ -103,6 +145,15 @@ pub enum Imported {
     AlreadyThere,
     /// The code leads elsewhere.
     Taken,
+}
+
+/// A link with everything that an export tells of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exported {
+    /// The link, deleted or not, with its tags.
+    pub record: Record,
+    /// How many of its uses are spent.
+    pub uses: u64,
 }
 
 /// What one step of the removal came to.
@@ -116,6 +167,17 @@ pub enum Swept {
     Done,
     /// These were removed, and there are more to be looked at.
     Some(Vec<LinkId>),
+}
+
+/// What one step of the index of long URLs came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Indexed {
+    /// Somebody else does it.
+    NotOurs,
+    /// All links are in the index that can be.
+    Done,
+    /// So many were noted, and there may be more.
+    Some(usize),
 }
 
 /// What became of an edit.
@@ -138,6 +200,8 @@ pub enum Deleted {
     Absent,
     /// Somebody else has edited it since.
     Superseded,
+    /// An operator took it down, and it keeps its name until that is lifted.
+    Blocked,
 }
 
 /// What became of a deleted link that was to be brought back.

@@ -25,10 +25,23 @@ pub struct Same {
 /// Who may answer a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// A copy that may lag behind, if there is one for this purpose. What it does not have is asked of the primary.
-    Any,
+    /// A replica that lags at most so far behind, if there is one. What it does not have is asked of the primary.
+    Any {
+        /// How far.
+        lag: Duration,
+    },
     /// The primary, as long as there is one.
     Primary,
+}
+
+/// Whether a mark is raised when it is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Raise {
+    /// It stays as it is.
+    No,
+    /// It is raised, unless the server was started anew since it was seen to have been started then. A raise that knows nothing of what
+    /// others were told before the database was put back would hide that it was.
+    Since(Option<Timestamp>),
 }
 
 /// A link under a number, of which more is said than of those in a batch.
@@ -64,6 +77,10 @@ pub struct ImportItem {
     pub tags: Vec<Tag>,
     /// When it was made there.
     pub created_at: Option<Timestamp>,
+    /// Whether its code was minted there: where the code can be minted here, too, it stays one that no person picks.
+    pub minted: bool,
+    /// How many of its uses are spent.
+    pub uses: u64,
 }
 
 /// Links that come from elsewhere together.
@@ -90,6 +107,15 @@ pub struct Sweep {
     pub unvisited_for: Duration,
     /// How long it rests when it is done.
     pub every: Duration,
+}
+
+/// One step of the index of long URLs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexStep {
+    /// Who does it.
+    pub holder: String,
+    /// How long nobody else does after a step.
+    pub held_for: Duration,
 }
 
 /// Links that somebody may know of.

@@ -3,7 +3,8 @@
 //! 1. A number is claimed at most once, unless it came back as [`Fate::Unused`]: then it surely has no link.
 //! 2. `used + burned + unused` of a closed block is its length; a block closes only when every claim on it has ended.
 //! 3. A number whose fate nobody knows is burned, never handed out again (I4).
-//! 4. A block belongs to one history of the database. When another one takes over, its numbers are given up: somebody may have taken
+//! 4. A block goes back whole, with the account of all its numbers; so what has too many gaps for a call is minted from instead.
+//! 5. A block belongs to one history of the database. When another one takes over, its numbers are given up: somebody may have taken
 //!    the block over and acknowledged links under it that are lost now.
 //!
 //! Claims are taken under the caller's short lock. Rejected: an atomic add per claim. The permutation that follows costs
@@ -19,6 +20,8 @@ use issuer::{
 
 /// Blocks in hand that have numbers left: the current one and the next.
 const BLOCKS: usize = 2;
+/// Unused ranges of a block that fit into the call that gives it back.
+pub(super) const RANGES_MAX: usize = 32;
 /// Numbers that came back and are used first; past this bound they wait in their block's account (C4).
 const POOL_MAX: usize = 10_000;
 
@@ -165,6 +168,17 @@ impl Held {
         (self.first_len - self.left_len) * 1_000 >= self.first_len * permille
     }
 
+    /// What may still come to be used: burned numbers too, because a crash before the block goes back makes them unused again.
+    fn unsettled(&self) -> u64 {
+        self.left_len + self.claimed + self.burned + self.unused.len() as u64
+    }
+
+    /// Makes a block that was closed one to mint from again.
+    fn reopened(self, unused: Vec<Span>) -> Self {
+        let left_len = unused.iter().map(|span| span.len()).sum();
+        Self { left: unused.into(), left_len, first_len: left_len, unused: Vec::new(), ..self }
+    }
+
     fn close(self) -> Closed {
         debug_assert_eq!(self.claimed, 0, "a block with open claims does not close");
         let singles = self.unused.iter().filter_map(|number| Span::new(*number, 1).ok());
@@ -271,31 +285,59 @@ impl Buffer {
         self.fresh.len() < BLOCKS && self.fresh.back().is_none_or(|last| last.is_past(permille))
     }
 
-    /// Takes out the blocks that are used up and have no open claim.
-    pub fn take_closed(&mut self) -> Vec<Closed> {
-        let (done, open) = self.draining.drain(..).partition(|held| held.claimed == 0);
-        self.draining = open;
-        let done: Vec<Held> = done;
-        done.into_iter().map(Held::close).collect()
+    /// Gives up every number that is not claimed: their blocks go back once the claims under way have ended.
+    pub fn relinquish(&mut self) {
+        self.empty_pool();
+        self.draining.extend(self.fresh.drain(..));
     }
 
-    /// Takes everything out, when no claim will come any more. A block with a claim that never came back stays out of it:
-    /// its numbers are in doubt.
-    pub fn take_all(&mut self) -> Vec<Closed> {
+    /// Takes out the blocks that are used up, or were relinquished, and have no open claim.
+    pub fn take_closed(&mut self) -> Vec<Closed> {
+        let mut closed = Vec::new();
+        for held in self.take_done() {
+            let one = held.clone().close();
+            if one.unused.len() > RANGES_MAX {
+                self.fresh.push_back(held.reopened(one.unused));
+            } else {
+                closed.push(one);
+            }
+        }
+        closed
+    }
+
+    fn take_done(&mut self) -> Vec<Held> {
+        let (done, open) = self.draining.drain(..).partition(|held| held.claimed == 0);
+        self.draining = open;
+        done
+    }
+
+    /// Books what waits in the pool as unused with its blocks.
+    fn empty_pool(&mut self) {
         for claim in std::mem::take(&mut self.pool) {
             if let Some(held) = self.held_mut(claim.entry) {
                 held.claimed -= 1;
                 held.unused.push(claim.number);
             }
         }
-        self.draining.extend(self.fresh.drain(..));
-        self.take_closed()
+    }
+
+    /// Takes everything out, when no claim will come any more. A block with a claim that never came back stays out of it:
+    /// its numbers are in doubt.
+    pub fn take_all(&mut self) -> Vec<Closed> {
+        self.relinquish();
+        self.take_done().into_iter().map(Held::close).collect()
     }
 
     /// Numbers that can be claimed at once.
     #[must_use]
     pub fn in_hand(&self) -> u64 {
         self.fresh.iter().map(|held| held.left_len).sum::<u64>() + self.pool.len() as u64
+    }
+
+    /// Numbers of the blocks here that are not used, claimed and burned ones too.
+    #[must_use]
+    pub fn unsettled(&self) -> u64 {
+        self.fresh.iter().chain(&self.draining).map(Held::unsettled).sum()
     }
 
     /// Numbers in the pool: they came back and are used first.

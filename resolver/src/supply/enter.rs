@@ -14,6 +14,7 @@ use tokio::time::sleep;
 
 use super::{
     buffer::{Closed, Entered, EntryId},
+    history::History,
     minting::Minting,
     returns::Returning,
 };
@@ -73,6 +74,7 @@ pub(super) struct Allocated {
 
 /// Enters blocks one after another.
 pub(super) struct Entrance {
+    pub(super) history: Arc<History>,
     pub(super) owner: Owner,
     pub(super) store: Arc<dyn LinkStore>,
     pub(super) metrics: Arc<Metrics>,
@@ -81,7 +83,7 @@ pub(super) struct Entrance {
 
 impl Entrance {
     /// Enters a block and hands it to the creators; or says how it has to go back.
-    pub(super) async fn enter(&mut self, minting: &Minting, allocated: Allocated) -> Option<Returning> {
+    pub(super) async fn enter(&mut self, minting: &Arc<Minting>, allocated: Allocated) -> Option<Returning> {
         let Allocated { block, incarnation, leaked, store_epoch } = allocated;
         self.entries = EntryId(self.entries.0 + 1);
         let id = self.entries;
@@ -90,10 +92,12 @@ impl Entrance {
         let registration = if leaked == 0 {
             until_it_answers("register a block", || store.register_block(&entry)).await
         } else {
+            // A database that was put back is noticed here at the latest: the history is looked at once more behind the scan.
+            until_it_answers("compare the database's mark", || self.history.compare(store)).await;
             until_it_answers("take over a block", || store.take_over_block(&entry, leaked)).await
         };
         if registration == Registration::Overlaps {
-            return Some(self.overlapping(minting.index, block, id).await);
+            return Some(self.overlapping(minting, block, id).await);
         }
         let entered = Entered { block, entry: id, history: Arc::new(store_epoch) };
         if leaked == 0 {
@@ -108,7 +112,7 @@ impl Entrance {
                 len = span.len(),
                 "the database failed over while a leaked block was taken over: it is burned"
             );
-            return Some(Returning::burned(minting.index, entered.block, id));
+            return Some(Returning::burned(minting, entered.block, id));
         }
         self.report(&entered.block, &left);
         minting.add(entered, Some(left));
@@ -127,7 +131,7 @@ impl Entrance {
     }
 
     /// None of its numbers is used, and the issuer is told how far the register goes.
-    async fn overlapping(&self, keyspace: KeyspaceIndex, block: Block, id: EntryId) -> Returning {
+    async fn overlapping(&self, minting: &Arc<Minting>, block: Block, id: EntryId) -> Returning {
         self.metrics.blocks_overlapping.increment(1);
         tracing::error!(
             start = block.span.start(),
@@ -137,22 +141,31 @@ impl Entrance {
              Was the issuer's ledger restored from a backup, or does another one serve this database?"
         );
         let end =
-            until_it_answers("look for the register's end", || self.store.registered_end(keyspace)).await;
-        Returning { registered_end: end, ..Returning::burned(keyspace, block, id) }
+            until_it_answers("look for the register's end", || self.store.registered_end(minting.index))
+                .await;
+        Returning { registered_end: end, ..Returning::burned(minting, block, id) }
     }
 }
 
 impl Returning {
+    /// A block that is in no register: all of it goes back as it came.
+    pub(super) fn untouched(minting: &Arc<Minting>, block: Block) -> Self {
+        let on_the_way = Some(minting.on_the_way(block.span.len()));
+        let closed = Closed { unused: vec![block.span], block, entry: EntryId(0), used: 0, burned: 0 };
+        Self { keyspace: minting.index, closed, released: true, registered_end: 0, on_the_way }
+    }
+
     /// A block of which nothing is to be used.
-    fn burned(keyspace: KeyspaceIndex, block: Block, entry: EntryId) -> Self {
+    fn burned(minting: &Arc<Minting>, block: Block, entry: EntryId) -> Self {
         let burned = block.span.len();
         let closed = Closed { block, entry, used: 0, burned, unused: Vec::new() };
-        Self { keyspace, closed, released: true, registered_end: 0 }
+        let on_the_way = Some(minting.on_the_way(burned));
+        Self { keyspace: minting.index, closed, released: true, registered_end: 0, on_the_way }
     }
 }
 
 /// Asks the store until it answers: without it no link could be stored anyway.
-async fn until_it_answers<T, F>(what: &'static str, ask: impl Fn() -> F) -> T
+pub(super) async fn until_it_answers<T, F>(what: &'static str, ask: impl Fn() -> F) -> T
 where
     F: Future<Output = Result<T, StoreError>> + Send,
 {

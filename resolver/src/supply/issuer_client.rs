@@ -9,7 +9,7 @@ use std::{collections::HashMap, sync::Mutex, time::Duration};
 use hyper_util::rt::TokioIo;
 use issuer::{
     embedded::Dialer,
-    grpc::{BUSY_KEY, EXHAUSTED_KEY, LEADER_KEY},
+    grpc::{BUSY_KEY, EXHAUSTED_KEY, IN_OTHER_HANDS_KEY, LEADER_KEY},
 };
 use proto::issuer::v1::{self as pb, issuer_client::IssuerClient as Stub};
 use tokio::time::{sleep, timeout};
@@ -39,9 +39,12 @@ pub enum Target {
 /// A definite no.
 #[derive(Debug, thiserror::Error)]
 pub enum Refused {
-    /// Every number of the namespace is allocated.
+    /// Every number of the namespace is used.
     #[error("the keyspace is exhausted")]
     Exhausted,
+    /// None is free now, but others may give some back.
+    #[error("no number is free: others may give some back")]
+    InOtherHands,
     /// A later start of a holder with this name has taken over.
     #[error("another process has registered with this holder id: {0}")]
     Superseded(String),
@@ -265,6 +268,9 @@ fn next(status: &Status) -> Next {
         Code::PermissionDenied => Next::Refused(Refused::Superseded(message())),
         Code::ResourceExhausted if status.metadata().contains_key(EXHAUSTED_KEY) => {
             Next::Refused(Refused::Exhausted)
+        }
+        Code::ResourceExhausted if status.metadata().contains_key(IN_OTHER_HANDS_KEY) => {
+            Next::Refused(Refused::InOtherHands)
         }
         Code::ResourceExhausted if status.metadata().contains_key(BUSY_KEY) => Next::Busy,
         code => Next::Refused(Refused::Other { code, message: message() }),

@@ -1,7 +1,7 @@
 //! Creators claim numbers here, and wait when there are none.
 
 use std::{
-    sync::{Mutex, MutexGuard},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
@@ -16,11 +16,13 @@ use tokio::{
 
 use super::{
     buffer::{Buffer, Claim, Closed, Entered, Fate},
+    demand::Demand,
     rate::Rate,
 };
 use crate::codes::KeyspaceIndex;
 
 /// One keyspace's numbers, shared by creators and the supplier.
+#[derive(Debug)]
 pub struct Minting {
     /// Which keyspace.
     pub index: KeyspaceIndex,
@@ -36,10 +38,16 @@ pub struct Minting {
     wanted: Notify,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct State {
     buffer: Buffer,
+    demand: Demand,
+    /// Whether the issuer has said that every number is used.
     exhausted: bool,
+    /// Whether this process mints no more.
+    closed: bool,
+    /// Unused and burned numbers on their way back to the issuer.
+    returning: u64,
     rate: Rate,
     /// Whether the alarm of a full pool was raised and has not ended.
     overflowing: bool,
@@ -59,11 +67,17 @@ pub struct Stock {
 }
 
 impl Stock {
-    /// How long the numbers last at the current rate, in seconds; without end when none are claimed.
+    /// How long the numbers last at the current rate, in seconds: 0 with none in hand, else without end when none are claimed.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "numbers in hand stay below 2^48")]
     pub fn supply_seconds(&self) -> f64 {
-        if self.rate > 0.0 { self.in_hand as f64 / self.rate } else { f64::INFINITY }
+        if self.in_hand == 0 {
+            0.0
+        } else if self.rate > 0.0 {
+            self.in_hand as f64 / self.rate
+        } else {
+            f64::INFINITY
+        }
     }
 }
 
@@ -76,9 +90,32 @@ pub enum ClaimError {
     /// The issuer did not deliver in time.
     #[error("no number came in time")]
     TimedOut,
-    /// All numbers of the keyspace are allocated.
+    /// All numbers of the keyspace are used.
     #[error("the keyspace is exhausted")]
     Exhausted,
+    /// This process mints no more: its blocks are another's now.
+    #[error("this process mints no more")]
+    Closed,
+}
+
+impl State {
+    /// Whether to ask for a block. An exhausted keyspace is asked about in any case: its numbers may have come back.
+    fn wants_block(&self, permille: u64) -> bool {
+        !self.closed && self.buffer.wants_block(permille) && (self.exhausted || self.demand.asks())
+    }
+}
+
+/// Numbers of a closed block, unused or burned, that the issuer has not taken back yet.
+#[derive(Debug)]
+pub(super) struct OnTheWay {
+    minting: Arc<Minting>,
+    numbers: u64,
+}
+
+impl Drop for OnTheWay {
+    fn drop(&mut self) {
+        self.minting.state().returning -= self.numbers;
+    }
 }
 
 impl Minting {
@@ -115,10 +152,16 @@ impl Minting {
         }
     }
 
-    fn try_claim(&self) -> Result<Option<Claim>, ClaimError> {
+    pub(super) fn try_claim(&self) -> Result<Option<Claim>, ClaimError> {
         let mut state = self.state();
+        if state.closed {
+            return Err(ClaimError::Closed);
+        }
         let claim = state.buffer.claim();
-        if state.buffer.wants_block(self.refill_permille) {
+        if claim.is_none() {
+            state.demand.is_unmet();
+        }
+        if state.wants_block(self.refill_permille) {
             self.wanted.notify_one();
         }
         if claim.is_none() && state.exhausted { Err(ClaimError::Exhausted) } else { Ok(claim) }
@@ -155,6 +198,7 @@ impl Minting {
             None => state.buffer.add(entered),
             Some(left) => state.buffer.add_reclaimed(entered, left),
         }
+        state.demand.is_met();
         state.exhausted = false;
         drop(state);
         self.came.notify_waiters();
@@ -180,8 +224,31 @@ impl Minting {
         self.came.notify_waiters();
     }
 
+    /// Notes that the issuer has nothing now, but may have later: creators wait.
+    pub(super) fn starve(&self) {
+        let mut state = self.state();
+        state.exhausted = false;
+        state.demand.save(Instant::now());
+    }
+
+    /// Gives up what is not claimed, because another holder starves, and saves from now on. A holder that starves itself has nothing
+    /// to give.
+    pub(super) fn relinquish(&self) {
+        let mut state = self.state();
+        state.demand.save(Instant::now());
+        state.buffer.relinquish();
+        drop(state);
+        self.want();
+    }
+
+    /// Refuses every claim from now on.
+    pub(super) fn close(&self) {
+        self.state().closed = true;
+        self.came.notify_waiters();
+    }
+
     pub(super) fn wants_block(&self) -> bool {
-        self.state().buffer.wants_block(self.refill_permille)
+        self.state().wants_block(self.refill_permille)
     }
 
     /// Wakes the supplier.
@@ -193,12 +260,38 @@ impl Minting {
         self.wanted.notified().await;
     }
 
-    pub(super) fn take_closed(&self) -> Vec<Closed> {
-        self.state().buffer.take_closed()
+    /// Takes out the blocks that are to go back. Their numbers are this holder's until the issuer has them.
+    pub(super) fn take_closed(self: &Arc<Self>) -> Vec<(Closed, OnTheWay)> {
+        self.take(Buffer::take_closed)
     }
 
-    pub(super) fn take_all(&self) -> Vec<Closed> {
-        self.state().buffer.take_all()
+    /// The same of all blocks, when no claim will come any more.
+    pub(super) fn take_all(self: &Arc<Self>) -> Vec<(Closed, OnTheWay)> {
+        self.take(Buffer::take_all)
+    }
+
+    fn take(self: &Arc<Self>, take: impl FnOnce(&mut Buffer) -> Vec<Closed>) -> Vec<(Closed, OnTheWay)> {
+        let mut state = self.state();
+        let taken = take(&mut state.buffer).into_iter();
+        let counted = taken.map(|closed| {
+            let numbers = closed.burned + closed.unused.iter().map(|span| span.len()).sum::<u64>();
+            state.returning += numbers;
+            (closed, OnTheWay { minting: Arc::clone(self), numbers })
+        });
+        counted.collect()
+    }
+
+    /// Counts the numbers of a block that goes back without having been added here.
+    pub(super) fn on_the_way(self: &Arc<Self>, numbers: u64) -> OnTheWay {
+        self.state().returning += numbers;
+        OnTheWay { minting: Arc::clone(self), numbers }
+    }
+
+    /// Numbers of this holder's blocks that are not used, as far as blocks have come here. Burned ones count until the issuer has
+    /// heard of them: should this process die before that, they are found unused.
+    pub(super) fn unsettled(&self) -> u64 {
+        let state = self.state();
+        state.buffer.unsettled() + state.returning
     }
 
     /// Notes how many claims there were until now. To be called about once a second.
@@ -231,5 +324,27 @@ impl Minting {
     #[must_use]
     pub fn capacity(&self) -> u64 {
         self.capacity
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_hand_lasts_no_time_whatever_the_rate() {
+        let stock = |in_hand, rate| Stock { in_hand, pooled: 0, overflowed: 0, rate }.supply_seconds();
+        assert_eq!([stock(0, 0.0), stock(0, 7.0), stock(14, 7.0)], [0.0, 0.0, 2.0]);
+        assert!(stock(1, 0.0).is_infinite());
+    }
+
+    #[tokio::test]
+    async fn a_process_that_mints_no_more_refuses_at_once_and_wakes_those_that_wait() {
+        let index = KeyspaceIndex::new(1).unwrap();
+        let minting = Arc::new(Minting::new(index, Namespace::new("web").unwrap(), 10, 200));
+        let waits = minting.claim(Instant::now() + Duration::from_secs(3_600));
+        let closes = async { minting.close() };
+        assert_eq!(tokio::join!(waits, closes).0, Err(ClaimError::Closed));
+        assert!(!minting.wants_block());
     }
 }

@@ -8,14 +8,16 @@ use std::{collections::VecDeque, sync::Arc};
 
 use proto::issuer::v1 as pb;
 
-use super::{buffer::Closed, enter::Owner, issuer_client::IssuerClient};
+use super::{
+    buffer::{Closed, RANGES_MAX},
+    enter::Owner,
+    issuer_client::IssuerClient,
+    minting::{Minting, OnTheWay},
+};
 use crate::{
     codes::KeyspaceIndex,
     store::{LinkStore, StoreError},
 };
-
-/// Unused ranges that fit into one call.
-const RANGES_MAX: usize = 32;
 
 /// A block on its way back.
 #[derive(Debug)]
@@ -26,13 +28,15 @@ pub(super) struct Returning {
     pub(super) released: bool,
     /// The register's end, when the register refused the block; else 0.
     pub(super) registered_end: u64,
+    /// Counts its unused numbers as this holder's until it is dropped.
+    pub(super) on_the_way: Option<OnTheWay>,
 }
 
 impl Returning {
     /// A block with its account.
-    pub(super) fn closed(keyspace: KeyspaceIndex, closed: Closed) -> Self {
+    pub(super) fn closed(minting: &Minting, (closed, on_the_way): (Closed, OnTheWay)) -> Self {
         let released = closed.unused.is_empty();
-        Self { keyspace, closed, released, registered_end: 0 }
+        Self { keyspace: minting.index, closed, released, registered_end: 0, on_the_way: Some(on_the_way) }
     }
 }
 
@@ -49,8 +53,8 @@ impl Returns {
         Self { owner, client, store, waiting: VecDeque::new() }
     }
 
-    /// Puts a block in line. One with too many gaps for a call stays open with the issuer: nothing is burned for the sake of a
-    /// message's length, and a scan will find the gaps again after the next start.
+    /// Puts a block in line. At the end of the process there may be one with too many gaps for a call. It stays open with the issuer:
+    /// nothing is burned for the sake of a message's length, and a scan will find the gaps again after the next start.
     pub(super) fn push(&mut self, returning: Returning) {
         if returning.closed.unused.len() > RANGES_MAX {
             let start = returning.closed.block.span.start();
@@ -69,7 +73,10 @@ impl Returns {
     pub(super) async fn sweep(&mut self, incarnation: u64) {
         for _ in 0..self.waiting.len() {
             let Some(mut returning) = self.waiting.pop_front() else { return };
-            if !self.give_back(incarnation, &mut returning).await {
+            if self.give_back(incarnation, &mut returning).await {
+                // Not in this holder's hands any more.
+                drop(returning.on_the_way.take());
+            } else {
                 self.waiting.push_back(returning);
             }
         }

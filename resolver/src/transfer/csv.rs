@@ -1,17 +1,20 @@
 //! Links in the form of this project: a table (RFC 4180) whose first line names its columns, in any order, or one JSON object per line
-//! with the same names. What [`super::export`] writes reads back as it was.
+//! with the same names and a few more. What [`super::export`] writes reads back as it was; a table has no columns for a password, for rules
+//! and for deleted links, and says in `leftOut` which of them a link has.
 
-use serde_json::Map;
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
 
 use super::{
     item::{Item, is_filled},
     objects::Shape,
-    row::{Row, RowError},
+    row::{LeftOut, Row, RowError, Secret},
     table::{Layout, clip},
 };
 
 /// The names of the columns in the order in which they are written.
-pub(super) const COLUMNS: [&str; 13] = [
+pub(super) const COLUMNS: [&str; 25] = [
     "shortCode",
     "longUrl",
     "title",
@@ -25,7 +28,22 @@ pub(super) const COLUMNS: [&str; 13] = [
     "crawlable",
     "forwardQuery",
     "visits",
+    "uses",
+    "enabled",
+    "redirectStatus",
+    "minted",
+    "createdBy",
+    "editedAt",
+    "editedBy",
+    "version",
+    "blocked",
+    "blockedAt",
+    "blockedBy",
+    "leftOut",
 ];
+
+/// Fields that only JSON has.
+const JSON_ONLY: [&str; 3] = ["passwordHash", "redirectRules", "deletedAt"];
 
 /// The columns, and what else they may be called.
 pub(super) const LAYOUT: Layout = Layout {
@@ -43,16 +61,29 @@ pub(super) const LAYOUT: Layout = Layout {
         ("crawlable", &[]),
         ("forwardQuery", &[]),
         ("visits", &[]),
+        ("uses", &[]),
+        ("enabled", &[]),
+        ("redirectStatus", &[]),
+        ("minted", &[]),
+        ("createdBy", &[]),
+        ("editedAt", &[]),
+        ("editedBy", &[]),
+        ("version", &[]),
+        ("blocked", &[]),
+        ("blockedAt", &[]),
+        ("blockedBy", &[]),
+        ("leftOut", &[]),
     ],
     known: "shortCode (or code, slug, customSlug), longUrl (or url, target), title, description, tags, domain, createdAt, \
-            validSince, validUntil, maxVisits, crawlable, forwardQuery, visits",
+            validSince, validUntil, maxVisits, crawlable, forwardQuery, visits, uses, enabled, redirectStatus, minted, \
+            createdBy, editedAt, editedBy, version, blocked, blockedAt, blockedBy, leftOut",
     needed: &["longUrl"],
     is_closed: true,
     unnamed: None,
 };
 
 /// Each document is a link.
-pub(super) const SHAPE: Shape = Shape { path: &[], name: "", beside: None };
+pub(super) const SHAPE: Shape = Shape { path: &[], name: "", beside: None, item_bytes: Shape::OWN_ITEM };
 
 /// Reads an object.
 pub(super) fn of_json(item: &Item) -> Result<Row, RowError> {
@@ -60,21 +91,33 @@ pub(super) fn of_json(item: &Item) -> Result<Row, RowError> {
     let mut fields = Map::new();
     for (name, value) in &item.fields {
         let unknown = || RowError::Name { place, name: clip(name), known: LAYOUT.known };
-        let column = LAYOUT.column(name).ok_or_else(unknown)?;
+        let json_only = || JSON_ONLY.into_iter().find(|known| known == name);
+        let column = LAYOUT.column(name).or_else(json_only).ok_or_else(unknown)?;
         if fields.insert(column.to_owned(), value.clone()).is_some() {
             return Err(item.wrong(column, "one value, under one of its names"));
         }
     }
     let item = Item { place, fields };
-    row(&item, item.texts("tags")?)
+    Ok(Row {
+        password_hash: item.text("passwordHash")?.map(Secret),
+        redirect_rules: rules(&item)?,
+        deleted_at: item.time("deletedAt")?,
+        ..row(&item, item.texts("tags")?, &item.texts("leftOut")?)?
+    })
 }
 
 /// Reads a line of a table.
 pub(super) fn of_table(item: &Item) -> Result<Row, RowError> {
-    row(item, split_tags(&item.text("tags")?.unwrap_or_default()))
+    let read = |(name, value): (&String, &Value)| {
+        let text = value.as_str().map(|text| Value::from(revealed(text)));
+        (name.clone(), text.unwrap_or_else(|| value.clone()))
+    };
+    let item = Item { place: item.place, fields: item.fields.iter().map(read).collect() };
+    let list = |name| Ok::<_, RowError>(split_tags(&item.text(name)?.unwrap_or_default()));
+    row(&item, list("tags")?, &list("leftOut")?)
 }
 
-fn row(item: &Item, tags: Vec<String>) -> Result<Row, RowError> {
+fn row(item: &Item, tags: Vec<String>, left_out: &[String]) -> Result<Row, RowError> {
     Ok(Row {
         place: item.place,
         code: item.text("shortCode")?,
@@ -90,8 +133,44 @@ fn row(item: &Item, tags: Vec<String>) -> Result<Row, RowError> {
         crawlable: item.flag("crawlable")?,
         forward_query: item.flag("forwardQuery")?,
         visits: item.count("visits")?,
-        left_out: Vec::new(),
+        uses: item.count("uses")?,
+        enabled: item.flag("enabled")?,
+        redirect_status: item.count("redirectStatus")?,
+        minted: item.flag("minted")?,
+        created_by: item.text("createdBy")?,
+        edited_at: item.time("editedAt")?,
+        edited_by: item.text("editedBy")?,
+        version: item.count("version")?,
+        blocked: item.text("blocked")?,
+        blocked_at: item.time("blockedAt")?,
+        blocked_by: item.text("blockedBy")?,
+        left_out: left_out.iter().map(|name| LeftOut::parse(name)).collect(),
+        ..Row::default()
     })
+}
+
+/// The rules as one text: they are checked where links are stored.
+fn rules(item: &Item) -> Result<Option<String>, RowError> {
+    match item.fields.get("redirectRules") {
+        None | Some(Value::Null) => Ok(None),
+        Some(list @ Value::Array(rules)) => Ok((!rules.is_empty()).then(|| list.to_string())),
+        Some(_) => Err(item.wrong("redirectRules", "a list of rules")),
+    }
+}
+
+/// A text as a cell. A spreadsheet would compute one that begins like a formula (CWE-1236): an apostrophe before it makes it a text.
+pub(super) fn harmless(text: &str) -> Cow<'_, str> {
+    if looks_computed(text) { Cow::Owned(format!("'{text}")) } else { Cow::Borrowed(text) }
+}
+
+/// The text of a cell that [`harmless`] made.
+fn revealed(cell: &str) -> &str {
+    cell.strip_prefix('\'').filter(|text| looks_computed(text)).unwrap_or(cell)
+}
+
+/// Whether it begins like a formula, behind as many apostrophes as it may have.
+fn looks_computed(text: &str) -> bool {
+    text.trim_start_matches('\'').starts_with(['=', '+', '-', '@', '\t', '\r'])
 }
 
 /// Joins tags with `|`; a backslash goes before one that is part of a tag, and before a backslash.
@@ -143,7 +222,7 @@ mod tests {
             crawlable: Some(true),
             forward_query: Some(false),
             visits: Some(0),
-            left_out: vec![],
+            ..Row::default()
         };
         for (code, url) in
             [("shortCode", "longUrl"), ("code", "url"), ("slug", "target"), ("customSlug", "LONGURL")]
@@ -163,7 +242,7 @@ mod tests {
     fn unknown_names_are_refused_with_the_known_ones() {
         let (links, errors) = read(Source::Csv, "longUrl,colour\nhttps://e.test/,red\n");
         assert_eq!((links.len(), errors.len()), (0, 1));
-        assert!(errors[0].contains("visits; \"colour\" is none of them"), "{errors:?}");
+        assert!(errors[0].contains("leftOut; \"colour\" is none of them"), "{errors:?}");
         let lines = "{\"longUrl\":\"a\",\"colour\":1}\n{\"url\":\"a\",\"target\":\"b\"}\n{\"url\":\"c\"}";
         let (links, errors) = read(Source::Csv, lines);
         assert_eq!((links.len(), links[0].place), (1, 3));
@@ -204,6 +283,38 @@ mod tests {
             assert_eq!(split_tags(text), tags, "{text:?}");
             let owned: Vec<String> = tags.into_iter().map(str::to_owned).collect();
             assert_eq!(split_tags(&join_tags(&owned)), owned, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_cell_that_a_spreadsheet_would_compute_is_a_text_and_reads_back() {
+        for (text, cell) in [
+            ("=1+1", "'=1+1"),
+            ("'=1", "''=1"),
+            ("''@x", "'''@x"),
+            ("-1", "'-1"),
+            ("'quoted'", "'quoted'"),
+            ("a=b", "a=b"),
+            ("", ""),
+        ] {
+            assert_eq!((&*harmless(text), revealed(cell)), (cell, text));
+        }
+    }
+
+    #[test]
+    fn only_json_has_the_fields_that_a_table_cannot_carry() {
+        let line = r#"{"longUrl":"a","passwordHash":"$argon2id$x","redirectRules":[{"longUrl":"b"}],"deletedAt":"2026-01-02",
+            "leftOut":["disabled-domain","of-a-later-version"],"uses":2,"enabled":false}"#;
+        let (links, errors) = read(Source::Csv, line);
+        assert_eq!(errors, Vec::<String>::new());
+        let link = &links[0];
+        assert_eq!(link.password_hash, Some(Secret("$argon2id$x".into())));
+        assert_eq!(link.redirect_rules.as_deref(), Some(r#"[{"longUrl":"b"}]"#));
+        assert_eq!((link.uses, link.enabled, link.deleted_at.is_some()), (Some(2), Some(false), true));
+        assert_eq!(link.left_out, [LeftOut::DisabledDomain, LeftOut::Unknown]);
+        for name in JSON_ONLY {
+            let (_, errors) = read(Source::Csv, &format!("longUrl,{name}\na,b\n"));
+            assert!(errors[0].contains("is none of them"), "{errors:?}");
         }
     }
 

@@ -3,11 +3,13 @@
 
 use std::io::{self, Write};
 
-use serde::Serialize;
+use jiff::Timestamp;
+use serde::Serializer as _;
+use serde_json::{Serializer, Value, json};
 
 use super::{
-    csv::{COLUMNS, join_tags},
-    row::Row,
+    csv::{COLUMNS, harmless, join_tags},
+    row::{LeftOut, Row},
     table::plain,
 };
 
@@ -43,13 +45,13 @@ impl<W: Write> CsvRows<W> {
     /// # Errors
     /// When it cannot be written.
     pub fn write(&mut self, row: &Row) -> io::Result<()> {
-        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        let text = |text: &Option<String>| text.as_deref().map(harmless).unwrap_or_default().into_owned();
         let cells: [String; COLUMNS.len()] = [
             text(&row.code),
-            row.long_url.clone(),
+            harmless(&row.long_url).into_owned(),
             text(&row.title),
             text(&row.description),
-            join_tags(&row.tags),
+            harmless(&join_tags(&row.tags)).into_owned(),
             text(&row.domain),
             shown(row.created_at),
             shown(row.valid_since),
@@ -58,6 +60,18 @@ impl<W: Write> CsvRows<W> {
             shown(row.crawlable),
             shown(row.forward_query),
             shown(row.visits),
+            shown(row.uses),
+            shown(row.enabled),
+            shown(row.redirect_status),
+            shown(row.minted),
+            text(&row.created_by),
+            shown(row.edited_at),
+            text(&row.edited_by),
+            shown(row.version),
+            text(&row.blocked),
+            shown(row.blocked_at),
+            text(&row.blocked_by),
+            names(&row.left_out_of_table()).join("|"),
         ];
         self.0.write_record(&cells).map_err(plain)
     }
@@ -69,6 +83,10 @@ impl<W: Write> CsvRows<W> {
     pub fn finish(self) -> io::Result<W> {
         self.0.into_inner().map_err(|error| io::Error::new(error.error().kind(), error.error().to_string()))
     }
+}
+
+fn names(left_out: &[LeftOut]) -> Vec<&'static str> {
+    left_out.iter().map(|one| one.as_str()).collect()
 }
 
 /// A value as text; none is empty.
@@ -96,63 +114,56 @@ pub fn write_csv<'a>(rows: impl IntoIterator<Item = &'a Row>, to: impl Write) ->
 /// # Errors
 /// When it cannot be written.
 pub fn write_ndjson(row: &Row, mut to: impl Write) -> io::Result<()> {
-    let line = Line {
-        short_code: row.code.as_deref(),
-        long_url: &row.long_url,
-        title: row.title.as_deref(),
-        description: row.description.as_deref(),
-        tags: &row.tags,
-        domain: row.domain.as_deref(),
-        created_at: row.created_at.map(|time| time.to_string()),
-        valid_since: row.valid_since.map(|time| time.to_string()),
-        valid_until: row.valid_until.map(|time| time.to_string()),
-        max_visits: row.max_visits,
-        crawlable: row.crawlable,
-        forward_query: row.forward_query,
-        visits: row.visits,
-    };
-    serde_json::to_writer(&mut to, &line)?;
+    let time = |time: Option<Timestamp>| time.map(|time| time.to_string());
+    let rules = row.redirect_rules.as_deref().map(serde_json::from_str::<Value>).transpose()?;
+    let fields = [
+        ("shortCode", json!(row.code)),
+        ("longUrl", json!(row.long_url)),
+        ("title", json!(row.title)),
+        ("description", json!(row.description)),
+        ("tags", json!(row.tags)),
+        ("domain", json!(row.domain)),
+        ("createdAt", json!(time(row.created_at))),
+        ("validSince", json!(time(row.valid_since))),
+        ("validUntil", json!(time(row.valid_until))),
+        ("maxVisits", json!(row.max_visits)),
+        ("crawlable", json!(row.crawlable)),
+        ("forwardQuery", json!(row.forward_query)),
+        ("visits", json!(row.visits)),
+        ("uses", json!(row.uses)),
+        ("enabled", json!(row.enabled)),
+        ("redirectStatus", json!(row.redirect_status)),
+        ("minted", json!(row.minted)),
+        ("passwordHash", json!(row.password_hash.as_ref().map(|hash| &hash.0))),
+        ("redirectRules", json!(rules)),
+        ("createdBy", json!(row.created_by)),
+        ("editedAt", json!(time(row.edited_at))),
+        ("editedBy", json!(row.edited_by)),
+        ("version", json!(row.version)),
+        ("blocked", json!(row.blocked)),
+        ("blockedAt", json!(time(row.blocked_at))),
+        ("blockedBy", json!(row.blocked_by)),
+        ("deletedAt", json!(time(row.deleted_at))),
+        ("leftOut", json!(names(&row.left_out))),
+    ];
+    // What a link does not have is no field of its.
+    let has =
+        |(_, value): &(&str, Value)| !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty());
+    Serializer::new(&mut to).collect_map(fields.into_iter().filter(has))?;
     to.write_all(b"\n")
-}
-
-/// A link as an object; what is none is left out.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Line<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    short_code: Option<&'a str>,
-    long_url: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    title: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    description: Option<&'a str>,
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    tags: &'a [String],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    domain: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    created_at: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    valid_since: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    valid_until: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_visits: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    crawlable: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    forward_query: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    visits: Option<u64>,
 }
 
 #[cfg(test)]
 mod tests {
-    use jiff::Timestamp;
     use proptest::{collection::vec, option, prelude::*};
 
     use super::*;
-    use crate::transfer::{Source, source::read};
+    use crate::transfer::{
+        Source,
+        header::{write_end, write_header},
+        row::Secret,
+        source::read,
+    };
 
     fn csv_of(rows: &[Row]) -> String {
         let mut to = Vec::new();
@@ -182,8 +193,9 @@ mod tests {
         };
         assert_eq!(
             csv_of(std::slice::from_ref(&row)),
-            "shortCode,longUrl,title,description,tags,domain,createdAt,validSince,validUntil,maxVisits,crawlable,forwardQuery,visits\n\
-             promo,\"https://e.test/?a=1,2\",,,x|y\\|z,,2026-01-02T03:04:05.5Z,,,,true,,3\n"
+            "shortCode,longUrl,title,description,tags,domain,createdAt,validSince,validUntil,maxVisits,crawlable,forwardQuery,visits,\
+             uses,enabled,redirectStatus,minted,createdBy,editedAt,editedBy,version,blocked,blockedAt,blockedBy,leftOut\n\
+             promo,\"https://e.test/?a=1,2\",,,x|y\\|z,,2026-01-02T03:04:05.5Z,,,,true,,3,,,,,,,,,,,,\n"
         );
         assert_eq!(
             ndjson_of(&[row]),
@@ -218,33 +230,92 @@ mod tests {
         )
     }
 
+    fn limits() -> impl Strategy<Value = Row> {
+        let count = any::<Option<u64>>;
+        (count(), count(), count(), count(), count(), any::<[Option<bool>; 4]>()).prop_map(
+            |(max_visits, visits, uses, redirect_status, version, flags)| Row {
+                max_visits,
+                visits,
+                uses,
+                redirect_status,
+                version,
+                crawlable: flags[0],
+                forward_query: flags[1],
+                enabled: flags[2],
+                minted: flags[3],
+                ..Row::default()
+            },
+        )
+    }
+
     prop_compose! {
         fn row()(
             long_url in text(),
             (code, domain, title, description) in (option::of(text()), option::of(text()), option::of(text()), option::of(text())),
+            (created_by, edited_by, blocked, blocked_by) in
+                (option::of(text()), option::of(text()), option::of(text()), option::of(text())),
             tags in vec(text().prop_filter("blank", |tag| !tag.trim().is_empty()), 0..5),
-            (created_at, valid_since, valid_until) in (time(), time(), time()),
-            (max_visits, visits) in (any::<Option<u64>>(), any::<Option<u64>>()),
-            (crawlable, forward_query) in (any::<Option<bool>>(), any::<Option<bool>>()),
+            (created_at, valid_since, valid_until, edited_at, blocked_at) in (time(), time(), time(), time(), time()),
+            rest in limits(),
         ) -> Row {
             Row {
-                place: 0, code, domain, long_url, title, description, tags, created_at, valid_since, valid_until,
-                max_visits, crawlable, forward_query, visits, left_out: vec![],
+                code, domain, long_url, title, description, tags, created_at, valid_since, valid_until, edited_at,
+                created_by, edited_by, blocked, blocked_by, blocked_at, ..rest
             }
         }
+    }
+
+    prop_compose! {
+        fn json_row()(
+            row in row(),
+            hash in option::of(text()),
+            rules in vec(text(), 0..3),
+            deleted_at in time(),
+            left_out in option::of(proptest::sample::select(&LeftOut::ALL)),
+        ) -> Row {
+            let redirect_rules = (!rules.is_empty()).then(|| json!(rules).to_string());
+            let left_out = left_out.into_iter().collect();
+            Row { password_hash: hash.map(Secret), redirect_rules, deleted_at, left_out, ..row }
+        }
+    }
+
+    fn numbered(rows: &[Row]) -> Vec<Row> {
+        (1..).zip(rows).map(|(place, row)| Row { place, ..row.clone() }).collect()
     }
 
     proptest! {
         #[test]
         fn links_read_back_as_they_were_written_in_either_form(rows in vec(row(), 1..8)) {
-            let expected: Vec<Row> = (1..).zip(&rows).map(|(place, row)| Row { place, ..row.clone() }).collect();
+            let expected = numbered(&rows);
             prop_assert_eq!(read(Source::Csv, &csv_of(&rows)), (expected.clone(), vec![]));
             prop_assert_eq!(read(Source::Csv, &ndjson_of(&rows)), (expected, vec![]));
         }
 
         #[test]
+        fn every_field_of_a_link_survives_the_export_of_our_own_form(rows in vec(json_row(), 0..8)) {
+            let mut export = Vec::new();
+            write_header(&mut export).unwrap();
+            export.extend(ndjson_of(&rows).into_bytes());
+            write_end(rows.len() as u64, &mut export).unwrap();
+            let export = String::from_utf8(export).unwrap();
+            let expected = numbered(&rows);
+            prop_assert_eq!(read(Source::Shortmint, &export), (expected.clone(), vec![]));
+            prop_assert_eq!(read(Source::Csv, &export), (expected, vec![]));
+        }
+
+        #[test]
+        fn a_table_names_the_protection_that_it_has_no_column_for(rows in vec(json_row(), 1..5)) {
+            let (links, errors) = read(Source::Csv, &csv_of(&rows));
+            prop_assert_eq!(errors, Vec::<String>::new());
+            for (row, link) in rows.iter().zip(links) {
+                prop_assert_eq!(link.left_out, row.left_out_of_table());
+                prop_assert!(row.password_hash.is_none() || row.left_out_of_table().contains(&LeftOut::Password));
+            }
+        }
+
+        #[test]
         fn no_text_makes_a_reader_panic(input in "\\PC{0,60}|[a-z,\"\n{}:\\[\\]]{0,60}") {
-            for source in [Source::Shlink, Source::Kutt, Source::Yourls, Source::Csv] {
+            for source in Source::ALL {
                 let _ = read(source, &input);
             }
         }

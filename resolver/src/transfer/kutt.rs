@@ -11,7 +11,8 @@ use super::{
 };
 
 /// Where the links are in an answer.
-pub(super) const SHAPE: Shape = Shape { path: &["data"], name: "data", beside: None };
+pub(super) const SHAPE: Shape =
+    Shape { path: &["data"], name: "data", beside: None, item_bytes: Shape::FOREIGN_ITEM };
 
 /// Reads a link of an answer. One that was banned is an error: it must not come to life again.
 pub(super) fn of_json(item: &Item) -> Result<Row, RowError> {

@@ -5,6 +5,7 @@
 
 mod csv;
 mod export;
+mod header;
 mod item;
 mod kutt;
 mod objects;
@@ -16,5 +17,6 @@ mod table;
 mod yourls;
 
 pub use export::{CsvRows, write_csv, write_ndjson};
-pub use row::{ITEM_BYTES, LeftOut, Row, RowError};
+pub use header::{write_end, write_header};
+pub use row::{LeftOut, Row, RowError, Secret};
 pub use source::{Rows, Source, SourceError, rows};

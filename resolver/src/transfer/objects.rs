@@ -1,13 +1,13 @@
 //! Finds the items in documents of JSON (RFC 8259) that may be larger than memory: one document or several, one after the other.
 //!
 //! Only the way to the list and the borders of its items are found here; what is between them is for the parser of JSON. Of an item
-//! at most [`ITEM_BYTES`] are held, of everything else nothing.
+//! at most [`Shape::item_bytes`] are held, of everything else nothing.
 
 use std::io::BufRead;
 
 use super::{
     item::Item,
-    row::{ITEM_BYTES, RowError},
+    row::{ITEM_BYTES, OWN_ITEM_BYTES, RowError},
     scan::{Scan, Step, fill},
 };
 
@@ -20,6 +20,15 @@ pub(super) struct Shape {
     pub(super) name: &'static str,
     /// A key of documents that have no list when it would be empty.
     pub(super) beside: Option<&'static str>,
+    /// The longest item, in bytes, and the same in words, for errors.
+    pub(super) item_bytes: (usize, &'static str),
+}
+
+impl Shape {
+    /// The longest item of another system.
+    pub(super) const FOREIGN_ITEM: (usize, &'static str) = (ITEM_BYTES, "at most 64 KiB");
+    /// The longest link of our own format.
+    pub(super) const OWN_ITEM: (usize, &'static str) = (OWN_ITEM_BYTES, "at most 4 MiB");
 }
 
 /// Where in the input the next byte is.
@@ -51,6 +60,16 @@ pub(super) struct Objects<R> {
 impl<R: BufRead> Objects<R> {
     pub(super) fn new(input: R, shape: Shape) -> Self {
         Self { input, shape, place: Place::Between, count: 0, found: false, held: Vec::new() }
+    }
+
+    /// How many items have come.
+    pub(super) fn item_count(&self) -> u64 {
+        self.count
+    }
+
+    /// Takes the last item out of the count: it was no link.
+    pub(super) fn uncount(&mut self) {
+        self.count = self.count.saturating_sub(1);
     }
 
     /// Goes on until an item has been read.
@@ -154,7 +173,8 @@ impl<R: BufRead> Objects<R> {
             return Err(self.broken("a key in quotes"));
         }
         let length = self.value(true)?;
-        let key = if length <= ITEM_BYTES { serde_json::from_slice(&self.held).ok() } else { None };
+        let key =
+            if length <= self.shape.item_bytes.0 { serde_json::from_slice(&self.held).ok() } else { None };
         let key = key.ok_or_else(|| self.broken("a key in quotes"))?;
         match self.peek()? {
             Some(b':') => self.input.consume(1),
@@ -170,8 +190,9 @@ impl<R: BufRead> Objects<R> {
         let length = self.value(true)?;
         self.count += 1;
         let place = self.count;
-        if length > ITEM_BYTES {
-            return Err(RowError::Item { place, expected: "at most 64 KiB" });
+        let (most, expected) = self.shape.item_bytes;
+        if length > most {
+            return Err(RowError::Item { place, expected });
         }
         let fields = serde_json::from_slice(&self.held).map_err(|cause| RowError::Json { place, cause })?;
         Ok(Item { place, fields })
@@ -196,7 +217,7 @@ impl<R: BufRead> Objects<R> {
                 }
             }
             length = length.saturating_add(taken);
-            if keeps && length <= ITEM_BYTES {
+            if keeps && length <= self.shape.item_bytes.0 {
                 self.held.extend_from_slice(&bytes[..taken]);
             }
             self.input.consume(taken);
@@ -252,9 +273,11 @@ mod tests {
 
     use super::*;
 
-    const DEEP: Shape = Shape { path: &["a", "b"], name: "a.b", beside: None };
-    const FLAT: Shape = Shape { path: &["list"], name: "list", beside: Some("stats") };
-    const LINES: Shape = Shape { path: &[], name: "", beside: None };
+    const DEEP: Shape =
+        Shape { path: &["a", "b"], name: "a.b", beside: None, item_bytes: Shape::FOREIGN_ITEM };
+    const FLAT: Shape =
+        Shape { path: &["list"], name: "list", beside: Some("stats"), item_bytes: Shape::FOREIGN_ITEM };
+    const LINES: Shape = Shape { path: &[], name: "", beside: None, item_bytes: Shape::FOREIGN_ITEM };
 
     /// The items of an input that is read in pieces of this many bytes, and the errors between them.
     fn read(shape: Shape, input: &str, piece: usize) -> Vec<String> {

@@ -1,11 +1,13 @@
 //! One link as another system tells it, and why one could not be read.
 
-use std::io;
+use std::{fmt, io};
 
 use jiff::Timestamp;
 
-/// The longest item, in bytes: what a create by itself may be.
-pub const ITEM_BYTES: usize = 64 * 1024;
+/// The longest item of another system, in bytes: what a create by itself may be.
+pub(super) const ITEM_BYTES: usize = 64 * 1024;
+/// The longest link of our own format, in bytes: with as many rules as a link may have.
+pub(super) const OWN_ITEM_BYTES: usize = 4 * 1024 * 1024;
 
 /// One link as another system tells it; nothing in it is checked against the rules for links yet. An empty text is never kept: it is none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,17 +40,112 @@ pub struct Row {
     pub forward_query: Option<bool>,
     /// How often it was visited there.
     pub visits: Option<u64>,
-    /// What it has there and cannot have here: something to warn of.
+    /// How many of the redirects that `max_visits` allows are spent.
+    pub uses: Option<u64>,
+    /// Whether it redirects at all.
+    pub enabled: Option<bool>,
+    /// The status of its redirects.
+    pub redirect_status: Option<u64>,
+    /// Whether its code was minted rather than picked by a person.
+    pub minted: Option<bool>,
+    /// The Argon2 hash of its password in PHC form.
+    pub password_hash: Option<Secret>,
+    /// Its redirect rules, as a JSON list.
+    pub redirect_rules: Option<String>,
+    /// The name of the API key that created it.
+    pub created_by: Option<String>,
+    /// When it was last edited.
+    pub edited_at: Option<Timestamp>,
+    /// The name of the API key that edited it last.
+    pub edited_by: Option<String>,
+    /// How often it was edited.
+    pub version: Option<u64>,
+    /// Why an operator took it down.
+    pub blocked: Option<String>,
+    /// When.
+    pub blocked_at: Option<Timestamp>,
+    /// The name of the API key that it was taken down with.
+    pub blocked_by: Option<String>,
+    /// When it was deleted. Its code is kept from other links.
+    pub deleted_at: Option<Timestamp>,
+    /// Properties that the link has there and that do not come along: something to warn of.
     pub left_out: Vec<LeftOut>,
 }
 
-/// What a link of another system has and a row cannot carry.
+/// A text that is never shown in logs.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(pub String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+impl Row {
+    /// About how many bytes it holds.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        let texts = [&self.code, &self.domain, &self.title, &self.description, &self.redirect_rules];
+        let tags = self.tags.iter().map(|tag| tag.len() + size_of::<String>());
+        let texts = texts.into_iter().flatten().map(String::len);
+        size_of::<Self>() + self.long_url.len() + texts.sum::<usize>() + tags.sum::<usize>()
+    }
+
+    /// Properties that a table has no column for, with those that were lost before.
+    #[must_use]
+    pub fn left_out_of_table(&self) -> Vec<LeftOut> {
+        let mut left_out = self.left_out.clone();
+        left_out.extend(self.password_hash.is_some().then_some(LeftOut::Password));
+        left_out.extend(self.redirect_rules.is_some().then_some(LeftOut::RedirectRules));
+        left_out.sort_unstable();
+        left_out.dedup();
+        left_out
+    }
+}
+
+/// A property of a link that does not come along.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LeftOut {
     /// Visitors had to know a password; without it the link is open to everybody.
     Password,
     /// It led some visitors elsewhere, by rules or by their device.
     RedirectRules,
+    /// Its whole domain was disabled.
+    DisabledDomain,
+    /// A property of a later version, which may well protect the link.
+    Unknown,
+}
+
+impl LeftOut {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Password, Self::RedirectRules, Self::DisabledDomain, Self::Unknown];
+
+    /// Its name in exports and summaries.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Password => "password",
+            Self::RedirectRules => "redirect-rules",
+            Self::DisabledDomain => "disabled-domain",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// Reads a name. One of a later version is [`Self::Unknown`]: it is never taken for harmless.
+    #[must_use]
+    pub fn parse(name: &str) -> Self {
+        Self::ALL.into_iter().find(|one| one.as_str() == name.trim()).unwrap_or(Self::Unknown)
+    }
+
+    /// Whether the link is open to visitors without it who were kept out before.
+    #[must_use]
+    pub fn is_protection(self) -> bool {
+        match self {
+            Self::Password | Self::DisabledDomain | Self::Unknown => true,
+            Self::RedirectRules => false,
+        }
+    }
 }
 
 /// Why an item, or what is left of the input, could not be read.
@@ -106,6 +203,16 @@ pub enum RowError {
         /// What is wrong.
         problem: String,
     },
+    /// The export is of a version that this one does not know; nothing comes after this.
+    #[error(
+        "expected an export of version {known}, found {found}: import it with the release that wrote it, or a later one"
+    )]
+    Version {
+        /// The version that is understood.
+        known: u64,
+        /// The version found.
+        found: String,
+    },
     /// The input is broken; nothing comes after this.
     #[error("after item {after}: expected {expected}")]
     Broken {
@@ -125,9 +232,21 @@ pub enum RowError {
 }
 
 impl RowError {
+    /// Which item it is about; none when it is about something between two items.
+    #[must_use]
+    pub fn place(&self) -> Option<u64> {
+        match self {
+            Self::Field { place, .. }
+            | Self::Item { place, .. }
+            | Self::Name { place, .. }
+            | Self::Json { place, .. } => Some(*place),
+            _ => None,
+        }
+    }
+
     /// Whether the rest of the input is lost with it.
     #[must_use]
     pub fn is_final(&self) -> bool {
-        matches!(self, Self::Header { .. } | Self::Broken { .. } | Self::Read { .. })
+        matches!(self, Self::Header { .. } | Self::Version { .. } | Self::Broken { .. } | Self::Read { .. })
     }
 }

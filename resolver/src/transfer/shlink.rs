@@ -13,7 +13,12 @@ use super::{
 };
 
 /// Where the links are in an answer.
-pub(super) const SHAPE: Shape = Shape { path: &["shortUrls", "data"], name: "shortUrls.data", beside: None };
+pub(super) const SHAPE: Shape = Shape {
+    path: &["shortUrls", "data"],
+    name: "shortUrls.data",
+    beside: None,
+    item_bytes: Shape::FOREIGN_ITEM,
+};
 
 /// The columns of the web client's table.
 pub(super) const LAYOUT: Layout = Layout {
@@ -42,26 +47,38 @@ pub(super) fn of_json(item: &Item) -> Result<Row, RowError> {
     if item.flag("hasRedirectRules")?.unwrap_or(false) || has_device_urls {
         left_out.push(LeftOut::RedirectRules);
     }
+    // Fields that this project's API adds to Shlink's.
+    if item.flag("hasPassword")?.unwrap_or(false) {
+        left_out.push(LeftOut::Password);
+    }
     let visits = match item.count("visitsSummary.total")? {
         Some(total) => Some(total),
         None => item.count("visitsCount")?,
     };
+    let max_visits = item.count("meta.maxVisits")?;
     Ok(Row {
         place: item.place,
         code: Some(item.needed("shortCode")?),
         domain: item.text("domain")?,
         long_url: item.needed("longUrl")?,
         title: item.text("title")?,
-        description: None,
+        description: item.text("description")?,
         tags: item.texts("tags")?,
         created_at: item.time("dateCreated")?,
         valid_since: item.time("meta.validSince")?,
         valid_until: item.time("meta.validUntil")?,
-        max_visits: item.count("meta.maxVisits")?,
+        max_visits,
         crawlable: item.flag("crawlable")?,
         forward_query: item.flag("forwardQuery")?,
         visits,
+        // Shlink counts every visit towards the limit.
+        uses: max_visits.and(visits),
+        blocked: item.text("blocked.reason")?,
+        blocked_at: item.time("blocked.date")?,
+        enabled: item.flag("enabled")?,
+        redirect_status: item.count("redirectStatus")?,
         left_out,
+        ..Row::default()
     })
 }
 
@@ -111,16 +128,16 @@ mod tests {
             domain: Some("d.test:8080".into()),
             long_url: "https://shlink.io".into(),
             title: Some("My \"cool\" {title}]".into()),
-            description: None,
             tags: vec!["bar".into(), "foo".into()],
             created_at: Some("2018-05-01T00:00:00Z".parse().unwrap()),
-            valid_since: None,
             valid_until: Some("2020-05-01T00:00:00Z".parse().unwrap()),
             max_visits: Some(2),
             crawlable: Some(true),
             forward_query: Some(false),
             visits: Some(3),
+            uses: Some(3),
             left_out: vec![LeftOut::RedirectRules],
+            ..Row::default()
         }
     }
 

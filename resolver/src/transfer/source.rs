@@ -8,6 +8,7 @@ use std::{
 
 use super::{
     csv,
+    header::{self, Mark},
     item::Item,
     kutt,
     objects::{Objects, Shape},
@@ -32,13 +33,20 @@ pub enum Source {
     Kutt,
     /// YOURLS: answers of its API, or a table of its plugins or its database.
     Yourls,
-    /// This project: a table, or one JSON object per line.
+    /// Any system: a table, or one JSON object per line.
     Csv,
+    /// This project: an export with its first and its last line.
+    Shortmint,
+}
+
+impl Source {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Shlink, Self::Kutt, Self::Yourls, Self::Csv, Self::Shortmint];
 }
 
 /// A word that names no source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected shlink, kutt, yourls or csv")]
+#[error("expected shortmint, shlink, kutt, yourls or csv")]
 pub struct SourceError;
 
 impl FromStr for Source {
@@ -50,6 +58,7 @@ impl FromStr for Source {
             "kutt" => Ok(Self::Kutt),
             "yourls" => Ok(Self::Yourls),
             "csv" => Ok(Self::Csv),
+            "shortmint" => Ok(Self::Shortmint),
             _ => Err(SourceError),
         }
     }
@@ -62,6 +71,7 @@ impl fmt::Display for Source {
             Self::Kutt => "kutt",
             Self::Yourls => "yourls",
             Self::Csv => "csv",
+            Self::Shortmint => "shortmint",
         })
     }
 }
@@ -70,19 +80,24 @@ impl fmt::Display for Source {
 type Reading = fn(&Item) -> Result<Row, RowError>;
 
 impl Source {
+    /// Whether its lines are of our own form.
+    fn is_ours(self) -> bool {
+        matches!(self, Self::Csv | Self::Shortmint)
+    }
+
     fn objects(self) -> (Shape, Reading) {
         match self {
             Self::Shlink => (shlink::SHAPE, shlink::of_json),
             Self::Kutt => (kutt::SHAPE, kutt::of_json),
             Self::Yourls => (yourls::SHAPE, yourls::of_json),
-            Self::Csv => (csv::SHAPE, csv::of_json),
+            Self::Csv | Self::Shortmint => (csv::SHAPE, csv::of_json),
         }
     }
 
     fn table(self) -> Option<(Layout, Reading)> {
         match self {
             Self::Shlink => Some((shlink::LAYOUT, shlink::of_table)),
-            Self::Kutt => None,
+            Self::Kutt | Self::Shortmint => None,
             Self::Yourls => Some((yourls::LAYOUT, yourls::of_table)),
             Self::Csv => Some((csv::LAYOUT, csv::of_table)),
         }
@@ -92,13 +107,25 @@ impl Source {
 /// Reads the links of an input; nothing is read before the first one is asked for, and never much more than one is held. The first
 /// byte says whether it is JSON or a table. After an error the next link comes, unless [`RowError::is_final`].
 pub fn rows<R: Read>(source: Source, reader: R) -> Rows<R> {
-    Rows { source, state: State::New(reader) }
+    Rows { source, state: State::New(reader), framing: Framing::Before }
 }
 
 /// The links of an input, in its order.
 pub struct Rows<R> {
     source: Source,
     state: State<R>,
+    framing: Framing,
+}
+
+/// Where in an export of our own form the next line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Framing {
+    /// Before its first line.
+    Before,
+    /// Among its links.
+    Inside,
+    /// Behind its last line.
+    After,
 }
 
 /// An input without the byte order mark.
@@ -133,28 +160,92 @@ impl<R: Read> Rows<R> {
     }
 }
 
-impl<R: Read> Iterator for Rows<R> {
-    type Item = Result<Row, RowError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
+impl<R: Read> Rows<R> {
+    /// The next item, and how a row is made of it; none at the end.
+    fn next_item(&mut self) -> Result<Option<(Item, Reading)>, RowError> {
         loop {
-            let (item, reading) = match &mut self.state {
-                State::Objects(objects, reading) => (objects.next()?, reading),
-                State::Table(table, reading) => (table.next()?, reading),
-                State::End => return None,
+            return match &mut self.state {
+                State::Objects(objects, reading) => {
+                    let Some(item) = objects.next().transpose()? else { break };
+                    let mark = if self.source.is_ours() { header::mark(&item)? } else { None };
+                    if let Some(mark) = mark {
+                        objects.uncount();
+                        let links = objects.item_count();
+                        self.pass(mark, links)?;
+                        continue;
+                    }
+                    Ok(Some((item, *reading)))
+                }
+                State::Table(table, reading) => Ok(table.next().transpose()?.map(|item| (item, *reading))),
+                State::End => return Ok(None),
                 State::New(_) => {
-                    let State::New(reader) = std::mem::replace(&mut self.state, State::End) else {
-                        return None;
-                    };
-                    match self.open(reader) {
-                        Ok(state) => self.state = state,
-                        Err(error) => return Some(Err(error)),
+                    if let State::New(reader) = std::mem::replace(&mut self.state, State::End) {
+                        self.state = self.open(reader)?;
                     }
                     continue;
                 }
             };
-            return Some(item.and_then(|item| reading(&item)));
         }
+        self.end()
+    }
+
+    /// Passes a line that is no link.
+    fn pass(&mut self, mark: Mark, links: u64) -> Result<(), RowError> {
+        let is_counted = self.source == Source::Shortmint;
+        match mark {
+            Mark::Begin => self.framing = Framing::Inside,
+            Mark::End(told) if told != links && is_counted => {
+                return Err(RowError::Broken {
+                    after: links,
+                    expected: "as many links as the last line says",
+                });
+            }
+            Mark::End(_) => self.framing = Framing::After,
+        }
+        Ok(())
+    }
+
+    /// The end of the input, which must not come before that of an export.
+    fn end(&mut self) -> Result<Option<(Item, Reading)>, RowError> {
+        let after = match &self.state {
+            State::Objects(objects, _) => objects.item_count(),
+            _ => 0,
+        };
+        self.state = State::End;
+        if self.source == Source::Shortmint && self.framing == Framing::Inside {
+            let expected = "the last line of an export, and not the end of the input";
+            return Err(RowError::Broken { after, expected });
+        }
+        Ok(None)
+    }
+
+    /// Fails for a link that is not between the first and the last line of an export.
+    fn framed(&self, place: u64) -> Result<(), RowError> {
+        let after = place.saturating_sub(1);
+        let expected = match self.framing {
+            _ if self.source != Source::Shortmint => return Ok(()),
+            Framing::Inside => return Ok(()),
+            Framing::Before => {
+                "a first line {\"format\":\"shortmint-links\",\"version\":1}; lines without it are read with --from csv"
+            }
+            Framing::After => "nothing after the last line of an export",
+        };
+        Err(RowError::Broken { after, expected })
+    }
+}
+
+impl<R: Read> Iterator for Rows<R> {
+    type Item = Result<Row, RowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let row = self.next_item().transpose()?.and_then(|(item, reading)| {
+            self.framed(item.place)?;
+            reading(&item)
+        });
+        if row.as_ref().is_err_and(RowError::is_final) {
+            self.state = State::End;
+        }
+        Some(row)
     }
 }
 
@@ -202,11 +293,11 @@ mod tests {
 
     #[test]
     fn sources_are_named_as_they_are_shown() {
-        for source in [Source::Shlink, Source::Kutt, Source::Yourls, Source::Csv] {
+        for source in Source::ALL {
             assert_eq!(source.to_string().parse(), Ok(source));
         }
         assert_eq!("Shlink".parse::<Source>(), Err(SourceError));
-        assert_eq!(SourceError.to_string(), "expected shlink, kutt, yourls or csv");
+        assert_eq!(SourceError.to_string(), "expected shortmint, shlink, kutt, yourls or csv");
     }
 
     #[test]
@@ -225,7 +316,7 @@ mod tests {
 
     #[test]
     fn an_input_without_anything_and_one_in_another_form_are_refused() {
-        for source in [Source::Shlink, Source::Kutt, Source::Yourls, Source::Csv] {
+        for source in Source::ALL {
             for empty in ["", " \n", "\u{feff}"] {
                 let (links, errors) = read(source, empty);
                 assert_eq!(links, []);

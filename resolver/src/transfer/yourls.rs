@@ -18,7 +18,8 @@ use super::{
 const NO_TIME: &str = "0000-00-00 00:00:00";
 
 /// Where the links are in an answer.
-pub(super) const SHAPE: Shape = Shape { path: &["links"], name: "links", beside: Some("stats") };
+pub(super) const SHAPE: Shape =
+    Shape { path: &["links"], name: "links", beside: Some("stats"), item_bytes: Shape::FOREIGN_ITEM };
 
 /// The columns of a table.
 pub(super) const LAYOUT: Layout = Layout {

@@ -109,6 +109,23 @@ pub(super) async fn a_leaked_block_is_taken_over_once_and_its_gaps_are_found(sto
     assert_eq!(store.take_over_block(&never_registered, 50).await.unwrap(), Registration::Registered);
 }
 
+/// etcd came back from a backup and allocated a reservation's numbers again: they look like an older entry of the same block.
+pub(super) async fn an_open_reservation_is_never_taken_over(store: &dyn LinkStore) {
+    let id = ReservationId::draw().unwrap();
+    store.add_reservation(&id, keyspace(2), ApiKeyId(7)).await.unwrap();
+    let reserved = BlockEntry { holder: id.holder(), ..block(95_000, 10, 70, "r") };
+    assert_eq!(store.register_block(&reserved).await.unwrap(), Registration::Registered);
+    let link_id = |number| LinkId::new(keyspace(2), number);
+    for heir in [block(95_000, 10, 71, "a"), block(94_990, 30, 72, "b"), block(95_002, 3, 73, "c")] {
+        assert_eq!(store.take_over_block(&heir, 70).await.unwrap(), Registration::Overlaps, "{heir:?}");
+        assert!(store.holds(link_id(95_003), 70, "start-of-r").await.unwrap(), "{heir:?}");
+    }
+    assert!(!store.holds(link_id(94_991), 72, "start-of-b").await.unwrap(), "nothing of it was entered");
+    store.close_reservation(&id).await.unwrap();
+    let heir = block(95_000, 10, 74, "d");
+    assert_eq!(store.take_over_block(&heir, 70).await.unwrap(), Registration::Registered, "it was given up");
+}
+
 /// The predecessor was killed after it had sent COMMIT: its row appears only now, and the heir's delete could not see it.
 pub(super) async fn a_take_over_waits_for_a_predecessors_late_commit(postgres: &Postgres) {
     let store = Arc::new(PostgresStore::new(&postgres.url(), None).await.unwrap());

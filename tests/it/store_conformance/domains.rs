@@ -1,24 +1,30 @@
 //! Domains, rules about targets, and what one code leads to on each domain.
 
 use resolver::{
-    api_key::ApiKeyId,
+    api_key::{ApiKeyId, KeyHash, KeyLimits, NewKey},
     links::{Authority, DomainEdit, DomainId, Slug},
-    store::{Deleted, DomainEdited, InsertedFull, InsertedNamed, LinkStore, NamedLink, Source},
+    scope::Scopes,
+    store::{
+        Deleted, DomainEdited, DomainRemoved, InsertedFull, InsertedNamed, LinkStore, NamedLink, Restored,
+        Source,
+    },
     targets::TargetRule,
 };
 
 use super::{full_link, new_link};
 
 pub(super) async fn domains_and_targets_are_told_with_a_version_that_grows(store: &dyn LinkStore) {
-    let settings = async |known: i64| store.shared_settings(known).await.unwrap();
+    let settings = async |known: i64| store.poll_settings(known).await.unwrap().settings;
     let first = settings(-1).await.unwrap();
     assert_eq!(first.domains.iter().map(|domain| domain.id).collect::<Vec<_>>(), [DomainId::DEFAULT]);
     assert_eq!(settings(first.version).await, None, "nothing has changed");
     let (one, other) =
         (Authority::parse("one.example").unwrap(), Authority::parse("two.example:81").unwrap());
-    let id = store.add_domain(&one).await.unwrap();
-    assert_eq!(store.add_domain(&one).await.unwrap(), id);
-    let second = store.add_domain(&other).await.unwrap();
+    assert_eq!(store.add_domain(&one, 0).await.unwrap(), None, "there are as many as there may be");
+    let id = store.add_domain(&one, 1).await.unwrap().expect("there is room for one");
+    assert_eq!(store.add_domain(&other, 1).await.unwrap(), None);
+    assert_eq!(store.add_domain(&one, 0).await.unwrap(), Some(id), "it is there");
+    let second = store.add_domain(&other, 2).await.unwrap().expect("there is room for two");
     let by = ApiKeyId(1);
     let edit = DomainEdit {
         disabled: Some(true),
@@ -78,4 +84,52 @@ pub(super) async fn domains_and_targets_are_told_with_a_version_that_grows(store
     assert_eq!(store.delete(ids[1], None, by).await.unwrap(), Deleted::Done);
     assert_eq!(store.find_slug(id, &slug).await.unwrap(), None, "deleted on one domain");
     assert_eq!(store.find_slug(second, &slug).await.unwrap(), Some(ids[2]));
+}
+
+pub(super) async fn a_domain_is_removed_only_when_nothing_depends_on_it(store: &dyn LinkStore) {
+    let by = ApiKeyId(1);
+    let names = ["removed.example", "kept.example"].map(|name| Authority::parse(name).unwrap());
+    let id = store.add_domain(&names[0], u32::MAX).await.unwrap().unwrap();
+    let kept = store.add_domain(&names[1], u32::MAX).await.unwrap().unwrap();
+    let slug = Slug::parse("only").unwrap();
+    let keyspaces = store.adopt_keyspaces(&[]).await.unwrap().len();
+    let mut draft = new_link(2, "https://x.y/removed").draft;
+    (draft.details.get_or_insert_default().slug, draft.created_by) = (Some(slug.clone()), ApiKeyId(41));
+    draft.details.get_or_insert_default().domain = Some(id);
+    let wish = NamedLink { slug: slug.clone(), mintable: None, keyspaces, draft };
+    let stored = store.insert_named(&wish, &[], None).await.unwrap();
+    let InsertedNamed::Stored(link, ..) = stored else { panic!("{stored:?}") };
+    let used = store.domains_with_links(None).await.unwrap();
+    assert!(used.contains(&id) && !used.contains(&kept), "{used:?}");
+    assert_eq!(store.domains_with_links(Some(ApiKeyId(41))).await.unwrap(), [id]);
+    assert_eq!(store.domains_with_links(Some(ApiKeyId(42))).await.unwrap(), []);
+
+    assert_eq!(store.remove_domain(id, by).await.unwrap(), DomainRemoved::HasLinks);
+    assert_eq!(store.delete(link, None, by).await.unwrap(), Deleted::Done);
+    let limits = KeyLimits { domain: Some(id), ..KeyLimits::default() };
+    let hash = KeyHash::of(b"of one domain");
+    let key = NewKey { name: "removed".to_owned(), hash, scopes: Scopes::admin(), expires_at: None, limits };
+    store.add_api_key(&key).await.unwrap().unwrap();
+    assert_eq!(store.remove_domain(id, by).await.unwrap(), DomainRemoved::HasKeys);
+    assert!(store.revoke_api_key("removed").await.unwrap());
+    let before = store.poll_settings(-1).await.unwrap().settings.unwrap();
+    assert_eq!(store.remove_domain(id, by).await.unwrap(), DomainRemoved::Done);
+    let after =
+        store.poll_settings(before.version).await.unwrap().settings.expect("every resolver hears of it");
+    assert!(after.domains.iter().all(|domain| domain.id != id));
+    for gone in [id, DomainId::DEFAULT] {
+        assert_eq!(store.remove_domain(gone, by).await.unwrap(), DomainRemoved::Absent);
+    }
+
+    assert_eq!(
+        store.insert_named(&wish, &[], None).await.unwrap(),
+        InsertedNamed::Taken,
+        "no domain, no link"
+    );
+    assert_eq!(store.restore(link, keyspaces, by).await.unwrap(), Restored::Taken);
+    let again = store.add_domain(&names[0], u32::MAX).await.unwrap().unwrap();
+    assert!(again.get() > kept.get(), "a number is never given again");
+    for domain in [again, kept] {
+        assert_eq!(store.remove_domain(domain, by).await.unwrap(), DomainRemoved::Done);
+    }
 }

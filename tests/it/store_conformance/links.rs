@@ -1,13 +1,13 @@
 //! Links in batches: what is stored, what is refused, and how often it may be followed.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use harness::Postgres;
 use issuer::names::StoreEpoch;
 use resolver::{
     api_key::ApiKeyId,
     codes::LinkId,
-    links::{Edit, NewLink},
+    links::{Edit, Filter, NewLink, OrderBy, OrderField},
     store::{
         BATCH_MAX, Edited, InsertError, Inserted, LinkStore, Reading, Source, StoreError,
         postgres::PostgresStore,
@@ -22,7 +22,8 @@ pub(super) async fn links_are_stored_once_and_read_back(store: &dyn LinkStore) {
     let stored = store.insert(&store.epoch().await.unwrap(), &links).await.unwrap();
     assert!(stored.iter().all(|one| matches!(one, Inserted::Stored(_))), "{stored:?}");
     let ids: Vec<_> = links.iter().map(|link| link.id).chain([LinkId::new(keyspace(1), 999_999)]).collect();
-    let Reading { links: read, complete } = store.read(&ids[1..], Source::Any).await.unwrap();
+    let Reading { links: read, complete, .. } =
+        store.read(&ids[1..], Source::Any { lag: Duration::from_secs(1) }).await.unwrap();
     assert!(complete);
     assert_eq!(read.len(), BATCH_MAX - 1, "what does not exist is left out");
     for (link, inserted) in links.iter().zip(&stored).skip(1) {
@@ -47,7 +48,10 @@ pub(super) async fn a_taken_id_does_not_fail_its_neighbours(store: &dyn LinkStor
             let expected = if is_again { links.len() } else { 1 };
             assert_eq!((outcomes.len(), taken, outcomes[1]), (links.len(), expected, Inserted::Taken));
         }
-        let kept = store.read(&[links[0].id, links[1].id, links[2].id], Source::Any).await.unwrap();
+        let kept = store
+            .read(&[links[0].id, links[1].id, links[2].id], Source::Any { lag: Duration::from_secs(1) })
+            .await
+            .unwrap();
         let found = |link: &NewLink| kept.links.iter().find(|found| found.id == link.id).unwrap();
         assert_eq!(found(&links[1]).long_url.as_str(), "https://x.y/3");
         for link in [&links[0], &links[2]] {
@@ -113,4 +117,26 @@ pub(super) async fn uses_are_taken_as_far_as_the_limit_goes(store: &dyn LinkStor
     let raised = Edit { max_visits: Some(Some(6)), ..Edit::default() };
     assert!(matches!(store.edit(link.id, &raised, ApiKeyId(1)).await.unwrap(), Edited::Done(_)));
     assert_eq!(store.use_links(&[(link.id, 9)]).await.unwrap(), [1]);
+}
+
+pub(super) async fn a_page_is_outlined_and_its_links_are_read_in_that_order(store: &dyn LinkStore) {
+    let number = 700_000;
+    let mut links: Vec<NewLink> =
+        (0..3).map(|n| new_link(number + n, &format!("https://outline.example/{n}"))).collect();
+    links[1].draft.details.get_or_insert_default().description = Some("ü".repeat(1_000));
+    store.insert(&store.epoch().await.unwrap(), &links).await.unwrap();
+    let filter = Filter {
+        search: Some("outline.example".to_owned()),
+        order: OrderBy { field: OrderField::LongUrl, descending: true },
+        ..Filter::default()
+    };
+    let outline = store.outline(&filter, None).await.unwrap();
+    let ids: Vec<LinkId> = outline.entries.iter().map(|entry| entry.id).collect();
+    assert_eq!((outline.total, &ids), (3, &links.iter().rev().map(|link| link.id).collect()));
+    let bytes: Vec<u64> = outline.entries.iter().map(|entry| entry.bytes).collect();
+    assert!(bytes[1] > 2_000 && bytes[0] > 20 && bytes[0] < 200, "bytes, not characters: {bytes:?}");
+    let records = store.records(&[ids[2], LinkId::new(keyspace(1), 999_999), ids[0]]).await.unwrap();
+    let read: Vec<LinkId> = records.iter().map(|record| record.link.id).collect();
+    assert_eq!(read, [ids[2], ids[0]]);
+    assert!(store.records(&[]).await.unwrap().is_empty());
 }

@@ -2,9 +2,11 @@
 
 mod blocks;
 mod domains;
+mod history;
 mod keys;
 mod keyspaces;
 mod links;
+mod long_urls;
 mod sweep;
 mod wishes;
 
@@ -39,10 +41,12 @@ async fn suite(store: Arc<dyn LinkStore>) {
     store.migrate().await.unwrap();
     store.check().await.unwrap();
     the_first_fingerprint_is_the_one_that_counts(&*store).await;
+    the_first_ledger_is_the_one_that_counts_until_it_is_forgotten(&*store).await;
     keyspaces::keyspaces_keep_their_index_and_cannot_be_redefined(&*store).await;
     links::links_are_stored_once_and_read_back(&*store).await;
     links::a_large_batch_is_stored_as_it_was_given(&*store).await;
     links::a_taken_id_does_not_fail_its_neighbours(&*store).await;
+    links::a_page_is_outlined_and_its_links_are_read_in_that_order(&*store).await;
     links::two_inserts_of_one_id_have_one_winner(&store).await;
     wishes::the_same_wish_is_given_the_same_link_until_nobody_has_asked_for_so_long(&*store).await;
     links::uses_are_taken_as_far_as_the_limit_goes(&*store).await;
@@ -52,12 +56,18 @@ async fn suite(store: Arc<dyn LinkStore>) {
     blocks::the_registers_end_is_that_of_the_keyspace(&*store).await;
     a_history_has_one_name(&*store).await;
     blocks::a_reservations_numbers_are_the_registers_rows_of_its_holder(&*store).await;
+    blocks::an_open_reservation_is_never_taken_over(&*store).await;
     keys::keys_are_found_until_they_are_revoked_or_expire(&*store).await;
     domains::domains_and_targets_are_told_with_a_version_that_grows(&*store).await;
+    domains::a_domain_is_removed_only_when_nothing_depends_on_it(&*store).await;
     wishes::a_call_that_is_sent_again_is_told_from_another_with_the_same_key(&*store).await;
     keyspaces::adoptions_at_the_same_time_agree_on_the_index(&store).await;
     keyspaces::a_keyspace_with_hand_picked_codes_is_refused(&*store).await;
     sweep::what_came_or_was_visited_lately_stays_and_one_holder_removes_the_rest(&*store).await;
+    long_urls::links_are_found_by_where_they_lead(&*store).await;
+    history::the_registers_end_is_known_with_its_first_block(&*store).await;
+    history::a_store_below_a_known_mark_begins_a_history(&*store).await;
+    history::an_operator_leaves_numbers_out(&*store).await;
 }
 
 fn keyspace(index: i64) -> KeyspaceIndex {
@@ -92,6 +102,13 @@ async fn the_first_fingerprint_is_the_one_that_counts(store: &dyn LinkStore) {
     assert_eq!(store.adopt_fingerprint(&first).await.unwrap(), first);
     assert_eq!(store.adopt_fingerprint(&second).await.unwrap(), first);
     assert_eq!(store.fingerprint().await.unwrap(), Some(first));
+}
+
+async fn the_first_ledger_is_the_one_that_counts_until_it_is_forgotten(store: &dyn LinkStore) {
+    assert_eq!(store.adopt_ledger("resolver-0.aa").await.unwrap(), "resolver-0.aa");
+    assert_eq!(store.adopt_ledger("resolver-1.bb").await.unwrap(), "resolver-0.aa");
+    store.forget_ledger().await.unwrap();
+    assert_eq!(store.adopt_ledger("resolver-1.bb").await.unwrap(), "resolver-1.bb");
 }
 
 async fn a_history_has_one_name(store: &dyn LinkStore) {

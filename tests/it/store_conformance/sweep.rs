@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use resolver::{
     api_key::ApiKeyId,
     codes::{CodeKey, LinkId, Mint},
-    links::Slug,
-    store::{Deleted, ImportBatch, ImportItem, Imported, LinkStore, Restored, Source, Sweep, Swept},
+    links::{Edit, Link, Slug},
+    store::{Deleted, Edited, ImportBatch, ImportItem, Imported, LinkStore, Restored, Source, Sweep, Swept},
 };
 use tokio::time::{Instant, sleep};
 
@@ -31,9 +31,18 @@ pub(super) async fn what_came_or_was_visited_lately_stays_and_one_holder_removes
     let new = new_link(20_900, "https://x.y/new");
     store.insert(&history, std::slice::from_ref(&new)).await.unwrap();
     let (visited, restored) = (old[100].id, old[200].id);
+    // A visit of long ago is no reason to remove what was brought back today.
+    store.note_seen(&[(restored, Timestamp::UNIX_EPOCH)]).await.unwrap();
     store.note_seen(&[(visited, Timestamp::now())]).await.unwrap();
     assert_eq!(store.delete(restored, None, ApiKeyId(1)).await.unwrap(), Deleted::Done);
     assert!(matches!(store.restore(restored, 0, ApiKeyId(1)).await.unwrap(), Restored::Done(_)));
+    let blocked = old[300].id;
+    let block = Edit { block: Some(Some("phishing".to_owned())), ..Edit::default() };
+    let Edited::Done(record) = store.edit(blocked, &block, ApiKeyId(1)).await.unwrap() else { panic!() };
+    let read = store.read(&[blocked], Source::Primary).await.unwrap().links.remove(0);
+    let block_of = |link: Link| link.details.unwrap().blocked.unwrap();
+    assert_eq!(block_of(read), block_of(record.link), "reason, key and time are read as written");
+    assert_eq!(store.delete(blocked, None, ApiKeyId(1)).await.unwrap(), Deleted::Blocked);
     let imported = import(store).await;
 
     // Whatever was neither made nor visited since then, however long this takes.
@@ -56,7 +65,7 @@ pub(super) async fn what_came_or_was_visited_lately_stays_and_one_holder_removes
     }
     assert_eq!(sweep("other").await, Swept::NotOurs, "it rests");
     for link in &old {
-        let stays = [visited, restored].contains(&link.id);
+        let stays = [visited, restored, blocked].contains(&link.id);
         assert_eq!(removed.contains(&link.id), !stays, "{link:?}");
     }
     assert!(!removed.contains(&new.id) && !removed.contains(&imported));
@@ -74,6 +83,8 @@ async fn import(store: &dyn LinkStore) -> LinkId {
         slug: Some(Slug::parse("from/elsewhere").unwrap()),
         draft: new_link(1, "https://x.y/elsewhere").draft,
         tags: Vec::new(),
+        minted: false,
+        uses: 0,
         created_at: Some("2020-01-01T00:00:00Z".parse().unwrap()),
     };
     let batch = ImportBatch { name: "old".to_owned(), end: 1, items: vec![item], mint };

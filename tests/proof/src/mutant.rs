@@ -19,7 +19,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// Every guard there is.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::EpochCompare,
         Self::HeadCompare,
         Self::RegisterConstraint,
@@ -31,6 +31,8 @@ impl Mutant {
         Self::Core(Guard::Contested),
         Self::Core(Guard::Journal),
         Self::Core(Guard::CeilingDelay),
+        Self::Core(Guard::InHand),
+        Self::Core(Guard::FreshReport),
     ];
 
     /// The core's limits with this guard off.

@@ -115,7 +115,7 @@ impl FakeDatabase {
         let compares = mutant != Some(Mutant::GenerationCompare);
         self.register.retain(|other| {
             let older = other.generation <= leaked || !compares;
-            !(other.span.overlaps(entry.span) && older)
+            !(entry.span.contains(other.span) && older)
         });
         let taken = self.register(entry, mutant);
         if !taken {
@@ -125,13 +125,16 @@ impl FakeDatabase {
         taken
     }
 
-    /// Takes the unused numbers of a block out of the register; false when the block is not registered any more.
+    /// Takes the unused numbers of a block out of the register; false when another allocation has some of what is kept. Sending
+    /// it again is safe.
     pub fn release(&mut self, entry: Entry, kept: &[Span]) -> bool {
-        let before = self.register.len();
-        self.register.retain(|other| *other != entry);
-        if self.register.len() == before {
+        let is_of_it =
+            |other: &Entry| other.generation == entry.generation && entry.span.contains(other.span);
+        let meets = |other: &Entry| kept.iter().any(|span| span.overlaps(other.span));
+        if self.register.iter().any(|other| !is_of_it(other) && meets(other)) {
             return false;
         }
+        self.register.retain(|other| !is_of_it(other));
         self.register.extend(kept.iter().map(|span| Entry { span: *span, generation: entry.generation }));
         true
     }

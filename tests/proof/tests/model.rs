@@ -104,6 +104,11 @@ fn etcd_is_restored_from_an_old_backup() {
 }
 
 #[test]
+fn the_last_numbers_are_used_before_a_holder_hears_that_there_are_none() {
+    holds(Bounds::EXHAUSTED, &[Witness::ExhaustedHeard]);
+}
+
+#[test]
 fn every_guard_that_is_off_breaks_the_law_it_stands_for() {
     for mutant in Mutant::ALL {
         let (bounds, law) = aimed_at(mutant);

@@ -68,7 +68,9 @@ fn a_holder_that_is_heard_of_keeps_its_block_and_a_new_leader_gives_everyone_a_f
     bench.allocate("a", a, 1).unwrap();
     for _ in 0..5 {
         bench.wait(20_000);
-        let alive = Answer::Alive { epoch: Epoch(1), ceilings: vec![(namespace(), 100)] };
+        let ceilings = vec![(namespace(), 100)];
+        let alive =
+            Answer::Alive { epoch: Epoch(1), ceilings, starving: Vec::new(), scarce: false, mark: Mark(0) };
         assert_eq!(bench.ask(beat("a", a)), Ok(alive));
     }
     bench.wait(20_000);
@@ -102,6 +104,7 @@ fn a_reservation_gets_what_it_asks_for_and_keeps_it_until_it_is_given_up() {
         instance: Instance::new(instance).unwrap(),
         namespaces: vec![(namespace(), 1_000)],
         reserved,
+        mark: Mark(0),
     };
     bench.ask(reserve("1", true)).unwrap();
     let asked = |seq, wanted_len| Request::Allocate {

@@ -52,8 +52,11 @@ impl ClientError {
             Self::Unreachable { .. } => Exit::Unavailable,
             // A later call may do.
             Self::Refused { status: 429 | 502..=504, .. } => Exit::Unavailable,
-            // What was asked for, or the key that it was asked with, is wrong; 409 is a name that another has.
-            Self::Refused { status: 400 | 401 | 409 | 422, .. } | Self::Unsendable(_) => Exit::Config,
+            Self::Refused { status: 404, .. } => Exit::NotFound,
+            // What was asked for, or the key that it was asked with, is wrong; 409 is a name that another has, 412 a version that is no more.
+            Self::Refused { status: 400 | 401 | 403 | 409 | 412 | 422, .. } | Self::Unsendable(_) => {
+                Exit::Config
+            }
             Self::Refused { .. } | Self::Foreign { .. } => Exit::Internal,
         }
     }
@@ -147,9 +150,9 @@ mod tests {
             (401, Exit::Config),
             (409, Exit::Config),
             (422, Exit::Config),
-            (403, Exit::Internal),
-            (404, Exit::Internal),
-            (412, Exit::Internal),
+            (403, Exit::Config),
+            (404, Exit::NotFound),
+            (412, Exit::Config),
             (429, Exit::Unavailable),
             (500, Exit::Internal),
             (503, Exit::Unavailable),

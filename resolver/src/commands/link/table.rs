@@ -17,9 +17,15 @@ pub(super) fn list(links: &[Value], width: usize) -> String {
         of("title", false, |link| text(&link["title"])),
         of("tags", false, |link| tags(&link["tags"])),
         of("created", true, |link| text(&link["dateCreated"]).chars().take(10).collect()),
-        of("state", true, |link| if link["enabled"] == false { "disabled" } else { "" }.to_owned()),
+        of("state", true, state),
     ];
     layout(columns, width)
+}
+
+fn state(link: &Value) -> String {
+    let is_blocked = link["blocked"].is_object();
+    let words = [(is_blocked, "blocked"), (link["enabled"] == false, "disabled")];
+    words.into_iter().find(|(is, _)| *is).map_or_else(String::new, |(_, word)| word.to_owned())
 }
 
 /// A link as a table of two columns; what is not said of it is left out.
@@ -34,8 +40,12 @@ pub(super) fn link(link: &Value) -> String {
         ("description", text(&link["description"])),
         ("tags", tags(&link["tags"])),
         ("created", text(&link["dateCreated"])),
+        ("created by", text(&link["createdBy"])),
         ("edited", text(&link["editedAt"])),
+        ("edited by", text(&link["editedBy"])),
         ("deleted", text(&link["deletedAt"])),
+        ("taken down", text(&link["blocked"]["date"])),
+        ("reason", text(&link["blocked"]["reason"])),
         ("valid since", text(&meta["validSince"])),
         ("valid until", text(&meta["validUntil"])),
         ("max visits", text(&meta["maxVisits"])),

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{json, problem::Problem, query::Query, short_url::atom};
+use super::{domains, json, problem::Problem, query::Query, short_url::atom};
 use crate::{
-    audit::Entry,
+    audit::{Entry, tell},
     http::{Answer, App},
 };
 
@@ -17,17 +17,27 @@ pub(super) async fn list(app: &App, query: &Query) -> Result<Answer, Problem> {
     let before = before.map_err(|_| Problem::invalid("before", "expected the number of an entry"))?;
     let entries = app.store.audit(before, PER_PAGE).await?;
     let next = entries.last().filter(|_| entries.len() == PER_PAGE).map(|entry| entry.id);
-    let shown: Vec<Value> = entries.iter().map(show).collect();
+    let shown: Vec<Value> = entries.iter().map(|entry| show(app, entry)).collect();
     Ok(json(&json!({ "audit": { "data": shown, "before": next } })))
 }
 
-fn show(entry: &Entry) -> Value {
+fn show(app: &App, entry: &Entry) -> Value {
+    let (subject, domain, details) = if entry.is_of_link() {
+        let told = tell(&entry.subject, entry.details.as_ref());
+        let code = || told.id.and_then(|id| app.lookup.code_of(id));
+        // An entry whose code no keyspace has any more keeps its number.
+        let name = told.slug.or_else(code).unwrap_or_else(|| entry.subject.clone());
+        (name, domains::shown_name(app, told.domain), Some(told.details))
+    } else {
+        (entry.subject.clone(), None, entry.details.clone())
+    };
     json!({
         "id": entry.id,
         "date": atom(entry.at),
         "apiKey": entry.by_name,
         "action": entry.action,
-        "subject": entry.subject,
-        "details": entry.details,
+        "subject": subject,
+        "domain": domain,
+        "details": details,
     })
 }

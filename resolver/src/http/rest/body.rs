@@ -1,79 +1,89 @@
-//! Reading a request's body, within bounds.
+//! Reading a request's body, within bounds: bytes of one body, bytes of all bodies, and the client's pace.
 
 use std::time::Duration;
 
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::BodyExt;
 use hyper::body::{Body as _, Bytes, Incoming};
 use serde_json::{Map, Value};
 use tokio::time::timeout;
 
 use super::problem::Problem;
+use crate::http::budgets::{Held, Pace};
 
-/// A long URL of 8 KiB, escaped at its worst, and all other fields fit.
-const BODY_BYTES: usize = 64 * 1024;
-/// Ten thousand links of ordinary length.
-const MANY_BYTES: usize = 4 * 1024 * 1024;
-/// A hundred rules with twenty short conditions each.
-const RULES_BYTES: usize = 256 * 1024;
 /// Bytes of a refused body that are read and thrown away, and for how long.
 const DISCARDED: usize = 4 * 1024 * 1024;
 const DISCARDED_FOR: Duration = Duration::from_millis(500);
-/// How long a client may take to send it.
-const BODY_TIME: Duration = Duration::from_secs(10);
+/// How long a client may send nothing, and so also a body of a few bytes.
+const GRACE: Duration = Duration::from_secs(10);
+/// What it has to send in a second after that.
+const BYTES_PER_SECOND: u32 = 16 * 1024;
+/// What is read before a buffer grows.
+const FIRST_BYTES: usize = 16 * 1024;
 
-/// Bytes that a call of this path may send: a fill brings many links at once.
-pub(super) fn limit(path: &str) -> usize {
-    let many = path.starts_with("/rest/v3/reservations/") && path.ends_with("/short-urls");
-    match path {
-        _ if many => MANY_BYTES,
-        path if path.ends_with("/redirect-rules") => RULES_BYTES,
-        _ => BODY_BYTES,
+/// Reads the whole body; its bytes are held on the account of `held`. One that is too large is refused; what the client still
+/// sends of it is thrown away first, for a moment: a close in the middle of it would take the answer with it.
+pub(super) async fn read(mut body: Incoming, limit: usize, held: &mut Held) -> Result<Bytes, Problem> {
+    let read = read_within(&mut body, limit, held).await;
+    if read.is_err() {
+        discard(&mut body).await;
     }
+    read
 }
 
-/// Reads the whole body. One that is too large is refused; what the client still sends of it is thrown away first, for a moment: a close in the
-/// middle of it would take the answer with it.
-pub(super) async fn read(mut body: Incoming, limit: usize) -> Result<Bytes, Problem> {
+async fn read_within(body: &mut Incoming, limit: usize, held: &mut Held) -> Result<Bytes, Problem> {
     if body.size_hint().lower() > limit as u64 {
-        discard(&mut body).await;
         return Err(Problem::BodyTooLarge { limit });
     }
-    let mut limited = Limited::new(&mut body, limit);
-    let collected = timeout(BODY_TIME, async {
-        let mut pieces = Vec::new();
-        while let Some(frame) = limited.frame().await {
-            pieces.extend_from_slice(&frame?.into_data().unwrap_or_default());
+    let most = body.size_hint().upper().and_then(|upper| usize::try_from(upper).ok()).unwrap_or(limit);
+    let (mut bytes, mut pace) = (Vec::new(), Pace::new(GRACE, BYTES_PER_SECOND));
+    while let Some(frame) = pace.wait(body.frame()).await.map_err(|_| Problem::SlowBody)? {
+        let piece = frame.map_err(|_| Problem::MalformedBody)?.into_data().unwrap_or_default();
+        pace.received(piece.len());
+        if piece.len() > limit - bytes.len() {
+            return Err(Problem::BodyTooLarge { limit });
         }
-        Ok::<_, Box<dyn std::error::Error + Send + Sync>>(pieces)
-    });
-    match collected.await.map_err(|_| Problem::SlowBody)? {
-        Ok(bytes) => Ok(bytes.into()),
-        Err(error) if error.is::<LengthLimitError>() => {
-            discard(&mut body).await;
-            Err(Problem::BodyTooLarge { limit })
-        }
-        Err(_) => Err(Problem::MalformedBody),
+        make_room(&mut bytes, piece.len(), most.min(limit), held)?;
+        bytes.extend_from_slice(&piece);
     }
+    Ok(bytes.into())
 }
 
-async fn discard(body: &mut Incoming) {
+/// Grows a buffer by half, to no more than the body can have, once that is held.
+fn make_room(bytes: &mut Vec<u8>, more: usize, most: usize, held: &mut Held) -> Result<(), Problem> {
+    let needed = bytes.len() + more;
+    if needed <= bytes.capacity() {
+        return Ok(());
+    }
+    let capacity = (bytes.capacity() * 3 / 2).max(FIRST_BYTES).min(most).max(needed);
+    held.grow_to(capacity as u64).map_err(Problem::from)?;
+    bytes.reserve_exact(capacity - bytes.len());
+    Ok(())
+}
+
+/// Throws away what a client still sends, for a moment; whether that was all.
+pub(super) async fn discard(body: &mut Incoming) -> bool {
     let mut left = DISCARDED;
     let all = async {
         while let Some(Ok(frame)) = body.frame().await {
             left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
             if left == 0 {
-                return;
+                return false;
             }
         }
+        true
     };
     // Whoever sends nothing more has its answer after that.
-    let _ = timeout(DISCARDED_FOR, all).await;
+    timeout(DISCARDED_FOR, all).await.unwrap_or(false)
 }
 
-/// The fields of a JSON object; an empty body is an object without fields.
+/// The fields of a JSON object; an empty body is an object without fields. So is an empty array: that is what PHP writes for an empty object.
 pub(super) fn fields(body: &Bytes) -> Result<Map<String, Value>, Problem> {
-    if body.is_empty() {
+    if body.is_empty() || is_empty_array(body) {
         return Ok(Map::new());
     }
     serde_json::from_slice(body).map_err(|_| Problem::MalformedBody)
+}
+
+fn is_empty_array(body: &[u8]) -> bool {
+    matches!(body.trim_ascii(), [b'[', inside @ .., b']'] if inside.trim_ascii().is_empty())
 }

@@ -4,8 +4,10 @@
 //!    committed: `{"results":[…]}` for an array, a line for each item otherwise, in the order of the items.
 //! 2. A bad item is answered with what was expected, and fails no other. A body that cannot be read on ends with an item that says so;
 //!    what came before it is created.
-//! 3. Bounded: a few calls at a time, a few batches of each. Answers may wait for a client that sends its whole body before it reads
-//!    any: there is room for all of them, and a call counts as under way until they are read.
+//! 3. Bounded: a few calls at a time, a few of each key, a few batches of each call, and each batch in links and in bytes. Answers may wait
+//!    for a client that sends its whole body before it reads any: there is room for all of them, and a call counts as under way until
+//!    they are read. What is wrong with items is told until that has taken much room; after that only that they are.
+//! 4. A client has to keep up a [`Pace`]: a call that trickles must not hold the place of one that does not. White space earns no time.
 
 use std::{sync::Arc, time::Duration};
 
@@ -31,29 +33,36 @@ use super::{
 use crate::{
     api_key::{ApiKeyId, Grant},
     create::{CreateError, Created},
-    http::{Answer, App, Body},
+    http::{
+        Answer, App, Body, BrokenOff, Piece,
+        budgets::{Holder, Pace, TooSlow},
+    },
     links::Draft,
     store::BATCH_MAX,
 };
 
-/// Calls at a time.
-pub const CALLS_MAX: usize = 8;
 /// Items of one call.
 pub(super) const ITEMS_MAX: usize = 100_000;
 /// Batches of one call that are under way.
 const BATCHES: usize = 4;
 /// Answers that wait to be written, in batches: all of a call, and its last words.
 const ANSWERS: usize = ITEMS_MAX / BATCH_MAX + 8;
+/// Bytes of items that make a batch, however few they are.
+const BATCH_BYTES: usize = 1024 * 1024;
 /// Bytes of an invalid item's answer.
 const INVALID_BYTES: usize = 512;
+/// Bytes of a call's invalid items that say what was expected.
+const EXPECTED_BYTES: usize = 2 * 1024 * 1024;
 /// Bytes of a call's answers: more than a hundred thousand answers can have.
-const ANSWER_BYTES: usize = 64 * 1024 * 1024;
+const ANSWER_BYTES: usize = 40 * 1024 * 1024;
 /// Wrong fields that an item's answer names.
 const FIELDS_TOLD: usize = 16;
 /// Bytes that are still read after trouble, and thrown away.
 const DISCARDED: usize = 64 * 1024 * 1024;
-/// How long the client may take for the next piece of its body.
-const PIECE_TIME: Duration = Duration::from_secs(10);
+/// How long the client may send nothing at all.
+const GRACE: Duration = Duration::from_secs(10);
+/// What it has to send in a second after that, white space aside: a source of ten links a second is quick enough.
+const BYTES_PER_SECOND: u32 = 1_024;
 /// And for all of it.
 const CALL_TIME: Duration = Duration::from_secs(600);
 const NDJSON: &str = "application/x-ndjson";
@@ -67,7 +76,7 @@ pub(super) async fn create(app: &Arc<App>, by: &Grant, body: Incoming) -> Result
         // Links of one domain have a way of their own into the database.
         return Err(Problem::OneDomainOnly);
     }
-    let call = Arc::clone(&app.bulk_calls).try_acquire_owned().map_err(|_| Problem::Unavailable)?;
+    let call = app.budgets.bulk_calls.take(Holder::Key(by.id), 1)?;
     let mut reading = Reading {
         app: Arc::clone(app),
         key: by.id,
@@ -75,6 +84,8 @@ pub(super) async fn create(app: &Arc<App>, by: &Grant, body: Incoming) -> Result
         splitter: Splitter::new(),
         rest: Vec::new(),
         count: 0,
+        told: 0,
+        pace: Pace::new(GRACE, BYTES_PER_SECOND),
         until: Instant::now() + CALL_TIME,
         ended: false,
         trouble: None,
@@ -125,6 +136,9 @@ struct Reading {
     /// Items that have come and are not in a batch yet.
     rest: Vec<Bytes>,
     count: usize,
+    /// Bytes in which it was told what is wrong with items.
+    told: usize,
+    pace: Pace,
     until: Instant,
     ended: bool,
     /// Why it ended before its end.
@@ -136,9 +150,10 @@ impl Reading {
     /// is the last item.
     async fn next(&mut self) -> Vec<Item> {
         let mut raw = std::mem::take(&mut self.rest);
-        while raw.len() < BATCH_MAX && !self.ended {
-            let until = self.until.min(Instant::now() + PIECE_TIME);
-            let piece = match timeout_at(until, self.body.frame()).await {
+        let mut bytes: usize = raw.iter().map(Bytes::len).sum();
+        while raw.len() < BATCH_MAX && bytes < BATCH_BYTES && !self.ended {
+            let frame = timeout_at(self.until, self.pace.wait(self.body.frame()));
+            let piece = match frame.await.unwrap_or(Err(TooSlow)) {
                 Ok(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
                 Ok(None) => {
                     self.ended = true;
@@ -154,9 +169,12 @@ impl Reading {
                     break;
                 }
             };
+            self.pace.received(piece.iter().filter(|byte| !byte.is_ascii_whitespace()).count());
+            let before = raw.len();
             if let Err(error) = self.splitter.push(&piece, &mut raw) {
                 self.end(&SplitError::to_string(&error));
             }
+            bytes += raw[before..].iter().map(Bytes::len).sum::<usize>();
         }
         let left = ITEMS_MAX - self.count;
         if raw.len() > left {
@@ -168,8 +186,16 @@ impl Reading {
         }
         self.count += raw.len();
         let trouble = if self.rest.is_empty() { self.trouble.take() } else { None };
-        let items = raw.iter().map(|item| self.read(item));
-        items.chain(trouble.map(|expected| Err(invalid(&[("(the body)", &expected)])))).collect()
+        let items: Vec<Item> = raw.into_iter().map(|item| self.read_or_tell(&item)).collect();
+        items.into_iter().chain(trouble.map(|expected| Err(invalid(&[("(the body)", &expected)])))).collect()
+    }
+
+    /// An item, or what is wrong with it: in as many words as are left.
+    fn read_or_tell(&mut self, item: &[u8]) -> Item {
+        self.read(item).map_err(|invalid| {
+            self.told += invalid.to_string().len();
+            if self.told <= EXPECTED_BYTES { invalid } else { json!({ "result": "invalid" }) }
+        })
     }
 
     fn end(&mut self, trouble: &str) {
@@ -179,7 +205,8 @@ impl Reading {
     /// Lets the client finish what it sends after trouble: a close in the middle of it would take the answers with it.
     async fn discard(&mut self) {
         let mut left = DISCARDED;
-        while let Ok(Some(Ok(frame))) = timeout_at(self.until, self.body.frame()).await {
+        // Nor may it trickle on.
+        while let Ok(Ok(Some(Ok(frame)))) = timeout_at(self.until, self.pace.wait(self.body.frame())).await {
             left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
             if left == 0 {
                 return;
@@ -187,7 +214,7 @@ impl Reading {
         }
     }
 
-    fn read(&self, item: &Bytes) -> Item {
+    fn read(&self, item: &[u8]) -> Item {
         let fields: Map<String, Value> =
             serde_json::from_slice(item).map_err(|_| invalid(&[("(the item)", "expected a JSON object")]))?;
         draft(&self.app, &fields, self.key).map_err(|problem| match problem {
@@ -253,7 +280,7 @@ struct Writer {
     started: bool,
     /// Bytes so far.
     written: usize,
-    answers: mpsc::Sender<Bytes>,
+    answers: mpsc::Sender<Piece>,
 }
 
 impl Writer {
@@ -268,7 +295,9 @@ impl Writer {
             }
         }
         self.written += bytes.len();
-        self.written <= ANSWER_BYTES && self.answers.try_send(bytes.into()).is_ok()
+        let has_room = self.written <= ANSWER_BYTES;
+        let piece = if has_room { Ok(bytes.into()) } else { Err(BrokenOff) };
+        self.answers.try_send(piece).is_ok() && has_room
     }
 
     fn before_item(&mut self) -> &'static [u8] {
@@ -285,6 +314,6 @@ impl Writer {
             (Form::Array, false) => b"{\"results\":[]}",
             (Form::Array, true) => b"]}",
         };
-        let _ = self.answers.try_send(Bytes::from_static(end));
+        let _ = self.answers.try_send(Ok(Bytes::from_static(end)));
     }
 }

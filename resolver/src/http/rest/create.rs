@@ -10,15 +10,18 @@ use sha2::{Digest, Sha256};
 use super::{
     domains,
     fields::{self, Wrong},
+    find,
     problem::{Invalid, Problem},
     short_url,
 };
 use crate::{
     api_key::{ApiKeyId, Grant},
-    codes::KeyspaceIndex,
+    codes::{Code, KeyspaceIndex},
     create::{CodeWish, CreateError, Wishes},
     http::{Answer, App},
-    links::{Authority, Details, Draft, Link, PasswordHash, Record, Slug, Tag},
+    key_names::Names,
+    links::{Authority, Details, DomainId, Draft, Link, PasswordHash, Record, Slug, Tag},
+    scope::Scope,
     store::Same,
 };
 
@@ -49,7 +52,12 @@ pub(super) async fn create(
     by: &Grant,
 ) -> Result<Answer, Problem> {
     let key = headers.get(IDEMPOTENCY_KEY).map(HeaderValue::as_bytes);
-    short_url::answer(app, &create_record(app, fields, key, by).await?)
+    let record = create_record(app, fields, key, by).await?;
+    // A key that reads no links is given its own only, but another may have edited it: which one, such a key is not told.
+    if by.scopes.allow(Scope::Read) {
+        return short_url::answer(app, &record).await;
+    }
+    short_url::answer_with(app, &record, &Names::only(by.id, &by.name))
 }
 
 /// Creates a link of these fields; a call with the same idempotency key and the same fields makes no other.
@@ -73,6 +81,10 @@ async fn prepare(
     let idempotency = idempotency(idempotency_key)?;
     let Asked { draft, mut details, mut wishes, domain, password, finds } = read(app, given, by.id)?;
     details.domain = domains::for_new_link(app, domain, by).await?;
+    if let CodeWish::Picked(slug) = &wishes.code {
+        let domain = details.domain.unwrap_or(DomainId::DEFAULT);
+        domains::refuse_circle(app, [&draft.long_url], domain, slug.as_str())?;
+    }
     if let Some(password) = password {
         details.password = Some(hash(app, password).await?);
     }
@@ -124,6 +136,7 @@ fn idempotency(key: Option<&[u8]>) -> Result<Option<&str>, Problem> {
 
 async fn create_link(app: &App, draft: Draft, wishes: Wishes, by: &Grant) -> Result<Record, Problem> {
     if let Some(found) = existing(app, &draft, &wishes, by).await? {
+        app.creator.wait_until_shown(&found.link).await;
         return Ok(found);
     }
     let asked_again = wishes.same.is_some().then(|| (draft.clone(), wishes.clone()));
@@ -142,6 +155,9 @@ async fn create_link(app: &App, draft: Draft, wishes: Wishes, by: &Grant) -> Res
                 Some((draft, wishes)) => existing(app, &draft, &wishes, by).await?,
                 None => None,
             };
+            if let Some(found) = &found {
+                app.creator.wait_until_shown(&found.link).await;
+            }
             found.ok_or_else(|| Problem::SlugTaken { slug, domain: domains::shown_name(app, domain) })
         }
         Err(CreateError::NoNumber | CreateError::NoStore | CreateError::Overloaded) => {
@@ -150,12 +166,13 @@ async fn create_link(app: &App, draft: Draft, wishes: Wishes, by: &Grant) -> Res
     }
 }
 
-/// The link under the wished-for slug, if it is what is wished for otherwise too.
+/// The link that there is already, if the wish may be fulfilled with one: that under the wished-for slug, if it is what is wished for otherwise
+/// too, or any for the long URL.
 async fn existing(app: &App, draft: &Draft, wishes: &Wishes, by: &Grant) -> Result<Option<Record>, Problem> {
-    let (CodeWish::Picked(slug), Some(same)) = (&wishes.code, &wishes.same) else { return Ok(None) };
-    if same.fingerprint.is_some() {
+    if wishes.same.as_ref().is_none_or(|same| same.fingerprint.is_some()) {
         return Ok(None);
     }
+    let CodeWish::Picked(slug) = &wishes.code else { return find::find(app, draft, wishes, by).await };
     let found = app.lookup.find_named(draft.domain(), slug.as_str()).await;
     let found = found.map_err(|_| Problem::Unavailable)?;
     let is_wished = |link: &Arc<Link>| {
@@ -166,7 +183,11 @@ async fn existing(app: &App, draft: &Draft, wishes: &Wishes, by: &Grant) -> Resu
             .details
             .as_ref()
             .is_none_or(|wanted| wanted.status.is_none_or(|status| link.status() == Some(status)));
-        !link.is_deleted() && by.sees(link) && link.long_url == draft.long_url && same_state && same_status
+        !link.is_deleted()
+            && by.may_be_given(link)
+            && link.long_url == draft.long_url
+            && same_state
+            && same_status
     };
     let Some(link) = found.filter(is_wished) else {
         return Ok(None);
@@ -190,7 +211,7 @@ async fn existing(app: &App, draft: &Draft, wishes: &Wishes, by: &Grant) -> Resu
 pub(super) fn draft(app: &App, fields: &Map<String, Value>, key: ApiKeyId) -> Result<Draft, Problem> {
     let Asked { draft, details, wishes, domain, password, finds } = read(app, fields, key)?;
     let wished = [
-        (code_field(&wishes.code), wishes.code != CodeWish::Next),
+        (code_field(&wishes.code, fields), wishes.code != CodeWish::Next),
         ("tags", !wishes.tags.is_empty()),
         ("findIfExists", finds),
         ("domain", domain.is_some()),
@@ -218,18 +239,19 @@ fn read(app: &App, given: &Map<String, Value>, key: ApiKeyId) -> Result<Asked, P
             "tags" => wishes.tags = fields::tags(value)?.unwrap_or_default(),
             "maxVisits" => details.max_visits = fields::count(value)?,
             "findIfExists" => finds = fields::flag(value)?.unwrap_or(false),
-            "validSince" => details.valid_since = fields::time(value)?,
-            "validUntil" => details.valid_until = fields::time(value)?,
+            "validSince" => details.valid_since = fields::time(app, value)?,
+            "validUntil" => details.valid_until = fields::time(app, value)?,
             "domain" => domain = fields::domain(app, value)?,
             "description" => details.description = fields::description(value)?,
             "enabled" => details.disabled = !fields::flag(value)?.unwrap_or(true),
             "redirectStatus" => details.status = fields::status(value)?,
             "password" => password = fields::password(value)?,
-            _ => fields::without_effect(name, value)?,
+            _ => fields::without_effect(name)?,
         }
         Ok(())
     });
     wishes.code = read_code(app, given, &mut wrong);
+    fields::window(details.valid_since, details.valid_until, &mut wrong);
     wrong.check()?;
     let long_url = long_url.ok_or(Problem::Internal)?;
     let draft = Draft { long_url, title, crawlable, forward_query, created_by: key, details: None };
@@ -258,7 +280,12 @@ fn read_code(app: &App, given: &Map<String, Value>, wrong: &mut Wrong) -> CodeWi
             let expected = "expected no value with the strategy hash or a prefix".to_owned();
             wrong.note::<()>("keyspace", Err(expected));
         }
-        return CodeWish::Digest { prefix: prefix.unwrap_or_default(), len: len.unwrap_or(DIGEST_LEN) };
+        let (prefix, len) = (prefix.unwrap_or_default(), len.unwrap_or(DIGEST_LEN));
+        if prefix.len() + len > Slug::MAX_LEN {
+            let expected = format!("expected at most {} with this prefix", Slug::MAX_LEN - prefix.len());
+            wrong.note::<()>("shortCodeLength", Err(expected));
+        }
+        return CodeWish::Digest { prefix, len };
     }
     match (named, len) {
         (Some(index), Some(len)) if app.creator.code_len(index) != Some(len) => {
@@ -269,9 +296,13 @@ fn read_code(app: &App, given: &Map<String, Value>, wrong: &mut Wrong) -> CodeWi
         }
         (Some(index), _) => of_keyspace(app, index),
         (None, Some(len)) => {
-            // Codes of another length than the keyspaces have are not minted, so they come from a digest (D2).
-            let index = app.creator.keyspace_of_len(len);
-            index.map_or(CodeWish::Digest { prefix: String::new(), len }, |index| of_keyspace(app, index))
+            // Codes of another length than the keyspaces have are not minted, so they come from a digest (D2). Those that are longer than
+            // any keyspace's are so many that none has to be looked for: a digest would go through all links of the same URL.
+            match app.creator.keyspace_of_len(len) {
+                Some(index) => of_keyspace(app, index),
+                None if len > Code::MAX_LEN => CodeWish::Random { len },
+                None => CodeWish::Digest { prefix: String::new(), len },
+            }
         }
         (None, None) => CodeWish::Next,
     }
@@ -283,12 +314,13 @@ fn of_keyspace(app: &App, index: KeyspaceIndex) -> CodeWish {
 }
 
 /// The field to blame for a code that is not simply the next.
-fn code_field(code: &CodeWish) -> &'static str {
+fn code_field(code: &CodeWish, given: &Map<String, Value>) -> &'static str {
     match code {
         CodeWish::Next | CodeWish::Picked(_) => "customSlug",
-        CodeWish::In(_) => "keyspace",
+        CodeWish::In(_) if given.get("keyspace").is_some_and(|name| !name.is_null()) => "keyspace",
         CodeWish::Digest { prefix, .. } if !prefix.is_empty() => "pathPrefix",
-        CodeWish::Digest { .. } => "strategy",
+        CodeWish::Digest { .. } if given.get("strategy").is_some_and(|name| name == "hash") => "strategy",
+        CodeWish::In(_) | CodeWish::Digest { .. } | CodeWish::Random { .. } => "shortCodeLength",
     }
 }
 
@@ -302,6 +334,7 @@ fn digest(long_url: &str, details: &Details, wishes: &Wishes, by: &Grant) -> Str
         CodeWish::Next => Value::Null,
         CodeWish::In(index) => json!(["keyspace", index.get()]),
         CodeWish::Picked(slug) => json!(["picked", Slug::as_str(slug)]),
+        CodeWish::Random { len } => json!(["random", len]),
         CodeWish::Digest { prefix, len } if prefix.is_empty() => json!(["digest", len]),
         CodeWish::Digest { prefix, len } => json!(["digest", len, prefix]),
     };
@@ -311,8 +344,7 @@ fn digest(long_url: &str, details: &Details, wishes: &Wishes, by: &Grant) -> Str
     wish.extend(details.domain.map(|domain| json!(["domain", domain])));
     wish.extend(details.status.map(|status| json!(["status", status])));
     wish.extend(details.disabled.then(|| json!("disabled")));
-    // A key that may see its own links only is given no others.
-    wish.extend(by.limits.own_links_only.then(|| json!(["by", by.id])));
+    wish.extend(by.finds_own_only().then(|| json!(["by", by.id])));
     hex(&Value::Array(wish).to_string())
 }
 

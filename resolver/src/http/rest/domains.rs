@@ -1,8 +1,20 @@
 //! `/rest/v3/domains`
 //!
-//! Shlink has the list and the redirects. An addition of ours is `PATCH /rest/v3/domains/{domain}`: another name, which its links follow;
-//! whether it is enabled; and its protocol.
+//! Shlink has the list and the redirects. Additions of ours are `PATCH /rest/v3/domains/{domain}`,
+//! which changes a domain's name, its protocol and whether it is enabled, and `DELETE`, which
+//! removes a domain that nothing depends on.
+//!
+//! 1. To add a domain takes the scope `domains`: otherwise any key that creates links could claim
+//!    any host name.
+//! 2. A key of links of its own changes no domain. A key of one domain changes that one, but does
+//!    not rename it: under another name it would be led by the links of a host that its owner was
+//!    never given.
+//! 3. As with Shlink, a domain is listed if it has links or something is said of it; a key of its
+//!    own links is shown only the domains that those are on, because names of domains tell of other
+//!    tenants. `?all=true` shows an unlimited admin key the others too, which count among
+//!    `--domains-max` and may be removed.
 
+use hyper::StatusCode;
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -13,9 +25,12 @@ use super::{
 };
 use crate::{
     api_key::Grant,
-    http::{Answer, App},
-    links::{Authority, Domain, DomainEdit, DomainId, DomainSettings, Protocol, Redirects},
-    store::DomainEdited,
+    http::{Answer, App, empty},
+    links::{
+        Authority, Domain, DomainEdit, DomainId, DomainSettings, LongUrl, LongUrlError, Protocol, Redirects,
+    },
+    scope::Scope,
+    store::{DomainEdited, DomainRemoved},
 };
 
 /// The domain that a query names; the default one, if it names none. None when there is no such domain.
@@ -35,9 +50,33 @@ pub(super) async fn for_new_link(
     let domain = match (by.limits.domain, asked) {
         (Some(own), _) => own,
         (None, None) => DomainId::DEFAULT,
-        (None, Some(name)) => app.directory.find_or_add(&name).await?,
+        (None, Some(name)) => find_or_add(app, &name, by).await?,
     };
     Ok(Some(domain).filter(|domain| !domain.is_default()))
+}
+
+/// The domain of this name, which is added if there is none and the key may add domains.
+async fn find_or_add(app: &App, name: &Authority, by: &Grant) -> Result<DomainId, Problem> {
+    if let Some(id) = app.directory.find(name.as_str()).await? {
+        return Ok(id);
+    }
+    if !by.scopes.allow(Scope::Domains) {
+        return Err(Problem::MayNotAddDomain { name: name.to_string() });
+    }
+    let most = app.directory.domains_max();
+    app.directory.add(name).await?.ok_or(Problem::TooManyDomains { most })
+}
+
+/// Refuses URLs that are the short URL of this name on this domain. Longer circles, over links of
+/// other domains, end in the browser.
+pub(super) fn refuse_circle<'a>(
+    app: &App,
+    urls: impl IntoIterator<Item = &'a LongUrl>,
+    domain: DomainId,
+    name: &str,
+) -> Result<(), Problem> {
+    let is_itself = urls.into_iter().any(|url| app.directory.is_short_url(url, domain, name));
+    if is_itself { Err(Problem::invalid("longUrl", LongUrlError::Itself.to_string())) } else { Ok(()) }
 }
 
 /// A domain's name, as links show it; none for the default one.
@@ -50,19 +89,41 @@ pub(in crate::http) fn shown_name(app: &App, id: DomainId) -> Option<String> {
 }
 
 /// Lists domains, the default one first.
-pub(super) fn list(app: &App, by: &Grant) -> Answer {
+pub(super) async fn list(app: &App, query: &Query, by: &Grant) -> Result<Answer, Problem> {
+    let all = query.flag("all").map_err(|expected| Problem::invalid("all", expected))?;
+    let shows_all = all && by.scopes.is_admin() && !by.limits.hides_links();
+    let of = by.limits.own_links_only.then_some(by.id);
+    let used = if shows_all { Vec::new() } else { app.store.domains_with_links(of).await? };
     let entries = app.directory.entries();
-    let is_shown = |id: DomainId| by.limits.domain.is_none_or(|own| own == id);
+    let is_shown = |domain: &Domain| match (by.limits.domain, of) {
+        _ if shows_all => true,
+        (Some(own), _) if own != domain.id => false,
+        (_, Some(_)) => used.contains(&domain.id),
+        (Some(_), None) => true,
+        (None, None) => used.contains(&domain.id) || domain.settings != DomainSettings::default(),
+    };
+    let shows_default = by.limits.domain.is_none_or(|own| own.is_default());
     let default = || shown(app.directory.default_name(), true, &entries.default_domain().settings);
-    let mut data: Vec<Value> = is_shown(DomainId::DEFAULT).then(default).into_iter().collect();
+    let mut data: Vec<Value> = shows_default.then(default).into_iter().collect();
     // A row with the default domain's name is shadowed by it.
     let is_default = |domain: &Domain| app.directory.settled(domain.id).is_default();
-    let others = entries.others().into_iter().filter(|domain| is_shown(domain.id) && !is_default(domain));
+    let others = entries.others().into_iter().filter(|domain| is_shown(domain) && !is_default(domain));
     data.extend(
         others.filter_map(|domain| Some(shown(domain.authority.as_ref()?.as_str(), false, &domain.settings))),
     );
     let defaults = redirects(&app.stray_targets.redirects);
-    json(&json!({ "domains": { "data": data, "defaultRedirects": defaults } }))
+    Ok(json(&json!({ "domains": { "data": data, "defaultRedirects": defaults } })))
+}
+
+/// Whether a key may know that this domain is there.
+pub(super) async fn is_shown_to(app: &App, id: DomainId, by: &Grant) -> Result<bool, Problem> {
+    if by.limits.domain.is_some_and(|own| own != id) {
+        return Ok(false);
+    }
+    if id.is_default() || !by.limits.own_links_only {
+        return Ok(true);
+    }
+    Ok(app.store.domains_with_links(Some(by.id)).await?.contains(&id))
 }
 
 fn shown(name: &str, is_default: bool, settings: &DomainSettings) -> Value {
@@ -91,7 +152,7 @@ pub(super) async fn edit_redirects(
 ) -> Result<Answer, Problem> {
     let (mut wrong, mut edit) = (Wrong::default(), DomainEdit::default());
     let name = match given.get("domain") {
-        Some(Value::String(name)) if name == "DEFAULT" || name == app.directory.default_name() => Ok(None),
+        Some(Value::String(name)) if name == "DEFAULT" || app.directory.is_default_name(name) => Ok(None),
         Some(Value::String(name)) => Authority::parse(name).map(Some).map_err(|error| error.to_string()),
         _ => Err("expected a string with a domain".to_owned()),
     };
@@ -103,16 +164,17 @@ pub(super) async fn edit_redirects(
         "invalidShortUrlRedirect" => {
             fields::stray_target(value).map(|target| edit.invalid_short_url = Some(target))
         }
-        _ => fields::without_effect(field, value),
+        _ => fields::without_effect(field),
     });
     wrong.check()?;
+    may_change(by)?;
     let id = match name.ok_or(Problem::Internal)? {
         None => DomainId::DEFAULT,
         // A key of one domain must not make others.
         Some(name) if by.limits.domain.is_some() => {
             app.directory.find(name.as_str()).await?.ok_or_else(|| no_domain(name.as_str()))?
         }
-        Some(name) => app.directory.find_or_add(&name).await?,
+        Some(name) => find_or_add(app, &name, by).await?,
     };
     let domain = apply(app, id, &edit, by).await?;
     Ok(json(&redirects(&domain.settings.redirects)))
@@ -144,11 +206,15 @@ pub(super) async fn edit(
             Ok(())
         }
         ("protocol", _) => Err("expected http, https or null".to_owned()),
-        _ => fields::without_effect(field, value),
+        _ => fields::without_effect(field),
     });
     wrong.check()?;
-    let decoded = percent_encoding::percent_decode_str(name).decode_utf8_lossy().into_owned();
+    may_change(by)?;
+    let decoded = decoded(name);
     let id = app.directory.find(&decoded).await?.ok_or_else(|| no_domain(&decoded))?;
+    if by.limits.hides_links() && edit.authority.is_some() {
+        return Err(Problem::LimitedKey);
+    }
     if id.is_default() && (edit.authority.is_some() || edit.protocol.is_some()) {
         let expected = "expected --public-url to be changed: it names the default domain";
         let field = if edit.authority.is_some() { "domain" } else { "protocol" };
@@ -159,13 +225,42 @@ pub(super) async fn edit(
     Ok(json(&shown(name, id.is_default(), &domain.settings)))
 }
 
+/// Removes a domain without links. The key is unlimited.
+pub(super) async fn remove(app: &App, name: &str, by: &Grant) -> Result<Answer, Problem> {
+    let name = decoded(name);
+    let id = app.directory.find(&name).await?.ok_or_else(|| no_domain(&name))?;
+    if id.is_default() {
+        return Err(Problem::DomainInUse { name, by: "it is the one that --public-url names" });
+    }
+    match app.directory.remove(id, by.id).await? {
+        DomainRemoved::Done => Ok(empty(StatusCode::NO_CONTENT)),
+        DomainRemoved::Absent => Err(no_domain(&name)),
+        DomainRemoved::HasLinks => {
+            Err(Problem::DomainInUse { name, by: "expected its links to be deleted before" })
+        }
+        DomainRemoved::HasKeys => Err(Problem::DomainInUse {
+            name,
+            by: "expected the keys that are limited to it to be revoked before",
+        }),
+    }
+}
+
+fn decoded(name: &str) -> String {
+    percent_encoding::percent_decode_str(name).decode_utf8_lossy().into_owned()
+}
+
+/// A domain is the business of others than those whose links a key sees.
+fn may_change(by: &Grant) -> Result<(), Problem> {
+    if by.limits.own_links_only { Err(Problem::LimitedKey) } else { Ok(()) }
+}
+
 async fn apply(app: &App, id: DomainId, edit: &DomainEdit, by: &Grant) -> Result<Domain, Problem> {
     let name = || shown_name(app, id).unwrap_or_else(|| app.directory.default_name().to_owned());
     if by.limits.domain.is_some_and(|own| own != id) {
         return Err(no_domain(&name()));
     }
     let taken = |name: &Authority| Problem::DomainTaken { name: name.to_string() };
-    if let Some(new) = edit.authority.as_ref().filter(|new| new.as_str() == app.directory.default_name()) {
+    if let Some(new) = edit.authority.as_ref().filter(|new| app.directory.is_default_name(new.as_str())) {
         return Err(taken(new));
     }
     match app.directory.edit(id, edit, by.id).await? {

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::{
     create::hash,
+    domains,
     fields::{self, Wrong},
     get::find,
     problem::Problem,
@@ -40,7 +41,7 @@ pub(super) async fn edit(
     target: Target<'_>,
     given: &Map<String, Value>,
 ) -> Result<Answer, Problem> {
-    short_url::answer(app, &edit_record(app, &target, given).await?)
+    short_url::answer(app, &edit_record(app, &target, given).await?).await
 }
 
 /// Changes these fields of a link.
@@ -56,7 +57,26 @@ pub(in crate::http) async fn edit_record(
             None => None,
         });
     }
+    check_window(app, target, &edit).await?;
     apply(app, target, edit).await
+}
+
+/// Refuses times that do not go with those which the link has. Two edits at the same moment may each go with what was there before: then the
+/// link leads nowhere, which is shown, until one of them is taken back.
+async fn check_window(
+    app: &App,
+    Target { name, query, by, .. }: &Target<'_>,
+    edit: &Edit,
+) -> Result<(), Problem> {
+    if edit.valid_since.is_none() && edit.valid_until.is_none() {
+        return Ok(());
+    }
+    let link = find(app, name, query, by).await?;
+    let has =
+        link.details.as_deref().map(|details| (details.valid_since, details.valid_until)).unwrap_or_default();
+    let mut wrong = Wrong::default();
+    fields::window(edit.valid_since.unwrap_or(has.0), edit.valid_until.unwrap_or(has.1), &mut wrong);
+    wrong.check()
 }
 
 /// Changes the link that is meant.
@@ -64,6 +84,13 @@ pub(super) async fn apply(app: &App, target: &Target<'_>, mut edit: Edit) -> Res
     let Target { name, query, versions, by } = target;
     edit.versions.clone_from(versions);
     let link = find(app, name, query, by).await?;
+    let rules = edit.rules.iter().flatten().map(|rule| &rule.long_url);
+    if edit.disabled == Some(false) && edit.long_url.is_none() && edit.rules.is_none() {
+        fields::check_targets(app, "enabled", &link)?;
+    }
+    if let Some(own) = app.lookup.name_of(&link) {
+        domains::refuse_circle(app, edit.long_url.iter().chain(rules), link.domain(), &own)?;
+    }
     let edited = app.store.edit(link.id, &edit, by.id).await?;
     app.lookup.changed(link.id);
     match edited {
@@ -83,6 +110,10 @@ pub(super) fn versions(headers: &HeaderMap) -> Option<Vec<u64>> {
     Some(tags.filter_map(short_url::version).collect())
 }
 
+/// What Shlink's clients send with an edit too, since they know one form for both. The code and the domain of a link never change.
+pub(super) const OF_CREATES: [&str; 6] =
+    ["shortCode", "customSlug", "pathPrefix", "shortCodeLength", "domain", "findIfExists"];
+
 type Password = Option<Option<String>>;
 
 fn read(app: &App, given: &Map<String, Value>) -> Result<(Edit, Password), Problem> {
@@ -96,13 +127,14 @@ fn read(app: &App, given: &Map<String, Value>) -> Result<(Edit, Password), Probl
             "forwardQuery" => edit.forward_query = fields::flag(value)?,
             "tags" => edit.tags = fields::tags(value)?,
             "maxVisits" => edit.max_visits = Some(fields::count(value)?),
-            "validSince" => edit.valid_since = Some(fields::time(value)?),
-            "validUntil" => edit.valid_until = Some(fields::time(value)?),
+            "validSince" => edit.valid_since = Some(fields::time(app, value)?),
+            "validUntil" => edit.valid_until = Some(fields::time(app, value)?),
             "description" => edit.description = Some(fields::description(value)?),
             "enabled" => edit.disabled = fields::flag(value)?.map(|enabled| !enabled),
             "redirectStatus" => edit.status = Some(fields::status(value)?),
             "password" => password = Some(fields::password(value)?),
-            _ => fields::without_effect(name, value)?,
+            name if OF_CREATES.contains(&name) => {}
+            _ => fields::without_effect(name)?,
         }
         Ok(())
     });
@@ -124,5 +156,6 @@ pub(in crate::http) async fn delete_record(app: &App, target: &Target<'_>) -> Re
         Deleted::Done => Ok(()),
         Deleted::Absent => Err(Problem::no_short_url(app, name, query)),
         Deleted::Superseded => Err(Problem::Superseded),
+        Deleted::Blocked => Err(Problem::Blocked),
     }
 }

@@ -1,21 +1,30 @@
 //! Reading the fields of a link's body: each gives a value, or says what was expected.
 
-use jiff::{Timestamp, civil::Date, tz::TimeZone};
+use jiff::{
+    Timestamp,
+    civil::{Date, DateTime, Time},
+    tz::TimeZone,
+};
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::problem::{Invalid, Problem};
+use super::{
+    numbers::{flag_of, whole},
+    problem::{Invalid, Problem},
+};
 use crate::{
     http::App,
-    links::{Authority, LongUrl, LongUrlError, RedirectStatus, Slug, TAGS_MAX, Tag},
+    links::{
+        Authority, Link, LongUrl, LongUrlError, RedirectStatus, Slug, TAGS_MAX, Tag, has_safe_placeholders,
+    },
 };
 
 /// Shlink cuts titles there too.
 pub(super) const TITLE_BYTES: usize = 512;
 pub(super) const DESCRIPTION_BYTES: usize = 4_096;
 pub(super) const STRAY_TARGET_BYTES: usize = 2_048;
-/// Characters of a code that is not picked.
-pub(super) const CODE_LEN_MAX: usize = 8;
+/// Characters of a code that is not picked. Shlink keeps as many.
+pub(super) const CODE_LEN_MAX: usize = Slug::MAX_LEN;
 
 /// What was expected of a field.
 type Read<T> = Result<T, String>;
@@ -40,20 +49,29 @@ pub(super) fn long_url(app: &App, value: Option<&Value>) -> Read<LongUrl> {
     let Some(Value::String(text)) = value else {
         return Err("expected a string with an absolute URL".to_owned());
     };
-    let url = LongUrl::parse(text, &app.own_hosts).map_err(|error| error.to_string())?;
-    if !app.directory.is_plain() && app.directory.is_ours(&url.authority()) {
-        return Err(LongUrlError::OwnDomain.to_string());
-    }
+    let url = LongUrl::parse_allowed(text, &app.own_hosts, &app.schemes).map_err(|error| match error {
+        LongUrlError::Scheme => format!("expected one of the schemes {}", app.schemes),
+        error => error.to_string(),
+    })?;
+    if app.directory.entries().targets().allow_url(&url) { Ok(url) } else { Err(DENIED.to_owned()) }
+}
+
+const DENIED: &str = "expected a URL whose host links may lead to";
+
+/// Refuses a link that would begin to redirect again though a rule denies one of its targets by
+/// now; `field` is to blame.
+pub(super) fn check_targets(app: &App, field: &str, link: &Link) -> Result<(), Problem> {
     let entries = app.directory.entries();
-    let is_allowed = entries.targets().is_empty() || entries.targets().allow(&url.host());
-    if is_allowed { Ok(url) } else { Err("expected a URL whose host links may lead to".to_owned()) }
+    let mut urls = link.rules().iter().map(|rule| &rule.long_url).chain([&link.long_url]);
+    let is_allowed = urls.all(|url| entries.targets().allow_url(url));
+    if is_allowed { Ok(()) } else { Err(Problem::invalid(field, DENIED)) }
 }
 
 /// The name of a domain; none for null and for the default one.
 pub(super) fn domain(app: &App, value: &Value) -> Read<Option<Authority>> {
     match value {
         Value::Null => Ok(None),
-        Value::String(name) if name == "DEFAULT" || name == app.directory.default_name() => Ok(None),
+        Value::String(name) if name == "DEFAULT" || app.directory.is_default_name(name) => Ok(None),
         Value::String(name) => Authority::parse(name).map(Some).map_err(|error| error.to_string()),
         _ => Err("expected a string, or null".to_owned()),
     }
@@ -64,12 +82,17 @@ pub(super) fn stray_target(value: &Value) -> Read<Option<String>> {
     // What has a scheme has one of the web's; Shlink takes anything else too.
     let is_web = |text: &str| Url::parse(text).map_or(true, |url| matches!(url.scheme(), "http" | "https"));
     let fits = |text: &str| {
-        text.len() <= STRAY_TARGET_BYTES && !text.chars().any(char::is_control) && is_web(text.trim())
+        text.len() <= STRAY_TARGET_BYTES
+            && !text.chars().any(char::is_control)
+            && is_web(text.trim())
+            && has_safe_placeholders(text.trim())
     };
     match value {
         Value::Null => Ok(None),
         Value::String(text) if fits(text) => Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty())),
-        _ => Err(format!("expected an http or https URL of at most {STRAY_TARGET_BYTES} bytes, or null")),
+        _ => Err(format!(
+            "expected an http or https URL of at most {STRAY_TARGET_BYTES} bytes with placeholders behind its host only, or null"
+        )),
     }
 }
 
@@ -84,7 +107,7 @@ pub(super) fn description(value: &Value) -> Read<Option<String>> {
 }
 
 pub(super) fn status(value: &Value) -> Read<Option<RedirectStatus>> {
-    let status = value.as_u64().and_then(|status| u16::try_from(status).ok());
+    let status = whole(value).and_then(|status| u16::try_from(status).ok());
     match (value, status.map(RedirectStatus::try_from)) {
         (Value::Null, _) => Ok(None),
         (_, Some(Ok(status))) => Ok(Some(status)),
@@ -101,14 +124,18 @@ pub(super) fn password(value: &Value) -> Read<Option<String>> {
     }
 }
 
-/// What stands before a code. It is kept as it is, but for spaces and a slash at the front.
+/// What stands before a code. One that ends in a slash is made of segments, and keeps them; one that does not is the beginning of a word, and
+/// its slashes become dashes as its spaces do, as with Shlink unless its slugs have several segments.
 pub(super) fn prefix(value: &Value) -> Read<Option<String>> {
     match value {
         Value::Null => Ok(None),
         Value::String(text) => {
-            let prefix = text.trim().trim_start_matches('/').replace(' ', "-");
+            let mut prefix = text.trim().trim_start_matches('/').replace(' ', "-");
+            if !prefix.ends_with('/') {
+                prefix = prefix.replace('/', "-");
+            }
             // With any code behind it has to be a slug.
-            Slug::parse(&format!("{prefix}00000000")).map_err(|error| error.to_string())?;
+            Slug::pick(&format!("{prefix}00000000")).map_err(|error| error.to_string())?;
             Ok(Some(prefix).filter(|prefix| !prefix.is_empty()))
         }
         _ => Err("expected a string, or null".to_owned()),
@@ -130,15 +157,15 @@ pub(super) fn title(value: &Value) -> Read<Option<String>> {
 
 /// None for null: then the flag is what it would be without the field.
 pub(super) fn flag(value: &Value) -> Read<Option<bool>> {
-    match value {
-        Value::Null => Ok(None),
-        Value::Bool(flag) => Ok(Some(*flag)),
+    match (value, flag_of(value)) {
+        (Value::Null, _) => Ok(None),
+        (_, Some(flag)) => Ok(Some(flag)),
         _ => Err("expected true, false or null".to_owned()),
     }
 }
 
 pub(super) fn slug(value: &Value, prefix: Option<&str>) -> Read<Option<Slug>> {
-    let read = |text: &str| Slug::parse(text).map_err(|error| error.to_string());
+    let read = |text: &str| Slug::pick(text).map_err(|error| error.to_string());
     match value {
         Value::Null => Ok(None),
         Value::String(text) => {
@@ -190,10 +217,8 @@ pub(super) fn strategy(value: &Value) -> Read<Strategy> {
 }
 
 pub(super) fn code_len(value: &Value) -> Read<Option<usize>> {
-    let len = value
-        .as_u64()
-        .and_then(|len| usize::try_from(len).ok())
-        .filter(|len| (1..=CODE_LEN_MAX).contains(len));
+    let len =
+        whole(value).and_then(|len| usize::try_from(len).ok()).filter(|len| (1..=CODE_LEN_MAX).contains(len));
     match (value, len) {
         (Value::Null, _) => Ok(None),
         (_, Some(len)) => Ok(Some(len)),
@@ -203,54 +228,84 @@ pub(super) fn code_len(value: &Value) -> Read<Option<usize>> {
 
 /// None for null.
 pub(super) fn count(value: &Value) -> Read<Option<u64>> {
-    match value {
-        Value::Null => Ok(None),
-        // Both databases count with a sign.
-        Value::Number(number) => {
-            match number.as_u64().filter(|count| (1..=i64::MAX as u64).contains(count)) {
-                Some(count) => Ok(Some(count)),
-                None => Err("expected a whole number from 1, or null".to_owned()),
-            }
-        }
+    // Both databases count with a sign.
+    let count = whole(value).filter(|count| (1..=i64::MAX as u64).contains(count));
+    match (value, count) {
+        (Value::Null, _) => Ok(None),
+        (_, Some(count)) => Ok(Some(count)),
         _ => Err("expected a whole number from 1, or null".to_owned()),
     }
 }
 
-pub(super) fn time(value: &Value) -> Read<Option<Timestamp>> {
+pub(super) fn time(app: &App, value: &Value) -> Read<Option<Timestamp>> {
     match value {
         Value::Null => Ok(None),
-        Value::String(text) => parse_time(text).map(Some),
+        Value::String(text) => parse_time(text.trim(), &app.time_zone).map(Some),
         _ => Err(TIME.to_owned()),
     }
 }
 
-const TIME: &str =
-    "expected a time such as 2026-11-22T10:00:00+00:00, or a date, which means its beginning in UTC";
-
-/// RFC 3339, or a date by itself. A space where the sign of the offset would stand is a plus that a query has decoded.
-pub(super) fn parse_time(text: &str) -> Read<Timestamp> {
-    let wrong = || TIME.to_owned();
-    if let Ok(date) = text.parse::<Date>()
-        && text.len() == "2026-11-22".len()
+/// Refuses a link that could never redirect. One whose time has passed already is taken, as with Shlink, whose own tests ask for it: it is shown
+/// and listed as any other, and lists of links that were moved from elsewhere have such.
+pub(super) fn window(since: Option<Timestamp>, until: Option<Timestamp>, wrong: &mut Wrong) {
+    if let (Some(since), Some(until)) = (since, until)
+        && until <= since
     {
-        return Ok(date.to_zoned(TimeZone::UTC).map_err(|_| wrong())?.timestamp());
+        wrong.note::<()>("validUntil", Err("expected a time after validSince".to_owned()));
     }
-    let time: Timestamp = text.replacen(' ', "+", 1).parse().map_err(|_| wrong())?;
-    // As finely as it is stored, so that what is stored is what was asked for.
-    Timestamp::from_millisecond(time.as_millisecond()).map_err(|_| wrong())
 }
 
-/// Fields of Shlink's that this version does not carry out pass only with a value that asks for nothing: to accept a limit and then
-/// ignore it would be worse than an error.
-pub(super) fn without_effect(name: &str, value: &Value) -> Read<()> {
-    let asks_for_nothing = match name {
-        "validateUrl" => matches!(value, Value::Null | Value::Bool(false)),
-        _ => return Err("expected no field of this name".to_owned()),
+const TIME: &str = "expected a time such as 2026-11-22T10:00:00+00:00, or a date; \
+    without an offset they are in the server's time zone";
+
+/// RFC 3339, or a date by itself, or a time without an offset, as people and scripts write it. A space where the sign of the offset would stand
+/// is a plus that a query has decoded.
+pub(super) fn parse_time(text: &str, zone: &TimeZone) -> Read<Timestamp> {
+    let time = exact_time(text).or_else(|| local_time(text, zone)).ok_or_else(|| TIME.to_owned())?;
+    // As finely as it is stored, so that what is stored is what was asked for.
+    Timestamp::from_millisecond(time.as_millisecond()).map_err(|_| TIME.to_owned())
+}
+
+/// A time that says how far it is from UTC.
+fn exact_time(text: &str) -> Option<Timestamp> {
+    let decoded = || {
+        let (time, offset) = text.rsplit_once(' ').filter(|(time, _)| time.contains(':'))?;
+        format!("{time}+{offset}").parse().ok()
     };
-    if asks_for_nothing {
-        Ok(())
-    } else {
-        Err("expected no value: this version does not support it".to_owned())
+    text.parse().ok().or_else(decoded)
+}
+
+/// A date, or a date and a time, in this zone. One that a change of the clocks leaves out is that much later, and one that comes twice is the
+/// first.
+pub(super) fn local_time(text: &str, zone: &TimeZone) -> Option<Timestamp> {
+    const DATE_LEN: usize = "2026-11-22".len();
+    let time = match text.as_bytes().get(DATE_LEN) {
+        None if text.len() == DATE_LEN => text.parse::<Date>().ok()?.to_datetime(Time::midnight()),
+        Some(b'T' | b't' | b' ') => text.parse::<DateTime>().ok()?,
+        _ => return None,
+    };
+    time.to_zoned(zone.clone()).ok().map(|time| time.timestamp())
+}
+
+/// Fields of Shlink's that mean nothing here, or nothing any more: its clients send them all the same. Those of its answers come back from
+/// clients that change what they have read.
+pub(super) const WITHOUT_EFFECT: [&str; 8] = [
+    "validateUrl",
+    "deviceLongUrls",
+    "titleWasAutoResolved",
+    "shortUrl",
+    "dateCreated",
+    "visitsCount",
+    "visitsSummary",
+    "hasRedirectRules",
+];
+
+/// Passes over what Shlink knows and what means nothing here. What nobody knows is refused: a misspelt limit would be no limit.
+pub(super) fn without_effect(name: &str) -> Read<()> {
+    match name {
+        name if WITHOUT_EFFECT.contains(&name) => Ok(()),
+        "meta" => Err("expected validSince, validUntil and maxVisits by themselves".to_owned()),
+        _ => Err("expected no field of this name".to_owned()),
     }
 }
 
@@ -271,6 +326,7 @@ mod tests {
 
     #[test]
     fn times_are_read_as_clients_write_them() {
+        let parse_time = |text: &str| parse_time(text, &TimeZone::UTC);
         let expected: Timestamp = "2026-11-22T10:00:00Z".parse().unwrap();
         for text in [
             "2026-11-22T10:00:00+00:00",
@@ -281,8 +337,26 @@ mod tests {
             assert_eq!(parse_time(text), Ok(expected), "{text}");
         }
         assert_eq!(parse_time("2026-11-22"), Ok("2026-11-22T00:00:00Z".parse().unwrap()));
-        for text in ["", "tomorrow", "2026-13-01", "10:00", "2026-11-22T10:00:00"] {
+        for text in
+            ["", "tomorrow", "2026-13-01", "10:00", "20261122", "2026-11-22x10:00", "2026-11-22 25:00", "ä"]
+        {
             assert!(parse_time(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_time_without_an_offset_is_in_the_servers_zone() {
+        let zone = TimeZone::fixed(jiff::tz::offset(2));
+        for (text, expected) in [
+            ("2031-01-01 10:00:00", "2031-01-01T08:00:00Z"),
+            ("2031-01-01T10:00", "2031-01-01T08:00:00Z"),
+            ("2031-01-01T10:00:00.123456", "2031-01-01T08:00:00.123Z"),
+            ("2031-01-01", "2030-12-31T22:00:00Z"),
+            ("2031-01-01T10:00:00Z", "2031-01-01T10:00:00Z"),
+            ("2031-01-01 10:00:00+01:00", "2031-01-01T09:00:00Z"),
+            ("2031-01-01T10:00:00 01:00", "2031-01-01T09:00:00Z"),
+        ] {
+            assert_eq!(parse_time(text, &zone), Ok(expected.parse().unwrap()), "{text}");
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::{
 
 /// Shows a link.
 pub(super) async fn get(app: &App, name: &str, query: &Query, by: &Grant) -> Result<Answer, Problem> {
-    short_url::answer(app, &get_record(app, name, query, by).await?)
+    short_url::answer(app, &get_record(app, name, query, by).await?).await
 }
 
 /// A link with its tags.

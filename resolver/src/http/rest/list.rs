@@ -1,22 +1,36 @@
 //! `GET /rest/v3/short-urls`
+//!
+//! 1. A page may have ten thousand links of many kilobytes. Its ids are read first, and the links a few at a time while the client takes the
+//!    answer: a list takes about a megabyte of memory, whatever it shows, and whoever does not read it holds no more.
+//! 2. Few lists are under way for one key, and whoever takes too long for a piece is cut off.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use jiff::{SignedDuration, Timestamp};
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use serde_json::json;
+use tokio::{sync::mpsc, time::timeout};
 
 use super::{
+    JSON,
     fields::{self, Wrong},
     json,
     pagination::{Paging, pagination},
     problem::Problem,
     query::Query,
-    short_url::ShortUrl,
+    short_url::{self, ShortUrl},
 };
 use crate::{
     api_key::Grant,
-    http::{Answer, App},
-    links::{Domain, DomainId, Filter, OrderBy, OrderField, Page, Tag, TagsMode},
+    codes::LinkId,
+    http::{
+        Answer, App, Body, BrokenOff, Piece,
+        budgets::{Held, Holder},
+    },
+    links::{
+        Domain, DomainId, Filter, LongUrl, OrderBy, OrderField, Outline, Outlined, Page, Record, Tag,
+        TagsMode,
+    },
     store::PER_PAGE_MAX,
 };
 
@@ -24,44 +38,147 @@ const ORDERS: &str =
     "expected dateCreated, shortCode, longUrl, title, visits or nonBotVisits, with -ASC or -DESC behind it";
 /// Links of a page, unless asked otherwise.
 pub(super) const PER_PAGE: u64 = 10;
+/// What is read and written at a time, in links and in bytes.
+const PIECE_LINKS: usize = 256;
+const PIECE_BYTES: u64 = 256 * 1024;
+/// Bytes of an entry beside its texts: what a short link is shown as.
+const ENTRY_BYTES: u64 = 512;
+/// Bytes of a list that goes into one message of gRPC, whose clients take 4 MiB unless told otherwise.
+const MESSAGE_BYTES: u64 = 3 * 1024 * 1024;
+/// How long a client may take for a piece.
+const PIECE_TIME: Duration = Duration::from_secs(30);
 
-/// Lists links.
-pub(super) async fn list(app: &App, query: &Query, by: &Grant) -> Result<Answer, Problem> {
-    let (page, paging) = list_records(app, query, by).await?;
-    let links: Vec<_> = page.records.iter().filter_map(|record| ShortUrl::of(app, record)).collect();
-    let pagination = pagination(paging, links.len(), page.total);
+/// Lists links: a short page at once, a long one in pieces, each read when the one before has been taken.
+pub(super) async fn list(app: &Arc<App>, query: &Query, by: &Grant) -> Result<Answer, Problem> {
+    let Listed { filter, outline, paging } = outline(app, query, by).await?;
+    if pieces(&outline.entries).nth(1).is_some() {
+        let under_way = app.budgets.lists.take(Holder::Key(by.id), 1)?;
+        return Ok(stream(Arc::clone(app), Listed { filter, outline, paging }, under_way));
+    }
+    let records = read(app, &filter, &outline.entries).await?;
+    let names = short_url::names(app, &records).await;
+    let links: Vec<_> = records.iter().filter_map(|record| ShortUrl::of(app, record, &names)).collect();
+    let pagination = pagination(paging, links.len(), outline.total);
     Ok(json(&json!({ "shortUrls": { "data": links, "pagination": pagination } })))
 }
 
-/// The links that a query asks for.
-pub(in crate::http) async fn list_records(
-    app: &App,
-    query: &Query,
-    by: &Grant,
-) -> Result<(Page, Paging), Problem> {
-    let Wanted { mut filter, by_code } = read(query)?;
+/// The links that a query asks for, if they are not too long for one message.
+pub(in crate::http) async fn list_records(app: &App, query: &Query, by: &Grant) -> Result<Page, Problem> {
+    let Listed { filter, outline, .. } = outline(app, query, by).await?;
+    if outline.entries.iter().map(size).sum::<u64>() > MESSAGE_BYTES {
+        let expected = format!("expected fewer: these links are longer than {MESSAGE_BYTES} bytes together");
+        return Err(Problem::invalid("itemsPerPage", expected));
+    }
+    let mut records = Vec::with_capacity(outline.entries.len());
+    for piece in pieces(&outline.entries) {
+        records.extend(read(app, &filter, piece).await?);
+    }
+    Ok(Page { records, total: outline.total })
+}
+
+/// The links of a piece of a page. Those that left the list meanwhile, or came back to it, are left out.
+async fn read(app: &App, filter: &Filter, entries: &[Outlined]) -> Result<Vec<Record>, Problem> {
+    let ids: Vec<LinkId> = entries.iter().map(|entry| entry.id).collect();
+    let mut records = app.store.records(&ids).await?;
+    records.retain(|record| record.link.is_deleted() == filter.deleted);
+    Ok(records)
+}
+
+/// Bytes of an entry, with what there is beside its texts.
+fn size(entry: &Outlined) -> u64 {
+    entry.bytes + ENTRY_BYTES
+}
+
+/// Parts of a page, none of which takes much memory unless one link does.
+pub(in crate::http) fn pieces(mut entries: &[Outlined]) -> impl Iterator<Item = &[Outlined]> {
+    std::iter::from_fn(move || {
+        let mut bytes = 0;
+        let fits = |entry: &&Outlined| {
+            bytes += size(entry);
+            bytes <= PIECE_BYTES
+        };
+        let count = entries.iter().take(PIECE_LINKS).take_while(fits).count().max(1).min(entries.len());
+        let (piece, rest) = entries.split_at(count);
+        entries = rest;
+        (!piece.is_empty()).then_some(piece)
+    })
+}
+
+/// An answer that is written while it is read.
+fn stream(app: Arc<App>, listed: Listed, under_way: Held) -> Answer {
+    let (to, pieces) = mpsc::channel(1);
+    let runtime = app.runtime.clone();
+    runtime.spawn(async move {
+        if let Err(BrokenOff) = write(&app, &listed, &to).await {
+            let _ = timeout(PIECE_TIME, to.send(Err(BrokenOff))).await;
+        }
+    });
+    let mut answer = Answer::new(Body::Stream(pieces, under_way));
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
+    answer
+}
+
+/// Writes a list piece by piece. A client has a while to take each.
+async fn write(app: &App, listed: &Listed, to: &mpsc::Sender<Piece>) -> Result<(), BrokenOff> {
+    let Listed { filter, outline, paging } = listed;
+    let (mut text, mut count) = (r#"{"shortUrls":{"data":["#.as_bytes().to_vec(), 0);
+    for piece in pieces(&outline.entries) {
+        let records = read(app, filter, piece).await.map_err(|_| BrokenOff)?;
+        let names = short_url::names(app, &records).await;
+        for record in &records {
+            let Some(link) = ShortUrl::of(app, record, &names) else { continue };
+            if count > 0 {
+                text.push(b',');
+            }
+            serde_json::to_writer(&mut text, &link).map_err(|_| BrokenOff)?;
+            count += 1;
+        }
+        send(to, std::mem::take(&mut text)).await?;
+    }
+    let pagination = pagination(*paging, count, outline.total);
+    send(to, format!(r#"],"pagination":{pagination}}}}}"#).into_bytes()).await
+}
+
+async fn send(to: &mpsc::Sender<Piece>, text: Vec<u8>) -> Result<(), BrokenOff> {
+    let sent = timeout(PIECE_TIME, to.send(Ok(text.into()))).await;
+    sent.map_err(|_| BrokenOff)?.map_err(|_| BrokenOff)
+}
+
+/// A page, its links not read yet.
+struct Listed {
+    filter: Filter,
+    outline: Outline,
+    paging: Paging,
+}
+
+async fn outline(app: &App, query: &Query, by: &Grant) -> Result<Listed, Problem> {
+    let Wanted { mut filter, by_code } = wanted(query, &app.time_zone)?;
     let paging = Paging { page: filter.page, per_page: filter.per_page };
     if !narrow(app, query, by, &mut filter).await? {
-        return Ok((Page { records: Vec::new(), total: 0 }, paging));
+        return Ok(Listed { filter, outline: Outline::default(), paging });
     }
     let code = filter.search.as_deref().and_then(|text| app.lookup.id_of(text));
     if let Some(text) = &filter.search {
         filter.search_domains = domains_like(app, text);
     }
-    let Some(descending) = by_code else { return Ok((app.store.list(&filter, code).await?, paging)) };
+    let Some(descending) = by_code else {
+        let outline = app.store.outline(&filter, code).await?;
+        return Ok(Listed { filter, outline, paging });
+    };
     // No database can sort by what is computed from a number: a list that fits one page is sorted here.
     (filter.page, filter.per_page) = (1, Some(PER_PAGE_MAX));
-    let mut all = app.store.list(&filter, code).await?;
-    if all.total > PER_PAGE_MAX {
+    let mut outline = app.store.outline(&filter, code).await?;
+    if outline.total > PER_PAGE_MAX {
         let expected =
             format!("expected another order, or a filter that leaves at most {PER_PAGE_MAX} links");
         return Err(Problem::invalid("orderBy", expected));
     }
-    all.records.sort_by_cached_key(|record| app.lookup.name_of(&record.link));
+    outline.entries.sort_by_cached_key(|entry| app.lookup.name(entry.id, entry.slug.as_ref()));
     if descending {
-        all.records.reverse();
+        outline.entries.reverse();
     }
-    Ok((Page { records: paging.of(all.records), total: all.total }, paging))
+    outline.entries = paging.of(outline.entries);
+    Ok(Listed { filter, outline, paging })
 }
 
 /// Leaves out what the query and the key leave out; whether there can be anything at all.
@@ -78,11 +195,14 @@ async fn narrow(app: &App, query: &Query, by: &Grant, filter: &mut Filter) -> Re
     }
     if let Some(name) = query.text("apiKeyName") {
         let keys = app.store.list_api_keys().await?;
-        filter.created_by = Some(keys.iter().filter(|key| key.name == name).map(|key| key.id).collect());
+        let named: Vec<_> = keys.iter().filter(|key| key.name == name).map(|key| key.id).collect();
+        // As with Shlink, a limited key is not asked about others.
+        if !by.limits.hides_links() || named.contains(&by.id) {
+            filter.created_by = Some(named);
+        }
     }
     if by.limits.own_links_only {
-        let is_asked = filter.created_by.as_ref().is_none_or(|keys| keys.contains(&by.id));
-        filter.created_by = Some(if is_asked { vec![by.id] } else { Vec::new() });
+        filter.created_by = Some(vec![by.id]);
     }
     Ok(true)
 }
@@ -106,10 +226,10 @@ struct Wanted {
     by_code: Option<bool>,
 }
 
-fn read(query: &Query) -> Result<Wanted, Problem> {
+fn wanted(query: &Query, zone: &TimeZone) -> Result<Wanted, Problem> {
     let mut wrong = Wrong::default();
     let mut time = |name| {
-        let read = query.text(name).map(fields::parse_time).transpose();
+        let read = query.text(name).map(|text| fields::parse_time(text, zone)).transpose();
         wrong.note(name, read).flatten()
     };
     let (since, until) = (time("startDate"), time("endDate"));
@@ -118,7 +238,7 @@ fn read(query: &Query) -> Result<Wanted, Problem> {
     let mut mode = |name| wrong.note(name, read_mode(query.text(name))).unwrap_or_default();
     let (tags_mode, exclude_tags_mode) = (mode("tagsMode"), mode("excludeTagsMode"));
     let (order, by_code) = wrong.note("orderBy", read_order(query.text("orderBy"))).unwrap_or_default();
-    let mut flag = |name| wrong.note(name, read_flag(query.text(name))).unwrap_or_default();
+    let mut flag = |name| wrong.note(name, query.flag(name)).unwrap_or_default();
     let deleted = flag("deleted");
     let exclude_past = flag("excludePastValidUntil");
     let exclude_spent = flag("excludeMaxVisitsReached");
@@ -132,12 +252,13 @@ fn read(query: &Query) -> Result<Wanted, Problem> {
     wrong.check()?;
     // A tag that cannot be has no links: it is kept as it was written, and found nowhere.
     let tags = |name| {
-        let tag = |text| Tag::parse(text).unwrap_or_else(|_| Tag::from_stored(text));
+        let tag = |text| Tag::exactly(text).unwrap_or_else(|_| Tag::from_stored(text));
         let tags: BTreeSet<Tag> = query.list(name).map(tag).collect();
         tags.into_iter().collect()
     };
     let filter = Filter {
         search: query.text("searchTerm").map(str::to_owned),
+        long_url: query.text("longUrl").map(LongUrl::from_stored),
         tags: tags("tags"),
         tags_mode,
         exclude_tags: tags("excludeTags"),
@@ -170,14 +291,6 @@ fn read_mode(text: Option<&str>) -> Result<TagsMode, String> {
     }
 }
 
-fn read_flag(text: Option<&str>) -> Result<bool, String> {
-    match text {
-        None | Some("false" | "0") => Ok(false),
-        Some("true" | "1") => Ok(true),
-        _ => Err("expected true or false".to_owned()),
-    }
-}
-
 /// The order, and whether it is that of codes, and then whether the last one comes first.
 fn read_order(text: Option<&str>) -> Result<(OrderBy, Option<bool>), String> {
     let Some(text) = text else { return Ok((OrderBy::default(), None)) };
@@ -197,4 +310,29 @@ fn read_order(text: Option<&str>) -> Result<(OrderBy, Option<bool>), String> {
         _ => return Err(ORDERS.to_owned()),
     };
     Ok((OrderBy { field, descending }, None))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_taken_apart_by_links_and_by_bytes() {
+        let entries = |bytes: &[u64]| {
+            let entry = |(id, bytes): (usize, &u64)| {
+                let id = LinkId::from_stored(i64::try_from(id).unwrap());
+                Outlined { id, bytes: *bytes, slug: None }
+            };
+            bytes.iter().enumerate().map(entry).collect::<Vec<_>>()
+        };
+        let lens = |bytes: &[u64]| pieces(&entries(bytes)).map(<[_]>::len).collect::<Vec<_>>();
+        assert_eq!(lens(&[]), [0; 0]);
+        assert_eq!(lens(&[100; 300]), [256, 44]);
+        assert_eq!(lens(&[100_000; 5]), [2, 2, 1]);
+        assert_eq!(
+            lens(&[PIECE_BYTES, 1, 1, 10 * PIECE_BYTES, 1]),
+            [1, 2, 1, 1],
+            "one that is too long is by itself"
+        );
+    }
 }

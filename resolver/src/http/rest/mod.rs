@@ -1,9 +1,11 @@
 //! The REST API, in the shapes of Shlink's REST API v3, so that its clients work unchanged.
 //!
 //! Additions of our own are extra fields and paths, never changed ones. As Shlink does, a wrong method is answered like an
-//! unknown path (404), a malformed body is noticed before a missing key, and preflights need no key.
+//! unknown path (404), and preflights need no key. A call's key is checked before its body is read ([`access`]).
 
+mod access;
 mod audit;
+mod block;
 mod body;
 mod bulk;
 mod cors;
@@ -11,9 +13,12 @@ mod create;
 mod domains;
 mod edit;
 mod fields;
+mod find;
+mod form;
 mod get;
 mod health;
 mod list;
+mod numbers;
 mod openapi;
 mod pagination;
 mod problem;
@@ -22,9 +27,11 @@ mod reservations;
 mod restore;
 mod rules;
 mod short_url;
+mod single_step;
 mod split;
 mod tags;
 mod targets;
+mod version;
 mod visits;
 
 use std::{
@@ -34,11 +41,15 @@ use std::{
 
 use hyper::{
     HeaderMap, Method, Request, StatusCode, Uri,
-    body::{Bytes, Incoming},
-    header::{HeaderValue, ORIGIN},
+    body::{Body as _, Bytes, Incoming},
+    header::{CACHE_CONTROL, EXPECT, HeaderValue, ORIGIN},
 };
 
-use super::{Answer, App, answer, calls::Share};
+use super::{
+    Answer, App, answer,
+    budgets::{Held, Holder},
+    calls::Share,
+};
 use crate::{
     api_key::{Grant, KeyHash},
     scope::Scope,
@@ -47,12 +58,10 @@ pub(super) use create::create_record;
 pub(super) use domains::shown_name;
 pub(super) use edit::{Target, delete_record, edit_record};
 pub(super) use get::get_record;
-pub(super) use list::list_records;
+pub(super) use list::{list_records, pieces};
 pub(super) use problem::Problem;
 pub(super) use query::Query;
-pub(super) use short_url::base;
-
-pub use bulk::CALLS_MAX as BULK_CALLS_MAX;
+pub(super) use short_url::{base, names};
 
 const JSON: &str = "application/json";
 /// The one call whose body is not read before it is answered.
@@ -60,12 +69,13 @@ const BULK: &str = "/rest/v3/short-urls/bulk";
 
 /// Whether this is the one call whose body is read while it is answered.
 pub(super) fn is_bulk(method: &Method, path: &str) -> bool {
-    method == Method::POST && path == BULK
+    method == Method::POST && version::path(path) == BULK
 }
 
 /// Answers anything below `/rest`.
 pub(super) async fn route(app: &Arc<App>, client: IpAddr, request: Request<Incoming>) -> Answer {
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
+    parts.uri = version::address(parts.uri);
     if parts.method == Method::OPTIONS {
         return cors::preflight(parts.uri.path(), &parts.headers);
     }
@@ -77,6 +87,8 @@ pub(super) async fn route(app: &Arc<App>, client: IpAddr, request: Request<Incom
         uri: parts.uri,
         headers: parts.headers,
         body: Bytes::new(),
+        held: None,
+        admitted: None,
         client,
         share: OnceLock::new(),
     };
@@ -84,9 +96,8 @@ pub(super) async fn route(app: &Arc<App>, client: IpAddr, request: Request<Incom
     let task = if streams {
         app.runtime.spawn(async move { call.answer_bulk(body).await })
     } else {
-        match body::read(body, body::limit(call.uri.path())).await {
-            Ok(body) => call.body = body,
-            Err(problem) => return finish(app, problem.into_answer(), cross_origin),
+        if let Err(problem) = call.admit(body).await {
+            return finish(app, call.tell(problem.into_answer()), cross_origin);
         }
         app.runtime.spawn(async move { call.answer().await })
     };
@@ -97,6 +108,8 @@ fn finish(app: &App, mut answer: Answer, cross_origin: bool) -> Answer {
     if answer.status() == StatusCode::SERVICE_UNAVAILABLE {
         app.metrics.unavailable.increment(1);
     }
+    // Answers depend on a key, and caches on the way do not know it (RFC 9111, section 3.5 knows Authorization only).
+    answer.headers_mut().entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     if cross_origin {
         cors::allow(&mut answer);
     }
@@ -110,12 +123,50 @@ struct Call {
     uri: Uri,
     headers: HeaderMap,
     body: Bytes,
+    held: Option<Held>,
+    /// The key, if the call had a body to be admitted.
+    admitted: Option<Grant>,
     client: IpAddr,
     /// What is left to the caller.
     share: OnceLock<Share>,
 }
 
 impl Call {
+    /// Checks the key and its scope, and reads the body when they are right.
+    async fn admit(&mut self, mut body: Incoming) -> Result<(), Problem> {
+        if body.is_end_stream() {
+            return Ok(());
+        }
+        let needs = access::of(&self.method, self.uri.path());
+        let admitted = self.authenticate().await.and_then(|grant| match needs.scope {
+            Some(scope) => allowed(grant, scope),
+            None => Ok(grant),
+        });
+        let grant = match admitted {
+            Ok(grant) => grant,
+            // Paths that are not there, and those that need neither key nor body, are answered as if none had come.
+            Err(_) if needs.scope.is_none() => {
+                self.leave_unread(&mut body).await;
+                return Ok(());
+            }
+            Err(problem) => {
+                self.leave_unread(&mut body).await;
+                return Err(problem);
+            }
+        };
+        let mut held = self.app.budgets.bodies.take(Holder::Key(grant.id), 0)?;
+        self.body = form::as_json(&self.headers, body::read(body, needs.bytes, &mut held).await?);
+        (self.held, self.admitted) = (Some(held), Some(grant));
+        Ok(())
+    }
+
+    /// Leaves a body to the connection's end. Who asks first whether to send it has not sent it.
+    async fn leave_unread(&self, body: &mut Incoming) {
+        if !self.headers.contains_key(EXPECT) {
+            body::discard(body).await;
+        }
+    }
+
     async fn answer(&self) -> Answer {
         let executed = self.execute().await;
         self.tell(executed.unwrap_or_else(Problem::into_answer))
@@ -172,7 +223,11 @@ impl Call {
                 create::create(app, &fields, &self.headers, &by).await
             }
             (&Method::GET | &Method::HEAD, []) => {
-                list::list(app, query, &self.authorize(Scope::Read).await?).await
+                list::list(&self.app, query, &self.authorize(Scope::Read).await?).await
+            }
+            (&Method::GET, ["shorten"]) if app.single_step_create => {
+                let by = self.authorize_by_query(query).await?;
+                single_step::create(app, query, &self.headers, &by).await
             }
             (method, [name @ .., "redirect-rules"]) if !name.is_empty() => match *method {
                 Method::GET | Method::HEAD => {
@@ -200,6 +255,15 @@ impl Call {
             (&Method::POST, [name @ .., "restore"]) if !name.is_empty() => {
                 let by = self.authorize(Scope::Delete).await?;
                 restore::restore(app, &name.join("/"), query, &by).await
+            }
+            (&Method::POST, [name @ .., "block"]) if !name.is_empty() => {
+                let fields = body::fields(&self.body)?;
+                let by = unlimited(self.authorize(Scope::Admin).await?)?;
+                block::block(app, &name.join("/"), query, &fields, &by).await
+            }
+            (&Method::POST, [name @ .., "unblock"]) if !name.is_empty() => {
+                let by = unlimited(self.authorize(Scope::Admin).await?)?;
+                block::unblock(app, &name.join("/"), query, &by).await
             }
             (&Method::GET | &Method::HEAD, name) => {
                 let by = self.authorize(Scope::Read).await?;
@@ -245,7 +309,9 @@ impl Call {
     async fn domains(&self, below: &[&str]) -> Result<Answer, Problem> {
         let (app, query) = (&*self.app, Query::of(&self.uri));
         match (&self.method, below) {
-            (&Method::GET | &Method::HEAD, []) => Ok(domains::list(app, &self.authorize(Scope::Read).await?)),
+            (&Method::GET | &Method::HEAD, []) => {
+                domains::list(app, &query, &self.authorize(Scope::Read).await?).await
+            }
             (&Method::GET | &Method::HEAD, [name, "visits"]) => {
                 let by = self.authorize(Scope::Visits).await?;
                 visits::of_domain(app, name, &query, &by).await
@@ -258,6 +324,9 @@ impl Call {
                 let fields = body::fields(&self.body)?;
                 domains::edit(app, name, &fields, &self.authorize(Scope::Admin).await?).await
             }
+            (&Method::DELETE, [name]) if *name != "redirects" => {
+                domains::remove(app, name, &unlimited(self.authorize(Scope::Admin).await?)?).await
+            }
             _ => Err(self.no_route()),
         }
     }
@@ -269,8 +338,8 @@ impl Call {
                 self.authorize(Scope::Visits).await?;
                 match below {
                     [] => Ok(visits::overview()),
-                    ["orphan"] => visits::orphan(&query),
-                    ["non-orphan"] => visits::non_orphan(&query),
+                    ["orphan"] => visits::orphan(&self.app, &query),
+                    ["non-orphan"] => visits::non_orphan(&self.app, &query),
                     _ => Err(self.no_route()),
                 }
             }
@@ -321,13 +390,32 @@ impl Call {
 
     /// The key, if it may do this. An empty header counts as none.
     async fn authorize(&self, scope: Scope) -> Result<Grant, Problem> {
+        match &self.admitted {
+            Some(grant) => allowed(grant.clone(), scope),
+            None => allowed(self.authenticate().await?, scope),
+        }
+    }
+
+    /// The key, whatever it may do.
+    async fn authenticate(&self) -> Result<Grant, Problem> {
         let key = self.headers.get("x-api-key").map(HeaderValue::as_bytes);
-        let (grant, share) = authorize(&self.app, self.client, key, scope).await?;
+        let (grant, share) = authenticate(&self.app, self.client, key).await?;
+        if let Some(share) = share {
+            // A path that is not there may be asked twice, with a body; the first answer is as good.
+            let _ = self.share.set(share);
+        }
+        Ok(grant)
+    }
+
+    /// The key that is part of the address.
+    async fn authorize_by_query(&self, query: &Query) -> Result<Grant, Problem> {
+        let key = query.text("apiKey").ok_or(Problem::NoKeyInQuery)?;
+        let (grant, share) = authenticate(&self.app, self.client, Some(key.as_bytes())).await?;
         if let Some(share) = share {
             // A call asks for one scope, so nobody has told yet.
             let _ = self.share.set(share);
         }
-        grant
+        allowed(grant, Scope::Create)
     }
 
     fn full_url(&self) -> String {
@@ -337,29 +425,28 @@ impl Call {
 
 /// A key that may see everything, or none: what follows concerns all domains and all links.
 fn unlimited(grant: Grant) -> Result<Grant, Problem> {
-    if grant.limits.hides_links() { Err(Problem::Forbidden { scope: Scope::Admin }) } else { Ok(grant) }
+    if grant.limits.hides_links() { Err(Problem::LimitedKey) } else { Ok(grant) }
 }
 
-/// The key, if it may do this; and what is left to the caller, either way.
-pub(super) async fn authorize(
-    app: &App,
+/// A key, if it may do this.
+pub(super) fn allowed(grant: Grant, scope: Scope) -> Result<Grant, Problem> {
+    if grant.scopes.allow(scope) { Ok(grant) } else { Err(Problem::Forbidden { scope }) }
+}
+
+/// The key, and what is left to the caller. It may run anywhere: the store is asked on the daemon's own runtime.
+pub(super) async fn authenticate(
+    app: &Arc<App>,
     client: IpAddr,
     key: Option<&[u8]>,
-    scope: Scope,
-) -> Result<(Result<Grant, Problem>, Option<Share>), Problem> {
+) -> Result<(Grant, Option<Share>), Problem> {
     let of_client = app.calls.spend_of_client(client).map_err(Problem::TooManyCalls)?;
     let hash = KeyHash::of(key.filter(|key| !key.is_empty()).ok_or(Problem::NoKey)?);
     let is_known = app.keys.remembers(&hash);
     if !is_known {
         // Before it is looked for: a guess must not be quicker than its refusal, nor cost a query when there were too many.
-        app.calls.spend_of_wrong_keys(client).map_err(Problem::TooManyCalls)?;
+        app.calls.spend_of_wrong_keys(client).await.map_err(Problem::TooManyCalls)?;
     }
-    let found = app.keys.find(&*app.store, hash).await;
-    let found = found.map_err(|error| {
-        tracing::warn!(error = &error as &dyn std::error::Error, "look up an API key");
-        Problem::Unavailable
-    })?;
-    let mut grant = found.ok_or(Problem::WrongKey)?;
+    let mut grant = find_key(app, hash).await?.ok_or(Problem::WrongKey)?;
     if !is_known {
         app.calls.give_back_wrong_key(client);
     }
@@ -368,9 +455,19 @@ pub(super) async fn authorize(
         grant.limits.domain = Some(app.directory.settled(domain));
     }
     let of_key = app.calls.spend_of_key(&grant).map_err(Problem::TooManyCalls)?;
-    let allowed = grant.scopes.allow(scope);
-    let grant = if allowed { Ok(grant) } else { Err(Problem::Forbidden { scope }) };
     Ok((grant, of_key.or(of_client)))
+}
+
+async fn find_key(app: &Arc<App>, hash: KeyHash) -> Result<Option<Grant>, Problem> {
+    if let Some(answer) = app.keys.answered(&hash) {
+        return Ok(answer);
+    }
+    let asking = Arc::clone(app);
+    let found = app.runtime.spawn(async move { asking.keys.find(&*asking.store, hash).await }).await;
+    found.map_err(|_| Problem::Internal)?.map_err(|error| {
+        tracing::warn!(error = &error as &dyn std::error::Error, "look up an API key");
+        Problem::Unavailable
+    })
 }
 
 fn json(body: &impl serde::Serialize) -> Answer {

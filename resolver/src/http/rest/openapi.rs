@@ -12,7 +12,7 @@ mod schemas;
 
 use serde_json::{Map, Value, json};
 
-use super::{body, health};
+use super::{access, health};
 use crate::scope::Scope;
 use operation::Topic;
 
@@ -63,13 +63,13 @@ fn description() -> String {
             .to_owned(),
         "Problems are told as RFC 9457 has it, all wrong fields at once. Where Shlink has a type for them it is the same; all others are of the \
         type `about:blank`, and their status says what they are. A method that a path does not have is answered like an unknown path, with 404 \
-        (`NoRoute`). A malformed body is noticed before a missing key."
+        (`NoRoute`). A missing key is noticed before a malformed body, which is not read without one."
             .to_owned(),
         format!(
             "Bodies are JSON of at most {} bytes, if nothing else is said; their media type is not looked at. Parameters that are not known are \
             passed over, and so are empty ones. Unknown fields are refused, but for the names of a tag. Lengths of texts \
             count bytes of UTF-8, and no text has a NUL in it.",
-            body::limit("")
+            access::BODY_BYTES
         ),
         "Every call with GET is answered with HEAD too, without the body. OPTIONS is answered with 204 anywhere, and every answer to a request \
         with `Origin` may be read by scripts of any origin. Requests that are not HTTP, or whose heads are too large, are answered by the server below \
@@ -104,9 +104,12 @@ fn nullable(mut schema: Value) -> Value {
 fn moment(description: &str) -> Value {
     json!({
         "type": "string",
-        "description": format!("{description} RFC 3339 with an offset, or a date, which means its beginning in UTC."),
-        "anyOf": [{ "format": "date-time" }, { "format": "date" }],
-        "examples": ["2030-12-31T18:00:00+01:00", "2030-12-31"],
+        "description": format!(
+            "{description} RFC 3339, or a date, which means its beginning. Without an offset it is in the server's time zone, UTC unless the operator \
+            says otherwise."
+        ),
+        "anyOf": [{ "format": "date-time" }, { "format": "date" }, { "format": "local-date-time" }],
+        "examples": ["2030-12-31T18:00:00+01:00", "2030-12-31", "2030-12-31 18:00:00"],
     })
 }
 

@@ -6,9 +6,9 @@ use hyper::{
 };
 use serde_json::{Map, Value, json};
 
-use super::query::Query;
+use super::{query::Query, split::SplitError};
 use crate::{
-    http::{Answer, App, answer, calls::Refused, retry_later},
+    http::{Answer, App, answer, budgets::Spent, calls::Refused, retry_later},
     reservation::ReserveError,
     scope::Scope,
     store::StoreError,
@@ -29,6 +29,7 @@ pub(in crate::http) enum Problem {
     SlowBody,
     InvalidData(Vec<Invalid>),
     NoKey,
+    NoKeyInQuery,
     WrongKey,
     Forbidden { scope: Scope },
     NoShortUrl { code: String, domain: Option<String> },
@@ -36,16 +37,23 @@ pub(in crate::http) enum Problem {
     IdempotencyKeyReused,
     NoDomain { name: String },
     DomainTaken { name: String },
+    MayNotAddDomain { name: String },
+    TooManyDomains { most: u32 },
+    DomainInUse { name: String, by: &'static str },
+    LimitedKey,
     NoTarget { pattern: String },
     ForbiddenTags { what: &'static str },
     NoMercure,
     OneDomainOnly,
     TooManyCalls(Refused),
+    TooMuchAtOnce(Spent),
     Superseded,
+    Blocked,
     NoTag { tag: String },
     TagConflict { old: String, new: String },
     NoReservation { id: String },
     ReservationClosed { id: String },
+    TooManyReserved { held: u64, most: u64 },
     NoRoute { method: Method, url: String },
     Exhausted,
     Unavailable,
@@ -73,6 +81,21 @@ impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         tracing::warn!(error = &error as &dyn std::error::Error, "answer a call of the API");
         Self::Unavailable
+    }
+}
+
+impl From<SplitError> for Problem {
+    fn from(error: SplitError) -> Self {
+        match error {
+            SplitError::TooLong => Self::invalid("(the array)", error.to_string()),
+            SplitError::Malformed | SplitError::Unfinished => Self::MalformedBody,
+        }
+    }
+}
+
+impl From<Spent> for Problem {
+    fn from(spent: Spent) -> Self {
+        Self::TooMuchAtOnce(spent)
     }
 }
 
@@ -124,7 +147,8 @@ impl Problem {
             answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1));
             share.into_iter().for_each(|share| share.tell(&mut answer));
         }
-        if status == StatusCode::SERVICE_UNAVAILABLE { retry_later(answer) } else { answer }
+        let is_full = matches!(self, Self::TooMuchAtOnce(_));
+        if is_full || status == StatusCode::SERVICE_UNAVAILABLE { retry_later(answer) } else { answer }
     }
 
     /// The status, and all members of the body.
@@ -165,6 +189,12 @@ impl Problem {
                 "Invalid authorization",
                 "Expected one of the following authentication headers, [\"X-Api-Key\"], but none were provided",
             ),
+            Self::NoKeyInQuery => words(
+                StatusCode::UNAUTHORIZED,
+                "missing-authentication",
+                "Invalid authorization",
+                "Expected authentication to be provided in \"apiKey\" query param",
+            ),
             Self::WrongKey => words(
                 StatusCode::UNAUTHORIZED,
                 "invalid-api-key",
@@ -195,13 +225,20 @@ impl Problem {
             }
             Self::NoDomain { .. }
             | Self::DomainTaken { .. }
-            | Self::NoTarget { .. }
+            | Self::MayNotAddDomain { .. }
+            | Self::TooManyDomains { .. }
+            | Self::DomainInUse { .. }
+            | Self::LimitedKey
+            | Self::Blocked
+            | Self::TooManyReserved { .. } => self.of_policy(),
+            Self::NoTarget { .. }
             | Self::ForbiddenTags { .. }
             | Self::NoMercure
             | Self::OneDomainOnly
             | Self::IdempotencyKeyReused
             | Self::NoReservation { .. }
             | Self::ReservationClosed { .. }
+            | Self::TooMuchAtOnce(_)
             | Self::TooManyCalls(_) => self.beside_links(),
             Self::Forbidden { scope } => {
                 plain(StatusCode::FORBIDDEN, format!("Expected an API key with the scope \"{scope}\"."))
@@ -222,13 +259,6 @@ impl Problem {
             Self::ReservationClosed { id } => {
                 plain(StatusCode::CONFLICT, format!("The reservation \"{id}\" was given up."))
             }
-            Self::NoDomain { name } => {
-                let detail = format!("Domain with authority \"{name}\" could not be found");
-                words(StatusCode::NOT_FOUND, "domain-not-found", "Domain not found", detail)
-            }
-            Self::DomainTaken { name } => {
-                plain(StatusCode::CONFLICT, format!("Another domain is called \"{name}\"."))
-            }
             Self::NoTarget { pattern } => {
                 plain(StatusCode::NOT_FOUND, format!("No rule found for \"{pattern}\""))
             }
@@ -248,6 +278,14 @@ impl Problem {
                 StatusCode::FORBIDDEN,
                 "Expected an API key that is not for one domain only, or one call for each link.",
             ),
+            Self::TooMuchAtOnce(Spent::Own) => plain(
+                StatusCode::TOO_MANY_REQUESTS,
+                "Too much is under way with this API key already: expected fewer or smaller calls at a time.",
+            ),
+            Self::TooMuchAtOnce(Spent::All) => plain(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "As much is under way as this server takes on. Nothing was stored: try again.",
+            ),
             Self::IdempotencyKeyReused => plain(
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "This Idempotency-Key came with something else before: expected another key, or the same body.",
@@ -255,6 +293,48 @@ impl Problem {
             _ => plain(
                 StatusCode::TOO_MANY_REQUESTS,
                 "Too many calls were made with this API key or from here. Try again later.",
+            ),
+        }
+    }
+
+    /// Words for what an operator's rules forbid, and for domains.
+    fn of_policy(&self) -> Words {
+        match self {
+            Self::NoDomain { name } => {
+                let detail = format!("Domain with authority \"{name}\" could not be found");
+                words(StatusCode::NOT_FOUND, "domain-not-found", "Domain not found", detail)
+            }
+            Self::DomainTaken { name } => {
+                plain(StatusCode::CONFLICT, format!("Another domain is called \"{name}\"."))
+            }
+            Self::MayNotAddDomain { name } => plain(
+                StatusCode::FORBIDDEN,
+                format!(
+                    "Expected an API key with the scope \"domains\", or a domain that exists: none is called \"{name}\"."
+                ),
+            ),
+            Self::TooManyDomains { most } => plain(
+                StatusCode::CONFLICT,
+                format!(
+                    "Expected a domain that exists: there are {most} of them, as many as --domains-max allows."
+                ),
+            ),
+            Self::DomainInUse { name, by } => {
+                plain(StatusCode::CONFLICT, format!("The domain \"{name}\" cannot be removed: {by}."))
+            }
+            Self::Blocked => plain(
+                StatusCode::CONFLICT,
+                "The link was taken down: expected an operator to lift the block before it is deleted.",
+            ),
+            Self::TooManyReserved { held, most } => plain(
+                StatusCode::CONFLICT,
+                format!(
+                    "Expected fewer codes, or reservations to be given up: {held} of {most} codes are in open reservations of this key."
+                ),
+            ),
+            _ => plain(
+                StatusCode::FORBIDDEN,
+                "Expected an API key that is limited neither to one domain nor to links of its own.",
             ),
         }
     }
@@ -289,6 +369,7 @@ impl Problem {
                 vec![("invalidElements", json!(names)), ("expected", Value::Object(expected))]
             }
             Self::NoKey => vec![("expectedHeaders", json!(["X-Api-Key"]))],
+            Self::NoKeyInQuery => vec![("param", json!("apiKey"))],
             Self::SlugTaken { slug, domain } => {
                 let domain = domain.iter().map(|domain| ("domain", json!(domain)));
                 std::iter::once(("customSlug", json!(slug))).chain(domain).collect()

@@ -26,6 +26,15 @@ impl Query {
         found.map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
     }
 
+    /// A value that is true or false; false without it. Or what was expected.
+    pub(super) fn flag(&self, name: &str) -> Result<bool, String> {
+        match self.text(name) {
+            None | Some("false" | "0") => Ok(false),
+            Some("true" | "1") => Ok(true),
+            _ => Err("expected true or false".to_owned()),
+        }
+    }
+
     /// Whether a value has a character that Postgres keeps in no text.
     pub(super) fn has_nul(&self) -> bool {
         self.0.iter().any(|(_, value)| value.contains('\0'))
@@ -33,12 +42,15 @@ impl Query {
 
     /// All values of a list: `tags[]=a&tags[]=b`, also with numbers in the brackets.
     pub(super) fn list(&self, name: &str) -> impl Iterator<Item = &str> {
-        let is_item = move |key: &str| {
-            let inside = key.strip_prefix(name).and_then(|rest| rest.strip_prefix('[')?.strip_suffix(']'));
-            inside.is_some_and(|index| index.bytes().all(|byte| byte.is_ascii_digit()))
-        };
+        let is_item = move |key: &str| name_of_list(key).is_some_and(|list| list == name);
         self.0.iter().filter(move |(key, _)| is_item(key)).map(|(_, value)| value.trim())
     }
+}
+
+/// The name of the list that a value belongs to: `tags` of `tags[]` and of `tags[1]`.
+pub(super) fn name_of_list(key: &str) -> Option<String> {
+    let (name, index) = key.strip_suffix(']')?.rsplit_once('[')?;
+    index.bytes().all(|byte| byte.is_ascii_digit()).then(|| name.to_owned())
 }
 
 #[cfg(test)]

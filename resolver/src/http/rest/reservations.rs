@@ -10,6 +10,7 @@ use super::{
     create::draft,
     json,
     problem::{Invalid, Problem},
+    split::each_of_array,
 };
 use crate::{
     api_key::Grant,
@@ -19,6 +20,9 @@ use crate::{
     reservation::{COUNT_MAX, FILL_MAX, Filled, Reservation, ReservationId},
     supply::Minting,
 };
+
+/// A link and its code, or the result of an item that cannot be stored at all.
+type Item = Result<(Code, Draft), Value>;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -70,6 +74,12 @@ pub(super) async fn create(
         return Err(Problem::invalid("keyspace", expected));
     };
     one_domain_only(&key)?;
+    // Calls that are under way at the same time do not see each other's codes, so a key may have as
+    // many more as it has calls.
+    let (held, most) = (app.store.reserved(key.id).await?, app.reserved_max);
+    if held.saturating_add(count) > most {
+        return Err(Problem::TooManyReserved { held, most });
+    }
     let reservation = app.reserver.reserve(key.id, keyspace, count).await?;
     show(app, reservation).await
 }
@@ -113,11 +123,7 @@ pub(super) async fn give_up(app: &App, id: &str, key: Grant) -> Result<Answer, P
 
 /// `POST /rest/v3/reservations/{id}/short-urls`: an array of links, each with its `shortCode`; a result for each.
 pub(super) async fn fill(app: &App, id: &str, body: &[u8], key: Grant) -> Result<Answer, Problem> {
-    let items: Vec<Map<String, Value>> = serde_json::from_slice(body).map_err(|_| Problem::MalformedBody)?;
-    if items.len() > FILL_MAX {
-        let expected = format!("expected at most {FILL_MAX} links, got {}", items.len());
-        return Err(Problem::invalid("(the array)", expected));
-    }
+    let items = read_all(app, body, &key)?;
     one_domain_only(&key)?;
     let reservation = find(app, id, &key).await?;
     if reservation.closed_at.is_some() {
@@ -126,7 +132,7 @@ pub(super) async fn fill(app: &App, id: &str, body: &[u8], key: Grant) -> Result
     let mut results = vec![Value::Null; items.len()];
     let (mut positions, mut drafts) = (Vec::new(), Vec::new());
     for (position, item) in items.into_iter().enumerate() {
-        match read(app, item, &key) {
+        match item {
             Ok(item) => {
                 positions.push(position);
                 drafts.push(item);
@@ -153,8 +159,25 @@ fn one_domain_only(key: &Grant) -> Result<(), Problem> {
     if is_other { Err(Problem::OneDomainOnly) } else { Ok(()) }
 }
 
+/// The items of a body, one by one: what JSON takes in memory is many times its text.
+fn read_all(app: &App, body: &[u8], key: &Grant) -> Result<Vec<Item>, Problem> {
+    let mut items = Vec::new();
+    each_of_array(body, |item| {
+        if items.len() == FILL_MAX {
+            return Err(Problem::invalid(
+                "(the array)",
+                format!("expected at most {FILL_MAX} links, got more"),
+            ));
+        }
+        let item = serde_json::from_slice(item).map_err(|_| Problem::MalformedBody)?;
+        items.push(read(app, item, key));
+        Ok(())
+    })?;
+    Ok(items)
+}
+
 /// One item; or its result, when it cannot be stored at all.
-fn read(app: &App, mut item: Map<String, Value>, key: &Grant) -> Result<(Code, Draft), Value> {
+fn read(app: &App, mut item: Map<String, Value>, key: &Grant) -> Item {
     let invalid = |code: Value, invalid: &[Invalid]| {
         let expected: Map<_, _> =
             invalid.iter().map(|one| (one.field.clone(), json!(one.expected))).collect();

@@ -1,5 +1,6 @@
 //! `GET` and `POST /rest/v3/short-urls/{code}/redirect-rules`
 
+use jiff::{Timestamp, tz::TimeZone};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -75,7 +76,7 @@ fn read_rule(app: &App, at: &str, item: &Value, wrong: &mut Wrong) -> Option<Rul
         Some(items) if items.len() <= CONDITIONS_MAX => items
             .iter()
             .enumerate()
-            .filter_map(|(place, item)| read_condition(&format!("{at}.conditions.{place}"), item, wrong))
+            .filter_map(|(place, item)| read_condition(app, &format!("{at}.conditions.{place}"), item, wrong))
             .collect(),
         _ => {
             let expected = format!("expected an array of at most {CONDITIONS_MAX} conditions");
@@ -93,7 +94,16 @@ fn known(fields: &Map<String, Value>, at: &str, names: &[&str], wrong: &mut Wron
     }
 }
 
-fn read_condition(at: &str, item: &Value, wrong: &mut Wrong) -> Option<Condition> {
+/// A date and time that comes without an offset, with that of the server's zone: rules are kept as they are written, and are to mean the same
+/// when the operator changes the zone. None for one that needs none.
+fn with_offset(text: &str, zone: &TimeZone) -> Option<String> {
+    let is_day = text.len() == "2030-12-31".len();
+    let time =
+        fields::local_time(text.trim(), zone).filter(|_| !is_day && text.parse::<Timestamp>().is_err())?;
+    Some(time.to_zoned(zone.clone()).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string())
+}
+
+fn read_condition(app: &App, at: &str, item: &Value, wrong: &mut Wrong) -> Option<Condition> {
     if let Value::Object(fields) = item {
         known(fields, &format!("{at}."), &["type", "matchKey", "matchValue"], wrong);
     }
@@ -106,7 +116,9 @@ fn read_condition(at: &str, item: &Value, wrong: &mut Wrong) -> Option<Condition
         }
     };
     let (kind, key, value) = (text("type")?, text("matchKey")?, text("matchValue")?);
-    let parsed = Condition::parse(kind.unwrap_or_default(), key, value);
+    let dated = value.filter(|_| matches!(kind, Some("before-date" | "after-date")));
+    let moment = dated.and_then(|text| with_offset(text, &app.time_zone));
+    let parsed = Condition::parse(kind.unwrap_or_default(), key, moment.as_deref().or(value));
     let field = parsed.as_ref().err().map_or("type", |error| error.field());
     wrong.note(&format!("{at}.{field}"), parsed.map_err(|error| error.to_string()))
 }

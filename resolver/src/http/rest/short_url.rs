@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::{domains, json, problem::Problem};
 use crate::{
     http::{Answer, App},
+    key_names::Names,
     links::{DomainId, Record, RedirectStatus, Tag},
 };
 
@@ -31,9 +32,20 @@ pub(super) struct ShortUrl<'a> {
     enabled: bool,
     redirect_status: Option<RedirectStatus>,
     has_password: bool,
+    created_by: Option<&'a str>,
+    edited_by: Option<&'a str>,
     edited_at: Option<String>,
     version: u64,
     deleted_at: Option<String>,
+    blocked: Option<Takedown<'a>>,
+}
+
+/// Why and when an operator took a link down. With whose key is in the log, which tenants do not
+/// read.
+#[derive(Serialize)]
+struct Takedown<'a> {
+    reason: &'a str,
+    date: String,
 }
 
 /// Limits of a link.
@@ -56,7 +68,7 @@ struct VisitsSummary {
 
 impl<'a> ShortUrl<'a> {
     /// None for a row that no code leads to: nobody wrote it here.
-    pub(super) fn of(app: &App, record: &'a Record) -> Option<Self> {
+    pub(super) fn of(app: &App, record: &'a Record, names: &'a Names) -> Option<Self> {
         let Record { link, tags } = record;
         let Some(short_code) = app.lookup.name_of(link) else {
             tracing::error!(id = ?link.id, "no code leads to this link");
@@ -88,9 +100,14 @@ impl<'a> ShortUrl<'a> {
             enabled: !details.is_some_and(|details| details.disabled),
             redirect_status: link.status(),
             has_password: link.password().is_some(),
+            created_by: names.creator(link),
+            edited_by: names.editor(link),
             edited_at: details.and_then(|details| details.edited_at).map(atom),
             version: details.map_or(0, |details| details.version),
             deleted_at: deleted_at.map(atom),
+            blocked: details
+                .and_then(|details| details.blocked.as_ref())
+                .map(|block| Takedown { reason: &block.reason, date: atom(block.at) }),
         })
     }
 }
@@ -100,9 +117,25 @@ pub(in crate::http) fn base(app: &App, domain: DomainId) -> Cow<'_, str> {
     if domain.is_default() { app.public_url.as_str().into() } else { app.directory.base(domain).into() }
 }
 
+/// The names of the keys that created and edited these links. Without an answer of the store the links are told without them: what was
+/// written is not to be reported as failed for want of a name.
+pub(in crate::http) async fn names(app: &App, records: &[Record]) -> Names {
+    let links = records.iter().map(|record| &record.link);
+    app.key_names.of_links(&*app.store, links).await.unwrap_or_else(|error| {
+        tracing::warn!(error = &error as &dyn std::error::Error, "look up names of API keys");
+        Names::default()
+    })
+}
+
 /// A link by itself, with its version as `ETag`.
-pub(super) fn answer(app: &App, record: &Record) -> Result<Answer, Problem> {
-    let mut answer = json(&ShortUrl::of(app, record).ok_or(Problem::Internal)?);
+pub(super) async fn answer(app: &App, record: &Record) -> Result<Answer, Problem> {
+    let names = names(app, std::slice::from_ref(record)).await;
+    answer_with(app, record, &names)
+}
+
+/// The same with these names and no others.
+pub(super) fn answer_with(app: &App, record: &Record, names: &Names) -> Result<Answer, Problem> {
+    let mut answer = json(&ShortUrl::of(app, record, names).ok_or(Problem::Internal)?);
     let version = record.link.details.as_ref().map_or(0, |details| details.version);
     if let Ok(tag) = HeaderValue::try_from(format!("\"{version}\"")) {
         answer.headers_mut().insert(ETAG, tag);

@@ -18,6 +18,25 @@ pub(super) enum SplitError {
     Unfinished,
 }
 
+/// Takes an array apart that is there as a whole, a piece at a time, so that never many of its items are copied.
+///
+/// # Errors
+/// When it is no array of objects, or an item is too long, or `each` fails.
+pub(super) fn each_of_array<E: From<SplitError>>(
+    body: &[u8],
+    mut each: impl FnMut(&[u8]) -> Result<(), E>,
+) -> Result<(), E> {
+    if body.trim_ascii_start().first() != Some(&b'[') {
+        return Err(SplitError::Malformed.into());
+    }
+    let (mut splitter, mut items) = (Splitter::new(), Vec::new());
+    for piece in body.chunks(ITEM_BYTES) {
+        splitter.push(piece, &mut items)?;
+        items.drain(..).try_for_each(|item: Bytes| each(&item))?;
+    }
+    splitter.finish(&mut items).map_err(E::from)
+}
+
 /// How items are separated; the first byte of the body says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {

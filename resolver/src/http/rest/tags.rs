@@ -73,7 +73,7 @@ pub(super) async fn rename(app: &App, given: &Map<String, Value>, by: &Grant) ->
     }
     let mut tag = |name| {
         let text = given.get(name).and_then(Value::as_str).ok_or_else(|| "expected a string".to_owned());
-        let read = text.and_then(|text| Tag::parse(text).map_err(|error| error.to_string()));
+        let read = text.and_then(|text| Tag::exactly(text).map_err(|error| error.to_string()));
         wrong.note(name, read)
     };
     let (old, new) = (tag("oldName"), tag("newName"));
@@ -91,7 +91,7 @@ pub(super) async fn delete(app: &App, query: &Query, by: &Grant) -> Result<Answe
     if by.limits.hides_links() {
         return Err(Problem::ForbiddenTags { what: "delete" });
     }
-    let tags: Vec<Tag> = query.list("tags").filter_map(|text| Tag::parse(text).ok()).collect();
+    let tags: Vec<Tag> = query.list("tags").filter_map(|text| Tag::exactly(text).ok()).collect();
     app.store.delete_tags(&tags, by.id).await?;
     Ok(empty(StatusCode::NO_CONTENT))
 }

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     api_key::Grant,
     http::{Answer, App},
-    links::{DomainId, Tag},
+    links::Tag,
 };
 
 /// Kinds of visits that no link has led on.
@@ -27,10 +27,11 @@ pub(super) fn overview() -> Answer {
 }
 
 /// A page of visits.
-fn page(query: &Query) -> Result<Answer, Problem> {
+fn page(app: &App, query: &Query) -> Result<Answer, Problem> {
     let wrong = |field: &'static str| move |expected: String| Problem::invalid(field, expected);
     for name in ["startDate", "endDate"] {
-        query.text(name).map(super::fields::parse_time).transpose().map_err(wrong(name))?;
+        let read = |text| super::fields::parse_time(text, &app.time_zone);
+        query.text(name).map(read).transpose().map_err(wrong(name))?;
     }
     let paging = Paging::read(query).map_err(|(field, expected)| wrong(field)(expected))?;
     let none: [Value; 0] = [];
@@ -40,42 +41,47 @@ fn page(query: &Query) -> Result<Answer, Problem> {
 /// Visits of a link.
 pub(super) async fn of_link(app: &App, name: &str, query: &Query, by: &Grant) -> Result<Answer, Problem> {
     get::find(app, name, query, by).await?;
-    page(query)
+    page(app, query)
 }
 
 /// Visits of the links that have a tag.
 pub(super) async fn of_tag(app: &App, name: &str, query: &Query, by: &Grant) -> Result<Answer, Problem> {
     let decoded = percent_encoding::percent_decode_str(name).decode_utf8_lossy();
     let missing = || Problem::NoTag { tag: decoded.clone().into_owned() };
-    let tag = Tag::parse(&decoded).map_err(|_| missing())?;
+    let tag = Tag::exactly(&decoded).map_err(|_| missing())?;
     let known = app.store.tags(Some(tag.as_str()), usize::MAX >> 1, &super::tags::visible(by)).await?;
     if !known.iter().any(|other| other.tag == tag) {
         return Err(missing());
     }
-    page(query)
+    page(app, query)
 }
 
 /// Visits of the links of a domain.
 pub(super) async fn of_domain(app: &App, name: &str, query: &Query, by: &Grant) -> Result<Answer, Problem> {
     let decoded = percent_encoding::percent_decode_str(name).decode_utf8_lossy();
     let found = app.directory.find(&decoded).await?;
-    let is_its = |id: &DomainId| by.limits.domain.is_none_or(|own| own == *id);
-    found.filter(is_its).ok_or_else(|| domains::no_domain(&decoded))?;
-    page(query)
+    let missing = || domains::no_domain(&decoded);
+    let id = found.ok_or_else(missing)?;
+    // As with Shlink, the default domain is there for every key; one of another domain sees no
+    // visits of it.
+    if !id.is_default() && !domains::is_shown_to(app, id, by).await? {
+        return Err(missing());
+    }
+    page(app, query)
 }
 
 /// Visits that some link has led on.
-pub(super) fn non_orphan(query: &Query) -> Result<Answer, Problem> {
-    page(query)
+pub(super) fn non_orphan(app: &App, query: &Query) -> Result<Answer, Problem> {
+    page(app, query)
 }
 
 /// Visits that no link has led on.
-pub(super) fn orphan(query: &Query) -> Result<Answer, Problem> {
+pub(super) fn orphan(app: &App, query: &Query) -> Result<Answer, Problem> {
     if query.text("type").is_some_and(|kind| !ORPHANS.contains(&kind)) {
         let expected = format!("expected one of {}", ORPHANS.join(", "));
         return Err(Problem::invalid("type", expected));
     }
-    page(query)
+    page(app, query)
 }
 
 /// Takes the visits of a link away.

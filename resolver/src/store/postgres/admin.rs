@@ -1,23 +1,27 @@
 //! Keys and the deployment's marks in Postgres.
 
 use issuer::names::StoreEpoch;
-use tokio_postgres::Client;
+use tokio_postgres::{Client, GenericClient};
 
 use crate::{
     api_key::KeyHash,
     codes::{Fingerprint, Keyspace, KeyspaceIndex},
     store::{
         StoreError,
-        sql::{check_slugs, plan_keyspaces},
+        sql::{NOTE_SETTINGS, check_slugs, plan_keyspaces},
     },
 };
 
-/// The cluster's identity and the timeline it writes: a promoted standby begins a new one. The control file's timeline would
-/// be that of the last checkpoint, so the name of the current log file is asked.
-pub(super) async fn epoch(client: &Client) -> Result<StoreEpoch, StoreError> {
-    let sql = "SELECT system_identifier::text || ':' || left(pg_walfile_name(pg_current_wal_lsn()), 8)
-               FROM pg_control_system()";
-    let text: String = client.query_one(sql, &[]).await?.try_get(0)?;
+/// The database's history as an expression of text: the cluster's identity and the timeline that it writes, as a promoted
+/// standby begins a new one. The control file's timeline would be that of the last checkpoint, so the name of the current log
+/// file is asked. A database that was put back from an older copy has both as before: its history begins at a mark.
+pub(super) const EPOCH: &str =
+    "SELECT system_identifier::text || ':' || left(pg_walfile_name(pg_current_wal_lsn()), 8)
+     || coalesce((SELECT ':' || history FROM deployment WHERE history > 0), '') FROM pg_control_system()";
+
+/// The history of the database that this connection, or transaction, writes to.
+pub(super) async fn epoch(client: &impl GenericClient) -> Result<StoreEpoch, StoreError> {
+    let text: String = client.query_one(EPOCH, &[]).await?.try_get(0)?;
     StoreEpoch::new(text).map_err(|error| StoreError::Corrupt(error.to_string()))
 }
 
@@ -37,6 +41,19 @@ pub(super) async fn adopt_fingerprint(
     adopted.ok_or_else(|| StoreError::Corrupt("table deployment is empty".to_owned()))
 }
 
+/// The first to name one wins; everyone reads what counts.
+pub(super) async fn adopt_ledger(client: &Client, mine: &str) -> Result<String, StoreError> {
+    client.execute("UPDATE deployment SET ledger = $1 WHERE ledger IS NULL", &[&mine]).await?;
+    let row = client.query_opt("SELECT ledger FROM deployment", &[]).await?;
+    let adopted: Option<String> = row.map(|row| row.try_get(0)).transpose()?.flatten();
+    adopted.ok_or_else(|| StoreError::Corrupt("table deployment is empty".to_owned()))
+}
+
+pub(super) async fn forget_ledger(client: &Client) -> Result<(), StoreError> {
+    client.execute("UPDATE deployment SET ledger = NULL", &[]).await?;
+    Ok(())
+}
+
 /// Under a lock on the table: two resolvers that start together give a keyspace one index.
 pub(super) async fn adopt_keyspaces(
     client: &mut Client,
@@ -52,6 +69,9 @@ pub(super) async fn adopt_keyspaces(
             transaction.query("SELECT slug FROM slug WHERE domain_id = 0 AND length(slug) <= 8", &[]).await?;
         let slugs = slugs.iter().map(|row| row.try_get(0)).collect::<Result<Vec<String>, _>>()?;
         check_slugs(&slugs, &known[before..])?;
+    }
+    if before < known.len() {
+        transaction.execute(NOTE_SETTINGS, &[]).await?;
     }
     for (index, keyspace) in &known[before..] {
         let index = i16::try_from(index.get()).map_err(|error| StoreError::Corrupt(error.to_string()))?;

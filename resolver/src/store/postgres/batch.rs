@@ -1,13 +1,18 @@
 //! A batch of new links: one statement, on whichever line is free; or COPY (`copy.rs`), if it is a large one.
 
-use std::{collections::HashMap, sync::atomic::Ordering};
+use std::{
+    collections::HashMap,
+    sync::{LazyLock, atomic::Ordering},
+};
 
 use issuer::names::StoreEpoch;
 use jiff::Timestamp;
 use tokio_postgres::{Row, types::ToSql};
 
 use super::{
-    DEADLINE, PostgresStore, copy,
+    DEADLINE, PostgresStore,
+    admin::EPOCH,
+    copy,
     line::{Line, LineError},
     timestamp,
 };
@@ -19,15 +24,31 @@ use crate::{
 /// Batches of new links that are written at the same time.
 pub(super) const INSERT_LANES: usize = 4;
 
-/// Ids, URLs and flags come as arrays, so a batch of any size is one statement and one round trip. The ids are in
-/// ascending order, which keeps two resolvers' inserts from waiting for each other in a circle.
-pub(super) const INSERT: &str = "
-    INSERT INTO link (id, long_url, title, crawlable, forward_query, created_by, details)
-    SELECT new.id, url, name, crawls, forwards, creator, rest::jsonb
-    FROM unnest($1::bigint[], $2::text[], $3::text[], $4::boolean[], $5::boolean[], $6::bigint[], $7::text[])
-        AS new (id, url, name, crawls, forwards, creator, rest)
-    ON CONFLICT (id) DO NOTHING
-    RETURNING id, created_at";
+/// Stores a batch of any size in one round trip: ids, URLs and flags come as arrays. The ids are in ascending order, which
+/// keeps two resolvers' inserts from waiting for each other in a circle.
+///
+/// In another history of the database than `$8` nothing is stored and the one row says so, by an id that no link has. The
+/// question is part of the statement because a transaction pooler may send each statement to another server.
+pub(super) static INSERT: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "
+    WITH history AS MATERIALIZED (SELECT ({EPOCH}) = $8 AS is_expected),
+    stored AS (
+        INSERT INTO link (id, long_url, title, crawlable, forward_query, created_by, details)
+        SELECT new.id, url, name, crawls, forwards, creator, rest::jsonb
+        FROM unnest($1::bigint[], $2::text[], $3::text[], $4::boolean[], $5::boolean[], $6::bigint[], $7::text[])
+            AS new (id, url, name, crawls, forwards, creator, rest)
+        WHERE (SELECT is_expected FROM history)
+        ON CONFLICT (id) DO NOTHING
+        RETURNING id, created_at
+    )
+    SELECT id, created_at FROM stored
+    UNION ALL SELECT {ANOTHER_HISTORY}, now() FROM history WHERE NOT is_expected"
+    )
+});
+
+/// Stands in the place of a link's id when the database is of another history.
+const ANOTHER_HISTORY: i64 = -1;
 
 impl PostgresStore {
     /// Stores links; the outcome of each, in their order.
@@ -55,8 +76,10 @@ impl PostgresStore {
                 Err(error) => return Err(error.into()),
             }
         }
-        let row: [&(dyn ToSql + Sync); 7] = [&ids, &urls, &titles, &crawlable, &forward, &creators, &details];
-        outcomes(links, &writer.query_in(history, DEADLINE, &row).await?)
+        let history = history.as_str();
+        let row: [&(dyn ToSql + Sync); 8] =
+            [&ids, &urls, &titles, &crawlable, &forward, &creators, &details, &history];
+        outcomes(links, &writer.query(DEADLINE, &row).await?)
     }
 
     /// A free line if there is one; else they are waited for in turn.
@@ -83,6 +106,9 @@ fn outcomes(links: &[NewLink], rows: &[Row]) -> Result<Vec<Inserted>, InsertErro
     let stored = rows.iter().map(|row| Ok((row.try_get::<_, i64>(0)?, timestamp(row, 1)?)));
     let stored: HashMap<i64, Timestamp> =
         stored.collect::<Result<_, StoreError>>().map_err(InsertError::Unknown)?;
+    if stored.contains_key(&ANOTHER_HISTORY) {
+        return Err(InsertError::Failed(StoreError::AnotherHistory));
+    }
     let outcome =
         |link: &NewLink| stored.get(&link.id.get()).map_or(Inserted::Taken, |at| Inserted::Stored(*at));
     Ok(links.iter().map(outcome).collect())

@@ -32,9 +32,15 @@ pub(super) async fn register(client: &mut Client, block: &BlockEntry) -> Result<
     is_registered(client, block).await
 }
 
+/// Condition on a row of `block`: it belongs to a reservation that is not given up. Its codes were told to people, so no other block
+/// ever takes it over, whatever the ledger says of its generation.
+const IS_RESERVED: &str = "EXISTS (SELECT 1 FROM reservation
+    WHERE closed_at IS NULL AND 'reservation-' || reservation.id = block.holder)";
+
 /// Replaces every row in the range that is not newer than the leaked generation by one row of the new. It may well be older: a
 /// holder that died between allocation and take-over left the row of the one before it. A newer row belongs to whoever took
-/// the block over since, and makes the constraint refuse. The delete locks the rows, so of two heirs one sees the other's.
+/// the block over since, and makes the constraint refuse; so does the row of an open reservation, which a ledger from a backup may
+/// have forgotten. The delete locks the rows, so of two heirs one sees the other's.
 pub(super) async fn take_over(
     client: &mut Client,
     block: &BlockEntry,
@@ -43,8 +49,10 @@ pub(super) async fn take_over(
     for _ in 0..TAKE_OVER_TRIES {
         let (first, end) = LinkId::range(block.keyspace, block.span);
         let transaction = client.transaction().await?;
-        let older = "DELETE FROM block WHERE generation <= $1 AND ids <@ int8range($2, $3)";
-        transaction.execute(older, &[&signed(leaked)?, &first, &end]).await?;
+        let older = format!(
+            "DELETE FROM block WHERE generation <= $1 AND ids <@ int8range($2, $3) AND NOT {IS_RESERVED}"
+        );
+        transaction.execute(&older, &[&signed(leaked)?, &first, &end]).await?;
         let inserted = insert(&transaction, block, &[block.span]).await;
         settle(transaction, inserted).await?;
         if is_registered(client, block).await? == Registration::Registered {
@@ -57,13 +65,15 @@ pub(super) async fn take_over(
     Err(StoreError::Overlap)
 }
 
-/// Whether somebody has taken over some of the numbers since, or was never entitled to them. If not, what was in the way came from
+/// Whether another holder has taken over some of the numbers since, or they were never this one's, or are reserved. If not, what was in the way came from
 /// a predecessor whose commit was still under way: the delete could not see its row, and the insert waited for it.
 async fn has_newer(client: &Client, block: &BlockEntry, leaked: u64) -> Result<bool, StoreError> {
     let (first, end) = LinkId::range(block.keyspace, block.span);
-    let sql = "SELECT 1 FROM block WHERE ids && int8range($1, $2)
-               AND (generation > $3 OR NOT ids <@ int8range($1, $2)) LIMIT 1";
-    Ok(client.query_opt(sql, &[&first, &end, &signed(leaked)?]).await?.is_some())
+    let sql = format!(
+        "SELECT 1 FROM block WHERE ids && int8range($1, $2)
+         AND (generation > $3 OR NOT ids <@ int8range($1, $2) OR {IS_RESERVED}) LIMIT 1"
+    );
+    Ok(client.query_opt(&sql, &[&first, &end, &signed(leaked)?]).await?.is_some())
 }
 
 /// Replaces the block's row by rows for what is kept.
@@ -140,10 +150,11 @@ pub(super) async fn scan(client: &Client, gaps: &mut Gaps) -> Result<bool, Store
     Ok(gaps.page(&ids))
 }
 
-/// Ranges are ordered by their start and none overlaps another, so the last one has the highest end.
+/// Ranges are ordered by their start and none overlaps another, so the last one has the highest end. They are compared with ranges
+/// of one id, which no range of the same start is below: an open one would be above the first block of the keyspace, and of the next.
 pub(super) async fn registered_end(client: &Client, keyspace: KeyspaceIndex) -> Result<u64, StoreError> {
     let (first, end) = ids_of(keyspace);
-    let sql = "SELECT upper(ids) FROM block WHERE ids >= int8range($1, NULL, '[)') AND ids < int8range($2, NULL, '[)')
+    let sql = "SELECT upper(ids) FROM block WHERE ids >= int8range($1, CAST($1 AS bigint) + 1) AND ids < int8range($2, CAST($2 AS bigint) + 1)
                ORDER BY ids DESC LIMIT 1";
     let last = client.query_opt(sql, &[&first, &end]).await?;
     let found: Option<i64> = last.map(|row| row.try_get(0)).transpose()?;

@@ -1,8 +1,18 @@
 //! A dedicated connection with one prepared statement, remade when it breaks.
+//!
+//! 1. I6: a write is reported as done only after the answer to its COMMIT. A single statement commits at `Sync`, whose answer
+//!    [`Client::query`] waits for. COPY does not: `CopyInSink::finish` returns at `CommandComplete`, before the commit, so rows
+//!    are copied inside a transaction of their own and its COMMIT is awaited.
+//! 2. I4: once a COMMIT may have reached the server, only the server's own answer to it decides. Anything else is in doubt.
+//! 3. The history of the database is checked inside the transaction that writes. A transaction pooler may serve each
+//!    transaction from another server, so what an earlier transaction saw proves nothing.
 
 use std::{pin::pin, time::Duration};
 
-use futures_util::{SinkExt as _, future::try_join};
+use futures_util::{
+    SinkExt as _,
+    future::{join, try_join, try_join3},
+};
 use hyper::body::Bytes;
 use issuer::names::StoreEpoch;
 use jiff::Timestamp;
@@ -12,7 +22,7 @@ use tokio::{
 };
 use tokio_postgres::{Client, Config, CopyInSink, NoTls, Row, Statement, error::SqlState, types::ToSql};
 
-use super::{admin::epoch, copy::COPY, timestamp};
+use super::{admin::EPOCH, copy::COPY, replica::REPLAYED, timestamp};
 use crate::store::StoreError;
 
 /// A connection that answers one statement at a time.
@@ -29,9 +39,8 @@ struct Open {
     statement: Statement,
     /// To copy rows in; prepared when it is first needed.
     copy: Option<Copying>,
-    /// Which history of the database it writes; asked when it is first needed. A connection keeps its history: a server that is
-    /// promoted takes no writes before.
-    history: Option<StoreEpoch>,
+    /// Asks a replica for its position; prepared when it is first needed.
+    replayed: Option<Statement>,
 }
 
 /// What a line needs to copy rows in.
@@ -95,19 +104,24 @@ impl Line {
         }
     }
 
-    /// Runs the statement if the connection leads to this history of the database; else it is surely not sent.
-    pub(super) async fn query_in(
+    /// Runs a statement that changes nothing on a replica; how far it had replayed the log before, if it can say, and the rows.
+    pub(super) async fn read_replica(
         &self,
-        history: &StoreEpoch,
         deadline: Duration,
         params: &[&(dyn ToSql + Sync)],
-    ) -> Result<Vec<Row>, LineError> {
+    ) -> Result<(Option<i64>, Vec<Row>), LineError> {
         let mut slot = self.turn(deadline).await?;
-        let open = self.take_in(&mut slot, history, deadline).await?;
-        Self::run(&mut slot, open, deadline, params).await
+        let mut open = self.take(&mut slot, deadline).await?;
+        let read = timeout(deadline, open.read_replica(params)).await.unwrap_or(Err(StoreError::TimedOut));
+        let read = read.map_err(LineError::InDoubt)?;
+        *slot = Some(open);
+        Ok(read)
     }
 
-    /// Copies rows in, which are told the time that they are stored at, likewise. Nothing is stored before all of them have come.
+    /// Copies rows in and commits them; when they were stored, by the database's clock. In another history of the database
+    /// nothing is sent.
+    ///
+    /// BEGIN, the question for time and history, and the head of COPY leave in one flight, the rows and COMMIT in a second.
     pub(super) async fn copy_in(
         &self,
         history: &StoreEpoch,
@@ -115,22 +129,13 @@ impl Line {
         rows: impl FnOnce(Timestamp) -> Bytes,
     ) -> Result<Timestamp, LineError> {
         let mut slot = self.turn(deadline).await?;
-        let mut open = self.take_in(&mut slot, history, deadline).await?;
-        let begun = timeout(deadline, open.begin_copy()).await.unwrap_or(Err(StoreError::TimedOut));
+        let mut open = self.take(&mut slot, deadline).await?;
+        let begun = timeout(deadline, open.begin_copy(history)).await.unwrap_or(Err(StoreError::TimedOut));
         let (now, sink) = begun.map_err(LineError::NotSent)?;
-        let mut sink = pin!(sink);
-        let sent = async {
-            sink.send(rows(now)).await?;
-            sink.as_mut().finish().await
-        };
-        match timeout(deadline, sent).await {
-            Ok(Ok(_)) => {
-                *slot = Some(open);
-                Ok(now)
-            }
-            Ok(Err(error)) => Err(failed(error)),
-            Err(_) => Err(LineError::InDoubt(StoreError::TimedOut)),
-        }
+        let committed = timeout(deadline, commit_copy(&open.client, sink, rows(now))).await;
+        committed.unwrap_or(Err(LineError::InDoubt(StoreError::TimedOut)))?;
+        *slot = Some(open);
+        Ok(now)
     }
 
     /// The right to run a statement. Who does not get it in time has sent nothing.
@@ -146,26 +151,6 @@ impl Line {
                 .await
                 .unwrap_or(Err(StoreError::TimedOut))
                 .map_err(LineError::NotSent),
-        }
-    }
-
-    /// The same, if it leads to this history of the database.
-    async fn take_in(
-        &self,
-        slot: &mut Option<Open>,
-        history: &StoreEpoch,
-        deadline: Duration,
-    ) -> Result<Open, LineError> {
-        let mut open = self.take(slot, deadline).await?;
-        if open.history.is_none() {
-            let asked = timeout(deadline, epoch(&open.client)).await.unwrap_or(Err(StoreError::TimedOut));
-            open.history = Some(asked.map_err(LineError::NotSent)?);
-        }
-        // The connection is not kept otherwise: it may be the one that leads to a primary of the past.
-        if open.history.as_ref() == Some(history) {
-            Ok(open)
-        } else {
-            Err(LineError::NotSent(StoreError::AnotherHistory))
         }
     }
 
@@ -195,23 +180,61 @@ impl Line {
             }
         });
         let statement = client.prepare(self.sql).await?;
-        Ok(Open { client, statement, copy: None, history: None })
+        Ok(Open { client, statement, copy: None, replayed: None })
     }
 }
 
 impl Open {
-    /// Begins to copy, and asks for the database's time on the way.
-    async fn begin_copy(&mut self) -> Result<(Timestamp, CopyInSink<Bytes>), StoreError> {
+    /// Begins a transaction and a COPY in it, unless the database is of another history.
+    async fn begin_copy(
+        &mut self,
+        history: &StoreEpoch,
+    ) -> Result<(Timestamp, CopyInSink<Bytes>), StoreError> {
         let Copying { now, copy } = match &self.copy {
             Some(copying) => copying.clone(),
             None => {
-                let now = self.client.prepare("SELECT now()").await?;
+                let now = self.client.prepare(&format!("SELECT now(), ({EPOCH})")).await?;
                 self.copy.insert(Copying { now, copy: self.client.prepare(COPY).await? }).clone()
             }
         };
-        let (row, sink) = try_join(self.client.query_one(&now, &[]), self.client.copy_in(&copy)).await?;
+        let client = &self.client;
+        let ((), row, sink) =
+            try_join3(client.batch_execute("BEGIN"), client.query_one(&now, &[]), client.copy_in(&copy))
+                .await?;
+        // The sink is dropped otherwise, which makes the COPY fail, and so does the connection.
+        if row.try_get::<_, &str>(1)? != history.as_str() {
+            return Err(StoreError::AnotherHistory);
+        }
         Ok((timestamp(&row, 0)?, sink))
     }
+}
+
+impl Open {
+    /// Sends both questions in one flight; the server answers them in their order.
+    async fn read_replica(
+        &mut self,
+        params: &[&(dyn ToSql + Sync)],
+    ) -> Result<(Option<i64>, Vec<Row>), StoreError> {
+        let replayed = match &self.replayed {
+            Some(replayed) => replayed.clone(),
+            None => self.replayed.insert(self.client.prepare(REPLAYED).await?).clone(),
+        };
+        let position = self.client.query_one(&replayed, &[]);
+        let (position, rows) = try_join(position, self.client.query(&self.statement, params)).await?;
+        Ok((position.try_get(0)?, rows))
+    }
+}
+
+/// Sends the rows and COMMIT together, and waits for the answers to both. A COPY that failed leaves a transaction that COMMIT
+/// rolls back without an error of its own, so its failure is the one that counts.
+async fn commit_copy(client: &Client, sink: CopyInSink<Bytes>, rows: Bytes) -> Result<(), LineError> {
+    let mut sink = pin!(sink);
+    let copy = async {
+        sink.send(rows).await?;
+        sink.as_mut().finish().await
+    };
+    let (copied, committed) = join(copy, client.batch_execute("COMMIT")).await;
+    copied.and(committed).map_err(failed)
 }
 
 /// What is known of a statement that was sent and failed.

@@ -12,31 +12,38 @@ mod copy;
 mod line;
 mod migrations;
 mod reads;
+mod replica;
 mod reservations;
 mod transaction;
 
 use std::{
-    sync::{Mutex, atomic::AtomicUsize},
+    sync::{Arc, Mutex, atomic::AtomicUsize},
     time::Duration,
 };
 
 use async_trait::async_trait;
 use bb8_postgres::PostgresConnectionManager;
-use issuer::{block::Span, names::StoreEpoch};
+use issuer::{block::Span, names::StoreEpoch, tokens::Mark};
 use jiff::Timestamp;
-use tokio::{sync::mpsc, time::Instant};
+use tokio::{
+    sync::{mpsc, watch},
+    time::Instant,
+};
 use tokio_postgres::{Config, NoTls, Row, config::TargetSessionAttrs, error::SqlState};
 
 use super::{
-    BlockEntry, Change, Deleted, DomainEdited, Edited, FullLink, ImportBatch, Imported, InsertError,
-    Inserted, InsertedFull, InsertedNamed, LinkStore, NamedLink, Reading, Registration, Renamed, Restored,
-    Same, SharedSettings, Source, StoreError, Sweep, Swept, TagCount, Visible, sql,
+    Advanced, BlockEntry, Change, Deleted, DomainEdited, DomainRemoved, Edited, Exported, FullLink,
+    ImportBatch, Imported, IndexStep, Indexed, InsertError, Inserted, InsertedFull, InsertedNamed, LinkStore,
+    NamedLink, Raise, Reading, Registration, Renamed, Restored, Same, SettingsPoll, Source, StoreError,
+    Sweep, Swept, TagCount, Visible, Witness, sql,
 };
 use crate::{
     api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey},
     audit::Entry,
     codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
-    links::{Authority, DomainEdit, DomainId, Edit, Filter, Link, NewLink, Page, Record, Slug, Tag},
+    links::{
+        Authority, DomainEdit, DomainId, Edit, Filter, Link, LongUrl, NewLink, Outline, Record, Slug, Tag,
+    },
     reservation::{Reservation, ReservationId},
     targets::TargetRule,
 };
@@ -44,7 +51,12 @@ use batch::{INSERT, INSERT_LANES};
 use connect::{Connections, check_out, configure, pool, reads_anywhere};
 use line::Line;
 use reads::READ;
+use replica::Positions;
 use transaction::insert;
+
+/// The version of the settings, the time, how far the log has come (`insert` and not `flush`, so that no commit lies behind it), and when the
+/// server was started.
+const POLL: &str = "SELECT version, clock_timestamp(), (pg_current_wal_insert_lsn() - '0/0')::bigint, pg_postmaster_start_time() FROM settings_version";
 
 /// No call waits longer.
 const DEADLINE: Duration = Duration::from_secs(3);
@@ -63,10 +75,16 @@ pub struct PostgresStore {
     /// The same two for slugs.
     slug_reader: Line,
     copy_slug_reader: Line,
-    /// Asks whether there are other settings.
+    /// Asks for the time, and whether there are other settings.
     settings_reader: Line,
+    /// How far the primary's log had come at each of its answers.
+    positions: Positions,
     /// A copy that takes reads off the primary.
     replica: Option<Line>,
+    /// When the server was started, by its own clock, as it was last seen.
+    server_start: watch::Sender<Option<Timestamp>>,
+    /// What outlasts the database, if the operator keeps it.
+    witness: Option<Arc<Witness>>,
     /// Until when the replica is not asked, likewise.
     replica_shunned: Mutex<Option<Instant>>,
     /// Until when the primary is not asked, because it did not answer just now.
@@ -89,19 +107,28 @@ impl PostgresStore {
         let replica = read_url.map(configure).transpose()?;
         Ok(Self {
             turn: AtomicUsize::new(0),
-            writers: std::array::from_fn(|_| Line::new(config.clone(), INSERT)),
+            writers: std::array::from_fn(|_| Line::new(config.clone(), &INSERT)),
             reader: Line::new(config.clone(), READ),
             copy_reader: Line::new(reads_anywhere(&config), READ),
             slug_reader: Line::new(config.clone(), sql::FIND_SLUG),
             copy_slug_reader: Line::new(reads_anywhere(&config), sql::FIND_SLUG),
-            settings_reader: Line::new(config.clone(), sql::SETTINGS_VERSION),
+            settings_reader: Line::new(config.clone(), POLL),
+            positions: Positions::default(),
             replica: replica.map(|config| Line::new(config, READ)),
+            server_start: watch::Sender::new(None),
+            witness: None,
             replica_shunned: Mutex::new(None),
             shunned: Mutex::new(None),
             pool: pool(&config, POOL),
             lists: pool(&config, LISTS),
             config,
         })
+    }
+
+    /// The same store with a file that outlasts it.
+    #[must_use]
+    pub fn witnessed_by(self, witness: Arc<Witness>) -> Self {
+        Self { witness: Some(witness), ..self }
     }
 
     async fn connection(
@@ -134,16 +161,30 @@ impl LinkStore for PostgresStore {
         within(async { admin::adopt_fingerprint(&*self.connection().await?, mine).await }).await
     }
 
+    async fn adopt_ledger(&self, mine: &str) -> Result<String, StoreError> {
+        within(async { admin::adopt_ledger(&*self.connection().await?, mine).await }).await
+    }
+
+    async fn forget_ledger(&self) -> Result<(), StoreError> {
+        within(async { admin::forget_ledger(&*self.connection().await?).await }).await
+    }
+
     async fn adopt_keyspaces(&self, mine: &[Keyspace]) -> Result<Vec<(KeyspaceIndex, Keyspace)>, StoreError> {
         within(async { admin::adopt_keyspaces(&mut *self.connection().await?, mine).await }).await
     }
 
     async fn register_block(&self, block: &BlockEntry) -> Result<Registration, StoreError> {
-        within(async { blocks::register(&mut *self.connection().await?, block).await }).await
+        let registered =
+            within(async { blocks::register(&mut *self.connection().await?, block).await }).await?;
+        Witness::note_block(self.witness.as_ref(), block).await;
+        Ok(registered)
     }
 
     async fn take_over_block(&self, block: &BlockEntry, leaked: u64) -> Result<Registration, StoreError> {
-        within(async { blocks::take_over(&mut *self.connection().await?, block, leaked).await }).await
+        let taken =
+            within(async { blocks::take_over(&mut *self.connection().await?, block, leaked).await }).await?;
+        Witness::note_block(self.witness.as_ref(), block).await;
+        Ok(taken)
     }
 
     async fn registered_end(&self, keyspace: KeyspaceIndex) -> Result<u64, StoreError> {
@@ -162,6 +203,22 @@ impl LinkStore for PostgresStore {
 
     async fn epoch(&self) -> Result<StoreEpoch, StoreError> {
         within(async { admin::epoch(&*self.connection().await?).await }).await
+    }
+
+    async fn advance(&self, at_least: Mark, raise: Raise) -> Result<Advanced, StoreError> {
+        let at_least = at_least.max(Witness::mark_of(self.witness.as_ref()));
+        let ends = &Witness::ends_of(self.witness.as_ref())[..];
+        let advanced = self.run(async |sql| sql::advance(sql, at_least, raise, ends).await).await?;
+        Witness::note_advanced(self.witness.as_ref(), advanced);
+        Ok(advanced)
+    }
+
+    async fn begin_history(&self, skip: u64) -> Result<Mark, StoreError> {
+        self.run(async |sql| sql::begin_history(sql, skip).await).await
+    }
+
+    fn server_start(&self) -> Option<watch::Receiver<Option<Timestamp>>> {
+        Some(self.server_start.subscribe())
     }
 
     async fn release_block(&self, block: &BlockEntry, kept: &[Span]) -> Result<(), StoreError> {
@@ -192,11 +249,11 @@ impl LinkStore for PostgresStore {
         same: Option<&Same>,
     ) -> Result<InsertedFull, InsertError> {
         let mut connection = self.connection().await.map_err(InsertError::Failed)?;
-        let known = within(admin::epoch(&connection)).await.map_err(InsertError::Failed)?;
-        if known != *history {
-            return Err(InsertError::Failed(StoreError::AnotherHistory));
-        }
-        insert(&mut connection, async |sql| sql::insert_full(sql, link, tags, same).await).await
+        insert(&mut connection, async |sql| {
+            sql.must_be_of(history).await?;
+            sql::insert_full(sql, link, tags, same).await
+        })
+        .await
     }
 
     async fn insert_named(
@@ -213,21 +270,40 @@ impl LinkStore for PostgresStore {
         self.run(async |sql| sql::use_links(sql, wanted).await).await
     }
 
+    async fn is_spent(&self, id: LinkId) -> Result<bool, StoreError> {
+        self.run(async |sql| sql::is_spent(sql, id).await).await
+    }
+
     async fn find_slug(&self, domain: DomainId, slug: &Slug) -> Result<Option<LinkId>, StoreError> {
         self.read_slug(domain, slug).await
     }
 
-    async fn shared_settings(&self, known: i64) -> Result<Option<SharedSettings>, StoreError> {
+    async fn poll_settings(&self, known: i64) -> Result<SettingsPoll, StoreError> {
         // Every resolver asks four times a second, and almost always there is nothing new.
+        let sent = Instant::now();
         let rows = self.settings_reader.read(DEADLINE, &[]).await?;
-        if rows.first().map_or(Ok(0), |row| row.try_get::<_, i64>(0))? == known {
-            return Ok(None);
-        }
-        self.run(async |sql| sql::shared_settings(sql, known).await).await
+        let row =
+            rows.first().ok_or_else(|| StoreError::Corrupt("table settings_version is empty".to_owned()))?;
+        self.positions.note(sent, row.try_get(2)?);
+        let started = Some(timestamp(row, 3)?);
+        self.server_start.send_if_modified(|seen| std::mem::replace(seen, started) != started);
+        let settings = match row.try_get::<_, i64>(0)? == known {
+            true => None,
+            false => self.run(async |sql| sql::shared_settings(sql, known).await).await?,
+        };
+        Ok(SettingsPoll { now: timestamp(row, 1)?, settings })
     }
 
-    async fn add_domain(&self, authority: &Authority) -> Result<DomainId, StoreError> {
-        self.run(async |sql| sql::add_domain(sql, authority).await).await
+    async fn add_domain(&self, authority: &Authority, most: u32) -> Result<Option<DomainId>, StoreError> {
+        self.run(async |sql| sql::add_domain(sql, authority, most).await).await
+    }
+
+    async fn remove_domain(&self, id: DomainId, by: ApiKeyId) -> Result<DomainRemoved, StoreError> {
+        self.run(async |sql| sql::remove_domain(sql, id, by).await).await
+    }
+
+    async fn domains_with_links(&self, of: Option<ApiKeyId>) -> Result<Vec<DomainId>, StoreError> {
+        self.run(async |sql| sql::domains_with_links(sql, of).await).await
     }
 
     async fn edit_domain(
@@ -255,11 +331,7 @@ impl LinkStore for PostgresStore {
         self.run(async |sql| sql::import_position(sql, name).await).await
     }
 
-    async fn export(
-        &self,
-        after: Option<LinkId>,
-        most: usize,
-    ) -> Result<(Vec<Record>, Option<LinkId>), StoreError> {
+    async fn export(&self, after: Option<LinkId>, most: usize) -> Result<Vec<Exported>, StoreError> {
         let (after, most) = sql::page_of_ids(after, most);
         self.run_on(&self.lists, async |sql| sql::export(sql, after, most).await).await
     }
@@ -274,6 +346,20 @@ impl LinkStore for PostgresStore {
 
     async fn sweep(&self, sweep: &Sweep) -> Result<Swept, StoreError> {
         self.run_long(async |sql| sql::sweep(sql, sweep).await).await
+    }
+
+    async fn index_long_urls(&self, step: &IndexStep) -> Result<Indexed, StoreError> {
+        self.run_long(async |sql| sql::index_long_urls(sql, step).await).await
+    }
+
+    async fn links_of_url(
+        &self,
+        url: &LongUrl,
+        of: &Visible,
+        most: usize,
+    ) -> Result<Vec<Record>, StoreError> {
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        self.run_on(&self.lists, async |sql| sql::links_of_url(sql, url, of, most).await).await
     }
 
     async fn picked(&self, after: Option<LinkId>, most: usize) -> Result<Vec<LinkId>, StoreError> {
@@ -307,8 +393,12 @@ impl LinkStore for PostgresStore {
         self.run(async |sql| sql::restore(sql, id, keyspaces, by).await).await
     }
 
-    async fn list(&self, filter: &Filter, code: Option<LinkId>) -> Result<Page, StoreError> {
-        self.run_on(&self.lists, async |sql| sql::list(sql, filter, code).await).await
+    async fn outline(&self, filter: &Filter, code: Option<LinkId>) -> Result<Outline, StoreError> {
+        self.run_on(&self.lists, async |sql| sql::outline(sql, filter, code).await).await
+    }
+
+    async fn records(&self, ids: &[LinkId]) -> Result<Vec<Record>, StoreError> {
+        self.run_on(&self.lists, async |sql| sql::records(sql, ids).await).await
     }
 
     async fn tags_of(&self, id: LinkId) -> Result<Vec<Tag>, StoreError> {
@@ -361,6 +451,10 @@ impl LinkStore for PostgresStore {
         within(async { reservations::list(&*self.connection().await?, of).await }).await
     }
 
+    async fn reserved(&self, of: ApiKeyId) -> Result<u64, StoreError> {
+        within(async { reservations::reserved(&*self.connection().await?, of).await }).await
+    }
+
     async fn close_reservation(&self, id: &ReservationId) -> Result<(), StoreError> {
         within(async { reservations::close(&*self.connection().await?, id).await }).await
     }
@@ -381,8 +475,16 @@ impl LinkStore for PostgresStore {
         }
     }
 
+    async fn key_names(&self, ids: &[ApiKeyId]) -> Result<Vec<(ApiKeyId, String)>, StoreError> {
+        self.run_on(&self.lists, async |sql| sql::key_names(sql, ids).await).await
+    }
+
     async fn list_api_keys(&self) -> Result<Vec<ApiKeyRecord>, StoreError> {
         self.run(async |sql| sql::list_api_keys(sql).await).await
+    }
+
+    async fn note_keys_used(&self, ids: &[ApiKeyId]) -> Result<(), StoreError> {
+        self.run(async |sql| sql::note_keys_used(sql, ids).await).await
     }
 
     async fn revoke_api_key(&self, name: &str) -> Result<bool, StoreError> {

@@ -31,14 +31,14 @@ pub(super) const READ: &str = "
 impl PostgresStore {
     /// The links among the ids, in any order.
     pub(super) async fn read_links(&self, ids: &[LinkId], source: Source) -> Result<Reading, StoreError> {
-        let mut links = match source {
-            Source::Any => self.read_replica(ids).await,
-            Source::Primary => Vec::new(),
+        let (mut links, as_of) = match source {
+            Source::Any { lag } => self.read_replica(ids, lag).await.unwrap_or_default(),
+            Source::Primary => (Vec::new(), None),
         };
         let found: HashSet<LinkId> = links.iter().map(|link| link.id).collect();
         let missing: Vec<i64> = ids.iter().filter(|id| !found.contains(id)).map(|id| id.get()).collect();
         if missing.is_empty() {
-            return Ok(Reading { links, complete: true });
+            return Ok(Reading { links, complete: true, as_of });
         }
         let (rows, complete) = match self.read_primary(&missing).await {
             Some(rows) => (rows, true),
@@ -47,7 +47,7 @@ impl PostgresStore {
         for row in &rows {
             links.push(link(row)?);
         }
-        Ok(Reading { links, complete })
+        Ok(Reading { links, complete, as_of })
     }
 
     /// Reads from the primary; none when it does not answer, or did not a moment ago.
@@ -63,20 +63,26 @@ impl PostgresStore {
         read.ok()
     }
 
-    /// What the replica has, if there is one and it answers: what it lacks, or all, is asked of the primary.
-    async fn read_replica(&self, ids: &[LinkId]) -> Vec<Link> {
-        let Some(replica) = &self.replica else { return Vec::new() };
+    /// The links that the replica has, and the instant that they are at least as new as. None without a replica, and from one
+    /// that does not answer, or cannot prove that it lags at most so far behind.
+    async fn read_replica(&self, ids: &[LinkId], lag: Duration) -> Option<(Vec<Link>, Option<Instant>)> {
+        let replica = self.replica.as_ref()?;
         if lock(&self.replica_shunned).is_some_and(|until| Instant::now() < until) {
-            return Vec::new();
+            return None;
         }
         let ids: Vec<i64> = ids.iter().map(|id| id.get()).collect();
-        let rows = replica.read(REPLICA_DEADLINE, &[&ids]).await;
-        *lock(&self.replica_shunned) = rows.is_err().then(|| Instant::now() + SHUNNED);
-        let links = rows.map_err(StoreError::from).and_then(|rows| rows.iter().map(link).collect());
-        links.unwrap_or_else(|error: StoreError| {
-            tracing::warn!(error = &error as &dyn std::error::Error, "read links from the replica");
-            Vec::new()
-        })
+        let read = replica.read_replica(REPLICA_DEADLINE, &[&ids]).await.map_err(StoreError::from);
+        let found = read.and_then(|(replayed, rows)| {
+            let as_of = replayed.and_then(|replayed| self.positions.as_of(replayed, lag));
+            let links = rows.iter().map(link).collect::<Result<Vec<_>, _>>()?;
+            Ok((links, Some(as_of.ok_or(StoreError::ReplicaBehind)?)))
+        });
+        *lock(&self.replica_shunned) = found.is_err().then(|| Instant::now() + SHUNNED);
+        found
+            .inspect_err(|error| {
+                tracing::warn!(error = error as &dyn std::error::Error, "read links from the replica");
+            })
+            .ok()
     }
 
     /// The link of a slug on a domain.

@@ -42,6 +42,14 @@ pub(super) async fn list(client: &Client, of: Option<ApiKeyId>) -> Result<Vec<Re
     client.query(&sql, &[&of.map(|key| key.0)]).await?.iter().map(reservation).collect()
 }
 
+pub(super) async fn reserved(client: &Client, of: ApiKeyId) -> Result<u64, StoreError> {
+    let sql = "SELECT coalesce(sum(upper(b.ids) - lower(b.ids)), 0)::bigint
+               FROM reservation r JOIN block b ON b.holder = 'reservation-' || r.id
+               WHERE r.created_by = $1 AND r.closed_at IS NULL";
+    let count: i64 = client.query_one(sql, &[&of.0]).await?.try_get(0)?;
+    Ok(u64::try_from(count).unwrap_or(0))
+}
+
 pub(super) async fn close(client: &Client, id: &ReservationId) -> Result<(), StoreError> {
     let sql = "UPDATE reservation SET closed_at = now() WHERE id = $1 AND closed_at IS NULL";
     client.execute(sql, &[&id.as_str()]).await?;

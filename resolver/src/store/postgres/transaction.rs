@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use issuer::names::StoreEpoch;
 use tokio_postgres::{
     Client, Transaction,
     error::SqlState,
@@ -10,6 +11,7 @@ use tokio_postgres::{
 
 use super::{
     DEADLINE, PostgresStore,
+    admin::epoch,
     connect::{Connections, check_out},
     line::rolled_back,
     timestamp, within,
@@ -42,6 +44,14 @@ async fn begin(client: &mut Client) -> Result<PostgresSql<'_>, StoreError> {
 fn is_to_be_repeated(error: &StoreError) -> bool {
     let codes = [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED];
     matches!(error, StoreError::Postgres(error) if error.code().is_some_and(|code| codes.contains(code)))
+}
+
+impl PostgresSql<'_> {
+    /// Fails in another history of the database. Asked inside the transaction that writes: a pooler may serve each
+    /// transaction from another server.
+    pub(super) async fn must_be_of(&self, history: &StoreEpoch) -> Result<(), StoreError> {
+        if epoch(&self.0).await? == *history { Ok(()) } else { Err(StoreError::AnotherHistory) }
+    }
 }
 
 impl PostgresStore {
@@ -166,6 +176,9 @@ fn row(row: &tokio_postgres::Row) -> Result<Row, StoreError> {
         let kind = row.columns()[index].type_();
         Ok(match *kind {
             Type::INT8 => row.try_get::<_, Option<i64>>(index)?.map_or(Cell::Null, Cell::Int),
+            Type::INT2 => {
+                row.try_get::<_, Option<i16>>(index)?.map_or(Cell::Null, |value| Cell::Int(value.into()))
+            }
             Type::INT4 => {
                 row.try_get::<_, Option<i32>>(index)?.map_or(Cell::Null, |value| Cell::Int(value.into()))
             }

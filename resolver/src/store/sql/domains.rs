@@ -1,17 +1,17 @@
 //! Domains, and everything else that each resolver keeps a copy of.
 
-use super::{Row, Sql, Value, audit::note, targets::targets};
+use super::{Row, Sql, Value, audit::note, keyspaces::keyspaces, targets::targets};
 use crate::{
     api_key::ApiKeyId,
     audit::Action,
     links::{Authority, Domain, DomainEdit, DomainId, DomainSettings},
-    store::{DomainEdited, SharedSettings, StoreError},
+    store::{DomainEdited, DomainRemoved, SharedSettings, StoreError},
 };
 
-/// Which version of what every resolver keeps a copy of there is.
-pub(in crate::store) const SETTINGS_VERSION: &str = "SELECT version FROM settings_version";
+/// The version of the settings that every resolver keeps a copy of.
+const SETTINGS_VERSION: &str = "SELECT version FROM settings_version";
 
-/// What every resolver keeps a copy of, if it is not of this version.
+/// The settings that every resolver keeps a copy of, if they are not of this version.
 pub(in crate::store) async fn shared_settings<S: Sql>(
     sql: &mut S,
     known: i64,
@@ -22,32 +22,101 @@ pub(in crate::store) async fn shared_settings<S: Sql>(
     if version == known {
         return Ok(None);
     }
+    let (keyspaces, keyspaces_age) = keyspaces(sql).await?;
     let domains = format!("SELECT {} FROM domain ORDER BY id", columns::<S>());
     let domains = sql.query(&domains, &[]).await?.iter().map(domain).collect::<Result<_, _>>()?;
-    Ok(Some(SharedSettings { version, domains, targets: targets(sql).await? }))
+    let targets = targets(sql).await?;
+    Ok(Some(SharedSettings { version, domains, targets, keyspaces, keyspaces_age }))
 }
+
+/// A statement that tells every resolver to read its copy again.
+pub(in crate::store) const NOTE_SETTINGS: &str = "UPDATE settings_version SET version = version + 1";
 
 /// Tells every resolver to read its copy again, once the transaction is committed.
 pub(super) async fn note_change<S: Sql>(sql: &mut S) -> Result<(), StoreError> {
-    sql.query("UPDATE settings_version SET version = version + 1", &[]).await.map(drop)
+    sql.query(NOTE_SETTINGS, &[]).await.map(drop)
 }
 
-/// The domain of this name, which is added if there is none.
+/// The domain of this name, which is added if there is none; none when there are `most` beside the
+/// default one.
 pub(in crate::store) async fn add_domain<S: Sql>(
     sql: &mut S,
     authority: &Authority,
-) -> Result<DomainId, StoreError> {
+    most: u32,
+) -> Result<Option<DomainId>, StoreError> {
     let name = [Value::Text(authority.to_string())];
     let find = "SELECT id FROM domain WHERE authority = $1";
     if let Some(row) = sql.query(find, &name).await?.first() {
-        return Ok(DomainId::from_stored(row.int(0)?));
+        return Ok(Some(DomainId::from_stored(row.int(0)?)));
+    }
+    // Every change of a domain takes this row, so nobody adds another one between the count and the
+    // insert.
+    let lock = format!("SELECT version FROM settings_version {}", S::DIALECT.for_update());
+    sql.query(&lock, &[]).await?;
+    let counted = sql.query("SELECT count(*) FROM domain WHERE id <> 0", &[]).await?;
+    if counted.first().map_or(Ok(0), |row| row.int(0))? >= i64::from(most) {
+        return Ok(None);
     }
     let add = "INSERT INTO domain (authority) VALUES ($1) ON CONFLICT (authority) DO NOTHING";
     sql.query(add, &name).await?;
     note_change(sql).await?;
     let rows = sql.query(find, &name).await?;
     let row = rows.first().ok_or_else(|| StoreError::Corrupt("a domain is gone".to_owned()))?;
-    Ok(DomainId::from_stored(row.int(0)?))
+    Ok(Some(DomainId::from_stored(row.int(0)?)))
+}
+
+/// Removes a domain that no link is on and no key is limited to. Each link of a domain has a row in
+/// `slug`, and whoever adds one keeps the domain's row until the transaction ends
+/// ([`super::named::take_slug`]), so none comes between the look and the removal. Links that were
+/// deleted keep the number, which is never given again, and cannot be brought back.
+pub(in crate::store) async fn remove_domain<S: Sql>(
+    sql: &mut S,
+    id: DomainId,
+    by: ApiKeyId,
+) -> Result<DomainRemoved, StoreError> {
+    let own = [Value::Int(id.get())];
+    let lock = format!("SELECT authority FROM domain WHERE id = $1 AND id <> 0 {}", S::DIALECT.for_update());
+    let rows = sql.query(&lock, &own).await?;
+    let Some(row) = rows.first() else { return Ok(DomainRemoved::Absent) };
+    let name = row.text(0)?.to_owned();
+    if !sql.query("SELECT link_id FROM slug WHERE domain_id = $1 LIMIT 1", &own).await?.is_empty() {
+        return Ok(DomainRemoved::HasLinks);
+    }
+    let keys = format!(
+        "SELECT id FROM api_key WHERE CAST(limits->>'domain' AS bigint) = $1 AND revoked_at IS NULL
+         AND (expires_at IS NULL OR expires_at > {}) LIMIT 1",
+        S::DIALECT.now()
+    );
+    if !sql.query(&keys, &own).await?.is_empty() {
+        return Ok(DomainRemoved::HasKeys);
+    }
+    sql.query("DELETE FROM domain WHERE id = $1", &own).await?;
+    note_change(sql).await?;
+    note(sql, by, Action::RemoveDomain, &name, None).await?;
+    Ok(DomainRemoved::Done)
+}
+
+/// The domains, beside the default one, that have links; those of one key only, if one is named.
+/// The default domain's links are not asked for: it is shown anyway, and most of its codes have no
+/// row in `slug`.
+pub(in crate::store) async fn domains_with_links<S: Sql>(
+    sql: &mut S,
+    of: Option<ApiKeyId>,
+) -> Result<Vec<DomainId>, StoreError> {
+    let rows = match of {
+        None => {
+            let used = "SELECT id FROM domain WHERE id <> 0
+                        AND EXISTS (SELECT 1 FROM slug WHERE slug.domain_id = domain.id) ORDER BY id";
+            sql.query(used, &[]).await?
+        }
+        Some(key) => {
+            let used = "SELECT id FROM domain WHERE id <> 0
+                        AND EXISTS (SELECT 1 FROM slug JOIN link ON link.id = slug.link_id
+                                    WHERE slug.domain_id = domain.id AND link.created_by = $1) ORDER BY id";
+            sql.query(used, &[Value::Int(key.0)]).await?
+        }
+    };
+    rows.iter().map(|row| Ok(DomainId::from_stored(row.int(0)?))).collect()
 }
 
 /// Changes a domain.

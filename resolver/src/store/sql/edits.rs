@@ -2,18 +2,17 @@
 
 use jiff::Timestamp;
 
-use serde_json::{Value as Json, json};
-
 use super::{
     Sql, Told, Value,
     audit::note,
     details_text,
+    long_urls::note_long_urls,
     named::free_slug,
     tags::{set_tags, tags_of},
 };
 use crate::{
     api_key::ApiKeyId,
-    audit::Action,
+    audit::{Action, change, state},
     codes::LinkId,
     links::{Edit, Link, Record},
     store::{Deleted, Edited, StoreError},
@@ -26,17 +25,35 @@ pub(in crate::store) async fn edit<S: Sql>(
     edit: &Edit,
     by: ApiKeyId,
 ) -> Result<Edited, StoreError> {
-    let Some((link, now)) = lock(sql, id).await?.filter(lives) else { return Ok(Edited::Absent) };
+    // What is deleted can be taken down, so that nobody brings it back.
+    let is_meant_to_be_there = |found: &(Link, Timestamp)| edit.block.is_some() || lives(found);
+    let Some((link, now)) = lock(sql, id).await?.filter(is_meant_to_be_there) else {
+        return Ok(Edited::Absent);
+    };
     if !is_meant(&link, edit.versions.as_deref()) {
         return Ok(Edited::Superseded);
     }
-    let link = edit.apply(link, now, by);
+    let (before, link) = (link.clone(), edit.apply(link, now, by));
     write(sql, &link).await?;
-    if let Some(tags) = &edit.tags {
-        set_tags(sql, id, tags).await?;
+    let tags_before = match &edit.tags {
+        Some(tags) => {
+            let before = tags_of(sql, &[id]).await?.remove(&id).unwrap_or_default();
+            set_tags(sql, id, tags).await?;
+            Some(before)
+        }
+        None => None,
+    };
+    if edit.long_url.is_some() {
+        note_long_urls(sql, std::iter::once((id, &link.long_url))).await?;
     }
     let tags = tags_of(sql, &[id]).await?.remove(&id).unwrap_or_default();
-    note(sql, by, Action::EditLink, &id.get().to_string(), Some(state(&link))).await?;
+    let change = change(&before, &link, tags_before.as_deref().map(|before| (before, &*tags)));
+    let action = match &edit.block {
+        None => Action::EditLink,
+        Some(Some(_)) => Action::BlockLink,
+        Some(None) => Action::UnblockLink,
+    };
+    note(sql, by, action, &id.get().to_string(), Some(change)).await?;
     sql.tell(Told::Changed(&[id])).await?;
     Ok(Edited::Done(Box::new(Record { link, tags })))
 }
@@ -61,6 +78,9 @@ pub(in crate::store) async fn delete<S: Sql>(
     if !is_meant(&link, versions) {
         return Ok(Deleted::Superseded);
     }
+    if link.is_blocked() {
+        return Ok(Deleted::Blocked);
+    }
     let mut link = Edit::default().apply(link, now, by);
     let tags = tags_of(sql, &[id]).await?.remove(&id).unwrap_or_default();
     if let Some(details) = &mut link.details {
@@ -84,20 +104,6 @@ pub(super) async fn lock<S: Sql>(sql: &mut S, id: LinkId) -> Result<Option<(Link
         .await?;
     let Some(row) = rows.first() else { return Ok(None) };
     Ok(Some((row.link()?, row.time(8)?)))
-}
-
-/// What the log keeps of a link: what it came to, without what nobody is to read.
-pub(super) fn state(link: &Link) -> Json {
-    let mut details = link.details.as_deref().cloned().unwrap_or_default();
-    let has_password = details.password.take().is_some();
-    json!({
-        "longUrl": link.long_url.as_str(),
-        "title": link.title,
-        "crawlable": link.crawlable,
-        "forwardQuery": link.forward_query,
-        "hasPassword": has_password,
-        "details": details,
-    })
 }
 
 pub(super) async fn write<S: Sql>(sql: &mut S, link: &Link) -> Result<(), StoreError> {

@@ -1,17 +1,22 @@
 //! Links that come from elsewhere, and how far an import has come: both in one transaction, so that nothing is doubled and nothing lost
 //! however it ends.
 
+use std::collections::HashMap;
+
 use super::{
     Sql, Told, Value,
     domains::note_change,
-    named::{Placed, place, same_keyspaces},
+    long_urls::note_long_urls,
+    named::{Placed, insert_deleted, place, same_keyspaces},
+    places,
+    restore::find_deleted,
     sweep::note_arrived,
     tags::add_tags,
 };
 use crate::{
-    codes::{Code, LinkId, candidates},
-    links::{Link, Record, Slug},
-    store::{ImportBatch, ImportItem, Imported, NamedLink, StoreError},
+    codes::{Code, LinkId},
+    links::{Draft, Link, Record, Slug},
+    store::{Exported, ImportBatch, ImportItem, Imported, NamedLink, StoreError},
 };
 
 /// Ids that one notification can carry.
@@ -52,18 +57,22 @@ pub(in crate::store) async fn import<S: Sql>(
     }
     same_keyspaces(sql, batch.mint.keyspaces()).await?;
     let mut imported = Vec::with_capacity(batch.items.len());
-    let (mut changed, mut picked, mut seen) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut changed, mut picked, mut seen, mut noted) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for item in &batch.items {
         let done = import_item(sql, batch, item).await?;
         if let Imported::Stored(id) = done {
             add_tags(sql, id, &item.tags).await?;
+            spend(sql, id, item.uses).await?;
             seen.push(id);
+            noted.push((id, &item.draft.long_url));
             let is_mintable = batch.mint.code_of(id).is_some();
             if is_mintable { &mut picked } else { &mut changed }.push(id);
         }
         imported.push(done);
     }
     note_arrived(sql, &mut seen).await?;
+    // They may have been created long ago, behind the task that notes all others.
+    note_long_urls(sql, noted.into_iter()).await?;
     // Who keeps a copy of which codes were picked, and hears no notifications, reads it again.
     note_change(sql).await?;
     sql.query("UPDATE import SET position = $1 WHERE name = $2", &[Value::Int(end), name]).await?;
@@ -82,13 +91,16 @@ async fn import_item<S: Sql>(
     item: &ImportItem,
 ) -> Result<Imported, StoreError> {
     if let Some(slug) = &item.slug {
+        if is_deleted(&item.draft) {
+            return bury(sql, batch, item, slug).await;
+        }
         return match put(sql, batch, item, slug).await? {
             Placed::Stored(id, ..) => Ok(Imported::Stored(id)),
             Placed::Taken => already_there(sql, batch, item, slug).await,
         };
     }
     for salt in 0..SALTS_MAX {
-        for candidate in candidates(item.draft.long_url.as_str(), salt, DIGEST_LEN) {
+        for candidate in batch.mint.candidates(item.draft.long_url.as_str(), salt, DIGEST_LEN) {
             let Ok(slug) = Slug::parse(&candidate) else { continue };
             if let Placed::Stored(id, ..) = put(sql, batch, item, &slug).await? {
                 return Ok(Imported::Stored(id));
@@ -104,11 +116,57 @@ async fn put<S: Sql>(
     item: &ImportItem,
     slug: &Slug,
 ) -> Result<Placed, StoreError> {
-    let mut draft = item.draft.clone();
-    draft.details.get_or_insert_default().slug = Some(slug.clone());
     let mintable = mintable(batch, item, slug);
+    let draft = named(item, slug, mintable);
     let link = NamedLink { slug: slug.clone(), mintable, keyspaces: batch.mint.keyspaces(), draft };
     place(sql, &link, item.created_at).await
+}
+
+/// The link under its name. A code that was minted there and can be minted here belongs to its number, as if it had been minted here.
+fn named(item: &ImportItem, slug: &Slug, mintable: Option<LinkId>) -> Draft {
+    let mut draft = item.draft.clone();
+    if item.minted && mintable.is_some() {
+        return draft;
+    }
+    let details = draft.details.get_or_insert_default();
+    details.slug = Some(slug.clone());
+    if item.minted {
+        details.origin.get_or_insert_default().minted = true;
+    }
+    draft
+}
+
+fn is_deleted(draft: &Draft) -> bool {
+    draft.details.as_ref().is_some_and(|details| details.deleted_at.is_some())
+}
+
+/// Stores a deleted link. Its slug stays free, as that of every deleted link; a code that could be minted stays with it.
+async fn bury<S: Sql>(
+    sql: &mut S,
+    batch: &ImportBatch,
+    item: &ImportItem,
+    slug: &Slug,
+) -> Result<Imported, StoreError> {
+    let mintable = mintable(batch, item, slug);
+    let before = find_deleted(sql, item.draft.domain(), slug.as_str(), mintable).await?;
+    let deleted_at = |link: &Link| link.details.as_ref().and_then(|details| details.deleted_at);
+    let wanted = item.draft.details.as_ref().and_then(|details| details.deleted_at);
+    if before.is_some_and(|link| link.long_url == item.draft.long_url && deleted_at(&link) == wanted) {
+        return Ok(Imported::AlreadyThere);
+    }
+    let stored = insert_deleted(sql, mintable, &named(item, slug, mintable), item.created_at).await?;
+    Ok(stored.map_or(Imported::Taken, Imported::Stored))
+}
+
+/// Notes how many uses of a link are spent.
+async fn spend<S: Sql>(sql: &mut S, id: LinkId, uses: u64) -> Result<(), StoreError> {
+    if uses == 0 {
+        return Ok(());
+    }
+    let spend = "INSERT INTO link_use (link_id, used) VALUES ($1, $2)
+                 ON CONFLICT (link_id) DO UPDATE SET used = excluded.used";
+    let uses = i64::try_from(uses).unwrap_or(i64::MAX);
+    sql.query(spend, &[Value::Int(id.get()), Value::Int(uses)]).await.map(drop)
 }
 
 fn mintable(batch: &ImportBatch, item: &ImportItem, slug: &Slug) -> Option<LinkId> {
@@ -138,20 +196,35 @@ async fn already_there<S: Sql>(
     Ok(if link.as_ref().is_some_and(is_same) { Imported::AlreadyThere } else { Imported::Taken })
 }
 
-/// Links after one of them, in the order of their ids, at most so many, without the deleted ones; and the id of the last row that was looked at.
+/// Links after one of them, in the order of their ids, at most so many.
 pub(in crate::store) async fn export<S: Sql>(
     sql: &mut S,
     after: i64,
     most: i64,
-) -> Result<(Vec<Record>, Option<LinkId>), StoreError> {
+) -> Result<Vec<Exported>, StoreError> {
     let select = format!("SELECT {} FROM link WHERE id > $1 ORDER BY id LIMIT $2", S::DIALECT.link());
     let rows = sql.query(&select, &[Value::Int(after), Value::Int(most)]).await?;
     let links = rows.iter().map(super::Row::link).collect::<Result<Vec<_>, _>>()?;
-    let last = links.last().map(|link| link.id);
-    let kept: Vec<Link> = links.into_iter().filter(|link| !link.is_deleted()).collect();
-    let ids: Vec<LinkId> = kept.iter().map(|link| link.id).collect();
+    let ids: Vec<LinkId> = links.iter().map(|link| link.id).collect();
+    let limited: Vec<LinkId> = links.iter().filter(|link| link.is_limited()).map(|link| link.id).collect();
     let mut tags = super::tags_of(sql, &ids).await?;
-    let records =
-        kept.into_iter().map(|link| Record { tags: tags.remove(&link.id).unwrap_or_default(), link });
-    Ok((records.collect(), last))
+    let uses = uses_of(sql, &limited).await?;
+    let exported = links.into_iter().map(|link| Exported {
+        uses: uses.get(&link.id).copied().unwrap_or_default(),
+        record: Record { tags: tags.remove(&link.id).unwrap_or_default(), link },
+    });
+    Ok(exported.collect())
+}
+
+/// How many uses of these links are spent.
+async fn uses_of<S: Sql>(sql: &mut S, ids: &[LinkId]) -> Result<HashMap<LinkId, u64>, StoreError> {
+    if ids.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let select = format!("SELECT link_id, used FROM link_use WHERE link_id IN ({})", places(1, ids.len()));
+    let values: Vec<Value> = ids.iter().map(|id| Value::Int(id.get())).collect();
+    let uses = |row: &super::Row| {
+        Ok((LinkId::from_stored(row.int(0)?), u64::try_from(row.int(1)?).unwrap_or_default()))
+    };
+    sql.query(&select, &values).await?.iter().map(uses).collect()
 }

@@ -2,13 +2,16 @@
 
 use jiff::Timestamp;
 
-use super::{Row, Sql, Value, audit::note};
+use super::{Row, Sql, Value, audit::note, places};
 use crate::{
     api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, KeyLimits, NewKey, OPERATOR},
     audit::Action,
     scope::Scopes,
     store::StoreError,
 };
+
+/// Keys of one statement.
+const NAMED_AT_ONCE: usize = 1_000;
 
 /// Adds a key; none when the name is taken.
 pub(in crate::store) async fn add_api_key<S: Sql>(
@@ -59,10 +62,26 @@ pub(in crate::store) async fn find_api_key<S: Sql>(
     rows.first().map(grant).transpose()
 }
 
+/// The names of these keys, of those that there are.
+pub(in crate::store) async fn key_names<S: Sql>(
+    sql: &mut S,
+    ids: &[ApiKeyId],
+) -> Result<Vec<(ApiKeyId, String)>, StoreError> {
+    let mut names = Vec::with_capacity(ids.len());
+    for ids in ids.chunks(NAMED_AT_ONCE) {
+        let select = format!("SELECT id, name FROM api_key WHERE id IN ({})", places(1, ids.len()));
+        let values: Vec<Value> = ids.iter().map(|id| Value::Int(id.0)).collect();
+        for row in sql.query(&select, &values).await? {
+            names.push((ApiKeyId(row.int(0)?), row.text(1)?.to_owned()));
+        }
+    }
+    Ok(names)
+}
+
 /// Every key, in the order of creation.
 pub(in crate::store) async fn list_api_keys<S: Sql>(sql: &mut S) -> Result<Vec<ApiKeyRecord>, StoreError> {
     let list = format!(
-        "SELECT id, name, scopes, created_at, revoked_at, expires_at, {} FROM api_key ORDER BY id",
+        "SELECT id, name, scopes, created_at, revoked_at, expires_at, {}, last_used_at FROM api_key ORDER BY id",
         S::DIALECT.json_text("limits")
     );
     let record = |row: &Row| {
@@ -74,9 +93,27 @@ pub(in crate::store) async fn list_api_keys<S: Sql>(sql: &mut S) -> Result<Vec<A
             revoked_at: row.opt_time(4)?,
             expires_at: row.opt_time(5)?,
             limits: limits(row.opt_text(6)?)?,
+            last_used_at: row.opt_time(7)?,
         })
     };
     sql.query(&list, &[]).await?.iter().map(record).collect()
+}
+
+/// Notes that keys are in use. Sending it again is safe.
+pub(in crate::store) async fn note_keys_used<S: Sql>(
+    sql: &mut S,
+    ids: &[ApiKeyId],
+) -> Result<(), StoreError> {
+    for ids in ids.chunks(NAMED_AT_ONCE) {
+        let note = format!(
+            "UPDATE api_key SET last_used_at = {} WHERE id IN ({})",
+            S::DIALECT.now(),
+            places(1, ids.len())
+        );
+        let values: Vec<Value> = ids.iter().map(|id| Value::Int(id.0)).collect();
+        sql.query(&note, &values).await?;
+    }
+    Ok(())
 }
 
 /// Revokes a key; whether there was one of that name that was not revoked yet.

@@ -1,21 +1,23 @@
 //! Lists of links.
 
-use super::{Sql, Value, tags::tags_of};
+use super::{Row, Sql, Value, long_urls::candidates, places, tags::tags_of};
 use crate::{
     codes::LinkId,
-    links::{DomainId, Filter, OrderField, Page, Record, Tag, TagsMode},
+    links::{DomainId, Filter, Link, OrderField, Outline, Outlined, Record, Slug, Tag, TagsMode},
     store::{PER_PAGE_MAX, StoreError},
 };
+use std::collections::HashMap;
 
 /// Links that are counted for a list's total. Of more it says that there are so many: to count them all would read all of them for each page.
 const COUNTED_MAX: u64 = 1_000_000;
 
-/// One page of links, and how many there are.
-pub(in crate::store) async fn list<S: Sql>(
+/// The links of one page, and how many there are on all. They are read a few at a time, so that no page, however long, is in memory as a
+/// whole, and a client that takes its time keeps no connection.
+pub(in crate::store) async fn outline<S: Sql>(
     sql: &mut S,
     filter: &Filter,
     code: Option<LinkId>,
-) -> Result<Page, StoreError> {
+) -> Result<Outline, StoreError> {
     let mut wanted = Wanted::new(S::DIALECT);
     wanted.filter(filter, code);
     let Wanted { parts, mut values, .. } = wanted;
@@ -30,18 +32,45 @@ pub(in crate::store) async fn list<S: Sql>(
     let first = filter.page.max(1).saturating_sub(1).saturating_mul(per_page);
     let (limit, offset) = (values.len() + 1, values.len() + 2);
     values.extend([per_page, first].map(|count| Value::Int(i64::try_from(count).unwrap_or(i64::MAX))));
+    let dialect = S::DIALECT;
+    let details = dialect.json_text("link.details");
+    let texts = ["link.long_url", "link.title", &details].map(|text| dialect.bytes_of(text));
+    let bytes = texts.join(" + ");
     let select = format!(
-        "SELECT {} FROM link WHERE {conditions} ORDER BY {} LIMIT ${limit} OFFSET ${offset}",
-        S::DIALECT.link(),
+        "SELECT link.id, {bytes}, link.details->>'slug' FROM link WHERE {conditions} ORDER BY {} LIMIT ${limit} OFFSET ${offset}",
         order(filter)
     );
-    let links =
-        sql.query(&select, &values).await?.iter().map(super::Row::link).collect::<Result<Vec<_>, _>>()?;
-    let ids: Vec<LinkId> = links.iter().map(|link| link.id).collect();
-    let mut tags = tags_of(sql, &ids).await?;
-    let records =
-        links.into_iter().map(|link| Record { tags: tags.remove(&link.id).unwrap_or_default(), link });
-    Ok(Page { records: records.collect(), total: u64::try_from(total).unwrap_or(0) })
+    let entries = sql.query(&select, &values).await?.iter().map(outlined).collect::<Result<Vec<_>, _>>()?;
+    Ok(Outline { entries, total: u64::try_from(total).unwrap_or(0) })
+}
+
+fn outlined(row: &Row) -> Result<Outlined, StoreError> {
+    Ok(Outlined {
+        id: LinkId::from_stored(row.int(0)?),
+        bytes: u64::try_from(row.int(1)?).unwrap_or(0),
+        slug: row.opt_text(2)?.and_then(|slug| Slug::parse(slug).ok()),
+    })
+}
+
+/// Links with their tags, in the order of these ids.
+pub(in crate::store) async fn records<S: Sql>(
+    sql: &mut S,
+    ids: &[LinkId],
+) -> Result<Vec<Record>, StoreError> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let select =
+        format!("SELECT {} FROM link WHERE link.id IN ({})", S::DIALECT.link(), places(1, ids.len()));
+    let values: Vec<Value> = ids.iter().map(|id| Value::Int(id.get())).collect();
+    let links = sql.query(&select, &values).await?.iter().map(Row::link).collect::<Result<Vec<_>, _>>()?;
+    let mut links: HashMap<LinkId, Link> = links.into_iter().map(|link| (link.id, link)).collect();
+    let mut tags = tags_of(sql, ids).await?;
+    let record = |id: &LinkId| {
+        let link = links.remove(id)?;
+        Some(Record { link, tags: tags.remove(id).unwrap_or_default() })
+    };
+    Ok(ids.iter().filter_map(record).collect())
 }
 
 fn order(filter: &Filter) -> String {
@@ -91,6 +120,12 @@ impl Wanted {
         self.parts.push(format!("link.details->>'deletedAt' IS {not}NULL"));
         if filter.crawlable {
             self.parts.push("link.crawlable".to_owned());
+        }
+        if let Some(url) = &filter.long_url {
+            let digest = self.value(Value::Int(url.digest()));
+            let text = self.value(Value::Text(url.as_str().to_owned()));
+            let candidates = candidates(self.dialect, &digest, &text, None);
+            self.parts.push(format!("link.id IN ({candidates}) AND link.long_url = {text}"));
         }
         if let Some(text) = &filter.search {
             self.search(text, code, &filter.search_domains);
@@ -143,7 +178,7 @@ impl Wanted {
             .into();
         let like = self.value(Value::Text(pattern(&text.to_lowercase())));
         ways.push(format!(
-            "link.id IN (SELECT link_tag.link_id FROM link_tag JOIN tag ON tag.id = link_tag.tag_id WHERE tag.name LIKE {like} ESCAPE '\\')"
+            "link.id IN (SELECT link_tag.link_id FROM link_tag JOIN tag ON tag.id = link_tag.tag_id WHERE lower(tag.name) LIKE lower({like}) ESCAPE '\\')"
         ));
         for domain in domains {
             let is_there = self.on_domain(*domain);
@@ -159,17 +194,31 @@ impl Wanted {
         if tags.is_empty() {
             return;
         }
-        let names: Vec<String> = tags.iter().map(|tag| self.value(Value::Text(tag.to_string()))).collect();
-        let needed = match mode {
-            TagsMode::Any => 1,
-            TagsMode::All => names.len(),
+        // A link has to have one of each set.
+        let sets: Vec<&[Tag]> = match mode {
+            TagsMode::Any => vec![tags],
+            TagsMode::All => tags.chunks(1).collect(),
         };
+        let conditions: Vec<String> = sets.into_iter().map(|tags| self.has_one_of(tags)).collect();
         let not = if is_excluded { "NOT " } else { "" };
-        self.parts.push(format!(
-            "link.id {not}IN (SELECT link_tag.link_id FROM link_tag JOIN tag ON tag.id = link_tag.tag_id
-             WHERE tag.name IN ({}) GROUP BY link_tag.link_id HAVING count(*) >= {needed})",
+        self.parts.push(format!("{not}({})", conditions.join(" AND ")));
+    }
+
+    /// A tag is found under the name that it is asked for by, and under the one that links are given it by: after a renaming they differ.
+    fn has_one_of(&mut self, tags: &[Tag]) -> String {
+        let mut names: Vec<String> = Vec::with_capacity(2 * tags.len());
+        for tag in tags {
+            names.push(self.value(Value::Text(tag.to_string())));
+            if let Ok(plain) = Tag::parse(tag.as_str())
+                && plain != *tag
+            {
+                names.push(self.value(Value::Text(plain.to_string())));
+            }
+        }
+        format!(
+            "link.id IN (SELECT link_tag.link_id FROM link_tag JOIN tag ON tag.id = link_tag.tag_id WHERE tag.name IN ({}))",
             names.join(", ")
-        ));
+        )
     }
 }
 

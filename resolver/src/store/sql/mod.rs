@@ -12,10 +12,12 @@ mod audit;
 mod domains;
 mod edits;
 mod gaps;
+mod history;
 mod import;
 mod keys;
 mod keyspaces;
 mod list;
+mod long_urls;
 mod named;
 mod restore;
 mod sweep;
@@ -40,19 +42,25 @@ use crate::{
 };
 
 pub(super) use audit::audit;
-pub(super) use domains::{SETTINGS_VERSION, add_domain, edit_domain, shared_settings};
+pub(super) use domains::{
+    NOTE_SETTINGS, add_domain, domains_with_links, edit_domain, remove_domain, shared_settings,
+};
 pub(super) use edits::{delete, edit};
 pub(super) use gaps::{Gaps, SCAN_PAGE};
+pub(super) use history::{RAISE, advance, begin_history, mark_of, raise};
 pub(super) use import::{export, import, import_position, link_count};
-pub(super) use keys::{add_api_key, find_api_key, list_api_keys, revoke_api_key, rotate_api_key};
+pub(super) use keys::{
+    add_api_key, find_api_key, key_names, list_api_keys, note_keys_used, revoke_api_key, rotate_api_key,
+};
 pub(super) use keyspaces::{check_slugs, ids_of, number_of_end, plan_keyspaces};
-pub(super) use list::list;
+pub(super) use list::{outline, records};
+pub(super) use long_urls::{index_long_urls, links_of_url};
 pub(super) use named::{FIND_SLUG, find_slug, insert_full, insert_named, picked};
 pub(super) use restore::{find_deleted, restore};
 pub(super) use sweep::{note_seen, sweep};
 pub(super) use tags::{delete_tags, rename_tag, tags, tags_of};
 pub(super) use targets::{remove_target, set_target};
-pub(super) use uses::use_links;
+pub(super) use uses::{is_spent, use_links};
 
 /// What differs between the dialects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +75,39 @@ impl Dialect {
         match self {
             Self::Postgres => format!("now() + CAST({milliseconds} AS bigint) * interval '1 millisecond'"),
             Self::Sqlite => format!("{} + {milliseconds}", self.now()),
+        }
+    }
+
+    /// An expression for a time so long before that of the transaction.
+    pub(super) fn now_minus(self, span: Duration) -> String {
+        let span = milliseconds(span);
+        match self {
+            Self::Postgres => format!("now() - {span} * interval '1 millisecond'"),
+            Self::Sqlite => format!("{} - {span}", self.now()),
+        }
+    }
+
+    /// An expression for the later of two times.
+    pub(super) fn later(self, one: &str, other: &str) -> String {
+        match self {
+            Self::Postgres => format!("greatest({one}, {other})"),
+            Self::Sqlite => format!("max({one}, {other})"),
+        }
+    }
+
+    /// A statement that gives a time before which no link is created any more: each transaction's links have the time of its beginning. On
+    /// Postgres it is that of the oldest one under way, and a moment earlier for those that have begun and are not shown yet. Whoever has written
+    /// nothing for two minutes reads only. When another role's sessions are not shown, everything is waited for as long. SQLite has one writer.
+    pub(super) fn settled(self) -> &'static str {
+        match self {
+            Self::Postgres => {
+                "SELECT CASE WHEN bool_or(state IS NULL OR state = 'disabled') THEN now() - interval '2 minutes'
+                             ELSE least(now() - interval '2 seconds', min(xact_start)) END
+                 FROM pg_stat_activity
+                 WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
+                   AND (state IS NULL OR state = 'disabled' OR backend_xid IS NOT NULL OR xact_start > now() - interval '2 minutes')"
+            }
+            Self::Sqlite => "SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)",
         }
     }
 
@@ -86,6 +127,14 @@ impl Dialect {
         }
     }
 
+    /// An expression for how many milliseconds ago a column's time was.
+    pub(super) fn millis_since(self, column: &str) -> String {
+        match self {
+            Self::Postgres => format!("CAST(extract(epoch FROM now() - {column}) * 1000 AS bigint)"),
+            Self::Sqlite => format!("{} - {column}", self.now()),
+        }
+    }
+
     /// A statement that gives an id for a link that no minted code stands for.
     pub(super) fn next_slug_link_id(self) -> &'static str {
         match self {
@@ -99,6 +148,17 @@ impl Dialect {
         match self {
             Self::Postgres => "SELECT CAST(reltuples AS bigint) FROM pg_class WHERE oid = 'link'::regclass",
             Self::Sqlite => "SELECT count(*) FROM link",
+        }
+    }
+
+    /// A statement that finds the end of the registered ids between two parameters; one row, without a value if there is none.
+    pub(super) fn registered_end(self) -> &'static str {
+        match self {
+            Self::Postgres => {
+                "SELECT max(upper(ids)) FROM block
+                 WHERE ids >= int8range($1, CAST($1 AS bigint) + 1) AND ids < int8range($2, CAST($2 AS bigint) + 1)"
+            }
+            Self::Sqlite => "SELECT max(end_id) FROM block WHERE first_id >= $1 AND end_id <= $2",
         }
     }
 
@@ -132,6 +192,15 @@ impl Dialect {
         }
     }
 
+    /// The end of a statement whose row nobody else may remove before the transaction ends; SQLite
+    /// has one writer.
+    pub(super) fn for_key_share(self) -> &'static str {
+        match self {
+            Self::Postgres => "FOR KEY SHARE",
+            Self::Sqlite => "",
+        }
+    }
+
     /// The end of a statement whose row nobody else may change before the transaction ends; SQLite has one writer.
     pub(super) fn for_update(self) -> &'static str {
         match self {
@@ -149,6 +218,14 @@ impl Dialect {
             Self::Sqlite => {
                 "link.id, link.long_url, link.title, link.crawlable, link.forward_query, link.created_at, link.created_by, link.details"
             }
+        }
+    }
+
+    /// An expression for the bytes of a text, which may be absent.
+    pub(super) fn bytes_of(self, text: &str) -> String {
+        match self {
+            Self::Postgres => format!("coalesce(octet_length({text})::bigint, 0)"),
+            Self::Sqlite => format!("coalesce(octet_length({text}), 0)"),
         }
     }
 
@@ -202,7 +279,7 @@ impl Row {
         }
     }
 
-    fn is_null(&self, column: usize) -> bool {
+    pub(super) fn is_null(&self, column: usize) -> bool {
         matches!(self.0[column], Cell::Null)
     }
 

@@ -38,17 +38,27 @@ pub(in crate::store) async fn insert_full<S: Sql>(
     Ok(InsertedFull::Stored(at))
 }
 
-/// Takes a code on a domain, unless somebody has it there. The default domain's minted codes are not in the table.
+/// Takes a code on a domain, unless somebody has it there, or the domain is being removed. The
+/// default domain's minted codes are not in the table.
 pub(super) async fn take_slug<S: Sql>(
     sql: &mut S,
     domain: DomainId,
     slug: &str,
     id: LinkId,
 ) -> Result<bool, StoreError> {
-    let take = "INSERT INTO slug (domain_id, slug, link_id) VALUES ($1, $2, $3)
-                ON CONFLICT (domain_id, slug) DO NOTHING RETURNING link_id";
-    let values = [Value::Int(domain.get()), Value::Text(slug.to_owned()), Value::Int(id.get())];
-    Ok(!sql.query(take, &values).await?.is_empty())
+    let values = [Value::Text(slug.to_owned()), Value::Int(id.get()), Value::Int(domain.get())];
+    // The default domain is never removed, and its row would be one that all creates share.
+    let row = if domain.is_default() {
+        "VALUES (CAST($1 AS text), CAST($2 AS bigint), CAST($3 AS bigint))".to_owned()
+    } else {
+        let lock = S::DIALECT.for_key_share();
+        format!("SELECT CAST($1 AS text), CAST($2 AS bigint), id FROM domain WHERE id = $3 {lock}")
+    };
+    let take = format!(
+        "INSERT INTO slug (slug, link_id, domain_id) {row}
+         ON CONFLICT (domain_id, slug) DO NOTHING RETURNING link_id"
+    );
+    Ok(!sql.query(&take, &values).await?.is_empty())
 }
 
 /// Gives a code on a domain back.
@@ -241,16 +251,45 @@ async fn insert_picked<S: Sql>(
     NamedLink { slug, draft, .. }: &NamedLink,
     created_at: Option<Timestamp>,
 ) -> Result<Option<(Timestamp, u64)>, StoreError> {
-    // Its holder was told this code, and may have printed it. (Who reserves it at this very moment finds it taken when it is filled.)
-    if !sql.query(S::DIALECT.reservation_of(), &[Value::Int(id.get())]).await?.is_empty() {
+    // Who reserves it at this very moment finds it taken when it is filled.
+    if is_reserved(sql, id).await? {
         return Ok(None);
     }
     let Some(at) = insert_link(sql, id, draft, created_at).await? else {
         return revive(sql, id, slug, draft).await;
     };
-    let pick = "INSERT INTO picked (id) VALUES ($1) ON CONFLICT (id) DO NOTHING";
-    sql.query(pick, &[Value::Int(id.get())]).await?;
+    pick(sql, id).await?;
     Ok(Some((at, 0)))
+}
+
+/// Stores a link that was deleted elsewhere: at the id that its code stands for, or at one of its own; none when the id is taken.
+pub(super) async fn insert_deleted<S: Sql>(
+    sql: &mut S,
+    mintable: Option<LinkId>,
+    draft: &Draft,
+    created_at: Option<Timestamp>,
+) -> Result<Option<LinkId>, StoreError> {
+    let id = match mintable {
+        Some(id) if is_reserved(sql, id).await? => return Ok(None),
+        Some(id) => id,
+        None => next_id(sql).await?,
+    };
+    let Some(_) = insert_link(sql, id, draft, created_at).await? else { return Ok(None) };
+    if mintable.is_some() {
+        pick(sql, id).await?;
+    }
+    Ok(Some(id))
+}
+
+/// Whether the id's code was told to the holder of a reservation, who may have printed it.
+async fn is_reserved<S: Sql>(sql: &mut S, id: LinkId) -> Result<bool, StoreError> {
+    Ok(!sql.query(S::DIALECT.reservation_of(), &[Value::Int(id.get())]).await?.is_empty())
+}
+
+/// Notes an id whose link was not minted.
+async fn pick<S: Sql>(sql: &mut S, id: LinkId) -> Result<(), StoreError> {
+    let pick = "INSERT INTO picked (id) VALUES ($1) ON CONFLICT (id) DO NOTHING";
+    sql.query(pick, &[Value::Int(id.get())]).await.map(drop)
 }
 
 /// When it was stored; none when the id is taken.
@@ -295,9 +334,11 @@ async fn revive<S: Sql>(
     let select = format!("SELECT {link} FROM link WHERE id = $1 {lock}");
     let rows = sql.query(&select, &[Value::Int(id.get())]).await?;
     let old = rows.first().ok_or_else(|| corrupt("a row is gone"))?.link()?;
-    let Some(was) =
-        old.details.as_ref().filter(|was| was.deleted_at.is_some() && was.slug.as_ref() == Some(slug))
-    else {
+    let Some(was) = old.details.as_ref().filter(|was| {
+        // The row of a link that was taken down keeps its block, which a new link in its place
+        // would overwrite.
+        was.deleted_at.is_some() && was.blocked.is_none() && was.slug.as_ref() == Some(slug)
+    }) else {
         return Ok(None);
     };
     let mut draft = draft.clone();

@@ -3,14 +3,14 @@
 use super::{
     Sql, Told, Value,
     audit::note,
-    edits::{lock, state, write},
+    edits::{lock, write},
     named::{same_keyspaces, take_slug},
     sweep::note_arrived,
     tags::set_tags,
 };
 use crate::{
     api_key::ApiKeyId,
-    audit::Action,
+    audit::{Action, state},
     codes::{Code, LinkId},
     links::{DomainId, Edit, Link, Record},
     store::{Restored, StoreError},

@@ -44,7 +44,7 @@ pub(super) async fn note_arrived<S: Sql>(sql: &mut S, ids: &mut [LinkId]) -> Res
     for ids in ids.chunks(NOTED) {
         let rows: Vec<String> = (1..=ids.len()).map(|place| format!("(${place}, {now})")).collect();
         let note = format!(
-            "INSERT INTO link_seen (link_id, seen_at) VALUES {} ON CONFLICT (link_id) DO NOTHING",
+            "INSERT INTO link_seen (link_id, seen_at) VALUES {} ON CONFLICT (link_id) DO UPDATE SET seen_at = excluded.seen_at",
             rows.join(", ")
         );
         let values: Vec<Value> = ids.iter().map(|id| Value::Int(id.get())).collect();
@@ -86,6 +86,7 @@ pub(in crate::store) async fn sweep<S: Sql>(sql: &mut S, sweep: &Sweep) -> Resul
     let last = last.int(0)?;
     let unvisited = "SELECT link.id FROM link LEFT JOIN link_seen ON link_seen.link_id = link.id
          WHERE link.id > $1 AND link.id <= $2 AND link.created_at < $3 AND link.details->>'deletedAt' IS NULL
+           AND link.details->>'blocked' IS NULL
            AND (link_seen.seen_at IS NULL OR link_seen.seen_at < $3)
            AND (link.details->>'validSince' IS NULL OR CAST(link.details->>'validSince' AS bigint) < $4)
          ORDER BY link.id LIMIT $5";

@@ -86,7 +86,7 @@ pub(in crate::store) async fn tags<S: Sql>(
     values.push(Value::Int(most));
     let select = format!(
         "SELECT tag.name, count(link_tag.link_id) FROM tag {links}
-         WHERE tag.name LIKE $1 ESCAPE '\\'{conditions} GROUP BY tag.name ORDER BY tag.name LIMIT ${}",
+         WHERE lower(tag.name) LIKE lower($1) ESCAPE '\\'{conditions} GROUP BY tag.name ORDER BY tag.name LIMIT ${}",
         values.len()
     );
     let rows = sql.query(&select, &values).await?;

@@ -16,6 +16,13 @@ pub(in crate::store) async fn use_links<S: Sql>(
     Ok(taken)
 }
 
+/// Whether a link was followed as often as it may be.
+pub(in crate::store) async fn is_spent<S: Sql>(sql: &mut S, id: LinkId) -> Result<bool, StoreError> {
+    let spent = "SELECT link.id FROM link JOIN link_use ON link_use.link_id = link.id
+                 WHERE link.id = $1 AND CAST(link.details->>'maxVisits' AS bigint) <= link_use.used";
+    Ok(!sql.query(spent, &[Value::Int(id.get())]).await?.is_empty())
+}
+
 async fn take<S: Sql>(sql: &mut S, id: LinkId, count: u64) -> Result<u64, StoreError> {
     let (id, dialect) = (Value::Int(id.get()), S::DIALECT);
     let begin = "INSERT INTO link_use (link_id, used) VALUES ($1, 0) ON CONFLICT (link_id) DO NOTHING";

@@ -1,6 +1,6 @@
 //! The statements on SQLite, each in a transaction of its own.
 
-use issuer::block::Span;
+use issuer::{block::Span, names::StoreEpoch, tokens::Mark};
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 
@@ -10,7 +10,10 @@ use crate::{
     links::{Link, LongUrl, NewLink},
     store::{
         BlockEntry, Inserted, Registration, StoreError,
-        sql::{Gaps, SCAN_PAGE, check_slugs, details, details_text, ids_of, number_of_end, plan_keyspaces},
+        sql::{
+            Gaps, NOTE_SETTINGS, RAISE, SCAN_PAGE, check_slugs, details, details_text, ids_of, mark_of,
+            number_of_end, plan_keyspaces,
+        },
     },
 };
 
@@ -42,6 +45,25 @@ pub(super) fn adopt_fingerprint(
     fingerprint(connection)?.ok_or_else(|| StoreError::Corrupt("table deployment is empty".to_owned()))
 }
 
+pub(super) fn adopt_ledger(connection: &Connection, mine: &str) -> Result<String, StoreError> {
+    connection.execute("UPDATE deployment SET ledger = ?1 WHERE ledger IS NULL", [mine])?;
+    let adopted = connection.query_row("SELECT ledger FROM deployment", [], |row| row.get(0)).optional()?;
+    adopted.flatten().ok_or_else(|| StoreError::Corrupt("table deployment is empty".to_owned()))
+}
+
+pub(super) fn forget_ledger(connection: &Connection) -> Result<(), StoreError> {
+    connection.execute("UPDATE deployment SET ledger = NULL", [])?;
+    Ok(())
+}
+
+/// A file that was put back begins a history of its own; nothing else takes over from one.
+pub(super) fn epoch(connection: &Connection) -> Result<StoreEpoch, StoreError> {
+    let sql = "SELECT 'sqlite:' || history FROM deployment WHERE history > 0";
+    let text: Option<String> = connection.query_row(sql, [], |row| row.get(0)).optional()?;
+    StoreEpoch::new(text.as_deref().unwrap_or("sqlite"))
+        .map_err(|error| StoreError::Corrupt(error.to_string()))
+}
+
 pub(super) fn adopt_keyspaces(
     connection: &mut Connection,
     mine: &[Keyspace],
@@ -59,9 +81,14 @@ pub(super) fn adopt_keyspaces(
             .collect::<Result<Vec<String>, _>>()?;
         check_slugs(&slugs, &known[before..])?;
     }
+    if before < known.len() {
+        transaction.execute(NOTE_SETTINGS, [])?;
+    }
     for (index, keyspace) in &known[before..] {
         let row = params![index.get(), keyspace.name.as_str(), keyspace.to_string()];
-        transaction.execute("INSERT INTO keyspace (\"index\", name, definition) VALUES (?1, ?2, ?3)", row)?;
+        let insert = "INSERT INTO keyspace (\"index\", name, definition, adopted_at)
+                      VALUES (?1, ?2, ?3, CAST(unixepoch('subsec') * 1000 AS INTEGER))";
+        transaction.execute(insert, row)?;
     }
     transaction.commit()?;
     Ok(known)
@@ -85,7 +112,10 @@ pub(super) fn take_over_block(
     let (first, end) = LinkId::range(block.keyspace, block.span);
     let transaction = begin(connection)?;
     transaction.execute(
-        "DELETE FROM block WHERE generation <= ?1 AND first_id >= ?2 AND end_id <= ?3",
+        // An open reservation's codes were told to people: no other block ever takes it over.
+        "DELETE FROM block WHERE generation <= ?1 AND first_id >= ?2 AND end_id <= ?3
+         AND NOT EXISTS (SELECT 1 FROM reservation
+             WHERE closed_at IS NULL AND 'reservation-' || reservation.id = block.holder)",
         params![signed(leaked)?, first, end],
     )?;
     let registration = enter(&transaction, block)?;
@@ -178,7 +208,11 @@ pub(super) fn release_block(
     Ok(transaction.commit()?)
 }
 
-pub(super) fn insert(connection: &mut Connection, links: &[NewLink]) -> Result<Vec<Inserted>, StoreError> {
+/// The outcome of each link, and the mark that was committed with them.
+pub(super) fn insert(
+    connection: &mut Connection,
+    links: &[NewLink],
+) -> Result<(Vec<Inserted>, Mark), StoreError> {
     let transaction = begin(connection)?;
     let mut outcomes = Vec::with_capacity(links.len());
     {
@@ -203,8 +237,9 @@ pub(super) fn insert(connection: &mut Connection, links: &[NewLink]) -> Result<V
             });
         }
     }
+    let mark = transaction.prepare_cached(RAISE)?.query_row([], |row| row.get(0)).optional()?;
     transaction.commit()?;
-    Ok(outcomes)
+    Ok((outcomes, mark_of(mark.unwrap_or(0))?))
 }
 
 pub(super) fn read(connection: &Connection, ids: &[LinkId]) -> Result<Vec<Link>, StoreError> {

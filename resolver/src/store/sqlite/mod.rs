@@ -12,24 +12,30 @@ mod reservations;
 mod transaction;
 mod worker;
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use issuer::{block::Span, names::StoreEpoch};
+use issuer::{block::Span, names::StoreEpoch, tokens::Mark};
 use jiff::Timestamp;
-use tokio::{sync::mpsc, time::Instant};
+use tokio::{
+    sync::{mpsc, watch},
+    time::Instant,
+};
 
 use super::{
-    BlockEntry, Change, Deleted, DomainEdited, Edited, FullLink, ImportBatch, Imported, InsertError,
-    Inserted, InsertedFull, InsertedNamed, LinkStore, NamedLink, Reading, Registration, Renamed, Restored,
-    Same, SharedSettings, Source, StoreError, Sweep, Swept, TagCount, Visible,
+    Advanced, BlockEntry, Change, Deleted, DomainEdited, DomainRemoved, Edited, Exported, FullLink,
+    ImportBatch, Imported, IndexStep, Indexed, InsertError, Inserted, InsertedFull, InsertedNamed, LinkStore,
+    NamedLink, Raise, Reading, Registration, Renamed, Restored, Same, SettingsPoll, Source, StoreError,
+    Sweep, Swept, TagCount, Visible, Witness,
     sql::{self, at_once},
 };
 use crate::{
     api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey},
     audit::Entry,
     codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
-    links::{Authority, DomainEdit, DomainId, Edit, Filter, Link, NewLink, Page, Record, Slug, Tag},
+    links::{
+        Authority, DomainEdit, DomainId, Edit, Filter, Link, LongUrl, NewLink, Outline, Record, Slug, Tag,
+    },
     reservation::{Reservation, ReservationId},
     targets::TargetRule,
 };
@@ -42,6 +48,16 @@ pub struct SqliteStore {
     reader: Worker,
     /// Lists may take long, and no redirect is to wait for one.
     lister: Worker,
+    /// What outlasts the file.
+    witness: Option<Arc<Witness>>,
+}
+
+impl SqliteStore {
+    /// The same store with a file that outlasts it.
+    #[must_use]
+    pub fn witnessed_by(self, witness: Arc<Witness>) -> Self {
+        Self { witness: Some(witness), ..self }
+    }
 }
 
 #[async_trait]
@@ -63,19 +79,33 @@ impl LinkStore for SqliteStore {
         self.writer.run(move |connection| calls::adopt_fingerprint(connection, &mine)).await
     }
 
+    async fn adopt_ledger(&self, mine: &str) -> Result<String, StoreError> {
+        let mine = mine.to_owned();
+        self.writer.run(move |connection| calls::adopt_ledger(connection, &mine)).await
+    }
+
+    async fn forget_ledger(&self) -> Result<(), StoreError> {
+        self.writer.run(|connection| calls::forget_ledger(connection)).await
+    }
+
     async fn adopt_keyspaces(&self, mine: &[Keyspace]) -> Result<Vec<(KeyspaceIndex, Keyspace)>, StoreError> {
         let mine = mine.to_vec();
         self.writer.run(move |connection| calls::adopt_keyspaces(connection, &mine)).await
     }
 
     async fn register_block(&self, block: &BlockEntry) -> Result<Registration, StoreError> {
-        let block = block.clone();
-        self.writer.run(move |connection| calls::register_block(connection, &block)).await
+        let entry = block.clone();
+        let registered = self.writer.run(move |connection| calls::register_block(connection, &entry)).await?;
+        Witness::note_block(self.witness.as_ref(), block).await;
+        Ok(registered)
     }
 
     async fn take_over_block(&self, block: &BlockEntry, leaked: u64) -> Result<Registration, StoreError> {
-        let block = block.clone();
-        self.writer.run(move |connection| calls::take_over_block(connection, &block, leaked)).await
+        let entry = block.clone();
+        let taken =
+            self.writer.run(move |connection| calls::take_over_block(connection, &entry, leaked)).await?;
+        Witness::note_block(self.witness.as_ref(), block).await;
+        Ok(taken)
     }
 
     async fn registered_end(&self, keyspace: KeyspaceIndex) -> Result<u64, StoreError> {
@@ -91,9 +121,29 @@ impl LinkStore for SqliteStore {
         self.reader.run(move |connection| calls::unused(connection, keyspace, span)).await
     }
 
-    /// A file has one history: nothing takes over from it.
     async fn epoch(&self) -> Result<StoreEpoch, StoreError> {
-        StoreEpoch::new("sqlite").map_err(|error| StoreError::Corrupt(error.to_string()))
+        self.reader.run(|connection| calls::epoch(connection)).await
+    }
+
+    async fn advance(&self, at_least: Mark, raise: Raise) -> Result<Advanced, StoreError> {
+        let at_least = at_least.max(Witness::mark_of(self.witness.as_ref()));
+        let ends = Witness::ends_of(self.witness.as_ref());
+        let advance = move |connection: &mut _| {
+            write(connection, |sql| at_once(sql::advance(sql, at_least, raise, &ends)))
+        };
+        let advanced = self.writer.run(advance).await?;
+        Witness::note_advanced(self.witness.as_ref(), advanced);
+        Ok(advanced)
+    }
+
+    async fn begin_history(&self, skip: u64) -> Result<Mark, StoreError> {
+        self.writer
+            .run(move |connection| write(connection, |sql| at_once(sql::begin_history(sql, skip))))
+            .await
+    }
+
+    fn server_start(&self) -> Option<watch::Receiver<Option<Timestamp>>> {
+        None
     }
 
     async fn release_block(&self, block: &BlockEntry, kept: &[Span]) -> Result<(), StoreError> {
@@ -110,9 +160,18 @@ impl LinkStore for SqliteStore {
         1
     }
 
+    /// A history begins before a number of it is claimed, and this is the only process: there is no need to look at it.
     async fn insert(&self, _history: &StoreEpoch, links: &[NewLink]) -> Result<Vec<Inserted>, InsertError> {
-        let links = links.to_vec();
-        self.writer.run(move |connection| calls::insert(connection, &links)).await.map_err(insert_error)
+        let (links, witness) = (links.to_vec(), self.witness.clone());
+        self.writer
+            .run(move |connection| {
+                let (outcomes, mark) = calls::insert(connection, &links)?;
+                // Before anybody hears of the links.
+                Witness::note_mark_in(witness.as_ref(), mark);
+                Ok(outcomes)
+            })
+            .await
+            .map_err(insert_error)
     }
 
     async fn insert_full(
@@ -123,9 +182,15 @@ impl LinkStore for SqliteStore {
         same: Option<&Same>,
     ) -> Result<InsertedFull, InsertError> {
         let (link, tags, same) = (link.clone(), tags.to_vec(), same.cloned());
+        let witness = self.witness.clone();
         self.writer
             .run(move |connection| {
-                write(connection, |sql| at_once(sql::insert_full(sql, &link, &tags, same.as_ref())))
+                let (outcome, mark) = write(connection, |sql| {
+                    let outcome = at_once(sql::insert_full(sql, &link, &tags, same.as_ref()))?;
+                    Ok((outcome, at_once(sql::raise(sql))?))
+                })?;
+                Witness::note_mark_in(witness.as_ref(), mark);
+                Ok(outcome)
             })
             .await
             .map_err(insert_error)
@@ -153,6 +218,10 @@ impl LinkStore for SqliteStore {
             .await
     }
 
+    async fn is_spent(&self, id: LinkId) -> Result<bool, StoreError> {
+        self.reader.run(move |connection| read(connection, |sql| at_once(sql::is_spent(sql, id)))).await
+    }
+
     async fn find_slug(&self, domain: DomainId, slug: &Slug) -> Result<Option<LinkId>, StoreError> {
         let slug = slug.clone();
         self.reader
@@ -162,16 +231,31 @@ impl LinkStore for SqliteStore {
             .await
     }
 
-    async fn shared_settings(&self, known: i64) -> Result<Option<SharedSettings>, StoreError> {
-        self.reader
+    async fn poll_settings(&self, known: i64) -> Result<SettingsPoll, StoreError> {
+        let asked = self
+            .reader
             .run(move |connection| read(connection, |sql| at_once(sql::shared_settings(sql, known))))
+            .await?;
+        // SQLite has no clock but this machine's.
+        Ok(SettingsPoll { now: Timestamp::now(), settings: asked })
+    }
+
+    async fn add_domain(&self, authority: &Authority, most: u32) -> Result<Option<DomainId>, StoreError> {
+        let authority = authority.clone();
+        self.writer
+            .run(move |connection| write(connection, |sql| at_once(sql::add_domain(sql, &authority, most))))
             .await
     }
 
-    async fn add_domain(&self, authority: &Authority) -> Result<DomainId, StoreError> {
-        let authority = authority.clone();
+    async fn remove_domain(&self, id: DomainId, by: ApiKeyId) -> Result<DomainRemoved, StoreError> {
         self.writer
-            .run(move |connection| write(connection, |sql| at_once(sql::add_domain(sql, &authority))))
+            .run(move |connection| write(connection, |sql| at_once(sql::remove_domain(sql, id, by))))
+            .await
+    }
+
+    async fn domains_with_links(&self, of: Option<ApiKeyId>) -> Result<Vec<DomainId>, StoreError> {
+        self.lister
+            .run(move |connection| read(connection, |sql| at_once(sql::domains_with_links(sql, of))))
             .await
     }
 
@@ -213,11 +297,7 @@ impl LinkStore for SqliteStore {
             .await
     }
 
-    async fn export(
-        &self,
-        after: Option<LinkId>,
-        most: usize,
-    ) -> Result<(Vec<Record>, Option<LinkId>), StoreError> {
+    async fn export(&self, after: Option<LinkId>, most: usize) -> Result<Vec<Exported>, StoreError> {
         let (after, most) = sql::page_of_ids(after, most);
         self.lister
             .run(move |connection| read(connection, |sql| at_once(sql::export(sql, after, most))))
@@ -236,6 +316,25 @@ impl LinkStore for SqliteStore {
     async fn sweep(&self, sweep: &Sweep) -> Result<Swept, StoreError> {
         let sweep = sweep.clone();
         self.writer.run(move |connection| write(connection, |sql| at_once(sql::sweep(sql, &sweep)))).await
+    }
+
+    async fn index_long_urls(&self, step: &IndexStep) -> Result<Indexed, StoreError> {
+        let step = step.clone();
+        self.writer
+            .run(move |connection| write(connection, |sql| at_once(sql::index_long_urls(sql, &step))))
+            .await
+    }
+
+    async fn links_of_url(
+        &self,
+        url: &LongUrl,
+        of: &Visible,
+        most: usize,
+    ) -> Result<Vec<Record>, StoreError> {
+        let (url, of, most) = (url.clone(), *of, i64::try_from(most).unwrap_or(i64::MAX));
+        self.lister
+            .run(move |connection| read(connection, |sql| at_once(sql::links_of_url(sql, &url, &of, most))))
+            .await
     }
 
     async fn picked(&self, after: Option<LinkId>, most: usize) -> Result<Vec<LinkId>, StoreError> {
@@ -286,11 +385,16 @@ impl LinkStore for SqliteStore {
             .await
     }
 
-    async fn list(&self, filter: &Filter, code: Option<LinkId>) -> Result<Page, StoreError> {
+    async fn outline(&self, filter: &Filter, code: Option<LinkId>) -> Result<Outline, StoreError> {
         let filter = filter.clone();
         self.lister
-            .run(move |connection| read(connection, |sql| at_once(sql::list(sql, &filter, code))))
+            .run(move |connection| read(connection, |sql| at_once(sql::outline(sql, &filter, code))))
             .await
+    }
+
+    async fn records(&self, ids: &[LinkId]) -> Result<Vec<Record>, StoreError> {
+        let ids = ids.to_vec();
+        self.lister.run(move |connection| read(connection, |sql| at_once(sql::records(sql, &ids)))).await
     }
 
     async fn tags_of(&self, id: LinkId) -> Result<Vec<Tag>, StoreError> {
@@ -340,7 +444,7 @@ impl LinkStore for SqliteStore {
     async fn read(&self, ids: &[LinkId], _source: Source) -> Result<Reading, StoreError> {
         let ids = ids.to_vec();
         let links = self.reader.run(move |connection| calls::read(connection, &ids)).await?;
-        Ok(Reading { links, complete: true })
+        Ok(Reading { links, complete: true, as_of: None })
     }
 
     async fn add_reservation(
@@ -360,6 +464,10 @@ impl LinkStore for SqliteStore {
 
     async fn reservations(&self, of: Option<ApiKeyId>) -> Result<Vec<Reservation>, StoreError> {
         self.reader.run(move |connection| reservations::list(connection, of)).await
+    }
+
+    async fn reserved(&self, of: ApiKeyId) -> Result<u64, StoreError> {
+        self.reader.run(move |connection| reservations::reserved(connection, of)).await
     }
 
     async fn close_reservation(&self, id: &ReservationId) -> Result<(), StoreError> {
@@ -384,8 +492,20 @@ impl LinkStore for SqliteStore {
             .await
     }
 
+    async fn key_names(&self, ids: &[ApiKeyId]) -> Result<Vec<(ApiKeyId, String)>, StoreError> {
+        let ids = ids.to_vec();
+        self.reader.run(move |connection| read(connection, |sql| at_once(sql::key_names(sql, &ids)))).await
+    }
+
     async fn list_api_keys(&self) -> Result<Vec<ApiKeyRecord>, StoreError> {
         self.reader.run(|connection| read(connection, |sql| at_once(sql::list_api_keys(sql)))).await
+    }
+
+    async fn note_keys_used(&self, ids: &[ApiKeyId]) -> Result<(), StoreError> {
+        let ids = ids.to_vec();
+        self.writer
+            .run(move |connection| write(connection, |sql| at_once(sql::note_keys_used(sql, &ids))))
+            .await
     }
 
     async fn revoke_api_key(&self, name: &str) -> Result<bool, StoreError> {

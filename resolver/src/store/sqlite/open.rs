@@ -1,6 +1,12 @@
 //! How a SQLite file is opened: one connection that writes, and two that only read.
 
-use std::{path::Path, time::Duration};
+use std::{
+    fs::{DirBuilder, OpenOptions},
+    io,
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    path::Path,
+    time::Duration,
+};
 
 use rusqlite::{Connection, OpenFlags};
 
@@ -13,9 +19,7 @@ impl SqliteStore {
     /// # Errors
     /// When the file cannot be opened.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(|error| StoreError::Unreachable(Box::new(error)))?;
-        }
+        create_private(path).map_err(|error| StoreError::Unreachable(Box::new(error)))?;
         let writer = connect(path)?;
         let (reader, lister) = (connect(path)?, connect(path)?);
         for reads in [&reader, &lister] {
@@ -25,8 +29,19 @@ impl SqliteStore {
             writer: Worker::start("sqlite-writer", writer),
             reader: Worker::start("sqlite-reader", reader),
             lister: Worker::start("sqlite-lister", lister),
+            witness: None,
         })
     }
+}
+
+/// Creates the file and its folder so that nobody else on the machine reads links and hashes of
+/// keys there. SQLite gives the files beside it the same rights. What there is keeps the rights
+/// that its operator gave it.
+fn create_private(path: &Path) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    }
+    OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path).map(drop)
 }
 
 fn connect(path: &Path) -> Result<Connection, StoreError> {

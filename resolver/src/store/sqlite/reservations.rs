@@ -43,6 +43,14 @@ pub(super) fn list(connection: &Connection, of: Option<ApiKeyId>) -> Result<Vec<
     rows.into_iter().map(|row| reservation(connection, row)).collect()
 }
 
+pub(super) fn reserved(connection: &Connection, of: ApiKeyId) -> Result<u64, StoreError> {
+    let sql = "SELECT coalesce(sum(block.end_id - block.first_id), 0)
+               FROM reservation JOIN block ON block.holder = 'reservation-' || reservation.id
+               WHERE reservation.created_by = ?1 AND reservation.closed_at IS NULL";
+    let count: i64 = connection.query_row(sql, [of.0], |row| row.get(0))?;
+    Ok(u64::try_from(count).unwrap_or(0))
+}
+
 pub(super) fn close(connection: &Connection, id: &ReservationId) -> Result<(), StoreError> {
     let sql = "UPDATE reservation SET closed_at = CAST(unixepoch('subsec') * 1000 AS INTEGER)
                WHERE id = ?1 AND closed_at IS NULL";

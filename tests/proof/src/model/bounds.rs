@@ -18,6 +18,8 @@ pub struct Bounds {
     pub capacity: u64,
     /// The length of every block.
     pub block: u64,
+    /// See [`Limits::fair_shares`].
+    pub fair_shares: u64,
     /// See [`Limits::headroom_blocks`].
     pub headroom_blocks: u64,
     /// See [`Limits::journal_recent`].
@@ -87,6 +89,7 @@ impl Bounds {
             open_blocks: 4,
             namespaces: 1,
             holders: 3,
+            fair_shares: self.fair_shares,
             headroom_blocks: self.headroom_blocks,
             // The first allocation is journalled, and others only when its holder was written whole since.
             journal_recent: self.journal_recent,
@@ -103,6 +106,8 @@ impl Bounds {
         holders: 2,
         capacity: 6,
         block: 2,
+        // The length of every block is fixed, so that a world holds what its hazard needs.
+        fair_shares: 0,
         headroom_blocks: 100,
         journal_recent: 1,
         step_ms: 1_000,
@@ -286,8 +291,21 @@ impl Bounds {
         ..Self::STILL
     };
 
+    /// Two holders use the last numbers up, and report what they have, while one of them may give its own back.
+    pub const EXHAUSTED: Self = Self {
+        name: "the last numbers",
+        issuers: 1,
+        prompt_commits: true,
+        prompt_answers: false,
+        ticks: false,
+        capacity: 2,
+        block: 1,
+        budget: Budget { allocations: 3, returns: 1, beats: 2, inserts: 2, ..Self::STILL.budget },
+        ..Self::STILL
+    };
+
     /// Every world that is explored.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::LEADER_CHANGE,
         Self::LOST_REPLIES,
         Self::THREE_ISSUERS,
@@ -300,5 +318,6 @@ impl Bounds {
         Self::CEILING,
         Self::CEILING_IN_BATCHES,
         Self::RESTORED,
+        Self::EXHAUSTED,
     ];
 }

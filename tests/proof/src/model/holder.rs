@@ -6,7 +6,7 @@ use issuer::{
     block::Span,
     core::{Answer, Refusal, Request, Returned},
     names::{HolderId, Instance, StoreEpoch},
-    tokens::{Incarnation, Millis, Seq},
+    tokens::{Incarnation, Mark, Millis, Seq},
 };
 
 use super::{
@@ -38,7 +38,8 @@ impl Step<'_> {
         let instance = Instance::new(self.world.holders[holder].starts.to_string());
         let namespaces = vec![(namespace(), self.system.bounds.capacity)];
         let instance = instance.expect("digits are allowed");
-        let request = Request::Register { holder: name(holder), instance, namespaces, reserved: false };
+        let request =
+            Request::Register { holder: name(holder), instance, namespaces, reserved: false, mark: Mark(0) };
         self.world.holders[holder].call = Some(self.call(holder, request));
     }
 
@@ -59,8 +60,21 @@ impl Step<'_> {
     /// The holder says that it is alive, and wants to hear of the ceiling.
     pub(super) fn beat(&mut self, holder: usize) {
         let Some(incarnation) = self.incarnation(holder) else { return };
-        let progress = vec![(namespace(), 0)];
-        let request = Request::KeepAlive { holder: name(holder), incarnation, progress };
+        let state = &self.world.holders[holder];
+        let unused = |held: &Held| held.left.len() as u64 + u64::from(held.claimed);
+        // What is on its way back is not back yet.
+        let returning = match state.call.as_ref().map(|call| &*call.request) {
+            Some(Request::Return { blocks, .. }) => {
+                blocks.iter().flat_map(|block| &block.unused).map(|span| span.len()).sum()
+            }
+            _ => 0,
+        };
+        let in_hand = state.held.iter().map(unused).sum::<u64>() + returning;
+        let progress = vec![(namespace(), in_hand)];
+        // What is allocated and not entered yet is not in the progress.
+        let last_seq = Seq(state.seq - u64::from(state.allocated.is_some()));
+        let request =
+            Request::KeepAlive { holder: name(holder), incarnation, last_seq, progress, mark: Mark(0) };
         self.world.holders[holder].beat = Some(self.call(holder, request));
     }
 
@@ -114,6 +128,7 @@ impl Step<'_> {
             }
             // Registering again tells where to go on.
             Err(Refusal::UnknownHolder(_) | Refusal::Seq { .. }) => state.incarnation = None,
+            Err(Refusal::Exhausted { .. }) => self.judge_exhausted(),
             Ok(Answer::Closed { .. } | Answer::Status(_)) | Err(_) => {}
         }
     }
@@ -307,6 +322,16 @@ impl Step<'_> {
             }
         }
         self.world.keep(Law::RegisterDisjoint, kept);
+    }
+
+    /// A holder has heard that every number is used: then each has a link, or an insert of one is under way.
+    fn judge_exhausted(&mut self) {
+        let capacity = Span::new(0, self.system.bounds.capacity).expect("it is small");
+        let under_way = |number: &u64| self.world.late_inserts.iter().any(|claim| claim.number == *number);
+        let unused = self.unused(capacity).iter().any(|number| !under_way(number));
+        self.system.seen.note(Witness::ExhaustedHeard);
+        // A ledger from a backup burns numbers that it has forgotten.
+        self.world.keep(Law::ExhaustedWhenUsed, !unused || self.world.past.restored);
     }
 
     /// A holder has heard of a ceiling: what lies above it must not be in use already.

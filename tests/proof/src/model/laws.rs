@@ -39,13 +39,15 @@ pub enum Law {
     NoFalseAbove,
     /// No number is allocated above a ceiling that somebody trusts.
     NothingAllocatedAbove,
+    /// A holder hears that all numbers are used only when none is unused.
+    ExhaustedWhenUsed,
     /// The core does not panic.
     NoPanic,
 }
 
 impl Law {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::LedgerDisjoint,
         Self::RegisterDisjoint,
         Self::HandsDisjoint,
@@ -58,6 +60,7 @@ impl Law {
         Self::RegisterForward,
         Self::NoFalseAbove,
         Self::NothingAllocatedAbove,
+        Self::ExhaustedWhenUsed,
         Self::NoPanic,
     ];
 
@@ -77,6 +80,7 @@ impl Law {
             Self::RegisterForward => "the register never goes back to an older allocation",
             Self::NoFalseAbove => "no number is acknowledged above a trusted ceiling",
             Self::NothingAllocatedAbove => "no number is allocated above a trusted ceiling",
+            Self::ExhaustedWhenUsed => "exhausted is said when every number is used",
             Self::NoPanic => "the core does not panic",
         }
     }

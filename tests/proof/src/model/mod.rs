@@ -331,6 +331,7 @@ impl Model for System {
             RegisterForward,
             NoFalseAbove,
             NothingAllocatedAbove,
+            ExhaustedWhenUsed,
             NoPanic
         ];
         assert_eq!(properties.len(), Law::ALL.len(), "a law that is not checked is none");

@@ -40,11 +40,13 @@ pub enum Witness {
     CeilingUsed,
     /// A holder trusted a ceiling while another number was acknowledged.
     CeilingTrusted,
+    /// A holder heard that every number is used.
+    ExhaustedHeard,
 }
 
 impl Witness {
     /// All of them, in their order.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::DoubtOutlivedItsLeader,
         Self::LostReplySettled,
         Self::DeposedRefused,
@@ -61,6 +63,7 @@ impl Witness {
         Self::DoubtResolved,
         Self::CeilingUsed,
         Self::CeilingTrusted,
+        Self::ExhaustedHeard,
     ];
 }
 

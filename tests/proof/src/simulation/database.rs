@@ -173,8 +173,7 @@ impl World {
                 if released {
                     register.released(*namespace, *entry, kept);
                 }
-                // What is kept of a block that was taken over meanwhile meets the constraint.
-                if released || kept.is_empty() { StoreReply::Released } else { StoreReply::Overlap }
+                if released { StoreReply::Released } else { StoreReply::Overlap }
             }
             StoreOp::Insert { history, .. } if **history != *epoch => StoreReply::AnotherHistory,
             StoreOp::Insert { namespace, number, url, .. } => {

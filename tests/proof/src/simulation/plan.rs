@@ -101,7 +101,7 @@ impl Plan {
         let calm_at = rng.between(3_000, 9_000);
         let backup_at = rng.between(200, calm_at / 2);
         let restore_at = rng.between(backup_at + 100, calm_at);
-        let capacities = vec![rng.pick(&[300, 1_500, 4_000, 1 << 20]); rng.pick(&[1, 1, 2])];
+        let capacities = vec![rng.pick(&[12, 60, 300, 1_500, 4_000, 1 << 20]); rng.pick(&[1, 1, 2])];
         let (holders, creators) = (rng.pick(&[1, 2, 3, 4]), rng.pick(&[1, 2, 3]));
         let think_max = rng.pick(&[50, 150, 400]);
         let mut limits = limits(rng, mutant);

@@ -64,7 +64,9 @@ happenings! {
     CeilingMove: "ceilings announced",
     CeilingWait: "allocations that waited for a ceiling",
     CeilingChecked: "links held against a trusted ceiling",
-    Exhausted: "allocations refused because all numbers are allocated",
+    Exhausted: "allocations refused because all numbers are used",
+    InOtherHands: "allocations refused because the last numbers were in other hands",
+    GaveBack: "numbers given up because another holder starved",
     FreeTaken: "links found under numbers given back as unused",
 }
 

@@ -279,7 +279,9 @@ impl World {
     fn note(&mut self, process: usize, note: Note) {
         let holder = self.processes[process].holder;
         match note {
-            Note::Acknowledged { .. } | Note::Exhausted => self.recover(holder),
+            Note::Acknowledged { .. } | Note::Exhausted(_) => self.recover(holder),
+            // What a holder has leaked in its own start only another one may take up.
+            Note::Happened(Happening::InOtherHands, _) if self.plan.holders == 1 => self.recover(holder),
             Note::CeilingReached if self.plan.starves => self.recover(holder),
             Note::Superseded if self.current.get(holder) == Some(&Some(process)) => {
                 // Two processes of one name are an operator's mistake, and only its supervisor can end it.

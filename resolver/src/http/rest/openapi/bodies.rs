@@ -3,12 +3,12 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    super::{create, fields},
+    super::{create, edit, fields},
     moment, nullable, object, ours, text,
 };
 use crate::{
     links::{
-        Authority, Browser, CONDITION_TYPES, CONDITIONS_MAX, Country, Device, LongUrl, PasswordHash,
+        Authority, Block, Browser, CONDITION_TYPES, CONDITIONS_MAX, Country, Device, LongUrl, PasswordHash,
         Protocol, RULES_MAX, RedirectStatus, Slug, TAGS_MAX, Tag, Text,
     },
     reservation::COUNT_MAX,
@@ -18,6 +18,7 @@ use crate::{
 /// All schemas of bodies, by name.
 pub(super) fn schemas() -> Map<String, Value> {
     let mut edit = of_edits();
+    edit.extend(passed_over(&edit::OF_CREATES));
     edit.insert(
         "longUrl".to_owned(),
         json!({ "anyOf": [long_url("Where it leads; null leaves it as it is."), { "type": "null" }] }),
@@ -41,6 +42,7 @@ pub(super) fn schemas() -> Map<String, Value> {
         ("TagRenaming", tag_renaming()),
         ("DomainRedirectsEdit", domain_redirects()),
         ("DomainEdit", ours(domain())),
+        ("NewTakedown", ours(takedown())),
         ("NewReservation", ours(reservation())),
         ("Target", ours(target())),
     ];
@@ -50,8 +52,8 @@ pub(super) fn schemas() -> Map<String, Value> {
 /// A long URL that is sent.
 fn long_url(description: &str) -> Value {
     let description = format!(
-        "{description} An absolute URL with the scheme http or https, without user name and password, that does not lead to a short domain of \
-        this service, and whose host links may lead to. At most {} bytes.",
+        "{description} An absolute URL with a scheme that the operator allows, which are http, https, mailto and tel unless said otherwise; without \
+        user name and password, that does not lead to a short domain of this service, and whose host links may lead to. At most {} bytes.",
         LongUrl::MAX_LEN
     );
     text(
@@ -75,9 +77,17 @@ fn authority(description: &str) -> Value {
     text(&description, &rest)
 }
 
-fn tag() -> Value {
+fn tag(how: &str) -> Value {
     let rest = [("format", json!("tag")), ("minLength", json!(1)), ("maxLength", json!(Tag::MAX_LEN))];
-    text("Kept in small letters, with dashes for spaces.", &rest)
+    text(how, &rest)
+}
+
+/// A number that may come as a text, too.
+fn number(most: impl Into<Value>, description: &str) -> Value {
+    json!({
+        "type": ["integer", "string", "null"],
+        "minimum": 1, "maximum": most.into(), "pattern": "^[0-9]{1,20}$", "description": description,
+    })
 }
 
 fn countries() -> Vec<String> {
@@ -90,7 +100,9 @@ fn statuses() -> Vec<u16> {
 }
 
 fn flag(description: &str, default: Option<bool>) -> Value {
-    let mut flag = json!({ "type": ["boolean", "null"], "description": description });
+    // Forms know nothing but texts.
+    let values = json!([true, false, null, "true", "false", "1", "0", 1, 0]);
+    let mut flag = json!({ "enum": values, "description": description });
     if let Some(default) = default {
         flag["default"] = json!(default);
     }
@@ -105,24 +117,25 @@ fn of_all() -> Map<String, Value> {
         "title": nullable(text(&title, &[])),
         "crawlable": flag("Whether robots may follow it.", None),
         "forwardQuery": flag("Whether the visitor's query goes along to the long URL.", None),
-        "maxVisits": { "type": ["integer", "null"], "minimum": 1, "maximum": i64::MAX, "description": "How often it redirects." },
+        "maxVisits": number(i64::MAX, "How often it redirects."),
         "validSince": { "anyOf": [moment("Before this it does not redirect."), { "type": "null" }] },
         "validUntil": { "anyOf": [moment("From this time on it does not redirect."), { "type": "null" }] },
         "description": ours(nullable(text("What a person says of it.", &description))),
         "enabled": ours(flag("Whether it redirects at all.", None)),
         "redirectStatus": ours(json!({
-            "enum": statuses().into_iter().map(Value::from).chain([Value::Null]).collect::<Vec<_>>(),
+            "enum": statuses().into_iter().flat_map(|status| [json!(status), json!(status.to_string())]).chain([Value::Null]).collect::<Vec<_>>(),
             "description": "The status of its redirects, if it is not that of all others.",
         })),
-        "validateUrl": {
-            "enum": [false, null], "deprecated": true,
-            "description": "Older clients send it. Whether the long URL answers is not looked at.",
-        },
     });
-    match fields {
-        Value::Object(fields) => fields,
-        _ => Map::new(),
-    }
+    let mut fields = fields.as_object().cloned().unwrap_or_default();
+    fields.extend(passed_over(&fields::WITHOUT_EFFECT));
+    fields
+}
+
+/// Fields that Shlink's clients send, and that change nothing.
+fn passed_over(names: &[&str]) -> impl Iterator<Item = (String, Value)> {
+    let schema = json!({ "deprecated": true, "description": "Passed over, whatever it is: Shlink's clients send it." });
+    names.iter().map(|name| ((*name).to_owned(), schema.clone())).collect::<Vec<_>>().into_iter()
 }
 
 /// Fields that have a way into the database when links come one by one only.
@@ -136,7 +149,7 @@ fn of_edits() -> Map<String, Value> {
         [("format", json!("password")), ("minLength", json!(1)), ("maxLength", json!(PasswordHash::MAX_LEN))];
     fields.insert("password".to_owned(), ours(nullable(text(&password, &rest))));
     let tags = json!({
-        "type": ["array", "null"], "items": tag(), "maxItems": TAGS_MAX,
+        "type": ["array", "null"], "items": tag("Kept in small letters, with dashes for spaces."), "maxItems": TAGS_MAX,
         "description": "All of its tags. An edit with null leaves them as they are, and one with an empty array takes them away.",
     });
     fields.insert("tags".to_owned(), tags);
@@ -160,17 +173,17 @@ fn of_codes() -> Map<String, Value> {
         "A code that a person picked, 1 to {} bytes. Spaces become dashes, and slashes at its ends are dropped; it may have several segments. It goes before all other wishes for a code.",
         Slug::MAX_LEN
     );
-    let prefix = "What stands before the code. The code is then made from a digest of the long URL.";
+    let prefix = "What stands before the code. Spaces become dashes; so do slashes, unless it ends in one: then it is made of segments. The code is then made from a digest of the long URL.";
     let strategy = "`sequence` takes the next number of a keyspace, `hash` a digest of the long URL.";
     let len = format!(
-        "How long the code is. It comes from the keyspace whose codes are that long, and from a digest where there is none. \
-        Codes from digests have {} characters otherwise.",
+        "How long the code is. It comes from the keyspace whose codes are that long. Where there is none, codes of up to 8 characters come from \
+        a digest, and longer ones are drawn at random. Codes from digests have {} characters otherwise.",
         create::DIGEST_LEN
     );
     let fields = json!({
         "customSlug": nullable(text(&slug, &[("format", json!("slug")), ("maxLength", json!(Slug::MAX_LEN))])),
         "pathPrefix": nullable(text(prefix, &[("format", json!("path-prefix")), ("maxLength", json!(Slug::MAX_LEN))])),
-        "shortCodeLength": { "type": ["integer", "null"], "minimum": 1, "maximum": fields::CODE_LEN_MAX, "description": len },
+        "shortCodeLength": number(fields::CODE_LEN_MAX, &len),
         "strategy": ours(json!({ "enum": ["sequence", "hash", null], "description": strategy })),
         "keyspace": ours(nullable(text(
             "The name of the keyspace that the code comes from. It goes neither with the strategy `hash` nor with a prefix.",
@@ -186,6 +199,10 @@ fn of_codes() -> Map<String, Value> {
 fn of_batches() -> Map<String, Value> {
     let mut fields = of_all();
     fields.insert("longUrl".to_owned(), long_url("Where it leads."));
+    let keyspace = "The name of the default keyspace: the links of one call are of no other.";
+    fields.insert("keyspace".to_owned(), nullable(text(keyspace, &[("format", json!("keyspace"))])));
+    let len = "The length of the default keyspace's codes.";
+    fields.insert("shortCodeLength".to_owned(), number(fields::CODE_LEN_MAX, len));
     fields
 }
 
@@ -262,7 +279,7 @@ fn tag_renaming() -> Value {
     json!({
         "type": "object",
         "description": "The name of a tag, and another one.",
-        "properties": { "oldName": tag(), "newName": tag() },
+        "properties": { "oldName": tag("Exactly as it is."), "newName": tag("Kept as it is given.") },
         "required": ["oldName", "newName"],
         "additionalProperties": false,
     })
@@ -297,6 +314,13 @@ fn domain() -> Value {
         "protocol": { "enum": protocols, "description": "What its short URLs begin with; null for that of `--public-url`." },
     });
     object("What is to be changed of a domain.", &[], fields.as_object().cloned().unwrap_or_default())
+}
+
+fn takedown() -> Value {
+    let rest =
+        [("minLength", json!(1)), ("maxLength", json!(Block::REASON_BYTES)), ("format", json!("reason"))];
+    let fields = json!({ "reason": text("Why, for the link's owner to read.", &rest) });
+    object("A takedown.", &["reason"], fields.as_object().cloned().unwrap_or_default())
 }
 
 fn reservation() -> Value {

@@ -151,9 +151,10 @@ impl Operation {
         self.sends_any(content)
     }
 
-    /// A body of JSON whose fields may all be left out, and so may the body.
+    /// A body of JSON whose fields may all be left out, and so may the body. PHP writes an object without fields as an array.
     pub(super) fn may_send(self, schema: &str) -> Self {
-        self.sends(schema).body_is_optional()
+        let schema = json!({ "anyOf": [reference(schema), { "type": "array", "maxItems": 0 }] });
+        self.sends_any(json!({ "application/json": { "schema": schema } })).body_is_optional()
     }
 
     /// Lets the body be left out.
@@ -212,7 +213,11 @@ impl Operation {
         let mut description = self.description;
         if let Some(scope) = self.scope {
             let gap = if description.is_empty() { "" } else { "\n\n" };
-            description.push_str(&format!("{gap}The key needs the scope `{scope}` or `{}`.", Scope::Admin));
+            let or_admin = match scope {
+                Scope::Admin => String::new(),
+                _ => format!(" or `{}`", Scope::Admin),
+            };
+            description.push_str(&format!("{gap}The key needs the scope `{scope}`{or_admin}."));
         }
         let mut operation = json!({
             "operationId": self.id,

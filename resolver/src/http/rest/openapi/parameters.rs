@@ -98,7 +98,7 @@ fn paths() -> [(String, Value); 5] {
     ]
 }
 
-fn of_calls() -> [(String, Value); 3] {
+fn of_calls() -> [(String, Value); 4] {
     let in_header = |name: &str, key: &str, description: &str, schema: Value| {
         let parameter = json!({ "name": name, "in": "header", "description": description, "schema": schema });
         (key.to_owned(), ours(parameter))
@@ -109,6 +109,11 @@ fn of_calls() -> [(String, Value); 3] {
             "domain",
             "The domain of the link; without it, and with `DEFAULT`, the default one.",
             json!({ "type": "string" }),
+        ),
+        query(
+            "all",
+            "Whether domains are listed too that have no links and of which nothing is said; only for keys with the scope `admin` and without limits.",
+            json!({ "type": "boolean", "default": false }),
         ),
         in_header(
             "If-Match",
@@ -160,12 +165,15 @@ fn pages() -> [(String, Value); 5] {
     ]
 }
 
-fn of_links() -> [(String, Value); 10] {
+fn of_links() -> [(String, Value); 11] {
     let tags = || json!({ "type": "array", "items": { "type": "string" } });
     let mode = || json!({ "type": "string", "enum": ["any", "all"], "default": "any" });
     let flag = || json!({ "type": "boolean", "default": false });
     let order = format!("^({LINK_ORDERS})(-(ASC|DESC))?$");
+    let exactly = "Exactly this long URL, letter for letter: all codes that lead there. An index answers it, and new links are found at once.";
+    let (name, long_url) = query("longUrl", exactly, json!({ "type": "string" }));
     [
+        (name, ours(long_url)),
         query("tags[]", "Tags that the links have.", tags()),
         query("tagsMode", "Whether one of the tags is enough, or it takes all.", mode()),
         query("excludeTags[]", "Tags that the links do not have.", tags()),
@@ -183,7 +191,7 @@ fn of_links() -> [(String, Value); 10] {
         query("deleted", "Lists the links that were deleted, and no others.", flag()),
         query(
             "apiKeyName",
-            "The name of an API key: only links that were made with it.",
+            "The name of an API key: only links that were made with it. Keys that are limited are asked about no other than their own.",
             json!({ "type": "string" }),
         ),
         query(

@@ -4,11 +4,12 @@ use hyper::Method;
 use serde_json::{Map, Value, json};
 
 use super::{
-    super::{BULK, audit, body, bulk, split},
+    super::{BULK, access, audit, bulk, split},
     operation::{Operation, Topic, reference},
     problems::Kind,
 };
 use crate::{
+    http::budgets::BULK_CALLS,
     reservation::{COUNT_MAX, FILL_MAX},
     scope::Scope,
     store::{PER_PAGE_MAX, RESERVATIONS_MAX},
@@ -86,7 +87,7 @@ fn links() -> Vec<Operation> {
                 "Keys of one domain, or of links of their own only, see no others. A page has at most {PER_PAGE_MAX} links. \
                 A domain or an API key that does not exist has no links, which is no error."
             ))
-            .takes(&["page", "linksPerPage", "searchTerm", "domain", "tags", "tagsMode", "excludeTags", "excludeTagsMode"])
+            .takes(&["page", "linksPerPage", "searchTerm", "longUrl", "domain", "tags", "tagsMode", "excludeTags", "excludeTagsMode"])
             .takes(&["startDate", "endDate", "excludePastValidUntil", "excludeMaxVisitsReached", "apiKeyName", "deleted", "orderBy"])
             .tells("A page of links.", "ShortUrlPage")
             .fails(&[Kind::InvalidData]),
@@ -97,7 +98,7 @@ fn links() -> Vec<Operation> {
             .sends("NewShortUrl")
             .tells("The link: a new one, or the one that was made for the same wish before.", "ShortUrl")
             .with_etag()
-            .fails(&[Kind::MalformedBody, Kind::InvalidData, Kind::SlugTaken, Kind::IdempotencyKeyReused, Kind::Exhausted]),
+            .fails(&[Kind::MalformedBody, Kind::InvalidData, Kind::SlugTaken, Kind::TooManyDomains, Kind::IdempotencyKeyReused, Kind::Exhausted]),
         create_many(),
     ]
 }
@@ -112,10 +113,11 @@ fn create_many() -> Operation {
             Links are created while the body still arrives, and their results are told in the order of the items while others are created: \
             read the answer while you send. A bad item fails no other. A body that cannot be read on ends with a result for `(the body)`; \
             what came before it is created. An item has at most {} bytes. At most {} such calls are answered at a time; another one is told to \
-            come again (503).",
+            come again (503), and so is a key that has {} of them under way (429).",
             bulk::ITEMS_MAX,
             split::ITEM_BYTES,
-            bulk::CALLS_MAX
+            BULK_CALLS.0,
+            BULK_CALLS.1
         ))
         .sends_any(json!({
             "application/json": { "schema": { "type": "array", "items": reference("BatchItem"), "maxItems": bulk::ITEMS_MAX } },
@@ -161,7 +163,7 @@ fn link() -> Vec<Operation> {
             .takes(&of_link)
             .takes(&["IfMatch"])
             .done("It is deleted.")
-            .fails(&[Kind::NoShortUrl, Kind::Superseded]),
+            .fails(&[Kind::NoShortUrl, Kind::Superseded, Kind::Blocked]),
         Operation::new(Method::POST, "/rest/v3/short-urls/{shortCodeInPath}/restore", "restoreShortUrl", "Bring a deleted link back")
             .of(Topic::Links, Scope::Delete)
             .ours()
@@ -169,7 +171,24 @@ fn link() -> Vec<Operation> {
             .takes(&of_link)
             .tells("The link as it is now.", "ShortUrl")
             .with_etag()
-            .fails(&[Kind::NoShortUrl, Kind::SlugTaken]),
+            .fails(&[Kind::InvalidData, Kind::NoShortUrl, Kind::SlugTaken]),
+        Operation::new(Method::POST, "/rest/v3/short-urls/{shortCodeInPath}/block", "blockShortUrl", "Take a link down")
+            .of(Topic::Links, Scope::Admin)
+            .ours()
+            .text("Visitors are told that it was taken down (410), on every resolver within a second. Only this call's counterpart brings it back, whatever its owner edits or restores, and until then it cannot be deleted. A link that was deleted last under this name can be taken down too. The key has no limits.")
+            .takes(&of_link)
+            .sends("NewTakedown")
+            .tells("The link as it is now.", "ShortUrl")
+            .with_etag()
+            .fails(&[Kind::MalformedBody, Kind::InvalidData, Kind::NoShortUrl]),
+        Operation::new(Method::POST, "/rest/v3/short-urls/{shortCodeInPath}/unblock", "unblockShortUrl", "Bring a link back that was taken down")
+            .of(Topic::Links, Scope::Admin)
+            .ours()
+            .text("What else is said of the link stays as it is. The key has no limits.")
+            .takes(&of_link)
+            .tells("The link as it is now.", "ShortUrl")
+            .with_etag()
+            .fails(&[Kind::NoShortUrl]),
     ]
 }
 
@@ -226,14 +245,16 @@ fn domains() -> Vec<Operation> {
     vec![
         Operation::new(Method::GET, "/rest/v3/domains", "listDomains", "List domains")
             .of(Topic::Domains, Scope::Read)
-            .text("The default one first, which the operator names with `--public-url`, then the others by name. A key of one domain sees that one only.")
-            .tells("All domains.", "DomainList"),
+            .text("The default one first, which the operator names with `--public-url`, then the others by name. A key of one domain sees that one only, and a key of its own links those that they are on. A domain without links of which nothing is said is left out.")
+            .takes(&["all"])
+            .tells("All domains.", "DomainList")
+            .fails(&[Kind::InvalidData]),
         Operation::new(Method::PATCH, "/rest/v3/domains/redirects", "editDomainRedirects", "Change where a domain's stray visitors go")
             .of(Topic::Domains, Scope::Admin)
             .text("Visitors of the domain itself, of paths that cannot be codes, and of codes that lead nowhere. A domain that is not known is added. What is left out stays as it is; null takes it away.")
             .sends("DomainRedirectsEdit")
             .tells("Where they go now.", "DomainRedirects")
-            .fails(&[Kind::MalformedBody, Kind::InvalidData, Kind::NoDomain]),
+            .fails(&[Kind::MalformedBody, Kind::InvalidData, Kind::NoDomain, Kind::TooManyDomains]),
         Operation::new(Method::PATCH, "/rest/v3/domains/{domainInPath}", "editDomain", "Change a domain")
             .of(Topic::Domains, Scope::Admin)
             .ours()
@@ -242,6 +263,13 @@ fn domains() -> Vec<Operation> {
             .may_send("DomainEdit")
             .tells("The domain as it is now.", "Domain")
             .fails(&[Kind::MalformedBody, Kind::InvalidData, Kind::NoDomain, Kind::DomainTaken]),
+        Operation::new(Method::DELETE, "/rest/v3/domains/{domainInPath}", "removeDomain", "Remove a domain")
+            .of(Topic::Domains, Scope::Admin)
+            .ours()
+            .text("Only one that has no links and that no key is limited to. Links that were deleted on it cannot be brought back.")
+            .takes(&["domainInPath"])
+            .done("It is removed.")
+            .fails(&[Kind::NoDomain, Kind::DomainInUse]),
     ]
 }
 
@@ -295,7 +323,7 @@ fn reservations() -> Vec<Operation> {
             .text(format!("Up to {COUNT_MAX} codes of one keyspace. No other link gets one of them, for as long as the reservation is not given up."))
             .sends("NewReservation")
             .tells("The reservation with its codes.", "Reservation")
-            .fails(&[Kind::MalformedBody, Kind::InvalidData, Kind::OneDomainOnly, Kind::Exhausted]),
+            .fails(&[Kind::MalformedBody, Kind::InvalidData, Kind::OneDomainOnly, Kind::TooManyReserved, Kind::Exhausted]),
         of(Method::GET, RESERVATIONS, "listReservations", "List reservations")
             .text(format!("Those of the key, and all for an admin: the latest {RESERVATIONS_MAX} of them, without their codes."))
             .tells("Reservations.", "ReservationList"),
@@ -313,7 +341,7 @@ fn reservations() -> Vec<Operation> {
 }
 
 fn filling() -> Vec<Operation> {
-    let limit = body::limit(&format!("{RESERVATIONS}/x/short-urls"));
+    let limit = access::of(&Method::POST, &format!("{RESERVATIONS}/x/short-urls")).bytes;
     vec![
         Operation::new(Method::POST, "/rest/v3/reservations/{idInPath}/short-urls", "fillReservation", "Create links under reserved codes")
             .of(Topic::Reservations, Scope::Reserve)
@@ -339,7 +367,7 @@ fn targets() -> Vec<Operation> {
     vec![
         of(Method::GET, PATH, "listTargets", "List rules about targets").tells("All rules.", "TargetList"),
         of(Method::PUT, PATH, "setTarget", "Add or change a rule about targets")
-            .text("The longest pattern that fits a host decides. Hosts that no pattern fits are allowed as long as no rule allows anything: the first rule that does makes it a list of what is allowed. Links that exist stay as they are.")
+            .text("The longest pattern that fits a host decides. Hosts that no pattern fits are allowed as long as no rule allows anything: the first rule that does makes it a list of what is allowed. Links to a host that is denied lead nowhere from then on, on every resolver within a second, until the rule is taken away; unless the operator has said that rules are for new links only (`--check-targets creation`).")
             .sends("Target")
             .tells("The rule, its pattern as it is kept.", "Target")
             .fails(&[Kind::MalformedBody, Kind::InvalidData]),

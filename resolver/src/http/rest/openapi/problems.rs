@@ -8,12 +8,15 @@ use serde_json::{Map, Value, json};
 
 use super::{
     super::{
-        body,
+        access,
         problem::{Invalid, Problem},
     },
     parameters,
 };
-use crate::{http::calls::Refused, scope::Scope};
+use crate::{
+    http::{budgets::Spent, calls::Refused},
+    scope::Scope,
+};
 
 /// The kinds of problems that operations refer to. Their names are those of the schemas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,6 +45,10 @@ pub(super) enum Kind {
     NoDomain,
     /// Another domain has the name.
     DomainTaken,
+    /// There are as many domains as there may be.
+    TooManyDomains,
+    /// Links or keys depend on the domain.
+    DomainInUse,
     /// There is no such rule about targets.
     NoTarget,
     /// The key must not change tags.
@@ -54,6 +61,8 @@ pub(super) enum Kind {
     TooManyCalls,
     /// Somebody else has edited the link.
     Superseded,
+    /// The link was taken down.
+    Blocked,
     /// There is no such tag.
     NoTag,
     /// Another tag has the name.
@@ -62,6 +71,8 @@ pub(super) enum Kind {
     NoReservation,
     /// The reservation was given up.
     ReservationClosed,
+    /// The key has as many codes in reservations as it may have.
+    TooManyReserved,
     /// Nothing is called by this method and path.
     NoRoute,
     /// All codes are taken.
@@ -74,7 +85,7 @@ pub(super) enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub(super) const ALL: [Self; 26] = [
+    pub(super) const ALL: [Self; 30] = [
         Self::MalformedBody,
         Self::BodyTooLarge,
         Self::SlowBody,
@@ -87,16 +98,20 @@ impl Kind {
         Self::IdempotencyKeyReused,
         Self::NoDomain,
         Self::DomainTaken,
+        Self::TooManyDomains,
+        Self::DomainInUse,
         Self::NoTarget,
         Self::ForbiddenTags,
         Self::NoMercure,
         Self::OneDomainOnly,
         Self::TooManyCalls,
         Self::Superseded,
+        Self::Blocked,
         Self::NoTag,
         Self::TagConflict,
         Self::NoReservation,
         Self::ReservationClosed,
+        Self::TooManyReserved,
         Self::NoRoute,
         Self::Exhausted,
         Self::Unavailable,
@@ -118,21 +133,28 @@ impl Kind {
             }
             Self::InvalidData => Problem::InvalidData(vec![Invalid {
                 field: text("longUrl"),
-                expected: text("expected the scheme http or https"),
+                expected: text("expected one of the schemes http, https, mailto, tel"),
             }]),
             Self::NoRoute => Problem::NoRoute { method: Method::GET, url: text("https://s.test/rest/v3/x") },
             Self::NoDomain => Problem::NoDomain { name: text("example.com") },
             Self::DomainTaken => Problem::DomainTaken { name: text("example.com") },
+            Self::TooManyDomains => Problem::TooManyDomains { most: 1_000 },
+            Self::DomainInUse => Problem::DomainInUse {
+                name: text("example.com"),
+                by: "expected its links to be deleted before",
+            },
             Self::NoTarget => Problem::NoTarget { pattern: text("*.example.com") },
             Self::NoTag => Problem::NoTag { tag: text("summer") },
             Self::TagConflict => Problem::TagConflict { old: text("summer"), new: text("winter") },
             Self::NoReservation => Problem::NoReservation { id: "0".repeat(32) },
             Self::ReservationClosed => Problem::ReservationClosed { id: "0".repeat(32) },
-            Self::BodyTooLarge => Problem::BodyTooLarge { limit: body::limit("") },
+            Self::TooManyReserved => Problem::TooManyReserved { held: 990_000, most: 1_000_000 },
+            Self::BodyTooLarge => Problem::BodyTooLarge { limit: access::BODY_BYTES },
             Self::Forbidden => Problem::Forbidden { scope: Scope::Edit },
             Self::ForbiddenTags => Problem::ForbiddenTags { what: "rename" },
             Self::TooManyCalls => {
-                Problem::TooManyCalls(Refused { wait: Duration::from_secs(1), share: None })
+                let refused = Refused { wait: Duration::from_secs(1), share: None };
+                return vec![Problem::TooManyCalls(refused), Problem::TooMuchAtOnce(Spent::Own)];
             }
             Self::MalformedBody => Problem::MalformedBody,
             Self::SlowBody => Problem::SlowBody,
@@ -142,8 +164,9 @@ impl Kind {
             Self::NoMercure => Problem::NoMercure,
             Self::OneDomainOnly => Problem::OneDomainOnly,
             Self::Superseded => Problem::Superseded,
+            Self::Blocked => Problem::Blocked,
             Self::Exhausted => Problem::Exhausted,
-            Self::Unavailable => Problem::Unavailable,
+            Self::Unavailable => return vec![Problem::Unavailable, Problem::TooMuchAtOnce(Spent::All)],
             Self::Internal => Problem::Internal,
         }]
     }
@@ -155,7 +178,9 @@ impl Kind {
                 "The body is not JSON, or not of the kind that is expected (an object; for fills an array of objects)."
             }
             Self::BodyTooLarge => "The body is longer than is read. The detail says how long it may be.",
-            Self::SlowBody => "The body did not arrive within ten seconds.",
+            Self::SlowBody => {
+                "The body came too slowly: nothing for ten seconds, or less than 16 KiB a second after that."
+            }
             Self::InvalidData => {
                 "Fields or parameters are wrong. All of them are named at once; `expected` is an addition and says for each what would have been right."
             }
@@ -173,6 +198,8 @@ impl Kind {
             Self::IdempotencyKeyReused => "The Idempotency-Key came with another body before.",
             Self::NoDomain => "No domain has this name, or the key is for another one.",
             Self::DomainTaken => "Another domain has this name.",
+            Self::TooManyDomains => "There are as many domains as the operator allows.",
+            Self::DomainInUse => "Links are on the domain, keys are limited to it, or it is the default one.",
             Self::NoTarget => "No rule has this pattern.",
             Self::ForbiddenTags => {
                 "Keys that do not see all links must not change tags, which all links share."
@@ -187,10 +214,12 @@ impl Kind {
             Self::Superseded => {
                 "The link was edited since its `ETag` was read: read it again, and decide again."
             }
+            Self::Blocked => "An operator took the link down, and has to bring it back before it is deleted.",
             Self::NoTag => "No link has this tag.",
             Self::TagConflict => "Another tag has the new name.",
             Self::NoReservation => "No reservation has this id, or it is another key's.",
             Self::ReservationClosed => "The reservation was given up, so nothing can be filled in any more.",
+            Self::TooManyReserved => "The key has as many codes in open reservations as the operator allows.",
             Self::NoRoute => {
                 "Nothing is called by this method and path. A wrong method is answered like this too, and not with 405."
             }
@@ -295,7 +324,7 @@ mod tests {
             Problem::BodyTooLarge { .. } => Kind::BodyTooLarge,
             Problem::SlowBody => Kind::SlowBody,
             Problem::InvalidData(_) => Kind::InvalidData,
-            Problem::NoKey => Kind::NoKey,
+            Problem::NoKey | Problem::NoKeyInQuery => Kind::NoKey,
             Problem::WrongKey => Kind::WrongKey,
             Problem::Forbidden { .. } => Kind::Forbidden,
             Problem::NoShortUrl { .. } => Kind::NoShortUrl,
@@ -303,16 +332,22 @@ mod tests {
             Problem::IdempotencyKeyReused => Kind::IdempotencyKeyReused,
             Problem::NoDomain { .. } => Kind::NoDomain,
             Problem::DomainTaken { .. } => Kind::DomainTaken,
+            Problem::TooManyDomains { .. } => Kind::TooManyDomains,
+            Problem::DomainInUse { .. } => Kind::DomainInUse,
+            Problem::MayNotAddDomain { .. } | Problem::LimitedKey => Kind::Forbidden,
             Problem::NoTarget { .. } => Kind::NoTarget,
             Problem::ForbiddenTags { .. } => Kind::ForbiddenTags,
             Problem::NoMercure => Kind::NoMercure,
             Problem::OneDomainOnly => Kind::OneDomainOnly,
-            Problem::TooManyCalls(_) => Kind::TooManyCalls,
+            Problem::TooManyCalls(_) | Problem::TooMuchAtOnce(Spent::Own) => Kind::TooManyCalls,
+            Problem::TooMuchAtOnce(Spent::All) => Kind::Unavailable,
             Problem::Superseded => Kind::Superseded,
+            Problem::Blocked => Kind::Blocked,
             Problem::NoTag { .. } => Kind::NoTag,
             Problem::TagConflict { .. } => Kind::TagConflict,
             Problem::NoReservation { .. } => Kind::NoReservation,
             Problem::ReservationClosed { .. } => Kind::ReservationClosed,
+            Problem::TooManyReserved { .. } => Kind::TooManyReserved,
             Problem::NoRoute { .. } => Kind::NoRoute,
             Problem::Exhausted => Kind::Exhausted,
             Problem::Unavailable => Kind::Unavailable,

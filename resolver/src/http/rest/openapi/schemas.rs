@@ -65,12 +65,22 @@ fn links() -> Value {
         "enabled": ours(flag("Whether it redirects at all.")),
         "redirectStatus": ours(json!({ "enum": status, "description": "The status of its redirects; null for that of all others." })),
         "hasPassword": ours(flag("Whether visitors are asked for a password.")),
+        "createdBy": ours(nullable(text("The name of the key that created it; null on the operator's command line.", &[]))),
+        "editedBy": ours(nullable(text("The name of the key that edited it last; null when it was never edited, too.", &[]))),
         "editedAt": ours(nullable(time("When it was last edited."))),
         "version": ours(number("Grows with each edit; what `ETag` says.")),
         "deletedAt": ours(nullable(time("When it was deleted; null for a link that is there."))),
+        "blocked": ours(json!({
+            "anyOf": [reference("Takedown"), { "type": "null" }],
+            "description": "Why an operator took it down; null for a link that was not.",
+        })),
     });
     json!({
         "ShortUrl": full("A link.", fields),
+        "Takedown": ours(full("Why and when an operator took a link down.", json!({
+            "reason": text("Why, in the operator's words.", &[]),
+            "date": time("When."),
+        }))),
         "LinkLimits": full("When and how often it redirects.", json!({
             "validSince": nullable(time("Before this it does not redirect.")),
             "validUntil": nullable(time("From this time on it does not redirect.")),
@@ -301,9 +311,12 @@ fn service() -> Value {
         Action::EditLink,
         Action::DeleteLink,
         Action::RestoreLink,
+        Action::BlockLink,
+        Action::UnblockLink,
         Action::RenameTag,
         Action::DeleteTag,
         Action::EditDomain,
+        Action::RemoveDomain,
         Action::SetTarget,
         Action::RemoveTarget,
         Action::CreateKey,
@@ -317,8 +330,9 @@ fn service() -> Value {
             "date": time("When."),
             "apiKey": nullable(text("The name of the key that it was done with; null on the operator's command line.", &[])),
             "action": text("What was done.", &[("examples", json!(actions.map(Action::as_str)))]),
-            "subject": text("To what: a link's code or id, a tag, a domain, a pattern, a key's name.", &[]),
-            "details": { "description": "What it came to." },
+            "subject": text("To what: a link's code, a tag, a domain, a pattern, a key's name.", &[]),
+            "domain": nullable(text("A link's domain; null for the default one.", &[])),
+            "details": { "description": "What it came to. Of an edited link `changed` has each changed field with its value before and after." },
         }),
     );
     let page = full(

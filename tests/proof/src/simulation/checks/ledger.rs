@@ -246,6 +246,12 @@ impl LedgerCheck {
         }
     }
 
+    /// What is open, free or leaked.
+    pub(super) fn not_settled(&self, namespace: usize) -> Vec<Span> {
+        let spans = self.spans.range((namespace, 0)..(namespace + 1, 0));
+        spans.filter_map(|((_, start), (end, _))| Span::new(*start, end - start).ok()).collect()
+    }
+
     /// Numbers that are open, free and leaked.
     fn sums(&self, namespace: usize) -> [u64; 3] {
         let mut sums = [0; 3];

@@ -95,6 +95,11 @@ impl LinkCheck {
         self.burned[namespace].insert(number);
     }
 
+    /// Whether a holder gave a number up.
+    pub(super) fn is_burned(&self, namespace: usize, number: u64) -> bool {
+        self.burned[namespace].contains(&number)
+    }
+
     /// A copy of the database has taken over that lacks the last links.
     pub(super) fn failed_over(&mut self, database: &Database) {
         let stored = |(namespace, number): &(usize, u64)| database.keyspaces[*namespace].link(*number);

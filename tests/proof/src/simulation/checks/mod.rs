@@ -28,7 +28,7 @@ pub(super) enum Note {
     Refused { take_over: bool },
     Returns(bool),
     ForeignBlock,
-    Exhausted,
+    Exhausted(Namespace),
     CeilingReached,
     Superseded,
     Swept,
@@ -149,9 +149,25 @@ impl Checks {
                 self.fail("I5: a seq was answered with a block of another namespace".to_owned());
             }
             Note::CeilingReached => summary.add(Happening::CeilingWait, 1),
-            Note::Exhausted | Note::Swept => {}
+            Note::Exhausted(namespace) => {
+                if !self.history_lost
+                    && let Some(number) = self.unused(&namespace, database)
+                {
+                    self.fail(format!("{namespace} is said to be exhausted, and {number} is unused"));
+                }
+            }
+            Note::Swept => {}
             Note::Happened(happening, count) => summary.add(happening, count),
         }
+    }
+
+    /// A number that is neither used nor given up, wherever the ledger has it.
+    fn unused(&self, namespace: &Namespace, database: &Database) -> Option<u64> {
+        let index = self.namespaces.iter().position(|name| name == namespace)?;
+        let spans = self.ledger.not_settled(index).into_iter();
+        let unused = spans.flat_map(|span| database.keyspaces[index].unused(span));
+        let mut numbers = unused.flat_map(|gap| gap.start()..gap.end());
+        numbers.find(|number| !self.links.is_burned(index, *number))
     }
 
     /// Every process has stopped, and what was left is swept.

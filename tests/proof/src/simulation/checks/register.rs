@@ -48,7 +48,7 @@ impl RegisterCheck {
             return;
         }
         if taken {
-            entries.retain(|other| !other.span.overlaps(entry.span) || other.generation > leaked);
+            entries.retain(|other| !entry.span.contains(other.span) || other.generation > leaked);
             self.registered(namespace, entry);
         }
     }
@@ -56,7 +56,7 @@ impl RegisterCheck {
     /// The register let go of all but the kept part of an entry.
     pub(in super::super) fn released(&mut self, namespace: usize, entry: Entry, kept: &[Span]) {
         let entries = &mut self.entries[namespace];
-        entries.retain(|other| *other != entry);
+        entries.retain(|other| other.generation != entry.generation || !entry.span.contains(other.span));
         entries.extend(kept.iter().map(|span| Entry { span: *span, generation: entry.generation }));
     }
 }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use issuer::core::{Answer, Refusal, Request};
 
 use super::Holder;
-use crate::simulation::{checks::Note, issuers::issuer_at};
+use crate::simulation::{checks::Note, issuers::issuer_at, summary::Happening};
 
 /// How long one try may take.
 pub(super) const TRY: u64 = 300;
@@ -14,6 +14,7 @@ const PAUSE: (u64, u64) = (20, 250);
 /// A definite no.
 pub(super) enum Refused {
     Exhausted,
+    InOtherHands,
     NotRegistered,
     /// Anything else: a rest, and the same again.
     Other,
@@ -88,8 +89,12 @@ impl Holder {
             | Refusal::UnknownNamespace(_)
             | Refusal::CapacityShrunk { .. }
             | Refusal::Seq { .. } => Next::Refused(Refused::NotRegistered),
-            Refusal::Exhausted { .. } => {
-                self.desk.note(Note::Exhausted);
+            Refusal::InOtherHands { .. } => {
+                self.desk.note(Note::Happened(Happening::InOtherHands, 1));
+                Next::Refused(Refused::InOtherHands)
+            }
+            Refusal::Exhausted { namespace, .. } => {
+                self.desk.note(Note::Exhausted(namespace));
                 Next::Refused(Refused::Exhausted)
             }
             Refusal::Superseded { .. } => {

@@ -90,7 +90,9 @@ impl Holder {
             let (claim, exhausted) = {
                 let mut state = self.state.borrow_mut();
                 let minting = &mut state.mintings[namespace];
-                (minting.buffer.claim(), minting.exhausted)
+                let claim = minting.buffer.claim();
+                minting.unmet |= claim.is_none();
+                (claim, minting.exhausted)
             };
             if self.wants_block(namespace) {
                 self.signal(|state| &mut state.wanted);

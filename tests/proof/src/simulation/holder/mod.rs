@@ -37,6 +37,9 @@ pub(super) struct Setup {
     pub(super) shared_urls: u64,
 }
 
+/// How long a holder asks for nothing ahead of need after it heard that one starves.
+const LEAN: u64 = 4_000;
+
 /// One process, shared by its tasks.
 pub(super) struct Holder {
     desk: Rc<Desk>,
@@ -47,6 +50,13 @@ pub(super) struct Holder {
 
 struct State {
     registered: Option<(Incarnation, Seq)>,
+    /// The last seq whose block is in a buffer.
+    entered: Seq,
+    /// The last seq that was answered.
+    registered_seq: Seq,
+    incarnation: Incarnation,
+    /// Whether the issuer wants beats more often.
+    scarce: bool,
     mintings: Vec<Minting>,
     /// Where the leader was last, and whom to ask when nobody knows.
     leader: Option<usize>,
@@ -76,6 +86,11 @@ struct Minting {
     buffer: Buffer,
     exhausted: bool,
     rests_until: u64,
+    /// Until when nothing is asked for ahead of need, and whether a create found nothing since numbers came.
+    lean_until: u64,
+    unmet: bool,
+    /// Unused numbers on their way back.
+    returning: u64,
 }
 
 /// The register's fencing token: the generation with start and entry, because a ledger that was lost counts generations anew.
@@ -96,6 +111,10 @@ impl Holder {
     fn new(desk: Rc<Desk>, setup: Setup) -> Rc<Self> {
         let state = State {
             registered: None,
+            entered: Seq(0),
+            registered_seq: Seq(0),
+            incarnation: Incarnation(0),
+            scarce: false,
             mintings: setup.namespaces.iter().map(|_| Minting::default()).collect(),
             leader: None,
             turn: desk.draw(|rng| rng.index(setup.issuers)),
@@ -145,7 +164,10 @@ impl Holder {
     }
 
     fn wants_block(&self, namespace: usize) -> bool {
-        self.state.borrow().mintings[namespace].buffer.wants_block(self.refill_permille)
+        let state = self.state.borrow();
+        let minting = &state.mintings[namespace];
+        let asks = minting.exhausted || minting.unmet || self.desk.now() >= minting.lean_until;
+        asks && minting.buffer.wants_block(self.refill_permille)
     }
 
     /// Adds a block. `left` is what is unused of one that was taken over.
@@ -156,9 +178,22 @@ impl Holder {
             None => minting.buffer.add(entered),
             Some(left) => minting.buffer.add_reclaimed(entered, left),
         }
-        minting.exhausted = false;
+        (minting.exhausted, minting.unmet) = (false, false);
         drop(state);
         self.signal(|state| &mut state.came);
+    }
+
+    /// Saves from now on; `gives` what is not claimed, because another holder starves.
+    fn save(&self, namespace: usize, gives: bool) {
+        let until = self.desk.now() + LEAN;
+        let mut state = self.state.borrow_mut();
+        let minting = &mut state.mintings[namespace];
+        minting.lean_until = until;
+        if gives {
+            minting.buffer.relinquish();
+        } else {
+            minting.exhausted = false;
+        }
     }
 
     fn exhaust(&self, namespace: usize, until: u64) {

@@ -6,12 +6,12 @@ use issuer::{
     block::Block,
     core::{Answer, Request, Returned},
     names::StoreEpoch,
-    tokens::Generation,
+    tokens::{Generation, Incarnation, Mark, Seq},
 };
 use resolver::supply::{Closed, Entered, EntryId};
 
 use super::{
-    Holder, Returning,
+    Holder, Minting, Returning,
     client::{Next, Refused},
     last_token,
 };
@@ -24,6 +24,8 @@ use crate::simulation::{
 /// How long an exhausted namespace or a refusal rests, and how often used-up blocks are looked for.
 const REST: u64 = 400;
 const SWEEP: u64 = 250;
+/// How long a namespace rests whose last numbers are in other hands.
+const SCARCE_REST: u64 = 60;
 /// Pause before a store that failed is asked again.
 const STORE_PAUSE: u64 = 60;
 /// Unused ranges that fit into one call.
@@ -32,6 +34,11 @@ const RANGES_MAX: usize = 32;
 const RETURN_TRIES: usize = 10;
 /// How often a process that stops looks whether its creates have ended.
 const POLL: u64 = 20;
+
+/// How many numbers of a block come back unused or burned.
+fn unsettled(closed: &Closed) -> u64 {
+    closed.burned + closed.unused.iter().map(|span| span.len()).sum::<u64>()
+}
 
 /// An allocation, and the history of the database that it was asked for.
 pub(super) struct Allocated {
@@ -65,12 +72,18 @@ pub(super) async fn beat(holder: Rc<Holder>) {
     while !holder.is_stopping() {
         let registered = holder.state.borrow().registered;
         if let Some((incarnation, _)) = registered {
-            let progress = |(namespace, _): &(_, u64)| (Clone::clone(namespace), 0);
-            let progress = holder.setup.namespaces.iter().map(progress).collect();
-            let request = Request::KeepAlive { holder: holder.setup.id.clone(), incarnation, progress };
+            let request = {
+                let state = holder.state.borrow();
+                let unsettled = |minting: &Minting| minting.buffer.unsettled() + minting.returning;
+                let names = holder.setup.namespaces.iter().map(|(name, _)| name.clone());
+                let progress = names.zip(state.mintings.iter().map(unsettled)).collect();
+                let (id, last_seq) = (holder.setup.id.clone(), state.entered);
+                Request::KeepAlive { holder: id, incarnation, last_seq, progress, mark: Mark(0) }
+            };
             holder.one_beat(&Rc::new(request)).await;
         }
-        holder.desk.sleep(holder.setup.holder_ttl_ms / 3).await;
+        let scarce = holder.state.borrow().scarce;
+        holder.desk.sleep(holder.setup.holder_ttl_ms / if scarce { 15 } else { 3 }).await;
     }
 }
 
@@ -79,7 +92,14 @@ impl Holder {
         for _ in 0..3 {
             let sent = self.desk.now();
             match self.one_try(request).await {
-                Next::Done(Answer::Alive { ceilings, .. }) => {
+                Next::Done(Answer::Alive { ceilings, starving, scarce, .. }) => {
+                    self.state.borrow_mut().scarce = scarce;
+                    for (index, (name, _)) in self.setup.namespaces.iter().enumerate() {
+                        if starving.contains(name) {
+                            self.desk.note(Note::Happened(Happening::GaveBack, 1));
+                            self.save(index, true);
+                        }
+                    }
                     let until = sent + self.setup.holder_ttl_ms;
                     self.desk.note(Note::Trusts { ceilings, until });
                     return;
@@ -97,14 +117,54 @@ impl Holder {
             instance: self.setup.instance.clone(),
             namespaces: self.setup.namespaces.clone(),
             reserved: false,
+            mark: Mark(0),
         };
         match self.call(request).await {
             Ok(Answer::Registered { incarnation, last_seq, .. }) => {
-                self.state.borrow_mut().registered = Some((incarnation, last_seq));
+                let again = self.state.borrow().incarnation == incarnation;
+                let has_missed = again && last_seq > self.state.borrow().registered_seq;
+                if has_missed && !self.return_missed(incarnation, last_seq).await {
+                    return;
+                }
+                let mut state = self.state.borrow_mut();
+                state.entered = last_seq;
+                state.incarnation = incarnation;
+                (state.registered, state.registered_seq) = (Some((incarnation, last_seq)), last_seq);
             }
             Ok(_) => {}
             Err(refused) => self.refused(refused).await,
         }
+    }
+
+    /// Asks for an allocation that this process never heard of, and puts it back in line as it is; whether it is known what became of it.
+    async fn return_missed(&self, incarnation: Incarnation, seq: Seq) -> bool {
+        for namespace in 0..self.setup.namespaces.len() {
+            let store = self.store_epoch().await;
+            let request = Request::Allocate {
+                holder: self.setup.id.clone(),
+                incarnation,
+                seq,
+                namespace: self.setup.namespaces[namespace].0.clone(),
+                wanted_len: 1,
+                store,
+            };
+            match self.call(request).await {
+                Ok(Answer::Allocated { block, .. }) => {
+                    let unused = vec![block.span];
+                    let closed = Closed { block, entry: EntryId(0), used: 0, burned: 0, unused };
+                    let mut state = self.state.borrow_mut();
+                    state.mintings[namespace].returning += unsettled(&closed);
+                    let returning = Returning { namespace, closed, released: true, registered_end: None };
+                    state.returning.push_back(returning);
+                }
+                Ok(_) | Err(Refused::NotRegistered) => {}
+                Err(refused) => {
+                    self.refused(refused).await;
+                    return false;
+                }
+            }
+        }
+        true
     }
 
     async fn refill(&self, namespace: usize) {
@@ -115,7 +175,16 @@ impl Holder {
             let allocated = self.allocate(namespace).await;
             match allocated {
                 None => return,
-                Some(Ok(allocated)) => self.enter(namespace, allocated).await,
+                Some(Ok(allocated)) => {
+                    self.enter(namespace, allocated).await;
+                    let mut state = self.state.borrow_mut();
+                    state.entered = state.registered_seq;
+                }
+                Some(Err(Refused::InOtherHands)) => {
+                    self.save(namespace, false);
+                    self.state.borrow_mut().mintings[namespace].rests_until = self.desk.now() + SCARCE_REST;
+                    return;
+                }
                 Some(Err(Refused::Exhausted)) => {
                     self.exhaust(namespace, self.desk.now() + REST);
                     return;
@@ -147,7 +216,9 @@ impl Holder {
                 None
             }
             Ok(Answer::Allocated { block, leaked, .. }) => {
-                self.state.borrow_mut().registered = Some((incarnation, seq));
+                let mut state = self.state.borrow_mut();
+                (state.registered, state.registered_seq) = (Some((incarnation, seq)), seq);
+                drop(state);
                 Some(Ok(Allocated { block, leaked, history: Arc::new(store) }))
             }
             Ok(_) => None,
@@ -202,8 +273,9 @@ impl Holder {
     fn burn(&self, namespace: usize, block: Block, entry: EntryId, registered_end: Option<u64>) {
         let burned = block.span.len();
         let closed = Closed { block, entry, used: 0, burned, unused: Vec::new() };
-        let returning = Returning { namespace, closed, released: true, registered_end };
-        self.state.borrow_mut().returning.push_back(returning);
+        let mut state = self.state.borrow_mut();
+        state.mintings[namespace].returning += unsettled(&closed);
+        state.returning.push_back(Returning { namespace, closed, released: true, registered_end });
     }
 
     async fn store_epoch(&self) -> StoreEpoch {
@@ -255,8 +327,9 @@ impl Holder {
     fn queue(&self, namespace: usize, closed: Closed) {
         if closed.unused.len() <= RANGES_MAX {
             let released = closed.unused.is_empty();
-            let returning = Returning { namespace, closed, released, registered_end: None };
-            self.state.borrow_mut().returning.push_back(returning);
+            let mut state = self.state.borrow_mut();
+            state.mintings[namespace].returning += unsettled(&closed);
+            state.returning.push_back(Returning { namespace, closed, released, registered_end: None });
         }
     }
 
@@ -265,8 +338,12 @@ impl Holder {
         let waiting = self.state.borrow().returning.len();
         for _ in 0..waiting {
             let Some(mut returning) = self.state.borrow_mut().returning.pop_front() else { return };
-            if !self.give_back(&mut returning).await {
-                self.state.borrow_mut().returning.push_back(returning);
+            let went = self.give_back(&mut returning).await;
+            let mut state = self.state.borrow_mut();
+            if went {
+                state.mintings[returning.namespace].returning -= unsettled(&returning.closed);
+            } else {
+                state.returning.push_back(returning);
             }
         }
     }

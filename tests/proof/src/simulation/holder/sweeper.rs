@@ -25,7 +25,7 @@ pub(super) async fn sweep(holder: Rc<Holder>) {
                     }
                 }
                 // Leaked blocks come before everything else, so there is none when nothing is to be had.
-                Some(Err(Refused::Exhausted | Refused::Other)) => break,
+                Some(Err(Refused::Exhausted | Refused::InOtherHands | Refused::Other)) => break,
                 Some(Err(refused)) => holder.refused(refused).await,
                 None => {}
             }

@@ -1,0 +1,60 @@
+//! Something that is said at most once a second, however often it happens: a flood must not fill the log.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Counts what happens between two times at which it may be said.
+#[derive(Debug)]
+pub struct Seldom {
+    since: Instant,
+    /// Milliseconds after the start until which nothing is said.
+    silent_until: AtomicU64,
+    unsaid: AtomicU64,
+}
+
+impl Default for Seldom {
+    fn default() -> Self {
+        Self { since: Instant::now(), silent_until: AtomicU64::new(0), unsaid: AtomicU64::new(0) }
+    }
+}
+
+impl Seldom {
+    /// How often it has happened since it was last said, if it may be said again.
+    pub fn happened(&self) -> Option<u64> {
+        let unsaid = self.unsaid.fetch_add(1, Ordering::Relaxed) + 1;
+        let now = self.since.elapsed();
+        let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let silent_until = self.silent_until.load(Ordering::Relaxed);
+        let is_due = milliseconds(now) >= silent_until;
+        let next = milliseconds(now + PAUSE);
+        let is_first = is_due
+            && self
+                .silent_until
+                .compare_exchange(silent_until, next, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok();
+        is_first.then(|| {
+            self.unsaid.fetch_sub(unsaid, Ordering::Relaxed);
+            unsaid
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_is_told_once_a_second_with_its_count() {
+        let seldom = Seldom::default();
+        assert_eq!(seldom.happened(), Some(1));
+        assert!((0..100).all(|_| seldom.happened().is_none()));
+        tokio::time::advance(PAUSE).await;
+        assert_eq!(seldom.happened(), Some(101));
+    }
+}

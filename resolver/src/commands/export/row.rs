@@ -1,0 +1,119 @@
+//! A stored link as a row of an export.
+
+use std::{collections::HashMap, sync::Arc};
+
+use crate::{
+    Error,
+    api_key::ApiKeyId,
+    codes::Mint,
+    links::{Authority, Details, Domain, DomainId, Link, Record, Tag},
+    store::{Exported, LinkStore},
+    transfer::{LeftOut, Row, Secret},
+};
+
+/// Makes rows of links.
+pub(super) struct Rows {
+    mint: Arc<Mint>,
+    domains: HashMap<DomainId, Domain>,
+    /// Names of keys.
+    keys: HashMap<ApiKeyId, String>,
+}
+
+impl Rows {
+    /// Reads the names that links have only numbers of.
+    pub(super) async fn new(mint: Arc<Mint>, store: &dyn LinkStore) -> Result<Self, Error> {
+        let domains = store.poll_settings(-1).await?.settings.unwrap_or_default().domains;
+        let keys = store.list_api_keys().await?;
+        Ok(Self {
+            mint,
+            domains: domains.into_iter().map(|domain| (domain.id, domain)).collect(),
+            keys: keys.into_iter().map(|key| (key.id, key.name)).collect(),
+        })
+    }
+
+    /// A link with everything that is known of it; none for a row that no code leads to.
+    pub(super) fn row(&self, Exported { record: Record { link, tags }, uses }: Exported) -> Option<Row> {
+        let minted = || self.mint.code_of(link.id).map(|code| code.to_string());
+        let code = link.slug().map(ToString::to_string).or_else(minted)?;
+        let was_minted = link.slug().is_none();
+        let domain = self.domains.get(&link.domain());
+        let created_by = self.keys.get(&link.created_by).cloned();
+        let Link { long_url, title, crawlable, forward_query, created_at, details, .. } = link;
+        let mut details = details.map(|details| *details).unwrap_or_default();
+        let origin = details.origin.take().map(|origin| *origin).unwrap_or_default();
+        let edited_by = details.edited_by.and_then(|key| self.keys.get(&key).cloned());
+        let blocked_by = details.blocked.as_ref().and_then(|block| self.keys.get(&block.by).cloned());
+        let tags =
+            if details.deleted_at.is_some() { std::mem::take(&mut details.deleted_tags) } else { tags };
+        Some(Row {
+            place: 0,
+            code: Some(code),
+            domain: domain.and_then(|domain| domain.authority.as_ref()).map(Authority::to_string),
+            long_url: long_url.as_str().to_owned(),
+            title,
+            tags: tags.iter().map(Tag::to_string).collect(),
+            created_at: Some(created_at),
+            crawlable: Some(crawlable),
+            forward_query: Some(forward_query),
+            visits: origin.visits,
+            uses: details.max_visits.map(|_| uses),
+            enabled: Some(!details.disabled),
+            minted: (was_minted || origin.minted).then_some(true),
+            created_by: origin.created_by.map(String::from).or(created_by),
+            edited_by: origin.edited_by.map(String::from).or(edited_by),
+            blocked_by: origin.blocked_by.map(String::from).or(blocked_by),
+            left_out: left_out(&details, domain),
+            ..said(details)
+        })
+    }
+}
+
+/// The fields that the details of a link have under their own names. All of them are named here, so that one that is added to the details is not
+/// left out of exports by oversight: what keeps visitors out has to come along.
+fn said(details: Details) -> Row {
+    let Details {
+        slug: _,
+        domain: _,
+        mark: _,
+        valid_since,
+        valid_until,
+        max_visits,
+        description,
+        disabled: _,
+        status,
+        password,
+        rules,
+        deleted_at,
+        deleted_tags: _,
+        edited_at,
+        edited_by: _,
+        version,
+        origin: _,
+        others: _,
+        blocked,
+    } = details;
+    Row {
+        description,
+        valid_since,
+        valid_until,
+        max_visits,
+        redirect_status: status.map(|status| u64::from(u16::from(status))),
+        password_hash: password.map(|hash| Secret(hash.phc().to_owned())),
+        redirect_rules: (!rules.is_empty()).then(|| serde_json::json!(rules).to_string()),
+        edited_at,
+        version: Some(version).filter(|version| *version > 0),
+        deleted_at,
+        blocked_at: blocked.as_ref().map(|block| block.at),
+        blocked: blocked.map(|block| block.reason),
+        ..Row::default()
+    }
+}
+
+/// Properties that no row has a field for.
+fn left_out(details: &Details, domain: Option<&Domain>) -> Vec<LeftOut> {
+    let is_disabled = domain.is_some_and(|domain| domain.settings.disabled);
+    // A later release wrote something that may well protect the link.
+    let is_unknown = !details.others.is_empty();
+    let lost = [(is_disabled, LeftOut::DisabledDomain), (is_unknown, LeftOut::Unknown)];
+    lost.into_iter().filter(|(is_lost, _)| *is_lost).map(|(_, left)| left).collect()
+}

@@ -1,0 +1,110 @@
+//! What an import came to, and how it is told.
+
+use std::{collections::BTreeMap, fs::File, io::Write as _};
+
+use serde_json::json;
+
+use crate::{
+    Error,
+    transfer::{LeftOut, Source},
+};
+
+/// Reasons that are printed; more are only counted.
+const TOLD: usize = 20;
+
+/// What an import came to.
+pub(super) struct Outcome {
+    pub(super) stored: u64,
+    pub(super) already_there: u64,
+    /// Links that earlier runs have stored or refused.
+    pub(super) before: u64,
+    /// Links that are stored disabled because their protection did not come along.
+    pub(super) disabled: u64,
+    refused: u64,
+    reasons: Vec<String>,
+    left_out: BTreeMap<&'static str, u64>,
+    rejects: Option<File>,
+}
+
+impl Outcome {
+    /// Nothing has happened yet; reasons go into this file, too.
+    pub(super) fn new(rejects: Option<File>) -> Self {
+        Self {
+            stored: 0,
+            already_there: 0,
+            before: 0,
+            disabled: 0,
+            refused: 0,
+            reasons: Vec::new(),
+            left_out: BTreeMap::new(),
+            rejects,
+        }
+    }
+
+    /// Counts a link that cannot be kept.
+    pub(super) fn refuse(&mut self, reason: String) -> Result<(), Error> {
+        self.refused += 1;
+        if let Some(file) = &mut self.rejects {
+            writeln!(file, "{reason}")?;
+        }
+        if self.reasons.len() < TOLD {
+            self.reasons.push(reason);
+        }
+        Ok(())
+    }
+
+    /// Counts properties of a link that do not come along.
+    pub(super) fn note_left_out(&mut self, left_out: &[LeftOut]) {
+        for left in left_out {
+            *self.left_out.entry(left.as_str()).or_default() += 1;
+        }
+    }
+
+    /// What a person has to know, whatever reads the answer.
+    pub(super) fn warnings(&self, source: Source) -> Vec<String> {
+        let lost = self.left_out.iter().map(|(what, count)| {
+            format!("{count} links had a property that does not come along from {source}: {what}")
+        });
+        let disabled = (self.disabled > 0).then(|| {
+            format!(
+                "{} links are stored disabled, since they would be open without their protection: set a password \
+                 and enable them, or import with --unprotected",
+                self.disabled
+            )
+        });
+        lost.chain(disabled).collect()
+    }
+
+    /// The summary.
+    pub(super) fn told(&self, seconds: f64, as_json: bool) -> String {
+        let Self { stored, already_there, before, disabled, refused, reasons, left_out, .. } = self;
+        let count = u32::try_from(*stored).map_or(f64::from(u32::MAX), f64::from);
+        let rate = if seconds > 0.0 { count / seconds } else { 0.0 };
+        if as_json {
+            let told = json!({
+                "stored": stored, "alreadyThere": already_there, "earlierRuns": before, "disabled": disabled,
+                "refused": refused, "reasons": reasons, "leftOut": left_out, "seconds": seconds, "perSecond": rate,
+            });
+            return format!("{told:#}\n");
+        }
+        let mut text = format!(
+            "{stored} links stored in {seconds:.1} s ({rate:.0}/s), {already_there} were there, {before} came with earlier runs, {refused} refused\n"
+        );
+        if *disabled > 0 {
+            text.push_str(&format!(
+                "{disabled} of them stored disabled: their protection did not come along\n"
+            ));
+        }
+        for (what, count) in left_out {
+            text.push_str(&format!("{count} links lost a property: {what}\n"));
+        }
+        for reason in reasons {
+            text.push_str(&format!("  {reason}\n"));
+        }
+        let untold = refused - reasons.len() as u64;
+        if untold > 0 {
+            text.push_str(&format!("  … and {untold} more: --rejects FILE keeps them all\n"));
+        }
+        text
+    }
+}

@@ -1,0 +1,22 @@
+//! What `resolver audit` takes.
+
+use clap::Args;
+
+use super::client_args::{ServerArgs, TableArgs};
+
+/// `resolver audit`
+#[derive(Clone, Debug, Args)]
+pub struct AuditArgs {
+    /// Begin with the entries before this one, by its number.
+    #[arg(long, value_name = "ID")]
+    pub before: Option<i64>,
+    /// Print the answer as JSON instead of a table.
+    #[arg(long)]
+    pub json: bool,
+    /// The table.
+    #[command(flatten)]
+    pub table: TableArgs,
+    /// The server.
+    #[command(flatten)]
+    pub server: ServerArgs,
+}

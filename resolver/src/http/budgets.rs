@@ -1,0 +1,153 @@
+//! How much a client without a key, a key and the whole process may hold and spend: one mechanism for bytes, descriptors,
+//! connections, tries and time, and the one place where their defaults stand. `README.md` has them as a table.
+//!
+//! 1. What is *held* and given back (bytes of bodies, calls and lists under way, places in a queue) is taken from a [`Pool`],
+//!    which knows three shares: that of a key or of a client, that of all clients without a key together, and that of the
+//!    process. So neither one key nor any number of clients without one can take all of it.
+//! 2. What is *spent* (guesses, unknown codes, calls) grows back evenly: a [`Rate`].
+//! 3. Who has spent a rate that guards a secret is slowed down and not locked out: a [`Lane`] lets a few wait until the rate
+//!    has grown, so that the right password or key gets through beside any number of wrong ones.
+//! 4. Whoever sends a body has to keep up a [`Pace`]: time is what is held by sending slowly.
+//! 5. Sizes come from what the system grants this process ([`Resources`]), not from guesses about machines.
+//!
+//! Rejected: one semaphore in bytes for all. A tenth of the clients, without any key, would hold all of it.
+
+mod lane;
+mod pace;
+mod pool;
+mod rate;
+
+use std::{sync::Arc, time::Duration};
+
+use issuer::daemon::Resources;
+
+pub(super) use lane::Lane;
+pub(super) use pace::{Pace, TooSlow};
+pub(crate) use pool::{Held, Holder, Pool, Shares, Spent};
+pub(super) use rate::{Left, MINUTE, Rate};
+
+/// Connections to the public listener, where the system grants as many descriptors.
+const CONNECTIONS_MAX: usize = 16_384;
+/// The same for the links API over gRPC.
+const GRPC_CONNECTIONS_MAX: usize = 1_024;
+/// The most that one client has of the public ones, unless the operator says otherwise.
+const PER_CLIENT_MAX: usize = 1_024;
+/// Descriptors for databases, files, the log and the admin listener.
+const DESCRIPTORS_KEPT: usize = 256;
+/// Bodies take this share of the memory, within bounds.
+const BODIES_OF_MEMORY: u64 = 32;
+const BODIES_MIN: u64 = 16 << 20;
+const BODIES_MAX: u64 = 64 << 20;
+/// The longest body of a call, which a key has to be able to send.
+const LONGEST_BODY: u64 = 4 << 20;
+/// Bytes of bodies of one client without a key: forms with passwords.
+const BODIES_OF_CLIENT: u64 = 16 << 10;
+/// Bulk calls under way: of the process, and of one key.
+pub(super) const BULK_CALLS: (u64, u64) = (12, 4);
+/// Long lists under way, likewise.
+const LISTS: (u64, u64) = (16, 4);
+/// Tries of passwords that wait, of all clients and of one.
+const TRIES: (u64, u64) = (64, 8);
+/// Keys that wait to be looked up once too many were wrong, likewise.
+const LATE_KEYS: (u64, u64) = (64, 8);
+/// QR codes that are drawn or wait for it, likewise.
+const PICTURES: (u64, u64) = (32, 8);
+/// QR codes that one client may have drawn in a minute.
+const PICTURES_PER_MINUTE: u32 = 240;
+
+/// Connections that there may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionLimits {
+    /// To the public listener.
+    pub public: usize,
+    /// Of those, one client's, unless the operator says otherwise.
+    pub per_client: u32,
+    /// To the links API over gRPC.
+    pub grpc: usize,
+}
+
+impl ConnectionLimits {
+    /// What the descriptors of this process are enough for: three quarters of those that are not kept for its own use are the
+    /// public listener's, and one in eight is for gRPC. A client has a quarter of the public ones.
+    #[must_use]
+    pub fn of(resources: &Resources) -> Self {
+        let spare = resources.descriptors - DESCRIPTORS_KEPT.min(resources.descriptors / 2);
+        let public = (spare * 3 / 4).clamp(1, CONNECTIONS_MAX);
+        let per_client = public.div_ceil(4).min(PER_CLIENT_MAX);
+        Self {
+            public,
+            per_client: u32::try_from(per_client).unwrap_or(u32::MAX),
+            grpc: (spare / 8).clamp(1, GRPC_CONNECTIONS_MAX),
+        }
+    }
+}
+
+/// What is held and spent, beside connections.
+pub(crate) struct Budgets {
+    /// Bytes of bodies.
+    pub(super) bodies: Arc<Pool>,
+    /// Bulk calls under way.
+    pub(super) bulk_calls: Arc<Pool>,
+    /// Lists of links that are longer than one piece.
+    pub(super) lists: Arc<Pool>,
+    /// QR codes: those under way, and how many a client has asked for.
+    pub(super) pictures: Arc<Pool>,
+    pub(super) picture_rate: Rate,
+}
+
+impl Budgets {
+    /// As large as the memory allows.
+    pub(crate) fn of(resources: &Resources) -> Self {
+        let bodies = (resources.memory / BODIES_OF_MEMORY).clamp(BODIES_MIN, BODIES_MAX);
+        let of_keys = |(all, key)| Pool::new(Shares { all, clients: 0, client: 0, key });
+        Self {
+            bodies: Pool::new(Shares {
+                all: bodies,
+                clients: bodies / 8,
+                client: BODIES_OF_CLIENT,
+                // A buffer that grows holds its old bytes beside the new ones for a moment.
+                key: (bodies / 4).max(LONGEST_BODY + LONGEST_BODY / 2),
+            }),
+            bulk_calls: of_keys(BULK_CALLS),
+            lists: of_keys(LISTS),
+            pictures: Pool::of_clients(PICTURES),
+            picture_rate: Rate::new(PICTURES_PER_MINUTE),
+        }
+    }
+}
+
+/// A lane for tries of passwords.
+pub(super) fn tries(patience: Duration) -> Lane {
+    Lane::new(Pool::of_clients(TRIES), patience)
+}
+
+/// A lane for keys whose client has come with too many wrong ones.
+pub(super) fn late_keys(patience: Duration) -> Lane {
+    Lane::new(Pool::of_clients(LATE_KEYS), patience)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_descriptors_for_everything_else() {
+        for descriptors in [64, 256, 1_024, 4_096, 20_000, 1 << 20] {
+            let limits = ConnectionLimits::of(&Resources { descriptors, memory: 1 << 30 });
+            let kept = descriptors - limits.public - limits.grpc;
+            assert!(kept >= DESCRIPTORS_KEPT.min(descriptors / 2), "{descriptors}: {limits:?}");
+            assert!(usize::try_from(limits.per_client).unwrap() <= limits.public.div_ceil(4));
+        }
+        let limits = ConnectionLimits::of(&Resources { descriptors: 1_024, memory: 1 << 30 });
+        assert_eq!((limits.public, limits.per_client, limits.grpc), (576, 144, 96));
+    }
+
+    #[test]
+    fn a_key_can_always_send_the_longest_body() {
+        for memory in [1 << 20, 512 << 20, 1 << 40] {
+            let budgets = Budgets::of(&Resources { descriptors: 1_024, memory });
+            let key = Holder::Key(crate::api_key::ApiKeyId(1));
+            assert!(budgets.bodies.take(key, LONGEST_BODY + LONGEST_BODY / 4).is_ok());
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! The least rate at which a client has to send a body.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout};
+
+/// How long a client was waited for, and what it has sent meanwhile. Our own time does not count: a client that waits for a
+/// database is not slow.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::http) struct Pace {
+    grace: Duration,
+    bytes_per_second: u32,
+    waited: Duration,
+    received: u64,
+}
+
+/// The client sends more slowly than it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::http) struct TooSlow;
+
+impl Pace {
+    /// So long for nothing, and a second more for every so many bytes.
+    pub(in crate::http) fn new(grace: Duration, bytes_per_second: u32) -> Self {
+        Self { grace, bytes_per_second, waited: Duration::ZERO, received: 0 }
+    }
+
+    /// Waits for the next piece for as long as the client may still take.
+    pub(in crate::http) async fn wait<T>(&mut self, piece: impl Future<Output = T>) -> Result<T, TooSlow> {
+        let earned =
+            Duration::from_millis(self.received.saturating_mul(1_000) / u64::from(self.bytes_per_second));
+        let begun = Instant::now();
+        let waited = timeout((self.grace + earned).saturating_sub(self.waited), piece).await;
+        self.waited += begun.elapsed();
+        waited.map_err(|_| TooSlow)
+    }
+
+    /// Notes bytes that are worth their time.
+    pub(in crate::http) fn received(&mut self, bytes: usize) {
+        self.received += bytes as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::sleep;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn bytes_earn_time_and_our_own_time_costs_nothing() {
+        let mut pace = Pace::new(Duration::from_secs(10), 100);
+        assert_eq!(pace.wait(sleep(Duration::from_secs(9))).await, Ok(()));
+        sleep(Duration::from_secs(60)).await;
+        pace.received(500);
+        assert_eq!(pace.wait(sleep(Duration::from_secs(5))).await, Ok(()));
+        assert_eq!(pace.wait(sleep(Duration::from_secs(2))).await, Err(TooSlow));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_byte_now_and_then_is_not_enough() {
+        let (mut pace, begun) = (Pace::new(Duration::from_secs(10), 100), Instant::now());
+        while pace.wait(sleep(Duration::from_secs(8))).await.is_ok() {
+            pace.received(1);
+        }
+        assert!(begun.elapsed() < Duration::from_secs(11));
+    }
+}

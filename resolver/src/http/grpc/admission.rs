@@ -1,0 +1,115 @@
+//! The key of a call is checked before its message is read, as the REST API does: tonic decodes a message, and so holds it, before
+//! the method that is called runs.
+
+use std::{
+    convert::Infallible,
+    net::{IpAddr, Ipv4Addr},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use hyper::{HeaderMap, Request, Response, header::HeaderValue};
+use tonic::{
+    Extensions, body::Body, codegen::Service, server::NamedService, transport::server::TcpConnectInfo,
+};
+
+use super::status;
+use crate::{
+    api_key::Grant,
+    http::{
+        App,
+        budgets::Holder,
+        limits::FORWARDED_FOR,
+        rest::{Problem, authenticate},
+    },
+};
+
+/// A service behind the check of keys. What was found goes along with the request, as a [`Grant`].
+#[derive(Clone)]
+pub(super) struct Admission<S> {
+    app: Arc<App>,
+    service: S,
+    /// Bytes of a message, which are held for as long as it may be read.
+    message: u64,
+}
+
+impl<S> Admission<S> {
+    pub(super) fn new(app: Arc<App>, service: S, message: usize) -> Self {
+        Self { app, service, message: message as u64 }
+    }
+}
+
+impl<S: NamedService> NamedService for Admission<S> {
+    const NAME: &'static str = S::NAME;
+}
+
+impl<S> Service<Request<Body>> for Admission<S>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
+    S::Future: Send,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        // The service that is called is a clone, which is always ready: tonic's are.
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        let (app, mut service, message) = (Arc::clone(&self.app), self.service.clone(), self.message);
+        Box::pin(async move {
+            let caller = Caller::of(&app, request.extensions().get(), request.headers());
+            let admitted = async {
+                let grant = caller.authenticate(&app).await?;
+                let held = app.budgets.bodies.take(Holder::Key(grant.id), message)?;
+                Ok::<_, Problem>((grant, held))
+            };
+            match admitted.await {
+                Ok((grant, _held)) => {
+                    request.extensions_mut().insert(Admitted { grant, caller });
+                    service.call(request).await
+                }
+                Err(problem) => Ok(status(&problem).into_http()),
+            }
+        })
+    }
+}
+
+/// A call whose key is good.
+#[derive(Clone)]
+pub(super) struct Admitted {
+    pub(super) grant: Grant,
+    pub(super) caller: Caller,
+}
+
+impl Admitted {
+    pub(super) fn of(extensions: &Extensions) -> Result<&Self, tonic::Status> {
+        // Each service of the API is behind the check.
+        extensions.get().ok_or_else(|| status(&Problem::Internal))
+    }
+}
+
+/// Who calls, and with which key.
+#[derive(Clone)]
+pub(super) struct Caller {
+    client: IpAddr,
+    key: Option<Arc<[u8]>>,
+}
+
+impl Caller {
+    /// The other end of the connection, or whom it speaks for if it is a trusted proxy.
+    fn of(app: &App, connection: Option<&TcpConnectInfo>, headers: &HeaderMap) -> Self {
+        let peer = connection.and_then(TcpConnectInfo::remote_addr);
+        let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| address.ip());
+        let lines = headers.get_all(FORWARDED_FOR).iter().map(HeaderValue::as_bytes);
+        let client = app.clients.client_of(peer, lines);
+        Self { client, key: headers.get("x-api-key").map(|key| key.as_bytes().into()) }
+    }
+
+    pub(super) async fn authenticate(&self, app: &Arc<App>) -> Result<Grant, Problem> {
+        authenticate(app, self.client, self.key.as_deref()).await.map(|(grant, _)| grant)
+    }
+}

@@ -1,0 +1,82 @@
+//! `X-Request-Id`: a name for each request, by which the logs of a proxy, of a client and of this server are put together.
+//!
+//! 1. A name that comes with a request is sent back, if it is one line of at most [`LEN_MAX`] visible ASCII characters; else one is made, as
+//!    Shlink does.
+//! 2. Redirects that are answered without hyper ([`express`](super::express)) have none: the header would make each of them longer by as much as
+//!    half of what it has, and nobody looks one of them up.
+
+use std::sync::{
+    OnceLock,
+    atomic::{AtomicU64, Ordering},
+};
+
+use hyper::{HeaderMap, StatusCode, header::HeaderValue};
+
+use super::Answer;
+
+const NAME: &str = "x-request-id";
+/// The longest name that is sent back.
+const LEN_MAX: usize = 128;
+
+/// A request's name.
+pub(super) struct RequestId(HeaderValue);
+
+impl RequestId {
+    /// The name that a request has, or a new one.
+    pub(super) fn of(headers: &HeaderMap) -> Self {
+        let mut given = headers.get_all(NAME).iter();
+        match (given.next(), given.next()) {
+            (Some(name), None) if is_fit(name.as_bytes()) => Self(name.clone()),
+            _ => Self::new(),
+        }
+    }
+
+    /// Sixteen digits of this process and sixteen of this request: unique, and not secret.
+    fn new() -> Self {
+        static PROCESS: OnceLock<u64> = OnceLock::new();
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        // Without random numbers the names of two processes are alike, which harms nobody.
+        let process = PROCESS.get_or_init(|| getrandom::u64().unwrap_or_default());
+        let name = format!("{process:016x}{:016x}", COUNT.fetch_add(1, Ordering::Relaxed));
+        Self(HeaderValue::try_from(name).unwrap_or(HeaderValue::from_static("-")))
+    }
+
+    /// Sends it with the answer. What no client can mend is logged under it.
+    pub(super) fn tell(self, answer: &mut Answer) {
+        if answer.status() == StatusCode::INTERNAL_SERVER_ERROR {
+            tracing::error!(request_id = ?self.0, "a request was answered with an internal error");
+        }
+        answer.headers_mut().insert(NAME, self.0);
+    }
+}
+
+fn is_fit(name: &[u8]) -> bool {
+    (1..=LEN_MAX).contains(&name.len()) && name.iter().all(u8::is_ascii_graphic)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(given: &[&str]) -> String {
+        let given = given.iter().map(|name| (NAME.parse().unwrap(), HeaderValue::from_str(name).unwrap()));
+        let RequestId(name) = RequestId::of(&given.collect());
+        name.to_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn a_fit_name_is_sent_back_and_any_other_is_replaced_by_one_of_its_own() {
+        let longest = "x".repeat(LEN_MAX);
+        for name in ["foobar", "a,b;c=\"d\"", longest.as_str()] {
+            assert_eq!(told(&[name]), name);
+        }
+        let mut made = Vec::new();
+        for given in [&[][..], &[""], &["a b"], &["a\tb"], &["a", "b"], &[&"x".repeat(LEN_MAX + 1)]] {
+            made.push(told(given));
+        }
+        assert!(made.iter().all(|name| name.len() == 32 && !name.contains('x')), "{made:?}");
+        made.sort();
+        made.dedup();
+        assert_eq!(made.len(), 6);
+    }
+}

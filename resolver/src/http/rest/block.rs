@@ -1,0 +1,68 @@
+//! `POST /rest/v3/short-urls/{code}/block` and `…/unblock`, additions of ours: an operator takes a
+//! link down, and brings it back.
+//!
+//! Both take an admin key without limits. What a block is stands in `links/block.rs`.
+
+use serde_json::{Map, Value};
+
+use super::{fields::Wrong, get::find, problem::Problem, query::Query, restore::find_deleted, short_url};
+use crate::{
+    api_key::Grant,
+    http::{Answer, App},
+    links::{Block, Edit},
+    store::Edited,
+};
+
+/// Takes a link down.
+pub(super) async fn block(
+    app: &App,
+    name: &str,
+    query: &Query,
+    given: &Map<String, Value>,
+    by: &Grant,
+) -> Result<Answer, Problem> {
+    let mut wrong = Wrong::default();
+    let reason = wrong.note("reason", reason(given.get("reason")));
+    for field in given.keys().filter(|field| *field != "reason") {
+        wrong.note::<()>(field, Err("expected no field of this name".to_owned()));
+    }
+    wrong.check()?;
+    set(app, name, query, Some(reason.ok_or(Problem::Internal)?), by).await
+}
+
+/// Brings a link back that was taken down. One that was not stays as it is.
+pub(super) async fn unblock(app: &App, name: &str, query: &Query, by: &Grant) -> Result<Answer, Problem> {
+    set(app, name, query, None, by).await
+}
+
+fn reason(value: Option<&Value>) -> Result<String, String> {
+    let text = value.and_then(Value::as_str).map(str::trim).unwrap_or_default();
+    let fits = (1..=Block::REASON_BYTES).contains(&text.len()) && !text.chars().any(char::is_control);
+    if fits {
+        return Ok(text.to_owned());
+    }
+    Err(format!("expected the reason, in 1 to {} bytes without control characters", Block::REASON_BYTES))
+}
+
+/// The link that has the name, or that had it last: somebody may have deleted it, and be about to
+/// restore it.
+async fn set(
+    app: &App,
+    name: &str,
+    query: &Query,
+    reason: Option<String>,
+    by: &Grant,
+) -> Result<Answer, Problem> {
+    let id = match find(app, name, query, by).await {
+        Ok(link) => link.id,
+        Err(Problem::NoShortUrl { .. }) => find_deleted(app, name, query, by).await?.id,
+        Err(other) => return Err(other),
+    };
+    let edit = Edit { block: Some(reason), ..Edit::default() };
+    let edited = app.store.edit(id, &edit, by.id).await?;
+    app.lookup.changed(id);
+    match edited {
+        Edited::Done(record) => short_url::answer(app, &record).await,
+        Edited::Absent | Edited::Superseded => Err(Problem::no_short_url(app, name, query)),
+    }
+}

@@ -1,0 +1,87 @@
+//! Names of API keys by their number, for answers that say who created or edited a link.
+//!
+//! 1. A name belongs to its number for ever: a key is never renamed and its row never removed. So an answer of the store is kept until there is
+//!    no more room for it.
+//! 2. A page of links asks once for all the names that are not known yet.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use moka::sync::Cache;
+
+use crate::{
+    api_key::{ApiKeyId, OPERATOR},
+    links::Link,
+    store::{LinkStore, StoreError},
+};
+
+/// Names that are kept. Each takes some two hundred bytes.
+const KEPT: u64 = 20_000;
+
+/// Remembers names of keys.
+pub(crate) struct KeyNames {
+    known: Cache<ApiKeyId, Arc<str>>,
+}
+
+/// The names that one answer needs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Names(HashMap<ApiKeyId, Arc<str>>);
+
+impl KeyNames {
+    pub(crate) fn new() -> Self {
+        Self { known: Cache::new(KEPT) }
+    }
+
+    /// The names of the keys that created and edited these links.
+    pub(crate) async fn of_links(
+        &self,
+        store: &dyn LinkStore,
+        links: impl IntoIterator<Item = &Link>,
+    ) -> Result<Names, StoreError> {
+        let editor = |link: &Link| link.details.as_ref().and_then(|details| details.edited_by);
+        let both = |link: &Link| [Some(link.created_by), editor(link)];
+        let wanted: HashSet<ApiKeyId> = links.into_iter().flat_map(both).flatten().collect();
+        let (mut names, mut missing) = (Names::default(), Vec::new());
+        for id in wanted.into_iter().filter(|id| *id != OPERATOR) {
+            match self.known.get(&id) {
+                Some(name) => names.note(id, name),
+                None => missing.push(id),
+            }
+        }
+        if !missing.is_empty() {
+            for (id, name) in store.key_names(&missing).await? {
+                let name: Arc<str> = name.into();
+                self.known.insert(id, Arc::clone(&name));
+                names.note(id, name);
+            }
+        }
+        Ok(names)
+    }
+}
+
+impl Names {
+    /// Knows one name only.
+    pub(crate) fn only(id: ApiKeyId, name: &str) -> Self {
+        Self(HashMap::from([(id, name.into())]))
+    }
+
+    fn note(&mut self, id: ApiKeyId, name: Arc<str>) {
+        self.0.insert(id, name);
+    }
+
+    /// The key that created a link; none for one of the operator's command line.
+    pub(crate) fn creator<'a>(&'a self, link: &'a Link) -> Option<&'a str> {
+        let origin = link.details.as_ref().and_then(|details| details.origin.as_ref());
+        let foreign = origin.and_then(|origin| origin.created_by.as_deref());
+        foreign.or_else(|| self.0.get(&link.created_by).map(|name| &**name))
+    }
+
+    /// The key that edited a link last; none likewise, or when it was never edited.
+    pub(crate) fn editor<'a>(&'a self, link: &'a Link) -> Option<&'a str> {
+        let details = link.details.as_ref()?;
+        let foreign = details.origin.as_ref().and_then(|origin| origin.edited_by.as_deref());
+        foreign.or_else(|| self.0.get(&details.edited_by?).map(|name| &**name))
+    }
+}

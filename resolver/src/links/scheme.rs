@@ -1,0 +1,113 @@
+//! The schemes that long URLs may have.
+//!
+//! 1. The operator's list decides (`--allowed-schemes`). By default it has the web's two and those of links that people write in mails and on
+//!    paper, `mailto` and `tel`. Links into apps have names of their own, which the operator adds.
+//! 2. Some schemes are never allowed, whatever the list says: they run script, or show what another site did not serve, in the browser of
+//!    whoever follows the link.
+//!
+//! Rejected: to allow any scheme, as Shlink does. Several programs of desktop systems register schemes that take commands, and a short link
+//! hides which one it leads to.
+
+use std::{fmt, sync::Arc};
+
+/// Allowed unless the operator says otherwise.
+const DEFAULT: [&str; 4] = ["http", "https", "mailto", "tel"];
+/// Never allowed.
+const NEVER: [&str; 9] =
+    ["javascript", "data", "file", "vbscript", "blob", "about", "filesystem", "view-source", "jar"];
+/// Allowed schemes.
+const SCHEMES_MAX: usize = 100;
+/// The longest name of a scheme, in bytes.
+const MAX_LEN: usize = 64;
+
+/// An operator's list of schemes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schemes(Arc<[String]>);
+
+/// Why a list of schemes is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SchemesError {
+    /// Nothing could be linked to, or more than is looked through.
+    #[error("expected 1 to {SCHEMES_MAX} schemes")]
+    Count,
+    /// No scheme is called so (RFC 3986, 3.1).
+    #[error("expected a letter, then letters, digits, +, - or ., at most {MAX_LEN} in all, such as https")]
+    Name,
+    /// It runs script or shows what no site served.
+    #[error("expected none of {}: their links act in the visitor's browser", NEVER.join(", "))]
+    Never,
+}
+
+impl Schemes {
+    /// Checks a list.
+    ///
+    /// # Errors
+    /// Says what was expected.
+    pub fn parse(names: &[String]) -> Result<Self, SchemesError> {
+        if names.is_empty() || names.len() > SCHEMES_MAX {
+            return Err(SchemesError::Count);
+        }
+        let mut schemes = Vec::with_capacity(names.len());
+        for name in names {
+            let name = name.trim().to_ascii_lowercase();
+            if !is_scheme(&name) {
+                return Err(SchemesError::Name);
+            }
+            if NEVER.contains(&name.as_str()) {
+                return Err(SchemesError::Never);
+            }
+            if !schemes.contains(&name) {
+                schemes.push(name);
+            }
+        }
+        Ok(Self(schemes.into()))
+    }
+
+    /// Whether long URLs may have this scheme, in small letters as a parsed URL has it.
+    #[must_use]
+    pub fn allow(&self, scheme: &str) -> bool {
+        self.0.iter().any(|allowed| allowed == scheme)
+    }
+}
+
+impl Default for Schemes {
+    fn default() -> Self {
+        Self(DEFAULT.map(str::to_owned).into())
+    }
+}
+
+impl fmt::Display for Schemes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join(", "))
+    }
+}
+
+fn is_scheme(name: &str) -> bool {
+    let rest = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
+    (1..=MAX_LEN).contains(&name.len()) && name.as_bytes()[0].is_ascii_alphabetic() && name.bytes().all(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(names: &[&str]) -> Result<Schemes, SchemesError> {
+        Schemes::parse(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_list_is_what_is_allowed_and_script_never_is() {
+        let schemes = parse(&["https", " Shlink ", "shlink"]).unwrap();
+        assert_eq!(schemes.to_string(), "https, shlink");
+        assert!(schemes.allow("shlink") && !schemes.allow("http"));
+        for scheme in NEVER {
+            assert_eq!(parse(&["https", &scheme.to_uppercase()]), Err(SchemesError::Never), "{scheme}");
+            assert!(!Schemes::default().allow(scheme), "{scheme}");
+        }
+        for wrong in ["", "1a", "a b", "a:", "ä", "*", &"a".repeat(MAX_LEN + 1)] {
+            assert_eq!(parse(&[wrong]), Err(SchemesError::Name), "{wrong:?}");
+        }
+        assert_eq!(parse(&[]), Err(SchemesError::Count));
+        assert_eq!(parse(&["a"; SCHEMES_MAX + 1]), Err(SchemesError::Count));
+    }
+}

@@ -1,0 +1,196 @@
+//! A file that outlasts the stores: how far the database had come, in the eyes of one process.
+//!
+//! A database that is put back from an older copy knows nothing of the links that it lost, and would mint their codes again. The
+//! ledger remembers, unless it was put back as well. This file is the third.
+//!
+//! 1. Its mark is one that the database had committed, and its ends are past every number that the process had registered. So it
+//!    never claims more than there was.
+//! 2. The mark is written and not synced: a process that is killed loses nothing of it, and a machine that loses power finds an
+//!    older mark, which claims less. The ends are synced before a number below them is claimed.
+//! 3. It belongs on another disk than the stores, or at least not into their backups: put back together with them it says nothing.
+
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    fs::{DirBuilder, File, OpenOptions},
+    io::{self, Read as _},
+    os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _},
+    path::Path,
+    sync::{Arc, Mutex},
+};
+
+use issuer::tokens::Mark;
+
+use super::{Advanced, BlockEntry};
+use crate::codes::KeyspaceIndex;
+
+/// What every such file begins with.
+const HEADING: &str = "shortmint witness 1";
+
+/// An open file.
+#[derive(Debug)]
+pub struct Witness {
+    file: File,
+    known: Mutex<Known>,
+}
+
+/// What it says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Known {
+    mark: Mark,
+    ends: BTreeMap<KeyspaceIndex, u64>,
+}
+
+impl Witness {
+    /// Opens or creates the file. Blocks on the disk: call it at start-up.
+    ///
+    /// # Errors
+    /// When it cannot be opened, or is no such file.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        }
+        let options =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).to_owned();
+        let mut file = options.open(path)?;
+        let mut text = String::new();
+        file.read_to_string(&mut text)?;
+        let known = if text.is_empty() {
+            Known::default()
+        } else {
+            Known::read(&text).ok_or_else(|| {
+                io::Error::new(io::ErrorKind::InvalidData, "it is no witness file, or damaged")
+            })?
+        };
+        Ok(Self { file, known: Mutex::new(known) })
+    }
+
+    /// The highest mark that the database was seen to have; 0 without a witness.
+    pub(super) fn mark_of(witness: Option<&Arc<Self>>) -> Mark {
+        witness.map_or(Mark(0), |witness| witness.known().mark)
+    }
+
+    /// Past the highest number that was registered, by keyspace.
+    pub(super) fn ends_of(witness: Option<&Arc<Self>>) -> Vec<(KeyspaceIndex, u64)> {
+        let ends = |witness: &Arc<Self>| {
+            witness.known().ends.iter().map(|(keyspace, end)| (*keyspace, *end)).collect()
+        };
+        witness.map_or_else(Vec::new, ends)
+    }
+
+    /// Notes a mark that the database has committed.
+    pub(super) fn note_mark_in(witness: Option<&Arc<Self>>, mark: Mark) {
+        if let Some(witness) = witness {
+            witness.note_mark(mark);
+        }
+    }
+
+    /// Notes what came of a comparison.
+    pub(super) fn note_advanced(witness: Option<&Arc<Self>>, advanced: Advanced) {
+        match advanced {
+            Advanced::To(mark) | Advanced::Began(mark) => Self::note_mark_in(witness, mark),
+            Advanced::Restarted => {}
+        }
+    }
+
+    /// Notes a block that is in the register, before a number of it is claimed.
+    pub(super) async fn note_block(witness: Option<&Arc<Self>>, block: &BlockEntry) {
+        let Some(witness) = witness.map(Arc::clone) else { return };
+        let (keyspace, end) = (block.keyspace, block.span.end());
+        let noted = tokio::task::spawn_blocking(move || witness.note_end(keyspace, end)).await;
+        noted.expect("to write a few bytes does not panic");
+    }
+
+    fn note_mark(&self, mark: Mark) {
+        let mut known = self.known();
+        if mark > known.mark {
+            known.mark = mark;
+            self.write(&known);
+        }
+    }
+
+    fn note_end(&self, keyspace: KeyspaceIndex, end: u64) {
+        let mut known = self.known();
+        if known.ends.get(&keyspace).is_none_or(|known| *known < end) {
+            known.ends.insert(keyspace, end);
+            self.write(&known);
+            if let Err(error) = self.file.sync_data() {
+                tracing::error!(%error, "sync the witness file");
+            }
+        }
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
+        self.known.lock().expect("no code panics while it holds this lock")
+    }
+
+    /// In place: the text never becomes shorter.
+    fn write(&self, known: &Known) {
+        if let Err(error) = self.file.write_all_at(known.text().as_bytes(), 0) {
+            tracing::error!(%error, "write the witness file: an older copy of the stores may not be noticed");
+        }
+    }
+}
+
+impl Known {
+    /// Numbers have leading zeros, so that each stays where it is.
+    fn text(&self) -> String {
+        let mut text = format!("{HEADING}\nmark {:020}\n", self.mark.0);
+        for (keyspace, end) in &self.ends {
+            let _ = writeln!(text, "keyspace {:05} {end:020}", keyspace.get());
+        }
+        text
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let mut lines = text.lines();
+        let heading = lines.next()?;
+        let mark = Mark(lines.next()?.strip_prefix("mark ")?.parse().ok()?);
+        let ends = lines.map(|line| {
+            let (keyspace, end) = line.strip_prefix("keyspace ")?.split_once(' ')?;
+            Some((KeyspaceIndex::new(keyspace.parse().ok()?).ok()?, end.parse().ok()?))
+        });
+        let known = Self { mark, ends: ends.collect::<Option<_>>()? };
+        (heading == HEADING).then_some(known)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keyspace(index: i64) -> KeyspaceIndex {
+        KeyspaceIndex::new(index).unwrap()
+    }
+
+    #[test]
+    fn what_is_noted_is_read_again_and_never_becomes_less() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("new/witness");
+        let read =
+            |witness: &Arc<Witness>| (Witness::mark_of(Some(witness)), Witness::ends_of(Some(witness)));
+        let witness = Arc::new(Witness::open(&path).unwrap());
+        assert_eq!(read(&witness), (Mark(0), Vec::new()));
+        witness.note_mark(Mark(7));
+        witness.note_end(keyspace(2), 1_000);
+        witness.note_end(keyspace(1), 5);
+        witness.note_mark(Mark(3));
+        witness.note_end(keyspace(2), 10);
+        drop(witness);
+        let witness = Arc::new(Witness::open(&path).unwrap());
+        assert_eq!(read(&witness), (Mark(7), vec![(keyspace(1), 5), (keyspace(2), 1_000)]));
+    }
+
+    #[test]
+    fn a_file_that_is_cut_or_another_one_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("witness");
+        let known = Known { mark: Mark(9), ends: BTreeMap::from([(keyspace(1), 62)]) };
+        let text = known.text();
+        assert_eq!(Known::read(&text), Some(known));
+        for text in ["{}", "shortmint witness 2\nmark 1\n", &text[..30], &text.replace("62", "x2")] {
+            std::fs::write(&path, text).unwrap();
+            assert!(Witness::open(&path).is_err(), "{text:?}");
+        }
+    }
+}

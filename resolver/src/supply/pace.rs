@@ -1,0 +1,94 @@
+//! How soon the next beat follows: sooner while numbers are scarce, and at once when this holder starves.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep_until},
+};
+
+/// Least time between two beats, as a part of the usual one: each costs the issuer a commit.
+const LEAST_SHARE: u32 = 20;
+
+/// The pace of one holder's beats.
+#[derive(Debug, Default)]
+pub(super) struct Pace {
+    /// What the issuer asked for, in milliseconds; 0 for the usual time.
+    asked_ms: AtomicU64,
+    changed: Notify,
+    /// A beat is wanted at once.
+    wanted: Notify,
+}
+
+impl Pace {
+    /// Takes what the issuer asks for.
+    pub(super) fn ask(&self, milliseconds: u64) {
+        if self.asked_ms.swap(milliseconds, Ordering::Relaxed) != milliseconds {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Wants a beat at once: the issuer is to know what is in hand now.
+    pub(super) fn hurry(&self) {
+        self.wanted.notify_one();
+    }
+
+    /// Waits until the next beat is due.
+    pub(super) async fn wait(&self, usual: Duration) {
+        let started = Instant::now();
+        let least = usual / LEAST_SHARE;
+        loop {
+            let asked = match self.asked_ms.load(Ordering::Relaxed) {
+                0 => usual,
+                milliseconds => Duration::from_millis(milliseconds).clamp(least, usual),
+            };
+            tokio::select! {
+                () = sleep_until(started + asked) => return,
+                () = self.wanted.notified() => return sleep_until(started + least).await,
+                () = self.changed.notified() => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const USUAL: Duration = Duration::from_secs(10);
+
+    #[tokio::test(start_paused = true)]
+    async fn beats_come_as_often_as_the_issuer_asks_and_at_once_when_they_are_wanted() {
+        let pace = Pace::default();
+        let timed = async || {
+            let started = Instant::now();
+            pace.wait(USUAL).await;
+            started.elapsed().as_millis()
+        };
+        assert_eq!(timed().await, 10_000);
+        pace.ask(2_000);
+        assert_eq!(timed().await, 2_000);
+        pace.hurry();
+        assert_eq!(timed().await, 500, "and no more often than that");
+        pace.ask(60_000);
+        assert_eq!(timed().await, 10_000, "never later than usual");
+        pace.ask(0);
+        assert_eq!(timed().await, 10_000);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wait_under_way_follows_the_issuer_too() {
+        let pace = Pace::default();
+        let started = Instant::now();
+        let waits = pace.wait(USUAL);
+        let asks = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            pace.ask(3_000);
+        };
+        tokio::join!(waits, asks);
+        assert_eq!(started.elapsed(), Duration::from_secs(3));
+    }
+}

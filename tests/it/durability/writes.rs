@@ -1,0 +1,332 @@
+//! Every kind of write that a store acknowledges: how it is made, and whether the database has it.
+
+use std::{sync::Arc, time::Duration};
+
+use harness::{Postgres, Scratch};
+use issuer::block::Span;
+use jiff::Timestamp;
+use resolver::{
+    api_key::{ApiKey, ApiKeyId, KeyLimits, NewKey},
+    codes::{CodeKey, KeyspaceIndex, LinkId, Mint},
+    links::{Authority, DomainEdit, DomainId, Draft, Edit, LongUrl, NewLink, Slug, Tag},
+    reservation::ReservationId,
+    scope::Scopes,
+    store::{
+        BlockEntry, FullLink, ImportBatch, ImportItem, InsertError, LinkStore, NamedLink, StoreError,
+        postgres::PostgresStore,
+    },
+    targets::TargetRule,
+};
+
+/// How a write ended, as its caller was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// It is stored.
+    Done,
+    /// It is surely not stored.
+    Failed,
+    /// It may be stored.
+    InDoubt,
+}
+
+/// A kind of write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Single,
+    Batch,
+    Copy,
+    Full,
+    Named,
+    Import,
+    Edit,
+    Delete,
+    Restore,
+    RenameTag,
+    SetTarget,
+    AddDomain,
+    EditDomain,
+    AddKey,
+    RevokeKey,
+    AddReservation,
+    CloseReservation,
+    RegisterBlock,
+    ReleaseBlock,
+    TakeOverBlock,
+    UseLinks,
+}
+
+/// In groups that the store's connections can carry at once.
+pub(super) const GROUPS: [&[Kind]; 4] = [
+    &[Kind::Single, Kind::Batch, Kind::Copy, Kind::Full, Kind::Named, Kind::Import],
+    &[Kind::Copy, Kind::Edit, Kind::Delete, Kind::Restore, Kind::RenameTag, Kind::SetTarget],
+    &[Kind::Copy, Kind::AddDomain, Kind::AddKey, Kind::RevokeKey, Kind::AddReservation, Kind::UseLinks],
+    &[
+        Kind::Copy,
+        Kind::EditDomain,
+        Kind::CloseReservation,
+        Kind::RegisterBlock,
+        Kind::ReleaseBlock,
+        Kind::TakeOverBlock,
+    ],
+];
+
+/// One write, and what it needs to have been there before.
+pub(super) struct Write {
+    pub(super) kind: Kind,
+    /// A number that no other write has.
+    number: u64,
+    store: Arc<PostgresStore>,
+    key: ApiKey,
+    reservation: ReservationId,
+    domain: DomainId,
+    mint: Arc<Mint>,
+}
+
+const KEYSPACE: i64 = 1;
+const BY: ApiKeyId = ApiKeyId(1);
+
+impl Write {
+    /// Prepares a write: whatever it changes is stored.
+    pub(super) async fn prepare(kind: Kind, number: u64, store: &Arc<PostgresStore>) -> Self {
+        let scratch = Scratch::new().unwrap();
+        let code_key = CodeKey::create(&scratch.path().join("code.key")).unwrap();
+        let mint = Arc::new(Mint::new(&code_key, store.adopt_keyspaces(&[]).await.unwrap()));
+        let mut write = Self {
+            kind,
+            number,
+            store: Arc::clone(store),
+            key: ApiKey::draw().unwrap(),
+            reservation: ReservationId::draw().unwrap(),
+            domain: DomainId::DEFAULT,
+            mint,
+        };
+        match kind {
+            Kind::Edit | Kind::Delete | Kind::UseLinks => write.insert(1).await.unwrap(),
+            Kind::Restore => {
+                write.insert(1).await.unwrap();
+                store.delete(write.id(0), None, BY).await.unwrap();
+            }
+            Kind::RenameTag => write.insert_tagged("old").await.unwrap(),
+            Kind::EditDomain => {
+                let authority = Authority::parse(&format!("d{number}.example")).unwrap();
+                write.domain = store.add_domain(&authority, u32::MAX).await.unwrap().unwrap();
+            }
+            Kind::RevokeKey => drop(store.add_api_key(&write.new_key()).await.unwrap()),
+            Kind::CloseReservation => {
+                store.add_reservation(&write.reservation, keyspace(), BY).await.unwrap();
+            }
+            Kind::ReleaseBlock | Kind::TakeOverBlock => {
+                store.register_block(&write.block(1)).await.unwrap();
+            }
+            _ => {}
+        }
+        write
+    }
+
+    /// Makes the write.
+    pub(super) async fn run(&self) -> Told {
+        match self.kind {
+            Kind::Single => told(self.insert(1).await),
+            Kind::Batch => told(self.insert(100).await),
+            Kind::Copy => told(self.insert(1_000).await),
+            Kind::Full => told(self.insert_tagged("full").await),
+            Kind::Named => told(self.store.insert_named(&self.named(), &[], None).await),
+            _ => match self.change().await {
+                Ok(()) => Told::Done,
+                Err(_) => Told::InDoubt,
+            },
+        }
+    }
+
+    /// Makes a write that may be sent again, so nothing is said of it when it is not done.
+    async fn change(&self) -> Result<(), StoreError> {
+        let (store, number) = (&self.store, self.number);
+        match self.kind {
+            Kind::Import => store.import(&self.import()).await.map(drop),
+            Kind::Edit => {
+                let edit = Edit { title: Some(Some("edited".to_owned())), ..Edit::default() };
+                store.edit(self.id(0), &edit, BY).await.map(drop)
+            }
+            Kind::Delete => store.delete(self.id(0), None, BY).await.map(drop),
+            Kind::Restore => store.restore(self.id(0), 0, BY).await.map(drop),
+            Kind::RenameTag => store.rename_tag(&self.tag("old"), &self.tag("new"), BY).await.map(drop),
+            Kind::SetTarget => {
+                let rule = TargetRule::parse(&format!("t{number}.example"), false).unwrap();
+                store.set_target(&rule, BY).await
+            }
+            Kind::AddDomain => {
+                let authority = Authority::parse(&format!("d{number}.example")).unwrap();
+                store.add_domain(&authority, u32::MAX).await.map(drop)
+            }
+            Kind::EditDomain => {
+                let edit = DomainEdit { disabled: Some(true), ..DomainEdit::default() };
+                store.edit_domain(self.domain, &edit, BY).await.map(drop)
+            }
+            Kind::AddKey => store.add_api_key(&self.new_key()).await.map(drop),
+            Kind::RevokeKey => store.revoke_api_key(&format!("k{number}")).await.map(drop),
+            Kind::AddReservation => store.add_reservation(&self.reservation, keyspace(), BY).await.map(drop),
+            Kind::CloseReservation => store.close_reservation(&self.reservation).await,
+            Kind::RegisterBlock => store.register_block(&self.block(1)).await.map(drop),
+            Kind::ReleaseBlock => store.release_block(&self.block(1), &[]).await,
+            Kind::TakeOverBlock => store.take_over_block(&self.block(2), 1).await.map(drop),
+            Kind::UseLinks => store.use_links(&[(self.id(0), 1)]).await.map(drop),
+            Kind::Single | Kind::Batch | Kind::Copy | Kind::Full | Kind::Named => {
+                panic!("{:?} is an insert", self.kind)
+            }
+        }
+    }
+
+    /// How many of the rows that say so are in the database, and how many say that it is done.
+    pub(super) async fn rows(&self, postgres: &Postgres) -> (i64, i64) {
+        let (n, first, end) = (self.number, self.id(0).get(), self.id(10_000).get());
+        let links = format!("SELECT count(*) FROM link WHERE id >= {first} AND id < {end}");
+        let (sql, whole) = match self.kind {
+            Kind::Single => (links, 1),
+            Kind::Batch => (links, 100),
+            Kind::Copy => (links, 1_000),
+            Kind::Full => (
+                format!(
+                    "SELECT count(*) FROM link JOIN link_tag ON link_id = link.id WHERE link.id = {first}"
+                ),
+                1,
+            ),
+            Kind::Named => (format!("SELECT count(*) FROM slug WHERE slug = 'named-slug-{n}'"), 1),
+            Kind::Import => (
+                format!(
+                    "SELECT count(*) FROM slug JOIN link ON link.id = link_id WHERE slug LIKE 'in/{n}/%'"
+                ),
+                20,
+            ),
+            Kind::Edit => (format!("{links} AND title = 'edited'"), 1),
+            Kind::Delete => (format!("{links} AND details->>'deletedAt' IS NOT NULL"), 1),
+            Kind::Restore => (format!("{links} AND details->>'deletedAt' IS NULL"), 1),
+            Kind::RenameTag => (format!("SELECT count(*) FROM tag WHERE name = 'new-{n}'"), 1),
+            Kind::SetTarget => {
+                (format!("SELECT count(*) FROM target_rule WHERE pattern LIKE '%t{n}.example'"), 1)
+            }
+            Kind::AddDomain => (format!("SELECT count(*) FROM domain WHERE authority = 'd{n}.example'"), 1),
+            Kind::EditDomain => (
+                format!(
+                    "SELECT count(*) FROM domain WHERE id = {} AND settings->>'disabled' = 'true'",
+                    self.domain.get()
+                ),
+                1,
+            ),
+            Kind::AddKey => (format!("SELECT count(*) FROM api_key WHERE name = 'k{n}'"), 1),
+            Kind::RevokeKey => {
+                (format!("SELECT count(*) FROM api_key WHERE name = 'k{n}' AND revoked_at IS NOT NULL"), 1)
+            }
+            Kind::AddReservation => {
+                (format!("SELECT count(*) FROM reservation WHERE id = '{}'", self.reservation), 1)
+            }
+            Kind::CloseReservation => (
+                format!(
+                    "SELECT count(*) FROM reservation WHERE id = '{}' AND closed_at IS NOT NULL",
+                    self.reservation
+                ),
+                1,
+            ),
+            Kind::RegisterBlock => {
+                (format!("SELECT count(*) FROM block WHERE ids @> {first}::bigint AND generation = 1"), 1)
+            }
+            // The row that is not there any more says so.
+            Kind::ReleaseBlock => {
+                (format!("SELECT 1 - count(*) FROM block WHERE ids @> {first}::bigint AND generation = 1"), 1)
+            }
+            Kind::TakeOverBlock => {
+                (format!("SELECT count(*) FROM block WHERE ids @> {first}::bigint AND generation = 2"), 1)
+            }
+            Kind::UseLinks => (format!("SELECT count(*) FROM link_use WHERE link_id = {first}"), 1),
+        };
+        (postgres.client().await.unwrap().query_one(&sql, &[]).await.unwrap().get(0), whole)
+    }
+
+    fn id(&self, offset: u64) -> LinkId {
+        LinkId::new(keyspace(), self.number * 10_000 + offset)
+    }
+
+    fn draft(&self, offset: u64) -> Draft {
+        let url = format!("https://example.com/{}/{offset}", self.number);
+        Draft {
+            long_url: LongUrl::parse(&url, &[]).unwrap(),
+            title: None,
+            crawlable: false,
+            forward_query: true,
+            created_by: BY,
+            details: None,
+        }
+    }
+
+    async fn insert(&self, count: u64) -> Result<(), InsertError> {
+        let history = self.store.epoch().await.map_err(InsertError::Failed)?;
+        let links = (0..count).map(|offset| NewLink { id: self.id(offset), draft: self.draft(offset) });
+        self.store.insert(&history, &links.collect::<Vec<_>>()).await.map(drop)
+    }
+
+    async fn insert_tagged(&self, tag: &str) -> Result<(), InsertError> {
+        let history = self.store.epoch().await.map_err(InsertError::Failed)?;
+        let new = NewLink { id: self.id(0), draft: self.draft(0) };
+        let link = FullLink { new, code: format!("code{}", self.number) };
+        self.store.insert_full(&history, &link, &[self.tag(tag)], None).await.map(drop)
+    }
+
+    fn tag(&self, name: &str) -> Tag {
+        Tag::parse(&format!("{name}-{}", self.number)).unwrap()
+    }
+
+    fn named(&self) -> NamedLink {
+        let slug = Slug::parse(&format!("named-slug-{}", self.number)).unwrap();
+        let mut draft = self.draft(0);
+        draft.details.get_or_insert_default().slug = Some(slug.clone());
+        NamedLink { slug, mintable: None, keyspaces: self.mint.keyspaces(), draft }
+    }
+
+    fn import(&self) -> ImportBatch {
+        let item = |offset: u64| ImportItem {
+            slug: Some(Slug::parse(&format!("in/{}/{offset}", self.number)).unwrap()),
+            draft: self.draft(offset),
+            tags: Vec::new(),
+            created_at: Some(Timestamp::UNIX_EPOCH),
+            minted: false,
+            uses: 0,
+        };
+        let name = format!("import {}", self.number);
+        ImportBatch { name, end: 20, items: (0..20).map(item).collect(), mint: Arc::clone(&self.mint) }
+    }
+
+    fn new_key(&self) -> NewKey {
+        NewKey {
+            name: format!("k{}", self.number),
+            hash: self.key.hash(),
+            scopes: Scopes::admin(),
+            expires_at: None,
+            limits: KeyLimits::default(),
+        }
+    }
+
+    fn block(&self, generation: u64) -> BlockEntry {
+        BlockEntry {
+            keyspace: keyspace(),
+            span: Span::new(self.number * 10_000, 1_000).unwrap(),
+            generation,
+            holder: "resolver".to_owned(),
+            incarnation: 1,
+            instance: format!("{}/{generation}", self.number),
+        }
+    }
+}
+
+fn keyspace() -> KeyspaceIndex {
+    KeyspaceIndex::new(KEYSPACE).unwrap()
+}
+
+fn told<T>(inserted: Result<T, InsertError>) -> Told {
+    match inserted {
+        Ok(_) => Told::Done,
+        Err(InsertError::Failed(_)) => Told::Failed,
+        Err(InsertError::Unknown(_)) => Told::InDoubt,
+    }
+}
+
+/// Longer than any call of the store may take.
+pub(super) const CALL_WITHIN: Duration = Duration::from_secs(90);

@@ -1,0 +1,97 @@
+//! Connections that do nothing, more of them than there are descriptors for.
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    time::Duration,
+};
+
+use harness::{Answer, Connection, Resolver, net::free_addr, wait};
+use proto::links::v1::{ListLinksRequest, links_client::LinksClient};
+use tokio::net::{TcpSocket, TcpStream};
+use tonic::Request;
+
+/// So few that a flood is quickly larger.
+const DESCRIPTORS: u32 = 160;
+const SOON: Duration = Duration::from_secs(30);
+
+/// Connects from addresses of the loopback network, each of which has so many of the connections.
+async fn flood(to: SocketAddr, count: u16, of_each: u16) -> Vec<TcpStream> {
+    let mut streams = Vec::new();
+    for number in 0..count {
+        let [high, low] = (number / of_each).to_be_bytes();
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind((Ipv4Addr::new(127, 200, high, low), 0).into()).unwrap();
+        // One that is refused at once is as good: the flood goes on.
+        if let Ok(stream) = socket.connect(to).await {
+            streams.push(stream);
+        }
+    }
+    streams
+}
+
+async fn is_served(resolver: &Resolver) -> bool {
+    let Ok(mut connection) = Connection::open(resolver.addr()).await else { return false };
+    connection.get("/robots.txt").await.is_ok_and(|answer| answer.status == 200)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn silent_connections_beyond_the_limit_keep_no_new_client_out() {
+    let resolver = Resolver::embedded().unwrap().descriptors(DESCRIPTORS).start().await.unwrap();
+    for of_each in [400, 1] {
+        let silent = flood(resolver.addr(), 400, of_each).await;
+        assert!(silent.len() > 300, "{}", silent.len());
+        let served = wait::until(SOON, "a new client is served", async || is_served(&resolver).await);
+        served.await.unwrap();
+        let live = Answer::to(resolver.http().get(format!("{}/livez", resolver.admin_url()))).await.unwrap();
+        assert_eq!(live.status, 200, "the admin listener has descriptors of its own");
+        let created = resolver.api.create("https://example.com/page").await.unwrap();
+        assert_eq!(resolver.api.follow(&created.code).await.unwrap().0, 302, "and so has the database");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_were_used_outlive_silent_ones() {
+    let resolver = Resolver::embedded().unwrap().descriptors(DESCRIPTORS).start().await.unwrap();
+    let mut used = Vec::new();
+    for _ in 0..4 {
+        let mut connection = Connection::open(resolver.addr()).await.unwrap();
+        assert_eq!(connection.get("/robots.txt").await.unwrap().status, 200);
+        used.push(connection);
+    }
+    let _silent = flood(resolver.addr(), 300, 1).await;
+    for connection in &mut used {
+        assert_eq!(connection.get("/robots.txt").await.unwrap().status, 200);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn silent_connections_to_the_admin_listener_keep_no_probe_out() {
+    let resolver = Resolver::embedded().unwrap().start().await.unwrap();
+    let admin: SocketAddr = resolver.admin_url().trim_start_matches("http://").parse().unwrap();
+    let _silent = flood(admin, 200, 200).await;
+    for path in ["/livez", "/readyz", "/metrics"] {
+        let mut probe = Connection::open(admin).await.unwrap();
+        assert_eq!(probe.get(path).await.unwrap().status, 200, "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn silent_connections_to_the_links_api_are_limited_and_keep_no_caller_out() {
+    let address = free_addr().unwrap();
+    let builder = Resolver::embedded().unwrap().args(["--grpc-listen", &address.to_string()]);
+    let resolver = builder.descriptors(DESCRIPTORS).start().await.unwrap();
+    for of_each in [400, 1] {
+        let _silent = flood(address, 400, of_each).await;
+        let called = wait::until(SOON, "a caller is served", async || {
+            let Ok(mut client) = LinksClient::connect(format!("http://{address}")).await else {
+                return false;
+            };
+            let mut request = Request::new(ListLinksRequest::default());
+            request.metadata_mut().insert("x-api-key", resolver.api.key().parse().unwrap());
+            request.set_timeout(Duration::from_secs(5));
+            client.list_links(request).await.is_ok()
+        });
+        called.await.unwrap();
+        assert!(is_served(&resolver).await, "the public listener has its own");
+    }
+}

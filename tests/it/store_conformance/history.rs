@@ -1,0 +1,58 @@
+//! How far the store has come, and what it does when it is below what somebody knows.
+
+use issuer::{block::Span, tokens::Mark};
+use resolver::store::{Advanced, BlockEntry, LinkStore, Raise, Registration};
+
+use super::keyspace;
+
+const INDEX: i64 = 7;
+
+fn entry(start: u64, len: u64, generation: u64) -> BlockEntry {
+    let span = Span::new(start, len).unwrap();
+    let (holder, instance) = ("a".to_owned(), format!("start-{generation}"));
+    BlockEntry { keyspace: keyspace(INDEX), span, generation, holder, incarnation: 1, instance }
+}
+
+async fn raise(store: &dyn LinkStore, at_least: Mark) -> Advanced {
+    store.advance(at_least, Raise::Since(None)).await.unwrap()
+}
+
+pub(super) async fn a_store_below_a_known_mark_begins_a_history(store: &dyn LinkStore) {
+    let Advanced::To(first) = raise(store, Mark(0)).await else { panic!("nothing is known") };
+    let second = first.next();
+    assert_eq!(raise(store, first).await, Advanced::To(second));
+    assert_eq!(store.advance(second, Raise::No).await.unwrap(), Advanced::To(second));
+
+    let before = store.epoch().await.unwrap();
+    // One more than it has come to is enough.
+    let lost = second.next();
+    assert_eq!(store.advance(lost, Raise::No).await.unwrap(), Advanced::Began(lost.next()));
+    let after = store.epoch().await.unwrap();
+    assert_ne!(before, after);
+    assert!(after.as_str().ends_with(&format!(":{}", lost.next())), "{after}");
+    assert_eq!(store.advance(lost, Raise::No).await.unwrap(), Advanced::To(lost.next()));
+    assert_eq!(store.epoch().await.unwrap(), after);
+}
+
+pub(super) async fn an_operator_leaves_numbers_out(store: &dyn LinkStore) {
+    let index = keyspace(1);
+    let end = store.registered_end(index).await.unwrap();
+    let before = store.epoch().await.unwrap();
+    store.begin_history(1_000).await.unwrap();
+    assert_ne!(store.epoch().await.unwrap(), before);
+    assert_eq!(store.registered_end(index).await.unwrap(), end + 1_000);
+    let entry = BlockEntry { keyspace: index, ..entry(end + 999, 2, 1) };
+    assert_eq!(store.register_block(&entry).await.unwrap(), Registration::Overlaps);
+    assert_eq!(store.take_over_block(&entry, u64::MAX >> 1).await.unwrap(), Registration::Overlaps);
+}
+
+pub(super) async fn the_registers_end_is_known_with_its_first_block(store: &dyn LinkStore) {
+    assert_eq!(store.registered_end(keyspace(INDEX)).await.unwrap(), 0);
+    store.register_block(&entry(0, 62, 1)).await.unwrap();
+    assert_eq!(store.registered_end(keyspace(INDEX)).await.unwrap(), 62);
+    assert_eq!(
+        store.registered_end(keyspace(INDEX - 1)).await.unwrap(),
+        0,
+        "of the neighbour nothing counts"
+    );
+}

@@ -1,0 +1,82 @@
+//! Which links lead to a long URL: new ones at once, old ones by an index that one holder at a time keeps.
+
+use std::{sync::Arc, time::Duration};
+
+use harness::Scratch;
+use jiff::Timestamp;
+use resolver::{
+    api_key::ApiKeyId,
+    codes::{CodeKey, LinkId, Mint},
+    links::{Edit, LongUrl, Slug},
+    store::{ImportBatch, ImportItem, Imported, IndexStep, Indexed, LinkStore, Visible},
+};
+use tokio::time::{Instant, sleep};
+
+use super::new_link;
+
+/// Longer than any of the steps takes here.
+const HELD_FOR: Duration = Duration::from_secs(3);
+const SOON: Duration = Duration::from_secs(30);
+
+pub(super) async fn links_are_found_by_where_they_lead(store: &dyn LinkStore) {
+    let history = store.epoch().await.unwrap();
+    let many: Vec<_> = (30_000..31_500).map(|n| new_link(n, &format!("https://i.x/{}", n % 500))).collect();
+    for links in many.chunks(1_000) {
+        store.insert(&history, links).await.unwrap();
+    }
+    let ids = async |url: &str, of: Visible| {
+        let found = store.links_of_url(&LongUrl::from_stored(url), &of, 10).await.unwrap();
+        found.iter().map(|record| record.link.id).collect::<Vec<LinkId>>()
+    };
+    let (all, of_nobody) =
+        (Visible::default(), Visible { created_by: Some(ApiKeyId(99)), ..Visible::default() });
+    let expected = [7, 507, 1_007].map(|n| many[n].id);
+    assert_eq!(ids("https://i.x/7", all).await, expected, "before they are in the index");
+    assert!(ids("https://i.x/7", of_nobody).await.is_empty());
+
+    let step = async |holder: &str| {
+        let step = IndexStep { holder: holder.to_owned(), held_for: HELD_FOR };
+        store.index_long_urls(&step).await.unwrap()
+    };
+    let (mut noted, begun) = (0, Instant::now());
+    while noted < many.len() {
+        assert!(begun.elapsed() < SOON, "expected {} links in the index, found {noted}", many.len());
+        match step("one").await {
+            Indexed::Some(count) => {
+                noted += count;
+                let other = step("other").await;
+                assert!(
+                    matches!(other, Indexed::NotOurs | Indexed::Done),
+                    "while the first one is there: {other:?}"
+                );
+            }
+            Indexed::Done => sleep(Duration::from_millis(50)).await,
+            Indexed::NotOurs => panic!("nobody else has begun"),
+        }
+    }
+    assert_eq!(ids("https://i.x/7", all).await, expected, "in the index, and no more than once");
+
+    let old = import(store, "https://i.x/old").await;
+    assert_eq!(ids("https://i.x/old", all).await, [old], "though it was created long ago");
+    let edit = Edit { long_url: Some(LongUrl::from_stored("https://i.x/7")), ..Edit::default() };
+    store.edit(old, &edit, ApiKeyId(1)).await.unwrap();
+    assert!(ids("https://i.x/old", all).await.is_empty());
+    assert!(ids("https://i.x/7", all).await.contains(&old), "it leads there now");
+    store.delete(many[7].id, None, ApiKeyId(1)).await.unwrap();
+    assert!(!ids("https://i.x/7", all).await.contains(&many[7].id), "it is deleted");
+}
+
+async fn import(store: &dyn LinkStore, url: &str) -> LinkId {
+    let scratch = Scratch::new().unwrap();
+    let key = CodeKey::create(&scratch.path().join("code.key")).unwrap();
+    let slug = Some(Slug::parse("of-long-urls").unwrap());
+    let created_at = Some(Timestamp::from_second(1_000_000_000).unwrap());
+    let draft = new_link(0, url).draft;
+    let items = vec![ImportItem { slug, draft, tags: Vec::new(), created_at, minted: false, uses: 0 }];
+    let mint = Arc::new(Mint::new(&key, store.adopt_keyspaces(&[]).await.unwrap()));
+    let batch = ImportBatch { name: "of long URLs".to_owned(), end: 1, items, mint };
+    match store.import(&batch).await.unwrap().unwrap()[..] {
+        [Imported::Stored(id)] => id,
+        ref other => panic!("expected a link, found {other:?}"),
+    }
+}

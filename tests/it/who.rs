@@ -1,0 +1,154 @@
+//! Who created and edited links, who wrote what, and what is told of API keys: by names, as people know them.
+
+use harness::{Launch, Resolver, Scratch, binaries, wait};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::{
+    cli::{Person, row},
+    rest_calls::{Alone, SOON, call, done, get},
+};
+
+const URL: &str = "https://example.com/page";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_says_by_the_names_of_keys_who_created_it_and_who_edited_it_last() {
+    let alone = Alone::start(&[]).await;
+    let author = alone.with_new_key("author", &["--scopes", "create,read"]).await;
+    let editor = alone.with_new_key("editor", &["--scopes", "read,edit"]).await;
+    let creator = alone.with_new_key("creator", &["--scopes", "create"]).await;
+    let wish = json!({ "longUrl": URL, "customSlug": "x", "findIfExists": true });
+    let made = author.create_with(&wish).await.unwrap().json;
+    assert_eq!((&made["createdBy"], &made["editedBy"]), (&json!("author"), &Value::Null), "{made}");
+    let edited = done(&editor, Method::PATCH, "short-urls/x", Some(json!({ "title": "T" }))).await;
+    assert_eq!((&edited["createdBy"], &edited["editedBy"]), (&json!("author"), &json!("editor")));
+    // A key that reads nothing is given links of its own only, and is not told who edited them.
+    assert_eq!(call(&creator, Method::POST, "short-urls", Some(wish.clone())).await.status, 400);
+    let wish = json!({ "longUrl": URL, "customSlug": "y", "findIfExists": true });
+    done(&creator, Method::POST, "short-urls", Some(wish.clone())).await;
+    done(&editor, Method::PATCH, "short-urls/y", Some(json!({ "title": "T" }))).await;
+    let found = done(&creator, Method::POST, "short-urls", Some(wish)).await;
+    assert_eq!((&found["createdBy"], &found["editedBy"]), (&json!("creator"), &Value::Null), "{found}");
+    alone.api().create(URL).await.unwrap();
+    let list = get(&editor, "short-urls?orderBy=dateCreated-ASC").await;
+    let who = |link: &Value| (link["createdBy"].clone(), link["editedBy"].clone(), link["version"].clone());
+    let links = list["shortUrls"]["data"].as_array().unwrap();
+    assert_eq!(who(&links[0]), (json!("author"), json!("editor"), json!(1)));
+    assert_eq!(who(&links[1]), (json!("creator"), json!("editor"), json!(1)));
+    assert_eq!(who(&links[2]), (json!("initial"), Value::Null, json!(0)));
+    let table = Person::at(&alone.resolver).read(&["link", "get", "x"]).await;
+    assert_eq!(
+        (row(&table, "created by"), row(&table, "edited by")),
+        (Some("author"), Some("editor")),
+        "{table}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_names_links_by_code_and_domain_and_says_what_was_changed() {
+    let alone = Alone::start(&[]).await;
+    let admin = alone.api();
+    let minted = admin.create(URL).await.unwrap().code;
+    let wish = json!({ "longUrl": URL, "customSlug": "promo", "domain": "one.example", "maxVisits": 3 });
+    admin.create_with(&wish).await.unwrap();
+    done(admin, Method::PATCH, &format!("short-urls/{minted}"), Some(json!({ "title": "T" }))).await;
+    let edit = json!({ "enabled": false, "maxVisits": null, "tags": ["a"], "password": "hush hush" });
+    done(admin, Method::PATCH, "short-urls/promo?domain=one.example", Some(edit)).await;
+    assert_eq!(call(admin, Method::DELETE, &format!("short-urls/{minted}"), None).await.status, 204);
+
+    let log = get(admin, "audit").await["audit"]["data"].clone();
+    let [deleted, promo, title] = [0, 1, 2].map(|place| log[place].clone());
+    for entry in [&deleted, &title] {
+        assert_eq!((&entry["subject"], &entry["domain"]), (&json!(minted), &Value::Null), "{entry}");
+    }
+    assert_eq!((&promo["subject"], &promo["domain"]), (&json!("promo"), &json!("one.example")));
+    let changed = json!({
+        "enabled": { "from": true, "to": false }, "maxVisits": { "from": 3, "to": null }, "hasPassword": { "from": false, "to": true },
+        "tags": { "from": [], "to": ["a"] }, "version": { "from": 0, "to": 1 },
+    });
+    assert_eq!(promo["details"]["changed"], changed);
+    assert_eq!(title["details"]["changed"]["title"], json!({ "from": null, "to": "T" }));
+    let words = promo["details"].as_object().unwrap();
+    for internal in ["slug", "domain", "mark", "details"] {
+        assert!(!words.contains_key(internal), "{internal} in {promo}");
+    }
+    let person = Person::at(&alone.resolver);
+    let table = person.read(&["audit", "--width", "200"]).await;
+    let line = table.lines().find(|line| line.contains("promo")).unwrap();
+    for part in ["initial", "edit-link", "one.example", "enabled: yes → no", "maxVisits: 3 → none"] {
+        assert!(line.contains(part), "{part} is not in {line}");
+    }
+    let older = person.read_json(&["audit", "--json", "--before", &promo["id"].to_string()]).await;
+    assert_eq!(older["audit"]["data"][0], title);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_list_of_keys_tells_their_domain_their_limits_and_when_they_were_last_used() {
+    let alone = Alone::start(&[]).await;
+    let limits =
+        ["--scopes", "read", "--domain", "one.example", "--own-links-only", "--calls-per-minute", "60"];
+    let limited = alone.with_new_key("limited", &limits).await;
+    alone.with_new_key("idle", &[]).await;
+    assert_eq!(call(&limited, Method::GET, "tags", None).await.status, 200);
+    let last_use = async |name: &str| {
+        let keys: Value = serde_json::from_str(&alone.api_key(&["list", "--json"]).await).unwrap();
+        keys.as_array().unwrap().iter().find(|key| key["name"] == name).unwrap().clone()
+    };
+    wait::until(SOON, "the use is noted", async || last_use("limited").await["lastUsedAt"].is_string())
+        .await
+        .unwrap();
+    assert_eq!(last_use("idle").await["lastUsedAt"], Value::Null);
+    let expected = json!({ "domain": "one.example", "ownLinksOnly": true, "callsPerMinute": 60 });
+    assert_eq!(last_use("limited").await["limits"], expected);
+    let table = alone.api_key(&["list"]).await;
+    let line = |name: &str| table.lines().find(|line| line.starts_with(name)).unwrap();
+    assert!(line("limited").ends_with("domain one.example, own links only, 60 calls a minute"), "{table}");
+    assert!(line("idle").contains("never"), "{table}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_configuration_is_shown_whole_with_its_sources_and_a_switch_takes_any_usual_word() {
+    let scratch = Scratch::new().unwrap();
+    let check = async |args: &[&str], word: &str| {
+        let launch = Launch::new(&scratch, "check", binaries::resolver().await.unwrap());
+        let launch = launch.args(["config", "check"]).args(args).env("RESOLVER_TELL_GONE", word);
+        let launch =
+            launch.env("RESOLVER_INITIAL_API_KEY", "s3cret-s3cret-s3cret").env("RESOLVER_CACHE_MIB", "7");
+        launch.run(SOON).await.unwrap()
+    };
+    for (word, value) in [("1", "true"), ("yes", "true"), ("on", "true"), ("0", "false"), ("false", "false")]
+    {
+        let checked = check(&["--json", "--threads", "3"], word).await.success().unwrap();
+        assert!(!checked.stdout.contains("s3cret"), "{checked:?}");
+        let checked: Value = serde_json::from_str(&checked.stdout).unwrap();
+        let of = |name: &str| {
+            let settings = checked["settings"].as_array().unwrap();
+            let setting = settings.iter().find(|setting| setting["name"] == name).unwrap();
+            (setting["value"].as_str().unwrap().to_owned(), setting["source"].as_str().unwrap().to_owned())
+        };
+        let expected = |value: &str, source: &str| (value.to_owned(), source.to_owned());
+        assert_eq!(of("tell-gone"), expected(value, "environment"), "{word}");
+        assert_eq!(of("cache-mib"), expected("7", "environment"));
+        assert_eq!(of("threads"), expected("3", "flag"));
+        assert_eq!(of("redirect-status"), expected("302", "default"));
+        assert_eq!(of("initial-api-key"), expected("(hidden)", "environment"));
+        assert_eq!(checked["keyspaces"].as_array().unwrap().len(), 1);
+    }
+    let table = check(&[], "1").await.success().unwrap().stdout;
+    for part in [
+        "idempotency-for",
+        "RESOLVER_TELL_GONE",
+        "calls-per-client",
+        "keyspace default=6:0-z: 56800235584 codes",
+    ] {
+        assert!(table.contains(part), "{part} is not in {table}");
+    }
+    assert_eq!(check(&[], "perhaps").await.code(), Some(64));
+    let resolver = Resolver::embedded().unwrap().env("RESOLVER_TELL_GONE", "1").start().await.unwrap();
+    resolver
+        .api
+        .create_with(&json!({ "longUrl": URL, "customSlug": "off", "enabled": false }))
+        .await
+        .unwrap();
+    assert_eq!(resolver.api.follow("off").await.unwrap().0, 410);
+}
