@@ -14,6 +14,7 @@ mod failover;
 mod grow;
 mod links;
 mod load;
+mod losses;
 mod memory;
 mod mint;
 mod miss;
@@ -60,6 +61,8 @@ enum Bench {
     Failover(failover::Args),
     /// Whether creates and misses keep their rate while the table grows, keyed by number and by text.
     Grow(grow::Args),
+    /// Acknowledged links while Postgres is stopped at once, and its backends are killed, at full speed.
+    Losses(losses::Args),
     /// Memory of a resolver, idle, with many cached links and after many requests; and how soon it serves.
     Memory(memory::Args),
     /// Redirects of links that no cache has, and the queries that they cost.
@@ -93,6 +96,7 @@ fn main() -> anyhow::Result<()> {
         Bench::Create(args) => create::run(&args)?,
         Bench::Failover(args) => failover::run(&args)?,
         Bench::Grow(args) => grow::run(&args)?,
+        Bench::Losses(args) => losses::run(&args)?,
         Bench::Memory(args) => memory::run(&args)?,
         Bench::Miss(args) => miss::run(&args)?,
         Bench::Scan(args) => scan::run(&args)?,
