@@ -16,6 +16,7 @@ use crate::{
     ledger::{Ledger, embedded::EmbeddedLedger},
     metrics::Metrics,
     observer::Observer,
+    tokens::Epoch,
 };
 
 /// What the embedded issuer says of itself in a status.
@@ -39,6 +40,12 @@ pub struct Dialer {
 }
 
 impl Dialer {
+    /// A way that leads wherever these connections are taken.
+    #[must_use]
+    pub fn over(connections: mpsc::Sender<io::Result<DuplexStream>>) -> Self {
+        Self { connections }
+    }
+
     /// Opens a connection.
     ///
     /// # Errors
@@ -64,8 +71,23 @@ impl Embedded {
     ) -> Result<Self, Error> {
         let path = ledger.to_owned();
         let opened = tokio::task::spawn_blocking(move || EmbeddedLedger::open(&path)).await;
-        let ledger = Arc::new(opened.map_err(|_| Error::Internal("open the ledger"))??);
-        let tidings = Tidings::Elected { epoch: ledger.epoch(), snapshot: ledger.load().await? };
+        let ledger = opened.map_err(|_| Error::Internal("open the ledger"))??;
+        let epoch = ledger.epoch();
+        Self::serve(Arc::new(ledger), epoch, limits, recorder, vitals).await
+    }
+
+    /// Serves from a ledger that is this issuer's alone from this epoch on.
+    ///
+    /// # Errors
+    /// When the ledger cannot be read.
+    pub async fn serve(
+        ledger: Arc<dyn Ledger>,
+        epoch: Epoch,
+        limits: Limits,
+        recorder: &Recorder,
+        vitals: &Vitals,
+    ) -> Result<Self, Error> {
+        let tidings = Tidings::Elected { epoch, snapshot: ledger.load().await? };
         let metrics = Metrics::new(recorder);
         let (driver, ends) = Driver::new(limits, ledger, metrics.clone());
         let observer = Arc::new(Observer::new(ends.handle.clone(), metrics));

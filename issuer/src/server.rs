@@ -32,6 +32,8 @@ const ETCD_DEADLINE: Duration = Duration::from_secs(2);
 const DESCRIPTORS_KEPT: usize = 256;
 /// Connections of resolvers at a time, where the system lets the process have as many.
 const CONNECTIONS_MAX: usize = 4_096;
+/// The longest question about health, or for descriptors.
+const QUESTION_BYTES: usize = 4 * 1024;
 /// How long a stop may take before what lingers is cut.
 const STOP_DEADLINE: Duration = Duration::from_secs(5);
 
@@ -131,8 +133,8 @@ async fn serve(
         .http2_keepalive_timeout(Some(Duration::from_secs(5)))
         .max_concurrent_streams(1_024)
         .add_service(service)
-        .add_service(health_service)
-        .add_service(reflection)
+        .add_service(health_service.max_decoding_message_size(QUESTION_BYTES))
+        .add_service(reflection.max_decoding_message_size(QUESTION_BYTES))
         .serve_with_incoming_shutdown(incoming, stop.clone().cancelled_owned());
     tracing::info!(listen = %config.listen, admin = %config.admin_listen, cluster = config.cluster, "serving");
     let mut server = tokio::spawn(server);

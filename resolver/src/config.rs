@@ -128,9 +128,9 @@ pub struct Config {
     /// The time zone of times that come without an offset, such as 2031-01-01 10:00:00.
     #[arg(long, env = "RESOLVER_TIME_ZONE", default_value = "UTC", value_name = "NAME")]
     pub time_zone: String,
-    /// A small file that remembers how far the database had come, on a disk that outlasts it and in none of its backups. When the database and
-    /// the issuer's ledger are put back from older copies, only this file knows that codes were given since. With SQLite it lies beside the
-    /// database as NAME.witness, unless it is named; with Postgres there is none, unless it is named, and each process needs its own.
+    /// Keep a witness file here: how far the database had come, as this process has seen it. It tells that the database and the issuer's ledger
+    /// were both restored from older backups. Put it on a disk that no backup of either covers. Without this it is FILE.witness beside a SQLite file, and
+    /// there is none with Postgres. Each process needs its own; with several resolvers use `migrate --put-back` as well.
     #[arg(long, env = "RESOLVER_WITNESS", value_name = "FILE")]
     pub witness: Option<PathBuf>,
     /// The status of redirects: 301, 302, 307 or 308.

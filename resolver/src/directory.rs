@@ -19,7 +19,7 @@ use std::{
 
 use issuer::daemon::Vitals;
 use jiff::Timestamp;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::{
     api_key::ApiKeyId,
@@ -150,6 +150,8 @@ pub struct Directory {
     public_url: PublicUrl,
     /// The host of `public_url`, as requests name it.
     default_host: String,
+    /// When this process first saw each domain: others may not know one of them before [`SHOWN`] has passed.
+    first_seen: Mutex<HashMap<DomainId, Instant>>,
     /// What the operator decided.
     policy: Policy,
     /// What else has to be read again when somebody beside this process writes.
@@ -172,6 +174,7 @@ impl Directory {
             entries: RwLock::new(Arc::new(Entries::new(SharedSettings::default()))),
             is_plain: AtomicBool::new(true),
             heard: Mutex::new(Instant::now()),
+            first_seen: Mutex::default(),
             clock,
             store,
             default_host: requested_authority(&public_url.authority).into_owned(),
@@ -220,6 +223,7 @@ impl Directory {
 
     fn replace(&self, settings: SharedSettings) {
         self.lookup.adopt(&settings.keyspaces);
+        self.note_seen(settings.domains.iter().map(|domain| domain.id));
         let entries = Entries::new(settings);
         let mut place = self.entries.write().expect("no code panics while it holds this lock");
         // A slow answer must not undo what a quick one brought.
@@ -231,6 +235,27 @@ impl Directory {
             }
             *place = Arc::new(entries);
             self.is_plain.store(is_plain, Ordering::Release);
+        }
+    }
+
+    fn note_seen(&self, domains: impl Iterator<Item = DomainId>) {
+        let mut first_seen = self.first_seen.lock().expect("no code panics while it holds this lock");
+        let now = Instant::now();
+        for domain in domains {
+            first_seen.entry(domain).or_insert(now);
+        }
+    }
+
+    /// Waits until every resolver knows a domain: a link on it would be an unknown code of the default one to those that do not.
+    pub async fn wait_until_known(&self, domain: DomainId) {
+        if self.store.is_shared() && !domain.is_default() {
+            let first_seen = self
+                .first_seen
+                .lock()
+                .expect("no code panics while it holds this lock")
+                .get(&domain)
+                .copied();
+            sleep_until(first_seen.unwrap_or_else(Instant::now) + SHOWN).await;
         }
     }
 

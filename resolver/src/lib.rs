@@ -19,6 +19,7 @@ pub mod create;
 pub mod directory;
 mod error;
 pub mod freshness;
+mod guard;
 pub mod hot;
 pub mod http;
 mod key_names;
@@ -38,6 +39,8 @@ pub mod targets;
 pub mod transfer;
 mod url_indexer;
 pub mod visits;
+#[cfg(test)]
+mod world;
 
 pub use error::Error;
 pub use server::{Greeting, Listeners, run};

@@ -11,7 +11,7 @@ use crate::{
     commands::wait_for,
     config::{Config, Database, Settings},
     directory::SHOWN,
-    store::{LinkStore, Raise, SettingsPoll, SharedSettings, StoreError},
+    store::{Comparison, LinkStore, SettingsPoll, SharedSettings, StoreError},
 };
 
 /// What the database has to agree to before anything is served.
@@ -41,8 +41,8 @@ pub(crate) async fn prepare(
         }
         adopted => adopted?,
     };
-    // Before anything is written: the witness file may know that this is an older copy.
-    wait_for(database, async || store.advance(Mark(0), Raise::No).await).await?;
+    // Before keys or numbers are given: the witness file may know that this is an older copy.
+    wait_for(database, async || store.advance(Mark(0), Comparison::default()).await).await?;
     let mut shared = wait_for(database, async || store.poll_settings(-1).await).await?;
     if store.is_shared()
         && let Some(SharedSettings { keyspaces_age, .. }) = shared.settings

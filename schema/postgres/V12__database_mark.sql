@@ -1,4 +1,4 @@
--- How far this database has come, by its own count: raised by every start, beat and take-over of a holder, and told to the ledger. A database
+-- How far this database has come, by its own count: raised by every start and beat of a holder, and told to the ledger. A database
 -- that is below what the ledger has been told was put back from an older copy.
 ALTER TABLE deployment ADD COLUMN mark bigint NOT NULL DEFAULT 0;
 -- The mark at which the latest such history began; 0 for the first one.

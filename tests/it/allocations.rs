@@ -90,7 +90,6 @@ async fn register(client: &mut Client, holder: &str) {
         holder: holder.to_owned(),
         instance: format!("start-of-{holder}"),
         namespaces: vec![NamespaceSpec { name: "web".to_owned(), capacity: 1 << 30 }],
-        mark: 0,
         reserved: false,
     };
     assert_eq!(client.register(request).await.unwrap().into_inner().incarnation, 1);

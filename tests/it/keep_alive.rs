@@ -20,7 +20,7 @@ async fn a_leader_that_stops_ends_its_streams_at_once() {
     let mut client = IssuerClient::connect(cluster.issuers[leader].url()).await.unwrap();
     let namespaces = vec![NamespaceSpec { name: "web".to_owned(), capacity: 1 << 30 }];
     let (holder, instance) = ("probe".to_owned(), "start-of-probe".to_owned());
-    let request = RegisterRequest { holder: holder.clone(), instance, namespaces, reserved: false, mark: 0 };
+    let request = RegisterRequest { holder: holder.clone(), instance, namespaces, reserved: false };
     let incarnation = client.register(request).await.unwrap().into_inner().incarnation;
 
     let (beats, stream) = mpsc::channel(1);

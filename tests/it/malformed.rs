@@ -116,7 +116,6 @@ fn register() -> RegisterRequest {
         instance: "instance-1".to_owned(),
         namespaces,
         reserved: false,
-        mark: 0,
     }
 }
 
@@ -150,7 +149,6 @@ fn registrations() -> Vec<(&'static str, RegisterRequest)> {
         wrong_names(128).into_iter().map(|holder| ("holder", RegisterRequest { holder, ..register() })),
     );
     let instances = wrong_names(64).into_iter();
-    cases.push(("mark", RegisterRequest { mark: u64::MAX, ..register() }));
     cases.extend(instances.map(|instance| ("instance", RegisterRequest { instance, ..register() })));
     cases.extend(wrong_names(64).into_iter().map(|name| ("namespace", with(vec![spec(&name, 1)]))));
     cases

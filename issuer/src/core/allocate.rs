@@ -39,10 +39,11 @@ pub(super) fn allocate(term: &mut Term, now: Millis, asked: Asked<'_>) -> Result
         |reply: &Reply| guarded && asked.seq == record.last_seq && reply.block.namespace == *asked.namespace;
     if let Some(reply) = record.last_reply.clone().filter(repeats) {
         // A block that has leaked since is not the holder's any more: it is told to go on with the next seq.
-        if !record.open.iter().any(|open| open.block == reply.block) {
+        let Some(open) = record.open.iter().find(|open| open.block == reply.block) else {
             return Err(Refusal::Seq { expected: record.last_seq.next(), got: asked.seq });
-        }
-        return Ok(reply.into());
+        };
+        let Reply { block, epoch, leaked } = reply;
+        return Ok(Answer::Allocated { block, epoch, leaked, store: open.store.clone() });
     }
     let expected = record.last_seq.next();
     if guarded && asked.seq != expected {
@@ -159,9 +160,10 @@ fn take_free(state: &mut State, namespace: &Namespace, part: Part, len: u64) -> 
 
 fn hand_over(term: &mut Term, asked: Asked<'_>, block: Block, leaked: Option<Generation>) -> Answer {
     debug_assert!(block.generation > Generation(0), "generations start at 1");
+    let store = asked.store.clone();
     let open = OpenBlock { block: block.clone(), store: asked.store, contested: leaked.is_some() };
     let entry = Entry { holder: asked.holder.clone(), seq: asked.seq, epoch: term.epoch, leaked, open };
     term.starving.remove(&(block.namespace.clone(), entry.holder.clone()));
     term.state.allocate(&term.limits, entry);
-    Answer::Allocated { block, epoch: term.epoch, leaked }
+    Answer::Allocated { block, epoch: term.epoch, leaked, store }
 }

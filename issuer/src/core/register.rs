@@ -9,7 +9,7 @@ use crate::{
     },
     ledger::Key,
     names::{HolderId, Instance, LedgerId, Namespace},
-    tokens::{Batch, Incarnation, Mark, Millis, Seq},
+    tokens::{Batch, Incarnation, Millis, Seq},
 };
 
 /// What a holder registers with.
@@ -18,7 +18,6 @@ pub(super) struct Start<'a> {
     pub(super) instance: Instance,
     pub(super) namespaces: &'a [(Namespace, u64)],
     pub(super) reserved: bool,
-    pub(super) mark: Mark,
 }
 
 /// Registers a start. The same instance gets the same incarnation again: a repeated call changes nothing.
@@ -28,7 +27,7 @@ pub(super) fn register(
     start: Start<'_>,
     head_changed: &mut bool,
 ) -> Result<Answer, Refusal> {
-    let Start { holder, instance, namespaces, reserved, mark } = start;
+    let Start { holder, instance, namespaces, reserved } = start;
     if !term.state.holders.contains_key(holder) && term.state.holders.len() >= term.limits.holders {
         term.forget_one(now);
     }
@@ -37,7 +36,6 @@ pub(super) fn register(
         term.state.head.ledger = LedgerId::new(format!("{holder}.{instance}")).ok();
         *head_changed = true;
     }
-    *head_changed |= term.hear_mark(mark);
     for (namespace, capacity) in namespaces {
         *head_changed |= admit_namespace(term, now, namespace, *capacity);
     }

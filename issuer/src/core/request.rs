@@ -20,8 +20,6 @@ pub enum Request {
         namespaces: Vec<(Namespace, u64)>,
         /// Whether it is a reservation: its blocks are kept for it however long it is silent, until it registers without this.
         reserved: bool,
-        /// How far its database has come.
-        mark: Mark,
     },
     /// A holder wants a block.
     Allocate {
@@ -146,6 +144,8 @@ pub enum Answer {
         epoch: Epoch,
         /// The generation its numbers were leaked under: some may have links. None when they are surely unused.
         leaked: Option<Generation>,
+        /// The history of the database that it was asked for: an earlier copy of the request may have named another.
+        store: StoreEpoch,
     },
     /// To `KeepAlive`.
     Alive {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     block::{Block, Span},
-    core::{Entry, Limits, account::Account, journal::Unsaved, request::Answer},
+    core::{Entry, Limits, account::Account, journal::Unsaved},
     ledger::{Key, Record, Snapshot, Write},
     names::{HolderId, Instance, LedgerId, Namespace, StoreEpoch},
     tokens::{Batch, Epoch, Generation, Incarnation, Mark, Seq},
@@ -120,12 +120,6 @@ pub struct Reply {
     pub epoch: Epoch,
     /// The generation its numbers were leaked under; none when they are surely unused.
     pub leaked: Option<Generation>,
-}
-
-impl From<Reply> for Answer {
-    fn from(reply: Reply) -> Self {
-        Self::Allocated { block: reply.block, epoch: reply.epoch, leaked: reply.leaked }
-    }
 }
 
 /// Numbers given back unused, keyed in the ledger by namespace and start.

@@ -19,6 +19,9 @@ use crate::{
     tokens::{Epoch, Incarnation, Mark, Millis, Revision, Ticket},
 };
 
+/// How far one beat takes the mark at most: a wrong one must not be out of the database's reach for ever.
+const MARK_STEP: u64 = 1 << 20;
+
 /// From take-over until deposition. It is dropped whole: see the invariants of [`crate::core`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Term {
@@ -311,9 +314,9 @@ impl Term {
 
     fn execute(&mut self, now: Millis, request: Request, head_changed: &mut bool) -> Result<Answer, Refusal> {
         match request {
-            Request::Register { holder, instance, namespaces, reserved, mark } => {
+            Request::Register { holder, instance, namespaces, reserved } => {
                 self.heard.insert(holder.clone(), now);
-                let start = Start { holder: &holder, instance, namespaces: &namespaces, reserved, mark };
+                let start = Start { holder: &holder, instance, namespaces: &namespaces, reserved };
                 register::register(self, now, start, head_changed)
             }
             Request::Allocate { holder, incarnation, seq, namespace, wanted_len, store } => {
@@ -350,12 +353,13 @@ impl Term {
     }
 
     /// Takes note of how far a holder's database has come; whether that is further than was known.
-    pub(super) fn hear_mark(&mut self, mark: Mark) -> bool {
-        let is_news = mark > self.state.head.mark;
-        if is_news {
-            self.state.head.mark = mark;
+    fn hear_mark(&mut self, mark: Mark) -> bool {
+        let known = self.state.head.mark;
+        let heard = mark.min(Mark(known.0.saturating_add(MARK_STEP)));
+        if heard > known {
+            self.state.head.mark = heard;
         }
-        is_news
+        heard > known
     }
 
     /// Checks that a call comes from the holder's current incarnation, and notes that it was heard of.

@@ -151,7 +151,7 @@ fn holder(name: &str) -> HolderId {
 fn register(name: &str, instance: &str, capacity: u64) -> Request {
     let namespaces = vec![(namespace(), capacity)];
     let instance = Instance::new(instance).unwrap();
-    Request::Register { holder: holder(name), instance, namespaces, reserved: false, mark: Mark(0) }
+    Request::Register { holder: holder(name), instance, namespaces, reserved: false }
 }
 
 fn allocate(name: &str, incarnation: Incarnation, seq: u64) -> Request {
@@ -422,9 +422,7 @@ fn a_seq_repeated_for_another_namespace_is_not_answered_with_the_first_ones_bloc
     let other = Namespace::new("mobile").unwrap();
     let namespaces = vec![(namespace(), 100), (other.clone(), 100)];
     let instance = Instance::new("1").unwrap();
-    bench
-        .ask(Request::Register { holder: holder("a"), instance, namespaces, reserved: false, mark: Mark(0) })
-        .unwrap();
+    bench.ask(Request::Register { holder: holder("a"), instance, namespaces, reserved: false }).unwrap();
     bench.allocate("a", Incarnation(1), 1).unwrap();
     let Request::Allocate { holder, incarnation, seq, wanted_len, store, .. } =
         allocate("a", Incarnation(1), 1)

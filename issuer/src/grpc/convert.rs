@@ -75,7 +75,6 @@ pub(super) fn register(message: pb::RegisterRequest) -> Result<Request, Malforme
         instance: Instance::new(message.instance)?,
         namespaces: namespaces.collect::<Result<_, Malformed>>()?,
         reserved: message.reserved,
-        mark: mark(message.mark)?,
     })
 }
 

@@ -58,10 +58,11 @@ impl IssuerService {
 
     async fn allocate(&self, request: AllocateBlockRequest) -> Result<AllocateBlockResponse, Status> {
         match self.ask(convert::allocate(request)?).await? {
-            Answer::Allocated { block, epoch, leaked } => Ok(AllocateBlockResponse {
+            Answer::Allocated { block, epoch, leaked, store } => Ok(AllocateBlockResponse {
                 block: Some(convert::block_out(&block)),
                 epoch: epoch.0,
                 leaked_generation: leaked.map_or(0, |generation| generation.0),
+                store_epoch: store.to_string(),
             }),
             _ => Err(mismatch()),
         }

@@ -1,11 +1,15 @@
 //! `resolver migrate`
 
-use super::{open, wait_for};
+use super::{open, open_existing, wait_for};
 use crate::{Error, config::MigrateArgs};
 
 pub(super) async fn run(args: &MigrateArgs) -> Result<String, Error> {
     let MigrateArgs { database: args, forget_ledger, put_back } = args;
-    let store = open(&args.database, None).await?;
+    let store = match put_back {
+        // A mistyped path must not become an empty database.
+        Some(_) => open_existing(&args.database).await?,
+        None => open(&args.database, None).await?,
+    };
     wait_for(args, async || store.migrate().await).await?;
     if *forget_ledger {
         wait_for(args, async || store.forget_ledger().await).await?;

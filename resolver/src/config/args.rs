@@ -198,10 +198,9 @@ pub struct MigrateArgs {
     /// when numbers come from another issuer on purpose, and only while no resolver of the former one runs.
     #[arg(long)]
     pub forget_ledger: bool,
-    /// Say that the database and the issuer's ledger were both put back from older copies, and that nothing else remembers how far they had
-    /// come: a new history begins, in which no number of before is used again, and so many numbers of each keyspace are left out. Choose
-    /// more than were used between the copy and now; only while no resolver runs.
-    #[arg(long, value_name = "NUMBERS")]
+    /// Begin a new history after the database and the issuer's ledger were both restored from backups. Leaves out this many numbers of each
+    /// keyspace: choose more than were allocated to resolvers and reservations since the older backup. Stop all resolvers and issuers first.
+    #[arg(long, value_name = "NUMBERS", conflicts_with = "forget_ledger")]
     pub put_back: Option<u64>,
 }
 

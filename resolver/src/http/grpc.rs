@@ -36,6 +36,8 @@ use admission::{Admission, Admitted, Caller};
 
 /// The longest request, as long as a body of the REST API.
 const MESSAGE_BYTES: usize = 64 * 1024;
+/// The longest question about health, or for descriptors.
+const QUESTION_BYTES: usize = 4 * 1024;
 /// Creates of one stream that are under way.
 const UNDER_WAY: usize = 64;
 /// How long a stream may be silent.
@@ -51,6 +53,7 @@ pub(crate) async fn serve(
     app: Arc<App>,
     stop: CancellationToken,
 ) -> Result<(), Error> {
+    // What has not come whole is in no budget, so it is small.
     let (health, health_service) = tonic_health::server::health_reporter();
     health.set_serving::<LinksServer<Service>>().await;
     let reflection = tonic_reflection::server::Builder::configure()
@@ -68,8 +71,8 @@ pub(crate) async fn serve(
         .max_concurrent_streams(STREAMS_MAX)
         .concurrency_limit_per_connection(STREAMS_MAX as usize)
         .add_service(Admission::new(app, links, MESSAGE_BYTES))
-        .add_service(health_service)
-        .add_service(reflection)
+        .add_service(health_service.max_decoding_message_size(QUESTION_BYTES))
+        .add_service(reflection.max_decoding_message_size(QUESTION_BYTES))
         .serve_with_incoming_shutdown(incoming, stop.clone().cancelled_owned());
     let mut server = tokio::spawn(server);
     tokio::select! {

@@ -10,7 +10,7 @@ use hyper::{
 use super::{Answer, App, answer, budgets::Spent, pages, redirect::redirect, retry_later};
 use crate::{
     directory::Place,
-    links::{Authority, Redirects, fill_placeholders, location},
+    links::{Authority, LongUrl, Redirects, fill_placeholders, location},
     lookup::Wanted,
 };
 
@@ -100,6 +100,10 @@ fn elsewhere(app: &App, place: &Place, how: &Stray<'_>, path: &str) -> Option<An
 fn lead_to(app: &App, place: &Place, target: &str, path: &str) -> Option<Answer> {
     let name = place.domain.authority.as_ref().map_or(app.directory.default_name(), Authority::as_str);
     let target = fill_placeholders(target, name, path)?;
+    if !app.lookup.allows(&LongUrl::from_stored(target.clone())) {
+        // The operator's rules about targets bind where visitors are sent without a link as well.
+        return None;
+    }
     let header = HeaderValue::try_from(location(&target).as_ref()).ok()?;
     Some(redirect(app.redirect_status, header))
 }

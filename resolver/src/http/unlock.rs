@@ -55,6 +55,7 @@ const TRIES_OF_ALL: u32 = 120;
 pub(crate) struct Locks {
     turns: Arc<Semaphore>,
     waiting: Semaphore,
+    new: Semaphore,
     of_client: Rate,
     of_all: Rate,
     slowed: Lane,
@@ -67,6 +68,7 @@ impl Default for Locks {
         Self {
             turns: Arc::new(Semaphore::new((cores / 2).clamp(1, AT_ONCE))),
             waiting: Semaphore::new(WAITING),
+            new: Semaphore::new(WAITING / 4),
             of_client: Rate::new(TRIES_OF_CLIENT),
             of_all: Rate::new(TRIES_OF_ALL),
             slowed: tries(SLOWED),
@@ -86,6 +88,8 @@ enum Tried {
 impl Locks {
     /// The hash of a new password; none when too many wait for theirs.
     pub(super) async fn hash(&self, password: String) -> Option<Result<PasswordHash, PasswordError>> {
+        // Visitors wait in the same line, and creates must not fill it.
+        let _new = self.new.try_acquire().ok()?;
         self.in_turn(move || PasswordHash::of(&password)).await
     }
 

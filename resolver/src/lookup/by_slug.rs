@@ -58,7 +58,14 @@ impl Lookup {
         match self.slugs.find(place).await? {
             Some(id) => {
                 let name = Name::of(&self.mint, id);
-                let found = self.read(id, name, self.cache.get(&name)).await?;
+                let mut found = self.read(id, name, self.cache.get(&name)).await?;
+                if !found.as_ref().is_some_and(|link| self.leads(place, link)) {
+                    // The answer may be older than the link, and the cache may have the link of a history that is lost under its id.
+                    self.slugs.forget(place).await;
+                    self.cache.invalidate(&name);
+                    let Some(id) = self.slugs.ask_anew(place).await? else { return Ok(None) };
+                    found = self.read_fresh(id).await?;
+                }
                 Ok(found.filter(|link| self.leads(place, link)))
             }
             None => Ok(None),

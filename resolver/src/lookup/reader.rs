@@ -8,6 +8,7 @@ use super::{Cached, Found, Links, LookupError, Name, news::News};
 use crate::{
     codes::LinkId,
     freshness::ReadAt,
+    guard::{self, Guard},
     links::Link,
     metrics::Metrics,
     store::{BATCH_MAX, LinkStore, Reading, Source, StoreError},
@@ -93,7 +94,9 @@ impl Reader {
                 }
             }
         };
-        next.extend(self.answer(batch, late, began, read));
+        for (id, waiters) in self.answer(batch, late, began, read) {
+            next.entry(id).or_default().extend(waiters);
+        }
         next
     }
 
@@ -107,6 +110,7 @@ impl Reader {
     ) -> Waiting {
         let (links, complete, began): (HashMap<LinkId, Arc<Link>>, bool, ReadAt) = match read {
             Ok(Reading { links, complete, as_of }) => {
+                let complete = complete || !guard::is_on(Guard::Complete);
                 let links = links.into_iter().map(|link| (link.id, Arc::new(link))).collect();
                 // A replica's rows are as old as it can prove, and count as read then.
                 (links, complete, as_of.map_or(began, |as_of| self.news.freshness.at(as_of).min(began)))
@@ -121,14 +125,16 @@ impl Reader {
         };
         for (id, waiters) in batch {
             let link = links.get(&id);
-            let shared = if link.is_some() { late.remove(&id).unwrap_or_default() } else { Vec::new() };
+            // A deleted link is an absence, which may have ended since this read began.
+            let is_there = link.is_some_and(|link| !link.is_deleted());
+            let shared = if is_there { late.remove(&id).unwrap_or_default() } else { Vec::new() };
             for Waiter { name, found } in waiters.into_iter().chain(shared) {
                 if let Some(name) = name {
                     self.keep(name, id, link, (began, complete));
                 }
                 // A copy that may lag behind says what is there, never what is not; and nothing to who asks past the cache.
                 let answer = link.cloned();
-                let known = complete || (answer.is_some() && name.is_some());
+                let known = complete || (is_there && name.is_some());
                 let _ = found.send(if known { Ok(answer) } else { Err(LookupError::NoStore) });
             }
         }

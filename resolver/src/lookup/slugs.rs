@@ -94,7 +94,10 @@ impl Slugs {
 
     /// Remembers for a moment that this is free, as the store said when it was asked then.
     pub(super) fn note_free(&self, place: Place, asked: Instant) {
-        self.free.insert(place, asked);
+        // A process alone knows when a slug is taken, and its creators wait for nobody: an older answer would come after theirs.
+        if self.store.is_shared() {
+            self.free.insert(place, asked);
+        }
     }
 
     /// Forgets that this was nobody's.
@@ -113,13 +116,18 @@ impl Slugs {
             Ok(id) => Ok(Some(id)),
             Err(missing) => match &*missing {
                 Missing::Absent if is_mine => Ok(None),
-                Missing::Absent => match self.ask(place).await {
-                    Ok(id) => Ok(Some(id)),
-                    Err(Missing::Absent) => Ok(None),
-                    Err(Missing::NoStore(error)) => Err(failed(&error)),
-                },
+                Missing::Absent => self.ask_anew(place).await,
                 Missing::NoStore(error) => Err(failed(error)),
             },
+        }
+    }
+
+    /// The same, by a question that nobody else has asked before.
+    pub(super) async fn ask_anew(&self, place: &Place) -> Result<Option<LinkId>, LookupError> {
+        match self.ask(place).await {
+            Ok(id) => Ok(Some(id)),
+            Err(Missing::Absent) => Ok(None),
+            Err(Missing::NoStore(error)) => Err(failed(&error)),
         }
     }
 

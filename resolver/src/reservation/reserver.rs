@@ -42,6 +42,23 @@ pub struct Reserver {
     pub metrics: Arc<Metrics>,
 }
 
+/// What the register knows a reservation's block by.
+fn entry_of(
+    id: &ReservationId,
+    minting: &Minting,
+    (incarnation, seq): (u64, u64),
+    block: &Block,
+) -> BlockEntry {
+    BlockEntry {
+        keyspace: minting.index,
+        span: block.span,
+        generation: block.generation.0,
+        holder: id.holder(),
+        incarnation,
+        instance: format!("{id}/{seq}"),
+    }
+}
+
 impl Reserver {
     /// The keyspace of a name, or the default one.
     #[must_use]
@@ -65,18 +82,23 @@ impl Reserver {
         let id = ReservationId::draw().map_err(|_| ReserveError::Unavailable)?;
         let created_at =
             self.store.add_reservation(&id, minting.index, key).await.map_err(|error| away(&error))?;
-        let taken = if count > minting.capacity() {
+        let mut taken = Vec::new();
+        let spans = if count > minting.capacity() {
             Ok(Err(ReserveError::Exhausted))
         } else {
-            timeout(DEADLINE, self.take(&id, minting, count)).await
+            timeout(DEADLINE, self.take(&id, minting, count, &mut taken)).await
         };
-        match taken.unwrap_or(Err(ReserveError::Unavailable)) {
+        match spans.unwrap_or(Err(ReserveError::Unavailable)) {
             Ok(spans) => {
                 self.metrics.reserved.increment(count);
                 let keyspace = minting.index;
                 Ok(Reservation { id, keyspace, created_by: key, created_at, closed_at: None, spans })
             }
             Err(error) => {
+                // Nobody was told of a code: others may have them at once.
+                if timeout(DEADLINE, self.return_all(taken)).await.is_err() {
+                    tracing::warn!(reservation = %id, "the numbers of a reservation that failed come back later");
+                }
                 // Should this fail too, the reservation is in the list of its key, which can give it up.
                 if timeout(DEADLINE, self.give_up(&id, minting)).await.is_err() {
                     tracing::warn!(reservation = %id, "a reservation that failed could not be given up");
@@ -92,6 +114,7 @@ impl Reserver {
         id: &ReservationId,
         minting: &Minting,
         count: u64,
+        taken: &mut Vec<(Block, BlockEntry)>,
     ) -> Result<Vec<Span>, ReserveError> {
         let incarnation = self.register(id, minting, true).await.map_err(|refused| no(&refused))?;
         let (mut spans, mut missing) = (Vec::new(), count);
@@ -101,6 +124,7 @@ impl Reserver {
                 return Ok(spans);
             }
             let block = self.allocate(id, minting, (incarnation, seq), missing).await?;
+            taken.push((block.clone(), entry_of(id, minting, (incarnation, seq), &block)));
             let entered = self.enter(id, minting, (incarnation, seq), block).await?;
             missing -= entered.iter().map(|span| span.len()).sum::<u64>();
             spans.extend(entered);
@@ -113,6 +137,33 @@ impl Reserver {
         Err(ReserveError::Unavailable)
     }
 
+    /// Gives the blocks of a reservation that failed back as they came.
+    async fn return_all(&self, taken: Vec<(Block, BlockEntry)>) {
+        for (block, entry) in taken {
+            if self.store.release_block(&entry, &[]).await.is_err() {
+                continue;
+            }
+            let (start, len) = (block.span.start(), block.span.len());
+            let returned = pb::ReturnedBlock {
+                block: Some(pb::Block {
+                    namespace: block.namespace.to_string(),
+                    start,
+                    len,
+                    generation: block.generation.0,
+                }),
+                used: 0,
+                burned: 0,
+                unused: vec![pb::Range { start, len }],
+                registered_end: 0,
+            };
+            let BlockEntry { holder, incarnation, .. } = entry;
+            let request = pb::ReturnBlocksRequest { holder, incarnation, blocks: vec![returned] };
+            if let Err(refused) = self.client.return_blocks(request).await {
+                tracing::warn!(error = &refused as &dyn std::error::Error, "return a reservation's numbers");
+            }
+        }
+    }
+
     async fn register(&self, id: &ReservationId, minting: &Minting, reserved: bool) -> Result<u64, Refused> {
         let capacity = minting.capacity();
         let request = pb::RegisterRequest {
@@ -120,7 +171,6 @@ impl Reserver {
             instance: if reserved { LIVING } else { GIVEN_UP }.to_owned(),
             namespaces: vec![pb::NamespaceSpec { name: minting.namespace.to_string(), capacity }],
             reserved,
-            mark: 0,
         };
         Ok(self.client.register(request).await?.incarnation)
     }
@@ -162,14 +212,7 @@ impl Reserver {
         (incarnation, seq): (u64, u64),
         block: Block,
     ) -> Result<Vec<Span>, ReserveError> {
-        let entry = BlockEntry {
-            keyspace: minting.index,
-            span: block.span,
-            generation: block.generation.0,
-            holder: id.holder(),
-            incarnation,
-            instance: format!("{id}/{seq}"),
-        };
+        let entry = entry_of(id, minting, (incarnation, seq), &block);
         let registered = self.store.register_block(&entry).await.map_err(|error| away(&error))?;
         if registered == Registration::Registered {
             let free = self.store.unused(minting.index, block.span).await.map_err(|error| away(&error))?;

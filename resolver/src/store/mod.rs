@@ -40,7 +40,8 @@ pub use outcomes::{
     Swept, TagCount,
 };
 pub use requests::{
-    BlockEntry, FullLink, ImportBatch, ImportItem, IndexStep, NamedLink, Raise, Same, Source, Sweep, Visible,
+    BlockEntry, Comparison, FullLink, ImportBatch, ImportItem, IndexStep, NamedLink, Same, Source, Sweep,
+    Visible,
 };
 pub use witness::Witness;
 
@@ -98,7 +99,7 @@ pub trait LinkStore: Send + Sync + 'static {
     /// Compares the mark with one that is known, and with what the witness file says, and raises it if asked to. One that was below
     /// says that the database was put back from an older copy: a new history begins, and no number that the witness knows of is
     /// registered again.
-    async fn advance(&self, at_least: Mark, raise: Raise) -> Result<Advanced, StoreError>;
+    async fn advance(&self, at_least: Mark, how: Comparison) -> Result<Advanced, StoreError>;
 
     /// Begins a new history, and leaves out so many numbers of each keyspace: for an operator who has put back everything that would
     /// have noticed.

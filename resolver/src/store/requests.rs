@@ -34,14 +34,14 @@ pub enum Source {
     Primary,
 }
 
-/// Whether a mark is raised when it is compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Raise {
-    /// It stays as it is.
-    No,
-    /// It is raised, unless the server was started anew since it was seen to have been started then. A raise that knows nothing of what
-    /// others were told before the database was put back would hide that it was.
-    Since(Option<Timestamp>),
+/// How a mark is compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Comparison {
+    /// Whether the mark is raised as well.
+    pub raises: bool,
+    /// When the server had been started, as far as it was seen before the ledger's answer. If it was started again since, what is known may be less
+    /// than what others were told before the database was put back: then nothing is compared, and nothing raised.
+    pub since: Option<Timestamp>,
 }
 
 /// A link under a number, of which more is said than of those in a batch.

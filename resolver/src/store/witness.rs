@@ -3,10 +3,11 @@
 //! A database that is put back from an older copy knows nothing of the links that it lost, and would mint their codes again. The
 //! ledger remembers, unless it was put back as well. This file is the third.
 //!
-//! 1. Its mark is one that the database had committed, and its ends are past every number that the process had registered. So it
-//!    never claims more than there was.
+//! 1. Its mark is one that the database had committed, and its ends are past every number that this process has registered, and past what
+//!    others had at its last beat. So it never claims more than there was.
 //! 2. The mark is written and not synced: a process that is killed loses nothing of it, and a machine that loses power finds an
 //!    older mark, which claims less. The ends are synced before a number below them is claimed.
+//!    A write that fails is logged, and minting goes on.
 //! 3. It belongs on another disk than the stores, or at least not into their backups: put back together with them it says nothing.
 
 use std::{
@@ -21,11 +22,14 @@ use std::{
 
 use issuer::tokens::Mark;
 
-use super::{Advanced, BlockEntry};
+use super::{Advanced, BlockEntry, sql::Registered};
 use crate::codes::KeyspaceIndex;
 
 /// What every such file begins with.
 const HEADING: &str = "shortmint witness 1";
+
+/// And ends with: a file that was cut says less than it knew.
+const END: &str = "end\n";
 
 /// An open file.
 #[derive(Debug)]
@@ -38,6 +42,8 @@ pub struct Witness {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Known {
     mark: Mark,
+    /// The history in which the ends are known to be kept.
+    history: i64,
     ends: BTreeMap<KeyspaceIndex, u64>,
 }
 
@@ -70,12 +76,12 @@ impl Witness {
         witness.map_or(Mark(0), |witness| witness.known().mark)
     }
 
-    /// Past the highest number that was registered, by keyspace.
-    pub(super) fn ends_of(witness: Option<&Arc<Self>>) -> Vec<(KeyspaceIndex, u64)> {
-        let ends = |witness: &Arc<Self>| {
-            witness.known().ends.iter().map(|(keyspace, end)| (*keyspace, *end)).collect()
-        };
-        witness.map_or_else(Vec::new, ends)
+    /// Past the highest number that was registered, by keyspace; nothing without a witness.
+    pub(super) fn registered_of(witness: Option<&Arc<Self>>) -> Registered {
+        let Some(witness) = witness else { return Registered::default() };
+        let known = witness.known();
+        let ends = known.ends.iter().map(|(keyspace, end)| (*keyspace, *end)).collect();
+        Registered { history: known.history, ends }
     }
 
     /// Notes a mark that the database has committed.
@@ -85,20 +91,35 @@ impl Witness {
         }
     }
 
-    /// Notes what came of a comparison.
-    pub(super) fn note_advanced(witness: Option<&Arc<Self>>, advanced: Advanced) {
-        match advanced {
-            Advanced::To(mark) | Advanced::Began(mark) => Self::note_mark_in(witness, mark),
-            Advanced::Restarted => {}
+    /// Notes what came of a comparison, and in which history the ends are kept since.
+    pub(super) fn note_advanced(witness: Option<&Arc<Self>>, advanced: Advanced, history: i64) {
+        let Some(witness) = witness else { return };
+        if let Advanced::To(mark) | Advanced::Began(mark) = advanced {
+            let mut known = witness.known();
+            if mark > known.mark || history != known.history {
+                (known.mark, known.history) = (mark.max(known.mark), history);
+                witness.write(&known);
+            }
         }
     }
 
     /// Notes a block that is in the register, before a number of it is claimed.
     pub(super) async fn note_block(witness: Option<&Arc<Self>>, block: &BlockEntry) {
-        let Some(witness) = witness.map(Arc::clone) else { return };
-        let (keyspace, end) = (block.keyspace, block.span.end());
+        Self::note_registered(witness, block.keyspace, block.span.end()).await;
+    }
+
+    /// Notes how far the register goes, whoever's its last block is.
+    pub(super) async fn note_registered(witness: Option<&Arc<Self>>, keyspace: KeyspaceIndex, end: u64) {
+        let Some(witness) = witness.filter(|witness| witness.ends_below(keyspace, end)).map(Arc::clone)
+        else {
+            return;
+        };
         let noted = tokio::task::spawn_blocking(move || witness.note_end(keyspace, end)).await;
         noted.expect("to write a few bytes does not panic");
+    }
+
+    fn ends_below(&self, keyspace: KeyspaceIndex, end: u64) -> bool {
+        self.known().ends.get(&keyspace).is_none_or(|known| *known < end)
     }
 
     fn note_mark(&self, mark: Mark) {
@@ -135,23 +156,24 @@ impl Witness {
 impl Known {
     /// Numbers have leading zeros, so that each stays where it is.
     fn text(&self) -> String {
-        let mut text = format!("{HEADING}\nmark {:020}\n", self.mark.0);
+        let mut text = format!("{HEADING}\nmark {:020}\nhistory {:020}\n", self.mark.0, self.history);
         for (keyspace, end) in &self.ends {
             let _ = writeln!(text, "keyspace {:05} {end:020}", keyspace.get());
         }
+        text.push_str(END);
         text
     }
 
     fn read(text: &str) -> Option<Self> {
-        let mut lines = text.lines();
-        let heading = lines.next()?;
+        let mut lines = text.strip_suffix(END)?.lines().skip(1);
         let mark = Mark(lines.next()?.strip_prefix("mark ")?.parse().ok()?);
+        let history = lines.next()?.strip_prefix("history ")?.parse().ok()?;
         let ends = lines.map(|line| {
             let (keyspace, end) = line.strip_prefix("keyspace ")?.split_once(' ')?;
             Some((KeyspaceIndex::new(keyspace.parse().ok()?).ok()?, end.parse().ok()?))
         });
-        let known = Self { mark, ends: ends.collect::<Option<_>>()? };
-        (heading == HEADING).then_some(known)
+        let known = Self { mark, history, ends: ends.collect::<Option<_>>()? };
+        (known.text() == text).then_some(known)
     }
 }
 
@@ -167,8 +189,9 @@ mod tests {
     fn what_is_noted_is_read_again_and_never_becomes_less() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("new/witness");
-        let read =
-            |witness: &Arc<Witness>| (Witness::mark_of(Some(witness)), Witness::ends_of(Some(witness)));
+        let read = |witness: &Arc<Witness>| {
+            (Witness::mark_of(Some(witness)), Witness::registered_of(Some(witness)).ends)
+        };
         let witness = Arc::new(Witness::open(&path).unwrap());
         assert_eq!(read(&witness), (Mark(0), Vec::new()));
         witness.note_mark(Mark(7));
@@ -185,10 +208,16 @@ mod tests {
     fn a_file_that_is_cut_or_another_one_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("witness");
-        let known = Known { mark: Mark(9), ends: BTreeMap::from([(keyspace(1), 62)]) };
+        let known = Known { mark: Mark(9), history: 4, ends: BTreeMap::from([(keyspace(1), 62)]) };
         let text = known.text();
         assert_eq!(Known::read(&text), Some(known));
-        for text in ["{}", "shortmint witness 2\nmark 1\n", &text[..30], &text.replace("62", "x2")] {
+        for text in [
+            "{}",
+            "shortmint witness 2\nmark 1\n",
+            &text[..text.len() - 4],
+            &text[..30],
+            &text.replace("62", "x2"),
+        ] {
             std::fs::write(&path, text).unwrap();
             assert!(Witness::open(&path).is_err(), "{text:?}");
         }

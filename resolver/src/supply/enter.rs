@@ -20,12 +20,16 @@ use super::{
 };
 use crate::{
     codes::KeyspaceIndex,
+    guard::{self, Guard},
     metrics::Metrics,
     store::{BlockEntry, LinkStore, Registration, StoreError},
 };
 
 /// Pause before a store that failed is asked again.
 const STORE_PAUSE: std::time::Duration = std::time::Duration::from_millis(200);
+
+/// How often it is looked whether the ledger has answered since the database's server was started.
+const COMPARE_TRIES: usize = 25;
 
 /// Whose entries the register gets.
 #[derive(Clone, Debug)]
@@ -92,8 +96,10 @@ impl Entrance {
         let registration = if leaked == 0 {
             until_it_answers("register a block", || store.register_block(&entry)).await
         } else {
-            // A database that was put back is noticed here at the latest: the history is looked at once more behind the scan.
-            until_it_answers("compare the database's mark", || self.history.compare(store)).await;
+            // What a database that was put back has lost would look unused.
+            if !self.is_current().await {
+                return Some(Returning::untouched(minting, block));
+            }
             until_it_answers("take over a block", || store.take_over_block(&entry, leaked)).await
         };
         if registration == Registration::Overlaps {
@@ -106,7 +112,10 @@ impl Entrance {
         }
         let span = entered.block.span;
         let left = until_it_answers("look for unused numbers", || store.unused(minting.index, span)).await;
-        if self.epoch().await != *entered.history {
+        // In this order: who finds a difference begins the history that is looked at then.
+        if !self.is_current().await
+            || self.epoch().await != *entered.history && guard::is_on(Guard::HistoryAfterScan)
+        {
             tracing::error!(
                 start = span.start(),
                 len = span.len(),
@@ -117,6 +126,19 @@ impl Entrance {
         self.report(&entered.block, &left);
         minting.add(entered, Some(left));
         None
+    }
+
+    /// Whether the database has been compared with all that the ledger was told before its server was started. The beat that brings that comes
+    /// soon after a start; without one, because the issuer is away, the block goes back.
+    async fn is_current(&self) -> bool {
+        for _ in 0..COMPARE_TRIES {
+            let store = &self.store;
+            if until_it_answers("compare the database's mark", || self.history.compare(store)).await {
+                return true;
+            }
+            sleep(STORE_PAUSE).await;
+        }
+        false
     }
 
     /// Which history of the database this is.

@@ -6,29 +6,34 @@
 //! 3. The mark is raised only when the database's server was not started since the ledger was asked: a database is put back while its server
 //!    stands still. So the first raise after that compares with everything that was told before, and cannot hide the difference.
 //! 4. A database that is below begins a new history: what was in anybody's hands is burned, for its codes may be known to people.
-//! 5. The mark is also compared before it is asked what a block has left. And a beat follows at once when the server was started, because a
+//! 5. The mark is also compared before it is asked what a block has left, with an answer of the ledger that came since the server was started. And a beat follows at once when the server was started, because a
 //!    copy is taken while it stands still, too.
 //!
 //! What is left: a copy taken beside a running server, and put back before the beat that follows it.
 
 use std::sync::{
-    Arc,
+    Arc, Mutex, MutexGuard,
     atomic::{AtomicU64, Ordering},
 };
 
 use issuer::tokens::Mark;
 use jiff::Timestamp;
 
-use crate::store::{Advanced, LinkStore, Raise, StoreError};
+use crate::{
+    guard::{self, Guard},
+    store::{Advanced, Comparison, LinkStore, StoreError},
+};
 
 /// The marks that this process was told, as one.
 #[derive(Debug, Default)]
 pub(super) struct History {
     told: AtomicU64,
+    /// When the server was seen before the ledger's latest answer.
+    answered: Mutex<Option<Seen>>,
 }
 
 /// When the database's server was started, as far as it was seen before the ledger was asked.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Seen(Option<Timestamp>);
 
 impl Seen {
@@ -51,13 +56,25 @@ impl History {
         seen: Seen,
     ) -> Result<bool, StoreError> {
         self.hear(told);
-        Ok(self.learn(store.advance(self.known(), Raise::Since(seen.0)).await?))
+        *self.answered() = Some(seen);
+        let how = Comparison { raises: true, since: seen.0 };
+        Ok(self.learn(store.advance(self.least(), how).await?))
     }
 
-    /// Compares the mark with what is known.
-    pub(super) async fn compare(&self, store: &Arc<dyn LinkStore>) -> Result<(), StoreError> {
-        self.learn(store.advance(self.known(), Raise::No).await?);
-        Ok(())
+    /// Compares the mark with what is known; whether enough is known for that, or the ledger has to be asked first.
+    pub(super) async fn compare(&self, store: &Arc<dyn LinkStore>) -> Result<bool, StoreError> {
+        let Some(seen) = *self.answered() else { return Ok(false) };
+        let how = Comparison { raises: false, since: seen.0 };
+        Ok(self.learn(store.advance(self.least(), how).await?))
+    }
+
+    /// What the database has to have come to.
+    fn least(&self) -> Mark {
+        if guard::is_on(Guard::Mark) { self.known() } else { Mark(0) }
+    }
+
+    fn answered(&self) -> MutexGuard<'_, Option<Seen>> {
+        self.answered.lock().expect("no code panics while it holds this lock")
     }
 
     fn hear(&self, mark: Mark) {

@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     codes::KeyspaceIndex,
+    guard::{self, Guard},
     store::{LinkStore, StoreError},
 };
 
@@ -83,7 +84,7 @@ impl Returns {
     }
 
     async fn give_back(&self, incarnation: u64, returning: &mut Returning) -> bool {
-        if !returning.released {
+        if !returning.released && guard::is_on(Guard::ReleaseFirst) {
             let Closed { block, entry, .. } = &returning.closed;
             let entry = self.owner.entry(returning.keyspace, block, incarnation, *entry);
             match self.store.release_block(&entry, &returning.closed.kept()).await {

@@ -240,7 +240,7 @@ impl Supplier {
         let namespaces = namespaces.collect();
         let seen = Seen::now(&self.config.store);
         // What this process has raised the mark to is told with the first beat.
-        let request = pb::RegisterRequest { holder, instance, namespaces, reserved: false, mark: 0 };
+        let request = pb::RegisterRequest { holder, instance, namespaces, reserved: false };
         match self.config.client.register(request).await {
             Ok(answer) => {
                 let pb::RegisterResponse { incarnation, epoch, last_seq, holder_ttl_ms, ledger, mark } =
@@ -360,6 +360,8 @@ impl Supplier {
         let seq = self.seq + 1;
         let answer = self.ask(minting, (session.incarnation, seq), &store_epoch).await?;
         self.seq = seq;
+        // None from an issuer of an earlier release.
+        let store_epoch = StoreEpoch::new(answer.store_epoch.clone()).unwrap_or(store_epoch);
         let (block, leaked) = block_of(minting, answer)?;
         Ok(Allocated { block, incarnation: session.incarnation, leaked, store_epoch })
     }

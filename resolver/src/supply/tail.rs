@@ -167,7 +167,6 @@ impl World {
             instance: Instance::new(format!("start-{}", process.starts)).unwrap(),
             namespaces: vec![(namespace(), capacity)],
             reserved: false,
-            mark: Mark(0),
         };
         let Ok(Answer::Registered { incarnation, last_seq, .. }) = self.ask(request) else {
             panic!("registered")

@@ -147,7 +147,6 @@ async fn register(
         holder: holder.clone(),
         instance: "bench-instance".to_owned(),
         namespaces: vec![NamespaceSpec { name: NAMESPACE.to_owned(), capacity: CAPACITY }],
-        mark: 0,
         reserved: false,
     };
     let registered = stub.register(request).await.context("register a holder")?.into_inner();

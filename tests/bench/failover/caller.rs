@@ -42,7 +42,6 @@ impl Caller {
                 holder: holder.clone(),
                 instance: format!("instance-{index}"),
                 namespaces: vec![NamespaceSpec { name: NAMESPACE.to_owned(), capacity: CAPACITY }],
-                mark: 0,
                 reserved: false,
             };
             let registered = registrar.register(request).await.context("register")?.into_inner();

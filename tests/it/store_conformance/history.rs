@@ -1,7 +1,7 @@
 //! How far the store has come, and what it does when it is below what somebody knows.
 
 use issuer::{block::Span, tokens::Mark};
-use resolver::store::{Advanced, BlockEntry, LinkStore, Raise, Registration};
+use resolver::store::{Advanced, BlockEntry, Comparison, LinkStore, Registration};
 
 use super::keyspace;
 
@@ -14,23 +14,23 @@ fn entry(start: u64, len: u64, generation: u64) -> BlockEntry {
 }
 
 async fn raise(store: &dyn LinkStore, at_least: Mark) -> Advanced {
-    store.advance(at_least, Raise::Since(None)).await.unwrap()
+    store.advance(at_least, Comparison { raises: true, since: None }).await.unwrap()
 }
 
 pub(super) async fn a_store_below_a_known_mark_begins_a_history(store: &dyn LinkStore) {
     let Advanced::To(first) = raise(store, Mark(0)).await else { panic!("nothing is known") };
     let second = first.next();
     assert_eq!(raise(store, first).await, Advanced::To(second));
-    assert_eq!(store.advance(second, Raise::No).await.unwrap(), Advanced::To(second));
+    assert_eq!(store.advance(second, Comparison::default()).await.unwrap(), Advanced::To(second));
 
     let before = store.epoch().await.unwrap();
     // One more than it has come to is enough.
     let lost = second.next();
-    assert_eq!(store.advance(lost, Raise::No).await.unwrap(), Advanced::Began(lost.next()));
+    assert_eq!(store.advance(lost, Comparison::default()).await.unwrap(), Advanced::Began(lost.next()));
     let after = store.epoch().await.unwrap();
     assert_ne!(before, after);
     assert!(after.as_str().ends_with(&format!(":{}", lost.next())), "{after}");
-    assert_eq!(store.advance(lost, Raise::No).await.unwrap(), Advanced::To(lost.next()));
+    assert_eq!(store.advance(lost, Comparison::default()).await.unwrap(), Advanced::To(lost.next()));
     assert_eq!(store.epoch().await.unwrap(), after);
 }
 

@@ -104,7 +104,6 @@ fn a_reservation_gets_what_it_asks_for_and_keeps_it_until_it_is_given_up() {
         instance: Instance::new(instance).unwrap(),
         namespaces: vec![(namespace(), 1_000)],
         reserved,
-        mark: Mark(0),
     };
     bench.ask(reserve("1", true)).unwrap();
     let asked = |seq, wanted_len| Request::Allocate {

@@ -41,7 +41,6 @@ fn the_first_to_ask_gets_half_of_its_share_and_not_all() {
         instance: Instance::new("reserved").unwrap(),
         namespaces: vec![(namespace(), 620)],
         reserved: true,
-        mark: Mark(0),
     };
     bench.ask(reserved).unwrap();
     assert_eq!(bench.allocate("b", other, 2).unwrap().span.len(), 58);
@@ -130,7 +129,6 @@ fn open_reservations_hold_their_numbers_on_purpose() {
         instance: Instance::new(instance).unwrap(),
         namespaces: vec![(namespace(), 20)],
         reserved,
-        mark: Mark(0),
     };
     bench.ask(reserve("reserved", true)).unwrap();
     bench.allocate("r", Incarnation(1), 1).unwrap();

@@ -183,7 +183,10 @@ async fn existing(app: &App, draft: &Draft, wishes: &Wishes, by: &Grant) -> Resu
             .details
             .as_ref()
             .is_none_or(|wanted| wanted.status.is_none_or(|status| link.status() == Some(status)));
+        let has_rules = link.details.as_ref().is_some_and(|details| !details.rules.is_empty());
         !link.is_deleted()
+            && !link.is_blocked()
+            && !has_rules
             && by.may_be_given(link)
             && link.long_url == draft.long_url
             && same_state

@@ -1,7 +1,7 @@
 //! The link that there is already for a long URL (`findIfExists`), however it was made.
 //!
 //! The rules are Shlink's: of the fields of the wish those count that are given, the tags all of them or none. Of several links it is the one with
-//! the lowest id, which is the oldest of its keyspace. Beyond Shlink's fields, a link with a password is nobody's to be found this way, and one
+//! the lowest id, which is the oldest of its keyspace. Beyond Shlink's fields, a link with a password is nobody's to be found this way, nor is one with rules, which may lead elsewhere; and one
 //! that is disabled or has a status of its own is found by those who ask for that. A key that is limited, or may not read, finds links of its own
 //! limits only.
 
@@ -49,7 +49,12 @@ fn agrees(draft: &Draft, tags: &[crate::links::Tag], Record { link, tags: has }:
     let same_state =
         wanted.disabled == details.disabled && wanted.status.is_none_or(|_| details.status == wanted.status);
     let same_tags = tags.is_empty() || tags.len() == has.len() && tags.iter().all(|tag| has.contains(tag));
-    same_limits && same_place && same_state && same_tags && details.password.is_none()
+    same_limits
+        && same_place
+        && same_state
+        && same_tags
+        && details.password.is_none()
+        && details.rules.is_empty()
 }
 
 /// Shlink does not ask how long the code is. A keyspace and a prefix are asked for by name.

@@ -76,7 +76,8 @@ pub(super) async fn adopt_keyspaces(
     for (index, keyspace) in &known[before..] {
         let index = i16::try_from(index.get()).map_err(|error| StoreError::Corrupt(error.to_string()))?;
         let (name, definition) = (keyspace.name.as_str(), keyspace.to_string());
-        let sql = "INSERT INTO keyspace (index, name, definition) VALUES ($1, $2, $3)";
+        // Not the time of the transaction's beginning: it may have waited for the lock.
+        let sql = "INSERT INTO keyspace (index, name, definition, adopted_at) VALUES ($1, $2, $3, clock_timestamp())";
         transaction.execute(sql, &[&index, &name, &definition]).await?;
     }
     transaction.commit().await?;

@@ -20,7 +20,11 @@ use tokio::{
     sync::{Mutex, MutexGuard},
     time::timeout,
 };
-use tokio_postgres::{Client, Config, CopyInSink, NoTls, Row, Statement, error::SqlState, types::ToSql};
+use tokio_postgres::{
+    Client, Config, CopyInSink, NoTls, Row, Statement,
+    error::{Severity, SqlState},
+    types::ToSql,
+};
 
 use super::{admin::EPOCH, copy::COPY, replica::REPLAYED, timestamp};
 use crate::store::StoreError;
@@ -251,5 +255,9 @@ pub(super) fn rolled_back(error: &tokio_postgres::Error) -> bool {
         SqlState::T_R_STATEMENT_COMPLETION_UNKNOWN,
         SqlState::TRANSACTION_RESOLUTION_UNKNOWN,
     ];
-    error.code().is_some_and(|code| !going_down.contains(code))
+    // Of a connection (class 08) a pooler speaks, which does not know; and what ends the server or the connection proves nothing either.
+    let is_of_the_connection = |code: &SqlState| code.code().starts_with("08");
+    let severity = error.as_db_error().and_then(|error| error.parsed_severity());
+    let ends = matches!(severity, Some(Severity::Fatal | Severity::Panic));
+    error.code().is_some_and(|code| !going_down.contains(code) && !is_of_the_connection(code)) && !ends
 }

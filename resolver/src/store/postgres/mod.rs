@@ -32,9 +32,9 @@ use tokio::{
 use tokio_postgres::{Config, NoTls, Row, config::TargetSessionAttrs, error::SqlState};
 
 use super::{
-    Advanced, BlockEntry, Change, Deleted, DomainEdited, DomainRemoved, Edited, Exported, FullLink,
-    ImportBatch, Imported, IndexStep, Indexed, InsertError, Inserted, InsertedFull, InsertedNamed, LinkStore,
-    NamedLink, Raise, Reading, Registration, Renamed, Restored, Same, SettingsPoll, Source, StoreError,
+    Advanced, BlockEntry, Change, Comparison, Deleted, DomainEdited, DomainRemoved, Edited, Exported,
+    FullLink, ImportBatch, Imported, IndexStep, Indexed, InsertError, Inserted, InsertedFull, InsertedNamed,
+    LinkStore, NamedLink, Reading, Registration, Renamed, Restored, Same, SettingsPoll, Source, StoreError,
     Sweep, Swept, TagCount, Visible, Witness, sql,
 };
 use crate::{
@@ -188,7 +188,10 @@ impl LinkStore for PostgresStore {
     }
 
     async fn registered_end(&self, keyspace: KeyspaceIndex) -> Result<u64, StoreError> {
-        within(async { blocks::registered_end(&*self.connection().await?, keyspace).await }).await
+        let end =
+            within(async { blocks::registered_end(&*self.connection().await?, keyspace).await }).await?;
+        Witness::note_registered(self.witness.as_ref(), keyspace, end).await;
+        Ok(end)
     }
 
     async fn holds(&self, id: LinkId, generation: u64, instance: &str) -> Result<bool, StoreError> {
@@ -205,11 +208,12 @@ impl LinkStore for PostgresStore {
         within(async { admin::epoch(&*self.connection().await?).await }).await
     }
 
-    async fn advance(&self, at_least: Mark, raise: Raise) -> Result<Advanced, StoreError> {
+    async fn advance(&self, at_least: Mark, how: Comparison) -> Result<Advanced, StoreError> {
         let at_least = at_least.max(Witness::mark_of(self.witness.as_ref()));
-        let ends = &Witness::ends_of(self.witness.as_ref())[..];
-        let advanced = self.run(async |sql| sql::advance(sql, at_least, raise, ends).await).await?;
-        Witness::note_advanced(self.witness.as_ref(), advanced);
+        let registered = &Witness::registered_of(self.witness.as_ref());
+        let (advanced, history) =
+            self.run(async |sql| sql::advance(sql, at_least, how, registered).await).await?;
+        Witness::note_advanced(self.witness.as_ref(), advanced, history);
         Ok(advanced)
     }
 

@@ -35,6 +35,8 @@ impl PostgresStore {
             Source::Any { lag } => self.read_replica(ids, lag).await.unwrap_or_default(),
             Source::Primary => (Vec::new(), None),
         };
+        // What a replica says was deleted may have been restored since.
+        links.retain(|link| !link.is_deleted());
         let found: HashSet<LinkId> = links.iter().map(|link| link.id).collect();
         let missing: Vec<i64> = ids.iter().filter(|id| !found.contains(id)).map(|id| id.get()).collect();
         if missing.is_empty() {

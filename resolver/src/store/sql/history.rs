@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use super::{Dialect, Sql, Value, ids_of, number_of_end};
 use crate::{
     codes::{KeyspaceIndex, LinkId},
-    store::{Advanced, Raise, StoreError},
+    store::{Advanced, Comparison, StoreError},
 };
 
 /// Raises the mark by one.
@@ -14,34 +14,45 @@ pub(in crate::store) const RAISE: &str = "UPDATE deployment SET mark = mark + 1 
 /// In the register, the holder of numbers that are given to nobody.
 const NOBODY: &str = "nobody";
 
+/// What a witness file says of the numbers that were registered, and in which history.
+#[derive(Clone, Debug, Default)]
+pub(in crate::store) struct Registered {
+    pub(in crate::store) history: i64,
+    pub(in crate::store) ends: Vec<(KeyspaceIndex, u64)>,
+}
+
 /// Compares the mark with one that is known, and raises it if asked to. One that was below says that the database was put back from an
-/// older copy: a new history begins, and no number below these ends is registered by anybody.
+/// older copy: a new history begins. In a history that the witness does not know yet nobody is given a number that it knows of.
 pub(in crate::store) async fn advance<S: Sql>(
     sql: &mut S,
     at_least: Mark,
-    raise: Raise,
-    ends: &[(KeyspaceIndex, u64)],
-) -> Result<Advanced, StoreError> {
-    if let Raise::Since(seen) = raise
-        && was_restarted(sql, seen).await?
-    {
-        return Ok(Advanced::Restarted);
+    how: Comparison,
+    registered: &Registered,
+) -> Result<(Advanced, i64), StoreError> {
+    if was_restarted(sql, how.since).await? {
+        return Ok((Advanced::Restarted, registered.history));
     }
-    let by = i64::from(matches!(raise, Raise::Since(_)));
+    let by = i64::from(how.raises);
     // Also by nothing: the row is locked until the new history is there for all to see.
-    let step = "UPDATE deployment SET mark = mark + $1 RETURNING mark - $1, mark";
+    let step = "UPDATE deployment SET mark = mark + $1 RETURNING mark - $1, mark, history";
     let rows = sql.query(step, &[Value::Int(by)]).await?;
     let row = rows.first().ok_or_else(no_deployment)?;
-    if mark_of(row.int(0)?)? >= at_least {
-        return Ok(Advanced::To(mark_of(row.int(1)?)?));
+    let (was, mark, history) = (mark_of(row.int(0)?)?, mark_of(row.int(1)?)?, row.int(2)?);
+    if was >= at_least {
+        if history != registered.history {
+            // Another process has begun it, and knew less.
+            withhold(sql, &registered.ends, mark).await?;
+        }
+        return Ok((Advanced::To(mark), history));
     }
-    let mark = begin(sql, at_least.next(), ends).await?;
+    let mark = at_least.next();
+    let history = begin(sql, mark, &registered.ends).await?;
     tracing::error!(
         history = mark.0,
         "the database was put back from an older copy: the links that it had since are lost. A new history begins, in which no number is \
          used that may have been one of theirs"
     );
-    Ok(Advanced::Began(mark))
+    Ok((Advanced::Began(mark), history))
 }
 
 /// Begins a new history all the same, for an operator who knows more; leaves out so many numbers of every keyspace.
@@ -54,7 +65,8 @@ pub(in crate::store) async fn begin_history<S: Sql>(sql: &mut S, skip: u64) -> R
             KeyspaceIndex::new(row.int(0)?).map_err(|error| StoreError::Corrupt(error.to_string()))?;
         ends.push((keyspace, registered_end(sql, keyspace).await?.saturating_add(skip)));
     }
-    begin(sql, mark, &ends).await
+    begin(sql, mark, &ends).await?;
+    Ok(mark)
 }
 
 async fn was_restarted<S: Sql>(sql: &mut S, seen: Option<Timestamp>) -> Result<bool, StoreError> {
@@ -65,7 +77,9 @@ async fn was_restarted<S: Sql>(sql: &mut S, seen: Option<Timestamp>) -> Result<b
 }
 
 fn no_deployment() -> StoreError {
-    StoreError::Corrupt("table deployment is empty".to_owned())
+    StoreError::Corrupt(
+        "table deployment is empty: expected a database that a resolver was started on".to_owned(),
+    )
 }
 
 /// The same within a transaction that writes links; 0 before the deployment is set up.
@@ -76,43 +90,74 @@ pub(in crate::store) async fn raise<S: Sql>(sql: &mut S) -> Result<Mark, StoreEr
 
 /// A mark as it is stored.
 pub(in crate::store) fn mark_of(stored: i64) -> Result<Mark, StoreError> {
-    u64::try_from(stored).map(Mark).map_err(|_| StoreError::Corrupt(format!("a mark of {stored}")))
+    u64::try_from(stored)
+        .map(Mark)
+        .map_err(|_| StoreError::Corrupt(format!("deployment.mark: expected 0 to 2^63 - 1, got {stored}")))
 }
 
-async fn begin<S: Sql>(sql: &mut S, mark: Mark, ends: &[(KeyspaceIndex, u64)]) -> Result<Mark, StoreError> {
+/// Begins the history of this mark.
+async fn begin<S: Sql>(sql: &mut S, mark: Mark, ends: &[(KeyspaceIndex, u64)]) -> Result<i64, StoreError> {
+    withhold(sql, ends, mark).await?;
+    let history = i64::try_from(mark.0)
+        .map_err(|_| StoreError::Corrupt(format!("deployment.mark: expected less than 2^63, got {mark}")))?;
+    sql.query("UPDATE deployment SET mark = $1, history = $1", &[Value::Int(history)]).await?;
+    Ok(history)
+}
+
+/// Registers every number below the ends that nobody has registered as nobody's, under a generation that none exceeds. Those that
+/// somebody has are of an earlier history, and burned with it.
+async fn withhold<S: Sql>(sql: &mut S, ends: &[(KeyspaceIndex, u64)], mark: Mark) -> Result<(), StoreError> {
     for (keyspace, end) in ends {
-        withhold(sql, *keyspace, *end, mark).await?;
+        for gap in gaps(sql, *keyspace, *end).await? {
+            let columns = match S::DIALECT {
+                Dialect::Postgres => "ids, generation, holder, incarnation, instance",
+                Dialect::Sqlite => "first_id, end_id, generation, holder, incarnation, instance",
+            };
+            let range = match S::DIALECT {
+                Dialect::Postgres => "int8range($1, $2)",
+                Dialect::Sqlite => "$1, $2",
+            };
+            let insert = format!("INSERT INTO block ({columns}) VALUES ({range}, $3, $4, 0, $5)");
+            let (first, end) = LinkId::range(*keyspace, gap);
+            let holder = Value::Text(NOBODY.to_owned());
+            let instance = Value::Text(format!("{NOBODY}/{mark}"));
+            let generation = Value::Int(i64::MAX);
+            sql.query(&insert, &[Value::Int(first), Value::Int(end), generation, holder, instance]).await?;
+        }
     }
-    let stored = i64::try_from(mark.0).map_err(|_| StoreError::Corrupt(format!("a mark of {mark}")))?;
-    let begin = "UPDATE deployment SET mark = $1, history = $1";
-    sql.query(begin, &[Value::Int(stored)]).await?;
-    Ok(mark)
+    Ok(())
 }
 
-/// Registers what lies between the register's end and this one as nobody's, under a generation that none exceeds.
-async fn withhold<S: Sql>(
-    sql: &mut S,
-    keyspace: KeyspaceIndex,
-    end: u64,
-    mark: Mark,
-) -> Result<(), StoreError> {
-    let from = registered_end(sql, keyspace).await?;
-    let missing = end.min(Span::LIMIT).saturating_sub(from);
-    let Ok(span) = Span::new(from, missing) else { return Ok(()) };
-    let (first, end) = LinkId::range(keyspace, span);
-    let columns = match S::DIALECT {
-        Dialect::Postgres => "ids, generation, holder, incarnation, instance",
-        Dialect::Sqlite => "first_id, end_id, generation, holder, incarnation, instance",
+/// What of the numbers below the end, or below the register's own, is in nobody's hand.
+async fn gaps<S: Sql>(sql: &mut S, keyspace: KeyspaceIndex, end: u64) -> Result<Vec<Span>, StoreError> {
+    let (low, high) = match S::DIALECT {
+        Dialect::Postgres => ("lower(ids)", "upper(ids)"),
+        Dialect::Sqlite => ("first_id", "end_id"),
     };
-    let range = match S::DIALECT {
-        Dialect::Postgres => "int8range($1, $2)",
-        Dialect::Sqlite => "$1, $2",
-    };
-    let withhold = format!("INSERT INTO block ({columns}) VALUES ({range}, $3, $4, 0, $5)");
-    let holder = Value::Text(NOBODY.to_owned());
-    let instance = Value::Text(format!("{NOBODY}/{mark}"));
-    let generation = Value::Int(i64::MAX);
-    sql.query(&withhold, &[Value::Int(first), Value::Int(end), generation, holder, instance]).await.map(drop)
+    // Only the ends of gaps come over the network: there may be a million blocks.
+    let edges = format!(
+        "SELECT high, next FROM (
+             SELECT {high} AS high, lead({low}) OVER (ORDER BY {low}) AS next FROM block
+             WHERE {low} >= $1 AND {low} < $2
+         ) AS blocks WHERE next IS NULL OR next > high ORDER BY high"
+    );
+    let (first, last) = ids_of(keyspace);
+    let between = [Value::Int(first), Value::Int(last)];
+    let lowest = format!("SELECT min({low}) FROM block WHERE {low} >= $1 AND {low} < $2");
+    let number = |id: i64| number_of_end(keyspace, Some(id));
+    let lowest = sql.query(&lowest, &between).await?;
+    let lowest = lowest.first().filter(|row| !row.is_null(0)).map(|row| row.int(0)).transpose()?;
+    let (mut gaps, mut from) = (Vec::new(), 0);
+    let mut until = lowest.map(number);
+    let rows = sql.query(&edges, &between).await?;
+    let mut rows = rows.iter();
+    loop {
+        let to = until.unwrap_or(end.min(Span::LIMIT));
+        gaps.extend(Span::new(from, to.saturating_sub(from)).ok());
+        let (Some(row), Some(_)) = (rows.next(), until) else { return Ok(gaps) };
+        from = number(row.int(0)?);
+        until = if row.is_null(1) { None } else { Some(number(row.int(1)?)) };
+    }
 }
 
 async fn registered_end<S: Sql>(sql: &mut S, keyspace: KeyspaceIndex) -> Result<u64, StoreError> {

@@ -47,7 +47,7 @@ pub(super) use domains::{
 };
 pub(super) use edits::{delete, edit};
 pub(super) use gaps::{Gaps, SCAN_PAGE};
-pub(super) use history::{RAISE, advance, begin_history, mark_of, raise};
+pub(super) use history::{RAISE, Registered, advance, begin_history, mark_of, raise};
 pub(super) use import::{export, import, import_position, link_count};
 pub(super) use keys::{
     add_api_key, find_api_key, key_names, list_api_keys, note_keys_used, revoke_api_key, rotate_api_key,

@@ -208,10 +208,11 @@ pub(super) fn release_block(
     Ok(transaction.commit()?)
 }
 
-/// The outcome of each link, and the mark that was committed with them.
+/// The outcome of each link; and the mark that was committed with them, if it is to be raised.
 pub(super) fn insert(
     connection: &mut Connection,
     links: &[NewLink],
+    raises: bool,
 ) -> Result<(Vec<Inserted>, Mark), StoreError> {
     let transaction = begin(connection)?;
     let mut outcomes = Vec::with_capacity(links.len());
@@ -237,7 +238,10 @@ pub(super) fn insert(
             });
         }
     }
-    let mark = transaction.prepare_cached(RAISE)?.query_row([], |row| row.get(0)).optional()?;
+    let mark = match raises {
+        true => transaction.prepare_cached(RAISE)?.query_row([], |row| row.get(0)).optional()?,
+        false => None,
+    };
     transaction.commit()?;
     Ok((outcomes, mark_of(mark.unwrap_or(0))?))
 }

@@ -23,9 +23,9 @@ use tokio::{
 };
 
 use super::{
-    Advanced, BlockEntry, Change, Deleted, DomainEdited, DomainRemoved, Edited, Exported, FullLink,
-    ImportBatch, Imported, IndexStep, Indexed, InsertError, Inserted, InsertedFull, InsertedNamed, LinkStore,
-    NamedLink, Raise, Reading, Registration, Renamed, Restored, Same, SettingsPoll, Source, StoreError,
+    Advanced, BlockEntry, Change, Comparison, Deleted, DomainEdited, DomainRemoved, Edited, Exported,
+    FullLink, ImportBatch, Imported, IndexStep, Indexed, InsertError, Inserted, InsertedFull, InsertedNamed,
+    LinkStore, NamedLink, Reading, Registration, Renamed, Restored, Same, SettingsPoll, Source, StoreError,
     Sweep, Swept, TagCount, Visible, Witness,
     sql::{self, at_once},
 };
@@ -125,14 +125,14 @@ impl LinkStore for SqliteStore {
         self.reader.run(|connection| calls::epoch(connection)).await
     }
 
-    async fn advance(&self, at_least: Mark, raise: Raise) -> Result<Advanced, StoreError> {
+    async fn advance(&self, at_least: Mark, how: Comparison) -> Result<Advanced, StoreError> {
         let at_least = at_least.max(Witness::mark_of(self.witness.as_ref()));
-        let ends = Witness::ends_of(self.witness.as_ref());
+        let registered = Witness::registered_of(self.witness.as_ref());
         let advance = move |connection: &mut _| {
-            write(connection, |sql| at_once(sql::advance(sql, at_least, raise, &ends)))
+            write(connection, |sql| at_once(sql::advance(sql, at_least, how, &registered)))
         };
-        let advanced = self.writer.run(advance).await?;
-        Witness::note_advanced(self.witness.as_ref(), advanced);
+        let (advanced, history) = self.writer.run(advance).await?;
+        Witness::note_advanced(self.witness.as_ref(), advanced, history);
         Ok(advanced)
     }
 
@@ -165,7 +165,7 @@ impl LinkStore for SqliteStore {
         let (links, witness) = (links.to_vec(), self.witness.clone());
         self.writer
             .run(move |connection| {
-                let (outcomes, mark) = calls::insert(connection, &links)?;
+                let (outcomes, mark) = calls::insert(connection, &links, witness.is_some())?;
                 // Before anybody hears of the links.
                 Witness::note_mark_in(witness.as_ref(), mark);
                 Ok(outcomes)
@@ -187,7 +187,8 @@ impl LinkStore for SqliteStore {
             .run(move |connection| {
                 let (outcome, mark) = write(connection, |sql| {
                     let outcome = at_once(sql::insert_full(sql, &link, &tags, same.as_ref()))?;
-                    Ok((outcome, at_once(sql::raise(sql))?))
+                    let mark = if witness.is_some() { at_once(sql::raise(sql))? } else { Mark(0) };
+                    Ok((outcome, mark))
                 })?;
                 Witness::note_mark_in(witness.as_ref(), mark);
                 Ok(outcome)

@@ -34,6 +34,15 @@ impl SqliteStore {
     }
 }
 
+#[cfg(test)]
+impl SqliteStore {
+    /// The same statements on a connection that is shared with a test, each where it is called.
+    pub(crate) fn here(connection: &std::sync::Arc<std::sync::Mutex<Connection>>) -> Self {
+        let worker = || Worker::Here(std::sync::Arc::clone(connection));
+        Self { writer: worker(), reader: worker(), lister: worker(), witness: None }
+    }
+}
+
 /// Creates the file and its folder so that nobody else on the machine reads links and hashes of
 /// keys there. SQLite gives the files beside it the same rights. What there is keeps the rights
 /// that its operator gave it.

@@ -38,8 +38,7 @@ impl Step<'_> {
         let instance = Instance::new(self.world.holders[holder].starts.to_string());
         let namespaces = vec![(namespace(), self.system.bounds.capacity)];
         let instance = instance.expect("digits are allowed");
-        let request =
-            Request::Register { holder: name(holder), instance, namespaces, reserved: false, mark: Mark(0) };
+        let request = Request::Register { holder: name(holder), instance, namespaces, reserved: false };
         self.world.holders[holder].call = Some(self.call(holder, request));
     }
 

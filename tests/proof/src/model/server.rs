@@ -179,7 +179,7 @@ impl Step<'_> {
     /// An issuer answers. What was surely not executed, or is in doubt, is sent again by the caller at once.
     fn answer(&mut self, server: usize, ticket: Ticket, answer: Result<Answer, Refusal>) {
         let (id, incarnation, seq) = from_ticket(ticket);
-        if let Ok(Answer::Allocated { block, epoch, leaked }) = &answer {
+        if let Ok(Answer::Allocated { block, epoch, leaked, .. }) = &answer {
             let (given, key) = ((block.generation, block.span), (id.0, incarnation, seq));
             let committed = self.world.past.allocated.contains(&given);
             self.world.keep(Law::AnsweredWhenCommitted, committed);

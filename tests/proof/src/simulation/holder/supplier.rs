@@ -117,7 +117,6 @@ impl Holder {
             instance: self.setup.instance.clone(),
             namespaces: self.setup.namespaces.clone(),
             reserved: false,
-            mark: Mark(0),
         };
         match self.call(request).await {
             Ok(Answer::Registered { incarnation, last_seq, .. }) => {
@@ -215,7 +214,7 @@ impl Holder {
                 self.desk.note(Note::ForeignBlock);
                 None
             }
-            Ok(Answer::Allocated { block, leaked, .. }) => {
+            Ok(Answer::Allocated { block, leaked, store, .. }) => {
                 let mut state = self.state.borrow_mut();
                 (state.registered, state.registered_seq) = (Some((incarnation, seq)), seq);
                 drop(state);

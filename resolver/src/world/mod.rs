@@ -1,0 +1,141 @@
+//! The real resolver under seeded faults: supplier, returns, heartbeat, creator and lookup as they are, over a store and an issuer that
+//! fail in every way they may.
+//!
+//! 1. The store is the real SQLite one, in memory and on this thread, behind [`store::FaultyStore`], which delays, refuses, loses
+//!    replies, lets writes land late, and puts older copies back. So the fake cannot differ from what the conformance suite holds
+//!    the stores to.
+//! 2. The issuer is the real one, over [`ledger::MemoryLedger`] and connections that break.
+//! 3. Time is tokio's paused clock on one thread, and every choice of the world is drawn from the seed. tokio draws the order of
+//!    `select!` by itself, so a seed that fails is run again a few times to see it again.
+//! 4. [`book::Book`] knows what was acknowledged. A code is acknowledged once; a link that is not lost with a history is found by
+//!    every process, or nobody can say; at the end all of them are found.
+//!
+//! Not here: the pure core of the issuer and the ledger's own protocol under message loss (`tests/proof`), and clocks that drift,
+//! which paused time has none of; `supply::ceilings` holds its margin by a test of its own.
+
+mod book;
+mod database;
+mod ledger;
+mod network;
+mod node;
+mod run;
+mod store;
+
+use std::time::Duration;
+
+use crate::guard::{Guard, without};
+use run::{Focus, Outcome, run};
+
+/// Seeds of each run of the tests; `SHORTMINT_WORLD_SEEDS` asks for more, and `SHORTMINT_WORLD_SEED` for one, with its log.
+const SEEDS: u64 = 2_000;
+/// Seeds within which a rule that is taken out has to be missed.
+const SEEDS_OF_A_GUARD: u64 = 4_000;
+
+/// Draws numbers from a seed: SplitMix64.
+#[derive(Clone, Debug)]
+struct Rng(u64);
+
+impl Rng {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// From `low` to `high`, both included.
+    fn between(&mut self, low: u64, high: u64) -> u64 {
+        low + self.next() % (high - low + 1)
+    }
+
+    /// Whether one of a thousand such chances comes true.
+    fn permille(&mut self, chances: u64) -> bool {
+        self.next() % 1_000 < chances
+    }
+
+    fn millis(&mut self, low: u64, high: u64) -> Duration {
+        Duration::from_millis(self.between(low, high))
+    }
+
+    fn fork(&mut self) -> Self {
+        Self(self.next())
+    }
+}
+
+/// A number that whoever runs the tests asks for.
+fn asked(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok())
+}
+
+/// Runs seeds on every core until one fails; what happened in all of them.
+fn run_all(seeds: u64, guard: Option<(Guard, Focus)>) -> (Outcome, Option<(u64, String)>) {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    let next = AtomicU64::new(0);
+    let work = || {
+        let mut sum = Outcome::default();
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= seeds {
+                return (sum, None);
+            }
+            let focus = guard.map_or(Focus::of(seed), |(_, focus)| focus);
+            match without(guard.map(|(guard, _)| guard), || run(seed, focus)) {
+                Ok(outcome) => sum.add(&outcome),
+                Err(violation) => {
+                    next.fetch_max(seeds, Ordering::Relaxed);
+                    return (sum, Some((seed, violation)));
+                }
+            }
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let mut all = (Outcome::default(), None);
+        for thread in threads {
+            let (sum, failed) = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            all.0.add(&sum);
+            all.1 = all.1.or(failed);
+        }
+        all
+    })
+}
+
+#[test]
+fn nothing_acknowledged_is_given_twice_or_denied_whatever_fails() {
+    if let Some(seed) = asked("SHORTMINT_WORLD_SEED") {
+        issuer::daemon::init_logs();
+        println!("seed {seed}: {:#?}", run(seed, Focus::of(seed)).unwrap());
+        return;
+    }
+    let seeds = asked("SHORTMINT_WORLD_SEEDS").unwrap_or(SEEDS);
+    let (outcome, failed) = run_all(seeds, None);
+    println!("{seeds} seeds: {outcome:#?}");
+    if let Some((seed, violation)) = failed {
+        panic!("seed {seed}: {violation}");
+    }
+    outcome.expect_enough();
+}
+
+/// What a rule is good for: without it some seed is missed.
+fn is_missed(guard: Guard, focus: Focus) {
+    let (_, failed) = run_all(SEEDS_OF_A_GUARD, Some((guard, focus)));
+    assert!(failed.is_some(), "nothing in {SEEDS_OF_A_GUARD} seeds misses {guard:?}");
+}
+
+macro_rules! each_is_missed {
+    ($($test:ident: $guard:ident beside $focus:ident,)+) => {
+        $(#[test]
+        fn $test() {
+            is_missed(Guard::$guard, Focus::$focus);
+        })+
+    };
+}
+
+each_is_missed! {
+    without_the_history_behind_a_scan_a_lost_code_is_given_again: HistoryAfterScan beside Histories,
+    without_release_before_return_the_register_refuses_the_next_holder: ReleaseFirst beside Doubts,
+    without_the_wait_a_slug_is_denied: SlugWait beside Doubts,
+    without_completeness_a_copy_denies_links: Complete beside Histories,
+    without_the_mark_a_database_put_back_gives_codes_again: Mark beside Histories,
+}
