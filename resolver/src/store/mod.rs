@@ -96,13 +96,13 @@ pub trait LinkStore: Send + Sync + 'static {
     /// Which history of the database this is. It changes when a copy takes over that may lack the last links.
     async fn epoch(&self) -> Result<StoreEpoch, StoreError>;
 
-    /// Compares the mark with one that is known, and with what the witness file says, and raises it if asked to. One that was below
-    /// says that the database was put back from an older copy: a new history begins, and no number that the witness knows of is
-    /// registered again.
+    /// Compares the mark with `at_least` and with the witness file, then raises it if asked. A lower
+    /// mark means an older copy: a new history begins, and the numbers that the witness knows are
+    /// withheld.
     async fn advance(&self, at_least: Mark, how: Comparison) -> Result<Advanced, StoreError>;
 
-    /// Begins a new history, and leaves out so many numbers of each keyspace: for an operator who has put back everything that would
-    /// have noticed.
+    /// Begins a new history on an operator's request, and withholds the next `skip` numbers of
+    /// each keyspace.
     async fn begin_history(&self, skip: u64) -> Result<Mark, StoreError>;
 
     /// When the database's server was started, as far as it was seen; none for a store without one.

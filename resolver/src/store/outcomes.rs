@@ -19,7 +19,8 @@ pub enum Advanced {
     To(Mark),
     /// It was below: the database was put back from an older copy, and a new history begins with this mark.
     Began(Mark),
-    /// The server was started since what is known was heard: it has to be asked for again. Nothing was changed.
+    /// The server has restarted, so the known mark may be stale: ask the ledger again. Nothing was
+    /// changed.
     Restarted,
 }
 

@@ -39,8 +39,9 @@ pub enum Source {
 pub struct Comparison {
     /// Whether the mark is raised as well.
     pub raises: bool,
-    /// When the server had been started, as far as it was seen before the ledger's answer. If it was started again since, what is known may be less
-    /// than what others were told before the database was put back: then nothing is compared, and nothing raised.
+    /// When the server had started, as seen before the ledger was asked. If it has restarted
+    /// since, other processes may have reported higher marks before a restore: then nothing is
+    /// compared and nothing raised.
     pub since: Option<Timestamp>,
 }
 

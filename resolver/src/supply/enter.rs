@@ -128,8 +128,8 @@ impl Entrance {
         None
     }
 
-    /// Whether the database has been compared with all that the ledger was told before its server was started. The beat that brings that comes
-    /// soon after a start; without one, because the issuer is away, the block goes back.
+    /// Whether the database was compared with every mark reported before its server started. The
+    /// beat that brings them follows a start at once; while the issuer is away there is none.
     async fn is_current(&self) -> bool {
         for _ in 0..COMPARE_TRIES {
             let store = &self.store;

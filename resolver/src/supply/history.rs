@@ -1,15 +1,19 @@
-//! What this process knows of how far the database has come, and how it finds out that the database was put back from an older copy.
+//! How this process finds out that the database was restored from an older copy.
 //!
-//! 1. A holder raises the database's mark after each answer of the ledger to its registration and its beats, and tells the ledger with the next
-//!    beat. So the database is never below a mark that was told, unless links were lost, with that mark, since the copy.
-//! 2. The marks that were told are kept by the ledger, by the witness file if there is one, and by this process.
-//! 3. The mark is raised only when the database's server was not started since the ledger was asked: a database is put back while its server
-//!    stands still. So the first raise after that compares with everything that was told before, and cannot hide the difference.
-//! 4. A database that is below begins a new history: what was in anybody's hands is burned, for its codes may be known to people.
-//! 5. The mark is also compared before it is asked what a block has left, with an answer of the ledger that came since the server was started. And a beat follows at once when the server was started, because a
-//!    copy is taken while it stands still, too.
+//! 1. After each answer of the ledger to a registration or a beat, the holder raises the database's
+//!    mark, and reports it with its next beat. A database below a reported mark is an older copy.
+//! 2. Reported marks are kept by the ledger, by the witness file if there is one, and by this
+//!    process.
+//! 3. The mark is raised only if the database server has not restarted since the ledger was asked:
+//!    a database is restored while its server is down. So the first raise after a restore compares
+//!    with every mark that was reported before it, and cannot hide the difference.
+//! 4. A database that is below begins a new history. Blocks of the old one are burned, because
+//!    their codes may be public.
+//! 5. The mark is also compared before and after unused numbers are read, with an answer of the
+//!    ledger that is younger than the server's start. A restart of the server triggers a beat,
+//!    because cold copies are made while it is down.
 //!
-//! What is left: a copy taken beside a running server, and put back before the beat that follows it.
+//! Not noticed: a copy made beside a running server and restored before the beat that follows it.
 
 use std::sync::{
     Arc, Mutex, MutexGuard,
@@ -43,12 +47,13 @@ impl Seen {
 }
 
 impl History {
-    /// The highest mark that is known. The database had committed it, so anybody may be told.
+    /// The highest mark that is known. The database had committed it, so it may be reported.
     pub(super) fn known(&self) -> Mark {
         Mark(self.told.load(Ordering::Acquire))
     }
 
-    /// Raises the mark, with what the ledger has answered since the server was seen; whether it was, or the ledger has to be asked again.
+    /// Raises the database's mark above every mark that is known. False when the server has
+    /// restarted since `seen`: the ledger has to be asked again.
     pub(super) async fn advance(
         &self,
         store: &Arc<dyn LinkStore>,
@@ -61,7 +66,8 @@ impl History {
         Ok(self.learn(store.advance(self.least(), how).await?))
     }
 
-    /// Compares the mark with what is known; whether enough is known for that, or the ledger has to be asked first.
+    /// Compares the mark with every mark that is known. False when the ledger has not answered
+    /// since the server started.
     pub(super) async fn compare(&self, store: &Arc<dyn LinkStore>) -> Result<bool, StoreError> {
         let Some(seen) = *self.answered() else { return Ok(false) };
         let how = Comparison { raises: false, since: seen.0 };

@@ -268,9 +268,8 @@ impl Supplier {
         }
     }
 
-    /// The issuer knows of an allocation that this start never heard of: a late copy of a request that was refused at first. It is asked for by its
-    /// seq, and goes back as it is: which history of the database it was asked for is not known any more. Whether it is known what
-    /// became of it.
+    /// Returns a block that the issuer allocated to a late copy of a refused request. It goes back
+    /// unused, because the history it was allocated for is unknown. False if the outcome is unknown.
     async fn return_missed(&mut self, incarnation: u64, seq: u64) -> bool {
         let store_epoch = self.entrance.epoch().await;
         for minting in self.config.mintings.clone() {

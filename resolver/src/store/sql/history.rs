@@ -21,8 +21,9 @@ pub(in crate::store) struct Registered {
     pub(in crate::store) ends: Vec<(KeyspaceIndex, u64)>,
 }
 
-/// Compares the mark with one that is known, and raises it if asked to. One that was below says that the database was put back from an
-/// older copy: a new history begins. In a history that the witness does not know yet nobody is given a number that it knows of.
+/// Compares the mark with one that is known, then raises it if asked. A lower mark means an older
+/// copy: a new history begins. In a history that the witness does not know, the numbers that it
+/// knows are withheld.
 pub(in crate::store) async fn advance<S: Sql>(
     sql: &mut S,
     at_least: Mark,
@@ -55,7 +56,8 @@ pub(in crate::store) async fn advance<S: Sql>(
     Ok((Advanced::Began(mark), history))
 }
 
-/// Begins a new history all the same, for an operator who knows more; leaves out so many numbers of every keyspace.
+/// Begins a new history on an operator's request, and withholds the next `skip` numbers of every
+/// keyspace.
 pub(in crate::store) async fn begin_history<S: Sql>(sql: &mut S, skip: u64) -> Result<Mark, StoreError> {
     let rows = sql.query(RAISE, &[]).await?;
     let mark = mark_of(rows.first().ok_or_else(no_deployment)?.int(0)?)?;
