@@ -14,7 +14,7 @@ use crate::{
 
 /// The database's history as an expression of text: the cluster's identity and the timeline that it writes, as a promoted
 /// standby begins a new one. The control file's timeline would be that of the last checkpoint, so the name of the current log
-/// file is asked. A database that was put back from an older copy has both as before: its history begins at a mark.
+/// file is asked. A database that was put back from an older copy has both as before: its history has a number of its own.
 pub(super) const EPOCH: &str =
     "SELECT system_identifier::text || ':' || left(pg_walfile_name(pg_current_wal_lsn()), 8)
      || coalesce((SELECT ':' || history FROM deployment WHERE history > 0), '') FROM pg_control_system()";

@@ -49,7 +49,8 @@ pub(in crate::store) async fn advance<S: Sql>(
     let mark = at_least.next();
     let history = begin(sql, mark, &registered.ends).await?;
     tracing::error!(
-        history = mark.0,
+        mark = mark.0,
+        history,
         "the database was put back from an older copy: the links that it had since are lost. A new history begins, in which no number is \
          used that may have been one of theirs"
     );
@@ -97,13 +98,23 @@ pub(in crate::store) fn mark_of(stored: i64) -> Result<Mark, StoreError> {
         .map_err(|_| StoreError::Corrupt(format!("deployment.mark: expected 0 to 2^63 - 1, got {stored}")))
 }
 
-/// Begins the history of this mark.
+/// Begins a history at this mark.
 async fn begin<S: Sql>(sql: &mut S, mark: Mark, ends: &[(KeyspaceIndex, u64)]) -> Result<i64, StoreError> {
     withhold(sql, ends, mark).await?;
-    let history = i64::try_from(mark.0)
+    let stored = i64::try_from(mark.0)
         .map_err(|_| StoreError::Corrupt(format!("deployment.mark: expected less than 2^63, got {mark}")))?;
-    sql.query("UPDATE deployment SET mark = $1, history = $1", &[Value::Int(history)]).await?;
+    let history = draw_history()?;
+    let begin = "UPDATE deployment SET mark = $1, history = $2";
+    sql.query(begin, &[Value::Int(stored), Value::Int(history)]).await?;
     Ok(history)
+}
+
+/// The number of a history. Drawn, because two histories may begin at one mark: if the database is restored again before
+/// the first one's mark was reported, the second begins where the first did.
+fn draw_history() -> Result<i64, StoreError> {
+    let drawn = getrandom::u64().map_err(|error| StoreError::Unreachable(Box::new(error)))?;
+    // Positive: 0 is the first history.
+    Ok(i64::try_from(drawn >> 1).unwrap_or(i64::MAX).max(1))
 }
 
 /// Registers every number below the ends that nobody has registered as nobody's, under a generation that none exceeds. Those that
