@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use foldhash::quality::RandomState;
 use jiff::Timestamp;
 use moka::sync::Cache;
 use serde::{Deserialize, Serialize};
@@ -213,7 +214,7 @@ const REMEMBERED: u64 = 10_000;
 
 /// Looks keys up, and remembers the answers for a moment.
 pub struct KeyRing {
-    answers: Cache<KeyHash, Option<Grant>>,
+    answers: Cache<KeyHash, Option<Grant>, RandomState>,
     /// Keys that were used since this was last noted in the store: never more than there are.
     used: Mutex<BTreeSet<ApiKeyId>>,
     /// What was good lately: whoever comes with one is not taken for somebody who guesses, though others do from the same address.
@@ -231,7 +232,8 @@ impl KeyRing {
     #[must_use]
     pub fn new() -> Self {
         let good = Cache::builder().max_capacity(REMEMBERED).time_to_live(GOOD_LATELY).build();
-        let answers = Cache::builder().max_capacity(REMEMBERED).time_to_live(BELIEVED).build();
+        let answers = Cache::builder().max_capacity(REMEMBERED).time_to_live(BELIEVED);
+        let answers = answers.build_with_hasher(RandomState::default());
         Self { answers, used: Mutex::default(), good }
     }
 

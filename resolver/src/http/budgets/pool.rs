@@ -6,6 +6,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard},
 };
 
+use foldhash::quality::RandomState;
 use issuer::daemon::network;
 
 use crate::api_key::ApiKeyId;
@@ -59,7 +60,7 @@ struct Holdings {
     all: u64,
     clients: u64,
     /// Of those who hold something: no longer than what there is to hold.
-    by_holder: HashMap<Holder, u64>,
+    by_holder: HashMap<Holder, u64, RandomState>,
 }
 
 impl Pool {

@@ -36,7 +36,8 @@ async fn read_within(body: &mut Incoming, limit: usize, held: &mut Held) -> Resu
     }
     let most = body.size_hint().upper().and_then(|upper| usize::try_from(upper).ok()).unwrap_or(limit);
     let (mut bytes, mut pace) = (Vec::new(), Pace::new(GRACE, BYTES_PER_SECOND));
-    while let Some(frame) = pace.wait(body.frame()).await.map_err(|_| Problem::SlowBody)? {
+    while !body.is_end_stream() {
+        let Some(frame) = pace.wait(body.frame()).await.map_err(|_| Problem::SlowBody)? else { break };
         let piece = frame.map_err(|_| Problem::MalformedBody)?.into_data().unwrap_or_default();
         pace.received(piece.len());
         if piece.len() > limit - bytes.len() {

@@ -441,12 +441,17 @@ pub(super) async fn authenticate(
 ) -> Result<(Grant, Option<Share>), Problem> {
     let of_client = app.calls.spend_of_client(client).map_err(Problem::TooManyCalls)?;
     let hash = KeyHash::of(key.filter(|key| !key.is_empty()).ok_or(Problem::NoKey)?);
-    let is_known = app.keys.remembers(&hash);
+    let answered = app.keys.answered(&hash);
+    let is_known = matches!(answered, Some(Some(_))) || app.keys.remembers(&hash);
     if !is_known {
         // Before it is looked for: a guess must not be quicker than its refusal, nor cost a query when there were too many.
         app.calls.spend_of_wrong_keys(client).await.map_err(Problem::TooManyCalls)?;
     }
-    let mut grant = find_key(app, hash).await?.ok_or(Problem::WrongKey)?;
+    let found = match answered {
+        Some(found) => found,
+        None => find_key(app, hash).await?,
+    };
+    let mut grant = found.ok_or(Problem::WrongKey)?;
     if !is_known {
         app.calls.give_back_wrong_key(client);
     }
@@ -459,9 +464,6 @@ pub(super) async fn authenticate(
 }
 
 async fn find_key(app: &Arc<App>, hash: KeyHash) -> Result<Option<Grant>, Problem> {
-    if let Some(answer) = app.keys.answered(&hash) {
-        return Ok(answer);
-    }
     let asking = Arc::clone(app);
     let found = app.runtime.spawn(async move { asking.keys.find(&*asking.store, hash).await }).await;
     found.map_err(|_| Problem::Internal)?.map_err(|error| {

@@ -1,5 +1,7 @@
 //! Keys and the deployment's marks in Postgres.
 
+use std::sync::LazyLock;
+
 use issuer::names::StoreEpoch;
 use tokio_postgres::{Client, GenericClient};
 
@@ -12,16 +14,37 @@ use crate::{
     },
 };
 
-/// The database's history as an expression of text: the cluster's identity and the timeline that it writes, as a promoted
+/// The server that answers, as an expression of text: the cluster's identity and the timeline that it writes, as a promoted
 /// standby begins a new one. The control file's timeline would be that of the last checkpoint, so the name of the current log
-/// file is asked. A database that was put back from an older copy has both as before: its history has a number of its own.
-pub(super) const EPOCH: &str =
-    "SELECT system_identifier::text || ':' || left(pg_walfile_name(pg_current_wal_lsn()), 8)
-     || coalesce((SELECT ':' || history FROM deployment WHERE history > 0), '') FROM pg_control_system()";
+/// file is asked.
+const SERVER: &str = "SELECT system_identifier::text || ':' || left(pg_walfile_name(pg_current_wal_lsn()), 8) FROM pg_control_system()";
+
+/// Where [`NOTE_SERVER`] keeps it.
+const NOTED_SERVER: &str = "shortmint.server";
+
+/// Keeps in a server's session which server it is: neither changes while a session that can write lives. To ask each time costs
+/// a batch as much as ten of its links, because the control file is read.
+pub(super) static NOTE_SERVER: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT CASE WHEN NOT pg_is_in_recovery() THEN set_config('{NOTED_SERVER}', ({SERVER}), false) END"
+    )
+});
+
+/// The database's history as an expression of text: its server, and the number of the history if that is not the first. A
+/// database that was put back from an older copy has the same server as before, but another number.
+///
+/// What was noted is what this very session noted. Behind a transaction pooler another one may answer, which noted its own
+/// server, or nothing: then it is asked.
+pub(super) static EPOCH: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT coalesce(nullif(current_setting('{NOTED_SERVER}', true), ''), ({SERVER}))
+         || coalesce((SELECT ':' || history FROM deployment WHERE history > 0), '')"
+    )
+});
 
 /// The history of the database that this connection, or transaction, writes to.
 pub(super) async fn epoch(client: &impl GenericClient) -> Result<StoreEpoch, StoreError> {
-    let text: String = client.query_one(EPOCH, &[]).await?.try_get(0)?;
+    let text: String = client.query_one(EPOCH.as_str(), &[]).await?.try_get(0)?;
     StoreEpoch::new(text).map_err(|error| StoreError::Corrupt(error.to_string()))
 }
 

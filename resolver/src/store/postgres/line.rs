@@ -26,7 +26,12 @@ use tokio_postgres::{
     types::ToSql,
 };
 
-use super::{admin::EPOCH, copy::COPY, replica::REPLAYED, timestamp};
+use super::{
+    admin::{EPOCH, NOTE_SERVER},
+    copy::COPY,
+    replica::REPLAYED,
+    timestamp,
+};
 use crate::store::StoreError;
 
 /// A connection that answers one statement at a time.
@@ -183,6 +188,7 @@ impl Line {
                 tracing::debug!(%error, "connection to Postgres");
             }
         });
+        client.batch_execute(&NOTE_SERVER).await?;
         let statement = client.prepare(self.sql).await?;
         Ok(Open { client, statement, copy: None, replayed: None })
     }
@@ -197,7 +203,7 @@ impl Open {
         let Copying { now, copy } = match &self.copy {
             Some(copying) => copying.clone(),
             None => {
-                let now = self.client.prepare(&format!("SELECT now(), ({EPOCH})")).await?;
+                let now = self.client.prepare(&format!("SELECT now(), ({})", *EPOCH)).await?;
                 self.copy.insert(Copying { now, copy: self.client.prepare(COPY).await? }).clone()
             }
         };

@@ -13,6 +13,8 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
+
 use super::{Sql, Value, milliseconds, tags_of};
 use crate::{
     codes::LinkId,
@@ -61,20 +63,42 @@ pub(in crate::store) async fn index_long_urls<S: Sql>(
         come_to(sql, Value::Time(settled), 0).await?;
         return Ok(Indexed::Some(0));
     }
+    let values = [Value::Time(until), Value::Int(after), Value::Time(settled)];
+    let Some((count, time, id)) = note_next(sql, &values).await? else { return Ok(Indexed::Done) };
+    come_to(sql, Value::Time(time), id).await?;
+    Ok(Indexed::Some(count))
+}
+
+/// Notes the links that come next: how many there were, and the last one's time and id.
+async fn note_next<S: Sql>(
+    sql: &mut S,
+    values: &[Value],
+) -> Result<Option<(usize, Timestamp, i64)>, StoreError> {
     let next = format!(
         "SELECT id, long_url, created_at FROM link WHERE (created_at, id) > ($1, $2) AND created_at < $3
          ORDER BY created_at, id LIMIT {STEP}"
     );
-    let rows = sql.query(&next, &[Value::Time(until), Value::Int(after), Value::Time(settled)]).await?;
-    let Some(last) = rows.last() else { return Ok(Indexed::Done) };
-    let (time, id) = (last.time(2)?, last.int(0)?);
+    if let Some(digest) = S::DIALECT.digest_of("long_url") {
+        let note = format!(
+            "WITH next AS MATERIALIZED ({next}),
+             noted AS (
+                 INSERT INTO long_url_index (digest, link_id) SELECT {digest}, id FROM next ORDER BY 1, 2
+                 ON CONFLICT (digest, link_id) DO NOTHING
+             )
+             SELECT count(*) OVER (), created_at, id FROM next ORDER BY created_at DESC, id DESC LIMIT 1"
+        );
+        let rows = sql.query(&note, values).await?;
+        let Some(last) = rows.first() else { return Ok(None) };
+        return Ok(Some((usize::try_from(last.int(0)?).unwrap_or(STEP), last.time(1)?, last.int(2)?)));
+    }
+    let rows = sql.query(&next, values).await?;
+    let Some(last) = rows.last() else { return Ok(None) };
     let entries: Vec<_> = rows
         .iter()
         .map(|row| Ok((LinkId::from_stored(row.int(0)?), LongUrl::from_stored(row.text(1)?))))
         .collect::<Result<_, StoreError>>()?;
     note_long_urls(sql, entries.iter().map(|(id, url)| (*id, url))).await?;
-    come_to(sql, Value::Time(time), id).await?;
-    Ok(Indexed::Some(rows.len()))
+    Ok(Some((rows.len(), last.time(2)?, last.int(0)?)))
 }
 
 async fn come_to<S: Sql>(sql: &mut S, time: Value, id: i64) -> Result<(), StoreError> {

@@ -111,6 +111,13 @@ impl Dialect {
         }
     }
 
+    /// An expression for [`LongUrl::digest`](crate::links::LongUrl::digest) of a column, where the database can compute it: links
+    /// need not travel to be noted in the index of long URLs.
+    pub(super) fn digest_of(self, column: &str) -> Option<String> {
+        let first = format!("encode(substr(sha256(convert_to({column}, 'UTF8')), 1, 8), 'hex')");
+        (self == Self::Postgres).then(|| format!("('x' || {first})::bit(64)::bigint"))
+    }
+
     /// An expression for the time of the transaction.
     pub(super) fn now(self) -> &'static str {
         match self {
