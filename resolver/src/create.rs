@@ -29,6 +29,7 @@ use tokio_util::task::TaskTracker;
 use crate::{
     clock::DatabaseClock,
     codes::{Code, KeyspaceIndex, Mint, Minted, is_reserved},
+    guard::{self, Guard},
     links::{Draft, Link, NewLink, Record, Slug, Tag},
     lookup::Lookup,
     metrics::Metrics,
@@ -335,6 +336,7 @@ impl Parts {
                 minting.give_up(&claim.history);
                 (Fate::Burned, None)
             }
+            Outcome::Unknown if !guard::is_on(Guard::Doubt) => (Fate::Used, Some(Ok(self.clock.now()))),
             Outcome::Unknown => {
                 self.metrics.inserts_unknown.increment(1);
                 self.resolve(&claim, minted.id, draft, deadline).await

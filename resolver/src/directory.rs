@@ -304,12 +304,13 @@ impl Directory {
         host == self.default_name() || *requested_authority(host) == self.default_host
     }
 
-    /// Whether it is known whose name this is. A text of a code's form may be of a keyspace that this copy does not have yet.
+    /// Whether it is known whose name this is. A text of a code's form may be of a keyspace that this copy did not have yet,
+    /// unless it was fresh before the text was read.
     #[must_use]
-    pub fn can_place(&self, wanted: &Wanted) -> bool {
+    pub fn can_place(wanted: &Wanted, was_fresh: bool) -> bool {
         match wanted {
             Wanted::Code(_) => true,
-            Wanted::Slug(slug) => Code::parse(slug.as_str()).is_err() || self.is_fresh(),
+            Wanted::Slug(slug) => Code::parse(slug.as_str()).is_err() || was_fresh,
         }
     }
 

@@ -14,6 +14,16 @@ pub(crate) enum Guard {
     Complete,
     /// The database's mark is compared with what the ledger was told (`supply/history.rs`).
     Mark,
+    /// The mark is also compared before and behind the scan of a leaked block (`supply/enter.rs`).
+    Current,
+    /// A row under a number that was taken over may be its former holder's (`create/doubt.rs`).
+    Reclaimed,
+    /// A row is one's own only while the number is (`create/doubt.rs`).
+    Holds,
+    /// An insert in doubt is looked for before its link is acknowledged (`create.rs`).
+    Doubt,
+    /// That nobody has picked a code is believed for a moment only (`lookup/picked.rs`).
+    Trusted,
 }
 
 /// Whether a rule is in force.

@@ -8,6 +8,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::{CreateError, Parts};
 use crate::{
     codes::LinkId,
+    guard::{self, Guard},
     links::Draft,
     supply::{Claim, Fate},
 };
@@ -47,11 +48,11 @@ impl Parts {
     /// read: if the number is ours alone then, nobody else can have written what was read.
     async fn look(&self, claim: &Claim, id: LinkId, draft: &Draft) -> Option<Row> {
         let Some(link) = self.lookup.read_fresh(id).await.ok()? else { return Some(Row::Absent) };
-        if claim.reclaimed || !link.is(draft) {
+        if (claim.reclaimed && guard::is_on(Guard::Reclaimed)) || !link.is(draft) {
             return Some(Row::Other);
         }
         let entry = self.owner.entry_name(claim.entry);
         let ours = self.store.holds(id, claim.generation.0, &entry).await.ok()?;
-        Some(if ours { Row::Ours(link.created_at) } else { Row::Other })
+        Some(if ours || !guard::is_on(Guard::Holds) { Row::Ours(link.created_at) } else { Row::Other })
     }
 }

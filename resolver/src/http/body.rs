@@ -2,10 +2,9 @@
 
 use std::{
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
-use http_body_util::Full;
 use hyper::body::{Body as HttpBody, Bytes, Frame, SizeHint};
 use tokio::sync::mpsc;
 
@@ -19,21 +18,38 @@ pub(crate) type Piece = Result<Bytes, BrokenOff>;
 #[error("the answer broke off")]
 pub(crate) struct BrokenOff;
 
+/// What a connection is given at a time: it keeps a copy until the client has taken it, and the room for it for longer.
+const GIVEN: usize = 16 * 1024;
+
 /// The body of an answer.
-pub(crate) enum Body {
-    /// All of it.
-    Whole(Full<Bytes>),
-    /// What comes through a channel, until that is closed; with the right to be under way.
-    Stream(
-        mpsc::Receiver<Piece>,
-        #[expect(dead_code, reason = "it is held, and given back when the answer has gone")] Held,
-    ),
+pub(crate) struct Body {
+    /// What is there.
+    bytes: Bytes,
+    /// What comes behind it, until the channel is closed.
+    pieces: Option<mpsc::Receiver<Piece>>,
+    /// Given back when the answer has gone.
+    held: Option<Held>,
 }
 
 impl Body {
     /// A body that is there.
     pub(crate) fn whole(bytes: impl Into<Bytes>) -> Self {
-        Self::Whole(Full::new(bytes.into()))
+        Self { bytes: bytes.into(), pieces: None, held: None }
+    }
+
+    /// What comes through a channel, until that is closed; with the right to be under way.
+    pub(crate) fn stream(pieces: mpsc::Receiver<Piece>, under_way: Held) -> Self {
+        Self { bytes: Bytes::new(), pieces: Some(pieces), held: Some(under_way) }
+    }
+
+    /// Bytes that are there.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Keeps something until the answer has gone.
+    pub(crate) fn hold(&mut self, held: Held) {
+        self.held = Some(held);
     }
 }
 
@@ -45,25 +61,27 @@ impl HttpBody for Body {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
-        match self.get_mut() {
-            Self::Whole(bytes) => Pin::new(bytes).poll_frame(cx).map_err(|never| match never {}),
-            Self::Stream(pieces, _) => {
-                pieces.poll_recv(cx).map(|piece| piece.map(|piece| piece.map(Frame::data)))
+        let body = self.get_mut();
+        while body.bytes.is_empty() {
+            let Some(pieces) = &mut body.pieces else { return Poll::Ready(None) };
+            match ready!(pieces.poll_recv(cx)) {
+                Some(Ok(piece)) => body.bytes = piece,
+                Some(Err(broken)) => return Poll::Ready(Some(Err(broken))),
+                None => return Poll::Ready(None),
             }
         }
+        let given = body.bytes.split_to(body.bytes.len().min(GIVEN));
+        Poll::Ready(Some(Ok(Frame::data(given))))
     }
 
     fn is_end_stream(&self) -> bool {
-        match self {
-            Self::Whole(bytes) => bytes.is_end_stream(),
-            Self::Stream(..) => false,
-        }
+        self.pieces.is_none() && self.bytes.is_empty()
     }
 
     fn size_hint(&self) -> SizeHint {
-        match self {
-            Self::Whole(bytes) => bytes.size_hint(),
-            Self::Stream(..) => SizeHint::default(),
+        match self.pieces {
+            None => SizeHint::with_exact(self.bytes.len() as u64),
+            Some(_) => SizeHint::default(),
         }
     }
 }

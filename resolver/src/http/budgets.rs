@@ -20,6 +20,14 @@ mod rate;
 use std::{sync::Arc, time::Duration};
 
 use issuer::daemon::Resources;
+use moka::sync::Cache;
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
+
+use super::Answer;
+use crate::api_key::ApiKeyId;
 
 pub(super) use lane::Lane;
 pub(super) use pace::{Pace, TooSlow};
@@ -46,6 +54,17 @@ const BODIES_OF_CLIENT: u64 = 16 << 10;
 pub(super) const BULK_CALLS: (u64, u64) = (12, 4);
 /// Long lists under way, likewise.
 const LISTS: (u64, u64) = (16, 4);
+/// Questions of one key that may take the database long, at a time: half of the connections that there are for them.
+const TURNS_OF_KEY: usize = 2;
+/// How long one waits for its turn.
+const TURN_WITHIN: Duration = Duration::from_secs(5);
+/// Keys whose turns are kept, and for how long after the last: longer than any is waited for or taken.
+const TURNS_KEPT: u64 = 10_000;
+const TURNS_KEPT_FOR: Duration = Duration::from_secs(600);
+/// Answers that are longer count until the client has taken them.
+const LONG_ANSWER: usize = 16 * 1024;
+/// Bytes of long answers of one client without a key: pictures.
+const ANSWERS_OF_CLIENT: u64 = 512 << 10;
 /// Tries of passwords that wait, of all clients and of one.
 const TRIES: (u64, u64) = (64, 8);
 /// Keys that wait to be looked up once too many were wrong, likewise.
@@ -86,6 +105,10 @@ impl ConnectionLimits {
 pub(crate) struct Budgets {
     /// Bytes of bodies.
     pub(super) bodies: Arc<Pool>,
+    /// Bytes of long answers.
+    answers: Arc<Pool>,
+    /// Turns of each key at what takes the database long.
+    turns: Cache<ApiKeyId, Arc<Semaphore>>,
     /// Bulk calls under way.
     pub(super) bulk_calls: Arc<Pool>,
     /// Lists of links that are longer than one piece.
@@ -108,11 +131,34 @@ impl Budgets {
                 // A buffer that grows holds its old bytes beside the new ones for a moment.
                 key: (bodies / 4).max(LONGEST_BODY + LONGEST_BODY / 2),
             }),
+            answers: Pool::new(Shares {
+                all: 2 * bodies,
+                clients: bodies / 4,
+                client: ANSWERS_OF_CLIENT,
+                key: bodies,
+            }),
+            turns: Cache::builder().max_capacity(TURNS_KEPT).time_to_idle(TURNS_KEPT_FOR).build(),
             bulk_calls: of_keys(BULK_CALLS),
             lists: of_keys(LISTS),
             pictures: Pool::of_clients(PICTURES),
             picture_rate: Rate::new(PICTURES_PER_MINUTE),
         }
+    }
+
+    /// A turn of a key at what may take the database long: others find connections beside it. It is waited for in order, because
+    /// Shlink's web client asks for several lists at once.
+    pub(super) async fn turn(&self, key: ApiKeyId) -> Result<OwnedSemaphorePermit, Spent> {
+        let turns = self.turns.get_with(key, || Arc::new(Semaphore::new(TURNS_OF_KEY)));
+        timeout(TURN_WITHIN, turns.acquire_owned()).await.ok().and_then(Result::ok).ok_or(Spent::Own)
+    }
+
+    /// Puts a long answer on somebody's account until the client has taken it.
+    pub(super) fn keep(&self, holder: Holder, answer: &mut Answer) -> Result<(), Spent> {
+        let bytes = answer.body().len();
+        if bytes > LONG_ANSWER {
+            answer.body_mut().hold(self.answers.take(holder, bytes as u64)?);
+        }
+        Ok(())
     }
 }
 

@@ -10,7 +10,7 @@ use std::{net::IpAddr, time::Duration};
 
 use hyper::header::{HeaderName, HeaderValue};
 use issuer::daemon::network;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use super::{
     Answer,
@@ -24,8 +24,6 @@ const WRONG_KEYS: u32 = 60;
 const LATE_KEYS: u32 = 60;
 /// How long a key may wait for that.
 const LATE_PATIENCE: Duration = Duration::from_secs(5);
-/// How long a refusal is held back.
-const HELD: Duration = Duration::from_secs(1);
 
 /// How many calls there may be in a minute; 0 for any number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -112,11 +110,7 @@ impl Calls {
         let late = || self.late_keys.spend(network, self.since.elapsed());
         match self.late.pass(Holder::Client(network), late).await {
             Ok(_) => Ok(()),
-            Err(wait) => {
-                // Else whoever guesses as fast as answers come would have a core for them.
-                sleep(HELD).await;
-                Err(Refused { wait, share: None })
-            }
+            Err(wait) => Err(Refused { wait, share: None }),
         }
     }
 }

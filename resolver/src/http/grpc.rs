@@ -40,6 +40,11 @@ const MESSAGE_BYTES: usize = 64 * 1024;
 const QUESTION_BYTES: usize = 4 * 1024;
 /// Creates of one stream that are under way.
 const UNDER_WAY: usize = 64;
+/// How long a call may take to come and to be answered; of a stream, to begin.
+const CALL_TIME: Duration = Duration::from_secs(30);
+/// What may come of a stream, and of a connection, before it is read.
+const STREAM_WINDOW: u32 = 64 * 1024;
+const CONNECTION_WINDOW: u32 = 256 * 1024;
 /// How long a stream may be silent.
 const SILENCE: Duration = Duration::from_secs(600);
 /// How long calls may take to end when the server stops.
@@ -66,6 +71,9 @@ pub(crate) async fn serve(
     let incoming = gate.exempting(Arc::new(move |peer| proxies.trusts(peer))).into_stream();
     let links = LinksServer::new(Service(Arc::clone(&app))).max_decoding_message_size(MESSAGE_BYTES);
     let server = Server::builder()
+        .timeout(CALL_TIME)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
         .http2_keepalive_interval(Some(Duration::from_secs(10)))
         .http2_keepalive_timeout(Some(Duration::from_secs(5)))
         .max_concurrent_streams(STREAMS_MAX)
@@ -233,13 +241,14 @@ impl Links for Service {
         request: Request<Streaming<CreateLinkRequest>>,
     ) -> Result<Response<Self::CreateLinksStream>, Status> {
         allow(&request, Scope::Create)?;
-        let caller = Arc::new(Admitted::of(request.extensions())?.caller.clone());
+        // With what is held for a message: one may come for as long as the stream is there.
+        let admitted = Arc::new(Admitted::of(request.extensions())?.clone());
         let service = self.clone();
         let requests = tokio_stream::StreamExt::timeout(request.into_inner(), SILENCE);
         let requests = tokio_stream::StreamExt::map_while(requests, Result::ok);
         let results = requests.map(move |request| {
-            let (service, caller) = (service.clone(), Arc::clone(&caller));
-            async move { Ok(result(service.create_next(request?, &caller).await)) }
+            let (service, admitted) = (service.clone(), Arc::clone(&admitted));
+            async move { Ok(result(service.create_next(request?, &admitted.caller).await)) }
         });
         Ok(Response::new(Box::pin(results.buffered(UNDER_WAY))))
     }

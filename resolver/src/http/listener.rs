@@ -38,7 +38,7 @@ use tokio::{
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::{
-    Answer, App, Buffers, Desk, Visitor, answer,
+    Answer, App, Buffers, Desk, HELD_BACK, HeldBack, Visitor, answer,
     express::{self, Answers, Left, Received},
     limits::forwarded_for,
     pages,
@@ -305,10 +305,14 @@ async fn converse_freely(stream: Watched<TcpStream>, desk: Arc<Desk>, peer: IpAd
         if let Some(answer) = redirect::at_once(&desk, visitor, &request) {
             return Either::Left(ready(Ok(parting(&desk.app, answer, false, id))));
         }
-        let desk = Arc::clone(&desk);
+        let (desk, held) = (Arc::clone(&desk), asking.clone());
         // In a box: the futures of the API are large, and this one's room is taken by each redirect too.
         Either::Right(Box::pin(async move {
             let answer = router::route(&desk, visitor, request).await;
+            if answer.extensions().get::<HeldBack>().is_some() {
+                held.is_held_back();
+                sleep(HELD_BACK).await;
+            }
             // Else the next request's head could come as slowly as a stream may.
             Ok(parting(&desk.app, answer, is_streamed, id))
         }))

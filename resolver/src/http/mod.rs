@@ -191,6 +191,19 @@ pub(crate) fn empty(status: StatusCode) -> Answer {
     answer
 }
 
+/// How long a refusal is held back: a prompt one would be asked for again at once, and take the core from others.
+const HELD_BACK: Duration = Duration::from_secs(1);
+
+/// Marks an answer that is held back.
+#[derive(Clone, Copy)]
+struct HeldBack;
+
+/// Has a refusal held back. Nothing is kept for it meanwhile, and its connection may be ended to make room for another.
+fn hold_back(mut answer: Answer) -> Answer {
+    answer.extensions_mut().insert(HeldBack);
+    answer
+}
+
 /// Asks the client to come back in a second.
 pub(crate) fn retry_later(mut answer: Answer) -> Answer {
     answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));

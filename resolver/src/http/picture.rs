@@ -67,7 +67,10 @@ pub(super) async fn draw(desk: &Desk, visitor: Visitor, request: &Request<Incomi
         Some(Ok(Image { bytes, content_type })) => {
             let mut picture = answer(StatusCode::OK, content_type, bytes);
             picture.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("public,max-age=3600"));
-            picture
+            match app.budgets.keep(Holder::client(visitor.client), &mut picture) {
+                Ok(()) => picture,
+                Err(spent) => too_much(app, spent),
+            }
         }
         Some(Err(error)) => wrong(error),
         None => unavailable(app),

@@ -151,6 +151,11 @@ impl Patient {
         self.0.state.store(STREAM, Ordering::Relaxed);
     }
 
+    /// Only its refusal is waited for: it rests.
+    pub(super) fn is_held_back(&self) {
+        self.0.state.store(IDLE, Ordering::Relaxed);
+    }
+
     /// A whole head has come: from here on the answer has a deadline of its own.
     pub(super) fn is_served(&self) {
         self.0.state.store(BUSY, Ordering::Relaxed);

@@ -3,7 +3,7 @@
 //! Almost every redirect is of a link that is [`known`] to the thread, and is answered in the turn in which its request was read, by
 //! [`express`](super::express) or, on a connection that also asks for other things, [`at_once`]. All others go through [`follow`].
 
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{net::IpAddr, sync::Arc};
 
 use hyper::{
     Method, Request, StatusCode,
@@ -14,24 +14,20 @@ use hyper::{
     },
 };
 use jiff::Timestamp;
-use tokio::time::sleep;
 
 use super::{
-    Answer, App, Desk, Visitor, empty, pages,
+    Answer, App, Desk, Visitor, empty, hold_back, pages,
     stray::{Stray, gone, look, slow_down, stray, taken_down, unavailable},
 };
 use crate::{
     codes::{Code, LinkId},
-    directory::Place,
+    directory::{Directory, Place},
     hot::Target,
     links::{Facts, Link, RedirectStatus, asks_where, choose, forward_query, is_preview, location},
     lookup::{LookupError, Wanted},
     places::{CountryCode, Located},
     visits::Visit,
 };
-
-/// How long a client that asks for too many unknown codes waits for each refusal.
-const HELD: Duration = Duration::from_secs(1);
 
 /// What a redirect takes from a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,6 +139,8 @@ pub(super) async fn find(
     host: Option<&str>,
 ) -> Result<FoundLink, Answer> {
     let place = app.directory.place(host);
+    // Before it is decided what the path may be: a keyspace that is heard of between the two is not in that decision.
+    let is_fresh = app.directory.is_fresh();
     let Some(wanted) = Wanted::of_path(&app.lookup, path) else {
         return Err(stray(app, &place, Stray::Regular, path));
     };
@@ -156,9 +154,7 @@ pub(super) async fn find(
     // What is in the cache exists, and costs nothing.
     let is_free = app.lookup.knows_on(place.domain.id, &wanted);
     if !is_free && let Err(wait) = app.clients.spend(client) {
-        // A prompt refusal would be asked for again at once, and take the core from others.
-        sleep(HELD).await;
-        return Err(slow_down(app, wait));
+        return Err(hold_back(slow_down(app, wait)));
     }
     let found = app.lookup.find_on(place.domain.id, &wanted).await;
     if !is_free && !matches!(found, Ok(None)) {
@@ -167,7 +163,7 @@ pub(super) async fn find(
     match found {
         Ok(Some(link)) if is_stopped(app, &link) => Err(taken_down(app)),
         Ok(Some(link)) => Ok(FoundLink { link, place, wanted }),
-        Ok(None) if place.is_sure && app.directory.can_place(&wanted) => {
+        Ok(None) if place.is_sure && Directory::can_place(&wanted, is_fresh) => {
             Err(stray(app, &place, Stray::Code(&wanted), path))
         }
         Ok(None) | Err(LookupError::NoStore | LookupError::Overloaded) => Err(unavailable(app)),

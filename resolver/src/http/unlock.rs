@@ -18,14 +18,14 @@ use issuer::daemon::network;
 use tokio::{
     sync::Semaphore,
     task::spawn_blocking,
-    time::{Instant, sleep, timeout},
+    time::{Instant, timeout},
 };
 use url::form_urlencoded;
 
 use super::{
     Answer, App, Desk, Visitor, answer,
     budgets::{Holder, Lane, Rate, tries},
-    pages,
+    hold_back, pages,
     redirect::{find, host, lead},
     stray::{gone, too_much, unavailable},
 };
@@ -44,8 +44,6 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const WAITING: usize = 32;
 /// How long a try past the budget may wait for it to grow: a little more than one takes to come back.
 const SLOWED: Duration = Duration::from_secs(8);
-/// How long a refusal is held back.
-const HELD: Duration = Duration::from_secs(1);
 /// Tries of one client at one link, per minute.
 const TRIES_OF_CLIENT: u32 = 10;
 /// Tries of all at one link, per minute.
@@ -154,10 +152,7 @@ pub(super) async fn unlock(desk: &Desk, visitor: Visitor, request: Request<Incom
         match open(app, found.link.id, visitor.client, hash, password).await {
             Tried::Opened => {}
             Tried::Wrong => return pages::ask_password(true),
-            Tried::TooMany(wait) => {
-                sleep(HELD).await;
-                return pages::too_many_tries(wait);
-            }
+            Tried::TooMany(wait) => return hold_back(pages::too_many_tries(wait)),
             Tried::Busy => return unavailable(app),
         }
     }

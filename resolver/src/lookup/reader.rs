@@ -11,7 +11,7 @@ use crate::{
     guard::{self, Guard},
     links::Link,
     metrics::Metrics,
-    store::{BATCH_MAX, LinkStore, Reading, Source, StoreError},
+    store::{LinkStore, READ_MAX, Reading, Source, StoreError},
 };
 
 /// A lookup that waits.
@@ -48,7 +48,7 @@ impl Reader {
                     None => return,
                 }
             }
-            while next.len() < BATCH_MAX
+            while next.len() < READ_MAX
                 && let Ok(miss) = self.queue.try_recv()
             {
                 self.admit(miss, &mut next);
@@ -86,7 +86,8 @@ impl Reader {
             tokio::select! {
                 biased;
                 read = &mut reading => break read,
-                Some(miss) = self.queue.recv(), if next.len() < BATCH_MAX => {
+                // Those that come back count as well: the next read takes them in.
+                Some(miss) = self.queue.recv(), if next.len() + late.len() < READ_MAX => {
                     // Who asks past the cache shares no answer that a copy may have given.
                     let shares = miss.waiter.name.is_some() && batch.contains_key(&miss.id);
                     let waiting = if shares { &mut late } else { &mut next };

@@ -47,6 +47,10 @@ pub use witness::Witness;
 
 /// Links per insert and ids per read: larger batches gain nothing and hold memory.
 pub const BATCH_MAX: usize = 1_000;
+
+/// Links of one read by which redirects are answered. Few have rules, which take up to a quarter of a megabyte each: a read of
+/// such links only has to fit into memory, and to end before the primary's deadline.
+pub const READ_MAX: usize = 128;
 /// Links of one page of a list.
 pub const PER_PAGE_MAX: u64 = 10_000;
 /// Reservations in one list.

@@ -137,5 +137,10 @@ each_is_missed! {
     without_release_before_return_the_register_refuses_the_next_holder: ReleaseFirst beside Doubts,
     without_the_wait_a_slug_is_denied: SlugWait beside Doubts,
     without_completeness_a_copy_denies_links: Complete beside Histories,
+    without_the_comparison_around_a_scan_a_lost_code_is_given_again: Current beside Histories,
+    without_a_look_at_the_former_holder_a_row_is_taken_for_ones_own: Reclaimed beside Doubts,
+    without_the_register_a_row_is_taken_for_ones_own: Holds beside Doubts,
+    without_a_look_an_insert_in_doubt_is_acknowledged: Doubt beside Doubts,
+    without_an_end_to_trust_a_picked_code_is_denied: Trusted beside Doubts,
     without_the_mark_a_database_put_back_gives_codes_again: Mark beside Histories,
 }

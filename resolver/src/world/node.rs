@@ -10,7 +10,7 @@ use std::{
 
 use issuer::daemon::{Recorder, Vitals};
 use jiff::Timestamp;
-use tokio::task::JoinHandle;
+use tokio::{sync::watch, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 use super::{Rng, database::Database, network::Network, store::FaultyStore};
@@ -21,7 +21,7 @@ use crate::{
     lookup::{Lookup, LookupSizes},
     metrics::Metrics,
     store::LinkStore,
-    supply::{Ceilings, IssuerClient, Minting, Owner, Supplier, SupplierConfig, Target},
+    supply::{Ceilings, IssuerClient, Lost, Minting, Owner, Supplier, SupplierConfig, Target},
 };
 
 /// What every process of a run has in common.
@@ -41,6 +41,7 @@ pub(super) struct Node {
     pub(super) mint: Arc<Mint>,
     is_dead: Arc<AtomicBool>,
     stop: CancellationToken,
+    lost: watch::Receiver<Option<Lost>>,
     supply: JoinHandle<()>,
     recorder: Recorder,
 }
@@ -71,7 +72,7 @@ impl Node {
             ceilings: Arc::clone(&ceilings),
             metrics: Arc::clone(&metrics),
         });
-        let stop = CancellationToken::new();
+        let (stop, lost) = (CancellationToken::new(), supplier.lost());
         let supply = tokio::spawn(supplier.run(stop.clone()));
         let sizes = LookupSizes { cache_bytes: 1 << 20, replica_lag: common.replica_lag };
         let mint = Arc::clone(&common.mint);
@@ -102,6 +103,7 @@ impl Node {
             mint,
             is_dead,
             stop,
+            lost,
             supply,
             recorder,
         }
@@ -109,6 +111,11 @@ impl Node {
 
     pub(super) fn is_dead(&self) -> bool {
         self.is_dead.load(Ordering::Relaxed)
+    }
+
+    /// Whether it ends because another one has its name.
+    pub(super) fn is_lost(&self) -> bool {
+        self.lost.borrow().is_some()
     }
 
     /// The process dies: nothing that it has sent is answered, and it sends nothing more.

@@ -449,14 +449,7 @@ impl World {
         };
         tracing::info!(fault, "strike");
         match fault {
-            0 | 1 => {
-                let index = usize::try_from(self.rng.next()).unwrap_or(0) % self.nodes.len();
-                shared.count(|outcome| outcome.crashes += 1);
-                self.nodes[index].kill();
-                sleep(self.rng.millis(1, 3_000)).await;
-                let holder = self.nodes[index].node.holder.clone();
-                self.nodes[index] = Running::start(&shared, &holder, &mut self.rng);
-            }
+            0 | 1 => self.crash().await,
             2 => shared.common.network.cut(),
             3 => {
                 shared.count(|outcome| outcome.elections += 1);
@@ -478,12 +471,20 @@ impl World {
                 // A cold copy is put back only when somebody was told of a mark since: what is left otherwise is documented.
                 let told = database.mark_of_copy().and_then(|mark| u64::try_from(mark).ok()).map(Mark);
                 if told.is_some_and(|mark| shared.ledger.mark() > mark) {
-                    // With a process that was killed: its start takes over a block whose links are lost.
-                    let index = usize::try_from(self.rng.next()).unwrap_or(0) % self.nodes.len();
-                    self.nodes[index].kill();
-                    self.fall_back(false).await;
+                    // With a process that was killed: its start takes over a block whose links are lost, afterwards or
+                    // just then.
+                    let index = self.some_node();
                     let holder = self.nodes[index].node.holder.clone();
-                    self.nodes[index] = Running::start(&shared, &holder, &mut self.rng);
+                    self.nodes[index].kill();
+                    let is_under_way = self.rng.permille(500);
+                    if is_under_way {
+                        self.nodes[index] = Running::start(&shared, &holder, &mut self.rng);
+                        sleep(self.rng.millis(5, 80)).await;
+                    }
+                    self.fall_back(false).await;
+                    if !is_under_way {
+                        self.nodes[index] = Running::start(&shared, &holder, &mut self.rng);
+                    }
                 }
             }
             10 => shared.ledger.keep_copy(),
@@ -496,6 +497,40 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    fn some_node(&mut self) -> usize {
+        usize::try_from(self.rng.next()).unwrap_or(0) % self.nodes.len()
+    }
+
+    /// A process dies and starts again; or its successor starts while it still mints, is given its blocks at once, and it does
+    /// not know.
+    async fn crash(&mut self) {
+        let shared = Arc::clone(self.shared());
+        let index = self.some_node();
+        shared.count(|outcome| outcome.crashes += 1);
+        let holder = self.nodes[index].node.holder.clone();
+        if self.rng.permille(500) {
+            let successor = Running::start(&shared, &holder, &mut self.rng);
+            let elder = std::mem::replace(&mut self.nodes[index], successor);
+            sleep(self.rng.millis(100, 2_000)).await;
+            elder.kill();
+        } else {
+            self.nodes[index].kill();
+            sleep(self.rng.millis(1, 3_000)).await;
+            self.nodes[index] = Running::start(&shared, &holder, &mut self.rng);
+        }
+    }
+
+    /// Starts what has ended by itself. After the ledger was put back an elder process may register again, and its successor is
+    /// the one that is told to end: what watches over processes starts it again.
+    fn start_lost(&mut self) {
+        let shared = Arc::clone(self.shared());
+        for running in self.nodes.iter_mut().filter(|running| running.node.is_lost()) {
+            running.kill();
+            let holder = running.node.holder.clone();
+            *running = Running::start(&shared, &holder, &mut self.rng);
+        }
     }
 
     /// An older copy of the database takes over.
@@ -539,6 +574,7 @@ impl World {
         shared.ledger.calm();
         self.elect().await?;
         sleep(LANDED).await;
+        self.start_lost();
         for running in &self.nodes {
             running.clients.iter().for_each(JoinHandle::abort);
         }

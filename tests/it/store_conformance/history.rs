@@ -29,7 +29,8 @@ pub(super) async fn a_store_below_a_known_mark_begins_a_history(store: &dyn Link
     assert_eq!(store.advance(lost, Comparison::default()).await.unwrap(), Advanced::Began(lost.next()));
     let after = store.epoch().await.unwrap();
     assert_ne!(before, after);
-    assert!(after.as_str().ends_with(&format!(":{}", lost.next())), "{after}");
+    // It has a number of its own: another history may begin at the same mark.
+    assert!(!after.as_str().ends_with(&format!(":{}", lost.next())), "{after}");
     assert_eq!(store.advance(lost, Comparison::default()).await.unwrap(), Advanced::To(lost.next()));
     assert_eq!(store.epoch().await.unwrap(), after);
 }

@@ -14,12 +14,15 @@ use tonic::{
     Extensions, body::Body, codegen::Service, server::NamedService, transport::server::TcpConnectInfo,
 };
 
+use tokio::time::sleep;
+
 use super::status;
 use crate::{
     api_key::Grant,
     http::{
-        App,
-        budgets::Holder,
+        App, HELD_BACK,
+        budgets::{Held, Holder},
+        calls::Refused,
         limits::FORWARDED_FOR,
         rest::{Problem, authenticate},
     },
@@ -65,12 +68,15 @@ where
             let admitted = async {
                 let grant = caller.authenticate(&app).await?;
                 let held = app.budgets.bodies.take(Holder::Key(grant.id), message)?;
-                Ok::<_, Problem>((grant, held))
+                Ok::<_, Problem>((grant, Arc::new(held)))
             };
             match admitted.await {
-                Ok((grant, _held)) => {
-                    request.extensions_mut().insert(Admitted { grant, caller });
-                    service.call(request).await
+                Ok((grant, held)) => {
+                    request.extensions_mut().insert(Admitted { grant, caller, held: Arc::clone(&held) });
+                    let answer = service.call(request).await;
+                    // A stream has a share in it for as long as it lasts.
+                    drop(held);
+                    answer
                 }
                 Err(problem) => Ok(status(&problem).into_http()),
             }
@@ -83,6 +89,8 @@ where
 pub(super) struct Admitted {
     pub(super) grant: Grant,
     pub(super) caller: Caller,
+    #[expect(dead_code, reason = "it is held for as long as a message may come")]
+    held: Arc<Held>,
 }
 
 impl Admitted {
@@ -110,6 +118,10 @@ impl Caller {
     }
 
     pub(super) async fn authenticate(&self, app: &Arc<App>) -> Result<Grant, Problem> {
-        authenticate(app, self.client, self.key.as_deref()).await.map(|(grant, _)| grant)
+        let found = authenticate(app, self.client, self.key.as_deref()).await;
+        if let Err(Problem::TooManyCalls(Refused { share: None, .. })) = &found {
+            sleep(HELD_BACK).await;
+        }
+        found.map(|(grant, _)| grant)
     }
 }

@@ -77,6 +77,32 @@ pub(super) async fn discard(body: &mut Incoming) -> bool {
     timeout(DISCARDED_FOR, all).await.unwrap_or(false)
 }
 
+/// What a value takes in memory, about: its place in a list or an object, and that of the first entries of its own.
+const VALUE_BYTES: usize = 256;
+
+/// What a body takes in memory once it is read: its text and, of an object, its values. An array is read item by item.
+pub(super) fn weight(body: &[u8]) -> u64 {
+    let is_object = body.trim_ascii_start().first() == Some(&b'{');
+    let values = if is_object { values(body) } else { 0 };
+    (body.len() + values * VALUE_BYTES) as u64
+}
+
+/// How many values JSON has at most: each but the first stands behind one of these, itself or its name. Within strings they
+/// mean nothing.
+fn values(body: &[u8]) -> usize {
+    let (mut count, mut quoted, mut escaped) = (1, false, false);
+    for byte in body {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = quoted,
+            b'"' => quoted = !quoted,
+            b'{' | b'[' | b',' if !quoted => count += 1,
+            _ => {}
+        }
+    }
+    count
+}
+
 /// The fields of a JSON object; an empty body is an object without fields. So is an empty array: that is what PHP writes for an empty object.
 pub(super) fn fields(body: &Bytes) -> Result<Map<String, Value>, Problem> {
     if body.is_empty() || is_empty_array(body) {
@@ -87,4 +113,19 @@ pub(super) fn fields(body: &Bytes) -> Result<Map<String, Value>, Problem> {
 
 fn is_empty_array(body: &[u8]) -> bool {
     matches!(body.trim_ascii(), [b'[', inside @ .., b']'] if inside.trim_ascii().is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_weighs_its_values_and_what_stands_in_strings_is_none() {
+        for (body, values) in
+            [(r#"{"a":1}"#, 2), (r#"{"a":[1,2,[]]}"#, 5), (r#"{"a":"[,{\",["}"#, 2), (r#"{"a\\":[0,0]}"#, 4)]
+        {
+            assert_eq!(weight(body.as_bytes()), (body.len() + values * VALUE_BYTES) as u64, "{body}");
+        }
+        assert_eq!(weight(b"[1,2,3]"), 7);
+    }
 }

@@ -55,8 +55,6 @@ const INVALID_BYTES: usize = 512;
 const EXPECTED_BYTES: usize = 2 * 1024 * 1024;
 /// Bytes of a call's answers: more than a hundred thousand answers can have.
 const ANSWER_BYTES: usize = 40 * 1024 * 1024;
-/// Wrong fields that an item's answer names.
-const FIELDS_TOLD: usize = 16;
 /// Bytes that are still read after trouble, and thrown away.
 const DISCARDED: usize = 64 * 1024 * 1024;
 /// How long the client may send nothing at all.
@@ -95,7 +93,7 @@ pub(super) async fn create(app: &Arc<App>, by: &Grant, body: Incoming) -> Result
     let form = reading.splitter.form();
     let (answers, receiver) = mpsc::channel(ANSWERS);
     tokio::spawn(answer_all(reading, first, Writer { form, started: false, written: 0, answers }));
-    let mut answer = Answer::new(Body::Stream(receiver, call));
+    let mut answer = Answer::new(Body::stream(receiver, call));
     *answer.status_mut() = StatusCode::OK;
     let kind = if form == Form::Array { JSON } else { NDJSON };
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
@@ -233,7 +231,7 @@ fn invalid(fields: &[(&str, &str)]) -> Value {
     let expected: Map<_, _> =
         fields.iter().map(|(field, expected)| ((*field).to_owned(), json!(expected))).collect();
     let told = json!({ "result": "invalid", "expected": expected });
-    if fields.len() <= FIELDS_TOLD && told.to_string().len() <= INVALID_BYTES {
+    if fields.len() <= super::fields::FIELDS_TOLD && told.to_string().len() <= INVALID_BYTES {
         return told;
     }
     json!({ "result": "invalid", "expected": { "(the item)": "expected fewer wrong fields, and shorter ones" } })

@@ -94,6 +94,7 @@ pub(super) async fn list(app: &App, query: &Query, by: &Grant) -> Result<Answer,
     let all = query.flag("all").map_err(|expected| Problem::invalid("all", expected))?;
     let shows_all = all && by.scopes.is_admin() && !by.limits.hides_links();
     let of = by.limits.own_links_only.then_some(by.id);
+    let _turn = app.budgets.turn(by.id).await?;
     let used = if shows_all { Vec::new() } else { app.store.domains_with_links(of).await? };
     let entries = app.directory.entries();
     let is_shown = |domain: &Domain| match (by.limits.domain, of) {
@@ -124,6 +125,7 @@ pub(super) async fn is_shown_to(app: &App, id: DomainId, by: &Grant) -> Result<b
     if id.is_default() || !by.limits.own_links_only {
         return Ok(true);
     }
+    let _turn = app.budgets.turn(by.id).await?;
     Ok(app.store.domains_with_links(Some(by.id)).await?.contains(&id))
 }
 

@@ -26,17 +26,30 @@ pub(super) const STRAY_TARGET_BYTES: usize = 2_048;
 /// Characters of a code that is not picked. Shlink keeps as many.
 pub(super) const CODE_LEN_MAX: usize = Slug::MAX_LEN;
 
+/// Wrong fields that an answer names.
+pub(super) const FIELDS_TOLD: usize = 16;
+
 /// What was expected of a field.
 type Read<T> = Result<T, String>;
 
-/// Collects what is wrong, so that an answer names every field and not only the first.
+/// Collects what is wrong, so that an answer names more than the first field.
 #[derive(Default)]
 pub(super) struct Wrong(Vec<Invalid>);
 
 impl Wrong {
     /// The value, or a note of what was expected.
     pub(super) fn note<T>(&mut self, field: &str, read: Read<T>) -> Option<T> {
-        read.map_err(|expected| self.0.push(Invalid { field: field.to_owned(), expected })).ok()
+        read.map_err(|expected| self.add(field, expected)).ok()
+    }
+
+    /// A body may have thousands of wrong fields: the last entry says that there are more.
+    fn add(&mut self, field: &str, expected: String) {
+        let (field, expected) = match FIELDS_TOLD.checked_sub(self.0.len()) {
+            None => return,
+            Some(0) => ("(the others)", "expected fewer wrong fields".to_owned()),
+            Some(_) => (field, expected),
+        };
+        self.0.push(Invalid { field: field.to_owned(), expected });
     }
 
     /// Fails if anything was wrong.

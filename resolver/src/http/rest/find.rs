@@ -28,6 +28,7 @@ pub(super) async fn find(
     if !by.scopes.allow(Scope::Read) {
         of.created_by = Some(by.id);
     }
+    let _turn = app.budgets.turn(by.id).await?;
     let found = app.store.links_of_url(&draft.long_url, &of, COMPARED_MAX).await?;
     let is_wished = |record: &Record| {
         by.may_be_given(&record.link)

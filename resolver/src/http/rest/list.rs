@@ -113,7 +113,7 @@ fn stream(app: Arc<App>, listed: Listed, under_way: Held) -> Answer {
             let _ = timeout(PIECE_TIME, to.send(Err(BrokenOff))).await;
         }
     });
-    let mut answer = Answer::new(Body::Stream(pieces, under_way));
+    let mut answer = Answer::new(Body::stream(pieces, under_way));
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
     answer
 }
@@ -157,6 +157,7 @@ async fn outline(app: &App, query: &Query, by: &Grant) -> Result<Listed, Problem
     if !narrow(app, query, by, &mut filter).await? {
         return Ok(Listed { filter, outline: Outline::default(), paging });
     }
+    let _turn = app.budgets.turn(by.id).await?;
     let code = filter.search.as_deref().and_then(|text| app.lookup.id_of(text));
     if let Some(text) = &filter.search {
         filter.search_domains = domains_like(app, text);

@@ -51,7 +51,7 @@ use super::{
     calls::Share,
 };
 use crate::{
-    api_key::{Grant, KeyHash},
+    api_key::{ApiKeyId, Grant, KeyHash},
     scope::Scope,
 };
 pub(super) use create::create_record;
@@ -89,6 +89,7 @@ pub(super) async fn route(app: &Arc<App>, client: IpAddr, request: Request<Incom
         body: Bytes::new(),
         held: None,
         admitted: None,
+        key: OnceLock::new(),
         client,
         share: OnceLock::new(),
     };
@@ -126,6 +127,8 @@ struct Call {
     held: Option<Held>,
     /// The key, if the call had a body to be admitted.
     admitted: Option<Grant>,
+    /// Whose key it is, once that is known.
+    key: OnceLock<ApiKeyId>,
     client: IpAddr,
     /// What is left to the caller.
     share: OnceLock<Share>,
@@ -156,6 +159,7 @@ impl Call {
         };
         let mut held = self.app.budgets.bodies.take(Holder::Key(grant.id), 0)?;
         self.body = form::as_json(&self.headers, body::read(body, needs.bytes, &mut held).await?);
+        held.grow_to(body::weight(&self.body))?;
         (self.held, self.admitted) = (Some(held), Some(grant));
         Ok(())
     }
@@ -167,9 +171,24 @@ impl Call {
         }
     }
 
-    async fn answer(&self) -> Answer {
+    async fn answer(mut self) -> Answer {
         let executed = self.execute().await;
-        self.tell(executed.unwrap_or_else(Problem::into_answer))
+        let kept = executed.and_then(|mut answer| self.keep(&mut answer).map(|()| answer));
+        self.tell(kept.unwrap_or_else(Problem::into_answer))
+    }
+
+    /// Has a long answer counted until it has gone. That of a write is told in any case, so it takes the place of the body.
+    fn keep(&mut self, answer: &mut Answer) -> Result<(), Problem> {
+        let of_body = self.held.take();
+        if matches!(self.method, Method::GET | Method::HEAD) {
+            // What needs no key is the same bytes for all.
+            let Some(key) = self.key.get() else { return Ok(()) };
+            return Ok(self.app.budgets.keep(Holder::Key(*key), answer)?);
+        }
+        if let Some(held) = of_body {
+            answer.body_mut().hold(held);
+        }
+        Ok(())
     }
 
     fn tell(&self, mut answer: Answer) -> Answer {
@@ -400,6 +419,7 @@ impl Call {
     async fn authenticate(&self) -> Result<Grant, Problem> {
         let key = self.headers.get("x-api-key").map(HeaderValue::as_bytes);
         let (grant, share) = authenticate(&self.app, self.client, key).await?;
+        let _ = self.key.set(grant.id);
         if let Some(share) = share {
             // A path that is not there may be asked twice, with a body; the first answer is as good.
             let _ = self.share.set(share);

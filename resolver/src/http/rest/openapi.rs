@@ -61,7 +61,7 @@ fn description() -> String {
         `/rest/v3/short-urls/a/b` too. OpenAPI cannot say that of a path, so that generated clients have to write the slash as `%2F`, which \
         means the same."
             .to_owned(),
-        "Problems are told as RFC 9457 has it, all wrong fields at once. Where Shlink has a type for them it is the same; all others are of the \
+        "Problems are told as RFC 9457 has it, up to 16 wrong fields at once. Where Shlink has a type for them it is the same; all others are of the \
         type `about:blank`, and their status says what they are. A method that a path does not have is answered like an unknown path, with 404 \
         (`NoRoute`). A missing key is noticed before a malformed body, which is not read without one."
             .to_owned(),

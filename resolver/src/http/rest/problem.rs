@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::{query::Query, split::SplitError};
 use crate::{
-    http::{Answer, App, answer, budgets::Spent, calls::Refused, retry_later},
+    http::{Answer, App, answer, budgets::Spent, calls::Refused, hold_back, retry_later},
     reservation::ReserveError,
     scope::Scope,
     store::StoreError,
@@ -145,7 +145,11 @@ impl Problem {
         }
         if let Some(Refused { wait, share }) = refused {
             answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1));
-            share.into_iter().for_each(|share| share.tell(&mut answer));
+            match share {
+                Some(share) => share.tell(&mut answer),
+                // Else whoever guesses as fast as answers come would have a core for them.
+                None => answer = hold_back(answer),
+            }
         }
         let is_full = matches!(self, Self::TooMuchAtOnce(_));
         if is_full || status == StatusCode::SERVICE_UNAVAILABLE { retry_later(answer) } else { answer }

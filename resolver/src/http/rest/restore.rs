@@ -46,6 +46,7 @@ pub(super) async fn find_deleted(app: &App, name: &str, query: &Query, by: &Gran
     if !Slug::parse(&decoded).is_ok_and(|slug| slug.as_str() == decoded) {
         return Err(missing());
     }
+    let _turn = app.budgets.turn(by.id).await?;
     let found = app.store.find_deleted(domain, &decoded, app.lookup.id_of(&decoded)).await?;
     found.filter(|link| by.sees(link)).ok_or_else(missing)
 }

@@ -27,6 +27,7 @@ pub(super) async fn list(app: &App, query: &Query, with_stats: bool, by: &Grant)
         return Err(Problem::invalid("(the query)", "expected no NUL"));
     }
     let search = query.text("searchTerm").map(str::to_lowercase);
+    let _turn = app.budgets.turn(by.id).await?;
     let mut tags = app.store.tags(search.as_deref(), TAGS_MAX, &visible(by)).await?;
     order(&mut tags, query.text("orderBy").unwrap_or("tag"));
     let total = tags.len() as u64;

@@ -49,6 +49,7 @@ pub(super) async fn of_tag(app: &App, name: &str, query: &Query, by: &Grant) -> 
     let decoded = percent_encoding::percent_decode_str(name).decode_utf8_lossy();
     let missing = || Problem::NoTag { tag: decoded.clone().into_owned() };
     let tag = Tag::exactly(&decoded).map_err(|_| missing())?;
+    let _turn = app.budgets.turn(by.id).await?;
     let known = app.store.tags(Some(tag.as_str()), usize::MAX >> 1, &super::tags::visible(by)).await?;
     if !known.iter().any(|other| other.tag == tag) {
         return Err(missing());

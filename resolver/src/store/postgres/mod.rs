@@ -62,8 +62,10 @@ const POLL: &str = "SELECT version, clock_timestamp(), (pg_current_wal_insert_ls
 const DEADLINE: Duration = Duration::from_secs(3);
 /// Connections of the pool: for everything that is neither a batch of new links nor a redirect.
 const POOL: u32 = 8;
-/// Connections for lists.
-const LISTS: u32 = 2;
+/// Connections for lists: twice as many as one key has turns.
+const LISTS: u32 = 4;
+/// Connections on which keys are looked up: without its key no call is answered, whatever the others do.
+const KEYS: u32 = 2;
 
 /// A Postgres database.
 pub struct PostgresStore {
@@ -92,6 +94,8 @@ pub struct PostgresStore {
     pool: Connections,
     /// Lists may take long, and nothing else is to wait for one.
     lists: Connections,
+    /// No key waits for anything but keys.
+    keys: Connections,
     config: Config,
 }
 
@@ -121,6 +125,7 @@ impl PostgresStore {
             shunned: Mutex::new(None),
             pool: pool(&config, POOL),
             lists: pool(&config, LISTS),
+            keys: pool(&config, KEYS),
             config,
         })
     }
@@ -307,7 +312,7 @@ impl LinkStore for PostgresStore {
     }
 
     async fn domains_with_links(&self, of: Option<ApiKeyId>) -> Result<Vec<DomainId>, StoreError> {
-        self.run(async |sql| sql::domains_with_links(sql, of).await).await
+        self.run_on(&self.lists, async |sql| sql::domains_with_links(sql, of).await).await
     }
 
     async fn edit_domain(
@@ -390,7 +395,7 @@ impl LinkStore for PostgresStore {
         name: &str,
         code: Option<LinkId>,
     ) -> Result<Option<Link>, StoreError> {
-        self.run(async |sql| sql::find_deleted(sql, domain, name, code).await).await
+        self.run_on(&self.lists, async |sql| sql::find_deleted(sql, domain, name, code).await).await
     }
 
     async fn restore(&self, id: LinkId, keyspaces: usize, by: ApiKeyId) -> Result<Restored, StoreError> {
@@ -472,9 +477,10 @@ impl LinkStore for PostgresStore {
     }
 
     async fn find_api_key(&self, hash: &KeyHash) -> Result<Option<Grant>, StoreError> {
-        match self.run(async |sql| sql::find_api_key(sql, hash).await).await {
+        let find = async || self.run_on(&self.keys, async |sql| sql::find_api_key(sql, hash).await).await;
+        match find().await {
             // The connection may have been an old one to a server that has restarted since.
-            Err(StoreError::Postgres(_)) => self.run(async |sql| sql::find_api_key(sql, hash).await).await,
+            Err(StoreError::Postgres(_)) => find().await,
             answer => answer,
         }
     }

@@ -182,7 +182,7 @@ impl Kind {
                 "The body came too slowly: nothing for ten seconds, or less than 16 KiB a second after that."
             }
             Self::InvalidData => {
-                "Fields or parameters are wrong. All of them are named at once; `expected` is an addition and says for each what would have been right."
+                "Fields or parameters are wrong. Up to 16 of them are named at once; `expected` is an addition and says for each what would have been right."
             }
             Self::NoKey => "There is no `X-Api-Key`, or it is empty.",
             Self::WrongKey => "The key does not exist, was revoked or has expired.",
