@@ -188,8 +188,9 @@ impl Line {
                 tracing::debug!(%error, "connection to Postgres");
             }
         });
-        client.batch_execute(&NOTE_SERVER).await?;
-        let statement = client.prepare(self.sql).await?;
+        // In one flight: a read has a second for all of this and its answer.
+        let noted = client.batch_execute(&NOTE_SERVER);
+        let ((), statement) = try_join(noted, client.prepare(self.sql)).await?;
         Ok(Open { client, statement, copy: None, replayed: None })
     }
 }
