@@ -4,8 +4,6 @@
 /// A rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Guard {
-    /// The history is looked at again behind the scan of a leaked block (`supply/enter.rs`).
-    HistoryAfterScan,
     /// A block is released in the register before it is returned (`supply/returns.rs`).
     ReleaseFirst,
     /// A slug is acknowledged when no resolver denies it any more (`create/shown.rs`).

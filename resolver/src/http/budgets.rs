@@ -105,6 +105,8 @@ impl ConnectionLimits {
 pub(crate) struct Budgets {
     /// Bytes of bodies.
     pub(super) bodies: Arc<Pool>,
+    /// Bytes of messages over gRPC: an idle stream holds as much as a busy one, so they have none of the bodies.
+    pub(super) messages: Arc<Pool>,
     /// Bytes of long answers.
     answers: Arc<Pool>,
     /// Turns of each key at what takes the database long.
@@ -131,6 +133,7 @@ impl Budgets {
                 // A buffer that grows holds its old bytes beside the new ones for a moment.
                 key: (bodies / 4).max(LONGEST_BODY + LONGEST_BODY / 2),
             }),
+            messages: of_keys((bodies, bodies / 4)),
             answers: Pool::new(Shares {
                 all: 2 * bodies,
                 clients: bodies / 4,

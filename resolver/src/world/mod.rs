@@ -120,7 +120,9 @@ fn nothing_acknowledged_is_given_twice_or_denied_whatever_fails() {
 /// What a rule is good for: without it some seed is missed.
 fn is_missed(guard: Guard, focus: Focus) {
     let (_, failed) = run_all(SEEDS_OF_A_GUARD, Some((guard, focus)));
-    assert!(failed.is_some(), "nothing in {SEEDS_OF_A_GUARD} seeds misses {guard:?}");
+    let (seed, violation) =
+        failed.unwrap_or_else(|| panic!("nothing in {SEEDS_OF_A_GUARD} seeds misses {guard:?}"));
+    println!("{guard:?}: seed {seed}: {violation}");
 }
 
 macro_rules! each_is_missed {
@@ -133,7 +135,6 @@ macro_rules! each_is_missed {
 }
 
 each_is_missed! {
-    without_the_history_behind_a_scan_a_lost_code_is_given_again: HistoryAfterScan beside Histories,
     without_release_before_return_the_register_refuses_the_next_holder: ReleaseFirst beside Doubts,
     without_the_wait_a_slug_is_denied: SlugWait beside Doubts,
     without_completeness_a_copy_denies_links: Complete beside Histories,

@@ -466,25 +466,12 @@ impl World {
                 database.restart(down);
             }
             6 => database.keep_copy(),
-            7 if database.has_copy() => self.fall_back(true).await,
+            7 if database.has_copy() => self.fall_back_beside_a_start(true).await,
             8 | 9 => {
                 // A cold copy is put back only when somebody was told of a mark since: what is left otherwise is documented.
                 let told = database.mark_of_copy().and_then(|mark| u64::try_from(mark).ok()).map(Mark);
                 if told.is_some_and(|mark| shared.ledger.mark() > mark) {
-                    // With a process that was killed: its start takes over a block whose links are lost, afterwards or
-                    // just then.
-                    let index = self.some_node();
-                    let holder = self.nodes[index].node.holder.clone();
-                    self.nodes[index].kill();
-                    let is_under_way = self.rng.permille(500);
-                    if is_under_way {
-                        self.nodes[index] = Running::start(&shared, &holder, &mut self.rng);
-                        sleep(self.rng.millis(5, 80)).await;
-                    }
-                    self.fall_back(false).await;
-                    if !is_under_way {
-                        self.nodes[index] = Running::start(&shared, &holder, &mut self.rng);
-                    }
+                    self.fall_back_beside_a_start(false).await;
                 }
             }
             10 => shared.ledger.keep_copy(),
@@ -530,6 +517,23 @@ impl World {
             running.kill();
             let holder = running.node.holder.clone();
             *running = Running::start(&shared, &holder, &mut self.rng);
+        }
+    }
+
+    /// An older copy takes over while a process is not there, or while it starts: then it takes over a block whose links are lost.
+    async fn fall_back_beside_a_start(&mut self, as_standby: bool) {
+        let shared = Arc::clone(self.shared());
+        let index = self.some_node();
+        let holder = self.nodes[index].node.holder.clone();
+        self.nodes[index].kill();
+        let is_under_way = self.rng.permille(600);
+        if is_under_way {
+            self.nodes[index] = Running::start(&shared, &holder, &mut self.rng);
+            sleep(self.rng.millis(5, 300)).await;
+        }
+        self.fall_back(as_standby).await;
+        if !is_under_way {
+            self.nodes[index] = Running::start(&shared, &holder, &mut self.rng);
         }
     }
 

@@ -67,7 +67,7 @@ where
             let caller = Caller::of(&app, request.extensions().get(), request.headers());
             let admitted = async {
                 let grant = caller.authenticate(&app).await?;
-                let held = app.budgets.bodies.take(Holder::Key(grant.id), message)?;
+                let held = app.budgets.messages.take(Holder::Key(grant.id), message)?;
                 Ok::<_, Problem>((grant, Arc::new(held)))
             };
             match admitted.await {

@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn an_object_weighs_its_values_and_what_stands_in_strings_is_none() {
         for (body, values) in
-            [(r#"{"a":1}"#, 2), (r#"{"a":[1,2,[]]}"#, 5), (r#"{"a":"[,{\",["}"#, 2), (r#"{"a\\":[0,0]}"#, 4)]
+            [(r#"{"a":1}"#, 2), (r#"{"a":[1,2,[]]}"#, 6), (r#"{"a":"[,{\",["}"#, 2), (r#"{"a\\":[0,0]}"#, 4)]
         {
             assert_eq!(weight(body.as_bytes()), (body.len() + values * VALUE_BYTES) as u64, "{body}");
         }

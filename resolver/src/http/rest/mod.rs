@@ -185,7 +185,8 @@ impl Call {
             let Some(key) = self.key.get() else { return Ok(()) };
             return Ok(self.app.budgets.keep(Holder::Key(*key), answer)?);
         }
-        if let Some(held) = of_body {
+        if let Some(mut held) = of_body {
+            let _ = held.grow_to(answer.body().len() as u64);
             answer.body_mut().hold(held);
         }
         Ok(())

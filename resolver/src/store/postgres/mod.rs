@@ -65,7 +65,7 @@ const POOL: u32 = 8;
 /// Connections for lists: twice as many as one key has turns.
 const LISTS: u32 = 4;
 /// Connections on which keys are looked up: without its key no call is answered, whatever the others do.
-const KEYS: u32 = 2;
+const KEYS: u32 = 4;
 
 /// A Postgres database.
 pub struct PostgresStore {
