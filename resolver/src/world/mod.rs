@@ -14,17 +14,20 @@
 //! which paused time has none of; `supply::ceilings` holds its margin by a test of its own.
 
 mod book;
+mod clients;
 mod database;
 mod ledger;
 mod network;
 mod node;
+mod outcome;
 mod run;
 mod store;
 
 use std::time::Duration;
 
 use crate::guard::{Guard, without};
-use run::{Focus, Outcome, run};
+use outcome::Outcome;
+use run::{Focus, run};
 
 /// Seeds of each run of the tests; `SHORTMINT_WORLD_SEEDS` asks for more, and `SHORTMINT_WORLD_SEED` for one, with its log.
 const SEEDS: u64 = 2_000;

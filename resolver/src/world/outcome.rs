@@ -1,0 +1,50 @@
+//! What happened in a run, counted: what never happens proves nothing.
+
+/// What happened in one run or in many.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Outcome {
+    pub(super) acknowledged: u64,
+    pub(super) slugs: u64,
+    pub(super) looked_up: u64,
+    pub(super) exhausted: u64,
+    pub(super) unknown: u64,
+    pub(super) crashes: u64,
+    pub(super) elections: u64,
+    pub(super) outages: u64,
+    pub(super) fail_overs: u64,
+    pub(super) put_back: u64,
+    pub(super) ledgers_put_back: u64,
+    pub(super) lost: u64,
+}
+
+impl Outcome {
+    pub(super) fn add(&mut self, other: &Self) {
+        let pairs = [
+            (&mut self.acknowledged, other.acknowledged),
+            (&mut self.slugs, other.slugs),
+            (&mut self.looked_up, other.looked_up),
+            (&mut self.exhausted, other.exhausted),
+            (&mut self.unknown, other.unknown),
+            (&mut self.crashes, other.crashes),
+            (&mut self.elections, other.elections),
+            (&mut self.outages, other.outages),
+            (&mut self.fail_overs, other.fail_overs),
+            (&mut self.put_back, other.put_back),
+            (&mut self.ledgers_put_back, other.ledgers_put_back),
+            (&mut self.lost, other.lost),
+        ];
+        pairs.into_iter().for_each(|(sum, one)| *sum += one);
+    }
+
+    /// What never happens proves nothing.
+    pub(super) fn expect_enough(&self) {
+        let Self { acknowledged, slugs, looked_up, exhausted, unknown, crashes, .. } = *self;
+        let Self { elections, outages, fail_overs, put_back, ledgers_put_back, lost, .. } = *self;
+        let counts = [acknowledged, slugs, looked_up, exhausted, unknown, crashes, elections, outages];
+        let rare = [fail_overs, put_back, ledgers_put_back, lost];
+        assert!(
+            counts.into_iter().chain(rare).all(|count| count >= 20),
+            "too rare to prove anything: {self:?}"
+        );
+    }
+}
