@@ -1,6 +1,6 @@
 //! Notes in the background which links lead to a long URL. What is noted, and why not by creates, is said in `store/sql/long_urls.rs`.
 //!
-//! One resolver at a time does it, in steps of a thousand links that are each a transaction, and another one goes on where it was when it dies. It
+//! One resolver at a time does it, in steps of 500 links that are each a transaction, and another one goes on where it was when it dies. It
 //! rests many times as long as it works, so that it takes a small share of a busy database, and catches up when there is less to do.
 
 use std::{sync::Arc, time::Duration};

@@ -38,12 +38,8 @@ impl RequestId {
         // Without random numbers the names of two processes are alike, which harms nobody.
         let process = PROCESS.get_or_init(|| getrandom::u64().unwrap_or_default());
         let number = u128::from(*process) << 64 | u128::from(COUNT.fetch_add(1, Ordering::Relaxed));
-        // `format!` with two numbers takes many times as long, for each call of the API.
-        let name: [u8; 32] = std::array::from_fn(|place| {
-            let digit = (number >> (4 * (31 - place))) & 0xf;
-            b"0123456789abcdef"[digit as usize]
-        });
-        Self(HeaderValue::from_bytes(&name).unwrap_or(HeaderValue::from_static("-")))
+        let name = HeaderValue::from_str(&format!("{number:032x}"));
+        Self(name.unwrap_or(HeaderValue::from_static("-")))
     }
 
     /// Sends it with the answer. What no client can mend is logged under it.

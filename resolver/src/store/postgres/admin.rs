@@ -22,8 +22,8 @@ const SERVER: &str = "SELECT system_identifier::text || ':' || left(pg_walfile_n
 /// Where [`NOTE_SERVER`] keeps it.
 const NOTED_SERVER: &str = "shortmint.server";
 
-/// Keeps in a server's session which server it is: neither changes while a session that can write lives. To ask each time costs
-/// a batch as much as ten of its links, because the control file is read.
+/// Keeps in a server's session which server it is: neither changes while a session that can write lives. To ask each time reads
+/// the control file, which costs a batch of 32 links 5 µs of its 200 (2026-11-23).
 pub(super) static NOTE_SERVER: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT CASE WHEN NOT pg_is_in_recovery() THEN set_config('{NOTED_SERVER}', ({SERVER}), false) END"
@@ -46,6 +46,15 @@ pub(super) static EPOCH: LazyLock<String> = LazyLock::new(|| {
 pub(super) async fn epoch(client: &impl GenericClient) -> Result<StoreEpoch, StoreError> {
     let text: String = client.query_one(EPOCH.as_str(), &[]).await?.try_get(0)?;
     StoreEpoch::new(text).map_err(|error| StoreError::Corrupt(error.to_string()))
+}
+
+/// The history of the database, and how many of these links it has, deleted ones included.
+pub(super) async fn taken(client: &Client, ids: &[i64]) -> Result<(StoreEpoch, usize), StoreError> {
+    let sql = format!("SELECT ({}), (SELECT count(*) FROM link WHERE id = ANY($1))", *EPOCH);
+    let row = client.query_one(&sql, &[&ids]).await?;
+    let epoch = StoreEpoch::new(row.try_get::<_, String>(0)?);
+    let taken = usize::try_from(row.try_get::<_, i64>(1)?).unwrap_or_default();
+    Ok((epoch.map_err(|error| StoreError::Corrupt(error.to_string()))?, taken))
 }
 
 pub(super) async fn fingerprint(client: &Client) -> Result<Option<Fingerprint>, StoreError> {

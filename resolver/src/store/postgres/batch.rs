@@ -11,14 +11,14 @@ use tokio_postgres::{Row, types::ToSql};
 
 use super::{
     DEADLINE, PostgresStore,
-    admin::EPOCH,
+    admin::{self, EPOCH},
     copy,
     line::{Line, LineError},
-    timestamp,
+    timestamp, within,
 };
 use crate::{
     links::NewLink,
-    store::{InsertError, Inserted, LinkStore as _, StoreError, sql},
+    store::{InsertError, Inserted, StoreError, sql},
 };
 
 /// Batches of new links that are written at the same time.
@@ -29,7 +29,8 @@ pub(super) const INSERT_LANES: usize = 4;
 ///
 /// In another history of the database than `$8` nothing is stored, and so no row comes back. The question is part of the
 /// statement because a transaction pooler may send each statement to another server. The condition stands in the INSERT
-/// itself: a CTE around it, which could say in a row of its own that the history is another, costs a batch twice as much.
+/// itself: a CTE around it could say in a row of its own that the history is another, but the condition costs a batch of 32
+/// links 27 µs then and 16 µs so, of 197 µs (2026-11-23, medians, statements alternating on one connection).
 pub(super) static INSERT: LazyLock<String> = LazyLock::new(|| {
     format!(
         "
@@ -75,16 +76,17 @@ impl PostgresStore {
             [&ids, &urls, &titles, &crawlable, &forward, &creators, &details, &epoch];
         let rows = writer.query(DEADLINE, &row).await?;
         if rows.is_empty() {
-            self.must_be_of(history).await?;
+            self.all_are_taken(history, &ids).await?;
         }
         outcomes(links, &rows)
     }
 
-    /// Why nothing of a batch was stored: because the database is of another history, or because every id is taken. Either
-    /// answer is safe where a pooler asks another server than before: nothing is stored, and both give up the numbers.
-    async fn must_be_of(&self, history: &StoreEpoch) -> Result<(), InsertError> {
-        match self.epoch().await {
-            Ok(epoch) if epoch == *history => Ok(()),
+    /// Why nothing of a batch was stored: because every id is taken, or because the database is of another history. History and
+    /// rows are asked for in one statement: behind a pooler another server may answer than the one that stored nothing, and
+    /// what that one has says nothing of this one.
+    async fn all_are_taken(&self, history: &StoreEpoch, ids: &[i64]) -> Result<(), InsertError> {
+        match within(async { admin::taken(&*self.connection().await?, ids).await }).await {
+            Ok((epoch, taken)) if epoch == *history && taken == ids.len() => Ok(()),
             Ok(_) => Err(InsertError::Failed(StoreError::AnotherHistory)),
             Err(error) => Err(InsertError::Failed(error)),
         }

@@ -38,6 +38,8 @@ use crate::store::StoreError;
 pub(super) struct Line {
     config: Config,
     sql: &'static str,
+    /// Whether the statement asks for the database's history. A role that only reads may not ask for the server.
+    writes: bool,
     /// None until it is needed, and after trouble. The lock is tokio's: it is held while the statement runs, which is
     /// what makes the line answer one at a time.
     open: Mutex<Option<Open>>,
@@ -80,8 +82,13 @@ impl From<LineError> for StoreError {
 }
 
 impl Line {
-    pub(super) fn new(config: Config, sql: &'static str) -> Self {
-        Self { config, sql, open: Mutex::new(None) }
+    /// For a statement that writes in one history of the database.
+    pub(super) fn writer(config: Config, sql: &'static str) -> Self {
+        Self { config, sql, writes: true, open: Mutex::new(None) }
+    }
+
+    pub(super) fn reader(config: Config, sql: &'static str) -> Self {
+        Self { config, sql, writes: false, open: Mutex::new(None) }
     }
 
     /// Whether no statement runs on it.
@@ -188,9 +195,8 @@ impl Line {
                 tracing::debug!(%error, "connection to Postgres");
             }
         });
-        // In one flight: a read has a second for all of this and its answer.
-        let noted = client.batch_execute(&NOTE_SERVER);
-        let ((), statement) = try_join(noted, client.prepare(self.sql)).await?;
+        let note = async { if self.writes { client.batch_execute(&NOTE_SERVER).await } else { Ok(()) } };
+        let ((), statement) = try_join(note, client.prepare(self.sql)).await?;
         Ok(Open { client, statement, copy: None, replayed: None })
     }
 }

@@ -22,8 +22,8 @@ use crate::{
     store::{IndexStep, Indexed, StoreError, Visible},
 };
 
-/// Links of one step.
-const STEP: usize = 1_000;
+/// Links of one step: a statement has three seconds, also when each entry reads another page from disk.
+const STEP: usize = 500;
 /// Links of one statement.
 const NOTED: usize = 500;
 /// Links of one URL that a lookup for one of them looks at.
