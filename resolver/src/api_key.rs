@@ -12,7 +12,10 @@ use jiff::Timestamp;
 use moka::sync::Cache;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use tokio::time::sleep;
+use tokio::{
+    sync::Semaphore,
+    time::{sleep, timeout},
+};
 
 use crate::{
     links::{DomainId, Link},
@@ -212,8 +215,16 @@ const GOOD_LATELY: Duration = Duration::from_secs(600);
 /// Keys remembered, known and unknown ones together: a flood of wrong keys cannot fill the memory.
 const REMEMBERED: u64 = 10_000;
 
+/// Keys that were not good lately and are looked up at a time: whoever has a good one finds connections beside any number of them.
+const STRANGERS: usize = 2;
+/// How long a lookup waits for others.
+const LOOKUP_WITHIN: Duration = Duration::from_secs(5);
+
 /// Looks keys up, and remembers the answers for a moment.
 pub struct KeyRing {
+    /// Of the keys that are being looked up: the store is asked once for all calls that come with the same one.
+    asked: Cache<KeyHash, Arc<tokio::sync::Mutex<()>>>,
+    strangers: Semaphore,
     answers: Cache<KeyHash, Option<Grant>, RandomState>,
     /// Keys that were used since this was last noted in the store: never more than there are.
     used: Mutex<BTreeSet<ApiKeyId>>,
@@ -234,7 +245,8 @@ impl KeyRing {
         let good = Cache::builder().max_capacity(REMEMBERED).time_to_live(GOOD_LATELY).build();
         let answers = Cache::builder().max_capacity(REMEMBERED).time_to_live(BELIEVED);
         let answers = answers.build_with_hasher(RandomState::default());
-        Self { answers, used: Mutex::default(), good }
+        let asked = Cache::builder().max_capacity(REMEMBERED).time_to_idle(GOOD_LATELY).build();
+        Self { asked, strangers: Semaphore::new(STRANGERS), answers, used: Mutex::default(), good }
     }
 
     /// Whether this was a good key lately.
@@ -257,13 +269,35 @@ impl KeyRing {
         if let Some(answer) = self.answers.get(&hash) {
             return Ok(answer);
         }
-        let answer = store.find_api_key(&hash).await?;
+        let answer = self.in_turn(&hash, store.find_api_key(&hash)).await?;
         if let Some(grant) = &answer {
-            self.good.insert(hash.clone(), ());
+            self.good.insert(hash, ());
             // A key in use is looked up again once it is believed no more, so this hears of it each second.
             self.used().insert(grant.id);
         }
-        self.answers.insert(hash, answer.clone());
+        Ok(answer)
+    }
+
+    /// Asks when no other call asks for the same key, and few ask for strange ones; unless somebody was told meanwhile.
+    async fn in_turn(
+        &self,
+        hash: &KeyHash,
+        ask: impl Future<Output = Result<Option<Grant>, StoreError>>,
+    ) -> Result<Option<Grant>, StoreError> {
+        let turn = async {
+            let first = self.asked.get_with(hash.clone(), Arc::default).lock_owned().await;
+            let place = match self.remembers(hash) {
+                true => None,
+                false => Some(self.strangers.acquire().await.map_err(|_| StoreError::TimedOut)?),
+            };
+            Ok((first, place))
+        };
+        let _turn = timeout(LOOKUP_WITHIN, turn).await.unwrap_or(Err(StoreError::TimedOut))?;
+        if let Some(answer) = self.answers.get(hash) {
+            return Ok(answer);
+        }
+        let answer = ask.await?;
+        self.answers.insert(hash.clone(), answer.clone());
         Ok(answer)
     }
 
@@ -286,5 +320,56 @@ pub(crate) async fn note_used(keys: Arc<KeyRing>, store: Arc<dyn LinkStore>) {
             tracing::warn!(error = &error as &dyn std::error::Error, "note the use of API keys");
             keys.used().extend(ids);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures_util::future::join_all;
+
+    use super::*;
+
+    fn hash(key: &str) -> KeyHash {
+        KeyHash::of(key.as_bytes())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn calls_with_one_key_ask_once_and_strangers_leave_room_for_good_ones() {
+        let (keys, asked, most) = (KeyRing::new(), AtomicUsize::new(0), AtomicUsize::new(0));
+        let under_way = AtomicUsize::new(0);
+        let ask = || async {
+            asked.fetch_add(1, Ordering::Relaxed);
+            most.fetch_max(under_way.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+            sleep(Duration::from_secs(1)).await;
+            under_way.fetch_sub(1, Ordering::Relaxed);
+            Ok(None)
+        };
+        let one = hash("one");
+        join_all((0..100).map(|_| keys.in_turn(&one, ask()))).await;
+        assert_eq!(asked.load(Ordering::Relaxed), 1);
+
+        let strangers: Vec<KeyHash> = (0..6).map(|number| hash(&format!("stranger{number}"))).collect();
+        join_all(strangers.iter().map(|stranger| keys.in_turn(stranger, ask()))).await;
+        assert_eq!(most.load(Ordering::Relaxed), STRANGERS);
+
+        let waiting = join_all((0..100).map(|number| {
+            let keys = &keys;
+            async move { keys.in_turn(&hash(&format!("other{number}")), ask_for_ever()).await }
+        }));
+        let good = async {
+            sleep(Duration::from_millis(10)).await;
+            keys.good.insert(hash("good"), ());
+            let begun = tokio::time::Instant::now();
+            keys.in_turn(&hash("good"), async { Ok(None) }).await.unwrap();
+            assert!(begun.elapsed().is_zero(), "a key that was good lately waits for no stranger");
+        };
+        let (waited, ()) = tokio::join!(timeout(2 * LOOKUP_WITHIN, waiting), good);
+        assert!(waited.is_err(), "those that ask are bounded by the store");
+    }
+
+    async fn ask_for_ever() -> Result<Option<Grant>, StoreError> {
+        std::future::pending().await
     }
 }

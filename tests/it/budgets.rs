@@ -227,7 +227,7 @@ async fn a_body_with_thousands_of_wrong_fields_is_told_of_a_few() {
     assert_eq!((told.len(), told.last()), (17, Some(&json!("(the others)"))));
 }
 
-/// Lists wait for a table: they have their own connections, and one key has half of those. Keys are looked up on others.
+/// Lists and edits wait for a table: lists have their own connections, and one key has half of those. Keys are looked up on others.
 #[tokio::test(flavor = "multi_thread")]
 async fn lists_that_take_long_keep_neither_other_keys_nor_their_lists_waiting() {
     let cluster = Cluster::builder().start().await.unwrap();
@@ -235,17 +235,27 @@ async fn lists_that_take_long_keep_neither_other_keys_nor_their_lists_waiting() 
     let api = &resolver.api;
     let mut sql = cluster.postgres.client().await.unwrap();
     let lock = sql.transaction().await.unwrap();
-    lock.execute("LOCK TABLE link IN ACCESS EXCLUSIVE MODE", &[]).await.unwrap();
+    lock.execute("LOCK TABLE slug, tag IN ACCESS EXCLUSIVE MODE", &[]).await.unwrap();
+    let other = cluster.postgres.client().await.unwrap();
+    let waiting = async |what: &str| {
+        let sql = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query ~ $1";
+        other.query_one(sql, &[&what]).await.unwrap().get::<_, i64>(0)
+    };
     let lists = (0..12).map(|_| call(api, Method::GET, "domains", None));
+    // As many as the connections that everything else shares.
+    let edits = (0..8).map(|number| {
+        let names = json!({ "oldName": format!("old{number}"), "newName": format!("new{number}") });
+        call(api, Method::PUT, "tags", Some(names))
+    });
     let meanwhile = async {
         // Longer than what is known of a key is believed.
         sleep(Duration::from_millis(1_500)).await;
-        let reservations = call(api, Method::GET, "reservations", None);
-        let answered = timeout(Duration::from_millis(1_000), reservations).await;
-        assert_eq!(answered.expect("an answer while lists wait").status, 200);
+        assert_eq!((waiting("FROM slug").await, waiting("FROM tag").await), (2, 8));
+        let known = timeout(Duration::from_millis(1_000), call(api, Method::GET, "mercure-info", None)).await;
+        assert_eq!(known.expect("the key is looked up while the others wait").status, 501);
         lock.rollback().await.unwrap();
     };
-    let (listed, ()) = tokio::join!(join_all(lists), meanwhile);
+    let (listed, _, ()) = tokio::join!(join_all(lists), join_all(edits), meanwhile);
     let done = listed.iter().filter(|answer| answer.status == 200).count();
     assert!(done >= 2, "the first ones were given their turn: {done} of {}", listed.len());
 }

@@ -1,14 +1,24 @@
 //! The links API for other services: the same links as over REST, and the same refusals.
 
-use std::time::Duration;
+use std::{future::poll_fn, time::Duration};
 
 use harness::{Cluster, Resolver, net::free_addr, wait};
+use http_body_util::Full;
+use prost::Message as _;
 use proto::links::v1::{
     CreateLinkRequest, DeleteLinkRequest, EditLinkRequest, GetLinkRequest, ListLinksRequest, Tags,
     create_link_result::Result as Created, links_client::LinksClient,
 };
+use tokio::time::timeout;
 use tokio_stream::StreamExt;
-use tonic::{Code, Request, Status, transport::Channel};
+use tonic::{
+    Code, Request, Status,
+    body::Body,
+    codegen::Service as _,
+    transport::{Channel, Endpoint},
+};
+
+use crate::rest_calls::Alone;
 
 const URL: &str = "https://example.com/page";
 
@@ -204,4 +214,55 @@ async fn a_create_runs_to_its_end_though_its_client_goes_away() {
     wait::until(Duration::from_secs(20), "the link is there", leads).await.unwrap();
     let shown = crate::rest_calls::get(&resolver.api, "short-urls/summer/2026").await;
     assert_eq!(shown["tags"], serde_json::json!(["t"]));
+}
+
+/// Asks for a list, and returns as soon as its head is there.
+async fn head_of_answer(
+    channel: &mut Channel,
+    key: &str,
+    asked: &ListLinksRequest,
+) -> tonic::codegen::http::Response<Body> {
+    let mut message = vec![0];
+    message.extend(u32::try_from(asked.encoded_len()).unwrap().to_be_bytes());
+    message.extend(asked.encode_to_vec());
+    let request = tonic::codegen::http::Request::post("http://x/shortmint.links.v1.Links/ListLinks")
+        .header("content-type", "application/grpc")
+        .header("te", "trailers")
+        .header("x-api-key", key)
+        .body(Body::new(Full::from(message)))
+        .unwrap();
+    poll_fn(|cx| channel.poll_ready(cx)).await.unwrap();
+    timeout(Duration::from_secs(20), channel.call(request)).await.expect("a head").unwrap()
+}
+
+/// Lists that nobody reads are on the account of their key, and another key's come all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_that_nobody_reads_are_bounded_for_a_key() {
+    let address = free_addr().unwrap();
+    let alone = Alone::start(&["--grpc-listen", &address.to_string()]).await;
+    let endpoint = Endpoint::from_shared(format!("http://{address}")).unwrap();
+    let mut client = LinksClient::connect(endpoint.clone()).await.unwrap();
+    let long = |number: u32| create(&format!("{URL}/{number}/{}", "x".repeat(7_000)));
+    for number in 0..300 {
+        client.create_link(with(alone.api().key(), long(number))).await.unwrap();
+    }
+    // The server may send none of an answer's bytes.
+    let mut deaf = endpoint.initial_stream_window_size(0).connect().await.unwrap();
+    let all = ListLinksRequest { items_per_page: 300, ..ListLinksRequest::default() };
+    let greedy = alone.with_new_key("greedy", &["--scopes", "read"]).await;
+    let (mut unread, mut refused) = (Vec::new(), false);
+    for _ in 0..60 {
+        let answer = head_of_answer(&mut deaf, greedy.key(), &all).await;
+        refused = answer.headers().get("grpc-status").is_some_and(|status| *status == "8");
+        unread.push(answer);
+        if refused {
+            break;
+        }
+    }
+    assert!(refused, "{} answers of two megabytes each were kept for one key", unread.len());
+    let listed = client.list_links(with(alone.api().key(), all.clone())).await.unwrap();
+    assert_eq!(listed.into_inner().links.len(), 300, "another key's");
+    drop(unread);
+    let given_back = async || client.clone().list_links(with(greedy.key(), all.clone())).await.is_ok();
+    wait::until(Duration::from_secs(10), "what was held is given back", given_back).await.unwrap();
 }

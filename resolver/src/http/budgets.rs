@@ -62,7 +62,7 @@ const TURN_WITHIN: Duration = Duration::from_secs(5);
 const TURNS_KEPT: u64 = 10_000;
 const TURNS_KEPT_FOR: Duration = Duration::from_secs(600);
 /// Answers that are longer count until the client has taken them.
-const LONG_ANSWER: usize = 16 * 1024;
+const LONG_ANSWER: u64 = 16 * 1024;
 /// Bytes of long answers of one client without a key: pictures.
 const ANSWERS_OF_CLIENT: u64 = 512 << 10;
 /// Tries of passwords that wait, of all clients and of one.
@@ -157,11 +157,19 @@ impl Budgets {
 
     /// Puts a long answer on somebody's account until the client has taken it.
     pub(super) fn keep(&self, holder: Holder, answer: &mut Answer) -> Result<(), Spent> {
-        let bytes = answer.body().len();
-        if bytes > LONG_ANSWER {
-            answer.body_mut().hold(self.answers.take(holder, bytes as u64)?);
+        if let Some(held) = self.room_for(holder, answer.body().len() as u64)? {
+            answer.body_mut().hold(held);
         }
         Ok(())
+    }
+
+    /// The right to hold a long answer of so many bytes. One that is longer than the whole share is given by itself: it would be
+    /// refused for ever.
+    pub(super) fn room_for(&self, holder: Holder, bytes: u64) -> Result<Option<Held>, Spent> {
+        if bytes <= LONG_ANSWER {
+            return Ok(None);
+        }
+        self.answers.take(holder, bytes.min(self.answers.share_of(holder))).map(Some)
     }
 }
 

@@ -25,14 +25,20 @@ use tonic::{Code, Request, Response, Status, Streaming, transport::Server};
 
 use super::{
     App,
-    budgets::Holder,
+    budgets::{Held, Holder},
     rest::{
         Problem, Query, Target, allowed, base, create_record, delete_record, edit_record, get_record,
         list_records, names, shown_name,
     },
 };
-use crate::{Error, api_key::Grant, key_names::Names, links::Record, scope::Scope};
-use admission::{Admission, Admitted, Caller};
+use crate::{
+    Error,
+    api_key::Grant,
+    key_names::Names,
+    links::{Page, Record},
+    scope::Scope,
+};
+use admission::{Admission, Admitted, Caller, LongAnswer};
 
 /// The longest request, as long as a body of the REST API.
 const MESSAGE_BYTES: usize = 64 * 1024;
@@ -112,14 +118,15 @@ struct Service(Arc<App>);
 
 impl Service {
     /// One create of a stream. Each is a call: a key that was revoked meanwhile, or has called too often, makes no more.
-    async fn create_next(&self, request: CreateLinkRequest, caller: &Caller) -> Result<Link, Status> {
+    /// What it holds is held until its result has gone: a client that reads none sends on.
+    async fn create_next(&self, request: CreateLinkRequest, caller: &Caller) -> Result<(Link, Held), Status> {
         let admitted = async {
             let by = allowed(caller.authenticate(&self.0).await?, Scope::Create)?;
             let held = self.0.budgets.bodies.take(Holder::Key(by.id), request.encoded_len() as u64)?;
             Ok::<_, Problem>((by, held))
         };
-        let (by, _held) = admitted.await.map_err(|problem| status(&problem))?;
-        self.create(request, by).await
+        let (by, held) = admitted.await.map_err(|problem| status(&problem))?;
+        Ok((self.create(request, by).await?, held))
     }
 
     async fn create(&self, request: CreateLinkRequest, by: Grant) -> Result<Link, Status> {
@@ -248,9 +255,10 @@ impl Links for Service {
         let requests = tokio_stream::StreamExt::map_while(requests, Result::ok);
         let results = requests.map(move |request| {
             let (service, admitted) = (service.clone(), Arc::clone(&admitted));
-            async move { Ok(result(service.create_next(request?, &admitted.caller).await)) }
+            async move { Ok(service.create_next(request?, &admitted.caller).await) }
         });
-        Ok(Response::new(Box::pin(results.buffered(UNDER_WAY))))
+        let results = results.buffered(UNDER_WAY).map(|created| created.map(result));
+        Ok(Response::new(Box::pin(results)))
     }
 
     async fn get_link(&self, request: Request<GetLinkRequest>) -> Result<Response<Link>, Status> {
@@ -296,16 +304,21 @@ impl Links for Service {
     ) -> Result<Response<ListLinksResponse>, Status> {
         let by = allow(&request, Scope::Read)?;
         let query = Query::of_pairs(fields::of_list(request.into_inner()));
-        let page = list_records(&self.0, &query, &by).await.map_err(|problem| status(&problem))?;
-        let names = names(&self.0, &page.records).await;
-        let links = page.records.iter().filter_map(|record| self.link(record, &names)).collect();
-        Ok(Response::new(ListLinksResponse { links, total: page.total }))
+        let listed = list_records(&self.0, &query, &by).await;
+        let (Page { records, total }, held) = listed.map_err(|problem| status(&problem))?;
+        let names = names(&self.0, &records).await;
+        let links = records.iter().filter_map(|record| self.link(record, &names)).collect();
+        let mut answer = Response::new(ListLinksResponse { links, total });
+        if let Some(held) = held {
+            answer.extensions_mut().insert(LongAnswer(Arc::new(held)));
+        }
+        Ok(answer)
     }
 }
 
-fn result(created: Result<Link, Status>) -> CreateLinkResult {
+fn result(created: Result<(Link, Held), Status>) -> CreateLinkResult {
     let result = match created {
-        Ok(link) => create_link_result::Result::Link(Box::new(link)),
+        Ok((link, _)) => create_link_result::Result::Link(Box::new(link)),
         Err(refused) => create_link_result::Result::Refusal(Refusal {
             code: refused.code().into(),
             message: refused.message().to_owned(),

@@ -40,6 +40,15 @@ pub(crate) struct Shares {
     pub(crate) key: u64,
 }
 
+impl Shares {
+    fn own(&self, holder: Holder) -> u64 {
+        match holder {
+            Holder::Client(_) => self.client,
+            Holder::Key(_) => self.key,
+        }
+    }
+}
+
 /// Which share was taken already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spent {
@@ -81,6 +90,11 @@ impl Pool {
         Ok(held)
     }
 
+    /// The most that a holder may hold when nobody holds anything.
+    pub(crate) fn share_of(&self, holder: Holder) -> u64 {
+        self.shares.own(holder)
+    }
+
     fn holdings(&self) -> MutexGuard<'_, Holdings> {
         self.holdings.lock().expect("no code panics while it holds this lock")
     }
@@ -90,8 +104,7 @@ impl Holdings {
     fn add(&mut self, shares: &Shares, holder: Holder, amount: u64) -> Result<(), Spent> {
         let own = self.by_holder.get(&holder).copied().unwrap_or(0);
         let is_client = matches!(holder, Holder::Client(_));
-        let own_share = if is_client { shares.client } else { shares.key };
-        if amount > own_share.saturating_sub(own) {
+        if amount > shares.own(holder).saturating_sub(own) {
             return Err(Spent::Own);
         }
         let is_beyond = |held: u64, share: u64| amount > share.saturating_sub(held);
@@ -126,6 +139,11 @@ pub(crate) struct Held {
 }
 
 impl Held {
+    /// The most that its holder may hold.
+    pub(crate) fn share(&self) -> u64 {
+        self.pool.share_of(self.holder)
+    }
+
     /// Holds so much in all, if that is more than before.
     pub(crate) fn grow_to(&mut self, amount: u64) -> Result<(), Spent> {
         let more = amount.saturating_sub(self.amount);

@@ -9,6 +9,7 @@ use std::{
     task::{Context, Poll},
 };
 
+use http_body_util::BodyExt as _;
 use hyper::{HeaderMap, Request, Response, header::HeaderValue};
 use tonic::{
     Extensions, body::Body, codegen::Service, server::NamedService, transport::server::TcpConnectInfo,
@@ -73,16 +74,31 @@ where
             match admitted.await {
                 Ok((grant, held)) => {
                     request.extensions_mut().insert(Admitted { grant, caller, held: Arc::clone(&held) });
-                    let answer = service.call(request).await;
-                    // A stream has a share in it for as long as it lasts.
-                    drop(held);
-                    answer
+                    let answer = service.call(request).await?;
+                    Ok(keep_until_gone(answer, held))
                 }
                 Err(problem) => Ok(status(&problem).into_http()),
             }
         })
     }
 }
+
+/// Holds what a call and its answer hold until the client has taken the answer.
+fn keep_until_gone(mut answer: Response<Body>, call: Arc<Held>) -> Response<Body> {
+    let long = answer.extensions_mut().remove::<LongAnswer>();
+    answer.map(|body| {
+        Body::new(body.map_frame(move |frame| {
+            let _until_gone = (&call, &long);
+            frame
+        }))
+    })
+}
+
+/// Goes along with an answer that is longer than its message's share: the right to hold it.
+#[derive(Clone)]
+pub(super) struct LongAnswer(
+    #[expect(dead_code, reason = "it is held until the answer has gone")] pub(super) Arc<Held>,
+);
 
 /// A call whose key is good.
 #[derive(Clone)]

@@ -80,8 +80,19 @@ pub(super) async fn discard(body: &mut Incoming) -> bool {
 /// What a value takes in memory, about: its place in a list or an object, and that of the first entries of its own.
 const VALUE_BYTES: usize = 256;
 
+/// Holds what a body takes in memory once it is read. What is more than the whole share would be asked to come again for ever.
+pub(super) fn hold_values(body: &[u8], held: &mut Held) -> Result<(), Problem> {
+    let weight = weight(body);
+    if weight > held.share() {
+        return Err(Problem::TooManyValues {
+            most: held.share().saturating_sub(body.len() as u64) / VALUE_BYTES as u64,
+        });
+    }
+    Ok(held.grow_to(weight)?)
+}
+
 /// What a body takes in memory once it is read: its text and, of an object, its values. An array is read item by item.
-pub(super) fn weight(body: &[u8]) -> u64 {
+fn weight(body: &[u8]) -> u64 {
     let is_object = body.trim_ascii_start().first() == Some(&b'{');
     let values = if is_object { values(body) } else { 0 };
     (body.len() + values * VALUE_BYTES) as u64

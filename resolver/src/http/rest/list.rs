@@ -53,32 +53,39 @@ pub(super) async fn list(app: &Arc<App>, query: &Query, by: &Grant) -> Result<An
     let Listed { filter, outline, paging } = outline(app, query, by).await?;
     if pieces(&outline.entries).nth(1).is_some() {
         let under_way = app.budgets.lists.take(Holder::Key(by.id), 1)?;
-        return Ok(stream(Arc::clone(app), Listed { filter, outline, paging }, under_way));
+        return Ok(stream(Arc::clone(app), Listed { filter, outline, paging }, by.clone(), under_way));
     }
-    let records = read(app, &filter, &outline.entries).await?;
+    let records = read(app, &filter, &outline.entries, by).await?;
     let names = short_url::names(app, &records).await;
     let links: Vec<_> = records.iter().filter_map(|record| ShortUrl::of(app, record, &names)).collect();
     let pagination = pagination(paging, links.len(), outline.total);
     Ok(json(&json!({ "shortUrls": { "data": links, "pagination": pagination } })))
 }
 
-/// The links that a query asks for, if they are not too long for one message.
-pub(in crate::http) async fn list_records(app: &App, query: &Query, by: &Grant) -> Result<Page, Problem> {
+/// The links that a query asks for, if they are not too long for one message; with the right to hold them.
+pub(in crate::http) async fn list_records(
+    app: &App,
+    query: &Query,
+    by: &Grant,
+) -> Result<(Page, Option<Held>), Problem> {
     let Listed { filter, outline, .. } = outline(app, query, by).await?;
-    if outline.entries.iter().map(size).sum::<u64>() > MESSAGE_BYTES {
+    let bytes = outline.entries.iter().map(size).sum::<u64>();
+    if bytes > MESSAGE_BYTES {
         let expected = format!("expected fewer: these links are longer than {MESSAGE_BYTES} bytes together");
         return Err(Problem::invalid("itemsPerPage", expected));
     }
+    let held = app.budgets.room_for(Holder::Key(by.id), bytes)?;
     let mut records = Vec::with_capacity(outline.entries.len());
     for piece in pieces(&outline.entries) {
-        records.extend(read(app, &filter, piece).await?);
+        records.extend(read(app, &filter, piece, by).await?);
     }
-    Ok(Page { records, total: outline.total })
+    Ok((Page { records, total: outline.total }, held))
 }
 
 /// The links of a piece of a page. Those that left the list meanwhile, or came back to it, are left out.
-async fn read(app: &App, filter: &Filter, entries: &[Outlined]) -> Result<Vec<Record>, Problem> {
+async fn read(app: &App, filter: &Filter, entries: &[Outlined], by: &Grant) -> Result<Vec<Record>, Problem> {
     let ids: Vec<LinkId> = entries.iter().map(|entry| entry.id).collect();
+    let _turn = app.budgets.turn(by.id).await?;
     let mut records = app.store.records(&ids).await?;
     records.retain(|record| record.link.is_deleted() == filter.deleted);
     Ok(records)
@@ -105,11 +112,11 @@ pub(in crate::http) fn pieces(mut entries: &[Outlined]) -> impl Iterator<Item = 
 }
 
 /// An answer that is written while it is read.
-fn stream(app: Arc<App>, listed: Listed, under_way: Held) -> Answer {
+fn stream(app: Arc<App>, listed: Listed, by: Grant, under_way: Held) -> Answer {
     let (to, pieces) = mpsc::channel(1);
     let runtime = app.runtime.clone();
     runtime.spawn(async move {
-        if let Err(BrokenOff) = write(&app, &listed, &to).await {
+        if let Err(BrokenOff) = write(&app, &listed, &by, &to).await {
             let _ = timeout(PIECE_TIME, to.send(Err(BrokenOff))).await;
         }
     });
@@ -119,11 +126,11 @@ fn stream(app: Arc<App>, listed: Listed, under_way: Held) -> Answer {
 }
 
 /// Writes a list piece by piece. A client has a while to take each.
-async fn write(app: &App, listed: &Listed, to: &mpsc::Sender<Piece>) -> Result<(), BrokenOff> {
+async fn write(app: &App, listed: &Listed, by: &Grant, to: &mpsc::Sender<Piece>) -> Result<(), BrokenOff> {
     let Listed { filter, outline, paging } = listed;
     let (mut text, mut count) = (r#"{"shortUrls":{"data":["#.as_bytes().to_vec(), 0);
     for piece in pieces(&outline.entries) {
-        let records = read(app, filter, piece).await.map_err(|_| BrokenOff)?;
+        let records = read(app, filter, piece, by).await.map_err(|_| BrokenOff)?;
         let names = short_url::names(app, &records).await;
         for record in &records {
             let Some(link) = ShortUrl::of(app, record, &names) else { continue };

@@ -51,9 +51,11 @@ use super::{
     calls::Share,
 };
 use crate::{
-    api_key::{ApiKeyId, Grant, KeyHash},
+    api_key::{ApiKeyId, Grant},
     scope::Scope,
 };
+use access::unlimited;
+pub(super) use access::{allowed, authenticate};
 pub(super) use create::create_record;
 pub(super) use domains::shown_name;
 pub(super) use edit::{Target, delete_record, edit_record};
@@ -159,7 +161,7 @@ impl Call {
         };
         let mut held = self.app.budgets.bodies.take(Holder::Key(grant.id), 0)?;
         self.body = form::as_json(&self.headers, body::read(body, needs.bytes, &mut held).await?);
-        held.grow_to(body::weight(&self.body))?;
+        body::hold_values(&self.body, &mut held)?;
         (self.held, self.admitted) = (Some(held), Some(grant));
         Ok(())
     }
@@ -442,55 +444,6 @@ impl Call {
     fn full_url(&self) -> String {
         format!("{}{}", self.app.public_url, self.uri)
     }
-}
-
-/// A key that may see everything, or none: what follows concerns all domains and all links.
-fn unlimited(grant: Grant) -> Result<Grant, Problem> {
-    if grant.limits.hides_links() { Err(Problem::LimitedKey) } else { Ok(grant) }
-}
-
-/// A key, if it may do this.
-pub(super) fn allowed(grant: Grant, scope: Scope) -> Result<Grant, Problem> {
-    if grant.scopes.allow(scope) { Ok(grant) } else { Err(Problem::Forbidden { scope }) }
-}
-
-/// The key, and what is left to the caller. It may run anywhere: the store is asked on the daemon's own runtime.
-pub(super) async fn authenticate(
-    app: &Arc<App>,
-    client: IpAddr,
-    key: Option<&[u8]>,
-) -> Result<(Grant, Option<Share>), Problem> {
-    let of_client = app.calls.spend_of_client(client).map_err(Problem::TooManyCalls)?;
-    let hash = KeyHash::of(key.filter(|key| !key.is_empty()).ok_or(Problem::NoKey)?);
-    let answered = app.keys.answered(&hash);
-    let is_known = matches!(answered, Some(Some(_))) || app.keys.remembers(&hash);
-    if !is_known {
-        // Before it is looked for: a guess must not be quicker than its refusal, nor cost a query when there were too many.
-        app.calls.spend_of_wrong_keys(client).await.map_err(Problem::TooManyCalls)?;
-    }
-    let found = match answered {
-        Some(found) => found,
-        None => find_key(app, hash).await?,
-    };
-    let mut grant = found.ok_or(Problem::WrongKey)?;
-    if !is_known {
-        app.calls.give_back_wrong_key(client);
-    }
-    if let Some(domain) = grant.limits.domain {
-        // The operator may have named the default domain's own name.
-        grant.limits.domain = Some(app.directory.settled(domain));
-    }
-    let of_key = app.calls.spend_of_key(&grant).map_err(Problem::TooManyCalls)?;
-    Ok((grant, of_key.or(of_client)))
-}
-
-async fn find_key(app: &Arc<App>, hash: KeyHash) -> Result<Option<Grant>, Problem> {
-    let asking = Arc::clone(app);
-    let found = app.runtime.spawn(async move { asking.keys.find(&*asking.store, hash).await }).await;
-    found.map_err(|_| Problem::Internal)?.map_err(|error| {
-        tracing::warn!(error = &error as &dyn std::error::Error, "look up an API key");
-        Problem::Unavailable
-    })
 }
 
 fn json(body: &impl serde::Serialize) -> Answer {

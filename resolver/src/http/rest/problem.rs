@@ -26,6 +26,7 @@ pub(in crate::http) struct Invalid {
 pub(in crate::http) enum Problem {
     MalformedBody,
     BodyTooLarge { limit: usize },
+    TooManyValues { most: u64 },
     SlowBody,
     InvalidData(Vec<Invalid>),
     NoKey,
@@ -182,6 +183,9 @@ impl Problem {
             ),
             Self::BodyTooLarge { limit } => {
                 plain(StatusCode::PAYLOAD_TOO_LARGE, format!("Expected a body of at most {limit} bytes."))
+            }
+            Self::TooManyValues { most } => {
+                plain(StatusCode::PAYLOAD_TOO_LARGE, format!("Expected a body of at most {most} values."))
             }
             Self::SlowBody => plain(StatusCode::REQUEST_TIMEOUT, "The body did not arrive in time."),
             Self::InvalidData(_) => {

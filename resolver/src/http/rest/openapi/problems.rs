@@ -321,7 +321,7 @@ mod tests {
     fn kind_of(problem: &Problem) -> Kind {
         match problem {
             Problem::MalformedBody => Kind::MalformedBody,
-            Problem::BodyTooLarge { .. } => Kind::BodyTooLarge,
+            Problem::BodyTooLarge { .. } | Problem::TooManyValues { .. } => Kind::BodyTooLarge,
             Problem::SlowBody => Kind::SlowBody,
             Problem::InvalidData(_) => Kind::InvalidData,
             Problem::NoKey | Problem::NoKeyInQuery => Kind::NoKey,
