@@ -159,7 +159,7 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// A copy of these settings, and the task that keeps it, on the current runtime.
+    /// A copy of these settings, which were asked for at this instant, and the task that keeps it, on the current runtime.
     #[must_use]
     pub fn start(
         vitals: &Vitals,
@@ -168,12 +168,12 @@ impl Directory {
         policy: Policy,
         lookup: Arc<Lookup>,
         clock: Arc<DatabaseClock>,
-        SettingsPoll { settings, .. }: SettingsPoll,
+        (asked, SettingsPoll { settings, .. }): (Instant, SettingsPoll),
     ) -> Arc<Self> {
         let directory = Arc::new(Self {
             entries: RwLock::new(Arc::new(Entries::new(SharedSettings::default()))),
             is_plain: AtomicBool::new(true),
-            heard: Mutex::new(Instant::now()),
+            heard: Mutex::new(asked),
             first_seen: Mutex::default(),
             clock,
             store,

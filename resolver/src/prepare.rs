@@ -1,6 +1,6 @@
 //! What the database has to agree to before anything is served: schema, code key, keyspaces, a first API key.
 
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use issuer::tokens::Mark;
 
@@ -20,6 +20,8 @@ pub(crate) struct Prepared {
     pub(crate) keyspaces: Vec<(KeyspaceIndex, Keyspace)>,
     pub(crate) new_key: Option<String>,
     pub(crate) shared: SettingsPoll,
+    /// When the question for them was sent.
+    pub(crate) asked: Instant,
 }
 
 pub(crate) async fn prepare(
@@ -43,17 +45,21 @@ pub(crate) async fn prepare(
     };
     // Before keys or numbers are given: the witness file may know that this is an older copy.
     wait_for(database, async || store.advance(Mark(0), Comparison::default()).await).await?;
-    let mut shared = wait_for(database, async || store.poll_settings(-1).await).await?;
+    let poll = async || {
+        let asked = Instant::now();
+        Ok((asked, store.poll_settings(-1).await?))
+    };
+    let (mut asked, mut shared) = wait_for(database, poll).await?;
     if store.is_shared()
         && let Some(SharedSettings { keyspaces_age, .. }) = shared.settings
         && keyspaces_age < SHOWN
     {
         // Until every resolver has heard of the youngest keyspace: before that some would take its codes for slugs.
         sleep(SHOWN - keyspaces_age).await;
-        shared = wait_for(database, async || store.poll_settings(-1).await).await?;
+        (asked, shared) = wait_for(database, poll).await?;
     }
     let new_key = first_api_key(config, store).await?;
-    Ok(Prepared { code_key, keyspaces, new_key, shared })
+    Ok(Prepared { code_key, keyspaces, new_key, shared, asked })
 }
 
 /// Reads the code key, or draws one for a database that has none yet. The file is written before the database adopts its

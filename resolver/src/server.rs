@@ -113,7 +113,7 @@ pub async fn run(
     };
     let (vitals, mut failures) = Vitals::new();
     let issuer = start_issuer(&config, &recorder, &vitals).await?;
-    let Prepared { code_key, keyspaces, new_key, shared } = prepared;
+    let Prepared { code_key, keyspaces, new_key, shared, asked } = prepared;
     let mintings = mintings(&settings, &keyspaces)?;
     shown.send_replace(Shown { mintings: mintings.clone(), observer: issuer.observer() });
     let parts = Parts {
@@ -125,7 +125,7 @@ pub async fn run(
         metrics,
         vitals: vitals.clone(),
     };
-    let (supply, app) = parts.assemble(&settings, shared, &resources);
+    let (supply, app) = parts.assemble(&settings, (asked, shared), &resources);
 
     let (phase, phases) = watch::channel(Phase::Serving);
     let mut public = tokio::spawn(http::serve(listeners.public, Arc::clone(&app), phases));

@@ -43,7 +43,7 @@ impl Parts {
     pub(super) fn assemble(
         self,
         settings: &Settings,
-        shared: SettingsPoll,
+        (asked, shared): (Instant, SettingsPoll),
         resources: &Resources,
     ) -> (Supply, Arc<App>) {
         let connections = ConnectionLimits::of(resources);
@@ -59,7 +59,7 @@ impl Parts {
             settings.policy,
             Arc::clone(&lookup),
             clock,
-            shared,
+            (asked, shared),
         );
         self.start_sweeper(settings, &lookup);
         let indexer = UrlIndexer { store: Arc::clone(&self.store), holder: self.owner.instance.clone() };

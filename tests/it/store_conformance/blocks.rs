@@ -95,6 +95,14 @@ pub(super) async fn a_leaked_block_is_taken_over_once_and_its_gaps_are_found(sto
     assert_eq!(store.register_block(&lost).await.unwrap(), Registration::Overlaps);
     let not_its_own = store.release_block(&lost, &[Span::new(30_001, 5).unwrap()]).await;
     assert!(matches!(not_its_own, Err(StoreError::Overlap)), "{not_its_own:?}");
+    // Nor does anything become its own again when the heir has let go of all of it.
+    let (passed, next) = (block(35_000, 10, 46, "a"), block(35_000, 10, 47, "b"));
+    store.register_block(&passed).await.unwrap();
+    store.take_over_block(&next, 46).await.unwrap();
+    store.release_block(&next, &[]).await.unwrap();
+    let not_its_own = store.release_block(&passed, &[Span::new(35_001, 5).unwrap()]).await;
+    assert!(matches!(not_its_own, Err(StoreError::Overlap)), "{not_its_own:?}");
+    assert!(!store.holds(id(35_001), 46, "start-of-a").await.unwrap());
     assert!(store.holds(id(30_000), 41, "start-of-b").await.unwrap());
 
     let gaps = store.unused(keyspace(2), heir.span).await.unwrap();

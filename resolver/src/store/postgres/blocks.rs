@@ -76,7 +76,8 @@ async fn has_newer(client: &Client, block: &BlockEntry, leaked: u64) -> Result<b
     Ok(client.query_opt(&sql, &[&first, &end, &signed(leaked)?]).await?.is_some())
 }
 
-/// Replaces the block's row by rows for what is kept.
+/// Replaces the block's rows by rows for what is kept. A block without a row was taken over, and nothing of it is this
+/// holder's to keep.
 pub(super) async fn release(
     client: &mut Client,
     block: &BlockEntry,
@@ -84,12 +85,15 @@ pub(super) async fn release(
 ) -> Result<(), StoreError> {
     let (first, end) = LinkId::range(block.keyspace, block.span);
     let transaction = client.transaction().await?;
-    transaction
+    let deleted = transaction
         .execute(
             "DELETE FROM block WHERE generation = $1 AND instance = $2 AND ids <@ int8range($3, $4)",
             &[&signed(block.generation)?, &block.instance, &first, &end],
         )
         .await?;
+    if deleted == 0 && !kept.is_empty() {
+        return Err(StoreError::Overlap);
+    }
     match insert(&transaction, block, kept).await {
         Ok(_) => Ok(transaction.commit().await?),
         Err(error) if is_overlap(&error) => Err(StoreError::Overlap),

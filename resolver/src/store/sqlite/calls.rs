@@ -195,10 +195,13 @@ pub(super) fn release_block(
 ) -> Result<(), StoreError> {
     let (first, end) = LinkId::range(block.keyspace, block.span);
     let transaction = begin(connection)?;
-    transaction.execute(
+    let deleted = transaction.execute(
         "DELETE FROM block WHERE generation = ?1 AND instance = ?2 AND first_id >= ?3 AND end_id <= ?4",
         params![signed(block.generation)?, block.instance, first, end],
     )?;
+    if deleted == 0 && !kept.is_empty() {
+        return Err(StoreError::Overlap);
+    }
     for span in kept {
         let entry = BlockEntry { span: *span, ..block.clone() };
         if enter(&transaction, &entry)? == Registration::Overlaps {
