@@ -57,6 +57,11 @@ pub enum StoreError {
     /// A copy has taken over, and may lack the last links.
     #[error("the database has failed over")]
     AnotherHistory,
+    /// The server has restarted, and nobody has compared the mark with the ledger's since.
+    #[error(
+        "the database's server has restarted: nothing is stored under a number until it is known not to be an older copy"
+    )]
+    NotCompared,
     /// The writer has stopped.
     #[error("the store has stopped")]
     Stopped,

@@ -9,9 +9,10 @@ use std::{sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use harness::{Flow, Postgres, Proxy};
+use issuer::tokens::Mark;
 use resolver::{
-    codes::Keyspace,
-    store::{LinkStore, postgres::PostgresStore},
+    codes::{Fingerprint, Keyspace},
+    store::{Comparison, LinkStore, postgres::PostgresStore},
 };
 use tokio::time::{sleep, timeout};
 use writes::{CALL_WITHIN, GROUPS, Told, Write};
@@ -37,7 +38,17 @@ impl Slow {
         store.migrate().await.unwrap();
         let keyspace = Keyspace::parse("default=6:0-9A-Za-z").unwrap();
         store.adopt_keyspaces(&[keyspace]).await.unwrap();
+        store.adopt_fingerprint(&Fingerprint::from_stored("aa".to_owned())).await.unwrap();
         slow
+    }
+
+    /// A store as after the first beat of its resolver since the server's start.
+    async fn compared_store(&self) -> Arc<PostgresStore> {
+        let store = self.store().await;
+        store.poll_settings(-1).await.unwrap();
+        let since = store.server_start().and_then(|start| *start.borrow());
+        store.advance(Mark(0), Comparison { raises: false, since }).await.unwrap();
+        store
     }
 
     async fn store(&self) -> Arc<PostgresStore> {
@@ -57,7 +68,7 @@ async fn every_write_is_told_the_truth(
     let (mut number, mut done, mut failed, mut doubt) = (0, 0, 0, 0);
     for group in GROUPS {
         for tenths in tenths {
-            let store = slow.store().await;
+            let store = slow.compared_store().await;
             let mut writes = Vec::new();
             for kind in group {
                 number += 1;
@@ -170,7 +181,7 @@ async fn an_error_at_commit_is_told_as_a_failure() {
     let mut number = 1_000;
     for kind in GROUPS.concat() {
         number += 1;
-        let store = slow.store().await;
+        let store = slow.compared_store().await;
         let write = Write::prepare(kind, number, &store).await;
         client.batch_execute(&create).await.unwrap();
         let told = write.run().await;

@@ -13,11 +13,16 @@ mod wishes;
 use std::sync::Arc;
 
 use harness::{Postgres, Scratch};
+use issuer::tokens::Mark;
+use jiff::SignedDuration;
 use resolver::{
     api_key::ApiKeyId,
     codes::{Fingerprint, KeyspaceIndex, LinkId},
     links::{Draft, LongUrl, NewLink},
-    store::{FullLink, LinkStore, StoreError, postgres::PostgresStore, sqlite::SqliteStore},
+    store::{
+        Advanced, Comparison, FullLink, InsertError, LinkStore, StoreError, postgres::PostgresStore,
+        sqlite::SqliteStore,
+    },
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -46,6 +51,7 @@ async fn suite(store: Arc<dyn LinkStore>) {
     store.check().await.unwrap();
     the_first_fingerprint_is_the_one_that_counts(&*store).await;
     the_first_ledger_is_the_one_that_counts_until_it_is_forgotten(&*store).await;
+    a_store_is_compared_before_it_is_used(&*store).await;
     keyspaces::keyspaces_keep_their_index_and_cannot_be_redefined(&*store).await;
     links::links_are_stored_once_and_read_back(&*store).await;
     links::a_large_batch_is_stored_as_it_was_given(&*store).await;
@@ -117,6 +123,28 @@ async fn the_first_ledger_is_the_one_that_counts_until_it_is_forgotten(store: &d
     assert_eq!(store.adopt_ledger("resolver-1.bb").await.unwrap(), "resolver-0.aa");
     store.forget_ledger().await.unwrap();
     assert_eq!(store.adopt_ledger("resolver-1.bb").await.unwrap(), "resolver-1.bb");
+}
+
+/// As after the first beat of a resolver: before it nothing is stored under a number.
+async fn a_store_is_compared_before_it_is_used(store: &dyn LinkStore) {
+    store.poll_settings(-1).await.unwrap();
+    let started = store.server_start().map(|start| start.borrow().expect("it was asked for"));
+    let history = store.epoch().await.unwrap();
+    if started.is_some() {
+        let refused = store.insert(&history, &[new_link(999, "https://x.y/")]).await;
+        assert!(matches!(refused, Err(InsertError::Failed(StoreError::NotCompared))), "{refused:?}");
+        let full = store.insert_full(&history, &full_link(999, "https://x.y/"), &[], None).await;
+        assert!(matches!(full, Err(InsertError::Failed(StoreError::NotCompared))), "{full:?}");
+        let many: Vec<_> = (0..600).map(|number| new_link(100_000 + number, "https://x.y/")).collect();
+        let copied = store.insert(&history, &many).await;
+        assert!(matches!(copied, Err(InsertError::Failed(StoreError::NotCompared))), "{copied:?}");
+        let earlier = started.map(|start| start - SignedDuration::from_secs(1));
+        let how = Comparison { raises: true, since: earlier };
+        assert_eq!(store.advance(Mark(0), how).await.unwrap(), Advanced::Restarted);
+        let refused = store.insert(&history, &[new_link(999, "https://x.y/")]).await;
+        assert!(matches!(refused, Err(InsertError::Failed(StoreError::NotCompared))), "{refused:?}");
+    }
+    store.advance(Mark(0), Comparison { raises: false, since: started }).await.unwrap();
 }
 
 async fn a_history_has_one_name(store: &dyn LinkStore) {

@@ -35,26 +35,45 @@ pub(super) static NOTE_SERVER: LazyLock<String> = LazyLock::new(|| {
 ///
 /// What was noted is what this very session noted. Behind a transaction pooler another one may answer, which noted its own
 /// server, or nothing: then it is asked.
-pub(super) static EPOCH: LazyLock<String> = LazyLock::new(|| {
+static EPOCH: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT coalesce(nullif(current_setting('{NOTED_SERVER}', true), ''), ({SERVER}))
          || coalesce((SELECT ':' || history FROM deployment WHERE history > 0), '')"
     )
 });
 
-/// The history of the database that this connection, or transaction, writes to.
-pub(super) async fn epoch(client: &impl GenericClient) -> Result<StoreEpoch, StoreError> {
-    let text: String = client.query_one(EPOCH.as_str(), &[]).await?.try_get(0)?;
+/// The same for what writes under a number: NULL until the mark was compared with the ledger's since the server's start. A
+/// database is restored while its server is down, and until then it may lack links whose codes are public.
+pub(super) static COMPARED_EPOCH: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT coalesce(nullif(current_setting('{NOTED_SERVER}', true), ''), ({SERVER}))
+         || (SELECT CASE history WHEN 0 THEN '' ELSE ':' || history END FROM deployment
+             WHERE compared_start = pg_postmaster_start_time())"
+    )
+});
+
+fn epoch_in(text: String) -> Result<StoreEpoch, StoreError> {
     StoreEpoch::new(text).map_err(|error| StoreError::Corrupt(error.to_string()))
+}
+
+/// The history of the database that this connection writes to.
+pub(super) async fn epoch(client: &Client) -> Result<StoreEpoch, StoreError> {
+    epoch_in(client.query_one(EPOCH.as_str(), &[]).await?.try_get(0)?)
+}
+
+/// The same in a transaction that writes under a number.
+pub(super) async fn compared_epoch(client: &impl GenericClient) -> Result<StoreEpoch, StoreError> {
+    let text: Option<String> = client.query_one(COMPARED_EPOCH.as_str(), &[]).await?.try_get(0)?;
+    epoch_in(text.ok_or(StoreError::NotCompared)?)
 }
 
 /// The history of the database, and how many of these links it has, deleted ones included.
 pub(super) async fn taken(client: &Client, ids: &[i64]) -> Result<(StoreEpoch, usize), StoreError> {
-    let sql = format!("SELECT ({}), (SELECT count(*) FROM link WHERE id = ANY($1))", *EPOCH);
+    let sql = format!("SELECT ({}), (SELECT count(*) FROM link WHERE id = ANY($1))", *COMPARED_EPOCH);
     let row = client.query_one(&sql, &[&ids]).await?;
-    let epoch = StoreEpoch::new(row.try_get::<_, String>(0)?);
+    let epoch = row.try_get::<_, Option<String>>(0)?.ok_or(StoreError::NotCompared)?;
     let taken = usize::try_from(row.try_get::<_, i64>(1)?).unwrap_or_default();
-    Ok((epoch.map_err(|error| StoreError::Corrupt(error.to_string()))?, taken))
+    Ok((epoch_in(epoch)?, taken))
 }
 
 pub(super) async fn fingerprint(client: &Client) -> Result<Option<Fingerprint>, StoreError> {

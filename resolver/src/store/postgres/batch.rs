@@ -11,7 +11,7 @@ use tokio_postgres::{Row, types::ToSql};
 
 use super::{
     DEADLINE, PostgresStore,
-    admin::{self, EPOCH},
+    admin::{self, COMPARED_EPOCH},
     copy,
     line::{Line, LineError},
     timestamp, within,
@@ -41,7 +41,7 @@ pub(super) static INSERT: LazyLock<String> = LazyLock::new(|| {
     WHERE ({}) = $8
     ON CONFLICT (id) DO NOTHING
     RETURNING id, created_at",
-        *EPOCH
+        *COMPARED_EPOCH
     )
 });
 
@@ -81,7 +81,7 @@ impl PostgresStore {
         outcomes(links, &rows)
     }
 
-    /// Why nothing of a batch was stored: because every id is taken, or because the database is of another history. History and
+    /// Why nothing of a batch was stored: because every id is taken, or because the database is of another history, or may be. History and
     /// rows are asked for in one statement: behind a pooler another server may answer than the one that stored nothing, and
     /// what that one has says nothing of this one.
     async fn all_are_taken(&self, history: &StoreEpoch, ids: &[i64]) -> Result<(), InsertError> {

@@ -27,7 +27,7 @@ use tokio_postgres::{
 };
 
 use super::{
-    admin::{EPOCH, NOTE_SERVER},
+    admin::{COMPARED_EPOCH, NOTE_SERVER},
     copy::COPY,
     replica::REPLAYED,
     timestamp,
@@ -210,7 +210,7 @@ impl Open {
         let Copying { now, copy } = match &self.copy {
             Some(copying) => copying.clone(),
             None => {
-                let now = self.client.prepare(&format!("SELECT now(), ({})", *EPOCH)).await?;
+                let now = self.client.prepare(&format!("SELECT now(), ({})", *COMPARED_EPOCH)).await?;
                 self.copy.insert(Copying { now, copy: self.client.prepare(COPY).await? }).clone()
             }
         };
@@ -219,7 +219,8 @@ impl Open {
             try_join3(client.batch_execute("BEGIN"), client.query_one(&now, &[]), client.copy_in(&copy))
                 .await?;
         // The sink is dropped otherwise, which makes the COPY fail, and so does the connection.
-        if row.try_get::<_, &str>(1)? != history.as_str() {
+        let epoch: Option<&str> = row.try_get(1)?;
+        if epoch.ok_or(StoreError::NotCompared)? != history.as_str() {
             return Err(StoreError::AnotherHistory);
         }
         Ok((timestamp(&row, 0)?, sink))

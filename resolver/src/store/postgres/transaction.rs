@@ -11,7 +11,7 @@ use tokio_postgres::{
 
 use super::{
     DEADLINE, PostgresStore,
-    admin::epoch,
+    admin::compared_epoch,
     connect::{Connections, check_out},
     line::rolled_back,
     timestamp, within,
@@ -50,7 +50,7 @@ impl PostgresSql<'_> {
     /// Fails in another history of the database. Asked inside the transaction that writes: a pooler may serve each
     /// transaction from another server.
     pub(super) async fn must_be_of(&self, history: &StoreEpoch) -> Result<(), StoreError> {
-        if epoch(&self.0).await? == *history { Ok(()) } else { Err(StoreError::AnotherHistory) }
+        if compared_epoch(&self.0).await? == *history { Ok(()) } else { Err(StoreError::AnotherHistory) }
     }
 }
 

@@ -35,8 +35,13 @@ pub(in crate::store) async fn advance<S: Sql>(
     }
     let by = i64::from(how.raises);
     // Also by nothing: the row is locked until the new history is there for all to see.
-    let step = "UPDATE deployment SET mark = mark + $1 RETURNING mark - $1, mark, history";
-    let rows = sql.query(step, &[Value::Int(by)]).await?;
+    let compared = match (S::DIALECT, how.since) {
+        (Dialect::Postgres, Some(_)) => ", compared_start = pg_postmaster_start_time()",
+        // SQLite has no server: a file is replaced while its process is not there, and compared before it serves.
+        _ => "",
+    };
+    let step = format!("UPDATE deployment SET mark = mark + $1{compared} RETURNING mark - $1, mark, history");
+    let rows = sql.query(&step, &[Value::Int(by)]).await?;
     let row = rows.first().ok_or_else(no_deployment)?;
     let (was, mark, history) = (mark_of(row.int(0)?)?, mark_of(row.int(1)?)?, row.int(2)?);
     if was >= at_least {
