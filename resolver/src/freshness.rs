@@ -10,6 +10,8 @@ use std::{
 
 use tokio::time::Instant;
 
+use crate::guard::{self, Guard};
+
 /// How long a link is believed while nobody tells of changes. It is longer than it takes to notice that.
 pub const AWAY: Duration = Duration::from_secs(2);
 /// Nothing was read at so late a time.
@@ -65,13 +67,15 @@ impl Freshness {
     /// Whether no change of a link can have been missed since it was read.
     #[must_use]
     pub fn is_settled(&self, read_at: ReadAt) -> bool {
-        read_at.0 >= self.told_since.load(Ordering::Acquire)
+        let told_since = self.told_since.load(Ordering::Acquire);
+        read_at.0 >= told_since || (told_since != NEVER && !guard::is_on(Guard::Settled))
     }
 
     /// Whether it was read so lately that it may be believed for a moment, whatever was missed.
     #[must_use]
     pub fn is_young(&self, read_at: ReadAt) -> bool {
-        self.start.elapsed() < Duration::from_micros(read_at.0).saturating_add(AWAY)
+        let until = Duration::from_micros(read_at.0).saturating_add(AWAY);
+        self.start.elapsed() < until || !guard::is_on(Guard::Away)
     }
 
     fn stamp(&self, at: Instant) -> ReadAt {

@@ -1,6 +1,9 @@
 //! The rules of the resolver that keep its promises, one name each. The proof (`world`) takes them out one at a time, and each
 //! has to be missed. Outside of unit tests every rule is in force, and asking costs nothing.
 
+#[cfg(not(test))]
+use std::time::Duration;
+
 /// A rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Guard {
@@ -12,8 +15,6 @@ pub(crate) enum Guard {
     Complete,
     /// The database's mark is compared with what the ledger was told (`supply/history.rs`).
     Mark,
-    /// The mark is also compared before and behind the scan of a leaked block (`supply/enter.rs`).
-    Current,
     /// A row under a number that was taken over may be its former holder's (`create/doubt.rs`).
     Reclaimed,
     /// A row is one's own only while the number is (`create/doubt.rs`).
@@ -22,6 +23,44 @@ pub(crate) enum Guard {
     Doubt,
     /// That nobody has picked a code is believed for a moment only (`lookup/picked.rs`).
     Trusted,
+    /// What was changed lately is read from the primary (`lookup/news.rs`).
+    ChangedLately,
+    /// No replica is asked before changes were heard of for as long as it may lag behind (`lookup/news.rs`).
+    ToldFor,
+    /// What only a copy has said is believed for a moment, not until it is changed (`lookup/news.rs`).
+    Sure,
+    /// A link that was changed while it was read does not stay in the cache (`lookup/reader.rs`).
+    ChangedSince,
+    /// Who joins a read that is under way shares no absence (`lookup/reader.rs`).
+    Late,
+    /// Who joins a read that is under way shares no link that was changed since it began (`lookup/reader.rs`).
+    Joined,
+    /// A deleted link is not kept in the cache (`lookup/reader.rs`).
+    Deleted,
+    /// While nobody tells of changes a link is believed for a moment only (`freshness.rs`).
+    Away,
+    /// What was read before changes were heard of again is read again (`freshness.rs`).
+    Settled,
+    /// That a code is nobody's on a domain is believed for a moment only (`lookup/slugs.rs`).
+    Free,
+    /// A ceiling is believed for less than the holder TTL (`supply/ceilings.rs`).
+    Ceiling,
+    /// No ceiling is below what the register has (`supply/heartbeat.rs`).
+    RegisteredEnd,
+    /// A ceiling is believed for a tenth less than the holder TTL, because clocks run at different speeds (`supply/ceilings.rs`).
+    Margin,
+    /// After a restart of the server nothing is stored before the mark is compared (`store/postgres/admin.rs`).
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "the rule stands in SQL, and the world's store goes without it")
+    )]
+    Compared,
+    /// Nothing is stored in another history than the one that its number is of (`store/postgres/batch.rs`).
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "the rule stands in SQL, and the world's store goes without it")
+    )]
+    History,
 }
 
 /// Whether a rule is in force.
@@ -30,18 +69,38 @@ pub(crate) const fn is_on(_: Guard) -> bool {
     true
 }
 
+/// How long a time takes by a clock that may be too slow.
+#[cfg(not(test))]
+pub(crate) const fn by_this_clock(time: Duration) -> Duration {
+    time
+}
+
 #[cfg(test)]
-pub(crate) use switch::{is_on, without};
+pub(crate) use switch::{by_this_clock, is_on, with_slow_clocks, without};
 
 #[cfg(test)]
 mod switch {
-    use std::cell::Cell;
+    use std::{cell::Cell, time::Duration};
 
     use super::Guard;
 
     thread_local! {
         /// The rule that this thread's world goes without.
         static OFF: Cell<Option<Guard>> = const { Cell::new(None) };
+        /// By how many thousandths its resolvers' clocks are slower than the issuer's.
+        static SLOWER: Cell<u32> = const { Cell::new(0) };
+    }
+
+    pub(crate) fn by_this_clock(time: Duration) -> Duration {
+        time * (1_000 + SLOWER.get()) / 1_000
+    }
+
+    /// Runs something while the resolvers' clocks are slower than the issuer's.
+    pub(crate) fn with_slow_clocks<T>(thousandths: u32, run: impl FnOnce() -> T) -> T {
+        let before = SLOWER.replace(thousandths);
+        let done = run();
+        SLOWER.set(before);
+        done
     }
 
     pub(crate) fn is_on(guard: Guard) -> bool {

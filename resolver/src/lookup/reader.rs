@@ -128,7 +128,10 @@ impl Reader {
             let link = links.get(&id);
             // A deleted link is an absence, which may have ended since this read began.
             let is_there = link.is_some_and(|link| !link.is_deleted());
-            let shared = if is_there { late.remove(&id).unwrap_or_default() } else { Vec::new() };
+            let shares = is_there || !guard::is_on(Guard::Late);
+            // Nor may it be older than an edit that whoever came late knows of.
+            let shares = shares && !(self.news.changed_since(id, began) && guard::is_on(Guard::Joined));
+            let shared = if shares { late.remove(&id).unwrap_or_default() } else { Vec::new() };
             for Waiter { name, found } in waiters.into_iter().chain(shared) {
                 if let Some(name) = name {
                     self.keep(name, id, link, (began, complete));
@@ -146,12 +149,12 @@ impl Reader {
     fn keep(&self, name: Name, id: LinkId, link: Option<&Arc<Link>>, (began, complete): (ReadAt, bool)) {
         match link {
             // A deleted link is an absence: its code may be picked again at any moment.
-            Some(link) if link.is_deleted() => self.cache.invalidate(&name),
+            Some(link) if link.is_deleted() && guard::is_on(Guard::Deleted) => self.cache.invalidate(&name),
             Some(link) => self.cache.insert(name, Cached::new(link, began, complete)),
             None if complete => self.cache.invalidate(&name),
             None => {}
         }
-        if self.news.changed_since(id, began) {
+        if self.news.changed_since(id, began) && guard::is_on(Guard::ChangedSince) {
             self.cache.invalidate(&name);
         }
     }

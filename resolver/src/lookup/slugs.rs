@@ -16,6 +16,7 @@ use tokio::{
 use super::{LookupError, TRUSTED};
 use crate::{
     codes::LinkId,
+    guard::{self, Guard},
     links::{DomainId, Slug},
     store::{LinkStore, StoreError},
 };
@@ -89,7 +90,8 @@ impl Slugs {
 
     /// Whether this was nobody's a moment ago.
     pub(super) fn was_free(&self, place: &Place) -> bool {
-        self.free.get(place).is_some_and(|asked| asked.elapsed() < TRUSTED)
+        let is_fresh = |asked: Instant| asked.elapsed() < TRUSTED || !guard::is_on(Guard::Free);
+        self.free.get(place).is_some_and(is_fresh)
     }
 
     /// Remembers for a moment that this is free, as the store said when it was asked then.

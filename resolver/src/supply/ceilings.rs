@@ -15,7 +15,10 @@ use std::{
 
 use tokio::time::Instant;
 
-use crate::codes::{KeyspaceIndex, LinkId};
+use crate::{
+    codes::{KeyspaceIndex, LinkId},
+    guard::{self, Guard},
+};
 
 /// The trusted copies of all keyspaces that this resolver asks about.
 #[derive(Debug, Default)]
@@ -47,8 +50,8 @@ impl Moment {
 impl Trusted {
     /// Whether neither clock has counted as much as it lasts. A wall clock that was set back says nothing.
     fn is_fresh(&self, now: Moment) -> bool {
-        let by_wall = now.wall.duration_since(self.sent.wall);
-        now.monotonic < self.sent.monotonic + self.lasts && by_wall.is_ok_and(|passed| passed < self.lasts)
+        let by_wall = now.wall.duration_since(self.sent.wall).is_ok_and(|passed| passed < self.lasts);
+        (now.monotonic < self.sent.monotonic + self.lasts && by_wall) || !guard::is_on(Guard::Ceiling)
     }
 }
 
@@ -59,7 +62,9 @@ impl Ceilings {
 
     /// Believes a ceiling that answered a beat.
     pub(super) fn trust(&self, index: KeyspaceIndex, ceiling: u64, sent: Moment, holder_ttl: Duration) {
-        let fresh = Trusted { ceiling, sent, lasts: holder_ttl * 9 / 10 };
+        let tenths = if guard::is_on(Guard::Margin) { 9 } else { 10 };
+        let lasts = guard::by_this_clock(holder_ttl * tenths / 10);
+        let fresh = Trusted { ceiling, sent, lasts };
         let mut trusted = self.trusted();
         let entry = trusted.entry(index).or_insert(fresh);
         let ceiling = entry.ceiling.max(ceiling);

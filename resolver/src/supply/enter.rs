@@ -1,8 +1,8 @@
 //! A block comes in: it is entered into the database's register before a number of it is claimed.
 //!
 //! A leaked one is taken over from the generation it was leaked under, and the database is asked which of its numbers are unused.
-//! If the database turns out to be of another history by then, the block is burned: links that were lost with the old one may be
-//! public codes.
+//! If the database turns out to be of another history by then, the first insert is refused, and the block is burned: links that
+//! were lost with the old one may be public codes.
 
 use std::sync::Arc;
 
@@ -14,22 +14,17 @@ use tokio::time::sleep;
 
 use super::{
     buffer::{Closed, Entered, EntryId},
-    history::History,
     minting::Minting,
     returns::Returning,
 };
 use crate::{
     codes::KeyspaceIndex,
-    guard::{self, Guard},
     metrics::Metrics,
     store::{BlockEntry, LinkStore, Registration, StoreError},
 };
 
 /// Pause before a store that failed is asked again.
 const STORE_PAUSE: std::time::Duration = std::time::Duration::from_millis(200);
-
-/// How often it is looked whether the ledger has answered since the database's server was started.
-const COMPARE_TRIES: usize = 25;
 
 /// Whose entries the register gets.
 #[derive(Clone, Debug)]
@@ -78,7 +73,6 @@ pub(super) struct Allocated {
 
 /// Enters blocks one after another.
 pub(super) struct Entrance {
-    pub(super) history: Arc<History>,
     pub(super) owner: Owner,
     pub(super) store: Arc<dyn LinkStore>,
     pub(super) metrics: Arc<Metrics>,
@@ -96,10 +90,6 @@ impl Entrance {
         let registration = if leaked == 0 {
             until_it_answers("register a block", || store.register_block(&entry)).await
         } else {
-            // What a database that was put back has lost would look unused.
-            if !self.is_current().await {
-                return Some(Returning::untouched(minting, block));
-            }
             until_it_answers("take over a block", || store.take_over_block(&entry, leaked)).await
         };
         if registration == Registration::Overlaps {
@@ -112,35 +102,9 @@ impl Entrance {
         }
         let span = entered.block.span;
         let left = until_it_answers("look for unused numbers", || store.unused(minting.index, span)).await;
-        // In this order: who finds a difference begins the history that is looked at then. An insert would be refused in another
-        // history as well; burning the block here ends that with its first number.
-        if !self.is_current().await || self.epoch().await != *entered.history {
-            tracing::error!(
-                start = span.start(),
-                len = span.len(),
-                "the database failed over while a leaked block was taken over: it is burned"
-            );
-            return Some(Returning::burned(minting, entered.block, id));
-        }
         self.report(&entered.block, &left);
         minting.add(entered, Some(left));
         None
-    }
-
-    /// Whether the database was compared with every mark reported before its server started. The
-    /// beat that brings them follows a start at once; while the issuer is away there is none.
-    async fn is_current(&self) -> bool {
-        if !guard::is_on(Guard::Current) {
-            return true;
-        }
-        for _ in 0..COMPARE_TRIES {
-            let store = &self.store;
-            if until_it_answers("compare the database's mark", || self.history.compare(store)).await {
-                return true;
-            }
-            sleep(STORE_PAUSE).await;
-        }
-        false
     }
 
     /// Which history of the database this is.

@@ -31,7 +31,10 @@ use super::{
     pace::Pace,
     supplier::{Lost, Session},
 };
-use crate::store::LinkStore;
+use crate::{
+    guard::{self, Guard},
+    store::LinkStore,
+};
 
 /// Pause after a stream that ended or was refused.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -166,7 +169,8 @@ impl Heartbeat {
             let known = self.mintings.iter().find(|minting| minting.namespace.as_str() == namespace);
             let Some(minting) = known else { continue };
             if let Ok(registered) = self.store.registered_end(minting.index).await {
-                self.ceilings.trust(minting.index, ceiling.max(registered), sent, holder_ttl);
+                let least = if guard::is_on(Guard::RegisteredEnd) { registered } else { 0 };
+                self.ceilings.trust(minting.index, ceiling.max(least), sent, holder_ttl);
             }
         }
     }

@@ -9,14 +9,14 @@
 //!    with every mark that was reported before it, and cannot hide the difference.
 //! 4. A database that is below begins a new history. Blocks of the old one are burned, because
 //!    their codes may be public.
-//! 5. The mark is also compared before and after unused numbers are read, with an answer of the
-//!    ledger that is younger than the server's start. A restart of the server triggers a beat,
-//!    because cold copies are made while it is down.
+//! 5. A restart of the server triggers a beat, because cold copies are made while it is down. Between
+//!    the restart and the first comparison nothing is stored under a number: the database may be an
+//!    older copy, and lack links whose numbers somebody still has in hand, or has found unused there.
 //!
 //! Not noticed: a copy made beside a running server and restored before the beat that follows it.
 
 use std::sync::{
-    Arc, Mutex, MutexGuard,
+    Arc,
     atomic::{AtomicU64, Ordering},
 };
 
@@ -32,8 +32,6 @@ use crate::{
 #[derive(Debug, Default)]
 pub(super) struct History {
     told: AtomicU64,
-    /// When the server was seen before the ledger's latest answer.
-    answered: Mutex<Option<Seen>>,
 }
 
 /// When the database's server was started, as far as it was seen before the ledger was asked.
@@ -61,26 +59,13 @@ impl History {
         seen: Seen,
     ) -> Result<bool, StoreError> {
         self.hear(told);
-        *self.answered() = Some(seen);
         let how = Comparison { raises: true, since: seen.0 };
-        Ok(self.learn(store.advance(self.least(), how).await?))
-    }
-
-    /// Compares the mark with every mark that is known. False when the ledger has not answered
-    /// since the server started.
-    pub(super) async fn compare(&self, store: &Arc<dyn LinkStore>) -> Result<bool, StoreError> {
-        let Some(seen) = *self.answered() else { return Ok(false) };
-        let how = Comparison { raises: false, since: seen.0 };
         Ok(self.learn(store.advance(self.least(), how).await?))
     }
 
     /// What the database has to have come to.
     fn least(&self) -> Mark {
         if guard::is_on(Guard::Mark) { self.known() } else { Mark(0) }
-    }
-
-    fn answered(&self) -> MutexGuard<'_, Option<Seen>> {
-        self.answered.lock().expect("no code panics while it holds this lock")
     }
 
     fn hear(&self, mark: Mark) {

@@ -117,7 +117,6 @@ impl Supplier {
     pub fn new(config: SupplierConfig) -> Self {
         let history = Arc::<History>::default();
         let entrance = Entrance {
-            history: Arc::clone(&history),
             owner: config.owner.clone(),
             store: Arc::clone(&config.store),
             metrics: Arc::clone(&config.metrics),

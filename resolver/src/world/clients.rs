@@ -1,30 +1,38 @@
-//! What clients do beside the faults: they create in every way, and look up what was acknowledged.
+//! What clients do beside the faults: they create in every way, look up what was acknowledged, and change it
+//! (`changes`).
 
 use std::sync::{
     Arc, Mutex, MutexGuard,
     atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
-use tokio::{task::JoinHandle, time::sleep};
+use tokio::{
+    task::JoinHandle,
+    time::{Instant, sleep},
+};
 
 use super::{
     Rng,
-    book::{Acknowledged, Book},
+    book::{Acknowledged, Book, Name},
     ledger::MemoryLedger,
-    node::{Common, Node},
+    node::{Common, Ends, Node},
     outcome::Outcome,
 };
 use crate::{
     api_key::ApiKeyId,
-    codes::{LinkId, Mint},
-    create::{CodeWish, CreateError, Creator, Wishes},
+    codes::LinkId,
+    create::{CodeWish, CreateError, Wishes},
     links::{Details, DomainId, Draft, Link, LongUrl, Slug, Tag},
-    lookup::Lookup,
+    lookup::{Lookup, LookupError, Wanted},
     store::{LinkStore, Source},
 };
 
 /// URLs that many links share: a row for the same URL is not therefore one's own.
 const SHARED_URLS: u64 = 3;
+/// Of a thousand lookups so many are preceded by one for a code that no link may have yet.
+const AHEAD: u64 = 150;
+/// Whose key everything is done with.
+pub(super) const BY: ApiKeyId = ApiKeyId(1);
 
 /// What the tasks of a run share.
 pub(super) struct Shared {
@@ -35,6 +43,11 @@ pub(super) struct Shared {
     pub(super) urls: AtomicU64,
     /// Of a thousand links so many are for one of a few URLs.
     pub(super) shared_urls: u64,
+    /// Of a thousand things that clients do so many are changes of links.
+    pub(super) changes: u64,
+    /// Domains beside the default one.
+    pub(super) domains: Vec<DomainId>,
+    pub(super) began: Instant,
     /// Whether the database or the ledger was ever put back.
     pub(super) lossy: AtomicBool,
     pub(super) ledger_lossy: AtomicBool,
@@ -53,143 +66,189 @@ impl Shared {
         let url = if rng.permille(self.shared_urls) {
             format!("https://example.org/shared/{}", rng.between(1, SHARED_URLS))
         } else {
-            format!("https://example.org/{}", self.urls.fetch_add(1, Ordering::Relaxed))
+            self.next_url("new")
         };
         Draft {
             long_url: LongUrl::from_stored(url),
             title: None,
             crawlable: false,
             forward_query: true,
-            created_by: ApiKeyId(1),
+            created_by: BY,
             details: None,
         }
     }
 
-    pub(super) async fn is_stored(&self, id: LinkId) -> bool {
+    /// A URL that no other link has.
+    pub(super) fn next_url(&self, kind: &str) -> String {
+        format!("https://example.org/{kind}/{}", self.urls.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn some_domain(&self, rng: &mut Rng) -> Option<DomainId> {
+        let place = usize::try_from(rng.next()).unwrap_or(0) % self.domains.len().max(1);
+        self.domains.get(place).copied()
+    }
+
+    async fn is_stored(&self, id: LinkId) -> bool {
         let reading = self.common.database.sqlite.read(&[id], Source::Primary).await;
         reading.is_ok_and(|reading| !reading.links.is_empty())
     }
 
-    async fn acknowledge(&self, name: String, link: &Link) {
-        self.acknowledge_as(name, link, false).await;
-    }
-
-    async fn acknowledge_as(&self, name: String, link: &Link, is_picked: bool) {
-        tracing::info!(name, id = ?link.id.unpack(), is_picked, "acknowledged");
-        let (stored, lossy) = (self.is_stored(link.id).await, self.lossy.load(Ordering::Relaxed));
+    async fn acknowledge(&self, text: String, link: &Link, is_picked: bool) {
+        let name = Name { domain: link.domain(), text };
+        tracing::info!(%name, id = ?link.id.unpack(), is_picked, "acknowledged");
+        let stored = self.is_stored(link.id).await;
         let url = link.long_url.as_str().to_owned();
-        self.count(|outcome| outcome.acknowledged += 1);
-        self.book().acknowledge(Acknowledged { name, id: link.id, url, is_picked }, stored, lossy);
+        self.count(|outcome| {
+            outcome.acknowledged += 1;
+            outcome.on_domains += u64::from(!name.domain.is_default());
+        });
+        self.book().acknowledge(Acknowledged::new(name, link.id, url, is_picked), stored);
     }
 
-    fn refused(&self, error: &CreateError) {
+    /// Whether the keyspace is said to be exhausted.
+    fn refused(&self, error: &CreateError) -> bool {
         match error {
             CreateError::Exhausted => self.count(|outcome| outcome.exhausted += 1),
             CreateError::NoStore => self.count(|outcome| outcome.unknown += 1),
             CreateError::NoNumber | CreateError::OtherWish | CreateError::Taken | CreateError::Overloaded => {
             }
         }
+        matches!(error, CreateError::Exhausted)
     }
 
     /// One create of some kind; whether a link was acknowledged, or the keyspace is said to be exhausted.
-    pub(super) async fn create(
-        &self,
-        creator: &Creator,
-        lookup: &Lookup,
-        mint: &Mint,
-        rng: &mut Rng,
-    ) -> bool {
+    pub(super) async fn create(&self, ends: &Ends, rng: &mut Rng) -> bool {
         let draft = self.draft(rng);
         match rng.between(0, 9) {
-            0 => {
-                let drafts = (0..rng.between(1, 12)).map(|_| self.draft(rng)).collect();
-                let mut any = false;
-                for created in creator.create_many(drafts).await {
-                    match created {
-                        Ok(created) => {
-                            self.acknowledge(created.code.to_string(), &created.link).await;
-                            any = true;
-                        }
-                        Err(error) => {
-                            self.refused(&error);
-                            any |= matches!(error, CreateError::Exhausted);
-                        }
-                    }
-                }
-                any
-            }
+            0 => self.create_many(ends, rng).await,
             1 => {
-                self.pick(creator, mint, draft, rng).await;
+                self.pick(ends, draft, rng).await;
                 false
             }
-            2 => {
-                let tags = Tag::parse("t").into_iter().collect();
-                let wishes = Wishes { tags, ..Wishes::default() };
-                self.told(lookup, creator.create_full(draft, wishes).await.map(|record| record.link)).await
-            }
-            _ => match creator.create(draft).await {
+            2 => self.create_full(ends, draft, rng).await,
+            _ => match ends.creator.create(draft).await {
                 Ok(created) => {
-                    self.acknowledge(created.code.to_string(), &created.link).await;
+                    self.acknowledge(created.code.to_string(), &created.link, false).await;
                     true
                 }
-                Err(error) => {
-                    self.refused(&error);
-                    matches!(error, CreateError::Exhausted)
-                }
+                Err(error) => self.refused(&error),
             },
         }
     }
 
-    async fn told(&self, lookup: &Lookup, created: Result<Link, CreateError>) -> bool {
-        match created {
-            Ok(link) => {
-                let name = lookup.name_of(&link).unwrap_or_default();
-                self.acknowledge(name, &link).await;
-                true
-            }
-            Err(error) => {
-                self.refused(&error);
-                matches!(error, CreateError::Exhausted)
-            }
+    async fn create_many(&self, ends: &Ends, rng: &mut Rng) -> bool {
+        let drafts = (0..rng.between(1, 12)).map(|_| self.draft(rng)).collect();
+        let mut any = false;
+        for created in ends.creator.create_many(drafts).await {
+            any |= match created {
+                Ok(created) => {
+                    self.acknowledge(created.code.to_string(), &created.link, false).await;
+                    true
+                }
+                Err(error) => self.refused(&error),
+            };
         }
+        any
     }
 
-    /// Picks a code: one that the minter could come to, or a word.
-    async fn pick(&self, creator: &Creator, mint: &Mint, mut draft: Draft, rng: &mut Rng) {
-        let (index, keyspace) = &self.common.keyspaces[0];
-        let number = rng.next() % keyspace.capacity();
-        let minted = mint.code_of(LinkId::new(*index, number)).filter(|_| rng.permille(700));
-        let word = || format!("word-{}", self.urls.fetch_add(1, Ordering::Relaxed));
-        let text = minted.map_or_else(word, |code| code.to_string());
-        let Ok(slug) = Slug::parse(&text) else { return };
-        draft.details = Some(Box::<Details>::default());
-        let wishes = Wishes { code: CodeWish::Picked(slug), ..Wishes::default() };
-        match creator.create_full(draft, wishes).await {
+    /// A minted code with tags, or on another domain.
+    async fn create_full(&self, ends: &Ends, mut draft: Draft, rng: &mut Rng) -> bool {
+        let tags = Tag::parse("t").into_iter().collect();
+        if let Some(domain) = self.some_domain(rng) {
+            draft.details = Some(Box::new(Details { domain: Some(domain), ..Details::default() }));
+        }
+        match ends.creator.create_full(draft, Wishes { tags, ..Wishes::default() }).await {
             Ok(record) => {
-                self.count(|outcome| outcome.slugs += 1);
-                self.acknowledge_as(text, &record.link, true).await;
+                let text = ends.lookup.name_of(&record.link).unwrap_or_default();
+                self.acknowledge(text, &record.link, false).await;
+                true
             }
             Err(error) => self.refused(&error),
         }
     }
 
+    /// Picks a code: one that the minter could come to, a word, or on another domain what is a link of the
+    /// default one.
+    async fn pick(&self, ends: &Ends, mut draft: Draft, rng: &mut Rng) {
+        let domain = self.some_domain(rng).filter(|_| rng.permille(700));
+        let theirs = self.book().some_link(rng).filter(|_| domain.is_some());
+        let text = match theirs {
+            Some(link) => link.name.text,
+            None => self.some_slug(ends, rng),
+        };
+        let Ok(slug) = Slug::parse(&text) else { return };
+        draft.details = Some(Box::new(Details { domain, ..Details::default() }));
+        let wishes = Wishes { code: CodeWish::Picked(slug), ..Wishes::default() };
+        match ends.creator.create_full(draft, wishes).await {
+            Ok(record) => {
+                self.count(|outcome| outcome.slugs += 1);
+                self.acknowledge(text, &record.link, true).await;
+            }
+            Err(error) => {
+                self.refused(&error);
+            }
+        }
+    }
+
+    fn some_slug(&self, ends: &Ends, rng: &mut Rng) -> String {
+        let (index, keyspace) = &self.common.keyspaces[0];
+        let number = rng.next() % keyspace.capacity();
+        let minted = ends.mint.code_of(LinkId::new(*index, number)).filter(|_| rng.permille(700));
+        let word = || format!("word-{}", self.urls.fetch_add(1, Ordering::Relaxed));
+        minted.map_or_else(word, |code| code.to_string())
+    }
+
     /// Looks a link up that was acknowledged before; whether somebody could say.
-    pub(super) async fn look(&self, lookup: &Lookup, link: &Acknowledged) -> bool {
-        let Ok(found) = lookup.find_named(DomainId::DEFAULT, &link.name).await else { return false };
-        let found = found.filter(|found| !found.is_deleted());
+    pub(super) async fn look(&self, ends: &Ends, link: &Acknowledged) -> bool {
+        self.look_from(ends, link, None).await
+    }
+
+    /// The same by somebody who knows what was in force from then on.
+    pub(super) async fn look_from(&self, ends: &Ends, link: &Acknowledged, from: Option<Instant>) -> bool {
+        let began = Instant::now();
+        let Ok(found) = find(&ends.lookup, &link.name).await else { return false };
         self.count(|outcome| outcome.looked_up += 1);
-        self.book().found(link, found.as_ref().map(|found| found.long_url.as_str()));
+        let held = self.held(ends, link.id, found.as_deref(), (began, from));
+        self.book().found(link, found.as_deref(), held);
         true
     }
 
-    fn some_link(&self, rng: &mut Rng) -> Option<Acknowledged> {
-        let book = self.book();
-        let last = book.links.len().checked_sub(1)? as u64;
-        // The youngest links are those that somebody may not know yet.
-        let place =
-            if rng.permille(600) { last.saturating_sub(rng.between(0, 3)) } else { rng.between(0, last) };
-        book.links.get(usize::try_from(place).ok()?).cloned()
+    /// Asks for a code that comes after a link's, and does not wait: the read may be under way when the code gets its link.
+    fn ask_ahead(&self, ends: &Ends, link: &Acknowledged, by: u64) {
+        let number = link.id.unpack().map(|(keyspace, number)| LinkId::new(keyspace, number + by));
+        let Some(code) = number.and_then(|id| ends.mint.code_of(id)) else { return };
+        let (lookup, name) =
+            (Arc::clone(&ends.lookup), Name { domain: DomainId::DEFAULT, text: code.to_string() });
+        tokio::spawn(async move { find(&lookup, &name).await });
     }
+
+    /// Asks another domain for a link of the default one: the domain's own goes first, and if it has none it
+    /// gives this one.
+    async fn look_elsewhere(&self, ends: &Ends, link: &Acknowledged, domain: DomainId) {
+        let name = Name { domain, text: link.name.text.clone() };
+        let own = self.book().own(&name);
+        let Ok(found) = find(&ends.lookup, &name).await else { return };
+        match own {
+            Some(own) => self.book().found(&own, found.as_deref(), None),
+            None if found.is_none() => self.book().found(link, None, None),
+            // The default domain's, or one that somebody has picked a moment ago.
+            None => {}
+        }
+    }
+}
+
+/// Where a name leads.
+async fn find(lookup: &Lookup, name: &Name) -> Result<Option<String>, LookupError> {
+    let found = if name.domain.is_default() {
+        lookup.find_named(name.domain, &name.text).await?
+    } else {
+        match Wanted::of_path(lookup, &format!("/{}", name.text)) {
+            Some(wanted) => lookup.find_on(name.domain, &wanted).await?,
+            None => None,
+        }
+    };
+    let found = found.filter(|found| !found.is_deleted());
+    Ok(found.map(|found| found.long_url.as_str().to_owned()))
 }
 
 /// A process with the tasks of its clients.
@@ -203,30 +262,46 @@ impl Running {
         let node = Node::start(&shared.common, holder, rng);
         let mut clients = Vec::new();
         for _ in 0..2 {
-            let (shared, creator, lookup) =
-                (Arc::clone(shared), Arc::clone(&node.creator), Arc::clone(&node.lookup));
-            let (mint, mut rng) = (Arc::clone(&node.mint), rng.fork());
-            clients.push(tokio::spawn(async move {
-                loop {
-                    sleep(rng.millis(5, 250)).await;
-                    shared.create(&creator, &lookup, &mint, &mut rng).await;
-                }
-            }));
+            clients.push(tokio::spawn(write(Arc::clone(shared), node.ends.clone(), rng.fork())));
         }
-        let (shared, lookup, mut rng) = (Arc::clone(shared), Arc::clone(&node.lookup), rng.fork());
-        clients.push(tokio::spawn(async move {
-            loop {
-                sleep(rng.millis(1, 60)).await;
-                if let Some(link) = shared.some_link(&mut rng) {
-                    shared.look(&lookup, &link).await;
-                }
-            }
-        }));
+        clients.push(tokio::spawn(read(Arc::clone(shared), node.ends.clone(), rng.fork())));
         Self { node, clients }
     }
 
     pub(super) fn kill(&self) {
         self.node.kill();
         self.clients.iter().for_each(JoinHandle::abort);
+    }
+}
+
+/// A client that creates and changes links.
+async fn write(shared: Arc<Shared>, ends: Ends, mut rng: Rng) {
+    loop {
+        sleep(rng.millis(5, 250)).await;
+        if rng.permille(shared.changes) {
+            shared.change(&ends, &mut rng).await;
+        } else {
+            shared.create(&ends, &mut rng).await;
+        }
+    }
+}
+
+/// One that looks links up.
+async fn read(shared: Arc<Shared>, ends: Ends, mut rng: Rng) {
+    loop {
+        sleep(rng.millis(1, 60)).await;
+        let link = shared.book().some_link(&mut rng);
+        let Some(link) = link else { continue };
+        if rng.permille(AHEAD) {
+            shared.ask_ahead(&ends, &link, rng.between(1, 3));
+        }
+        match shared.some_domain(&mut rng) {
+            Some(domain) if link.name.domain.is_default() && rng.permille(500) => {
+                shared.look_elsewhere(&ends, &link, domain).await;
+            }
+            _ => {
+                shared.look(&ends, &link).await;
+            }
+        }
     }
 }

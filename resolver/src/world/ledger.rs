@@ -59,6 +59,10 @@ impl MemoryLedger {
         state.copy = Some(state.content.clone());
     }
 
+    pub(super) fn has_copy(&self) -> bool {
+        self.state().copy.is_some()
+    }
+
     /// The copy takes the ledger's place; whether there was one.
     pub(super) fn put_back(&self) -> bool {
         let mut state = self.state();

@@ -2,18 +2,25 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
-use issuer::daemon::{Recorder, Vitals};
-use jiff::Timestamp;
-use tokio::{sync::watch, task::JoinHandle};
+use issuer::{
+    daemon::{Recorder, Vitals},
+    embedded::Dialer,
+};
+use tokio::{sync::watch, task::JoinHandle, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use super::{Rng, database::Database, network::Network, store::FaultyStore};
+use super::{
+    Rng,
+    database::Database,
+    network::Network,
+    ways::{FaultyStore, Trouble},
+};
 use crate::{
     clock::DatabaseClock,
     codes::{Keyspace, KeyspaceIndex, Mint},
@@ -33,13 +40,39 @@ pub(super) struct Common {
     pub(super) replica_lag: Duration,
 }
 
-/// A process.
-pub(super) struct Node {
-    pub(super) holder: String,
+/// What clients reach of a process.
+#[derive(Clone)]
+pub(super) struct Ends {
     pub(super) creator: Arc<Creator>,
     pub(super) lookup: Arc<Lookup>,
     pub(super) mint: Arc<Mint>,
+    pub(super) store: Arc<dyn LinkStore>,
+    pub(super) trouble: Arc<Trouble>,
+}
+
+/// A way to the issuer, for as long as the process lives and is not cut off.
+fn dialer(common: &Common, is_dead: &Arc<AtomicBool>, cut_off: &Arc<Mutex<Instant>>) -> Dialer {
+    let (is_dead, until) = (Arc::clone(is_dead), Arc::clone(cut_off));
+    common.network.dialer(move || {
+        let until = *until.lock().expect("no code panics while it holds this lock");
+        is_dead.load(Ordering::Relaxed) || Instant::now() < until
+    })
+}
+
+fn mintings(common: &Common, refill_permille: u64) -> Vec<Arc<Minting>> {
+    let minting = |(index, keyspace): &(KeyspaceIndex, Keyspace)| {
+        Arc::new(Minting::new(*index, keyspace.name.clone(), keyspace.capacity(), refill_permille))
+    };
+    common.keyspaces.iter().map(minting).collect()
+}
+
+/// A process.
+pub(super) struct Node {
+    pub(super) holder: String,
+    pub(super) ends: Ends,
     is_dead: Arc<AtomicBool>,
+    /// Until when it does not reach the issuer.
+    cut_off: Arc<Mutex<Instant>>,
     stop: CancellationToken,
     lost: watch::Receiver<Option<Lost>>,
     supply: JoinHandle<()>,
@@ -49,20 +82,20 @@ pub(super) struct Node {
 impl Node {
     pub(super) fn start(common: &Common, holder: &str, rng: &mut Rng) -> Self {
         let is_dead = Arc::<AtomicBool>::default();
-        let store: Arc<dyn LinkStore> =
-            Arc::new(FaultyStore { database: Arc::clone(&common.database), is_dead: Arc::clone(&is_dead) });
+        let trouble = Arc::<Trouble>::default();
+        let store: Arc<dyn LinkStore> = Arc::new(FaultyStore {
+            database: Arc::clone(&common.database),
+            is_dead: Arc::clone(&is_dead),
+            trouble: Arc::clone(&trouble),
+        });
         let recorder = Recorder::new();
         let metrics = Metrics::new(&recorder);
         // Its failures are found by the checks: a task that panics mints and answers no more.
         let (vitals, _) = Vitals::new();
-        let flag = Arc::clone(&is_dead);
-        let dialer = common.network.dialer(move || flag.load(Ordering::Relaxed));
+        let cut_off = Arc::new(Mutex::new(Instant::now()));
+        let dialer = dialer(common, &is_dead, &cut_off);
         let owner = Owner { holder: holder.to_owned(), instance: format!("start-{:016x}", rng.next()) };
-        let permille = rng.between(300, 900);
-        let minting = |(index, keyspace): &(KeyspaceIndex, Keyspace)| {
-            Arc::new(Minting::new(*index, keyspace.name.clone(), keyspace.capacity(), permille))
-        };
-        let mintings: Vec<_> = common.keyspaces.iter().map(minting).collect();
+        let mintings = mintings(common, rng.between(300, 900));
         let ceilings = Arc::new(Ceilings::default());
         let supplier = Supplier::new(SupplierConfig {
             owner: owner.clone(),
@@ -89,19 +122,18 @@ impl Node {
             CreatorConfig {
                 mint: Arc::clone(&mint),
                 mintings,
-                store,
+                store: Arc::clone(&store),
                 owner,
                 lookup: Arc::clone(&lookup),
-                clock: Arc::new(DatabaseClock::new(Timestamp::now())),
+                clock: Arc::new(DatabaseClock::new(common.database.now())),
                 metrics,
             },
         );
         Self {
             holder: holder.to_owned(),
-            creator: Arc::new(creator),
-            lookup,
-            mint,
+            ends: Ends { creator: Arc::new(creator), lookup, mint, store, trouble },
             is_dead,
+            cut_off,
             stop,
             lost,
             supply,
@@ -124,9 +156,14 @@ impl Node {
         self.supply.abort();
     }
 
+    /// Keeps it from the issuer for so long; connections that there are have to be cut.
+    pub(super) fn cut_off(&self, time: Duration) {
+        *self.cut_off.lock().expect("no code panics while it holds this lock") = Instant::now() + time;
+    }
+
     /// Gives back what it has and ends.
     pub(super) async fn finish(&mut self) {
-        self.creator.finish().await;
+        self.ends.creator.finish().await;
         self.stop.cancel();
         let _ = (&mut self.supply).await;
     }

@@ -15,6 +15,9 @@ pub(super) struct Outcome {
     pub(super) put_back: u64,
     pub(super) ledgers_put_back: u64,
     pub(super) lost: u64,
+    pub(super) changed: u64,
+    pub(super) on_domains: u64,
+    pub(super) isolated: u64,
 }
 
 impl Outcome {
@@ -32,6 +35,9 @@ impl Outcome {
             (&mut self.put_back, other.put_back),
             (&mut self.ledgers_put_back, other.ledgers_put_back),
             (&mut self.lost, other.lost),
+            (&mut self.changed, other.changed),
+            (&mut self.on_domains, other.on_domains),
+            (&mut self.isolated, other.isolated),
         ];
         pairs.into_iter().for_each(|(sum, one)| *sum += one);
     }
@@ -40,8 +46,9 @@ impl Outcome {
     pub(super) fn expect_enough(&self) {
         let Self { acknowledged, slugs, looked_up, exhausted, unknown, crashes, .. } = *self;
         let Self { elections, outages, fail_overs, put_back, ledgers_put_back, lost, .. } = *self;
+        let Self { changed, on_domains, isolated, .. } = *self;
         let counts = [acknowledged, slugs, looked_up, exhausted, unknown, crashes, elections, outages];
-        let rare = [fail_overs, put_back, ledgers_put_back, lost];
+        let rare = [fail_overs, put_back, ledgers_put_back, lost, changed, on_domains, isolated];
         assert!(
             counts.into_iter().chain(rare).all(|count| count >= 20),
             "too rare to prove anything: {self:?}"

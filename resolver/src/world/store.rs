@@ -1,27 +1,18 @@
-//! The store as one process reaches it: every call may come late, fail, or lose its answer.
+//! The store as one process reaches it: the real SQLite one at the end of ways that fail (`ways`).
 
-use std::{
-    collections::HashSet,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use issuer::{block::Span, names::StoreEpoch, tokens::Mark};
 use jiff::Timestamp;
-use tokio::{
-    sync::{mpsc, watch},
-    time::{Instant, sleep, sleep_until},
-};
+use tokio::sync::{mpsc, watch};
 
-use super::database::Database;
+use super::{database::Database, ways::FaultyStore};
 use crate::{
     api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey},
     audit::Entry,
     codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
+    guard::{self, Guard},
     links::{
         Authority, DomainEdit, DomainId, Edit, Filter, Link, LongUrl, NewLink, Outline, Record, Slug, Tag,
     },
@@ -35,88 +26,14 @@ use crate::{
     targets::TargetRule,
 };
 
-/// How often a listener asks whether it still hears, as the real one does.
-const ASKED_EVERY: Duration = Duration::from_millis(100);
-/// How long a broken listener rests.
-const DEAF_FOR: Duration = Duration::from_millis(500);
-
-/// One process's way to the database.
-pub(super) struct FaultyStore {
-    pub(super) database: Arc<Database>,
-    /// Whether the process is gone: nothing that it asks is heard or answered any more.
-    pub(super) is_dead: Arc<AtomicBool>,
-}
-
-impl FaultyStore {
-    async fn live(&self) {
-        if self.is_dead.load(Ordering::Relaxed) {
-            std::future::pending::<()>().await;
-        }
-    }
-
-    /// The way there; which start of the server it leads to.
-    async fn before(&self) -> Result<u64, StoreError> {
-        let (delay, fails) = self.database.draw(|rng, rates| {
-            let slow = rng.permille(rates.slow);
-            (if slow { rng.millis(50, 600) } else { rng.millis(1, 4) }, rng.permille(rates.failed))
-        });
-        sleep(delay).await;
-        self.live().await;
-        if self.database.is_down() {
-            return Err(StoreError::TimedOut);
-        }
-        if fails { Err(StoreError::TimedOut) } else { Ok(self.database.starts()) }
-    }
-
-    /// The way back.
-    async fn after(&self, starts: u64) -> Result<(), StoreError> {
-        let (delay, is_lost) = self.database.draw(|rng, rates| (rng.millis(1, 4), rng.permille(rates.lost)));
-        sleep(delay).await;
-        self.live().await;
-        if is_lost || self.database.starts() != starts { Err(StoreError::TimedOut) } else { Ok(()) }
-    }
-
-    async fn pass<T>(
-        &self,
-        call: impl Future<Output = Result<T, StoreError>> + Send,
-    ) -> Result<T, StoreError> {
-        let starts = self.before().await?;
-        let done = call.await;
-        self.after(starts).await?;
-        done
-    }
-
-    /// An insert: once it was sent, no silence says that nothing is stored.
-    async fn write<T: Send + 'static>(
-        &self,
-        call: impl Future<Output = Result<T, InsertError>> + Send + 'static,
-    ) -> Result<T, InsertError> {
-        let starts = self.before().await.map_err(InsertError::Failed)?;
-        let late = self
-            .database
-            .draw(|rng, rates| rng.permille(rates.late).then(|| (rng.millis(5, 3_000), rng.millis(1, 60))));
-        if let Some((lands, gives_up)) = late {
-            let database = Arc::clone(&self.database);
-            tokio::spawn(async move {
-                sleep(lands).await;
-                if database.starts() == starts && !database.is_down() {
-                    let _ = call.await;
-                }
-            });
-            sleep(gives_up).await;
-            self.live().await;
-            return Err(InsertError::Unknown(StoreError::TimedOut));
-        }
-        let done = call.await;
-        self.after(starts).await.map_err(InsertError::Unknown)?;
-        done
-    }
-}
-
-/// Nothing is stored in another history than the one that the numbers are of: the real store asks in its statement.
+/// Nothing is stored in another history than the one that the numbers are of: the real store asks in its
+/// statement.
 async fn must_be_of(database: &Database, history: &StoreEpoch) -> Result<(), InsertError> {
+    if !database.is_compared() {
+        return Err(InsertError::Failed(StoreError::NotCompared));
+    }
     match database.epoch().await {
-        Ok(epoch) if epoch == *history => Ok(()),
+        Ok(epoch) if epoch == *history || !guard::is_on(Guard::History) => Ok(()),
         Ok(_) => Err(InsertError::Failed(StoreError::AnotherHistory)),
         Err(error) => Err(InsertError::Failed(error)),
     }
@@ -144,23 +61,25 @@ impl LinkStore for FaultyStore {
         self.pass(async {
             match how.since {
                 Some(seen) if Some(seen) != *self.database.start.borrow() => Ok(Advanced::Restarted),
-                _ => self.database.sqlite.advance(at_least, how).await,
+                seen => {
+                    let advanced = self.database.sqlite.advance(at_least, how).await?;
+                    if seen.is_some() {
+                        self.database.note_compared();
+                    }
+                    Ok(advanced)
+                }
             }
         })
         .await
     }
 
     async fn poll_settings(&self, known: i64) -> Result<SettingsPoll, StoreError> {
-        self.pass(self.database.sqlite.poll_settings(known)).await
+        let polled = self.pass(self.database.sqlite.poll_settings(known)).await?;
+        Ok(SettingsPoll { now: self.database.now(), ..polled })
     }
 
     async fn insert(&self, history: &StoreEpoch, links: &[NewLink]) -> Result<Vec<Inserted>, InsertError> {
-        let (database, history, links) = (Arc::clone(&self.database), history.clone(), links.to_vec());
-        self.write(async move {
-            must_be_of(&database, &history).await?;
-            database.sqlite.insert(&history, &links).await
-        })
-        .await
+        self.insert_links(history, links).await
     }
 
     async fn insert_full(
@@ -174,7 +93,11 @@ impl LinkStore for FaultyStore {
         let (tags, same) = (tags.to_vec(), same.cloned());
         self.write(async move {
             must_be_of(&database, &history).await?;
-            database.sqlite.insert_full(&history, &link, &tags, same.as_ref()).await
+            let inserted = database.sqlite.insert_full(&history, &link, &tags, same.as_ref()).await?;
+            Ok(match inserted {
+                InsertedFull::Stored(_) => InsertedFull::Stored(database.stamp(link.new.id)),
+                other => other,
+            })
         })
         .await
     }
@@ -188,8 +111,10 @@ impl LinkStore for FaultyStore {
         let (database, link) = (Arc::clone(&self.database), link.clone());
         let (tags, same) = (tags.to_vec(), same.cloned());
         self.write(async move {
-            let inserted = database.sqlite.insert_named(&link, &tags, same.as_ref()).await?;
-            if let InsertedNamed::Stored(id, ..) = inserted {
+            let mut inserted = database.sqlite.insert_named(&link, &tags, same.as_ref()).await?;
+            if let InsertedNamed::Stored(id, at, _) = &mut inserted {
+                let id = *id;
+                *at = database.stamp(id);
                 let change =
                     if link.mintable.is_some() { Change::Picked(id) } else { Change::Links(vec![id]) };
                 database.tell(&change);
@@ -200,12 +125,7 @@ impl LinkStore for FaultyStore {
     }
 
     async fn edit(&self, id: LinkId, edit: &Edit, by: ApiKeyId) -> Result<Edited, StoreError> {
-        self.pass(async {
-            let edited = self.database.sqlite.edit(id, edit, by).await;
-            self.database.tell(&Change::Links(vec![id]));
-            edited
-        })
-        .await
+        self.change(id, self.database.sqlite.edit(id, edit, by)).await
     }
 
     async fn delete(
@@ -214,71 +134,15 @@ impl LinkStore for FaultyStore {
         versions: Option<&[u64]>,
         by: ApiKeyId,
     ) -> Result<Deleted, StoreError> {
-        self.pass(async {
-            let deleted = self.database.sqlite.delete(id, versions, by).await;
-            self.database.tell(&Change::Links(vec![id]));
-            deleted
-        })
-        .await
+        self.change(id, self.database.sqlite.delete(id, versions, by)).await
     }
 
-    /// As the real store: a replica that lags little enough is asked first, the primary for what it lacks, and without a primary what
-    /// the replica lacks is not absent.
     async fn read(&self, ids: &[LinkId], source: Source) -> Result<Reading, StoreError> {
-        let asks = self.database.draw(|rng, rates| rng.permille(rates.copied));
-        let replica = self.database.replica().filter(|(_, at)| match source {
-            Source::Any { lag } => asks && at.elapsed() <= lag,
-            Source::Primary => false,
-        });
-        let Some((replica, at)) = replica else {
-            return self.pass(self.database.sqlite.read(ids, source)).await;
-        };
-        let mut links = replica.read(ids, source).await?.links;
-        let has: HashSet<LinkId> = links.iter().map(|link| link.id).collect();
-        let missing: Vec<LinkId> = ids.iter().copied().filter(|id| !has.contains(id)).collect();
-        let complete = match self.pass(self.database.sqlite.read(&missing, Source::Primary)).await {
-            Ok(found) => {
-                links.extend(found.links);
-                true
-            }
-            Err(_) => false,
-        };
-        Ok(Reading { links, complete, as_of: Some(at) })
+        self.read_links(ids, source).await
     }
 
-    /// In the order of the changes, each a little late; a connection that breaks misses some, and says so.
     async fn tell_changes(&self, changes: mpsc::Sender<Change>) {
-        loop {
-            let mut told = self.database.listen();
-            if changes.send(Change::Listening(Instant::now())).await.is_err() {
-                return;
-            }
-            let mut asked = Instant::now() + ASKED_EVERY;
-            loop {
-                let change = tokio::select! {
-                    biased;
-                    change = told.recv() => change.unwrap_or(Change::Away),
-                    () = sleep_until(asked) => {
-                        asked = Instant::now() + ASKED_EVERY;
-                        Change::Heard(Instant::now())
-                    }
-                };
-                let (delay, breaks) =
-                    self.database.draw(|rng, rates| (rng.millis(0, 30), rng.permille(rates.deaf)));
-                sleep(delay).await;
-                self.live().await;
-                let breaks = breaks || change == Change::Away;
-                let change = if breaks { Change::Away } else { change };
-                if changes.send(change).await.is_err() {
-                    return;
-                }
-                if breaks {
-                    break;
-                }
-            }
-            drop(told);
-            sleep(DEAF_FOR).await;
-        }
+        self.tell_all(&changes).await;
     }
 
     async fn migrate(&self) -> Result<(), StoreError> {
@@ -421,7 +285,7 @@ impl LinkStore for FaultyStore {
     }
 
     async fn restore(&self, id: LinkId, keyspaces: usize, by: ApiKeyId) -> Result<Restored, StoreError> {
-        self.pass(self.database.sqlite.restore(id, keyspaces, by)).await
+        self.change(id, self.database.sqlite.restore(id, keyspaces, by)).await
     }
 
     async fn outline(&self, filter: &Filter, code: Option<LinkId>) -> Result<Outline, StoreError> {

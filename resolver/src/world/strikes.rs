@@ -1,0 +1,219 @@
+//! The faults that strike between the small ones of each call: crashes, outages, elections, and copies that
+//! take over.
+
+use std::{
+    collections::HashSet,
+    sync::{Arc, atomic::Ordering},
+};
+
+use issuer::tokens::Mark;
+use tokio::time::sleep;
+
+use super::{
+    book::Name,
+    clients::Running,
+    run::{Failure, Focus, World},
+};
+use crate::{codes::LinkId, links::DomainId};
+
+/// How long a process does not reach the issuer: its ceiling is not believed any more, and others get its
+/// blocks.
+const CUT_OFF_MS: (u64, u64) = (3_500, 7_000);
+
+/// What strikes.
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    Crash,
+    Cut,
+    Election,
+    Outage,
+    KeepCopy,
+    FailOver,
+    PutBack,
+    KeepLedger,
+    PutLedgerBack,
+    CutOff,
+    StartOnOlderLedger,
+}
+
+impl World {
+    /// A crash, an outage, a cut or an election; or what the run is about.
+    fn draw_fault(&mut self) -> Fault {
+        // Each of those ends what changes and replicas are proved by.
+        let ordinary = if self.focus == Focus::Changes { 150 } else { 500 };
+        let about: &[Fault] = if self.rng.permille(ordinary) {
+            &[Fault::Crash, Fault::Crash, Fault::Cut, Fault::Election, Fault::Outage, Fault::Outage]
+        } else {
+            match self.focus {
+                Focus::Doubts | Focus::Domains => &[Fault::Crash],
+                Focus::Histories => &[Fault::KeepCopy, Fault::FailOver, Fault::PutBack, Fault::PutBack],
+                Focus::Ledgers => &[Fault::KeepLedger, Fault::PutLedgerBack],
+                Focus::Changes => &[Fault::KeepCopy],
+                Focus::Ceilings => &[Fault::CutOff, Fault::StartOnOlderLedger],
+            }
+        };
+        about[usize::try_from(self.rng.next()).unwrap_or(0) % about.len()]
+    }
+
+    pub(super) async fn strike(&mut self) -> Result<(), Failure> {
+        let shared = Arc::clone(self.shared());
+        let database = &shared.common.database;
+        let fault = self.draw_fault();
+        tracing::info!(?fault, "strike");
+        match fault {
+            Fault::Crash => self.crash().await,
+            Fault::Cut => shared.common.network.cut(),
+            Fault::Election => {
+                shared.count(|outcome| outcome.elections += 1);
+                shared.common.network.lead(None);
+                sleep(self.rng.millis(0, 2_500)).await;
+                self.elect().await?;
+            }
+            Fault::Outage => {
+                shared.count(|outcome| outcome.outages += 1);
+                let down = self.rng.millis(50, 1_500);
+                if self.rng.permille(500) {
+                    database.keep_copy();
+                }
+                database.restart(down);
+            }
+            Fault::KeepCopy => database.keep_copy(),
+            Fault::FailOver if database.has_copy() => self.fall_back_beside_a_start(true).await,
+            Fault::FailOver | Fault::PutBack => {
+                // A cold copy is put back only when somebody was told of a mark since: what is left otherwise
+                // is documented.
+                let told = database.mark_of_copy().and_then(|mark| u64::try_from(mark).ok()).map(Mark);
+                if told.is_some_and(|mark| shared.ledger.mark() > mark) {
+                    self.fall_back_beside_a_start(false).await;
+                }
+            }
+            Fault::KeepLedger => shared.ledger.keep_copy(),
+            Fault::PutLedgerBack => {
+                if !shared.lossy.load(Ordering::Relaxed) {
+                    self.put_ledger_back().await?;
+                }
+            }
+            Fault::CutOff => self.cut_off(),
+            Fault::StartOnOlderLedger if shared.ledger.has_copy() => self.start_on_older_ledger().await?,
+            Fault::StartOnOlderLedger => shared.ledger.keep_copy(),
+        }
+        Ok(())
+    }
+
+    async fn put_ledger_back(&mut self) -> Result<(), Failure> {
+        let shared = Arc::clone(self.shared());
+        if shared.ledger.put_back() {
+            shared.ledger_lossy.store(true, Ordering::Relaxed);
+            shared.count(|outcome| outcome.ledgers_put_back += 1);
+            self.elect().await?;
+        }
+        Ok(())
+    }
+
+    fn some_node(&mut self) -> usize {
+        usize::try_from(self.rng.next()).unwrap_or(0) % self.nodes.len()
+    }
+
+    /// A process dies and starts again; or its successor starts while it still mints, is given its blocks at
+    /// once, and it does not know.
+    async fn crash(&mut self) {
+        let shared = Arc::clone(self.shared());
+        let index = self.some_node();
+        shared.count(|outcome| outcome.crashes += 1);
+        let holder = self.nodes[index].node.holder.clone();
+        if self.rng.permille(500) {
+            let successor = Running::start(&shared, &holder, &mut self.rng);
+            let elder = std::mem::replace(&mut self.nodes[index], successor);
+            sleep(self.rng.millis(100, 2_000)).await;
+            elder.kill();
+        } else {
+            self.nodes[index].kill();
+            sleep(self.rng.millis(1, 3_000)).await;
+            self.nodes[index] = Running::start(&shared, &holder, &mut self.rng);
+        }
+    }
+
+    /// Starts what has ended by itself. After the ledger was put back an elder process may register again,
+    /// and its successor is the one that is told to end: what watches over processes starts it again.
+    pub(super) fn start_lost(&mut self) {
+        let shared = Arc::clone(self.shared());
+        for running in self.nodes.iter_mut().filter(|running| running.node.is_lost()) {
+            running.kill();
+            let holder = running.node.holder.clone();
+            *running = Running::start(&shared, &holder, &mut self.rng);
+        }
+    }
+
+    /// A process does not reach the issuer for a while, and the others do.
+    fn cut_off(&mut self) {
+        let shared = Arc::clone(self.shared());
+        shared.count(|outcome| outcome.isolated += 1);
+        let index = self.some_node();
+        self.nodes[index].node.cut_off(self.rng.millis(CUT_OFF_MS.0, CUT_OFF_MS.1));
+        shared.common.network.cut();
+    }
+
+    /// Every process is gone, and starts again when the ledger is an older one: none of them remembers a
+    /// ceiling.
+    async fn start_on_older_ledger(&mut self) -> Result<(), Failure> {
+        let shared = Arc::clone(self.shared());
+        self.nodes.iter().for_each(Running::kill);
+        sleep(self.rng.millis(1, 2_000)).await;
+        self.put_ledger_back().await?;
+        for running in &mut self.nodes {
+            let holder = running.node.holder.clone();
+            *running = Running::start(&shared, &holder, &mut self.rng);
+        }
+        Ok(())
+    }
+
+    /// An older copy takes over while a process is not there, or while it starts: then it takes over a block
+    /// whose links are lost, or has taken it over just before.
+    async fn fall_back_beside_a_start(&mut self, as_standby: bool) {
+        let shared = Arc::clone(self.shared());
+        let index = self.some_node();
+        let holder = self.nodes[index].node.holder.clone();
+        // The elder may be there beside it, and store links under numbers that its successor has seen unused.
+        let is_succeeded = self.rng.permille(400);
+        let is_under_way = is_succeeded || self.rng.permille(600);
+        if !is_succeeded {
+            self.nodes[index].kill();
+        }
+        let mut elder = None;
+        if is_under_way {
+            let successor = Running::start(&shared, &holder, &mut self.rng);
+            elder = Some(std::mem::replace(&mut self.nodes[index], successor));
+            sleep(self.rng.millis(5, 300)).await;
+        }
+        self.fall_back(as_standby);
+        if !is_under_way {
+            self.nodes[index] = Running::start(&shared, &holder, &mut self.rng);
+        }
+        if let Some(elder) = elder {
+            elder.kill();
+        }
+    }
+
+    /// An older copy of the database takes over.
+    fn fall_back(&mut self, as_standby: bool) {
+        let shared = Arc::clone(self.shared());
+        // Where the ledger went back as well nothing knows any more what was given: see `supply::history`.
+        if shared.ledger_lossy.load(Ordering::Relaxed) {
+            return;
+        }
+        shared.lossy.store(true, Ordering::Relaxed);
+        let database = &shared.common.database;
+        database.restart(self.rng.millis(200, 1_500));
+        let code_of = |id| shared.common.mint.code_of(LinkId::from_stored(id)).map(|code| code.to_string());
+        let name_of = |(id, slug, domain): (i64, Option<String>, i64)| {
+            let text = slug.or_else(|| code_of(id))?;
+            Some(Name { domain: DomainId::from_stored(domain), text })
+        };
+        let names: HashSet<Name> = database.put_back(as_standby).into_iter().filter_map(name_of).collect();
+        let lost = shared.book().lose(names);
+        shared.count(|outcome| {
+            outcome.lost += lost;
+            *(if as_standby { &mut outcome.fail_overs } else { &mut outcome.put_back }) += 1;
+        });
+    }
+}
