@@ -125,8 +125,11 @@ impl Service {
             let held = self.0.budgets.bodies.take(Holder::Key(by.id), request.encoded_len() as u64)?;
             Ok::<_, Problem>((by, held))
         };
-        let (by, held) = admitted.await.map_err(|problem| status(&problem))?;
-        Ok((self.create(request, by).await?, held))
+        let (by, mut held) = admitted.await.map_err(|problem| status(&problem))?;
+        let link = self.create(request, by).await?;
+        // A link that was there before may be longer than what was asked. It is told in any case.
+        let _ = held.grow_to(link.encoded_len() as u64);
+        Ok((link, held))
     }
 
     async fn create(&self, request: CreateLinkRequest, by: Grant) -> Result<Link, Status> {

@@ -10,6 +10,7 @@ use std::{
 };
 
 use http_body_util::BodyExt as _;
+use hyper::body::Bytes;
 use hyper::{HeaderMap, Request, Response, header::HeaderValue};
 use tonic::{
     Extensions, body::Body, codegen::Service, server::NamedService, transport::server::TcpConnectInfo,
@@ -88,10 +89,23 @@ fn keep_until_gone(mut answer: Response<Body>, call: Arc<Held>) -> Response<Body
     let long = answer.extensions_mut().remove::<LongAnswer>();
     answer.map(|body| {
         Body::new(body.map_frame(move |frame| {
-            let _until_gone = (&call, &long);
-            frame
+            let held = (Arc::clone(&call), long.clone());
+            frame.map_data(|bytes| Bytes::from_owner(Counted { bytes, held }))
         }))
     })
+}
+
+/// Bytes that are counted for as long as anybody has them: the connection keeps them when the body is gone.
+struct Counted {
+    bytes: Bytes,
+    #[expect(dead_code, reason = "it is held until the bytes have gone")]
+    held: (Arc<Held>, Option<LongAnswer>),
+}
+
+impl AsRef<[u8]> for Counted {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 /// Goes along with an answer that is longer than its message's share: the right to hold it.

@@ -5,6 +5,8 @@ use proto::links::v1::{CreateLinkRequest, EditLinkRequest, ListLinksRequest};
 use serde_json::{Map, Value, json};
 use tonic::Status;
 
+use crate::links::TAGS_MAX;
+
 /// The fields of a link to be created.
 pub(super) fn of_create(request: CreateLinkRequest) -> Result<Map<String, Value>, Status> {
     let mut fields = Fields::default();
@@ -62,7 +64,8 @@ pub(super) fn of_list(request: ListLinksRequest) -> Vec<(String, String)> {
     put("domain", request.domain);
     put("orderBy", request.order_by);
     put("tagsMode", Some("all".to_owned()).filter(|_| request.all_tags));
-    pairs.extend(request.tags.into_iter().map(|tag| ("tags[]".to_owned(), tag)));
+    // One more than there may be is refused.
+    pairs.extend(request.tags.into_iter().take(TAGS_MAX + 1).map(|tag| ("tags[]".to_owned(), tag)));
     pairs
 }
 

@@ -28,8 +28,8 @@ use crate::{
         budgets::{Held, Holder},
     },
     links::{
-        Domain, DomainId, Filter, LongUrl, OrderBy, OrderField, Outline, Outlined, Page, Record, Tag,
-        TagsMode,
+        Domain, DomainId, Filter, LongUrl, OrderBy, OrderField, Outline, Outlined, Page, Record, TAGS_MAX,
+        Tag, TagsMode,
     },
     store::PER_PAGE_MAX,
 };
@@ -254,6 +254,11 @@ fn wanted(query: &Query, zone: &TimeZone) -> Result<Wanted, Problem> {
     let per_page = wrong.note("itemsPerPage", Paging::per_page(query, Some(PER_PAGE))).flatten();
     // Whoever asks for more, or for all, is told how many a page has, and how many pages there are.
     let per_page = Some(per_page.map_or(PER_PAGE_MAX, |count| count.min(PER_PAGE_MAX)));
+    for name in ["tags", "excludeTags"] {
+        if query.list(name).nth(TAGS_MAX).is_some() {
+            wrong.note::<()>(name, Err(format!("expected at most {TAGS_MAX} tags")));
+        }
+    }
     if query.has_nul() {
         wrong.note::<()>("(the query)", Err("expected no NUL".to_owned()));
     }
