@@ -39,7 +39,7 @@ use crate::{
 /// Pause after a stream that ended or was refused.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// How long a beat waits for the database's mark.
+/// How long a beat waits for the database's mark, at least.
 const MARK_PATIENCE: Duration = Duration::from_millis(500);
 
 /// What beats are made of, and where their answers go.
@@ -101,7 +101,8 @@ impl Heartbeat {
             let beat = lock(&sent).pop_front();
             self.share(&answer);
             if let Some(beat) = beat {
-                self.raise(Mark(answer.mark), beat.seen).await;
+                let patience = MARK_PATIENCE.max(session.holder_ttl / 10);
+                self.raise(Mark(answer.mark), beat.seen, patience).await;
                 self.believe(answer, beat.at).await;
             }
         }
@@ -155,9 +156,10 @@ impl Heartbeat {
     }
 
     /// Raises the database's mark; the next beat tells it. A database that hangs must not silence a living holder.
-    async fn raise(&self, told: Mark, seen: Seen) {
-        let raised = timeout(MARK_PATIENCE, self.history.advance(&self.store, told, seen)).await;
-        if let Ok(Ok(false)) = raised {
+    /// Until it has answered creates may be waiting for it, so the next beat follows soon.
+    async fn raise(&self, told: Mark, seen: Seen, patience: Duration) {
+        let raised = timeout(patience, self.history.advance(&self.store, told, seen)).await;
+        if !matches!(raised, Ok(Ok(true))) {
             self.pace.hurry();
         }
     }

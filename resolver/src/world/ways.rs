@@ -155,6 +155,7 @@ impl FaultyStore {
         });
         match asked.await {
             Ok((epoch, taken)) if epoch == *history && taken == ids.len() => Ok(inserted),
+            Ok((epoch, _)) if epoch == *history => Err(InsertError::Failed(StoreError::NotCompared)),
             Ok(_) => Err(InsertError::Failed(StoreError::AnotherHistory)),
             Err(error) => Err(InsertError::Failed(error)),
         }

@@ -48,7 +48,7 @@ pub(super) static COMPARED_EPOCH: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT coalesce(nullif(current_setting('{NOTED_SERVER}', true), ''), ({SERVER}))
          || (SELECT CASE history WHEN 0 THEN '' ELSE ':' || history END FROM deployment
-             WHERE compared_start = pg_postmaster_start_time())"
+             WHERE compared_start = pg_postmaster_start_time() AND compared_table = tableoid)"
     )
 });
 

@@ -87,6 +87,8 @@ impl PostgresStore {
     async fn all_are_taken(&self, history: &StoreEpoch, ids: &[i64]) -> Result<(), InsertError> {
         match within(async { admin::taken(&*self.connection().await?, ids).await }).await {
             Ok((epoch, taken)) if epoch == *history && taken == ids.len() => Ok(()),
+            // It was compared between the two statements, or another server answered: the numbers are as good as before.
+            Ok((epoch, _)) if epoch == *history => Err(InsertError::Failed(StoreError::NotCompared)),
             Ok(_) => Err(InsertError::Failed(StoreError::AnotherHistory)),
             Err(error) => Err(InsertError::Failed(error)),
         }

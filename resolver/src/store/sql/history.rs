@@ -36,7 +36,9 @@ pub(in crate::store) async fn advance<S: Sql>(
     let by = i64::from(how.raises);
     // Also by nothing: the row is locked until the new history is there for all to see.
     let compared = match (S::DIALECT, how.since) {
-        (Dialect::Postgres, Some(_)) => ", compared_start = pg_postmaster_start_time()",
+        (Dialect::Postgres, Some(_)) => {
+            ", compared_start = pg_postmaster_start_time(), compared_table = tableoid"
+        }
         // SQLite has no server: a file is replaced while its process is not there, and compared before it serves.
         _ => "",
     };
