@@ -91,15 +91,20 @@ async fn measure(args: &Args) -> anyhow::Result<Vec<Level>> {
 
 /// A Postgres with the schema.
 pub(crate) async fn database(scratch: &Scratch, flush_ms: u32) -> anyhow::Result<Postgres> {
+    let postgres = server(scratch, flush_ms).await?;
+    migrate(scratch, &postgres.url()).await?.success()?;
+    Ok(postgres)
+}
+
+/// A Postgres without a schema.
+pub(crate) async fn server(scratch: &Scratch, flush_ms: u32) -> anyhow::Result<Postgres> {
     let postgres = Postgres::builder()
         .scratch(scratch)
         .setting("max_connections", "400")
         .setting("max_wal_size", "16GB")
         .setting("commit_delay", &(flush_ms * 1_000).to_string())
         .setting("commit_siblings", "0");
-    let postgres = postgres.start().await?;
-    migrate(scratch, &postgres.url()).await?.success()?;
-    Ok(postgres)
+    postgres.start().await
 }
 
 async fn level(

@@ -7,6 +7,7 @@
 
 mod allocate;
 mod attack;
+mod beside;
 mod bulk;
 mod cores;
 mod create;
@@ -53,6 +54,8 @@ enum Bench {
     Allocate(allocate::Args),
     /// Redirects beside somebody who attacks the resolver, and the memory that it holds meanwhile.
     Attack(attack::Args),
+    /// This build's resolver beside another build's: creates, redirects and misses in turns.
+    Beside(beside::Args),
     /// Links created per second by bulk calls, beside single-row inserts by pgbench.
     Bulk(bulk::Args),
     /// Links created per second over HTTP, beside single-row inserts by pgbench.
@@ -92,6 +95,7 @@ fn main() -> anyhow::Result<()> {
     let report = match cli.bench {
         Bench::Allocate(args) => allocate::run(&args)?,
         Bench::Attack(args) => attack::run(&args)?,
+        Bench::Beside(args) => beside::run(&args)?,
         Bench::Bulk(args) => bulk::run(&args)?,
         Bench::Create(args) => create::run(&args)?,
         Bench::Failover(args) => failover::run(&args)?,

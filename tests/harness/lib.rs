@@ -53,6 +53,6 @@ pub use postgres::Postgres;
 pub use process::Process;
 pub use programs::Program;
 pub use proxy::{Direction, Flow, Proxy};
-pub use resolver::{Resolver, ResolverBuilder, migrate};
+pub use resolver::{Resolver, ResolverBuilder, migrate, migrate_with};
 pub use scratch::Scratch;
 pub use status::Status;

@@ -142,6 +142,11 @@ impl Postgres {
         Ok(standby)
     }
 
+    /// The process id of its postmaster.
+    pub fn pid(&self) -> Pid {
+        self.process.pid()
+    }
+
     /// Where it listens.
     pub fn addr(&self) -> SocketAddr {
         self.addr

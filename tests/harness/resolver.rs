@@ -20,7 +20,15 @@ const MIGRATE_WITHIN: Duration = Duration::from_secs(60);
 /// # Errors
 /// It cannot be started, or does not end in time.
 pub async fn migrate(scratch: &Scratch, url: &str) -> anyhow::Result<Finished> {
-    let launch = Launch::new(scratch, "migrate", binaries::resolver().await?);
+    migrate_with(scratch, binaries::resolver().await?, url).await
+}
+
+/// Runs `migrate` of another build.
+///
+/// # Errors
+/// It cannot be started, or does not end in time.
+pub async fn migrate_with(scratch: &Scratch, binary: PathBuf, url: &str) -> anyhow::Result<Finished> {
+    let launch = Launch::new(scratch, "migrate", binary);
     launch.args(["migrate", "--database", url]).run(MIGRATE_WITHIN).await
 }
 
@@ -42,6 +50,7 @@ pub struct ResolverBuilder {
     args: Vec<String>,
     envs: Vec<(String, String)>,
     descriptors: Option<u32>,
+    binary: Option<PathBuf>,
 }
 
 /// Where the first API key of an empty database comes from.
@@ -127,6 +136,13 @@ impl ResolverBuilder {
         self
     }
 
+    /// Runs this binary instead of the one that belongs to the tests.
+    #[must_use]
+    pub fn binary(mut self, path: &Path) -> Self {
+        self.binary = Some(path.to_owned());
+        self
+    }
+
     /// Starts it and waits until it is ready.
     ///
     /// # Errors
@@ -146,7 +162,11 @@ impl ResolverBuilder {
     }
 
     async fn launch(&self) -> anyhow::Result<Launch> {
-        let launch = Launch::new(&self.scratch, &self.holder_id, binaries::resolver().await?);
+        let binary = match &self.binary {
+            Some(path) => path.clone(),
+            None => binaries::resolver().await?,
+        };
+        let launch = Launch::new(&self.scratch, &self.holder_id, binary);
         let launch = launch.arg("serve").args(self.flags()).args(&self.args).descriptors(self.descriptors);
         let launch = match self.first_key {
             FirstKey::FromEnvironment => launch.env(INITIAL_KEY_VARIABLE, &self.api_key),
@@ -208,6 +228,7 @@ impl Resolver {
             args: Vec::new(),
             envs: Vec::new(),
             descriptors: None,
+            binary: None,
         })
     }
 

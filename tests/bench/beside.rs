@@ -1,0 +1,119 @@
+//! This build's resolver beside another build's, such as that of an earlier commit.
+//!
+//! 1. Each side has servers and a folder of its own, and its own `migrate` makes its schema.
+//! 2. The sides take turns, and change places every round, so that a machine which slows down hits both alike.
+//! 3. Processor time of the resolver and its Postgres is told beside the rate: on a shared machine it is the
+//!    steadier figure.
+
+mod report;
+mod side;
+
+use std::path::PathBuf;
+
+use crate::{Report, cores, progress, wrk::Loaded};
+use report::{Figures, Level};
+use side::Side;
+
+/// Seconds before the first round of a level.
+const WARM_UP: u64 = 1;
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Way {
+    /// Single creates over HTTP, on Postgres.
+    Create,
+    /// Redirects from the cache, over SQLite.
+    Redirect,
+    /// Redirects that no cache can answer, on Postgres.
+    Miss,
+}
+
+/// How to measure.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The other build's `resolver` binary.
+    #[arg(long, value_name = "FILE")]
+    resolver: PathBuf,
+    /// What to measure.
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "create,redirect,miss")]
+    ways: Vec<Way>,
+    /// Connections that are open at the same time, for each way; each number is measured by itself.
+    #[arg(long, value_delimiter = ',', default_value = "64,256", value_name = "N[,N…]")]
+    connections: Vec<usize>,
+    /// Rounds; the median of their ratios is told.
+    #[arg(long, default_value_t = 8)]
+    rounds: usize,
+    /// How long each side is measured in each round, in seconds.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=3_600))]
+    seconds: u64,
+    /// Links that are stored for redirects and misses.
+    #[arg(long, default_value_t = 300_000, value_parser = clap::value_parser!(u32).range(1_000..=20_000_000))]
+    links: u32,
+}
+
+/// Starts both sides, measures and reports.
+///
+/// # Errors
+/// A server does not start, a program is not installed, or a request failed.
+pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
+    let levels = crate::on_runtime(measure(args))?;
+    Ok(report::report(args, &levels))
+}
+
+async fn measure(args: &Args) -> anyhow::Result<Vec<Level>> {
+    let mut levels = Vec::new();
+    for way in &args.ways {
+        // Redirects with one thread have a core of their own, so what they cost is not mixed with the load's.
+        let threads: &[usize] = if *way == Way::Redirect { &[1, 2] } else { &[2] };
+        for threads in threads {
+            progress::show("building the resolver and starting the servers …");
+            let ours = Side::start(*way, *threads, args.links, None).await?;
+            let theirs = Side::start(*way, *threads, args.links, Some(&args.resolver)).await?;
+            for connections in &args.connections {
+                levels.push(level(args, [&ours, &theirs], *way, (*threads, *connections)).await?);
+            }
+        }
+    }
+    progress::clear();
+    Ok(levels)
+}
+
+async fn level(
+    args: &Args,
+    sides: [&Side; 2],
+    way: Way,
+    (threads, connections): (usize, usize),
+) -> anyhow::Result<Level> {
+    let cores = if threads == 1 { "1".to_owned() } else { cores::all() };
+    for side in sides {
+        side.load(&cores, connections, WARM_UP).await?;
+    }
+    let mut level = Level { way, threads, connections, rounds: Vec::new() };
+    for round in 0..args.rounds {
+        progress::show(&format!(
+            "{way:?}, {connections} connections, round {} of {}",
+            round + 1,
+            args.rounds
+        ));
+        let (first, second) = (round % 2, 1 - round % 2);
+        let mut figures = [None, None];
+        for index in [first, second] {
+            figures[index] = Some(measured(sides[index], &cores, connections, args.seconds).await?);
+        }
+        if let [Some(ours), Some(theirs)] = figures {
+            level.rounds.push([ours, theirs]);
+        }
+    }
+    Ok(level)
+}
+
+async fn measured(side: &Side, cores: &str, connections: usize, seconds: u64) -> anyhow::Result<Figures> {
+    let before = side.cpu();
+    let load: Loaded = side.load(cores, connections, seconds).await?;
+    let spent = side.cpu() - before;
+    Ok(Figures {
+        rate: load.requests / load.seconds,
+        cpu_us: spent.as_secs_f64() * 1e6 / load.requests.max(1.0),
+        p99_ms: load.p99_us / 1e3,
+    })
+}

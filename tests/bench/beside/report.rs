@@ -1,0 +1,106 @@
+//! What the rounds came to: medians, and ratios of this build to the other.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::{Args, Way};
+use crate::{
+    Report,
+    stats::median,
+    table::{Table, grouped},
+};
+
+/// How much slower this build may be, as a ratio of rates or of processor time.
+const SLACK: f64 = 0.03;
+
+/// One side of one round.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Figures {
+    pub(super) rate: f64,
+    /// Processor time per request, of the resolver and its Postgres, in microseconds.
+    pub(super) cpu_us: f64,
+    pub(super) p99_ms: f64,
+}
+
+/// All rounds of one way with that many connections: this build, then the other.
+pub(super) struct Level {
+    pub(super) way: Way,
+    pub(super) threads: usize,
+    pub(super) connections: usize,
+    pub(super) rounds: Vec<[Figures; 2]>,
+}
+
+impl Level {
+    fn median(&self, side: usize, figure: fn(&Figures) -> f64) -> f64 {
+        median(self.rounds.iter().map(|round| figure(&round[side])))
+    }
+
+    /// The median of the rounds' own ratios of this build to the other.
+    fn ratio(&self, figure: fn(&Figures) -> f64) -> f64 {
+        median(self.rounds.iter().map(|[ours, theirs]| figure(ours) / figure(theirs)))
+    }
+
+    fn name(&self) -> String {
+        format!("{:?}", self.way).to_lowercase()
+    }
+}
+
+/// The table and the JSON.
+pub(super) fn report(args: &Args, levels: &[Level]) -> Report {
+    let columns = [
+        "way",
+        "threads",
+        "connections",
+        "per second",
+        "other",
+        "× rate",
+        "CPU µs",
+        "other",
+        "× CPU",
+        "× p99",
+    ];
+    let mut table = Table::new(&columns);
+    let mut wanted = String::new();
+    for level in levels {
+        let (rate, cpu) = (level.ratio(|f| f.rate), level.ratio(|f| f.cpu_us));
+        table.row(vec![
+            level.name(),
+            level.threads.to_string(),
+            level.connections.to_string(),
+            grouped(level.median(0, |f| f.rate)),
+            grouped(level.median(1, |f| f.rate)),
+            format!("{rate:.3}"),
+            format!("{:.2}", level.median(0, |f| f.cpu_us)),
+            format!("{:.2}", level.median(1, |f| f.cpu_us)),
+            format!("{cpu:.3}"),
+            format!("{:.2}", level.ratio(|f| f.p99_ms)),
+        ]);
+        let met = if rate >= 1.0 - SLACK { "met" } else { "NOT MET" };
+        let _ = writeln!(
+            wanted,
+            "{met}: {}, {} threads, {} connections: at least {:.2} × the other's rate: {rate:.3}",
+            level.name(),
+            level.threads,
+            level.connections,
+            1.0 - SLACK
+        );
+    }
+    let text = format!(
+        "This build beside {}; {} rounds of {} s in turns.\n\n{table}\n{wanted}",
+        args.resolver.display(),
+        args.rounds,
+        args.seconds
+    );
+    Report { text, json: json!({ "bench": "beside", "levels": levels.iter().map(told).collect::<Vec<_>>() }) }
+}
+
+fn told(level: &Level) -> Value {
+    let side = |f: &Figures| json!({ "per_second": f.rate, "cpu_us": f.cpu_us, "p99_ms": f.p99_ms });
+    let rounds =
+        level.rounds.iter().map(|[ours, theirs]| json!({ "ours": side(ours), "theirs": side(theirs) }));
+    json!({
+        "way": level.name(), "threads": level.threads, "connections": level.connections,
+        "rounds": rounds.collect::<Vec<_>>(),
+    })
+}

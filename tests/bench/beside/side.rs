@@ -1,0 +1,88 @@
+//! One build's resolver with its servers.
+
+use std::{path::Path, time::Duration};
+
+use harness::{Load, Postgres, Resolver, Scratch, migrate, migrate_with, procfs, secret};
+use nix::unistd::Pid;
+
+use super::Way;
+use crate::{
+    cores, create, links,
+    wrk::{Loaded, Wrk},
+};
+
+/// Memory for cached links of misses, in MiB: about one link of a hundred has room.
+const MISS_CACHE_MIB: &str = "1";
+/// Links of a redirect's round: all of them fit into the threads' own tables.
+const REDIRECTED: usize = 10_000;
+
+/// A resolver under load.
+pub(super) struct Side {
+    resolver: Resolver,
+    postgres: Option<Postgres>,
+    wrk: Wrk,
+}
+
+impl Side {
+    /// Starts this build's resolver, or another one's, with what a way needs.
+    pub(super) async fn start(
+        way: Way,
+        threads: usize,
+        count: u32,
+        binary: Option<&Path>,
+    ) -> anyhow::Result<Self> {
+        let scratch = Scratch::new()?;
+        let key = secret::random_hex()?;
+        let mut builder = Resolver::builder(&scratch, "resolver", &key)?;
+        if let Some(binary) = binary {
+            builder = builder.binary(binary);
+        }
+        builder = builder.args(["--threads", &threads.to_string()]);
+        let postgres = match way {
+            Way::Redirect => None,
+            Way::Create | Way::Miss => Some(create::server(&scratch, 0).await?),
+        };
+        if let Some(postgres) = &postgres {
+            let url = postgres.url();
+            let migrated = match binary {
+                Some(binary) => migrate_with(&scratch, binary.to_owned(), &url).await?,
+                None => migrate(&scratch, &url).await?,
+            };
+            migrated.success()?;
+            builder = builder.database(&url);
+        }
+        if way == Way::Miss {
+            builder = builder.args(["--cache-mib", MISS_CACHE_MIB]);
+        }
+        let resolver = builder.start().await?;
+        let wrk = match way {
+            Way::Create => Wrk::creating(&scratch, &key)?,
+            Way::Redirect => {
+                cores::keep_on(&scratch, resolver.process.pid(), 0..=threads - 1).await?;
+                let created = Load::on([&resolver]).clients(64).creates(REDIRECTED).run().await?;
+                let paths: Vec<_> = created.iter().map(|link| format!("/{}", link.code)).collect();
+                Wrk::getting(&scratch, &paths)?
+            }
+            Way::Miss => {
+                let paths = links::create(&resolver, usize::try_from(count)?).await?;
+                Wrk::getting_at_random(&scratch, &paths)?
+            }
+        };
+        Ok(Self { resolver, postgres, wrk })
+    }
+
+    /// Loads the resolver from these cores.
+    pub(super) async fn load(&self, cores: &str, connections: usize, seconds: u64) -> anyhow::Result<Loaded> {
+        self.wrk.load(self.resolver.api.url(), cores, connections, seconds).await
+    }
+
+    /// Processor time so far of the resolver and of its Postgres.
+    pub(super) fn cpu(&self) -> Duration {
+        let postgres = self.postgres.as_ref().map(|postgres| postgres.pid());
+        let backends =
+            postgres.into_iter().flat_map(|pid| procfs::children(pid).into_iter().map(|seen| seen.pid));
+        let pids: Vec<Pid> =
+            [self.resolver.process.pid()].into_iter().chain(postgres).chain(backends).collect();
+        pids.into_iter().filter_map(procfs::cpu_time).sum()
+    }
+}
