@@ -13,7 +13,7 @@ use std::{
     io,
     net::{IpAddr, SocketAddr, TcpListener as StdListener},
     pin::pin,
-    sync::{Arc, Mutex},
+    sync::Arc,
     task::Context,
     thread,
     time::Duration,
@@ -38,7 +38,7 @@ use tokio::{
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::{
-    Answer, App, Buffers, Desk, HELD_BACK, HeldBack, Visitor, answer,
+    Answer, App, Desk, HELD_BACK, HeldBack, Visitor, answer,
     express::{self, Answers, Left, Received},
     limits::forwarded_for,
     pages,
@@ -47,7 +47,7 @@ use super::{
     request_id::RequestId,
     router,
 };
-use crate::hot::{HotLinks, Target};
+use crate::hot::Target;
 
 /// Connections that may wait to be accepted, per thread; the kernel's own limit applies too.
 const BACKLOG: i32 = 4_096;
@@ -132,21 +132,11 @@ pub async fn serve(
     let (full, mut ended) = (Arc::new(Seldom::default()), Vec::new());
     for (index, socket) in listeners.sockets.into_iter().enumerate() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let desk = Desk {
-            app: Arc::clone(&app),
-            hot: HotLinks::new(),
-            visits: app.visits.buffer(),
-            buffers: Mutex::new(Buffers::new(app.redirect_status)),
-        };
-        let door = Door {
-            desk: Arc::new(desk),
-            ward: Arc::default(),
-            phase: phase.clone(),
-            slots: Arc::clone(&slots),
-            full: Arc::clone(&full),
-        };
+        let (app, phase) = (Arc::clone(&app), phase.clone());
+        let (slots, full) = (Arc::clone(&slots), Arc::clone(&full));
         let (done, waiting) = tokio::sync::oneshot::channel::<io::Result<()>>();
         thread::Builder::new().name(format!("listener-{index}")).spawn(move || {
+            let door = Door { desk: Arc::new(Desk::new(app)), ward: Arc::default(), phase, slots, full };
             let served = runtime.block_on(door.keep(socket));
             // Nobody waits any more if another thread failed to start.
             let _ = done.send(served);
@@ -175,6 +165,7 @@ impl Door {
         let connections = TaskTracker::new();
         let flushing = AbortOnDropHandle::new(tokio::spawn(flush_now_and_then(Arc::clone(&self.desk))));
         let _watching = AbortOnDropHandle::new(tokio::spawn(Arc::clone(&self.ward).watch()));
+        let _delivering = AbortOnDropHandle::new(tokio::spawn(Arc::clone(&self.desk.wakeups).deliver()));
         loop {
             let mut phase = self.phase.clone();
             tokio::select! {
@@ -305,9 +296,8 @@ async fn converse_freely(stream: Watched<TcpStream>, desk: Arc<Desk>, peer: IpAd
         if let Some(answer) = redirect::at_once(&desk, visitor, &request) {
             return Either::Left(ready(Ok(parting(&desk.app, answer, false, id))));
         }
-        let (desk, held) = (Arc::clone(&desk), asking.clone());
-        // In a box: the futures of the API are large, and this one's room is taken by each redirect too.
-        Either::Right(Box::pin(async move {
+        let (wakeups, desk, held) = (Arc::clone(&desk.wakeups), Arc::clone(&desk), asking.clone());
+        Either::Right(wakeups.gather(async move {
             let answer = router::route(&desk, visitor, request).await;
             if answer.extensions().get::<HeldBack>().is_some() {
                 held.is_held_back();

@@ -21,6 +21,7 @@ mod robots;
 mod router;
 mod stray;
 mod unlock;
+mod wakeups;
 
 use std::{
     net::IpAddr,
@@ -69,6 +70,7 @@ pub const PICTURES_MAX: usize = 2;
 pub(crate) use robots::Robots;
 pub use stray::StrayTargets;
 pub(crate) use unlock::Locks;
+use wakeups::Wakeups;
 
 /// What every answer is.
 pub(crate) type Answer = Response<Body>;
@@ -157,9 +159,22 @@ struct Desk {
     visits: VisitBuffer,
     /// Of this thread's connections, for as long as one of them is read and answered: nobody waits for this lock.
     buffers: Mutex<Buffers>,
+    /// Its requests that other threads wake.
+    wakeups: Arc<Wakeups>,
 }
 
 impl Desk {
+    /// What the handlers on this thread work with.
+    fn new(app: Arc<App>) -> Self {
+        Self {
+            hot: HotLinks::new(),
+            visits: app.visits.buffer(),
+            buffers: Mutex::new(Buffers::new(app.redirect_status)),
+            wakeups: Wakeups::of_this_thread(),
+            app,
+        }
+    }
+
     /// Tells the others what this thread has noted.
     fn flush(&self) {
         self.visits.flush();
