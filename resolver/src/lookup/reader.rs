@@ -1,4 +1,5 @@
-//! The task that reads what no cache has: one read in flight, and the misses that arrive meanwhile form the next.
+//! The task that reads what no cache has: one read in flight, and the misses that arrive meanwhile form the next. They lie in the queue,
+//! which bounds them, until it has ended.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -74,27 +75,23 @@ impl Reader {
         self.metrics.link_reads.increment(1);
         let ids: Vec<LinkId> = batch.keys().copied().collect();
         self.metrics.links_asked.increment(u64::try_from(ids.len()).unwrap_or(0));
-        let store = Arc::clone(&self.store);
         // Before the source is chosen: what is changed after that is found by `keep`.
         let began = self.news.freshness.now();
         // Who asks past the cache decides by the answer what became of an insert.
         let is_decisive = batch.values().flatten().any(|waiter| waiter.name.is_none());
         let source = if is_decisive { Source::Primary } else { self.news.source(&ids) };
-        let mut reading = std::pin::pin!(store.read(&ids, source));
+        let read = self.store.read(&ids, source).await;
+        // Taken in only now: to be woken by each arrival costs more than a redirect's share of the read.
         let (mut late, mut next) = (Waiting::new(), Waiting::new());
-        let read = loop {
-            tokio::select! {
-                biased;
-                read = &mut reading => break read,
-                // Those that come back count as well: the next read takes them in.
-                Some(miss) = self.queue.recv(), if next.len() + late.len() < READ_MAX => {
-                    // Who asks past the cache shares no answer that a copy may have given.
-                    let shares = miss.waiter.name.is_some() && batch.contains_key(&miss.id);
-                    let waiting = if shares { &mut late } else { &mut next };
-                    waiting.entry(miss.id).or_default().push(miss.waiter);
-                }
-            }
-        };
+        // Those that come back count as well: the next read takes them in.
+        while next.len() + late.len() < READ_MAX
+            && let Ok(miss) = self.queue.try_recv()
+        {
+            // Who asks past the cache shares no answer that a copy may have given.
+            let shares = miss.waiter.name.is_some() && batch.contains_key(&miss.id);
+            let waiting = if shares { &mut late } else { &mut next };
+            waiting.entry(miss.id).or_default().push(miss.waiter);
+        }
         for (id, waiters) in self.answer(batch, late, began, read) {
             next.entry(id).or_default().extend(waiters);
         }
@@ -128,12 +125,13 @@ impl Reader {
             let link = links.get(&id);
             // A deleted link is an absence, which may have ended since this read began.
             let is_there = link.is_some_and(|link| !link.is_deleted());
-            let shares = is_there || !guard::is_on(Guard::Late);
-            // Nor may it be older than an edit that whoever came late knows of.
+            let shares = late.contains_key(&id) && (is_there || !guard::is_on(Guard::Late));
+            // Nor may it be older than an edit that a late caller knows of.
             let shares = shares && !(self.news.changed_since(id, began) && guard::is_on(Guard::Joined));
             let shared = if shares { late.remove(&id).unwrap_or_default() } else { Vec::new() };
+            let mut kept = None;
             for Waiter { name, found } in waiters.into_iter().chain(shared) {
-                if let Some(name) = name {
+                if let Some(name) = name.filter(|name| kept.replace(*name) != Some(*name)) {
                     self.keep(name, id, link, (began, complete));
                 }
                 // A copy that may lag behind says what is there, never what is not; and nothing to who asks past the cache.
