@@ -66,8 +66,8 @@ impl KeyLimits {
 pub struct Grant {
     /// The key's number.
     pub id: ApiKeyId,
-    /// Its name.
-    pub name: String,
+    /// Its name. Each call has a grant of its own, and shares this.
+    pub name: Arc<str>,
     /// What it may do.
     pub scopes: Scopes,
     /// What it may not do all the same.

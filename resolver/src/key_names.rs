@@ -4,10 +4,7 @@
 //!    no more room for it.
 //! 2. A page of links asks once for all the names that are not known yet.
 
-use std::{
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use moka::sync::Cache;
 
@@ -25,9 +22,9 @@ pub(crate) struct KeyNames {
     known: Cache<ApiKeyId, Arc<str>>,
 }
 
-/// The names that one answer needs.
+/// The names that one answer needs, in the order of their keys: mostly there is one.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Names(HashMap<ApiKeyId, Arc<str>>);
+pub(crate) struct Names(Vec<(ApiKeyId, Arc<str>)>);
 
 impl KeyNames {
     pub(crate) fn new() -> Self {
@@ -42,11 +39,14 @@ impl KeyNames {
     ) -> Result<Names, StoreError> {
         let editor = |link: &Link| link.details.as_ref().and_then(|details| details.edited_by);
         let both = |link: &Link| [Some(link.created_by), editor(link)];
-        let wanted: HashSet<ApiKeyId> = links.into_iter().flat_map(both).flatten().collect();
-        let (mut names, mut missing) = (Names::default(), Vec::new());
-        for id in wanted.into_iter().filter(|id| *id != OPERATOR) {
+        let wanted = links.into_iter().flat_map(both).flatten().filter(|id| *id != OPERATOR);
+        let mut wanted: Vec<ApiKeyId> = wanted.collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let (mut names, mut missing) = (Vec::with_capacity(wanted.len()), Vec::new());
+        for id in wanted {
             match self.known.get(&id) {
-                Some(name) => names.note(id, name),
+                Some(name) => names.push((id, name)),
                 None => missing.push(id),
             }
         }
@@ -54,34 +54,36 @@ impl KeyNames {
             for (id, name) in store.key_names(&missing).await? {
                 let name: Arc<str> = name.into();
                 self.known.insert(id, Arc::clone(&name));
-                names.note(id, name);
+                names.push((id, name));
             }
+            names.sort_unstable_by_key(|(id, _)| *id);
         }
-        Ok(names)
+        Ok(Names(names))
     }
 }
 
 impl Names {
     /// Knows one name only.
-    pub(crate) fn only(id: ApiKeyId, name: &str) -> Self {
-        Self(HashMap::from([(id, name.into())]))
+    pub(crate) fn only(id: ApiKeyId, name: &Arc<str>) -> Self {
+        Self(vec![(id, Arc::clone(name))])
     }
 
-    fn note(&mut self, id: ApiKeyId, name: Arc<str>) {
-        self.0.insert(id, name);
+    fn get(&self, id: ApiKeyId) -> Option<&str> {
+        let index = self.0.binary_search_by_key(&id, |(known, _)| *known).ok()?;
+        Some(&self.0[index].1)
     }
 
     /// The key that created a link; none for one of the operator's command line.
     pub(crate) fn creator<'a>(&'a self, link: &'a Link) -> Option<&'a str> {
         let origin = link.details.as_ref().and_then(|details| details.origin.as_ref());
         let foreign = origin.and_then(|origin| origin.created_by.as_deref());
-        foreign.or_else(|| self.0.get(&link.created_by).map(|name| &**name))
+        foreign.or_else(|| self.get(link.created_by))
     }
 
     /// The key that edited a link last; none likewise, or when it was never edited.
     pub(crate) fn editor<'a>(&'a self, link: &'a Link) -> Option<&'a str> {
         let details = link.details.as_ref()?;
         let foreign = details.origin.as_ref().and_then(|origin| origin.edited_by.as_deref());
-        foreign.or_else(|| self.0.get(&details.edited_by?).map(|name| &**name))
+        foreign.or_else(|| self.get(details.edited_by?))
     }
 }

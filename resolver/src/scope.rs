@@ -9,6 +9,7 @@ use std::{fmt, str::FromStr};
 
 /// One kind of action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
 pub enum Scope {
     /// Create links.
     Create,
@@ -41,6 +42,10 @@ impl Scope {
         Self::Admin,
     ];
 
+    const fn bit(self) -> u8 {
+        1 << self as u8
+    }
+
     /// Its name, on the command line and in the database.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -63,9 +68,9 @@ impl fmt::Display for Scope {
     }
 }
 
-/// The scopes of a key; never none.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Scopes(Vec<Scope>);
+/// The scopes of a key; never none. One bit each.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Scopes(u8);
 
 /// A list of scopes that cannot be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -78,19 +83,23 @@ impl Scopes {
     /// Everything.
     #[must_use]
     pub fn admin() -> Self {
-        Self(vec![Scope::Admin])
+        Self(Scope::Admin.bit())
     }
 
     /// Whether a key with these scopes may do it.
     #[must_use]
     pub fn allow(&self, scope: Scope) -> bool {
-        self.0.contains(&scope) || self.is_admin()
+        self.0 & (scope.bit() | Scope::Admin.bit()) != 0
     }
 
     /// Whether what others made is included.
     #[must_use]
     pub fn is_admin(&self) -> bool {
-        self.0.contains(&Scope::Admin)
+        self.0 & Scope::Admin.bit() != 0
+    }
+
+    fn iter(self) -> impl Iterator<Item = Scope> {
+        Scope::ALL.into_iter().filter(move |scope| self.0 & scope.bit() != 0)
     }
 }
 
@@ -100,18 +109,21 @@ impl FromStr for Scopes {
     fn from_str(text: &str) -> Result<Self, ScopesError> {
         let wrong = || ScopesError(text.to_owned());
         let known = |name: &str| Scope::ALL.into_iter().find(|scope| scope.as_str() == name.trim());
-        let scopes: Option<Vec<Scope>> = text.split(',').map(known).collect();
-        let mut scopes = scopes.ok_or_else(wrong)?;
-        scopes.sort_unstable();
-        scopes.dedup();
-        Ok(Self(scopes))
+        let add = |bits, name| known(name).map(|scope| bits | scope.bit());
+        text.split(',').try_fold(0, add).map(Self).ok_or_else(wrong)
     }
 }
 
 impl fmt::Display for Scopes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<_> = self.0.iter().map(|scope| scope.as_str()).collect();
+        let names: Vec<_> = self.iter().map(Scope::as_str).collect();
         f.write_str(&names.join(","))
+    }
+}
+
+impl fmt::Debug for Scopes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
     }
 }
 
@@ -123,7 +135,7 @@ mod tests {
     fn scopes_are_read_written_and_checked() {
         let scopes: Scopes = "reserve, create,create".parse().unwrap();
         assert_eq!(scopes.to_string(), "create,reserve");
-        assert_eq!(scopes.to_string().parse(), Ok(scopes.clone()));
+        assert_eq!(scopes.to_string().parse(), Ok(scopes));
         assert!(scopes.allow(Scope::Create) && scopes.allow(Scope::Reserve));
         assert!(!scopes.allow(Scope::Read) && !scopes.is_admin());
         assert!(Scope::ALL.into_iter().all(|scope| Scopes::admin().allow(scope)));

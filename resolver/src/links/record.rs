@@ -14,7 +14,16 @@ pub struct Record {
     pub tags: Vec<Tag>,
 }
 
-/// What is to be changed; what is none stays as it is.
+impl Record {
+    /// Whether this key has created the link, and no other has edited it.
+    #[must_use]
+    pub fn is_only_of(&self, key: ApiKeyId) -> bool {
+        let editor = self.link.details.as_ref().and_then(|details| details.edited_by);
+        self.link.created_by == key && editor.is_none_or(|editor| editor == key)
+    }
+}
+
+/// A partial update; `None` leaves a field unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Edit {
     /// Where it leads.

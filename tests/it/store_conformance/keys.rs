@@ -21,7 +21,7 @@ pub(super) async fn keys_are_found_until_they_are_revoked_or_expire(store: &dyn 
     let id = store.add_api_key(&new).await.unwrap().expect("a new name");
     let again = new_key("ci", &ApiKey::draw().unwrap(), &Scopes::admin());
     assert_eq!(store.add_api_key(&again).await.unwrap(), None);
-    let grant = Grant { id, name: "ci".to_owned(), scopes: scopes.clone(), limits: new.limits };
+    let grant = Grant { id, name: "ci".into(), scopes, limits: new.limits };
     assert_eq!(store.find_api_key(&key.hash()).await.unwrap(), Some(grant.clone()));
     assert_eq!(store.find_api_key(&ApiKey::draw().unwrap().hash()).await.unwrap(), None);
     assert!(!store.add_first_api_key("late", &ApiKey::draw().unwrap().hash()).await.unwrap());

@@ -1,9 +1,6 @@
 //! A batch of new links: one statement, on whichever line is free; or COPY (`copy.rs`), if it is a large one.
 
-use std::{
-    collections::HashMap,
-    sync::{LazyLock, atomic::Ordering},
-};
+use std::sync::{LazyLock, atomic::Ordering};
 
 use issuer::names::StoreEpoch;
 use jiff::Timestamp;
@@ -116,9 +113,13 @@ impl From<LineError> for InsertError {
 fn outcomes(links: &[NewLink], rows: &[Row]) -> Result<Vec<Inserted>, InsertError> {
     // The rows are committed by now, so trouble with reading them leaves the outcome open.
     let stored = rows.iter().map(|row| Ok((row.try_get::<_, i64>(0)?, timestamp(row, 1)?)));
-    let stored: HashMap<i64, Timestamp> =
+    let mut stored: Vec<(i64, Timestamp)> =
         stored.collect::<Result<_, StoreError>>().map_err(InsertError::Unknown)?;
-    let outcome =
-        |link: &NewLink| stored.get(&link.id.get()).map_or(Inserted::Taken, |at| Inserted::Stored(*at));
+    // They come back as they went, in order; nothing promises that.
+    stored.sort_unstable_by_key(|(id, _)| *id);
+    let outcome = |link: &NewLink| match stored.binary_search_by_key(&link.id.get(), |(id, _)| *id) {
+        Ok(index) => Inserted::Stored(stored[index].1),
+        Err(_) => Inserted::Taken,
+    };
     Ok(links.iter().map(outcome).collect())
 }

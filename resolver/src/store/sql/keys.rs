@@ -54,7 +54,7 @@ pub(in crate::store) async fn find_api_key<S: Sql>(
     let grant = |row: &Row| {
         Ok(Grant {
             id: ApiKeyId(row.int(0)?),
-            name: row.text(1)?.to_owned(),
+            name: row.text(1)?.into(),
             scopes: scopes_of(row.text(2)?)?,
             limits: limits(row.opt_text(3)?)?,
         })
