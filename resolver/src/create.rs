@@ -182,11 +182,21 @@ impl Creator {
     /// As [`Creator::create`]; and when somebody has the code.
     pub async fn create_full(&self, draft: Draft, wishes: Wishes) -> Result<Record, CreateError> {
         let Wishes { code, tags, same } = wishes;
-        // What a batch can carry: nothing but the link itself, whose number is its code.
-        let is_plain = tags.is_empty() && same.is_none() && draft.domain().is_default();
-        if code == CodeWish::Next && is_plain {
+        if code == CodeWish::Next && is_plain(&draft, &tags, same.as_ref()) {
             return Ok(Record { link: self.create(draft).await?.link, tags });
         }
+        // In a box: few creates need the room that this takes.
+        Box::pin(self.create_wished(draft, code, tags, same)).await
+    }
+
+    async fn create_wished(
+        &self,
+        draft: Draft,
+        code: CodeWish,
+        tags: Vec<Tag>,
+        same: Option<Same>,
+    ) -> Result<Record, CreateError> {
+        let is_plain = is_plain(&draft, &tags, same.as_ref());
         let _slot = self.slots.try_acquire().map_err(|_| CreateError::Overloaded)?;
         let _under_way = self.tasks.token();
         let started = Instant::now();
@@ -271,6 +281,11 @@ impl Creator {
         self.tasks.close();
         self.tasks.wait().await;
     }
+}
+
+/// What a batch can carry: nothing but the link itself, whose number is its code.
+fn is_plain(draft: &Draft, tags: &[Tag], same: Option<&Same>) -> bool {
+    tags.is_empty() && same.is_none() && draft.domain().is_default()
 }
 
 impl Parts {

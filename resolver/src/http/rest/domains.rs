@@ -50,7 +50,7 @@ pub(super) async fn for_new_link(
     let domain = match (by.limits.domain, asked) {
         (Some(own), _) => own,
         (None, None) => DomainId::DEFAULT,
-        (None, Some(name)) => find_or_add(app, &name, by).await?,
+        (None, Some(name)) => Box::pin(find_or_add(app, &name, by)).await?,
     };
     Ok(Some(domain).filter(|domain| !domain.is_default()))
 }
