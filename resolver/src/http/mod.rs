@@ -1,8 +1,9 @@
 //! The public listener: redirects and the API.
 //!
 //! [`listener`] accepts on one single-threaded runtime per core. [`express`] answers redirects of links that the thread knows; all else
-//! goes through hyper: [`router`] decides what a request is, [`redirect`] and [`rest`] answer it. The listener's threads only parse, look into the cache and wait; everything that touches a store runs
-//! on the daemon's own runtime beside them.
+//! goes through hyper: [`router`] decides what a request is, [`redirect`] and [`rest`] answer it. The listener's threads parse, look into
+//! the cache and wait. A create is polled there too, because it does little more ([`run_to_end`]); every other call of the API runs on
+//! the daemon's own runtime beside them. Stores and their connections belong to that runtime in any case.
 
 mod body;
 mod budgets;
@@ -19,6 +20,7 @@ mod request_id;
 mod rest;
 mod robots;
 mod router;
+mod run_to_end;
 mod stray;
 mod unlock;
 mod wakeups;

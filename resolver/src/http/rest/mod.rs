@@ -49,6 +49,7 @@ use super::{
     Answer, App, answer,
     budgets::{Held, Holder},
     calls::Share,
+    run_to_end::RunToEnd,
 };
 use crate::{
     api_key::{ApiKeyId, Grant},
@@ -97,15 +98,19 @@ pub(super) async fn route(app: &Arc<App>, client: IpAddr, request: Request<Incom
         client,
         share: OnceLock::new(),
     };
-    // Away from the listener's thread: stores must not slow redirects down.
-    let task = if streams {
-        app.runtime.spawn(async move { call.answer_bulk(body).await })
-    } else {
-        if let Err(problem) = call.admit(body).await {
-            return finish(app, call.tell(problem.into_answer()), cross_origin);
-        }
-        app.runtime.spawn(async move { call.answer().await })
-    };
+    if streams {
+        let task = app.runtime.spawn(async move { call.answer_bulk(body).await });
+        return finish(app, task.await.unwrap_or_else(|_| Problem::Internal.into_answer()), cross_origin);
+    }
+    if let Err(problem) = call.admit(body).await {
+        return finish(app, call.tell(problem.into_answer()), cross_origin);
+    }
+    if call.is_create() {
+        let answer = RunToEnd::new(&app.runtime, call.answer()).await;
+        return finish(app, answer, cross_origin);
+    }
+    // Away from the listener's thread: what takes long must not slow redirects down.
+    let task = app.runtime.spawn(async move { call.answer().await });
     finish(app, task.await.unwrap_or_else(|_| Problem::Internal.into_answer()), cross_origin)
 }
 
@@ -209,11 +214,15 @@ impl Call {
     }
 
     async fn execute(&self) -> Result<Answer, Problem> {
-        if self.method == Method::POST && self.uri.path() == CREATE {
+        if self.is_create() {
             return self.create().await;
         }
         // In a box: a task is as large as the largest of its calls, and creates are the most of them.
         Box::pin(self.execute_any()).await
+    }
+
+    fn is_create(&self) -> bool {
+        self.method == Method::POST && self.uri.path() == CREATE
     }
 
     async fn create(&self) -> Result<Answer, Problem> {

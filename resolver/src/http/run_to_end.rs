@@ -1,0 +1,94 @@
+//! A call that runs to its end though its client goes away.
+//!
+//! A task of its own would do, but to hand a create to another runtime and its answer back costs more than all the rest
+//! of it but the insert. So the call is polled in place, by the task of its connection, and only what is left of it
+//! when that task drops it moves to the daemon's runtime.
+//!
+//! What the call starts (timers, connections, tasks) belongs to the daemon's runtime in either case: it outlives the
+//! listener's thread, and has none of the thread's time.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+    thread,
+};
+
+use tokio::runtime;
+
+/// A future that is not lost when it is dropped.
+pub(super) struct RunToEnd<F: Future<Output: Send> + Send + 'static> {
+    /// None once it has ended.
+    future: Option<Pin<Box<F>>>,
+    runtime: runtime::Handle,
+}
+
+impl<F: Future<Output: Send> + Send + 'static> RunToEnd<F> {
+    /// Polls a future in place, and on this runtime from when it is dropped.
+    pub(super) fn new(runtime: &runtime::Handle, future: F) -> Self {
+        Self { future: Some(Box::pin(future)), runtime: runtime.clone() }
+    }
+}
+
+impl<F: Future<Output: Send> + Send + 'static> Future for RunToEnd<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let this = &mut *self;
+        let _entered = this.runtime.enter();
+        let future = this.future.as_mut().expect("a future is not polled after its end");
+        let polled = future.as_mut().poll(cx);
+        if polled.is_ready() {
+            this.future = None;
+        }
+        polled
+    }
+}
+
+impl<F: Future<Output: Send> + Send + 'static> Drop for RunToEnd<F> {
+    fn drop(&mut self) {
+        // One that has panicked cannot go on.
+        if let Some(future) = self.future.take().filter(|_| !thread::panicking()) {
+            self.runtime.spawn(future);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::{sync::oneshot, time::timeout};
+
+    use super::*;
+
+    fn daemon() -> runtime::Runtime {
+        runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
+    }
+
+    #[test]
+    fn what_its_client_leaves_ends_on_the_other_runtime() {
+        let (daemon, listener) =
+            (daemon(), runtime::Builder::new_current_thread().enable_all().build().unwrap());
+        let (go, waiting) = oneshot::channel::<()>();
+        let (done, ended) = oneshot::channel();
+        let call = RunToEnd::new(daemon.handle(), async move {
+            waiting.await.unwrap();
+            // A timer and a task of the runtime that is left.
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            tokio::spawn(async move { done.send(thread::current().id()).unwrap() }).await.unwrap();
+        });
+        let given_up = listener.block_on(timeout(Duration::from_millis(1), call));
+        assert!(given_up.is_err());
+        drop(listener);
+        go.send(()).unwrap();
+        assert_ne!(daemon.block_on(ended).unwrap(), thread::current().id());
+    }
+
+    #[test]
+    fn what_is_awaited_ends_in_place() {
+        let (daemon, listener) =
+            (daemon(), runtime::Builder::new_current_thread().enable_all().build().unwrap());
+        let here = RunToEnd::new(daemon.handle(), async { thread::current().id() });
+        assert_eq!(listener.block_on(here), thread::current().id());
+    }
+}
