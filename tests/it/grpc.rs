@@ -279,3 +279,21 @@ async fn answers_that_nobody_reads_are_bounded_for_a_key() {
     let given_back = async || client.clone().list_links(with(greedy.key(), all.clone())).await.is_ok();
     wait::until(Duration::from_secs(10), "what was held is given back", given_back).await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_tags_of_a_list_count_towards_its_message() {
+    let (resolver, mut client) = start().await;
+    let key = resolver.api.key().to_owned();
+    let tags: Vec<String> = (0..100).map(|number| format!("{number:03}{}", "t".repeat(247))).collect();
+    for number in 0..140 {
+        let tagged =
+            CreateLinkRequest { tags: tags.clone(), ..create(&format!("https://example.com/{number}")) };
+        client.create_link(with(&key, tagged)).await.unwrap();
+    }
+    for (items_per_page, expected) in [(90, Ok(90)), (140, Err(Code::InvalidArgument))] {
+        let asked = ListLinksRequest { items_per_page, ..ListLinksRequest::default() };
+        let listed = client.list_links(with(&key, asked)).await;
+        let listed = listed.map(|answer| answer.into_inner().links.len()).map_err(|status| status.code());
+        assert_eq!(listed, expected, "{items_per_page}");
+    }
+}

@@ -171,6 +171,14 @@ impl Budgets {
         }
         self.answers.take(holder, bytes.min(self.answers.share_of(holder))).map(Some)
     }
+
+    /// Widens the room for a long answer that turned out to be longer.
+    pub(super) fn widen(&self, held: &mut Option<Held>, holder: Holder, bytes: u64) -> Result<(), Spent> {
+        match held {
+            Some(held) => held.grow_to(bytes.min(held.share())),
+            None => self.room_for(holder, bytes).map(|room| *held = room),
+        }
+    }
 }
 
 /// A lane for tries of passwords.

@@ -27,7 +27,8 @@ use crate::{
     audit::Entry,
     codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
     links::{
-        Authority, DomainEdit, DomainId, Edit, Filter, Link, LongUrl, NewLink, Outline, Record, Slug, Tag,
+        Authority, DomainEdit, DomainId, Edit, Filter, Link, LongUrl, NewLink, Outline, Outlined, Record,
+        Slug, Tag,
     },
     reservation::{Reservation, ReservationId},
     targets::TargetRule,
@@ -186,7 +187,8 @@ pub trait LinkStore: Send + Sync + 'static {
     /// How far an import has come: the last item that is stored or was refused; 0 for one that has not begun.
     async fn import_position(&self, name: &str) -> Result<u64, StoreError>;
 
-    /// Links after one of them, in the order of their ids, with the deleted ones, at most so many.
+    /// Links after one of them, in the order of their ids, with the deleted ones: at most so many, and fewer
+    /// if they are long.
     async fn export(&self, after: Option<LinkId>, most: usize) -> Result<Vec<Exported>, StoreError>;
 
     /// About how many links there are, with the deleted ones; none when the database has not counted them yet.
@@ -228,6 +230,9 @@ pub trait LinkStore: Send + Sync + 'static {
 
     /// One page of links. `code` is the id that the searched text stands for as a code.
     async fn outline(&self, filter: &Filter, code: Option<LinkId>) -> Result<Outline, StoreError>;
+
+    /// These links as a page is outlined, in the order of the ids. They may have grown since the page was.
+    async fn weigh(&self, ids: &[LinkId]) -> Result<Vec<Outlined>, StoreError>;
 
     /// Links with their tags, in the order of their ids; those that are not there are left out.
     async fn records(&self, ids: &[LinkId]) -> Result<Vec<Record>, StoreError>;

@@ -14,7 +14,8 @@ use crate::{
     codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
     guard::{self, Guard},
     links::{
-        Authority, DomainEdit, DomainId, Edit, Filter, Link, LongUrl, NewLink, Outline, Record, Slug, Tag,
+        Authority, DomainEdit, DomainId, Edit, Filter, Link, LongUrl, NewLink, Outline, Outlined, Record,
+        Slug, Tag,
     },
     reservation::{Reservation, ReservationId},
     store::{
@@ -290,6 +291,10 @@ impl LinkStore for FaultyStore {
 
     async fn outline(&self, filter: &Filter, code: Option<LinkId>) -> Result<Outline, StoreError> {
         self.pass(self.database.sqlite.outline(filter, code)).await
+    }
+
+    async fn weigh(&self, ids: &[LinkId]) -> Result<Vec<Outlined>, StoreError> {
+        self.pass(self.database.sqlite.weigh(ids)).await
     }
 
     async fn records(&self, ids: &[LinkId]) -> Result<Vec<Record>, StoreError> {

@@ -7,7 +7,7 @@ use issuer::names::StoreEpoch;
 use resolver::{
     api_key::ApiKeyId,
     codes::LinkId,
-    links::{Edit, Filter, NewLink, OrderBy, OrderField},
+    links::{Edit, Filter, NewLink, OrderBy, OrderField, Tag},
     store::{
         BATCH_MAX, Edited, InsertError, Inserted, LinkStore, Reading, Source, StoreError,
         postgres::PostgresStore,
@@ -135,6 +135,15 @@ pub(super) async fn a_page_is_outlined_and_its_links_are_read_in_that_order(stor
     assert_eq!((outline.total, &ids), (3, &links.iter().rev().map(|link| link.id).collect()));
     let bytes: Vec<u64> = outline.entries.iter().map(|entry| entry.bytes).collect();
     assert!(bytes[1] > 2_000 && bytes[0] > 20 && bytes[0] < 200, "bytes, not characters: {bytes:?}");
+    let tags = (0..50).map(|n| Tag::parse(&format!("{n}{}", "t".repeat(100))).unwrap()).collect();
+    let tagged = Edit { tags: Some(tags), ..Edit::default() };
+    store.edit(ids[0], &tagged, ApiKeyId(1)).await.unwrap();
+    let weighed = store.weigh(&[ids[2], LinkId::new(keyspace(1), 999_999), ids[0], ids[1]]).await.unwrap();
+    let weighed: Vec<_> = weighed.iter().map(|entry| (entry.id, entry.bytes)).collect();
+    assert_eq!((weighed[0], weighed[2]), ((ids[2], bytes[2]), (ids[1], bytes[1])));
+    assert!(weighed[1].0 == ids[0] && weighed[1].1 > bytes[0] + 5_000, "with its tags: {weighed:?}");
+    let outline = store.outline(&filter, None).await.unwrap();
+    assert_eq!((outline.entries[0].id, outline.entries[0].bytes), weighed[1]);
     let records = store.records(&[ids[2], LinkId::new(keyspace(1), 999_999), ids[0]]).await.unwrap();
     let read: Vec<LinkId> = records.iter().map(|record| record.link.id).collect();
     assert_eq!(read, [ids[2], ids[0]]);

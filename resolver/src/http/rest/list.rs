@@ -51,11 +51,11 @@ const PIECE_TIME: Duration = Duration::from_secs(30);
 /// Lists links: a short page at once, a long one in pieces, each read when the one before has been taken.
 pub(super) async fn list(app: &Arc<App>, query: &Query, by: &Grant) -> Result<Answer, Problem> {
     let Listed { filter, outline, paging } = outline(app, query, by).await?;
-    if pieces(&outline.entries).nth(1).is_some() {
+    let Some(piece) = in_one_piece(app, &outline.entries, by).await? else {
         let under_way = app.budgets.lists.take(Holder::Key(by.id), 1)?;
         return Ok(stream(Arc::clone(app), Listed { filter, outline, paging }, by.clone(), under_way));
-    }
-    let records = read(app, &filter, &outline.entries, by).await?;
+    };
+    let records = read(app, &filter, &piece, by).await?;
     let names = short_url::names(app, &records).await;
     let links: Vec<_> = records.iter().filter_map(|record| ShortUrl::of(app, record, &names)).collect();
     let pagination = pagination(paging, links.len(), outline.total);
@@ -69,17 +69,44 @@ pub(in crate::http) async fn list_records(
     by: &Grant,
 ) -> Result<(Page, Option<Held>), Problem> {
     let Listed { filter, outline, .. } = outline(app, query, by).await?;
-    let bytes = outline.entries.iter().map(size).sum::<u64>();
-    if bytes > MESSAGE_BYTES {
-        let expected = format!("expected fewer: these links are longer than {MESSAGE_BYTES} bytes together");
-        return Err(Problem::invalid("itemsPerPage", expected));
-    }
-    let held = app.budgets.room_for(Holder::Key(by.id), bytes)?;
-    let mut records = Vec::with_capacity(outline.entries.len());
+    let outlined = fits_message(outline.entries.iter().map(size).sum())?;
+    let (holder, mut held) = (Holder::Key(by.id), None);
+    app.budgets.widen(&mut held, holder, outlined)?;
+    let (mut records, mut bytes) = (Vec::with_capacity(outline.entries.len()), 0);
     for piece in pieces(&outline.entries) {
-        records.extend(read(app, &filter, piece, by).await?);
+        let piece = weigh(app, piece, by).await?;
+        bytes = fits_message(bytes + piece.iter().map(size).sum::<u64>())?;
+        app.budgets.widen(&mut held, holder, bytes)?;
+        records.extend(read(app, &filter, &piece, by).await?);
     }
     Ok((Page { records, total: outline.total }, held))
+}
+
+/// The length of a list, if it fits into one message.
+fn fits_message(bytes: u64) -> Result<u64, Problem> {
+    if bytes <= MESSAGE_BYTES {
+        return Ok(bytes);
+    }
+    let expected = format!("expected fewer: these links are longer than {MESSAGE_BYTES} bytes together");
+    Err(Problem::invalid("itemsPerPage", expected))
+}
+
+/// The entries of a page that is a single piece; none for a longer page.
+async fn in_one_piece(app: &App, entries: &[Outlined], by: &Grant) -> Result<Option<Vec<Outlined>>, Problem> {
+    if pieces(entries).nth(1).is_some() {
+        return Ok(None);
+    }
+    let piece = weigh(app, entries, by).await?;
+    let is_one = pieces(&piece).nth(1).is_none();
+    Ok(is_one.then_some(piece))
+}
+
+/// Weighs a piece again just before it is read: while a client was slow or a turn was waited for,
+/// its links may have grown a thousandfold.
+async fn weigh(app: &App, entries: &[Outlined], by: &Grant) -> Result<Vec<Outlined>, Problem> {
+    let ids: Vec<LinkId> = entries.iter().map(|entry| entry.id).collect();
+    let _turn = app.budgets.turn(by.id).await?;
+    Ok(app.store.weigh(&ids).await?)
 }
 
 /// The links of a piece of a page. Those that left the list meanwhile, or came back to it, are left out.
@@ -130,20 +157,34 @@ async fn write(app: &App, listed: &Listed, by: &Grant, to: &mpsc::Sender<Piece>)
     let Listed { filter, outline, paging } = listed;
     let (mut text, mut count) = (r#"{"shortUrls":{"data":["#.as_bytes().to_vec(), 0);
     for piece in pieces(&outline.entries) {
-        let records = read(app, filter, piece, by).await.map_err(|_| BrokenOff)?;
-        let names = short_url::names(app, &records).await;
-        for record in &records {
-            let Some(link) = ShortUrl::of(app, record, &names) else { continue };
-            if count > 0 {
-                text.push(b',');
-            }
-            serde_json::to_writer(&mut text, &link).map_err(|_| BrokenOff)?;
-            count += 1;
+        let piece = weigh(app, piece, by).await.map_err(|_| BrokenOff)?;
+        for part in pieces(&piece) {
+            let records = read(app, filter, part, by).await.map_err(|_| BrokenOff)?;
+            count += write_links(app, &records, count == 0, &mut text).await?;
+            send(to, std::mem::take(&mut text)).await?;
         }
-        send(to, std::mem::take(&mut text)).await?;
     }
     let pagination = pagination(*paging, count, outline.total);
     send(to, format!(r#"],"pagination":{pagination}}}}}"#).into_bytes()).await
+}
+
+/// Writes links behind each other; how many there were.
+async fn write_links(
+    app: &App,
+    records: &[Record],
+    mut is_first: bool,
+    text: &mut Vec<u8>,
+) -> Result<usize, BrokenOff> {
+    let (names, mut count) = (short_url::names(app, records).await, 0);
+    for record in records {
+        let Some(link) = ShortUrl::of(app, record, &names) else { continue };
+        if !std::mem::take(&mut is_first) {
+            text.push(b',');
+        }
+        serde_json::to_writer(&mut *text, &link).map_err(|_| BrokenOff)?;
+        count += 1;
+    }
+    Ok(count)
 }
 
 async fn send(to: &mpsc::Sender<Piece>, text: Vec<u8>) -> Result<(), BrokenOff> {

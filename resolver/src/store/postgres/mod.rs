@@ -42,7 +42,8 @@ use crate::{
     audit::Entry,
     codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
     links::{
-        Authority, DomainEdit, DomainId, Edit, Filter, Link, LongUrl, NewLink, Outline, Record, Slug, Tag,
+        Authority, DomainEdit, DomainId, Edit, Filter, Link, LongUrl, NewLink, Outline, Outlined, Record,
+        Slug, Tag,
     },
     reservation::{Reservation, ReservationId},
     targets::TargetRule,
@@ -404,6 +405,10 @@ impl LinkStore for PostgresStore {
 
     async fn outline(&self, filter: &Filter, code: Option<LinkId>) -> Result<Outline, StoreError> {
         self.run_on(&self.lists, async |sql| sql::outline(sql, filter, code).await).await
+    }
+
+    async fn weigh(&self, ids: &[LinkId]) -> Result<Vec<Outlined>, StoreError> {
+        self.run_on(&self.lists, async |sql| sql::weigh(sql, ids).await).await
     }
 
     async fn records(&self, ids: &[LinkId]) -> Result<Vec<Record>, StoreError> {

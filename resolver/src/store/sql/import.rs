@@ -25,6 +25,8 @@ const TOLD_AT_ONCE: usize = 400;
 const SALTS_MAX: u32 = 250;
 /// Characters of a code from a digest.
 const DIGEST_LEN: usize = 8;
+/// Bytes of links that are exported at a time.
+const EXPORTED_BYTES: u64 = 8 << 20;
 
 /// How far an import has come: the last item that is stored or was refused.
 pub(in crate::store) async fn import_position<S: Sql>(sql: &mut S, name: &str) -> Result<u64, StoreError> {
@@ -196,13 +198,22 @@ async fn already_there<S: Sql>(
     Ok(if link.as_ref().is_some_and(is_same) { Imported::AlreadyThere } else { Imported::Taken })
 }
 
-/// Links after one of them, in the order of their ids, at most so many.
+/// Links after one of them, in the order of their ids: at most so many, and none beyond the one that
+/// exceeds [`EXPORTED_BYTES`].
 pub(in crate::store) async fn export<S: Sql>(
     sql: &mut S,
     after: i64,
     most: i64,
 ) -> Result<Vec<Exported>, StoreError> {
-    let select = format!("SELECT {} FROM link WHERE id > $1 ORDER BY id LIMIT $2", S::DIALECT.link());
+    let (columns, weight) = (S::DIALECT.link(), super::list::weight(S::DIALECT));
+    let select = format!(
+        "SELECT {columns} FROM link WHERE link.id IN
+           (SELECT page.id FROM
+             (SELECT piece.id, sum(piece.bytes) OVER (ORDER BY piece.id) - piece.bytes AS before FROM
+               (SELECT link.id, {weight} AS bytes FROM link WHERE link.id > $1 ORDER BY link.id LIMIT $2) AS piece
+             ) AS page WHERE page.before < {EXPORTED_BYTES})
+         ORDER BY link.id"
+    );
     let rows = sql.query(&select, &[Value::Int(after), Value::Int(most)]).await?;
     let links = rows.iter().map(super::Row::link).collect::<Result<Vec<_>, _>>()?;
     let ids: Vec<LinkId> = links.iter().map(|link| link.id).collect();

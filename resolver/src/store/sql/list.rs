@@ -1,6 +1,6 @@
 //! Lists of links.
 
-use super::{Row, Sql, Value, long_urls::candidates, places, tags::tags_of};
+use super::{Dialect, Row, Sql, Value, long_urls::candidates, places, tags::tags_of};
 use crate::{
     codes::LinkId,
     links::{DomainId, Filter, Link, OrderField, Outline, Outlined, Record, Slug, Tag, TagsMode},
@@ -10,6 +10,8 @@ use std::collections::HashMap;
 
 /// Links that are counted for a list's total. Of more it says that there are so many: to count them all would read all of them for each page.
 const COUNTED_MAX: u64 = 1_000_000;
+/// Memory of a tag beside its text.
+const TAG_BYTES: u64 = 32;
 
 /// The links of one page, and how many there are on all. They are read a few at a time, so that no page, however long, is in memory as a
 /// whole, and a client that takes its time keeps no connection.
@@ -32,16 +34,47 @@ pub(in crate::store) async fn outline<S: Sql>(
     let first = filter.page.max(1).saturating_sub(1).saturating_mul(per_page);
     let (limit, offset) = (values.len() + 1, values.len() + 2);
     values.extend([per_page, first].map(|count| Value::Int(i64::try_from(count).unwrap_or(i64::MAX))));
-    let dialect = S::DIALECT;
-    let details = dialect.json_text("link.details");
-    let texts = ["link.long_url", "link.title", &details].map(|text| dialect.bytes_of(text));
-    let bytes = texts.join(" + ");
+    let (columns, order) = (outlined_columns(S::DIALECT), order(filter));
+    // Only the links of the page are weighed, and not those before it.
     let select = format!(
-        "SELECT link.id, {bytes}, link.details->>'slug' FROM link WHERE {conditions} ORDER BY {} LIMIT ${limit} OFFSET ${offset}",
-        order(filter)
+        "SELECT {columns} FROM link WHERE link.id IN
+           (SELECT link.id FROM link WHERE {conditions} ORDER BY {order} LIMIT ${limit} OFFSET ${offset})
+         ORDER BY {order}"
     );
     let entries = sql.query(&select, &values).await?.iter().map(outlined).collect::<Result<Vec<_>, _>>()?;
     Ok(Outline { entries, total: u64::try_from(total).unwrap_or(0) })
+}
+
+/// Links as they are outlined now, in the order of these ids. Links that do not exist are left out.
+pub(in crate::store) async fn weigh<S: Sql>(
+    sql: &mut S,
+    ids: &[LinkId],
+) -> Result<Vec<Outlined>, StoreError> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let columns = outlined_columns(S::DIALECT);
+    let select = format!("SELECT {columns} FROM link WHERE link.id IN ({})", places(1, ids.len()));
+    let values: Vec<Value> = ids.iter().map(|id| Value::Int(id.get())).collect();
+    let rows = sql.query(&select, &values).await?;
+    let entries = rows.iter().map(outlined).collect::<Result<Vec<_>, _>>()?;
+    let mut entries: HashMap<LinkId, Outlined> = entries.into_iter().map(|entry| (entry.id, entry)).collect();
+    Ok(ids.iter().filter_map(|id| entries.remove(id)).collect())
+}
+
+/// The columns of [`outlined`].
+fn outlined_columns(dialect: Dialect) -> String {
+    format!("link.id, {}, link.details->>'slug'", weight(dialect))
+}
+
+/// An expression for the bytes of a link's texts and of its tags.
+pub(super) fn weight(dialect: Dialect) -> String {
+    let details = dialect.json_text("link.details");
+    let texts = ["link.long_url", "link.title", &details].map(|text| dialect.bytes_of(text)).join(" + ");
+    format!(
+        "{texts} + (SELECT CAST(coalesce(sum(octet_length(tag.name) + {TAG_BYTES}), 0) AS bigint)
+           FROM link_tag JOIN tag ON tag.id = link_tag.tag_id WHERE link_tag.link_id = link.id)"
+    )
 }
 
 fn outlined(row: &Row) -> Result<Outlined, StoreError> {
@@ -99,13 +132,13 @@ pub(super) fn pattern(text: &str) -> String {
 
 /// Conditions and their parameters.
 struct Wanted {
-    dialect: super::Dialect,
+    dialect: Dialect,
     parts: Vec<String>,
     values: Vec<Value>,
 }
 
 impl Wanted {
-    fn new(dialect: super::Dialect) -> Self {
+    fn new(dialect: Dialect) -> Self {
         Self { dialect, parts: Vec::new(), values: Vec::new() }
     }
 
@@ -224,7 +257,75 @@ impl Wanted {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use rusqlite::Connection;
+
     use super::*;
+    use crate::store::{LinkStore as _, sqlite::SqliteStore};
+
+    /// Links 1 to `count`, whose first one has a hundred long tags.
+    async fn store(count: i64) -> (Arc<Mutex<Connection>>, SqliteStore) {
+        let connection = Arc::new(Mutex::new(Connection::open_in_memory().unwrap()));
+        let store = SqliteStore::here(&connection);
+        store.migrate().await.unwrap();
+        let fill = format!(
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count})
+             INSERT INTO link (id, long_url, crawlable, forward_query, created_by)
+               SELECT i, 'https://example.com/' || i, 0, 0, 1 FROM n;
+             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100)
+             INSERT INTO tag (id, name) SELECT i, printf('%0250d', i) FROM n;
+             INSERT INTO link_tag (tag_id, link_id) SELECT id, 1 FROM tag;"
+        );
+        connection.lock().unwrap().execute_batch(&fill).unwrap();
+        (connection, store)
+    }
+
+    #[tokio::test]
+    async fn a_link_weighs_what_its_tags_do_and_is_weighed_as_it_is_now() {
+        let (connection, store) = store(3).await;
+        let filter = Filter {
+            order: crate::links::OrderBy { field: OrderField::Id, descending: true },
+            per_page: Some(2),
+            page: 2,
+            ..Filter::default()
+        };
+        let outline = store.outline(&filter, None).await.unwrap();
+        let ids: Vec<i64> = outline.entries.iter().map(|entry| entry.id.get()).collect();
+        assert_eq!((outline.total, &ids[..]), (3, &[1][..]));
+        assert!((25_000..30_000).contains(&outline.entries[0].bytes), "{outline:?}");
+
+        let ids = [3, 9, 1, 2].map(LinkId::from_stored);
+        let bytes = async || {
+            let weighed = store.weigh(&ids).await.unwrap();
+            weighed.iter().map(|entry| (entry.id.get(), entry.bytes)).collect::<Vec<_>>()
+        };
+        assert_eq!(bytes().await, [(3, 21), (1, outline.entries[0].bytes), (2, 21)]);
+        let tag = "INSERT INTO link_tag (tag_id, link_id) VALUES (7, 3)";
+        connection.lock().unwrap().execute(tag, []).unwrap();
+        assert_eq!(bytes().await[0], (3, 21 + 250 + TAG_BYTES));
+        assert!(store.weigh(&[]).await.unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn an_export_reads_few_links_at_a_time_where_they_are_long() {
+        let (connection, store) = store(1_000).await;
+        let exported = async |after: i64| {
+            let page = store.export(Some(LinkId::from_stored(after)), 500).await.unwrap();
+            page.iter().map(|exported| exported.record.link.id.get()).collect::<Vec<_>>()
+        };
+        assert_eq!(exported(0).await, (1..=500).collect::<Vec<_>>());
+        // About 28 KB each, and 8 MiB are read at a time.
+        let tags = "INSERT OR IGNORE INTO link_tag (tag_id, link_id) SELECT tag.id, link.id FROM tag, link";
+        connection.lock().unwrap().execute(tags, []).unwrap();
+        let first = exported(0).await;
+        assert!((250..350).contains(&first.len()), "{}", first.len());
+        let last = *first.last().unwrap();
+        assert_eq!(exported(last).await[0], last + 1, "the next page follows");
+        let long = "UPDATE link SET title = printf('%09000000d', 1) WHERE id > 900";
+        connection.lock().unwrap().execute(long, []).unwrap();
+        assert_eq!(exported(900).await, [901], "one that is too long is by itself");
+    }
 
     #[test]
     fn a_searched_text_means_itself() {

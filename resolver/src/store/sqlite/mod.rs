@@ -34,7 +34,8 @@ use crate::{
     audit::Entry,
     codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
     links::{
-        Authority, DomainEdit, DomainId, Edit, Filter, Link, LongUrl, NewLink, Outline, Record, Slug, Tag,
+        Authority, DomainEdit, DomainId, Edit, Filter, Link, LongUrl, NewLink, Outline, Outlined, Record,
+        Slug, Tag,
     },
     reservation::{Reservation, ReservationId},
     targets::TargetRule,
@@ -391,6 +392,11 @@ impl LinkStore for SqliteStore {
         self.lister
             .run(move |connection| read(connection, |sql| at_once(sql::outline(sql, &filter, code))))
             .await
+    }
+
+    async fn weigh(&self, ids: &[LinkId]) -> Result<Vec<Outlined>, StoreError> {
+        let ids = ids.to_vec();
+        self.lister.run(move |connection| read(connection, |sql| at_once(sql::weigh(sql, &ids)))).await
     }
 
     async fn records(&self, ids: &[LinkId]) -> Result<Vec<Record>, StoreError> {
