@@ -286,3 +286,31 @@ async fn answers_that_nobody_reads_are_bounded_for_a_key() {
     }
     panic!("a hundred answers of three megabytes each were kept for one key");
 }
+
+/// Reservations hold connections that writes need: one key makes its calls in turns.
+#[tokio::test(flavor = "multi_thread")]
+async fn reservations_of_one_key_keep_no_other_key_waiting() {
+    let cluster = Cluster::builder().start().await.unwrap();
+    let resolver = cluster.resolver("reservations").unwrap().start().await.unwrap();
+    let api = &resolver.api;
+    let mut sql = cluster.postgres.client().await.unwrap();
+    let lock = sql.transaction().await.unwrap();
+    lock.execute("LOCK TABLE reservation IN ACCESS EXCLUSIVE MODE", &[]).await.unwrap();
+    let other = cluster.postgres.client().await.unwrap();
+    let calls = (0..12).map(|_| call(api, Method::GET, "reservations", None));
+    let meanwhile = async {
+        let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'
+             AND query ~ 'FROM reservation'";
+        let waiting = async || other.query_one(waiting, &[]).await.unwrap().get::<_, i64>(0);
+        let two = harness::wait::until(SOON, "two wait", async || waiting().await == 2);
+        two.await.unwrap();
+        let names = json!({ "oldName": "old", "newName": "new" });
+        let renamed = timeout(Duration::from_secs(3), call(api, Method::PUT, "tags", Some(names))).await;
+        assert_eq!(renamed.expect("a write finds a connection").status, 404);
+        assert_eq!(waiting().await, 2, "and no third one has come");
+        lock.rollback().await.unwrap();
+    };
+    let (listed, ()) = tokio::join!(join_all(calls), meanwhile);
+    assert!(listed.iter().all(|answer| matches!(answer.status, 200 | 429)), "{listed:?}");
+    assert!(listed.iter().filter(|answer| answer.status == 200).count() >= 2);
+}

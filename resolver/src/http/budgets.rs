@@ -207,6 +207,20 @@ mod tests {
         assert_eq!((limits.public, limits.per_client, limits.grpc), (576, 144, 96));
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_key_waits_for_its_turns_and_others_have_theirs() {
+        let budgets = Budgets::of(&Resources { descriptors: 1_024, memory: 1 << 30 });
+        let key = |number| crate::api_key::ApiKeyId(number);
+        let mut taken = Vec::new();
+        for _ in 0..TURNS_OF_KEY {
+            taken.push(budgets.turn(key(1)).await.unwrap());
+        }
+        assert_eq!(budgets.turn(key(1)).await.err(), Some(Spent::Own));
+        assert!(budgets.turn(key(2)).await.is_ok());
+        taken.pop();
+        assert!(budgets.turn(key(1)).await.is_ok());
+    }
+
     #[test]
     fn a_key_can_always_send_the_longest_body() {
         for memory in [1 << 20, 512 << 20, 1 << 40] {

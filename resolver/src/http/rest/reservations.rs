@@ -1,4 +1,7 @@
 //! `/rest/v3/reservations`: codes before links. An addition of ours.
+//!
+//! A call may hold a connection to the database for seconds, so a key makes its calls in turns, as it
+//! lists: one key leaves connections for the others.
 
 use std::sync::Arc;
 
@@ -74,8 +77,9 @@ pub(super) async fn create(
         return Err(Problem::invalid("keyspace", expected));
     };
     one_domain_only(&key)?;
+    let _turn = app.budgets.turn(key.id).await?;
     // Calls that are under way at the same time do not see each other's codes, so a key may have as
-    // many more as it has calls.
+    // many more as it has turns.
     let (held, most) = (app.store.reserved(key.id).await?, app.reserved_max);
     if held.saturating_add(count) > most {
         return Err(Problem::TooManyReserved { held, most });
@@ -87,6 +91,7 @@ pub(super) async fn create(
 /// `GET /rest/v3/reservations`: those of the key; of all keys, for an admin.
 pub(super) async fn list(app: &App, key: Grant) -> Result<Answer, Problem> {
     let of = (!sees_all(&key)).then_some(key.id);
+    let _turn = app.budgets.turn(key.id).await?;
     let reservations = app.store.reservations(of).await?;
     let shown: Vec<_> = reservations.iter().map(|reservation| Shown::of(app, reservation)).collect();
     Ok(json(&json!({ "reservations": { "data": shown } })))
@@ -94,6 +99,7 @@ pub(super) async fn list(app: &App, key: Grant) -> Result<Answer, Problem> {
 
 /// `GET /rest/v3/reservations/{id}`
 pub(super) async fn get(app: &Arc<App>, id: &str, key: Grant) -> Result<Answer, Problem> {
+    let _turn = app.budgets.turn(key.id).await?;
     let reservation = find(app, id, &key).await?;
     show(app, reservation).await
 }
@@ -114,6 +120,7 @@ async fn show(app: &Arc<App>, reservation: Reservation) -> Result<Answer, Proble
 
 /// `DELETE /rest/v3/reservations/{id}`: gives up what is not filled. It may be repeated.
 pub(super) async fn give_up(app: &App, id: &str, key: Grant) -> Result<Answer, Problem> {
+    let _turn = app.budgets.turn(key.id).await?;
     let reservation = find(app, id, &key).await?;
     // One of a keyspace that this resolver no longer mints from has to be given up at one that does.
     let minting = minting(app, &reservation).ok_or(Problem::Unavailable)?;
@@ -125,6 +132,7 @@ pub(super) async fn give_up(app: &App, id: &str, key: Grant) -> Result<Answer, P
 pub(super) async fn fill(app: &App, id: &str, body: &[u8], key: Grant) -> Result<Answer, Problem> {
     let items = read_all(app, body, &key)?;
     one_domain_only(&key)?;
+    let _turn = app.budgets.turn(key.id).await?;
     let reservation = find(app, id, &key).await?;
     if reservation.closed_at.is_some() {
         return Err(Problem::ReservationClosed { id: id.to_owned() });
