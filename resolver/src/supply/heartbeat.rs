@@ -158,8 +158,8 @@ impl Heartbeat {
     /// Raises the database's mark; the next beat tells it. A database that hangs must not silence a living holder.
     /// Until it has answered creates may be waiting for it, so the next beat follows soon.
     async fn raise(&self, told: Mark, seen: Seen, patience: Duration) {
-        let raised = timeout(patience, self.history.advance(&self.store, told, seen)).await;
-        if !matches!(raised, Ok(Ok(true))) {
+        let raised = timeout(patience, self.history.advance_soon(&self.store, told, seen)).await;
+        if !matches!(raised, Ok(true)) {
             self.pace.hurry();
         }
     }

@@ -15,18 +15,25 @@
 //!
 //! Not noticed: a copy made beside a running server and restored before the beat that follows it.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use issuer::tokens::Mark;
 use jiff::Timestamp;
+use tokio::time::sleep;
 
 use crate::{
     guard::{self, Guard},
     store::{Advanced, Comparison, LinkStore, StoreError},
 };
+
+/// Pause before a database that did not answer is asked again.
+const RETRY: Duration = Duration::from_millis(100);
 
 /// The marks that this process was told, as one.
 #[derive(Debug, Default)]
@@ -63,6 +70,18 @@ impl History {
         Ok(self.learn(store.advance(self.least(), how).await?))
     }
 
+    /// The same for a database that may not answer yet: it is asked again until it does, without
+    /// another beat, which would cost the issuer a commit each time. The caller bounds the wait.
+    pub(super) async fn advance_soon(&self, store: &Arc<dyn LinkStore>, told: Mark, seen: Seen) -> bool {
+        loop {
+            match self.advance(store, told, seen).await {
+                Ok(is_raised) => return is_raised,
+                Err(error) => tracing::debug!(error = &error as &dyn std::error::Error, "raise the mark"),
+            }
+            sleep(RETRY).await;
+        }
+    }
+
     /// What the database has to have come to.
     fn least(&self) -> Mark {
         if guard::is_on(Guard::Mark) { self.known() } else { Mark(0) }
@@ -80,5 +99,35 @@ impl History {
                 true
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use rusqlite::Connection;
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::store::sqlite::SqliteStore;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_comparison_that_fails_is_asked_again_without_another_beat() {
+        // It has no tables yet, so it fails.
+        let connection = Arc::new(Mutex::new(Connection::open_in_memory().unwrap()));
+        let store: Arc<dyn LinkStore> = Arc::new(SqliteStore::here(&connection));
+        let history = History::default();
+        assert!(history.advance(&store, Mark(7), Seen::default()).await.is_err());
+        let starts = async {
+            sleep(Duration::from_secs(1)).await;
+            store.migrate().await.unwrap();
+            let row = "INSERT INTO deployment (one, code_key_fingerprint) VALUES (1, 'any')";
+            connection.lock().unwrap().execute(row, []).unwrap();
+        };
+        let patience = Duration::from_secs(3);
+        let raising = timeout(patience, history.advance_soon(&store, Mark(7), Seen::default()));
+        let (is_raised, ()) = tokio::join!(raising, starts);
+        assert!(is_raised == Ok(true) && history.known() > Mark(7), "{:?}", history.known());
     }
 }
