@@ -314,3 +314,23 @@ async fn reservations_of_one_key_keep_no_other_key_waiting() {
     assert!(listed.iter().all(|answer| matches!(answer.status, 200 | 429)), "{listed:?}");
     assert!(listed.iter().filter(|answer| answer.status == 200).count() >= 2);
 }
+
+/// Asks whether to send a body and then takes long for it, at a fair pace.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_was_asked_for_may_take_as_long_as_any_other() {
+    let alone = Alone::start(&[]).await;
+    let key = alone.with_new_key("filler", &["--scopes", "reserve"]).await;
+    let mut stream = TcpStream::connect(alone.resolver.addr()).await.unwrap();
+    let (pieces, piece) = (26, " ".repeat(64 << 10));
+    let head = head(MANY, Some(key.key()), pieces * piece.len());
+    let expects = head.replace("Host", "Expect: 100-continue\r\nHost");
+    assert_eq!(status_of(&mut stream, expects.as_bytes()).await, 100);
+    let mut rest = [0; 13];
+    stream.read_exact(&mut rest).await.unwrap();
+    assert_eq!(&rest, b" Continue\r\n\r\n");
+    for _ in 0..pieces {
+        stream.write_all(piece.as_bytes()).await.expect("the connection is not closed");
+        sleep(Duration::from_millis(500)).await;
+    }
+    assert_eq!(status_of(&mut stream, b"").await, 400, "white space is no array");
+}

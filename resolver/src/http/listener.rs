@@ -283,11 +283,6 @@ async fn converse_freely(stream: Watched<TcpStream>, desk: Arc<Desk>, peer: IpAd
     let service = service_fn(move |request: hyper::Request<Incoming>| {
         let id = RequestId::of(request.headers());
         let is_streamed = router::is_streamed(&request);
-        if is_streamed {
-            asking.is_streamed();
-        } else {
-            asking.is_served();
-        }
         if !names_one_host(&request) {
             return Either::Left(ready(Ok::<_, Infallible>(parting(&desk.app, no_host(), true, id))));
         }
@@ -296,13 +291,19 @@ async fn converse_freely(stream: Watched<TcpStream>, desk: Arc<Desk>, peer: IpAd
         if let Some(answer) = redirect::at_once(&desk, visitor, &request) {
             return Either::Left(ready(Ok(parting(&desk.app, answer, false, id))));
         }
-        let (wakeups, desk, held) = (Arc::clone(&desk.wakeups), Arc::clone(&desk), asking.clone());
+        let (wakeups, desk, asking) = (Arc::clone(&desk.wakeups), Arc::clone(&desk), asking.clone());
+        if is_streamed {
+            asking.is_streamed();
+        } else {
+            asking.is_served();
+        }
         Either::Right(wakeups.gather(async move {
             let answer = router::route(&desk, visitor, request).await;
             if answer.extensions().get::<HeldBack>().is_some() {
-                held.is_held_back();
+                asking.is_held_back();
                 sleep(HELD_BACK).await;
             }
+            asking.note_answered();
             // Else the next request's head could come as slowly as a stream may.
             Ok(parting(&desk.app, answer, is_streamed, id))
         }))

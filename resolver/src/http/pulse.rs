@@ -151,12 +151,19 @@ impl Patient {
         self.0.state.store(STREAM, Ordering::Relaxed);
     }
 
+    /// The request is answered: what is written from here on is the answer.
+    pub(super) fn note_answered(&self) {
+        if self.0.state.load(Ordering::Relaxed) == BUSY {
+            self.0.state.store(IDLE, Ordering::Relaxed);
+        }
+    }
+
     /// Only its refusal is waited for: it rests.
     pub(super) fn is_held_back(&self) {
         self.0.state.store(IDLE, Ordering::Relaxed);
     }
 
-    /// A whole head has come: from here on the answer has a deadline of its own.
+    /// A whole head has come: until it is answered the body's pace and the answer's deadline are the limits.
     pub(super) fn is_served(&self) {
         self.0.state.store(BUSY, Ordering::Relaxed);
     }
@@ -220,7 +227,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.note(IDLE);
+        // What is written before there is an answer asks for the body (`100 Continue`), and is none.
+        let is_asked = self.pulse.state.load(Ordering::Relaxed) == BUSY;
+        self.note(if is_asked { BUSY } else { IDLE });
         self.pulse.is_used.store(true, Ordering::Relaxed);
         Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
@@ -317,6 +326,39 @@ mod tests {
         ward.admit(patient, task.abort_handle());
         sleep(Duration::from_secs(15)).await;
         assert!(task.is_finished());
+        watching.abort();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_was_asked_for_is_no_late_head() {
+        let ward = Arc::new(Ward::default());
+        let watching = tokio::spawn(Arc::clone(&ward).watch());
+        let (mut client, near) = duplex(64);
+        let mut watched = ward.attend(near);
+        let patient = watched.patient();
+        let served = patient.clone();
+        let task = tokio::spawn(async move {
+            assert_eq!(watched.read_u8().await.unwrap(), b'H');
+            served.is_served();
+            watched.write_all(b"continue").await.unwrap();
+            while watched.read_u8().await.unwrap() != b'.' {}
+            served.note_answered();
+            watched.write_all(b"answer").await.unwrap();
+            while watched.read_u8().await.is_ok() {}
+        });
+        ward.admit(patient, task.abort_handle());
+        client.write_all(b"H").await.unwrap();
+        for _ in 0..10 {
+            sleep(Duration::from_secs(9)).await;
+            client.write_all(b"body").await.unwrap();
+        }
+        assert_eq!(ward.end_idlest(), 0, "it is no idle one either");
+        client.write_all(b".").await.unwrap();
+        sleep(Duration::from_secs(5)).await;
+        client.write_all(b"half a head").await.unwrap();
+        assert!(!task.is_finished());
+        sleep(Duration::from_secs(15)).await;
+        assert!(task.is_finished(), "the next request's head has to come in time");
         watching.abort();
     }
 
