@@ -16,11 +16,18 @@ const SOON: Duration = Duration::from_secs(30);
 
 /// Connects from addresses of the loopback network, each of which has so many of the connections.
 async fn flood(to: SocketAddr, count: u16, of_each: u16) -> Vec<TcpStream> {
-    let mut streams = Vec::new();
-    for number in 0..count {
+    let address = |number: u16| {
         let [high, low] = (number / of_each).to_be_bytes();
+        Ipv4Addr::new(127, 200, high, low)
+    };
+    flood_from((0..count).map(address), to).await
+}
+
+async fn flood_from(addresses: impl Iterator<Item = Ipv4Addr>, to: SocketAddr) -> Vec<TcpStream> {
+    let mut streams = Vec::new();
+    for address in addresses {
         let socket = TcpSocket::new_v4().unwrap();
-        socket.bind((Ipv4Addr::new(127, 200, high, low), 0).into()).unwrap();
+        socket.bind((address, 0).into()).unwrap();
         // One that is refused at once is as good: the flood goes on.
         if let Ok(stream) = socket.connect(to).await {
             streams.push(stream);
@@ -94,4 +101,16 @@ async fn silent_connections_to_the_links_api_are_limited_and_keep_no_caller_out(
         called.await.unwrap();
         assert!(is_served(&resolver).await, "the public listener has its own");
     }
+}
+
+/// Whoever shares an address with the flood: a neighbour behind the same router.
+#[tokio::test(flavor = "multi_thread")]
+async fn silent_connections_of_an_address_keep_no_neighbour_behind_it_out() {
+    let resolver = Resolver::embedded().unwrap().descriptors(DESCRIPTORS).start().await.unwrap();
+    let ours = || std::iter::repeat_n(Ipv4Addr::LOCALHOST, 100);
+    let mut used = Connection::open(resolver.addr()).await.unwrap();
+    assert_eq!(used.get("/robots.txt").await.unwrap().status, 200);
+    let _silent = flood_from(ours(), resolver.addr()).await;
+    assert!(is_served(&resolver).await, "a new one");
+    assert_eq!(used.get("/robots.txt").await.unwrap().status, 200, "and one that was used");
 }

@@ -5,6 +5,8 @@
 //!    go on, which a new link is only after it was asked for once.
 //! 2. IPv6 clients have a /64 to themselves, so that is what counts as an address.
 //! 3. Behind a proxy all clients have its address. Proxies that are named are believed about whom they speak for, and only they.
+//! 4. A client that has all its connections gets another in the place of its own idlest. So silent
+//!    connections keep neither other clients out nor the neighbours behind the same address.
 
 use std::{
     collections::HashMap,
@@ -13,6 +15,7 @@ use std::{
     time::Duration,
 };
 
+use foldhash::quality::RandomState;
 use hyper::{
     HeaderMap, Request,
     header::{HeaderName, HeaderValue},
@@ -21,7 +24,10 @@ use ipnet::IpNet;
 use issuer::daemon::network;
 use tokio::time::Instant;
 
-use super::budgets::Rate;
+use super::{
+    budgets::Rate,
+    pulse::{Seat, idlest},
+};
 
 /// In which header a proxy says for whom it asks.
 pub(super) const FORWARDED_FOR: &str = "x-forwarded-for";
@@ -45,8 +51,17 @@ pub(crate) struct Clients {
     per_client: u32,
     unknown_codes: Rate,
     since: Instant,
-    connections: Mutex<HashMap<IpAddr, u32>>,
+    connections: Mutex<Connections>,
 }
+
+/// The connections of each client, by a number. A connection that was just taken has no seat yet.
+#[derive(Default)]
+struct Connections {
+    next: u64,
+    by_client: HashMap<IpAddr, Seats, RandomState>,
+}
+
+type Seats = HashMap<u64, Option<Seat>, RandomState>;
 
 impl Clients {
     /// With a share of connections for whoever is not said to have another.
@@ -56,19 +71,42 @@ impl Clients {
         Self { limits, per_client, unknown_codes, since: Instant::now(), connections: Mutex::default() }
     }
 
-    /// Takes one of a client's connections; none when it has too many. A proxy may have any number.
+    /// Takes one of a client's connections, if need be in the place of its idlest; none when all it
+    /// may have are being answered. A proxy may have any number.
     pub(super) fn connect(self: &Arc<Self>, peer: IpAddr) -> Option<Connected> {
-        let address = network(peer);
-        if self.per_client > 0 && !self.trusts(peer) {
-            let mut connections = self.connections();
-            let count = connections.entry(address).or_default();
-            if *count >= self.per_client {
+        let mut connected = Connected { clients: Arc::clone(self), place: None, ended: 0 };
+        if self.per_client == 0 || self.trusts(peer) {
+            return Some(connected);
+        }
+        let (address, mut ended) = (network(peer), Vec::new());
+        let mut connections = self.connections();
+        let number = connections.next;
+        let seats = connections.by_client.entry(address).or_default();
+        if seats.len() >= usize::try_from(self.per_client).unwrap_or(usize::MAX) {
+            let idleness =
+                |(number, seat): (&u64, &Option<Seat>)| (*number, seat.as_ref().and_then(Seat::idleness));
+            ended
+                .extend(idlest(seats.iter().map(idleness)).iter().filter_map(|number| seats.remove(number)?));
+            if ended.is_empty() {
                 return None;
             }
-            *count += 1;
-            return Some(Connected { clients: Arc::clone(self), address: Some(address) });
         }
-        Some(Connected { clients: Arc::clone(self), address: None })
+        seats.insert(number, None);
+        connections.next += 1;
+        drop(connections);
+        ended.iter().for_each(Seat::end);
+        (connected.place, connected.ended) = (Some((address, number)), ended.len());
+        Some(connected)
+    }
+
+    /// Notes how a connection is ended, unless it was ended meanwhile.
+    pub(super) fn attend(&self, place: Option<(IpAddr, u64)>, seat: Seat) {
+        let Some((address, number)) = place else { return };
+        let mut connections = self.connections();
+        if let Some(place) = connections.by_client.get_mut(&address).and_then(|seats| seats.get_mut(&number))
+        {
+            *place = Some(seat);
+        }
     }
 
     /// Whether a peer is a proxy that speaks for others.
@@ -120,7 +158,7 @@ impl Clients {
         self.unknown_codes.give_back(network(client));
     }
 
-    fn connections(&self) -> MutexGuard<'_, HashMap<IpAddr, u32>> {
+    fn connections(&self) -> MutexGuard<'_, Connections> {
         self.connections.lock().expect("no code panics while it holds this lock")
     }
 }
@@ -128,17 +166,31 @@ impl Clients {
 /// A client's connection, until it is dropped.
 pub(super) struct Connected {
     clients: Arc<Clients>,
-    address: Option<IpAddr>,
+    place: Option<(IpAddr, u64)>,
+    ended: usize,
+}
+
+impl Connected {
+    /// Where its seat is to be noted.
+    pub(super) fn place(&self) -> Option<(IpAddr, u64)> {
+        self.place
+    }
+
+    /// Whether others of the client were ended for it: their places become free in a moment.
+    pub(super) fn has_ended_others(&self) -> bool {
+        self.ended > 0
+    }
 }
 
 impl Drop for Connected {
     fn drop(&mut self) {
-        let Some(address) = self.address else { return };
+        let Some((address, number)) = self.place else { return };
         let mut connections = self.clients.connections();
-        if let Some(count) = connections.get_mut(&address) {
-            *count -= 1;
-            if *count == 0 {
-                connections.remove(&address);
+        if let Some(seats) = connections.by_client.get_mut(&address) {
+            // It is not there when it had to make room.
+            seats.remove(&number);
+            if seats.is_empty() {
+                connections.by_client.remove(&address);
             }
         }
     }
@@ -151,7 +203,14 @@ pub(super) fn forwarded_for<B>(request: &Request<B>) -> impl DoubleEndedIterator
 
 #[cfg(test)]
 mod tests {
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex},
+        task::JoinHandle,
+        time::sleep,
+    };
+
     use super::*;
+    use crate::http::pulse::Ward;
 
     fn ip(text: &str) -> IpAddr {
         text.parse().unwrap()
@@ -166,18 +225,65 @@ mod tests {
         ))
     }
 
-    #[test]
-    fn connections_are_counted_by_address_and_come_back() {
+    /// A connection that is served until it is ended, and the other end of it.
+    fn serve(clients: &Arc<Clients>, ward: &Arc<Ward>, peer: &str) -> Option<(DuplexStream, JoinHandle<()>)> {
+        let connected = clients.connect(ip(peer))?;
+        let (far, near) = duplex(64);
+        let (place, mut stream) = (connected.place(), ward.attend(near));
+        let patient = stream.patient();
+        let task = tokio::spawn(async move {
+            while let Ok(byte) = stream.read_u8().await {
+                match byte {
+                    b'?' => stream.patient().is_served(),
+                    _ => stream.write_all(b"!").await.unwrap(),
+                }
+            }
+            drop(connected);
+        });
+        clients.attend(place, ward.admit(patient, task.abort_handle()));
+        Some((far, task))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_gets_another_connection_in_the_place_of_its_idlest() {
+        let clients = clients(3, 0, &["10.0.0.0/8"]);
+        let wards = [Arc::new(Ward::default()), Arc::new(Ward::default())];
+        let watching = wards.clone().map(|ward| tokio::spawn(ward.watch()));
+        let (mut used, of_used) = serve(&clients, &wards[0], "192.0.2.1").unwrap();
+        used.write_all(b".").await.unwrap();
+        sleep(Duration::from_secs(2)).await;
+        let (_silent, of_silent) = serve(&clients, &wards[1], "::ffff:192.0.2.1").unwrap();
+        let (mut asking, of_asking) = serve(&clients, &wards[0], "192.0.2.1").unwrap();
+        asking.write_all(b"?").await.unwrap();
+        let (_other, of_other) = serve(&clients, &wards[0], "192.0.2.2").unwrap();
+        sleep(Duration::from_secs(2)).await;
+
+        // On any thread: the silent one goes first, and then the one that rests.
+        let mut third = serve(&clients, &wards[0], "192.0.2.1").unwrap();
+        third.0.write_all(b"?").await.unwrap();
+        sleep(Duration::from_secs(1)).await;
+        assert!(of_silent.is_finished() && !of_used.is_finished());
+        let mut fourth = serve(&clients, &wards[1], "192.0.2.1").unwrap();
+        fourth.0.write_all(b"?").await.unwrap();
+        sleep(Duration::from_secs(1)).await;
+        assert!(of_used.is_finished() && !of_asking.is_finished() && !of_other.is_finished());
+        assert!(serve(&clients, &wards[0], "192.0.2.1").is_none(), "all of them are being answered");
+        drop(asking);
+        of_asking.await.unwrap();
+        assert!(serve(&clients, &wards[0], "192.0.2.1").is_some());
+        watching.iter().for_each(JoinHandle::abort);
+    }
+
+    #[tokio::test]
+    async fn connections_are_counted_by_network_and_come_back() {
         let clients = clients(2, 0, &["10.0.0.0/8"]);
-        let kept = [ip("192.0.2.1"), ip("::ffff:192.0.2.1")].map(|peer| clients.connect(peer).unwrap());
-        assert!(clients.connect(ip("192.0.2.1")).is_none());
         let ours = [ip("2001:db8::1"), ip("2001:db8::2:1")].map(|peer| clients.connect(peer).unwrap());
         assert!(clients.connect(ip("2001:db8::3")).is_none(), "one /64 is one client");
         assert!(clients.connect(ip("2001:db8:0:1::3")).is_some());
         let proxied: Vec<_> = (0..9).map(|_| clients.connect(ip("10.1.2.3")).unwrap()).collect();
-        drop((kept, ours, proxied));
-        assert!(clients.connections().is_empty());
-        assert!(clients.connect(ip("192.0.2.1")).is_some());
+        drop((ours, proxied));
+        assert!(clients.connections().by_client.is_empty());
+        assert!(clients.connect(ip("2001:db8::3")).is_some());
     }
 
     #[test]

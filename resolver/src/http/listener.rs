@@ -4,8 +4,8 @@
 //! connection, so that clients come back elsewhere. Then *closing*: what waits in the accept queue is still taken, the sockets
 //! are closed, idle connections ended and the others let finish, until a deadline.
 //!
-//! There are as many connections as the descriptors of this process are enough for, and a client has a share of them. When all are taken the
-//! idlest are closed: who is silent keeps nobody out.
+//! There are as many connections as the descriptors of this process are enough for, and a client has a share of them.
+//! Where either is taken the idlest are closed, of all or of the client: silent connections keep no new one out.
 
 use std::{
     convert::Infallible,
@@ -196,7 +196,7 @@ impl Door {
                     self.desk.app.metrics.connections_refused.increment(1);
                     return;
                 };
-                let Some(slot) = self.room().await else {
+                let Some(slot) = self.room(client.has_ended_others()).await else {
                     self.desk.app.metrics.connections_refused.increment(1);
                     return;
                 };
@@ -204,12 +204,13 @@ impl Door {
                 // Answers are written whole: waiting to fill a segment only delays them.
                 let _ = stream.set_nodelay(true);
                 let stream = self.ward.attend(stream);
-                let patient = stream.patient();
+                let (patient, place) = (stream.patient(), client.place());
                 let task = connections.spawn(async move {
                     converse(stream, desk, peer, ward).await;
                     drop((slot, client));
                 });
-                self.ward.admit(patient, task.abort_handle());
+                let seat = self.ward.admit(patient, task.abort_handle());
+                self.desk.app.clients.attend(place, seat);
             }
             Err(error) => {
                 // Out of file descriptors, most likely: spinning would make it worse.
@@ -223,9 +224,14 @@ impl Door {
     }
 
     /// A place for a connection. When all are taken the idlest of this thread make room: the kernel spreads connections evenly, so they
-    /// are about the idlest of all.
-    async fn room(&self) -> Option<OwnedSemaphorePermit> {
+    /// are about the idlest of all. A client whose own idlest made room takes no other client's place.
+    async fn room(&self, is_free_soon: bool) -> Option<OwnedSemaphorePermit> {
         if let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() {
+            return Some(slot);
+        }
+        if is_free_soon
+            && let Ok(Ok(slot)) = timeout(ROOM_WITHIN, Arc::clone(&self.slots).acquire_owned()).await
+        {
             return Some(slot);
         }
         let ended = self.ward.end_idlest();

@@ -4,6 +4,7 @@
 //! connections with the same limit. Here a connection notes where it stands, by a clock that ticks once a second.
 
 use std::{
+    cmp::Reverse,
     io,
     pin::Pin,
     sync::{
@@ -37,7 +38,7 @@ const STREAM: u8 = 3;
 /// A part of an end that makes room, of all connections of a thread: to look for the idlest of them takes longer than to end it.
 const PART: usize = 64;
 
-/// Where a connection stands. Only its own thread writes and reads it.
+/// Where a connection stands. Only its own thread writes it.
 #[derive(Debug, Default)]
 struct Pulse {
     state: AtomicU8,
@@ -46,6 +47,49 @@ struct Pulse {
     is_used: AtomicBool,
     /// Wakes the connection's task.
     waker: OnceLock<Waker>,
+}
+
+/// How idle a connection is: the least is ended first. One on which nothing was ever answered is
+/// idler than one that was used, and then the one that has rested for longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Idleness {
+    is_used: bool,
+    rested: Reverse<u32>,
+}
+
+/// The one rule by which connections make room for others, of a thread and of a client: the idlest
+/// of those that rest are ended, a part of all at a time. A connection that is being answered stays.
+pub(super) fn idlest<K: Copy + Ord>(
+    connections: impl ExactSizeIterator<Item = (K, Option<Idleness>)>,
+) -> Vec<K> {
+    let part = (connections.len() / PART).max(1);
+    let mut resting: Vec<(Idleness, K)> =
+        connections.filter_map(|(key, idleness)| Some((idleness?, key))).collect();
+    if resting.len() > part {
+        resting.select_nth_unstable(part);
+        resting.truncate(part);
+    }
+    resting.into_iter().map(|(_, key)| key).collect()
+}
+
+/// A connection as those see it who may end it.
+#[derive(Debug)]
+pub(super) struct Seat {
+    pulse: Arc<Pulse>,
+    ward: Arc<Ward>,
+    task: AbortHandle,
+}
+
+impl Seat {
+    /// How idle it is, unless it is being answered.
+    pub(super) fn idleness(&self) -> Option<Idleness> {
+        self.pulse.idleness(self.ward.seconds.load(Ordering::Relaxed))
+    }
+
+    /// Ends it. Its thread drops it with its next turn.
+    pub(super) fn end(&self) {
+        self.task.abort();
+    }
 }
 
 /// One thread's connections and its clock.
@@ -71,28 +115,18 @@ impl Ward {
         }
     }
 
-    /// Ends the connections that are idlest, so that others find room: those first on which nothing was ever asked, and then those that
-    /// have rested longest. One that is being answered stays. Says how many there were.
+    /// Ends the idlest connections, so that others find room; how many there were.
     pub(super) fn end_idlest(&self) -> usize {
-        let mut connections = self.connections();
-        let resting = |(place, (pulse, _)): (usize, &(Arc<Pulse>, AbortHandle))| {
-            let rests = matches!(pulse.state.load(Ordering::Relaxed), IDLE | HEAD);
-            let key = (pulse.is_used.load(Ordering::Relaxed), pulse.since.load(Ordering::Relaxed));
-            rests.then_some((key, place))
-        };
-        let mut resting: Vec<_> = connections.iter().enumerate().filter_map(resting).collect();
-        let count = (connections.len() / PART).max(1).min(resting.len());
-        if count == 0 {
-            return 0;
-        }
-        resting.select_nth_unstable(count - 1);
-        let mut places: Vec<usize> = resting[..count].iter().map(|(_, place)| *place).collect();
+        let (now, mut connections) = (self.seconds.load(Ordering::Relaxed), self.connections());
+        let idleness =
+            |(place, (pulse, _)): (usize, &(Arc<Pulse>, AbortHandle))| (place, pulse.idleness(now));
+        let mut places = idlest(connections.iter().enumerate().map(idleness));
         places.sort_unstable();
         // From behind, so that what is put into a place is none of those that are to go.
-        for place in places.into_iter().rev() {
-            connections.swap_remove(place).1.abort();
+        for place in places.iter().rev() {
+            connections.swap_remove(*place).1.abort();
         }
-        count
+        places.len()
     }
 
     /// Lets every connection finish what it has begun, and end.
@@ -116,8 +150,9 @@ impl Ward {
     }
 
     /// Watches the task that serves a connection.
-    pub(super) fn admit(&self, patient: Patient, connection: AbortHandle) {
-        self.connections().push((patient.0, connection));
+    pub(super) fn admit(self: &Arc<Self>, patient: Patient, task: AbortHandle) -> Seat {
+        self.connections().push((Arc::clone(&patient.0), task.clone()));
+        Seat { pulse: patient.0, ward: Arc::clone(self), task }
     }
 
     fn connections(&self) -> MutexGuard<'_, Vec<(Arc<Pulse>, AbortHandle)>> {
@@ -126,6 +161,13 @@ impl Ward {
 }
 
 impl Pulse {
+    fn idleness(&self, now: u32) -> Option<Idleness> {
+        let rests = matches!(self.state.load(Ordering::Relaxed), IDLE | HEAD);
+        // Its own thread may have noted a later second meanwhile.
+        let rested = Reverse(now.saturating_sub(self.since.load(Ordering::Relaxed)));
+        rests.then_some(Idleness { is_used: self.is_used.load(Ordering::Relaxed), rested })
+    }
+
     fn has_waited_too_long(&self, now: u32) -> bool {
         let waited = now.wrapping_sub(self.since.load(Ordering::Relaxed));
         match self.state.load(Ordering::Relaxed) {
@@ -244,145 +286,4 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
 }
 
 #[cfg(test)]
-mod tests {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
-
-    use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn half_a_head_is_waited_for_ten_seconds_and_an_idle_connection_for_more() {
-        let ward = Arc::new(Ward::default());
-        let watching = tokio::spawn(Arc::clone(&ward).watch());
-        let (mut slow, near) = duplex(64);
-        let (_silent, other) = duplex(64);
-        let serve = |near| {
-            let mut watched = ward.attend(near);
-            let patient = watched.patient();
-            let task = tokio::spawn(async move { while watched.read_u8().await.is_ok() {} });
-            ward.admit(patient, task.abort_handle());
-            task
-        };
-        let (half, idle) = (serve(near), serve(other));
-        slow.write_all(b"GET").await.unwrap();
-        sleep(Duration::from_secs(9)).await;
-        assert!(!half.is_finished());
-        slow.write_all(b" /").await.unwrap();
-        sleep(Duration::from_secs(4)).await;
-        assert!(half.is_finished(), "each byte does not give it more time");
-        sleep(Duration::from_secs(50)).await;
-        assert!(!idle.is_finished());
-        sleep(Duration::from_secs(20)).await;
-        assert!(idle.is_finished());
-        watching.abort();
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn the_idlest_makes_room_and_silent_ones_before_those_that_were_used() {
-        let ward = Arc::new(Ward::default());
-        let watching = tokio::spawn(Arc::clone(&ward).watch());
-        let serve = |is_used: bool| {
-            let (far, near) = duplex(64);
-            let mut watched = ward.attend(near);
-            let patient = watched.patient();
-            let task = tokio::spawn(async move {
-                if is_used {
-                    watched.write_all(b"an answer").await.unwrap();
-                }
-                let _ = watched.read_u8().await;
-            });
-            ward.admit(patient, task.abort_handle());
-            (far, task)
-        };
-        let used = serve(true);
-        sleep(Duration::from_secs(5)).await;
-        let silent = serve(false);
-        sleep(Duration::from_secs(2)).await;
-        let later = serve(false);
-        for (ended, others) in [(&silent, [&used, &later]), (&later, [&used, &used])] {
-            assert_eq!(ward.end_idlest(), 1);
-            sleep(Duration::from_millis(1)).await;
-            assert!(ended.1.is_finished() && others.iter().all(|(_, task)| !task.is_finished()));
-        }
-        assert_eq!([ward.end_idlest(), ward.end_idlest()], [1, 0]);
-        watching.abort();
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn what_is_given_back_is_read_again_and_counts_as_half_a_head() {
-        let ward = Arc::new(Ward::default());
-        let watching = tokio::spawn(Arc::clone(&ward).watch());
-        let (_slow, near) = duplex(64);
-        let mut watched = ward.attend(near);
-        let patient = watched.patient();
-        watched.write_all(b"an answer to what came before").await.unwrap();
-        watched.unread(b"GE".to_vec());
-        let mut read = [0; 2];
-        assert_eq!(
-            (watched.read(&mut read[..1]).await.unwrap(), watched.read(&mut read[1..]).await.unwrap()),
-            (1, 1)
-        );
-        assert_eq!(&read, b"GE");
-        let task = tokio::spawn(async move { watched.read_u8().await });
-        ward.admit(patient, task.abort_handle());
-        sleep(Duration::from_secs(15)).await;
-        assert!(task.is_finished());
-        watching.abort();
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_body_that_was_asked_for_is_no_late_head() {
-        let ward = Arc::new(Ward::default());
-        let watching = tokio::spawn(Arc::clone(&ward).watch());
-        let (mut client, near) = duplex(64);
-        let mut watched = ward.attend(near);
-        let patient = watched.patient();
-        let served = patient.clone();
-        let task = tokio::spawn(async move {
-            assert_eq!(watched.read_u8().await.unwrap(), b'H');
-            served.is_served();
-            watched.write_all(b"continue").await.unwrap();
-            while watched.read_u8().await.unwrap() != b'.' {}
-            served.note_answered();
-            watched.write_all(b"answer").await.unwrap();
-            while watched.read_u8().await.is_ok() {}
-        });
-        ward.admit(patient, task.abort_handle());
-        client.write_all(b"H").await.unwrap();
-        for _ in 0..10 {
-            sleep(Duration::from_secs(9)).await;
-            client.write_all(b"body").await.unwrap();
-        }
-        assert_eq!(ward.end_idlest(), 0, "it is no idle one either");
-        client.write_all(b".").await.unwrap();
-        sleep(Duration::from_secs(5)).await;
-        client.write_all(b"half a head").await.unwrap();
-        assert!(!task.is_finished());
-        sleep(Duration::from_secs(15)).await;
-        assert!(task.is_finished(), "the next request's head has to come in time");
-        watching.abort();
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_request_that_comes_while_its_answer_goes_lives_for_as_long_as_anything_moves() {
-        let ward = Arc::new(Ward::default());
-        let watching = tokio::spawn(Arc::clone(&ward).watch());
-        let (mut client, near) = duplex(64);
-        let mut watched = ward.attend(near);
-        let patient = watched.patient();
-        patient.is_streamed();
-        let task = tokio::spawn(async move {
-            while watched.read_u8().await.is_ok() {
-                watched.write_all(b"!").await.unwrap();
-            }
-        });
-        ward.admit(patient, task.abort_handle());
-        for _ in 0..5 {
-            client.write_all(b"item").await.unwrap();
-            sleep(Duration::from_secs(40)).await;
-        }
-        assert!(!task.is_finished());
-        sleep(Duration::from_secs(60)).await;
-        assert!(task.is_finished(), "nothing has moved");
-        watching.abort();
-    }
-}
+mod tests;
