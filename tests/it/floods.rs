@@ -7,7 +7,10 @@ use std::{
 
 use harness::{Answer, Connection, Resolver, net::free_addr, wait};
 use proto::links::v1::{ListLinksRequest, links_client::LinksClient};
-use tokio::net::{TcpSocket, TcpStream};
+use tokio::{
+    io::AsyncWriteExt,
+    net::{TcpSocket, TcpStream},
+};
 use tonic::Request;
 
 /// So few that a flood is quickly larger.
@@ -106,11 +109,23 @@ async fn silent_connections_to_the_links_api_are_limited_and_keep_no_caller_out(
 /// Whoever shares an address with the flood: a neighbour behind the same router.
 #[tokio::test(flavor = "multi_thread")]
 async fn silent_connections_of_an_address_keep_no_neighbour_behind_it_out() {
-    let resolver = Resolver::embedded().unwrap().descriptors(DESCRIPTORS).start().await.unwrap();
+    let address = free_addr().unwrap();
+    let builder = Resolver::embedded().unwrap().args(["--grpc-listen", &address.to_string()]);
+    let resolver = builder.descriptors(DESCRIPTORS).start().await.unwrap();
     let ours = || std::iter::repeat_n(Ipv4Addr::LOCALHOST, 100);
     let mut used = Connection::open(resolver.addr()).await.unwrap();
     assert_eq!(used.get("/robots.txt").await.unwrap().status, 200);
     let _silent = flood_from(ours(), resolver.addr()).await;
     assert!(is_served(&resolver).await, "a new one");
     assert_eq!(used.get("/robots.txt").await.unwrap().status, 200, "and one that was used");
+
+    let mut greeted = flood_from(ours(), address).await;
+    for stream in &mut greeted {
+        // The preface of HTTP/2: from then on it is idle for long. It may be closed already.
+        let _ = stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
+    }
+    let mut client = LinksClient::connect(format!("http://{address}")).await.unwrap();
+    let mut request = Request::new(ListLinksRequest::default());
+    request.metadata_mut().insert("x-api-key", resolver.api.key().parse().unwrap());
+    client.list_links(request).await.unwrap();
 }

@@ -1,39 +1,35 @@
 //! Accepting connections within limits, for the listeners of gRPC and for the admin listener.
 //!
-//! 1. Of all connections there are at most so many, and of one client (IPv6: one /64) at most a share. A client past its share
-//!    is refused. When all are taken the idlest makes room for the next, so that silent connections keep no other client out.
-//! 2. Whoever has said nothing is idler than whoever has spoken. A small read, as the answer to a ping is one, is no sign of
-//!    use: a client may not keep its place by answering pings.
+//! 1. Of all connections there are at most so many, and of one client (IPv6: one /64) at most a share. Where either is taken
+//!    the idlest of them makes room for the next: silent connections keep out neither other clients nor the neighbours
+//!    behind the same address.
+//! 2. A connection without a call under way is idler than one with calls, and one that has said nothing is idler still. A
+//!    small read, as the answer to a ping is one, is no sign of use: a client may not keep its place by answering pings.
 //! 3. A connection that says too little in time is ended, and one that is unused for long. A server behind this needs no
 //!    time-out for handshakes of its own.
+
+mod guarded;
 
 use std::{
     collections::HashMap,
     io,
     net::{IpAddr, Ipv6Addr},
-    pin::Pin,
-    sync::{
-        Arc, Mutex, MutexGuard,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
-    task::{Context, Poll, ready},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
-use futures_util::{Stream, stream, task::AtomicWaker};
+use futures_util::{Stream, stream};
 use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
     time::{Instant, Interval, interval, sleep},
 };
-use tonic::transport::server::{Connected, TcpConnectInfo};
 
 use super::Seldom;
+use guarded::Pulse;
+pub use guarded::{Guarded, Guest, UnderWay};
 
 /// How often connections are looked at.
 const TICK: Duration = Duration::from_secs(1);
-/// The answer to a ping of HTTP/2 (RFC 9113, section 6.7): a read of no more is no sign of use.
-const PING_BYTES: usize = 17;
 /// How long to wait when the system has no descriptor left.
 const NO_DESCRIPTOR: Duration = Duration::from_millis(20);
 
@@ -141,16 +137,12 @@ impl Gate {
         if admitted.is_not_free()
             && let Some(times) = self.full.happened()
         {
-            tracing::warn!(
-                times,
-                listener = self.name,
-                "connections reach their limit: closed idle or new ones"
-            );
+            tracing::warn!(times, listener = self.name, "connections reach their limit: closed the idlest");
         }
         let (Admitted::Free(pulse) | Admitted::InPlaceOfAnother(pulse)) = admitted else { return None };
         // An answer is several small writes: without this the last one waits for the client's delayed acknowledgement, 40 ms.
         let _ = stream.set_nodelay(true);
-        Some(Guarded { stream, pulse, open: Arc::clone(&self.open), greeting: self.limits.greeting })
+        Some(Guarded::new(stream, pulse, Arc::clone(&self.open), self.limits.greeting))
     }
 }
 
@@ -179,64 +171,33 @@ struct Table {
     by_client: HashMap<IpAddr, usize>,
 }
 
-/// One connection's state, written by its own task.
-struct Pulse {
-    id: u64,
-    client: Option<IpAddr>,
-    opened: Duration,
-    /// Bytes read so far, as far as the greeting goes.
-    greeted: AtomicU64,
-    has_greeted: AtomicBool,
-    /// Milliseconds after the gate's start.
-    used_at: AtomicU64,
-    is_cut: AtomicBool,
-    reader: AtomicWaker,
-}
-
 impl Open {
     fn admit(&self, client: Option<IpAddr>, limits: &GateLimits) -> Admitted {
-        let mut table = self.table();
-        if let Some(client) = client
-            && table.by_client.get(&client).is_some_and(|count| *count >= limits.per_client)
-        {
+        let (mut table, now) = (self.table(), self.since.elapsed());
+        let has_its_share =
+            |client: &IpAddr| table.by_client.get(client).is_some_and(|count| *count >= limits.per_client);
+        let own = client.filter(has_its_share);
+        let is_free = own.is_none() && table.connections.len() < limits.connections;
+        if !is_free && !table.cut_idlest(own) {
             return Admitted::Refused;
         }
-        let is_full = table.connections.len() >= limits.connections;
-        if is_full && !table.cut_idlest() {
-            return Admitted::Refused;
-        }
-        let now = self.since.elapsed();
-        let pulse = Arc::new(Pulse {
-            id: table.next,
-            client,
-            opened: now,
-            greeted: AtomicU64::new(0),
-            has_greeted: AtomicBool::new(false),
-            used_at: AtomicU64::new(milliseconds(now)),
-            is_cut: AtomicBool::new(false),
-            reader: AtomicWaker::new(),
-        });
+        let pulse = Arc::new(Pulse::new(table.next, client, now));
         table.next += 1;
         table.connections.insert(pulse.id, Arc::clone(&pulse));
         if let Some(client) = client {
             *table.by_client.entry(client).or_default() += 1;
         }
-        if is_full { Admitted::InPlaceOfAnother(pulse) } else { Admitted::Free(pulse) }
+        if is_free { Admitted::Free(pulse) } else { Admitted::InPlaceOfAnother(pulse) }
     }
 
     fn end_idlest(&self) {
-        self.table().cut_idlest();
+        self.table().cut_idlest(None);
     }
 
     fn end_overdue(&self, limits: &GateLimits) {
         let now = self.since.elapsed();
         let mut table = self.table();
-        let is_overdue = |pulse: &&Arc<Pulse>| {
-            let unused = milliseconds(now).saturating_sub(pulse.used_at.load(Ordering::Relaxed));
-            let is_silent = !pulse.has_greeted.load(Ordering::Relaxed);
-            (is_silent && now.saturating_sub(pulse.opened) > limits.greet_within)
-                || unused > milliseconds(limits.idle)
-        };
+        let is_overdue = |pulse: &&Arc<Pulse>| pulse.is_overdue(now, limits);
         let overdue: Vec<u64> = table.connections.values().filter(is_overdue).map(|pulse| pulse.id).collect();
         for id in overdue {
             table.cut(id);
@@ -249,11 +210,10 @@ impl Open {
 }
 
 impl Table {
-    /// Ends the connection that is least in use; whether there was one.
-    fn cut_idlest(&mut self) -> bool {
-        let idlest = self.connections.values().min_by_key(|pulse| {
-            (pulse.has_greeted.load(Ordering::Relaxed), pulse.used_at.load(Ordering::Relaxed), pulse.id)
-        });
+    /// Ends the idlest connection, of one client or of all; whether there was one.
+    fn cut_idlest(&mut self, client: Option<IpAddr>) -> bool {
+        let of_client = |pulse: &&Arc<Pulse>| client.is_none() || pulse.client == client;
+        let idlest = self.connections.values().filter(of_client).min_by_key(|pulse| pulse.idleness());
         let Some(id) = idlest.map(|pulse| pulse.id) else { return false };
         self.cut(id);
         true
@@ -261,8 +221,7 @@ impl Table {
 
     fn cut(&mut self, id: u64) {
         if let Some(pulse) = self.remove(id) {
-            pulse.is_cut.store(true, Ordering::Release);
-            pulse.reader.wake();
+            pulse.cut();
         }
     }
 
@@ -290,87 +249,6 @@ pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => address.into(),
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)).into(),
-    }
-}
-
-/// A connection that its gate may end.
-pub struct Guarded {
-    stream: TcpStream,
-    pulse: Arc<Pulse>,
-    open: Arc<Open>,
-    greeting: usize,
-}
-
-impl Guarded {
-    fn note_read(&self, count: usize) {
-        let pulse = &*self.pulse;
-        if !pulse.has_greeted.load(Ordering::Relaxed) {
-            let sum = pulse.greeted.fetch_add(count as u64, Ordering::Relaxed) + count as u64;
-            if sum < self.greeting as u64 {
-                return;
-            }
-            pulse.has_greeted.store(true, Ordering::Relaxed);
-        } else if count <= PING_BYTES {
-            return;
-        }
-        pulse.used_at.store(milliseconds(self.open.since.elapsed()), Ordering::Relaxed);
-    }
-}
-
-impl Drop for Guarded {
-    fn drop(&mut self) {
-        self.open.table().remove(self.pulse.id);
-    }
-}
-
-impl Connected for Guarded {
-    type ConnectInfo = TcpConnectInfo;
-
-    fn connect_info(&self) -> TcpConnectInfo {
-        self.stream.connect_info()
-    }
-}
-
-impl AsyncRead for Guarded {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        self.pulse.reader.register(cx.waker());
-        if self.pulse.is_cut.load(Ordering::Acquire) {
-            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
-        }
-        let before = buffer.filled().len();
-        ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
-        self.note_read(buffer.filled().len() - before);
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl AsyncWrite for Guarded {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }
 

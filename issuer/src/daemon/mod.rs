@@ -17,7 +17,7 @@ use tracing_subscriber::EnvFilter;
 
 pub use admin::{Admin, Refresh};
 pub use exit::{Exit, end, parse};
-pub use gate::{Gate, GateLimits, Guarded, IsExempt, network};
+pub use gate::{Gate, GateLimits, Guarded, Guest, IsExempt, UnderWay, network};
 pub use recorder::Recorder;
 pub use resources::Resources;
 pub use seldom::Seldom;

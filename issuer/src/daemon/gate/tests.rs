@@ -1,6 +1,9 @@
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use std::sync::atomic::Ordering;
 
-use super::*;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tonic::transport::server::Connected as _;
+
+use super::{guarded::PING_BYTES, *};
 
 fn limits(connections: usize, per_client: usize) -> GateLimits {
     GateLimits { connections, per_client, ..GateLimits::grpc(connections) }
@@ -31,23 +34,48 @@ async fn the_idlest_connection_makes_room_and_one_that_has_spoken_stays() {
     assert_eq!(gate.open.table().connections.len(), 2);
 }
 
-#[tokio::test]
-async fn a_client_past_its_share_is_refused_and_exempt_peers_are_not() {
-    let (mut one, address) = gate(limits(8, 1)).await;
-    let mut first = TcpStream::connect(address).await.unwrap();
-    let kept = one.accept().await;
-    let mut second = TcpStream::connect(address).await.unwrap();
-    let accepting = tokio::spawn(async move { one.accept().await });
-    assert_eq!(second.read(&mut [0]).await.unwrap_or(0), 0, "closed at once");
-    drop(kept);
-    assert_eq!(first.read(&mut [0]).await.unwrap_or(0), 0);
-    let _third = TcpStream::connect(address).await.unwrap();
-    accepting.await.unwrap();
+/// Connects and has the connection accepted.
+async fn connect(gate: &mut Gate, address: std::net::SocketAddr) -> (TcpStream, Guarded) {
+    let stream = TcpStream::connect(address).await.unwrap();
+    (stream, gate.accept().await)
+}
 
+async fn speak(far: &mut TcpStream, near: &mut Guarded) {
+    far.write_all(&[b'x'; 24]).await.unwrap();
+    near.read_exact(&mut [0; 24]).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_client_past_its_share_gets_the_place_of_its_own_idlest() {
+    let (mut gate, address) = gate(limits(8, 2)).await;
+    let neighbour = Arc::new(Pulse::new(u64::MAX, Some([192, 0, 2, 1].into()), Duration::ZERO));
+    gate.open.table().connections.insert(neighbour.id, Arc::clone(&neighbour));
+    let (mut calling, mut kept) = connect(&mut gate, address).await;
+    speak(&mut calling, &mut kept).await;
+    let call = kept.connect_info().call();
+    let (_silent, mut unheard) = connect(&mut gate, address).await;
+
+    let (mut speaking, mut newcomer) = connect(&mut gate, address).await;
+    assert_eq!(unheard.read_u8().await.unwrap_err().kind(), io::ErrorKind::ConnectionAborted);
+    speak(&mut speaking, &mut newcomer).await;
+    newcomer.pulse.used_at.store(u64::MAX, Ordering::Relaxed);
+    let (_second, mut second) = connect(&mut gate, address).await;
+    assert_eq!(newcomer.read_u8().await.unwrap_err().kind(), io::ErrorKind::ConnectionAborted);
+    drop(call);
+    speak(&mut TcpStream::connect(address).await.unwrap(), &mut gate.accept().await).await;
+    assert_eq!(second.read_u8().await.unwrap_err().kind(), io::ErrorKind::ConnectionAborted);
+    calling.write_all(b"y").await.unwrap();
+    assert_eq!(kept.read_u8().await.unwrap(), b'y');
+    assert!(gate.open.table().connections.contains_key(&neighbour.id), "another client's stays");
+}
+
+#[tokio::test]
+async fn exempt_peers_have_any_number_of_connections() {
     let (many, address) = gate(limits(8, 1)).await;
     let mut many = many.exempting(Arc::new(|peer| peer.is_loopback()));
-    let _streams = [TcpStream::connect(address).await.unwrap(), TcpStream::connect(address).await.unwrap()];
-    let _kept = [many.accept().await, many.accept().await];
+    let mut first = connect(&mut many, address).await;
+    let _second = connect(&mut many, address).await;
+    speak(&mut first.0, &mut first.1).await;
 }
 
 #[tokio::test]

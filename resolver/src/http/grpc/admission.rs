@@ -10,13 +10,10 @@ use std::{
 };
 
 use http_body_util::BodyExt as _;
-use hyper::body::Bytes;
-use hyper::{HeaderMap, Request, Response, header::HeaderValue};
-use tonic::{
-    Extensions, body::Body, codegen::Service, server::NamedService, transport::server::TcpConnectInfo,
-};
-
+use hyper::{Request, Response, body::Bytes};
+use issuer::daemon::Guest;
 use tokio::time::sleep;
+use tonic::{Extensions, body::Body, codegen::Service, server::NamedService};
 
 use super::status;
 use crate::{
@@ -25,7 +22,7 @@ use crate::{
         App, HELD_BACK,
         budgets::{Held, Holder},
         calls::Refused,
-        limits::FORWARDED_FOR,
+        limits::{Clients, forwarded_for},
         rest::{Problem, authenticate},
     },
 };
@@ -66,7 +63,7 @@ where
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let (app, mut service, message) = (Arc::clone(&self.app), self.service.clone(), self.message);
         Box::pin(async move {
-            let caller = Caller::of(&app, request.extensions().get(), request.headers());
+            let caller = Caller::of(&app, &request);
             let admitted = async {
                 let grant = caller.authenticate(&app).await?;
                 let held = app.budgets.messages.take(Holder::Key(grant.id), message)?;
@@ -138,13 +135,9 @@ pub(super) struct Caller {
 }
 
 impl Caller {
-    /// The other end of the connection, or whom it speaks for if it is a trusted proxy.
-    fn of(app: &App, connection: Option<&TcpConnectInfo>, headers: &HeaderMap) -> Self {
-        let peer = connection.and_then(TcpConnectInfo::remote_addr);
-        let peer = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| address.ip());
-        let lines = headers.get_all(FORWARDED_FOR).iter().map(HeaderValue::as_bytes);
-        let client = app.clients.client_of(peer, lines);
-        Self { client, key: headers.get("x-api-key").map(|key| key.as_bytes().into()) }
+    fn of(app: &App, request: &Request<Body>) -> Self {
+        let key = request.headers().get("x-api-key").map(|key| key.as_bytes().into());
+        Self { client: client_of(&app.clients, request), key }
     }
 
     pub(super) async fn authenticate(&self, app: &Arc<App>) -> Result<Grant, Problem> {
@@ -154,4 +147,10 @@ impl Caller {
         }
         found.map(|(grant, _)| grant)
     }
+}
+
+/// The other end of the connection, or whom it speaks for if it is a trusted proxy.
+pub(super) fn client_of(clients: &Clients, request: &Request<Body>) -> IpAddr {
+    let peer = request.extensions().get().and_then(Guest::peer);
+    clients.client_of(peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)), forwarded_for(request))
 }

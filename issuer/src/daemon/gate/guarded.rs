@@ -1,0 +1,196 @@
+//! A connection that its gate may end, and what the gate knows of it.
+
+use std::{
+    io,
+    net::IpAddr,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use futures_util::task::AtomicWaker;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::TcpStream,
+};
+use tonic::transport::server::Connected;
+
+use super::{GateLimits, Open, milliseconds};
+
+/// The answer to a ping of HTTP/2 (RFC 9113, section 6.7): a read of no more is no sign of use.
+pub(super) const PING_BYTES: usize = 17;
+
+/// One connection's state, written by its own task and its calls.
+pub(super) struct Pulse {
+    pub(super) id: u64,
+    pub(super) client: Option<IpAddr>,
+    opened: Duration,
+    /// Bytes read so far, as far as the greeting goes.
+    greeted: AtomicU64,
+    pub(super) has_greeted: AtomicBool,
+    /// Milliseconds after the gate's start.
+    pub(super) used_at: AtomicU64,
+    calls: AtomicU64,
+    is_cut: AtomicBool,
+    reader: AtomicWaker,
+}
+
+impl Pulse {
+    pub(super) fn new(id: u64, client: Option<IpAddr>, now: Duration) -> Self {
+        Self {
+            id,
+            client,
+            opened: now,
+            greeted: AtomicU64::new(0),
+            has_greeted: AtomicBool::new(false),
+            used_at: AtomicU64::new(milliseconds(now)),
+            calls: AtomicU64::new(0),
+            is_cut: AtomicBool::new(false),
+            reader: AtomicWaker::new(),
+        }
+    }
+
+    /// The least is the idlest.
+    pub(super) fn idleness(&self) -> impl Ord + use<> {
+        let has_calls = self.calls.load(Ordering::Relaxed) > 0;
+        (has_calls, self.has_greeted.load(Ordering::Relaxed), self.used_at.load(Ordering::Relaxed), self.id)
+    }
+
+    pub(super) fn is_overdue(&self, now: Duration, limits: &GateLimits) -> bool {
+        let unused = milliseconds(now).saturating_sub(self.used_at.load(Ordering::Relaxed));
+        let is_silent = !self.has_greeted.load(Ordering::Relaxed);
+        (is_silent && now.saturating_sub(self.opened) > limits.greet_within)
+            || unused > milliseconds(limits.idle)
+    }
+
+    /// Has the connection's task end it, whatever it waits for.
+    pub(super) fn cut(&self) {
+        self.is_cut.store(true, Ordering::Release);
+        self.reader.wake();
+    }
+
+    fn is_cut(&self) -> bool {
+        self.is_cut.load(Ordering::Acquire)
+    }
+}
+
+/// A connection as its calls know it.
+#[derive(Clone)]
+pub struct Guest {
+    peer: Option<IpAddr>,
+    pulse: Arc<Pulse>,
+}
+
+impl Guest {
+    /// The other end of the connection.
+    #[must_use]
+    pub fn peer(&self) -> Option<IpAddr> {
+        self.peer
+    }
+
+    /// Notes that a call is under way, until it is dropped.
+    #[must_use]
+    pub fn call(&self) -> UnderWay {
+        self.pulse.calls.fetch_add(1, Ordering::Relaxed);
+        UnderWay(Arc::clone(&self.pulse))
+    }
+}
+
+/// A call under way.
+pub struct UnderWay(Arc<Pulse>);
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.calls.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A connection that its gate may end.
+pub struct Guarded {
+    stream: TcpStream,
+    pub(super) pulse: Arc<Pulse>,
+    open: Arc<Open>,
+    greeting: usize,
+}
+
+impl Guarded {
+    pub(super) fn new(stream: TcpStream, pulse: Arc<Pulse>, open: Arc<Open>, greeting: usize) -> Self {
+        Self { stream, pulse, open, greeting }
+    }
+
+    pub(super) fn note_read(&self, count: usize) {
+        let pulse = &*self.pulse;
+        if !pulse.has_greeted.load(Ordering::Relaxed) {
+            let sum = pulse.greeted.fetch_add(count as u64, Ordering::Relaxed) + count as u64;
+            if sum < self.greeting as u64 {
+                return;
+            }
+            pulse.has_greeted.store(true, Ordering::Relaxed);
+        } else if count <= PING_BYTES {
+            return;
+        }
+        pulse.used_at.store(milliseconds(self.open.since.elapsed()), Ordering::Relaxed);
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        self.open.table().remove(self.pulse.id);
+    }
+}
+
+impl Connected for Guarded {
+    type ConnectInfo = Guest;
+
+    fn connect_info(&self) -> Guest {
+        let peer = self.stream.peer_addr().ok().map(|address| address.ip());
+        Guest { peer, pulse: Arc::clone(&self.pulse) }
+    }
+}
+
+impl AsyncRead for Guarded {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.pulse.reader.register(cx.waker());
+        if self.pulse.is_cut() {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+        }
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
+        self.note_read(buffer.filled().len() - before);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Guarded {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
