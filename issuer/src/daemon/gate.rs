@@ -5,7 +5,8 @@
 //!    behind the same address.
 //! 2. A connection without a call under way is idler than one with calls, and one that has said nothing is idler still. A
 //!    small read, as the answer to a ping is one, is no sign of use: a client may not keep its place by answering pings.
-//! 3. A connection that says too little in time is ended, and one that is unused for long. A server behind this needs no
+//! 3. A connection that is ended is closed at once, whether or not its client takes what is written to it.
+//! 4. A connection that says too little in time is ended, and one that is unused for long. A server behind this needs no
 //!    time-out for handshakes of its own.
 
 mod guarded;

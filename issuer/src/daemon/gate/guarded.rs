@@ -37,6 +37,7 @@ pub(super) struct Pulse {
     calls: AtomicU64,
     is_cut: AtomicBool,
     reader: AtomicWaker,
+    writer: AtomicWaker,
 }
 
 impl Pulse {
@@ -51,6 +52,7 @@ impl Pulse {
             calls: AtomicU64::new(0),
             is_cut: AtomicBool::new(false),
             reader: AtomicWaker::new(),
+            writer: AtomicWaker::new(),
         }
     }
 
@@ -71,6 +73,7 @@ impl Pulse {
     pub(super) fn cut(&self) {
         self.is_cut.store(true, Ordering::Release);
         self.reader.wake();
+        self.writer.wake();
     }
 
     fn is_cut(&self) -> bool {
@@ -115,11 +118,13 @@ pub struct Guarded {
     pub(super) pulse: Arc<Pulse>,
     open: Arc<Open>,
     greeting: usize,
+    /// Whether the client has not taken what was written.
+    is_blocked: bool,
 }
 
 impl Guarded {
     pub(super) fn new(stream: TcpStream, pulse: Arc<Pulse>, open: Arc<Open>, greeting: usize) -> Self {
-        Self { stream, pulse, open, greeting }
+        Self { stream, pulse, open, greeting, is_blocked: false }
     }
 
     pub(super) fn note_read(&self, count: usize) {
@@ -135,11 +140,36 @@ impl Guarded {
         }
         pulse.used_at.store(milliseconds(self.open.since.elapsed()), Ordering::Relaxed);
     }
+
+    /// Writes, unless the connection is cut: also a write that waits for the client ends then.
+    fn poll_uncut(
+        &mut self,
+        cx: &mut Context<'_>,
+        write: impl FnOnce(Pin<&mut TcpStream>, &mut Context<'_>) -> Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        if self.pulse.is_cut() {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+        }
+        let written = write(Pin::new(&mut self.stream), cx);
+        self.is_blocked = written.is_pending();
+        if self.is_blocked {
+            self.pulse.writer.register(cx.waker());
+            // It may have been cut before the waker was there.
+            if self.pulse.is_cut() {
+                return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+            }
+        }
+        written
+    }
 }
 
 impl Drop for Guarded {
     fn drop(&mut self) {
         self.open.table().remove(self.pulse.id);
+        if self.is_blocked && self.pulse.is_cut() {
+            // Else the kernel keeps offering the client what it does not take.
+            let _ = self.stream.set_zero_linger();
+        }
     }
 }
 
@@ -171,7 +201,7 @@ impl AsyncRead for Guarded {
 
 impl AsyncWrite for Guarded {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, bytes)
+        self.poll_uncut(cx, |stream, cx| stream.poll_write(cx, bytes))
     }
 
     fn poll_write_vectored(
@@ -179,7 +209,7 @@ impl AsyncWrite for Guarded {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
+        self.poll_uncut(cx, |stream, cx| stream.poll_write_vectored(cx, slices))
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -1,6 +1,6 @@
-use std::sync::atomic::Ordering;
+use std::{pin::Pin, sync::atomic::Ordering, task::Poll};
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncReadExt as _, AsyncWrite as _, AsyncWriteExt as _};
 use tonic::transport::server::Connected as _;
 
 use super::{guarded::PING_BYTES, *};
@@ -76,6 +76,34 @@ async fn exempt_peers_have_any_number_of_connections() {
     let mut first = connect(&mut many, address).await;
     let _second = connect(&mut many, address).await;
     speak(&mut first.0, &mut first.1).await;
+}
+
+#[tokio::test]
+async fn a_connection_is_closed_though_its_client_takes_nothing() {
+    let (mut gate, address) = gate(limits(1, 0)).await;
+    let (mut deaf, mut blocked) = connect(&mut gate, address).await;
+    speak(&mut deaf, &mut blocked).await;
+    let (tell, is_blocked) = tokio::sync::oneshot::channel();
+    let mut tell = Some(tell);
+    let writing = tokio::spawn(std::future::poll_fn(move |cx| {
+        loop {
+            match Pin::new(&mut blocked).poll_write(cx, &[0; 65_536]) {
+                Poll::Ready(Ok(_)) => {}
+                Poll::Ready(Err(error)) => return Poll::Ready(error.kind()),
+                Poll::Pending => {
+                    tell.take().map(|tell| tell.send(()));
+                    return Poll::Pending;
+                }
+            }
+        }
+    }));
+    is_blocked.await.unwrap();
+    let _newcomer = connect(&mut gate, address).await;
+    let ended = tokio::time::timeout(Duration::from_secs(30), writing).await;
+    assert_eq!(ended.expect("it ends").unwrap(), io::ErrorKind::ConnectionAborted);
+    let mut rest = Vec::new();
+    let reset = deaf.read_to_end(&mut rest).await;
+    assert!(reset.is_err(), "the kernel does not go on offering what is left");
 }
 
 #[tokio::test]
