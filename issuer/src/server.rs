@@ -16,7 +16,7 @@ use tonic::transport::Server;
 use crate::{
     Error,
     config::Config,
-    daemon::{Admin, Gate, GateLimits, Recorder, Refresh, Resources, Vitals, bind},
+    daemon::{Admin, Bounded, Gate, GateLimits, Questions, Recorder, Refresh, Resources, Vitals, bind},
     driver::{Driver, Ends, Standing},
     election::Election,
     etcd_channel,
@@ -34,6 +34,8 @@ const DESCRIPTORS_KEPT: usize = 256;
 const CONNECTIONS_MAX: usize = 4_096;
 /// The longest question about health, or for descriptors.
 const QUESTION_BYTES: usize = 4 * 1024;
+/// What the headers of a call may have in all.
+const HEADER_BYTES: u32 = 8 * 1024;
 /// How long a stop may take before what lingers is cut.
 const STOP_DEADLINE: Duration = Duration::from_secs(5);
 
@@ -128,13 +130,17 @@ async fn serve(
 
     let stop = CancellationToken::new();
     let incoming = Gate::new(listener, "grpc", GateLimits::grpc(connections)).into_stream();
+    let questions = Questions::of_peers();
+    let health_service = health_service.max_decoding_message_size(QUESTION_BYTES);
+    let reflection = reflection.max_decoding_message_size(QUESTION_BYTES);
     let server = Server::builder()
         .http2_keepalive_interval(Some(Duration::from_secs(10)))
         .http2_keepalive_timeout(Some(Duration::from_secs(5)))
         .max_concurrent_streams(1_024)
-        .add_service(service)
-        .add_service(health_service.max_decoding_message_size(QUESTION_BYTES))
-        .add_service(reflection.max_decoding_message_size(QUESTION_BYTES))
+        .http2_max_header_list_size(HEADER_BYTES)
+        .add_service(Bounded::noted(service))
+        .add_service(Bounded::questions(health_service, &questions))
+        .add_service(Bounded::questions(reflection, &questions))
         .serve_with_incoming_shutdown(incoming, stop.clone().cancelled_owned());
     tracing::info!(listen = %config.listen, admin = %config.admin_listen, cluster = config.cluster, "serving");
     let mut server = tokio::spawn(server);

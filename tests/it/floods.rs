@@ -11,7 +11,7 @@ use tokio::{
     io::AsyncWriteExt,
     net::{TcpSocket, TcpStream},
 };
-use tonic::Request;
+use tonic::{Code, Request, transport::Channel};
 
 /// So few that a flood is quickly larger.
 const DESCRIPTORS: u32 = 160;
@@ -128,4 +128,35 @@ async fn silent_connections_of_an_address_keep_no_neighbour_behind_it_out() {
     let mut request = Request::new(ListLinksRequest::default());
     request.metadata_mut().insert("x-api-key", resolver.api.key().parse().unwrap());
     client.list_links(request).await.unwrap();
+}
+
+/// Questions that need no key last for as long as who asks them likes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_watches_for_health_a_few_times_and_checks_it_beside_that() {
+    let address = free_addr().unwrap();
+    let builder = Resolver::embedded().unwrap().args(["--grpc-listen", &address.to_string()]);
+    let _resolver = builder.start().await.unwrap();
+    let channel = Channel::from_shared(format!("http://{address}")).unwrap().connect().await.unwrap();
+    let watch = async || {
+        let mut client = tonic::client::Grpc::new(channel.clone());
+        client.ready().await.unwrap();
+        let path = "/grpc.health.v1.Health/Watch".parse().unwrap();
+        // A message without fields: the health of the whole server.
+        let codec = tonic_prost::ProstCodec::<(), ()>::default();
+        let answers = client.server_streaming(Request::new(()), path, codec).await;
+        answers.map(tonic::Response::into_inner).map_err(|status| status.code())
+    };
+    let mut watching = Vec::new();
+    for _ in 0..32 {
+        watching.push(watch().await.unwrap());
+    }
+    assert_eq!(watch().await.err(), Some(Code::ResourceExhausted));
+    let mut client = tonic::client::Grpc::new(channel.clone());
+    client.ready().await.unwrap();
+    let path = "/grpc.health.v1.Health/Check".parse().unwrap();
+    let codec = tonic_prost::ProstCodec::<(), ()>::default();
+    client.unary(Request::new(()), path, codec).await.expect("a check is answered");
+    watching.pop();
+    let again = wait::until(SOON, "its place is free", async || watch().await.is_ok());
+    again.await.unwrap();
 }

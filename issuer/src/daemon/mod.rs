@@ -2,6 +2,7 @@
 //! codes.
 
 mod admin;
+mod calls;
 mod exit;
 mod gate;
 mod recorder;
@@ -16,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
 pub use admin::{Admin, Refresh};
+pub use calls::{Bounded, ClientOf, Questions};
 pub use exit::{Exit, end, parse};
 pub use gate::{Gate, GateLimits, Guarded, Guest, IsExempt, UnderWay, network};
 pub use recorder::Recorder;

@@ -4,6 +4,7 @@
 //!    them out, so that both take and refuse the same.
 //! 2. Limits by client count the connection's other end, or whom it speaks for if it is a trusted proxy that says so (`x-forwarded-for`).
 //! 3. Connections are limited by a gate, and a key is checked before its message is read ([`admission`]).
+//! 4. What needs no key, questions about health and for descriptors, is bounded for each client and in all ([`Bounded`]).
 
 mod admission;
 mod fields;
@@ -11,7 +12,7 @@ mod fields;
 use std::{pin::Pin, sync::Arc, time::Duration};
 
 use futures_util::{Stream, StreamExt};
-use issuer::daemon::{Gate, GateLimits};
+use issuer::daemon::{Bounded, Gate, GateLimits, Questions};
 use prost::Message as _;
 use proto::links::v1::{
     CreateLinkRequest, CreateLinkResult, DeleteLinkRequest, DeleteLinkResponse, EditLinkRequest,
@@ -38,12 +39,14 @@ use crate::{
     links::{Page, Record},
     scope::Scope,
 };
-use admission::{Admission, Admitted, Caller, LongAnswer};
+use admission::{Admission, Admitted, Caller, LongAnswer, client_of};
 
 /// The longest request, as long as a body of the REST API.
 const MESSAGE_BYTES: usize = 64 * 1024;
 /// The longest question about health, or for descriptors.
 const QUESTION_BYTES: usize = 4 * 1024;
+/// What the headers of a call may have in all: a call may last, and they with it.
+const HEADER_BYTES: u32 = 8 * 1024;
 /// Creates of one stream that are under way.
 const UNDER_WAY: usize = 64;
 /// How long a call may take to come and to be answered; of a stream, to begin.
@@ -64,7 +67,6 @@ pub(crate) async fn serve(
     app: Arc<App>,
     stop: CancellationToken,
 ) -> Result<(), Error> {
-    // What has not come whole is in no budget, so it is small.
     let (health, health_service) = tonic_health::server::health_reporter();
     health.set_serving::<LinksServer<Service>>().await;
     let reflection = tonic_reflection::server::Builder::configure()
@@ -76,6 +78,10 @@ pub(crate) async fn serve(
     let gate = Gate::new(listener, "grpc", GateLimits::grpc(app.connections.grpc));
     let incoming = gate.exempting(Arc::new(move |peer| proxies.trusts(peer))).into_stream();
     let links = LinksServer::new(Service(Arc::clone(&app))).max_decoding_message_size(MESSAGE_BYTES);
+    let clients = Arc::clone(&app.clients);
+    let questions = Questions::new(Arc::new(move |request| client_of(&clients, request)));
+    let health_service = health_service.max_decoding_message_size(QUESTION_BYTES);
+    let reflection = reflection.max_decoding_message_size(QUESTION_BYTES);
     let server = Server::builder()
         .timeout(CALL_TIME)
         .initial_stream_window_size(STREAM_WINDOW)
@@ -84,9 +90,10 @@ pub(crate) async fn serve(
         .http2_keepalive_timeout(Some(Duration::from_secs(5)))
         .max_concurrent_streams(STREAMS_MAX)
         .concurrency_limit_per_connection(STREAMS_MAX as usize)
-        .add_service(Admission::new(app, links, MESSAGE_BYTES))
-        .add_service(health_service.max_decoding_message_size(QUESTION_BYTES))
-        .add_service(reflection.max_decoding_message_size(QUESTION_BYTES))
+        .http2_max_header_list_size(HEADER_BYTES)
+        .add_service(Bounded::noted(Admission::new(app, links, MESSAGE_BYTES)))
+        .add_service(Bounded::questions(health_service, &questions))
+        .add_service(Bounded::questions(reflection, &questions))
         .serve_with_incoming_shutdown(incoming, stop.clone().cancelled_owned());
     let mut server = tokio::spawn(server);
     tokio::select! {
