@@ -114,9 +114,12 @@ async fn prepare(scratch: &Scratch, resolver: &Resolver) -> anyhow::Result<Aim> 
     let long_url = format!("https://example.org/?a{parameters}");
     let forwarding = json!({ "longUrl": long_url, "forwardQuery": true });
     let forwarding = resolver.api.create_with(&forwarding).await?.code;
+    let repeating =
+        json!({ "longUrl": format!("https://example.org/?{}", "a&".repeat(4_080)), "forwardQuery": true });
+    let repeating = resolver.api.create_with(&repeating).await?.code;
     let locked = json!({ "longUrl": "https://example.org/", "password": "right" });
     let locked = resolver.api.create_with(&locked).await?.code;
-    Ok(Aim::new(resolver.addr(), key, forwarding, locked))
+    Ok(Aim::new(resolver.addr(), key, [forwarding, repeating, locked]))
 }
 
 async fn round(

@@ -2,9 +2,12 @@
 //!
 //! 1. A key that both have takes the visitor's value, in the long URL's place; new keys follow in their order. What is not
 //!    touched stays as it was written, byte for byte: many servers care about the difference between `%20` and `+`.
-//! 2. Its cost is bounded: the visitor's pairs are put in order once, by key, and each of the long URL's is looked up among
-//!    them. A query of too many pairs, or one that would make the URL too long for the servers behind it, does not go along at
-//!    all: half of a query may mean something else than the whole.
+//! 2. Its cost is bounded: the visitor's pairs are sorted once, by key; each of the long URL's is
+//!    looked up among them, and those of one key are walked once, however often the long URL repeats
+//!    it. A query of too many pairs, or one that would make the URL too long for the servers behind
+//!    it, does not go along at all: half of a query may mean something else than the whole.
+
+use std::cmp::Ordering;
 
 /// Pairs of a visitor's query; one of more stays behind.
 const PAIRS_MAX: usize = 1_000;
@@ -43,6 +46,14 @@ struct Incoming<'a> {
     pair: &'a str,
 }
 
+impl Incoming<'_> {
+    fn compare(&self, key: &str) -> Ordering {
+        #[cfg(test)]
+        tests::COMPARISONS.set(tests::COMPARISONS.get() + 1);
+        self.key.cmp(key)
+    }
+}
+
 fn merge<'a>(own: &'a str, incoming: &'a str, mut push: impl FnMut(&'a str)) {
     let given = pairs(incoming).enumerate();
     let mut by_key: Vec<Incoming<'_>> =
@@ -52,13 +63,12 @@ fn merge<'a>(own: &'a str, incoming: &'a str, mut push: impl FnMut(&'a str)) {
     let mut is_placed = vec![false; by_key.len()];
     for pair in pairs(own) {
         let key = key(pair);
-        let first = by_key.partition_point(|one| one.key < key);
-        let rivals: Vec<&Incoming<'_>> = by_key[first..].iter().take_while(|one| one.key == key).collect();
-        match rivals.first() {
+        let first = by_key.partition_point(|one| one.compare(key).is_lt());
+        match by_key.get(first).filter(|one| one.compare(key).is_eq()) {
             None => push(pair),
-            Some(rival) if is_placed[rival.position] => {}
+            Some(one) if is_placed[one.position] => {}
             Some(_) => {
-                for rival in rivals {
+                for rival in by_key[first..].iter().take_while(|one| one.compare(key).is_eq()) {
                     is_placed[rival.position] = true;
                     push(rival.pair);
                 }
@@ -85,6 +95,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    thread_local! {
+        /// Keys that this test's thread has compared.
+        pub(super) static COMPARISONS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+    }
 
     #[test]
     fn the_visitors_value_wins_in_place_and_new_keys_follow() {
@@ -114,6 +129,18 @@ mod tests {
         assert_eq!(forward_query(long_url, &replaced).len(), URL_MAX, "what is replaced takes no room");
         let longest = format!("https://x.y/?{}", "c".repeat(URL_MAX));
         assert_eq!(forward_query(&longest, "b"), longest, "what is stored is given as it is");
+    }
+
+    #[test]
+    fn a_key_that_both_repeat_is_walked_once() {
+        let (own, incoming) = (4_080, PAIRS_MAX - 1);
+        COMPARISONS.set(0);
+        let mut pushes = 0;
+        merge(&"a&".repeat(own), &"a&".repeat(incoming), |_| pushes += 1);
+        assert_eq!(pushes, incoming);
+        // Each lookup halves fewer than 1,024 pairs, and looks at the one that it finds.
+        let most = own * 12 + incoming;
+        assert!(COMPARISONS.get() <= most, "{} comparisons, more than {most}", COMPARISONS.get());
     }
 
     /// The merge as it is said in words, pair by pair.

@@ -32,6 +32,8 @@ pub(super) enum Attack {
     Connections,
     /// Queries of thousands of pairs for a link that takes them along.
     Queries,
+    /// Queries that repeat one key as often as is taken along, for a link that repeats it too.
+    Repeats,
     /// Long lists that are not read.
     Lists,
     /// Bulk calls of large items.
@@ -45,10 +47,11 @@ pub(super) enum Attack {
 }
 
 impl Attack {
-    pub(super) const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 9] = [
         Self::Bodies,
         Self::Connections,
         Self::Queries,
+        Self::Repeats,
         Self::Lists,
         Self::Items,
         Self::Trickles,
@@ -61,6 +64,7 @@ impl Attack {
             Self::Bodies => "bodies without a key",
             Self::Connections => "silent connections",
             Self::Queries => "long queries",
+            Self::Repeats => "repeated keys",
             Self::Lists => "unread lists",
             Self::Items => "large items",
             Self::Trickles => "trickling calls",
@@ -74,7 +78,7 @@ impl Attack {
         match self {
             Self::Bodies => (80, 1),
             Self::Connections => (1_100, 16),
-            Self::Queries => (4, 1),
+            Self::Queries | Self::Repeats => (4, 1),
             Self::Lists | Self::Items => (8, 1),
             Self::Trickles => (16, 1),
             Self::Passwords => (64, 64),
@@ -88,13 +92,19 @@ pub(super) struct Aim {
     address: SocketAddr,
     key: String,
     forwarding: String,
+    repeating: String,
     locked: String,
     strokes: AtomicU64,
 }
 
 impl Aim {
-    pub(super) fn new(address: SocketAddr, key: String, forwarding: String, locked: String) -> Self {
-        Self { address, key, forwarding, locked, strokes: AtomicU64::new(0) }
+    /// `forwarding`, `repeating` and `locked` are the codes of links.
+    pub(super) fn new(
+        address: SocketAddr,
+        key: String,
+        [forwarding, repeating, locked]: [String; 3],
+    ) -> Self {
+        Self { address, key, forwarding, repeating, locked, strokes: AtomicU64::new(0) }
     }
 
     /// What attackers got done so far.
@@ -174,6 +184,10 @@ async fn strike(
         Attack::Queries => {
             let query = "b&".repeat(7_900);
             let path = format!("/{}?{query}", aim.forwarding);
+            ask(aim, &mut stream, || aim.get(&path, ""), is_over).await
+        }
+        Attack::Repeats => {
+            let path = format!("/{}?{}", aim.repeating, "a&".repeat(999));
             ask(aim, &mut stream, || aim.get(&path, ""), is_over).await
         }
         Attack::Lists => {
