@@ -105,6 +105,8 @@ async fn fill(side: &Side) -> (String, String) {
         json!({ "longUrl": URL, "customSlug": "ruled", "domain": "other.example", "validSince": "2020-01-01T00:00:00+00:00" }),
         json!({ "longUrl": URL, "customSlug": "off", "enabled": false }),
         json!({ "longUrl": URL, "customSlug": "gone", "tags": ["was"], "password": "hush hush" }),
+        json!({ "longUrl": URL, "customSlug": "blocked" }),
+        json!({ "longUrl": URL, "customSlug": "blocked-later" }),
     ] {
         api.create_with(&wish).await.unwrap();
     }
@@ -117,8 +119,12 @@ async fn fill(side: &Side) -> (String, String) {
         assert_eq!(side.follow("spent").await.0, 302);
     }
     let deleted = editor.create(URL).await.unwrap().code;
-    for code in ["gone", &deleted] {
+    for code in ["gone", "blocked-later", &deleted] {
         assert_eq!(call(&editor, Method::DELETE, &format!("short-urls/{code}"), None).await.status, 204);
+    }
+    for code in ["blocked", "blocked-later"] {
+        let reason = Some(json!({ "reason": "phishing" }));
+        done(&editor, Method::POST, &format!("short-urls/{code}/block"), reason).await;
     }
     (minted, deleted)
 }
@@ -133,11 +139,11 @@ fn sorted(export: &str) -> Vec<&str> {
 async fn a_round_trip_changes_nothing(from: &Side, to: &Side, same_key: bool) {
     let (minted, deleted) = fill(from).await;
     let (first, path) = from.export("first.ndjson").await;
-    assert_eq!(first.lines().count(), 2 + 7, "{first}");
+    assert_eq!(first.lines().count(), 2 + 9, "{first}");
     let (told, warned) = to.import(&[&path]).await;
     assert_eq!(
         (&told["stored"], &told["refused"], &told["disabled"]),
-        (&json!(7), &json!(0), &json!(0)),
+        (&json!(9), &json!(0), &json!(0)),
         "{told}"
     );
     assert_eq!(warned, "", "all of it came along");
@@ -162,6 +168,12 @@ async fn a_round_trip_changes_nothing(from: &Side, to: &Side, same_key: bool) {
     assert_eq!(rules["redirectRules"][0]["conditions"].as_array().unwrap().len(), 2, "{rules}");
     let restored = done(&to.resolver.api, Method::POST, "short-urls/gone/restore", None).await;
     assert_eq!((&restored["tags"], &restored["hasPassword"]), (&json!(["was"]), &json!(true)));
+    for code in ["blocked", "blocked-later"] {
+        assert_eq!(to.follow(code).await, (410, None), "{code}");
+        let wish = json!({ "longUrl": URL, "customSlug": code });
+        let refused = call(&to.resolver.api, Method::POST, "short-urls", Some(wish)).await;
+        expect_problem(&refused, 400, "non-unique-slug");
+    }
     let off = get(&to.resolver.api, "short-urls/off").await;
     assert_eq!((&off["version"], &off["enabled"], &off["title"]), (&json!(1), &json!(false), &json!("T")));
     if same_key {

@@ -100,11 +100,43 @@ async fn a_deleted_link_that_is_taken_down_stays_so_when_its_owner_restores_it()
         let path = format!("short-urls/{code}");
         assert_eq!(call(&tenant, Method::DELETE, &path, None).await.status, 204);
         assert!(block(admin, &code).await["deletedAt"].is_string());
+        let again = json!({ "longUrl": URL, "customSlug": code });
+        expect_problem(&tenant.try_create_with(&again).await.unwrap(), 400, "non-unique-slug");
+        assert_eq!(admin.follow(&code).await.unwrap(), TAKEN_DOWN, "its name is held");
         let restored = done(&tenant, Method::POST, &format!("{path}/restore"), None).await;
         assert_eq!(restored["blocked"]["reason"], "phishing, ticket 7", "{restored}");
         assert_eq!(admin.follow(&code).await.unwrap(), TAKEN_DOWN, "and not sent to the fallback");
         unblock(admin, &code).await;
         assert_eq!(admin.follow(&code).await.unwrap(), leads_to(URL));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deleted_link_that_is_taken_down_holds_its_name_until_the_block_is_lifted() {
+    let cluster = Cluster::builder().resolvers(2).start().await.unwrap();
+    let [one, other] = [0, 1].map(|index| cluster.resolvers[index].api.clone());
+    for (host, domain) in [("s.test", Value::Null), ("own.example", json!("own.example"))] {
+        let query = domain.as_str().map_or(String::new(), |name| format!("?domain={name}"));
+        let wish = json!({ "longUrl": URL, "customSlug": "summer/sale", "domain": domain });
+        one.create_with(&wish).await.unwrap();
+        assert_eq!(visit(&other, host, "summer/sale").await, leads_to(URL));
+        assert_eq!(
+            call(&one, Method::DELETE, &format!("short-urls/summer/sale{query}"), None).await.status,
+            204
+        );
+        let reason = Some(json!({ "reason": "phishing" }));
+        done(&one, Method::POST, &format!("short-urls/summer/sale/block{query}"), reason).await;
+        for api in [&one, &other] {
+            expect_problem(&api.try_create_with(&wish).await.unwrap(), 400, "non-unique-slug");
+            let is_down = async || visit(api, host, "summer/sale").await == TAKEN_DOWN;
+            wait::until(SOON, "visitors are told", is_down).await.unwrap();
+        }
+        done(&one, Method::POST, &format!("short-urls/summer/sale/unblock{query}"), None).await;
+        other.create_with(&wish).await.unwrap();
+        for api in [&one, &other] {
+            let leads = async || visit(api, host, "summer/sale").await == leads_to(URL);
+            wait::until(SOON, "it is free again", leads).await.unwrap();
+        }
     }
 }
 

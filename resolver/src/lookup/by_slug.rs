@@ -2,7 +2,7 @@
 
 use tokio::time::Instant;
 
-use super::{Found, Lookup, cache::Name, slugs::Place, wanted::Wanted};
+use super::{Found, Lookup, LookupError, cache::Name, slugs::Place, wanted::Wanted};
 use crate::links::{DomainId, Link};
 
 impl Lookup {
@@ -50,7 +50,7 @@ impl Lookup {
                 Some(link) => Some(link),
                 None => self.read(id, name, known).await?,
             };
-            if found.as_ref().is_some_and(|link| self.leads(place, link)) {
+            if self.has(place, found.as_deref()).await? {
                 return Ok(found);
             }
             self.slugs.forget(place).await;
@@ -59,23 +59,35 @@ impl Lookup {
             Some(id) => {
                 let name = Name::of(&self.mint, id);
                 let mut found = self.read(id, name, self.cache.get(&name)).await?;
-                if !found.as_ref().is_some_and(|link| self.leads(place, link)) {
+                if !self.has(place, found.as_deref()).await? {
                     // The answer may be older than the link, and the cache may have the link of a history that is lost under its id.
                     self.slugs.forget(place).await;
                     self.cache.invalidate(&name);
                     let Some(id) = self.slugs.ask_anew(place).await? else { return Ok(None) };
                     found = self.read_fresh(id).await?;
+                    if !self.has(place, found.as_deref()).await? {
+                        return Ok(None);
+                    }
                 }
-                Ok(found.filter(|link| self.leads(place, link)))
+                Ok(found)
             }
             None => Ok(None),
         }
     }
 
-    /// Whether a link that was found under a slug's id is that slug's.
-    fn leads(&self, (domain, slug): &Place, link: &Link) -> bool {
-        let is_its = || self.name_of(link).is_some_and(|name| name == slug.as_str());
-        !link.is_deleted() && link.domain() == *domain && is_its()
+    /// Whether a link that was found under a slug's id has that slug: it lives, or was taken down and
+    /// holds its name.
+    async fn has(&self, place: &Place, link: Option<&Link>) -> Result<bool, LookupError> {
+        let (domain, slug) = place;
+        let is_its = |link: &&Link| {
+            link.domain() == *domain && self.name_of(link).is_some_and(|name| name == slug.as_str())
+        };
+        let Some(link) = link.filter(is_its) else { return Ok(false) };
+        if !link.is_deleted() {
+            return Ok(true);
+        }
+        let version = link.details.as_ref().map_or(0, |details| details.version);
+        Ok(link.is_blocked() && self.slugs.is_held(place, link.id, version).await?)
     }
 
     /// The link of whatever a person calls it, a code or a slug, on exactly this domain.

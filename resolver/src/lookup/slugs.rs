@@ -35,6 +35,9 @@ const DEADLINE: Duration = Duration::from_secs(5);
 /// Codes that are remembered to be free on a domain, where the default one's link of the same code is given.
 const FREE_MAX: u64 = 100_000;
 
+/// Deleted links that are remembered to hold their slugs.
+const HELD_MAX: u64 = 10_000;
+
 /// A slug on a domain.
 pub(super) type Place = (DomainId, Slug);
 
@@ -51,6 +54,9 @@ pub(super) struct Slugs {
     /// Codes that were free, and when the store was asked for them. Each is believed for [`TRUSTED`]; whoever takes one answers
     /// later than that.
     free: moka::sync::Cache<Place, Instant, RandomState>,
+    /// Links that were taken down after they were deleted and hold their slugs, each with the version that
+    /// the store was asked for: to let a slug go makes a new version.
+    held: moka::sync::Cache<LinkId, u64, RandomState>,
     store: Arc<dyn LinkStore>,
     questions: Arc<Semaphore>,
     /// Where questions are asked: a visitor who goes away must not take the connection along.
@@ -67,6 +73,9 @@ impl Slugs {
         Self {
             ids: ids.build_with_hasher(RandomState::default()),
             free: free.build_with_hasher(RandomState::default()),
+            held: moka::sync::Cache::builder()
+                .max_capacity(HELD_MAX)
+                .build_with_hasher(RandomState::default()),
             store,
             questions: Arc::new(Semaphore::new(AT_ONCE)),
             runtime: Handle::current(),
@@ -105,6 +114,19 @@ impl Slugs {
     /// Forgets that this was nobody's.
     pub(super) fn note_taken(&self, place: &Place) {
         self.free.invalidate(place);
+    }
+
+    /// Whether a deleted link of this version holds its slug: another may have got it before the link
+    /// was taken down.
+    pub(super) async fn is_held(&self, place: &Place, id: LinkId, version: u64) -> Result<bool, LookupError> {
+        if self.held.get(&id) == Some(version) {
+            return Ok(true);
+        }
+        let is_held = self.ask_anew(place).await? == Some(id);
+        if is_held {
+            self.held.insert(id, version);
+        }
+        Ok(is_held)
     }
 
     /// The id, as the store has it.

@@ -8,6 +8,7 @@ mod keyspaces;
 mod links;
 mod long_urls;
 mod sweep;
+mod takedowns;
 mod wishes;
 
 use std::sync::Arc;
@@ -74,6 +75,8 @@ async fn suite(store: Arc<dyn LinkStore>) {
     keyspaces::adoptions_at_the_same_time_agree_on_the_index(&store).await;
     keyspaces::a_keyspace_with_hand_picked_codes_is_refused(&*store).await;
     sweep::what_came_or_was_visited_lately_stays_and_one_holder_removes_the_rest(&*store).await;
+    takedowns::a_block_holds_the_slug_of_a_deleted_link(&*store).await;
+    takedowns::an_imported_takedown_holds_its_slug(&*store).await;
     long_urls::links_are_found_by_where_they_lead(&*store).await;
     history::the_registers_end_is_known_with_its_first_block(&*store).await;
 }

@@ -62,7 +62,14 @@ async fn set(
     let edited = app.store.edit(id, &edit, by.id).await?;
     app.lookup.changed(id);
     match edited {
-        Edited::Done(record) => short_url::answer(app, &record).await,
+        Edited::Done(record) => {
+            // A deleted link that is taken down has its slug again, as a new link would.
+            if let Some(slug) = record.link.slug().filter(|_| record.link.is_deleted()) {
+                app.lookup.taken(record.link.domain(), slug);
+                app.creator.wait_until_shown(&record.link).await;
+            }
+            short_url::answer(app, &record).await
+        }
         Edited::Absent | Edited::Superseded => Err(Problem::no_short_url(app, name, query)),
     }
 }

@@ -7,7 +7,7 @@ use super::{
     audit::note,
     details_text,
     long_urls::note_long_urls,
-    named::free_slug,
+    named::{free_slug, take_slug},
     tags::{set_tags, tags_of},
 };
 use crate::{
@@ -35,6 +35,9 @@ pub(in crate::store) async fn edit<S: Sql>(
     }
     let (before, link) = (link.clone(), edit.apply(link, now, by));
     write(sql, &link).await?;
+    if let Some(block) = edit.block.as_ref().filter(|_| link.is_deleted()) {
+        hold_name(sql, &link, block.is_some()).await?;
+    }
     let tags_before = match &edit.tags {
         Some(tags) => {
             let before = tags_of(sql, &[id]).await?.remove(&id).unwrap_or_default();
@@ -56,6 +59,17 @@ pub(in crate::store) async fn edit<S: Sql>(
     note(sql, by, action, &id.get().to_string(), Some(change)).await?;
     sql.tell(Told::Changed(&[id])).await?;
     Ok(Edited::Done(Box::new(Record { link, tags })))
+}
+
+/// Keeps the slug of a deleted link from others while the link is blocked. A slug that another link has
+/// got meanwhile stays with that link; one that could have been minted is kept by the link's row.
+async fn hold_name<S: Sql>(sql: &mut S, link: &Link, is_blocked: bool) -> Result<(), StoreError> {
+    let Some(slug) = link.slug().filter(|_| link.id.unpack().is_none()) else { return Ok(()) };
+    if is_blocked {
+        take_slug(sql, link.domain(), slug.as_str(), link.id).await.map(drop)
+    } else {
+        free_slug(sql, link.domain(), slug.as_str(), link.id).await
+    }
 }
 
 fn lives((link, _): &(Link, Timestamp)) -> bool {

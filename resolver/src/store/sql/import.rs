@@ -7,7 +7,7 @@ use super::{
     Sql, Told, Value,
     domains::note_change,
     long_urls::note_long_urls,
-    named::{Placed, insert_deleted, place, same_keyspaces},
+    named::{Placed, insert_deleted, place, same_keyspaces, take_slug},
     places,
     restore::find_deleted,
     sweep::note_arrived,
@@ -142,7 +142,8 @@ fn is_deleted(draft: &Draft) -> bool {
     draft.details.as_ref().is_some_and(|details| details.deleted_at.is_some())
 }
 
-/// Stores a deleted link. Its slug stays free, as that of every deleted link; a code that could be minted stays with it.
+/// Stores a deleted link. Its slug stays free, unless the link is blocked (`links/block.rs`); a code
+/// that could be minted stays with it.
 async fn bury<S: Sql>(
     sql: &mut S,
     batch: &ImportBatch,
@@ -157,7 +158,13 @@ async fn bury<S: Sql>(
         return Ok(Imported::AlreadyThere);
     }
     let stored = insert_deleted(sql, mintable, &named(item, slug, mintable), item.created_at).await?;
-    Ok(stored.map_or(Imported::Taken, Imported::Stored))
+    let Some(id) = stored else { return Ok(Imported::Taken) };
+    let is_blocked = item.draft.details.as_ref().is_some_and(|details| details.blocked.is_some());
+    if is_blocked && mintable.is_none() {
+        // Another link may have got it, there or here, before this one was taken down.
+        take_slug(sql, item.draft.domain(), slug.as_str(), id).await?;
+    }
+    Ok(Imported::Stored(id))
 }
 
 /// Notes how many uses of a link are spent.

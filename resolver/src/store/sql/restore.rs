@@ -4,7 +4,7 @@ use super::{
     Sql, Told, Value,
     audit::note,
     edits::{lock, write},
-    named::{same_keyspaces, take_slug},
+    named::{find_slug, same_keyspaces, take_slug},
     sweep::note_arrived,
     tags::set_tags,
 };
@@ -60,7 +60,9 @@ pub(in crate::store) async fn restore<S: Sql>(
         if link.domain().is_default() && Code::parse(slug.as_str()).is_ok() {
             same_keyspaces(sql, keyspaces).await?;
         }
-        if !take_slug(sql, link.domain(), slug.as_str(), id).await? {
+        // A link that was taken down holds its slug already.
+        let is_held = link.is_blocked() && find_slug(sql, link.domain(), slug.as_str()).await? == Some(id);
+        if !is_held && !take_slug(sql, link.domain(), slug.as_str(), id).await? {
             return Ok(Restored::Taken);
         }
     }

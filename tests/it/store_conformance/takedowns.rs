@@ -1,0 +1,90 @@
+//! A block on a deleted link: its slug is held for as long as the block is there, and no other link
+//! loses its own.
+
+use std::sync::Arc;
+
+use harness::Scratch;
+use jiff::Timestamp;
+use resolver::{
+    api_key::ApiKeyId,
+    codes::{CodeKey, LinkId, Mint},
+    links::{Authority, Block, DomainId, Edit, Slug},
+    store::{
+        Deleted, Edited, ImportBatch, ImportItem, Imported, InsertedNamed, LinkStore, NamedLink, Restored,
+    },
+};
+
+use super::new_link;
+
+const BY: ApiKeyId = ApiKeyId(1);
+
+fn link(domain: DomainId, slug: &Slug) -> NamedLink {
+    let mut draft = new_link(1, "https://x.y/held").draft;
+    let details = draft.details.get_or_insert_default();
+    (details.slug, details.domain) = (Some(slug.clone()), Some(domain).filter(|domain| !domain.is_default()));
+    NamedLink { slug: slug.clone(), mintable: None, keyspaces: 0, draft }
+}
+
+async fn pick(store: &dyn LinkStore, domain: DomainId, slug: &Slug) -> Option<LinkId> {
+    match store.insert_named(&link(domain, slug), &[], None).await.unwrap() {
+        InsertedNamed::Stored(id, ..) => Some(id),
+        _ => None,
+    }
+}
+
+async fn block(store: &dyn LinkStore, id: LinkId, reason: Option<&str>) {
+    let edit = Edit { block: Some(reason.map(str::to_owned)), ..Edit::default() };
+    assert!(matches!(store.edit(id, &edit, BY).await.unwrap(), Edited::Done(_)));
+}
+
+pub(super) async fn a_block_holds_the_slug_of_a_deleted_link(store: &dyn LinkStore) {
+    let authority = Authority::parse("held.example").unwrap();
+    let other = store.add_domain(&authority, u32::MAX).await.unwrap().unwrap();
+    let slug = Slug::parse("held/slug").unwrap();
+    for domain in [DomainId::DEFAULT, other] {
+        let holder = async || store.find_slug(domain, &slug).await.unwrap();
+        let id = pick(store, domain, &slug).await.expect("nobody has it");
+        assert_eq!(store.delete(id, None, BY).await.unwrap(), Deleted::Done);
+        assert_eq!(holder().await, None, "a deleted link gives its slug up");
+        for _ in 0..2 {
+            block(store, id, Some("phishing")).await;
+            assert_eq!((holder().await, pick(store, domain, &slug).await), (Some(id), None));
+        }
+        assert!(matches!(store.restore(id, 0, BY).await.unwrap(), Restored::Done(_)), "it has its own slug");
+        assert_eq!(store.delete(id, None, BY).await.unwrap(), Deleted::Blocked);
+        block(store, id, None).await;
+        assert_eq!(holder().await, Some(id), "a link that lives keeps its slug");
+        assert_eq!(store.delete(id, None, BY).await.unwrap(), Deleted::Done);
+        block(store, id, Some("phishing")).await;
+        block(store, id, None).await;
+        assert_eq!(holder().await, None);
+
+        let next = pick(store, domain, &slug).await.expect("it is free again");
+        for reason in [Some("too late"), None] {
+            block(store, id, reason).await;
+            assert_eq!(holder().await, Some(next), "another link has it by now");
+            assert_eq!(store.restore(id, 0, BY).await.unwrap(), Restored::Taken);
+        }
+    }
+}
+
+pub(super) async fn an_imported_takedown_holds_its_slug(store: &dyn LinkStore) {
+    let scratch = Scratch::new().unwrap();
+    let key = CodeKey::create(&scratch.path().join("code.key")).unwrap();
+    let mint = Arc::new(Mint::new(&key, store.adopt_keyspaces(&[]).await.unwrap()));
+    let item = |name: &str, is_blocked: bool| {
+        let slug = Slug::parse(name).unwrap();
+        let mut draft = new_link(1, "https://x.y/imported").draft;
+        let details = draft.details.get_or_insert_default();
+        let at = Timestamp::UNIX_EPOCH;
+        details.deleted_at = Some(at);
+        details.blocked = is_blocked.then(|| Block { reason: "phishing".to_owned(), by: BY, at });
+        ImportItem { slug: Some(slug), draft, tags: Vec::new(), created_at: None, minted: false, uses: 0 }
+    };
+    let items = vec![item("held/import", true), item("free/import", false)];
+    let batch = ImportBatch { name: "takedowns".to_owned(), end: 2, items, mint };
+    let done = store.import(&batch).await.unwrap().expect("it was not stored before");
+    let [Imported::Stored(held), Imported::Stored(_)] = done[..] else { panic!("{done:?}") };
+    let holder = async |name| store.find_slug(DomainId::DEFAULT, &Slug::parse(name).unwrap()).await.unwrap();
+    assert_eq!((holder("held/import").await, holder("free/import").await), (Some(held), None));
+}
