@@ -115,6 +115,7 @@ async fn fill(side: &Side) -> (String, String) {
     let editor = side.key("editor").await;
     done(&editor, Method::POST, "short-urls/ruled/redirect-rules?domain=other.example", Some(rules)).await;
     done(&editor, Method::PATCH, "short-urls/off", Some(json!({ "title": "T" }))).await;
+    done(&editor, Method::PUT, "tags", Some(json!({ "oldName": "a", "newName": "fooRenamed 2" }))).await;
     for _ in 0..2 {
         assert_eq!(side.follow("spent").await.0, 302);
     }
@@ -174,6 +175,8 @@ async fn a_round_trip_changes_nothing(from: &Side, to: &Side, same_key: bool) {
         let refused = call(&to.resolver.api, Method::POST, "short-urls", Some(wish)).await;
         expect_problem(&refused, 400, "non-unique-slug");
     }
+    let locked = get(&to.resolver.api, "short-urls/locked").await;
+    assert_eq!(locked["tags"], json!(["b|c", "fooRenamed 2"]), "tags stay as they were renamed");
     let off = get(&to.resolver.api, "short-urls/off").await;
     assert_eq!((&off["version"], &off["enabled"], &off["title"]), (&json!(1), &json!(false), &json!("T")));
     if same_key {

@@ -174,7 +174,8 @@ fn slug(code: &str) -> Result<Slug, String> {
 fn tags(texts: &[String]) -> Result<Vec<Tag>, String> {
     let mut tags: Vec<Tag> = Vec::new();
     for text in texts {
-        let tag = Tag::parse(text).map_err(|error| format!("tag {text:?}: {error}"))?;
+        // As it was written: a tag that was renamed may have capitals and spaces.
+        let tag = Tag::exactly(text).map_err(|error| format!("tag {text:?}: {error}"))?;
         if !tags.contains(&tag) {
             tags.push(tag);
         }
