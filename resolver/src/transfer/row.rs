@@ -113,13 +113,16 @@ pub enum LeftOut {
     RedirectRules,
     /// Its whole domain was disabled.
     DisabledDomain,
+    /// Limits, times and a state, which the form has no place for: whether there were any is not told.
+    Limits,
     /// A property of a later version, which may well protect the link.
     Unknown,
 }
 
 impl LeftOut {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Password, Self::RedirectRules, Self::DisabledDomain, Self::Unknown];
+    pub const ALL: [Self; 5] =
+        [Self::Password, Self::RedirectRules, Self::DisabledDomain, Self::Limits, Self::Unknown];
 
     /// Its name in exports and summaries.
     #[must_use]
@@ -128,6 +131,7 @@ impl LeftOut {
             Self::Password => "password",
             Self::RedirectRules => "redirect-rules",
             Self::DisabledDomain => "disabled-domain",
+            Self::Limits => "limits",
             Self::Unknown => "unknown",
         }
     }
@@ -143,7 +147,8 @@ impl LeftOut {
     pub fn is_protection(self) -> bool {
         match self {
             Self::Password | Self::DisabledDomain | Self::Unknown => true,
-            Self::RedirectRules => false,
+            // Of a table without them every link would be disabled: it is told once instead.
+            Self::RedirectRules | Self::Limits => false,
         }
     }
 }

@@ -3,7 +3,8 @@
 //! Two forms are read. One is the answers of `GET /rest/v3/short-urls` (Shlink's OpenAPI document; versions 2 to 5), any number of pages
 //! one after the other. The other is the table that Shlink's web client exports (`ExportShortUrlsBtn` of `shlinkio/shlink-web-component`):
 //! `createdAt,domain,shortCode,shortUrl,longUrl,title,tags,visits`, where the tags are parted by `|` and older versions have neither
-//! `domain` nor `shortCode`. The table names the default domain like any other, the answers have null for it.
+//! `domain` nor `shortCode`. The table names the default domain like any other, the answers have null for it. It has no limits, times or
+//! rules: that each link may have lost some is said of all of them.
 
 use super::{
     item::{Item, is_filled},
@@ -75,6 +76,7 @@ pub(super) fn of_json(item: &Item) -> Result<Row, RowError> {
         uses: max_visits.and(visits),
         blocked: item.text("blocked.reason")?,
         blocked_at: item.time("blocked.date")?,
+        deleted_at: item.time("deletedAt")?,
         enabled: item.flag("enabled")?,
         redirect_status: item.count("redirectStatus")?,
         left_out,
@@ -98,6 +100,7 @@ pub(super) fn of_table(item: &Item) -> Result<Row, RowError> {
         tags: tags.split('|').filter(|tag| is_filled(tag)).map(str::to_owned).collect(),
         created_at: item.time("createdAt")?,
         visits: item.count("visits")?,
+        left_out: vec![LeftOut::Limits],
         ..Row::default()
     })
 }
@@ -164,6 +167,14 @@ mod tests {
     }
 
     #[test]
+    fn a_link_that_was_deleted_stays_so() {
+        let deleted =
+            BARE.replace("\"title\":null", "\"title\":null,\"deletedAt\":\"2026-01-31T12:00:00+00:00\"");
+        let (links, errors) = read(Source::Shlink, &page(&deleted));
+        assert_eq!(links[0].deleted_at, Some("2026-01-31T12:00:00Z".parse().unwrap()), "{errors:?}");
+    }
+
+    #[test]
     fn a_bad_field_is_named_and_the_next_item_comes() {
         for (from, to, error) in [
             ("\"abc123\",\"longUrl\"", "\"\",\"longUrl\"", "shortCode: expected a text that is not empty"),
@@ -208,6 +219,7 @@ mod tests {
             tags: vec!["x".into(), "y z".into()],
             created_at: Some("2018-05-01T00:00:00Z".parse().unwrap()),
             visits: Some(3),
+            left_out: vec![LeftOut::Limits],
             ..Row::default()
         };
         for table in [newer, older] {

@@ -63,7 +63,8 @@ impl Outcome {
     /// What a person has to know, whatever reads the answer.
     pub(super) fn warnings(&self, source: Source) -> Vec<String> {
         let lost = self.left_out.iter().map(|(what, count)| {
-            format!("{count} links had a property that does not come along from {source}: {what}")
+            let had = if *what == LeftOut::Limits.as_str() { "may have had" } else { "had" };
+            format!("{count} links {had} a property that does not come along from {source}: {what}")
         });
         let disabled = (self.disabled > 0).then(|| {
             format!(
