@@ -58,5 +58,8 @@ pub(super) const LIMITED: &str = "<!doctype html>\n<html lang=\"en\"><meta chars
 pub(super) const UNAVAILABLE: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>One moment</title>\n\
     <h1>One moment</h1>\n<p>This link cannot be looked up right now. Please try again in a second.</p>\n</html>\n";
 
+pub(super) const TOO_MUCH: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>Slow down</title>\n\
+    <h1>Slow down</h1>\n<p>Too much was asked for from here in a short time. Please try again later.</p>\n</html>\n";
+
 pub(super) const SLOW_DOWN: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>Slow down</title>\n\
     <h1>Slow down</h1>\n<p>Too many short links that do not exist were asked for from here. Please try again later.</p>\n</html>\n";

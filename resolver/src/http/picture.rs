@@ -19,7 +19,7 @@ use super::{
     budgets::Holder,
     pages,
     redirect::{find, host},
-    stray::{gone, slow_down, too_much, unavailable},
+    stray::{busy, gone, too_much, unavailable},
 };
 use crate::{
     links::location,
@@ -40,7 +40,7 @@ pub(super) fn link_of(path: &str) -> Option<&str> {
 pub(super) async fn draw(desk: &Desk, visitor: Visitor, request: &Request<Incoming>) -> Answer {
     let app = &desk.app;
     if let Err(wait) = app.budgets.picture_rate.spend(network(visitor.client), app.started.elapsed()) {
-        return slow_down(app, wait);
+        return busy(wait);
     }
     let _place = match app.budgets.pictures.take(Holder::client(visitor.client), 1) {
         Ok(place) => place,

@@ -117,7 +117,7 @@ pub(super) fn unavailable(app: &App) -> Answer {
 /// As much is under way as may be, for this client or for all.
 pub(super) fn too_much(app: &App, spent: Spent) -> Answer {
     match spent {
-        Spent::Own => slow_down(app, Duration::ZERO),
+        Spent::Own => busy(Duration::ZERO),
         Spent::All => unavailable(app),
     }
 }
@@ -125,7 +125,16 @@ pub(super) fn too_much(app: &App, spent: Spent) -> Answer {
 /// Not a 404: whether the link exists was not looked up.
 pub(super) fn slow_down(app: &App, wait: Duration) -> Answer {
     app.metrics.unknown_refused.increment(1);
-    let mut answer = answer(StatusCode::TOO_MANY_REQUESTS, pages::HTML, pages::SLOW_DOWN);
+    refused(pages::SLOW_DOWN, wait)
+}
+
+/// A client has spent a budget that has nothing to do with codes that do not exist.
+pub(super) fn busy(wait: Duration) -> Answer {
+    refused(pages::TOO_MUCH, wait)
+}
+
+fn refused(page: &'static str, wait: Duration) -> Answer {
+    let mut answer = answer(StatusCode::TOO_MANY_REQUESTS, pages::HTML, page);
     answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1));
     answer
 }
