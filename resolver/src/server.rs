@@ -28,7 +28,7 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use crate::{
     Error,
     codes::{Keyspace, KeyspaceIndex, Mint},
-    commands::open_witnessed,
+    commands::{file_error, open_witnessed},
     config::{Config, Database, Settings},
     http::{self, App, Phase, PublicListeners},
     metrics::Metrics,
@@ -207,15 +207,18 @@ fn stopped_by(lost: &Lost, holder: String, issuer_urls: Option<&str>) -> Error {
 /// hears of no other's changes in a file.
 fn claim(database: &Database) -> Result<Option<File>, Error> {
     let Database::Sqlite(path) = database else { return Ok(None) };
+    let failed = |error: std::io::Error| file_error("--database", path, &error);
     if let Some(folder) = path.parent() {
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
     }
     let mut beside = path.clone().into_os_string();
     beside.push(".lock");
-    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(beside)?;
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600);
+    let file = options.open(beside).map_err(failed)?;
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),
-        Err(TryLockError::Error(error)) => Err(error.into()),
+        Err(TryLockError::Error(error)) => Err(failed(error)),
         Err(TryLockError::WouldBlock) => Err(Error::Config {
             flag: "--database",
             value: database.to_string(),

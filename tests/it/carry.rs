@@ -115,7 +115,8 @@ async fn fill(side: &Side) -> (String, String) {
     let editor = side.key("editor").await;
     done(&editor, Method::POST, "short-urls/ruled/redirect-rules?domain=other.example", Some(rules)).await;
     done(&editor, Method::PATCH, "short-urls/off", Some(json!({ "title": "T" }))).await;
-    done(&editor, Method::PUT, "tags", Some(json!({ "oldName": "a", "newName": "fooRenamed 2" }))).await;
+    let rename = json!({ "oldName": "a", "newName": "fooRenamed 2" });
+    assert_eq!(call(&editor, Method::PUT, "tags", Some(rename)).await.status, 204);
     for _ in 0..2 {
         assert_eq!(side.follow("spent").await.0, 302);
     }

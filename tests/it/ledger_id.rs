@@ -43,3 +43,12 @@ async fn a_second_process_on_one_sqlite_file_is_refused_also_with_an_issuer() {
     assert!(refused.stderr.contains("another resolver serves from this file"), "{refused:?}");
     first.api.create("https://example.com/still-there").await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sqlite_file_that_cannot_be_made_is_named() {
+    let scratch = Scratch::new().unwrap();
+    let builder = Resolver::builder(&scratch, "resolver-0", KEY).unwrap();
+    let refused = builder.database("sqlite:/proc/none/x.db").run_to_its_end(SOON).await.unwrap();
+    assert_eq!(refused.status.code(), Some(64), "{refused:?}");
+    assert!(refused.stderr.contains("--database /proc/none/x.db: "), "{refused:?}");
+}

@@ -125,7 +125,7 @@ async fn ready(args: &DatabaseArgs) -> Result<Arc<dyn LinkStore>, Error> {
 }
 
 /// For a file that cannot be opened, read or written: its name and what the system says.
-fn file_error(flag: &'static str, path: &Path, error: &std::io::Error) -> Error {
+pub(crate) fn file_error(flag: &'static str, path: &Path, error: &std::io::Error) -> Error {
     Error::Config { flag, value: path.display().to_string(), reason: error.to_string() }
 }
 
