@@ -5,6 +5,8 @@ use std::{future::poll_fn, time::Duration};
 use harness::{Cluster, Resolver, net::free_addr, wait};
 use http_body_util::Full;
 use prost::Message as _;
+use reqwest::Method;
+use serde_json::json;
 use proto::links::v1::{
     CreateLinkRequest, DeleteLinkRequest, EditLinkRequest, GetLinkRequest, ListLinksRequest, Tags,
     create_link_result::Result as Created, links_client::LinksClient,
@@ -18,7 +20,7 @@ use tonic::{
     transport::{Channel, Endpoint},
 };
 
-use crate::rest_calls::Alone;
+use crate::rest_calls::{Alone, done};
 
 const URL: &str = "https://example.com/page";
 
@@ -146,6 +148,11 @@ async fn refusals_name_what_was_expected() {
         assert_eq!((refused.code(), problem(&refused)), (code, kind), "{refused}");
         assert!(refused.message().contains(part), "{refused}");
     }
+    let reason = Some(json!({ "reason": "phishing" }));
+    done(&resolver.api, Method::POST, "short-urls/taken/block", reason).await;
+    let delete = DeleteLinkRequest { short_code: "taken".to_owned(), ..DeleteLinkRequest::default() };
+    let refused = client.delete_link(with(&key, delete)).await.unwrap_err();
+    assert_eq!(refused.code(), Code::FailedPrecondition, "an operator lifts the block first: {refused}");
     let wrong = client.create_link(with("0123456789abcdef", create(URL))).await.unwrap_err();
     assert_eq!((wrong.code(), problem(&wrong)), (Code::Unauthenticated, Some("invalid-api-key")));
     let none = client.create_link(Request::new(create(URL))).await.unwrap_err();

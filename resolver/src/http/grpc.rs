@@ -212,6 +212,10 @@ fn status(problem: &Problem) -> Status {
     let code = match (problem, http.as_u16()) {
         (Problem::SlugTaken { .. }, _) => Code::AlreadyExists,
         (Problem::Superseded, _) => Code::Aborted,
+        (Problem::Blocked | Problem::DomainInUse { .. } | Problem::ReservationClosed { .. }, _) => {
+            Code::FailedPrecondition
+        }
+        (Problem::TooManyDomains { .. } | Problem::TooManyReserved { .. }, _) => Code::ResourceExhausted,
         (_, 400 | 413 | 422) => Code::InvalidArgument,
         (_, 401) => Code::Unauthenticated,
         (_, 403) => Code::PermissionDenied,

@@ -53,7 +53,7 @@ pub(super) fn schemas() -> Map<String, Value> {
 fn long_url(description: &str) -> Value {
     let description = format!(
         "{description} An absolute URL with a scheme that the operator allows, which are http, https, mailto and tel unless said otherwise; without \
-        user name and password, that does not lead to a short domain of this service, and whose host links may lead to. At most {} bytes.",
+        user name and password, that is no short link of this service, and whose host links may lead to. At most {} bytes.",
         LongUrl::MAX_LEN
     );
     text(
@@ -158,10 +158,10 @@ fn of_edits() -> Map<String, Value> {
 
 fn of_links() -> Map<String, Value> {
     let mut fields = of_edits();
-    let finds = "Whether the link that was made for the same wish before will do: the same long URL, tags, limits, domain, status and code. Title, description and the other flags do not count. It does not go with a password.";
+    let finds = "Whether a link that there is for the long URL already will do, however it was made, if it has the tags, limits, domain, status and code that are given; of several the first. Title, description and the other flags do not count. It does not go with a password.";
     fields.insert("findIfExists".to_owned(), flag(finds, Some(false)));
     let domain = nullable(authority(
-        "The domain that it is for; without it, and with `DEFAULT`, the default one. One that is not known is added. Keys of one domain make links of that one, whatever is asked for.",
+        "The domain that it is for; without it, and with `DEFAULT`, the default one. One that is not known is added, which takes the scope `domains`. Keys of one domain make links of that one, whatever is asked for.",
     ));
     fields.insert("domain".to_owned(), domain);
     fields
