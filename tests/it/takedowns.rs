@@ -186,11 +186,16 @@ async fn a_rule_holds_for_restores_and_edits_and_by_option_not_for_redirects() {
     for (flags, shown) in [(&[][..], TAKEN_DOWN), (&["--check-targets", "creation"], leads_to(URL))] {
         let alone = Alone::start(flags).await;
         let api = alone.api();
-        let [kept, deleted, off] = [(); 3].map(|()| make(api, json!({})));
-        let (kept, deleted, off) = (kept.await, deleted.await, off.await);
+        let [kept, deleted, off, ruled] = [(); 4].map(|()| make(api, json!({})));
+        let (kept, deleted, off, ruled) = (kept.await, deleted.await, off.await, ruled.await);
+        let ruled = format!("short-urls/{ruled}");
+        let rules = json!({ "redirectRules": [{ "longUrl": URL, "conditions": [] }] });
+        done(api, Method::POST, &format!("{ruled}/redirect-rules"), Some(rules)).await;
         assert_eq!(call(api, Method::DELETE, &format!("short-urls/{deleted}"), None).await.status, 204);
         let off = format!("short-urls/{off}");
-        done(api, Method::PATCH, &off, Some(json!({ "enabled": false }))).await;
+        for path in [&off, &ruled] {
+            done(api, Method::PATCH, path, Some(json!({ "enabled": false }))).await;
+        }
         set_target(api, "evil.example", false).await;
         assert_eq!(api.follow(&kept).await.unwrap(), shown, "{flags:?}");
         let restore = format!("short-urls/{deleted}/restore");
@@ -198,6 +203,8 @@ async fn a_rule_holds_for_restores_and_edits_and_by_option_not_for_redirects() {
             (Method::POST, &restore, None),
             (Method::PATCH, &off, Some(json!({ "enabled": true }))),
             (Method::PATCH, &off, Some(json!({ "longUrl": URL }))),
+            // Its rule leads there still, wherever else it may lead.
+            (Method::PATCH, &ruled, Some(json!({ "enabled": true, "longUrl": "https://fine.example/" }))),
         ] {
             expect_problem(&call(api, method, path, body).await, 400, "invalid-data");
         }

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     http::App,
     links::{
-        Authority, Link, LongUrl, LongUrlError, RedirectStatus, Slug, TAGS_MAX, Tag, has_safe_placeholders,
+        Authority, LongUrl, LongUrlError, RedirectStatus, Slug, TAGS_MAX, Tag, has_safe_placeholders,
     },
 };
 
@@ -73,10 +73,13 @@ const DENIED: &str = "expected a URL whose host links may lead to";
 
 /// Refuses a link that would begin to redirect again though a rule denies one of its targets by
 /// now; `field` is to blame.
-pub(super) fn check_targets(app: &App, field: &str, link: &Link) -> Result<(), Problem> {
+pub(super) fn check_targets<'a>(
+    app: &App,
+    field: &str,
+    mut targets: impl Iterator<Item = &'a LongUrl>,
+) -> Result<(), Problem> {
     let entries = app.directory.entries();
-    let mut urls = link.rules().iter().map(|rule| &rule.long_url).chain([&link.long_url]);
-    let is_allowed = urls.all(|url| entries.targets().allow_url(url));
+    let is_allowed = targets.all(|url| entries.targets().allow_url(url));
     if is_allowed { Ok(()) } else { Err(Problem::invalid(field, DENIED)) }
 }
 

@@ -19,7 +19,8 @@ pub(super) async fn restore(app: &App, name: &str, query: &Query, by: &Grant) ->
     let decoded = percent_encoding::percent_decode_str(name).decode_utf8_lossy();
     let taken = || Problem::SlugTaken { slug: decoded.to_string(), domain: domains::shown_name(app, domain) };
     // The rules may have changed since it was made.
-    fields::check_targets(app, "longUrl", &link)?;
+    let targets = link.rules().iter().map(|rule| &rule.long_url).chain([&link.long_url]);
+    fields::check_targets(app, "longUrl", targets)?;
     if is_minted_by_now(&link, app.lookup.id_of(&decoded)) {
         return Err(taken());
     }
