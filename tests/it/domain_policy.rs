@@ -90,6 +90,11 @@ async fn a_domain_without_links_is_removed_on_every_resolver_and_its_name_is_fre
     let shared = leads_to("https://example.org/shared?of=default");
     assert_eq!(visit(&other, "one.example", "shared").await, shared, "it is nobody's host now");
     expect_problem(&remove("one.example").await, 404, "domain-not-found");
+    let deleted = get(&one, "short-urls?deleted=true").await["shortUrls"]["data"][0].clone();
+    assert_eq!((&deleted["shortCode"], &deleted["domain"]), (&json!("promo"), &json!("(removed)")));
+    let log = get(&one, "audit").await["audit"]["data"].clone();
+    let of_link = log.as_array().unwrap().iter().find(|entry| entry["action"] == "delete-link").unwrap();
+    assert_eq!((&of_link["subject"], &of_link["domain"]), (&json!("promo"), &json!("(removed)")));
     let restore = "short-urls/promo/restore?domain=one.example";
     expect_problem(&call(&one, Method::POST, restore, None).await, 404, "short-url-not-found");
     pick(&one, "promo", Some("one.example")).await;

@@ -104,6 +104,9 @@ async fn the_list_of_keys_tells_their_domain_their_limits_and_when_they_were_las
     let line = |name: &str| table.lines().find(|line| line.starts_with(name)).unwrap();
     assert!(line("limited").ends_with("domain one.example, own links only, 60 calls a minute"), "{table}");
     assert!(line("idle").contains("never"), "{table}");
+    alone.api_key(&["revoke", "--name", "limited"]).await;
+    assert_eq!(call(alone.api(), Method::DELETE, "domains/one.example", None).await.status, 204);
+    assert_eq!(last_use("limited").await["limits"]["domain"], "(removed)", "and not the default one");
 }
 
 #[tokio::test(flavor = "multi_thread")]

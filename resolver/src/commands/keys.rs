@@ -13,7 +13,7 @@ use crate::{
     Error,
     api_key::{ApiKey, ApiKeyRecord, KeyLimits, NewKey, check_name},
     config::ApiKeyCommand,
-    links::{Authority, DomainId},
+    links::{Authority, DomainId, REMOVED},
     scope::Scopes,
     store::LinkStore,
 };
@@ -103,7 +103,8 @@ impl DomainNames {
     }
 
     fn name(&self, id: DomainId) -> &str {
-        self.0.get(&id).map_or(DEFAULT_DOMAIN, String::as_str)
+        let unnamed = if id.is_default() { DEFAULT_DOMAIN } else { REMOVED };
+        self.0.get(&id).map_or(unnamed, String::as_str)
     }
 }
 

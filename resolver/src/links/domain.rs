@@ -192,6 +192,10 @@ pub struct DomainSettings {
     pub redirects: Redirects,
 }
 
+/// What stands for the name of a domain that was removed: its deleted links and its revoked keys keep
+/// its number.
+pub const REMOVED: &str = "(removed)";
+
 /// A domain as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Domain {

@@ -27,7 +27,7 @@ use crate::{api_key::ApiKeyId, codes::LinkId};
 pub use block::Block;
 pub use details::{Details, Origin};
 pub use domain::{
-    Authority, AuthorityError, Domain, DomainEdit, DomainId, DomainSettings, Protocol, Redirects,
+    Authority, AuthorityError, Domain, DomainEdit, DomainId, DomainSettings, Protocol, REMOVED, Redirects,
     requested_authority,
 };
 pub use filter::{Filter, OrderBy, OrderField, Outline, Outlined, Page, TagsMode};

@@ -27,7 +27,8 @@ use crate::{
     api_key::Grant,
     http::{Answer, App, empty},
     links::{
-        Authority, Domain, DomainEdit, DomainId, DomainSettings, LongUrl, LongUrlError, Protocol, Redirects,
+        Authority, Domain, DomainEdit, DomainId, DomainSettings, LongUrl, LongUrlError, Protocol, REMOVED,
+        Redirects,
     },
     scope::Scope,
     store::{DomainEdited, DomainRemoved},
@@ -80,13 +81,14 @@ pub(super) fn refuse_circle<'a>(
     if is_itself { Err(Problem::invalid("longUrl", LongUrlError::Itself.to_string())) } else { Ok(()) }
 }
 
-/// A domain's name, as links show it; none for the default one.
+/// A domain's name, as links show it; none for the default one, [`REMOVED`] for one that is gone.
 pub(in crate::http) fn shown_name(app: &App, id: DomainId) -> Option<String> {
     if id.is_default() {
         return None;
     }
     let entries = app.directory.entries();
-    entries.domain(id)?.authority.as_ref().map(ToString::to_string)
+    let name = |domain: &Domain| domain.authority.as_ref().map(ToString::to_string);
+    entries.domain(id).map_or_else(|| Some(REMOVED.to_owned()), |domain| name(domain))
 }
 
 /// Lists domains, the default one first.

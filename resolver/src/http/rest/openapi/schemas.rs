@@ -55,7 +55,7 @@ fn links() -> Value {
         "dateCreated": time("When it was created."),
         "tags": { "type": "array", "items": { "type": "string" }, "description": "Its tags." },
         "meta": reference("LinkLimits"),
-        "domain": nullable(text("Its domain; null for the default one.", &[])),
+        "domain": nullable(text("Its domain; null for the default one, `(removed)` for one that is gone.", &[])),
         "title": nullable(text("What a person calls it.", &[])),
         "crawlable": flag("Whether robots may follow it."),
         "forwardQuery": flag("Whether the visitor's query goes along."),
@@ -331,7 +331,7 @@ fn service() -> Value {
             "apiKey": nullable(text("The name of the key that it was done with; null on the operator's command line.", &[])),
             "action": text("What was done.", &[("examples", json!(actions.map(Action::as_str)))]),
             "subject": text("To what: a link's code, a tag, a domain, a pattern, a key's name.", &[]),
-            "domain": nullable(text("A link's domain; null for the default one.", &[])),
+            "domain": nullable(text("A link's domain; null for the default one, `(removed)` for one that is gone.", &[])),
             "details": { "description": "What it came to. Of an edited link `changed` has each changed field with its value before and after." },
         }),
     );
