@@ -1,5 +1,6 @@
 //! Who wrote what, and when.
 
+mod domain;
 mod state;
 
 use jiff::Timestamp;
@@ -7,6 +8,7 @@ use serde_json::Value;
 
 use crate::api_key::ApiKeyId;
 
+pub use domain::{domain_change, domain_name};
 pub use state::{Told, change, state, tell};
 
 /// What was done.

@@ -363,7 +363,10 @@ async fn the_log_tells_who_wrote_what_and_no_secret() {
     assert_eq!((&new[0]["details"]["title"], &new[0]["details"]["hasPassword"]), (&json!("T"), &json!(true)));
     assert_eq!(
         (&new[4]["subject"], &new[4]["details"]),
-        (&json!("one.example"), &json!({ "disabled": true }))
+        (
+            &json!("one.example"),
+            &json!({ "domain": "one.example", "enabled": false, "changed": { "enabled": { "from": true, "to": false } } })
+        )
     );
     assert_eq!(
         (&new[5]["subject"], &new[5]["details"]),

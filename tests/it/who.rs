@@ -80,6 +80,11 @@ async fn the_log_names_links_by_code_and_domain_and_says_what_was_changed() {
     }
     let older = person.read_json(&["audit", "--json", "--before", &promo["id"].to_string()]).await;
     assert_eq!(older["audit"]["data"][0], title);
+    done(admin, Method::PATCH, "domains/one.example", Some(json!({ "domain": "two.example" }))).await;
+    let renamed = get(admin, "audit").await["audit"]["data"][0].clone();
+    assert_eq!((&renamed["action"], &renamed["subject"]), (&json!("edit-domain"), &json!("one.example")));
+    let changed = json!({ "domain": { "from": "one.example", "to": "two.example" } });
+    assert_eq!(renamed["details"]["changed"], changed);
 }
 
 #[tokio::test(flavor = "multi_thread")]

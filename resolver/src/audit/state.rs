@@ -16,7 +16,7 @@ const SLUG: &str = "slug";
 /// The number of its domain, likewise.
 const DOMAIN: &str = "domain";
 /// The fields that a write changed.
-const CHANGED: &str = "changed";
+pub(super) const CHANGED: &str = "changed";
 
 /// A link as an entry of the log keeps it. Its password is never in it.
 #[must_use]
@@ -31,12 +31,7 @@ pub fn state(link: &Link) -> Value {
 /// The same with all that a write changed. `tags` are those before and after, if it set any.
 #[must_use]
 pub fn change(before: &Link, after: &Link, tags: Option<(&[Tag], &[Tag])>) -> Value {
-    let (old, new) = (fields(before), fields(after));
-    let differs = |(name, to): (&String, &Value)| {
-        let from = old.get(name).filter(|from| *from != to)?;
-        Some((name.clone(), json!({ "from": from, "to": to })))
-    };
-    let mut changed: Map<String, Value> = new.iter().filter_map(differs).collect();
+    let mut changed = differences(&fields(before), &fields(after));
     if before.password() != after.password() && before.password().is_some() == after.password().is_some() {
         changed.insert("password".to_owned(), json!("another"));
     }
@@ -46,6 +41,15 @@ pub fn change(before: &Link, after: &Link, tags: Option<(&[Tag], &[Tag])>) -> Va
     let mut state = state(after);
     state[CHANGED] = Value::Object(changed);
     state
+}
+
+/// Each field that differs, with its value before and after.
+pub(super) fn differences(before: &Map<String, Value>, after: &Map<String, Value>) -> Map<String, Value> {
+    let differs = |(name, to): (&String, &Value)| {
+        let from = before.get(name).filter(|from| *from != to)?;
+        Some((name.clone(), json!({ "from": from, "to": to })))
+    };
+    after.iter().filter_map(differs).collect()
 }
 
 fn texts(tags: &[Tag]) -> Vec<&str> {

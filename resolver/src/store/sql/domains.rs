@@ -3,7 +3,7 @@
 use super::{Row, Sql, Value, audit::note, keyspaces::keyspaces, targets::targets};
 use crate::{
     api_key::ApiKeyId,
-    audit::Action,
+    audit::{Action, domain_change, domain_name},
     links::{Authority, Domain, DomainEdit, DomainId, DomainSettings},
     store::{DomainEdited, DomainRemoved, SharedSettings, StoreError},
 };
@@ -129,7 +129,8 @@ pub(in crate::store) async fn edit_domain<S: Sql>(
     let select = format!("SELECT {} FROM domain WHERE id = $1 {}", columns::<S>(), S::DIALECT.for_update());
     let rows = sql.query(&select, &[Value::Int(id.get())]).await?;
     let Some(row) = rows.first() else { return Ok(DomainEdited::Absent) };
-    let mut domain = domain(row)?;
+    let before = domain(row)?;
+    let mut domain = before.clone();
     domain.settings = edit.apply(domain.settings);
     if let Some(name) = &edit.authority {
         let others = "SELECT id FROM domain WHERE authority = $1 AND id <> $2";
@@ -146,9 +147,9 @@ pub(in crate::store) async fn edit_domain<S: Sql>(
     let authority = domain.authority.as_ref().map(ToString::to_string).unwrap_or_default();
     sql.query(&update, &[Value::Text(authority), Value::Text(settings), Value::Int(id.get())]).await?;
     note_change(sql).await?;
-    let name = domain.authority.as_ref().map_or("DEFAULT", Authority::as_str);
-    let state = serde_json::to_value(&domain.settings).ok();
-    note(sql, by, Action::EditDomain, name, state).await?;
+    // Under the name that it had: one that was renamed is found by either.
+    let change = domain_change(&before, &domain);
+    note(sql, by, Action::EditDomain, domain_name(&before), Some(change)).await?;
     Ok(DomainEdited::Done(Box::new(domain)))
 }
 

@@ -332,7 +332,7 @@ fn service() -> Value {
             "action": text("What was done.", &[("examples", json!(actions.map(Action::as_str)))]),
             "subject": text("To what: a link's code, a tag, a domain, a pattern, a key's name.", &[]),
             "domain": nullable(text("A link's domain; null for the default one, `(removed)` for one that is gone.", &[])),
-            "details": { "description": "What it came to. Of an edited link `changed` has each changed field with its value before and after." },
+            "details": { "description": "What it came to. Of an edited link or domain `changed` has each changed field with its value before and after." },
         }),
     );
     let page = full(
