@@ -273,9 +273,12 @@ async fn an_export_that_was_cut_short_or_is_of_a_later_version_is_refused() {
         assert_eq!(refused.code(), Some(64), "{refused:?}");
         assert!(refused.stderr.contains(part), "{refused:?}");
     }
+    let rejects = to.scratch.path().join("rejects.txt");
     let later = whole.replace("\"longUrl\"", "\"blockedUntil\":1,\"longUrl\"");
     let file = to.scratch.file("later.ndjson", &later).unwrap().display().to_string();
-    let (told, _) = to.import(&[&file]).await;
+    let (told, _) = to.import(&["--rejects", &rejects.display().to_string(), &file]).await;
+    let mode = std::fs::metadata(&rejects).unwrap().permissions().mode();
+    assert_eq!(mode & 0o077, 0, "reasons quote what links have");
     assert_eq!(told["refused"], 1, "a field of a later version may protect the link: {told}");
 }
 

@@ -5,12 +5,12 @@ use std::{future::poll_fn, time::Duration};
 use harness::{Cluster, Resolver, net::free_addr, wait};
 use http_body_util::Full;
 use prost::Message as _;
-use reqwest::Method;
-use serde_json::json;
 use proto::links::v1::{
     CreateLinkRequest, DeleteLinkRequest, EditLinkRequest, GetLinkRequest, ListLinksRequest, Tags,
     create_link_result::Result as Created, links_client::LinksClient,
 };
+use reqwest::Method;
+use serde_json::json;
 use tokio::time::timeout;
 use tokio_stream::StreamExt;
 use tonic::{
@@ -150,6 +150,9 @@ async fn refusals_name_what_was_expected() {
     }
     let reason = Some(json!({ "reason": "phishing" }));
     done(&resolver.api, Method::POST, "short-urls/taken/block", reason).await;
+    let get = GetLinkRequest { short_code: "taken".to_owned(), domain: None };
+    let blocked = client.get_link(with(&key, get)).await.unwrap().into_inner().blocked.unwrap();
+    assert!(blocked.reason == "phishing" && blocked.date_ms > 0, "{blocked:?}");
     let delete = DeleteLinkRequest { short_code: "taken".to_owned(), ..DeleteLinkRequest::default() };
     let refused = client.delete_link(with(&key, delete)).await.unwrap_err();
     assert_eq!(refused.code(), Code::FailedPrecondition, "an operator lifts the block first: {refused}");

@@ -15,6 +15,7 @@ use std::{
     collections::{HashMap, HashSet},
     fs::{File, OpenOptions},
     io::{self, Read},
+    os::unix::fs::OpenOptionsExt,
     path::Path,
     sync::Arc,
 };
@@ -95,7 +96,9 @@ pub(super) async fn run(args: ImportArgs) -> Result<String, Error> {
 fn rejects(path: Option<&Path>, position: u64) -> Result<Option<File>, Error> {
     let Some(path) = path else { return Ok(None) };
     let (mut options, goes_on) = (OpenOptions::new(), position > 0);
-    let opened = options.create(true).write(true).append(goes_on).truncate(!goes_on).open(path);
+    // Reasons quote what links have: only their owner reads them.
+    options.create(true).write(true).append(goes_on).truncate(!goes_on).mode(0o600);
+    let opened = options.open(path);
     opened.map(Some).map_err(|error| file_error("--rejects", path, &error))
 }
 

@@ -16,7 +16,7 @@ use issuer::daemon::{Bounded, Gate, GateLimits, Questions};
 use prost::Message as _;
 use proto::links::v1::{
     CreateLinkRequest, CreateLinkResult, DeleteLinkRequest, DeleteLinkResponse, EditLinkRequest,
-    GetLinkRequest, Link, ListLinksRequest, ListLinksResponse, Refusal, create_link_result,
+    GetLinkRequest, Link, ListLinksRequest, ListLinksResponse, Refusal, Takedown, create_link_result,
     links_server::{Links, LinksServer},
 };
 use serde_json::{Map, Value};
@@ -196,6 +196,9 @@ impl Service {
             created_by: names.creator(link).map(str::to_owned),
             edited_by: names.editor(link).map(str::to_owned),
             edited_at_ms: details.edited_at.map(jiff::Timestamp::as_millisecond),
+            blocked: details
+                .blocked
+                .map(|block| Takedown { date_ms: block.at.as_millisecond(), reason: block.reason }),
         })
     }
 }

@@ -42,10 +42,14 @@ pub(super) enum Kind {
     Delete,
     Restore,
     RenameTag,
+    DeleteTags,
     SetTarget,
+    RemoveTarget,
     AddDomain,
     EditDomain,
+    RemoveDomain,
     AddKey,
+    RotateKey,
     RevokeKey,
     AddReservation,
     CloseReservation,
@@ -56,7 +60,7 @@ pub(super) enum Kind {
 }
 
 /// In groups that the store's connections can carry at once.
-pub(super) const GROUPS: [&[Kind]; 4] = [
+pub(super) const GROUPS: [&[Kind]; 5] = [
     &[Kind::Single, Kind::Batch, Kind::Copy, Kind::Full, Kind::Named, Kind::Import],
     &[Kind::Copy, Kind::Edit, Kind::Delete, Kind::Restore, Kind::RenameTag, Kind::SetTarget],
     &[Kind::Copy, Kind::AddDomain, Kind::AddKey, Kind::RevokeKey, Kind::AddReservation, Kind::UseLinks],
@@ -68,6 +72,7 @@ pub(super) const GROUPS: [&[Kind]; 4] = [
         Kind::ReleaseBlock,
         Kind::TakeOverBlock,
     ],
+    &[Kind::Copy, Kind::DeleteTags, Kind::RemoveTarget, Kind::RemoveDomain, Kind::RotateKey],
 ];
 
 /// One write, and what it needs to have been there before.
@@ -106,12 +111,13 @@ impl Write {
                 write.insert(1).await.unwrap();
                 store.delete(write.id(0), None, BY).await.unwrap();
             }
-            Kind::RenameTag => write.insert_tagged("old").await.unwrap(),
-            Kind::EditDomain => {
+            Kind::RenameTag | Kind::DeleteTags => write.insert_tagged("old").await.unwrap(),
+            Kind::RemoveTarget => store.set_target(&write.target(), BY).await.unwrap(),
+            Kind::EditDomain | Kind::RemoveDomain => {
                 let authority = Authority::parse(&format!("d{number}.example")).unwrap();
                 write.domain = store.add_domain(&authority, u32::MAX).await.unwrap().unwrap();
             }
-            Kind::RevokeKey => drop(store.add_api_key(&write.new_key()).await.unwrap()),
+            Kind::RevokeKey | Kind::RotateKey => drop(store.add_api_key(&write.new_key()).await.unwrap()),
             Kind::CloseReservation => {
                 store.add_reservation(&write.reservation, keyspace(), BY).await.unwrap();
             }
@@ -150,10 +156,9 @@ impl Write {
             Kind::Delete => store.delete(self.id(0), None, BY).await.map(drop),
             Kind::Restore => store.restore(self.id(0), 0, BY).await.map(drop),
             Kind::RenameTag => store.rename_tag(&self.tag("old"), &self.tag("new"), BY).await.map(drop),
-            Kind::SetTarget => {
-                let rule = TargetRule::parse(&format!("t{number}.example"), false).unwrap();
-                store.set_target(&rule, BY).await
-            }
+            Kind::DeleteTags => store.delete_tags(&[self.tag("old")], BY).await,
+            Kind::SetTarget => store.set_target(&self.target(), BY).await,
+            Kind::RemoveTarget => store.remove_target(self.target().pattern(), BY).await.map(drop),
             Kind::AddDomain => {
                 let authority = Authority::parse(&format!("d{number}.example")).unwrap();
                 store.add_domain(&authority, u32::MAX).await.map(drop)
@@ -162,7 +167,12 @@ impl Write {
                 let edit = DomainEdit { disabled: Some(true), ..DomainEdit::default() };
                 store.edit_domain(self.domain, &edit, BY).await.map(drop)
             }
+            Kind::RemoveDomain => store.remove_domain(self.domain, BY).await.map(drop),
             Kind::AddKey => store.add_api_key(&self.new_key()).await.map(drop),
+            Kind::RotateKey => {
+                let (name, hash) = (format!("k{number}"), ApiKey::draw().unwrap().hash());
+                store.rotate_api_key(&name, &hash, Duration::from_secs(1)).await.map(drop)
+            }
             Kind::RevokeKey => store.revoke_api_key(&format!("k{number}")).await.map(drop),
             Kind::AddReservation => store.add_reservation(&self.reservation, keyspace(), BY).await.map(drop),
             Kind::CloseReservation => store.close_reservation(&self.reservation).await,
@@ -200,22 +210,6 @@ impl Write {
             Kind::Edit => (format!("{links} AND title = 'edited'"), 1),
             Kind::Delete => (format!("{links} AND details->>'deletedAt' IS NOT NULL"), 1),
             Kind::Restore => (format!("{links} AND details->>'deletedAt' IS NULL"), 1),
-            Kind::RenameTag => (format!("SELECT count(*) FROM tag WHERE name = 'new-{n}'"), 1),
-            Kind::SetTarget => {
-                (format!("SELECT count(*) FROM target_rule WHERE pattern LIKE '%t{n}.example'"), 1)
-            }
-            Kind::AddDomain => (format!("SELECT count(*) FROM domain WHERE authority = 'd{n}.example'"), 1),
-            Kind::EditDomain => (
-                format!(
-                    "SELECT count(*) FROM domain WHERE id = {} AND settings->>'disabled' = 'true'",
-                    self.domain.get()
-                ),
-                1,
-            ),
-            Kind::AddKey => (format!("SELECT count(*) FROM api_key WHERE name = 'k{n}'"), 1),
-            Kind::RevokeKey => {
-                (format!("SELECT count(*) FROM api_key WHERE name = 'k{n}' AND revoked_at IS NOT NULL"), 1)
-            }
             Kind::AddReservation => {
                 (format!("SELECT count(*) FROM reservation WHERE id = '{}'", self.reservation), 1)
             }
@@ -237,8 +231,40 @@ impl Write {
                 (format!("SELECT count(*) FROM block WHERE ids @> {first}::bigint AND generation = 2"), 1)
             }
             Kind::UseLinks => (format!("SELECT count(*) FROM link_use WHERE link_id = {first}"), 1),
+            _ => (self.setting(), 1),
         };
         (postgres.client().await.unwrap().query_one(&sql, &[]).await.unwrap().get(0), whole)
+    }
+
+    /// A statement that gives 1 when the database has a change of what is no link: of a removal, when
+    /// the row is gone.
+    fn setting(&self) -> String {
+        let (n, domain) = (self.number, self.domain.get());
+        match self.kind {
+            Kind::RenameTag => format!("SELECT count(*) FROM tag WHERE name = 'new-{n}'"),
+            Kind::DeleteTags => format!("SELECT 1 - count(*) FROM tag WHERE name = 'old-{n}'"),
+            Kind::SetTarget => format!("SELECT count(*) FROM target_rule WHERE pattern LIKE '%t{n}.example'"),
+            Kind::RemoveTarget => {
+                format!("SELECT 1 - count(*) FROM target_rule WHERE pattern LIKE '%t{n}.example'")
+            }
+            Kind::AddDomain => format!("SELECT count(*) FROM domain WHERE authority = 'd{n}.example'"),
+            Kind::EditDomain => {
+                format!("SELECT count(*) FROM domain WHERE id = {domain} AND settings->>'disabled' = 'true'")
+            }
+            Kind::RemoveDomain => format!("SELECT 1 - count(*) FROM domain WHERE id = {domain}"),
+            Kind::AddKey => format!("SELECT count(*) FROM api_key WHERE name = 'k{n}'"),
+            Kind::RotateKey => {
+                format!("SELECT count(*) FROM api_key WHERE name = 'k{n}' AND old_hash IS NOT NULL")
+            }
+            Kind::RevokeKey => {
+                format!("SELECT count(*) FROM api_key WHERE name = 'k{n}' AND revoked_at IS NOT NULL")
+            }
+            kind => panic!("{kind:?} is no setting"),
+        }
+    }
+
+    fn target(&self) -> TargetRule {
+        TargetRule::parse(&format!("t{}.example", self.number), false).unwrap()
     }
 
     fn id(&self, offset: u64) -> LinkId {
