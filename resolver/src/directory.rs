@@ -29,7 +29,9 @@ use crate::{
         Authority, Domain, DomainEdit, DomainId, DomainSettings, LongUrl, Protocol, Slug, requested_authority,
     },
     lookup::{Lookup, Wanted},
-    store::{DomainEdited, DomainRemoved, LinkStore, SettingsPoll, SharedSettings, StoreError},
+    store::{
+        DomainEdited, DomainRemoved, LinkStore, SettingsPoll, SettingsVersion, SharedSettings, StoreError,
+    },
     targets::{TargetRule, Targets},
 };
 
@@ -45,7 +47,8 @@ pub const SHOWN: Duration = Duration::from_millis(770);
 /// One state of the copy.
 #[derive(Debug)]
 pub struct Entries {
-    version: i64,
+    /// The version; none before anything was read.
+    version: Option<SettingsVersion>,
     by_name: HashMap<Box<str>, Arc<Domain>>,
     by_id: HashMap<DomainId, Arc<Domain>>,
     default: Arc<Domain>,
@@ -88,7 +91,7 @@ impl Entries {
         }
         let by_id: HashMap<_, _> = domains.iter().map(|domain| (domain.id, Arc::clone(domain))).collect();
         Self {
-            version: settings.version,
+            version: Some(settings.version),
             by_name,
             default: by_id.get(&DomainId::DEFAULT).map_or_else(|| Arc::new(unsaid()), Arc::clone),
             by_id,
@@ -171,7 +174,7 @@ impl Directory {
         (asked, SettingsPoll { settings, .. }): (Instant, SettingsPoll),
     ) -> Arc<Self> {
         let directory = Arc::new(Self {
-            entries: RwLock::new(Arc::new(Entries::new(SharedSettings::default()))),
+            entries: RwLock::new(Arc::new(Entries { version: None, ..Entries::new(SharedSettings::default()) })),
             is_plain: AtomicBool::new(true),
             heard: Mutex::new(asked),
             first_seen: Mutex::default(),
@@ -182,7 +185,7 @@ impl Directory {
             policy,
             lookup,
         });
-        directory.replace(settings.unwrap_or_default());
+        directory.replace(asked, settings.unwrap_or_default());
         vitals.spawn("reader of domains", Arc::clone(&directory).follow());
         directory
     }
@@ -207,10 +210,10 @@ impl Directory {
     /// When the store does not say.
     pub async fn refresh(&self) -> Result<(), StoreError> {
         let sent = Instant::now();
-        let SettingsPoll { now, settings } = self.store.poll_settings(self.entries().version).await?;
+        let SettingsPoll { now, settings } = self.store.poll_settings(self.entries().version.as_ref()).await?;
         self.clock.learn(sent, now);
         if let Some(settings) = settings {
-            self.replace(settings);
+            self.replace(sent, settings);
             if !self.store.is_shared() {
                 // Nobody tells of what an import beside this process brings.
                 self.lookup.reload_picked();
@@ -221,28 +224,35 @@ impl Directory {
         Ok(())
     }
 
-    fn replace(&self, settings: SharedSettings) {
-        self.lookup.adopt(&settings.keyspaces);
-        self.note_seen(settings.domains.iter().map(|domain| domain.id));
-        let entries = Entries::new(settings);
-        let mut place = self.entries.write().expect("no code panics while it holds this lock");
-        // A slow answer must not undo what a quick one brought.
-        if entries.version >= place.version {
-            let is_plain =
-                entries.by_name.is_empty() && entries.default.settings == DomainSettings::default();
-            if self.policy.checks_redirects && entries.targets != place.targets {
-                self.lookup.judge_by(entries.targets.clone());
-            }
-            *place = Arc::new(entries);
-            self.is_plain.store(is_plain, Ordering::Release);
+    /// Takes in settings that were asked for at this instant.
+    fn replace(&self, sent: Instant, settings: SharedSettings) {
+        let mut entries = self.entries.write().expect("no code panics while it holds this lock");
+        // The later question counts, not the higher number: an older copy of the database may have
+        // been put back between the two. A slow answer never undoes a later one.
+        if sent < *self.heard.lock().expect("no code panics while it holds this lock") {
+            return;
         }
+        self.lookup.adopt(&settings.keyspaces);
+        self.note_seen(entries.version.as_ref(), &settings);
+        let new = Entries::new(settings);
+        let is_plain = new.by_name.is_empty() && new.default.settings == DomainSettings::default();
+        if self.policy.checks_redirects && new.targets != entries.targets {
+            self.lookup.judge_by(new.targets.clone());
+        }
+        *entries = Arc::new(new);
+        self.is_plain.store(is_plain, Ordering::Release);
     }
 
-    fn note_seen(&self, domains: impl Iterator<Item = DomainId>) {
+    /// Notes which domains are new. In another copy of the database the same number may be another
+    /// domain's.
+    fn note_seen(&self, known: Option<&SettingsVersion>, settings: &SharedSettings) {
         let mut first_seen = self.first_seen.lock().expect("no code panics while it holds this lock");
+        if known.is_some_and(|known| known.copy != settings.version.copy) {
+            first_seen.clear();
+        }
         let now = Instant::now();
-        for domain in domains {
-            first_seen.entry(domain).or_insert(now);
+        for domain in &settings.domains {
+            first_seen.entry(domain.id).or_insert(now);
         }
     }
 

@@ -47,7 +47,7 @@ pub(crate) async fn prepare(
     wait_for(database, async || store.advance(Mark(0), Comparison::default()).await).await?;
     let poll = async || {
         let asked = Instant::now();
-        Ok((asked, store.poll_settings(-1).await?))
+        Ok((asked, store.poll_settings(None).await?))
     };
     let (mut asked, mut shared) = wait_for(database, poll).await?;
     if store.is_shared()

@@ -69,7 +69,7 @@ pub(super) async fn run(args: ImportArgs) -> Result<String, Error> {
     let begun = Instant::now();
     let position = store.import_position(&name).await?;
     let keys = store.list_api_keys().await?.into_iter().map(|key| (key.name, key.id)).collect();
-    let settings = store.poll_settings(-1).await?.settings.unwrap_or_default();
+    let settings = store.poll_settings(None).await?.settings.unwrap_or_default();
     let disabled = settings.domains.iter().filter(|domain| domain.settings.disabled);
     let mut importer = Importer {
         position,

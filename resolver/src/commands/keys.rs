@@ -97,7 +97,7 @@ struct DomainNames(HashMap<DomainId, String>);
 
 impl DomainNames {
     async fn of(store: &dyn LinkStore) -> Result<Self, Error> {
-        let domains = store.poll_settings(-1).await?.settings.unwrap_or_default().domains;
+        let domains = store.poll_settings(None).await?.settings.unwrap_or_default().domains;
         let named = domains.into_iter().filter_map(|domain| Some((domain.id, domain.authority?.to_string())));
         Ok(Self(named.collect()))
     }

@@ -37,7 +37,7 @@ use crate::{
 pub use error::{InsertError, StoreError};
 pub use outcomes::{
     Advanced, Change, Deleted, DomainEdited, DomainRemoved, Edited, Exported, Imported, Indexed, Inserted,
-    InsertedFull, InsertedNamed, Reading, Registration, Renamed, Restored, SettingsPoll, SharedSettings,
+    InsertedFull, InsertedNamed, Reading, Registration, Renamed, Restored, SettingsPoll, SettingsVersion, SharedSettings,
     Swept, TagCount,
 };
 pub use requests::{
@@ -153,8 +153,8 @@ pub trait LinkStore: Send + Sync + 'static {
     /// The link of a slug: on the default domain of one that could not have been minted, on others of any code.
     async fn find_slug(&self, domain: DomainId, slug: &Slug) -> Result<Option<LinkId>, StoreError>;
 
-    /// The database's time, and the settings that every resolver keeps a copy of, if they are not of this version.
-    async fn poll_settings(&self, known: i64) -> Result<SettingsPoll, StoreError>;
+    /// The database's time, and the settings that every resolver keeps a copy of, unless they are of the known version.
+    async fn poll_settings(&self, known: Option<&SettingsVersion>) -> Result<SettingsPoll, StoreError>;
 
     /// The domain of this name, which is added if there is none; none when there are `most` beside
     /// the default one already.

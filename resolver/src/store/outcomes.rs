@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use crate::{
     codes::{Keyspace, KeyspaceIndex, LinkId},
+    guard::{self, Guard},
     links::{Domain, Link, Record, Tag},
     targets::TargetRule,
 };
@@ -98,11 +99,33 @@ pub struct SettingsPoll {
     pub settings: Option<SharedSettings>,
 }
 
+/// A state of the settings.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SettingsVersion {
+    /// Grows with each change. An older copy of the database that was put back counts on from a
+    /// lower number, and reaches the same numbers again with other settings.
+    pub number: i64,
+    /// The copy of the database in which the number was counted: the start of its server, the
+    /// identity of its table, and its history.
+    pub copy: String,
+}
+
+impl SettingsVersion {
+    /// Whether this is the state that a resolver has read already.
+    #[must_use]
+    pub fn is(&self, known: &Self) -> bool {
+        if !guard::is_on(Guard::SettingsCopy) {
+            return self.number <= known.number;
+        }
+        self == known
+    }
+}
+
 /// What every resolver keeps a copy of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SharedSettings {
-    /// Grows with each change.
-    pub version: i64,
+    /// Its version.
+    pub version: SettingsVersion,
     /// Every domain, the default one too.
     pub domains: Vec<Domain>,
     /// Hosts that links may lead to, or may not.

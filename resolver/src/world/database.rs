@@ -40,6 +40,8 @@ pub(super) struct Rates {
     pub(super) slow_back: u64,
     /// A notification's connection breaks.
     pub(super) deaf: u64,
+    /// A question for settings hangs.
+    pub(super) hung: u64,
     /// A read is served by the copy.
     pub(super) copied: u64,
 }

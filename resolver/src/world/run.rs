@@ -187,6 +187,7 @@ impl World {
                 slow: 0,
                 slow_back: rng.between(20, 100),
                 deaf: rng.between(0, 10),
+                hung: 0,
                 copied: rng.between(300, 800),
             },
             focus => Rates {
@@ -196,6 +197,7 @@ impl World {
                 slow: rng.between(0, 60),
                 slow_back: 0,
                 deaf: rng.between(0, 20),
+                hung: 0,
                 copied: rng.between(0, 500),
             },
         }

@@ -22,7 +22,7 @@ use crate::{
         Advanced, BlockEntry, Change, Comparison, Deleted, DomainEdited, DomainRemoved, Edited, Exported,
         FullLink, ImportBatch, Imported, IndexStep, Indexed, InsertError, Inserted, InsertedFull,
         InsertedNamed, LinkStore, NamedLink, Reading, Registration, Renamed, Restored, Same, SettingsPoll,
-        Source, StoreError, Sweep, Swept, TagCount, Visible,
+        SettingsVersion, Source, StoreError, Sweep, Swept, TagCount, Visible,
     },
     targets::TargetRule,
 };
@@ -74,9 +74,8 @@ impl LinkStore for FaultyStore {
         .await
     }
 
-    async fn poll_settings(&self, known: i64) -> Result<SettingsPoll, StoreError> {
-        let polled = self.pass(self.database.sqlite.poll_settings(known)).await?;
-        Ok(SettingsPoll { now: self.database.now(), ..polled })
+    async fn poll_settings(&self, known: Option<&SettingsVersion>) -> Result<SettingsPoll, StoreError> {
+        self.poll(known).await
     }
 
     async fn insert(&self, history: &StoreEpoch, links: &[NewLink]) -> Result<Vec<Inserted>, InsertError> {

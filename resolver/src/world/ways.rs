@@ -20,11 +20,15 @@ use crate::{
     codes::LinkId,
     guard::{self, Guard},
     links::NewLink,
-    store::{Change, InsertError, Inserted, LinkStore, Reading, Source, StoreError},
+    store::{
+        Change, InsertError, Inserted, LinkStore, Reading, SettingsPoll, SettingsVersion, Source, StoreError,
+    },
 };
 
 /// How often a listener asks whether it still hears, as the real one does.
 const ASKED_EVERY: Duration = Duration::from_millis(100);
+/// How long a question for settings may hang on each way, in milliseconds.
+const HUNG_MS: u64 = 2_500;
 /// How long a broken listener rests.
 const DEAF_FOR: Duration = Duration::from_millis(500);
 
@@ -92,6 +96,26 @@ impl FaultyStore {
         let done = call.await;
         self.after(starts).await?;
         done
+    }
+
+    /// The settings, as the real store tells them: with the server's start, which tells copies apart, and its time.
+    pub(super) async fn poll(&self, known: Option<&SettingsVersion>) -> Result<SettingsPoll, StoreError> {
+        let (there, back) = self.database.draw(|rng, rates| {
+            let hangs = rng.permille(rates.hung);
+            let mut hang = || if hangs && rng.permille(600) { rng.millis(0, HUNG_MS) } else { Duration::ZERO };
+            (hang(), hang())
+        });
+        sleep(there).await;
+        let polled = self.pass(async {
+            let SettingsPoll { settings, .. } = self.database.sqlite.poll_settings(None).await?;
+            let mut settings = settings.unwrap_or_default();
+            settings.version.copy = format!("{}/{}", self.database.starts(), settings.version.copy);
+            let is_known = known.is_some_and(|known| settings.version.is(known));
+            Ok(SettingsPoll { now: self.database.now(), settings: Some(settings).filter(|_| !is_known) })
+        });
+        let polled = polled.await;
+        sleep(back).await;
+        polled
     }
 
     /// An insert: once it was sent, no silence says that nothing is stored.

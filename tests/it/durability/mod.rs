@@ -45,7 +45,7 @@ impl Slow {
     /// A store as after the first beat of its resolver since the server's start.
     async fn compared_store(&self) -> Arc<PostgresStore> {
         let store = self.store().await;
-        store.poll_settings(-1).await.unwrap();
+        store.poll_settings(None).await.unwrap();
         let since = store.server_start().and_then(|start| *start.borrow());
         store.advance(Mark(0), Comparison { raises: false, since }).await.unwrap();
         store

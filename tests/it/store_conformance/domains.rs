@@ -6,7 +6,7 @@ use resolver::{
     scope::Scopes,
     store::{
         Deleted, DomainEdited, DomainRemoved, InsertedFull, InsertedNamed, LinkStore, NamedLink, Restored,
-        Source,
+        SettingsVersion, Source,
     },
     targets::TargetRule,
 };
@@ -14,10 +14,11 @@ use resolver::{
 use super::{full_link, new_link};
 
 pub(super) async fn domains_and_targets_are_told_with_a_version_that_grows(store: &dyn LinkStore) {
-    let settings = async |known: i64| store.poll_settings(known).await.unwrap().settings;
-    let first = settings(-1).await.unwrap();
+    let settings =
+        async |known: Option<&SettingsVersion>| store.poll_settings(known).await.unwrap().settings;
+    let first = settings(None).await.unwrap();
     assert_eq!(first.domains.iter().map(|domain| domain.id).collect::<Vec<_>>(), [DomainId::DEFAULT]);
-    assert_eq!(settings(first.version).await, None, "nothing has changed");
+    assert_eq!(settings(Some(&first.version)).await, None, "nothing has changed");
     let (one, other) =
         (Authority::parse("one.example").unwrap(), Authority::parse("two.example:81").unwrap());
     assert_eq!(store.add_domain(&one, 0).await.unwrap(), None, "there are as many as there may be");
@@ -38,15 +39,18 @@ pub(super) async fn domains_and_targets_are_told_with_a_version_that_grows(store
     assert_eq!(store.edit_domain(nobody, &rename, by).await.unwrap(), DomainEdited::Absent);
     let rule = TargetRule::parse("*.evil.example", false).unwrap();
     store.set_target(&rule, by).await.unwrap();
-    let told = settings(first.version).await.expect("it has changed");
-    assert!(told.version > first.version);
+    let told = settings(Some(&first.version)).await.expect("it has changed");
+    assert!(told.version.number > first.version.number);
+    assert_eq!(told.version.copy, first.version.copy, "the database is the same");
+    let of_a_copy = SettingsVersion { copy: "another".to_owned(), ..told.version.clone() };
+    assert!(settings(Some(&of_a_copy)).await.is_some(), "the same number of another copy says nothing");
     let domain = told.domains.iter().find(|domain| domain.id == id).unwrap();
     assert_eq!((domain.authority.as_ref(), domain.settings.disabled), (Some(&one), true));
     assert_eq!(domain.settings.redirects.base_url.as_deref(), Some("https://a.b/"));
     assert_eq!(told.targets, std::slice::from_ref(&rule));
     assert!(store.remove_target(rule.pattern(), by).await.unwrap());
     assert!(!store.remove_target(rule.pattern(), by).await.unwrap());
-    assert_eq!(settings(told.version).await.unwrap().targets, []);
+    assert_eq!(settings(Some(&told.version)).await.unwrap().targets, []);
 
     // The same code on two domains, and a number whose code somebody has on one of them.
     let slug = Slug::parse("same").unwrap();
@@ -112,10 +116,10 @@ pub(super) async fn a_domain_is_removed_only_when_nothing_depends_on_it(store: &
     store.add_api_key(&key).await.unwrap().unwrap();
     assert_eq!(store.remove_domain(id, by).await.unwrap(), DomainRemoved::HasKeys);
     assert!(store.revoke_api_key("removed").await.unwrap());
-    let before = store.poll_settings(-1).await.unwrap().settings.unwrap();
+    let before = store.poll_settings(None).await.unwrap().settings.unwrap();
     assert_eq!(store.remove_domain(id, by).await.unwrap(), DomainRemoved::Done);
     let after =
-        store.poll_settings(before.version).await.unwrap().settings.expect("every resolver hears of it");
+        store.poll_settings(Some(&before.version)).await.unwrap().settings.expect("every resolver hears of it");
     assert!(after.domains.iter().all(|domain| domain.id != id));
     for gone in [id, DomainId::DEFAULT] {
         assert_eq!(store.remove_domain(gone, by).await.unwrap(), DomainRemoved::Absent);

@@ -130,7 +130,7 @@ async fn the_first_ledger_is_the_one_that_counts_until_it_is_forgotten(store: &d
 
 /// As after the first beat of a resolver: before it nothing is stored under a number.
 async fn a_store_is_compared_before_it_is_used(store: &dyn LinkStore) {
-    store.poll_settings(-1).await.unwrap();
+    store.poll_settings(None).await.unwrap();
     let started = store.server_start().map(|start| start.borrow().expect("it was asked for"));
     let history = store.epoch().await.unwrap();
     if started.is_some() {

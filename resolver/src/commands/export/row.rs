@@ -22,7 +22,7 @@ pub(super) struct Rows {
 impl Rows {
     /// Reads the names that links have only numbers of.
     pub(super) async fn new(mint: Arc<Mint>, store: &dyn LinkStore) -> Result<Self, Error> {
-        let domains = store.poll_settings(-1).await?.settings.unwrap_or_default().domains;
+        let domains = store.poll_settings(None).await?.settings.unwrap_or_default().domains;
         let keys = store.list_api_keys().await?;
         Ok(Self {
             mint,

@@ -11,7 +11,7 @@ use crate::{
 
 /// Lists the rules.
 pub(super) async fn list(app: &App) -> Result<Answer, Problem> {
-    let settings = app.store.poll_settings(-1).await?.settings.unwrap_or_default();
+    let settings = app.store.poll_settings(None).await?.settings.unwrap_or_default();
     let rule = |rule: &TargetRule| json!({ "pattern": rule.pattern(), "allowed": rule.is_allowed() });
     Ok(json(&json!({ "targets": { "data": settings.targets.iter().map(rule).collect::<Vec<_>>() } })))
 }

@@ -17,7 +17,7 @@ mod reservations;
 mod transaction;
 
 use std::{
-    sync::{Arc, Mutex, atomic::AtomicUsize},
+    sync::{Arc, LazyLock, Mutex, atomic::AtomicUsize},
     time::Duration,
 };
 
@@ -34,8 +34,8 @@ use tokio_postgres::{Config, NoTls, Row, config::TargetSessionAttrs, error::SqlS
 use super::{
     Advanced, BlockEntry, Change, Comparison, Deleted, DomainEdited, DomainRemoved, Edited, Exported,
     FullLink, ImportBatch, Imported, IndexStep, Indexed, InsertError, Inserted, InsertedFull, InsertedNamed,
-    LinkStore, NamedLink, Reading, Registration, Renamed, Restored, Same, SettingsPoll, Source, StoreError,
-    Sweep, Swept, TagCount, Visible, Witness, sql,
+    LinkStore, NamedLink, Reading, Registration, Renamed, Restored, Same, SettingsPoll, SettingsVersion, Source,
+    StoreError, Sweep, Swept, TagCount, Visible, Witness, sql,
 };
 use crate::{
     api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey},
@@ -55,9 +55,15 @@ use reads::READ;
 use replica::Positions;
 use transaction::insert;
 
-/// The version of the settings, the time, how far the log has come (`insert` and not `flush`, so that no commit lies behind it), and when the
-/// server was started.
-const POLL: &str = "SELECT version, clock_timestamp(), (pg_current_wal_insert_lsn() - '0/0')::bigint, pg_postmaster_start_time() FROM settings_version";
+/// The version of the settings and the copy it belongs to, the time, how far the log has come (`insert` and not `flush`, so that no
+/// commit lies behind it), and when the server was started.
+static POLL: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT version, {}, clock_timestamp(), (pg_current_wal_insert_lsn() - '0/0')::bigint, pg_postmaster_start_time()
+         FROM settings_version",
+        sql::Dialect::Postgres.settings_copy()
+    )
+});
 
 /// No call waits longer.
 const DEADLINE: Duration = Duration::from_secs(3);
@@ -117,7 +123,7 @@ impl PostgresStore {
             copy_reader: Line::reader(reads_anywhere(&config), READ),
             slug_reader: Line::reader(config.clone(), sql::FIND_SLUG),
             copy_slug_reader: Line::reader(reads_anywhere(&config), sql::FIND_SLUG),
-            settings_reader: Line::reader(config.clone(), POLL),
+            settings_reader: Line::reader(config.clone(), POLL.as_str()),
             positions: Positions::default(),
             replica: replica.map(|config| Line::reader(config, READ)),
             server_start: watch::Sender::new(None),
@@ -288,20 +294,21 @@ impl LinkStore for PostgresStore {
         self.read_slug(domain, slug).await
     }
 
-    async fn poll_settings(&self, known: i64) -> Result<SettingsPoll, StoreError> {
+    async fn poll_settings(&self, known: Option<&SettingsVersion>) -> Result<SettingsPoll, StoreError> {
         // Every resolver asks four times a second, and almost always there is nothing new.
         let sent = Instant::now();
         let rows = self.settings_reader.read(DEADLINE, &[]).await?;
         let row =
             rows.first().ok_or_else(|| StoreError::Corrupt("table settings_version is empty".to_owned()))?;
-        self.positions.note(sent, row.try_get(2)?);
-        let started = Some(timestamp(row, 3)?);
+        let version = SettingsVersion { number: row.try_get(0)?, copy: row.try_get(1)? };
+        self.positions.note(sent, row.try_get(3)?);
+        let started = Some(timestamp(row, 4)?);
         self.server_start.send_if_modified(|seen| std::mem::replace(seen, started) != started);
-        let settings = match row.try_get::<_, i64>(0)? == known {
+        let settings = match known.is_some_and(|known| version.is(known)) {
             true => None,
             false => self.run(async |sql| sql::shared_settings(sql, known).await).await?,
         };
-        Ok(SettingsPoll { now: timestamp(row, 1)?, settings })
+        Ok(SettingsPoll { now: timestamp(row, 2)?, settings })
     }
 
     async fn add_domain(&self, authority: &Authority, most: u32) -> Result<Option<DomainId>, StoreError> {

@@ -5,21 +5,21 @@ use crate::{
     api_key::ApiKeyId,
     audit::{Action, domain_change, domain_name},
     links::{Authority, Domain, DomainEdit, DomainId, DomainSettings},
-    store::{DomainEdited, DomainRemoved, SharedSettings, StoreError},
+    store::{DomainEdited, DomainRemoved, SettingsVersion, SharedSettings, StoreError},
 };
 
-/// The version of the settings that every resolver keeps a copy of.
-const SETTINGS_VERSION: &str = "SELECT version FROM settings_version";
-
-/// The settings that every resolver keeps a copy of, if they are not of this version.
+/// The settings that every resolver keeps a copy of, unless they are of the known version.
 pub(in crate::store) async fn shared_settings<S: Sql>(
     sql: &mut S,
-    known: i64,
+    known: Option<&SettingsVersion>,
 ) -> Result<Option<SharedSettings>, StoreError> {
     // Read first: what changes meanwhile has a version of its own, and is read again.
-    let rows = sql.query(SETTINGS_VERSION, &[]).await?;
-    let version = rows.first().map_or(Ok(0), |row| row.int(0))?;
-    if version == known {
+    let select = format!("SELECT version, {} FROM settings_version", S::DIALECT.settings_copy());
+    let version = match sql.query(&select, &[]).await?.first() {
+        Some(row) => SettingsVersion { number: row.int(0)?, copy: row.text(1)?.to_owned() },
+        None => SettingsVersion::default(),
+    };
+    if known.is_some_and(|known| version.is(known)) {
         return Ok(None);
     }
     let (keyspaces, keyspaces_age) = keyspaces(sql).await?;

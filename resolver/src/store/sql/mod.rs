@@ -87,6 +87,20 @@ impl Dialect {
         }
     }
 
+    /// An expression of text for the copy of the database that counts versions of the settings,
+    /// within a select from their table. A server is stopped while its files are replaced, a
+    /// dump brings another table, and a promoted standby was started by itself. A SQLite file is
+    /// replaced while no process has it open.
+    pub(super) fn settings_copy(self) -> &'static str {
+        match self {
+            Self::Postgres => {
+                "extract(epoch FROM pg_postmaster_start_time())::text || '/' || tableoid::text || '/'
+                 || coalesce((SELECT history FROM deployment), 0)"
+            }
+            Self::Sqlite => "coalesce((SELECT history FROM deployment), 0) || ''",
+        }
+    }
+
     /// An expression for the later of two times.
     pub(super) fn later(self, one: &str, other: &str) -> String {
         match self {

@@ -25,7 +25,7 @@ use tokio::{
 use super::{
     Advanced, BlockEntry, Change, Comparison, Deleted, DomainEdited, DomainRemoved, Edited, Exported,
     FullLink, ImportBatch, Imported, IndexStep, Indexed, InsertError, Inserted, InsertedFull, InsertedNamed,
-    LinkStore, NamedLink, Reading, Registration, Renamed, Restored, Same, SettingsPoll, Source, StoreError,
+    LinkStore, NamedLink, Reading, Registration, Renamed, Restored, Same, SettingsPoll, SettingsVersion, Source, StoreError,
     Sweep, Swept, TagCount, Visible, Witness,
     sql::{self, at_once},
 };
@@ -233,10 +233,11 @@ impl LinkStore for SqliteStore {
             .await
     }
 
-    async fn poll_settings(&self, known: i64) -> Result<SettingsPoll, StoreError> {
+    async fn poll_settings(&self, known: Option<&SettingsVersion>) -> Result<SettingsPoll, StoreError> {
+        let known = known.cloned();
         let asked = self
             .reader
-            .run(move |connection| read(connection, |sql| at_once(sql::shared_settings(sql, known))))
+            .run(move |connection| read(connection, |sql| at_once(sql::shared_settings(sql, known.as_ref()))))
             .await?;
         // SQLite has no clock but this machine's.
         Ok(SettingsPoll { now: Timestamp::now(), settings: asked })
