@@ -8,6 +8,9 @@
 //! 4. Likewise for keyspaces: while the copy is old, a code of a keyspace that another resolver has added cannot be told from a slug.
 //!    Minting in a keyspace begins [`SHOWN`] after it was adopted (`prepare`).
 
+mod entries;
+mod refreshes;
+
 use std::{
     collections::HashMap,
     sync::{
@@ -19,41 +22,29 @@ use std::{
 
 use issuer::daemon::Vitals;
 use jiff::Timestamp;
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::{
+    join,
+    time::{Instant, sleep, sleep_until},
+};
 
 use crate::{
     api_key::ApiKeyId,
     clock::DatabaseClock,
     codes::Code,
-    links::{
-        Authority, Domain, DomainEdit, DomainId, DomainSettings, LongUrl, Protocol, Slug, requested_authority,
-    },
+    links::{Authority, Domain, DomainEdit, DomainId, LongUrl, Protocol, Slug, requested_authority},
     lookup::{Lookup, Wanted},
     store::{
         DomainEdited, DomainRemoved, LinkStore, SettingsPoll, SettingsVersion, SharedSettings, StoreError,
     },
-    targets::{TargetRule, Targets},
+    targets::TargetRule,
 };
+pub use entries::Entries;
+use refreshes::Refreshes;
 
-/// How often the database is asked.
-const ASKED_EVERY: Duration = Duration::from_millis(250);
-/// How long it may take to answer.
-const ANSWERED_WITHIN: Duration = Duration::from_millis(2_000);
 /// How long a copy is believed to be whole, after the last question that was answered was sent.
 pub const TRUSTED: Duration = Duration::from_millis(700);
 /// When a change shows everywhere: a copy that does not have it is not trusted any more.
 pub const SHOWN: Duration = Duration::from_millis(770);
-
-/// One state of the copy.
-#[derive(Debug)]
-pub struct Entries {
-    /// The version; none before anything was read.
-    version: Option<SettingsVersion>,
-    by_name: HashMap<Box<str>, Arc<Domain>>,
-    by_id: HashMap<DomainId, Arc<Domain>>,
-    default: Arc<Domain>,
-    targets: Targets,
-}
 
 /// What short links of the default domain begin with.
 #[derive(Clone, Debug)]
@@ -73,65 +64,6 @@ pub struct Policy {
     pub checks_redirects: bool,
 }
 
-impl Entries {
-    fn new(settings: SharedSettings) -> Self {
-        let domains: Vec<Arc<Domain>> = settings.domains.into_iter().map(Arc::new).collect();
-        let unsaid =
-            || Domain { id: DomainId::DEFAULT, authority: None, settings: DomainSettings::default() };
-        let mut by_name: HashMap<Box<str>, Arc<Domain>> = HashMap::new();
-        let named =
-            || domains.iter().filter_map(|domain| Some((domain.authority.as_ref()?.as_str(), domain)));
-        for (name, domain) in named() {
-            by_name.insert(name.into(), Arc::clone(domain));
-        }
-        // What was stored with a scheme's own port, before that was dropped, is what requests
-        // without it mean: unless it has a domain of its own, which then keeps its visitors.
-        for (name, domain) in named() {
-            by_name.entry((*requested_authority(name)).into()).or_insert_with(|| Arc::clone(domain));
-        }
-        let by_id: HashMap<_, _> = domains.iter().map(|domain| (domain.id, Arc::clone(domain))).collect();
-        Self {
-            version: Some(settings.version),
-            by_name,
-            default: by_id.get(&DomainId::DEFAULT).map_or_else(|| Arc::new(unsaid()), Arc::clone),
-            by_id,
-            targets: Targets::new(&settings.targets),
-        }
-    }
-
-    /// The domain of this number.
-    #[must_use]
-    pub fn domain(&self, id: DomainId) -> Option<&Arc<Domain>> {
-        self.by_id.get(&id)
-    }
-
-    /// The domain of this name; not the default one, which has none here.
-    #[must_use]
-    pub fn named(&self, name: &str) -> Option<&Arc<Domain>> {
-        self.by_name.get(name)
-    }
-
-    /// Every domain but the default one, in the order of their names.
-    #[must_use]
-    pub fn others(&self) -> Vec<&Arc<Domain>> {
-        let mut others: Vec<_> = self.by_id.values().filter(|domain| domain.authority.is_some()).collect();
-        others.sort_by(|one, other| one.authority.cmp(&other.authority));
-        others
-    }
-
-    /// Where links may lead to.
-    #[must_use]
-    pub fn targets(&self) -> &Targets {
-        &self.targets
-    }
-
-    /// The default domain.
-    #[must_use]
-    pub fn default_domain(&self) -> &Arc<Domain> {
-        &self.default
-    }
-}
-
 /// Where a visitor is.
 #[derive(Clone, Debug)]
 pub struct Place {
@@ -148,6 +80,7 @@ pub struct Directory {
     is_plain: AtomicBool,
     /// When the last question that was answered was sent.
     heard: Mutex<Instant>,
+    refreshes: Refreshes,
     clock: Arc<DatabaseClock>,
     store: Arc<dyn LinkStore>,
     public_url: PublicUrl,
@@ -178,6 +111,7 @@ impl Directory {
             is_plain: AtomicBool::new(true),
             heard: Mutex::new(asked),
             first_seen: Mutex::default(),
+            refreshes: Refreshes::new(),
             clock,
             store,
             default_host: requested_authority(&public_url.authority).into_owned(),
@@ -185,59 +119,48 @@ impl Directory {
             policy,
             lookup,
         });
-        directory.replace(asked, settings.unwrap_or_default());
+        directory.replace(settings.unwrap_or_default());
         vitals.spawn("reader of domains", Arc::clone(&directory).follow());
         directory
     }
 
     async fn follow(self: Arc<Self>) {
-        let mut is_away = false;
-        loop {
-            sleep(ASKED_EVERY).await;
-            let asked = timeout(ANSWERED_WITHIN, self.refresh()).await.unwrap_or(Err(StoreError::TimedOut));
-            if let Err(error) = &asked
-                && !is_away
-            {
-                tracing::warn!(error = error as &dyn std::error::Error, "read domains");
-            }
-            is_away = asked.is_err();
-        }
+        self.refreshes.run(|| self.read()).await;
     }
 
-    /// Reads what has changed.
+    /// Reads settings again that have changed before this call.
     ///
     /// # Errors
-    /// When the store does not say.
+    /// When the store does not say in time.
     pub async fn refresh(&self) -> Result<(), StoreError> {
-        let sent = Instant::now();
-        let SettingsPoll { now, settings } = self.store.poll_settings(self.entries().version.as_ref()).await?;
+        self.refreshes.next().await
+    }
+
+    /// Asks for settings that have changed. There is one such question at a time.
+    async fn read(&self) -> Result<(), StoreError> {
+        let (sent, known) = (Instant::now(), self.entries().version.clone());
+        let SettingsPoll { now, settings } = self.store.poll_settings(known.as_ref()).await?;
         self.clock.learn(sent, now);
         if let Some(settings) = settings {
-            self.replace(sent, settings);
+            self.replace(settings);
             if !self.store.is_shared() {
                 // Nobody tells of what an import beside this process brings.
                 self.lookup.reload_picked();
             }
         }
-        let mut heard = self.heard.lock().expect("no code panics while it holds this lock");
-        *heard = sent.max(*heard);
+        *self.heard.lock().expect("no code panics while it holds this lock") = sent;
         Ok(())
     }
 
-    /// Takes in settings that were asked for at this instant.
-    fn replace(&self, sent: Instant, settings: SharedSettings) {
-        let mut entries = self.entries.write().expect("no code panics while it holds this lock");
-        // The later question counts, not the higher number: an older copy of the database may have
-        // been put back between the two. A slow answer never undoes a later one.
-        if sent < *self.heard.lock().expect("no code panics while it holds this lock") {
-            return;
-        }
+    /// Takes in other settings. They may be older than those in force: an older copy of the database was put back.
+    fn replace(&self, settings: SharedSettings) {
         self.lookup.adopt(&settings.keyspaces);
+        let mut entries = self.entries.write().expect("no code panics while it holds this lock");
         self.note_seen(entries.version.as_ref(), &settings);
         let new = Entries::new(settings);
-        let is_plain = new.by_name.is_empty() && new.default.settings == DomainSettings::default();
-        if self.policy.checks_redirects && new.targets != entries.targets {
-            self.lookup.judge_by(new.targets.clone());
+        let is_plain = new.is_plain();
+        if self.policy.checks_redirects && new.targets() != entries.targets() {
+            self.lookup.judge_by(new.targets().clone());
         }
         *entries = Arc::new(new);
         self.is_plain.store(is_plain, Ordering::Release);
@@ -286,7 +209,7 @@ impl Directory {
     pub fn is_default(&self, host: Option<&str>) -> bool {
         let entries = self.entries.read().expect("no code panics while it holds this lock");
         let is_other = |host: &str| self.of_host(&entries, host).is_some();
-        !entries.default.settings.disabled && !host.is_some_and(is_other)
+        !entries.default_domain().settings.disabled && !host.is_some_and(is_other)
     }
 
     /// Where a visitor of this host is.
@@ -295,7 +218,7 @@ impl Directory {
         let entries = self.entries();
         let is_default = host.is_some_and(|host| self.is_default_name(host));
         let other = host.and_then(|host| self.of_host(&entries, host));
-        let domain = Arc::clone(other.unwrap_or(&entries.default));
+        let domain = Arc::clone(other.unwrap_or(entries.default_domain()));
         Place { domain, is_sure: is_default || self.is_fresh() }
     }
 
@@ -473,11 +396,13 @@ impl Directory {
 
     /// Waits until a change that is committed shows everywhere. If it cannot be read here at once it will be, as on all others.
     async fn show(&self) {
-        if let Err(error) = self.refresh().await {
+        let shown = async {
+            if self.store.is_shared() {
+                sleep(SHOWN).await;
+            }
+        };
+        if let (Err(error), ()) = join!(self.refresh(), shown) {
             tracing::warn!(error = &error as &dyn std::error::Error, "read a domain's change");
-        }
-        if self.store.is_shared() {
-            sleep(SHOWN).await;
         }
     }
 }
