@@ -9,6 +9,7 @@
 //!    Minting in a keyspace begins [`SHOWN`] after it was adopted (`prepare`).
 
 mod entries;
+mod question;
 mod refreshes;
 
 use std::{
@@ -30,15 +31,15 @@ use tokio::{
 use crate::{
     api_key::ApiKeyId,
     clock::DatabaseClock,
-    codes::Code,
     links::{Authority, Domain, DomainEdit, DomainId, LongUrl, Protocol, Slug, requested_authority},
-    lookup::{Lookup, Wanted},
+    lookup::Lookup,
     store::{
         DomainEdited, DomainRemoved, LinkStore, SettingsPoll, SettingsVersion, SharedSettings, StoreError,
     },
     targets::TargetRule,
 };
 pub use entries::Entries;
+pub use question::Question;
 use refreshes::Refreshes;
 
 /// How long a copy is believed to be whole, after the last question that was answered was sent.
@@ -107,7 +108,7 @@ impl Directory {
         (asked, SettingsPoll { settings, .. }): (Instant, SettingsPoll),
     ) -> Arc<Self> {
         let directory = Arc::new(Self {
-            entries: RwLock::new(Arc::new(Entries { version: None, ..Entries::new(SharedSettings::default()) })),
+            entries: RwLock::new(Arc::new(Entries::nothing())),
             is_plain: AtomicBool::new(true),
             heard: Mutex::new(asked),
             first_seen: Mutex::default(),
@@ -215,11 +216,13 @@ impl Directory {
     /// Where a visitor of this host is.
     #[must_use]
     pub fn place(&self, host: Option<&str>) -> Place {
+        // Before the copy is asked: it may be replaced between the two.
+        let was_fresh = self.is_fresh();
         let entries = self.entries();
         let is_default = host.is_some_and(|host| self.is_default_name(host));
         let other = host.and_then(|host| self.of_host(&entries, host));
         let domain = Arc::clone(other.unwrap_or(entries.default_domain()));
-        Place { domain, is_sure: is_default || self.is_fresh() }
+        Place { domain, is_sure: is_default || was_fresh }
     }
 
     /// The domain of a visitor's host; none when it is the default one's, or nobody's.
@@ -235,16 +238,6 @@ impl Directory {
     #[must_use]
     pub fn is_default_name(&self, host: &str) -> bool {
         host == self.default_name() || *requested_authority(host) == self.default_host
-    }
-
-    /// Whether it is known whose name this is. A text of a code's form may be of a keyspace that this copy did not have yet,
-    /// unless it was fresh before the text was read.
-    #[must_use]
-    pub fn can_place(wanted: &Wanted, was_fresh: bool) -> bool {
-        match wanted {
-            Wanted::Code(_) => true,
-            Wanted::Slug(slug) => Code::parse(slug.as_str()).is_err() || was_fresh,
-        }
     }
 
     /// The database's time.

@@ -49,6 +49,8 @@ pub(crate) enum Guard {
     RegisteredEnd,
     /// A ceiling is believed for a tenth less than the holder TTL, because clocks run at different speeds (`supply/ceilings.rs`).
     Margin,
+    /// Whether the settings were fresh is asked before they are (`directory/question.rs`).
+    FreshBefore,
     /// A version of the settings is told from that of an older copy of the database (`store/outcomes.rs`).
     SettingsCopy,
     /// After a restart of the server nothing is stored before the mark is compared (`store/postgres/admin.rs`).

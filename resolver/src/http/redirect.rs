@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     codes::{Code, LinkId},
-    directory::{Directory, Place},
+    directory::{Place, Question},
     hot::Target,
     links::{Facts, Link, RedirectStatus, asks_where, choose, forward_query, is_preview, location},
     lookup::{LookupError, Wanted},
@@ -138,34 +138,34 @@ pub(super) async fn find(
     path: &str,
     host: Option<&str>,
 ) -> Result<FoundLink, Answer> {
-    let place = app.directory.place(host);
-    // Before it is decided what the path may be: a keyspace that is heard of between the two is not in that decision.
-    let is_fresh = app.directory.is_fresh();
-    let Some(wanted) = Wanted::of_path(&app.lookup, path) else {
-        return Err(stray(app, &place, Stray::Regular, path));
+    let question = app.directory.question(host, path);
+    let Question { place, wanted, .. } = &question;
+    let Some(wanted) = wanted else {
+        return Err(stray(app, place, Stray::Regular, path));
     };
     let is_disabled = place.domain.settings.disabled;
     if is_disabled && !place.is_sure {
         return Err(unavailable(app));
     }
     if is_disabled {
-        return Err(stray(app, &place, Stray::Code(&wanted), path));
+        return Err(stray(app, place, Stray::Code(wanted), path));
     }
     // What is in the cache exists, and costs nothing.
-    let is_free = app.lookup.knows_on(place.domain.id, &wanted);
+    let is_free = app.lookup.knows_on(place.domain.id, wanted);
     if !is_free && let Err(wait) = app.clients.spend(client) {
         return Err(hold_back(slow_down(app, wait)));
     }
-    let found = app.lookup.find_on(place.domain.id, &wanted).await;
+    let found = app.lookup.find_on(place.domain.id, wanted).await;
     if !is_free && !matches!(found, Ok(None)) {
         app.clients.give_back(client);
     }
+    let leads = |link: &Link| link.is_live(app.directory.now()) && !is_stopped(app, link);
     match found {
+        // Perhaps the default domain's, and the host is another's.
+        Ok(Some(link)) if !leads(&link) && !app.directory.may_deny(&question) => Err(unavailable(app)),
         Ok(Some(link)) if is_stopped(app, &link) => Err(taken_down(app)),
-        Ok(Some(link)) => Ok(FoundLink { link, place, wanted }),
-        Ok(None) if place.is_sure && Directory::can_place(&wanted, is_fresh) => {
-            Err(stray(app, &place, Stray::Code(&wanted), path))
-        }
+        Ok(Some(link)) => Ok(FoundLink { link, place: place.clone(), wanted: wanted.clone() }),
+        Ok(None) if app.directory.may_deny(&question) => Err(stray(app, place, Stray::Code(wanted), path)),
         Ok(None) | Err(LookupError::NoStore | LookupError::Overloaded) => Err(unavailable(app)),
     }
 }

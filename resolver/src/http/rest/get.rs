@@ -31,7 +31,7 @@ pub(super) async fn find(app: &App, name: &str, query: &Query, by: &Grant) -> Re
     let missing = || Problem::no_short_url(app, name, query);
     let Some(domain) = domains::of_query(app, query).await? else { return Err(missing()) };
     let decoded = percent_encoding::percent_decode_str(name).decode_utf8().map_err(|_| missing())?;
-    match app.lookup.find_named(domain, &decoded).await {
+    match app.directory.find_named(domain, &decoded).await {
         Ok(found) => found.filter(|link| !link.is_deleted() && by.sees(link)).ok_or_else(missing),
         Err(_) => Err(Problem::Unavailable),
     }
