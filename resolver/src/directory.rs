@@ -6,7 +6,8 @@
 //! 3. A visitor on a host that the copy does not know is one of the default domain's. While the copy is older than [`TRUSTED`] nobody can say so:
 //!    links are still led to, but an absence is not reported (I8). Whoever adds a domain answers [`SHOWN`] after the COMMIT.
 //! 4. Likewise for keyspaces: while the copy is old, a code of a keyspace that another resolver has added cannot be told from a slug.
-//!    Minting in a keyspace begins [`SHOWN`] after it was adopted (`prepare`).
+//!    No process uses a keyspace before [`SHOWN`] has passed since it first saw the keyspace committed: not to mint (`prepare`), and not for
+//!    codes that people pick (`create/shown.rs`).
 
 mod entries;
 mod question;

@@ -49,6 +49,10 @@ pub(crate) enum Guard {
     RegisteredEnd,
     /// A ceiling is believed for a tenth less than the holder TTL, because clocks run at different speeds (`supply/ceilings.rs`).
     Margin,
+    /// A keyspace is not used before every resolver has heard of it (`prepare.rs`).
+    KeyspaceWait,
+    /// A picked code of a keyspace is not acknowledged before every resolver has heard of it (`create/shown.rs`).
+    KeyspaceShown,
     /// Whether the settings were fresh is asked before they are (`directory/question.rs`).
     FreshBefore,
     /// A version of the settings is told from that of an older copy of the database (`store/outcomes.rs`).

@@ -1,6 +1,6 @@
 //! What the database has to agree to before anything is served: schema, code key, keyspaces, a first API key.
 
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep_until};
 
 use issuer::tokens::Mark;
 
@@ -11,7 +11,8 @@ use crate::{
     commands::wait_for,
     config::{Config, Database, Settings},
     directory::SHOWN,
-    store::{Comparison, LinkStore, SettingsPoll, SharedSettings, StoreError},
+    guard::{self, Guard},
+    store::{Comparison, LinkStore, SettingsPoll, StoreError},
 };
 
 /// What the database has to agree to before anything is served.
@@ -36,7 +37,7 @@ pub(crate) async fn prepare(
     }
     wait_for(database, async || store.check().await).await?;
     let code_key = adopt_code_key(config, settings, store).await?;
-    let keyspaces = match wait_for(database, async || store.adopt_keyspaces(&settings.keyspaces).await).await
+    let keyspaces = match wait_for(database, async || adopt_keyspaces(store, &settings.keyspaces).await).await
     {
         Err(Error::Store(StoreError::Keyspace(reason))) => {
             return Err(Error::Config { flag: "--keyspaces", value: config.keyspaces.clone(), reason });
@@ -49,17 +50,30 @@ pub(crate) async fn prepare(
         let asked = Instant::now();
         Ok((asked, store.poll_settings(None).await?))
     };
-    let (mut asked, mut shared) = wait_for(database, poll).await?;
-    if store.is_shared()
-        && let Some(SharedSettings { keyspaces_age, .. }) = shared.settings
-        && keyspaces_age < SHOWN
-    {
-        // Until every resolver has heard of the youngest keyspace: before that some would take its codes for slugs.
-        sleep(SHOWN - keyspaces_age).await;
-        (asked, shared) = wait_for(database, poll).await?;
-    }
+    let (asked, shared) = wait_for(database, poll).await?;
     let new_key = first_api_key(config, store).await?;
     Ok(Prepared { code_key, keyspaces, new_key, shared, asked })
+}
+
+/// Adopts keyspaces, and waits until every resolver has heard of all of them: one that has not takes their codes for
+/// slugs. The wait counts from when this process has read them back, because the COMMIT may have come much later
+/// than the time of the adoption. There is none where numbers are registered: some process has waited already.
+pub(crate) async fn adopt_keyspaces(
+    store: &dyn LinkStore,
+    mine: &[Keyspace],
+) -> Result<Vec<(KeyspaceIndex, Keyspace)>, StoreError> {
+    let keyspaces = store.adopt_keyspaces(mine).await?;
+    let seen = Instant::now();
+    if !store.is_shared() || !guard::is_on(Guard::KeyspaceWait) {
+        return Ok(keyspaces);
+    }
+    for (index, _) in &keyspaces {
+        if store.registered_end(*index).await? == 0 {
+            sleep_until(seen + SHOWN).await;
+            break;
+        }
+    }
+    Ok(keyspaces)
 }
 
 /// Reads the code key, or draws one for a database that has none yet. The file is written before the database adopts its

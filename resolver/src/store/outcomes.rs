@@ -1,7 +1,5 @@
 //! What a store answers: what became of a write, what a read found, and what is heard of others' changes.
 
-use std::time::Duration;
-
 use issuer::tokens::Mark;
 use jiff::Timestamp;
 use tokio::time::Instant;
@@ -132,8 +130,6 @@ pub struct SharedSettings {
     pub targets: Vec<TargetRule>,
     /// Every keyspace that was ever adopted.
     pub keyspaces: Vec<(KeyspaceIndex, Keyspace)>,
-    /// How long ago the youngest keyspace was adopted, by the database's clock.
-    pub keyspaces_age: Duration,
 }
 
 /// What became of a domain's edit.

@@ -22,11 +22,11 @@ pub(in crate::store) async fn shared_settings<S: Sql>(
     if known.is_some_and(|known| version.is(known)) {
         return Ok(None);
     }
-    let (keyspaces, keyspaces_age) = keyspaces(sql).await?;
+    let keyspaces = keyspaces(sql).await?;
     let domains = format!("SELECT {} FROM domain ORDER BY id", columns::<S>());
     let domains = sql.query(&domains, &[]).await?.iter().map(domain).collect::<Result<_, _>>()?;
     let targets = targets(sql).await?;
-    Ok(Some(SharedSettings { version, domains, targets, keyspaces, keyspaces_age }))
+    Ok(Some(SharedSettings { version, domains, targets, keyspaces }))
 }
 
 /// A statement that tells every resolver to read its copy again.

@@ -1,7 +1,5 @@
 //! What both stores work out about keyspaces: the ids that belong to one, and which new ones are taken in.
 
-use std::time::Duration;
-
 use issuer::block::Span;
 
 use super::Sql;
@@ -17,20 +15,12 @@ pub(in crate::store) fn number_of_end(keyspace: KeyspaceIndex, end: Option<i64>)
     u64::try_from(offset).unwrap_or(0)
 }
 
-/// Every keyspace, and how long ago the youngest was adopted.
-pub(super) async fn keyspaces<S: Sql>(
-    sql: &mut S,
-) -> Result<(Vec<(KeyspaceIndex, Keyspace)>, Duration), StoreError> {
-    let all = format!(
-        "SELECT \"index\", definition, {} FROM keyspace ORDER BY \"index\"",
-        S::DIALECT.millis_since("adopted_at")
-    );
-    let rows = sql.query(&all, &[]).await?;
-    let ages = rows.iter().map(|row| row.int(2)).collect::<Result<Vec<_>, _>>()?;
-    let youngest = ages.into_iter().min().map_or(0, |age| u64::try_from(age).unwrap_or(0));
+/// Every keyspace.
+pub(super) async fn keyspaces<S: Sql>(sql: &mut S) -> Result<Vec<(KeyspaceIndex, Keyspace)>, StoreError> {
+    let rows = sql.query("SELECT \"index\", definition FROM keyspace ORDER BY \"index\"", &[]).await?;
     let stored = rows.iter().map(|row| Ok((row.int(0)?, row.text(1)?.to_owned())));
     let (known, _) = plan_keyspaces(stored.collect::<Result<_, StoreError>>()?, &[])?;
-    Ok((known, Duration::from_millis(youngest)))
+    Ok(known)
 }
 
 /// The ids of a whole keyspace: first, and the one after the last.

@@ -148,14 +148,6 @@ impl Dialect {
         }
     }
 
-    /// An expression for how many milliseconds ago a column's time was.
-    pub(super) fn millis_since(self, column: &str) -> String {
-        match self {
-            Self::Postgres => format!("CAST(extract(epoch FROM now() - {column}) * 1000 AS bigint)"),
-            Self::Sqlite => format!("{} - {column}", self.now()),
-        }
-    }
-
     /// A statement that gives an id for a link that no minted code stands for.
     pub(super) fn next_slug_link_id(self) -> &'static str {
         match self {
