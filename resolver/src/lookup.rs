@@ -23,8 +23,9 @@ mod slugs;
 mod wanted;
 
 use std::{
+    collections::HashMap,
     hash::BuildHasher,
-    sync::{Arc, atomic::Ordering},
+    sync::{Arc, Mutex, atomic::Ordering},
     time::Duration,
 };
 
@@ -94,6 +95,8 @@ pub struct Lookup {
     misses: mpsc::Sender<Miss>,
     metrics: Arc<Metrics>,
     gate: Gate,
+    /// Keyspaces that were added while this process ran, and when it heard of each.
+    keyspaces_seen: Mutex<HashMap<KeyspaceIndex, Instant>>,
 }
 
 impl Lookup {
@@ -145,6 +148,7 @@ impl Lookup {
             misses,
             metrics,
             gate: Gate::default(),
+            keyspaces_seen: Mutex::default(),
         }
     }
 
@@ -169,7 +173,20 @@ impl Lookup {
 
     /// Takes in the keyspaces that are new to this process.
     pub fn adopt(&self, keyspaces: &[(KeyspaceIndex, Keyspace)]) {
+        let is_new = |index: &KeyspaceIndex| self.mint.len_of(*index).is_none();
+        let new: Vec<_> = keyspaces.iter().map(|(index, _)| *index).filter(is_new).collect();
+        if !new.is_empty() {
+            let mut seen = self.keyspaces_seen.lock().expect("no code panics while it holds this lock");
+            seen.extend(new.into_iter().map(|index| (index, Instant::now())));
+        }
         self.mint.adopt(keyspaces.iter().cloned());
+    }
+
+    /// When this process heard of the keyspace of an id; none if it was started with it.
+    #[must_use]
+    pub fn keyspace_seen(&self, id: LinkId) -> Option<Instant> {
+        let (index, _) = id.unpack()?;
+        self.keyspaces_seen.lock().expect("no code panics while it holds this lock").get(&index).copied()
     }
 
     /// The id that a text stands for as a code.

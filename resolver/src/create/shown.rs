@@ -7,10 +7,11 @@
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use tokio::time::sleep;
+use tokio::time::{sleep, sleep_until};
 
 use super::{Creator, Parts};
 use crate::{
+    directory::SHOWN,
     guard::{self, Guard},
     links::Link,
     lookup::TRUSTED,
@@ -33,6 +34,7 @@ impl Creator {
 
 impl Parts {
     pub(super) async fn wait_until_shown(&self, link: &Link) {
+        self.wait_for_keyspace(link).await;
         let is_deniable =
             link.slug().is_some() && (link.id.unpack().is_some() || !link.domain().is_default());
         let edited_at = link.details.as_ref().and_then(|details| details.edited_at);
@@ -40,6 +42,17 @@ impl Parts {
         let is_old = || self.clock.now().duration_since(changed_at) > OLD;
         if is_deniable && self.store.is_shared() && !is_old() && guard::is_on(Guard::SlugWait) {
             sleep(WAIT).await;
+        }
+    }
+
+    /// Others may not have heard of a keyspace that this process has just heard of. Minting waits for that
+    /// before it begins.
+    async fn wait_for_keyspace(&self, link: &Link) {
+        if self.store.is_shared()
+            && guard::is_on(Guard::KeyspaceShown)
+            && let Some(seen) = self.lookup.keyspace_seen(link.id)
+        {
+            sleep_until(seen + SHOWN).await;
         }
     }
 }
