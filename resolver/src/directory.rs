@@ -9,6 +9,7 @@
 //!    No process uses a keyspace before [`SHOWN`] has passed since it first saw the keyspace committed: not to mint (`prepare`), and not for
 //!    codes that people pick (`create/shown.rs`).
 
+mod changes;
 mod entries;
 mod question;
 mod refreshes;
@@ -24,20 +25,13 @@ use std::{
 
 use issuer::daemon::Vitals;
 use jiff::Timestamp;
-use tokio::{
-    join,
-    time::{Instant, sleep, sleep_until},
-};
+use tokio::time::{Instant, sleep_until};
 
 use crate::{
-    api_key::ApiKeyId,
     clock::DatabaseClock,
-    links::{Authority, Domain, DomainEdit, DomainId, LongUrl, Protocol, Slug, requested_authority},
+    links::{Authority, Domain, DomainId, LongUrl, Protocol, Slug, requested_authority},
     lookup::Lookup,
-    store::{
-        DomainEdited, DomainRemoved, LinkStore, SettingsPoll, SettingsVersion, SharedSettings, StoreError,
-    },
-    targets::TargetRule,
+    store::{LinkStore, SettingsPoll, SettingsVersion, SharedSettings, StoreError},
 };
 pub use entries::Entries;
 pub use question::Question;
@@ -182,7 +176,7 @@ impl Directory {
     }
 
     /// Waits until every resolver knows a domain: a link on it would be an unknown code of the default one to those that do not.
-    pub async fn wait_until_known(&self, domain: DomainId) {
+    async fn wait_until_known(&self, domain: DomainId) {
         if self.store.is_shared() && !domain.is_default() {
             let first_seen = self
                 .first_seen
@@ -292,111 +286,5 @@ impl Directory {
             .and_then(|domain| domain.authority.as_ref())
             .map_or(self.default_name(), Authority::as_str);
         format!("{}://{name}", protocol.as_str())
-    }
-
-    /// The domain of this name, if there is one: looked for in the store, if it is not in the copy.
-    ///
-    /// # Errors
-    /// When the store does not say.
-    pub async fn find(&self, name: &str) -> Result<Option<DomainId>, StoreError> {
-        if name == "DEFAULT" || name == self.default_name() {
-            return Ok(Some(DomainId::DEFAULT));
-        }
-        // One that was stored with a scheme's own port is found by the name that the list shows,
-        // whoever has its visitors.
-        if let Some(domain) = self.entries().named(name) {
-            return Ok(Some(domain.id));
-        }
-        let Ok(name) = Authority::parse(name) else { return Ok(None) };
-        if self.is_default_name(name.as_str()) {
-            return Ok(Some(DomainId::DEFAULT));
-        }
-        let known = |entries: &Entries| entries.named(name.as_str()).map(|domain| domain.id);
-        if let Some(id) = known(&self.entries()) {
-            return Ok(Some(id));
-        }
-        self.refresh().await?;
-        Ok(known(&self.entries()))
-    }
-
-    /// Adds a domain, and answers when it shows everywhere; none when there are as many as there
-    /// may be.
-    ///
-    /// # Errors
-    /// When the store does not add it.
-    pub async fn add(&self, name: &Authority) -> Result<Option<DomainId>, StoreError> {
-        let added = self.store.add_domain(name, self.policy.domains_max).await?;
-        if added.is_some() {
-            self.show().await;
-        }
-        Ok(added)
-    }
-
-    /// How many domains there may be beside the default one.
-    #[must_use]
-    pub fn domains_max(&self) -> u32 {
-        self.policy.domains_max
-    }
-
-    /// Removes a domain that nothing depends on; answers when that shows everywhere.
-    ///
-    /// # Errors
-    /// When the store does not remove it.
-    pub async fn remove(&self, id: DomainId, by: ApiKeyId) -> Result<DomainRemoved, StoreError> {
-        let removed = self.store.remove_domain(id, by).await?;
-        if removed == DomainRemoved::Done {
-            self.show().await;
-        }
-        Ok(removed)
-    }
-
-    /// Changes a domain; answers when the change shows everywhere.
-    ///
-    /// # Errors
-    /// When the store does not change it.
-    pub async fn edit(
-        &self,
-        id: DomainId,
-        edit: &DomainEdit,
-        by: ApiKeyId,
-    ) -> Result<DomainEdited, StoreError> {
-        let edited = self.store.edit_domain(id, edit, by).await?;
-        if matches!(edited, DomainEdited::Done(_)) {
-            self.show().await;
-        }
-        Ok(edited)
-    }
-
-    /// Adds a rule about targets, or takes one away; whether something has changed. Answers when it shows everywhere.
-    ///
-    /// # Errors
-    /// When the store does not.
-    pub async fn set_target(
-        &self,
-        rule: &TargetRule,
-        is_there: bool,
-        by: ApiKeyId,
-    ) -> Result<bool, StoreError> {
-        let changed = if is_there {
-            self.store.set_target(rule, by).await.map(|()| true)?
-        } else {
-            self.store.remove_target(rule.pattern(), by).await?
-        };
-        if changed {
-            self.show().await;
-        }
-        Ok(changed)
-    }
-
-    /// Waits until a change that is committed shows everywhere. If it cannot be read here at once it will be, as on all others.
-    async fn show(&self) {
-        let shown = async {
-            if self.store.is_shared() {
-                sleep(SHOWN).await;
-            }
-        };
-        if let (Err(error), ()) = join!(self.refresh(), shown) {
-            tracing::warn!(error = &error as &dyn std::error::Error, "read a domain's change");
-        }
     }
 }

@@ -50,11 +50,7 @@ impl Directory {
     ///
     /// # Errors
     /// When the store does not say.
-    pub async fn find_named(
-        &self,
-        domain: DomainId,
-        name: &str,
-    ) -> Result<Option<Arc<Link>>, LookupError> {
+    pub async fn find_named(&self, domain: DomainId, name: &str) -> Result<Option<Arc<Link>>, LookupError> {
         let was_fresh = self.is_fresh();
         let is_explained =
             !domain.is_default() || Code::parse(name).is_err() || self.lookup.id_of(name).is_some();

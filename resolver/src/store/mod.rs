@@ -37,8 +37,8 @@ use crate::{
 pub use error::{InsertError, StoreError};
 pub use outcomes::{
     Advanced, Change, Deleted, DomainEdited, DomainRemoved, Edited, Exported, Imported, Indexed, Inserted,
-    InsertedFull, InsertedNamed, Reading, Registration, Renamed, Restored, SettingsPoll, SettingsVersion, SharedSettings,
-    Swept, TagCount,
+    InsertedFull, InsertedNamed, Reading, Registration, Renamed, Restored, SettingsPoll, SettingsVersion,
+    SharedSettings, Swept, TagCount,
 };
 pub use requests::{
     BlockEntry, Comparison, FullLink, ImportBatch, ImportItem, IndexStep, NamedLink, Same, Source, Sweep,

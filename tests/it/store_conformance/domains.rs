@@ -14,8 +14,7 @@ use resolver::{
 use super::{full_link, new_link};
 
 pub(super) async fn domains_and_targets_are_told_with_a_version_that_grows(store: &dyn LinkStore) {
-    let settings =
-        async |known: Option<&SettingsVersion>| store.poll_settings(known).await.unwrap().settings;
+    let settings = async |known: Option<&SettingsVersion>| store.poll_settings(known).await.unwrap().settings;
     let first = settings(None).await.unwrap();
     assert_eq!(first.domains.iter().map(|domain| domain.id).collect::<Vec<_>>(), [DomainId::DEFAULT]);
     assert_eq!(settings(Some(&first.version)).await, None, "nothing has changed");
@@ -118,8 +117,12 @@ pub(super) async fn a_domain_is_removed_only_when_nothing_depends_on_it(store: &
     assert!(store.revoke_api_key("removed").await.unwrap());
     let before = store.poll_settings(None).await.unwrap().settings.unwrap();
     assert_eq!(store.remove_domain(id, by).await.unwrap(), DomainRemoved::Done);
-    let after =
-        store.poll_settings(Some(&before.version)).await.unwrap().settings.expect("every resolver hears of it");
+    let after = store
+        .poll_settings(Some(&before.version))
+        .await
+        .unwrap()
+        .settings
+        .expect("every resolver hears of it");
     assert!(after.domains.iter().all(|domain| domain.id != id));
     for gone in [id, DomainId::DEFAULT] {
         assert_eq!(store.remove_domain(gone, by).await.unwrap(), DomainRemoved::Absent);

@@ -58,8 +58,7 @@ pub(super) async fn for_new_link(
 
 /// The domain of this name, which is added if there is none and the key may add domains.
 async fn find_or_add(app: &App, name: &Authority, by: &Grant) -> Result<DomainId, Problem> {
-    if let Some(id) = app.directory.find(name.as_str()).await? {
-        app.directory.wait_until_known(id).await;
+    if let Some(id) = app.directory.find_for_link(name.as_str()).await? {
         return Ok(id);
     }
     if !by.scopes.allow(Scope::Domains) {

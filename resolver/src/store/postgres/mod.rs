@@ -34,8 +34,8 @@ use tokio_postgres::{Config, NoTls, Row, config::TargetSessionAttrs, error::SqlS
 use super::{
     Advanced, BlockEntry, Change, Comparison, Deleted, DomainEdited, DomainRemoved, Edited, Exported,
     FullLink, ImportBatch, Imported, IndexStep, Indexed, InsertError, Inserted, InsertedFull, InsertedNamed,
-    LinkStore, NamedLink, Reading, Registration, Renamed, Restored, Same, SettingsPoll, SettingsVersion, Source,
-    StoreError, Sweep, Swept, TagCount, Visible, Witness, sql,
+    LinkStore, NamedLink, Reading, Registration, Renamed, Restored, Same, SettingsPoll, SettingsVersion,
+    Source, StoreError, Sweep, Swept, TagCount, Visible, Witness, sql,
 };
 use crate::{
     api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey},

@@ -25,8 +25,8 @@ use tokio::{
 use super::{
     Advanced, BlockEntry, Change, Comparison, Deleted, DomainEdited, DomainRemoved, Edited, Exported,
     FullLink, ImportBatch, Imported, IndexStep, Indexed, InsertError, Inserted, InsertedFull, InsertedNamed,
-    LinkStore, NamedLink, Reading, Registration, Renamed, Restored, Same, SettingsPoll, SettingsVersion, Source, StoreError,
-    Sweep, Swept, TagCount, Visible, Witness,
+    LinkStore, NamedLink, Reading, Registration, Renamed, Restored, Same, SettingsPoll, SettingsVersion,
+    Source, StoreError, Sweep, Swept, TagCount, Visible, Witness,
     sql::{self, at_once},
 };
 use crate::{

@@ -1,0 +1,131 @@
+//! Finds domains, and changes domains and rules about targets.
+
+use tokio::{join, time::sleep};
+
+use super::{Directory, Entries, SHOWN};
+use crate::{
+    api_key::ApiKeyId,
+    links::{Authority, DomainEdit, DomainId},
+    store::{DomainEdited, DomainRemoved, StoreError},
+    targets::TargetRule,
+};
+
+impl Directory {
+    /// The domain of this name, if there is one: looked for in the store, if it is not in the copy.
+    ///
+    /// # Errors
+    /// When the store does not say.
+    pub async fn find(&self, name: &str) -> Result<Option<DomainId>, StoreError> {
+        if name == "DEFAULT" || name == self.default_name() {
+            return Ok(Some(DomainId::DEFAULT));
+        }
+        // One that was stored with a scheme's own port is found by the name that the list shows,
+        // whoever has its visitors.
+        if let Some(domain) = self.entries().named(name) {
+            return Ok(Some(domain.id));
+        }
+        let Ok(name) = Authority::parse(name) else { return Ok(None) };
+        if self.is_default_name(name.as_str()) {
+            return Ok(Some(DomainId::DEFAULT));
+        }
+        let known = |entries: &Entries| entries.named(name.as_str()).map(|domain| domain.id);
+        if let Some(id) = known(&self.entries()) {
+            return Ok(Some(id));
+        }
+        self.refresh().await?;
+        Ok(known(&self.entries()))
+    }
+
+    /// The domain of this name for a new link on it, once every resolver knows the domain.
+    ///
+    /// # Errors
+    /// When the store does not say.
+    pub async fn find_for_link(&self, name: &str) -> Result<Option<DomainId>, StoreError> {
+        let found = self.find(name).await?;
+        if let Some(id) = found {
+            self.wait_until_known(id).await;
+        }
+        Ok(found)
+    }
+
+    /// Adds a domain, and answers when it shows everywhere; none when there are as many as there
+    /// may be.
+    ///
+    /// # Errors
+    /// When the store does not add it.
+    pub async fn add(&self, name: &Authority) -> Result<Option<DomainId>, StoreError> {
+        let added = self.store.add_domain(name, self.policy.domains_max).await?;
+        if added.is_some() {
+            self.show().await;
+        }
+        Ok(added)
+    }
+
+    /// How many domains there may be beside the default one.
+    #[must_use]
+    pub fn domains_max(&self) -> u32 {
+        self.policy.domains_max
+    }
+
+    /// Removes a domain that nothing depends on; answers when that shows everywhere.
+    ///
+    /// # Errors
+    /// When the store does not remove it.
+    pub async fn remove(&self, id: DomainId, by: ApiKeyId) -> Result<DomainRemoved, StoreError> {
+        let removed = self.store.remove_domain(id, by).await?;
+        if removed == DomainRemoved::Done {
+            self.show().await;
+        }
+        Ok(removed)
+    }
+
+    /// Changes a domain; answers when the change shows everywhere.
+    ///
+    /// # Errors
+    /// When the store does not change it.
+    pub async fn edit(
+        &self,
+        id: DomainId,
+        edit: &DomainEdit,
+        by: ApiKeyId,
+    ) -> Result<DomainEdited, StoreError> {
+        let edited = self.store.edit_domain(id, edit, by).await?;
+        if matches!(edited, DomainEdited::Done(_)) {
+            self.show().await;
+        }
+        Ok(edited)
+    }
+
+    /// Adds a rule about targets, or takes one away; whether something has changed. Answers when it shows everywhere.
+    ///
+    /// # Errors
+    /// When the store does not.
+    pub async fn set_target(
+        &self,
+        rule: &TargetRule,
+        is_there: bool,
+        by: ApiKeyId,
+    ) -> Result<bool, StoreError> {
+        let changed = if is_there {
+            self.store.set_target(rule, by).await.map(|()| true)?
+        } else {
+            self.store.remove_target(rule.pattern(), by).await?
+        };
+        if changed {
+            self.show().await;
+        }
+        Ok(changed)
+    }
+
+    /// Waits until a change that is committed shows everywhere. If it cannot be read here at once it will be, as on all others.
+    async fn show(&self) {
+        let shown = async {
+            if self.store.is_shared() {
+                sleep(SHOWN).await;
+            }
+        };
+        if let (Err(error), ()) = join!(self.refresh(), shown) {
+            tracing::warn!(error = &error as &dyn std::error::Error, "read a domain's change");
+        }
+    }
+}
