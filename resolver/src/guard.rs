@@ -53,6 +53,16 @@ pub(crate) enum Guard {
     KeyspaceWait,
     /// A picked code of a keyspace is not acknowledged before every resolver has heard of it (`create/shown.rs`).
     KeyspaceShown,
+    /// A reservation's keyspace that is not known is asked for (`reservation/reserver.rs`).
+    KeyspaceKnown,
+    /// A reserved code is filled once (`reservation/reserver.rs`).
+    FilledOnce,
+    /// The numbers of an open reservation are not taken over (`store/postgres/blocks.rs`).
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "the rule stands in SQL, and the world's store goes without it")
+    )]
+    OpenReservation,
     /// Whether the settings were fresh is asked before they are (`directory/question.rs`).
     FreshBefore,
     /// A version of the settings is told from that of an older copy of the database (`store/outcomes.rs`).

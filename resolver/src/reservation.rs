@@ -6,10 +6,13 @@
 //!    may be repeated after an unknown outcome, and a fill that comes after the reservation was given up harms nobody.
 //! 3. Giving up turns the holder into one whose blocks are leaked. Whoever takes them over asks the database which numbers are
 //!    unused, so nothing has to be known here of what was filled.
+//! 4. Every resolver serves every reservation. One that has not heard of a reservation's keyspace reads the settings
+//!    again; if it cannot, nobody can say what is reserved, and the call may be repeated.
 //!
 //! Rejected: numbers taken out of this resolver's own block. A reservation outlives the process, and the account would have to
 //! call its numbers used though they have no rows.
 
+mod fill;
 mod reserver;
 
 use std::fmt;
@@ -84,7 +87,7 @@ pub struct Reservation {
     pub spans: Vec<Span>,
 }
 
-/// Why numbers could not be set aside.
+/// Why a reservation could not be made or used.
 #[derive(Debug, thiserror::Error)]
 pub enum ReserveError {
     /// The keyspace has not that many left.
@@ -93,6 +96,9 @@ pub enum ReserveError {
     /// The issuer or the database is away.
     #[error("no numbers or no database are to be had at the moment")]
     Unavailable,
+    /// The reservation was given up, and takes no more links.
+    #[error("the reservation was given up")]
+    Closed,
 }
 
 /// What became of one link that was to be filled in.

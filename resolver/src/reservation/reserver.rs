@@ -1,6 +1,6 @@
-//! What makes, fills and gives up reservations; the invariants stand in the module above.
+//! Makes reservations and gives them up; the invariants stand in the module above.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use issuer::{
     block::{Block, Span},
@@ -8,15 +8,16 @@ use issuer::{
     tokens::Generation,
 };
 use proto::issuer::v1 as pb;
-use tokio::time::timeout;
+use tokio::{task::spawn_blocking, time::timeout};
 
-use super::{Filled, Reservation, ReservationId, ReserveError};
+use super::{Reservation, ReservationId, ReserveError};
 use crate::{
     api_key::ApiKeyId,
     codes::{Code, LinkId, Mint, is_reserved},
-    links::{Draft, NewLink},
+    directory::Directory,
+    guard::{self, Guard},
     metrics::Metrics,
-    store::{BATCH_MAX, BlockEntry, InsertError, Inserted, LinkStore, Registration, Source, StoreError},
+    store::{BlockEntry, LinkStore, Registration, StoreError},
     supply::{IssuerClient, Minting, Refused},
 };
 
@@ -24,6 +25,8 @@ use crate::{
 const DEADLINE: Duration = Duration::from_secs(10);
 /// Blocks per reservation: free parts may be short, and the issuer bounds what one holder has.
 const BLOCKS_MAX: u64 = 48;
+/// So few codes are computed on the thread that asks for them.
+const CODES_AT_ONCE: u64 = 100;
 /// The starts that a reservation's holder registers with: one while it lives, one to give it up.
 const LIVING: &str = "reserved";
 const GIVEN_UP: &str = "given-up";
@@ -38,6 +41,8 @@ pub struct Reserver {
     pub mint: Arc<Mint>,
     /// The keyspaces that mint, the default one first.
     pub mintings: Vec<Arc<Minting>>,
+    /// What every resolver knows of keyspaces.
+    pub directory: Arc<Directory>,
     /// What an operator sees.
     pub metrics: Arc<Metrics>,
 }
@@ -100,7 +105,7 @@ impl Reserver {
                     tracing::warn!(reservation = %id, "the numbers of a reservation that failed come back later");
                 }
                 // Should this fail too, the reservation is in the list of its key, which can give it up.
-                if timeout(DEADLINE, self.give_up(&id, minting)).await.is_err() {
+                if timeout(DEADLINE, self.close(&id, minting)).await.is_err() {
                     tracing::warn!(reservation = %id, "a reservation that failed could not be given up");
                 }
                 Err(error)
@@ -246,18 +251,55 @@ impl Reserver {
     ///
     /// # Errors
     /// When issuer or database are away; then some of it may be done.
-    pub async fn give_up(&self, id: &ReservationId, minting: &Minting) -> Result<(), ReserveError> {
+    pub async fn give_up(&self, reservation: &Reservation) -> Result<(), ReserveError> {
+        // One of a keyspace that this resolver does not mint from has to be given up at one that does.
+        let minting = self.minting(reservation).ok_or(ReserveError::Unavailable)?;
+        self.close(&reservation.id, minting).await
+    }
+
+    async fn close(&self, id: &ReservationId, minting: &Minting) -> Result<(), ReserveError> {
         self.store.close_reservation(id).await.map_err(|error| away(&error))?;
         self.register(id, minting, false).await.map_err(|refused| no(&refused))?;
         Ok(())
     }
 
-    /// The codes of a reservation, in the order of their numbers.
+    /// The keyspace of a reservation, if this resolver mints from it.
     #[must_use]
-    pub fn codes(&self, reservation: &Reservation) -> Vec<Code> {
-        let numbers = reservation.spans.iter().flat_map(|span| span.start()..span.end());
-        let codes = numbers.map(|number| self.mint.mint(reservation.keyspace, number).code);
-        codes.filter(|code| !is_reserved(code)).collect()
+    pub fn minting(&self, reservation: &Reservation) -> Option<&Arc<Minting>> {
+        self.mintings.iter().find(|minting| minting.index == reservation.keyspace)
+    }
+
+    /// Makes sure that codes of a reservation can be told from others: its keyspace may have been added while this
+    /// process ran.
+    pub(super) async fn know(&self, reservation: &Reservation) -> Result<(), ReserveError> {
+        let is_known =
+            || self.mint.len_of(reservation.keyspace).is_some() || !guard::is_on(Guard::KeyspaceKnown);
+        if is_known() {
+            return Ok(());
+        }
+        self.directory.refresh().await.map_err(|error| away(&error))?;
+        if is_known() { Ok(()) } else { Err(ReserveError::Unavailable) }
+    }
+
+    /// The codes of a reservation, in the order of their numbers.
+    ///
+    /// # Errors
+    /// When this resolver does not know their keyspace, and the database does not tell it.
+    pub async fn codes(&self, reservation: &Reservation) -> Result<Vec<Code>, ReserveError> {
+        self.know(reservation).await?;
+        let (mint, keyspace, spans) =
+            (Arc::clone(&self.mint), reservation.keyspace, reservation.spans.clone());
+        let count: u64 = spans.iter().map(|span| span.len()).sum();
+        let compute = move || {
+            let numbers = spans.iter().flat_map(|span| span.start()..span.end());
+            let codes = numbers.filter_map(|number| mint.code_of(LinkId::new(keyspace, number)));
+            codes.filter(|code| !is_reserved(code)).collect()
+        };
+        if count <= CODES_AT_ONCE {
+            return Ok(compute());
+        }
+        // A permutation per code: a hundred thousand of them would hold up everything else on this thread.
+        spawn_blocking(compute).await.map_err(|_| ReserveError::Unavailable)
     }
 
     /// How many of a reservation's numbers have a link.
@@ -271,78 +313,6 @@ impl Reserver {
             filled += span.len() - unused.iter().map(|gap| gap.len()).sum::<u64>();
         }
         Ok(filled)
-    }
-
-    /// Stores links under reserved codes; the outcome of each, in their order.
-    pub async fn fill(&self, reservation: &Reservation, items: Vec<(Code, Draft)>) -> Vec<Filled> {
-        let mut outcomes = vec![Filled::NotReserved; items.len()];
-        let (mut seen, mut positions, mut links) = (HashSet::new(), Vec::new(), Vec::new());
-        for (position, (code, draft)) in items.into_iter().enumerate() {
-            let Some(id) = self.reserved_id(reservation, &code) else { continue };
-            outcomes[position] = Filled::Repeated;
-            if seen.insert(id) {
-                positions.push(position);
-                links.push(NewLink { id, draft });
-            }
-        }
-        for (positions, batch) in positions.chunks(BATCH_MAX).zip(links.chunks(BATCH_MAX)) {
-            for (position, filled) in positions.iter().zip(self.store_batch(batch).await) {
-                outcomes[*position] = filled;
-            }
-        }
-        outcomes
-    }
-
-    fn reserved_id(&self, reservation: &Reservation, code: &Code) -> Option<LinkId> {
-        let id = self.mint.read(code)?;
-        let (keyspace, number) = id.unpack()?;
-        let within = |span: &Span| span.start() <= number && number < span.end();
-        let reserved = keyspace == reservation.keyspace && reservation.spans.iter().any(within);
-        (reserved && !is_reserved(code)).then_some(id)
-    }
-
-    /// Inserts a batch. A row that is there already may come from an earlier copy of the call, so it is looked at; so is one whose
-    /// insert is in doubt, and if it is absent it may still arrive.
-    async fn store_batch(&self, links: &[NewLink]) -> Vec<Filled> {
-        // Its numbers are nobody else's in any history of the database.
-        let Ok(history) = self.store.epoch().await else { return vec![Filled::Failed; links.len()] };
-        let (inserted, absent) = match self.store.insert(&history, links).await {
-            Ok(inserted) => (inserted, Filled::Conflict),
-            Err(InsertError::Failed(error)) => {
-                tracing::warn!(
-                    error = &error as &dyn std::error::Error,
-                    links = links.len(),
-                    "fill a reservation"
-                );
-                return vec![Filled::Failed; links.len()];
-            }
-            Err(InsertError::Unknown(_)) => (vec![Inserted::Taken; links.len()], Filled::Unknown),
-        };
-        let doubtful = links.iter().zip(&inserted).filter(|(_, one)| **one == Inserted::Taken);
-        let ids: Vec<LinkId> = doubtful.map(|(link, _)| link.id).collect();
-        let rows = if ids.is_empty() {
-            Some(Vec::new())
-        } else {
-            // What a copy says while the primary is away decides nothing.
-            let read = self.store.read(&ids, Source::Primary).await;
-            read.ok().filter(|read| read.complete).map(|read| read.links)
-        };
-        let look = |link: &NewLink| match &rows {
-            Some(rows) => match rows.iter().find(|row| row.id == link.id) {
-                Some(row) if row.is(&link.draft) => Filled::Stored,
-                Some(_) => Filled::Conflict,
-                None => absent,
-            },
-            None => Filled::Unknown,
-        };
-        links
-            .iter()
-            .zip(inserted)
-            .map(|(link, one)| match one {
-                Inserted::Stored(_) => Filled::Stored,
-                Inserted::Taken => look(link),
-            })
-            .collect()
     }
 }
 

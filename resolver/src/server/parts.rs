@@ -65,8 +65,14 @@ impl Parts {
         let indexer = UrlIndexer { store: Arc::clone(&self.store), holder: self.owner.instance.clone() };
         self.vitals.spawn("indexer of long URLs", indexer.run());
         let Self { mint, client, owner: _, mintings, store, metrics, vitals } = self;
-        let reserver =
-            Reserver { client, store: Arc::clone(&store), mint, mintings, metrics: Arc::clone(&metrics) };
+        let reserver = Reserver {
+            client,
+            store: Arc::clone(&store),
+            mint,
+            mintings,
+            directory: Arc::clone(&directory),
+            metrics: Arc::clone(&metrics),
+        };
         let keys = Arc::new(KeyRing::new());
         vitals.spawn("noter of used API keys", note_used(Arc::clone(&keys), Arc::clone(&store)));
         settings.places.follow(&vitals);

@@ -104,7 +104,7 @@ impl From<ReserveError> for Problem {
     fn from(error: ReserveError) -> Self {
         match error {
             ReserveError::Exhausted => Self::Exhausted,
-            ReserveError::Unavailable => Self::Unavailable,
+            ReserveError::Unavailable | ReserveError::Closed => Self::Unavailable,
         }
     }
 }

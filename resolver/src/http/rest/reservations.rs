@@ -20,8 +20,7 @@ use crate::{
     codes::Code,
     http::{Answer, App, empty},
     links::Draft,
-    reservation::{COUNT_MAX, FILL_MAX, Filled, Reservation, ReservationId},
-    supply::Minting,
+    reservation::{COUNT_MAX, FILL_MAX, Filled, Reservation, ReservationId, ReserveError},
 };
 
 /// A link and its code, or the result of an item that cannot be stored at all.
@@ -45,7 +44,7 @@ impl<'a> Shown<'a> {
     fn of(app: &'a App, reservation: &'a Reservation) -> Self {
         Self {
             id: reservation.id.as_str(),
-            keyspace: minting(app, reservation).map_or("", |minting| minting.namespace.as_str()),
+            keyspace: app.reserver.minting(reservation).map_or("", |minting| minting.namespace.as_str()),
             count: reservation.spans.iter().map(|span| span.len()).sum(),
             date_created: reservation.created_at.to_string(),
             date_closed: reservation.closed_at.map(|at| at.to_string()),
@@ -107,13 +106,7 @@ pub(super) async fn get(app: &Arc<App>, id: &str, key: Grant) -> Result<Answer, 
 /// With its codes: whoever lost the answer to the first call gets them again.
 async fn show(app: &Arc<App>, reservation: Reservation) -> Result<Answer, Problem> {
     let filled = app.reserver.filled(&reservation).await?;
-    let computing = Arc::clone(app);
-    // A permutation per code: a hundred thousand of them would hold up everything else on this thread.
-    let task = tokio::task::spawn_blocking(move || {
-        let codes = computing.reserver.codes(&reservation);
-        (reservation, codes.iter().map(ToString::to_string).collect::<Vec<_>>())
-    });
-    let (reservation, codes) = task.await.map_err(|_| Problem::Internal)?;
+    let codes = app.reserver.codes(&reservation).await?.iter().map(ToString::to_string).collect();
     let shown = Shown { filled: Some(filled), short_codes: Some(codes), ..Shown::of(app, &reservation) };
     Ok(json(&shown))
 }
@@ -122,9 +115,7 @@ async fn show(app: &Arc<App>, reservation: Reservation) -> Result<Answer, Proble
 pub(super) async fn give_up(app: &App, id: &str, key: Grant) -> Result<Answer, Problem> {
     let _turn = app.budgets.turn(key.id).await?;
     let reservation = find(app, id, &key).await?;
-    // One of a keyspace that this resolver no longer mints from has to be given up at one that does.
-    let minting = minting(app, &reservation).ok_or(Problem::Unavailable)?;
-    app.reserver.give_up(&reservation.id, minting).await?;
+    app.reserver.give_up(&reservation).await?;
     Ok(empty(StatusCode::NO_CONTENT))
 }
 
@@ -134,9 +125,6 @@ pub(super) async fn fill(app: &App, id: &str, body: &[u8], key: Grant) -> Result
     one_domain_only(&key)?;
     let _turn = app.budgets.turn(key.id).await?;
     let reservation = find(app, id, &key).await?;
-    if reservation.closed_at.is_some() {
-        return Err(Problem::ReservationClosed { id: id.to_owned() });
-    }
     let mut results = vec![Value::Null; items.len()];
     let (mut positions, mut drafts) = (Vec::new(), Vec::new());
     for (position, item) in items.into_iter().enumerate() {
@@ -149,7 +137,10 @@ pub(super) async fn fill(app: &App, id: &str, body: &[u8], key: Grant) -> Result
         }
     }
     let codes: Vec<Code> = drafts.iter().map(|(code, _)| *code).collect();
-    let filled = app.reserver.fill(&reservation, drafts).await;
+    let filled = app.reserver.fill(&reservation, drafts).await.map_err(|error| match error {
+        ReserveError::Closed => Problem::ReservationClosed { id: id.to_owned() },
+        other => other.into(),
+    })?;
     for ((position, code), filled) in positions.into_iter().zip(codes).zip(filled) {
         results[position] = result(app, &code, filled);
     }
@@ -224,8 +215,4 @@ async fn find(app: &App, id: &str, key: &Grant) -> Result<Reservation, Problem> 
     let parsed = ReservationId::parse(id).ok_or_else(missing)?;
     let found = app.store.reservation(&parsed).await?;
     found.filter(|one| one.created_by == key.id || sees_all(key)).ok_or_else(missing)
-}
-
-fn minting<'a>(app: &'a App, reservation: &Reservation) -> Option<&'a Arc<Minting>> {
-    app.reserver.mintings.iter().find(|minting| minting.index == reservation.keyspace)
 }
