@@ -32,6 +32,12 @@ pub(super) enum Violation {
     /// I6: the answer leaves after COMMIT.
     #[error("{name} was acknowledged, and nothing is stored")]
     NotStored { name: Name },
+    /// A reserved code is its reservation's until that is given up.
+    #[error("{name} was reserved, and is another's")]
+    ReservedTaken { name: Name },
+    /// Every process serves every reservation.
+    #[error("{name} was reserved, and is said not to be")]
+    NotReserved { name: Name },
     /// I1: no two allocated blocks overlap.
     #[error("the register refused a block though no history was lost")]
     BlockRefused,
@@ -120,6 +126,11 @@ impl Book {
     /// The link of a name that was acknowledged last.
     pub(super) fn own(&self, name: &Name) -> Option<Acknowledged> {
         self.by_name.get(name).map(|place| self.links[*place].clone())
+    }
+
+    /// Whether a link of this name was acknowledged and is not lost.
+    pub(super) fn is_there(&self, name: &Name) -> bool {
+        self.by_name.get(name).is_some_and(|place| !self.links[*place].is_lost)
     }
 
     /// Somebody looked a link up that was acknowledged before; where it leads, if anywhere. Of one that was

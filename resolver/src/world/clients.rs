@@ -1,9 +1,12 @@
-//! What clients do beside the faults: they create in every way, look up what was acknowledged, and change it
-//! (`changes`).
+//! What clients do beside the faults: they create in every way, look up what was acknowledged (`looks`), change it
+//! (`changes`), and reserve codes (`reserved`).
 
-use std::sync::{
-    Arc, Mutex, MutexGuard,
-    atomic::{AtomicBool, AtomicU64, Ordering},
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
 };
 
 use tokio::{
@@ -13,17 +16,17 @@ use tokio::{
 
 use super::{
     Rng,
-    book::{Acknowledged, Book, Name},
+    book::{Acknowledged, Book, Name, Violation},
     ledger::MemoryLedger,
-    node::{Common, Ends, Node},
+    node::{Common, Ends, Node, Setup},
     outcome::Outcome,
+    reserved::Reserved,
 };
 use crate::{
     api_key::ApiKeyId,
-    codes::LinkId,
+    codes::{Keyspace, KeyspaceIndex, LinkId},
     create::{CodeWish, CreateError, Wishes},
-    links::{Details, DomainId, Draft, Link, LongUrl, Slug, Tag},
-    lookup::{Lookup, LookupError, Wanted},
+    links::{Authority, Details, DomainId, Draft, Link, LongUrl, Slug, Tag},
     store::{LinkStore, Source},
 };
 
@@ -33,6 +36,14 @@ const SHARED_URLS: u64 = 3;
 const AHEAD: u64 = 150;
 /// Whose key everything is done with.
 pub(super) const BY: ApiKeyId = ApiKeyId(1);
+
+/// How a link came by its code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum How {
+    Minted,
+    Picked,
+    Reserved,
+}
 
 /// What the tasks of a run share.
 pub(super) struct Shared {
@@ -45,8 +56,15 @@ pub(super) struct Shared {
     pub(super) shared_urls: u64,
     /// Of a thousand things that clients do so many are changes of links.
     pub(super) changes: u64,
-    /// Domains beside the default one.
-    pub(super) domains: Vec<DomainId>,
+    /// Of a thousand things that clients do so many are about reservations.
+    pub(super) reserves: u64,
+    pub(super) reservations: Mutex<Vec<Reserved>>,
+    /// Codes that a client has tried to pick.
+    pub(super) picked: Mutex<HashSet<String>>,
+    /// The names of the domains beside the default one.
+    pub(super) hosts: Mutex<HashMap<DomainId, String>>,
+    /// How many domains clients wish for.
+    pub(super) domains: u64,
     pub(super) began: Instant,
     /// Whether the database or the ledger was ever put back.
     pub(super) lossy: AtomicBool,
@@ -62,7 +80,7 @@ impl Shared {
         count(&mut self.outcome.lock().expect("no code panics while it holds this lock"));
     }
 
-    fn draft(&self, rng: &mut Rng) -> Draft {
+    pub(super) fn draft(&self, rng: &mut Rng) -> Draft {
         let url = if rng.permille(self.shared_urls) {
             format!("https://example.org/shared/{}", rng.between(1, SHARED_URLS))
         } else {
@@ -83,9 +101,28 @@ impl Shared {
         format!("https://example.org/{kind}/{}", self.urls.fetch_add(1, Ordering::Relaxed))
     }
 
+    /// A domain that the world has heard of.
     fn some_domain(&self, rng: &mut Rng) -> Option<DomainId> {
-        let place = usize::try_from(rng.next()).unwrap_or(0) % self.domains.len().max(1);
-        self.domains.get(place).copied()
+        let hosts = self.hosts.lock().expect("no code panics while it holds this lock");
+        let mut domains: Vec<DomainId> = hosts.keys().copied().collect();
+        domains.sort();
+        let place = usize::try_from(rng.next()).unwrap_or(0) % domains.len().max(1);
+        domains.get(place).copied()
+    }
+
+    /// A domain for a new link, which is added if there is none of its name. More are wished for as time passes.
+    async fn domain_for_link(&self, ends: &Ends, rng: &mut Rng) -> Option<DomainId> {
+        let highest = (self.began.elapsed().as_secs() / 2).min(self.domains.checked_sub(1)?);
+        let name = Authority::parse(&host(rng.between(0, highest))).ok()?;
+        match ends.directory.find_for_link(name.as_str()).await {
+            Ok(None) => {
+                let added = ends.directory.add(&name).await.ok()??;
+                self.count(|outcome| outcome.domains += 1);
+                Some(added)
+            }
+            Ok(found) => found,
+            Err(_) => None,
+        }
     }
 
     async fn is_stored(&self, id: LinkId) -> bool {
@@ -93,16 +130,33 @@ impl Shared {
         reading.is_ok_and(|reading| !reading.links.is_empty())
     }
 
-    async fn acknowledge(&self, text: String, link: &Link, is_picked: bool) {
+    /// The name that the database has for a link's domain.
+    async fn note_host(&self, domain: DomainId) {
+        let Ok(polled) = self.common.database.sqlite.poll_settings(None).await else { return };
+        let domains = polled.settings.unwrap_or_default().domains;
+        let named = domains.into_iter().find(|one| one.id == domain).and_then(|one| one.authority);
+        if let Some(name) = named {
+            let mut hosts = self.hosts.lock().expect("no code panics while it holds this lock");
+            hosts.insert(domain, name.to_string());
+        }
+    }
+
+    pub(super) async fn acknowledge(&self, text: String, link: &Link, how: How) {
         let name = Name { domain: link.domain(), text };
-        tracing::info!(%name, id = ?link.id.unpack(), is_picked, "acknowledged");
+        tracing::info!(%name, id = ?link.id.unpack(), ?how, "acknowledged");
         let stored = self.is_stored(link.id).await;
+        if !name.domain.is_default() {
+            self.note_host(name.domain).await;
+        }
         let url = link.long_url.as_str().to_owned();
         self.count(|outcome| {
             outcome.acknowledged += 1;
             outcome.on_domains += u64::from(!name.domain.is_default());
         });
-        self.book().acknowledge(Acknowledged::new(name, link.id, url, is_picked), stored);
+        if how == How::Minted && self.is_reserved(&name) {
+            self.book().fail(Violation::ReservedTaken { name: name.clone() });
+        }
+        self.book().acknowledge(Acknowledged::new(name, link.id, url, how == How::Picked), stored);
     }
 
     /// Whether the keyspace is said to be exhausted.
@@ -128,7 +182,7 @@ impl Shared {
             2 => self.create_full(ends, draft, rng).await,
             _ => match ends.creator.create(draft).await {
                 Ok(created) => {
-                    self.acknowledge(created.code.to_string(), &created.link, false).await;
+                    self.acknowledge(created.code.to_string(), &created.link, How::Minted).await;
                     true
                 }
                 Err(error) => self.refused(&error),
@@ -142,7 +196,7 @@ impl Shared {
         for created in ends.creator.create_many(drafts).await {
             any |= match created {
                 Ok(created) => {
-                    self.acknowledge(created.code.to_string(), &created.link, false).await;
+                    self.acknowledge(created.code.to_string(), &created.link, How::Minted).await;
                     true
                 }
                 Err(error) => self.refused(&error),
@@ -154,13 +208,13 @@ impl Shared {
     /// A minted code with tags, or on another domain.
     async fn create_full(&self, ends: &Ends, mut draft: Draft, rng: &mut Rng) -> bool {
         let tags = Tag::parse("t").into_iter().collect();
-        if let Some(domain) = self.some_domain(rng) {
+        if let Some(domain) = self.domain_for_link(ends, rng).await {
             draft.details = Some(Box::new(Details { domain: Some(domain), ..Details::default() }));
         }
         match ends.creator.create_full(draft, Wishes { tags, ..Wishes::default() }).await {
             Ok(record) => {
                 let text = ends.lookup.name_of(&record.link).unwrap_or_default();
-                self.acknowledge(text, &record.link, false).await;
+                self.acknowledge(text, &record.link, How::Minted).await;
                 true
             }
             Err(error) => self.refused(&error),
@@ -170,19 +224,22 @@ impl Shared {
     /// Picks a code: one that the minter could come to, a word, or on another domain what is a link of the
     /// default one.
     async fn pick(&self, ends: &Ends, mut draft: Draft, rng: &mut Rng) {
-        let domain = self.some_domain(rng).filter(|_| rng.permille(700));
+        let domain = if rng.permille(700) { self.domain_for_link(ends, rng).await } else { None };
         let theirs = self.book().some_link(rng).filter(|_| domain.is_some());
         let text = match theirs {
             Some(link) => link.name.text,
             None => self.some_slug(ends, rng),
         };
         let Ok(slug) = Slug::parse(&text) else { return };
+        if domain.is_none() {
+            self.picked.lock().expect("no code panics while it holds this lock").insert(text.clone());
+        }
         draft.details = Some(Box::new(Details { domain, ..Details::default() }));
         let wishes = Wishes { code: CodeWish::Picked(slug), ..Wishes::default() };
         match ends.creator.create_full(draft, wishes).await {
             Ok(record) => {
                 self.count(|outcome| outcome.slugs += 1);
-                self.acknowledge(text, &record.link, true).await;
+                self.acknowledge(text, &record.link, How::Picked).await;
             }
             Err(error) => {
                 self.refused(&error);
@@ -191,81 +248,45 @@ impl Shared {
     }
 
     fn some_slug(&self, ends: &Ends, rng: &mut Rng) -> String {
-        let (index, keyspace) = &self.common.keyspaces[0];
-        let number = rng.next() % keyspace.capacity();
-        let minted = ends.mint.code_of(LinkId::new(*index, number)).filter(|_| rng.permille(700));
+        let known = ends.creator.keyspaces();
+        // The youngest one that the process knows may be unknown to others.
+        let place = if rng.permille(500) { 0 } else { known.saturating_sub(1) };
+        let mint = |keyspace: &Keyspace| {
+            let index = KeyspaceIndex::new(i64::try_from(place).ok()? + 1).ok()?;
+            ends.mint.code_of(LinkId::new(index, rng.next() % keyspace.capacity()))
+        };
+        let minted = self.common.keyspaces.get(place).and_then(mint).filter(|_| rng.permille(700));
         let word = || format!("word-{}", self.urls.fetch_add(1, Ordering::Relaxed));
         minted.map_or_else(word, |code| code.to_string())
     }
-
-    /// Looks a link up that was acknowledged before; whether somebody could say.
-    pub(super) async fn look(&self, ends: &Ends, link: &Acknowledged) -> bool {
-        self.look_from(ends, link, None).await
-    }
-
-    /// The same by somebody who knows what was in force from then on.
-    pub(super) async fn look_from(&self, ends: &Ends, link: &Acknowledged, from: Option<Instant>) -> bool {
-        let began = Instant::now();
-        let Ok(found) = find(&ends.lookup, &link.name).await else { return false };
-        self.count(|outcome| outcome.looked_up += 1);
-        let held = self.held(ends, link.id, found.as_deref(), (began, from));
-        self.book().found(link, found.as_deref(), held);
-        true
-    }
-
-    /// Asks for a code that comes after a link's, and does not wait: the read may be under way when the code gets its link.
-    fn ask_ahead(&self, ends: &Ends, link: &Acknowledged, by: u64) {
-        let number = link.id.unpack().map(|(keyspace, number)| LinkId::new(keyspace, number + by));
-        let Some(code) = number.and_then(|id| ends.mint.code_of(id)) else { return };
-        let (lookup, name) =
-            (Arc::clone(&ends.lookup), Name { domain: DomainId::DEFAULT, text: code.to_string() });
-        tokio::spawn(async move { find(&lookup, &name).await });
-    }
-
-    /// Asks another domain for a link of the default one: the domain's own goes first, and if it has none it
-    /// gives this one.
-    async fn look_elsewhere(&self, ends: &Ends, link: &Acknowledged, domain: DomainId) {
-        let name = Name { domain, text: link.name.text.clone() };
-        let own = self.book().own(&name);
-        let Ok(found) = find(&ends.lookup, &name).await else { return };
-        match own {
-            Some(own) => self.book().found(&own, found.as_deref(), None),
-            None if found.is_none() => self.book().found(link, None, None),
-            // The default domain's, or one that somebody has picked a moment ago.
-            None => {}
-        }
-    }
 }
 
-/// Where a name leads.
-async fn find(lookup: &Lookup, name: &Name) -> Result<Option<String>, LookupError> {
-    let found = if name.domain.is_default() {
-        lookup.find_named(name.domain, &name.text).await?
-    } else {
-        match Wanted::of_path(lookup, &format!("/{}", name.text)) {
-            Some(wanted) => lookup.find_on(name.domain, &wanted).await?,
-            None => None,
-        }
-    };
-    let found = found.filter(|found| !found.is_deleted());
-    Ok(found.map(|found| found.long_url.as_str().to_owned()))
+/// The name of a domain.
+pub(super) fn host(number: u64) -> String {
+    format!("d{number}.test")
 }
 
 /// A process with the tasks of its clients.
 pub(super) struct Running {
     pub(super) node: Node,
+    pub(super) setup: Setup,
     pub(super) clients: Vec<JoinHandle<()>>,
 }
 
 impl Running {
-    pub(super) fn start(shared: &Arc<Shared>, holder: &str, rng: &mut Rng) -> Self {
-        let node = Node::start(&shared.common, holder, rng);
+    pub(super) async fn start(shared: &Arc<Shared>, holder: &str, setup: Setup, rng: &mut Rng) -> Self {
+        let node = Node::start(&shared.common, holder, &setup, rng).await;
         let mut clients = Vec::new();
         for _ in 0..2 {
             clients.push(tokio::spawn(write(Arc::clone(shared), node.ends.clone(), rng.fork())));
         }
         clients.push(tokio::spawn(read(Arc::clone(shared), node.ends.clone(), rng.fork())));
-        Self { node, clients }
+        Self { node, setup, clients }
+    }
+
+    /// Another start of this process, with the same configuration.
+    pub(super) async fn again(&self, shared: &Arc<Shared>, rng: &mut Rng) -> Self {
+        Self::start(shared, &self.node.holder, self.setup.clone(), rng).await
     }
 
     pub(super) fn kill(&self) {
@@ -280,6 +301,8 @@ async fn write(shared: Arc<Shared>, ends: Ends, mut rng: Rng) {
         sleep(rng.millis(5, 250)).await;
         if rng.permille(shared.changes) {
             shared.change(&ends, &mut rng).await;
+        } else if rng.permille(shared.reserves) {
+            shared.use_reservation(&ends, &mut rng).await;
         } else {
             shared.create(&ends, &mut rng).await;
         }

@@ -19,7 +19,7 @@ use super::{Rng, timeline::Timeline};
 use crate::{
     codes::LinkId,
     guard::{self, Guard},
-    store::{Change, LinkStore, Source, StoreError, sqlite::SqliteStore},
+    store::{BlockEntry, Change, LinkStore, Source, StoreError, sqlite::SqliteStore},
 };
 
 /// Changes that a listener may not have heard yet; one that is further behind has lost its connection.
@@ -213,6 +213,17 @@ impl Database {
         let stamp = "UPDATE link SET created_at = ?1 WHERE id = ?2";
         connection.execute(stamp, [now.as_millisecond(), id.get()]).expect("SQLite writes in memory");
         now
+    }
+
+    /// Takes the names of their holders from register rows that a block would take over, so that no rule protects
+    /// them.
+    pub(super) fn forget_holders(&self, block: &BlockEntry, leaked: u64) {
+        let (first, end) = LinkId::range(block.keyspace, block.span);
+        let leaked = i64::try_from(leaked).expect("there are few generations");
+        let forget = "UPDATE block SET holder = 'forgotten'
+                      WHERE generation <= ?1 AND first_id >= ?2 AND end_id <= ?3";
+        let connection = self.connection.lock().expect("no code panics while it holds this lock");
+        connection.execute(forget, [leaked, first, end]).expect("SQLite writes in memory");
     }
 
     fn timeline(&self) -> MutexGuard<'_, Timeline> {

@@ -14,18 +14,24 @@
 //!    lookup that finds it.
 //!
 //! 6. The resolvers' clocks are slower than the issuer's where ceilings are what a run is about.
+//! 7. Keyspaces and domains are added in rolling updates, the default keyspace differs between processes, and
+//!    questions for settings hang or are answered late. Every process finds each code, or cannot say.
+//! 8. Clients reserve codes, fill them through any process and give them up. A reserved code is no other link's,
+//!    and every process knows that it is reserved.
 //!
-//! Not here: the pure core of the issuer and the ledger's own protocol under message loss (`tests/proof`), keyspaces that are added
-//! while processes run (`tests/it/rolling.rs`), and whole processes that stand still.
+//! Not here: the pure core of the issuer and the ledger's own protocol under message loss (`tests/proof`),
+//! keyspaces that an older copy of the database lacks, and whole processes that stand still.
 
 mod book;
 mod changes;
 mod clients;
 mod database;
 mod ledger;
+mod looks;
 mod network;
 mod node;
 mod outcome;
+mod reserved;
 mod run;
 mod store;
 mod strikes;
@@ -182,4 +188,11 @@ each_is_missed! {
     without_a_margin_a_slow_clock_denies_links: Margin beside Ceilings,
     without_a_comparison_after_a_restart_a_lost_code_is_given_again: Compared beside Histories,
     without_the_question_for_its_history_a_lost_code_is_given_again: History beside Histories,
+    without_the_wait_for_a_new_keyspace_its_codes_are_denied: KeyspaceWait beside Rollouts,
+    without_the_wait_for_its_keyspace_a_picked_code_is_denied: KeyspaceShown beside Rollouts,
+    without_freshness_before_the_settings_a_new_code_is_denied: FreshBefore beside Rollouts,
+    without_the_copy_in_its_version_settings_of_an_older_one_are_never_read: SettingsCopy beside Copies,
+    without_a_question_for_its_keyspace_a_reserved_code_is_said_not_to_be: KeyspaceKnown beside Rollouts,
+    without_a_look_at_its_row_a_reserved_code_is_filled_twice: FilledOnce beside Rollouts,
+    without_its_row_a_forgotten_reservations_codes_are_minted: OpenReservation beside Ledgers,
 }

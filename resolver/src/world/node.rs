@@ -12,7 +12,11 @@ use issuer::{
     daemon::{Recorder, Vitals},
     embedded::Dialer,
 };
-use tokio::{sync::watch, task::JoinHandle, time::Instant};
+use tokio::{
+    sync::watch,
+    task::JoinHandle,
+    time::{Instant, sleep},
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -23,21 +27,43 @@ use super::{
 };
 use crate::{
     clock::DatabaseClock,
-    codes::{Keyspace, KeyspaceIndex, Mint},
+    codes::{CodeKey, Keyspace, KeyspaceIndex, Mint},
     create::{Creator, CreatorConfig},
+    directory::{Directory, Policy, PublicUrl},
+    links::Protocol,
     lookup::{Lookup, LookupSizes},
     metrics::Metrics,
-    store::LinkStore,
+    prepare::adopt_keyspaces,
+    reservation::Reserver,
+    store::{LinkStore, SettingsPoll, StoreError},
     supply::{Ceilings, IssuerClient, Lost, Minting, Owner, Supplier, SupplierConfig, Target},
 };
+
+/// The default domain's name.
+pub(super) const DEFAULT_HOST: &str = "world.test";
+/// How long a process that starts waits before it asks the database again.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// What every process of a run has in common.
 pub(super) struct Common {
     pub(super) database: Arc<Database>,
     pub(super) network: Network,
-    pub(super) mint: Arc<Mint>,
-    pub(super) keyspaces: Vec<(KeyspaceIndex, Keyspace)>,
+    pub(super) key: CodeKey,
+    /// Every keyspace that there may be, in the order in which they are added: the first has index 1. Each process has
+    /// a mint of its own.
+    pub(super) keyspaces: Vec<Keyspace>,
+    pub(super) mint: Mint,
+    /// How many domains there may be beside the default one.
+    pub(super) domains_max: u32,
     pub(super) replica_lag: Duration,
+}
+
+/// What a process is configured with.
+#[derive(Clone, Debug)]
+pub(super) struct Setup {
+    pub(super) keyspaces: Vec<Keyspace>,
+    /// Which of them is the default one.
+    pub(super) default: usize,
 }
 
 /// What clients reach of a process.
@@ -45,6 +71,8 @@ pub(super) struct Common {
 pub(super) struct Ends {
     pub(super) creator: Arc<Creator>,
     pub(super) lookup: Arc<Lookup>,
+    pub(super) directory: Arc<Directory>,
+    pub(super) reserver: Arc<Reserver>,
     pub(super) mint: Arc<Mint>,
     pub(super) store: Arc<dyn LinkStore>,
     pub(super) trouble: Arc<Trouble>,
@@ -59,11 +87,82 @@ fn dialer(common: &Common, is_dead: &Arc<AtomicBool>, cut_off: &Arc<Mutex<Instan
     })
 }
 
-fn mintings(common: &Common, refill_permille: u64) -> Vec<Arc<Minting>> {
-    let minting = |(index, keyspace): &(KeyspaceIndex, Keyspace)| {
-        Arc::new(Minting::new(*index, keyspace.name.clone(), keyspace.capacity(), refill_permille))
+/// Numbers for the keyspaces of a configuration, the default one first.
+fn mintings(setup: &Setup, known: &[(KeyspaceIndex, Keyspace)], refill_permille: u64) -> Vec<Arc<Minting>> {
+    let first = &setup.keyspaces[setup.default];
+    let others = setup.keyspaces.iter().filter(|keyspace| *keyspace != first);
+    let minting = |keyspace: &Keyspace| {
+        let (index, _) = known.iter().find(|(_, other)| other == keyspace)?;
+        Some(Arc::new(Minting::new(*index, keyspace.name.clone(), keyspace.capacity(), refill_permille)))
     };
-    common.keyspaces.iter().map(minting).collect()
+    std::iter::once(first).chain(others).filter_map(minting).collect()
+}
+
+/// Asks the database until it answers.
+async fn until_it_answers<T>(ask: impl AsyncFn() -> Result<T, StoreError>) -> T {
+    loop {
+        match ask().await {
+            Ok(answer) => return answer,
+            Err(StoreError::Keyspace(reason)) => {
+                unreachable!("keyspaces of a world do not overlap: {reason}")
+            }
+            Err(_) => sleep(PAUSE).await,
+        }
+    }
+}
+
+/// What the ends of a process are made of.
+struct Parts<'a> {
+    common: &'a Common,
+    store: Arc<dyn LinkStore>,
+    trouble: Arc<Trouble>,
+    mint: Arc<Mint>,
+    owner: Owner,
+    mintings: Vec<Arc<Minting>>,
+    client: Arc<IssuerClient>,
+    metrics: Arc<Metrics>,
+}
+
+impl Parts<'_> {
+    fn assemble(self, ceilings: Arc<Ceilings>, shared: (Instant, SettingsPoll)) -> Ends {
+        let Self { common, store, trouble, mint, owner, mintings, client, metrics } = self;
+        // Its failures are found by the checks: a task that panics mints and answers no more.
+        let (vitals, _) = Vitals::new();
+        let sizes = LookupSizes { cache_bytes: 1 << 20, replica_lag: common.replica_lag };
+        let lookup = Lookup::start(
+            &vitals,
+            sizes,
+            Arc::clone(&mint),
+            ceilings,
+            Arc::clone(&store),
+            Arc::clone(&metrics),
+        );
+        let lookup = Arc::new(lookup);
+        let clock = Arc::new(DatabaseClock::new(shared.1.now));
+        let config = CreatorConfig {
+            mint: Arc::clone(&mint),
+            mintings: mintings.clone(),
+            store: Arc::clone(&store),
+            owner,
+            lookup: Arc::clone(&lookup),
+            clock: Arc::clone(&clock),
+            metrics: Arc::clone(&metrics),
+        };
+        let creator = Arc::new(Creator::start(&vitals, config));
+        let public_url = PublicUrl { protocol: Protocol::Http, authority: DEFAULT_HOST.to_owned() };
+        let policy = Policy { domains_max: common.domains_max, checks_redirects: false };
+        let (lookup_too, store_too) = (Arc::clone(&lookup), Arc::clone(&store));
+        let directory = Directory::start(&vitals, store_too, public_url, policy, lookup_too, clock, shared);
+        let reserver = Reserver {
+            client,
+            store: Arc::clone(&store),
+            mint: Arc::clone(&mint),
+            mintings,
+            directory: Arc::clone(&directory),
+            metrics,
+        };
+        Ends { creator, lookup, directory, reserver: Arc::new(reserver), mint, store, trouble }
+    }
 }
 
 /// A process.
@@ -80,7 +179,8 @@ pub(super) struct Node {
 }
 
 impl Node {
-    pub(super) fn start(common: &Common, holder: &str, rng: &mut Rng) -> Self {
+    /// Starts a process as the daemon does, once the database has answered.
+    pub(super) async fn start(common: &Common, holder: &str, setup: &Setup, rng: &mut Rng) -> Self {
         let is_dead = Arc::<AtomicBool>::default();
         let trouble = Arc::<Trouble>::default();
         let store: Arc<dyn LinkStore> = Arc::new(FaultyStore {
@@ -88,18 +188,23 @@ impl Node {
             is_dead: Arc::clone(&is_dead),
             trouble: Arc::clone(&trouble),
         });
+        let known = until_it_answers(async || adopt_keyspaces(&*store, &setup.keyspaces).await).await;
+        common.mint.adopt(known.iter().cloned());
+        let poll = async || {
+            let asked = Instant::now();
+            Ok((asked, store.poll_settings(None).await?))
+        };
+        let shared = until_it_answers(poll).await;
         let recorder = Recorder::new();
         let metrics = Metrics::new(&recorder);
-        // Its failures are found by the checks: a task that panics mints and answers no more.
-        let (vitals, _) = Vitals::new();
         let cut_off = Arc::new(Mutex::new(Instant::now()));
-        let dialer = dialer(common, &is_dead, &cut_off);
+        let client = Arc::new(IssuerClient::new(Target::Embedded(dialer(common, &is_dead, &cut_off))));
         let owner = Owner { holder: holder.to_owned(), instance: format!("start-{:016x}", rng.next()) };
-        let mintings = mintings(common, rng.between(300, 900));
+        let mintings = mintings(setup, &known, rng.between(300, 900));
         let ceilings = Arc::new(Ceilings::default());
         let supplier = Supplier::new(SupplierConfig {
             owner: owner.clone(),
-            client: Arc::new(IssuerClient::new(Target::Embedded(dialer))),
+            client: Arc::clone(&client),
             store: Arc::clone(&store),
             mintings: mintings.clone(),
             ceilings: Arc::clone(&ceilings),
@@ -107,31 +212,11 @@ impl Node {
         });
         let (stop, lost) = (CancellationToken::new(), supplier.lost());
         let supply = tokio::spawn(supplier.run(stop.clone()));
-        let sizes = LookupSizes { cache_bytes: 1 << 20, replica_lag: common.replica_lag };
-        let mint = Arc::clone(&common.mint);
-        let lookup = Arc::new(Lookup::start(
-            &vitals,
-            sizes,
-            Arc::clone(&mint),
-            ceilings,
-            Arc::clone(&store),
-            Arc::clone(&metrics),
-        ));
-        let creator = Creator::start(
-            &vitals,
-            CreatorConfig {
-                mint: Arc::clone(&mint),
-                mintings,
-                store: Arc::clone(&store),
-                owner,
-                lookup: Arc::clone(&lookup),
-                clock: Arc::new(DatabaseClock::new(common.database.now())),
-                metrics,
-            },
-        );
+        let mint = Arc::new(Mint::new(&common.key, known));
+        let parts = Parts { common, store, trouble, mint, owner, mintings, client, metrics };
         Self {
             holder: holder.to_owned(),
-            ends: Ends { creator: Arc::new(creator), lookup, mint, store, trouble },
+            ends: parts.assemble(ceilings, shared),
             is_dead,
             cut_off,
             stop,

@@ -18,6 +18,12 @@ pub(super) struct Outcome {
     pub(super) changed: u64,
     pub(super) on_domains: u64,
     pub(super) isolated: u64,
+    pub(super) reserved: u64,
+    pub(super) filled: u64,
+    pub(super) given_up: u64,
+    pub(super) unheard: u64,
+    pub(super) rolled_out: u64,
+    pub(super) domains: u64,
 }
 
 impl Outcome {
@@ -38,6 +44,12 @@ impl Outcome {
             (&mut self.changed, other.changed),
             (&mut self.on_domains, other.on_domains),
             (&mut self.isolated, other.isolated),
+            (&mut self.reserved, other.reserved),
+            (&mut self.filled, other.filled),
+            (&mut self.given_up, other.given_up),
+            (&mut self.unheard, other.unheard),
+            (&mut self.rolled_out, other.rolled_out),
+            (&mut self.domains, other.domains),
         ];
         pairs.into_iter().for_each(|(sum, one)| *sum += one);
     }
@@ -47,10 +59,12 @@ impl Outcome {
         let Self { acknowledged, slugs, looked_up, exhausted, unknown, crashes, .. } = *self;
         let Self { elections, outages, fail_overs, put_back, ledgers_put_back, lost, .. } = *self;
         let Self { changed, on_domains, isolated, .. } = *self;
+        let Self { reserved, filled, given_up, unheard, rolled_out, domains, .. } = *self;
         let counts = [acknowledged, slugs, looked_up, exhausted, unknown, crashes, elections, outages];
         let rare = [fail_overs, put_back, ledgers_put_back, lost, changed, on_domains, isolated];
+        let added = [reserved, filled, given_up, unheard, rolled_out, domains];
         assert!(
-            counts.into_iter().chain(rare).all(|count| count >= 20),
+            counts.into_iter().chain(rare).chain(added).all(|count| count >= 20),
             "too rare to prove anything: {self:?}"
         );
     }

@@ -2,6 +2,7 @@
 //! checks.
 
 use std::{
+    collections::HashMap,
     path::Path,
     sync::{
         Arc, Mutex,
@@ -23,11 +24,11 @@ use tokio::{
 use super::{
     Rng,
     book::Violation,
-    clients::{Running, Shared},
+    clients::{Running, Shared, host},
     database::{Database, Rates},
     ledger::MemoryLedger,
     network::Network,
-    node::Common,
+    node::{Common, Setup},
     outcome::Outcome,
 };
 use crate::{
@@ -45,8 +46,9 @@ const RECOVERY: Duration = Duration::from_secs(60);
 const LANDED: Duration = Duration::from_secs(4);
 /// How often the copy that serves as a replica is taken anew where replicas matter, in milliseconds.
 const COPIED_EVERY_MS: (u64, u64) = (300, 6_000);
-/// How many domains there are beside the default one where they matter.
-const DOMAINS: u32 = 2;
+/// How many domains there are beside the default one where they matter, and where they are added.
+const DOMAINS: u64 = 2;
+const DOMAINS_ADDED: u64 = 6;
 
 /// What happens most in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,18 +65,24 @@ pub(super) enum Focus {
     Domains,
     /// Ceilings that move quickly, processes that do not hear of them, and ledgers that have forgotten them.
     Ceilings,
+    /// Keyspaces and domains are added while processes run that hear of them late, and codes are reserved.
+    Rollouts,
+    /// Domains are added, and older copies of the database take over that lack them.
+    Copies,
 }
 
 impl Focus {
     /// Each in turn.
     pub(super) fn of(seed: u64) -> Self {
-        match seed % 6 {
+        match seed % 8 {
             0 => Self::Doubts,
             1 => Self::Histories,
             2 => Self::Ledgers,
             3 => Self::Changes,
             4 => Self::Domains,
-            _ => Self::Ceilings,
+            5 => Self::Ceilings,
+            6 => Self::Rollouts,
+            _ => Self::Copies,
         }
     }
 
@@ -82,8 +90,26 @@ impl Focus {
         match self {
             // A ceiling has to be in reach: the room below it is a 64th of the keyspace, or one block.
             Self::Ceilings => &["c=2:0-9A-Z"],
+            Self::Rollouts => &["a=3:0-9", "b=2:a-z", "c=2:A-M", "d=3:N-Z", "e=3:a-m", "f=2:N-Z", "g=3:n-z"],
             _ if tiny => &["tiny=1:0-9"],
             _ => &["a=3:0-9", "b=2:a-z"],
+        }
+    }
+
+    fn domains(self) -> u64 {
+        match self {
+            Self::Domains => DOMAINS,
+            Self::Rollouts | Self::Copies => DOMAINS_ADDED,
+            _ => 0,
+        }
+    }
+
+    /// Of a thousand things that clients do so many are about reservations.
+    fn reserves(self) -> u64 {
+        match self {
+            Self::Rollouts => 300,
+            Self::Ledgers => 200,
+            _ => 0,
         }
     }
 }
@@ -106,6 +132,9 @@ fn no_world(error: impl std::fmt::Display) -> Failure {
     Failure::NoWorld(error.to_string())
 }
 
+/// How many keyspaces the first processes have.
+const KEYSPACES_AT_FIRST: usize = 2;
+
 /// By how many thousandths clocks are slower than the issuer's; a ceiling leaves a tenth of its time for them.
 const CLOCK_SLOWER: u32 = 100;
 
@@ -126,6 +155,8 @@ pub(super) struct World {
     limits: Limits,
     shared: Option<Arc<Shared>>,
     pub(super) nodes: Vec<Running>,
+    /// How many keyspaces the youngest configuration has.
+    pub(super) keyspaces: usize,
     issuer: Option<Embedded>,
 }
 
@@ -141,7 +172,15 @@ impl World {
             headroom_blocks,
             ..Limits::default()
         };
-        Self { rng, focus, limits, shared: None, nodes: Vec::new(), issuer: None }
+        Self {
+            rng,
+            focus,
+            limits,
+            shared: None,
+            nodes: Vec::new(),
+            keyspaces: KEYSPACES_AT_FIRST,
+            issuer: None,
+        }
     }
 
     pub(super) fn shared(&self) -> &Arc<Shared> {
@@ -152,15 +191,18 @@ impl World {
         let tiny = self.rng.permille(150) && self.focus != Focus::Ceilings;
         let hostile = self.rng.permille(850);
         self.set_up(tiny, hostile).await?;
-        let fewest = if self.focus == Focus::Ceilings { 2 } else { 1 };
+        let fewest =
+            if matches!(self.focus, Focus::Ceilings | Focus::Rollouts | Focus::Copies) { 2 } else { 1 };
         for holder in 0..self.rng.between(fewest, 3) {
-            let running = Running::start(&Arc::clone(self.shared()), &format!("h{holder}"), &mut self.rng);
+            let setup = self.setup(0);
+            let shared = Arc::clone(self.shared());
+            let running = Running::start(&shared, &format!("h{holder}"), setup, &mut self.rng).await;
             self.nodes.push(running);
         }
         let until = Instant::now() + self.rng.millis(FAULTS_MS.0, FAULTS_MS.1);
         while Instant::now() < until {
             sleep(self.rng.millis(100, 1_500)).await;
-            self.start_lost();
+            self.start_lost().await;
             if hostile {
                 self.strike().await?;
             }
@@ -172,6 +214,13 @@ impl World {
         calmed?;
         let outcome = *self.shared().outcome.lock().expect("no code panics while it holds this lock");
         Ok(outcome)
+    }
+
+    /// The youngest configuration, with this keyspace as the default one.
+    pub(super) fn setup(&self, default: usize) -> Setup {
+        let all = &self.shared().common.keyspaces;
+        let keyspaces = all[..self.keyspaces.min(all.len())].to_vec();
+        Setup { keyspaces, default }
     }
 
     fn rates(&mut self, hostile: bool) -> Rates {
@@ -190,6 +239,16 @@ impl World {
                 hung: 0,
                 copied: rng.between(300, 800),
             },
+            Focus::Rollouts | Focus::Copies => Rates {
+                failed: rng.between(0, 10),
+                lost: rng.between(0, 10),
+                late: rng.between(0, 20),
+                slow: rng.between(0, 60),
+                slow_back: 0,
+                deaf: rng.between(0, 10),
+                hung: rng.between(50, 400),
+                copied: 0,
+            },
             focus => Rates {
                 failed: rng.between(0, 40),
                 lost: rng.between(0, 40),
@@ -207,13 +266,14 @@ impl World {
         let rates = self.rates(hostile);
         let database = Arc::new(Database::new(self.rng.fork(), rates));
         let definitions = self.focus.keyspaces(tiny).iter();
-        let keyspaces: Vec<_> =
+        let keyspaces: Vec<Keyspace> =
             definitions.map(|text| Keyspace::parse(text).expect("it is well-formed")).collect();
         let key = code_key()?;
         database.sqlite.migrate().await.map_err(no_world)?;
         database.sqlite.adopt_fingerprint(&key.fingerprint()).await.map_err(no_world)?;
-        let keyspaces = database.sqlite.adopt_keyspaces(&keyspaces).await.map_err(no_world)?;
-        let domains = self.add_domains(&database).await?;
+        let first = &keyspaces[..KEYSPACES_AT_FIRST.min(keyspaces.len())];
+        let adopted = database.sqlite.adopt_keyspaces(first).await.map_err(no_world)?;
+        let hosts = self.add_domains(&database).await?;
         let doubts = if hostile { self.rng.between(0, 50) } else { 0 };
         let ledger = Arc::new(MemoryLedger::new(self.rng.fork(), doubts));
         let is_about_changes = self.focus == Focus::Changes;
@@ -224,8 +284,10 @@ impl World {
         let common = Common {
             database,
             network: Network::new(),
-            mint: Arc::new(Mint::new(&key, keyspaces.clone())),
+            mint: Mint::new(&key, adopted),
+            key,
             keyspaces,
+            domains_max: u32::try_from(DOMAINS_ADDED).unwrap_or(u32::MAX),
             replica_lag: Duration::from_millis(lag_ms),
         };
         self.shared = Some(Arc::new(Shared {
@@ -236,7 +298,11 @@ impl World {
             urls: AtomicU64::new(0),
             shared_urls: if self.focus == Focus::Doubts { 900 } else { 250 },
             changes: if is_about_changes { 300 } else { 0 },
-            domains,
+            reserves: self.focus.reserves(),
+            reservations: Mutex::default(),
+            picked: Mutex::default(),
+            hosts: Mutex::new(hosts),
+            domains: self.focus.domains(),
             began: Instant::now(),
             lossy: AtomicBool::new(false),
             ledger_lossy: AtomicBool::new(false),
@@ -244,14 +310,16 @@ impl World {
         self.elect().await
     }
 
-    async fn add_domains(&self, database: &Database) -> Result<Vec<DomainId>, Failure> {
+    /// The domains that there are from the beginning.
+    async fn add_domains(&self, database: &Database) -> Result<HashMap<DomainId, String>, Failure> {
         let count = if self.focus == Focus::Domains { DOMAINS } else { 0 };
-        let mut domains = Vec::new();
+        let mut hosts = HashMap::new();
         for domain in 0..count {
-            let name = Authority::parse(&format!("d{domain}.test")).map_err(no_world)?;
-            domains.extend(database.sqlite.add_domain(&name, DOMAINS).await.map_err(no_world)?);
+            let name = Authority::parse(&host(domain)).map_err(no_world)?;
+            let added = database.sqlite.add_domain(&name, u32::MAX).await.map_err(no_world)?;
+            hosts.extend(added.map(|id| (id, name.to_string())));
         }
-        Ok(domains)
+        Ok(hosts)
     }
 
     /// A new leader, and the end of the last one.
@@ -288,7 +356,7 @@ impl World {
         shared.ledger.calm();
         self.elect().await?;
         sleep(LANDED).await;
-        self.start_lost();
+        self.start_lost().await;
         for running in &self.nodes {
             running.clients.iter().for_each(JoinHandle::abort);
         }
@@ -320,8 +388,25 @@ impl World {
                 }
             }
         }
+        self.tell_reserved().await?;
         for running in &mut self.nodes {
             running.node.finish().await;
+        }
+        Ok(())
+    }
+}
+
+impl World {
+    /// What was reserved is told by every process.
+    async fn tell_reserved(&self) -> Result<(), Failure> {
+        let shared = self.shared();
+        for running in &self.nodes {
+            if !shared.tell_reserved(&running.node.ends).await {
+                let holder = &running.node.holder;
+                return Err(Failure::Stuck(format!(
+                    "{holder} cannot tell what is reserved, without a fault"
+                )));
+            }
         }
         Ok(())
     }

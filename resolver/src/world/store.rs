@@ -178,7 +178,13 @@ impl LinkStore for FaultyStore {
     }
 
     async fn take_over_block(&self, block: &BlockEntry, leaked: u64) -> Result<Registration, StoreError> {
-        self.pass(self.database.sqlite.take_over_block(block, leaked)).await
+        self.pass(async {
+            if !guard::is_on(Guard::OpenReservation) {
+                self.database.forget_holders(block, leaked);
+            }
+            self.database.sqlite.take_over_block(block, leaked).await
+        })
+        .await
     }
 
     async fn registered_end(&self, keyspace: KeyspaceIndex) -> Result<u64, StoreError> {

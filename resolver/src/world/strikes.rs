@@ -34,6 +34,7 @@ enum Fault {
     PutLedgerBack,
     CutOff,
     StartOnOlderLedger,
+    Rollout,
 }
 
 impl World {
@@ -46,7 +47,10 @@ impl World {
         } else {
             match self.focus {
                 Focus::Doubts | Focus::Domains => &[Fault::Crash],
-                Focus::Histories => &[Fault::KeepCopy, Fault::FailOver, Fault::PutBack, Fault::PutBack],
+                Focus::Rollouts => &[Fault::Rollout],
+                Focus::Histories | Focus::Copies => {
+                    &[Fault::KeepCopy, Fault::FailOver, Fault::PutBack, Fault::PutBack]
+                }
                 Focus::Ledgers => &[Fault::KeepLedger, Fault::PutLedgerBack],
                 Focus::Changes => &[Fault::KeepCopy],
                 Focus::Ceilings => &[Fault::CutOff, Fault::StartOnOlderLedger],
@@ -94,6 +98,7 @@ impl World {
                 }
             }
             Fault::CutOff => self.cut_off(),
+            Fault::Rollout => self.roll_out().await,
             Fault::StartOnOlderLedger if shared.ledger.has_copy() => self.start_on_older_ledger().await?,
             Fault::StartOnOlderLedger => shared.ledger.keep_copy(),
         }
@@ -120,28 +125,40 @@ impl World {
         let shared = Arc::clone(self.shared());
         let index = self.some_node();
         shared.count(|outcome| outcome.crashes += 1);
-        let holder = self.nodes[index].node.holder.clone();
         if self.rng.permille(500) {
-            let successor = Running::start(&shared, &holder, &mut self.rng);
+            let successor = self.nodes[index].again(&shared, &mut self.rng).await;
             let elder = std::mem::replace(&mut self.nodes[index], successor);
             sleep(self.rng.millis(100, 2_000)).await;
             elder.kill();
         } else {
             self.nodes[index].kill();
             sleep(self.rng.millis(1, 3_000)).await;
-            self.nodes[index] = Running::start(&shared, &holder, &mut self.rng);
+            self.nodes[index] = self.nodes[index].again(&shared, &mut self.rng).await;
         }
     }
 
     /// Starts what has ended by itself. After the ledger was put back an elder process may register again,
     /// and its successor is the one that is told to end: what watches over processes starts it again.
-    pub(super) fn start_lost(&mut self) {
+    pub(super) async fn start_lost(&mut self) {
         let shared = Arc::clone(self.shared());
         for running in self.nodes.iter_mut().filter(|running| running.node.is_lost()) {
             running.kill();
-            let holder = running.node.holder.clone();
-            *running = Running::start(&shared, &holder, &mut self.rng);
+            *running = running.again(&shared, &mut self.rng).await;
         }
+    }
+
+    /// A process starts with a configuration that has one more keyspace, which is the default one as a rule. The others go on without it.
+    async fn roll_out(&mut self) {
+        let shared = Arc::clone(self.shared());
+        if self.keyspaces < shared.common.keyspaces.len() {
+            self.keyspaces += 1;
+            shared.count(|outcome| outcome.rolled_out += 1);
+        }
+        let default = if self.rng.permille(800) { self.keyspaces - 1 } else { 0 };
+        let (index, setup) = (self.some_node(), self.setup(default));
+        self.nodes[index].kill();
+        let holder = self.nodes[index].node.holder.clone();
+        self.nodes[index] = Running::start(&shared, &holder, setup, &mut self.rng).await;
     }
 
     /// A process does not reach the issuer for a while, and the others do.
@@ -161,8 +178,7 @@ impl World {
         sleep(self.rng.millis(1, 2_000)).await;
         self.put_ledger_back().await?;
         for running in &mut self.nodes {
-            let holder = running.node.holder.clone();
-            *running = Running::start(&shared, &holder, &mut self.rng);
+            *running = running.again(&shared, &mut self.rng).await;
         }
         Ok(())
     }
@@ -172,7 +188,6 @@ impl World {
     async fn fall_back_beside_a_start(&mut self, as_standby: bool) {
         let shared = Arc::clone(self.shared());
         let index = self.some_node();
-        let holder = self.nodes[index].node.holder.clone();
         // The elder may be there beside it, and store links under numbers that its successor has seen unused.
         let is_succeeded = self.rng.permille(400);
         let is_under_way = is_succeeded || self.rng.permille(600);
@@ -181,13 +196,13 @@ impl World {
         }
         let mut elder = None;
         if is_under_way {
-            let successor = Running::start(&shared, &holder, &mut self.rng);
+            let successor = self.nodes[index].again(&shared, &mut self.rng).await;
             elder = Some(std::mem::replace(&mut self.nodes[index], successor));
             sleep(self.rng.millis(5, 300)).await;
         }
         self.fall_back(as_standby);
         if !is_under_way {
-            self.nodes[index] = Running::start(&shared, &holder, &mut self.rng);
+            self.nodes[index] = self.nodes[index].again(&shared, &mut self.rng).await;
         }
         if let Some(elder) = elder {
             elder.kill();

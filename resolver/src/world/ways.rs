@@ -102,7 +102,8 @@ impl FaultyStore {
     pub(super) async fn poll(&self, known: Option<&SettingsVersion>) -> Result<SettingsPoll, StoreError> {
         let (there, back) = self.database.draw(|rng, rates| {
             let hangs = rng.permille(rates.hung);
-            let mut hang = || if hangs && rng.permille(600) { rng.millis(0, HUNG_MS) } else { Duration::ZERO };
+            let mut hang =
+                || if hangs && rng.permille(600) { rng.millis(0, HUNG_MS) } else { Duration::ZERO };
             (hang(), hang())
         });
         sleep(there).await;

@@ -1,0 +1,179 @@
+//! What clients do with reservations: they make them, fill them through any process, and give them up.
+
+use std::collections::HashMap;
+
+use super::{
+    Rng,
+    book::{Name, Violation},
+    clients::{BY, How, Shared},
+    node::Ends,
+};
+use crate::{
+    codes::Code,
+    links::{DomainId, Draft, Link, LongUrl},
+    reservation::{Filled, Reservation, ReservationId, ReserveError},
+};
+
+/// Codes per reservation, and links per fill.
+const COUNT_MAX: u64 = 5;
+
+/// A reservation that a client was told of.
+#[derive(Debug)]
+pub(super) struct Reserved {
+    id: ReservationId,
+    codes: Vec<Code>,
+    /// Whether a client has begun to give it up.
+    is_given_up: bool,
+    /// The URLs that clients have tried to store under each code.
+    tried: HashMap<Code, Vec<String>>,
+}
+
+fn default_name(code: &Code) -> Name {
+    Name { domain: DomainId::DEFAULT, text: code.to_string() }
+}
+
+impl Shared {
+    fn with_reservations<T>(&self, with: impl FnOnce(&mut Vec<Reserved>) -> T) -> T {
+        with(&mut self.reservations.lock().expect("no code panics while it holds this lock"))
+    }
+
+    /// Whether a code was told to a client that has not given it up.
+    pub(super) fn is_reserved(&self, name: &Name) -> bool {
+        let is_it =
+            |one: &Reserved| !one.is_given_up && one.codes.iter().any(|code| code.as_str() == name.text);
+        name.domain.is_default() && self.with_reservations(|all| all.iter().any(is_it))
+    }
+
+    /// Makes a reservation, or does something with one that there is.
+    pub(super) async fn use_reservation(&self, ends: &Ends, rng: &mut Rng) {
+        let some = self.with_reservations(|all| {
+            let place = usize::try_from(rng.next()).unwrap_or(0) % all.len().max(1);
+            all.get(place).map(|one| one.id.clone())
+        });
+        match some {
+            Some(id) if rng.permille(700) => self.fill(ends, &id, rng).await,
+            Some(id) if rng.permille(200) => self.give_up(ends, &id).await,
+            _ => self.reserve(ends, rng).await,
+        }
+    }
+
+    async fn reserve(&self, ends: &Ends, rng: &mut Rng) {
+        let mintings = &ends.reserver.mintings;
+        let minting = &mintings[usize::try_from(rng.next()).unwrap_or(0) % mintings.len()];
+        let made = ends.reserver.reserve(BY, minting, rng.between(1, COUNT_MAX)).await;
+        let Ok(reservation) = made else { return };
+        let Ok(codes) = ends.reserver.codes(&reservation).await else { return };
+        tracing::info!(id = %reservation.id, ?codes, "reserved");
+        self.count(|outcome| outcome.reserved += 1);
+        for code in &codes {
+            let name = default_name(code);
+            if self.is_reserved(&name) || self.book().is_there(&name) {
+                self.book().fail(Violation::ReservedTaken { name });
+            }
+        }
+        let reserved = Reserved { id: reservation.id, codes, is_given_up: false, tried: HashMap::new() };
+        self.with_reservations(|all| all.push(reserved));
+    }
+
+    /// The reservation as the process knows it; none when it cannot say.
+    async fn reservation(&self, ends: &Ends, id: &ReservationId) -> Option<Reservation> {
+        ends.store.reservation(id).await.ok()?
+    }
+
+    async fn fill(&self, ends: &Ends, id: &ReservationId, rng: &mut Rng) {
+        let Some(reservation) = self.reservation(ends, id).await else { return };
+        if ends.mint.len_of(reservation.keyspace).is_none() {
+            self.count(|outcome| outcome.unheard += 1);
+        }
+        let items = self.items(id, rng);
+        let told: Vec<(Code, Draft)> = items.clone();
+        let filled = match ends.reserver.fill(&reservation, items).await {
+            Ok(filled) => filled,
+            Err(ReserveError::Closed | ReserveError::Unavailable | ReserveError::Exhausted) => return,
+        };
+        for ((code, draft), filled) in told.into_iter().zip(filled) {
+            self.note_filled(id, &code, draft, filled).await;
+        }
+    }
+
+    /// Some of a reservation's codes, each with a link, which a client may have tried before.
+    fn items(&self, id: &ReservationId, rng: &mut Rng) -> Vec<(Code, Draft)> {
+        let count = rng.between(1, COUNT_MAX);
+        let drafts: Vec<Draft> = (0..count).map(|_| self.draft(rng)).collect();
+        self.with_reservations(|all| {
+            let Some(one) = all.iter_mut().find(|one| one.id == *id && !one.codes.is_empty()) else {
+                return Vec::new();
+            };
+            let mut item = |mut draft: Draft| {
+                let code = one.codes[usize::try_from(rng.next()).unwrap_or(0) % one.codes.len()];
+                let tried = one.tried.entry(code).or_default();
+                if let Some(url) = tried.last().filter(|_| rng.permille(400)) {
+                    draft.long_url = LongUrl::from_stored(url.as_str());
+                }
+                tried.push(draft.long_url.as_str().to_owned());
+                (code, draft)
+            };
+            drafts.into_iter().map(&mut item).collect()
+        })
+    }
+
+    async fn note_filled(&self, id: &ReservationId, code: &Code, draft: Draft, filled: Filled) {
+        let name = default_name(code);
+        let url = draft.long_url.as_str().to_owned();
+        match filled {
+            Filled::Stored => {
+                let own = self.book().own(&name);
+                // By an earlier copy of the call.
+                if own.is_some_and(|own| own.url == url) {
+                    return;
+                }
+                self.count(|outcome| outcome.filled += 1);
+                let Some(link_id) = self.common.mint.read(code) else { return };
+                let link = Link::stored(link_id, draft, self.common.database.now());
+                self.acknowledge(name.text, &link, How::Reserved).await;
+            }
+            Filled::NotReserved if self.is_reserved(&name) => {
+                self.book().fail(Violation::NotReserved { name });
+            }
+            Filled::Conflict if self.is_reserved(&name) && self.is_ours_alone(id, code, &url) => {
+                self.book().fail(Violation::ReservedTaken { name });
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether no client has tried to store another URL under a reserved code, or to pick it.
+    fn is_ours_alone(&self, id: &ReservationId, code: &Code, url: &str) -> bool {
+        let is_picked =
+            self.picked.lock().expect("no code panics while it holds this lock").contains(code.as_str());
+        let only_this =
+            |one: &Reserved| one.tried.get(code).is_some_and(|all| all.iter().all(|one| one == url));
+        !is_picked && self.with_reservations(|all| all.iter().any(|one| one.id == *id && only_this(one)))
+    }
+
+    async fn give_up(&self, ends: &Ends, id: &ReservationId) {
+        let Some(reservation) = self.reservation(ends, id).await else { return };
+        self.with_reservations(|all| {
+            all.iter_mut().filter(|one| one.id == *id).for_each(|one| one.is_given_up = true);
+        });
+        if ends.reserver.give_up(&reservation).await.is_ok() {
+            self.count(|outcome| outcome.given_up += 1);
+        }
+    }
+
+    /// Without a fault every process tells every open reservation's codes; whether this one could.
+    pub(super) async fn tell_reserved(&self, ends: &Ends) -> bool {
+        let open = self.with_reservations(|all| {
+            let open = all.iter().filter(|one| !one.is_given_up);
+            open.map(|one| (one.id.clone(), one.codes.clone())).collect::<Vec<_>>()
+        });
+        for (id, codes) in open {
+            let Some(reservation) = self.reservation(ends, &id).await else { return false };
+            let Ok(told) = ends.reserver.codes(&reservation).await else { return false };
+            if let Some(missing) = codes.iter().find(|code| !told.contains(code)) {
+                self.book().fail(Violation::NotReserved { name: default_name(missing) });
+            }
+        }
+        true
+    }
+}
