@@ -58,7 +58,11 @@ pub(super) struct Shared {
     pub(super) changes: u64,
     /// Of a thousand things that clients do so many are about reservations.
     pub(super) reserves: u64,
+    /// Of a thousand things that clients do so many are codes of the youngest keyspace that they pick.
+    pub(super) picks: u64,
     pub(super) reservations: Mutex<Vec<Reserved>>,
+    /// What clients reach of every process that was ever started. One that is gone does not answer.
+    pub(super) ends: Mutex<Vec<Ends>>,
     /// Codes that a client has tried to pick.
     pub(super) picked: Mutex<HashSet<String>>,
     /// The names of the domains beside the default one.
@@ -223,13 +227,31 @@ impl Shared {
 
     /// Picks a code: one that the minter could come to, a word, or on another domain what is a link of the
     /// default one.
-    async fn pick(&self, ends: &Ends, mut draft: Draft, rng: &mut Rng) {
+    async fn pick(&self, ends: &Ends, draft: Draft, rng: &mut Rng) {
         let domain = if rng.permille(700) { self.domain_for_link(ends, rng).await } else { None };
         let theirs = self.book().some_link(rng).filter(|_| domain.is_some());
         let text = match theirs {
             Some(link) => link.name.text,
-            None => self.some_slug(ends, rng),
+            // The youngest keyspace that the process knows may be unknown to others.
+            None => self.some_slug(ends, rng.permille(500), rng),
         };
+        self.pick_name(ends, draft, domain, text).await;
+    }
+
+    /// Picks a code of the youngest keyspace that the process knows, or a word.
+    /// Every process is asked for it as soon as its creator is answered.
+    async fn pick_youngest(self: &Arc<Self>, ends: &Ends, rng: &mut Rng) {
+        let (draft, text) = (self.draft(rng), self.some_slug(ends, true, rng));
+        self.pick_name(ends, draft, None, text.clone()).await;
+        let Some(link) = self.book().own(&Name { domain: DomainId::DEFAULT, text }) else { return };
+        let all = self.ends.lock().expect("no code panics while it holds this lock").clone();
+        for ends in all {
+            let (shared, link) = (Arc::clone(self), link.clone());
+            tokio::spawn(async move { shared.look(&ends, &link).await });
+        }
+    }
+
+    async fn pick_name(&self, ends: &Ends, mut draft: Draft, domain: Option<DomainId>, text: String) {
         let Ok(slug) = Slug::parse(&text) else { return };
         if domain.is_none() {
             self.picked.lock().expect("no code panics while it holds this lock").insert(text.clone());
@@ -247,10 +269,9 @@ impl Shared {
         }
     }
 
-    fn some_slug(&self, ends: &Ends, rng: &mut Rng) -> String {
-        let known = ends.creator.keyspaces();
-        // The youngest one that the process knows may be unknown to others.
-        let place = if rng.permille(500) { 0 } else { known.saturating_sub(1) };
+    /// A code of a keyspace, the youngest or the first, or a word.
+    fn some_slug(&self, ends: &Ends, is_youngest: bool, rng: &mut Rng) -> String {
+        let place = if is_youngest { ends.creator.keyspaces().saturating_sub(1) } else { 0 };
         let mint = |keyspace: &Keyspace| {
             let index = KeyspaceIndex::new(i64::try_from(place).ok()? + 1).ok()?;
             ends.mint.code_of(LinkId::new(index, rng.next() % keyspace.capacity()))
@@ -276,6 +297,7 @@ pub(super) struct Running {
 impl Running {
     pub(super) async fn start(shared: &Arc<Shared>, holder: &str, setup: Setup, rng: &mut Rng) -> Self {
         let node = Node::start(&shared.common, holder, &setup, rng).await;
+        shared.ends.lock().expect("no code panics while it holds this lock").push(node.ends.clone());
         let mut clients = Vec::new();
         for _ in 0..2 {
             clients.push(tokio::spawn(write(Arc::clone(shared), node.ends.clone(), rng.fork())));
@@ -303,6 +325,8 @@ async fn write(shared: Arc<Shared>, ends: Ends, mut rng: Rng) {
             shared.change(&ends, &mut rng).await;
         } else if rng.permille(shared.reserves) {
             shared.use_reservation(&ends, &mut rng).await;
+        } else if rng.permille(shared.picks) {
+            shared.pick_youngest(&ends, &mut rng).await;
         } else {
             shared.create(&ends, &mut rng).await;
         }

@@ -26,6 +26,7 @@ mod book;
 mod changes;
 mod clients;
 mod database;
+mod focus;
 mod ledger;
 mod looks;
 mod network;
@@ -41,8 +42,9 @@ mod ways;
 use std::time::Duration;
 
 use crate::guard::{Guard, without};
+use focus::Focus;
 use outcome::Outcome;
-use run::{Failure, Focus, run};
+use run::{Failure, run};
 
 /// Seeds of each run of the tests; `SHORTMINT_WORLD_SEEDS` asks for more, and `SHORTMINT_WORLD_SEED` for one,
 /// with its log.
@@ -143,9 +145,9 @@ fn nothing_acknowledged_is_given_twice_or_denied_whatever_fails() {
 
 /// What a rule is good for: without it some seed breaks a promise, which the same seed keeps with it.
 fn is_missed(guard: Guard, focus: Focus) {
-    let (_, failed) = run_all(SEEDS_OF_A_GUARD, Some((guard, focus)));
-    let (seed, violation) =
-        failed.unwrap_or_else(|| panic!("nothing in {SEEDS_OF_A_GUARD} seeds misses {guard:?}"));
+    let seeds = asked("SHORTMINT_WORLD_SEEDS").unwrap_or(SEEDS_OF_A_GUARD);
+    let (_, failed) = run_all(seeds, Some((guard, focus)));
+    let (seed, violation) = failed.unwrap_or_else(|| panic!("nothing in {seeds} seeds misses {guard:?}"));
     println!("{guard:?}: seed {seed}: {violation}");
     for _ in 0..RUNS_IN_FORCE {
         if let Err(failure) = run(seed, focus) {

@@ -172,6 +172,8 @@ pub(super) struct Node {
     is_dead: Arc<AtomicBool>,
     /// Until when it does not reach the issuer.
     cut_off: Arc<Mutex<Instant>>,
+    /// Until when its questions for settings hang.
+    hung_until: Arc<Mutex<Instant>>,
     stop: CancellationToken,
     lost: watch::Receiver<Option<Lost>>,
     supply: JoinHandle<()>,
@@ -183,10 +185,12 @@ impl Node {
     pub(super) async fn start(common: &Common, holder: &str, setup: &Setup, rng: &mut Rng) -> Self {
         let is_dead = Arc::<AtomicBool>::default();
         let trouble = Arc::<Trouble>::default();
+        let hung_until = Arc::new(Mutex::new(Instant::now()));
         let store: Arc<dyn LinkStore> = Arc::new(FaultyStore {
             database: Arc::clone(&common.database),
             is_dead: Arc::clone(&is_dead),
             trouble: Arc::clone(&trouble),
+            hung_until: Arc::clone(&hung_until),
         });
         let known = until_it_answers(async || adopt_keyspaces(&*store, &setup.keyspaces).await).await;
         common.mint.adopt(known.iter().cloned());
@@ -219,6 +223,7 @@ impl Node {
             ends: parts.assemble(ceilings, shared),
             is_dead,
             cut_off,
+            hung_until,
             stop,
             lost,
             supply,
@@ -244,6 +249,11 @@ impl Node {
     /// Keeps it from the issuer for so long; connections that there are have to be cut.
     pub(super) fn cut_off(&self, time: Duration) {
         *self.cut_off.lock().expect("no code panics while it holds this lock") = Instant::now() + time;
+    }
+
+    /// Lets its questions for settings hang for so long.
+    pub(super) fn hang(&self, time: Duration) {
+        *self.hung_until.lock().expect("no code panics while it holds this lock") = Instant::now() + time;
     }
 
     /// Gives back what it has and ends.

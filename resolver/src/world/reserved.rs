@@ -47,8 +47,10 @@ impl Shared {
     /// Makes a reservation, or does something with one that there is.
     pub(super) async fn use_reservation(&self, ends: &Ends, rng: &mut Rng) {
         let some = self.with_reservations(|all| {
-            let place = usize::try_from(rng.next()).unwrap_or(0) % all.len().max(1);
-            all.get(place).map(|one| one.id.clone())
+            // The youngest is the one whose keyspace may be unknown.
+            let among = if rng.permille(600) { 2 } else { all.len() };
+            let back = usize::try_from(rng.next()).unwrap_or(0) % among.max(1);
+            all.iter().rev().nth(back).map(|one| one.id.clone())
         });
         match some {
             Some(id) if rng.permille(700) => self.fill(ends, &id, rng).await,
@@ -59,7 +61,8 @@ impl Shared {
 
     async fn reserve(&self, ends: &Ends, rng: &mut Rng) {
         let mintings = &ends.reserver.mintings;
-        let minting = &mintings[usize::try_from(rng.next()).unwrap_or(0) % mintings.len()];
+        let among = if rng.permille(600) { 1 } else { mintings.len() };
+        let minting = &mintings[usize::try_from(rng.next()).unwrap_or(0) % among];
         let made = ends.reserver.reserve(BY, minting, rng.between(1, COUNT_MAX)).await;
         let Ok(reservation) = made else { return };
         let Ok(codes) = ends.reserver.codes(&reservation).await else { return };

@@ -26,6 +26,7 @@ use super::{
     book::Violation,
     clients::{Running, Shared, host},
     database::{Database, Rates},
+    focus::{DOMAINS, DOMAINS_ADDED, Focus},
     ledger::MemoryLedger,
     network::Network,
     node::{Common, Setup},
@@ -46,74 +47,6 @@ const RECOVERY: Duration = Duration::from_secs(60);
 const LANDED: Duration = Duration::from_secs(4);
 /// How often the copy that serves as a replica is taken anew where replicas matter, in milliseconds.
 const COPIED_EVERY_MS: (u64, u64) = (300, 6_000);
-/// How many domains there are beside the default one where they matter, and where they are added.
-const DOMAINS: u64 = 2;
-const DOMAINS_ADDED: u64 = 6;
-
-/// What happens most in a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Focus {
-    /// Inserts in doubt for the same few URLs, and processes that crash.
-    Doubts,
-    /// Older copies of the database take over.
-    Histories,
-    /// Older copies of the ledger.
-    Ledgers,
-    /// Links are edited, deleted and restored; answers come late, news are missed, and a replica lags.
-    Changes,
-    /// The same names on several domains.
-    Domains,
-    /// Ceilings that move quickly, processes that do not hear of them, and ledgers that have forgotten them.
-    Ceilings,
-    /// Keyspaces and domains are added while processes run that hear of them late, and codes are reserved.
-    Rollouts,
-    /// Domains are added, and older copies of the database take over that lack them.
-    Copies,
-}
-
-impl Focus {
-    /// Each in turn.
-    pub(super) fn of(seed: u64) -> Self {
-        match seed % 8 {
-            0 => Self::Doubts,
-            1 => Self::Histories,
-            2 => Self::Ledgers,
-            3 => Self::Changes,
-            4 => Self::Domains,
-            5 => Self::Ceilings,
-            6 => Self::Rollouts,
-            _ => Self::Copies,
-        }
-    }
-
-    fn keyspaces(self, tiny: bool) -> &'static [&'static str] {
-        match self {
-            // A ceiling has to be in reach: the room below it is a 64th of the keyspace, or one block.
-            Self::Ceilings => &["c=2:0-9A-Z"],
-            Self::Rollouts => &["a=3:0-9", "b=2:a-z", "c=2:A-M", "d=3:N-Z", "e=3:a-m", "f=2:N-Z", "g=3:n-z"],
-            _ if tiny => &["tiny=1:0-9"],
-            _ => &["a=3:0-9", "b=2:a-z"],
-        }
-    }
-
-    fn domains(self) -> u64 {
-        match self {
-            Self::Domains => DOMAINS,
-            Self::Rollouts | Self::Copies => DOMAINS_ADDED,
-            _ => 0,
-        }
-    }
-
-    /// Of a thousand things that clients do so many are about reservations.
-    fn reserves(self) -> u64 {
-        match self {
-            Self::Rollouts => 300,
-            Self::Ledgers => 200,
-            _ => 0,
-        }
-    }
-}
-
 /// Why a run ended early.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(super) enum Failure {
@@ -246,7 +179,7 @@ impl World {
                 slow: rng.between(0, 60),
                 slow_back: 0,
                 deaf: rng.between(0, 10),
-                hung: rng.between(50, 400),
+                hung: rng.between(20, 200),
                 copied: 0,
             },
             focus => Rates {
@@ -299,7 +232,9 @@ impl World {
             shared_urls: if self.focus == Focus::Doubts { 900 } else { 250 },
             changes: if is_about_changes { 300 } else { 0 },
             reserves: self.focus.reserves(),
+            picks: if self.focus == Focus::Rollouts { 300 } else { 0 },
             reservations: Mutex::default(),
+            ends: Mutex::default(),
             picked: Mutex::default(),
             hosts: Mutex::new(hosts),
             domains: self.focus.domains(),

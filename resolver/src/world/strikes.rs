@@ -12,13 +12,17 @@ use tokio::time::sleep;
 use super::{
     book::Name,
     clients::Running,
-    run::{Failure, Focus, World},
+    focus::Focus,
+    run::{Failure, World},
 };
 use crate::{codes::LinkId, links::DomainId};
 
 /// How long a process does not reach the issuer: its ceiling is not believed any more, and others get its
 /// blocks.
 const CUT_OFF_MS: (u64, u64) = (3_500, 7_000);
+
+/// For how long a process does not hear of a keyspace that is being added.
+const LATE_MS: (u64, u64) = (1_000, 5_000);
 
 /// What strikes.
 #[derive(Clone, Copy, Debug)]
@@ -156,6 +160,10 @@ impl World {
         }
         let default = if self.rng.permille(800) { self.keyspaces - 1 } else { 0 };
         let (index, setup) = (self.some_node(), self.setup(default));
+        if self.rng.permille(500) {
+            let late = self.some_node();
+            self.nodes[late].node.hang(self.rng.millis(LATE_MS.0, LATE_MS.1));
+        }
         self.nodes[index].kill();
         let holder = self.nodes[index].node.holder.clone();
         self.nodes[index] = Running::start(&shared, &holder, setup, &mut self.rng).await;

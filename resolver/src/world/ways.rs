@@ -27,8 +27,8 @@ use crate::{
 
 /// How often a listener asks whether it still hears, as the real one does.
 const ASKED_EVERY: Duration = Duration::from_millis(100);
-/// How long a question for settings may hang on each way, in milliseconds.
-const HUNG_MS: u64 = 2_500;
+/// How long a process's questions for settings hang once they do, in milliseconds: on the way there or back.
+const HUNG_MS: (u64, u64) = (300, 4_000);
 /// How long a broken listener rests.
 const DEAF_FOR: Duration = Duration::from_millis(500);
 
@@ -54,6 +54,8 @@ pub(super) struct FaultyStore {
     /// Whether the process is gone: nothing that it asks is heard or answered any more.
     pub(super) is_dead: Arc<AtomicBool>,
     pub(super) trouble: Arc<Trouble>,
+    /// Until when questions for settings hang.
+    pub(super) hung_until: Arc<Mutex<Instant>>,
 }
 
 impl FaultyStore {
@@ -100,13 +102,19 @@ impl FaultyStore {
 
     /// The settings, as the real store tells them: with the server's start, which tells copies apart, and its time.
     pub(super) async fn poll(&self, known: Option<&SettingsVersion>) -> Result<SettingsPoll, StoreError> {
-        let (there, back) = self.database.draw(|rng, rates| {
-            let hangs = rng.permille(rates.hung);
-            let mut hang =
-                || if hangs && rng.permille(600) { rng.millis(0, HUNG_MS) } else { Duration::ZERO };
-            (hang(), hang())
+        let (begins, hang, is_back) = self.database.draw(|rng, rates| {
+            (rng.permille(rates.hung), rng.millis(HUNG_MS.0, HUNG_MS.1), rng.permille(400))
         });
-        sleep(there).await;
+        let until = {
+            let mut until = self.hung_until.lock().expect("no code panics while it holds this lock");
+            if begins {
+                *until = until.max(Instant::now() + hang);
+            }
+            *until
+        };
+        if !is_back {
+            sleep_until(until).await;
+        }
         let polled = self.pass(async {
             let SettingsPoll { settings, .. } = self.database.sqlite.poll_settings(None).await?;
             let mut settings = settings.unwrap_or_default();
@@ -115,7 +123,9 @@ impl FaultyStore {
             Ok(SettingsPoll { now: self.database.now(), settings: Some(settings).filter(|_| !is_known) })
         });
         let polled = polled.await;
-        sleep(back).await;
+        if is_back {
+            sleep_until(until).await;
+        }
         polled
     }
 
