@@ -159,11 +159,12 @@ pub(super) async fn find(
     if !is_free && !matches!(found, Ok(None)) {
         app.clients.give_back(client);
     }
-    let leads = |link: &Link| link.is_live(app.directory.now()) && !is_stopped(app, link);
+    let is_stopped = matches!(&found, Ok(Some(link)) if is_stopped(app, link));
+    let leads = |link: &Link| link.is_live(app.directory.now()) && !is_stopped;
     match found {
         // Perhaps the default domain's, and the host is another's.
         Ok(Some(link)) if !leads(&link) && !app.directory.may_deny(&question) => Err(unavailable(app)),
-        Ok(Some(link)) if is_stopped(app, &link) => Err(taken_down(app)),
+        Ok(Some(_)) if is_stopped => Err(taken_down(app)),
         Ok(Some(link)) => Ok(FoundLink { link, place: place.clone(), wanted: wanted.clone() }),
         Ok(None) if app.directory.may_deny(&question) => Err(stray(app, place, Stray::Code(wanted), path)),
         Ok(None) | Err(LookupError::NoStore | LookupError::Overloaded) => Err(unavailable(app)),

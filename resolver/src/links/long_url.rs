@@ -10,6 +10,12 @@ use super::{Schemes, Slug};
 /// The longest URL, in bytes: browsers and proxies agree on little more.
 const MAX_LEN: usize = 8 * 1024;
 
+/// The longest host, in bytes: DNS has no longer names.
+const HOST_MAX: usize = 253;
+/// The longest authority as it is written. Letters beyond ASCII take several bytes here and fewer in DNS, and the parser's time for a
+/// label grows with the square of its length.
+const AUTHORITY_MAX: usize = 1_024;
+
 /// A checked URL, kept as it was written apart from white space around it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct LongUrl(Box<str>);
@@ -23,6 +29,9 @@ pub enum LongUrlError {
     /// It would break out of a header or a log line.
     #[error("expected no control characters and no white space inside")]
     Characters,
+    /// No DNS name is that long, and a parser takes milliseconds for it.
+    #[error("expected a host of at most {HOST_MAX} characters")]
+    Host,
     /// The parser of the web's standard does not take it.
     #[error("expected an absolute URL such as https://example.com/page")]
     Malformed,
@@ -69,6 +78,9 @@ impl LongUrl {
         if text.chars().any(|character| character.is_control() || character.is_whitespace()) {
             return Err(LongUrlError::Characters);
         }
+        if !has_plausible_authority(text) {
+            return Err(LongUrlError::Host);
+        }
         let url = Url::parse(text).map_err(|_| LongUrlError::Malformed)?;
         if !schemes.allow(url.scheme()) {
             return Err(LongUrlError::Scheme);
@@ -82,6 +94,9 @@ impl LongUrl {
         }
         if !names_its_host(text) {
             return Err(LongUrlError::Authority);
+        }
+        if url.host_str().is_some_and(|host| host.len() > HOST_MAX) {
+            return Err(LongUrlError::Host);
         }
         let host = match url.host().ok_or(LongUrlError::Malformed)? {
             // A dot at the end names the same host.
@@ -104,7 +119,7 @@ impl LongUrl {
     /// Its host, without a dot at the end, and its port unless it is the scheme's own.
     #[must_use]
     pub fn authority(&self) -> String {
-        let Ok(url) = Url::parse(&self.0) else { return String::new() };
+        let Some(url) = self.parsed() else { return String::new() };
         let host = url.host_str().unwrap_or_default();
         let host = host.strip_suffix('.').unwrap_or(host);
         url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
@@ -113,13 +128,18 @@ impl LongUrl {
     /// Its path, as the standard's parser writes it.
     #[must_use]
     pub fn path(&self) -> String {
-        Url::parse(&self.0).map_or_else(|_| String::new(), |url| url.path().to_owned())
+        self.parsed().map_or_else(String::new, |url| url.path().to_owned())
     }
 
     /// Its host, as the standard's parser writes it.
     #[must_use]
     pub fn host(&self) -> String {
-        Url::parse(&self.0).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()
+        self.parsed().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()
+    }
+
+    /// None for one that was stored before hosts had a bound, and exceeds it.
+    fn parsed(&self) -> Option<Url> {
+        has_plausible_authority(&self.0).then(|| Url::parse(&self.0).ok()).flatten()
     }
 
     /// What the index of long URLs has of it: the first eight bytes of its SHA-256. Others may have the same.
@@ -134,6 +154,19 @@ impl LongUrl {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// Whether what stands between the scheme and the path is short enough to be parsed. What has no `//` has no host to be parsed, unless its
+/// scheme is one of the web's.
+fn has_plausible_authority(text: &str) -> bool {
+    let Some((scheme, rest)) = text.split_once(':') else { return true };
+    let is_slash = |character| matches!(character, '/' | '\\');
+    if !rest.starts_with(is_slash) && !is_web(&scheme.to_ascii_lowercase()) {
+        return true;
+    }
+    let authority = rest.trim_start_matches(is_slash);
+    let end = authority.find(|character| is_slash(character) || matches!(character, '?' | '#'));
+    end.unwrap_or(authority.len()) <= AUTHORITY_MAX
 }
 
 fn is_web(scheme: &str) -> bool {
@@ -170,6 +203,17 @@ mod tests {
     fn each_rule_refuses_with_its_own_reason() {
         let own = [(Host::parse("s.test").unwrap(), 80), (Host::parse("s.test").unwrap(), 443)];
         let long = format!("https://example.com/{}", "a".repeat(MAX_LEN));
+        let hosts =
+            ["a".repeat(HOST_MAX + 1), "字".repeat(AUTHORITY_MAX / 3 + 1), ".a".repeat(AUTHORITY_MAX)];
+        for host in hosts {
+            for scheme in ["https://", "HTTP:", r"http:\\"] {
+                let text = format!("{scheme}{host}/path");
+                assert_eq!(LongUrl::parse(&text, &own), Err(LongUrlError::Host), "{text:?}");
+            }
+        }
+        assert!(LongUrl::parse(&format!("https://{}.example/", "ä".repeat(50)), &own).is_ok());
+        let stored = LongUrl::from_stored(format!("https://{}/x", "字".repeat(2_000)));
+        assert_eq!((stored.host(), stored.path()), (String::new(), String::new()));
         for (text, reason) in [
             (long.as_str(), LongUrlError::TooLong),
             ("https://example.com/a\nb", LongUrlError::Characters),
