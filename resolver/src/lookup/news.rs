@@ -74,6 +74,12 @@ impl News {
         settled || self.freshness.is_young(cached.read_at)
     }
 
+    /// Whether what was read then may be given to callers that came later: no change can have been missed
+    /// since, or it is young.
+    pub(super) fn may_be_shared(&self, began: ReadAt) -> bool {
+        self.freshness.is_settled(began) || self.freshness.is_young(began)
+    }
+
     pub(super) fn note_store_away(&self) {
         self.store_away.store(self.millis() + STORE_AWAY_MS, Ordering::Relaxed);
     }

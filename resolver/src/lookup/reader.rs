@@ -125,7 +125,9 @@ impl Reader {
             let link = links.get(&id);
             // A deleted link is an absence, which may have ended since this read began.
             let is_there = link.is_some_and(|link| !link.is_deleted());
-            let shares = late.contains_key(&id) && (is_there || !guard::is_on(Guard::Late));
+            let shares = late.contains_key(&id)
+                && (is_there || !guard::is_on(Guard::Late))
+                && self.news.may_be_shared(began);
             // Nor may it be older than an edit that a late caller knows of.
             let shares = shares && !(self.news.changed_since(id, began) && guard::is_on(Guard::Joined));
             let shared = if shares { late.remove(&id).unwrap_or_default() } else { Vec::new() };
