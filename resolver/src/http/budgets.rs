@@ -50,6 +50,8 @@ const BODIES_MAX: u64 = 64 << 20;
 const LONGEST_BODY: u64 = 4 << 20;
 /// Bytes of bodies of one client without a key: forms with passwords.
 const BODIES_OF_CLIENT: u64 = 16 << 10;
+/// Calls under way: of the process, and of one key. Each has a head of up to 16 KiB, and keeps its place when its client goes away.
+const CALLS: (u64, u64) = (8_192, 4_096);
 /// Bulk calls under way: of the process, and of one key.
 pub(super) const BULK_CALLS: (u64, u64) = (12, 4);
 /// Long lists under way, likewise.
@@ -111,6 +113,8 @@ pub(crate) struct Budgets {
     answers: Arc<Pool>,
     /// Turns of each key at what takes the database long.
     turns: Cache<ApiKeyId, Arc<Semaphore>>,
+    /// Calls under way, whether or not their clients still wait.
+    pub(super) calls: Arc<Pool>,
     /// Bulk calls under way.
     pub(super) bulk_calls: Arc<Pool>,
     /// Lists of links that are longer than one piece.
@@ -141,6 +145,7 @@ impl Budgets {
                 key: bodies,
             }),
             turns: Cache::builder().max_capacity(TURNS_KEPT).time_to_idle(TURNS_KEPT_FOR).build(),
+            calls: of_keys(CALLS),
             bulk_calls: of_keys(BULK_CALLS),
             lists: of_keys(LISTS),
             pictures: Pool::of_clients(PICTURES),

@@ -8,12 +8,16 @@
 //! listener's thread, and has none of the thread's time.
 
 use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     task::{Context, Poll},
-    thread,
 };
 
 use tokio::runtime;
+
+/// The call has panicked, which ends nothing but itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Panicked;
 
 /// A future that is not lost when it is dropped.
 pub(super) struct RunToEnd<F: Future<Output: Send> + Send + 'static> {
@@ -30,24 +34,30 @@ impl<F: Future<Output: Send> + Send + 'static> RunToEnd<F> {
 }
 
 impl<F: Future<Output: Send> + Send + 'static> Future for RunToEnd<F> {
-    type Output = F::Output;
+    type Output = Result<F::Output, Panicked>;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         let _entered = this.runtime.enter();
         let future = this.future.as_mut().expect("a future is not polled after its end");
-        let polled = future.as_mut().poll(cx);
-        if polled.is_ready() {
-            this.future = None;
+        // The future is not looked at again after a panic.
+        match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+            Ok(Poll::Pending) => Poll::Pending,
+            Ok(Poll::Ready(output)) => {
+                this.future = None;
+                Poll::Ready(Ok(output))
+            }
+            Err(_) => {
+                this.future = None;
+                Poll::Ready(Err(Panicked))
+            }
         }
-        polled
     }
 }
 
 impl<F: Future<Output: Send> + Send + 'static> Drop for RunToEnd<F> {
     fn drop(&mut self) {
-        // One that has panicked cannot go on.
-        if let Some(future) = self.future.take().filter(|_| !thread::panicking()) {
+        if let Some(future) = self.future.take() {
             self.runtime.spawn(future);
         }
     }
@@ -55,7 +65,7 @@ impl<F: Future<Output: Send> + Send + 'static> Drop for RunToEnd<F> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::{thread, time::Duration};
 
     use tokio::{sync::oneshot, time::timeout};
 
@@ -89,6 +99,8 @@ mod tests {
         let (daemon, listener) =
             (daemon(), runtime::Builder::new_current_thread().enable_all().build().unwrap());
         let here = RunToEnd::new(daemon.handle(), async { thread::current().id() });
-        assert_eq!(listener.block_on(here), thread::current().id());
+        assert_eq!(listener.block_on(here), Ok(thread::current().id()));
+        let panics = RunToEnd::new(daemon.handle(), async { panic!("as a test wants") });
+        assert_eq!(listener.block_on(panics), Err::<(), _>(Panicked));
     }
 }

@@ -142,6 +142,11 @@ async fn create_link(app: &App, draft: Draft, wishes: Wishes, by: &Grant) -> Res
         app.creator.wait_until_shown(&found.link).await;
         return Ok(found);
     }
+    let _turn = match &wishes.code {
+        // Where codes are short, many candidates are taken, and each costs a transaction.
+        CodeWish::Digest { .. } => Some(app.budgets.turn(by.id).await?),
+        _ => None,
+    };
     let asked_again = wishes.same.is_some().then(|| (draft.clone(), wishes.clone()));
     let slug = match &wishes.code {
         CodeWish::Picked(slug) => slug.to_string(),
@@ -165,9 +170,10 @@ async fn create_link(app: &App, draft: Draft, wishes: Wishes, by: &Grant) -> Res
             }
             found.ok_or_else(|| Problem::SlugTaken { slug, domain: domains::shown_name(app, domain) })
         }
-        Err(CreateError::NoNumber | CreateError::NoStore | CreateError::Overloaded) => {
-            Err(Problem::Unavailable)
-        }
+        // The next try finds that the domain is gone.
+        Err(
+            CreateError::NoNumber | CreateError::NoStore | CreateError::Overloaded | CreateError::NoDomain,
+        ) => Err(Problem::Unavailable),
     }
 }
 

@@ -14,9 +14,7 @@ use super::{
 };
 use crate::{
     http::App,
-    links::{
-        Authority, LongUrl, LongUrlError, RedirectStatus, Slug, TAGS_MAX, Tag, has_safe_placeholders,
-    },
+    links::{Authority, LongUrl, LongUrlError, RedirectStatus, Slug, TAGS_MAX, Tag, has_safe_placeholders},
 };
 
 /// Shlink cuts titles there too.

@@ -45,6 +45,8 @@ use hyper::{
     header::{CACHE_CONTROL, EXPECT, HeaderValue, ORIGIN},
 };
 
+use tokio_util::task::AbortOnDropHandle;
+
 use super::{
     Answer, App, answer,
     budgets::{Held, Holder},
@@ -67,6 +69,8 @@ pub(super) use query::Query;
 pub(super) use short_url::{base, names};
 
 const JSON: &str = "application/json";
+/// A create with a longer body is not parsed on a listener's thread: redirects would wait for it.
+const IN_PLACE_BYTES: usize = 4 * 1024;
 /// The call that creates a link.
 const CREATE: &str = "/rest/v3/short-urls";
 /// The one call whose body is not read before it is answered.
@@ -95,6 +99,7 @@ pub(super) async fn route(app: &Arc<App>, client: IpAddr, request: Request<Incom
         held: None,
         admitted: None,
         key: OnceLock::new(),
+        place: OnceLock::new(),
         client,
         share: OnceLock::new(),
     };
@@ -105,13 +110,16 @@ pub(super) async fn route(app: &Arc<App>, client: IpAddr, request: Request<Incom
     if let Err(problem) = call.admit(body).await {
         return finish(app, call.tell(problem.into_answer()), cross_origin);
     }
-    if call.is_create() {
+    if call.is_create() && call.body.len() <= IN_PLACE_BYTES {
         let answer = RunToEnd::new(&app.runtime, call.answer()).await;
-        return finish(app, answer, cross_origin);
+        return finish(app, answer.unwrap_or_else(|_| Problem::Internal.into_answer()), cross_origin);
     }
     // Away from the listener's thread: what takes long must not slow redirects down.
+    let is_read = matches!(call.method, Method::GET | Method::HEAD);
     let task = app.runtime.spawn(async move { call.answer().await });
-    finish(app, task.await.unwrap_or_else(|_| Problem::Internal.into_answer()), cross_origin)
+    // Without its client a read is of no use; anything else runs to its end.
+    let answer = if is_read { AbortOnDropHandle::new(task).await } else { task.await };
+    finish(app, answer.unwrap_or_else(|_| Problem::Internal.into_answer()), cross_origin)
 }
 
 fn finish(app: &App, mut answer: Answer, cross_origin: bool) -> Answer {
@@ -138,6 +146,8 @@ struct Call {
     admitted: Option<Grant>,
     /// Whose key it is, once that is known.
     key: OnceLock<ApiKeyId>,
+    /// Its place among the calls under way, which it keeps when its client has gone.
+    place: OnceLock<Held>,
     client: IpAddr,
     /// What is left to the caller.
     share: OnceLock<Share>,
@@ -443,6 +453,9 @@ impl Call {
         let key = self.headers.get("x-api-key").map(HeaderValue::as_bytes);
         let (grant, share) = authenticate(&self.app, self.client, key).await?;
         let _ = self.key.set(grant.id);
+        if self.place.get().is_none() {
+            let _ = self.place.set(self.app.budgets.calls.take(Holder::Key(grant.id), 1)?);
+        }
         if let Some(share) = share {
             // A path that is not there may be asked twice, with a body; the first answer is as good.
             let _ = self.share.set(share);
