@@ -98,6 +98,9 @@ pub enum CreateError {
     /// The hand-picked code is somebody else's.
     #[error("the slug is in use")]
     Taken,
+    /// The domain was removed.
+    #[error("the domain was removed meanwhile")]
+    NoDomain,
     /// The keyspace has none left.
     #[error("every code of the keyspace is taken")]
     Exhausted,
@@ -315,7 +318,7 @@ impl Parts {
         draft: Draft,
         deadline: Instant,
     ) -> Result<Created, CreateError> {
-        loop {
+        while Instant::now() < deadline {
             let (claim, minted) = self.claim(minting, deadline).await?;
             let outcome = self.insert(&claim, &minted, &draft, deadline).await;
             match self.conclude(minting, claim, &minted, &draft, outcome, deadline).await {
@@ -324,6 +327,7 @@ impl Parts {
                 None => {}
             }
         }
+        Err(CreateError::NoNumber)
     }
 
     /// Decides what a claim's insert came to; none when another number is to be tried.

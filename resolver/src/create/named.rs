@@ -26,7 +26,7 @@ impl Parts {
         same: Option<&Same>,
         deadline: Instant,
     ) -> Result<Link, CreateError> {
-        loop {
+        while Instant::now() < deadline {
             let (claim, minted) = self.claim(minting, deadline).await?;
             let new = NewLink { id: minted.id, draft: draft.clone() };
             let link = FullLink { new, code: minted.code.to_string() };
@@ -37,6 +37,10 @@ impl Parts {
                 Ok(InsertedFull::OtherWish) => {
                     self.settle(minting, claim, Fate::Unused);
                     return Err(CreateError::OtherWish);
+                }
+                Ok(InsertedFull::NoDomain) => {
+                    self.settle(minting, claim, Fate::Unused);
+                    return Err(CreateError::NoDomain);
                 }
                 Ok(InsertedFull::Same(id)) => {
                     self.settle(minting, claim, Fate::Unused);
@@ -53,6 +57,7 @@ impl Parts {
                 None => {}
             }
         }
+        Err(CreateError::NoNumber)
     }
 
     /// A code that somebody picked.
@@ -77,6 +82,7 @@ impl Parts {
                 Some((id, at))
             }
             Ok(InsertedNamed::Taken) => None,
+            Ok(InsertedNamed::NoDomain) => return Err(CreateError::NoDomain),
             Ok(InsertedNamed::OtherWish) => return Err(CreateError::OtherWish),
             Ok(InsertedNamed::Same(id)) => return self.given_before(id).await,
             Err(InsertError::Failed(error)) => {

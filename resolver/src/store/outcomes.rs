@@ -39,8 +39,10 @@ pub enum InsertedFull {
     Stored(Timestamp),
     /// The id was taken: somebody else's row is there.
     Taken,
-    /// Somebody has picked the code on that domain; nobody's row is under the id.
+    /// Another link has the code on that domain; no row is under the id.
     CodeTaken,
+    /// Nothing was stored: the domain was removed.
+    NoDomain,
     /// Nothing was stored: the same was asked for before, and this link was given.
     Same(LinkId),
     /// Nothing was stored: something else was asked for under the same digest.
@@ -54,6 +56,8 @@ pub enum InsertedNamed {
     Stored(LinkId, Timestamp, u64),
     /// Somebody has the code.
     Taken,
+    /// Nothing was stored: the domain was removed.
+    NoDomain,
     /// Nothing was stored: the same was asked for before, and this link was given.
     Same(LinkId),
     /// Nothing was stored: something else was asked for under the same digest.

@@ -168,8 +168,11 @@ impl Shared {
         match error {
             CreateError::Exhausted => self.count(|outcome| outcome.exhausted += 1),
             CreateError::NoStore => self.count(|outcome| outcome.unknown += 1),
-            CreateError::NoNumber | CreateError::OtherWish | CreateError::Taken | CreateError::Overloaded => {
-            }
+            CreateError::NoNumber
+            | CreateError::OtherWish
+            | CreateError::Taken
+            | CreateError::NoDomain
+            | CreateError::Overloaded => {}
         }
         matches!(error, CreateError::Exhausted)
     }

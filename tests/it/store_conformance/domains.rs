@@ -128,11 +128,13 @@ pub(super) async fn a_domain_is_removed_only_when_nothing_depends_on_it(store: &
         assert_eq!(store.remove_domain(gone, by).await.unwrap(), DomainRemoved::Absent);
     }
 
-    assert_eq!(
-        store.insert_named(&wish, &[], None).await.unwrap(),
-        InsertedNamed::Taken,
-        "no domain, no link"
-    );
+    assert_eq!(store.insert_named(&wish, &[], None).await.unwrap(), InsertedNamed::NoDomain);
+    let full = FullLink {
+        new: NewLink { id: LinkId::from_stored(9_009), draft: wish.draft.clone() },
+        code: "abc".to_owned(),
+    };
+    let history = store.epoch().await.unwrap();
+    assert_eq!(store.insert_full(&history, &full, &[], None).await.unwrap(), InsertedFull::NoDomain);
     assert_eq!(store.restore(link, keyspaces, by).await.unwrap(), Restored::Taken);
     let again = store.add_domain(&names[0], u32::MAX).await.unwrap().unwrap();
     assert!(again.get() > kept.get(), "a number is never given again");

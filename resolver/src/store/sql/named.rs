@@ -25,7 +25,8 @@ pub(in crate::store) async fn insert_full<S: Sql>(
     let domain = draft.domain();
     if !domain.is_default() && !take_slug(sql, domain, code, *id).await? {
         withdraw(sql, *id, same).await?;
-        return Ok(InsertedFull::CodeTaken);
+        let is_there = has_domain(sql, domain).await?;
+        return Ok(if is_there { InsertedFull::CodeTaken } else { InsertedFull::NoDomain });
     }
     let Some(at) = insert_link(sql, *id, draft, None).await? else {
         if !domain.is_default() {
@@ -59,6 +60,15 @@ pub(super) async fn take_slug<S: Sql>(
          ON CONFLICT (domain_id, slug) DO NOTHING RETURNING link_id"
     );
     Ok(!sql.query(&take, &values).await?.is_empty())
+}
+
+/// Whether a domain is there. To try further codes on one that was removed would never end.
+async fn has_domain<S: Sql>(sql: &mut S, domain: DomainId) -> Result<bool, StoreError> {
+    if domain.is_default() {
+        return Ok(true);
+    }
+    let look = "SELECT id FROM domain WHERE id = $1";
+    Ok(!sql.query(look, &[Value::Int(domain.get())]).await?.is_empty())
 }
 
 /// Gives a code on a domain back.
@@ -190,7 +200,8 @@ pub(in crate::store) async fn insert_named<S: Sql>(
     }
     let Placed::Stored(id, at, version) = place_at(sql, id, link, None).await? else {
         withdraw(sql, id, same).await?;
-        return Ok(InsertedNamed::Taken);
+        let is_there = has_domain(sql, link.draft.domain()).await?;
+        return Ok(if is_there { InsertedNamed::Taken } else { InsertedNamed::NoDomain });
     };
     set_tags(sql, id, tags).await?;
     match link.mintable {
