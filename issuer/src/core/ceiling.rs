@@ -55,6 +55,16 @@ pub(super) fn open_namespace(limits: &Limits, record: &mut NamespaceRecord) {
     record.announced = record.ceiling;
 }
 
+/// Makes room for numbers past the old capacity. They are announced first: holders were told that none of them exists.
+pub(super) fn raise_capacity(term: &mut Term, now: Millis, namespace: &Namespace) {
+    advance(term, now, namespace);
+    if !term.limits.guards(Guard::RaisedCeiling)
+        && let Some(record) = term.state.namespace_mut(namespace)
+    {
+        record.ceiling = record.announced;
+    }
+}
+
 fn headroom(limits: &Limits, capacity: u64) -> u64 {
     (capacity / HEADROOM_SHARE).max(limits.block_max.saturating_mul(limits.headroom_blocks))
 }

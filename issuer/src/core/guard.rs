@@ -27,6 +27,10 @@ pub enum Guard {
     InHand,
     /// A holder's report of what it has in hand counts only when it covers the holder's last allocation.
     FreshReport,
+    /// The capacity of a namespace is never lowered.
+    Capacity,
+    /// A raised capacity moves the ceiling by an announcement, like every other move.
+    RaisedCeiling,
 }
 
 impl Limits {

@@ -75,7 +75,9 @@ fn answer(term: &Term, incarnation: Incarnation, last_seq: Seq) -> Answer {
 fn check_room(term: &Term, holder: &HolderId, namespaces: &[(Namespace, u64)]) -> Result<(), Refusal> {
     let known = &term.state.head.namespaces;
     for (namespace, capacity) in namespaces {
-        if let Some(record) = known.get(namespace).filter(|record| *capacity < record.capacity) {
+        let lowers =
+            |record: &&NamespaceRecord| *capacity < record.capacity && term.limits.guards(Guard::Capacity);
+        if let Some(record) = known.get(namespace).filter(lowers) {
             let current = record.capacity;
             return Err(Refusal::CapacityShrunk { namespace: namespace.clone(), current, got: *capacity });
         }
@@ -104,10 +106,11 @@ fn admit_namespace(term: &mut Term, now: Millis, namespace: &Namespace, capacity
         term.state.head.namespaces.insert(namespace.clone(), record);
         return true;
     };
-    if record.capacity >= capacity {
+    let raises = capacity > record.capacity || !term.limits.guards(Guard::Capacity);
+    if !raises {
         return false;
     }
     record.capacity = capacity;
-    ceiling::advance(term, now, namespace);
+    ceiling::raise_capacity(term, now, namespace);
     true
 }

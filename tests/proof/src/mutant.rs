@@ -19,7 +19,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// Every guard there is.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::EpochCompare,
         Self::HeadCompare,
         Self::RegisterConstraint,
@@ -33,6 +33,8 @@ impl Mutant {
         Self::Core(Guard::CeilingDelay),
         Self::Core(Guard::InHand),
         Self::Core(Guard::FreshReport),
+        Self::Core(Guard::Capacity),
+        Self::Core(Guard::RaisedCeiling),
     ];
 
     /// The core's limits with this guard off.

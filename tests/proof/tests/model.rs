@@ -109,6 +109,14 @@ fn the_last_numbers_are_used_before_a_holder_hears_that_there_are_none() {
 }
 
 #[test]
+fn a_capacity_is_raised_while_a_holder_is_configured_with_the_old_one() {
+    holds(
+        Bounds::RAISED,
+        &[Witness::RaisedUsed, Witness::LoweringRefused, Witness::CeilingUsed, Witness::CeilingTrusted],
+    );
+}
+
+#[test]
 fn every_guard_that_is_off_breaks_the_law_it_stands_for() {
     for mutant in Mutant::ALL {
         let (bounds, law) = aimed_at(mutant);

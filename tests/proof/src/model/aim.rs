@@ -23,6 +23,8 @@ pub fn aimed_at(mutant: Mutant) -> (Bounds, Law) {
             (Bounds { journal_recent: 0, ..Bounds::LEADER_CHANGE }, Law::AccountBalances)
         }
         Mutant::Core(Guard::CeilingDelay) => (Bounds::CEILING, Law::NothingAllocatedAbove),
+        Mutant::Core(Guard::Capacity) => (Bounds::RAISED, Law::CapacityForward),
+        Mutant::Core(Guard::RaisedCeiling) => (Bounds::RAISED, Law::NothingAllocatedAbove),
         Mutant::Core(Guard::InHand | Guard::FreshReport) => (Bounds::EXHAUSTED, Law::ExhaustedWhenUsed),
     }
 }

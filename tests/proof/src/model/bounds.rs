@@ -16,6 +16,8 @@ pub struct Bounds {
     pub holders: usize,
     /// Numbers of the one namespace.
     pub capacity: u64,
+    /// Numbers of it once its capacity is raised.
+    pub raised_capacity: u64,
     /// The length of every block.
     pub block: u64,
     /// See [`Limits::fair_shares`].
@@ -70,6 +72,8 @@ pub struct Budget {
     pub late_inserts: u8,
     /// Inserts whose reply is lost, and which are resolved by reading.
     pub doubtful_inserts: u8,
+    /// Registrations with the raised capacity, in the same start.
+    pub raises: u8,
     /// Steps of the clock.
     pub time_steps: u8,
     /// Restorations of etcd from a backup that was taken earlier.
@@ -105,6 +109,7 @@ impl Bounds {
         issuers: 2,
         holders: 2,
         capacity: 6,
+        raised_capacity: 12,
         block: 2,
         // The length of every block is fixed, so that a world holds what its hazard needs.
         fair_shares: 0,
@@ -130,6 +135,7 @@ impl Bounds {
             inserts: 0,
             late_inserts: 0,
             doubtful_inserts: 0,
+            raises: 0,
             time_steps: 0,
             restores: 0,
         },
@@ -304,8 +310,29 @@ impl Bounds {
         ..Self::STILL
     };
 
+    /// One holder raises the capacity of a full namespace while the other one is configured with the old capacity.
+    pub const RAISED: Self = Self {
+        name: "a raised capacity",
+        issuers: 1,
+        prompt_commits: true,
+        ticks: false,
+        capacity: 2,
+        raised_capacity: 4,
+        headroom_blocks: 1,
+        budget: Budget {
+            starts: 1,
+            allocations: 2,
+            inserts: 1,
+            beats: 1,
+            raises: 1,
+            time_steps: 1,
+            ..Self::STILL.budget
+        },
+        ..Self::STILL
+    };
+
     /// Every world that is explored.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::LEADER_CHANGE,
         Self::LOST_REPLIES,
         Self::THREE_ISSUERS,
@@ -319,5 +346,6 @@ impl Bounds {
         Self::CEILING_IN_BATCHES,
         Self::RESTORED,
         Self::EXHAUSTED,
+        Self::RAISED,
     ];
 }

@@ -36,7 +36,10 @@ impl Step<'_> {
     /// A start of the holder registers.
     pub(super) fn register(&mut self, holder: usize) {
         let instance = Instance::new(self.world.holders[holder].starts.to_string());
-        let namespaces = vec![(namespace(), self.system.bounds.capacity)];
+        let bounds = &self.system.bounds;
+        let is_raised = self.world.holders[holder].is_raised;
+        let capacity = if is_raised { bounds.raised_capacity } else { bounds.capacity };
+        let namespaces = vec![(namespace(), capacity)];
         let instance = instance.expect("digits are allowed");
         let request = Request::Register { holder: name(holder), instance, namespaces, reserved: false };
         self.world.holders[holder].call = Some(self.call(holder, request));
@@ -127,7 +130,12 @@ impl Step<'_> {
             }
             // Registering again tells where to go on.
             Err(Refusal::UnknownHolder(_) | Refusal::Seq { .. }) => state.incarnation = None,
-            Err(Refusal::Exhausted { .. }) => self.judge_exhausted(),
+            // Its operator updates it.
+            Err(Refusal::CapacityShrunk { .. }) => {
+                (state.incarnation, state.is_raised) = (None, true);
+                self.system.seen.note(Witness::LoweringRefused);
+            }
+            Err(Refusal::Exhausted { capacity, .. }) => self.judge_exhausted(capacity),
             Ok(Answer::Closed { .. } | Answer::Status(_)) | Err(_) => {}
         }
     }
@@ -323,9 +331,10 @@ impl Step<'_> {
         self.world.keep(Law::RegisterDisjoint, kept);
     }
 
-    /// A holder has heard that every number is used: then each has a link, or an insert of one is under way.
-    fn judge_exhausted(&mut self) {
-        let capacity = Span::new(0, self.system.bounds.capacity).expect("it is small");
+    /// A holder has heard that every number is used: then each has a link, or an insert of one is under way. The capacity may
+    /// have been raised since.
+    fn judge_exhausted(&mut self, capacity: u64) {
+        let capacity = Span::new(0, capacity).expect("a namespace has numbers");
         let under_way = |number: &u64| self.world.late_inserts.iter().any(|claim| claim.number == *number);
         let unused = self.unused(capacity).iter().any(|number| !under_way(number));
         self.system.seen.note(Witness::ExhaustedHeard);

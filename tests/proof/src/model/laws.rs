@@ -41,13 +41,15 @@ pub enum Law {
     NothingAllocatedAbove,
     /// A holder hears that all numbers are used only when none is unused.
     ExhaustedWhenUsed,
+    /// The capacity never decreases.
+    CapacityForward,
     /// The core does not panic.
     NoPanic,
 }
 
 impl Law {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::LedgerDisjoint,
         Self::RegisterDisjoint,
         Self::HandsDisjoint,
@@ -61,6 +63,7 @@ impl Law {
         Self::NoFalseAbove,
         Self::NothingAllocatedAbove,
         Self::ExhaustedWhenUsed,
+        Self::CapacityForward,
         Self::NoPanic,
     ];
 
@@ -81,6 +84,7 @@ impl Law {
             Self::NoFalseAbove => "no number is acknowledged above a trusted ceiling",
             Self::NothingAllocatedAbove => "no number is allocated above a trusted ceiling",
             Self::ExhaustedWhenUsed => "exhausted is said when every number is used",
+            Self::CapacityForward => "the capacity never decreases",
             Self::NoPanic => "the core does not panic",
         }
     }
@@ -137,6 +141,11 @@ impl Whereabouts {
     /// The watermark; 0 before there is a namespace.
     pub(super) fn high_watermark(&self) -> u64 {
         self.namespace.as_ref().map_or(0, |record| record.high_watermark)
+    }
+
+    /// The capacity; 0 before there is a namespace.
+    pub(super) fn capacity(&self) -> u64 {
+        self.namespace.as_ref().map_or(0, |record| record.capacity)
     }
 
     /// The ceiling; 0 before there is a namespace.

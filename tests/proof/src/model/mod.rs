@@ -96,6 +96,8 @@ pub enum Action {
         held: usize,
     },
     Crash(usize),
+    /// A holder registers again, with the raised capacity.
+    Raise(usize),
     /// A backup of etcd is taken.
     BackUp,
     Restore,
@@ -177,6 +179,11 @@ impl Step<'_> {
             Action::Crash(holder) => {
                 self.world.left.starts -= 1;
                 self.crash(holder);
+            }
+            Action::Raise(holder) => {
+                self.world.left.raises -= 1;
+                self.world.holders[holder].is_raised = true;
+                self.register(holder);
             }
             Action::BackUp => self.world.backup = Some(Arc::clone(&self.world.etcd)),
             Action::Restore => {
@@ -268,6 +275,9 @@ impl System {
         if left.starts > 0 {
             actions.push(Action::Crash(holder));
         }
+        if left.raises > 0 && state.incarnation.is_some() && state.call.is_none() && !state.is_raised {
+            actions.push(Action::Raise(holder));
+        }
         for (held, block) in state.held.iter().enumerate() {
             if !block.left.is_empty() {
                 if left.inserts > 0 {
@@ -332,6 +342,7 @@ impl Model for System {
             NoFalseAbove,
             NothingAllocatedAbove,
             ExhaustedWhenUsed,
+            CapacityForward,
             NoPanic
         ];
         assert_eq!(properties.len(), Law::ALL.len(), "a law that is not checked is none");

@@ -151,6 +151,10 @@ impl Step<'_> {
         let links = self.world.database.links();
         self.world.keep(Law::OnlyTheLeaderWrites, leads);
         self.world.keep(Law::WatermarkForward, before.high_watermark() <= after.high_watermark());
+        self.world.keep(Law::CapacityForward, before.capacity() <= after.capacity());
+        if after.high_watermark() > self.system.bounds.capacity {
+            self.system.seen.note(Witness::RaisedUsed);
+        }
         self.world.keep(Law::LedgerDisjoint, after.are_disjoint());
         self.world.keep(Law::AccountBalances, after.are_accounted_for(links));
         if before.ceiling() > 0 && before.ceiling() < after.ceiling() {

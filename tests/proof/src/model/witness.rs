@@ -42,11 +42,15 @@ pub enum Witness {
     CeilingTrusted,
     /// A holder heard that every number is used.
     ExhaustedHeard,
+    /// Numbers past the first capacity were allocated.
+    RaisedUsed,
+    /// A holder with the old capacity was refused.
+    LoweringRefused,
 }
 
 impl Witness {
     /// All of them, in their order.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 19] = [
         Self::DoubtOutlivedItsLeader,
         Self::LostReplySettled,
         Self::DeposedRefused,
@@ -64,6 +68,8 @@ impl Witness {
         Self::CeilingUsed,
         Self::CeilingTrusted,
         Self::ExhaustedHeard,
+        Self::RaisedUsed,
+        Self::LoweringRefused,
     ];
 }
 

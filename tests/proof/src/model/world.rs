@@ -74,6 +74,8 @@ pub(super) struct Holder {
     /// Blocks that it mints from.
     pub(super) held: Vec<Held>,
     pub(super) trusted: Option<Trusted>,
+    /// Whether it is configured with the raised capacity.
+    pub(super) is_raised: bool,
 }
 
 /// Who called and which of its calls it is.

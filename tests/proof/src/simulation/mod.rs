@@ -18,6 +18,7 @@ mod holder;
 mod issuers;
 mod plan;
 mod rng;
+mod rollout;
 mod summary;
 mod world;
 

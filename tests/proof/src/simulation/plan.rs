@@ -72,14 +72,23 @@ pub(super) struct FailOver {
     pub(super) fail_at: u64,
 }
 
+/// A capacity that an operator raises, one holder after another.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Raise {
+    pub(super) at: u64,
+    pub(super) namespace: usize,
+    pub(super) capacity: u64,
+}
+
 /// A seed's system and its faults.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) issuers: usize,
     pub(super) holders: usize,
     pub(super) creators: usize,
-    /// The capacity of each namespace.
+    /// The first capacity of each namespace.
     pub(super) capacities: Vec<u64>,
+    pub(super) raises: Vec<Raise>,
     pub(super) limits: Limits,
     /// Whether holders may have to wait for ceilings all the time, because the headroom is less than they use within a TTL.
     pub(super) starves: bool,
@@ -101,7 +110,10 @@ impl Plan {
         let calm_at = rng.between(3_000, 9_000);
         let backup_at = rng.between(200, calm_at / 2);
         let restore_at = rng.between(backup_at + 100, calm_at);
-        let capacities = vec![rng.pick(&[12, 60, 300, 1_500, 4_000, 1 << 20]); rng.pick(&[1, 1, 2])];
+        let namespaces = rng.pick(&[1, 1, 2, 3]);
+        let capacities: Vec<_> =
+            (0..namespaces).map(|_| rng.pick(&[12, 60, 300, 1_500, 4_000, 1 << 20])).collect();
+        let raises = raises(rng, calm_at, &capacities);
         let (holders, creators) = (rng.pick(&[1, 2, 3, 4]), rng.pick(&[1, 2, 3]));
         let think_max = rng.pick(&[50, 150, 400]);
         let mut limits = limits(rng, mutant);
@@ -121,6 +133,7 @@ impl Plan {
             holders,
             creators,
             capacities,
+            raises,
             limits,
             starves,
             think_max,
@@ -133,6 +146,21 @@ impl Plan {
             restore,
         }
     }
+}
+
+/// Capacities that are raised, in the order of time; none in half of the seeds.
+fn raises(rng: &mut Rng, calm_at: u64, capacities: &[u64]) -> Vec<Raise> {
+    let mut reached = capacities.to_vec();
+    let count = rng.pick(&[0, 0, 0, 1, 2, 3]);
+    let mut times: Vec<_> = (0..count).map(|_| rng.between(300, calm_at)).collect();
+    times.sort_unstable();
+    let raise = |at| {
+        let namespace = rng.index(reached.len());
+        let more = rng.pick(&[1, 20, reached[namespace]]);
+        reached[namespace] += more;
+        Raise { at, namespace, capacity: reached[namespace] }
+    };
+    times.into_iter().map(raise).collect()
 }
 
 fn limits(rng: &mut Rng, mutant: Option<Mutant>) -> Limits {

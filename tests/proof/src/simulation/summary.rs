@@ -67,6 +67,9 @@ happenings! {
     Exhausted: "allocations refused because all numbers are used",
     InOtherHands: "allocations refused because the last numbers were in other hands",
     GaveBack: "numbers given up because another holder starved",
+    Raise: "capacities raised",
+    RaisedUsed: "allocations past an earlier capacity",
+    LoweringRefused: "registrations refused because they would lower a capacity",
     FreeTaken: "links found under numbers given back as unused",
 }
 

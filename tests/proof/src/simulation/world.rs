@@ -56,6 +56,8 @@ pub(super) enum Event {
     Store { from: Caller, op: StoreOp, answers: bool, history: u32 },
     Reply { to: Caller, reply: Reply },
     StartHolder { holder: usize },
+    Raise(usize),
+    Configure { holder: usize, updates: bool },
     Fault(Fault),
     Calm,
     Overdue,
@@ -69,7 +71,7 @@ pub(super) struct Process {
     pub(super) paused_until: u64,
     tasks: Option<Tasks>,
     desk: Rc<Desk>,
-    body: Rc<Holder>,
+    pub(super) body: Rc<Holder>,
 }
 
 /// Everything there is.
@@ -87,7 +89,10 @@ pub(super) struct World {
     pub(super) checks: Checks,
     pub(super) summary: Summary,
     pub(super) calm: bool,
-    namespaces: Vec<(Namespace, u64)>,
+    /// Every namespace with the capacity that its operator wants.
+    pub(super) namespaces: Vec<(Namespace, u64)>,
+    /// The same as each holder is configured with it.
+    pub(super) configured: Vec<Vec<(Namespace, u64)>>,
     /// Holders that have created since the calm began; none when that is not asked any more.
     recovered: Option<BTreeSet<usize>>,
     swept: bool,
@@ -111,6 +116,7 @@ impl World {
             checks: Checks::new(namespaces.iter().map(|(name, _)| name.clone()).collect()),
             summary: Summary::default(),
             calm: false,
+            configured: vec![namespaces.clone(); plan.holders],
             namespaces,
             recovered: None,
             swept: false,
@@ -126,6 +132,7 @@ impl World {
             world.agenda.after(delay, Event::StartHolder { holder });
         }
         world.plan_faults();
+        world.plan_raises();
         world.agenda.at(world.plan.calm_at, Event::Calm);
         world
     }
@@ -191,6 +198,8 @@ impl World {
             Event::Store { from, op, answers, history } => self.store(from, &op, answers, history),
             Event::Reply { to, reply } => self.deliver(to, reply),
             Event::StartHolder { holder } => self.start_holder(holder),
+            Event::Raise(index) => self.raise(index),
+            Event::Configure { holder, updates } => self.configure(holder, updates),
             Event::Fault(fault) => self.strike(fault),
             Event::Calm => self.calm_down(),
             Event::Overdue => self.overdue(),
@@ -260,7 +269,7 @@ impl World {
         }
     }
 
-    fn run_process(&mut self, index: usize) {
+    pub(super) fn run_process(&mut self, index: usize) {
         let now = self.agenda.now();
         let Some(tasks) = &mut self.processes[index].tasks else { return };
         for command in tasks.run(now) {
@@ -279,7 +288,8 @@ impl World {
     fn note(&mut self, process: usize, note: Note) {
         let holder = self.processes[process].holder;
         match note {
-            Note::Acknowledged { .. } | Note::Exhausted(_) => self.recover(holder),
+            Note::Acknowledged { .. } | Note::Exhausted { .. } => self.recover(holder),
+            Note::Outdated if self.current.get(holder) == Some(&Some(process)) => self.repair(holder),
             // What a holder has leaked in its own start only another one may take up.
             Note::Happened(Happening::InOtherHands, _) if self.plan.holders == 1 => self.recover(holder),
             Note::CeilingReached if self.plan.starves => self.recover(holder),
@@ -295,14 +305,14 @@ impl World {
     }
 
     /// The setup of the next process of a holder.
-    fn setup(&self, name: &str) -> Setup {
+    fn setup(&self, name: &str, namespaces: &[(Namespace, u64)]) -> Setup {
         let start = u64::try_from(self.processes.len()).unwrap_or(u64::MAX) + 1;
         Setup {
             id: HolderId::new(name).expect("the name is well-formed"),
             instance: Instance::new(format!("i{start}")).expect("the name is well-formed"),
             start,
             issuers: self.issuers.len(),
-            namespaces: self.namespaces.clone(),
+            namespaces: namespaces.to_vec(),
             holder_ttl_ms: self.plan.limits.holder_ttl_ms,
             block_max: self.plan.limits.block_max,
             creators: self.plan.creators,
@@ -316,7 +326,7 @@ impl World {
         if stopped {
             return;
         }
-        let setup = self.setup(&format!("h{holder}"));
+        let setup = self.setup(&format!("h{holder}"), &self.configured[holder]);
         self.current[holder] = Some(self.start_process(holder, setup, Holder::start));
     }
 
@@ -390,7 +400,7 @@ impl World {
         for index in 0..self.processes.len() {
             self.kill(index);
         }
-        let setup = self.setup("sweeper");
+        let setup = self.setup("sweeper", &self.namespaces);
         let holder = self.current.len();
         self.start_process(holder, setup, Holder::sweep);
         self.agenda.after(SWEEP_MAX, Event::End);

@@ -32,6 +32,9 @@ struct Marks {
     high_watermark: u64,
     ceiling: u64,
     announced: u64,
+    capacity: u64,
+    /// The capacity before it was raised last; 0 when it never was.
+    earlier: u64,
 }
 
 /// The ledger's books.
@@ -222,12 +225,23 @@ impl LedgerCheck {
     fn head(&mut self, head: &Head, summary: &mut Summary) {
         for (name, record) in &head.namespaces {
             let index = self.index(name);
+            let before = self.marks[index];
+            let is_raised = before.capacity > 0 && record.capacity > before.capacity;
             let marks = Marks {
                 high_watermark: record.high_watermark,
                 ceiling: record.ceiling,
                 announced: record.announced,
+                capacity: record.capacity,
+                earlier: if is_raised { before.capacity } else { before.earlier },
             };
-            let before = std::mem::replace(&mut self.marks[index], marks);
+            self.marks[index] = marks;
+            summary.add(Happening::Raise, u64::from(is_raised));
+            if marks.capacity < before.capacity {
+                self.fail(format!("capacity: {name} had {}, then {}", before.capacity, marks.capacity));
+            }
+            let allocates = marks.high_watermark > before.high_watermark;
+            let past_earlier = marks.earlier > 0 && marks.high_watermark > marks.earlier;
+            summary.add(Happening::RaisedUsed, u64::from(allocates && past_earlier));
             if marks.high_watermark < before.high_watermark {
                 self.fail(format!("I2: the high watermark of {name} went from {before:?} to {marks:?}"));
             }
@@ -244,6 +258,11 @@ impl LedgerCheck {
                 self.fail(format!("I10: {name} has {account:?}, its records say {sums:?} below {marks:?}"));
             }
         }
+    }
+
+    /// How many numbers were ever allocated.
+    pub(super) fn allocated(&self, namespace: usize) -> u64 {
+        self.marks[namespace].high_watermark
     }
 
     /// What is open, free or leaked.
@@ -284,6 +303,7 @@ impl LedgerCheck {
             }
             (_, Err(Refusal::Seq { .. })) => summary.add(Happening::SeqRefused, 1),
             (_, Err(Refusal::Exhausted { .. })) => summary.add(Happening::Exhausted, 1),
+            (_, Err(Refusal::CapacityShrunk { .. })) => summary.add(Happening::LoweringRefused, 1),
             _ => {}
         }
     }

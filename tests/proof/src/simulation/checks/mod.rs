@@ -21,14 +21,33 @@ use super::{
 /// What a holder tells the checkers.
 #[derive(Clone, Debug)]
 pub(super) enum Note {
-    Acknowledged { namespace: usize, number: u64, url: u64 },
-    Trusts { ceilings: Vec<(Namespace, u64)>, until: u64 },
-    Burned { namespace: usize, number: u64 },
-    Met { reclaimed: bool },
-    Refused { take_over: bool },
+    Acknowledged {
+        namespace: usize,
+        number: u64,
+        url: u64,
+    },
+    Trusts {
+        ceilings: Vec<(Namespace, u64)>,
+        until: u64,
+    },
+    Burned {
+        namespace: usize,
+        number: u64,
+    },
+    Met {
+        reclaimed: bool,
+    },
+    Refused {
+        take_over: bool,
+    },
     Returns(bool),
     ForeignBlock,
-    Exhausted(Namespace),
+    Exhausted {
+        namespace: Namespace,
+        capacity: u64,
+    },
+    /// The holder is configured with a lower capacity than the issuer knows.
+    Outdated,
     CeilingReached,
     Superseded,
     Swept,
@@ -149,25 +168,30 @@ impl Checks {
                 self.fail("I5: a seq was answered with a block of another namespace".to_owned());
             }
             Note::CeilingReached => summary.add(Happening::CeilingWait, 1),
-            Note::Exhausted(namespace) => {
+            Note::Exhausted { namespace, capacity } => {
                 if !self.history_lost
-                    && let Some(number) = self.unused(&namespace, database)
+                    && let Some(number) = self.unused(&namespace, capacity, database)
                 {
                     self.fail(format!("{namespace} is said to be exhausted, and {number} is unused"));
                 }
             }
-            Note::Swept => {}
+            Note::Swept | Note::Outdated => {}
             Note::Happened(happening, count) => summary.add(happening, count),
         }
     }
 
-    /// A number that is neither used nor given up, wherever the ledger has it.
-    fn unused(&self, namespace: &Namespace, database: &Database) -> Option<u64> {
+    /// A number below the capacity that is neither used nor given up, wherever the ledger has it. The capacity may have been
+    /// raised since.
+    fn unused(&self, namespace: &Namespace, capacity: u64, database: &Database) -> Option<u64> {
         let index = self.namespaces.iter().position(|name| name == namespace)?;
+        let allocated = self.ledger.allocated(index);
+        if allocated < capacity {
+            return Some(allocated);
+        }
         let spans = self.ledger.not_settled(index).into_iter();
         let unused = spans.flat_map(|span| database.keyspaces[index].unused(span));
         let mut numbers = unused.flat_map(|gap| gap.start()..gap.end());
-        numbers.find(|number| !self.links.is_burned(index, *number))
+        numbers.find(|number| *number < capacity && !self.links.is_burned(index, *number))
     }
 
     /// Every process has stopped, and what was left is swept.

@@ -85,16 +85,19 @@ impl Holder {
                 leader.as_ref().and_then(issuer_at).map_or(Next::Again, Next::Follow)
             }
             Refusal::Unknown => Next::Again,
-            Refusal::UnknownHolder(_)
-            | Refusal::UnknownNamespace(_)
-            | Refusal::CapacityShrunk { .. }
-            | Refusal::Seq { .. } => Next::Refused(Refused::NotRegistered),
+            Refusal::UnknownHolder(_) | Refusal::UnknownNamespace(_) | Refusal::Seq { .. } => {
+                Next::Refused(Refused::NotRegistered)
+            }
+            Refusal::CapacityShrunk { .. } => {
+                self.desk.note(Note::Outdated);
+                Next::Refused(Refused::NotRegistered)
+            }
             Refusal::InOtherHands { .. } => {
                 self.desk.note(Note::Happened(Happening::InOtherHands, 1));
                 Next::Refused(Refused::InOtherHands)
             }
-            Refusal::Exhausted { namespace, .. } => {
-                self.desk.note(Note::Exhausted(namespace));
+            Refusal::Exhausted { namespace, capacity } => {
+                self.desk.note(Note::Exhausted { namespace, capacity });
                 Next::Refused(Refused::Exhausted)
             }
             Refusal::Superseded { .. } => {

@@ -28,7 +28,7 @@ pub(super) struct Setup {
     /// The same as a number, for the register.
     pub(super) start: u64,
     pub(super) issuers: usize,
-    /// With their capacities.
+    /// With the capacities that the process starts with.
     pub(super) namespaces: Vec<(Namespace, u64)>,
     pub(super) holder_ttl_ms: u64,
     pub(super) block_max: u64,
@@ -50,6 +50,9 @@ pub(super) struct Holder {
 
 struct State {
     registered: Option<(Incarnation, Seq)>,
+    /// The namespaces that it is configured with now, and whether it is to register with them although it is registered.
+    configured: Vec<(Namespace, u64)>,
+    registers_again: bool,
     /// The last seq whose block is in a buffer.
     entered: Seq,
     /// The last seq that was answered.
@@ -111,6 +114,8 @@ impl Holder {
     fn new(desk: Rc<Desk>, setup: Setup) -> Rc<Self> {
         let state = State {
             registered: None,
+            configured: setup.namespaces.clone(),
+            registers_again: false,
             entered: Seq(0),
             registered_seq: Seq(0),
             incarnation: Incarnation(0),
@@ -152,6 +157,15 @@ impl Holder {
     /// Asks the process to stop and to give back what it has.
     pub(super) fn stop(&self) {
         self.state.borrow_mut().stopping = true;
+        self.signal(|state| &mut state.wanted);
+    }
+
+    /// Registers with these capacities, in the same start.
+    pub(super) fn configure(&self, namespaces: &[(Namespace, u64)]) {
+        let mut state = self.state.borrow_mut();
+        state.configured = namespaces.to_vec();
+        state.registers_again = true;
+        drop(state);
         self.signal(|state| &mut state.wanted);
     }
 

@@ -50,7 +50,7 @@ pub(super) struct Allocated {
 /// Works until told to stop; then gives back what is left.
 pub(super) async fn supply(holder: Rc<Holder>) {
     while !holder.is_stopping() {
-        if holder.state.borrow().registered.is_none() {
+        if holder.must_register() {
             holder.register().await;
         }
         for namespace in 0..holder.setup.namespaces.len() {
@@ -111,11 +111,21 @@ impl Holder {
         }
     }
 
+    fn must_register(&self) -> bool {
+        let state = self.state.borrow();
+        state.registered.is_none() || state.registers_again
+    }
+
     pub(super) async fn register(&self) {
+        let namespaces = {
+            let mut state = self.state.borrow_mut();
+            state.registers_again = false;
+            state.configured.clone()
+        };
         let request = Request::Register {
             holder: self.setup.id.clone(),
             instance: self.setup.instance.clone(),
-            namespaces: self.setup.namespaces.clone(),
+            namespaces,
             reserved: false,
         };
         match self.call(request).await {
