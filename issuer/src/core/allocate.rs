@@ -52,17 +52,18 @@ pub(super) fn allocate(term: &mut Term, now: Millis, asked: Asked<'_>) -> Result
     if record.open.len() >= term.limits.open_blocks {
         return Err(Refusal::TooManyBlocks { holder: asked.holder.clone(), blocks: record.open.len() });
     }
-    let (incarnation, reserved) = (record.incarnation, record.reserved);
-    let len = block_len(term, now, record, &asked);
+    let incarnation = record.incarnation;
     // A reservation's codes are told before their rows exist: its numbers must surely be unused.
-    let leaked = if reserved {
+    let wants_unused = record.reserved && term.limits.guards(Guard::ReservedUnused);
+    let len = block_len(term, now, record, &asked);
+    let leaked = if wants_unused {
         None
     } else {
         take_leaked(term, now, (asked.holder, incarnation), asked.namespace, &asked.store)
     };
     let found = match leaked {
         Some(block) => Found { span: block.span, leaked: Some(block.generation) },
-        None => take_numbers(term, now, &asked, (len, reserved))?,
+        None => take_numbers(term, now, &asked, (len, wants_unused))?,
     };
     let generation = term.state.head.generation.next();
     term.state.head.generation = generation;
@@ -75,7 +76,7 @@ pub(super) fn allocate(term: &mut Term, now: Millis, asked: Asked<'_>) -> Result
 /// does; and never more than its share of what is left, which may be less than the shortest block.
 fn block_len(term: &Term, now: Millis, record: &HolderRecord, asked: &Asked<'_>) -> u64 {
     let limits = &term.limits;
-    if record.reserved {
+    if record.reserved && limits.guards(Guard::ReservedLen) {
         return asked.wanted_len.clamp(1, limits.block_max);
     }
     let last = record.last_len.get(asked.namespace).copied();
@@ -91,11 +92,11 @@ fn take_numbers(
     term: &mut Term,
     now: Millis,
     asked: &Asked<'_>,
-    (len, reserved): (u64, bool),
+    (len, wants_unused): (u64, bool),
 ) -> Result<Found, Refusal> {
     let namespace = asked.namespace;
     burn_doomed(&mut term.state, asked);
-    if let Some(part) = first_free(&term.state, asked, reserved) {
+    if let Some(part) = first_free(&term.state, asked, wants_unused) {
         let leaked = (!part.is_surely_unused(&asked.store)).then_some(part.generation);
         return Ok(Found { span: take_free(&mut term.state, namespace, part, len), leaked });
     }
@@ -135,11 +136,11 @@ fn burn_doomed(state: &mut State, asked: &Asked<'_>) {
 }
 
 /// A reservation is not given a part that would have to be looked through.
-fn first_free(state: &State, asked: &Asked<'_>, reserved: bool) -> Option<Part> {
+fn first_free(state: &State, asked: &Asked<'_>, wants_unused: bool) -> Option<Part> {
     let namespace = asked.namespace;
     let parts = state.free.range((namespace.clone(), 0)..=(namespace.clone(), u64::MAX));
     let fits =
-        |part: &&Part| part.is_surely_unused(&asked.store) || !(reserved || part.is_doomed(&asked.store));
+        |part: &&Part| part.is_surely_unused(&asked.store) || !(wants_unused || part.is_doomed(&asked.store));
     parts.map(|(_, part)| part).find(fits).cloned()
 }
 

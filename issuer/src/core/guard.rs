@@ -31,6 +31,14 @@ pub enum Guard {
     Capacity,
     /// A raised capacity moves the ceiling by an announcement, like every other move.
     RaisedCeiling,
+    /// A reservation's blocks are kept for it however long it is silent.
+    Reserved,
+    /// A reservation gets numbers that are surely unused.
+    ReservedUnused,
+    /// A reservation gets no more numbers than it asks for.
+    ReservedLen,
+    /// What a reservation holds does not count as being in other hands.
+    ReservedApart,
 }
 
 impl Limits {

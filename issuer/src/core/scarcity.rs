@@ -85,7 +85,8 @@ pub(super) fn refuse(term: &mut Term, now: Millis, holder: &HolderId, namespace:
 /// Whether no number is unused anywhere, but for those that reservations hold.
 fn is_used_up(term: &Term, now: Millis, namespace: &Namespace) -> bool {
     let all = (namespace.clone(), 0)..=(namespace.clone(), u64::MAX);
-    let mut holders = term.state.holders.iter().filter(|(_, record)| !record.reserved);
+    let guarded = term.limits.guards(Guard::ReservedApart);
+    let mut holders = term.state.holders.iter().filter(|(_, record)| !(record.reserved && guarded));
     term.state.free.range(all.clone()).next().is_none()
         && term.state.leaked.range(all).next().is_none()
         && !holders.any(|(id, record)| may_have(term, now, (id, record), namespace))

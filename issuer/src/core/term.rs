@@ -213,7 +213,9 @@ impl Term {
         if self.retiring || !self.serving {
             return;
         }
-        let holds = |record: &HolderRecord| !record.open.is_empty() && !record.reserved;
+        let guarded = self.limits.guards(Guard::Reserved);
+        let keeps = |record: &HolderRecord| record.reserved && guarded;
+        let holds = |record: &HolderRecord| !record.open.is_empty() && !keeps(record);
         let holders =
             self.state.holders.iter().filter(|(id, record)| holds(record) && self.is_silent(now, id));
         let silent: Vec<_> = holders.map(|(id, _)| Work::Expire(id.clone())).collect();

@@ -19,7 +19,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// Every guard there is.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 19] = [
         Self::EpochCompare,
         Self::HeadCompare,
         Self::RegisterConstraint,
@@ -35,6 +35,10 @@ impl Mutant {
         Self::Core(Guard::FreshReport),
         Self::Core(Guard::Capacity),
         Self::Core(Guard::RaisedCeiling),
+        Self::Core(Guard::Reserved),
+        Self::Core(Guard::ReservedUnused),
+        Self::Core(Guard::ReservedLen),
+        Self::Core(Guard::ReservedApart),
     ];
 
     /// The core's limits with this guard off.

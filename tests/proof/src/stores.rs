@@ -106,8 +106,14 @@ impl FakeDatabase {
     }
 
     /// Takes a leaked block over from the generation it was leaked under, or an earlier one; whether nobody has taken it since.
-    /// Sending it again is safe.
-    pub fn take_over(&mut self, entry: Entry, leaked: u64, mutant: Option<Mutant>) -> bool {
+    /// An entry of an open reservation is never removed. Sending it again is safe.
+    pub fn take_over(
+        &mut self,
+        entry: Entry,
+        leaked: u64,
+        is_reserved: impl Fn(&Entry) -> bool,
+        mutant: Option<Mutant>,
+    ) -> bool {
         if self.register.contains(&entry) {
             return true;
         }
@@ -115,7 +121,7 @@ impl FakeDatabase {
         let compares = mutant != Some(Mutant::GenerationCompare);
         self.register.retain(|other| {
             let older = other.generation <= leaked || !compares;
-            !(entry.span.contains(other.span) && older)
+            !(entry.span.contains(other.span) && older) || is_reserved(other)
         });
         let taken = self.register(entry, mutant);
         if !taken {
@@ -137,6 +143,12 @@ impl FakeDatabase {
         self.register.retain(|other| !is_of_it(other));
         self.register.extend(kept.iter().map(|span| Entry { span: *span, generation: entry.generation }));
         true
+    }
+
+    /// What is registered.
+    #[must_use]
+    pub fn entries(&self) -> &[Entry] {
+        &self.register
     }
 
     /// Whether the number belongs to this very allocation.

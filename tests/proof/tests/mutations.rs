@@ -17,7 +17,7 @@ fn noticed_by_the_simulation(mutant: Mutant) -> Option<String> {
 
 /// What the model says, in the world that is aimed at this guard.
 fn noticed_by_the_model(mutant: Mutant) -> Option<String> {
-    let (bounds, _) = aimed_at(mutant);
+    let (bounds, _) = aimed_at(mutant)?;
     check(bounds, Some(mutant)).broken.first().map(|broken| broken.law.name().to_owned())
 }
 

@@ -12,7 +12,14 @@ const SEEDS: u64 = 10_000;
 
 /// Each of these happens at least so often in [`SEEDS`] seeds.
 const OFTEN: u64 = 1_000;
-const USUAL: [Happening; 3] = [Happening::Raise, Happening::RaisedUsed, Happening::LoweringRefused];
+const USUAL: [Happening; 6] = [
+    Happening::Raise,
+    Happening::RaisedUsed,
+    Happening::LoweringRefused,
+    Happening::Reserved,
+    Happening::Filled,
+    Happening::GivenUp,
+];
 
 /// Runs one seed as the thousands are run. To look at a failure, put its line below into a test of its own:
 /// ```ignore

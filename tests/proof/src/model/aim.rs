@@ -5,10 +5,10 @@ use issuer::core::Guard;
 use super::{Bounds, Law};
 use crate::Mutant;
 
-/// The world that finds a guard's absence the soonest, and the law that it breaks.
+/// The world that finds a guard's absence the soonest, and the law that it breaks; none when only the simulation finds it.
 #[must_use]
-pub fn aimed_at(mutant: Mutant) -> (Bounds, Law) {
-    match mutant {
+pub fn aimed_at(mutant: Mutant) -> Option<(Bounds, Law)> {
+    let aimed = match mutant {
         Mutant::EpochCompare => (Bounds::LEADER_CHANGE, Law::OnlyTheLeaderWrites),
         Mutant::HeadCompare => (Bounds::LEADER_CHANGE, Law::WatermarkForward),
         Mutant::RegisterConstraint => (Bounds::RESTORED, Law::RegisterDisjoint),
@@ -26,5 +26,11 @@ pub fn aimed_at(mutant: Mutant) -> (Bounds, Law) {
         Mutant::Core(Guard::Capacity) => (Bounds::RAISED, Law::CapacityForward),
         Mutant::Core(Guard::RaisedCeiling) => (Bounds::RAISED, Law::NothingAllocatedAbove),
         Mutant::Core(Guard::InHand | Guard::FreshReport) => (Bounds::EXHAUSTED, Law::ExhaustedWhenUsed),
-    }
+        Mutant::Core(Guard::Reserved) => (Bounds::RESERVED, Law::ReservationKept),
+        Mutant::Core(Guard::ReservedUnused) => (Bounds::RESERVED, Law::ReservationUnused),
+        Mutant::Core(Guard::ReservedLen) => (Bounds::RESERVED, Law::ReservationLen),
+        // A holder that is never told that all numbers are used waits for ever, and no law of the model speaks of that.
+        Mutant::Core(Guard::ReservedApart) => return None,
+    };
+    Some(aimed)
 }

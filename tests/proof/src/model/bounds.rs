@@ -14,6 +14,10 @@ pub struct Bounds {
     pub issuers: usize,
     /// How many holders there are.
     pub holders: usize,
+    /// How many of them, the last ones, are reservations.
+    pub reservations: usize,
+    /// How many numbers a reservation asks for at a time.
+    pub reserved_len: u64,
     /// Numbers of the one namespace.
     pub capacity: u64,
     /// Numbers of it once its capacity is raised.
@@ -58,7 +62,7 @@ pub struct Budget {
     pub unknown: u8,
     /// Calls that are sent again although nobody said that they were not executed.
     pub resends: u8,
-    /// Starts of holders after the first.
+    /// Starts of holders after the first; of a reservation, that it is given up.
     pub starts: u8,
     /// Allocations that holders ask for.
     pub allocations: u8,
@@ -108,6 +112,8 @@ impl Bounds {
         name: "nothing happens",
         issuers: 2,
         holders: 2,
+        reservations: 0,
+        reserved_len: 1,
         capacity: 6,
         raised_capacity: 12,
         block: 2,
@@ -331,8 +337,35 @@ impl Bounds {
         ..Self::STILL
     };
 
+    /// A reservation is silent, is filled and given up, while a holder crashes and reclaims what leaks.
+    pub const RESERVED: Self = Self {
+        name: "a reservation",
+        issuers: 1,
+        reservations: 1,
+        prompt_commits: true,
+        budget: Budget {
+            starts: 1,
+            allocations: 3,
+            inserts: 2,
+            late_inserts: 1,
+            time_steps: 2,
+            ..Self::STILL.budget
+        },
+        ..Self::STILL
+    };
+
+    /// Every number is used or reserved.
+    pub const ALL_RESERVED: Self = Self {
+        name: "every number is reserved",
+        capacity: 1,
+        block: 1,
+        reservations: 1,
+        budget: Budget { returns: 1, beats: 2, ..Self::EXHAUSTED.budget },
+        ..Self::EXHAUSTED
+    };
+
     /// Every world that is explored.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::LEADER_CHANGE,
         Self::LOST_REPLIES,
         Self::THREE_ISSUERS,
@@ -347,5 +380,7 @@ impl Bounds {
         Self::RESTORED,
         Self::EXHAUSTED,
         Self::RAISED,
+        Self::RESERVED,
+        Self::ALL_RESERVED,
     ];
 }

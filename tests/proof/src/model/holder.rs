@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use issuer::{
-    block::Span,
+    block::{Block, Span},
     core::{Answer, Refusal, Request, Returned},
     names::{HolderId, Instance, StoreEpoch},
     tokens::{Incarnation, Mark, Millis, Seq},
@@ -25,6 +25,11 @@ impl Holder {
         self.trusted.filter(|trusted| now < trusted.until).map(|trusted| trusted.ceiling)
     }
 
+    /// Whether it was never started again; of a reservation, whether it is open.
+    pub(super) fn is_first_start(&self) -> bool {
+        self.starts == 1
+    }
+
     /// Whether it would ask for a block.
     pub(super) fn wants_block(&self, in_hand: usize) -> bool {
         let fresh = self.held.iter().filter(|held| !held.left.is_empty()).count();
@@ -41,8 +46,14 @@ impl Step<'_> {
         let capacity = if is_raised { bounds.raised_capacity } else { bounds.capacity };
         let namespaces = vec![(namespace(), capacity)];
         let instance = instance.expect("digits are allowed");
-        let request = Request::Register { holder: name(holder), instance, namespaces, reserved: false };
+        let reserved = self.is_open_reservation(holder);
+        let request = Request::Register { holder: name(holder), instance, namespaces, reserved };
         self.world.holders[holder].call = Some(self.call(holder, request));
+    }
+
+    /// Whether a holder is a reservation that is not given up.
+    pub(super) fn is_open_reservation(&self, holder: usize) -> bool {
+        self.system.is_reservation(holder) && self.world.holders[holder].is_first_start()
     }
 
     /// The holder asks for a block.
@@ -53,10 +64,15 @@ impl Step<'_> {
             incarnation,
             seq: Seq(self.world.holders[holder].seq + 1),
             namespace: namespace(),
-            wanted_len: self.system.bounds.block,
+            wanted_len: self.wanted_len(holder),
             store: StoreEpoch::new("1").expect("digits are allowed"),
         };
         self.world.holders[holder].call = Some(self.call(holder, request));
+    }
+
+    fn wanted_len(&self, holder: usize) -> u64 {
+        let bounds = &self.system.bounds;
+        if self.system.is_reservation(holder) { bounds.reserved_len } else { bounds.block }
     }
 
     /// The holder says that it is alive, and wants to hear of the ceiling.
@@ -122,6 +138,7 @@ impl Step<'_> {
                 state.seq += 1;
                 state.allocated = Some((block, leaked));
                 self.judge_hands(usize::from(holder));
+                self.judge_reservation(usize::from(holder));
             }
             Ok(Answer::Alive { ceilings, .. }) => {
                 let until = Millis(call.sent.0 + self.system.bounds.holder_ttl_ms);
@@ -151,7 +168,7 @@ impl Step<'_> {
         let database = Arc::make_mut(&mut self.world.database);
         let entered = match leaked {
             None => database.register(entry, mutant),
-            Some(generation) => database.take_over(entry, last_token(generation), mutant),
+            Some(generation) => database.take_over(entry, last_token(generation), |_| false, mutant),
         };
         if entered {
             self.world.keep(Law::RegisterForward, !newer);
@@ -159,6 +176,9 @@ impl Step<'_> {
             if held.reclaimed {
                 let whole = held.left.len() as u64 == held.block.span.len();
                 seen.note(if whole { Witness::ReclaimedUnused } else { Witness::ReclaimedPartly });
+                if self.system.bounds.reserved_len < self.system.bounds.block && held.block.span.len() == 1 {
+                    seen.note(Witness::ReservationReclaimed);
+                }
             }
             self.world.holders[holder].held.push(held);
             return self.judge_register();
@@ -259,6 +279,12 @@ impl Step<'_> {
         if !inserted {
             self.system.seen.note(Witness::NumberTaken);
         }
+        let owner = usize::from(claim.holder);
+        let apart = !self.is_reserved_by_another(claim.number, owner);
+        self.world.keep(Law::ReservationUnused, apart || !inserted);
+        if inserted && self.system.is_reservation(owner) {
+            self.system.seen.note(Witness::ReservationFilled);
+        }
         let state = &mut self.world.holders[usize::from(claim.holder)];
         if state.starts != claim.start {
             return;
@@ -312,6 +338,34 @@ impl Step<'_> {
         self.world.keep(Law::HandsDisjoint, kept);
     }
 
+    /// The blocks of a reservation.
+    pub(super) fn reserved(&self, holder: usize) -> impl Iterator<Item = &Block> {
+        let state = &self.world.holders[holder];
+        let allocated = state.allocated.iter().map(|(block, _)| block);
+        allocated.chain(state.held.iter().map(|held| &held.block))
+    }
+
+    /// Whether an open reservation has the number, other than this holder.
+    fn is_reserved_by_another(&self, number: u64, owner: usize) -> bool {
+        let others = (0..self.world.holders.len()).filter(|holder| *holder != owner);
+        let mut open = others.filter(|holder| self.is_open_reservation(*holder));
+        open.any(|holder| self.reserved(holder).any(|block| within(number, block.span)))
+    }
+
+    /// A reservation's numbers are surely unused, and not more than it asked for.
+    fn judge_reservation(&mut self, holder: usize) {
+        if !self.is_open_reservation(holder) {
+            return;
+        }
+        let Some((block, leaked)) = self.world.holders[holder].allocated.clone() else { return };
+        let mut late = self.world.late_inserts.iter();
+        let is_late = late.any(|claim| within(claim.number, block.span));
+        let unused = self.unused(block.span).len() as u64 == block.span.len();
+        self.world.keep(Law::ReservationUnused, leaked.is_none() && unused && !is_late);
+        let wanted_len = self.wanted_len(holder);
+        self.world.keep(Law::ReservationLen, block.span.len() == wanted_len);
+    }
+
     /// I1 by the register: a number is held under at most one token.
     fn judge_register(&mut self) {
         let mut tokens = std::collections::BTreeMap::<u64, u64>::new();
@@ -331,12 +385,19 @@ impl Step<'_> {
         self.world.keep(Law::RegisterDisjoint, kept);
     }
 
-    /// A holder has heard that every number is used: then each has a link, or an insert of one is under way. The capacity may
+    /// A holder has heard that every number is used: then each has a link, is reserved, or an insert of one is under way. The capacity may
     /// have been raised since.
     fn judge_exhausted(&mut self, capacity: u64) {
         let capacity = Span::new(0, capacity).expect("a namespace has numbers");
         let under_way = |number: &u64| self.world.late_inserts.iter().any(|claim| claim.number == *number);
-        let unused = self.unused(capacity).iter().any(|number| !under_way(number));
+        let open = (0..self.world.holders.len()).filter(|holder| self.is_open_reservation(*holder));
+        let reserved: Vec<_> =
+            open.flat_map(|holder| self.reserved(holder)).map(|block| block.span).collect();
+        let is_reserved = |number: &u64| reserved.iter().any(|span| within(*number, *span));
+        let unused = self.unused(capacity).iter().any(|number| !under_way(number) && !is_reserved(number));
+        if !reserved.is_empty() {
+            self.system.seen.note(Witness::ExhaustedBesideReservation);
+        }
         self.system.seen.note(Witness::ExhaustedHeard);
         // A ledger from a backup burns numbers that it has forgotten.
         self.world.keep(Law::ExhaustedWhenUsed, !unused || self.world.past.restored);

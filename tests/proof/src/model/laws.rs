@@ -43,13 +43,19 @@ pub enum Law {
     ExhaustedWhenUsed,
     /// The capacity never decreases.
     CapacityForward,
+    /// G7: what an open reservation holds is not leaked.
+    ReservationKept,
+    /// G7: no link but its own is stored under a reserved number, before or after it was reserved.
+    ReservationUnused,
+    /// G7: a reservation gets as many numbers as it asks for.
+    ReservationLen,
     /// The core does not panic.
     NoPanic,
 }
 
 impl Law {
     /// All of them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 18] = [
         Self::LedgerDisjoint,
         Self::RegisterDisjoint,
         Self::HandsDisjoint,
@@ -64,6 +70,9 @@ impl Law {
         Self::NothingAllocatedAbove,
         Self::ExhaustedWhenUsed,
         Self::CapacityForward,
+        Self::ReservationKept,
+        Self::ReservationUnused,
+        Self::ReservationLen,
         Self::NoPanic,
     ];
 
@@ -85,6 +94,9 @@ impl Law {
             Self::NothingAllocatedAbove => "no number is allocated above a trusted ceiling",
             Self::ExhaustedWhenUsed => "exhausted is said when every number is used",
             Self::CapacityForward => "the capacity never decreases",
+            Self::ReservationKept => "G7: what a reservation holds is not leaked",
+            Self::ReservationUnused => "G7: reserved numbers are nobody else's",
+            Self::ReservationLen => "G7: a reservation gets as many numbers as it asks for",
             Self::NoPanic => "the core does not panic",
         }
     }

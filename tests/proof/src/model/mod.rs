@@ -10,8 +10,8 @@
 //! Rejected: one world with everything in it. Its states are too many to visit, so a schedule of six steps that matters may be
 //! left out; eight worlds that are small enough are explored to their last state.
 //!
-//! Left out: reservations, more than one namespace and other histories of the database. They change which numbers are taken and
-//! not how they are kept apart.
+//! Left out: more than one namespace and other histories of the database. They change which numbers are taken and not how they
+//! are kept apart.
 
 mod aim;
 pub mod bounds;
@@ -196,6 +196,11 @@ impl Step<'_> {
 }
 
 impl System {
+    /// Whether a holder is a reservation.
+    pub(self) fn is_reservation(&self, holder: usize) -> bool {
+        holder + self.bounds.reservations >= self.bounds.holders
+    }
+
     /// A world, with a guard off or none.
     #[must_use]
     pub fn new(bounds: Bounds, mutant: Option<Mutant>) -> Self {
@@ -262,10 +267,12 @@ impl System {
         if state.incarnation.is_none() && state.call.is_none() {
             actions.push(Action::Register(holder));
         }
-        if left.allocations > 0 && state.wants_block(self.bounds.in_hand) {
+        let is_reservation = self.is_reservation(holder);
+        let is_given_up = is_reservation && !state.is_first_start();
+        if left.allocations > 0 && state.wants_block(self.bounds.in_hand) && !is_given_up {
             actions.push(Action::Allocate(holder));
         }
-        if left.beats > 0 && state.incarnation.is_some() && state.beat.is_none() {
+        if left.beats > 0 && !is_reservation && state.incarnation.is_some() && state.beat.is_none() {
             actions.push(Action::Beat(holder));
         }
         // A refused block goes back in a call, so the one before must have ended.
@@ -291,7 +298,7 @@ impl System {
                 }
             }
             let idle = state.call.is_none() && state.incarnation.is_some() && block.claimed == 0;
-            if left.returns > 0 && idle {
+            if left.returns > 0 && idle && !is_reservation {
                 actions.push(Action::GiveBack { holder, held });
             }
         }
@@ -343,6 +350,9 @@ impl Model for System {
             NothingAllocatedAbove,
             ExhaustedWhenUsed,
             CapacityForward,
+            ReservationKept,
+            ReservationUnused,
+            ReservationLen,
             NoPanic
         ];
         assert_eq!(properties.len(), Law::ALL.len(), "a law that is not checked is none");

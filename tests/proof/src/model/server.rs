@@ -164,8 +164,20 @@ impl Step<'_> {
         let fresh = self.world.holders.iter().filter_map(|holder| holder.fresh_ceiling(now));
         let all_below = fresh.into_iter().all(|ceiling| after.high_watermark() <= ceiling);
         self.world.keep(Law::NothingAllocatedAbove, all_below);
+        self.judge_kept(&after);
         self.remember(&after);
         outcome
+    }
+
+    /// What open reservations hold is open in the ledger, however long they are silent.
+    fn judge_kept(&mut self, after: &Whereabouts) {
+        let open = (0..self.world.holders.len()).filter(|holder| self.is_open_reservation(*holder));
+        let held: Vec<_> = open.flat_map(|holder| self.reserved(holder)).collect();
+        let kept = held.iter().all(|block| after.open.contains(&(block.generation, block.span)));
+        if !held.is_empty() && self.world.now.0 > self.system.bounds.holder_ttl_ms {
+            self.system.seen.note(Witness::ReservationSilent);
+        }
+        self.world.keep(Law::ReservationKept, kept);
     }
 
     fn remember(&mut self, after: &Whereabouts) {

@@ -46,11 +46,19 @@ pub enum Witness {
     RaisedUsed,
     /// A holder with the old capacity was refused.
     LoweringRefused,
+    /// A link was stored under a reserved number.
+    ReservationFilled,
+    /// A reservation was silent for longer than a holder may be.
+    ReservationSilent,
+    /// What a reservation had not filled was taken over after it was given up.
+    ReservationReclaimed,
+    /// A holder heard that every number is used while a reservation held some.
+    ExhaustedBesideReservation,
 }
 
 impl Witness {
     /// All of them, in their order.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 23] = [
         Self::DoubtOutlivedItsLeader,
         Self::LostReplySettled,
         Self::DeposedRefused,
@@ -70,6 +78,10 @@ impl Witness {
         Self::ExhaustedHeard,
         Self::RaisedUsed,
         Self::LoweringRefused,
+        Self::ReservationFilled,
+        Self::ReservationSilent,
+        Self::ReservationReclaimed,
+        Self::ExhaustedBesideReservation,
     ];
 }
 

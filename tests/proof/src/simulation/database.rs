@@ -3,12 +3,13 @@
 //! A call on the register that ends in an error has been executed or never will be: its rows are locked until its own
 //! transaction ends, so nothing overtakes it. An insert is one statement, and a server that hangs may run it much later.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use issuer::{block::Span, names::StoreEpoch};
 
 use super::{
     desk::Reply,
+    holder::owner,
     plan::LATE_MAX,
     summary::Happening,
     world::{Caller, Event, World},
@@ -30,6 +31,18 @@ pub(super) enum StoreOp {
     Insert { namespace: usize, number: u64, url: u64, history: Arc<StoreEpoch> },
     Read { namespace: usize, number: u64 },
     Holds { namespace: usize, number: u64, token: u64 },
+    AddReservation { reservation: u64, namespace: usize },
+    Reservations,
+    CloseReservation { reservation: u64 },
+}
+
+/// A reservation as it is stored. Its numbers are what the register has of it.
+#[derive(Clone, Debug)]
+pub(super) struct Reservation {
+    pub(super) id: u64,
+    pub(super) namespace: usize,
+    pub(super) closed: bool,
+    pub(super) spans: Vec<Span>,
 }
 
 /// What it said.
@@ -45,6 +58,8 @@ pub(super) enum StoreReply {
     Inserted(bool),
     Row(Option<u64>),
     Holds(bool),
+    Done,
+    Reservations(Vec<Reservation>),
     /// Of an insert: surely not stored, because a copy has taken over.
     AnotherHistory,
     /// An error. Of an insert: surely not stored.
@@ -68,10 +83,12 @@ enum Way {
 #[derive(Debug)]
 pub(super) struct Database {
     pub(super) keyspaces: Vec<FakeDatabase>,
+    /// The namespace of each reservation, and whether it was given up.
+    reservations: BTreeMap<u64, (usize, bool)>,
     epoch: StoreEpoch,
     /// How often a copy took over: calls to the server before that are lost.
     pub(super) history: u32,
-    copy: Vec<FakeDatabase>,
+    copy: (Vec<FakeDatabase>, BTreeMap<u64, (usize, bool)>),
     pub(super) away_until: u64,
 }
 
@@ -79,19 +96,30 @@ impl Database {
     pub(super) fn new(namespaces: usize) -> Self {
         let epoch = StoreEpoch::new("7001:1").expect("the name is well-formed");
         let keyspaces = vec![FakeDatabase::default(); namespaces];
-        Self { keyspaces, epoch, history: 0, copy: Vec::new(), away_until: 0 }
+        let reservations = BTreeMap::new();
+        Self { keyspaces, reservations, epoch, history: 0, copy: Default::default(), away_until: 0 }
     }
 
     /// Leaves a copy behind.
     pub(super) fn copy(&mut self) {
-        self.copy = self.keyspaces.clone();
+        self.copy = (self.keyspaces.clone(), self.reservations.clone());
     }
 
     /// The copy takes over, with a history of its own.
     pub(super) fn fail_over(&mut self) {
-        self.keyspaces = std::mem::take(&mut self.copy);
+        (self.keyspaces, self.reservations) = std::mem::take(&mut self.copy);
         self.history += 1;
         self.epoch = StoreEpoch::new(format!("7001:{}", self.history + 1)).expect("the name is well-formed");
+    }
+
+    fn reservations(&self) -> Vec<Reservation> {
+        let all = self.reservations.iter();
+        let reservation = |(id, (namespace, closed)): (&u64, &(usize, bool))| {
+            let entries = self.keyspaces[*namespace].entries().iter();
+            let spans = entries.filter(|entry| owner(entry.generation) == *id).map(|entry| entry.span);
+            Reservation { id: *id, namespace: *namespace, closed: *closed, spans: spans.collect() }
+        };
+        all.map(reservation).collect()
     }
 }
 
@@ -150,7 +178,7 @@ impl World {
     }
 
     fn execute(&mut self, op: &StoreOp) -> StoreReply {
-        let Database { keyspaces, epoch, .. } = &mut self.database;
+        let Database { keyspaces, epoch, reservations, .. } = &mut self.database;
         let (mutant, register) = (self.mutant, &mut self.checks.register);
         match op {
             StoreOp::Epoch => StoreReply::Epoch(epoch.clone()),
@@ -162,7 +190,9 @@ impl World {
                 StoreReply::Registered(registered)
             }
             StoreOp::TakeOver { namespace, entry, leaked } => {
-                let taken = keyspaces[*namespace].take_over(*entry, *leaked, mutant);
+                let is_open = |id: u64| reservations.get(&id).is_some_and(|(_, closed)| !closed);
+                let is_reserved = |other: &Entry| is_open(owner(other.generation));
+                let taken = keyspaces[*namespace].take_over(*entry, *leaked, is_reserved, mutant);
                 register.take_over(*namespace, *entry, *leaked, taken);
                 StoreReply::Registered(taken)
             }
@@ -182,6 +212,15 @@ impl World {
             StoreOp::Read { namespace, number } => StoreReply::Row(keyspaces[*namespace].link(*number)),
             StoreOp::Holds { namespace, number, token } => {
                 StoreReply::Holds(keyspaces[*namespace].holds(*number, *token))
+            }
+            StoreOp::AddReservation { reservation, namespace } => {
+                reservations.entry(*reservation).or_insert((*namespace, false));
+                StoreReply::Done
+            }
+            StoreOp::Reservations => StoreReply::Reservations(self.database.reservations()),
+            StoreOp::CloseReservation { reservation } => {
+                reservations.entry(*reservation).and_modify(|(_, closed)| *closed = true);
+                StoreReply::Done
             }
         }
     }

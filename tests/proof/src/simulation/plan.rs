@@ -94,6 +94,8 @@ pub(super) struct Plan {
     pub(super) starves: bool,
     /// Longest pause between two creates of one creator.
     pub(super) think_max: u64,
+    /// Whether holders make, fill and give up reservations beside their creates.
+    pub(super) reserves: bool,
     /// How many creates of a thousand are of a URL that others create too.
     pub(super) shared_urls: u64,
     pub(super) rates: Rates,
@@ -137,6 +139,7 @@ impl Plan {
             limits,
             starves,
             think_max,
+            reserves: rng.chance(500),
             shared_urls: rng.pick(&[0, 100, 900]),
             rates: rates(rng),
             blows: blows(rng),

@@ -318,6 +318,7 @@ impl World {
             creators: self.plan.creators,
             think_max: self.plan.think_max,
             shared_urls: self.plan.shared_urls,
+            reserves: self.plan.reserves,
         }
     }
 

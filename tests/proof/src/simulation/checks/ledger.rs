@@ -54,6 +54,13 @@ pub(super) struct LedgerCheck {
     /// Blocks that were committed as somebody's, in any history.
     committed: BTreeSet<Block>,
     answered: BTreeSet<Asked>,
+    /// Numbers that a reservation has had at some time.
+    ever_reserved: BTreeSet<(usize, u64)>,
+}
+
+/// Whether this is the name of a reservation's holder.
+fn is_reservation(holder: &HolderId) -> bool {
+    holder.as_str().starts_with('r')
 }
 
 impl LedgerCheck {
@@ -68,6 +75,7 @@ impl LedgerCheck {
             replies: BTreeMap::new(),
             committed: BTreeSet::new(),
             answered: BTreeSet::new(),
+            ever_reserved: BTreeSet::new(),
         }
     }
 
@@ -186,6 +194,15 @@ impl LedgerCheck {
                     self.replied((id.clone(), holder.incarnation, holder.last_seq), &reply.block);
                 }
                 self.committed.extend(holder.open.iter().map(|held| held.block.clone()));
+                if is_reservation(id) {
+                    self.reserve(
+                        holder
+                            .open
+                            .iter()
+                            .map(|held| (self.index(&held.block.namespace), held.block.span))
+                            .collect(),
+                    );
+                }
                 let open = |block: &Block| (self.index(&block.namespace), block.span, Place::Open);
                 holder.open.iter().map(|held| open(&held.block)).collect()
             }
@@ -193,6 +210,7 @@ impl LedgerCheck {
                 // A holder may start again in the very batch that allocates a block to its last start.
                 let LeakedBlock { span, generation, .. } = *leaked;
                 self.committed.insert(Block { namespace: namespace.clone(), span, generation });
+                self.leaked(namespace, leaked);
                 vec![(self.index(namespace), span, Place::Leaked)]
             }
             Record::Free(namespace, part) => vec![(self.index(namespace), part.span, Place::Free)],
@@ -201,6 +219,24 @@ impl LedgerCheck {
             self.enter(*namespace, *span, *place);
         }
         self.places.insert(record.key(), said);
+    }
+
+    fn reserve(&mut self, spans: Vec<(usize, Span)>) {
+        for (namespace, span) in spans {
+            self.ever_reserved.extend((span.start()..span.end()).map(|number| (namespace, number)));
+        }
+    }
+
+    /// G7: what a reservation holds is leaked only when it is given up.
+    fn leaked(&mut self, namespace: &Namespace, leaked: &LeakedBlock) {
+        if !is_reservation(&leaked.holder) {
+            return;
+        }
+        self.reserve(vec![(self.index(namespace), leaked.span)]);
+        let holder = self.holders.get(&leaked.holder);
+        if holder.is_some_and(|record| record.reserved && record.incarnation == leaked.incarnation) {
+            self.fail(format!("G7: {leaked:?} was leaked though its reservation is open"));
+        }
     }
 
     fn enter(&mut self, namespace: usize, span: Span, place: Place) {
@@ -271,6 +307,19 @@ impl LedgerCheck {
         spans.filter_map(|((_, start), (end, _))| Span::new(*start, end - start).ok()).collect()
     }
 
+    /// What reservations hold.
+    pub(super) fn reserved(&self, namespace: usize) -> Vec<Span> {
+        let holders = self.holders.iter().filter(|(id, record)| is_reservation(id) && record.reserved);
+        let open = holders.flat_map(|(_, record)| &record.open);
+        let here = open.filter(|held| held.block.namespace == self.namespaces[namespace]);
+        here.map(|held| held.block.span).collect()
+    }
+
+    /// Whether a reservation has or had the number. An answer that says that all numbers are used may have been given when it had.
+    pub(super) fn was_reserved(&self, namespace: usize, number: u64) -> bool {
+        self.ever_reserved.contains(&(namespace, number))
+    }
+
     /// Numbers that are open, free and leaked.
     fn sums(&self, namespace: usize) -> [u64; 3] {
         let mut sums = [0; 3];
@@ -297,6 +346,9 @@ impl LedgerCheck {
                 let again = !self.answered.insert(asked.clone());
                 let happened = if again { Happening::RepeatedSeq } else { Happening::Allocation };
                 summary.add(happened, 1);
+                if let Request::Allocate { wanted_len, .. } = request {
+                    self.judge_reserved(holder, *incarnation, *wanted_len, answer);
+                }
                 if !self.committed.contains(block) {
                     self.fail(format!("I3: answered to {asked:?} but never committed: {block:?}"));
                 }
@@ -308,11 +360,30 @@ impl LedgerCheck {
         }
     }
 
+    /// G7: a reservation gets no numbers that were leaked, and no more than it asks for.
+    fn judge_reserved(
+        &mut self,
+        holder: &HolderId,
+        incarnation: Incarnation,
+        wanted_len: u64,
+        answer: &Result<Answer, Refusal>,
+    ) {
+        let Ok(Answer::Allocated { block, leaked, .. }) = answer else { return };
+        let record = self.holders.get(holder);
+        let reserved = record.is_some_and(|record| record.reserved && record.incarnation == incarnation);
+        if reserved && (leaked.is_some() || block.span.len() > wanted_len) {
+            self.fail(format!(
+                "G7: a reservation asked for {wanted_len} and got {block:?}, leaked {leaked:?}"
+            ));
+        }
+    }
+
     /// The ledger has gone back to this.
     pub(super) fn restored(&mut self, snapshot: &Snapshot) {
         let fresh = Self::new(std::mem::take(&mut self.namespaces));
         let (committed, broken) = (std::mem::take(&mut self.committed), self.broken.take());
-        *self = Self { committed, broken, ..fresh };
+        let ever_reserved = std::mem::take(&mut self.ever_reserved);
+        *self = Self { committed, broken, ever_reserved, ..fresh };
         let mut heads = Vec::new();
         self.holders = State::rebuild(snapshot.clone()).holders;
         for (id, holder) in self.holders.clone() {

@@ -4,15 +4,17 @@
 mod ledger;
 mod links;
 mod register;
+mod reservations;
 
 use issuer::{
+    block::Span,
     core::{Answer, Head, Refusal, Request},
     ledger::{Snapshot, Txn},
     names::Namespace,
     tokens::Epoch,
 };
 
-use self::{ledger::LedgerCheck, links::LinkCheck, register::RegisterCheck};
+use self::{ledger::LedgerCheck, links::LinkCheck, register::RegisterCheck, reservations::ReservationCheck};
 use super::{
     database::Database,
     summary::{Happening, Summary},
@@ -22,6 +24,22 @@ use super::{
 #[derive(Clone, Debug)]
 pub(super) enum Note {
     Acknowledged {
+        namespace: usize,
+        number: u64,
+        url: u64,
+    },
+    /// The numbers of a reservation are told.
+    Reserved {
+        reservation: u64,
+        namespace: usize,
+        spans: Vec<Span>,
+    },
+    /// From now on they may be anybody's.
+    GivingUp {
+        reservation: u64,
+    },
+    Filled {
+        reservation: u64,
         namespace: usize,
         number: u64,
         url: u64,
@@ -61,6 +79,7 @@ pub(super) struct Checks {
     ledger: LedgerCheck,
     pub(super) register: RegisterCheck,
     pub(super) links: LinkCheck,
+    reservations: ReservationCheck,
     broken: Option<String>,
     /// Whether the ledger has lost history: some promises are not made for that.
     history_lost: bool,
@@ -73,6 +92,7 @@ impl Checks {
             ledger: LedgerCheck::new(namespaces.clone()),
             register: RegisterCheck::new(count),
             links: LinkCheck::new(count),
+            reservations: ReservationCheck::default(),
             namespaces,
             broken: None,
             history_lost: false,
@@ -81,7 +101,8 @@ impl Checks {
 
     /// The first thing that did not hold.
     pub(super) fn broken(&self) -> Option<String> {
-        let all = [&self.broken, &self.ledger.broken, &self.register.broken, &self.links.broken];
+        let (links, reservations) = (&self.links.broken, &self.reservations.broken);
+        let all = [&self.broken, &self.ledger.broken, &self.register.broken, links, reservations];
         all.into_iter().flatten().next().cloned()
     }
 
@@ -142,8 +163,21 @@ impl Checks {
             Note::Acknowledged { namespace, number, url } => {
                 summary.add(Happening::Acknowledged, 1);
                 let stored = database.keyspaces[namespace].link(number);
+                self.reservations.minted((namespace, number));
                 let checked = self.links.acknowledged(now, (namespace, number), url, stored);
                 summary.add(Happening::CeilingChecked, u64::from(checked));
+            }
+            Note::Reserved { reservation, namespace, spans } => {
+                summary.add(Happening::Reserved, 1);
+                self.reservations.told(reservation, namespace, &spans);
+            }
+            Note::GivingUp { reservation } => self.reservations.given_up(reservation),
+            Note::Filled { reservation, namespace, number, url } => {
+                summary.add(Happening::Filled, 1);
+                let late = self.reservations.filled(reservation);
+                summary.add(Happening::FilledLate, u64::from(late));
+                let stored = database.keyspaces[namespace].link(number);
+                self.links.filled(now, (namespace, number), url, stored);
             }
             Note::Trusts { ceilings, until } => {
                 for (namespace, ceiling) in ceilings {
@@ -191,7 +225,8 @@ impl Checks {
         let spans = self.ledger.not_settled(index).into_iter();
         let unused = spans.flat_map(|span| database.keyspaces[index].unused(span));
         let mut numbers = unused.flat_map(|gap| gap.start()..gap.end());
-        numbers.find(|number| *number < capacity && !self.links.is_burned(index, *number))
+        let settled = |number| self.links.is_burned(index, number) || self.ledger.was_reserved(index, number);
+        numbers.find(|number| *number < capacity && !settled(*number))
     }
 
     /// Every process has stopped, and what was left is swept.
@@ -203,7 +238,8 @@ impl Checks {
                 return self.fail(format!("namespace {name} is not in the ledger"));
             };
             let free = self.ledger.free(index);
-            let found = links::Found { account: record.account, free, keyspace: &database.keyspaces[index] };
+            let (kept, keyspace) = (self.ledger.reserved(index), &database.keyspaces[index]);
+            let found = links::Found { account: record.account, free, kept, keyspace };
             let free_taken = self.links.account(index, &found, self.history_lost);
             summary.add(Happening::FreeTaken, free_taken);
         }

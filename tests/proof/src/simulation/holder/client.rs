@@ -33,9 +33,14 @@ pub(super) enum Next {
 impl Holder {
     /// Calls until there is a definite answer.
     pub(super) async fn call(&self, request: Request) -> Result<Answer, Refused> {
+        self.call_until(request, u64::MAX).await
+    }
+
+    /// Calls until there is a definite answer, or until the deadline; then the call may have been executed.
+    pub(super) async fn call_until(&self, request: Request, deadline: u64) -> Result<Answer, Refused> {
         let request = Rc::new(request);
         let (mut pause, mut hops) = (PAUSE.0, 0);
-        loop {
+        while self.desk.now() < deadline {
             match self.one_try(&request).await {
                 Next::Done(answer) => return Ok(answer),
                 Next::Refused(refused) => return Err(refused),
@@ -50,6 +55,7 @@ impl Holder {
             self.desk.sleep(pause).await;
             pause = (pause * 2).min(PAUSE.1);
         }
+        Err(Refused::Other)
     }
 
     /// One try, at the leader if it is known.

@@ -39,7 +39,7 @@ pub(super) async fn create_links(holder: Rc<Holder>) {
 
 impl Holder {
     /// A URL that nobody else has, or one that everybody has.
-    fn next_url(&self) -> u64 {
+    pub(super) fn next_url(&self) -> u64 {
         if self.desk.draw(|rng| rng.chance(self.setup.shared_urls)) {
             return self.desk.draw(|rng| rng.between(1, SHARED_URLS));
         }

@@ -1,10 +1,11 @@
 //! Holders: processes that follow the resolver's rules step by step, around the real minting buffer.
 //!
 //! [`client`] stands for `resolver::supply::IssuerClient`, [`supplier`] for `resolver::supply::Supplier`, [`creator`] for
-//! `resolver::create`. Each is the same sequence of awaits; what differs is only who answers.
+//! `resolver::create`, [`reserver`] for `resolver::reservation::Reserver`. Each is the same sequence of awaits; what differs is only who answers.
 
 mod client;
 mod creator;
+mod reserver;
 mod supplier;
 mod sweeper;
 
@@ -35,6 +36,8 @@ pub(super) struct Setup {
     pub(super) creators: usize,
     pub(super) think_max: u64,
     pub(super) shared_urls: u64,
+    /// Whether it makes, fills and gives up reservations.
+    pub(super) reserves: bool,
 }
 
 /// How long a holder asks for nothing ahead of need after it heard that one starves.
@@ -65,6 +68,7 @@ struct State {
     leader: Option<usize>,
     turn: usize,
     urls: u64,
+    reservations: u64,
     creators: usize,
     stopping: bool,
     /// How many entries this start made in the register.
@@ -106,6 +110,11 @@ fn last_token(generation: Generation) -> u64 {
     token(generation, (1 << START_BITS) - 1, EntryId((1 << ENTRY_BITS) - 1))
 }
 
+/// The start that a token is of, or the reservation.
+pub(super) fn owner(token: u64) -> u64 {
+    (token >> ENTRY_BITS) & ((1 << START_BITS) - 1)
+}
+
 /// Bits for the start, and for the entries of one start; no run has as many.
 const START_BITS: u32 = 16;
 const ENTRY_BITS: u32 = 16;
@@ -124,6 +133,7 @@ impl Holder {
             leader: None,
             turn: desk.draw(|rng| rng.index(setup.issuers)),
             urls: 0,
+            reservations: 0,
             creators: 0,
             stopping: false,
             entries: EntryId(0),
@@ -143,6 +153,9 @@ impl Holder {
         tasks.spawn(supplier::beat(Rc::clone(&holder)));
         for _ in 0..holder.setup.creators {
             tasks.spawn(creator::create_links(Rc::clone(&holder)));
+        }
+        if holder.setup.reserves {
+            tasks.spawn(reserver::reserve(Rc::clone(&holder)));
         }
         holder
     }

@@ -287,7 +287,7 @@ impl Holder {
         state.returning.push_back(Returning { namespace, closed, released: true, registered_end });
     }
 
-    async fn store_epoch(&self) -> StoreEpoch {
+    pub(super) async fn store_epoch(&self) -> StoreEpoch {
         loop {
             if let StoreReply::Epoch(epoch) = self.until_it_answers(StoreOp::Epoch).await {
                 return epoch;
@@ -295,7 +295,7 @@ impl Holder {
         }
     }
 
-    async fn until_it_answers(&self, op: StoreOp) -> StoreReply {
+    pub(super) async fn until_it_answers(&self, op: StoreOp) -> StoreReply {
         loop {
             match self.desk.store(op.clone()).await {
                 StoreReply::Failed | StoreReply::Unknown => self.desk.sleep(STORE_PAUSE).await,

@@ -1,12 +1,25 @@
-//! The last holder: it takes up what the others left and gives it back, so that every number can be accounted for.
+//! The last holder: it takes up what the others left and gives it back, so that every number can be accounted for. Some
+//! reservations stay open.
 
 use std::{collections::BTreeSet, rc::Rc};
 
 use super::{Holder, client::Refused};
-use crate::simulation::checks::Note;
+use crate::simulation::{
+    checks::Note,
+    database::{StoreOp, StoreReply},
+    summary::Happening,
+};
+
+/// How many of a thousand open reservations are given up at the end.
+const GIVEN_UP: u64 = 700;
+/// How often a reservation that could not be given up is tried again.
+const TRIES: usize = 8;
+/// What reservations leaked has rested by then.
+const RESTED: u64 = 2_500;
 
 /// Asks for blocks until there is none that was leaked, and returns each at once.
 pub(super) async fn sweep(holder: Rc<Holder>) {
+    holder.give_up_reservations().await;
     for namespace in 0..holder.setup.namespaces.len() {
         let mut seen = BTreeSet::new();
         loop {
@@ -32,4 +45,28 @@ pub(super) async fn sweep(holder: Rc<Holder>) {
         }
     }
     holder.desk.note(Note::Swept);
+}
+
+impl Holder {
+    /// Gives up what somebody began to give up, and most of the rest.
+    async fn give_up_reservations(&self) {
+        let StoreReply::Reservations(all) = self.until_it_answers(StoreOp::Reservations).await else {
+            return;
+        };
+        if all.is_empty() {
+            return;
+        }
+        for reservation in &all {
+            if reservation.closed || self.desk.draw(|rng| rng.chance(GIVEN_UP)) {
+                for _ in 0..TRIES {
+                    if self.give_up(reservation.id, reservation.namespace).await {
+                        break;
+                    }
+                }
+            } else {
+                self.desk.note(Note::Happened(Happening::ReservedKept, 1));
+            }
+        }
+        self.desk.sleep(RESTED).await;
+    }
 }

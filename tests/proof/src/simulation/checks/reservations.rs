@@ -1,0 +1,48 @@
+//! G7: a number that was told as reserved is nobody else's until its reservation is given up.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use issuer::block::Span;
+
+/// Numbers that were told as reserved.
+#[derive(Debug, Default)]
+pub(super) struct ReservationCheck {
+    pub(super) broken: Option<String>,
+    /// The reservation of each namespace and number.
+    told: BTreeMap<(usize, u64), u64>,
+    given_up: BTreeSet<u64>,
+}
+
+impl ReservationCheck {
+    /// The numbers of a reservation are told.
+    pub(super) fn told(&mut self, reservation: u64, namespace: usize, spans: &[Span]) {
+        if self.given_up.contains(&reservation) {
+            return;
+        }
+        for number in spans.iter().flat_map(|span| span.start()..span.end()) {
+            if let Some(other) = self.told.insert((namespace, number), reservation) {
+                let what = format!("G7: number {number} was told for {other} and for {reservation}");
+                self.broken.get_or_insert(what);
+            }
+        }
+    }
+
+    /// Somebody begins to give a reservation up.
+    pub(super) fn given_up(&mut self, reservation: u64) {
+        self.given_up.insert(reservation);
+        self.told.retain(|_, of| *of != reservation);
+    }
+
+    /// A holder has acknowledged a link under a number of its own.
+    pub(super) fn minted(&mut self, link: (usize, u64)) {
+        if let Some(reservation) = self.told.get(&link) {
+            let what = format!("G7: number {link:?} of reservation {reservation} was minted by a holder");
+            self.broken.get_or_insert(what);
+        }
+    }
+
+    /// A reserved number has its link; whether the reservation was given up before.
+    pub(super) fn filled(&self, reservation: u64) -> bool {
+        self.given_up.contains(&reservation)
+    }
+}
