@@ -13,17 +13,20 @@ pub enum Mutant {
     RegisterConstraint,
     /// The block register does not compare generations at a take-over.
     GenerationCompare,
+    /// A holder believes a ceiling for a tenth less than the holder TTL, because clocks run at different speeds.
+    CeilingMargin,
     /// A guard inside the core.
     Core(Guard),
 }
 
 impl Mutant {
     /// Every guard there is.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::EpochCompare,
         Self::HeadCompare,
         Self::RegisterConstraint,
         Self::GenerationCompare,
+        Self::CeilingMargin,
         Self::Core(Guard::LostReply),
         Self::Core(Guard::Seq),
         Self::Core(Guard::RegisterCommit),
@@ -49,5 +52,12 @@ impl Mutant {
             _ => None,
         };
         Limits { off, ..limits }
+    }
+
+    /// How long a holder believes a ceiling, by its own clock, as `resolver::supply` does.
+    #[must_use]
+    pub fn trust_ms(mutant: Option<Self>, holder_ttl_ms: u64) -> u64 {
+        let tenths = if mutant == Some(Self::CeilingMargin) { 10 } else { 9 };
+        holder_ttl_ms * tenths / 10
     }
 }

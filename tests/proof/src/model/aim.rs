@@ -13,6 +13,7 @@ pub fn aimed_at(mutant: Mutant) -> Option<(Bounds, Law)> {
         Mutant::HeadCompare => (Bounds::LEADER_CHANGE, Law::WatermarkForward),
         Mutant::RegisterConstraint => (Bounds::RESTORED, Law::RegisterDisjoint),
         Mutant::GenerationCompare => (Bounds::SLOW_HEIR, Law::RegisterForward),
+        Mutant::CeilingMargin => (Bounds::CEILING, Law::NothingAllocatedAbove),
         Mutant::Core(Guard::LostReply) => (Bounds::LEADER_CHANGE, Law::AnsweredWhenCommitted),
         Mutant::Core(Guard::Seq) => (Bounds::DOUBLED_REQUESTS, Law::OneBlockPerSeq),
         Mutant::Core(Guard::RegisterCommit) => (Bounds::DEPOSED_REGISTRAR, Law::HandsDisjoint),

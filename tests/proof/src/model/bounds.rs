@@ -34,6 +34,8 @@ pub struct Bounds {
     pub step_ms: u64,
     /// See [`Limits::holder_ttl_ms`].
     pub holder_ttl_ms: u64,
+    /// By how many thousandths holders' clocks are slower than the issuers'.
+    pub slower: u64,
     /// See [`Limits::reclaim_after_ms`].
     pub reclaim_after_ms: u64,
     /// Whether issuers look for silent holders.
@@ -123,6 +125,7 @@ impl Bounds {
         journal_recent: 1,
         step_ms: 1_000,
         holder_ttl_ms: 1_000,
+        slower: 0,
         reclaim_after_ms: 1_000,
         ticks: true,
         prompt_commits: false,
@@ -263,6 +266,7 @@ impl Bounds {
     /// The ceiling moves while the leader changes and beats are late.
     pub const CEILING: Self = Self {
         name: "a ceiling that moves",
+        slower: 100,
         prompt_commits: true,
         ticks: false,
         capacity: 128,

@@ -15,6 +15,7 @@ use super::{
     witness::Witness,
     world::{Call, CallId, Held, Holder, LateInsert, Trusted, last_token, namespace, token},
 };
+use crate::Mutant;
 
 /// The holders' names.
 const NAMES: [&str; 3] = ["a", "b", "c"];
@@ -141,7 +142,10 @@ impl Step<'_> {
                 self.judge_reservation(usize::from(holder));
             }
             Ok(Answer::Alive { ceilings, .. }) => {
-                let until = Millis(call.sent.0 + self.system.bounds.holder_ttl_ms);
+                let bounds = &self.system.bounds;
+                let trusted = Mutant::trust_ms(self.system.mutant, bounds.holder_ttl_ms);
+                // By the issuers' clocks, which the world's is.
+                let until = Millis(call.sent.0 + trusted * 1_000 / (1_000 - bounds.slower));
                 state.trusted = ceilings.first().map(|(_, ceiling)| Trusted { ceiling: *ceiling, until });
                 self.judge_ceiling(usize::from(holder));
             }

@@ -15,6 +15,7 @@ use issuer::core::{Answer, Refusal, Request};
 
 use super::{
     checks::Note,
+    clock::Clock,
     database::{StoreOp, StoreReply},
     rng::Rng,
 };
@@ -50,6 +51,7 @@ pub(super) struct Desk(RefCell<Inner>);
 #[derive(Debug)]
 struct Inner {
     now: u64,
+    clock: Clock,
     rng: Rng,
     next_slot: u64,
     /// The task that is running.
@@ -85,9 +87,10 @@ impl Future for Wait<'_> {
 }
 
 impl Desk {
-    pub(super) fn new(rng: Rng) -> Self {
+    pub(super) fn new(rng: Rng, clock: Clock) -> Self {
         Self(RefCell::new(Inner {
             now: 0,
+            clock,
             rng,
             next_slot: 0,
             current: 0,
@@ -100,6 +103,11 @@ impl Desk {
     /// The process's clock.
     pub(super) fn now(&self) -> u64 {
         self.0.borrow().now
+    }
+
+    /// When the process's clock shows this, by the agenda.
+    pub(super) fn time_of(&self, shown: u64) -> u64 {
+        self.0.borrow().clock.time_of(shown)
     }
 
     /// Draws from the process's own stream.
@@ -132,6 +140,7 @@ impl Desk {
 
     /// Wakes a slot after some time, unless something else ends its wait before.
     pub(super) fn wake_after(&self, slot: u64, after: u64) {
+        let after = self.time_of(after);
         self.put(Command::Wake { slot, after });
     }
 
@@ -198,7 +207,10 @@ impl Tasks {
 
     /// Polls what can go on, until everything waits; what they want of the world.
     pub(super) fn run(&mut self, now: u64) -> Vec<Command> {
-        self.desk.0.borrow_mut().now = now;
+        {
+            let mut inner = self.desk.0.borrow_mut();
+            inner.now = inner.clock.shows(now);
+        }
         let mut context = Context::from_waker(Waker::noop());
         loop {
             let next = {

@@ -9,6 +9,7 @@ use issuer::{
 };
 
 use super::{
+    clock::Clock,
     desk::Reply,
     plan::{LEASE_TTL, TICK},
     summary::Happening,
@@ -31,6 +32,8 @@ pub(super) struct Issuer {
     pub(super) paused_until: u64,
     core: Core,
     limits: Limits,
+    /// What the core's times are by.
+    clock: Clock,
     /// The term that it believes to be in, and how long its lease lasts by its own clock.
     term: Option<(Epoch, u64)>,
     rest_until: u64,
@@ -45,13 +48,14 @@ pub(super) struct Issuer {
 }
 
 impl Issuer {
-    pub(super) fn new(limits: Limits) -> Self {
+    pub(super) fn new(limits: Limits, clock: Clock) -> Self {
         Self {
             life: 0,
             up: true,
             paused_until: 0,
             core: Core::new(limits),
             limits,
+            clock,
             term: None,
             rest_until: 0,
             waiting: BTreeMap::new(),
@@ -66,7 +70,12 @@ impl Issuer {
 
     /// The process dies, and what it knew with it.
     pub(super) fn crash(&mut self) {
-        *self = Self { life: self.life + 1, up: false, commit: self.commit, ..Self::new(self.limits) };
+        *self = Self {
+            life: self.life + 1,
+            up: false,
+            commit: self.commit,
+            ..Self::new(self.limits, self.clock)
+        };
     }
 }
 
@@ -192,8 +201,9 @@ impl World {
     }
 
     fn step(&mut self, index: usize, input: Input) {
-        let now = Millis(self.agenda.now());
-        let effects = self.issuers[index].core.step(now, input);
+        let issuer = &mut self.issuers[index];
+        let now = Millis(issuer.clock.shows(self.agenda.now()));
+        let effects = issuer.core.step(now, input);
         for effect in effects {
             match effect {
                 Effect::Answer(ticket, answer) => self.answer(index, ticket, answer),
@@ -246,7 +256,7 @@ impl World {
         let leader = self.etcd.at(now).leader;
         let outcome = self.etcd.commit(now, txn, self.mutant);
         if matches!(outcome, TxnOutcome::Applied(_)) {
-            self.checks.applied(txn, leader, &mut self.summary);
+            self.checks.applied(now, txn, leader, &mut self.summary);
             if self.rng.chance(30) {
                 self.etcd.fall_behind();
             }

@@ -10,6 +10,7 @@
 
 mod agenda;
 mod checks;
+mod clock;
 mod database;
 mod desk;
 mod etcd;

@@ -13,6 +13,9 @@ pub(super) const LEASE_TTL: u64 = 1_000;
 pub(super) const PAUSE_MAX: u64 = 4_000;
 /// How late a copy may be that its sender has given up.
 pub(super) const LATE_MAX: u64 = 5_000;
+/// The most that a clock differs, in thousandths: a slow holder beside a fast issuer takes up the tenth that a ceiling is
+/// believed for less than the holder TTL.
+pub(super) const DRIFT_MAX: u64 = 50;
 /// Within this time after the last fault every holder creates again.
 pub(super) const RECOVERY_MAX: u64 = 12_000;
 
@@ -90,6 +93,8 @@ pub(super) struct Plan {
     pub(super) capacities: Vec<u64>,
     pub(super) raises: Vec<Raise>,
     pub(super) limits: Limits,
+    /// By how many thousandths clocks are fast or slow.
+    pub(super) drift: u64,
     /// Whether holders may have to wait for ceilings all the time, because the headroom is less than they use within a TTL.
     pub(super) starves: bool,
     /// Longest pause between two creates of one creator.
@@ -137,6 +142,7 @@ impl Plan {
             capacities,
             raises,
             limits,
+            drift: rng.pick(&[0, 20, DRIFT_MAX]),
             starves,
             think_max,
             reserves: rng.chance(500),

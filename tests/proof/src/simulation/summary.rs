@@ -26,6 +26,8 @@ macro_rules! happenings {
 
 happenings! {
     Event: "events",
+    Several: "runs with several namespaces",
+    Drift: "runs with clocks that differ",
     Acknowledged: "links acknowledged",
     Allocation: "blocks allocated",
     RepeatedSeq: "allocations repeated with their seq",

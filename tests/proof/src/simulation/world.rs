@@ -15,6 +15,7 @@ use issuer::{
 use super::{
     agenda::Agenda,
     checks::{Checks, Note},
+    clock::Clock,
     database::{Database, StoreOp},
     desk::{Command, Desk, Reply, Tasks},
     etcd::Etcd,
@@ -91,7 +92,9 @@ pub(super) struct World {
     pub(super) calm: bool,
     /// Every namespace with the capacity that its operator wants.
     pub(super) namespaces: Vec<(Namespace, u64)>,
-    /// The same as each holder is configured with it.
+    /// The clock of each holder's machine.
+    clocks: Vec<Clock>,
+    /// The namespaces as each holder is configured with them.
     pub(super) configured: Vec<Vec<(Namespace, u64)>>,
     /// Holders that have created since the calm began; none when that is not asked any more.
     recovered: Option<BTreeSet<usize>>,
@@ -105,17 +108,21 @@ impl World {
         let name = |index| Namespace::new(format!("n{index}")).expect("the name is well-formed");
         let namespaces: Vec<_> =
             plan.capacities.iter().enumerate().map(|(index, capacity)| (name(index), *capacity)).collect();
+        let choices = Clock::choices(plan.drift);
+        let clocks = (0..plan.holders).map(|_| rng.pick(&choices)).collect();
+        let issuers = (0..plan.issuers).map(|_| Issuer::new(plan.limits, rng.pick(&choices))).collect();
         let mut world = Self {
             mutant,
             agenda: Agenda::new(),
             etcd: Etcd::default(),
             database: Database::new(namespaces.len()),
-            issuers: (0..plan.issuers).map(|_| Issuer::new(plan.limits)).collect(),
+            issuers,
             processes: Vec::new(),
             current: vec![None; plan.holders],
             checks: Checks::new(namespaces.iter().map(|(name, _)| name.clone()).collect()),
             summary: Summary::default(),
             calm: false,
+            clocks,
             configured: vec![namespaces.clone(); plan.holders],
             namespaces,
             recovered: None,
@@ -152,6 +159,8 @@ impl World {
             }
         }
         self.summary.add(Happening::Event, self.agenda.planned());
+        self.summary.add(Happening::Several, u64::from(self.namespaces.len() > 1));
+        self.summary.add(Happening::Drift, u64::from(self.plan.drift > 0));
         Ok(())
     }
 
@@ -314,6 +323,7 @@ impl World {
             issuers: self.issuers.len(),
             namespaces: namespaces.to_vec(),
             holder_ttl_ms: self.plan.limits.holder_ttl_ms,
+            trust_ms: Mutant::trust_ms(self.mutant, self.plan.limits.holder_ttl_ms),
             block_max: self.plan.limits.block_max,
             creators: self.plan.creators,
             think_max: self.plan.think_max,
@@ -337,7 +347,8 @@ impl World {
         setup: Setup,
         start: impl FnOnce(Rc<Desk>, Setup, &mut Tasks) -> Rc<Holder>,
     ) -> usize {
-        let desk = Rc::new(Desk::new(self.rng.fork()));
+        let clock = self.clocks.get(holder).copied().unwrap_or(Clock::exact());
+        let desk = Rc::new(Desk::new(self.rng.fork(), clock));
         let mut tasks = Tasks::new(Rc::clone(&desk));
         let body = start(Rc::clone(&desk), setup, &mut tasks);
         self.processes.push(Process { holder, paused_until: 0, tasks: Some(tasks), desk, body });

@@ -76,15 +76,30 @@ impl LinkCheck {
         } else if stored != Some(url) {
             self.fail(format!("I6: number {link:?} was acknowledged for {url}, {stored:?} is stored"));
         }
-        let trusted = self.trusted.iter().flatten();
-        let fresh = trusted.filter(|((_, namespace), (_, until))| *namespace == link.0 && *until > now);
-        let lowest = fresh.map(|((process, _), (ceiling, _))| (*ceiling, *process)).min();
+        let lowest = self.lowest(now, link.0);
         if let Some((ceiling, process)) = lowest.filter(|(ceiling, _)| *ceiling <= link.1) {
             self.fail(format!(
                 "ceiling: number {link:?} was acknowledged while process {process} trusts that none at or above {ceiling} was"
             ));
         }
         lowest.is_some()
+    }
+
+    /// The lowest ceiling that a process trusts, and which process.
+    fn lowest(&self, now: u64, namespace: usize) -> Option<(u64, usize)> {
+        let trusted = self.trusted.iter().flatten();
+        let fresh = trusted.filter(|((_, other), (_, until))| *other == namespace && *until > now);
+        fresh.map(|((process, _), (ceiling, _))| (*ceiling, *process)).min()
+    }
+
+    /// So many numbers are allocated now.
+    pub(super) fn allocated(&mut self, now: u64, namespace: usize, high_watermark: u64) {
+        let lowest = self.lowest(now, namespace);
+        if let Some((ceiling, process)) = lowest.filter(|(ceiling, _)| *ceiling < high_watermark) {
+            self.fail(format!(
+                "ceiling: {high_watermark} numbers of {namespace} are allocated while process {process} trusts {ceiling}"
+            ));
+        }
     }
 
     /// A process trusts a ceiling.

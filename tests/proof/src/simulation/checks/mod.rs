@@ -112,8 +112,11 @@ impl Checks {
     }
 
     /// A transaction was applied while this epoch's leader held the leader key.
-    pub(super) fn applied(&mut self, txn: &Txn, leader: Option<Epoch>, summary: &mut Summary) {
+    pub(super) fn applied(&mut self, now: u64, txn: &Txn, leader: Option<Epoch>, summary: &mut Summary) {
         self.ledger.applied(txn, leader, summary);
+        for namespace in 0..self.namespaces.len() {
+            self.links.allocated(now, namespace, self.ledger.allocated(namespace));
+        }
     }
 
     /// An issuer answered.
@@ -181,8 +184,9 @@ impl Checks {
             }
             Note::Trusts { ceilings, until } => {
                 for (namespace, ceiling) in ceilings {
-                    let index = self.namespaces.iter().position(|name| *name == namespace);
-                    self.links.trusts(process, index.unwrap_or(0), ceiling, until);
+                    let index = self.namespaces.iter().position(|name| *name == namespace).unwrap_or(0);
+                    self.links.trusts(process, index, ceiling, until);
+                    self.links.allocated(now, index, self.ledger.allocated(index));
                 }
             }
             Note::Burned { namespace, number } => {

@@ -32,6 +32,8 @@ pub(super) struct Setup {
     /// With the capacities that the process starts with.
     pub(super) namespaces: Vec<(Namespace, u64)>,
     pub(super) holder_ttl_ms: u64,
+    /// How long a ceiling is believed.
+    pub(super) trust_ms: u64,
     pub(super) block_max: u64,
     pub(super) creators: usize,
     pub(super) think_max: u64,

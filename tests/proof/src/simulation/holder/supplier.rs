@@ -67,7 +67,7 @@ pub(super) async fn supply(holder: Rc<Holder>) {
     holder.return_all().await;
 }
 
-/// Beats, and trusts a ceiling for one holder TTL from before the beat that told it was sent.
+/// Beats, and trusts a ceiling for a tenth less than the holder TTL from before the beat that told it was sent.
 pub(super) async fn beat(holder: Rc<Holder>) {
     while !holder.is_stopping() {
         let registered = holder.state.borrow().registered;
@@ -100,7 +100,7 @@ impl Holder {
                             self.save(index, true);
                         }
                     }
-                    let until = sent + self.setup.holder_ttl_ms;
+                    let until = self.desk.time_of(sent + self.setup.trust_ms);
                     self.desk.note(Note::Trusts { ceilings, until });
                     return;
                 }
