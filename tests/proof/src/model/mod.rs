@@ -8,27 +8,30 @@
 //! 4. One guard at a time can be switched off ([`Mutant`]); then some world must break a law.
 //!
 //! Rejected: one world with everything in it. Its states are too many to visit, so a schedule of six steps that matters may be
-//! left out; eight worlds that are small enough are explored to their last state.
+//! left out; small worlds are explored to their last state.
 //!
 //! Left out: more than one namespace and other histories of the database. They change which numbers are taken and not how they
 //! are kept apart.
 
 mod aim;
 pub mod bounds;
+mod check;
 mod holder;
+mod judge;
 pub mod laws;
 mod server;
 mod start;
 pub mod witness;
 mod world;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use issuer::{core::Event, tokens::Millis};
-use stateright::{Checker, HasDiscoveries, Model, Property};
+use stateright::{Model, Property};
 
 pub use aim::aimed_at;
 pub use bounds::Bounds;
+pub use check::{Broken, Outcome, check};
 pub use laws::Law;
 pub use witness::Witness;
 pub use world::World;
@@ -197,7 +200,7 @@ impl Step<'_> {
 
 impl System {
     /// Whether a holder is a reservation.
-    pub(self) fn is_reservation(&self, holder: usize) -> bool {
+    fn is_reservation(&self, holder: usize) -> bool {
         holder + self.bounds.reservations >= self.bounds.holders
     }
 
@@ -357,63 +360,5 @@ impl Model for System {
         ];
         assert_eq!(properties.len(), Law::ALL.len(), "a law that is not checked is none");
         properties
-    }
-}
-
-/// What the exploration of a world found.
-#[derive(Clone, Debug)]
-pub struct Outcome {
-    /// The world's name.
-    pub name: &'static str,
-    /// States that were reached, each as often as it was.
-    pub states: usize,
-    /// Different states.
-    pub unique: usize,
-    /// Steps to the farthest state.
-    pub depth: usize,
-    /// How long it took.
-    pub took: Duration,
-    /// What was seen to happen.
-    pub seen: Vec<Witness>,
-    /// Broken laws, each with a schedule that breaks it. When there is one the rest of the world is not explored.
-    pub broken: Vec<Broken>,
-}
-
-/// A broken law.
-#[derive(Clone, Debug)]
-pub struct Broken {
-    /// Which.
-    pub law: Law,
-    /// The steps that lead to it.
-    pub schedule: Vec<Action>,
-}
-
-/// Explores a world, to its last state or the first broken law.
-///
-/// # Panics
-/// When the checker's threads do.
-#[must_use]
-pub fn check(bounds: Bounds, mutant: Option<Mutant>) -> Outcome {
-    let system = System::new(bounds, mutant);
-    let seen = Arc::clone(&system.seen);
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "how long the exploration takes is no matter of tokio's clock"
-    )]
-    let started = std::time::Instant::now();
-    let checker = system.checker().threads(2).finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
-    let law = |name| Law::ALL.into_iter().find(|law| law.name() == name);
-    let broken = checker.discoveries().into_iter().filter_map(|(name, path)| {
-        let schedule = path.into_actions();
-        law(name).map(|law| Broken { law, schedule })
-    });
-    Outcome {
-        name: bounds.name,
-        states: checker.state_count(),
-        unique: checker.unique_state_count(),
-        depth: checker.max_depth(),
-        took: started.elapsed(),
-        seen: seen.list(),
-        broken: broken.collect(),
     }
 }

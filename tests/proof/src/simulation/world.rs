@@ -1,6 +1,6 @@
 //! The world: everything there is, and the loop that lets one thing happen after another.
 //!
-//! A run has three parts. Faults strike until [`Plan::calm_at`]; then every holder must create again within [`RECOVERY_MAX`];
+//! A run has three parts. Faults strike until [`Plan::calm_at`]; then every holder must create again within [`super::plan::RECOVERY_MAX`];
 //! then all stop, what they left is swept, and every number is accounted for.
 
 use std::{collections::BTreeSet, rc::Rc};
@@ -22,16 +22,12 @@ use super::{
     faults::Fault,
     holder::{Holder, Setup},
     issuers::Issuer,
-    plan::{LATE_MAX, PAUSE_MAX, Plan, RECOVERY_MAX, Rates, TICK},
+    plan::{Plan, Rates, TICK},
     rng::Rng,
     summary::{Happening, Summary},
 };
 use crate::Mutant;
 
-/// How long processes may take to stop.
-const STOP_MAX: u64 = 2_500;
-/// How long the sweep may take.
-const SWEEP_MAX: u64 = 20_000;
 /// No run has as many events: one that does goes round in a circle.
 const EVENTS_MAX: u64 = 300_000;
 
@@ -70,7 +66,7 @@ pub(super) enum Event {
 pub(super) struct Process {
     pub(super) holder: usize,
     pub(super) paused_until: u64,
-    tasks: Option<Tasks>,
+    pub(super) tasks: Option<Tasks>,
     desk: Rc<Desk>,
     pub(super) body: Rc<Holder>,
 }
@@ -97,8 +93,8 @@ pub(super) struct World {
     /// The namespaces as each holder is configured with them.
     pub(super) configured: Vec<Vec<(Namespace, u64)>>,
     /// Holders that have created since the calm began; none when that is not asked any more.
-    recovered: Option<BTreeSet<usize>>,
-    swept: bool,
+    pub(super) recovered: Option<BTreeSet<usize>>,
+    pub(super) swept: bool,
 }
 
 impl World {
@@ -314,7 +310,7 @@ impl World {
     }
 
     /// The setup of the next process of a holder.
-    fn setup(&self, name: &str, namespaces: &[(Namespace, u64)]) -> Setup {
+    pub(super) fn setup(&self, name: &str, namespaces: &[(Namespace, u64)]) -> Setup {
         let start = u64::try_from(self.processes.len()).unwrap_or(u64::MAX) + 1;
         Setup {
             id: HolderId::new(name).expect("the name is well-formed"),
@@ -341,7 +337,7 @@ impl World {
         self.current[holder] = Some(self.start_process(holder, setup, Holder::start));
     }
 
-    fn start_process(
+    pub(super) fn start_process(
         &mut self,
         holder: usize,
         setup: Setup,
@@ -361,67 +357,5 @@ impl World {
     pub(super) fn kill(&mut self, index: usize) {
         self.processes[index].tasks = None;
         self.checks.links.forget(index);
-    }
-
-    /// The last fault has struck. Processes that live beside their successors are ended.
-    fn calm_down(&mut self) {
-        self.calm = true;
-        for index in 0..self.processes.len() {
-            if !self.current.contains(&Some(index)) {
-                self.kill(index);
-            }
-        }
-        self.recovered = Some(BTreeSet::new());
-        self.agenda.after(RECOVERY_MAX, Event::Overdue);
-    }
-
-    /// A holder has created a link, or was told that there is no number left.
-    pub(super) fn recover(&mut self, holder: usize) {
-        let Some(recovered) = &mut self.recovered else { return };
-        recovered.insert(holder);
-        if recovered.len() == self.current.len() {
-            self.stop();
-        }
-    }
-
-    fn overdue(&mut self) {
-        let Some(recovered) = &self.recovered else { return };
-        let late: Vec<_> = (0..self.current.len()).filter(|holder| !recovered.contains(holder)).collect();
-        self.checks.fail(format!(
-            "liveness: of the holders {late:?} none has created a link for {RECOVERY_MAX} ms after the last fault"
-        ));
-    }
-
-    /// Asks every process to stop.
-    fn stop(&mut self) {
-        self.recovered = None;
-        for process in self.processes.iter().filter(|process| process.tasks.is_some()) {
-            process.body.stop();
-        }
-        let limits = &self.plan.limits;
-        let expired = STOP_MAX + limits.holder_ttl_ms + limits.reclaim_after_ms + 4 * TICK;
-        let landed = self.plan.calm_at + LATE_MAX + PAUSE_MAX;
-        let at = (self.agenda.now() + expired).max(landed);
-        self.agenda.at(at, Event::Sweep);
-        for index in 0..self.processes.len() {
-            self.run_process(index);
-        }
-    }
-
-    fn sweep(&mut self) {
-        for index in 0..self.processes.len() {
-            self.kill(index);
-        }
-        let setup = self.setup("sweeper", &self.namespaces);
-        let holder = self.current.len();
-        self.start_process(holder, setup, Holder::sweep);
-        self.agenda.after(SWEEP_MAX, Event::End);
-    }
-
-    fn finish(&mut self) {
-        self.swept = true;
-        let now = self.agenda.now();
-        let head = self.etcd.at(now).head().cloned();
-        self.checks.at_the_end(head.as_ref(), &self.database, &mut self.summary);
     }
 }

@@ -3,6 +3,8 @@
 //! The books are kept here from the writes alone, so that an account that the core moves wrongly differs from the records
 //! that it wrote.
 
+mod reserved;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use issuer::{
@@ -13,6 +15,7 @@ use issuer::{
     tokens::{Epoch, Incarnation, Seq},
 };
 
+use self::reserved::is_reservation;
 use super::super::summary::{Happening, Summary};
 
 /// Where the ledger says that numbers are.
@@ -56,11 +59,6 @@ pub(super) struct LedgerCheck {
     answered: BTreeSet<Asked>,
     /// Numbers that a reservation has had at some time.
     ever_reserved: BTreeSet<(usize, u64)>,
-}
-
-/// Whether this is the name of a reservation's holder.
-fn is_reservation(holder: &HolderId) -> bool {
-    holder.as_str().starts_with('r')
 }
 
 impl LedgerCheck {
@@ -221,24 +219,6 @@ impl LedgerCheck {
         self.places.insert(record.key(), said);
     }
 
-    fn reserve(&mut self, spans: Vec<(usize, Span)>) {
-        for (namespace, span) in spans {
-            self.ever_reserved.extend((span.start()..span.end()).map(|number| (namespace, number)));
-        }
-    }
-
-    /// G7: what a reservation holds is leaked only when it is given up.
-    fn leaked(&mut self, namespace: &Namespace, leaked: &LeakedBlock) {
-        if !is_reservation(&leaked.holder) {
-            return;
-        }
-        self.reserve(vec![(self.index(namespace), leaked.span)]);
-        let holder = self.holders.get(&leaked.holder);
-        if holder.is_some_and(|record| record.reserved && record.incarnation == leaked.incarnation) {
-            self.fail(format!("G7: {leaked:?} was leaked though its reservation is open"));
-        }
-    }
-
     fn enter(&mut self, namespace: usize, span: Span, place: Place) {
         let before = self.spans.range(..(namespace, span.end())).next_back();
         let overlaps =
@@ -307,19 +287,6 @@ impl LedgerCheck {
         spans.filter_map(|((_, start), (end, _))| Span::new(*start, end - start).ok()).collect()
     }
 
-    /// What reservations hold.
-    pub(super) fn reserved(&self, namespace: usize) -> Vec<Span> {
-        let holders = self.holders.iter().filter(|(id, record)| is_reservation(id) && record.reserved);
-        let open = holders.flat_map(|(_, record)| &record.open);
-        let here = open.filter(|held| held.block.namespace == self.namespaces[namespace]);
-        here.map(|held| held.block.span).collect()
-    }
-
-    /// Whether a reservation has or had the number. An answer that says that all numbers are used may have been given when it had.
-    pub(super) fn was_reserved(&self, namespace: usize, number: u64) -> bool {
-        self.ever_reserved.contains(&(namespace, number))
-    }
-
     /// Numbers that are open, free and leaked.
     fn sums(&self, namespace: usize) -> [u64; 3] {
         let mut sums = [0; 3];
@@ -357,24 +324,6 @@ impl LedgerCheck {
             (_, Err(Refusal::Exhausted { .. })) => summary.add(Happening::Exhausted, 1),
             (_, Err(Refusal::CapacityShrunk { .. })) => summary.add(Happening::LoweringRefused, 1),
             _ => {}
-        }
-    }
-
-    /// G7: a reservation gets no numbers that were leaked, and no more than it asks for.
-    fn judge_reserved(
-        &mut self,
-        holder: &HolderId,
-        incarnation: Incarnation,
-        wanted_len: u64,
-        answer: &Result<Answer, Refusal>,
-    ) {
-        let Ok(Answer::Allocated { block, leaked, .. }) = answer else { return };
-        let record = self.holders.get(holder);
-        let reserved = record.is_some_and(|record| record.reserved && record.incarnation == incarnation);
-        if reserved && (leaked.is_some() || block.span.len() > wanted_len) {
-            self.fail(format!(
-                "G7: a reservation asked for {wanted_len} and got {block:?}, leaked {leaked:?}"
-            ));
         }
     }
 
