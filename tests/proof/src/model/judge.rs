@@ -7,7 +7,7 @@ use issuer::block::{Block, Span};
 use super::{
     Step,
     holder::{index, within},
-    laws::Law,
+    laws::{Law, Whereabouts},
     witness::Witness,
     world::{Held, namespace},
 };
@@ -84,9 +84,8 @@ impl Step<'_> {
     pub(super) fn judge_exhausted(&mut self, capacity: u64) {
         let capacity = Span::new(0, capacity).expect("a namespace has numbers");
         let under_way = |number: &u64| self.world.late_inserts.iter().any(|claim| claim.number == *number);
-        let open = (0..self.world.holders.len()).filter(|holder| self.is_open_reservation(*holder));
-        let reserved: Vec<_> =
-            open.flat_map(|holder| self.reserved(holder)).map(|block| block.span).collect();
+        // A block may be on its way to its reservation.
+        let reserved = Whereabouts::of(&self.world.etcd).reserved;
         let is_reserved = |number: &u64| reserved.iter().any(|span| within(*number, *span));
         let unused = self.unused(capacity).iter().any(|number| !under_way(number) && !is_reserved(number));
         if !reserved.is_empty() {

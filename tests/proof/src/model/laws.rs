@@ -108,6 +108,8 @@ pub(super) struct Whereabouts {
     pub(super) open: Vec<(issuer::tokens::Generation, Span)>,
     pub(super) leaked: Vec<(issuer::tokens::Generation, Span)>,
     free: Vec<Span>,
+    /// What of `open` is in the hands of reservations.
+    pub(super) reserved: Vec<Span>,
     namespace: Option<NamespaceRecord>,
 }
 
@@ -118,6 +120,9 @@ impl Whereabouts {
         // As the next leader would read it: holders' records and journals together.
         let state = State::rebuild(etcd.snapshot());
         found.namespace = state.head.namespaces.into_values().next();
+        let reservations = state.holders.values().filter(|holder| holder.reserved);
+        let reserved = reservations.flat_map(|holder| &holder.open).map(|open| open.block.span);
+        found.reserved = reserved.collect();
         let open = state.holders.into_values().flat_map(|holder| holder.open).map(|open| open.block);
         found.open = open.map(|block| (block.generation, block.span)).collect();
         let leaked = state.leaked.into_values();
