@@ -11,7 +11,7 @@ use super::{
 /// How long processes may take to stop.
 const STOP_MAX: u64 = 2_500;
 /// How long the sweep may take.
-const SWEEP_MAX: u64 = 20_000;
+const SWEEP_MAX: u64 = 40_000;
 impl World {
     /// The last fault has struck. Processes that live beside their successors are ended.
     pub(super) fn calm_down(&mut self) {

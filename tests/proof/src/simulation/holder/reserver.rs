@@ -264,9 +264,11 @@ impl Holder {
         }
     }
 
-    /// Stores a link under a number of any reservation that is open.
+    /// Stores a link under a number of any reservation that is open, and whose numbers somebody was told.
     async fn fill_one(&self) {
-        let Some(Reservation { id, namespace, closed: false, spans }) = self.pick().await else { return };
+        let Some(Reservation { id, namespace, closed: false, told: true, spans }) = self.pick().await else {
+            return;
+        };
         if spans.is_empty() {
             return;
         }

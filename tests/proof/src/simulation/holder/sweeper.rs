@@ -14,6 +14,11 @@ use crate::simulation::{
 const GIVEN_UP: u64 = 700;
 /// How often a reservation that could not be given up is tried again.
 const TRIES: usize = 8;
+/// How often a namespace is looked at in vain: an allocation burns only some blocks of another history of the database, and
+/// then goes on to other numbers.
+const LOOKS: usize = 4;
+/// Pause between two looks at numbers in other hands.
+const REST: u64 = 20;
 /// What reservations leaked has rested by then.
 const RESTED: u64 = 2_500;
 
@@ -21,8 +26,8 @@ const RESTED: u64 = 2_500;
 pub(super) async fn sweep(holder: Rc<Holder>) {
     holder.give_up_reservations().await;
     for namespace in 0..holder.setup.namespaces.len() {
-        let mut seen = BTreeSet::new();
-        loop {
+        let (mut seen, mut looks) = (BTreeSet::new(), 0);
+        while looks < LOOKS {
             if holder.state.borrow().registered.is_none() {
                 holder.register().await;
             }
@@ -33,12 +38,14 @@ pub(super) async fn sweep(holder: Rc<Holder>) {
                     let again = !seen.insert(allocated.block.span.start());
                     holder.enter(namespace, allocated).await;
                     holder.return_all().await;
-                    if leaked.is_none() || again {
-                        break;
-                    }
+                    looks += usize::from(leaked.is_none() || again);
                 }
                 // Leaked blocks come before everything else, so there is none when nothing is to be had.
-                Some(Err(Refused::Exhausted | Refused::InOtherHands | Refused::Other)) => break,
+                Some(Err(Refused::Exhausted | Refused::Other)) => break,
+                Some(Err(Refused::InOtherHands)) => {
+                    looks += 1;
+                    holder.desk.sleep(REST).await;
+                }
                 Some(Err(refused)) => holder.refused(refused).await,
                 None => {}
             }
