@@ -12,7 +12,9 @@ const SEEDS: u64 = 10_000;
 
 /// Each of these happens at least so often in [`SEEDS`] seeds.
 const OFTEN: u64 = 1_000;
-const USUAL: [Happening; 6] = [
+const USUAL: [Happening; 8] = [
+    Happening::Several,
+    Happening::Drift,
     Happening::Raise,
     Happening::RaisedUsed,
     Happening::LoweringRefused,
