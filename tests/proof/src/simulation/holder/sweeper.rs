@@ -16,7 +16,7 @@ const GIVEN_UP: u64 = 700;
 const TRIES: usize = 8;
 /// How often a namespace is looked at in vain: an allocation burns only some blocks of another history of the database, and
 /// then goes on to other numbers.
-const LOOKS: usize = 4;
+const LOOKS: usize = 24;
 /// Pause between two looks at numbers in other hands.
 const REST: u64 = 20;
 /// What reservations leaked has rested by then.
