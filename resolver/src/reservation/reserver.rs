@@ -87,11 +87,10 @@ impl Reserver {
         let id = ReservationId::draw().map_err(|_| ReserveError::Unavailable)?;
         let created_at =
             self.store.add_reservation(&id, minting.index, key).await.map_err(|error| away(&error))?;
-        let mut taken = Vec::new();
         let spans = if count > minting.capacity() {
             Ok(Err(ReserveError::Exhausted))
         } else {
-            timeout(DEADLINE, self.take(&id, minting, count, &mut taken)).await
+            timeout(DEADLINE, self.take(&id, minting, count)).await
         };
         match spans.unwrap_or(Err(ReserveError::Unavailable)) {
             Ok(spans) => {
@@ -100,11 +99,8 @@ impl Reserver {
                 Ok(Reservation { id, keyspace, created_by: key, created_at, closed_at: None, spans })
             }
             Err(error) => {
-                // Nobody was told of a code: others may have them at once.
-                if timeout(DEADLINE, self.return_all(taken)).await.is_err() {
-                    tracing::warn!(reservation = %id, "the numbers of a reservation that failed come back later");
-                }
-                // Should this fail too, the reservation is in the list of its key, which can give it up.
+                // What it has got leaks. To return it as unused would be wrong: the reservation was in the list of its key
+                // meanwhile, which may have filled some of it. Should this fail too, the reservation is in the list of its key, which can give it up.
                 if timeout(DEADLINE, self.close(&id, minting)).await.is_err() {
                     tracing::warn!(reservation = %id, "a reservation that failed could not be given up");
                 }
@@ -119,7 +115,6 @@ impl Reserver {
         id: &ReservationId,
         minting: &Minting,
         count: u64,
-        taken: &mut Vec<(Block, BlockEntry)>,
     ) -> Result<Vec<Span>, ReserveError> {
         let incarnation = self.register(id, minting, true).await.map_err(|refused| no(&refused))?;
         let (mut spans, mut missing) = (Vec::new(), count);
@@ -129,7 +124,6 @@ impl Reserver {
                 return Ok(spans);
             }
             let block = self.allocate(id, minting, (incarnation, seq), missing).await?;
-            taken.push((block.clone(), entry_of(id, minting, (incarnation, seq), &block)));
             let entered = self.enter(id, minting, (incarnation, seq), block).await?;
             missing -= entered.iter().map(|span| span.len()).sum::<u64>();
             spans.extend(entered);
@@ -140,33 +134,6 @@ impl Reserver {
         }
         tracing::warn!(reservation = %id, blocks = BLOCKS_MAX, missing, "the free numbers lie too scattered for a reservation");
         Err(ReserveError::Unavailable)
-    }
-
-    /// Gives the blocks of a reservation that failed back as they came.
-    async fn return_all(&self, taken: Vec<(Block, BlockEntry)>) {
-        for (block, entry) in taken {
-            if self.store.release_block(&entry, &[]).await.is_err() {
-                continue;
-            }
-            let (start, len) = (block.span.start(), block.span.len());
-            let returned = pb::ReturnedBlock {
-                block: Some(pb::Block {
-                    namespace: block.namespace.to_string(),
-                    start,
-                    len,
-                    generation: block.generation.0,
-                }),
-                used: 0,
-                burned: 0,
-                unused: vec![pb::Range { start, len }],
-                registered_end: 0,
-            };
-            let BlockEntry { holder, incarnation, .. } = entry;
-            let request = pb::ReturnBlocksRequest { holder, incarnation, blocks: vec![returned] };
-            if let Err(refused) = self.client.return_blocks(request).await {
-                tracing::warn!(error = &refused as &dyn std::error::Error, "return a reservation's numbers");
-            }
-        }
     }
 
     async fn register(&self, id: &ReservationId, minting: &Minting, reserved: bool) -> Result<u64, Refused> {

@@ -129,10 +129,8 @@ pub(super) async fn a_domain_is_removed_only_when_nothing_depends_on_it(store: &
     }
 
     assert_eq!(store.insert_named(&wish, &[], None).await.unwrap(), InsertedNamed::NoDomain);
-    let full = FullLink {
-        new: NewLink { id: LinkId::from_stored(9_009), draft: wish.draft.clone() },
-        code: "abc".to_owned(),
-    };
+    let mut full = full_link(9_009, "https://x.y/gone");
+    full.new.draft.details.get_or_insert_default().domain = Some(id);
     let history = store.epoch().await.unwrap();
     assert_eq!(store.insert_full(&history, &full, &[], None).await.unwrap(), InsertedFull::NoDomain);
     assert_eq!(store.restore(link, keyspaces, by).await.unwrap(), Restored::Taken);
