@@ -3,10 +3,7 @@
 //! A call on the register that ends in an error has been executed or never will be: its rows are locked until its own
 //! transaction ends, so nothing overtakes it. An insert is one statement, and a server that hangs may run it much later.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use issuer::{block::Span, names::StoreEpoch};
 
@@ -45,8 +42,6 @@ pub(super) struct Reservation {
     pub(super) id: u64,
     pub(super) namespace: usize,
     pub(super) closed: bool,
-    /// Whether its client has been told of its numbers.
-    pub(super) told: bool,
     pub(super) spans: Vec<Span>,
 }
 
@@ -90,8 +85,6 @@ pub(super) struct Database {
     pub(super) keyspaces: Vec<FakeDatabase>,
     /// The namespace of each reservation, and whether it was given up.
     reservations: BTreeMap<u64, (usize, bool)>,
-    /// Reservations whose numbers clients know.
-    pub(super) told: BTreeSet<u64>,
     epoch: StoreEpoch,
     /// How often a copy took over: calls to the server before that are lost.
     pub(super) history: u32,
@@ -103,8 +96,8 @@ impl Database {
     pub(super) fn new(namespaces: usize) -> Self {
         let epoch = StoreEpoch::new("7001:1").expect("the name is well-formed");
         let keyspaces = vec![FakeDatabase::default(); namespaces];
-        let (reservations, told, copy) = (BTreeMap::new(), BTreeSet::new(), Default::default());
-        Self { keyspaces, reservations, told, epoch, history: 0, copy, away_until: 0 }
+        let (reservations, copy) = (BTreeMap::new(), Default::default());
+        Self { keyspaces, reservations, epoch, history: 0, copy, away_until: 0 }
     }
 
     /// Leaves a copy behind.
@@ -124,8 +117,7 @@ impl Database {
         let reservation = |(id, (namespace, closed)): (&u64, &(usize, bool))| {
             let entries = self.keyspaces[*namespace].entries().iter();
             let spans = entries.filter(|entry| owner(entry.generation) == *id).map(|entry| entry.span);
-            let (closed, told) = (*closed, self.told.contains(id));
-            Reservation { id: *id, namespace: *namespace, closed, told, spans: spans.collect() }
+            Reservation { id: *id, namespace: *namespace, closed: *closed, spans: spans.collect() }
         };
         all.map(reservation).collect()
     }

@@ -302,9 +302,6 @@ impl World {
                 // Two processes of one name are an operator's mistake, and only its supervisor can end it.
                 self.crash_holder(holder);
             }
-            Note::Reserved { reservation, .. } => {
-                self.database.told.insert(reservation);
-            }
             Note::Swept => self.finish(),
             _ => {}
         }

@@ -35,13 +35,6 @@ const PER_START_BITS: u32 = 5;
 /// Nothing came of a reservation.
 struct Failed;
 
-/// A block that was allocated to a reservation, and what the register knows it by.
-struct Taken {
-    block: Block,
-    entry: Entry,
-    incarnation: Incarnation,
-}
-
 /// What became of a fill.
 enum Fill {
     Stored,
@@ -87,12 +80,11 @@ impl Holder {
         else {
             return;
         };
-        let mut taken = Vec::new();
-        match self.take(reservation, namespace, count, deadline, &mut taken).await {
+        match self.take(reservation, namespace, count, deadline).await {
             Ok(spans) => self.desk.note(Note::Reserved { reservation, namespace, spans }),
             Err(Failed) => {
                 self.desk.note(Note::Happened(Happening::ReserveFailed, 1));
-                self.return_taken(reservation, taken).await;
+                // What it has got leaks: others may have filled some of it.
                 self.give_up(reservation, namespace).await;
             }
         }
@@ -105,7 +97,6 @@ impl Holder {
         namespace: usize,
         count: u64,
         deadline: u64,
-        taken: &mut Vec<Taken>,
     ) -> Result<Vec<Span>, Failed> {
         let incarnation = self.register_reservation(reservation, namespace, true, deadline).await?;
         let (mut spans, mut missing) = (Vec::new(), count);
@@ -117,7 +108,6 @@ impl Holder {
             let block = self.allocate_reserved(reservation, namespace, at, missing, deadline).await?;
             let entry =
                 Entry { span: block.span, generation: token(block.generation, reservation, EntryId(seq)) };
-            taken.push(Taken { block: block.clone(), entry, incarnation });
             let entered = self.enter_reserved(reservation, namespace, (incarnation, entry), block).await?;
             missing -= entered.iter().map(|span| span.len()).sum::<u64>();
             spans.extend(entered);
@@ -227,20 +217,6 @@ impl Holder {
         self.call_until(request, deadline).await.map(|_| ()).map_err(|_: Refused| Failed)
     }
 
-    /// Gives the blocks of a reservation that failed back as they came: nobody was told of a number.
-    async fn return_taken(&self, reservation: u64, taken: Vec<Taken>) {
-        for Taken { block, entry, incarnation } in taken {
-            let namespace = self.setup.namespaces.iter().position(|(name, _)| *name == block.namespace);
-            let Some(namespace) = namespace else { continue };
-            let op = StoreOp::Release { namespace, entry, kept: Vec::new() };
-            let StoreReply::Released = self.desk.store(op).await else { continue };
-            let unused = vec![block.span];
-            let returned = Returned { block, used: 0, burned: 0, unused, registered_end: None };
-            // What does not go back is leaked when the reservation is given up.
-            let _ = self.return_reserved(reservation, incarnation, returned).await;
-        }
-    }
-
     /// Gives a reservation up; whether all of it is done. It may be repeated.
     pub(super) async fn give_up(&self, reservation: u64, namespace: usize) -> bool {
         self.desk.note(Note::GivingUp { reservation });
@@ -264,11 +240,9 @@ impl Holder {
         }
     }
 
-    /// Stores a link under a number of any reservation that is open, and whose numbers somebody was told.
+    /// Stores a link under a number of any reservation that is open, also of one that is still being made.
     async fn fill_one(&self) {
-        let Some(Reservation { id, namespace, closed: false, told: true, spans }) = self.pick().await else {
-            return;
-        };
+        let Some(Reservation { id, namespace, closed: false, spans }) = self.pick().await else { return };
         if spans.is_empty() {
             return;
         }
