@@ -303,7 +303,8 @@ async fn converse_freely(stream: Watched<TcpStream>, desk: Arc<Desk>, peer: IpAd
         } else {
             asking.is_served();
         }
-        Either::Right(wakeups.gather(async move {
+        let served = asking.clone();
+        Either::Right(wakeups.gather(served.serve(async move {
             let answer = router::route(&desk, visitor, request).await;
             if answer.extensions().get::<HeldBack>().is_some() {
                 asking.is_held_back();
@@ -312,7 +313,7 @@ async fn converse_freely(stream: Watched<TcpStream>, desk: Arc<Desk>, peer: IpAd
             asking.note_answered();
             // Else the next request's head could come as slowly as a stream may.
             Ok(parting(&desk.app, answer, is_streamed, id))
-        }))
+        })))
     });
     let mut connection = pin!(
         http1::Builder::new()

@@ -5,8 +5,9 @@
 
 use std::{
     cmp::Reverse,
+    future::poll_fn,
     io,
-    pin::Pin,
+    pin::{Pin, pin},
     sync::{
         Arc, Mutex, MutexGuard, OnceLock,
         atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering},
@@ -17,7 +18,8 @@ use std::{
 
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    task::AbortHandle,
+    task::{AbortHandle, futures::TaskLocalFuture},
+    task_local,
     time::sleep,
 };
 
@@ -35,6 +37,8 @@ const HEAD: u8 = 1;
 const BUSY: u8 = 2;
 /// The same, and it still comes while its answer goes: whatever moves is a sign of life.
 const STREAM: u8 = 3;
+/// A request is under way, and the client has not sent the next piece of its body.
+const BODY: u8 = 4;
 /// A part of an end that makes room, of all connections of a thread: to look for the idlest of them takes longer than to end it.
 const PART: usize = 64;
 
@@ -49,8 +53,14 @@ struct Pulse {
     waker: OnceLock<Waker>,
 }
 
+task_local! {
+    /// The connection whose request this task answers.
+    static SERVED: Patient;
+}
+
 /// How idle a connection is: the least is ended first. One on which nothing was ever answered is
-/// idler than one that was used, and then the one that has rested for longer.
+/// idler than one that was used, and so is one that owes the body of its request. Then the one that
+/// has rested for longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Idleness {
     is_used: bool,
@@ -58,7 +68,8 @@ pub(super) struct Idleness {
 }
 
 /// The one rule by which connections make room for others, of a thread and of a client: the idlest
-/// of those that rest are ended, a part of all at a time. A connection that is being answered stays.
+/// of those that rest are ended, a part of all at a time. A connection that is being answered stays,
+/// unless its client keeps us waiting: else requests whose bodies never come would take every place.
 pub(super) fn idlest<K: Copy + Ord>(
     connections: impl ExactSizeIterator<Item = (K, Option<Idleness>)>,
 ) -> Vec<K> {
@@ -162,10 +173,14 @@ impl Ward {
 
 impl Pulse {
     fn idleness(&self, now: u32) -> Option<Idleness> {
-        let rests = matches!(self.state.load(Ordering::Relaxed), IDLE | HEAD);
+        let is_used = match self.state.load(Ordering::Relaxed) {
+            IDLE | HEAD => self.is_used.load(Ordering::Relaxed),
+            BODY => false,
+            _ => return None,
+        };
         // Its own thread may have noted a later second meanwhile.
         let rested = Reverse(now.saturating_sub(self.since.load(Ordering::Relaxed)));
-        rests.then_some(Idleness { is_used: self.is_used.load(Ordering::Relaxed), rested })
+        Some(Idleness { is_used, rested })
     }
 
     fn has_waited_too_long(&self, now: u32) -> bool {
@@ -195,9 +210,7 @@ impl Patient {
 
     /// The request is answered: what is written from here on is the answer.
     pub(super) fn note_answered(&self) {
-        if self.0.state.load(Ordering::Relaxed) == BUSY {
-            self.0.state.store(IDLE, Ordering::Relaxed);
-        }
+        self.swap(BUSY, IDLE);
     }
 
     /// Only its refusal is waited for: it rests.
@@ -208,6 +221,47 @@ impl Patient {
     /// A whole head has come: until it is answered the body's pace and the answer's deadline are the limits.
     pub(super) fn is_served(&self) {
         self.0.state.store(BUSY, Ordering::Relaxed);
+    }
+
+    /// Answers a request of this connection, so that [`from_client`] knows whose client it waits for.
+    pub(super) fn serve<F: Future>(&self, answer: F) -> TaskLocalFuture<Self, F> {
+        SERVED.scope(self.clone(), answer)
+    }
+
+    fn swap(&self, from: u8, to: u8) {
+        if self.0.state.load(Ordering::Relaxed) == from {
+            self.0.state.store(to, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Waits for a piece of a request's body. Meanwhile the connection is one of those that make room.
+/// Outside of [`Patient::serve`], as in a task of its own, it only waits.
+pub(super) async fn from_client<T>(piece: impl Future<Output = T>) -> T {
+    let (mut piece, mut owed) = (pin!(piece), None);
+    poll_fn(|cx| {
+        let polled = piece.as_mut().poll(cx);
+        if polled.is_pending() && owed.is_none() {
+            owed = SERVED.try_with(Owed::by).ok();
+        }
+        polled
+    })
+    .await
+}
+
+/// A piece of a body that is waited for, until this is dropped.
+struct Owed(Patient);
+
+impl Owed {
+    fn by(patient: &Patient) -> Self {
+        patient.swap(BUSY, BODY);
+        Self(patient.clone())
+    }
+}
+
+impl Drop for Owed {
+    fn drop(&mut self) {
+        self.0.swap(BODY, BUSY);
     }
 }
 
@@ -259,9 +313,13 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
         }
         let before = buffer.filled().len();
         let polled = Pin::new(&mut self.stream).poll_read(cx, buffer);
-        let waits = matches!(self.pulse.state.load(Ordering::Relaxed), IDLE | STREAM);
-        if buffer.filled().len() > before && waits {
-            self.note(HEAD);
+        if buffer.filled().len() > before {
+            match self.pulse.state.load(Ordering::Relaxed) {
+                IDLE | STREAM => self.note(HEAD),
+                // These bytes may be less than a piece.
+                BODY => self.note(BODY),
+                _ => {}
+            }
         }
         polled
     }
@@ -270,9 +328,13 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
 impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         // What is written before there is an answer asks for the body (`100 Continue`), and is none.
-        let is_asked = self.pulse.state.load(Ordering::Relaxed) == BUSY;
-        self.note(if is_asked { BUSY } else { IDLE });
-        self.pulse.is_used.store(true, Ordering::Relaxed);
+        match self.pulse.state.load(Ordering::Relaxed) {
+            state @ (BUSY | BODY) => self.note(state),
+            _ => {
+                self.note(IDLE);
+                self.pulse.is_used.store(true, Ordering::Relaxed);
+            }
+        }
         Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
 

@@ -1,4 +1,4 @@
-use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
 use super::*;
 
@@ -94,18 +94,19 @@ async fn a_body_that_was_asked_for_is_no_late_head() {
         assert_eq!(watched.read_u8().await.unwrap(), b'H');
         served.is_served();
         watched.write_all(b"continue").await.unwrap();
-        while watched.read_u8().await.unwrap() != b'.' {}
+        let body = async { while watched.read_u8().await.unwrap() != b'.' {} };
+        served.serve(from_client(body)).await;
         served.note_answered();
         watched.write_all(b"answer").await.unwrap();
         while watched.read_u8().await.is_ok() {}
     });
-    ward.admit(patient, task.abort_handle());
+    let seat = ward.admit(patient, task.abort_handle());
     client.write_all(b"H").await.unwrap();
     for _ in 0..10 {
         sleep(Duration::from_secs(9)).await;
         client.write_all(b"body").await.unwrap();
     }
-    assert_eq!(ward.end_idlest(), 0, "it is no idle one either");
+    assert!(seat.idleness().is_some(), "while it is waited for, the connection makes room");
     client.write_all(b".").await.unwrap();
     sleep(Duration::from_secs(5)).await;
     client.write_all(b"half a head").await.unwrap();
@@ -137,4 +138,66 @@ async fn a_request_that_comes_while_its_answer_goes_lives_for_as_long_as_anythin
     sleep(Duration::from_secs(60)).await;
     assert!(task.is_finished(), "nothing has moved");
     watching.abort();
+}
+
+/// A connection whose request is under way, and the other end of it.
+fn begun(ward: &Arc<Ward>) -> (DuplexStream, Watched<DuplexStream>) {
+    let (far, near) = duplex(64);
+    let watched = ward.attend(near);
+    watched.patient().is_served();
+    (far, watched)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_owes_a_body_makes_room_before_one_that_was_used() {
+    let ward = Arc::new(Ward::default());
+    let watching = tokio::spawn(Arc::clone(&ward).watch());
+    let owe = || {
+        let (far, mut near) = begun(&ward);
+        let patient = near.patient();
+        let owing = patient.clone();
+        let task = tokio::spawn(async move {
+            near.write_all(b"100 Continue").await.unwrap();
+            owing.serve(from_client(near.read_u8())).await.unwrap();
+            std::future::pending::<()>().await;
+        });
+        ward.admit(patient, task.abort_handle());
+        (far, task)
+    };
+    let (mut sent, served) = owe();
+    sleep(Duration::from_secs(100)).await;
+    assert!(!served.is_finished(), "the pace of the body ends it, and not the ward");
+    sent.write_all(b".").await.unwrap();
+    let (_far, mut near) = begun(&ward);
+    let patient = near.patient();
+    patient.note_answered();
+    near.write_all(b"an answer").await.unwrap();
+    let used = tokio::spawn(async move { near.read_u8().await });
+    ward.admit(patient, used.abort_handle());
+    sleep(Duration::from_secs(5)).await;
+    let (_silent, owing) = owe();
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(ward.end_idlest(), 1);
+    sleep(Duration::from_millis(1)).await;
+    assert!(owing.is_finished() && !used.is_finished());
+    assert_eq!([ward.end_idlest(), ward.end_idlest()], [1, 0], "a request whose body has come is served");
+    assert!(!served.is_finished());
+    watching.abort();
+}
+
+#[tokio::test]
+async fn a_piece_that_is_no_longer_waited_for_is_not_owed() {
+    let ward = Arc::new(Ward::default());
+    let (_far, near) = begun(&ward);
+    let patient = near.patient();
+    let state = || patient.0.state.load(Ordering::Relaxed);
+    {
+        let mut piece = pin!(patient.serve(from_client(std::future::pending::<()>())));
+        assert!(futures_util::poll!(&mut piece).is_pending());
+        assert_eq!(state(), BODY);
+    }
+    assert_eq!(state(), BUSY);
+    patient.serve(from_client(std::future::ready(()))).await;
+    from_client(std::future::ready(())).await;
+    assert_eq!(state(), BUSY);
 }

@@ -8,7 +8,10 @@ use serde_json::{Map, Value};
 use tokio::time::timeout;
 
 use super::problem::Problem;
-use crate::http::budgets::{Held, Pace};
+use crate::http::{
+    budgets::{Held, Pace},
+    pulse::from_client,
+};
 
 /// Bytes of a refused body that are read and thrown away, and for how long.
 const DISCARDED: usize = 4 * 1024 * 1024;
@@ -37,7 +40,8 @@ async fn read_within(body: &mut Incoming, limit: usize, held: &mut Held) -> Resu
     let most = body.size_hint().upper().and_then(|upper| usize::try_from(upper).ok()).unwrap_or(limit);
     let (mut bytes, mut pace) = (Vec::new(), Pace::new(GRACE, BYTES_PER_SECOND));
     while !body.is_end_stream() {
-        let Some(frame) = pace.wait(body.frame()).await.map_err(|_| Problem::SlowBody)? else { break };
+        let frame = pace.wait(from_client(body.frame())).await.map_err(|_| Problem::SlowBody)?;
+        let Some(frame) = frame else { break };
         let piece = frame.map_err(|_| Problem::MalformedBody)?.into_data().unwrap_or_default();
         pace.received(piece.len());
         if piece.len() > limit - bytes.len() {
@@ -65,7 +69,7 @@ fn make_room(bytes: &mut Vec<u8>, more: usize, most: usize, held: &mut Held) -> 
 pub(super) async fn discard(body: &mut Incoming) -> bool {
     let mut left = DISCARDED;
     let all = async {
-        while let Some(Ok(frame)) = body.frame().await {
+        while let Some(Ok(frame)) = from_client(body.frame()).await {
             left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
             if left == 0 {
                 return false;
