@@ -8,7 +8,7 @@ use std::{
 use hyper::body::{Body as HttpBody, Bytes, Frame, SizeHint};
 use tokio::sync::mpsc;
 
-use super::budgets::Held;
+use super::{budgets::Held, pulse::Answering};
 
 /// A piece of a body that still comes, or the end of a body that lacks its end: the connection is closed, so that the client notices.
 pub(crate) type Piece = Result<Bytes, BrokenOff>;
@@ -29,17 +29,19 @@ pub(crate) struct Body {
     pieces: Option<mpsc::Receiver<Piece>>,
     /// Given back when the answer has gone.
     held: Option<Held>,
+    /// Dropped when all of it was given to the connection.
+    answering: Option<Answering>,
 }
 
 impl Body {
     /// A body that is there.
     pub(crate) fn whole(bytes: impl Into<Bytes>) -> Self {
-        Self { bytes: bytes.into(), pieces: None, held: None }
+        Self { bytes: bytes.into(), pieces: None, held: None, answering: None }
     }
 
     /// What comes through a channel, until that is closed; with the right to be under way.
     pub(crate) fn stream(pieces: mpsc::Receiver<Piece>, under_way: Held) -> Self {
-        Self { bytes: Bytes::new(), pieces: Some(pieces), held: Some(under_way) }
+        Self { bytes: Bytes::new(), pieces: Some(pieces), held: Some(under_way), answering: None }
     }
 
     /// Bytes that are there.
@@ -50,6 +52,11 @@ impl Body {
     /// Keeps something until the answer has gone.
     pub(crate) fn hold(&mut self, held: Held) {
         self.held = Some(held);
+    }
+
+    /// Keeps its connection from resting until the answer was given to it.
+    pub(super) fn attend(&mut self, answering: Answering) {
+        self.answering = Some(answering);
     }
 }
 

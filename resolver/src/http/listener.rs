@@ -305,12 +305,12 @@ async fn converse_freely(stream: Watched<TcpStream>, desk: Arc<Desk>, peer: IpAd
         }
         let served = asking.clone();
         Either::Right(wakeups.gather(served.serve(async move {
-            let answer = router::route(&desk, visitor, request).await;
+            let mut answer = router::route(&desk, visitor, request).await;
             if answer.extensions().get::<HeldBack>().is_some() {
                 asking.is_held_back();
                 sleep(HELD_BACK).await;
             }
-            asking.note_answered();
+            answer.body_mut().attend(asking.begin_answer());
             // Else the next request's head could come as slowly as a stream may.
             Ok(parting(&desk.app, answer, is_streamed, id))
         })))

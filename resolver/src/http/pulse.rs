@@ -33,12 +33,14 @@ const TICK: Duration = Duration::from_secs(1);
 const IDLE: u8 = 0;
 /// A part of a head has come.
 const HEAD: u8 = 1;
-/// A request is being answered.
+/// A request is being answered, until the last of its answer is on its way to the client.
 const BUSY: u8 = 2;
 /// The same, and it still comes while its answer goes: whatever moves is a sign of life.
 const STREAM: u8 = 3;
 /// A request is under way, and the client has not sent the next piece of its body.
 const BODY: u8 = 4;
+/// A request is being answered, and the client does not take what is there of the answer.
+const UNTAKEN: u8 = 5;
 /// A part of an end that makes room, of all connections of a thread: to look for the idlest of them takes longer than to end it.
 const PART: usize = 64;
 
@@ -174,7 +176,7 @@ impl Ward {
 impl Pulse {
     fn idleness(&self, now: u32) -> Option<Idleness> {
         let is_used = match self.state.load(Ordering::Relaxed) {
-            IDLE | HEAD => self.is_used.load(Ordering::Relaxed),
+            IDLE | HEAD | UNTAKEN => self.is_used.load(Ordering::Relaxed),
             BODY => false,
             _ => return None,
         };
@@ -186,7 +188,7 @@ impl Pulse {
     fn has_waited_too_long(&self, now: u32) -> bool {
         let waited = now.wrapping_sub(self.since.load(Ordering::Relaxed));
         match self.state.load(Ordering::Relaxed) {
-            IDLE | STREAM => waited > IDLE_SECONDS,
+            IDLE | STREAM | UNTAKEN => waited > IDLE_SECONDS,
             HEAD => waited > HEAD_SECONDS,
             _ => false,
         }
@@ -208,9 +210,10 @@ impl Patient {
         self.0.state.store(STREAM, Ordering::Relaxed);
     }
 
-    /// The request is answered: what is written from here on is the answer.
-    pub(super) fn note_answered(&self) {
-        self.swap(BUSY, IDLE);
+    /// The request has an answer, which goes to the client until this is dropped.
+    pub(super) fn begin_answer(&self) -> Answering {
+        self.0.is_used.store(true, Ordering::Relaxed);
+        Answering(self.clone())
     }
 
     /// Only its refusal is waited for: it rests.
@@ -262,6 +265,16 @@ impl Owed {
 impl Drop for Owed {
     fn drop(&mut self) {
         self.0.swap(BODY, BUSY);
+    }
+}
+
+/// An answer under way. Between its pieces the client waits for us, so its connection does not rest.
+pub(super) struct Answering(Patient);
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        self.0.swap(BUSY, IDLE);
+        self.0.swap(UNTAKEN, IDLE);
     }
 }
 
@@ -327,15 +340,20 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        // What is written before there is an answer asks for the body (`100 Continue`), and is none.
-        match self.pulse.state.load(Ordering::Relaxed) {
-            state @ (BUSY | BODY) => self.note(state),
+        let polled = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        match (self.pulse.state.load(Ordering::Relaxed), polled.is_pending()) {
+            // Asks for the body (`100 Continue`).
+            (BODY, _) => self.note(BODY),
+            (BUSY, true) => self.note(UNTAKEN),
+            // To try again is no sign of life.
+            (UNTAKEN, true) => {}
+            (BUSY | UNTAKEN, false) => self.note(BUSY),
             _ => {
                 self.note(IDLE);
                 self.pulse.is_used.store(true, Ordering::Relaxed);
             }
         }
-        Pin::new(&mut self.stream).poll_write(cx, bytes)
+        polled
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

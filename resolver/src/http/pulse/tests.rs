@@ -96,7 +96,7 @@ async fn a_body_that_was_asked_for_is_no_late_head() {
         watched.write_all(b"continue").await.unwrap();
         let body = async { while watched.read_u8().await.unwrap() != b'.' {} };
         served.serve(from_client(body)).await;
-        served.note_answered();
+        drop(served.begin_answer());
         watched.write_all(b"answer").await.unwrap();
         while watched.read_u8().await.is_ok() {}
     });
@@ -170,7 +170,7 @@ async fn a_connection_that_owes_a_body_makes_room_before_one_that_was_used() {
     sent.write_all(b".").await.unwrap();
     let (_far, mut near) = begun(&ward);
     let patient = near.patient();
-    patient.note_answered();
+    drop(patient.begin_answer());
     near.write_all(b"an answer").await.unwrap();
     let used = tokio::spawn(async move { near.read_u8().await });
     ward.admit(patient, used.abort_handle());
@@ -200,4 +200,59 @@ async fn a_piece_that_is_no_longer_waited_for_is_not_owed() {
     patient.serve(from_client(std::future::ready(()))).await;
     from_client(std::future::ready(())).await;
     assert_eq!(state(), BUSY);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_under_way_between_its_pieces_and_rests_while_it_is_not_taken() {
+    let ward = Arc::new(Ward::default());
+    let watching = tokio::spawn(Arc::clone(&ward).watch());
+    let (mut client, mut near) = begun(&ward);
+    let patient = near.patient();
+    let answering = patient.begin_answer();
+    let (pieces, mut coming) = tokio::sync::mpsc::channel::<&[u8]>(1);
+    let task = tokio::spawn(async move {
+        while let Some(piece) = coming.recv().await {
+            near.write_all(piece).await.unwrap();
+        }
+        drop(answering);
+        let _ = near.read_u8().await;
+    });
+    let seat = ward.admit(patient, task.abort_handle());
+    let mut taken = [0; 64];
+    for _ in 0..2 {
+        pieces.send(&[b'x'; 64]).await.unwrap();
+        client.read_exact(&mut taken).await.unwrap();
+        sleep(Duration::from_secs(100)).await;
+        assert_eq!(seat.idleness(), None, "the next piece is ours to bring");
+    }
+    pieces.send(&[b'x'; 128]).await.unwrap();
+    sleep(Duration::from_secs(50)).await;
+    assert!(seat.idleness().is_some_and(|idleness| idleness.is_used), "the client does not read");
+    client.read_exact(&mut taken).await.unwrap();
+    sleep(Duration::from_secs(50)).await;
+    assert_eq!(seat.idleness(), None, "it has read on");
+    assert!(!task.is_finished());
+    drop(pieces);
+    sleep(Duration::from_secs(1)).await;
+    assert!(seat.idleness().is_some(), "the answer has ended");
+    watching.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_not_taken_ends_its_connection() {
+    let ward = Arc::new(Ward::default());
+    let watching = tokio::spawn(Arc::clone(&ward).watch());
+    let (_deaf, mut near) = begun(&ward);
+    let patient = near.patient();
+    let answering = patient.begin_answer();
+    let task = tokio::spawn(async move {
+        let _ = near.write_all(&[b'x'; 128]).await;
+        drop(answering);
+    });
+    ward.admit(patient, task.abort_handle());
+    sleep(Duration::from_secs(70)).await;
+    assert!(!task.is_finished());
+    sleep(Duration::from_secs(10)).await;
+    assert!(task.is_finished());
+    watching.abort();
 }
