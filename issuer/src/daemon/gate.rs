@@ -2,7 +2,9 @@
 //!
 //! 1. Of all connections there are at most so many, and of one client (IPv6: one /64) at most a share. Where either is taken
 //!    the idlest of them makes room for the next: silent connections keep out neither other clients nor the neighbours
-//!    behind the same address.
+//!    behind the same address. Of a client's own, one with a call under way stays, and the next is refused: else a
+//!    neighbour behind the same address could cut it. Of all, also such a one makes room: else a few clients with
+//!    calls that never end would keep out all others.
 //! 2. A connection without a call under way is idler than one with calls, and one that has said nothing is idler still. A
 //!    small read, as the answer to a ping is one, is no sign of use: a client may not keep its place by answering pings.
 //! 3. A connection that is ended is closed at once, whether or not its client takes what is written to it.
@@ -138,7 +140,8 @@ impl Gate {
         if admitted.is_not_free()
             && let Some(times) = self.full.happened()
         {
-            tracing::warn!(times, listener = self.name, "connections reach their limit: closed the idlest");
+            let name = self.name;
+            tracing::warn!(times, listener = name, "connections reach their limit: the idlest make room");
         }
         let (Admitted::Free(pulse) | Admitted::InPlaceOfAnother(pulse)) = admitted else { return None };
         // An answer is several small writes: without this the last one waits for the client's delayed acknowledgement, 40 ms.
@@ -211,10 +214,11 @@ impl Open {
 }
 
 impl Table {
-    /// Ends the idlest connection, of one client or of all; whether there was one.
+    /// Ends the idlest connection, of all or of those of one client without a call; whether there was one.
     fn cut_idlest(&mut self, client: Option<IpAddr>) -> bool {
-        let of_client = |pulse: &&Arc<Pulse>| client.is_none() || pulse.client == client;
-        let idlest = self.connections.values().filter(of_client).min_by_key(|pulse| pulse.idleness());
+        let may_go =
+            |pulse: &&Arc<Pulse>| client.is_none() || (pulse.client == client && !pulse.has_calls());
+        let idlest = self.connections.values().filter(may_go).min_by_key(|pulse| pulse.idleness());
         let Some(id) = idlest.map(|pulse| pulse.id) else { return false };
         self.cut(id);
         true

@@ -58,8 +58,17 @@ impl Pulse {
 
     /// The least is the idlest.
     pub(super) fn idleness(&self) -> impl Ord + use<> {
-        let has_calls = self.calls.load(Ordering::Relaxed) > 0;
-        (has_calls, self.has_greeted.load(Ordering::Relaxed), self.used_at.load(Ordering::Relaxed), self.id)
+        (self.has_calls(), self.has_greeted.load(Ordering::Relaxed), self.used_at.load(Ordering::Relaxed), self.id)
+    }
+
+    pub(super) fn call(self: &Arc<Self>) -> UnderWay {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        UnderWay(Arc::clone(self))
+    }
+
+    /// Whether a call is under way.
+    pub(super) fn has_calls(&self) -> bool {
+        self.calls.load(Ordering::Relaxed) > 0
     }
 
     pub(super) fn is_overdue(&self, now: Duration, limits: &GateLimits) -> bool {
@@ -98,8 +107,7 @@ impl Guest {
     /// Notes that a call is under way, until it is dropped.
     #[must_use]
     pub fn call(&self) -> UnderWay {
-        self.pulse.calls.fetch_add(1, Ordering::Relaxed);
-        UnderWay(Arc::clone(&self.pulse))
+        self.pulse.call()
     }
 }
 

@@ -70,6 +70,28 @@ async fn a_client_past_its_share_gets_the_place_of_its_own_idlest() {
 }
 
 #[tokio::test]
+async fn a_clients_calls_stay_and_those_of_all_make_room() {
+    let (mut gate, address) = gate(limits(2, 1)).await;
+    let (mut calling, mut kept) = connect(&mut gate, address).await;
+    speak(&mut calling, &mut kept).await;
+    let call = kept.connect_info().call();
+    let client = Some(network(address.ip()));
+    let [other, third] = [1, 2].map(|host| Some(IpAddr::from([192, 0, 2, host])));
+    assert!(matches!(gate.open.admit(client, &gate.limits), Admitted::Refused));
+    let Admitted::Free(others) = gate.open.admit(other, &gate.limits) else { panic!("there is a place") };
+    let _watch = others.call();
+    others.used_at.store(u64::MAX, Ordering::Relaxed);
+    others.has_greeted.store(true, Ordering::Relaxed);
+    assert!(matches!(gate.open.admit(client, &gate.limits), Admitted::Refused), "nor in another's place");
+    calling.write_all(b"y").await.unwrap();
+    assert_eq!(kept.read_u8().await.unwrap(), b'y');
+
+    assert!(matches!(gate.open.admit(third, &gate.limits), Admitted::InPlaceOfAnother(_)));
+    assert_eq!(kept.read_u8().await.unwrap_err().kind(), io::ErrorKind::ConnectionAborted);
+    drop(call);
+}
+
+#[tokio::test]
 async fn exempt_peers_have_any_number_of_connections() {
     let (many, address) = gate(limits(8, 1)).await;
     let mut many = many.exempting(Arc::new(|peer| peer.is_loopback()));
