@@ -8,6 +8,9 @@
 //! 4. Likewise for keyspaces: while the copy is old, a code of a keyspace that another resolver has added cannot be told from a slug.
 //!    No process uses a keyspace before [`SHOWN`] has passed since it first saw the keyspace committed: not to mint (`prepare`), and not for
 //!    codes that people pick (`create/shown.rs`).
+//! 5. A database that lacks a keyspace which this process knows is an older copy of the one that it was adopted in. Processes that start on it
+//!    do not know the keyspace, and may give its index to another one: this process mints no more, denies nothing, and ends. Its
+//!    next start adopts the keyspace again.
 
 mod changes;
 mod entries;
@@ -32,6 +35,7 @@ use crate::{
     links::{Authority, Domain, DomainId, LongUrl, Protocol, Slug, requested_authority},
     lookup::Lookup,
     store::{LinkStore, SettingsPoll, SettingsVersion, SharedSettings, StoreError},
+    supply::{Closing, Lost},
 };
 pub use entries::Entries;
 pub use question::Question;
@@ -74,8 +78,8 @@ pub struct Directory {
     entries: RwLock<Arc<Entries>>,
     /// Whether visitors' hosts have to be looked at: there are other domains, or something is said of the default one. Read with each redirect.
     is_plain: AtomicBool,
-    /// When the last question that was answered was sent.
-    heard: Mutex<Instant>,
+    /// When the last question was sent whose answer can be believed.
+    heard: Mutex<Option<Instant>>,
     refreshes: Refreshes,
     clock: Arc<DatabaseClock>,
     store: Arc<dyn LinkStore>,
@@ -88,6 +92,24 @@ pub struct Directory {
     policy: Policy,
     /// What else has to be read again when somebody beside this process writes.
     lookup: Arc<Lookup>,
+    /// What ends minting when the database contradicts this process.
+    closing: Closing,
+}
+
+/// What a directory works with.
+pub struct DirectoryConfig {
+    /// Where settings are stored.
+    pub store: Arc<dyn LinkStore>,
+    /// What short links of the default domain begin with.
+    pub public_url: PublicUrl,
+    /// What the operator decided.
+    pub policy: Policy,
+    /// What has to hear of keyspaces and rules.
+    pub lookup: Arc<Lookup>,
+    /// The clock that the polls keep.
+    pub clock: Arc<DatabaseClock>,
+    /// What ends minting when the database contradicts this process.
+    pub closing: Closing,
 }
 
 impl Directory {
@@ -95,17 +117,14 @@ impl Directory {
     #[must_use]
     pub fn start(
         vitals: &Vitals,
-        store: Arc<dyn LinkStore>,
-        public_url: PublicUrl,
-        policy: Policy,
-        lookup: Arc<Lookup>,
-        clock: Arc<DatabaseClock>,
+        config: DirectoryConfig,
         (asked, SettingsPoll { settings, .. }): (Instant, SettingsPoll),
     ) -> Arc<Self> {
+        let DirectoryConfig { store, public_url, policy, lookup, clock, closing } = config;
         let directory = Arc::new(Self {
             entries: RwLock::new(Arc::new(Entries::nothing())),
             is_plain: AtomicBool::new(true),
-            heard: Mutex::new(asked),
+            heard: Mutex::default(),
             first_seen: Mutex::default(),
             refreshes: Refreshes::new(),
             clock,
@@ -114,8 +133,11 @@ impl Directory {
             public_url,
             policy,
             lookup,
+            closing,
         });
-        directory.replace(settings.unwrap_or_default());
+        if directory.replace(settings.unwrap_or_default()).is_ok() {
+            directory.note_heard(asked);
+        }
         vitals.spawn("reader of domains", Arc::clone(&directory).follow());
         directory
     }
@@ -138,19 +160,37 @@ impl Directory {
         let SettingsPoll { now, settings } = self.store.poll_settings(known.as_ref()).await?;
         self.clock.learn(sent, now);
         if let Some(settings) = settings {
-            self.replace(settings);
+            self.replace(settings)?;
             if !self.store.is_shared() {
                 // Nobody tells of what an import beside this process brings.
                 self.lookup.reload_picked();
             }
         }
-        *self.heard.lock().expect("no code panics while it holds this lock") = sent;
+        self.note_heard(sent);
         Ok(())
     }
 
+    fn note_heard(&self, sent: Instant) {
+        *self.heard.lock().expect("no code panics while it holds this lock") = Some(sent);
+    }
+
     /// Takes in other settings. They may be older than those in force: an older copy of the database was put back.
-    fn replace(&self, settings: SharedSettings) {
-        self.lookup.adopt(&settings.keyspaces);
+    /// If it lacks a keyspace that this process uses, domains and rules are taken in, and nothing is believed to be whole.
+    fn replace(&self, settings: SharedSettings) -> Result<(), StoreError> {
+        let adopted = self.lookup.adopt(&settings.keyspaces);
+        self.replace_entries(settings);
+        adopted.map_err(|contradiction| {
+            tracing::error!(
+                %contradiction,
+                "an older copy of the database has taken over: this process mints no more and ends; \
+                 start it again, and it adopts its keyspaces again"
+            );
+            self.closing.close(Lost::Keyspaces(contradiction.clone()));
+            StoreError::Keyspace(contradiction.to_string())
+        })
+    }
+
+    fn replace_entries(&self, settings: SharedSettings) {
         let mut entries = self.entries.write().expect("no code panics while it holds this lock");
         self.note_seen(entries.version.as_ref(), &settings);
         let new = Entries::new(settings);
@@ -245,7 +285,7 @@ impl Directory {
     #[must_use]
     pub fn is_fresh(&self) -> bool {
         let heard = *self.heard.lock().expect("no code panics while it holds this lock");
-        !self.store.is_shared() || heard.elapsed() < TRUSTED
+        heard.is_some_and(|heard| !self.store.is_shared() || heard.elapsed() < TRUSTED)
     }
 
     /// The domain itself, or the default one if it has that one's name: --public-url decides whose it is.

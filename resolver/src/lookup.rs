@@ -36,7 +36,7 @@ use tokio::{
 };
 
 use crate::{
-    codes::{Code, Keyspace, KeyspaceIndex, LinkId, Mint},
+    codes::{Code, Contradiction, Keyspace, KeyspaceIndex, LinkId, Mint},
     links::{DomainId, Link, LongUrl, Slug},
     metrics::Metrics,
     store::LinkStore,
@@ -171,8 +171,12 @@ impl Lookup {
         self.read(id, Name::Code(code), known).await
     }
 
-    /// Takes in the keyspaces that are new to this process.
-    pub fn adopt(&self, keyspaces: &[(KeyspaceIndex, Keyspace)]) {
+    /// Takes in the keyspaces that are new to this process, if the database still has those that it knows.
+    ///
+    /// # Errors
+    /// When the database contradicts what this process mints and reads codes by: then none is taken in.
+    pub fn adopt(&self, keyspaces: &[(KeyspaceIndex, Keyspace)]) -> Result<(), Contradiction> {
+        self.mint.compare(keyspaces)?;
         let is_new = |index: &KeyspaceIndex| self.mint.len_of(*index).is_none();
         let new: Vec<_> = keyspaces.iter().map(|(index, _)| *index).filter(is_new).collect();
         if !new.is_empty() {
@@ -180,6 +184,7 @@ impl Lookup {
             seen.extend(new.into_iter().map(|index| (index, Instant::now())));
         }
         self.mint.adopt(keyspaces.iter().cloned());
+        Ok(())
     }
 
     /// When this process heard of the keyspace of an id; none if it was started with it.

@@ -34,7 +34,7 @@ use crate::{
     metrics::Metrics,
     prepare::{Prepared, prepare},
     store::Witness,
-    supply::{IssuerClient, Lost, Minting, Owner, Supplier, SupplierConfig, Target},
+    supply::{Closing, IssuerClient, Lost, Minting, Owner, Supplier, SupplierConfig, Target},
 };
 use parts::Parts;
 
@@ -140,16 +140,17 @@ pub async fn run(
         () = shutdown.cancelled() => None,
     };
     ready.send_replace(false);
-    let drained =
-        tokio::join!(drain(&app, &phase, public, config.drain_delay), grpc.stop(config.drain_delay)).0;
+    // Codes that people pick need no numbers: a process whose keyspaces are contradicted must not go on taking them.
+    let is_contradicted = matches!(lost, Some(Lost::Keyspaces(_)));
+    let delay = if is_contradicted { Duration::ZERO } else { config.drain_delay };
+    let drained = tokio::join!(drain(&app, &phase, public, delay), grpc.stop(delay)).0;
     supply.stop().await;
     if let Some(embedded) = issuer.embedded {
         embedded.stop().await;
     }
     tracing::info!("stopped");
     drained?;
-    let issuer_urls = (!config.issuer.is_empty()).then(|| config.issuer.join(","));
-    lost.map_or(Ok(()), |lost| Err(stopped_by(&lost, settings.holder.to_string(), issuer_urls.as_deref())))
+    lost.map_or(Ok(()), |lost| Err(stopped_by(&lost, &config, settings.holder.to_string())))
 }
 
 /// The links API for other services.
@@ -181,7 +182,7 @@ impl Grpc {
 }
 
 /// Why this process does not go on.
-fn stopped_by(lost: &Lost, holder: String, issuer_urls: Option<&str>) -> Error {
+fn stopped_by(lost: &Lost, config: &Config, holder: String) -> Error {
     match lost {
         Lost::Superseded(reason) => Error::Config {
             flag: "--holder-id",
@@ -193,11 +194,19 @@ fn stopped_by(lost: &Lost, holder: String, issuer_urls: Option<&str>) -> Error {
         },
         Lost::AnotherLedger { issuer, database } => Error::Config {
             flag: "--issuer",
-            value: issuer_urls.map_or_else(|| "(embedded)".to_owned(), str::to_owned),
+            value: if config.issuer.is_empty() { "(embedded)".to_owned() } else { config.issuer.join(",") },
             reason: format!(
                 "its ledger is {issuer}, but this database's numbers come from ledger {database}: two ledgers would hand out \
                  the same numbers. Expected the issuer that this database has had before, or its own database for this one. \
                  If the former ledger is lost for good, run `resolver migrate --forget-ledger`"
+            ),
+        },
+        Lost::Keyspaces(contradiction) => Error::Config {
+            flag: "--database",
+            value: config.database.database.to_string(),
+            reason: format!(
+                "{contradiction}: an older copy of the database has taken over, so this process stops. \
+                 Expected another start: it adopts its keyspaces again, and waits until every resolver knows them"
             ),
         },
     }
@@ -244,6 +253,7 @@ fn open_witness(path: &Path) -> Result<Witness, Error> {
 struct Supply {
     stop: CancellationToken,
     lost: watch::Receiver<Option<Lost>>,
+    closing: Closing,
     task: JoinHandle<()>,
 }
 
@@ -251,8 +261,8 @@ impl Supply {
     fn start(config: SupplierConfig, vitals: &Vitals) -> Self {
         let stop = CancellationToken::new();
         let supplier = Supplier::new(config);
-        let lost = supplier.lost();
-        Self { task: vitals.spawn("supplier", supplier.run(stop.clone())), stop, lost }
+        let (lost, closing) = (supplier.lost(), supplier.closing());
+        Self { task: vitals.spawn("supplier", supplier.run(stop.clone())), stop, lost, closing }
     }
 
     /// Why this process mints no more; waits until it is so.

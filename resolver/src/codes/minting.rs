@@ -44,6 +44,29 @@ pub enum MintError {
     Index(i64),
 }
 
+/// What the database says of a keyspace that this process uses, when it says another thing than before.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Contradiction {
+    /// It does not have the keyspace.
+    #[error("keyspace {keyspace} has index {} here, and is not in the database any more", .index.get())]
+    Absent {
+        /// The index that this process knows.
+        index: KeyspaceIndex,
+        /// The keyspace of this process.
+        keyspace: Keyspace,
+    },
+    /// It has another one under the same index.
+    #[error("index {} is keyspace {keyspace} here, and {stored} in the database", .index.get())]
+    Another {
+        /// The index that this process knows.
+        index: KeyspaceIndex,
+        /// The keyspace of this process.
+        keyspace: Keyspace,
+        /// The keyspace of the database.
+        stored: Keyspace,
+    },
+}
+
 impl KeyspaceIndex {
     /// Checks and wraps an index.
     ///
@@ -145,6 +168,25 @@ impl Mint {
             let minter = Minter { index, keyspace, permutation };
             self.minters.write().expect("no code panics while it holds this lock").push(minter);
         }
+    }
+
+    /// Compares the keyspaces in use with all that the database has. No keyspace ever leaves a database or changes, so
+    /// one that does was adopted in a history that has ended: an older copy has taken over.
+    ///
+    /// # Errors
+    /// When the database lacks one of them, or has another keyspace under its index.
+    pub fn compare(&self, stored: &[(KeyspaceIndex, Keyspace)]) -> Result<(), Contradiction> {
+        for minter in self.minters().iter() {
+            let (index, keyspace) = (minter.index, minter.keyspace.clone());
+            match stored.iter().find(|(other, _)| *other == index) {
+                Some((_, same)) if *same == keyspace => {}
+                Some((_, other)) => {
+                    return Err(Contradiction::Another { index, keyspace, stored: other.clone() });
+                }
+                None => return Err(Contradiction::Absent { index, keyspace }),
+            }
+        }
+        Ok(())
     }
 
     fn minters(&self) -> RwLockReadGuard<'_, Vec<Minter>> {
@@ -329,6 +371,22 @@ mod tests {
         let product: f64 = a.iter().zip(b).map(|(x, y)| (x - mean_a) * (y - mean_b)).sum();
         let square = |values: &[f64], mean: f64| values.iter().map(|v| (v - mean).powi(2)).sum::<f64>();
         product / (square(a, mean_a) * square(b, mean_b)).sqrt()
+    }
+
+    #[test]
+    fn a_database_that_lacks_a_keyspace_or_has_another_in_its_place_is_noticed() {
+        let (mint, index, keyspace) = mint(3, "a-z");
+        let other = KeyspaceIndex::new(4).unwrap();
+        let stored = |text: &str| Keyspace::parse(text).unwrap();
+        let more = [(index, keyspace.clone()), (other, stored("y=3:0-9"))];
+        assert_eq!(mint.compare(&more), Ok(()), "a new keyspace contradicts nothing");
+        let absent = Contradiction::Absent { index, keyspace: keyspace.clone() };
+        assert_eq!(mint.compare(&[]), Err(absent.clone()));
+        assert_eq!(mint.compare(&[(other, keyspace.clone())]), Err(absent), "ids hold the index");
+        for text in ["y=3:0-9", "x=3:a-y", "x=4:a-z", "x=3:a-z:hand-picked"] {
+            let another = Contradiction::Another { index, keyspace: keyspace.clone(), stored: stored(text) };
+            assert_eq!(mint.compare(&[(index, stored(text))]), Err(another));
+        }
     }
 
     #[test]

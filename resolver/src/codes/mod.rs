@@ -16,5 +16,5 @@ mod random;
 pub use code::{Code, CodeError, is_reserved};
 pub use code_key::{CodeKey, CodeKeyError, Fingerprint};
 pub use keyspace::{Class, Keyspace, KeyspaceError, parse_keyspaces};
-pub use minting::{KeyspaceIndex, LinkId, Mint, MintError, Minted};
+pub use minting::{Contradiction, KeyspaceIndex, LinkId, Mint, MintError, Minted};
 pub use random::random_code;

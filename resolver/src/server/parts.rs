@@ -13,7 +13,7 @@ use crate::{
     codes::Mint,
     config::Settings,
     create::{Creator, CreatorConfig},
-    directory::Directory,
+    directory::{Directory, DirectoryConfig},
     http::{self, App, Budgets, Calls, Clients, ConnectionLimits, Locks, Robots},
     key_names::KeyNames,
     lookup::Lookup,
@@ -54,11 +54,14 @@ impl Parts {
         let creator = self.start_creator(Arc::clone(&lookup), Arc::clone(&clock));
         let directory = Directory::start(
             &self.vitals,
-            Arc::clone(&self.store),
-            settings.default_domain.clone(),
-            settings.policy,
-            Arc::clone(&lookup),
-            clock,
+            DirectoryConfig {
+                store: Arc::clone(&self.store),
+                public_url: settings.default_domain.clone(),
+                policy: settings.policy,
+                lookup: Arc::clone(&lookup),
+                clock,
+                closing: supply.closing.clone(),
+            },
             (asked, shared),
         );
         self.start_sweeper(settings, &lookup);

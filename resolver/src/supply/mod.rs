@@ -26,4 +26,4 @@ pub use ceilings::Ceilings;
 pub use enter::Owner;
 pub use issuer_client::{IssuerClient, Refused, Target};
 pub use minting::{ClaimError, Minting, Stock};
-pub use supplier::{Lost, Supplier, SupplierConfig};
+pub use supplier::{Closing, Lost, Supplier, SupplierConfig};

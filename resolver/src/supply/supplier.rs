@@ -39,7 +39,7 @@ use super::{
     pace::Pace,
     returns::{Returning, Returns},
 };
-use crate::{metrics::Metrics, store::LinkStore};
+use crate::{codes::Contradiction, metrics::Metrics, store::LinkStore};
 
 /// How long an exhausted keyspace or a refusal rests before the next try.
 const REST: Duration = Duration::from_secs(2);
@@ -90,6 +90,29 @@ pub enum Lost {
         /// What the database has adopted.
         database: String,
     },
+    /// The database contradicts the keyspaces that this process knows.
+    Keyspaces(Contradiction),
+}
+
+/// Ends minting for good, from a part of the process that has found a reason.
+#[derive(Clone, Debug)]
+pub struct Closing {
+    mintings: Vec<Arc<Minting>>,
+    lost: watch::Sender<Option<Lost>>,
+}
+
+impl Closing {
+    /// Refuses every claim from now on, and tells the daemon why. The first reason counts.
+    pub fn close(&self, why: Lost) {
+        self.mintings.iter().for_each(|minting| minting.close());
+        self.lost.send_if_modified(|lost| {
+            let is_first = lost.is_none();
+            if is_first {
+                *lost = Some(why);
+            }
+            is_first
+        });
+    }
 }
 
 /// The task's state.
@@ -145,6 +168,12 @@ impl Supplier {
     #[must_use]
     pub fn lost(&self) -> watch::Receiver<Option<Lost>> {
         self.lost.subscribe()
+    }
+
+    /// What ends minting for good.
+    #[must_use]
+    pub fn closing(&self) -> Closing {
+        Closing { mintings: self.config.mintings.clone(), lost: self.lost.clone() }
     }
 
     /// Works until told to stop; then gives back what is left. Creators must have ended before that. A holder that is lost gives

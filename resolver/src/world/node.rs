@@ -29,14 +29,14 @@ use crate::{
     clock::DatabaseClock,
     codes::{CodeKey, Keyspace, KeyspaceIndex, Mint},
     create::{Creator, CreatorConfig},
-    directory::{Directory, Policy, PublicUrl},
+    directory::{Directory, DirectoryConfig, Policy, PublicUrl},
     links::Protocol,
     lookup::{Lookup, LookupSizes},
     metrics::Metrics,
     prepare::adopt_keyspaces,
     reservation::Reserver,
     store::{LinkStore, SettingsPoll, StoreError},
-    supply::{Ceilings, IssuerClient, Lost, Minting, Owner, Supplier, SupplierConfig, Target},
+    supply::{Ceilings, Closing, IssuerClient, Lost, Minting, Owner, Supplier, SupplierConfig, Target},
 };
 
 /// The default domain's name.
@@ -121,11 +121,12 @@ struct Parts<'a> {
     mintings: Vec<Arc<Minting>>,
     client: Arc<IssuerClient>,
     metrics: Arc<Metrics>,
+    closing: Closing,
 }
 
 impl Parts<'_> {
     fn assemble(self, ceilings: Arc<Ceilings>, shared: (Instant, SettingsPoll)) -> Ends {
-        let Self { common, store, trouble, mint, owner, mintings, client, metrics } = self;
+        let Self { common, store, trouble, mint, owner, mintings, client, metrics, closing } = self;
         // Its failures are found by the checks: a task that panics mints and answers no more.
         let (vitals, _) = Vitals::new();
         let sizes = LookupSizes { cache_bytes: 1 << 20, replica_lag: common.replica_lag };
@@ -151,8 +152,15 @@ impl Parts<'_> {
         let creator = Arc::new(Creator::start(&vitals, config));
         let public_url = PublicUrl { protocol: Protocol::Http, authority: DEFAULT_HOST.to_owned() };
         let policy = Policy { domains_max: common.domains_max, checks_redirects: false };
-        let (lookup_too, store_too) = (Arc::clone(&lookup), Arc::clone(&store));
-        let directory = Directory::start(&vitals, store_too, public_url, policy, lookup_too, clock, shared);
+        let config = DirectoryConfig {
+            store: Arc::clone(&store),
+            public_url,
+            policy,
+            lookup: Arc::clone(&lookup),
+            clock,
+            closing,
+        };
+        let directory = Directory::start(&vitals, config, shared);
         let reserver = Reserver {
             client,
             store: Arc::clone(&store),
@@ -214,10 +222,10 @@ impl Node {
             ceilings: Arc::clone(&ceilings),
             metrics: Arc::clone(&metrics),
         });
-        let (stop, lost) = (CancellationToken::new(), supplier.lost());
+        let (stop, lost, closing) = (CancellationToken::new(), supplier.lost(), supplier.closing());
         let supply = tokio::spawn(supplier.run(stop.clone()));
         let mint = Arc::new(Mint::new(&common.key, known));
-        let parts = Parts { common, store, trouble, mint, owner, mintings, client, metrics };
+        let parts = Parts { common, store, trouble, mint, owner, mintings, client, metrics, closing };
         Self {
             holder: holder.to_owned(),
             ends: parts.assemble(ceilings, shared),
