@@ -86,8 +86,8 @@ pub struct Directory {
     public_url: PublicUrl,
     /// The host of `public_url`, as requests name it.
     default_host: String,
-    /// When this process first saw each domain: others may not know one of them before [`SHOWN`] has passed.
-    first_seen: Mutex<HashMap<DomainId, Instant>>,
+    /// The name of each domain, and when this process first saw it: others may not know it before [`SHOWN`] has passed.
+    first_seen: Mutex<HashMap<DomainId, (Option<Authority>, Instant)>>,
     /// What the operator decided.
     policy: Policy,
     /// What else has to be read again when somebody beside this process writes.
@@ -202,7 +202,7 @@ impl Directory {
         self.is_plain.store(is_plain, Ordering::Release);
     }
 
-    /// Notes which domains are new. In another copy of the database the same number may be another
+    /// Notes which domains are new, or have new names. In another copy of the database the same number may be another
     /// domain's.
     fn note_seen(&self, known: Option<&SettingsVersion>, settings: &SharedSettings) {
         let mut first_seen = self.first_seen.lock().expect("no code panics while it holds this lock");
@@ -211,11 +211,14 @@ impl Directory {
         }
         let now = Instant::now();
         for domain in &settings.domains {
-            first_seen.entry(domain.id).or_insert(now);
+            let is_known = first_seen.get(&domain.id).is_some_and(|(name, _)| *name == domain.authority);
+            if !is_known {
+                first_seen.insert(domain.id, (domain.authority.clone(), now));
+            }
         }
     }
 
-    /// Waits until every resolver knows a domain: a link on it would be an unknown code of the default one to those that do not.
+    /// Waits until every resolver knows a domain by its name: a link on it would be an unknown code of the default one to those that do not.
     async fn wait_until_known(&self, domain: DomainId) {
         if self.store.is_shared() && !domain.is_default() {
             let first_seen = self
@@ -223,7 +226,7 @@ impl Directory {
                 .lock()
                 .expect("no code panics while it holds this lock")
                 .get(&domain)
-                .copied();
+                .map(|(_, seen)| *seen);
             sleep_until(first_seen.unwrap_or_else(Instant::now) + SHOWN).await;
         }
     }

@@ -11,7 +11,8 @@ use crate::{
 };
 
 impl Directory {
-    /// The domain of this name, if there is one: looked for in the store, if it is not in the copy.
+    /// The domain of this name, if there is one: looked for in the store, if it is not in the copy, or if the copy is old. Another
+    /// resolver may have given the domain another name, and have said so.
     ///
     /// # Errors
     /// When the store does not say.
@@ -19,18 +20,22 @@ impl Directory {
         if name == "DEFAULT" || name == self.default_name() {
             return Ok(Some(DomainId::DEFAULT));
         }
+        let parsed = Authority::parse(name).ok();
+        let is_default = |name: &Authority| self.is_default_name(name.as_str());
         // One that was stored with a scheme's own port is found by the name that the list shows,
         // whoever has its visitors.
-        if let Some(domain) = self.entries().named(name) {
-            return Ok(Some(domain.id));
-        }
-        let Ok(name) = Authority::parse(name) else { return Ok(None) };
-        if self.is_default_name(name.as_str()) {
-            return Ok(Some(DomainId::DEFAULT));
-        }
-        let known = |entries: &Entries| entries.named(name.as_str()).map(|domain| domain.id);
-        if let Some(id) = known(&self.entries()) {
-            return Ok(Some(id));
+        let known = |entries: &Entries| {
+            let listed = entries.named(name).map(|domain| domain.id);
+            let default = || parsed.as_ref().filter(|name| is_default(name)).map(|_| DomainId::DEFAULT);
+            let other = || entries.named(parsed.as_ref()?.as_str()).map(|domain| domain.id);
+            listed.or_else(default).or_else(other)
+        };
+        // Before the copy is asked: it may become fresh between the two.
+        let was_fresh = self.is_fresh();
+        let found = known(&self.entries());
+        let is_settled = found.map_or(parsed.is_none(), |id| was_fresh || id.is_default());
+        if is_settled {
+            return Ok(found);
         }
         self.refresh().await?;
         Ok(known(&self.entries()))
