@@ -63,8 +63,7 @@ impl Outcome {
     /// What a person has to know, whatever reads the answer.
     pub(super) fn warnings(&self, source: Source) -> Vec<String> {
         let lost = self.left_out.iter().map(|(what, count)| {
-            let had = if *what == LeftOut::Limits.as_str() { "may have had" } else { "had" };
-            format!("{count} links {had} a property that does not come along from {source}: {what}")
+            format!("{count} links {} a property that does not come along from {source}: {what}", lost(what))
         });
         let disabled = (self.disabled > 0).then(|| {
             format!(
@@ -97,7 +96,7 @@ impl Outcome {
             ));
         }
         for (what, count) in left_out {
-            text.push_str(&format!("{count} links lost a property: {what}\n"));
+            text.push_str(&format!("{count} links {} a property: {what}\n", lost(what)));
         }
         for reason in reasons {
             text.push_str(&format!("  {reason}\n"));
@@ -107,5 +106,28 @@ impl Outcome {
             text.push_str(&format!("  … and {untold} more: --rejects FILE keeps them all\n"));
         }
         text
+    }
+}
+
+/// How a property is told of that did not come along. A table without columns for limits does not say
+/// which links had any.
+fn lost(what: &str) -> &'static str {
+    if what == LeftOut::Limits.as_str() { "may have lost" } else { "lost" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_and_summary_agree_on_what_is_lost_and_what_may_be() {
+        let mut outcome = Outcome::new(None);
+        outcome.note_left_out(&[LeftOut::Limits, LeftOut::Password]);
+        let summary = outcome.told(0.0, false);
+        let told = [outcome.warnings(Source::Shlink).concat(), summary];
+        for text in told {
+            assert!(text.contains("1 links may have lost a property"), "{text}");
+            assert!(text.contains("1 links lost a property"), "{text}");
+        }
     }
 }
