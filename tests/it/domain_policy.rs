@@ -102,6 +102,40 @@ async fn a_domain_without_links_is_removed_on_every_resolver_and_its_name_is_fre
     assert_eq!(visit(&other, "one.example", "promo").await, own);
 }
 
+/// The code of a deleted link is nobody else's, also on a domain of its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_domain_is_removed_once_its_minted_links_are_deleted() {
+    let alone = Alone::start_at(PUBLIC_URL).await;
+    let api = alone.api();
+    let wish = json!({ "longUrl": "https://example.org/minted", "domain": "one.example" });
+    let code = api.create_with(&wish).await.unwrap().code;
+    let remove = async || call(api, Method::DELETE, "domains/one.example", None).await;
+    let on_its_domain = |action: &str| format!("short-urls/{code}{action}?domain=one.example");
+    expect_problem(&remove().await, 409, "about:blank");
+    done_without_body(api, &on_its_domain("")).await;
+    assert_eq!(visit(api, "one.example", &code).await.0, 404);
+    assert_eq!(names(api, "").await, ["s.test"], "nothing is on the domain");
+    let again = try_pick(api, &code, Some("one.example"), "https://example.org/").await;
+    expect_problem(&again, 400, "non-unique-slug");
+    let restored = done(api, Method::POST, &on_its_domain("/restore"), None).await;
+    assert_eq!(restored["shortCode"], json!(code));
+    assert_eq!(visit(api, "one.example", &code).await, leads_to("https://example.org/minted"));
+    expect_problem(&remove().await, 409, "about:blank");
+    done_without_body(api, &on_its_domain("")).await;
+
+    let reason = Some(json!({ "reason": "phishing" }));
+    done(api, Method::POST, &on_its_domain("/block"), reason).await;
+    let problem = expect_problem(&remove().await, 409, "about:blank");
+    assert!(problem["detail"].as_str().unwrap().contains("blocked"), "{problem}");
+    done(api, Method::POST, &on_its_domain("/unblock"), None).await;
+    done_without_body(api, "domains/one.example").await;
+    pick(api, "other", Some("one.example")).await;
+    let restored = call(api, Method::POST, &on_its_domain("/restore"), None).await;
+    expect_problem(&restored, 404, "short-url-not-found");
+    assert_eq!(visit(api, "one.example", &code).await.0, 404);
+    assert_eq!(visit(api, "s.test", &code).await.0, 404);
+}
+
 async fn done_without_body(api: &Api, path: &str) {
     assert_eq!(call(api, Method::DELETE, path, None).await.status, 204, "{path}");
 }

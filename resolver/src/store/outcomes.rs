@@ -154,7 +154,7 @@ pub enum DomainRemoved {
     Done,
     /// There is no such domain, or it is the default one.
     Absent,
-    /// Links are on it.
+    /// Links are on it that are not deleted, or that are blocked.
     HasLinks,
     /// A key is limited to it.
     HasKeys,
@@ -233,7 +233,7 @@ pub enum Deleted {
 pub enum Restored {
     /// The link as it is now.
     Done(Box<Record>),
-    /// It is not deleted, or there is none.
+    /// It is not deleted, there is none, or its domain was removed.
     Absent,
     /// Somebody has picked its slug since.
     Taken,

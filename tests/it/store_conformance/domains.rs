@@ -2,10 +2,10 @@
 
 use resolver::{
     api_key::{ApiKeyId, KeyHash, KeyLimits, NewKey},
-    links::{Authority, DomainEdit, DomainId, Slug},
+    links::{Authority, DomainEdit, DomainId, Edit, Slug},
     scope::Scopes,
     store::{
-        Deleted, DomainEdited, DomainRemoved, InsertedFull, InsertedNamed, LinkStore, NamedLink, Restored,
+        Deleted, DomainEdited, DomainRemoved, Edited, InsertedFull, InsertedNamed, LinkStore, NamedLink, Restored,
         SettingsVersion, Source,
     },
     targets::TargetRule,
@@ -24,7 +24,7 @@ pub(super) async fn domains_and_targets_are_told_with_a_version_that_grows(store
     let id = store.add_domain(&one, 1).await.unwrap().expect("there is room for one");
     assert_eq!(store.add_domain(&other, 1).await.unwrap(), None);
     assert_eq!(store.add_domain(&one, 0).await.unwrap(), Some(id), "it is there");
-    let second = store.add_domain(&other, 2).await.unwrap().expect("there is room for two");
+    assert!(store.add_domain(&other, 2).await.unwrap().is_some(), "there is room for two");
     let by = ApiKeyId(1);
     let edit = DomainEdit {
         disabled: Some(true),
@@ -50,8 +50,16 @@ pub(super) async fn domains_and_targets_are_told_with_a_version_that_grows(store
     assert!(store.remove_target(rule.pattern(), by).await.unwrap());
     assert!(!store.remove_target(rule.pattern(), by).await.unwrap());
     assert_eq!(settings(Some(&told.version)).await.unwrap().targets, []);
+}
 
-    // The same code on two domains, and a number whose code somebody has on one of them.
+/// The same code on two domains, and a number whose code another link has on one of them.
+pub(super) async fn each_domain_has_links_of_its_own(store: &dyn LinkStore) {
+    let by = ApiKeyId(1);
+    let add = async |name: &str| {
+        let authority = Authority::parse(name).unwrap();
+        store.add_domain(&authority, u32::MAX).await.unwrap().unwrap()
+    };
+    let (id, second) = (add("one.example").await, add("two.example:81").await);
     let slug = Slug::parse("same").unwrap();
     let keyspaces = store.adopt_keyspaces(&[]).await.unwrap().len();
     let on = |domain: DomainId| {
@@ -133,10 +141,50 @@ pub(super) async fn a_domain_is_removed_only_when_nothing_depends_on_it(store: &
     full.new.draft.details.get_or_insert_default().domain = Some(id);
     let history = store.epoch().await.unwrap();
     assert_eq!(store.insert_full(&history, &full, &[], None).await.unwrap(), InsertedFull::NoDomain);
-    assert_eq!(store.restore(link, keyspaces, by).await.unwrap(), Restored::Taken);
+    assert_eq!(store.restore(link, keyspaces, by).await.unwrap(), Restored::Absent);
     let again = store.add_domain(&names[0], u32::MAX).await.unwrap().unwrap();
     assert!(again.get() > kept.get(), "a number is never given again");
     for domain in [again, kept] {
         assert_eq!(store.remove_domain(domain, by).await.unwrap(), DomainRemoved::Done);
     }
+}
+
+/// A minted code stays with its link, so its row in `slug` outlives the link.
+pub(super) async fn deleted_minted_links_keep_no_domain(store: &dyn LinkStore) {
+    let by = ApiKeyId(1);
+    let name = Authority::parse("minted.example").unwrap();
+    let id = store.add_domain(&name, u32::MAX).await.unwrap().unwrap();
+    let mut minted = full_link(7_600, "https://x.y/minted-there");
+    minted.new.draft.details.get_or_insert_default().domain = Some(id);
+    let (link, code) = (minted.new.id, Slug::parse(&minted.code).unwrap());
+    let history = store.epoch().await.unwrap();
+    let stored = store.insert_full(&history, &minted, &[], None).await.unwrap();
+    assert!(matches!(stored, InsertedFull::Stored(_)), "{stored:?}");
+    let created_by = minted.new.draft.created_by;
+    let uses = async || {
+        let (all, own) = (store.domains_with_links(None), store.domains_with_links(Some(created_by)));
+        let (all, own) = (all.await.unwrap().contains(&id), own.await.unwrap().contains(&id));
+        assert_eq!(all, own);
+        all
+    };
+    for _ in 0..2 {
+        assert!(uses().await);
+        assert_eq!(store.remove_domain(id, by).await.unwrap(), DomainRemoved::HasLinks);
+        assert_eq!(store.delete(link, None, by).await.unwrap(), Deleted::Done);
+        assert!(!uses().await);
+        assert_eq!(store.find_slug(id, &code).await.unwrap(), Some(link), "nobody else gets its code");
+        assert!(matches!(store.restore(link, 0, by).await.unwrap(), Restored::Done(_)));
+    }
+    assert_eq!(store.delete(link, None, by).await.unwrap(), Deleted::Done);
+    for reason in [Some("phishing".to_owned()), None] {
+        let is_blocked = reason.is_some();
+        let block = Edit { block: Some(reason), ..Edit::default() };
+        assert!(matches!(store.edit(link, &block, by).await.unwrap(), Edited::Done(_)));
+        assert_eq!(uses().await, is_blocked);
+        if is_blocked {
+            assert_eq!(store.remove_domain(id, by).await.unwrap(), DomainRemoved::HasLinks);
+        }
+    }
+    assert_eq!(store.remove_domain(id, by).await.unwrap(), DomainRemoved::Done);
+    assert_eq!(store.restore(link, 0, by).await.unwrap(), Restored::Absent);
 }

@@ -70,6 +70,8 @@ async fn suite(store: Arc<dyn LinkStore>) {
     blocks::an_open_reservation_is_never_taken_over(&*store).await;
     keys::keys_are_found_until_they_are_revoked_or_expire(&*store).await;
     domains::domains_and_targets_are_told_with_a_version_that_grows(&*store).await;
+    domains::each_domain_has_links_of_its_own(&*store).await;
+    domains::deleted_minted_links_keep_no_domain(&*store).await;
     domains::a_domain_is_removed_only_when_nothing_depends_on_it(&*store).await;
     wishes::a_call_that_is_sent_again_is_told_from_another_with_the_same_key(&*store).await;
     keyspaces::adoptions_at_the_same_time_agree_on_the_index(&store).await;

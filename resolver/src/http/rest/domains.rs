@@ -240,7 +240,7 @@ pub(super) async fn remove(app: &App, name: &str, by: &Grant) -> Result<Answer, 
         DomainRemoved::Done => Ok(empty(StatusCode::NO_CONTENT)),
         DomainRemoved::Absent => Err(no_domain(&name)),
         DomainRemoved::HasLinks => {
-            Err(Problem::DomainInUse { name, by: "expected its links to be deleted before" })
+            Err(Problem::DomainInUse { name, by: "expected its links to be deleted, and none of them to be blocked, before" })
         }
         DomainRemoved::HasKeys => Err(Problem::DomainInUse {
             name,

@@ -81,7 +81,8 @@ fn is_meant(link: &Link, versions: Option<&[u64]>) -> bool {
     versions.is_none_or(|versions| versions.contains(&version))
 }
 
-/// Deletes a link. Its row stays with all that was said of it, and its slug is free again.
+/// Deletes a link. Its row stays with all that was said of it. A slug that a person picked is free
+/// again; a minted code stays with its number, on other domains by its row in `slug`.
 pub(in crate::store) async fn delete<S: Sql>(
     sql: &mut S,
     id: LinkId,

@@ -25,7 +25,7 @@ pub(in crate::store) async fn insert_full<S: Sql>(
     let domain = draft.domain();
     if !domain.is_default() && !take_slug(sql, domain, code, *id).await? {
         withdraw(sql, *id, same).await?;
-        let is_there = has_domain(sql, domain).await?;
+        let is_there = keep_domain(sql, domain).await?;
         return Ok(if is_there { InsertedFull::CodeTaken } else { InsertedFull::NoDomain });
     }
     let Some(at) = insert_link(sql, *id, draft, None).await? else {
@@ -62,13 +62,15 @@ pub(super) async fn take_slug<S: Sql>(
     Ok(!sql.query(&take, &values).await?.is_empty())
 }
 
-/// Whether a domain is there. To try further codes on one that was removed would never end.
-async fn has_domain<S: Sql>(sql: &mut S, domain: DomainId) -> Result<bool, StoreError> {
+/// Keeps a domain from being removed before the transaction ends; false when it is removed already: to try further codes there would
+/// never end.
+pub(super) async fn keep_domain<S: Sql>(sql: &mut S, domain: DomainId) -> Result<bool, StoreError> {
+    // The default domain is never removed.
     if domain.is_default() {
         return Ok(true);
     }
-    let look = "SELECT id FROM domain WHERE id = $1";
-    Ok(!sql.query(look, &[Value::Int(domain.get())]).await?.is_empty())
+    let keep = format!("SELECT id FROM domain WHERE id = $1 {}", S::DIALECT.for_key_share());
+    Ok(!sql.query(&keep, &[Value::Int(domain.get())]).await?.is_empty())
 }
 
 /// Gives a code on a domain back.
@@ -200,7 +202,7 @@ pub(in crate::store) async fn insert_named<S: Sql>(
     }
     let Placed::Stored(id, at, version) = place_at(sql, id, link, None).await? else {
         withdraw(sql, id, same).await?;
-        let is_there = has_domain(sql, link.draft.domain()).await?;
+        let is_there = keep_domain(sql, link.draft.domain()).await?;
         return Ok(if is_there { InsertedNamed::Taken } else { InsertedNamed::NoDomain });
     };
     set_tags(sql, id, tags).await?;

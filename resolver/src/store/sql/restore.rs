@@ -4,7 +4,7 @@ use super::{
     Sql, Told, Value,
     audit::note,
     edits::{lock, write},
-    named::{find_slug, same_keyspaces, take_slug},
+    named::{find_slug, keep_domain, same_keyspaces, take_slug},
     sweep::note_arrived,
     tags::set_tags,
 };
@@ -38,8 +38,8 @@ pub(in crate::store) async fn find_deleted<S: Sql>(
     rows.first().map(super::Row::link).transpose()
 }
 
-/// Brings a link back that was deleted, unless somebody has picked its slug since. `keyspaces` is how many the caller knows of, who has seen that
-/// its slug is no code of theirs.
+/// Brings a deleted link back, unless another link has its slug by now or its domain was removed.
+/// `keyspaces` is how many the caller knows of, who has seen that its slug is no code of theirs.
 pub(in crate::store) async fn restore<S: Sql>(
     sql: &mut S,
     id: LinkId,
@@ -49,6 +49,9 @@ pub(in crate::store) async fn restore<S: Sql>(
     let Some((link, now)) = lock(sql, id).await?.filter(|(link, _)| link.is_deleted()) else {
         return Ok(Restored::Absent);
     };
+    if !keep_domain(sql, link.domain()).await? {
+        return Ok(Restored::Absent);
+    }
     let mut link = Edit::default().apply(link, now, by);
     let mut tags = Vec::new();
     if let Some(details) = &mut link.details {
