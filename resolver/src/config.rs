@@ -210,7 +210,9 @@ pub struct Config {
     /// server: to all limits, their clients are one client otherwise.
     #[arg(long, env = "RESOLVER_TRUSTED_PROXIES", value_name = "CIDR[,CIDR…]", value_delimiter = ',')]
     pub trusted_proxies: Vec<IpNet>,
-    /// Connections that one client may have open; 0 for any number; a quarter of all there may be, and 1,024 at most, when absent.
+    /// Connections that one client may have open; its next one takes the place of its idlest.
+    /// Trusted proxies have no such limit. 0 for any number; a quarter of all there may be, and
+    /// 1,024 at most, when absent.
     #[arg(long, env = "RESOLVER_CONNECTIONS_PER_CLIENT", value_name = "COUNT")]
     pub connections_per_client: Option<u32>,
     /// Codes without a link that one client may ask for in a minute, before it gets 429; 0 for any number.

@@ -56,7 +56,7 @@ pub struct Metrics {
     pub create_seconds: Histogram,
     /// Requests answered 503.
     pub unavailable: Counter,
-    /// Connections closed at once because there were too many, of all clients or of one.
+    /// Connections refused: all that there may be, of all clients or of one, were being answered.
     pub connections_refused: Counter,
 }
 
@@ -162,7 +162,7 @@ fn describe() {
     describe_counter!("resolver_unavailable_total", "Requests answered 503.");
     describe_counter!(
         "resolver_connections_refused_total",
-        "Connections closed at once because there were too many, of all clients or of one."
+        "Connections refused: all that there may be, of all clients or of one, were being answered."
     );
     describe_gauge!(
         "resolver_supply_seconds",

@@ -1,11 +1,11 @@
 //! A takedown: what an operator took down, only an operator brings back.
 //!
-//! 1. A block is beside everything that a link's owner may change: no edit, no restore and no
-//!    import sets or lifts it, and a blocked link cannot be deleted, because its name would be free
-//!    for another link with the same target.
-//! 2. A link that was deleted already can be blocked as well: restoring it does not bring it back to
-//!    life, and its slug, unless another link has it by then, is held until the block is lifted.
-//!    Otherwise its owner could pick the same slug for the same target again.
+//! 1. A block is beside everything that a link's owner may change: no edit or restore by its owner
+//!    sets or lifts it, and an import does not lift it. A blocked link cannot be deleted, because
+//!    its name would be free for another link with the same target.
+//! 2. A link that is already deleted can be blocked as well. A restored link stays blocked, and its
+//!    slug is reserved until the block is lifted, unless another link has it by then. Otherwise its
+//!    owner could pick the same slug for the same target again.
 //! 3. Visitors are told that it was taken down (410), whatever `--tell-gone` says, and are never
 //!    sent to a fallback page: that belongs to a domain's owner, from whom they are to be kept. Not
 //!    451: most takedowns follow no legal demand.
