@@ -308,18 +308,15 @@ async fn a_list_of_targets_holds_on_every_resolver_when_its_caller_is_answered()
     assert!(can_lead_to(&one, "a.evil.example").await);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_log_tells_who_wrote_what_and_no_secret() {
-    let alone = Alone::start(&[]).await;
+/// Writes of every kind, and some that fail. Returns the secret of the key that was rotated.
+async fn change_everything(alone: &Alone, editor: &Api) -> String {
     let admin = alone.api();
-    let editor = alone.with_new_key("editor", &["--scopes", "create,edit,delete,domains"]).await;
-    let begun = get(admin, "audit").await["audit"]["data"][0]["id"].as_i64().unwrap();
     let wish = json!({ "longUrl": URL, "customSlug": "x", "tags": ["a"], "password": "hush hush", "domain": "one.example" });
     editor.create_with(&wish).await.unwrap();
     let link = "short-urls/x?domain=one.example";
-    done(&editor, Method::PATCH, link, Some(json!({ "title": "T", "password": "hush again" }))).await;
+    done(editor, Method::PATCH, link, Some(json!({ "title": "T", "password": "hush again" }))).await;
     let rules = json!({ "redirectRules": [{ "longUrl": "https://example.org/", "conditions": [] }] });
-    done(&editor, Method::POST, "short-urls/x/redirect-rules?domain=one.example", Some(rules)).await;
+    done(editor, Method::POST, "short-urls/x/redirect-rules?domain=one.example", Some(rules)).await;
     call(admin, Method::PUT, "tags", Some(json!({ "oldName": "a", "newName": "b" })))
         .await
         .success()
@@ -328,7 +325,7 @@ async fn the_log_tells_who_wrote_what_and_no_secret() {
     done(admin, Method::PATCH, "domains/one.example", Some(json!({ "enabled": false }))).await;
     set_target(admin, "bad.example", false).await;
     call(admin, Method::DELETE, "targets/bad.example", None).await.success().unwrap();
-    call(&editor, Method::DELETE, link, None).await.success().unwrap();
+    call(editor, Method::DELETE, link, None).await.success().unwrap();
     alone.api_key(&["create", "--name", "other"]).await;
     let secret = alone.api_key(&["rotate", "--name", "other"]).await;
     alone.api_key(&["revoke", "--name", "other"]).await;
@@ -336,6 +333,16 @@ async fn the_log_tells_who_wrote_what_and_no_secret() {
     call(admin, Method::DELETE, link, None).await;
     call(admin, Method::PATCH, "short-urls/none", Some(json!({ "title": "T" }))).await;
     call(admin, Method::DELETE, "targets/none.example", None).await;
+    secret
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_tells_who_wrote_what_and_no_secret() {
+    let alone = Alone::start(&[]).await;
+    let admin = alone.api();
+    let editor = alone.with_new_key("editor", &["--scopes", "create,edit,delete,domains"]).await;
+    let begun = get(admin, "audit").await["audit"]["data"][0]["id"].as_i64().unwrap();
+    let secret = change_everything(&alone, &editor).await;
 
     let log = get(admin, "audit").await["audit"].clone();
     assert_eq!(log["before"], Value::Null);

@@ -216,8 +216,7 @@ impl Open {
 impl Table {
     /// Ends the idlest connection, of all or of those of one client without a call; whether there was one.
     fn cut_idlest(&mut self, client: Option<IpAddr>) -> bool {
-        let may_go =
-            |pulse: &&Arc<Pulse>| client.is_none() || (pulse.client == client && !pulse.has_calls());
+        let may_go = |pulse: &&Arc<Pulse>| client.is_none() || (pulse.client == client && !pulse.has_calls());
         let idlest = self.connections.values().filter(may_go).min_by_key(|pulse| pulse.idleness());
         let Some(id) = idlest.map(|pulse| pulse.id) else { return false };
         self.cut(id);

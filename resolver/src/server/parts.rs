@@ -52,30 +52,13 @@ impl Parts {
         let lookup = Arc::new(self.start_lookup(settings, ceilings));
         let clock = Arc::new(DatabaseClock::new(shared.now));
         let creator = self.start_creator(Arc::clone(&lookup), Arc::clone(&clock));
-        let directory = Directory::start(
-            &self.vitals,
-            DirectoryConfig {
-                store: Arc::clone(&self.store),
-                public_url: settings.default_domain.clone(),
-                policy: settings.policy,
-                lookup: Arc::clone(&lookup),
-                clock,
-                closing: supply.closing.clone(),
-            },
-            (asked, shared),
-        );
+        let lookup_and_clock = (Arc::clone(&lookup), clock);
+        let directory = self.start_directory(settings, lookup_and_clock, &supply, (asked, shared));
+        let reserver = self.reserver(Arc::clone(&directory));
         self.start_sweeper(settings, &lookup);
         let indexer = UrlIndexer { store: Arc::clone(&self.store), holder: self.owner.instance.clone() };
         self.vitals.spawn("indexer of long URLs", indexer.run());
-        let Self { mint, client, owner: _, mintings, store, metrics, vitals } = self;
-        let reserver = Reserver {
-            client,
-            store: Arc::clone(&store),
-            mint,
-            mintings,
-            directory: Arc::clone(&directory),
-            metrics: Arc::clone(&metrics),
-        };
+        let Self { store, metrics, vitals, .. } = self;
         let keys = Arc::new(KeyRing::new());
         vitals.spawn("noter of used API keys", note_used(Arc::clone(&keys), Arc::clone(&store)));
         settings.places.follow(&vitals);
@@ -155,6 +138,35 @@ impl Parts {
             metrics: Arc::clone(&self.metrics),
         };
         Creator::start(&self.vitals, config)
+    }
+
+    fn start_directory(
+        &self,
+        settings: &Settings,
+        (lookup, clock): (Arc<Lookup>, Arc<DatabaseClock>),
+        supply: &Supply,
+        shared: (Instant, SettingsPoll),
+    ) -> Arc<Directory> {
+        let config = DirectoryConfig {
+            store: Arc::clone(&self.store),
+            public_url: settings.default_domain.clone(),
+            policy: settings.policy,
+            lookup,
+            clock,
+            closing: supply.closing.clone(),
+        };
+        Directory::start(&self.vitals, config, shared)
+    }
+
+    fn reserver(&self, directory: Arc<Directory>) -> Reserver {
+        Reserver {
+            client: Arc::clone(&self.client),
+            store: Arc::clone(&self.store),
+            mint: Arc::clone(&self.mint),
+            mintings: self.mintings.clone(),
+            directory,
+            metrics: Arc::clone(&self.metrics),
+        }
     }
 
     /// Nothing is removed unless the settings say after how long.

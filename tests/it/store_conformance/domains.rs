@@ -5,8 +5,8 @@ use resolver::{
     links::{Authority, DomainEdit, DomainId, Edit, Slug},
     scope::Scopes,
     store::{
-        Deleted, DomainEdited, DomainRemoved, Edited, InsertedFull, InsertedNamed, LinkStore, NamedLink, Restored,
-        SettingsVersion, Source,
+        Deleted, DomainEdited, DomainRemoved, Edited, InsertedFull, InsertedNamed, LinkStore, NamedLink,
+        Restored, SettingsVersion, Source,
     },
     targets::TargetRule,
 };

@@ -58,7 +58,12 @@ impl Pulse {
 
     /// The least is the idlest.
     pub(super) fn idleness(&self) -> impl Ord + use<> {
-        (self.has_calls(), self.has_greeted.load(Ordering::Relaxed), self.used_at.load(Ordering::Relaxed), self.id)
+        (
+            self.has_calls(),
+            self.has_greeted.load(Ordering::Relaxed),
+            self.used_at.load(Ordering::Relaxed),
+            self.id,
+        )
     }
 
     pub(super) fn call(self: &Arc<Self>) -> UnderWay {

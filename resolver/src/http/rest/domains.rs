@@ -239,9 +239,10 @@ pub(super) async fn remove(app: &App, name: &str, by: &Grant) -> Result<Answer, 
     match app.directory.remove(id, by.id).await? {
         DomainRemoved::Done => Ok(empty(StatusCode::NO_CONTENT)),
         DomainRemoved::Absent => Err(no_domain(&name)),
-        DomainRemoved::HasLinks => {
-            Err(Problem::DomainInUse { name, by: "expected its links to be deleted, and none of them to be blocked, before" })
-        }
+        DomainRemoved::HasLinks => Err(Problem::DomainInUse {
+            name,
+            by: "expected its links to be deleted, and none of them to be blocked, before",
+        }),
         DomainRemoved::HasKeys => Err(Problem::DomainInUse {
             name,
             by: "expected the keys that are limited to it to be revoked before",
