@@ -165,8 +165,8 @@ impl Creator {
         }
     }
 
-    /// Creates a link. Await it to its end: a number whose create is dropped stays claimed until the next start. A client that goes
-    /// away does not end its call (`http/run_to_end.rs`).
+    /// Creates a link. Await it to its end: a number whose create is dropped stays claimed until
+    /// the next start. A client that disconnects does not end its call (`http/run_to_end.rs`).
     ///
     /// # Errors
     /// When no number or no store was to be had within the deadline.

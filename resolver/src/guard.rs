@@ -51,11 +51,12 @@ pub(crate) enum Guard {
     Margin,
     /// A keyspace is not used before every resolver has heard of it (`prepare.rs`).
     KeyspaceWait,
-    /// A picked code of a keyspace is not acknowledged before every resolver has heard of it (`create/shown.rs`).
+    /// A picked code is not acknowledged before every resolver knows its keyspace
+    /// (`create/shown.rs`).
     KeyspaceShown,
     /// A reservation's keyspace that is not known is asked for (`reservation/reserver.rs`).
     KeyspaceKnown,
-    /// A reserved code is filled once (`reservation/reserver.rs`).
+    /// A reserved code is filled once (`reservation/fill.rs`).
     FilledOnce,
     /// The numbers of an open reservation are not taken over (`store/postgres/blocks.rs`).
     #[cfg_attr(
@@ -65,7 +66,8 @@ pub(crate) enum Guard {
     OpenReservation,
     /// Whether the settings were fresh is asked before they are (`directory/question.rs`).
     FreshBefore,
-    /// A version of the settings is told from that of an older copy of the database (`store/outcomes.rs`).
+    /// A version of the settings differs from the same number in an older copy of the database
+    /// (`store/outcomes.rs`).
     SettingsCopy,
     /// After a restart of the server nothing is stored before the mark is compared (`store/postgres/admin.rs`).
     #[cfg_attr(

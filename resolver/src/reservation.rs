@@ -6,8 +6,9 @@
 //!    may be repeated after an unknown outcome, and a fill that comes after the reservation was given up harms nobody.
 //! 3. Giving up turns the holder into one whose blocks are leaked. Whoever takes them over asks the database which numbers are
 //!    unused, so nothing has to be known here of what was filled.
-//! 4. Every resolver serves every reservation. One that has not heard of a reservation's keyspace reads the settings
-//!    again; if it cannot, nobody can say what is reserved, and the call may be repeated.
+//! 4. Every resolver serves every reservation. One that does not know a reservation's keyspace
+//!    reads the settings again. If it cannot, it does not know what is reserved, and the call may
+//!    be repeated.
 //!
 //! Rejected: numbers taken out of this resolver's own block. A reservation outlives the process, and the account would have to
 //! call its numbers used though they have no rows.

@@ -1,9 +1,10 @@
 //! This build's resolver beside another build's, such as that of an earlier commit.
 //!
 //! 1. Each side has servers and a folder of its own, and its own `migrate` makes its schema.
-//! 2. The sides take turns, and change places every round, so that a machine which slows down hits both alike.
-//! 3. Processor time of the resolver and its Postgres is told beside the rate: on a shared machine it is the
-//!    steadier figure.
+//! 2. The sides take turns and change places every round, so that a machine that slows down hits
+//!    both alike.
+//! 3. The processor time of the resolver and its Postgres stands beside the rate. On a shared
+//!    machine it is the steadier figure.
 
 mod report;
 mod side;
@@ -63,7 +64,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
 async fn measure(args: &Args) -> anyhow::Result<Vec<Level>> {
     let mut levels = Vec::new();
     for way in &args.ways {
-        // Redirects with one thread have a core of their own, so what they cost is not mixed with the load's.
+        // Redirects with one thread have a core of their own, so their cost is not mixed with that
+        // of the load.
         let threads: &[usize] = if *way == Way::Redirect { &[1, 2] } else { &[2] };
         for threads in threads {
             progress::show("building the resolver and starting the servers …");

@@ -1,5 +1,5 @@
-//! Keyspaces that change in a rolling update: resolvers that started before lead to its links all the
-//! same, or say that they cannot tell (fault 30).
+//! Keyspaces that change in a rolling update. Resolvers that started before redirect its links all
+//! the same, or answer that they cannot tell (fault 30).
 
 use std::time::Duration;
 
@@ -40,8 +40,8 @@ async fn older_resolvers_lead_to_the_codes_of_a_keyspace_that_came_after_them() 
     }
 }
 
-/// The older resolver's question for keyspaces fails while its lookups are answered: with a database
-/// that answers nothing, every miss would be 503 anyway.
+/// The older resolver's question for keyspaces fails while its lookups are answered. With a
+/// database that answers nothing, every miss would be 503 anyway.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_older_resolver_that_hears_of_no_keyspaces_never_denies_the_codes_of_a_new_one() {
     let cluster = Cluster::builder().etcd(1).issuers(1).resolvers(0).start().await.unwrap();

@@ -1,9 +1,10 @@
 //! Calls of gRPC under way, behind a [`Gate`](super::Gate).
 //!
-//! 1. A call marks its connection as used, until the client has its answer: the gate ends others first.
-//! 2. Questions about health and for descriptors need no key, and a question may last for as long as its
-//!    connection: `Watch` and reflection are streams. A client has a few under way at a time, and all
-//!    clients together have a bounded number. Each counts until the last byte of its answer was sent.
+//! 1. A call marks its connection as used until the client has its answer. The gate closes other
+//!    connections first.
+//! 2. Health checks and reflection need no key. `Watch` and reflection are streams, which may last
+//!    as long as their connection. So the calls under way are bounded, for each client and for all.
+//!    A call counts until the last byte of its answer was sent.
 //! 3. `Check` has more places of its own: it is answered at once, and a probe must find one.
 
 use std::{
@@ -21,8 +22,8 @@ use tonic::{Status, body::Body, codegen::Service, server::NamedService};
 
 use super::gate::{Guest, UnderWay, network};
 
-/// Questions under way, except `Check`: of all clients, and of one. A client that watches for health does so
-/// once for each of its connections.
+/// Calls without a key under way, except `Check`: of all clients, and of one. A client that watches
+/// for health does so once for each of its connections.
 const QUESTIONS: (usize, usize) = (512, 32);
 /// `Check`s under way: those whose message has not come, as a rule.
 const CHECKS: (usize, usize) = (4_096, 128);

@@ -14,8 +14,8 @@ pub fn domain_name(domain: &Domain) -> &str {
     domain.authority.as_ref().map_or(DEFAULT, Authority::as_str)
 }
 
-/// A domain as an edit has left it; under `changed` each field that the edit changed, with its value
-/// before and after.
+/// A domain after an edit. `changed` has each field that the edit changed, with its value before
+/// and after.
 #[must_use]
 pub fn domain_change(before: &Domain, after: &Domain) -> Value {
     let mut state = fields(after);

@@ -101,7 +101,8 @@ impl Directory {
         Ok(edited)
     }
 
-    /// Adds a rule about targets, or takes one away; whether something has changed. Answers when it shows everywhere.
+    /// Adds or removes a rule about targets, and answers when the change shows everywhere. True if
+    /// anything has changed.
     ///
     /// # Errors
     /// When the store does not.
@@ -122,7 +123,8 @@ impl Directory {
         Ok(changed)
     }
 
-    /// Waits until a change that is committed shows everywhere. If it cannot be read here at once it will be, as on all others.
+    /// Waits until a committed change shows everywhere. If this process cannot read the change now,
+    /// it will hear of it like all others.
     async fn show(&self) {
         let shown = async {
             if self.store.is_shared() {

@@ -31,9 +31,10 @@ impl Directory {
         Question { place, wanted: Wanted::of_path(&self.lookup, path), was_fresh }
     }
 
-    /// Whether the visitor may be told that there is no link, now that the store has said so. The host may be of a
-    /// domain that the copy did not have yet, and a text of a code's form of such a keyspace, unless the copy was
-    /// fresh before it was asked. It does not help if it has become fresh since.
+    /// Whether the visitor may be told that there is no link, now that the store has said so. The
+    /// copy may lack the domain of the host, or the keyspace of a text that looks like a code. So
+    /// it must have been fresh before it was asked; if it has become fresh since, that does not
+    /// help.
     #[must_use]
     pub fn may_deny(&self, question: &Question) -> bool {
         let was_fresh = if guard::is_on(Guard::FreshBefore) { question.was_fresh } else { self.is_fresh() };
@@ -45,8 +46,9 @@ impl Directory {
         is_placed && (is_explained || was_fresh)
     }
 
-    /// The link that has this name, a code or a slug, on exactly this domain. A name that may be a code of a
-    /// keyspace that this copy does not have yet is not told to be absent before the settings were read again.
+    /// The link that has this name, a code or a slug, on exactly this domain. The name may be a
+    /// code of a keyspace that this copy lacks, so the settings are read again before an absence is
+    /// reported.
     ///
     /// # Errors
     /// When the store does not say.

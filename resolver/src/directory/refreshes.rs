@@ -1,9 +1,11 @@
 //! Refreshes of the settings, which all calls that wait for one share.
 //!
 //! 1. One refresh is under way at a time, so none overtakes another.
-//! 2. A call is served by a refresh that began after it: whatever was committed before the call is in the answer.
-//! 3. A call waits for at most two refreshes, the one under way and the next, and each has a deadline. So a database
-//!    that hangs holds no call for longer than [`WAIT_MAX`], however many wait.
+//! 2. A call is served by a refresh that began after the call, so the answer has whatever was
+//!    committed before the call.
+//! 3. A call waits for at most two refreshes, the one under way and the next, and each has a
+//!    deadline. So no call waits for longer than [`WAIT_MAX`] while the database hangs, however
+//!    many calls wait.
 
 use std::{
     sync::{

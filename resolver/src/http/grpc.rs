@@ -4,7 +4,8 @@
 //!    them out, so that both take and refuse the same.
 //! 2. Limits by client count the connection's other end, or whom it speaks for if it is a trusted proxy that says so (`x-forwarded-for`).
 //! 3. Connections are limited by a gate, and a key is checked before its message is read ([`admission`]).
-//! 4. What needs no key, questions about health and for descriptors, is bounded for each client and in all ([`Bounded`]).
+//! 4. Health checks and reflection need no key. They are bounded, for each client and for all
+//!    ([`Bounded`]).
 
 mod admission;
 mod fields;

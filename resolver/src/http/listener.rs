@@ -4,8 +4,9 @@
 //! connection, so that clients come back elsewhere. Then *closing*: what waits in the accept queue is still taken, the sockets
 //! are closed, idle connections ended and the others let finish, until a deadline.
 //!
-//! There are as many connections as the descriptors of this process are enough for, and a client has a share of them.
-//! Where either is taken the idlest are closed, of all or of the client: silent connections keep no new one out.
+//! The number of connections is bounded by the descriptors of this process, and each client has a
+//! share. When either bound is reached, the idlest connections are closed, of all clients or of
+//! that one. So silent connections keep no new one out.
 
 use std::{
     convert::Infallible,
@@ -223,8 +224,9 @@ impl Door {
         }
     }
 
-    /// A place for a connection. When all are taken the idlest of this thread make room: the kernel spreads connections evenly, so they
-    /// are about the idlest of all. A client whose own idlest made room takes no other client's place.
+    /// A place for a connection. When all are taken, the idlest of this thread make room. The
+    /// kernel spreads connections evenly, so they are about the idlest of all. A client whose own
+    /// idlest connection made room takes no place of other clients.
     async fn room(&self, is_free_soon: bool) -> Option<OwnedSemaphorePermit> {
         if let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() {
             return Some(slot);

@@ -1,9 +1,11 @@
 //! The public listener: redirects and the API.
 //!
-//! [`listener`] accepts on one single-threaded runtime per core. [`express`] answers redirects of links that the thread knows; all else
-//! goes through hyper: [`router`] decides what a request is, [`redirect`] and [`rest`] answer it. The listener's threads parse, look into
-//! the cache and wait. A create is polled there too, because it does little more ([`run_to_end`]); every other call of the API runs on
-//! the daemon's own runtime beside them. Stores and their connections belong to that runtime in any case.
+//! [`listener`] accepts on one single-threaded runtime per core. [`express`] answers redirects of
+//! links that the thread knows. All else goes through hyper: [`router`] decides what a request is,
+//! [`redirect`] and [`rest`] answer it. The listener's threads parse, look into the cache and wait.
+//! They poll creates as well, because a create does little more ([`run_to_end`]). Every other call
+//! of the API runs on the daemon's own runtime beside them. Stores and their connections belong to
+//! that runtime in any case.
 
 mod body;
 mod budgets;

@@ -221,7 +221,8 @@ impl Patient {
         self.0.state.store(IDLE, Ordering::Relaxed);
     }
 
-    /// A whole head has come: until it is answered the body's pace and the answer's deadline are the limits.
+    /// A whole head has come: until it is answered, the body's pace and the answer's deadline are
+    /// the limits.
     pub(super) fn is_served(&self) {
         self.0.state.store(BUSY, Ordering::Relaxed);
     }

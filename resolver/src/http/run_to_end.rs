@@ -1,11 +1,11 @@
 //! A call that runs to its end though its client goes away.
 //!
-//! A task of its own would do, but to hand a create to another runtime and its answer back costs more than all the rest
-//! of it but the insert. So the call is polled in place, by the task of its connection, and only what is left of it
-//! when that task drops it moves to the daemon's runtime.
+//! A task of its own would do, but to hand a create to another runtime and its answer back costs
+//! more than all the rest of the create except the insert. So the task of the connection polls the
+//! call in place. If that task is dropped, the rest of the call moves to the daemon's runtime.
 //!
-//! What the call starts (timers, connections, tasks) belongs to the daemon's runtime in either case: it outlives the
-//! listener's thread, and has none of the thread's time.
+//! Timers, connections and tasks that the call starts belong to the daemon's runtime in either
+//! case. They outlive the listener's thread and take none of its time.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},

@@ -1,10 +1,10 @@
 //! Wake-ups from other threads, delivered to a listener's thread in groups.
 //!
-//! Creates and reads of links come to their end on the daemon's own runtime, dozens at a time, and each wakes a
-//! request that waits on a listener's thread. To wake a task of another runtime costs a write to that runtime's
-//! eventfd, every time. Here the first of a group wakes one task of the listener's thread, and those that follow
-//! before that task runs only join its list. It wakes their tasks from their own thread, where that is a push to
-//! a queue.
+//! Creates and reads of links end on the daemon's own runtime, dozens at a time, and each wakes a
+//! request that waits on a listener's thread. To wake a task of another runtime costs a write to
+//! that runtime's eventfd, every time. Here the first of a group wakes one task of the listener's
+//! thread, and those that follow before that task runs only join its list. It wakes their tasks
+//! from their own thread, where that is a push to a queue.
 //!
 //! A list holds each waiting request once, so connections bound its length.
 
@@ -48,7 +48,8 @@ impl Wakeups {
         }
     }
 
-    /// Has a future woken through the group. It is boxed: futures of the API are large, and those of redirects beside them are not.
+    /// Makes a future's wake-ups go through the group. The future is boxed: futures of the API are
+    /// large, and those of redirects beside them are not.
     pub(super) fn gather<F: Future>(self: &Arc<Self>, future: F) -> Gathered<F> {
         let sleeper =
             Arc::new(Sleeper { group: Arc::clone(self), task: Mutex::new(None), is_listed: false.into() });

@@ -192,8 +192,7 @@ pub struct DomainSettings {
     pub redirects: Redirects,
 }
 
-/// What stands for the name of a domain that was removed: its deleted links and its revoked keys keep
-/// its number.
+/// Stands for the name of a removed domain, whose deleted links and revoked keys keep its number.
 pub const REMOVED: &str = "(removed)";
 
 /// A domain as it is stored.

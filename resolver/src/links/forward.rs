@@ -2,10 +2,10 @@
 //!
 //! 1. A key that both have takes the visitor's value, in the long URL's place; new keys follow in their order. What is not
 //!    touched stays as it was written, byte for byte: many servers care about the difference between `%20` and `+`.
-//! 2. Its cost is bounded: the visitor's pairs are sorted once, by key; each of the long URL's is
-//!    looked up among them, and those of one key are walked once, however often the long URL repeats
-//!    it. A query of too many pairs, or one that would make the URL too long for the servers behind
-//!    it, does not go along at all: half of a query may mean something else than the whole.
+//! 2. Its cost is bounded. The visitor's pairs are sorted once, by key. Each pair of the long URL
+//!    is looked up among them, and those of one key are walked once, however often the long URL
+//!    repeats the key. A query is left out as a whole if it has too many pairs or would make the
+//!    URL too long for the servers behind it: half of a query may mean something else.
 
 use std::cmp::Ordering;
 

@@ -75,7 +75,7 @@ impl Lookup {
         }
     }
 
-    /// Whether a link that was found under a slug's id has that slug: it lives, or was taken down and
+    /// Whether the link found by a slug still has it: the link is not deleted, or it is blocked and
     /// holds its name.
     async fn has(&self, place: &Place, link: Option<&Link>) -> Result<bool, LookupError> {
         let (domain, slug) = place;

@@ -1,5 +1,5 @@
-//! The task that reads what no cache has: one read in flight, and the misses that arrive meanwhile form the next. They lie in the queue,
-//! which bounds them, until it has ended.
+//! The task that reads what no cache has. One read is in flight; the misses that arrive meanwhile
+//! wait in a bounded queue and form the next one.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -81,7 +81,8 @@ impl Reader {
         let is_decisive = batch.values().flatten().any(|waiter| waiter.name.is_none());
         let source = if is_decisive { Source::Primary } else { self.news.source(&ids) };
         let read = self.store.read(&ids, source).await;
-        // Taken in only now: to be woken by each arrival costs more than a redirect's share of the read.
+        // Collected only now: waking up for each arrival would cost more than a redirect's share of
+        // the read.
         let (mut late, mut next) = (Waiting::new(), Waiting::new());
         // Those that come back count as well: the next read takes them in.
         while next.len() + late.len() < READ_MAX

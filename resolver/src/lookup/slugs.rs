@@ -54,8 +54,8 @@ pub(super) struct Slugs {
     /// Codes that were free, and when the store was asked for them. Each is believed for [`TRUSTED`]; whoever takes one answers
     /// later than that.
     free: moka::sync::Cache<Place, Instant, RandomState>,
-    /// Links that were taken down after they were deleted and hold their slugs, each with the version that
-    /// the store was asked for: to let a slug go makes a new version.
+    /// Deleted links that are blocked and hold their slugs, each with the version that the store
+    /// was asked for. To release a slug makes a new version.
     held: moka::sync::Cache<LinkId, u64, RandomState>,
     store: Arc<dyn LinkStore>,
     questions: Arc<Semaphore>,
@@ -116,8 +116,8 @@ impl Slugs {
         self.free.invalidate(place);
     }
 
-    /// Whether a deleted link of this version holds its slug: another may have got it before the link
-    /// was taken down.
+    /// Whether a deleted link of this version holds its slug. Another link may have got it before
+    /// this one was blocked.
     pub(super) async fn is_held(&self, place: &Place, id: LinkId, version: u64) -> Result<bool, LookupError> {
         if self.held.get(&id) == Some(version) {
             return Ok(true);

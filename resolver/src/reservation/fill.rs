@@ -16,8 +16,8 @@ impl Reserver {
     /// Stores links under reserved codes; the outcome of each, in their order.
     ///
     /// # Errors
-    /// When the reservation was given up; or when this resolver does not know its keyspace, and the database does not
-    /// tell it.
+    /// When the reservation was given up, or when this resolver does not know its keyspace and the
+    /// database does not answer.
     pub async fn fill(
         &self,
         reservation: &Reservation,
@@ -53,8 +53,8 @@ impl Reserver {
         (reserved && !is_reserved(code)).then_some(id)
     }
 
-    /// Inserts a batch. A row that is there already may come from an earlier copy of the call, so it is looked at; so is one whose
-    /// insert is in doubt, and if it is absent it may still arrive.
+    /// Inserts a batch. A row that exists already may come from an earlier copy of the call, so it
+    /// is read. So is one whose insert is in doubt; if it is absent, it may still arrive.
     async fn store_batch(&self, links: &[NewLink]) -> Vec<Filled> {
         // Its numbers are nobody else's in any history of the database.
         let Ok(history) = self.store.epoch().await else { return vec![Filled::Failed; links.len()] };

@@ -219,7 +219,7 @@ impl Reserver {
     /// # Errors
     /// When issuer or database are away; then some of it may be done.
     pub async fn give_up(&self, reservation: &Reservation) -> Result<(), ReserveError> {
-        // One of a keyspace that this resolver does not mint from has to be given up at one that does.
+        // Only a resolver that mints from its keyspace can give a reservation up.
         let minting = self.minting(reservation).ok_or(ReserveError::Unavailable)?;
         self.close(&reservation.id, minting).await
     }
@@ -236,8 +236,8 @@ impl Reserver {
         self.mintings.iter().find(|minting| minting.index == reservation.keyspace)
     }
 
-    /// Makes sure that codes of a reservation can be told from others: its keyspace may have been added while this
-    /// process ran.
+    /// Makes sure that this process knows a reservation's keyspace, which may have been added while
+    /// it ran. Otherwise it would take the codes for slugs.
     pub(super) async fn know(&self, reservation: &Reservation) -> Result<(), ReserveError> {
         let is_known =
             || self.mint.len_of(reservation.keyspace).is_some() || !guard::is_on(Guard::KeyspaceKnown);
@@ -265,7 +265,8 @@ impl Reserver {
         if count <= CODES_AT_ONCE {
             return Ok(compute());
         }
-        // A permutation per code: a hundred thousand of them would hold up everything else on this thread.
+        // One permutation per code: a hundred thousand of them would hold up everything else on
+        // this thread.
         spawn_blocking(compute).await.map_err(|_| ReserveError::Unavailable)
     }
 

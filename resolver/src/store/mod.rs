@@ -153,7 +153,8 @@ pub trait LinkStore: Send + Sync + 'static {
     /// The link of a slug: on the default domain of one that could not have been minted, on others of any code.
     async fn find_slug(&self, domain: DomainId, slug: &Slug) -> Result<Option<LinkId>, StoreError>;
 
-    /// The database's time, and the settings that every resolver keeps a copy of, unless they are of the known version.
+    /// The database's time; and the settings that every resolver has a copy of, unless they are of
+    /// the known version.
     async fn poll_settings(&self, known: Option<&SettingsVersion>) -> Result<SettingsPoll, StoreError>;
 
     /// The domain of this name, which is added if there is none; none when there are `most` beside
@@ -187,8 +188,8 @@ pub trait LinkStore: Send + Sync + 'static {
     /// How far an import has come: the last item that is stored or was refused; 0 for one that has not begun.
     async fn import_position(&self, name: &str) -> Result<u64, StoreError>;
 
-    /// Links after one of them, in the order of their ids, with the deleted ones: at most so many, and fewer
-    /// if they are long.
+    /// Links after this id, in the order of their ids, deleted ones included. At most so many, and
+    /// fewer if they are long.
     async fn export(&self, after: Option<LinkId>, most: usize) -> Result<Vec<Exported>, StoreError>;
 
     /// About how many links there are, with the deleted ones; none when the database has not counted them yet.
@@ -231,7 +232,8 @@ pub trait LinkStore: Send + Sync + 'static {
     /// One page of links. `code` is the id that the searched text stands for as a code.
     async fn outline(&self, filter: &Filter, code: Option<LinkId>) -> Result<Outline, StoreError>;
 
-    /// These links as a page is outlined, in the order of the ids. They may have grown since the page was.
+    /// Outlines these links again, in the order of the ids. They may have grown since their page
+    /// was outlined.
     async fn weigh(&self, ids: &[LinkId]) -> Result<Vec<Outlined>, StoreError>;
 
     /// Links with their tags, in the order of their ids; those that are not there are left out.

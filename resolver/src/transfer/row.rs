@@ -113,7 +113,8 @@ pub enum LeftOut {
     RedirectRules,
     /// Its whole domain was disabled.
     DisabledDomain,
-    /// Limits, times and a state, which the form has no place for: whether there were any is not told.
+    /// Limits, times and a state, for which the format has no place. Whether a link had any is
+    /// unknown.
     Limits,
     /// A property of a later version, which may well protect the link.
     Unknown,

@@ -1,10 +1,12 @@
 //! Links of Shlink (<https://shlink.io>).
 //!
-//! Two forms are read. One is the answers of `GET /rest/v3/short-urls` (Shlink's OpenAPI document; versions 2 to 5), any number of pages
-//! one after the other. The other is the table that Shlink's web client exports (`ExportShortUrlsBtn` of `shlinkio/shlink-web-component`):
-//! `createdAt,domain,shortCode,shortUrl,longUrl,title,tags,visits`, where the tags are parted by `|` and older versions have neither
-//! `domain` nor `shortCode`. The table names the default domain like any other, the answers have null for it. It has no limits, times or
-//! rules: that each link may have lost some is said of all of them.
+//! Two forms are read. One is the answers of `GET /rest/v3/short-urls` (Shlink's OpenAPI document;
+//! versions 2 to 5), any number of pages one after the other. The other is the table that Shlink's
+//! web client exports (`ExportShortUrlsBtn` of `shlinkio/shlink-web-component`):
+//! `createdAt,domain,shortCode,shortUrl,longUrl,title,tags,visits`, where the tags are parted by
+//! `|` and older versions have neither `domain` nor `shortCode`. The table names the default domain
+//! like any other, the answers have null for it. The table has no limits, times or rules, so each
+//! of its links may have lost some.
 
 use super::{
     item::{Item, is_filled},

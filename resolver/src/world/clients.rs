@@ -1,5 +1,5 @@
-//! What clients do beside the faults: they create in every way, look up what was acknowledged (`looks`), change it
-//! (`changes`), and reserve codes (`reserved`).
+//! The calls that clients make while faults strike. They create in every way, look up acknowledged
+//! links (`looks`), change them (`changes`), and reserve codes (`reserved`).
 
 use std::{
     collections::{HashMap, HashSet},
@@ -58,7 +58,7 @@ pub(super) struct Shared {
     pub(super) changes: u64,
     /// Of a thousand things that clients do so many are about reservations.
     pub(super) reserves: u64,
-    /// Of a thousand things that clients do so many are codes of the youngest keyspace that they pick.
+    /// How many of a thousand calls pick a code of the youngest keyspace.
     pub(super) picks: u64,
     pub(super) reservations: Mutex<Vec<Reserved>>,
     /// What clients reach of every process that was ever started. One that is gone does not answer.
@@ -114,7 +114,8 @@ impl Shared {
         domains.get(place).copied()
     }
 
-    /// A domain for a new link, which is added if there is none of its name. More are wished for as time passes.
+    /// The domain of a new link, which is added if there is none of its name. The number of domains
+    /// grows as time passes.
     async fn domain_for_link(&self, ends: &Ends, rng: &mut Rng) -> Option<DomainId> {
         let highest = (self.began.elapsed().as_secs() / 2).min(self.domains.checked_sub(1)?);
         let name = Authority::parse(&host(rng.between(0, highest))).ok()?;

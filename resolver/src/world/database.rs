@@ -215,8 +215,8 @@ impl Database {
         now
     }
 
-    /// Takes the names of their holders from register rows that a block would take over, so that no rule protects
-    /// them.
+    /// Removes the holders' names from register rows that a block would take over, so that the rule
+    /// does not protect them.
     pub(super) fn forget_holders(&self, block: &BlockEntry, leaked: u64) {
         let (first, end) = LinkId::range(block.keyspace, block.span);
         let leaked = i64::try_from(leaked).expect("there are few generations");

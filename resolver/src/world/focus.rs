@@ -13,13 +13,16 @@ pub(super) enum Focus {
     Histories,
     /// Older copies of the ledger.
     Ledgers,
-    /// Links are edited, deleted and restored; answers come late, news are missed, and a replica lags.
+    /// Links are edited, deleted and restored. Answers come late, notifications are missed, and a
+    /// replica lags.
     Changes,
     /// The same names on several domains.
     Domains,
-    /// Ceilings that move quickly, processes that do not hear of them, and ledgers that have forgotten them.
+    /// Ceilings move quickly, processes do not hear of them, and restored ledgers have forgotten
+    /// them.
     Ceilings,
-    /// Keyspaces and domains are added while processes run that hear of them late, and codes are reserved.
+    /// Keyspaces and domains are added, running processes hear of them late, and clients reserve
+    /// codes.
     Rollouts,
     /// Domains are added, and older copies of the database take over that lack them.
     Copies,
@@ -42,7 +45,8 @@ impl Focus {
 
     pub(super) fn keyspaces(self, tiny: bool) -> &'static [&'static str] {
         match self {
-            // A ceiling has to be in reach: the room below it is a 64th of the keyspace, or one block.
+            // A ceiling has to be in reach: the room below it is a 64th of the keyspace, or one
+            // block.
             Self::Ceilings => &["c=2:0-9A-Z"],
             Self::Rollouts => &["a=3:0-9", "b=2:a-z", "c=2:A-M", "d=3:N-Z", "e=3:a-m", "f=2:N-Z", "g=3:n-z"],
             _ if tiny => &["tiny=1:0-9"],

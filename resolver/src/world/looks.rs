@@ -27,8 +27,8 @@ impl Shared {
         true
     }
 
-    /// Asks for a code that comes after a link's, and does not wait: the read may be under way when the code gets its
-    /// link.
+    /// Asks for the code of the next link and does not wait: the read may be under way when the
+    /// link is stored.
     pub(super) fn ask_ahead(self: &Arc<Self>, ends: &Ends, link: &Acknowledged, by: u64) {
         let number = link.id.unpack().map(|(keyspace, number)| LinkId::new(keyspace, number + by));
         let Some(code) = number.and_then(|id| ends.mint.code_of(id)) else { return };
@@ -37,8 +37,8 @@ impl Shared {
         tokio::spawn(async move { shared.find(&ends, &name).await });
     }
 
-    /// Asks another domain for a link of the default one: the domain's own goes first, and if it has none it
-    /// gives this one.
+    /// Asks another domain for a link of the default one. The domain's own link goes first; if it
+    /// has none, it gives this one.
     pub(super) async fn look_elsewhere(&self, ends: &Ends, link: &Acknowledged, domain: DomainId) {
         let name = Name { domain, text: link.name.text.clone() };
         let own = self.book().own(&name);

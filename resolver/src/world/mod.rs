@@ -14,13 +14,15 @@
 //!    lookup that finds it.
 //!
 //! 6. The resolvers' clocks are slower than the issuer's where ceilings are what a run is about.
-//! 7. Keyspaces and domains are added in rolling updates, the default keyspace differs between processes, and
-//!    questions for settings hang or are answered late. Every process finds each code, or cannot say.
-//! 8. Clients reserve codes, fill them through any process and give them up. A reserved code is no other link's,
-//!    and every process knows that it is reserved.
+//! 7. Keyspaces and domains are added in rolling updates, the default keyspace differs between
+//!    processes, and questions for settings hang or are answered late. Every process finds each
+//!    code, or cannot say.
+//! 8. Clients reserve codes, fill them through any process and give them up. A reserved code is
+//!    never given to another link, and every process knows that it is reserved.
 //!
-//! Not here: the pure core of the issuer and the ledger's own protocol under message loss (`tests/proof`),
-//! keyspaces that an older copy of the database lacks, and whole processes that stand still.
+//! Not here: the pure core of the issuer and the ledger's own protocol under message loss
+//! (`tests/proof`), keyspaces that an older copy of the database lacks, and whole processes that
+//! stand still.
 
 mod book;
 mod changes;

@@ -49,8 +49,8 @@ pub(super) struct Common {
     pub(super) database: Arc<Database>,
     pub(super) network: Network,
     pub(super) key: CodeKey,
-    /// Every keyspace that there may be, in the order in which they are added: the first has index 1. Each process has
-    /// a mint of its own.
+    /// Every keyspace of a run, in the order in which they are added: the first has index 1. Each
+    /// process has a mint of its own.
     pub(super) keyspaces: Vec<Keyspace>,
     pub(super) mint: Mint,
     /// How many domains there may be beside the default one.

@@ -1,4 +1,4 @@
-//! What clients do with reservations: they make them, fill them through any process, and give them up.
+//! Clients make reservations, fill them through any process, and give them up.
 
 use std::collections::HashMap;
 

@@ -151,7 +151,8 @@ impl World {
         }
     }
 
-    /// A process starts with a configuration that has one more keyspace, which is the default one as a rule. The others go on without it.
+    /// Starts a process with a configuration that has one more keyspace, usually as the default
+    /// one. The others go on without it.
     async fn roll_out(&mut self) {
         let shared = Arc::clone(self.shared());
         if self.keyspaces < shared.common.keyspaces.len() {

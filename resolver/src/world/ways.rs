@@ -27,7 +27,7 @@ use crate::{
 
 /// How often a listener asks whether it still hears, as the real one does.
 const ASKED_EVERY: Duration = Duration::from_millis(100);
-/// How long a process's questions for settings hang once they do, in milliseconds: on the way there or back.
+/// How long a process's questions for settings hang, in milliseconds, on the way there or back.
 const HUNG_MS: (u64, u64) = (300, 4_000);
 /// How long a broken listener rests.
 const DEAF_FOR: Duration = Duration::from_millis(500);
@@ -100,7 +100,8 @@ impl FaultyStore {
         done
     }
 
-    /// The settings, as the real store tells them: with the server's start, which tells copies apart, and its time.
+    /// Asks for the settings as the real store does: with the time, and with the start of the
+    /// server, which tells copies apart.
     pub(super) async fn poll(&self, known: Option<&SettingsVersion>) -> Result<SettingsPoll, StoreError> {
         let (begins, hang, is_back) = self.database.draw(|rng, rates| {
             (rng.permille(rates.hung), rng.millis(HUNG_MS.0, HUNG_MS.1), rng.permille(400))

@@ -236,8 +236,8 @@ impl Write {
         (postgres.client().await.unwrap().query_one(&sql, &[]).await.unwrap().get(0), whole)
     }
 
-    /// A statement that gives 1 when the database has a change of what is no link: of a removal, when
-    /// the row is gone.
+    /// A statement that gives 1 when the database has a change that concerns no link: for a
+    /// removal, when the row is gone.
     fn setting(&self) -> String {
         let (n, domain) = (self.number, self.domain.get());
         match self.kind {

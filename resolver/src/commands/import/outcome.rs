@@ -109,8 +109,8 @@ impl Outcome {
     }
 }
 
-/// How a property is told of that did not come along. A table without columns for limits does not say
-/// which links had any.
+/// How a property is told of that did not come along. A table without columns for limits does not
+/// say which links had any.
 fn lost(what: &str) -> &'static str {
     if what == LeftOut::Limits.as_str() { "may have lost" } else { "lost" }
 }

@@ -86,7 +86,7 @@ async fn prepare(
         domains::refuse_circle(app, [&draft.long_url], domain, slug.as_str())?;
     }
     if let Some(password) = password {
-        // In a box, as what else few creates ask for: all of them would have the room that it takes.
+        // Boxed, because few creates need it and it would make the futures of all creates larger.
         details.password = Some(Box::pin(hash(app, password)).await?);
     }
     if finds {

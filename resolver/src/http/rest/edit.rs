@@ -86,7 +86,8 @@ pub(super) async fn apply(app: &App, target: &Target<'_>, mut edit: Edit) -> Res
     let link = find(app, name, query, by).await?;
     let rules = edit.rules.iter().flatten().map(|rule| &rule.long_url);
     if edit.disabled == Some(false) {
-        // What the edit brings was checked when it was read; what the link keeps may be denied by now.
+        // The new targets were checked when they were read; those that the link keeps may be denied
+        // by now.
         let long_url = Some(&link.long_url).filter(|_| edit.long_url.is_none());
         let kept_rules = if edit.rules.is_none() { link.rules() } else { &[] };
         let kept = long_url.into_iter().chain(kept_rules.iter().map(|rule| &rule.long_url));

@@ -227,7 +227,7 @@ impl Call {
         if self.is_create() {
             return self.create().await;
         }
-        // In a box: a task is as large as the largest of its calls, and creates are the most of them.
+        // Boxed: a task is as large as the largest of its calls, and most calls are creates.
         Box::pin(self.execute_any()).await
     }
 

@@ -1,7 +1,7 @@
 //! `/rest/v3/reservations`: codes before links. An addition of ours.
 //!
-//! A call may hold a connection to the database for seconds, so a key makes its calls in turns, as it
-//! lists: one key leaves connections for the others.
+//! A call may hold a connection to the database for seconds. So the calls of one key take turns, as
+//! its lists do, and leave connections for other keys.
 
 use std::sync::Arc;
 

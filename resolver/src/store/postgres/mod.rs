@@ -55,8 +55,8 @@ use reads::READ;
 use replica::Positions;
 use transaction::insert;
 
-/// The version of the settings and the copy it belongs to, the time, how far the log has come (`insert` and not `flush`, so that no
-/// commit lies behind it), and when the server was started.
+/// The version of the settings and its copy, the time, the position in the log (`insert` and not
+/// `flush`, so that no commit lies behind it), and when the server was started.
 static POLL: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT version, {}, clock_timestamp(), (pg_current_wal_insert_lsn() - '0/0')::bigint, pg_postmaster_start_time()

@@ -65,14 +65,15 @@ pub(in crate::store) async fn add_domain<S: Sql>(
     Ok(Some(DomainId::from_stored(row.int(0)?)))
 }
 
-/// Holds of a row of `slug` whose link is in use: it is not deleted, or it is blocked and keeps its code
-/// from others. A deleted link under a minted code has a row as well, so that the code is not given again.
+/// True for a row of `slug` whose link is in use: it is not deleted, or it is blocked and keeps its
+/// code from others. A deleted link with a minted code has a row as well, so that the code is not
+/// given again.
 const IS_IN_USE: &str = "(link.details->>'deletedAt' IS NULL OR link.details->>'blocked' IS NOT NULL)";
 
-/// Removes a domain that has no links in use and to which no key is limited. Each link of a domain has a
-/// row in `slug`. To add a link or bring one back keeps the domain's row until the transaction ends
-/// ([`super::named::keep_domain`]), so that none comes between the look and the removal. Deleted links
-/// keep the number, which is never given again, and cannot be brought back.
+/// Removes a domain that has no links in use and to which no key is limited. Each link of a domain
+/// has a row in `slug`. To add a link or bring one back keeps the domain's row until the
+/// transaction ends ([`super::named::keep_domain`]), so that none comes between the look and the
+/// removal. Deleted links keep the number, which is never given again, and cannot be brought back.
 pub(in crate::store) async fn remove_domain<S: Sql>(
     sql: &mut S,
     id: DomainId,
@@ -104,9 +105,9 @@ pub(in crate::store) async fn remove_domain<S: Sql>(
     Ok(DomainRemoved::Done)
 }
 
-/// The domains, beside the default one, that have links in use; those of one key only, if one is named.
-/// The default domain's links are not asked for: it is shown anyway, and most of its codes have no
-/// row in `slug`.
+/// The domains, beside the default one, that have links in use; those of one key only, if one is
+/// named. The default domain's links are not asked for: it is shown anyway, and most of its codes
+/// have no row in `slug`.
 pub(in crate::store) async fn domains_with_links<S: Sql>(
     sql: &mut S,
     of: Option<ApiKeyId>,
@@ -124,7 +125,8 @@ pub(in crate::store) async fn domains_with_links<S: Sql>(
             sql.query(&used, &[]).await?
         }
         Some(key) => {
-            // Links of one key may be anywhere or nowhere: one join is better than a search for each domain.
+            // Links of one key may be anywhere or nowhere: one join is better than a search for
+            // each domain.
             let used = format!(
                 "SELECT id FROM domain WHERE id <> 0
                  AND EXISTS (SELECT 1 {of_domain} AND link.created_by = $1) ORDER BY id"

@@ -61,8 +61,9 @@ pub(in crate::store) async fn edit<S: Sql>(
     Ok(Edited::Done(Box::new(Record { link, tags })))
 }
 
-/// Keeps the slug of a deleted link from others while the link is blocked. A slug that another link has
-/// got meanwhile stays with that link; one that could have been minted is kept by the link's row.
+/// Reserves the slug of a deleted link while the link is blocked. If another link has taken the
+/// slug meanwhile, that link keeps it. A slug that could have been minted is kept by the link's
+/// row.
 async fn hold_name<S: Sql>(sql: &mut S, link: &Link, is_blocked: bool) -> Result<(), StoreError> {
     let Some(slug) = link.slug().filter(|_| link.id.unpack().is_none()) else { return Ok(()) };
     if is_blocked {

@@ -142,8 +142,8 @@ fn is_deleted(draft: &Draft) -> bool {
     draft.details.as_ref().is_some_and(|details| details.deleted_at.is_some())
 }
 
-/// Stores a deleted link. Its slug stays free, unless the link is blocked (`links/block.rs`); a code
-/// that could be minted stays with it.
+/// Stores a deleted link. Its slug stays free, unless the link is blocked (`links/block.rs`). A
+/// code that could be minted stays with it.
 async fn bury<S: Sql>(
     sql: &mut S,
     batch: &ImportBatch,
@@ -205,7 +205,7 @@ async fn already_there<S: Sql>(
     Ok(if link.as_ref().is_some_and(is_same) { Imported::AlreadyThere } else { Imported::Taken })
 }
 
-/// Links after one of them, in the order of their ids: at most so many, and none beyond the one that
+/// Links after this id, in the order of their ids: at most so many, and none beyond the one that
 /// exceeds [`EXPORTED_BYTES`].
 pub(in crate::store) async fn export<S: Sql>(
     sql: &mut S,
