@@ -5,12 +5,14 @@
 //! 2. A change shows everywhere within [`SHOWN`] of its COMMIT, unless the database is away: then everybody goes on with what they have.
 //! 3. A visitor on a host that the copy does not know is one of the default domain's. While the copy is older than [`TRUSTED`] nobody can say so:
 //!    links are still led to, but an absence is not reported (I8). Whoever adds a domain answers [`SHOWN`] after the COMMIT.
-//! 4. Likewise for keyspaces: while the copy is old, a code of a keyspace that another resolver has added cannot be told from a slug.
-//!    No process uses a keyspace before [`SHOWN`] has passed since it first saw the keyspace committed: not to mint (`prepare`), and not for
-//!    codes that people pick (`create/shown.rs`).
-//! 5. A database that lacks a keyspace which this process knows is an older copy of the one that it was adopted in. Processes that start on it
-//!    do not know the keyspace, and may give its index to another one: this process mints no more, denies nothing, and ends. Its
-//!    next start adopts the keyspace again.
+//! 4. Likewise for keyspaces: while the copy is old, a code of a keyspace that another resolver has
+//!    added cannot be told from a slug. No process uses a keyspace before [`SHOWN`] has passed
+//!    since it first saw the keyspace committed: not to mint (`prepare`), and not for codes that
+//!    people pick (`create/shown.rs`).
+//! 5. A database that lacks a keyspace which this process knows is an older copy of the one that it
+//!    was adopted in. Processes that start on it do not know the keyspace, and may give its index
+//!    to another one: this process mints no more, denies nothing, and ends. Its next start adopts
+//!    the keyspace again.
 
 mod changes;
 mod entries;
@@ -86,7 +88,8 @@ pub struct Directory {
     public_url: PublicUrl,
     /// The host of `public_url`, as requests name it.
     default_host: String,
-    /// The name of each domain, and when this process first saw it: others may not know it before [`SHOWN`] has passed.
+    /// The name of each domain, and when this process first saw it: others may not know it before
+    /// [`SHOWN`] has passed.
     first_seen: Mutex<HashMap<DomainId, (Option<Authority>, Instant)>>,
     /// What the operator decided.
     policy: Policy,
@@ -174,8 +177,9 @@ impl Directory {
         *self.heard.lock().expect("no code panics while it holds this lock") = Some(sent);
     }
 
-    /// Takes in other settings. They may be older than those in force: an older copy of the database was put back.
-    /// If it lacks a keyspace that this process uses, domains and rules are taken in, and nothing is believed to be whole.
+    /// Takes in other settings. They may be older than those in force: an older copy of the
+    /// database was put back. If it lacks a keyspace that this process uses, domains and rules are
+    /// taken in, and nothing is believed to be whole.
     fn replace(&self, settings: SharedSettings) -> Result<(), StoreError> {
         let adopted = self.lookup.adopt(&settings.keyspaces);
         self.replace_entries(settings);
@@ -202,8 +206,8 @@ impl Directory {
         self.is_plain.store(is_plain, Ordering::Release);
     }
 
-    /// Notes which domains are new, or have new names. In another copy of the database the same number may be another
-    /// domain's.
+    /// Notes which domains are new, or have new names. In another copy of the database the same
+    /// number may be another domain's.
     fn note_seen(&self, known: Option<&SettingsVersion>, settings: &SharedSettings) {
         let mut first_seen = self.first_seen.lock().expect("no code panics while it holds this lock");
         if known.is_some_and(|known| known.copy != settings.version.copy) {
@@ -218,7 +222,8 @@ impl Directory {
         }
     }
 
-    /// Waits until every resolver knows a domain by its name: a link on it would be an unknown code of the default one to those that do not.
+    /// Waits until every resolver knows a domain by its name: a link on it would be an unknown code
+    /// of the default one to those that do not.
     async fn wait_until_known(&self, domain: DomainId) {
         if self.store.is_shared() && !domain.is_default() {
             let first_seen = self

@@ -171,7 +171,8 @@ impl Lookup {
         self.read(id, Name::Code(code), known).await
     }
 
-    /// Takes in the keyspaces that are new to this process, if the database still has those that it knows.
+    /// Takes in the keyspaces that are new to this process, if the database still has those that it
+    /// knows.
     ///
     /// # Errors
     /// When the database contradicts what this process mints and reads codes by: then none is taken in.

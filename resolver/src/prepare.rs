@@ -55,10 +55,11 @@ pub(crate) async fn prepare(
     Ok(Prepared { code_key, keyspaces, new_key, shared, asked })
 }
 
-/// Adopts keyspaces, and waits until every resolver has heard of all of them: one that has not takes their codes for
-/// slugs. The wait counts from when this process has read them back, because the COMMIT may have come much later
-/// than the time of the adoption. Numbers that are registered do not make it needless: an older copy of the database may have
-/// lacked the keyspace, and another process may have minted in it until it noticed, and adopted it again just now.
+/// Adopts keyspaces, and waits until every resolver has heard of all of them: one that has not
+/// takes their codes for slugs. The wait counts from when this process has read them back, because
+/// the COMMIT may have come much later than the time of the adoption. Numbers that are registered
+/// do not make it needless: an older copy of the database may have lacked the keyspace, and another
+/// process may have minted in it until it noticed, and adopted it again just now.
 pub(crate) async fn adopt_keyspaces(
     store: &dyn LinkStore,
     mine: &[Keyspace],

@@ -140,7 +140,8 @@ pub async fn run(
         () = shutdown.cancelled() => None,
     };
     ready.send_replace(false);
-    // Codes that people pick need no numbers: a process whose keyspaces are contradicted must not go on taking them.
+    // Codes that people pick need no numbers: a process whose keyspaces are contradicted must not
+    // go on taking them.
     let is_contradicted = matches!(lost, Some(Lost::Keyspaces(_)));
     let delay = if is_contradicted { Duration::ZERO } else { config.drain_delay };
     let drained = tokio::join!(drain(&app, &phase, public, delay), grpc.stop(delay)).0;

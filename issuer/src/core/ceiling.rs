@@ -55,7 +55,8 @@ pub(super) fn open_namespace(limits: &Limits, record: &mut NamespaceRecord) {
     record.announced = record.ceiling;
 }
 
-/// Makes room for numbers past the old capacity. They are announced first: holders were told that none of them exists.
+/// Makes room for numbers past the old capacity. They are announced first: holders were told that
+/// none of them exists.
 pub(super) fn raise_capacity(term: &mut Term, now: Millis, namespace: &Namespace) {
     advance(term, now, namespace);
     if !term.limits.guards(Guard::RaisedCeiling)

@@ -1,15 +1,18 @@
 //! Accepting connections within limits, for the listeners of gRPC and for the admin listener.
 //!
-//! 1. Of all connections there are at most so many, and of one client (IPv6: one /64) at most a share. Where either is taken
-//!    the idlest of them makes room for the next: silent connections keep out neither other clients nor the neighbours
-//!    behind the same address. Of a client's own, one with a call under way stays, and the next is refused: else a
-//!    neighbour behind the same address could cut it. Of all, also such a one makes room: else a few clients with
-//!    calls that never end would keep out all others.
-//! 2. A connection without a call under way is idler than one with calls, and one that has said nothing is idler still. A
-//!    small read, as the answer to a ping is one, is no sign of use: a client may not keep its place by answering pings.
-//! 3. A connection that is ended is closed at once, whether or not its client takes what is written to it.
-//! 4. A connection that says too little in time is ended, and one that is unused for long. A server behind this needs no
-//!    time-out for handshakes of its own.
+//! 1. Of all connections there are at most so many, and of one client (IPv6: one /64) at most a
+//!    share. Where either is taken the idlest of them makes room for the next: silent connections
+//!    keep out neither other clients nor the neighbours behind the same address. Of a client's own,
+//!    one with a call under way stays, and the next is refused: else a neighbour behind the same
+//!    address could cut it. Of all, also such a one makes room: else a few clients with calls that
+//!    never end would keep out all others.
+//! 2. A connection without a call under way is idler than one with calls, and one that has said
+//!    nothing is idler still. A small read, as the answer to a ping is one, is no sign of use: a
+//!    client may not keep its place by answering pings.
+//! 3. A connection that is ended is closed at once, whether or not its client takes what is written
+//!    to it.
+//! 4. A connection that says too little in time is ended, and one that is unused for long. A server
+//!    behind this needs no time-out for handshakes of its own.
 
 mod guarded;
 
@@ -214,7 +217,8 @@ impl Open {
 }
 
 impl Table {
-    /// Ends the idlest connection, of all or of those of one client without a call; whether there was one.
+    /// Ends the idlest connection, of all or of those of one client without a call; whether there
+    /// was one.
     fn cut_idlest(&mut self, client: Option<IpAddr>) -> bool {
         let may_go = |pulse: &&Arc<Pulse>| client.is_none() || (pulse.client == client && !pulse.has_calls());
         let idlest = self.connections.values().filter(may_go).min_by_key(|pulse| pulse.idleness());

@@ -44,7 +44,8 @@ pub enum MintError {
     Index(i64),
 }
 
-/// What the database says of a keyspace that this process uses, when it says another thing than before.
+/// What the database says of a keyspace that this process uses, when it says another thing than
+/// before.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Contradiction {
     /// It does not have the keyspace.
@@ -170,8 +171,9 @@ impl Mint {
         }
     }
 
-    /// Compares the keyspaces in use with all that the database has. No keyspace ever leaves a database or changes, so
-    /// one that does was adopted in a history that has ended: an older copy has taken over.
+    /// Compares the keyspaces in use with all that the database has. No keyspace ever leaves a
+    /// database or changes, so one that does was adopted in a history that has ended: an older copy
+    /// has taken over.
     ///
     /// # Errors
     /// When the database lacks one of them, or has another keyspace under its index.

@@ -45,8 +45,8 @@ impl Parts {
         }
     }
 
-    /// Others may not have heard of a keyspace that this process has just heard of. Minting waits for that
-    /// before it begins.
+    /// Others may not have heard of a keyspace that this process has just heard of. Minting waits
+    /// for that before it begins.
     async fn wait_for_keyspace(&self, link: &Link) {
         if self.store.is_shared()
             && guard::is_on(Guard::KeyspaceShown)

@@ -11,8 +11,9 @@ use crate::{
 };
 
 impl Directory {
-    /// The domain of this name, if there is one: looked for in the store, if it is not in the copy, or if the copy is old. Another
-    /// resolver may have given the domain another name, and have said so.
+    /// The domain of this name, if there is one: looked for in the store, if it is not in the copy,
+    /// or if the copy is old. Another resolver may have given the domain another name, and have
+    /// said so.
     ///
     /// # Errors
     /// When the store does not say.

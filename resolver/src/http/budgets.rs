@@ -50,7 +50,8 @@ const BODIES_MAX: u64 = 64 << 20;
 const LONGEST_BODY: u64 = 4 << 20;
 /// Bytes of bodies of one client without a key: forms with passwords.
 const BODIES_OF_CLIENT: u64 = 16 << 10;
-/// Calls under way: of the process, and of one key. Each has a head of up to 16 KiB, and keeps its place when its client goes away.
+/// Calls under way: of the process, and of one key. Each has a head of up to 16 KiB, and keeps its
+/// place when its client goes away.
 const CALLS: (u64, u64) = (8_192, 4_096);
 /// Bulk calls under way: of the process, and of one key.
 pub(super) const BULK_CALLS: (u64, u64) = (12, 4);

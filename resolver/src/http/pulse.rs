@@ -70,8 +70,9 @@ pub(super) struct Idleness {
 }
 
 /// The one rule by which connections make room for others, of a thread and of a client: the idlest
-/// of those that rest are ended, a part of all at a time. A connection that is being answered stays,
-/// unless its client keeps us waiting: else requests whose bodies never come would take every place.
+/// of those that rest are ended, a part of all at a time. A connection that is being answered
+/// stays, unless its client keeps us waiting: else requests whose bodies never come would take
+/// every place.
 pub(super) fn idlest<K: Copy + Ord>(
     connections: impl ExactSizeIterator<Item = (K, Option<Idleness>)>,
 ) -> Vec<K> {
@@ -227,7 +228,8 @@ impl Patient {
         self.0.state.store(BUSY, Ordering::Relaxed);
     }
 
-    /// Answers a request of this connection, so that [`from_client`] knows whose client it waits for.
+    /// Answers a request of this connection, so that [`from_client`] knows whose client it waits
+    /// for.
     pub(super) fn serve<F: Future>(&self, answer: F) -> TaskLocalFuture<Self, F> {
         SERVED.scope(self.clone(), answer)
     }
@@ -269,7 +271,8 @@ impl Drop for Owed {
     }
 }
 
-/// An answer under way. Between its pieces the client waits for us, so its connection does not rest.
+/// An answer under way. Between its pieces the client waits for us, so its connection does not
+/// rest.
 pub(super) struct Answering(Patient);
 
 impl Drop for Answering {

@@ -12,8 +12,8 @@ const MAX_LEN: usize = 8 * 1024;
 
 /// The longest host, in bytes: DNS has no longer names.
 const HOST_MAX: usize = 253;
-/// The longest authority as it is written. Letters beyond ASCII take several bytes here and fewer in DNS, and the parser's time for a
-/// label grows with the square of its length.
+/// The longest authority as it is written. Letters beyond ASCII take several bytes here and fewer
+/// in DNS, and the parser's time for a label grows with the square of its length.
 const AUTHORITY_MAX: usize = 1_024;
 
 /// A checked URL, kept as it was written apart from white space around it.
@@ -156,8 +156,8 @@ impl LongUrl {
     }
 }
 
-/// Whether what stands between the scheme and the path is short enough to be parsed. What has no `//` has no host to be parsed, unless its
-/// scheme is one of the web's.
+/// Whether what stands between the scheme and the path is short enough to be parsed. What has no
+/// `//` has no host to be parsed, unless its scheme is one of the web's.
 fn has_plausible_authority(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once(':') else { return true };
     let is_slash = |character| matches!(character, '/' | '\\');

@@ -74,8 +74,8 @@ impl News {
         settled || self.freshness.is_young(cached.read_at)
     }
 
-    /// Whether what was read then may be given to callers that came later: no change can have been missed
-    /// since, or it is young.
+    /// Whether what was read then may be given to callers that came later: no change can have been
+    /// missed since, or it is young.
     pub(super) fn may_be_shared(&self, began: ReadAt) -> bool {
         self.freshness.is_settled(began) || self.freshness.is_young(began)
     }

@@ -99,8 +99,9 @@ impl Reserver {
                 Ok(Reservation { id, keyspace, created_by: key, created_at, closed_at: None, spans })
             }
             Err(error) => {
-                // What it has got leaks. To return it as unused would be wrong: the reservation was in the list of its key
-                // meanwhile, which may have filled some of it. Should this fail too, the reservation is in the list of its key, which can give it up.
+                // What it has got leaks. To return it as unused would be wrong: the reservation was
+                // in the list of its key meanwhile, which may have filled some of it. Should this
+                // fail too, the reservation is in the list of its key, which can give it up.
                 if timeout(DEADLINE, self.close(&id, minting)).await.is_err() {
                     tracing::warn!(reservation = %id, "a reservation that failed could not be given up");
                 }

@@ -13,7 +13,8 @@ pub enum Mutant {
     RegisterConstraint,
     /// The block register does not compare generations at a take-over.
     GenerationCompare,
-    /// A holder believes a ceiling for a tenth less than the holder TTL, because clocks run at different speeds.
+    /// A holder believes a ceiling for a tenth less than the holder TTL, because clocks run at
+    /// different speeds.
     CeilingMargin,
     /// A guard inside the core.
     Core(Guard),

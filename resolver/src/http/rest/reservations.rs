@@ -124,7 +124,8 @@ pub(super) async fn fill(app: &App, id: &str, body: &[u8], key: Grant) -> Result
     one_domain_only(&key)?;
     let _turn = app.budgets.turn(key.id).await?;
     let reservation = find(app, id, &key).await?;
-    // Only now: its items take many times the memory of its text, and none of it is held while a turn is waited for.
+    // Only now: its items take many times the memory of its text, and none of it is held while a
+    // turn is waited for.
     let items = read_all(app, body, &key)?;
     let mut results = vec![Value::Null; items.len()];
     let (mut positions, mut drafts) = (Vec::new(), Vec::new());

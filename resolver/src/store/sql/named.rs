@@ -62,8 +62,8 @@ pub(super) async fn take_slug<S: Sql>(
     Ok(!sql.query(&take, &values).await?.is_empty())
 }
 
-/// Keeps a domain from being removed before the transaction ends; false when it is removed already: to try further codes there would
-/// never end.
+/// Keeps a domain from being removed before the transaction ends; false when it is removed already:
+/// to try further codes there would never end.
 pub(super) async fn keep_domain<S: Sql>(sql: &mut S, domain: DomainId) -> Result<bool, StoreError> {
     // The default domain is never removed.
     if domain.is_default() {

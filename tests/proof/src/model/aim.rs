@@ -5,7 +5,8 @@ use issuer::core::Guard;
 use super::{Bounds, Law};
 use crate::Mutant;
 
-/// The world that finds a guard's absence the soonest, and the law that it breaks; none when only the simulation finds it.
+/// The world that finds a guard's absence the soonest, and the law that it breaks; none when only
+/// the simulation finds it.
 #[must_use]
 pub fn aimed_at(mutant: Mutant) -> Option<(Bounds, Law)> {
     let aimed = match mutant {
@@ -30,7 +31,8 @@ pub fn aimed_at(mutant: Mutant) -> Option<(Bounds, Law)> {
         Mutant::Core(Guard::Reserved) => (Bounds::RESERVED, Law::ReservationKept),
         Mutant::Core(Guard::ReservedUnused) => (Bounds::RESERVED, Law::ReservationUnused),
         Mutant::Core(Guard::ReservedLen) => (Bounds::RESERVED, Law::ReservationLen),
-        // A holder that is never told that all numbers are used waits for ever, and no law of the model speaks of that.
+        // A holder that is never told that all numbers are used waits for ever, and no law of the
+        // model speaks of that.
         Mutant::Core(Guard::ReservedApart) => return None,
     };
     Some(aimed)

@@ -320,7 +320,8 @@ impl Bounds {
         ..Self::STILL
     };
 
-    /// One holder raises the capacity of a full namespace while the other one is configured with the old capacity.
+    /// One holder raises the capacity of a full namespace while the other one is configured with
+    /// the old capacity.
     pub const RAISED: Self = Self {
         name: "a raised capacity",
         issuers: 1,
@@ -341,7 +342,8 @@ impl Bounds {
         ..Self::STILL
     };
 
-    /// A reservation is silent, is filled and given up, while a holder crashes and reclaims what leaks.
+    /// A reservation is silent, is filled and given up, while a holder crashes and reclaims what
+    /// leaks.
     pub const RESERVED: Self = Self {
         name: "a reservation",
         issuers: 1,

@@ -22,7 +22,8 @@ pub struct Outcome {
     pub took: Duration,
     /// What was seen to happen.
     pub seen: Vec<Witness>,
-    /// Broken laws, each with a schedule that breaks it. When there is one the rest of the world is not explored.
+    /// Broken laws, each with a schedule that breaks it. When there is one the rest of the world is
+    /// not explored.
     pub broken: Vec<Broken>,
 }
 

@@ -13,8 +13,8 @@ use super::{
 };
 
 impl Step<'_> {
-    /// I1 by what holders were given. Numbers that a holder has used are its own for ever; those that it has left must be no one
-    /// else's, unless the older allocation had leaked.
+    /// I1 by what holders were given. Numbers that a holder has used are its own for ever; those
+    /// that it has left must be no one else's, unless the older allocation had leaked.
     pub(super) fn judge_hands(&mut self, holder: usize) {
         if self.world.past.restored {
             return;
@@ -79,8 +79,8 @@ impl Step<'_> {
         self.world.keep(Law::RegisterDisjoint, kept);
     }
 
-    /// A holder has heard that every number is used: then each has a link, is reserved, or an insert of one is under way. The capacity may
-    /// have been raised since.
+    /// A holder has heard that every number is used: then each has a link, is reserved, or an
+    /// insert of one is under way. The capacity may have been raised since.
     pub(super) fn judge_exhausted(&mut self, capacity: u64) {
         let capacity = Span::new(0, capacity).expect("a namespace has numbers");
         let under_way = |number: &u64| self.world.late_inserts.iter().any(|claim| claim.number == *number);

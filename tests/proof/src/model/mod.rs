@@ -10,8 +10,8 @@
 //! Rejected: one world with everything in it. Its states are too many to visit, so a schedule of six steps that matters may be
 //! left out; small worlds are explored to their last state.
 //!
-//! Left out: more than one namespace and other histories of the database. They change which numbers are taken and not how they
-//! are kept apart.
+//! Left out: more than one namespace and other histories of the database. They change which numbers
+//! are taken and not how they are kept apart.
 
 mod aim;
 pub mod bounds;

@@ -1,4 +1,5 @@
-//! What follows the last fault: every holder creates again, all stop, what they left is swept, and every number is accounted for.
+//! What follows the last fault: every holder creates again, all stop, what they left is swept, and
+//! every number is accounted for.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,5 @@
-//! Clocks that run faster or slower than the agenda, by at most as much as the margin of a ceiling allows for.
+//! Clocks that run faster or slower than the agenda, by at most as much as the margin of a ceiling
+//! allows for.
 
 /// How fast a clock runs that is exact.
 const EXACT: u64 = 1_000;

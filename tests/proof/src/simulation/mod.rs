@@ -3,9 +3,10 @@
 //!
 //! 1. A seed decides everything: [`run`] of the same seed is the same run, down to the last event.
 //! 2. Faults (`faults`, and the rates that messages are held against) and checkers (`checks`) know nothing of each other.
-//! 3. Time is the agenda's. Nothing reads a clock, no thread is started, and no hash map decides an order. Holders and issuers
-//!    see it by clocks of their own, which run at different speeds.
-//! 4. Beside the faults an operator raises capacities, one holder after another, and clients make, fill and give up reservations.
+//! 3. Time is the agenda's. Nothing reads a clock, no thread is started, and no hash map decides an
+//!    order. Holders and issuers see it by clocks of their own, which run at different speeds.
+//! 4. Beside the faults an operator raises capacities, one holder after another, and clients make,
+//!    fill and give up reservations.
 //!
 //! Rejected: the real supplier on a paused tokio clock. Its order of wake-ups is the runtime's and not the seed's, and its
 //! store and its issuer are reached through sockets and SQL.

@@ -13,8 +13,8 @@ pub(super) const LEASE_TTL: u64 = 1_000;
 pub(super) const PAUSE_MAX: u64 = 4_000;
 /// How late a copy may be that its sender has given up.
 pub(super) const LATE_MAX: u64 = 5_000;
-/// The most that a clock differs, in thousandths: a slow holder beside a fast issuer takes up the tenth that a ceiling is
-/// believed for less than the holder TTL.
+/// The most that a clock differs, in thousandths: a slow holder beside a fast issuer takes up the
+/// tenth that a ceiling is believed for less than the holder TTL.
 pub(super) const DRIFT_MAX: u64 = 50;
 /// Within this time after the last fault every holder creates again.
 pub(super) const RECOVERY_MAX: u64 = 12_000;

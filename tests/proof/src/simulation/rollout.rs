@@ -1,7 +1,9 @@
 //! Capacities that an operator raises: a rolling update, which reaches one holder after another.
 //!
-//! 1. A holder that the update has reached registers again in the same start, or starts with the new capacity.
-//! 2. A holder that it has not reached yet still registers with the old capacity, and the issuer refuses that.
+//! 1. A holder that the update has reached registers again in the same start, or starts with the
+//!    new capacity.
+//! 2. A holder that it has not reached yet still registers with the old capacity, and the issuer
+//!    refuses that.
 
 use super::world::{Event, World};
 
@@ -9,7 +11,8 @@ use super::world::{Event, World};
 const ROLLOUT_MAX: u64 = 1_500;
 /// A holder that was refused is updated within this time.
 const REPAIR_MAX: u64 = 400;
-/// How many of a thousand holders register once more with what they are configured with, while an update is under way.
+/// How many of a thousand holders register once more with what they are configured with, while an
+/// update is under way.
 const RELOADS: u64 = 400;
 
 impl World {
@@ -33,7 +36,8 @@ impl World {
         }
     }
 
-    /// A holder registers again: with the capacities of the update, or with those that it had before.
+    /// A holder registers again: with the capacities of the update, or with those that it had
+    /// before.
     pub(super) fn configure(&mut self, holder: usize, updates: bool) {
         if updates {
             self.configured[holder] = self.namespaces.clone();
@@ -48,7 +52,8 @@ impl World {
         self.run_process(index);
     }
 
-    /// A holder was refused because its configuration is older than the issuer's: its operator updates it.
+    /// A holder was refused because its configuration is older than the issuer's: its operator
+    /// updates it.
     pub(super) fn repair(&mut self, holder: usize) {
         let delay = self.rng.between(1, REPAIR_MAX);
         self.agenda.after(delay, Event::Configure { holder, updates: true });

@@ -1,7 +1,8 @@
 //! The world: everything there is, and the loop that lets one thing happen after another.
 //!
-//! A run has three parts. Faults strike until [`Plan::calm_at`]; then every holder must create again within [`super::plan::RECOVERY_MAX`];
-//! then all stop, what they left is swept, and every number is accounted for.
+//! A run has three parts. Faults strike until [`Plan::calm_at`]; then every holder must create
+//! again within [`super::plan::RECOVERY_MAX`]; then all stop, what they left is swept, and every
+//! number is accounted for.
 
 use std::{collections::BTreeSet, rc::Rc};
 

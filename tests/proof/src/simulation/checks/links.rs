@@ -59,8 +59,8 @@ impl LinkCheck {
         self.stored(now, link, url, stored)
     }
 
-    /// A link was filled in under a reserved number. A caller may send it twice and hear so twice, and may fill a number again
-    /// whose link was lost in a fail-over.
+    /// A link was filled in under a reserved number. A caller may send it twice and hear so twice,
+    /// and may fill a number again whose link was lost in a fail-over.
     pub(super) fn filled(&mut self, now: u64, link: (usize, u64), url: u64, stored: Option<u64>) {
         let before = self.acknowledged.insert(link, url);
         if let Some(other) = before.filter(|other| *other != url && !self.lost.contains(&link)) {
@@ -149,8 +149,9 @@ impl LinkCheck {
         }
     }
 
-    /// I10 when nothing is leaked, and open only for reservations: the rows are those that the account calls used, and those of inserts that landed
-    /// after their numbers were given up or given back. Says how many landed under numbers given back.
+    /// I10 when nothing is leaked, and open only for reservations: the rows are those that the
+    /// account calls used, and those of inserts that landed after their numbers were given up or
+    /// given back. Says how many landed under numbers given back.
     pub(super) fn account(&mut self, namespace: usize, found: &Found<'_>, history_lost: bool) -> u64 {
         let Found { account, free, kept, keyspace } = found;
         let rows = |span: &Span| span.len() - keyspace.unused(*span).iter().map(|gap| gap.len()).sum::<u64>();

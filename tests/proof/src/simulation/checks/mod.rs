@@ -218,8 +218,8 @@ impl Checks {
         }
     }
 
-    /// A number below the capacity that is neither used nor given up, wherever the ledger has it. The capacity may have been
-    /// raised since.
+    /// A number below the capacity that is neither used nor given up, wherever the ledger has it.
+    /// The capacity may have been raised since.
     fn unused(&self, namespace: &Namespace, capacity: u64, database: &Database) -> Option<u64> {
         let index = self.namespaces.iter().position(|name| name == namespace)?;
         let allocated = self.ledger.allocated(index);

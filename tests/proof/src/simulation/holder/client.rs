@@ -36,7 +36,8 @@ impl Holder {
         self.call_until(request, u64::MAX).await
     }
 
-    /// Calls until there is a definite answer, or until the deadline; then the call may have been executed.
+    /// Calls until there is a definite answer, or until the deadline; then the call may have been
+    /// executed.
     pub(super) async fn call_until(&self, request: Request, deadline: u64) -> Result<Answer, Refused> {
         let request = Rc::new(request);
         let (mut pause, mut hops) = (PAUSE.0, 0);

@@ -1,7 +1,9 @@
 //! Holders: processes that follow the resolver's rules step by step, around the real minting buffer.
 //!
-//! [`client`] stands for `resolver::supply::IssuerClient`, [`supplier`] for `resolver::supply::Supplier`, [`creator`] for
-//! `resolver::create`, [`reserver`] for `resolver::reservation::Reserver`. Each is the same sequence of awaits; what differs is only who answers.
+//! [`client`] stands for `resolver::supply::IssuerClient`, [`supplier`] for
+//! `resolver::supply::Supplier`, [`creator`] for `resolver::create`, [`reserver`] for
+//! `resolver::reservation::Reserver`. Each is the same sequence of awaits; what differs is only who
+//! answers.
 
 mod client;
 mod creator;
@@ -55,7 +57,8 @@ pub(super) struct Holder {
 
 struct State {
     registered: Option<(Incarnation, Seq)>,
-    /// The namespaces that it is configured with now, and whether it is to register with them although it is registered.
+    /// The namespaces that it is configured with now, and whether it is to register with them
+    /// although it is registered.
     configured: Vec<(Namespace, u64)>,
     registers_again: bool,
     /// The last seq whose block is in a buffer.

@@ -1,4 +1,5 @@
-//! Makes, fills and gives up reservations, as `resolver::reservation::Reserver` does for its callers.
+//! Makes, fills and gives up reservations, as `resolver::reservation::Reserver` does for its
+//! callers.
 //!
 //! Any process fills and gives up any reservation: all that is known of one is in the database.
 
@@ -61,7 +62,8 @@ fn name(reservation: u64) -> HolderId {
 }
 
 impl Holder {
-    /// A name that no start and no other reservation has, also as the owner of an entry in the register.
+    /// A name that no start and no other reservation has, also as the owner of an entry in the
+    /// register.
     fn next_reservation(&self) -> Option<u64> {
         let mut state = self.state.borrow_mut();
         state.reservations += 1;
@@ -240,7 +242,8 @@ impl Holder {
         }
     }
 
-    /// Stores a link under a number of any reservation that is open, also of one that is still being made.
+    /// Stores a link under a number of any reservation that is open, also of one that is still
+    /// being made.
     async fn fill_one(&self) {
         let Some(Reservation { id, namespace, closed: false, spans }) = self.pick().await else { return };
         if spans.is_empty() {

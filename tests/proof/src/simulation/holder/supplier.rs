@@ -67,7 +67,8 @@ pub(super) async fn supply(holder: Rc<Holder>) {
     holder.return_all().await;
 }
 
-/// Beats, and trusts a ceiling for a tenth less than the holder TTL from before the beat that told it was sent.
+/// Beats, and trusts a ceiling for a tenth less than the holder TTL from before the beat that told
+/// it was sent.
 pub(super) async fn beat(holder: Rc<Holder>) {
     while !holder.is_stopping() {
         let registered = holder.state.borrow().registered;

@@ -1,5 +1,5 @@
-//! The last holder: it takes up what the others left and gives it back, so that every number can be accounted for. Some
-//! reservations stay open.
+//! The last holder: it takes up what the others left and gives it back, so that every number can be
+//! accounted for. Some reservations stay open.
 
 use std::{collections::BTreeSet, rc::Rc};
 
@@ -14,8 +14,8 @@ use crate::simulation::{
 const GIVEN_UP: u64 = 700;
 /// How often a reservation that could not be given up is tried again.
 const TRIES: usize = 8;
-/// How often a namespace is looked at in vain: an allocation burns only some blocks of another history of the database, and
-/// then goes on to other numbers.
+/// How often a namespace is looked at in vain: an allocation burns only some blocks of another
+/// history of the database, and then goes on to other numbers.
 const LOOKS: usize = 24;
 /// Pause between two looks at numbers in other hands.
 const REST: u64 = 20;

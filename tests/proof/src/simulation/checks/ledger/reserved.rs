@@ -41,7 +41,8 @@ impl LedgerCheck {
         here.map(|held| held.block.span).collect()
     }
 
-    /// Whether a reservation has or had the number. An answer that says that all numbers are used may have been given when it had.
+    /// Whether a reservation has or had the number. An answer that says that all numbers are used
+    /// may have been given when it had.
     pub(in super::super) fn was_reserved(&self, namespace: usize, number: u64) -> bool {
         self.ever_reserved.contains(&(namespace, number))
     }
