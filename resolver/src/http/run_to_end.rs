@@ -87,7 +87,7 @@ mod tests {
             tokio::time::sleep(Duration::from_millis(1)).await;
             tokio::spawn(async move { done.send(thread::current().id()).unwrap() }).await.unwrap();
         });
-        let given_up = listener.block_on(timeout(Duration::from_millis(1), call));
+        let given_up = listener.block_on(async { timeout(Duration::from_millis(1), call).await });
         assert!(given_up.is_err());
         drop(listener);
         go.send(()).unwrap();

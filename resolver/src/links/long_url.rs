@@ -206,7 +206,7 @@ mod tests {
         let hosts =
             ["a".repeat(HOST_MAX + 1), "字".repeat(AUTHORITY_MAX / 3 + 1), ".a".repeat(AUTHORITY_MAX)];
         for host in hosts {
-            for scheme in ["https://", "HTTP:", r"http:\\"] {
+            for scheme in ["https://", "HTTP://"] {
                 let text = format!("{scheme}{host}/path");
                 assert_eq!(LongUrl::parse(&text, &own), Err(LongUrlError::Host), "{text:?}");
             }
