@@ -333,5 +333,5 @@ async fn a_body_that_was_asked_for_may_take_as_long_as_any_other() {
         stream.write_all(piece.as_bytes()).await.expect("the connection is not closed");
         sleep(Duration::from_millis(500)).await;
     }
-    assert_eq!(status_of(&mut stream, b"").await, 400, "white space is no array");
+    assert_eq!(status_of(&mut stream, b"").await, 404, "there is no such reservation");
 }

@@ -68,7 +68,7 @@ pub(super) struct Acknowledged {
     /// Whether a person picked the code.
     pub(super) is_picked: bool,
     /// Whether its row was lost with a history of the database.
-    is_lost: bool,
+    pub(super) is_lost: bool,
     /// Where it stands in the book.
     place: usize,
 }

@@ -19,6 +19,10 @@ impl Shared {
 
     /// The same by a visitor who knows what was in force from then on.
     pub(super) async fn look_from(&self, ends: &Ends, link: &Acknowledged, from: Option<Instant>) -> bool {
+        // Its domain was lost with it, before anybody heard of the domain's name: there is no host to ask.
+        if link.is_lost && self.host_of(link.name.domain).is_none() {
+            return true;
+        }
         let began = Instant::now();
         let Some(found) = self.find(ends, &link.name).await else { return false };
         self.count(|outcome| outcome.looked_up += 1);
