@@ -54,7 +54,7 @@ mod tests {
             ..DomainEdit::default()
         };
         let settings = edit.apply(before.settings.clone());
-        let after = Domain { authority: name("new.example"), settings, ..before.clone() };
+        let after = Domain { authority: name("new.example"), settings, ..before };
         let expected = json!({
             "domain": "new.example", "enabled": false, "baseUrlRedirect": "https://e.test/", "changed": {
                 "domain": { "from": "old.example", "to": "new.example" }, "enabled": { "from": true, "to": false },

@@ -11,7 +11,7 @@ use resolver::{
 
 fn new_key(name: &str, key: &ApiKey, scopes: &Scopes) -> NewKey {
     let limits = KeyLimits { own_links_only: true, ..KeyLimits::default() };
-    NewKey { name: name.to_owned(), hash: key.hash(), scopes: scopes.clone(), expires_at: None, limits }
+    NewKey { name: name.to_owned(), hash: key.hash(), scopes: *scopes, expires_at: None, limits }
 }
 
 pub(super) async fn keys_are_found_until_they_are_revoked_or_expire(store: &dyn LinkStore) {
