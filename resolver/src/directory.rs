@@ -22,7 +22,7 @@ mod refreshes;
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, RwLock,
+        Arc, Mutex, OnceLock, RwLock,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -34,6 +34,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::{
     clock::DatabaseClock,
+    codes::Contradiction,
     links::{Authority, Domain, DomainId, LongUrl, Protocol, Slug, requested_authority},
     lookup::Lookup,
     store::{LinkStore, SettingsPoll, SettingsVersion, SharedSettings, StoreError},
@@ -97,6 +98,8 @@ pub struct Directory {
     lookup: Arc<Lookup>,
     /// What ends minting when the database contradicts this process.
     closing: Closing,
+    /// What the database says against the keyspaces of this process: from then on nothing is read.
+    contradiction: OnceLock<Contradiction>,
 }
 
 /// What a directory works with.
@@ -137,6 +140,7 @@ impl Directory {
             policy,
             lookup,
             closing,
+            contradiction: OnceLock::new(),
         });
         if directory.replace(settings.unwrap_or_default()).is_ok() {
             directory.note_heard(asked);
@@ -159,6 +163,9 @@ impl Directory {
 
     /// Asks for settings that have changed. There is one such question at a time.
     async fn read(&self) -> Result<(), StoreError> {
+        if let Some(contradiction) = self.contradiction.get() {
+            return Err(StoreError::Keyspace(contradiction.to_string()));
+        }
         let (sent, known) = (Instant::now(), self.entries().version.clone());
         let SettingsPoll { now, settings } = self.store.poll_settings(known.as_ref()).await?;
         self.clock.learn(sent, now);
@@ -190,7 +197,7 @@ impl Directory {
                  start it again, and it adopts its keyspaces again"
             );
             self.closing.close(Lost::Keyspaces(contradiction.clone()));
-            StoreError::Keyspace(contradiction.to_string())
+            StoreError::Keyspace(self.contradiction.get_or_init(|| contradiction).to_string())
         })
     }
 
