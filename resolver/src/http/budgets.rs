@@ -40,6 +40,13 @@ const CONNECTIONS_MAX: usize = 16_384;
 const GRPC_CONNECTIONS_MAX: usize = 1_024;
 /// The most that one client has of the public ones, unless the operator says otherwise.
 const PER_CLIENT_MAX: usize = 1_024;
+/// What a connection to the public listener holds at worst: a head and answers that wait, of 16 KiB
+/// each. Bodies and long answers have budgets of their own.
+const CONNECTION_BYTES: u64 = 32 << 10;
+/// The same over gRPC, with its windows and headers.
+const GRPC_CONNECTION_BYTES: u64 = 256 << 10;
+/// Public connections take this share of the memory at worst, and those over gRPC as much.
+const CONNECTIONS_OF_MEMORY: u64 = 4;
 /// Descriptors for databases, files, the log and the admin listener.
 const DESCRIPTORS_KEPT: usize = 256;
 /// Bodies take this share of the memory, within bounds.
@@ -58,7 +65,9 @@ pub(super) const BULK_CALLS: (u64, u64) = (12, 4);
 /// Long lists under way, likewise.
 const LISTS: (u64, u64) = (16, 4);
 /// Questions of one key that may take the database long, at a time: half of the connections that there are for them.
-const TURNS_OF_KEY: usize = 2;
+const QUESTIONS_OF_KEY: usize = 2;
+/// Changes of one key, likewise. Those of one link wait for each other on their connections.
+const CHANGES_OF_KEY: usize = 4;
 /// How long one waits for its turn.
 const TURN_WITHIN: Duration = Duration::from_secs(5);
 /// Keys whose turns are kept, and for how long after the last: longer than any is waited for or taken.
@@ -89,17 +98,22 @@ pub struct ConnectionLimits {
 }
 
 impl ConnectionLimits {
-    /// What the descriptors of this process are enough for: three quarters of those that are not kept for its own use are the
-    /// public listener's, and one in eight is for gRPC. A client has a quarter of the public ones.
+    /// What the descriptors and the memory of this process are enough for: three quarters of the
+    /// descriptors that are not kept for its own use are the public listener's, and one in eight is
+    /// for gRPC. A client has a quarter of the public ones.
     #[must_use]
     pub fn of(resources: &Resources) -> Self {
         let spare = resources.descriptors - DESCRIPTORS_KEPT.min(resources.descriptors / 2);
-        let public = (spare * 3 / 4).clamp(1, CONNECTIONS_MAX);
+        let fitting = |bytes| {
+            let fitting = resources.memory / CONNECTIONS_OF_MEMORY / bytes;
+            usize::try_from(fitting).unwrap_or(usize::MAX)
+        };
+        let public = (spare * 3 / 4).min(fitting(CONNECTION_BYTES)).clamp(1, CONNECTIONS_MAX);
         let per_client = public.div_ceil(4).min(PER_CLIENT_MAX);
         Self {
             public,
             per_client: u32::try_from(per_client).unwrap_or(u32::MAX),
-            grpc: (spare / 8).clamp(1, GRPC_CONNECTIONS_MAX),
+            grpc: (spare / 8).min(fitting(GRPC_CONNECTION_BYTES)).clamp(1, GRPC_CONNECTIONS_MAX),
         }
     }
 }
@@ -112,8 +126,10 @@ pub(crate) struct Budgets {
     pub(super) messages: Arc<Pool>,
     /// Bytes of long answers.
     answers: Arc<Pool>,
-    /// Turns of each key at what takes the database long.
-    turns: Cache<ApiKeyId, Arc<Semaphore>>,
+    /// Whose turn it is to ask what takes the database long.
+    questions: Turns,
+    /// Whose turn it is to change what there is.
+    changes: Turns,
     /// Calls under way, whether or not their clients still wait.
     pub(super) calls: Arc<Pool>,
     /// Bulk calls under way.
@@ -145,7 +161,8 @@ impl Budgets {
                 client: ANSWERS_OF_CLIENT,
                 key: bodies,
             }),
-            turns: Cache::builder().max_capacity(TURNS_KEPT).time_to_idle(TURNS_KEPT_FOR).build(),
+            questions: Turns::new(QUESTIONS_OF_KEY),
+            changes: Turns::new(CHANGES_OF_KEY),
             calls: of_keys(CALLS),
             bulk_calls: of_keys(BULK_CALLS),
             lists: of_keys(LISTS),
@@ -157,8 +174,13 @@ impl Budgets {
     /// A turn of a key at what may take the database long: others find connections beside it. It is waited for in order, because
     /// Shlink's web client asks for several lists at once.
     pub(super) async fn turn(&self, key: ApiKeyId) -> Result<OwnedSemaphorePermit, Spent> {
-        let turns = self.turns.get_with(key, || Arc::new(Semaphore::new(TURNS_OF_KEY)));
-        timeout(TURN_WITHIN, turns.acquire_owned()).await.ok().and_then(Result::ok).ok_or(Spent::Own)
+        self.questions.take(key).await
+    }
+
+    /// A turn of a key at a change of what there is: edits, deletions, tags, domains, rules about
+    /// targets. New links are no changes; they have writers of their own.
+    pub(super) async fn change(&self, key: ApiKeyId) -> Result<OwnedSemaphorePermit, Spent> {
+        self.changes.take(key).await
     }
 
     /// Puts a long answer on somebody's account until the client has taken it.
@@ -184,6 +206,24 @@ impl Budgets {
             Some(held) => held.grow_to(bytes.min(held.share())),
             None => self.room_for(holder, bytes).map(|room| *held = room),
         }
+    }
+}
+
+/// Turns of each key at connections to the database.
+struct Turns {
+    of_key: usize,
+    by_key: Cache<ApiKeyId, Arc<Semaphore>>,
+}
+
+impl Turns {
+    fn new(of_key: usize) -> Self {
+        let by_key = Cache::builder().max_capacity(TURNS_KEPT).time_to_idle(TURNS_KEPT_FOR).build();
+        Self { of_key, by_key }
+    }
+
+    async fn take(&self, key: ApiKeyId) -> Result<OwnedSemaphorePermit, Spent> {
+        let turns = self.by_key.get_with(key, || Arc::new(Semaphore::new(self.of_key)));
+        timeout(TURN_WITHIN, turns.acquire_owned()).await.ok().and_then(Result::ok).ok_or(Spent::Own)
     }
 }
 
@@ -213,16 +253,30 @@ mod tests {
         assert_eq!((limits.public, limits.per_client, limits.grpc), (576, 144, 96));
     }
 
+    #[test]
+    fn connections_fit_into_half_of_the_memory() {
+        for memory in [64 << 20, 512 << 20, 2 << 30, 1 << 40] {
+            let limits = ConnectionLimits::of(&Resources { descriptors: 1 << 20, memory });
+            let held = limits.public as u64 * CONNECTION_BYTES + limits.grpc as u64 * GRPC_CONNECTION_BYTES;
+            assert!(held <= memory / 2, "{memory}: {limits:?}");
+        }
+        let limits = ConnectionLimits::of(&Resources { descriptors: 1 << 20, memory: 512 << 20 });
+        assert_eq!((limits.public, limits.grpc), (4_096, 512));
+        let limits = ConnectionLimits::of(&Resources { descriptors: 1 << 20, memory: 2 << 30 });
+        assert_eq!((limits.public, limits.grpc), (CONNECTIONS_MAX, GRPC_CONNECTIONS_MAX));
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_key_waits_for_its_turns_and_others_have_theirs() {
         let budgets = Budgets::of(&Resources { descriptors: 1_024, memory: 1 << 30 });
         let key = |number| crate::api_key::ApiKeyId(number);
         let mut taken = Vec::new();
-        for _ in 0..TURNS_OF_KEY {
+        for _ in 0..QUESTIONS_OF_KEY {
             taken.push(budgets.turn(key(1)).await.unwrap());
         }
         assert_eq!(budgets.turn(key(1)).await.err(), Some(Spent::Own));
         assert!(budgets.turn(key(2)).await.is_ok());
+        assert!(budgets.change(key(1)).await.is_ok(), "changes are no questions");
         taken.pop();
         assert!(budgets.turn(key(1)).await.is_ok());
     }

@@ -26,6 +26,7 @@ use super::{
     Answer, App, Desk, Visitor, answer,
     budgets::{Holder, Lane, Rate, tries},
     hold_back, pages,
+    pulse::from_client,
     redirect::{find, host, lead},
     stray::{gone, too_much, unavailable},
 };
@@ -178,7 +179,8 @@ pub(super) fn is_form(request: &Request<Incoming>) -> bool {
 }
 
 async fn password(body: Incoming) -> Option<String> {
-    let collected = timeout(BODY_TIME, Limited::new(body, BODY_BYTES).collect()).await.ok()?.ok()?;
+    let collected =
+        timeout(BODY_TIME, from_client(Limited::new(body, BODY_BYTES).collect())).await.ok()?.ok()?;
     let bytes: Bytes = collected.to_bytes();
     let mut pairs = form_urlencoded::parse(&bytes);
     pairs.find(|(name, _)| name == "password").map(|(_, value)| value.into_owned())

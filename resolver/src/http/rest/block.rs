@@ -59,6 +59,7 @@ async fn set(
         Err(other) => return Err(other),
     };
     let edit = Edit { block: Some(reason), ..Edit::default() };
+    let _turn = app.budgets.change(by.id).await?;
     let edited = app.store.edit(id, &edit, by.id).await?;
     app.lookup.changed(id);
     match edited {

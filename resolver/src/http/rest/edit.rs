@@ -96,6 +96,7 @@ pub(super) async fn apply(app: &App, target: &Target<'_>, mut edit: Edit) -> Res
     if let Some(own) = app.lookup.name_of(&link) {
         domains::refuse_circle(app, edit.long_url.iter().chain(rules), link.domain(), &own)?;
     }
+    let _turn = app.budgets.change(by.id).await?;
     let edited = app.store.edit(link.id, &edit, by.id).await?;
     app.lookup.changed(link.id);
     match edited {
@@ -155,6 +156,7 @@ pub(super) async fn delete(app: &App, target: Target<'_>) -> Result<Answer, Prob
 pub(in crate::http) async fn delete_record(app: &App, target: &Target<'_>) -> Result<(), Problem> {
     let Target { name, query, versions, by } = target;
     let link = find(app, name, query, by).await?;
+    let _turn = app.budgets.change(by.id).await?;
     let deleted = app.store.delete(link.id, versions.as_deref(), by.id).await?;
     app.lookup.changed(link.id);
     match deleted {

@@ -24,6 +24,7 @@ pub(super) async fn restore(app: &App, name: &str, query: &Query, by: &Grant) ->
     if is_minted_by_now(&link, app.lookup.id_of(&decoded)) {
         return Err(taken());
     }
+    let _turn = app.budgets.change(by.id).await?;
     let restored = app.store.restore(link.id, app.creator.keyspaces(), by.id).await?;
     app.lookup.changed(link.id);
     match restored {
