@@ -28,6 +28,8 @@ pub enum Action {
     RenameTag,
     /// Tags were taken away.
     DeleteTag,
+    /// A domain was added: for a key, for its first link, or by an import.
+    AddDomain,
     /// A domain was changed.
     EditDomain,
     /// A domain was removed.
@@ -56,6 +58,7 @@ impl Action {
             Self::UnblockLink => "unblock-link",
             Self::RenameTag => "rename-tag",
             Self::DeleteTag => "delete-tag",
+            Self::AddDomain => "add-domain",
             Self::EditDomain => "edit-domain",
             Self::RemoveDomain => "remove-domain",
             Self::SetTarget => "set-target",

@@ -57,6 +57,10 @@ async fn the_log_names_links_by_code_and_domain_and_says_what_was_changed() {
     assert_eq!(call(admin, Method::DELETE, &format!("short-urls/{minted}"), None).await.status, 204);
 
     let log = get(admin, "audit").await["audit"]["data"].clone();
+    let added: Vec<&Value> =
+        log.as_array().unwrap().iter().filter(|entry| entry["action"] == "add-domain").collect();
+    assert_eq!(added.len(), 1, "{log}");
+    assert_eq!((&added[0]["subject"], &added[0]["apiKey"]), (&json!("one.example"), &json!("initial")));
     let [deleted, promo, title] = [0, 1, 2].map(|place| log[place].clone());
     for entry in [&deleted, &title] {
         assert_eq!((&entry["subject"], &entry["domain"]), (&json!(minted), &Value::Null), "{entry}");

@@ -31,6 +31,7 @@ use self::{
 use super::{file_error, open_mint::open_mint, ready, warn};
 use crate::{
     Error,
+    api_key::OPERATOR,
     config::ImportArgs,
     directory::SHOWN,
     links::{Authority, DomainId, Schemes},
@@ -200,7 +201,7 @@ impl Importer {
         }
         let Ok(authority) = Authority::parse(&name) else { return Ok(None) };
         // The operator's own command: --domains-max bounds what keys may do.
-        let Some(id) = self.store.add_domain(&authority, u32::MAX).await? else { return Ok(None) };
+        let Some(id) = self.store.add_domain(&authority, u32::MAX, OPERATOR).await? else { return Ok(None) };
         self.domains.insert(name, id);
         Ok(Some(id))
     }

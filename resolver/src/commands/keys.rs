@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     Error,
-    api_key::{ApiKey, ApiKeyRecord, KeyLimits, NewKey, check_name},
+    api_key::{ApiKey, ApiKeyRecord, KeyLimits, NewKey, OPERATOR, check_name},
     config::ApiKeyCommand,
     links::{Authority, DomainId, REMOVED},
     scope::Scopes,
@@ -71,7 +71,7 @@ async fn find_domain(store: &dyn LinkStore, name: Option<String>) -> Result<Opti
         reason: format!("{error}, or DEFAULT for that of --public-url"),
     })?;
     // The operator's own command: --domains-max bounds what keys may do.
-    Ok(store.add_domain(&authority, u32::MAX).await?)
+    Ok(store.add_domain(&authority, u32::MAX, OPERATOR).await?)
 }
 
 async fn create(

@@ -59,8 +59,8 @@ impl Directory {
     ///
     /// # Errors
     /// When the store does not add it.
-    pub async fn add(&self, name: &Authority) -> Result<Option<DomainId>, StoreError> {
-        let added = self.store.add_domain(name, self.policy.domains_max).await?;
+    pub async fn add(&self, name: &Authority, by: ApiKeyId) -> Result<Option<DomainId>, StoreError> {
+        let added = self.store.add_domain(name, self.policy.domains_max, by).await?;
         if added.is_some() {
             self.show().await;
         }

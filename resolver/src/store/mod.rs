@@ -159,7 +159,12 @@ pub trait LinkStore: Send + Sync + 'static {
 
     /// The domain of this name, which is added if there is none; none when there are `most` beside
     /// the default one already.
-    async fn add_domain(&self, authority: &Authority, most: u32) -> Result<Option<DomainId>, StoreError>;
+    async fn add_domain(
+        &self,
+        authority: &Authority,
+        most: u32,
+        by: ApiKeyId,
+    ) -> Result<Option<DomainId>, StoreError>;
 
     /// Removes a domain, unless a link or a key depends on it. Its number is never given again.
     async fn remove_domain(&self, id: DomainId, by: ApiKeyId) -> Result<DomainRemoved, StoreError>;

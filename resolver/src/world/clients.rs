@@ -121,7 +121,7 @@ impl Shared {
         let name = Authority::parse(&host(rng.between(0, highest))).ok()?;
         match ends.directory.find_for_link(name.as_str()).await {
             Ok(None) => {
-                let added = ends.directory.add(&name).await.ok()??;
+                let added = ends.directory.add(&name, BY).await.ok()??;
                 self.count(|outcome| outcome.domains += 1);
                 Some(added)
             }

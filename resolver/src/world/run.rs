@@ -24,7 +24,7 @@ use tokio::{
 use super::{
     Rng,
     book::Violation,
-    clients::{Running, Shared, host},
+    clients::{BY, Running, Shared, host},
     database::{Database, Rates},
     focus::{DOMAINS, DOMAINS_ADDED, Focus},
     ledger::MemoryLedger,
@@ -251,7 +251,7 @@ impl World {
         let mut hosts = HashMap::new();
         for domain in 0..count {
             let name = Authority::parse(&host(domain)).map_err(no_world)?;
-            let added = database.sqlite.add_domain(&name, u32::MAX).await.map_err(no_world)?;
+            let added = database.sqlite.add_domain(&name, u32::MAX, BY).await.map_err(no_world)?;
             hosts.extend(added.map(|id| (id, name.to_string())));
         }
         Ok(hosts)
@@ -356,7 +356,7 @@ async fn keep_copies(database: Arc<Database>, mut rng: Rng) {
 }
 
 /// The same key in every run: codes then differ by their numbers alone.
-fn code_key() -> Result<CodeKey, Failure> {
+pub(super) fn code_key() -> Result<CodeKey, Failure> {
     let folder = tempfile::tempdir().map_err(no_world)?;
     let path = folder.path().join("code.key");
     std::fs::write(Path::new(&path), "5a".repeat(32)).map_err(no_world)?;

@@ -215,8 +215,13 @@ impl LinkStore for FaultyStore {
         self.pass(self.database.sqlite.find_slug(domain, slug)).await
     }
 
-    async fn add_domain(&self, authority: &Authority, most: u32) -> Result<Option<DomainId>, StoreError> {
-        self.pass(self.database.sqlite.add_domain(authority, most)).await
+    async fn add_domain(
+        &self,
+        authority: &Authority,
+        most: u32,
+        by: ApiKeyId,
+    ) -> Result<Option<DomainId>, StoreError> {
+        self.pass(self.database.sqlite.add_domain(authority, most, by)).await
     }
 
     async fn remove_domain(&self, id: DomainId, by: ApiKeyId) -> Result<DomainRemoved, StoreError> {

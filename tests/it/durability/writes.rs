@@ -115,7 +115,7 @@ impl Write {
             Kind::RemoveTarget => store.set_target(&write.target(), BY).await.unwrap(),
             Kind::EditDomain | Kind::RemoveDomain => {
                 let authority = Authority::parse(&format!("d{number}.example")).unwrap();
-                write.domain = store.add_domain(&authority, u32::MAX).await.unwrap().unwrap();
+                write.domain = store.add_domain(&authority, u32::MAX, ApiKeyId(1)).await.unwrap().unwrap();
             }
             Kind::RevokeKey | Kind::RotateKey => drop(store.add_api_key(&write.new_key()).await.unwrap()),
             Kind::CloseReservation => {
@@ -161,7 +161,7 @@ impl Write {
             Kind::RemoveTarget => store.remove_target(self.target().pattern(), BY).await.map(drop),
             Kind::AddDomain => {
                 let authority = Authority::parse(&format!("d{number}.example")).unwrap();
-                store.add_domain(&authority, u32::MAX).await.map(drop)
+                store.add_domain(&authority, u32::MAX, ApiKeyId(1)).await.map(drop)
             }
             Kind::EditDomain => {
                 let edit = DomainEdit { disabled: Some(true), ..DomainEdit::default() };

@@ -20,12 +20,12 @@ pub(super) async fn domains_and_targets_are_told_with_a_version_that_grows(store
     assert_eq!(settings(Some(&first.version)).await, None, "nothing has changed");
     let (one, other) =
         (Authority::parse("one.example").unwrap(), Authority::parse("two.example:81").unwrap());
-    assert_eq!(store.add_domain(&one, 0).await.unwrap(), None, "there are as many as there may be");
-    let id = store.add_domain(&one, 1).await.unwrap().expect("there is room for one");
-    assert_eq!(store.add_domain(&other, 1).await.unwrap(), None);
-    assert_eq!(store.add_domain(&one, 0).await.unwrap(), Some(id), "it is there");
-    assert!(store.add_domain(&other, 2).await.unwrap().is_some(), "there is room for two");
     let by = ApiKeyId(1);
+    assert_eq!(store.add_domain(&one, 0, by).await.unwrap(), None, "there are as many as there may be");
+    let id = store.add_domain(&one, 1, by).await.unwrap().expect("there is room for one");
+    assert_eq!(store.add_domain(&other, 1, by).await.unwrap(), None);
+    assert_eq!(store.add_domain(&one, 0, by).await.unwrap(), Some(id), "it is there");
+    assert!(store.add_domain(&other, 2, by).await.unwrap().is_some(), "there is room for two");
     let edit = DomainEdit {
         disabled: Some(true),
         base_url: Some(Some("https://a.b/".to_owned())),
@@ -57,7 +57,7 @@ pub(super) async fn each_domain_has_links_of_its_own(store: &dyn LinkStore) {
     let by = ApiKeyId(1);
     let add = async |name: &str| {
         let authority = Authority::parse(name).unwrap();
-        store.add_domain(&authority, u32::MAX).await.unwrap().unwrap()
+        store.add_domain(&authority, u32::MAX, by).await.unwrap().unwrap()
     };
     let (id, second) = (add("one.example").await, add("two.example:81").await);
     let slug = Slug::parse("same").unwrap();
@@ -100,8 +100,8 @@ pub(super) async fn each_domain_has_links_of_its_own(store: &dyn LinkStore) {
 pub(super) async fn a_domain_is_removed_only_when_nothing_depends_on_it(store: &dyn LinkStore) {
     let by = ApiKeyId(1);
     let names = ["removed.example", "kept.example"].map(|name| Authority::parse(name).unwrap());
-    let id = store.add_domain(&names[0], u32::MAX).await.unwrap().unwrap();
-    let kept = store.add_domain(&names[1], u32::MAX).await.unwrap().unwrap();
+    let id = store.add_domain(&names[0], u32::MAX, by).await.unwrap().unwrap();
+    let kept = store.add_domain(&names[1], u32::MAX, by).await.unwrap().unwrap();
     let slug = Slug::parse("only").unwrap();
     let keyspaces = store.adopt_keyspaces(&[]).await.unwrap().len();
     let mut draft = new_link(2, "https://x.y/removed").draft;
@@ -142,7 +142,7 @@ pub(super) async fn a_domain_is_removed_only_when_nothing_depends_on_it(store: &
     let history = store.epoch().await.unwrap();
     assert_eq!(store.insert_full(&history, &full, &[], None).await.unwrap(), InsertedFull::NoDomain);
     assert_eq!(store.restore(link, keyspaces, by).await.unwrap(), Restored::Absent);
-    let again = store.add_domain(&names[0], u32::MAX).await.unwrap().unwrap();
+    let again = store.add_domain(&names[0], u32::MAX, by).await.unwrap().unwrap();
     assert!(again.get() > kept.get(), "a number is never given again");
     for domain in [again, kept] {
         assert_eq!(store.remove_domain(domain, by).await.unwrap(), DomainRemoved::Done);
@@ -153,7 +153,7 @@ pub(super) async fn a_domain_is_removed_only_when_nothing_depends_on_it(store: &
 pub(super) async fn deleted_minted_links_keep_no_domain(store: &dyn LinkStore) {
     let by = ApiKeyId(1);
     let name = Authority::parse("minted.example").unwrap();
-    let id = store.add_domain(&name, u32::MAX).await.unwrap().unwrap();
+    let id = store.add_domain(&name, u32::MAX, by).await.unwrap().unwrap();
     let mut minted = full_link(7_600, "https://x.y/minted-there");
     minted.new.draft.details.get_or_insert_default().domain = Some(id);
     let (link, code) = (minted.new.id, Slug::parse(&minted.code).unwrap());

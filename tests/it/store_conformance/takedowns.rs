@@ -39,7 +39,7 @@ async fn block(store: &dyn LinkStore, id: LinkId, reason: Option<&str>) {
 
 pub(super) async fn a_block_holds_the_slug_of_a_deleted_link(store: &dyn LinkStore) {
     let authority = Authority::parse("held.example").unwrap();
-    let other = store.add_domain(&authority, u32::MAX).await.unwrap().unwrap();
+    let other = store.add_domain(&authority, u32::MAX, ApiKeyId(1)).await.unwrap().unwrap();
     let slug = Slug::parse("held/slug").unwrap();
     for domain in [DomainId::DEFAULT, other] {
         let holder = async || store.find_slug(domain, &slug).await.unwrap();

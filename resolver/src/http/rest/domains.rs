@@ -65,7 +65,8 @@ async fn find_or_add(app: &App, name: &Authority, by: &Grant) -> Result<DomainId
         return Err(Problem::MayNotAddDomain { name: name.to_string() });
     }
     let most = app.directory.domains_max();
-    app.directory.add(name).await?.ok_or(Problem::TooManyDomains { most })
+    let _turn = app.budgets.change(by.id).await?;
+    app.directory.add(name, by.id).await?.ok_or(Problem::TooManyDomains { most })
 }
 
 /// Refuses URLs that are the short URL of this name on this domain. Longer circles, over links of
@@ -236,6 +237,7 @@ pub(super) async fn remove(app: &App, name: &str, by: &Grant) -> Result<Answer, 
     if id.is_default() {
         return Err(Problem::DomainInUse { name, by: "it is the one that --public-url names" });
     }
+    let _turn = app.budgets.change(by.id).await?;
     match app.directory.remove(id, by.id).await? {
         DomainRemoved::Done => Ok(empty(StatusCode::NO_CONTENT)),
         DomainRemoved::Absent => Err(no_domain(&name)),
@@ -268,6 +270,7 @@ async fn apply(app: &App, id: DomainId, edit: &DomainEdit, by: &Grant) -> Result
     if let Some(new) = edit.authority.as_ref().filter(|new| app.directory.is_default_name(new.as_str())) {
         return Err(taken(new));
     }
+    let _turn = app.budgets.change(by.id).await?;
     match app.directory.edit(id, edit, by.id).await? {
         DomainEdited::Done(domain) => Ok(*domain),
         DomainEdited::Absent => Err(no_domain(&name())),

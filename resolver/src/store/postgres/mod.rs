@@ -311,8 +311,13 @@ impl LinkStore for PostgresStore {
         Ok(SettingsPoll { now: timestamp(row, 2)?, settings })
     }
 
-    async fn add_domain(&self, authority: &Authority, most: u32) -> Result<Option<DomainId>, StoreError> {
-        self.run(async |sql| sql::add_domain(sql, authority, most).await).await
+    async fn add_domain(
+        &self,
+        authority: &Authority,
+        most: u32,
+        by: ApiKeyId,
+    ) -> Result<Option<DomainId>, StoreError> {
+        self.run(async |sql| sql::add_domain(sql, authority, most, by).await).await
     }
 
     async fn remove_domain(&self, id: DomainId, by: ApiKeyId) -> Result<DomainRemoved, StoreError> {

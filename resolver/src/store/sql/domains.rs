@@ -43,6 +43,7 @@ pub(in crate::store) async fn add_domain<S: Sql>(
     sql: &mut S,
     authority: &Authority,
     most: u32,
+    by: ApiKeyId,
 ) -> Result<Option<DomainId>, StoreError> {
     let name = [Value::Text(authority.to_string())];
     let find = "SELECT id FROM domain WHERE authority = $1";
@@ -57,9 +58,11 @@ pub(in crate::store) async fn add_domain<S: Sql>(
     if counted.first().map_or(Ok(0), |row| row.int(0))? >= i64::from(most) {
         return Ok(None);
     }
-    let add = "INSERT INTO domain (authority) VALUES ($1) ON CONFLICT (authority) DO NOTHING";
-    sql.query(add, &name).await?;
-    note_change(sql).await?;
+    let add = "INSERT INTO domain (authority) VALUES ($1) ON CONFLICT (authority) DO NOTHING RETURNING id";
+    if !sql.query(add, &name).await?.is_empty() {
+        note_change(sql).await?;
+        note(sql, by, Action::AddDomain, authority.as_str(), None).await?;
+    }
     let rows = sql.query(find, &name).await?;
     let row = rows.first().ok_or_else(|| StoreError::Corrupt("a domain is gone".to_owned()))?;
     Ok(Some(DomainId::from_stored(row.int(0)?)))

@@ -243,10 +243,17 @@ impl LinkStore for SqliteStore {
         Ok(SettingsPoll { now: Timestamp::now(), settings: asked })
     }
 
-    async fn add_domain(&self, authority: &Authority, most: u32) -> Result<Option<DomainId>, StoreError> {
+    async fn add_domain(
+        &self,
+        authority: &Authority,
+        most: u32,
+        by: ApiKeyId,
+    ) -> Result<Option<DomainId>, StoreError> {
         let authority = authority.clone();
         self.writer
-            .run(move |connection| write(connection, |sql| at_once(sql::add_domain(sql, &authority, most))))
+            .run(move |connection| {
+                write(connection, |sql| at_once(sql::add_domain(sql, &authority, most, by)))
+            })
             .await
     }
 
