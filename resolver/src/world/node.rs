@@ -243,9 +243,14 @@ impl Node {
         self.is_dead.load(Ordering::Relaxed)
     }
 
-    /// Whether it ends because another one has its name.
+    /// Whether it ends by itself.
     pub(super) fn is_lost(&self) -> bool {
-        self.lost.borrow().is_some()
+        self.lost().is_some()
+    }
+
+    /// Why it ends by itself.
+    pub(super) fn lost(&self) -> Option<Lost> {
+        self.lost.borrow().clone()
     }
 
     /// The process dies: nothing that it has sent is answered, and it sends nothing more.

@@ -6,6 +6,7 @@ use super::{
     Sql, Told, Value,
     audit::note,
     details_text,
+    keyspaces::keyspaces,
     long_urls::note_long_urls,
     named::{free_slug, take_slug},
     tags::{set_tags, tags_of},
@@ -13,8 +14,8 @@ use super::{
 use crate::{
     api_key::ApiKeyId,
     audit::{Action, change, state},
-    codes::LinkId,
-    links::{Edit, Link, Record},
+    codes::{Code, LinkId},
+    links::{Edit, Link, Record, Slug},
     store::{Deleted, Edited, StoreError},
 };
 
@@ -63,14 +64,26 @@ pub(in crate::store) async fn edit<S: Sql>(
 
 /// Reserves the slug of a deleted link while the link is blocked. If another link has taken the
 /// slug meanwhile, that link keeps it. A slug that could have been minted is kept by the link's
-/// row.
+/// row. One that has become a code of a keyspace since the link was deleted is left to its number:
+/// as a slug it would lead elsewhere.
 async fn hold_name<S: Sql>(sql: &mut S, link: &Link, is_blocked: bool) -> Result<(), StoreError> {
     let Some(slug) = link.slug().filter(|_| link.id.unpack().is_none()) else { return Ok(()) };
-    if is_blocked {
+    if is_blocked && is_mintable(sql, link, slug).await? {
+        Ok(())
+    } else if is_blocked {
         take_slug(sql, link.domain(), slug.as_str(), link.id).await.map(drop)
     } else {
         free_slug(sql, link.domain(), slug.as_str(), link.id).await
     }
+}
+
+/// Whether a slug belongs to a keyspace; none that has it is adopted before the transaction ends.
+async fn is_mintable<S: Sql>(sql: &mut S, link: &Link, slug: &Slug) -> Result<bool, StoreError> {
+    let Some(code) = Code::parse(slug.as_str()).ok().filter(|_| link.domain().is_default()) else {
+        return Ok(false);
+    };
+    sql.query(S::DIALECT.keep_keyspaces(), &[]).await?;
+    Ok(keyspaces(sql).await?.iter().any(|(_, keyspace)| keyspace.contains(&code)))
 }
 
 fn lives((link, _): &(Link, Timestamp)) -> bool {

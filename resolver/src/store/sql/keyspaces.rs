@@ -39,7 +39,7 @@ pub(in crate::store) fn check_slugs(
         let some: Vec<&str> = slugs.iter().filter(picked).take(5).map(String::as_str).collect();
         if !some.is_empty() {
             return Err(StoreError::Keyspace(format!(
-                "keyspace {keyspace} has codes that links were given by hand, such as {}: expected other codes, or these links to be deleted first",
+                "keyspace {keyspace} has codes that links were given by hand, such as {}: expected other codes, or these links to be deleted, or unblocked if they are deleted already",
                 some.join(", ")
             )));
         }
