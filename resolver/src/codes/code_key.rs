@@ -56,13 +56,17 @@ impl CodeKey {
         use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
         let mut bytes = [0; LEN];
         getrandom::fill(&mut bytes).map_err(CodeKeyError::Random)?;
-        if let Some(folder) = path.parent() {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        if let Some(folder) = folder {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(CodeKeyError::Io)?;
         }
         let opened = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
         let mut file = opened.map_err(CodeKeyError::Io)?;
         let text = bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         writeln!(file, "{text}").and_then(|()| file.sync_all()).map_err(CodeKeyError::Io)?;
+        // The name of a new file is in its folder.
+        let sync = fs::File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all());
+        sync.map_err(CodeKeyError::Io)?;
         Ok(Self(bytes))
     }
 
