@@ -157,13 +157,14 @@ impl Service {
         }
     }
 
-    /// Runs what writes as a task of its own: a client that goes away must not leave it half done, with a number that is nobody's or a cache that
-    /// has not heard of it.
+    /// Runs what uses the database as a task of its own: a client that goes away must not leave it
+    /// half done, with a number that is nobody's, a cache that has not heard of it, or a question
+    /// that the database still works on while the turn of its key is free again.
     async fn to_its_end<T: Send + 'static>(
         &self,
-        write: impl Future<Output = Result<T, Problem>> + Send + 'static,
+        call: impl Future<Output = Result<T, Problem>> + Send + 'static,
     ) -> Result<T, Problem> {
-        self.0.runtime.spawn(write).await.unwrap_or(Err(Problem::Internal))
+        self.0.runtime.spawn(call).await.unwrap_or(Err(Problem::Internal))
     }
 
     async fn shown(&self, record: Result<Record, Problem>) -> Result<Link, Status> {
@@ -282,8 +283,10 @@ impl Links for Service {
     async fn get_link(&self, request: Request<GetLinkRequest>) -> Result<Response<Link>, Status> {
         let by = allow(&request, Scope::Read)?;
         let GetLinkRequest { short_code, domain } = request.into_inner();
-        let found = get_record(&self.0, &name(&short_code), &query(domain), &by).await;
-        self.shown(found).await.map(Response::new)
+        let service = self.clone();
+        let found = self
+            .to_its_end(async move { get_record(&service.0, &name(&short_code), &query(domain), &by).await });
+        self.shown(found.await).await.map(Response::new)
     }
 
     async fn edit_link(&self, request: Request<EditLinkRequest>) -> Result<Response<Link>, Status> {
@@ -322,7 +325,8 @@ impl Links for Service {
     ) -> Result<Response<ListLinksResponse>, Status> {
         let by = allow(&request, Scope::Read)?;
         let query = Query::of_pairs(fields::of_list(request.into_inner()));
-        let listed = list_records(&self.0, &query, &by).await;
+        let service = self.clone();
+        let listed = self.to_its_end(async move { list_records(&service.0, &query, &by).await }).await;
         let (Page { records, total }, held) = listed.map_err(|problem| status(&problem))?;
         let names = names(&self.0, &records).await;
         let links = records.iter().filter_map(|record| self.link(record, &names)).collect();

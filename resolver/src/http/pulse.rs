@@ -132,6 +132,8 @@ impl Ward {
     /// Ends the idlest connections, so that others find room; how many there were.
     pub(super) fn end_idlest(&self) -> usize {
         let (now, mut connections) = (self.seconds.load(Ordering::Relaxed), self.connections());
+        // Those that have ended hold no place that could be given to others.
+        connections.retain(|(_, connection)| !connection.is_finished());
         let idleness =
             |(place, (pulse, _)): (usize, &(Arc<Pulse>, AbortHandle))| (place, pulse.idleness(now));
         let mut places = idlest(connections.iter().enumerate().map(idleness));

@@ -75,7 +75,12 @@ where
                     let answer = service.call(request).await?;
                     Ok(keep_until_gone(answer, held))
                 }
-                Err(problem) => Ok(status(&problem).into_http()),
+                Err(problem) => {
+                    // What it holds is let go first: the answer may be held back.
+                    drop(request);
+                    hold_back(&problem).await;
+                    Ok(status(&problem).into_http())
+                }
             }
         })
     }
@@ -141,11 +146,14 @@ impl Caller {
     }
 
     pub(super) async fn authenticate(&self, app: &Arc<App>) -> Result<Grant, Problem> {
-        let found = authenticate(app, self.client, self.key.as_deref()).await;
-        if let Err(Problem::TooManyCalls(Refused { share: None, .. })) = &found {
-            sleep(HELD_BACK).await;
-        }
-        found.map(|(grant, _)| grant)
+        authenticate(app, self.client, self.key.as_deref()).await.map(|(grant, _)| grant)
+    }
+}
+
+/// Lets whoever has guessed too many keys wait for the answer.
+pub(super) async fn hold_back(problem: &Problem) {
+    if let Problem::TooManyCalls(Refused { share: None, .. }) = problem {
+        sleep(HELD_BACK).await;
     }
 }
 

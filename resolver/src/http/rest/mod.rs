@@ -45,8 +45,6 @@ use hyper::{
     header::{CACHE_CONTROL, EXPECT, HeaderValue, ORIGIN},
 };
 
-use tokio_util::task::AbortOnDropHandle;
-
 use super::{
     Answer, App, answer,
     budgets::{Held, Holder},
@@ -71,6 +69,8 @@ pub(super) use short_url::{base, names};
 const JSON: &str = "application/json";
 /// A create with a longer body is not parsed on a listener's thread: redirects would wait for it.
 const IN_PLACE_BYTES: usize = 4 * 1024;
+/// Fields of a form: it is parsed on a listener's thread. A link has about twenty, and a hundred tags.
+const FORM_FIELDS: usize = 256;
 /// The call that creates a link.
 const CREATE: &str = "/rest/v3/short-urls";
 /// The one call whose body is not read before it is answered.
@@ -115,10 +115,10 @@ pub(super) async fn route(app: &Arc<App>, client: IpAddr, request: Request<Incom
         return finish(app, answer.unwrap_or_else(|_| Problem::Internal.into_answer()), cross_origin);
     }
     // Away from the listener's thread: what takes long must not slow redirects down.
-    let is_read = matches!(call.method, Method::GET | Method::HEAD);
     let task = app.runtime.spawn(async move { call.answer().await });
-    // Without its client a read is of no use; anything else runs to its end.
-    let answer = if is_read { AbortOnDropHandle::new(task).await } else { task.await };
+    // Also a read runs to its end though its client has gone: the database would work on while the
+    // turn of its key was free again.
+    let answer = task.await;
     finish(app, answer.unwrap_or_else(|_| Problem::Internal.into_answer()), cross_origin)
 }
 
@@ -177,7 +177,13 @@ impl Call {
             }
         };
         let mut held = self.app.budgets.bodies.take(Holder::Key(grant.id), 0)?;
-        self.body = form::as_json(&self.headers, body::read(body, needs.bytes, &mut held).await?);
+        self.body = body::read(body, needs.bytes, &mut held).await?;
+        if form::is_one(&self.headers, &self.body) {
+            if form::fields(&self.body) > FORM_FIELDS {
+                return Err(Problem::TooManyValues { most: FORM_FIELDS as u64 });
+            }
+            self.body = form::as_json(&self.body);
+        }
         body::hold_values(&self.body, &mut held)?;
         (self.held, self.admitted) = (Some(held), Some(grant));
         Ok(())
