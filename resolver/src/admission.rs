@@ -5,7 +5,7 @@
 //! 3. When nobody knows whether a batch was counted, all of its visitors are asked to come again: there may be fewer redirects than the limit
 //!    then, and never more.
 //! 4. A look at a link (HEAD, the preview of a chat) and its password's form take no use away: they ask, and nothing is written.
-//! 5. That a link has none left is remembered for a moment, so that a crowd that comes too late costs little.
+//! 5. What was found is remembered for a moment, so that a crowd that comes too late, or only looks, costs little.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -33,6 +33,8 @@ const LINKS_MAX: usize = 100;
 const DEADLINE: Duration = Duration::from_secs(5);
 /// How long a link without uses left is not asked about: a limit that is raised shows after that.
 const SPENT: Duration = Duration::from_millis(500);
+/// How long a look is believed that found uses left. It takes none away, so nothing depends on it.
+const LOOKED: Duration = Duration::from_millis(250);
 const SPENT_MAX: u64 = 100_000;
 
 type Admitted = Result<bool, LookupError>;
@@ -45,10 +47,19 @@ struct Waiting {
 /// Admits visits.
 pub struct Admission {
     waiting: mpsc::Sender<Waiting>,
-    spent: Cache<LinkId, ()>,
+    known: Known,
     store: Arc<dyn LinkStore>,
     looks: Arc<Semaphore>,
     runtime: runtime::Handle,
+}
+
+/// What was found a moment ago.
+#[derive(Clone)]
+struct Known {
+    /// Links without uses left.
+    spent: Cache<LinkId, ()>,
+    /// Links that a look has found uses of, and that nobody has followed here since.
+    looked: Cache<LinkId, ()>,
 }
 
 impl Admission {
@@ -56,10 +67,13 @@ impl Admission {
     #[must_use]
     pub fn start(vitals: &Vitals, store: Arc<dyn LinkStore>) -> Self {
         let (waiting, queue) = mpsc::channel(WAITING_MAX);
-        let spent = Cache::builder().max_capacity(SPENT_MAX).time_to_live(SPENT).build();
-        vitals.spawn("counter of limited links", count(Arc::clone(&store), queue, spent.clone()));
+        let known = Known {
+            spent: Cache::builder().max_capacity(SPENT_MAX).time_to_live(SPENT).build(),
+            looked: Cache::builder().max_capacity(SPENT_MAX).time_to_live(LOOKED).build(),
+        };
+        vitals.spawn("counter of limited links", count(Arc::clone(&store), queue, known.clone()));
         let (looks, runtime) = (Arc::new(Semaphore::new(LOOKS_MAX)), runtime::Handle::current());
-        Self { waiting, spent, store, looks, runtime }
+        Self { waiting, known, store, looks, runtime }
     }
 
     /// Whether a link was followed as often as it may be. A look takes no use away.
@@ -67,8 +81,11 @@ impl Admission {
     /// # Errors
     /// When nobody knows: the visitor may come again.
     pub async fn is_spent(&self, link: LinkId) -> Admitted {
-        if self.spent.contains_key(&link) {
+        if self.known.spent.contains_key(&link) {
             return Ok(true);
+        }
+        if self.known.looked.contains_key(&link) {
+            return Ok(false);
         }
         let turn = Arc::clone(&self.looks).try_acquire_owned().map_err(|_| LookupError::Overloaded)?;
         let store = Arc::clone(&self.store);
@@ -84,9 +101,8 @@ impl Admission {
             }
             Err(_) => return Err(LookupError::NoStore),
         };
-        if is_spent {
-            self.spent.insert(link, ());
-        }
+        let found = if is_spent { &self.known.spent } else { &self.known.looked };
+        found.insert(link, ());
         Ok(is_spent)
     }
 
@@ -95,7 +111,7 @@ impl Admission {
     /// # Errors
     /// When nobody knows: the visitor may come again.
     pub async fn admit(&self, link: LinkId) -> Admitted {
-        if self.spent.contains_key(&link) {
+        if self.known.spent.contains_key(&link) {
             return Ok(false);
         }
         let (admitted, answered) = oneshot::channel();
@@ -104,7 +120,7 @@ impl Admission {
     }
 }
 
-async fn count(store: Arc<dyn LinkStore>, mut queue: mpsc::Receiver<Waiting>, spent: Cache<LinkId, ()>) {
+async fn count(store: Arc<dyn LinkStore>, mut queue: mpsc::Receiver<Waiting>, known: Known) {
     let mut arrived = Vec::with_capacity(WAITING_MAX);
     let mut links: BTreeMap<LinkId, Vec<oneshot::Sender<Admitted>>> = BTreeMap::new();
     loop {
@@ -118,14 +134,14 @@ async fn count(store: Arc<dyn LinkStore>, mut queue: mpsc::Receiver<Waiting>, sp
         let batch = std::mem::replace(&mut links, later.unwrap_or_default());
         let wanted: Vec<(LinkId, u64)> =
             batch.iter().map(|(link, visitors)| (*link, visitors.len() as u64)).collect();
-        answer(batch, store.use_links(&wanted).await, &spent);
+        answer(batch, store.use_links(&wanted).await, &known);
     }
 }
 
 fn answer(
     batch: BTreeMap<LinkId, Vec<oneshot::Sender<Admitted>>>,
     taken: Result<Vec<u64>, StoreError>,
-    spent: &Cache<LinkId, ()>,
+    known: &Known,
 ) {
     let taken = match taken {
         Ok(taken) => taken,
@@ -139,8 +155,9 @@ fn answer(
         }
     };
     for ((link, visitors), taken) in batch.into_iter().zip(taken) {
+        known.looked.invalidate(&link);
         if taken < visitors.len() as u64 {
-            spent.insert(link, ());
+            known.spent.insert(link, ());
         }
         for (place, visitor) in visitors.into_iter().enumerate() {
             let _ = visitor.send(Ok((place as u64) < taken));
