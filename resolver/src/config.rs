@@ -62,7 +62,7 @@ pub enum Command {
     /// List the domains of a running server, rename them, switch them off and on, and say where their stray visitors go.
     #[command(subcommand)]
     Domain(DomainCommand),
-    /// Say to which hosts new links of a running server may lead.
+    /// Say to which hosts links of a running server may lead.
     #[command(subcommand)]
     Target(TargetCommand),
     /// Show who wrote what, and when.

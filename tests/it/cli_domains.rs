@@ -113,7 +113,7 @@ async fn new_links_lead_nowhere_that_a_rule_denies_until_it_is_removed() {
     assert_eq!(person.read(&["target", "allow", "fine.evil.example"]).await, "fine.evil.example: allowed\n");
     person.read(&["link", "create", "https://fine.evil.example/"]).await;
     let list = person.read(&["target", "list"]).await;
-    let expected = "pattern            new links\n*.evil.example     denied\nfine.evil.example  allowed\n";
+    let expected = "pattern            links\n*.evil.example     denied\nfine.evil.example  allowed\n";
     assert_eq!(list, expected);
     let answer = person.read_json(&["target", "list", "--json"]).await;
     assert_eq!(answer, get(alone.api(), "targets").await);

@@ -1,4 +1,4 @@
-//! `resolver target list|allow|deny|remove`: to which hosts new links of a running server may lead.
+//! `resolver target list|allow|deny|remove`: to which hosts links of a running server may lead.
 
 use serde_json::{Value, json};
 use ureq::http::Method;
@@ -62,7 +62,7 @@ fn table(rules: &[Value], width: usize) -> String {
         return "no rules: links may lead to any host\n".to_owned();
     }
     let pattern = Column::new("pattern", true, rules.iter().map(|rule| text(&rule["pattern"])));
-    let allowed = Column::new("new links", true, rules.iter().map(|rule| word(rule).to_owned()));
+    let allowed = Column::new("links", true, rules.iter().map(|rule| word(rule).to_owned()));
     layout(vec![pattern, allowed], width)
 }
 
@@ -102,7 +102,7 @@ mod tests {
     fn rules_are_aligned_and_no_line_is_wider_than_the_terminal() {
         let rules =
             [json!({ "pattern": "*", "allowed": false }), json!({ "pattern": "*.a.b", "allowed": true })];
-        assert_eq!(table(&rules, 40), "pattern  new links\n*        denied\n*.a.b    allowed\n");
+        assert_eq!(table(&rules, 40), "pattern  links\n*        denied\n*.a.b    allowed\n");
         assert_eq!(table(&[], 40), "no rules: links may lead to any host\n");
         let hard = [
             json!({ "pattern": "a".repeat(255), "allowed": true }),

@@ -156,7 +156,7 @@ pub struct LinkGetArgs {
 /// `resolver link list`
 #[derive(Clone, Debug, Args)]
 pub struct LinkListArgs {
-    /// A text that the long URL, the title, a tag or the slug has in it, whatever its case.
+    /// A text that the long URL, the title, a tag, the slug or the domain has in it, whatever its case; or a whole minted code.
     #[arg(long, value_name = "TEXT")]
     pub search: Option<String>,
     /// A tag that links have; may be given more than once, and then it takes all of them.
