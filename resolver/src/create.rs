@@ -35,6 +35,7 @@ use crate::{
     metrics::Metrics,
     store::{LinkStore, Same},
     supply::{Claim, ClaimError, Fate, Minting, Owner},
+    turns::{NoTurn, Turns},
 };
 use batch::{Outcome, Waiting, write_batches};
 
@@ -110,6 +111,9 @@ pub enum CreateError {
     /// Too many creates are under way.
     #[error("too many creates are under way")]
     Overloaded,
+    /// Its key has too many of them.
+    #[error(transparent)]
+    NoTurn(#[from] NoTurn),
 }
 
 /// Creates links in one keyspace after another.
@@ -134,6 +138,8 @@ pub struct CreatorConfig {
     pub lookup: Arc<Lookup>,
     /// The database's time.
     pub clock: Arc<DatabaseClock>,
+    /// Whose turn it is to create what is a transaction of its own.
+    pub turns: Arc<Turns>,
     /// What an operator sees.
     pub metrics: Arc<Metrics>,
 }
@@ -147,6 +153,7 @@ struct Parts {
     batch: mpsc::Sender<Waiting>,
     lookup: Arc<Lookup>,
     clock: Arc<DatabaseClock>,
+    turns: Arc<Turns>,
     metrics: Arc<Metrics>,
 }
 
@@ -154,11 +161,11 @@ impl Creator {
     /// A creator and its batch task, on the current runtime.
     #[must_use]
     pub fn start(vitals: &Vitals, config: CreatorConfig) -> Self {
-        let CreatorConfig { mint, mintings, store, owner, lookup, clock, metrics } = config;
+        let CreatorConfig { mint, mintings, store, owner, lookup, clock, turns, metrics } = config;
         let (batch, waiting) = mpsc::channel(CREATES_MAX);
         vitals.spawn("writer of links", write_batches(Arc::clone(&store), waiting, Arc::clone(&metrics)));
         Self {
-            parts: Arc::new(Parts { mint, mintings, store, owner, batch, lookup, clock, metrics }),
+            parts: Arc::new(Parts { mint, mintings, store, owner, batch, lookup, clock, turns, metrics }),
             slots: Arc::new(Semaphore::new(CREATES_MAX)),
             runtime: runtime::Handle::current(),
             tasks: TaskTracker::new(),

@@ -37,6 +37,7 @@ pub mod supply;
 pub mod sweeper;
 pub mod targets;
 pub mod transfer;
+pub mod turns;
 mod url_indexer;
 pub mod visits;
 #[cfg(test)]

@@ -149,6 +149,7 @@ pub async fn run(
     if let Some(embedded) = issuer.embedded {
         embedded.stop().await;
     }
+    app.store.close().await;
     tracing::info!("stopped");
     drained?;
     lost.map_or(Ok(()), |lost| Err(stopped_by(&lost, &config, settings.holder.to_string())))

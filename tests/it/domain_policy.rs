@@ -171,6 +171,10 @@ async fn limited_admin_keys_change_no_domain_of_others_and_rename_none() {
     assert_eq!(visit(admin, "s.test", "promo").await.0, 302);
     let disable = Some(json!({ "enabled": false }));
     assert_eq!(done(&one, Method::PATCH, "domains/one.example", disable).await["enabled"], false);
+    let enable = || Some(json!({ "enabled": true }));
+    let refused = call(&one, Method::PATCH, "domains/one.example", enable()).await;
+    expect_problem(&refused, 403, "about:blank");
+    assert_eq!(done(admin, Method::PATCH, "domains/one.example", enable()).await["enabled"], true);
 }
 
 async fn names_and_settings(api: &Api) -> Value {

@@ -129,6 +129,12 @@ async fn a_witness_file_that_is_none_is_refused_with_the_reason() {
     let build = || Resolver::builder(&scratch, "resolver-0", KEY).unwrap();
     let mut resolver = build().start().await.unwrap();
     resolver.stop(SOON).await.unwrap();
+    let log = fs::metadata(scratch.path().join("data/shortmint.db-wal"));
+    assert_eq!(
+        log.map_or(0, |log| log.len()),
+        0,
+        "whoever copies the file of a stopped process has all links"
+    );
     fs::write(scratch.path().join("data/shortmint.db.witness"), "something else").unwrap();
     let refused = build().run_to_its_end(SOON).await.unwrap();
     assert_eq!(refused.status.code(), Some(64), "{refused:?}");

@@ -226,10 +226,8 @@ impl Importer {
             }
         };
         self.bytes = 0;
-        let items = std::mem::take(&mut self.batch.items);
+        self.batch.items.clear();
         let places = std::mem::take(&mut self.places);
-        // A batch that was stored by a try whose answer was lost is stored.
-        let imported = imported.unwrap_or_else(|| vec![Imported::AlreadyThere; items.len()]);
         for (imported, (place, code, is_disabled)) in imported.into_iter().zip(places) {
             match imported {
                 Imported::Stored(_) => {

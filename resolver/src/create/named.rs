@@ -30,7 +30,16 @@ impl Parts {
             let (claim, minted) = self.claim(minting, deadline).await?;
             let new = NewLink { id: minted.id, draft: draft.clone() };
             let link = FullLink { new, code: minted.code.to_string() };
-            let outcome = match self.store.insert_full(&claim.history, &link, tags, same).await {
+            let turn = match self.turns.take(draft.created_by).await {
+                Ok(turn) => turn,
+                Err(none) => {
+                    self.settle(minting, claim, Fate::Unused);
+                    return Err(none.into());
+                }
+            };
+            let inserted = self.store.insert_full(&claim.history, &link, tags, same).await;
+            drop(turn);
+            let outcome = match inserted {
                 Ok(InsertedFull::Stored(at)) => Outcome::Stored(at),
                 Ok(InsertedFull::Taken) => Outcome::Taken,
                 Ok(InsertedFull::CodeTaken) => Outcome::CodeTaken,
@@ -76,11 +85,11 @@ impl Parts {
         let details = draft.details.get_or_insert_with(Box::<Details>::default);
         (details.slug, details.mark) = (Some(slug.clone()), Some(mark));
         let mut link = NamedLink { slug, mintable, keyspaces: self.mint.keyspaces(), draft };
-        let stored = match self.store.insert_named(&link, tags, same).await {
-            Ok(InsertedNamed::Stored(id, at, version)) => {
-                link.draft.details.get_or_insert_default().version = version;
-                Some((id, at))
-            }
+        let turn = self.turns.take(link.draft.created_by).await?;
+        let inserted = self.store.insert_named(&link, tags, same).await;
+        drop(turn);
+        let stored = match inserted {
+            Ok(InsertedNamed::Stored(id, at, version)) => Some((id, at, version)),
             Ok(InsertedNamed::Taken) => None,
             Ok(InsertedNamed::NoDomain) => return Err(CreateError::NoDomain),
             Ok(InsertedNamed::OtherWish) => return Err(CreateError::OtherWish),
@@ -95,7 +104,8 @@ impl Parts {
                 self.find_own(&link, mark).await?
             }
         };
-        let (id, at) = stored.ok_or(CreateError::Taken)?;
+        let (id, at, version) = stored.ok_or(CreateError::Taken)?;
+        link.draft.details.get_or_insert_default().version = version;
         self.lookup.changed(id);
         self.lookup.taken(domain, &link.slug);
         if mintable.is_some() {
@@ -169,13 +179,14 @@ impl Parts {
         }
     }
 
-    /// Looks whether the row of an insert in doubt is there. If it is not it may still arrive: then its creator, who is told that nobody
+    /// Looks whether the row of an insert in doubt is there: its id, time and version. If it is not, it
+    /// may still arrive, also in place of a deleted link: then its creator, who is told that nobody
     /// knows, finds the slug in use.
     async fn find_own(
         &self,
         link: &NamedLink,
         mark: u32,
-    ) -> Result<Option<(LinkId, Timestamp)>, CreateError> {
+    ) -> Result<Option<(LinkId, Timestamp, u64)>, CreateError> {
         let id = match link.mintable {
             Some(id) => Some(id),
             None => self
@@ -187,9 +198,12 @@ impl Parts {
         let Some(id) = id else { return Err(CreateError::NoStore) };
         let found = self.lookup.read_fresh(id).await.map_err(|_| CreateError::NoStore)?;
         match found {
-            Some(found) if found.mark() == Some(mark) => Ok(Some((id, found.created_at))),
-            Some(_) => Ok(None),
-            None => Err(CreateError::NoStore),
+            Some(found) if found.mark() == Some(mark) => {
+                let version = found.details.as_ref().map_or(0, |details| details.version);
+                Ok(Some((id, found.created_at, version)))
+            }
+            Some(found) if !found.is_deleted() || found.is_blocked() => Ok(None),
+            Some(_) | None => Err(CreateError::NoStore),
         }
     }
 }

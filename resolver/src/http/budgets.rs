@@ -20,14 +20,10 @@ mod rate;
 use std::{sync::Arc, time::Duration};
 
 use issuer::daemon::Resources;
-use moka::sync::Cache;
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
-    time::timeout,
-};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::Answer;
-use crate::api_key::ApiKeyId;
+use crate::{api_key::ApiKeyId, turns::Turns};
 
 pub(super) use lane::Lane;
 pub(super) use pace::{Pace, TooSlow};
@@ -66,13 +62,9 @@ pub(super) const BULK_CALLS: (u64, u64) = (12, 4);
 const LISTS: (u64, u64) = (16, 4);
 /// Questions of one key that may take the database long, at a time: half of the connections that there are for them.
 const QUESTIONS_OF_KEY: usize = 2;
-/// Changes of one key, likewise. Those of one link wait for each other on their connections.
-const CHANGES_OF_KEY: usize = 4;
-/// How long one waits for its turn.
-const TURN_WITHIN: Duration = Duration::from_secs(5);
-/// Keys whose turns are kept, and for how long after the last: longer than any is waited for or taken.
-const TURNS_KEPT: u64 = 10_000;
-const TURNS_KEPT_FOR: Duration = Duration::from_secs(600);
+/// Calls of one key that use the connections for everything else, likewise. Changes of one link wait
+/// for each other there.
+const CALLS_OF_KEY: usize = 4;
 /// Answers that are longer count until the client has taken them.
 const LONG_ANSWER: u64 = 16 * 1024;
 /// Bytes of long answers of one client without a key: pictures.
@@ -128,8 +120,8 @@ pub(crate) struct Budgets {
     answers: Arc<Pool>,
     /// Whose turn it is to ask what takes the database long.
     questions: Turns,
-    /// Whose turn it is to change what there is.
-    changes: Turns,
+    /// Whose turn it is at the connections for everything else.
+    brief: Arc<Turns>,
     /// Calls under way, whether or not their clients still wait.
     pub(super) calls: Arc<Pool>,
     /// Bulk calls under way.
@@ -162,7 +154,7 @@ impl Budgets {
                 key: bodies,
             }),
             questions: Turns::new(QUESTIONS_OF_KEY),
-            changes: Turns::new(CHANGES_OF_KEY),
+            brief: Arc::new(Turns::new(CALLS_OF_KEY)),
             calls: of_keys(CALLS),
             bulk_calls: of_keys(BULK_CALLS),
             lists: of_keys(LISTS),
@@ -171,16 +163,21 @@ impl Budgets {
         }
     }
 
-    /// A turn of a key at what may take the database long: others find connections beside it. It is waited for in order, because
-    /// Shlink's web client asks for several lists at once.
+    /// A turn of a key at what may take the database long.
     pub(super) async fn turn(&self, key: ApiKeyId) -> Result<OwnedSemaphorePermit, Spent> {
-        self.questions.take(key).await
+        self.questions.take(key).await.map_err(|_| Spent::Own)
     }
 
-    /// A turn of a key at a change of what there is: edits, deletions, tags, domains, rules about
-    /// targets. New links are no changes; they have writers of their own.
-    pub(super) async fn change(&self, key: ApiKeyId) -> Result<OwnedSemaphorePermit, Spent> {
-        self.changes.take(key).await
+    /// A turn of a key at what is brief: changes of links, tags, domains and rules, and what one link
+    /// has beside its row. New links have writers of their own, but for those that more is wished
+    /// for: their creates take these turns as well.
+    pub(super) async fn brief_turn(&self, key: ApiKeyId) -> Result<OwnedSemaphorePermit, Spent> {
+        self.brief.take(key).await.map_err(|_| Spent::Own)
+    }
+
+    /// The turns at what is brief.
+    pub(crate) fn brief_turns(&self) -> Arc<Turns> {
+        Arc::clone(&self.brief)
     }
 
     /// Puts a long answer on somebody's account until the client has taken it.
@@ -206,24 +203,6 @@ impl Budgets {
             Some(held) => held.grow_to(bytes.min(held.share())),
             None => self.room_for(holder, bytes).map(|room| *held = room),
         }
-    }
-}
-
-/// Turns of each key at connections to the database.
-struct Turns {
-    of_key: usize,
-    by_key: Cache<ApiKeyId, Arc<Semaphore>>,
-}
-
-impl Turns {
-    fn new(of_key: usize) -> Self {
-        let by_key = Cache::builder().max_capacity(TURNS_KEPT).time_to_idle(TURNS_KEPT_FOR).build();
-        Self { of_key, by_key }
-    }
-
-    async fn take(&self, key: ApiKeyId) -> Result<OwnedSemaphorePermit, Spent> {
-        let turns = self.by_key.get_with(key, || Arc::new(Semaphore::new(self.of_key)));
-        timeout(TURN_WITHIN, turns.acquire_owned()).await.ok().and_then(Result::ok).ok_or(Spent::Own)
     }
 }
 
@@ -264,21 +243,6 @@ mod tests {
         assert_eq!((limits.public, limits.grpc), (4_096, 512));
         let limits = ConnectionLimits::of(&Resources { descriptors: 1 << 20, memory: 2 << 30 });
         assert_eq!((limits.public, limits.grpc), (CONNECTIONS_MAX, GRPC_CONNECTIONS_MAX));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_key_waits_for_its_turns_and_others_have_theirs() {
-        let budgets = Budgets::of(&Resources { descriptors: 1_024, memory: 1 << 30 });
-        let key = |number| crate::api_key::ApiKeyId(number);
-        let mut taken = Vec::new();
-        for _ in 0..QUESTIONS_OF_KEY {
-            taken.push(budgets.turn(key(1)).await.unwrap());
-        }
-        assert_eq!(budgets.turn(key(1)).await.err(), Some(Spent::Own));
-        assert!(budgets.turn(key(2)).await.is_ok());
-        assert!(budgets.change(key(1)).await.is_ok(), "changes are no questions");
-        taken.pop();
-        assert!(budgets.turn(key(1)).await.is_ok());
     }
 
     #[test]

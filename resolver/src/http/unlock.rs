@@ -24,13 +24,14 @@ use url::form_urlencoded;
 
 use super::{
     Answer, App, Desk, Visitor, answer,
-    budgets::{Holder, Lane, Rate, tries},
+    budgets::{Held, Holder, Lane, Pool, Rate, Spent, tries},
     hold_back, pages,
     pulse::from_client,
     redirect::{find, host, lead},
     stray::{gone, too_much, unavailable},
 };
 use crate::{
+    api_key::ApiKeyId,
     codes::LinkId,
     links::{PasswordError, PasswordHash},
 };
@@ -40,9 +41,12 @@ const BODY_BYTES: usize = 1_024;
 const BODY_TIME: Duration = Duration::from_secs(10);
 /// Passwords that are hashed at a time at most, new ones and tries.
 const AT_ONCE: usize = 2;
-/// How long one may wait for its turn, and how many do.
+/// How long one may wait for its turn, and how many do: of all, of one client or key, and for a hash
+/// of a new password.
 const PATIENCE: Duration = Duration::from_secs(5);
-const WAITING: usize = 32;
+const WAITING: u64 = 32;
+const WAITING_OF_ONE: u64 = 4;
+const NEW: usize = 8;
 /// How long a try past the budget may wait for it to grow: a little more than one takes to come back.
 const SLOWED: Duration = Duration::from_secs(8);
 /// Tries of one client at one link, per minute.
@@ -53,7 +57,7 @@ const TRIES_OF_ALL: u32 = 120;
 /// Hashes passwords, and knows who tries how many.
 pub(crate) struct Locks {
     turns: Arc<Semaphore>,
-    waiting: Semaphore,
+    waiting: Arc<Pool>,
     new: Semaphore,
     of_client: Rate,
     of_all: Rate,
@@ -66,8 +70,8 @@ impl Default for Locks {
         let cores = available_parallelism().map_or(1, usize::from);
         Self {
             turns: Arc::new(Semaphore::new((cores / 2).clamp(1, AT_ONCE))),
-            waiting: Semaphore::new(WAITING),
-            new: Semaphore::new(WAITING / 4),
+            waiting: Pool::of_clients((WAITING, WAITING_OF_ONE)),
+            new: Semaphore::new(NEW),
             of_client: Rate::new(TRIES_OF_CLIENT),
             of_all: Rate::new(TRIES_OF_ALL),
             slowed: tries(SLOWED),
@@ -86,15 +90,23 @@ enum Tried {
 
 impl Locks {
     /// The hash of a new password; none when too many wait for theirs.
-    pub(super) async fn hash(&self, password: String) -> Option<Result<PasswordHash, PasswordError>> {
+    pub(super) async fn hash(
+        &self,
+        by: ApiKeyId,
+        password: String,
+    ) -> Option<Result<PasswordHash, PasswordError>> {
         // Visitors wait in the same line, and creates must not fill it.
         let _new = self.new.try_acquire().ok()?;
-        self.in_turn(move || PasswordHash::of(&password)).await
+        let waiting = self.waiting.take(Holder::Key(by), 1).ok()?;
+        self.in_turn(waiting, move || PasswordHash::of(&password)).await
     }
 
     /// Does what takes a core for long when it is its turn; none when that does not come in time.
-    async fn in_turn<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-        let waiting = self.waiting.try_acquire().ok()?;
+    async fn in_turn<T: Send + 'static>(
+        &self,
+        waiting: Held,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
         let turn = timeout(PATIENCE, Arc::clone(&self.turns).acquire_owned()).await.ok()?.ok()?;
         drop(waiting);
         // The turn ends with the work, not with whoever asked for it.
@@ -117,15 +129,19 @@ impl Locks {
             return Tried::TooMany(wait);
         }
         let hash = hash.clone();
-        match self.in_turn(move || hash.is_of(&password)).await {
-            Some(true) => {
-                self.of_client.give_back((link, client));
-                self.of_all.give_back(link);
-                Tried::Opened
-            }
-            Some(false) => Tried::Wrong,
-            None => Tried::Busy,
-        }
+        let tried = match self.waiting.take(holder, 1) {
+            Ok(waiting) => match self.in_turn(waiting, move || hash.is_of(&password)).await {
+                Some(true) => Tried::Opened,
+                Some(false) => return Tried::Wrong,
+                None => Tried::Busy,
+            },
+            Err(Spent::Own) => Tried::TooMany(Duration::from_secs(1)),
+            Err(Spent::All) => Tried::Busy,
+        };
+        // Nothing was learned by it.
+        self.of_client.give_back((link, client));
+        self.of_all.give_back(link);
+        tried
     }
 }
 

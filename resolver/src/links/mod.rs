@@ -35,7 +35,7 @@ pub use forward::forward_query;
 pub use long_url::{LongUrl, LongUrlError};
 pub use password::{PasswordError, PasswordHash};
 pub use placeholder::{fill_placeholders, has_safe_placeholders};
-pub use record::{Edit, Record};
+pub use record::{Edit, Meant, Record};
 pub use rule::{
     AddressPattern, Browser, CONDITION_TYPES, CONDITIONS_MAX, Condition, ConditionError, Country, Date,
     Device, RULES_MAX, Rule, Text,

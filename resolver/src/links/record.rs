@@ -54,8 +54,41 @@ pub struct Edit {
     pub rules: Option<Vec<Rule>>,
     /// All of its tags.
     pub tags: Option<Vec<Tag>>,
-    /// The versions that the editor means; another one is not overwritten.
+    /// Which link the editor means, and which of its states.
+    pub meant: Meant,
+}
+
+/// Which link a change means: a code that was given back may be another link's by the time of the
+/// change. And which of its versions: what others have changed meanwhile is not overwritten.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Meant {
+    /// When the link was created; none for whichever link it is.
+    pub created_at: Option<Timestamp>,
+    /// The versions; none for any.
     pub versions: Option<Vec<u64>>,
+}
+
+impl Meant {
+    /// Any version of this link.
+    #[must_use]
+    pub fn of(link: &Link) -> Self {
+        Self { created_at: Some(link.created_at), versions: None }
+    }
+
+    /// Whether it is this link, of whatever version.
+    #[must_use]
+    pub fn is_of(&self, link: &Link) -> bool {
+        // Databases keep microseconds.
+        let micros = |at: Timestamp| at.as_microsecond();
+        self.created_at.is_none_or(|at| micros(at) == micros(link.created_at))
+    }
+
+    /// Whether it is one of the versions, if any are named.
+    #[must_use]
+    pub fn has_version_of(&self, link: &Link) -> bool {
+        let version = link.details.as_ref().map_or(0, |details| details.version);
+        self.versions.as_ref().is_none_or(|versions| versions.contains(&version))
+    }
 }
 
 impl Edit {

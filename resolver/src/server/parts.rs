@@ -22,6 +22,7 @@ use crate::{
     store::{LinkStore, SettingsPoll},
     supply::{Ceilings, IssuerClient, Minting, Owner, SupplierConfig},
     sweeper::{Seen, Sweeper},
+    turns::Turns,
     url_indexer::UrlIndexer,
     visits::Visits,
 };
@@ -46,12 +47,12 @@ impl Parts {
         (asked, shared): (Instant, SettingsPoll),
         resources: &Resources,
     ) -> (Supply, Arc<App>) {
-        let connections = ConnectionLimits::of(resources);
+        let (connections, budgets) = (ConnectionLimits::of(resources), Budgets::of(resources));
         let ceilings = Arc::new(Ceilings::default());
         let supply = self.start_supply(Arc::clone(&ceilings));
         let lookup = Arc::new(self.start_lookup(settings, ceilings));
         let clock = Arc::new(DatabaseClock::new(shared.now));
-        let creator = self.start_creator(Arc::clone(&lookup), Arc::clone(&clock));
+        let creator = self.start_creator(Arc::clone(&lookup), Arc::clone(&clock), budgets.brief_turns());
         let lookup_and_clock = (Arc::clone(&lookup), clock);
         let directory = self.start_directory(settings, lookup_and_clock, &supply, (asked, shared));
         let reserver = self.reserver(Arc::clone(&directory));
@@ -86,7 +87,7 @@ impl Parts {
             keys,
             key_names: KeyNames::new(),
             clients: Arc::new(Clients::new(settings.client_limits.clone(), connections.per_client)),
-            budgets: Budgets::of(resources),
+            budgets,
             started: Instant::now(),
             connections,
             store,
@@ -127,7 +128,7 @@ impl Parts {
         )
     }
 
-    fn start_creator(&self, lookup: Arc<Lookup>, clock: Arc<DatabaseClock>) -> Creator {
+    fn start_creator(&self, lookup: Arc<Lookup>, clock: Arc<DatabaseClock>, turns: Arc<Turns>) -> Creator {
         let config = CreatorConfig {
             mint: Arc::clone(&self.mint),
             mintings: self.mintings.clone(),
@@ -135,6 +136,7 @@ impl Parts {
             owner: self.owner.clone(),
             lookup,
             clock,
+            turns,
             metrics: Arc::clone(&self.metrics),
         };
         Creator::start(&self.vitals, config)

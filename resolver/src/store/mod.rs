@@ -27,8 +27,8 @@ use crate::{
     audit::Entry,
     codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
     links::{
-        Authority, DomainEdit, DomainId, Edit, Filter, Link, LongUrl, NewLink, Outline, Outlined, Record,
-        Slug, Tag,
+        Authority, DomainEdit, DomainId, Edit, Filter, Link, LongUrl, Meant, NewLink, Outline, Outlined,
+        Record, Slug, Tag,
     },
     reservation::{Reservation, ReservationId},
     targets::TargetRule,
@@ -188,7 +188,7 @@ pub trait LinkStore: Send + Sync + 'static {
     async fn remove_target(&self, pattern: &str, by: ApiKeyId) -> Result<bool, StoreError>;
 
     /// Stores a batch of an import, and how far it has come, both or neither; none when it was stored before. Sending it again is safe.
-    async fn import(&self, batch: &ImportBatch) -> Result<Option<Vec<Imported>>, StoreError>;
+    async fn import(&self, batch: &ImportBatch) -> Result<Vec<Imported>, StoreError>;
 
     /// How far an import has come: the last item that is stored or was refused; 0 for one that has not begun.
     async fn import_position(&self, name: &str) -> Result<u64, StoreError>;
@@ -219,9 +219,12 @@ pub trait LinkStore: Send + Sync + 'static {
     /// Changes a link.
     async fn edit(&self, id: LinkId, edit: &Edit, by: ApiKeyId) -> Result<Edited, StoreError>;
 
-    /// Deletes a link, of one of these versions only if there are any. Its row stays (I7).
-    async fn delete(&self, id: LinkId, versions: Option<&[u64]>, by: ApiKeyId)
-    -> Result<Deleted, StoreError>;
+    /// Puts everything into the database's main file, where there is one: whoever copies it has all.
+    /// The process is about to end.
+    async fn close(&self) {}
+
+    /// Deletes a link. Its row stays (I7).
+    async fn delete(&self, id: LinkId, meant: &Meant, by: ApiKeyId) -> Result<Deleted, StoreError>;
 
     /// The link that was deleted last under a name: a slug, or a code whose number `code` stands for.
     async fn find_deleted(
@@ -232,7 +235,13 @@ pub trait LinkStore: Send + Sync + 'static {
     ) -> Result<Option<Link>, StoreError>;
 
     /// Brings a deleted link back. Its slug must be no code of the keyspaces, of which the caller knows so many.
-    async fn restore(&self, id: LinkId, keyspaces: usize, by: ApiKeyId) -> Result<Restored, StoreError>;
+    async fn restore(
+        &self,
+        id: LinkId,
+        meant: &Meant,
+        keyspaces: usize,
+        by: ApiKeyId,
+    ) -> Result<Restored, StoreError>;
 
     /// One page of links. `code` is the id that the searched text stands for as a code.
     async fn outline(&self, filter: &Filter, code: Option<LinkId>) -> Result<Outline, StoreError>;

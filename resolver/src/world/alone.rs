@@ -15,7 +15,7 @@ use super::{
 use crate::{
     codes::{Code, Contradiction, Keyspace, KeyspaceIndex, Mint},
     directory::SHOWN,
-    links::{Authority, DomainEdit, DomainId, Draft, Edit, LongUrl, Slug},
+    links::{Authority, DomainEdit, DomainId, Draft, Edit, LongUrl, Meant, Slug},
     store::{DomainEdited, Edited, InsertedNamed, LinkStore, NamedLink},
     supply::Lost,
 };
@@ -149,7 +149,7 @@ async fn a_block_takes_no_slug_that_a_keyspace_has_now() {
         let link = NamedLink { mintable: None, keyspaces: 0, draft: draft(&slug), slug: slug.clone() };
         let stored = store.insert_named(&link, &[], None).await.unwrap();
         let InsertedNamed::Stored(id, ..) = stored else { panic!("{stored:?}") };
-        store.delete(id, None, BY).await.unwrap();
+        store.delete(id, &Meant::default(), BY).await.unwrap();
         ids.push((id, slug));
     }
     store.adopt_keyspaces(&keyspaces(&["k=3:a-z"])).await.unwrap();

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     codes::LinkId,
     freshness::AWAY,
-    links::{Edit, LongUrl},
+    links::{Edit, LongUrl, Meant},
     store::{Deleted, Edited, Restored},
 };
 
@@ -76,7 +76,7 @@ impl Shared {
 
     /// Minted codes only: one that a person picked could be picked again.
     async fn delete(&self, ends: &Ends, link: &Acknowledged) {
-        let Ok(deleted) = ends.store.delete(link.id, None, BY).await else { return };
+        let Ok(deleted) = ends.store.delete(link.id, &Meant::default(), BY).await else { return };
         ends.lookup.changed(link.id);
         if deleted == Deleted::Done {
             self.count(|outcome| outcome.changed += 1);
@@ -86,7 +86,7 @@ impl Shared {
     /// Brings a link back while somebody looks whether it is there; whoever looks after that finds it.
     async fn restore(&self, ends: &Ends, link: &Acknowledged) {
         let restore = async {
-            let restored = ends.store.restore(link.id, ends.creator.keyspaces(), BY).await;
+            let restored = ends.store.restore(link.id, &Meant::default(), ends.creator.keyspaces(), BY).await;
             let Ok(restored) = restored else { return };
             ends.lookup.changed(link.id);
             if let Restored::Done(record) = restored {

@@ -173,6 +173,7 @@ impl Shared {
             | CreateError::OtherWish
             | CreateError::Taken
             | CreateError::NoDomain
+            | CreateError::NoTurn(_)
             | CreateError::Overloaded => {}
         }
         matches!(error, CreateError::Exhausted)

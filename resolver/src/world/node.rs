@@ -37,10 +37,13 @@ use crate::{
     reservation::Reserver,
     store::{LinkStore, SettingsPoll, StoreError},
     supply::{Ceilings, Closing, IssuerClient, Lost, Minting, Owner, Supplier, SupplierConfig, Target},
+    turns::Turns,
 };
 
 /// The default domain's name.
 pub(super) const DEFAULT_HOST: &str = "world.test";
+/// Creates of a key at a time: what bounds them is not what a world is about.
+const TURNS: usize = 1_000;
 /// How long a process that starts waits before it asks the database again.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -147,6 +150,7 @@ impl Parts<'_> {
             owner,
             lookup: Arc::clone(&lookup),
             clock: Arc::clone(&clock),
+            turns: Arc::new(Turns::new(TURNS)),
             metrics: Arc::clone(&metrics),
         };
         let creator = Arc::new(Creator::start(&vitals, config));

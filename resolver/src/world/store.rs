@@ -14,8 +14,8 @@ use crate::{
     codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
     guard::{self, Guard},
     links::{
-        Authority, DomainEdit, DomainId, Edit, Filter, Link, LongUrl, NewLink, Outline, Outlined, Record,
-        Slug, Tag,
+        Authority, DomainEdit, DomainId, Edit, Filter, Link, LongUrl, Meant, NewLink, Outline, Outlined,
+        Record, Slug, Tag,
     },
     reservation::{Reservation, ReservationId},
     store::{
@@ -128,13 +128,8 @@ impl LinkStore for FaultyStore {
         self.change(id, self.database.sqlite.edit(id, edit, by)).await
     }
 
-    async fn delete(
-        &self,
-        id: LinkId,
-        versions: Option<&[u64]>,
-        by: ApiKeyId,
-    ) -> Result<Deleted, StoreError> {
-        self.change(id, self.database.sqlite.delete(id, versions, by)).await
+    async fn delete(&self, id: LinkId, meant: &Meant, by: ApiKeyId) -> Result<Deleted, StoreError> {
+        self.change(id, self.database.sqlite.delete(id, meant, by)).await
     }
 
     async fn read(&self, ids: &[LinkId], source: Source) -> Result<Reading, StoreError> {
@@ -249,7 +244,7 @@ impl LinkStore for FaultyStore {
         self.pass(self.database.sqlite.remove_target(pattern, by)).await
     }
 
-    async fn import(&self, batch: &ImportBatch) -> Result<Option<Vec<Imported>>, StoreError> {
+    async fn import(&self, batch: &ImportBatch) -> Result<Vec<Imported>, StoreError> {
         self.pass(self.database.sqlite.import(batch)).await
     }
 
@@ -295,8 +290,14 @@ impl LinkStore for FaultyStore {
         self.pass(self.database.sqlite.find_deleted(domain, name, code)).await
     }
 
-    async fn restore(&self, id: LinkId, keyspaces: usize, by: ApiKeyId) -> Result<Restored, StoreError> {
-        self.change(id, self.database.sqlite.restore(id, keyspaces, by)).await
+    async fn restore(
+        &self,
+        id: LinkId,
+        meant: &Meant,
+        keyspaces: usize,
+        by: ApiKeyId,
+    ) -> Result<Restored, StoreError> {
+        self.change(id, self.database.sqlite.restore(id, meant, keyspaces, by)).await
     }
 
     async fn outline(&self, filter: &Filter, code: Option<LinkId>) -> Result<Outline, StoreError> {

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use resolver::{
     api_key::{ApiKey, ApiKeyId, KeyLimits, NewKey},
     codes::{CodeKey, KeyspaceIndex, LinkId, Mint},
-    links::{Authority, DomainEdit, DomainId, Draft, Edit, LongUrl, NewLink, Slug, Tag},
+    links::{Authority, DomainEdit, DomainId, Draft, Edit, LongUrl, Meant, NewLink, Slug, Tag},
     reservation::ReservationId,
     scope::Scopes,
     store::{
@@ -109,7 +109,7 @@ impl Write {
             Kind::Edit | Kind::Delete | Kind::UseLinks => write.insert(1).await.unwrap(),
             Kind::Restore => {
                 write.insert(1).await.unwrap();
-                store.delete(write.id(0), None, BY).await.unwrap();
+                store.delete(write.id(0), &Meant::default(), BY).await.unwrap();
             }
             Kind::RenameTag | Kind::DeleteTags => write.insert_tagged("old").await.unwrap(),
             Kind::RemoveTarget => store.set_target(&write.target(), BY).await.unwrap(),
@@ -153,8 +153,8 @@ impl Write {
                 let edit = Edit { title: Some(Some("edited".to_owned())), ..Edit::default() };
                 store.edit(self.id(0), &edit, BY).await.map(drop)
             }
-            Kind::Delete => store.delete(self.id(0), None, BY).await.map(drop),
-            Kind::Restore => store.restore(self.id(0), 0, BY).await.map(drop),
+            Kind::Delete => store.delete(self.id(0), &Meant::default(), BY).await.map(drop),
+            Kind::Restore => store.restore(self.id(0), &Meant::default(), 0, BY).await.map(drop),
             Kind::RenameTag => store.rename_tag(&self.tag("old"), &self.tag("new"), BY).await.map(drop),
             Kind::DeleteTags => store.delete_tags(&[self.tag("old")], BY).await,
             Kind::SetTarget => store.set_target(&self.target(), BY).await,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use resolver::{
     api_key::ApiKeyId,
     codes::Keyspace,
-    links::{DomainId, Slug},
+    links::{DomainId, Meant, Slug},
     store::{Deleted, InsertError, InsertedNamed, LinkStore, NamedLink, StoreError},
 };
 
@@ -45,13 +45,16 @@ pub(super) async fn a_keyspace_with_hand_picked_codes_is_refused(store: &dyn Lin
     let refused = store.adopt_keyspaces(std::slice::from_ref(&five)).await;
     let names = matches!(&refused, Err(StoreError::Keyspace(reason)) if reason.contains("promo"));
     assert!(names, "{refused:?}");
-    assert_eq!(store.delete(id, Some(&[7]), ApiKeyId(1)).await.unwrap(), Deleted::Superseded);
-    assert_eq!(store.delete(id, None, ApiKeyId(1)).await.unwrap(), Deleted::Done);
-    assert_eq!(store.delete(id, None, ApiKeyId(1)).await.unwrap(), Deleted::Absent);
+    assert_eq!(
+        store.delete(id, &Meant { versions: Some(vec![7]), ..Meant::default() }, ApiKeyId(1)).await.unwrap(),
+        Deleted::Superseded
+    );
+    assert_eq!(store.delete(id, &Meant::default(), ApiKeyId(1)).await.unwrap(), Deleted::Done);
+    assert_eq!(store.delete(id, &Meant::default(), ApiKeyId(1)).await.unwrap(), Deleted::Absent);
     assert_eq!(store.find_slug(DomainId::DEFAULT, &slug).await.unwrap(), None);
     store.adopt_keyspaces(&[five]).await.unwrap();
     // By now it is the code of a number, which only those know who know all keyspaces.
-    let refused = store.restore(id, keyspaces, ApiKeyId(1)).await;
+    let refused = store.restore(id, &Meant::default(), keyspaces, ApiKeyId(1)).await;
     assert!(matches!(refused, Err(StoreError::Keyspace(_))), "{refused:?}");
 }
 

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use resolver::{
     api_key::ApiKeyId,
     codes::{CodeKey, LinkId, Mint},
-    links::{Edit, LongUrl, Slug},
+    links::{Edit, LongUrl, Meant, Slug},
     store::{ImportBatch, ImportItem, Imported, IndexStep, Indexed, LinkStore, Visible},
 };
 use tokio::time::{Instant, sleep};
@@ -62,7 +62,7 @@ pub(super) async fn links_are_found_by_where_they_lead(store: &dyn LinkStore) {
     store.edit(old, &edit, ApiKeyId(1)).await.unwrap();
     assert!(ids("https://i.x/old", all).await.is_empty());
     assert!(ids("https://i.x/ä/7", all).await.contains(&old), "it leads there now");
-    store.delete(many[7].id, None, ApiKeyId(1)).await.unwrap();
+    store.delete(many[7].id, &Meant::default(), ApiKeyId(1)).await.unwrap();
     assert!(!ids("https://i.x/ä/7", all).await.contains(&many[7].id), "it is deleted");
 }
 
@@ -75,7 +75,7 @@ async fn import(store: &dyn LinkStore, url: &str) -> LinkId {
     let items = vec![ImportItem { slug, draft, tags: Vec::new(), created_at, minted: false, uses: 0 }];
     let mint = Arc::new(Mint::new(&key, store.adopt_keyspaces(&[]).await.unwrap()));
     let batch = ImportBatch { name: "of long URLs".to_owned(), end: 1, items, mint };
-    match store.import(&batch).await.unwrap().unwrap()[..] {
+    match store.import(&batch).await.unwrap()[..] {
         [Imported::Stored(id)] => id,
         ref other => panic!("expected a link, found {other:?}"),
     }

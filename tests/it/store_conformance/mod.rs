@@ -7,6 +7,7 @@ mod keys;
 mod keyspaces;
 mod links;
 mod long_urls;
+mod meant;
 mod sweep;
 mod takedowns;
 mod wishes;
@@ -73,6 +74,7 @@ async fn suite(store: Arc<dyn LinkStore>) {
     domains::each_domain_has_links_of_its_own(&*store).await;
     domains::deleted_minted_links_keep_no_domain(&*store).await;
     domains::a_domain_is_removed_only_when_nothing_depends_on_it(&*store).await;
+    meant::a_change_leaves_the_next_link_of_the_same_code_alone(&*store).await;
     wishes::a_call_that_is_sent_again_is_told_from_another_with_the_same_key(&*store).await;
     keyspaces::adoptions_at_the_same_time_agree_on_the_index(&store).await;
     keyspaces::a_keyspace_with_hand_picked_codes_is_refused(&*store).await;

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use resolver::{
     api_key::ApiKeyId,
     codes::{CodeKey, LinkId, Mint},
-    links::{Edit, Link, Slug},
+    links::{Edit, Link, Meant, Slug},
     store::{Deleted, Edited, ImportBatch, ImportItem, Imported, LinkStore, Restored, Source, Sweep, Swept},
 };
 use tokio::time::{Instant, sleep};
@@ -34,15 +34,18 @@ pub(super) async fn what_came_or_was_visited_lately_stays_and_one_holder_removes
     // A visit of long ago is no reason to remove what was brought back today.
     store.note_seen(&[(restored, Timestamp::UNIX_EPOCH)]).await.unwrap();
     store.note_seen(&[(visited, Timestamp::now())]).await.unwrap();
-    assert_eq!(store.delete(restored, None, ApiKeyId(1)).await.unwrap(), Deleted::Done);
-    assert!(matches!(store.restore(restored, 0, ApiKeyId(1)).await.unwrap(), Restored::Done(_)));
+    assert_eq!(store.delete(restored, &Meant::default(), ApiKeyId(1)).await.unwrap(), Deleted::Done);
+    assert!(matches!(
+        store.restore(restored, &Meant::default(), 0, ApiKeyId(1)).await.unwrap(),
+        Restored::Done(_)
+    ));
     let blocked = old[300].id;
     let block = Edit { block: Some(Some("phishing".to_owned())), ..Edit::default() };
     let Edited::Done(record) = store.edit(blocked, &block, ApiKeyId(1)).await.unwrap() else { panic!() };
     let read = store.read(&[blocked], Source::Primary).await.unwrap().links.remove(0);
     let block_of = |link: Link| link.details.unwrap().blocked.unwrap();
     assert_eq!(block_of(read), block_of(record.link), "reason, key and time are read as written");
-    assert_eq!(store.delete(blocked, None, ApiKeyId(1)).await.unwrap(), Deleted::Blocked);
+    assert_eq!(store.delete(blocked, &Meant::default(), ApiKeyId(1)).await.unwrap(), Deleted::Blocked);
     let imported = import(store).await;
 
     // Whatever was neither made nor visited since then, however long this takes.
@@ -87,11 +90,14 @@ async fn import(store: &dyn LinkStore) -> LinkId {
         uses: 0,
         created_at: Some("2020-01-01T00:00:00Z".parse().unwrap()),
     };
-    let batch = ImportBatch { name: "old".to_owned(), end: 1, items: vec![item], mint };
-    let done = store.import(&batch).await.unwrap().expect("it was not stored before");
-    assert_eq!(store.import(&batch).await.unwrap(), None, "sent again");
+    let elsewhere = ImportItem { draft: new_link(1, "https://x.y/taken").draft, ..item.clone() };
+    let items = vec![item, elsewhere];
+    let batch = ImportBatch { name: "old".to_owned(), end: 2, items, mint };
+    let done = store.import(&batch).await.unwrap();
+    let again = store.import(&batch).await.unwrap();
+    assert_eq!(again, [Imported::AlreadyThere, Imported::Taken], "a call whose answer was lost");
     match done[..] {
-        [Imported::Stored(id)] => id,
+        [Imported::Stored(id), Imported::Taken] => id,
         _ => panic!("{done:?}"),
     }
 }

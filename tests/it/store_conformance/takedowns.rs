@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use resolver::{
     api_key::ApiKeyId,
     codes::{CodeKey, LinkId, Mint},
-    links::{Authority, Block, DomainId, Edit, Slug},
+    links::{Authority, Block, DomainId, Edit, Meant, Slug},
     store::{
         Deleted, Edited, ImportBatch, ImportItem, Imported, InsertedNamed, LinkStore, NamedLink, Restored,
     },
@@ -44,17 +44,20 @@ pub(super) async fn a_block_holds_the_slug_of_a_deleted_link(store: &dyn LinkSto
     for domain in [DomainId::DEFAULT, other] {
         let holder = async || store.find_slug(domain, &slug).await.unwrap();
         let id = pick(store, domain, &slug).await.expect("nobody has it");
-        assert_eq!(store.delete(id, None, BY).await.unwrap(), Deleted::Done);
+        assert_eq!(store.delete(id, &Meant::default(), BY).await.unwrap(), Deleted::Done);
         assert_eq!(holder().await, None, "a deleted link gives its slug up");
         for _ in 0..2 {
             block(store, id, Some("phishing")).await;
             assert_eq!((holder().await, pick(store, domain, &slug).await), (Some(id), None));
         }
-        assert!(matches!(store.restore(id, 0, BY).await.unwrap(), Restored::Done(_)), "it has its own slug");
-        assert_eq!(store.delete(id, None, BY).await.unwrap(), Deleted::Blocked);
+        assert!(
+            matches!(store.restore(id, &Meant::default(), 0, BY).await.unwrap(), Restored::Done(_)),
+            "it has its own slug"
+        );
+        assert_eq!(store.delete(id, &Meant::default(), BY).await.unwrap(), Deleted::Blocked);
         block(store, id, None).await;
         assert_eq!(holder().await, Some(id), "a link that lives keeps its slug");
-        assert_eq!(store.delete(id, None, BY).await.unwrap(), Deleted::Done);
+        assert_eq!(store.delete(id, &Meant::default(), BY).await.unwrap(), Deleted::Done);
         block(store, id, Some("phishing")).await;
         block(store, id, None).await;
         assert_eq!(holder().await, None);
@@ -63,7 +66,7 @@ pub(super) async fn a_block_holds_the_slug_of_a_deleted_link(store: &dyn LinkSto
         for reason in [Some("too late"), None] {
             block(store, id, reason).await;
             assert_eq!(holder().await, Some(next), "another link has it by now");
-            assert_eq!(store.restore(id, 0, BY).await.unwrap(), Restored::Taken);
+            assert_eq!(store.restore(id, &Meant::default(), 0, BY).await.unwrap(), Restored::Taken);
         }
     }
 }
@@ -83,7 +86,7 @@ pub(super) async fn an_imported_takedown_holds_its_slug(store: &dyn LinkStore) {
     };
     let items = vec![item("held/import", true), item("free/import", false)];
     let batch = ImportBatch { name: "takedowns".to_owned(), end: 2, items, mint };
-    let done = store.import(&batch).await.unwrap().expect("it was not stored before");
+    let done = store.import(&batch).await.unwrap();
     let [Imported::Stored(held), Imported::Stored(_)] = done[..] else { panic!("{done:?}") };
     let holder = async |name| store.find_slug(DomainId::DEFAULT, &Slug::parse(name).unwrap()).await.unwrap();
     assert_eq!((holder("held/import").await, holder("free/import").await), (Some(held), None));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use resolver::{
     api_key::ApiKeyId,
-    links::Edit,
+    links::{Edit, Meant},
     store::{Deleted, Edited, InsertedFull, LinkStore, Same, Source},
 };
 
@@ -28,10 +28,10 @@ pub(super) async fn the_same_wish_is_given_the_same_link_until_nobody_has_asked_
     tokio::time::sleep(10 * short).await;
     assert!(matches!(ask(8_004, long).await, InsertedFull::Stored(_)), "it has lapsed");
     assert_eq!(ask(8_005, long).await, InsertedFull::Same(id(8_004)));
-    assert_eq!(store.delete(id(8_004), None, ApiKeyId(1)).await.unwrap(), Deleted::Done);
+    assert_eq!(store.delete(id(8_004), &Meant::default(), ApiKeyId(1)).await.unwrap(), Deleted::Done);
     assert!(matches!(ask(8_006, long).await, InsertedFull::Stored(_)), "a deleted link is given to nobody");
     // A number that is somebody else's is given to nobody either.
-    assert_eq!(store.delete(id(8_006), None, ApiKeyId(1)).await.unwrap(), Deleted::Done);
+    assert_eq!(store.delete(id(8_006), &Meant::default(), ApiKeyId(1)).await.unwrap(), Deleted::Done);
     assert_eq!(ask(3, long).await, InsertedFull::Taken);
     assert!(matches!(ask(8_007, long).await, InsertedFull::Stored(_)));
 }

@@ -68,7 +68,7 @@ impl Outcome {
         let disabled = (self.disabled > 0).then(|| {
             format!(
                 "{} links are stored disabled, since they would be open without their protection: set a password \
-                 and enable them, or import with --unprotected",
+                 and enable them with `resolver link edit CODE --password-file FILE --enable`",
                 self.disabled
             )
         });

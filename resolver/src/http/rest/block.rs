@@ -8,8 +8,9 @@ use serde_json::{Map, Value};
 use super::{fields::Wrong, get::find, problem::Problem, query::Query, restore::find_deleted, short_url};
 use crate::{
     api_key::Grant,
+    codes::LinkId,
     http::{Answer, App},
-    links::{Block, Edit},
+    links::{Block, Edit, Link, Meant, Slug},
     store::Edited,
 };
 
@@ -45,7 +46,7 @@ fn reason(value: Option<&Value>) -> Result<String, String> {
 }
 
 /// The link that has the name, or that had it last: somebody may have deleted it, and be about to
-/// restore it.
+/// restore it. If another link takes the name meanwhile, that one is meant.
 async fn set(
     app: &App,
     name: &str,
@@ -53,24 +54,38 @@ async fn set(
     reason: Option<String>,
     by: &Grant,
 ) -> Result<Answer, Problem> {
-    let id = match find(app, name, query, by).await {
-        Ok(link) => link.id,
-        Err(Problem::NoShortUrl { .. }) => find_deleted(app, name, query, by).await?.id,
+    let link = match find(app, name, query, by).await {
+        Ok(link) => Link::clone(&link),
+        Err(Problem::NoShortUrl { .. }) => find_deleted(app, name, query, by).await?,
         Err(other) => return Err(other),
     };
-    let edit = Edit { block: Some(reason), ..Edit::default() };
-    let _turn = app.budgets.change(by.id).await?;
-    let edited = app.store.edit(id, &edit, by.id).await?;
-    app.lookup.changed(id);
+    let _turn = app.budgets.brief_turn(by.id).await?;
+    let edit = Edit { block: Some(reason), meant: Meant::of(&link), ..Edit::default() };
+    let record = match app.store.edit(link.id, &edit, by.id).await? {
+        Edited::Done(record) => *record,
+        Edited::Absent | Edited::Superseded => return Err(Problem::no_short_url(app, name, query)),
+    };
+    app.lookup.changed(link.id);
+    let Some(slug) = record.link.slug().filter(|_| record.link.is_deleted()) else {
+        return short_url::answer(app, &record).await;
+    };
+    let Some(other) = has_its_name(app, &record.link, slug).await? else {
+        // A deleted link that is taken down has its slug again, as a new link would.
+        app.lookup.taken(record.link.domain(), slug);
+        app.creator.wait_until_shown(&record.link).await;
+        return short_url::answer(app, &record).await;
+    };
+    let edit = Edit { meant: Meant::default(), ..edit };
+    let edited = app.store.edit(other, &edit, by.id).await?;
+    app.lookup.changed(other);
     match edited {
-        Edited::Done(record) => {
-            // A deleted link that is taken down has its slug again, as a new link would.
-            if let Some(slug) = record.link.slug().filter(|_| record.link.is_deleted()) {
-                app.lookup.taken(record.link.domain(), slug);
-                app.creator.wait_until_shown(&record.link).await;
-            }
-            short_url::answer(app, &record).await
-        }
+        Edited::Done(record) => short_url::answer(app, &record).await,
         Edited::Absent | Edited::Superseded => Err(Problem::no_short_url(app, name, query)),
     }
+}
+
+/// Another link that has the slug of a deleted one.
+async fn has_its_name(app: &App, link: &Link, slug: &Slug) -> Result<Option<LinkId>, Problem> {
+    let found = app.store.find_slug(link.domain(), slug).await?;
+    Ok(found.filter(|id| *id != link.id))
 }

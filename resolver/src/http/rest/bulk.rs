@@ -268,7 +268,11 @@ fn words(app: &App, created: Result<Created, CreateError>) -> Vec<u8> {
         // No item picks its code or comes with a key; it would be told like this.
         Err(CreateError::Taken | CreateError::OtherWish) => "taken",
         Err(
-            CreateError::NoNumber | CreateError::NoStore | CreateError::Overloaded | CreateError::NoDomain,
+            CreateError::NoNumber
+            | CreateError::NoStore
+            | CreateError::Overloaded
+            | CreateError::NoTurn(_)
+            | CreateError::NoDomain,
         ) => "unavailable",
     };
     json!({ "result": result }).to_string().into_bytes()

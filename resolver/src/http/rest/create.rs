@@ -18,7 +18,7 @@ use crate::{
     api_key::{ApiKeyId, Grant},
     codes::{Code, KeyspaceIndex},
     create::{CodeWish, CreateError, Wishes},
-    http::{Answer, App},
+    http::{Answer, App, budgets::Spent},
     key_names::Names,
     links::{Authority, Details, DomainId, Draft, Link, PasswordHash, Record, Slug, Tag},
     scope::Scope,
@@ -87,7 +87,7 @@ async fn prepare(
     }
     if let Some(password) = password {
         // Boxed, because few creates need it and it would make the futures of all creates larger.
-        details.password = Some(Box::pin(hash(app, password)).await?);
+        details.password = Some(Box::pin(hash(app, by, password)).await?);
     }
     if finds {
         if details.password.is_some() {
@@ -119,8 +119,8 @@ fn fingerprint(given: &Map<String, Value>) -> String {
 }
 
 /// Hashes the password of a link.
-pub(super) async fn hash(app: &App, password: String) -> Result<PasswordHash, Problem> {
-    let hashed = app.locks.hash(password).await.ok_or(Problem::Unavailable)?;
+pub(super) async fn hash(app: &App, by: &Grant, password: String) -> Result<PasswordHash, Problem> {
+    let hashed = app.locks.hash(by.id, password).await.ok_or(Problem::Unavailable)?;
     hashed.map_err(|error| Problem::invalid("password", error.to_string()))
 }
 
@@ -142,11 +142,6 @@ async fn create_link(app: &App, draft: Draft, wishes: Wishes, by: &Grant) -> Res
         app.creator.wait_until_shown(&found.link).await;
         return Ok(found);
     }
-    let _turn = match &wishes.code {
-        // Where codes are short, many candidates are taken, and each costs a transaction.
-        CodeWish::Digest { .. } => Some(app.budgets.turn(by.id).await?),
-        _ => None,
-    };
     let asked_again = wishes.same.is_some().then(|| (draft.clone(), wishes.clone()));
     let slug = match &wishes.code {
         CodeWish::Picked(slug) => slug.to_string(),
@@ -157,6 +152,7 @@ async fn create_link(app: &App, draft: Draft, wishes: Wishes, by: &Grant) -> Res
         Ok(created) => Ok(created),
         Err(CreateError::Exhausted) => Err(Problem::Exhausted),
         Err(CreateError::OtherWish) => Err(Problem::IdempotencyKeyReused),
+        Err(CreateError::NoTurn(_)) => Err(Problem::TooMuchAtOnce(Spent::Own)),
         Err(CreateError::Taken) => {
             // Somebody else may have been faster with the same wish.
             let found = match asked_again {
@@ -208,6 +204,11 @@ async fn existing(app: &App, draft: &Draft, wishes: &Wishes, by: &Grant) -> Resu
     let Some(link) = found.filter(is_wished) else {
         return Ok(None);
     };
+    // The copy may not have heard yet that somebody has changed or deleted it.
+    let fresh = app.lookup.read_fresh(link.id).await.map_err(|_| Problem::Unavailable)?;
+    let Some(link) = fresh.filter(is_wished) else {
+        return Ok(None);
+    };
     let limits = |details: Option<&Details>| {
         details.map_or((None, None, None), |details| {
             (details.valid_since, details.valid_until, details.max_visits)
@@ -217,6 +218,7 @@ async fn existing(app: &App, draft: &Draft, wishes: &Wishes, by: &Grant) -> Resu
     let agrees = wanted.0.is_none_or(|time| has.0 == Some(time))
         && wanted.1.is_none_or(|time| has.1 == Some(time))
         && wanted.2.is_none_or(|most| has.2 == Some(most));
+    let _turn = app.budgets.brief_turn(by.id).await?;
     let tags = app.store.tags_of(link.id).await?;
     let has_tags = wishes.tags.is_empty()
         || wishes.tags.len() == tags.len() && wishes.tags.iter().all(|tag| tags.contains(tag));

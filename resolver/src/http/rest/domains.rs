@@ -65,7 +65,7 @@ async fn find_or_add(app: &App, name: &Authority, by: &Grant) -> Result<DomainId
         return Err(Problem::MayNotAddDomain { name: name.to_string() });
     }
     let most = app.directory.domains_max();
-    let _turn = app.budgets.change(by.id).await?;
+    let _turn = app.budgets.brief_turn(by.id).await?;
     app.directory.add(name, by.id).await?.ok_or(Problem::TooManyDomains { most })
 }
 
@@ -217,7 +217,10 @@ pub(super) async fn edit(
     may_change(by)?;
     let decoded = decoded(name);
     let id = app.directory.find(&decoded).await?.ok_or_else(|| no_domain(&decoded))?;
-    if by.limits.hides_links() && edit.authority.is_some() {
+    // An operator may have switched it off: whose domain it is must not switch it on again.
+    let is_off = app.directory.entries().domain(id).is_some_and(|domain| domain.settings.disabled);
+    let switches_on = is_off && edit.disabled == Some(false);
+    if by.limits.hides_links() && (edit.authority.is_some() || switches_on) {
         return Err(Problem::LimitedKey);
     }
     if id.is_default() && (edit.authority.is_some() || edit.protocol.is_some()) {
@@ -237,7 +240,7 @@ pub(super) async fn remove(app: &App, name: &str, by: &Grant) -> Result<Answer, 
     if id.is_default() {
         return Err(Problem::DomainInUse { name, by: "it is the one that --public-url names" });
     }
-    let _turn = app.budgets.change(by.id).await?;
+    let _turn = app.budgets.brief_turn(by.id).await?;
     match app.directory.remove(id, by.id).await? {
         DomainRemoved::Done => Ok(empty(StatusCode::NO_CONTENT)),
         DomainRemoved::Absent => Err(no_domain(&name)),
@@ -270,7 +273,7 @@ async fn apply(app: &App, id: DomainId, edit: &DomainEdit, by: &Grant) -> Result
     if let Some(new) = edit.authority.as_ref().filter(|new| app.directory.is_default_name(new.as_str())) {
         return Err(taken(new));
     }
-    let _turn = app.budgets.change(by.id).await?;
+    let _turn = app.budgets.brief_turn(by.id).await?;
     match app.directory.edit(id, edit, by.id).await? {
         DomainEdited::Done(domain) => Ok(*domain),
         DomainEdited::Absent => Err(no_domain(&name())),

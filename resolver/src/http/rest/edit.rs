@@ -18,9 +18,12 @@ use super::{
 use crate::{
     api_key::Grant,
     http::{Answer, App, empty},
-    links::{Edit, Record},
+    links::{Edit, Link, Meant, Record},
     store::{Deleted, Edited},
 };
+
+/// How often a link is looked for under its name, when the one that was found is gone.
+const LOOKS: usize = 2;
 
 /// Which link is meant, and by whom.
 pub(in crate::http) struct Target<'a> {
@@ -53,7 +56,7 @@ pub(in crate::http) async fn edit_record(
     let (mut edit, password) = read(app, given)?;
     if let Some(password) = password {
         edit.password = Some(match password {
-            Some(password) => Some(hash(app, password).await?),
+            Some(password) => Some(hash(app, target.by, password).await?),
             None => None,
         });
     }
@@ -79,11 +82,29 @@ async fn check_window(
     wrong.check()
 }
 
-/// Changes the link that is meant.
+/// Changes the link that is meant. It is looked for twice: another resolver may have deleted the link
+/// that was found, and another link may have its name since.
 pub(super) async fn apply(app: &App, target: &Target<'_>, mut edit: Edit) -> Result<Record, Problem> {
     let Target { name, query, versions, by } = target;
-    edit.versions.clone_from(versions);
-    let link = find(app, name, query, by).await?;
+    for _ in 0..LOOKS {
+        let link = find(app, name, query, by).await?;
+        check(app, &link, &edit)?;
+        edit.meant = Meant { versions: versions.clone(), ..Meant::of(&link) };
+        let turn = app.budgets.brief_turn(by.id).await?;
+        let edited = app.store.edit(link.id, &edit, by.id).await?;
+        drop(turn);
+        app.lookup.changed(link.id);
+        match edited {
+            Edited::Done(record) => return Ok(*record),
+            Edited::Absent => {}
+            Edited::Superseded => return Err(Problem::Superseded),
+        }
+    }
+    Err(Problem::no_short_url(app, name, query))
+}
+
+/// Refuses an edit that would lead in a circle, or switch a link on that leads where links must not.
+fn check(app: &App, link: &Link, edit: &Edit) -> Result<(), Problem> {
     let rules = edit.rules.iter().flatten().map(|rule| &rule.long_url);
     if edit.disabled == Some(false) {
         // The new targets were checked when they were read; those that the link keeps may be denied
@@ -93,16 +114,9 @@ pub(super) async fn apply(app: &App, target: &Target<'_>, mut edit: Edit) -> Res
         let kept = long_url.into_iter().chain(kept_rules.iter().map(|rule| &rule.long_url));
         fields::check_targets(app, "enabled", kept)?;
     }
-    if let Some(own) = app.lookup.name_of(&link) {
-        domains::refuse_circle(app, edit.long_url.iter().chain(rules), link.domain(), &own)?;
-    }
-    let _turn = app.budgets.change(by.id).await?;
-    let edited = app.store.edit(link.id, &edit, by.id).await?;
-    app.lookup.changed(link.id);
-    match edited {
-        Edited::Done(record) => Ok(*record),
-        Edited::Absent => Err(Problem::no_short_url(app, name, query)),
-        Edited::Superseded => Err(Problem::Superseded),
+    match app.lookup.name_of(link) {
+        Some(own) => domains::refuse_circle(app, edit.long_url.iter().chain(rules), link.domain(), &own),
+        None => Ok(()),
     }
 }
 
@@ -152,17 +166,22 @@ pub(super) async fn delete(app: &App, target: Target<'_>) -> Result<Answer, Prob
     delete_record(app, &target).await.map(|()| empty(StatusCode::NO_CONTENT))
 }
 
-/// Deletes the link that is meant.
+/// Deletes the link that is meant, which is looked for as [`apply`] does.
 pub(in crate::http) async fn delete_record(app: &App, target: &Target<'_>) -> Result<(), Problem> {
     let Target { name, query, versions, by } = target;
-    let link = find(app, name, query, by).await?;
-    let _turn = app.budgets.change(by.id).await?;
-    let deleted = app.store.delete(link.id, versions.as_deref(), by.id).await?;
-    app.lookup.changed(link.id);
-    match deleted {
-        Deleted::Done => Ok(()),
-        Deleted::Absent => Err(Problem::no_short_url(app, name, query)),
-        Deleted::Superseded => Err(Problem::Superseded),
-        Deleted::Blocked => Err(Problem::Blocked),
+    for _ in 0..LOOKS {
+        let link = find(app, name, query, by).await?;
+        let meant = Meant { versions: versions.clone(), ..Meant::of(&link) };
+        let turn = app.budgets.brief_turn(by.id).await?;
+        let deleted = app.store.delete(link.id, &meant, by.id).await?;
+        drop(turn);
+        app.lookup.changed(link.id);
+        match deleted {
+            Deleted::Done => return Ok(()),
+            Deleted::Absent => {}
+            Deleted::Superseded => return Err(Problem::Superseded),
+            Deleted::Blocked => return Err(Problem::Blocked),
+        }
     }
+    Err(Problem::no_short_url(app, name, query))
 }

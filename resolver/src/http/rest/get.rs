@@ -22,6 +22,7 @@ pub(in crate::http) async fn get_record(
     by: &Grant,
 ) -> Result<Record, Problem> {
     let link = find(app, name, query, by).await?;
+    let _turn = app.budgets.brief_turn(by.id).await?;
     Ok(Record { tags: app.store.tags_of(link.id).await?, link: Link::clone(&link) })
 }
 

@@ -243,6 +243,7 @@ async fn narrow(app: &App, query: &Query, by: &Grant, filter: &mut Filter) -> Re
         filter.domain = Some(own);
     }
     if let Some(name) = query.text("apiKeyName") {
+        let _turn = app.budgets.brief_turn(by.id).await?;
         let keys = app.store.list_api_keys().await?;
         let named: Vec<_> = keys.iter().filter(|key| key.name == name).map(|key| key.id).collect();
         // As with Shlink, a limited key is not asked about others.

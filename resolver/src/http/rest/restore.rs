@@ -7,7 +7,7 @@ use crate::{
     api_key::Grant,
     codes::LinkId,
     http::{Answer, App},
-    links::{Link, Slug},
+    links::{Link, Meant, Slug},
     store::Restored,
 };
 
@@ -24,8 +24,8 @@ pub(super) async fn restore(app: &App, name: &str, query: &Query, by: &Grant) ->
     if is_minted_by_now(&link, app.lookup.id_of(&decoded)) {
         return Err(taken());
     }
-    let _turn = app.budgets.change(by.id).await?;
-    let restored = app.store.restore(link.id, app.creator.keyspaces(), by.id).await?;
+    let _turn = app.budgets.brief_turn(by.id).await?;
+    let restored = app.store.restore(link.id, &Meant::of(&link), app.creator.keyspaces(), by.id).await?;
     app.lookup.changed(link.id);
     match restored {
         Restored::Done(record) => {

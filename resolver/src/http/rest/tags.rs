@@ -80,7 +80,7 @@ pub(super) async fn rename(app: &App, given: &Map<String, Value>, by: &Grant) ->
     let (old, new) = (tag("oldName"), tag("newName"));
     wrong.check()?;
     let (Some(old), Some(new)) = (old, new) else { return Err(Problem::Internal) };
-    let _turn = app.budgets.change(by.id).await?;
+    let _turn = app.budgets.brief_turn(by.id).await?;
     match app.store.rename_tag(&old, &new, by.id).await? {
         Renamed::Done => Ok(empty(StatusCode::NO_CONTENT)),
         Renamed::Absent => Err(Problem::NoTag { tag: old.to_string() }),
@@ -94,7 +94,7 @@ pub(super) async fn delete(app: &App, query: &Query, by: &Grant) -> Result<Answe
         return Err(Problem::ForbiddenTags { what: "delete" });
     }
     let tags: Vec<Tag> = query.list("tags").filter_map(|text| Tag::exactly(text).ok()).collect();
-    let _turn = app.budgets.change(by.id).await?;
+    let _turn = app.budgets.brief_turn(by.id).await?;
     app.store.delete_tags(&tags, by.id).await?;
     Ok(empty(StatusCode::NO_CONTENT))
 }

@@ -34,7 +34,7 @@ pub(super) async fn set(app: &App, given: &Map<String, Value>, by: &Grant) -> Re
     }
     wrong.check()?;
     let rule = rule.ok_or(Problem::Internal)?;
-    let _turn = app.budgets.change(by.id).await?;
+    let _turn = app.budgets.brief_turn(by.id).await?;
     app.directory.set_target(&rule, true, by.id).await?;
     Ok(json(&json!({ "pattern": rule.pattern(), "allowed": rule.is_allowed() })))
 }
@@ -44,7 +44,7 @@ pub(super) async fn remove(app: &App, pattern: &str, by: &Grant) -> Result<Answe
     let decoded = percent_encoding::percent_decode_str(pattern).decode_utf8_lossy().into_owned();
     let missing = || Problem::NoTarget { pattern: decoded.clone() };
     let rule = TargetRule::parse(&decoded, false).map_err(|_| missing())?;
-    let _turn = app.budgets.change(by.id).await?;
+    let _turn = app.budgets.brief_turn(by.id).await?;
     if app.directory.set_target(&rule, false, by.id).await? {
         Ok(empty(hyper::StatusCode::NO_CONTENT))
     } else {

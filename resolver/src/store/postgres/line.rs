@@ -29,7 +29,8 @@ use tokio_postgres::{
 use super::{
     admin::{COMPARED_EPOCH, NOTE_SERVER},
     copy::COPY,
-    replica::REPLAYED,
+    optional_timestamp,
+    replica::{Position, REPLAYED},
     timestamp,
 };
 use crate::store::StoreError;
@@ -125,7 +126,7 @@ impl Line {
         &self,
         deadline: Duration,
         params: &[&(dyn ToSql + Sync)],
-    ) -> Result<(Option<i64>, Vec<Row>), LineError> {
+    ) -> Result<(Option<Position>, Vec<Row>), LineError> {
         let mut slot = self.turn(deadline).await?;
         let mut open = self.take(&mut slot, deadline).await?;
         let read = timeout(deadline, open.read_replica(params)).await.unwrap_or(Err(StoreError::TimedOut));
@@ -232,14 +233,16 @@ impl Open {
     async fn read_replica(
         &mut self,
         params: &[&(dyn ToSql + Sync)],
-    ) -> Result<(Option<i64>, Vec<Row>), StoreError> {
+    ) -> Result<(Option<Position>, Vec<Row>), StoreError> {
         let replayed = match &self.replayed {
             Some(replayed) => replayed.clone(),
             None => self.replayed.insert(self.client.prepare(REPLAYED).await?).clone(),
         };
         let position = self.client.query_one(&replayed, &[]);
-        let (position, rows) = try_join(position, self.client.query(&self.statement, params)).await?;
-        Ok((position.try_get(0)?, rows))
+        let (replayed, rows) = try_join(position, self.client.query(&self.statement, params)).await?;
+        let start = optional_timestamp(&replayed, 1)?;
+        let position = replayed.try_get::<_, Option<i64>>(0)?.zip(start);
+        Ok((position.map(|(at, start)| Position { start, at }), rows))
     }
 }
 

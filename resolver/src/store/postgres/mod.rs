@@ -42,8 +42,8 @@ use crate::{
     audit::Entry,
     codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
     links::{
-        Authority, DomainEdit, DomainId, Edit, Filter, Link, LongUrl, NewLink, Outline, Outlined, Record,
-        Slug, Tag,
+        Authority, DomainEdit, DomainId, Edit, Filter, Link, LongUrl, Meant, NewLink, Outline, Outlined,
+        Record, Slug, Tag,
     },
     reservation::{Reservation, ReservationId},
     targets::TargetRule,
@@ -52,7 +52,7 @@ use batch::{INSERT, INSERT_LANES};
 use connect::{Connections, check_out, configure, pool, reads_anywhere};
 use line::Line;
 use reads::READ;
-use replica::Positions;
+use replica::{Position, Positions};
 use transaction::insert;
 
 /// The version of the settings and its copy, the time, the position in the log (`insert` and not
@@ -301,8 +301,9 @@ impl LinkStore for PostgresStore {
         let row =
             rows.first().ok_or_else(|| StoreError::Corrupt("table settings_version is empty".to_owned()))?;
         let version = SettingsVersion { number: row.try_get(0)?, copy: row.try_get(1)? };
-        self.positions.note(sent, row.try_get(3)?);
-        let started = Some(timestamp(row, 4)?);
+        let start = timestamp(row, 4)?;
+        self.positions.note(sent, Position { start, at: row.try_get(3)? });
+        let started = Some(start);
         self.server_start.send_if_modified(|seen| std::mem::replace(seen, started) != started);
         let settings = match known.is_some_and(|known| version.is(known)) {
             true => None,
@@ -345,7 +346,7 @@ impl LinkStore for PostgresStore {
         self.run(async |sql| sql::remove_target(sql, pattern, by).await).await
     }
 
-    async fn import(&self, batch: &ImportBatch) -> Result<Option<Vec<Imported>>, StoreError> {
+    async fn import(&self, batch: &ImportBatch) -> Result<Vec<Imported>, StoreError> {
         self.run_long(async |sql| sql::import(sql, batch).await).await
     }
 
@@ -393,13 +394,8 @@ impl LinkStore for PostgresStore {
         self.run(async |sql| sql::edit(sql, id, edit, by).await).await
     }
 
-    async fn delete(
-        &self,
-        id: LinkId,
-        versions: Option<&[u64]>,
-        by: ApiKeyId,
-    ) -> Result<Deleted, StoreError> {
-        self.run(async |sql| sql::delete(sql, id, versions, by).await).await
+    async fn delete(&self, id: LinkId, meant: &Meant, by: ApiKeyId) -> Result<Deleted, StoreError> {
+        self.run(async |sql| sql::delete(sql, id, meant, by).await).await
     }
 
     async fn find_deleted(
@@ -411,8 +407,14 @@ impl LinkStore for PostgresStore {
         self.run_on(&self.lists, async |sql| sql::find_deleted(sql, domain, name, code).await).await
     }
 
-    async fn restore(&self, id: LinkId, keyspaces: usize, by: ApiKeyId) -> Result<Restored, StoreError> {
-        self.run(async |sql| sql::restore(sql, id, keyspaces, by).await).await
+    async fn restore(
+        &self,
+        id: LinkId,
+        meant: &Meant,
+        keyspaces: usize,
+        by: ApiKeyId,
+    ) -> Result<Restored, StoreError> {
+        self.run(async |sql| sql::restore(sql, id, meant, keyspaces, by).await).await
     }
 
     async fn outline(&self, filter: &Filter, code: Option<LinkId>) -> Result<Outline, StoreError> {
@@ -527,6 +529,14 @@ impl LinkStore for PostgresStore {
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         self.run_on(&self.lists, async |sql| sql::audit(sql, before, most).await).await
     }
+}
+
+fn optional_timestamp(row: &Row, column: usize) -> Result<Option<Timestamp>, StoreError> {
+    let time: Option<std::time::SystemTime> = row.try_get(column)?;
+    time.map(|time| {
+        Timestamp::try_from(time).map_err(|error| StoreError::Corrupt(format!("a time: {error}")))
+    })
+    .transpose()
 }
 
 fn timestamp(row: &Row, column: usize) -> Result<Timestamp, StoreError> {

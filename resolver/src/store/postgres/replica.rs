@@ -4,7 +4,10 @@
 //!    before the position in its answer.
 //! 2. A replica is asked for its replay position *before* the rows, on the same connection. If that has reached a sample, the
 //!    rows are at least as new as the instant of the sample.
-//! 3. A replica that stands still, lags longer than it may, or cannot say how far it is, is not believed: the primary is asked.
+//! 3. Positions are compared within one history only: a replica that does not follow the new primary of a fail-over may be ahead of
+//!    it in a log that was given up. The primary notes its server's start when it compares itself with the ledger, and a replica
+//!    has that note if it follows this very server.
+//! 4. A replica that stands still, lags longer than it may, or cannot say how far it is, is not believed: the primary is asked.
 //!
 //! Rejected: a promised upper bound of the lag. A replica that breaks the promise gives old rows for as long as it lags, and
 //! nothing tells them from new ones.
@@ -15,24 +18,33 @@ use std::{
     time::Duration,
 };
 
+use jiff::Timestamp;
 use tokio::time::Instant;
 
-/// The replay position; NULL on a server that replays nothing.
-pub(super) const REPLAYED: &str = "SELECT (pg_last_wal_replay_lsn() - '0/0')::bigint";
+/// The replay position, NULL on a server that replays nothing; and the start of the server that it follows.
+pub(super) const REPLAYED: &str =
+    "SELECT (pg_last_wal_replay_lsn() - '0/0')::bigint, (SELECT compared_start FROM deployment)";
 
 /// Samples that are kept: at four a second they reach back for four minutes.
 const SAMPLES_MAX: usize = 1_024;
 
-/// Positions of the primary, oldest first.
+/// How far a server's log has come, and which start of which server it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Position {
+    pub(super) start: Timestamp,
+    pub(super) at: i64,
+}
+
+/// Positions of the primary, oldest first, all of one start.
 #[derive(Debug, Default)]
-pub(super) struct Positions(Mutex<VecDeque<(Instant, i64)>>);
+pub(super) struct Positions(Mutex<VecDeque<(Instant, Position)>>);
 
 impl Positions {
     /// Notes where the primary's log ended, as a question that was sent then was answered.
-    pub(super) fn note(&self, sent: Instant, position: i64) {
+    pub(super) fn note(&self, sent: Instant, position: Position) {
         let mut samples = self.samples();
-        // After a fail-over the log may go on from an earlier position, and nothing is known of the time before.
-        if samples.back().is_some_and(|(_, last)| *last > position) {
+        // Another server, or the same one again: nothing is known of the time before.
+        if samples.back().is_some_and(|(_, last)| last.start != position.start || last.at > position.at) {
             samples.clear();
         }
         if samples.len() == SAMPLES_MAX {
@@ -42,13 +54,14 @@ impl Positions {
     }
 
     /// The instant that a replica which has replayed this far is at least as new as, if that is at most `lag` ago.
-    pub(super) fn as_of(&self, replayed: i64, lag: Duration) -> Option<Instant> {
+    pub(super) fn as_of(&self, replayed: Position, lag: Duration) -> Option<Instant> {
         let samples = self.samples();
-        let reached = samples.iter().rev().find(|(_, position)| *position <= replayed);
+        let is_reached = |at: &Position| at.start == replayed.start && at.at <= replayed.at;
+        let reached = samples.iter().rev().find(|(_, position)| is_reached(position));
         reached.map(|(sent, _)| *sent).filter(|sent| sent.elapsed() <= lag)
     }
 
-    fn samples(&self) -> MutexGuard<'_, VecDeque<(Instant, i64)>> {
+    fn samples(&self) -> MutexGuard<'_, VecDeque<(Instant, Position)>> {
         self.0.lock().expect("no code panics while it holds this lock")
     }
 }
@@ -63,16 +76,23 @@ mod tests {
     async fn an_answer_is_as_old_as_the_newest_sample_that_the_replica_has_reached() {
         const SECOND: Duration = Duration::from_secs(1);
         let (positions, start) = (Positions::default(), Instant::now());
-        assert_eq!(positions.as_of(i64::MAX, SECOND), None, "nothing was sampled");
-        positions.note(start, 100);
+        let server = |number| Timestamp::from_second(number).unwrap();
+        let at = |at| Position { start: server(1), at };
+        assert_eq!(positions.as_of(at(i64::MAX), SECOND), None, "nothing was sampled");
+        positions.note(start, at(100));
         advance(SECOND).await;
-        positions.note(Instant::now(), 200);
-        assert_eq!(positions.as_of(99, 2 * SECOND), None);
-        assert_eq!(positions.as_of(199, 2 * SECOND), Some(start));
-        assert_eq!(positions.as_of(200, 2 * SECOND), Some(start + SECOND));
+        positions.note(Instant::now(), at(200));
+        assert_eq!(positions.as_of(at(99), 2 * SECOND), None);
+        assert_eq!(positions.as_of(at(199), 2 * SECOND), Some(start));
+        assert_eq!(positions.as_of(at(200), 2 * SECOND), Some(start + SECOND));
         advance(SECOND).await;
-        assert_eq!(positions.as_of(199, SECOND), None, "it lags longer than it may");
-        positions.note(Instant::now(), 50);
-        assert_eq!(positions.as_of(49, 9 * SECOND), None, "another log, which goes on from before");
+        assert_eq!(positions.as_of(at(199), SECOND), None, "it lags longer than it may");
+        positions.note(Instant::now(), Position { start: server(2), at: 150 });
+        assert_eq!(positions.as_of(at(200), 9 * SECOND), None, "it is ahead in a log that was given up");
+        let follows = Position { start: server(2), at: 150 };
+        assert_eq!(positions.as_of(follows, 9 * SECOND), Some(start + 2 * SECOND));
+        positions.note(Instant::now(), Position { start: server(2), at: 50 });
+        let before = Position { start: server(2), at: 49 };
+        assert_eq!(positions.as_of(before, 9 * SECOND), None, "another log, which goes on from before");
     }
 }

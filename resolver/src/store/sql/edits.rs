@@ -15,7 +15,7 @@ use crate::{
     api_key::ApiKeyId,
     audit::{Action, change, state},
     codes::{Code, LinkId},
-    links::{Edit, Link, Record, Slug},
+    links::{Edit, Link, Meant, Record, Slug},
     store::{Deleted, Edited, StoreError},
 };
 
@@ -27,11 +27,12 @@ pub(in crate::store) async fn edit<S: Sql>(
     by: ApiKeyId,
 ) -> Result<Edited, StoreError> {
     // What is deleted can be taken down, so that nobody brings it back.
-    let is_meant_to_be_there = |found: &(Link, Timestamp)| edit.block.is_some() || lives(found);
-    let Some((link, now)) = lock(sql, id).await?.filter(is_meant_to_be_there) else {
+    let is_there = |found: &(Link, Timestamp)| edit.block.is_some() || lives(found);
+    let found = lock(sql, id).await?.filter(is_there);
+    let Some((link, now)) = found.filter(|(link, _)| edit.meant.is_of(link)) else {
         return Ok(Edited::Absent);
     };
-    if !is_meant(&link, edit.versions.as_deref()) {
+    if !edit.meant.has_version_of(&link) {
         return Ok(Edited::Superseded);
     }
     let (before, link) = (link.clone(), edit.apply(link, now, by));
@@ -90,21 +91,17 @@ fn lives((link, _): &(Link, Timestamp)) -> bool {
     !link.is_deleted()
 }
 
-fn is_meant(link: &Link, versions: Option<&[u64]>) -> bool {
-    let version = link.details.as_ref().map_or(0, |details| details.version);
-    versions.is_none_or(|versions| versions.contains(&version))
-}
-
 /// Deletes a link. Its row stays with all that was said of it. A slug that a person picked is free
 /// again; a minted code stays with its number, on other domains by its row in `slug`.
 pub(in crate::store) async fn delete<S: Sql>(
     sql: &mut S,
     id: LinkId,
-    versions: Option<&[u64]>,
+    meant: &Meant,
     by: ApiKeyId,
 ) -> Result<Deleted, StoreError> {
-    let Some((link, now)) = lock(sql, id).await?.filter(lives) else { return Ok(Deleted::Absent) };
-    if !is_meant(&link, versions) {
+    let found = lock(sql, id).await?.filter(lives);
+    let Some((link, now)) = found.filter(|(link, _)| meant.is_of(link)) else { return Ok(Deleted::Absent) };
+    if !meant.has_version_of(&link) {
         return Ok(Deleted::Superseded);
     }
     if link.is_blocked() {

@@ -42,11 +42,12 @@ pub(in crate::store) async fn link_count<S: Sql>(sql: &mut S) -> Result<Option<u
     rows.first().map_or(Ok(None), |row| Ok(u64::try_from(row.int(0)?).ok()))
 }
 
-/// Stores a batch, unless it was stored before; what became of each item.
+/// Stores a batch, unless it was stored before; what became of each item. Of one that was stored by a
+/// call whose answer was lost, each item is there or was refused.
 pub(in crate::store) async fn import<S: Sql>(
     sql: &mut S,
     batch: &ImportBatch,
-) -> Result<Option<Vec<Imported>>, StoreError> {
+) -> Result<Vec<Imported>, StoreError> {
     let name = Value::Text(batch.name.clone());
     let begin = "INSERT INTO import (name, position) VALUES ($1, 0) ON CONFLICT (name) DO NOTHING";
     sql.query(begin, std::slice::from_ref(&name)).await?;
@@ -55,7 +56,7 @@ pub(in crate::store) async fn import<S: Sql>(
     let position = rows.first().map_or(Ok(0), |row| row.int(0))?;
     let end = i64::try_from(batch.end).unwrap_or(i64::MAX);
     if position >= end {
-        return Ok(None);
+        return look_again(sql, batch).await;
     }
     same_keyspaces(sql, batch.mint.keyspaces()).await?;
     let mut imported = Vec::with_capacity(batch.items.len());
@@ -84,7 +85,21 @@ pub(in crate::store) async fn import<S: Sql>(
     for id in picked {
         sql.tell(Told::Picked(id)).await?;
     }
-    Ok(Some(imported))
+    Ok(imported)
+}
+
+/// What became of the items of a batch that was stored before.
+async fn look_again<S: Sql>(sql: &mut S, batch: &ImportBatch) -> Result<Vec<Imported>, StoreError> {
+    let mut found = Vec::with_capacity(batch.items.len());
+    for item in &batch.items {
+        // Without a slug there is nothing that could have been in the way, and a deleted link does not lead anywhere.
+        let slug = item.slug.as_ref().filter(|_| !is_deleted(&item.draft));
+        found.push(match slug {
+            Some(slug) => already_there(sql, batch, item, slug).await?,
+            None => Imported::AlreadyThere,
+        });
+    }
+    Ok(found)
 }
 
 async fn import_item<S: Sql>(

@@ -1,5 +1,7 @@
 //! Bringing deleted links back: their rows stay (I7), and so does what was said of them.
 
+use jiff::Timestamp;
+
 use super::{
     Sql, Told, Value,
     audit::note,
@@ -12,7 +14,7 @@ use crate::{
     api_key::ApiKeyId,
     audit::{Action, state},
     codes::{Code, LinkId},
-    links::{DomainId, Edit, Link, Record},
+    links::{DomainId, Edit, Link, Meant, Record},
     store::{Restored, StoreError},
 };
 
@@ -43,10 +45,12 @@ pub(in crate::store) async fn find_deleted<S: Sql>(
 pub(in crate::store) async fn restore<S: Sql>(
     sql: &mut S,
     id: LinkId,
+    meant: &Meant,
     keyspaces: usize,
     by: ApiKeyId,
 ) -> Result<Restored, StoreError> {
-    let Some((link, now)) = lock(sql, id).await?.filter(|(link, _)| link.is_deleted()) else {
+    let is_meant = |(link, _): &(Link, Timestamp)| link.is_deleted() && meant.is_of(link);
+    let Some((link, now)) = lock(sql, id).await?.filter(is_meant) else {
         return Ok(Restored::Absent);
     };
     if !keep_domain(sql, link.domain()).await? {

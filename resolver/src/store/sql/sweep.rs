@@ -6,6 +6,7 @@ use super::{Sql, Value, edits::delete, milliseconds};
 use crate::{
     api_key::OPERATOR,
     codes::LinkId,
+    links::Meant,
     store::{StoreError, Sweep, Swept},
 };
 
@@ -100,7 +101,7 @@ pub(in crate::store) async fn sweep<S: Sql>(sql: &mut S, sweep: &Sweep) -> Resul
     let mut removed = Vec::new();
     for row in sql.query(unvisited, &values).await? {
         let id = LinkId::from_stored(row.int(0)?);
-        delete(sql, id, None, OPERATOR).await?;
+        delete(sql, id, &Meant::default(), OPERATOR).await?;
         removed.push(id);
     }
     // With as many as one step may remove there may be more among those that were looked at.

@@ -34,8 +34,8 @@ use crate::{
     audit::Entry,
     codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
     links::{
-        Authority, DomainEdit, DomainId, Edit, Filter, Link, LongUrl, NewLink, Outline, Outlined, Record,
-        Slug, Tag,
+        Authority, DomainEdit, DomainId, Edit, Filter, Link, LongUrl, Meant, NewLink, Outline, Outlined,
+        Record, Slug, Tag,
     },
     reservation::{Reservation, ReservationId},
     targets::TargetRule,
@@ -295,7 +295,7 @@ impl LinkStore for SqliteStore {
             .await
     }
 
-    async fn import(&self, batch: &ImportBatch) -> Result<Option<Vec<Imported>>, StoreError> {
+    async fn import(&self, batch: &ImportBatch) -> Result<Vec<Imported>, StoreError> {
         let batch = batch.clone();
         self.writer.run(move |connection| write(connection, |sql| at_once(sql::import(sql, &batch)))).await
     }
@@ -361,17 +361,22 @@ impl LinkStore for SqliteStore {
             .await
     }
 
-    async fn delete(
-        &self,
-        id: LinkId,
-        versions: Option<&[u64]>,
-        by: ApiKeyId,
-    ) -> Result<Deleted, StoreError> {
-        let versions = versions.map(<[u64]>::to_vec);
+    async fn close(&self) {
+        let checkpoint = |connection: &mut rusqlite::Connection| {
+            Ok(connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?)
+        };
+        // The log beside the file has everything as well, so nothing is lost.
+        match self.writer.run(checkpoint).await {
+            Ok(0) => {}
+            Ok::<i64, _>(_) => tracing::warn!("somebody else reads the database: its -wal file stays"),
+            Err(error) => tracing::warn!(error = &error as &dyn std::error::Error, "put the -wal file in"),
+        }
+    }
+
+    async fn delete(&self, id: LinkId, meant: &Meant, by: ApiKeyId) -> Result<Deleted, StoreError> {
+        let meant = meant.clone();
         self.writer
-            .run(move |connection| {
-                write(connection, |sql| at_once(sql::delete(sql, id, versions.as_deref(), by)))
-            })
+            .run(move |connection| write(connection, |sql| at_once(sql::delete(sql, id, &meant, by))))
             .await
     }
 
@@ -389,9 +394,18 @@ impl LinkStore for SqliteStore {
             .await
     }
 
-    async fn restore(&self, id: LinkId, keyspaces: usize, by: ApiKeyId) -> Result<Restored, StoreError> {
+    async fn restore(
+        &self,
+        id: LinkId,
+        meant: &Meant,
+        keyspaces: usize,
+        by: ApiKeyId,
+    ) -> Result<Restored, StoreError> {
+        let meant = meant.clone();
         self.writer
-            .run(move |connection| write(connection, |sql| at_once(sql::restore(sql, id, keyspaces, by))))
+            .run(move |connection| {
+                write(connection, |sql| at_once(sql::restore(sql, id, &meant, keyspaces, by)))
+            })
             .await
     }
 
