@@ -243,7 +243,9 @@ struct Minted {
 async fn mint_many(api: &Api, urls: Vec<String>) -> Minted {
     let body: String = urls.iter().map(|url| json!({ "longUrl": url }).to_string() + "\n").collect();
     let request = api.http().post(format!("{}/rest/v3/short-urls/bulk", api.url()));
-    let answer = Answer::to(request.header("X-Api-Key", api.key()).body(body)).await.unwrap();
+    // A machine that does something else meanwhile may take as long as the call may take.
+    let request = request.header("X-Api-Key", api.key()).timeout(Duration::from_secs(600));
+    let answer = Answer::to(request.body(body)).await.unwrap();
     let results = answer.success().unwrap();
     let mut minted = Minted { created: Vec::new(), is_over: false };
     for (line, url) in results.body.lines().zip(urls) {

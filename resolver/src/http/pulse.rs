@@ -10,7 +10,7 @@ use std::{
     pin::{Pin, pin},
     sync::{
         Arc, Mutex, MutexGuard, OnceLock,
-        atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering},
+        atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering},
     },
     task::{Context, Poll, Waker},
     time::Duration,
@@ -49,6 +49,8 @@ const PART: usize = 64;
 struct Pulse {
     state: AtomicU8,
     since: AtomicU32,
+    /// Which of its thread's connections it is.
+    number: AtomicU64,
     /// Whether anything was ever answered on it.
     is_used: AtomicBool,
     /// Wakes the connection's task.
@@ -111,6 +113,8 @@ impl Seat {
 pub(super) struct Ward {
     seconds: AtomicU32,
     closing: AtomicBool,
+    /// How many streams it has had.
+    attended: AtomicU64,
     connections: Mutex<Vec<(Arc<Pulse>, AbortHandle)>>,
 }
 
@@ -134,9 +138,13 @@ impl Ward {
         let (now, mut connections) = (self.seconds.load(Ordering::Relaxed), self.connections());
         // Those that have ended hold no place that could be given to others.
         connections.retain(|(_, connection)| !connection.is_finished());
-        let idleness =
-            |(place, (pulse, _)): (usize, &(Arc<Pulse>, AbortHandle))| (place, pulse.idleness(now));
-        let mut places = idlest(connections.iter().enumerate().map(idleness));
+        // Of those that have rested for as many seconds, the ones that came first: a new one has not
+        // had the time to send its request.
+        let idleness = |(place, (pulse, _)): (usize, &(Arc<Pulse>, AbortHandle))| {
+            ((pulse.number.load(Ordering::Relaxed), place), pulse.idleness(now))
+        };
+        let idlest = idlest(connections.iter().enumerate().map(idleness));
+        let mut places: Vec<usize> = idlest.into_iter().map(|(_, place)| place).collect();
         places.sort_unstable();
         // From behind, so that what is put into a place is none of those that are to go.
         for place in places.iter().rev() {
@@ -162,6 +170,7 @@ impl Ward {
     pub(super) fn attend<S>(self: &Arc<Self>, stream: S) -> Watched<S> {
         let pulse = Arc::new(Pulse::default());
         pulse.since.store(self.seconds.load(Ordering::Relaxed), Ordering::Relaxed);
+        pulse.number.store(self.attended.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
         Watched { stream, unread: Vec::new(), pulse, ward: Arc::clone(self) }
     }
 

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 use super::new_link;
 
 /// Longer than any of the steps takes here.
-const HELD_FOR: Duration = Duration::from_secs(3);
+const HELD_FOR: Duration = Duration::from_secs(3_600);
 /// Both databases know times to the millisecond.
 const A_MOMENT: Duration = Duration::from_millis(20);
 
@@ -49,19 +49,20 @@ pub(super) async fn what_came_or_was_visited_lately_stays_and_one_holder_removes
     let imported = import(store).await;
 
     // Whatever was neither made nor visited since then, however long this takes.
-    let sweep = async |holder: &str| {
+    let sweep_after = async |holder: &str, held_for: Duration| {
         let (unvisited_for, every) = (before.elapsed(), Duration::from_secs(3_600));
-        let sweep = Sweep { holder: holder.to_owned(), held_for: HELD_FOR, unvisited_for, every };
+        let sweep = Sweep { holder: holder.to_owned(), held_for, unvisited_for, every };
         store.sweep(&sweep).await.unwrap()
     };
+    let sweep = async |holder: &str| sweep_after(holder, HELD_FOR).await;
     let mut removed = BTreeSet::new();
     let Swept::Some(first) = sweep("one").await else { panic!("there are some") };
     removed.extend(first);
     assert_eq!(sweep("other").await, Swept::NotOurs, "while the first one is there");
-    sleep(HELD_FOR + A_MOMENT).await;
+    sleep(2 * A_MOMENT).await;
     // The first one is not heard of any more: another goes on, and looks at nothing twice.
     loop {
-        match sweep("other").await {
+        match sweep_after("other", A_MOMENT).await {
             Swept::Some(some) => assert!(some.iter().all(|id| removed.insert(*id)), "each once"),
             end => break assert_eq!(end, Swept::Done),
         }

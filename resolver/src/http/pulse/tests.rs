@@ -50,8 +50,12 @@ async fn the_idlest_makes_room_and_silent_ones_before_those_that_were_used() {
     sleep(Duration::from_secs(5)).await;
     let silent = serve(false);
     sleep(Duration::from_secs(2)).await;
-    let later = serve(false);
-    for (ended, others) in [(&silent, [&used, &later]), (&later, [&used, &used])] {
+    let (gone, later, newest) = (serve(false), serve(false), serve(false));
+    // One that has ended by itself makes no room.
+    gone.1.abort();
+    sleep(Duration::from_millis(1)).await;
+    let ends = [(&silent, [&later, &newest]), (&later, [&used, &newest]), (&newest, [&used, &used])];
+    for (ended, others) in ends {
         assert_eq!(ward.end_idlest(), 1);
         sleep(Duration::from_millis(1)).await;
         assert!(ended.1.is_finished() && others.iter().all(|(_, task)| !task.is_finished()));
