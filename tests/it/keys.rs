@@ -353,6 +353,7 @@ async fn the_log_tells_who_wrote_what_and_no_secret() {
         (entry["apiKey"].as_str().map(str::to_owned), entry["action"].as_str().unwrap().to_owned())
     };
     let expected = [
+        (Some("editor"), "add-domain"),
         (Some("editor"), "edit-link"),
         (Some("editor"), "edit-link"),
         (Some("initial"), "rename-tag"),
@@ -367,19 +368,19 @@ async fn the_log_tells_who_wrote_what_and_no_secret() {
     ];
     let expected = expected.map(|(key, action)| (key.map(str::to_owned), action.to_owned()));
     assert_eq!(new.iter().map(|entry| told(entry)).collect::<Vec<_>>(), expected);
-    assert_eq!((&new[0]["details"]["title"], &new[0]["details"]["hasPassword"]), (&json!("T"), &json!(true)));
+    assert_eq!((&new[1]["details"]["title"], &new[1]["details"]["hasPassword"]), (&json!("T"), &json!(true)));
     assert_eq!(
-        (&new[4]["subject"], &new[4]["details"]),
+        (&new[5]["subject"], &new[5]["details"]),
         (
             &json!("one.example"),
             &json!({ "domain": "one.example", "enabled": false, "changed": { "enabled": { "from": true, "to": false } } })
         )
     );
     assert_eq!(
-        (&new[5]["subject"], &new[5]["details"]),
+        (&new[6]["subject"], &new[6]["details"]),
         (&json!("bad.example"), &json!({ "allowed": false }))
     );
-    assert_eq!(new[10]["subject"], "other");
+    assert_eq!(new[11]["subject"], "other");
     let text = log.to_string();
     for hidden in ["hush", "argon2", &secret, editor.key(), admin.key()] {
         assert!(!text.contains(hidden), "{hidden} in {text}");

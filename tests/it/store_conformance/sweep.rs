@@ -59,6 +59,8 @@ pub(super) async fn what_came_or_was_visited_lately_stays_and_one_holder_removes
     let Swept::Some(first) = sweep("one").await else { panic!("there are some") };
     removed.extend(first);
     assert_eq!(sweep("other").await, Swept::NotOurs, "while the first one is there");
+    let Swept::Some(more) = sweep_after("one", A_MOMENT).await else { panic!("there are others") };
+    assert!(more.iter().all(|id| removed.insert(*id)), "each once");
     sleep(2 * A_MOMENT).await;
     // The first one is not heard of any more: another goes on, and looks at nothing twice.
     loop {
