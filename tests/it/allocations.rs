@@ -52,9 +52,12 @@ async fn the_first_refusal_ends_the_stream_with_its_status() {
     cluster.wait_leader(SOON).await.unwrap();
     let mut client = IssuerClient::connect(cluster.issuers[0].url()).await.unwrap();
     register(&mut client, "a").await;
-    let (requests, mut answers) = open(&mut client, request("a", 1)).await;
-    requests.send(request("a", 7)).await.unwrap();
-    requests.send(request("a", 2)).await.unwrap();
+    // Nothing is sent once the refusal may have come: it ends both directions.
+    let (requests, stream) = mpsc::channel(3);
+    for seq in [1, 7, 2] {
+        requests.send(request("a", seq)).await.unwrap();
+    }
+    let mut answers = client.allocate_blocks(ReceiverStream::new(stream)).await.unwrap().into_inner();
     next(&mut answers).await;
     assert_eq!(answers.message().await.unwrap_err().code(), Code::OutOfRange);
     let malformed = AllocateBlockRequest { namespace: "NOT A NAME".to_owned(), ..request("a", 2) };
