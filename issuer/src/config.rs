@@ -3,8 +3,10 @@
 use std::{net::SocketAddr, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
+use daemon::parse_duration;
+use numbers::Span;
 
-use crate::{Error, block::Span, core::Limits, daemon::parse_duration};
+use crate::{Error, core::Limits};
 
 /// The least room below a new ceiling, in numbers. A namespace that is no larger than this is open from the start: short blocks must
 /// not make its holders wait for the next ceiling, and a scan of it is short anyway.

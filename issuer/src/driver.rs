@@ -5,6 +5,7 @@
 
 use std::{collections::HashMap, pin::Pin, sync::Arc, time::Duration};
 
+use numbers::{Epoch, Millis, Ticket};
 use tokio::{
     sync::{mpsc, oneshot, watch},
     time::{Instant, interval, sleep},
@@ -15,7 +16,6 @@ use crate::{
     core::{Answer, Core, Effect, Event, Leader, Limits, Refusal, Request},
     ledger::{Ledger, Snapshot, Txn, TxnOutcome},
     metrics::Metrics,
-    tokens::{Epoch, Millis, Ticket},
 };
 
 /// Calls that may wait for the driver itself; the core bounds what it queues.

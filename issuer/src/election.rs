@@ -14,6 +14,7 @@ use etcd_client::{
     Client, Compare, CompareOp, GetOptions, LeaseKeepAliveStream, LeaseKeeper, PutOptions, Txn, TxnOp,
     TxnOpResponse, WatchFilterType, WatchOptions,
 };
+use numbers::Epoch;
 use tokio::{
     sync::{mpsc, watch},
     time::{Instant, sleep, timeout},
@@ -23,9 +24,11 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     core::Leader,
     driver::Tidings,
-    ledger::{Ledger, LedgerError, etcd::EtcdLedger, etcd::leader_key},
+    ledger::{
+        Ledger, LedgerError,
+        etcd::{EtcdLedger, leader_key},
+    },
     metrics::ElectionMetrics,
-    tokens::Epoch,
 };
 
 /// How often a follower looks without having been told to.

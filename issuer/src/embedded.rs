@@ -2,6 +2,8 @@
 
 use std::{io, path::Path, sync::Arc, time::Duration};
 
+use daemon::{Recorder, Vitals};
+use numbers::Epoch;
 use tokio::{io::DuplexStream, sync::mpsc, task::JoinHandle};
 use tokio_stream::{StreamExt, wrappers::ReceiverStream};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
@@ -10,13 +12,11 @@ use tonic::transport::Server;
 use crate::{
     Error,
     core::Limits,
-    daemon::{Recorder, Vitals},
     driver::{Driver, Tidings},
     grpc::IssuerService,
     ledger::{Ledger, embedded::EmbeddedLedger},
     metrics::Metrics,
     observer::Observer,
-    tokens::Epoch,
 };
 
 /// What the embedded issuer says of itself in a status.

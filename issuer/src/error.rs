@@ -2,7 +2,9 @@
 
 use std::io;
 
-use crate::{daemon::Exit, ledger::LedgerError};
+use daemon::Exit;
+
+use crate::ledger::LedgerError;
 
 /// The library's one error.
 #[derive(Debug, thiserror::Error)]

@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use crate::{core::NamespaceReport, tokens::Millis};
+use numbers::Millis;
+
+use crate::core::NamespaceReport;
 
 /// The window that the rate is measured over.
 const WINDOW_MS: u64 = 6 * 3_600_000;
@@ -67,7 +69,9 @@ impl Forecast {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{core::Account, names::Namespace};
+    use numbers::Namespace;
+
+    use crate::core::Account;
 
     fn report(high_watermark: u64, free: u64) -> NamespaceReport {
         NamespaceReport {

@@ -8,11 +8,9 @@
 //!
 //! Two things are deliberately absent: nothing here knows what numbers are used for, and safety depends on no clock.
 
-pub mod block;
 #[cfg(feature = "etcd")]
 pub mod config;
 pub mod core;
-pub mod daemon;
 pub mod driver;
 #[cfg(feature = "etcd")]
 mod election;
@@ -24,13 +22,11 @@ pub mod forecast;
 pub mod grpc;
 pub mod ledger;
 pub mod metrics;
-pub mod names;
 pub mod observer;
 #[cfg(feature = "etcd")]
 mod server;
 #[cfg(feature = "etcd")]
 pub mod status_command;
-pub mod tokens;
 
 pub use error::Error;
 #[cfg(feature = "etcd")]

@@ -2,10 +2,10 @@
 
 use std::process::ExitCode;
 
+use daemon::{cancel_on_signals, end, init_logs, parse};
 use issuer::{
     Error, Listeners,
     config::{Cli, Command},
-    daemon::{cancel_on_signals, end, init_logs, parse},
 };
 use mimalloc::MiMalloc;
 use tokio_util::sync::CancellationToken;

@@ -2,19 +2,18 @@
 
 use std::time::Duration;
 
+use daemon::Recorder;
 use metrics::{
     Counter, Gauge, Histogram, counter, describe_counter, describe_gauge, describe_histogram, gauge,
     histogram,
 };
+use numbers::{Epoch, Namespace};
 use tokio::{sync::watch, time::Instant};
 
 use crate::{
     core::{Answer, Refusal, StatusReport},
-    daemon::Recorder,
     forecast::Outlook,
     ledger::TxnOutcome,
-    names::Namespace,
-    tokens::Epoch,
 };
 
 /// The driver's and the service's handles.
@@ -175,10 +174,6 @@ impl Metrics {
         });
     }
 }
-
-/// Bucket bounds, in seconds, of every duration in both daemons: from a local write to a slow failover.
-pub const DURATION_BUCKETS: &[f64] =
-    &[0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
 fn describe() {
     describe_gauge!("issuer_leader", "1 while this issuer leads and serves, else 0.");

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use numbers::{Millis, Namespace};
 use tokio::time::{Instant, interval, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -15,8 +16,6 @@ use crate::{
     driver::Handle,
     forecast::{Forecast, Outlook},
     metrics::Metrics,
-    names::Namespace,
-    tokens::Millis,
 };
 
 /// How often it looks of itself.

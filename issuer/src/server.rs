@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use daemon::{Admin, Bounded, Gate, GateLimits, Questions, Recorder, Refresh, Resources, Vitals, bind};
 use etcd_client::{Client, ConnectOptions};
 use proto::issuer::v1::issuer_server::IssuerServer;
 use tokio::{
@@ -16,7 +17,6 @@ use tonic::transport::Server;
 use crate::{
     Error,
     config::Config,
-    daemon::{Admin, Bounded, Gate, GateLimits, Questions, Recorder, Refresh, Resources, Vitals, bind},
     driver::{Driver, Ends, Standing},
     election::Election,
     etcd_channel,

@@ -9,7 +9,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use issuer::daemon::Vitals;
+use daemon::Vitals;
 use moka::sync::Cache;
 use tokio::{
     runtime,

@@ -11,9 +11,9 @@ mod target_args;
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, builder::BoolishValueParser};
+use daemon::{parse_duration, parse_duration_or_zero};
 use hyper::header::HeaderName;
 use ipnet::IpNet;
-use issuer::daemon::{parse_duration, parse_duration_or_zero};
 
 pub use args::{
     ApiKeyCommand, ConfigCheckArgs, ConfigCommand, Database, DatabaseArgs, ExportArgs, ExportFormat,

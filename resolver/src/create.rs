@@ -17,7 +17,7 @@ mod shown;
 
 use std::{sync::Arc, time::Duration};
 
-use issuer::daemon::Vitals;
+use daemon::Vitals;
 use jiff::Timestamp;
 use tokio::{
     runtime,

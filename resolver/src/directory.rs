@@ -28,7 +28,7 @@ use std::{
     time::Duration,
 };
 
-use issuer::daemon::Vitals;
+use daemon::Vitals;
 use jiff::Timestamp;
 use tokio::time::{Instant, sleep_until};
 

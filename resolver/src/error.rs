@@ -2,7 +2,7 @@
 
 use std::io;
 
-use issuer::daemon::Exit;
+use daemon::Exit;
 
 use crate::store::StoreError;
 

@@ -29,7 +29,8 @@ use std::{
     time::Duration,
 };
 
-use issuer::{daemon::Vitals, names::Namespace};
+use daemon::Vitals;
+use numbers::Namespace;
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, timeout},

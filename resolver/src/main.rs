@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use issuer::daemon::{cancel_on_signals, end, init_logs, parse};
+use daemon::{cancel_on_signals, end, init_logs, parse};
 use mimalloc::MiMalloc;
 use resolver::{
     Error, Greeting, Listeners, commands,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use issuer::daemon::Recorder;
+use daemon::Recorder;
 use metrics::{
     Counter, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
 };

@@ -13,7 +13,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use issuer::daemon::Vitals;
+use daemon::Vitals;
 use maxminddb::{MaxMindDbError, PathElement, PathElement::Key, Reader};
 use tokio::{task::spawn_blocking, time::sleep};
 

@@ -1,8 +1,7 @@
 //! What the database has to agree to before anything is served: schema, code key, keyspaces, a first API key.
 
+use numbers::Mark;
 use tokio::time::{Instant, sleep_until};
-
-use issuer::tokens::Mark;
 
 use crate::{
     Error,

@@ -18,8 +18,8 @@ mod reserver;
 
 use std::fmt;
 
-use issuer::block::Span;
 use jiff::Timestamp;
+use numbers::Span;
 
 use crate::{api_key::ApiKeyId, codes::KeyspaceIndex};
 

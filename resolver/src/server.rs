@@ -11,12 +11,8 @@ use std::{
     time::Duration,
 };
 
-use issuer::{
-    core::Limits,
-    daemon::{Admin, Recorder, Refresh, Resources, Vitals},
-    embedded::Embedded,
-    observer::Observer,
-};
+use daemon::{Admin, Recorder, Refresh, Resources, Vitals};
+use issuer::{core::Limits, embedded::Embedded, observer::Observer};
 use tokio::{
     net::TcpListener,
     sync::watch,
@@ -65,11 +61,10 @@ impl Listeners {
         };
         Ok(Self {
             public: http::bind(config.listen, settings.threads).map_err(wrong("--listen", config.listen))?,
-            admin: issuer::daemon::bind(config.admin_listen)
-                .map_err(wrong("--admin-listen", config.admin_listen))?,
+            admin: daemon::bind(config.admin_listen).map_err(wrong("--admin-listen", config.admin_listen))?,
             grpc: config
                 .grpc_listen
-                .map(|address| issuer::daemon::bind(address).map_err(wrong("--grpc-listen", address)))
+                .map(|address| daemon::bind(address).map_err(wrong("--grpc-listen", address)))
                 .transpose()?,
         })
     }

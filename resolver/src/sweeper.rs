@@ -12,8 +12,8 @@ use std::{
     time::Duration,
 };
 
+use daemon::Vitals;
 use foldhash::fast::RandomState;
-use issuer::daemon::Vitals;
 use jiff::Timestamp;
 use tokio::{
     sync::mpsc,

@@ -11,7 +11,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard},
 };
 
-use issuer::daemon::Vitals;
+use daemon::Vitals;
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 
@@ -189,7 +189,7 @@ impl VisitBuffer {
 
 #[cfg(test)]
 mod tests {
-    use issuer::daemon::Recorder;
+    use daemon::Recorder;
 
     use super::*;
     use crate::codes::KeyspaceIndex;

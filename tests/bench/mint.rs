@@ -14,11 +14,7 @@ use std::{
 
 use anyhow::Context;
 use harness::Scratch;
-use issuer::{
-    block::{Block, Span},
-    names::{Namespace, StoreEpoch},
-    tokens::Generation,
-};
+use numbers::{Block, Generation, Namespace, Span, StoreEpoch};
 use resolver::{
     codes::{CodeKey, Keyspace, KeyspaceIndex, Mint},
     supply::{Claim, Entered, EntryId, Fate, Minting},

@@ -5,16 +5,14 @@ use std::time::Duration;
 use etcd_client::{Client, PutOptions};
 use harness::{EtcdCluster, Scratch};
 use issuer::{
-    block::Span,
     core::{Head, Part},
     ledger::{
         Key, Ledger, Record, Txn, TxnOutcome, Write,
         embedded::EmbeddedLedger,
         etcd::{EtcdLedger, leader_key},
     },
-    names::{Namespace, StoreEpoch},
-    tokens::{Batch, Epoch, Generation, Revision},
 };
+use numbers::{Batch, Epoch, Generation, Namespace, Revision, Span, StoreEpoch};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_file_ledger_keeps_the_guard() {

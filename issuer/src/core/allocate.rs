@@ -1,7 +1,8 @@
 //! A holder gets a block: its own leaked ones first, then what others leaked, then free parts, then from the watermark.
 
+use numbers::{Block, Generation, HolderId, Millis, Namespace, Seq, Span, StoreEpoch};
+
 use crate::{
-    block::{Block, Span},
     core::{
         Answer, Entry, HolderRecord, OpenBlock, Part, Refusal, Reply, ceiling,
         guard::Guard,
@@ -11,8 +12,6 @@ use crate::{
         term::Term,
     },
     ledger::Key,
-    names::{HolderId, Namespace, StoreEpoch},
-    tokens::{Generation, Millis, Seq},
 };
 
 /// What a holder asks for.

@@ -12,11 +12,9 @@
 //! Rejected: to answer a keep-alive while the leader's own lease deadline has not passed. etcd can end a lease early (etcd
 //! #15247), and then two leaders would answer for a while.
 
-use crate::{
-    core::{Limits, NamespaceRecord, guard::Guard, term::Term},
-    names::Namespace,
-    tokens::Millis,
-};
+use numbers::{Millis, Namespace};
+
+use crate::core::{Limits, NamespaceRecord, guard::Guard, term::Term};
 
 /// Part of the number space that lies between the high watermark and a new ceiling: codes there cost a query each when a
 /// scanner tries them, and allocation never has to wait while this much is not used up within one holder TTL.

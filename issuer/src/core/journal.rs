@@ -17,13 +17,12 @@
 
 use std::collections::BTreeSet;
 
+use numbers::{Batch, Epoch, Generation, HolderId, Seq};
 use serde::{Deserialize, Serialize};
 
 use crate::{
     core::{Limits, OpenBlock, Reply, State, guard::Guard, state::HolderRecord},
     ledger::{Key, Record, Write},
-    names::HolderId,
-    tokens::{Batch, Epoch, Generation, Seq},
 };
 
 /// The most entries of one batch; it keeps a slot's value far below etcd's limit of 1.5 MB.

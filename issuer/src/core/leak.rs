@@ -1,10 +1,10 @@
 //! A holder is gone: its blocks are leaked, and found again.
 
+use numbers::{HolderId, Incarnation, Millis, Namespace, StoreEpoch};
+
 use crate::{
     core::{LeakedBlock, OpenBlock, term::Term},
     ledger::Key,
-    names::{HolderId, Namespace, StoreEpoch},
-    tokens::{Incarnation, Millis},
 };
 
 /// Leaked blocks of another history of the database that one allocation gives up, so that a transaction stays within

@@ -37,16 +37,14 @@ mod term;
 pub use account::Account;
 pub use guard::Guard;
 pub use journal::{Entry, Journal};
+use numbers::{Epoch, Millis, Ticket};
 pub use request::{
     Answer, HolderReport, Leader, NamespaceReport, Refusal, Request, Returned, ReturnedError, StatusReport,
 };
 pub use scarcity::scarce_beat_ms;
 pub use state::{ByStart, Head, HolderRecord, LeakedBlock, NamespaceRecord, OpenBlock, Part, Reply, State};
 
-use crate::{
-    ledger::{Snapshot, Txn, TxnOutcome},
-    tokens::{Epoch, Millis, Ticket},
-};
+use crate::ledger::{Snapshot, Txn, TxnOutcome};
 use term::Term;
 
 /// The bounds the core keeps to.

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use numbers::{Batch, HolderId, Incarnation, Instance, LedgerId, Millis, Namespace, Seq};
+
 use crate::{
     core::{
         Answer, HolderRecord, NamespaceRecord, Refusal, account::Account, ceiling, guard::Guard,
         leak::leak_open_blocks, term::Term,
     },
     ledger::Key,
-    names::{HolderId, Instance, LedgerId, Namespace},
-    tokens::{Batch, Incarnation, Millis, Seq},
 };
 
 /// What a holder registers with.

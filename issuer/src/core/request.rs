@@ -1,11 +1,11 @@
 //! What callers ask of the core and what it answers.
 
-use crate::{
-    block::{Block, Span},
-    core::account::Account,
-    names::{HolderId, Instance, LedgerId, Namespace, StoreEpoch},
-    tokens::{Epoch, Generation, Incarnation, Mark, Seq},
+use numbers::{
+    Block, Epoch, Generation, HolderId, Incarnation, Instance, LedgerId, Mark, Namespace, Seq, Span,
+    StoreEpoch,
 };
+
+use crate::core::account::Account;
 
 /// A call, already checked for form.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -1,10 +1,10 @@
 //! A holder gives blocks back: used and burned numbers are counted, unused ones become free.
 
+use numbers::{Block, HolderId, Namespace};
+
 use crate::{
-    block::Block,
     core::{Answer, OpenBlock, Part, Refusal, Returned, guard::Guard, term::Term},
     ledger::Key,
-    names::{HolderId, Namespace},
 };
 
 /// Closes the blocks that are still open. One that is not was closed by an earlier copy of the call, or taken from

@@ -13,11 +13,9 @@
 //! Rejected: to take numbers away from a holder. Only the holder knows what it has claimed; to find out without it takes a
 //! take-over in the database, which is what happens when it is gone.
 
-use crate::{
-    core::{HolderRecord, Refusal, guard::Guard, term::Term},
-    names::{HolderId, Namespace},
-    tokens::{Millis, Seq},
-};
+use numbers::{HolderId, Millis, Namespace, Seq};
+
+use crate::core::{HolderRecord, Refusal, guard::Guard, term::Term};
 
 /// Beats per holder TTL while numbers are scarce.
 const BEATS_PER_TTL: u64 = 15;

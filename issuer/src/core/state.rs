@@ -2,14 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use numbers::{
+    Batch, Block, Epoch, Generation, HolderId, Incarnation, Instance, LedgerId, Mark, Namespace, Seq, Span,
+    StoreEpoch,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    block::{Block, Span},
     core::{Entry, Limits, account::Account, journal::Unsaved},
     ledger::{Key, Record, Snapshot, Write},
-    names::{HolderId, Instance, LedgerId, Namespace, StoreEpoch},
-    tokens::{Batch, Epoch, Generation, Incarnation, Mark, Seq},
 };
 
 /// The one key that every transaction rewrites and compares.

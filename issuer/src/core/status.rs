@@ -1,10 +1,8 @@
 //! What the committed state looks like. Reports are made only while no transaction is in flight.
 
-use crate::{
-    core::{HolderReport, NamespaceReport, StatusReport, term::Term},
-    names::Namespace,
-    tokens::Millis,
-};
+use numbers::{Millis, Namespace};
+
+use crate::core::{HolderReport, NamespaceReport, StatusReport, term::Term};
 
 pub(super) fn report(term: &Term, now: Millis) -> StatusReport {
     let namespaces = term.state.head.namespaces.iter().map(|(name, record)| NamespaceReport {

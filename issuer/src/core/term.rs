@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use numbers::{Epoch, HolderId, Incarnation, Mark, Millis, Namespace, Revision, Ticket};
+
 use crate::{
     core::{
         Answer, ByStart, Effect, HolderRecord, Leader, Limits, NamespaceRecord, Refusal, Request, State,
@@ -15,8 +17,6 @@ use crate::{
         status,
     },
     ledger::{HeadRead, Key, MAX_TXN_WRITES, Snapshot, Txn, TxnOutcome},
-    names::{HolderId, Namespace},
-    tokens::{Epoch, Incarnation, Mark, Millis, Revision, Ticket},
 };
 
 /// How far one beat takes the mark at most: a wrong one must not be out of the database's reach for ever.

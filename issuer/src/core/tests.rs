@@ -8,12 +8,11 @@ mod scarcity;
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::{
-    block::{Block, Span},
-    ledger::{HeadRead, Key, Record, Write},
-    names::{HolderId, Instance, Namespace, StoreEpoch},
-    tokens::{Generation, Incarnation, Mark, Revision, Seq},
+use numbers::{
+    Block, Generation, HolderId, Incarnation, Instance, Mark, Namespace, Revision, Seq, Span, StoreEpoch,
 };
+
+use crate::ledger::{HeadRead, Key, Record, Write};
 
 /// Applies transactions by the rule that every ledger keeps.
 #[derive(Default)]

@@ -11,7 +11,9 @@ use tokio_stream::Stream;
 use tonic::{Response, Status, Streaming};
 
 use super::{IssuerService, status::status_of};
-use crate::{core::Refusal, driver::Standing, tokens::Epoch};
+use numbers::Epoch;
+
+use crate::{core::Refusal, driver::Standing};
 
 /// The answers, in the order of the requests.
 pub(super) type Answers<A> = Pin<Box<dyn Stream<Item = Result<A, Status>> + Send>>;

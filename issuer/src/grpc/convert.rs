@@ -1,14 +1,13 @@
 //! Messages to values and back. What comes in is checked here, once; the core sees only what is well-formed.
 
+use numbers::{
+    Block, Generation, HolderId, Incarnation, Instance, Mark, NameError, Namespace, Seq, Span, SpanError,
+    StoreEpoch,
+};
 use proto::issuer::v1 as pb;
 use tonic::Status;
 
-use crate::{
-    block::{Block, Span, SpanError},
-    core::{Request, Returned, ReturnedError, StatusReport},
-    names::{HolderId, Instance, NameError, Namespace, StoreEpoch},
-    tokens::{Generation, Incarnation, Mark, Seq},
-};
+use crate::core::{Request, Returned, ReturnedError, StatusReport};
 
 /// Blocks per ReturnBlocks call.
 const BLOCKS_MAX: usize = 64;

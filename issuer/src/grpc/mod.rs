@@ -6,6 +6,7 @@ mod status;
 
 use std::{sync::Arc, time::Duration};
 
+use numbers::Epoch;
 use proto::issuer::v1::{
     AllocateBlockRequest, AllocateBlockResponse, GetStatusRequest, GetStatusResponse, KeepAliveRequest,
     KeepAliveResponse, RegisterRequest, RegisterResponse, ReturnBlocksRequest, ReturnBlocksResponse,
@@ -17,7 +18,6 @@ use tonic::{Request, Response, Status, Streaming};
 use crate::{
     core::{Answer, Refusal, Request as CoreRequest, scarce_beat_ms},
     driver::{Handle, Standing},
-    tokens::Epoch,
 };
 use conversation::{Answers, Converse, converse};
 use status::status_of;

@@ -22,7 +22,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use super::{HeadRead, Ledger, LedgerError, Record, Snapshot, Txn, TxnOutcome, Write};
-use crate::tokens::{Epoch, Revision};
+use numbers::{Epoch, Revision};
 
 /// The file's content: etcd's notions, kept by hand.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -166,7 +166,9 @@ fn lock_content(content: &Mutex<Content>) -> std::sync::MutexGuard<'_, Content> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{core::Head, tokens::Batch};
+    use numbers::Batch;
+
+    use crate::core::Head;
 
     fn txn(ledger: &EmbeddedLedger, head: Revision, batch: u64) -> Txn {
         let record = Record::Head(Head { epoch: ledger.epoch(), batch: Batch(batch), ..Head::default() });

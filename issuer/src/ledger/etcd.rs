@@ -7,7 +7,7 @@ use etcd_client::{Client, Compare, CompareOp, GetOptions, KeyValue, TxnOp, TxnOp
 use tokio::time::timeout;
 
 use super::{HeadRead, Ledger, LedgerError, Record, Snapshot, Txn, TxnOutcome, Write, record::HEAD};
-use crate::tokens::Revision;
+use numbers::Revision;
 
 /// Keys per page of the take-over read; a page stays far below gRPC's message limit.
 const PAGE: i64 = 500;

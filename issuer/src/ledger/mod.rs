@@ -16,11 +16,9 @@ pub mod record;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use numbers::{Batch, Epoch, Revision};
 
-use crate::{
-    core::Head,
-    tokens::{Batch, Epoch, Revision},
-};
+use crate::core::Head;
 pub use record::{Key, Record, RecordError};
 
 /// One change of the ledger.

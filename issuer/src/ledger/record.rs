@@ -3,12 +3,10 @@
 //! Numbers in keys are zero-padded so that keys sort as the numbers do. Values are JSON: an operator can read
 //! them with the store's own tools, and there are few.
 
+use numbers::{HolderId, NameError, Namespace};
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{
-    core::{Head, HolderRecord, Journal, LeakedBlock, Part},
-    names::{HolderId, NameError, Namespace},
-};
+use crate::core::{Head, HolderRecord, Journal, LeakedBlock, Part};
 
 /// A key below the cluster's prefix.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -147,12 +145,9 @@ fn named<T>(key: &str, name: Result<T, NameError>) -> Result<T, RecordError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        block::{Block, Span},
-        core::{Entry, OpenBlock},
-        names::StoreEpoch,
-        tokens::{Batch, Epoch, Generation, Incarnation, Seq},
-    };
+    use numbers::{Batch, Block, Epoch, Generation, Incarnation, Seq, Span, StoreEpoch};
+
+    use crate::core::{Entry, OpenBlock};
 
     #[test]
     fn records_come_back_as_they_were_written_and_keys_sort_as_numbers() {

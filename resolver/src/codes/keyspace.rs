@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use issuer::names::Namespace;
+use numbers::Namespace;
 
 use super::{
     alphabet::{ALPHABET, BASE, position},
@@ -40,7 +40,7 @@ pub enum KeyspaceError {
     Form(String),
     /// The name cannot be.
     #[error(transparent)]
-    Name(#[from] issuer::names::NameError),
+    Name(#[from] numbers::NameError),
     /// The length cannot be.
     #[error("length of {name}: expected 1 to 8, got {got:?}")]
     Length {

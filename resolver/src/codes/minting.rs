@@ -5,7 +5,7 @@ use std::{
     sync::{RwLock, RwLockReadGuard},
 };
 
-use issuer::{block::Span, names::Namespace};
+use numbers::{Namespace, Span};
 
 use super::{
     code::{Code, MAX_LEN},

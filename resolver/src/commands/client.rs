@@ -5,7 +5,7 @@ mod problem;
 
 use std::{io, time::Duration};
 
-use issuer::daemon::Exit;
+use daemon::Exit;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};

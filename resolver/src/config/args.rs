@@ -6,7 +6,7 @@ use std::{
 };
 
 use clap::{Args, Subcommand, ValueEnum};
-use issuer::daemon::{parse_duration, parse_duration_or_zero};
+use daemon::{parse_duration, parse_duration_or_zero};
 use url::Url;
 
 use super::Config;

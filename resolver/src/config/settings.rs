@@ -2,8 +2,8 @@
 
 use std::{collections::HashMap, path::PathBuf, time::Duration};
 
-use issuer::names::{HolderId, Namespace};
 use jiff::tz::TimeZone;
+use numbers::{HolderId, Namespace};
 use url::{Host, Url};
 
 use super::{CheckTargets, Config, Database};

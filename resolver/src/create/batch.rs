@@ -4,8 +4,8 @@
 use std::{pin::pin, sync::Arc, time::Duration};
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
-use issuer::names::StoreEpoch;
 use jiff::Timestamp;
+use numbers::StoreEpoch;
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, sleep},

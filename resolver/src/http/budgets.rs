@@ -19,7 +19,7 @@ mod rate;
 
 use std::{sync::Arc, time::Duration};
 
-use issuer::daemon::Resources;
+use daemon::Resources;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::Answer;

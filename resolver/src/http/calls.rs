@@ -8,8 +8,8 @@
 
 use std::{net::IpAddr, time::Duration};
 
+use daemon::network;
 use hyper::header::{HeaderName, HeaderValue};
-use issuer::daemon::network;
 use tokio::time::Instant;
 
 use super::{

@@ -12,8 +12,8 @@ mod fields;
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
+use daemon::{Bounded, Gate, GateLimits, Questions};
 use futures_util::{Stream, StreamExt};
-use issuer::daemon::{Bounded, Gate, GateLimits, Questions};
 use prost::Message as _;
 use proto::links::v1::{
     CreateLinkRequest, CreateLinkResult, DeleteLinkRequest, DeleteLinkResponse, EditLinkRequest,

@@ -15,13 +15,13 @@ use std::{
     time::Duration,
 };
 
+use daemon::network;
 use foldhash::quality::RandomState;
 use hyper::{
     HeaderMap, Request,
     header::{HeaderName, HeaderValue},
 };
 use ipnet::IpNet;
-use issuer::daemon::network;
 use tokio::time::Instant;
 
 use super::{

@@ -20,6 +20,7 @@ use std::{
     time::Duration,
 };
 
+use daemon::Seldom;
 use futures_util::future::Either;
 use hyper::{
     StatusCode, Version,
@@ -29,7 +30,6 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::rt::TokioIo;
-use issuer::daemon::Seldom;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::{
     net::{TcpListener, TcpStream},

@@ -5,12 +5,12 @@
 
 use std::{sync::Arc, time::Duration};
 
+use daemon::network;
 use hyper::{
     Request, StatusCode,
     body::Incoming,
     header::{CACHE_CONTROL, HeaderValue},
 };
-use issuer::daemon::network;
 use tokio::time::timeout;
 use url::form_urlencoded;
 

@@ -8,13 +8,13 @@
 
 use std::{net::IpAddr, sync::Arc, thread::available_parallelism, time::Duration};
 
+use daemon::network;
 use http_body_util::{BodyExt, Limited};
 use hyper::{
     Request, StatusCode,
     body::{Bytes, Incoming},
     header::{CONTENT_TYPE, HeaderValue},
 };
-use issuer::daemon::network;
 use tokio::{
     sync::Semaphore,
     task::spawn_blocking,

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use issuer::block::Span;
+use numbers::Span;
 
 use super::{Filled, Reservation, ReserveError, Reserver};
 use crate::{

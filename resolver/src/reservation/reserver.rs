@@ -2,11 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use issuer::{
-    block::{Block, Span},
-    names::Namespace,
-    tokens::Generation,
-};
+use numbers::{Block, Generation, Namespace, Span};
 use proto::issuer::v1 as pb;
 use tokio::{task::spawn_blocking, time::timeout};
 

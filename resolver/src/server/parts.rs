@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock, atomic::AtomicBool};
 
-use issuer::daemon::{Resources, Vitals};
+use daemon::{Resources, Vitals};
 use tokio::{runtime, sync::Semaphore, time::Instant};
 
 use super::Supply;

@@ -18,8 +18,8 @@ mod witness;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use issuer::{block::Span, names::StoreEpoch, tokens::Mark};
 use jiff::Timestamp;
+use numbers::{Mark, Span, StoreEpoch};
 use tokio::sync::{mpsc, watch};
 
 use crate::{

@@ -1,7 +1,7 @@
 //! What a store answers: what became of a write, what a read found, and what is heard of others' changes.
 
-use issuer::tokens::Mark;
 use jiff::Timestamp;
+use numbers::Mark;
 use tokio::time::Instant;
 
 use crate::{

@@ -2,8 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use issuer::block::Span;
 use jiff::Timestamp;
+use numbers::Span;
 
 use crate::{
     api_key::ApiKeyId,

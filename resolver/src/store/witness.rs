@@ -20,7 +20,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use issuer::tokens::Mark;
+use numbers::Mark;
 
 use super::{Advanced, BlockEntry, sql::Registered};
 use crate::codes::KeyspaceIndex;

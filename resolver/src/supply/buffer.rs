@@ -12,11 +12,7 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use issuer::{
-    block::{Block, Span},
-    names::StoreEpoch,
-    tokens::Generation,
-};
+use numbers::{Block, Generation, Span, StoreEpoch};
 
 /// Blocks in hand that have numbers left: the current one and the next.
 const BLOCKS: usize = 2;

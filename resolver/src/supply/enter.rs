@@ -6,10 +6,7 @@
 
 use std::sync::Arc;
 
-use issuer::{
-    block::{Block, Span},
-    names::StoreEpoch,
-};
+use numbers::{Block, Span, StoreEpoch};
 use tokio::time::sleep;
 
 use super::{

@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 
-use issuer::tokens::Mark;
+use numbers::Mark;
 use proto::issuer::v1 as pb;
 use tokio::{
     sync::watch,

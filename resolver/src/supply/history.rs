@@ -23,8 +23,8 @@ use std::{
     time::Duration,
 };
 
-use issuer::tokens::Mark;
 use jiff::Timestamp;
+use numbers::Mark;
 use tokio::time::sleep;
 
 use crate::{

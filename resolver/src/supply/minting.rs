@@ -5,10 +5,7 @@ use std::{
     time::Duration,
 };
 
-use issuer::{
-    block::Span,
-    names::{Namespace, StoreEpoch},
-};
+use numbers::{Namespace, Span, StoreEpoch};
 use tokio::{
     sync::Notify,
     time::{Instant, timeout_at},

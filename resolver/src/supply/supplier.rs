@@ -16,11 +16,7 @@ use std::{
     time::Duration,
 };
 
-use issuer::{
-    block::{Block, Span},
-    names::{Namespace, StoreEpoch},
-    tokens::{Generation, Mark},
-};
+use numbers::{Block, Generation, Mark, Namespace, Span, StoreEpoch};
 use proto::issuer::v1 as pb;
 use tokio::{
     sync::watch,

@@ -8,11 +8,11 @@ use std::{
 };
 
 use issuer::{
-    block::Span,
     core::{Answer, Core, Effect, Event, Limits, Refusal, Request, Returned},
     ledger::{HeadRead, Key, Record, Snapshot, Txn, TxnOutcome, Write},
-    names::{HolderId, Instance, Namespace, StoreEpoch},
-    tokens::{Epoch, Incarnation, Mark, Millis, Revision, Seq, Ticket},
+};
+use numbers::{
+    Epoch, HolderId, Incarnation, Instance, Mark, Millis, Namespace, Revision, Seq, Span, StoreEpoch, Ticket,
 };
 use proptest::prelude::*;
 

@@ -7,8 +7,8 @@ use std::{
     time::Duration,
 };
 
-use issuer::names::StoreEpoch;
 use jiff::Timestamp;
+use numbers::StoreEpoch;
 use rusqlite::{Connection, backup::Backup};
 use tokio::{
     sync::{mpsc, watch},

@@ -6,10 +6,8 @@ use std::{
 };
 
 use async_trait::async_trait;
-use issuer::{
-    ledger::{HeadRead, Key, Ledger, LedgerError, Record, Snapshot, Txn, TxnOutcome, Write},
-    tokens::{Epoch, Mark, Revision},
-};
+use issuer::ledger::{HeadRead, Key, Ledger, LedgerError, Record, Snapshot, Txn, TxnOutcome, Write};
+use numbers::{Epoch, Mark, Revision};
 use tokio::time::sleep;
 
 use super::Rng;

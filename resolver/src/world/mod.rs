@@ -135,7 +135,7 @@ fn run_all(seeds: u64, guard: Option<(Guard, Focus)>) -> (Outcome, Option<(u64, 
 #[test]
 fn nothing_acknowledged_is_given_twice_or_denied_whatever_fails() {
     if let Some(seed) = asked("SHORTMINT_WORLD_SEED") {
-        issuer::daemon::init_logs();
+        daemon::init_logs();
         println!("seed {seed}: {:#?}", run(seed, Focus::of(seed)).unwrap());
         return;
     }

@@ -8,10 +8,8 @@ use std::{
     time::Duration,
 };
 
-use issuer::{
-    daemon::{Recorder, Vitals},
-    embedded::Dialer,
-};
+use daemon::{Recorder, Vitals};
+use issuer::embedded::Dialer;
 use tokio::{
     sync::watch,
     task::JoinHandle,

@@ -11,11 +11,8 @@ use std::{
     time::Duration,
 };
 
-use issuer::{
-    core::Limits,
-    daemon::{Recorder, Vitals},
-    embedded::Embedded,
-};
+use daemon::{Recorder, Vitals};
+use issuer::{core::Limits, embedded::Embedded};
 use tokio::{
     task::JoinHandle,
     time::{Instant, sleep, timeout},

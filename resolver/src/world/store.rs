@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use issuer::{block::Span, names::StoreEpoch, tokens::Mark};
 use jiff::Timestamp;
+use numbers::{Mark, Span, StoreEpoch};
 use tokio::sync::{mpsc, watch};
 
 use super::{database::Database, ways::FaultyStore};

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
-use issuer::tokens::Mark;
+use numbers::Mark;
 use tokio::time::sleep;
 
 use super::{

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use issuer::names::StoreEpoch;
+use numbers::StoreEpoch;
 use tokio::{
     sync::mpsc,
     time::{Instant, sleep, sleep_until},

@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use harness::{Flow, Postgres, Proxy};
-use issuer::tokens::Mark;
+use numbers::Mark;
 use resolver::{
     codes::{Fingerprint, Keyspace},
     store::{Comparison, LinkStore, postgres::PostgresStore},

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use harness::{Postgres, Scratch};
-use issuer::block::Span;
 use jiff::Timestamp;
+use numbers::Span;
 use resolver::{
     api_key::{ApiKey, ApiKeyId, KeyLimits, NewKey},
     codes::{CodeKey, KeyspaceIndex, LinkId, Mint},

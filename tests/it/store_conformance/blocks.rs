@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use harness::{Postgres, wait};
-use issuer::block::Span;
+use numbers::Span;
 use resolver::{
     api_key::ApiKeyId,
     codes::{KeyspaceIndex, LinkId},

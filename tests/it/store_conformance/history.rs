@@ -1,6 +1,6 @@
 //! How far the store has come, and what it does when it is below what somebody knows.
 
-use issuer::{block::Span, tokens::Mark};
+use numbers::{Mark, Span};
 use resolver::store::{Advanced, BlockEntry, Comparison, LinkStore, Registration};
 
 use super::keyspace;

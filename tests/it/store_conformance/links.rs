@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use harness::Postgres;
-use issuer::names::StoreEpoch;
+use numbers::StoreEpoch;
 use resolver::{
     api_key::ApiKeyId,
     codes::LinkId,

@@ -15,8 +15,8 @@ mod wishes;
 use std::sync::Arc;
 
 use harness::{Postgres, Scratch};
-use issuer::tokens::Mark;
 use jiff::SignedDuration;
+use numbers::Mark;
 use resolver::{
     api_key::ApiKeyId,
     codes::{Fingerprint, KeyspaceIndex, LinkId},

@@ -5,11 +5,10 @@
 use std::collections::BTreeMap;
 
 use issuer::{
-    block::Span,
     core::Head,
     ledger::{HeadRead, Key, Record, Snapshot, Txn, TxnOutcome, Write},
-    tokens::{Epoch, Revision},
 };
+use numbers::{Epoch, Revision, Span};
 
 use crate::Mutant;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use issuer::daemon::Exit;
+use daemon::Exit;
 use serde_json::Value;
 
 use crate::commands::table::{cut, printable};

@@ -6,8 +6,8 @@ use std::{
     sync::{Arc, Mutex, MutexGuard},
 };
 
+use daemon::network;
 use foldhash::quality::RandomState;
-use issuer::daemon::network;
 
 use crate::api_key::ApiKeyId;
 

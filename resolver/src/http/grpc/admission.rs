@@ -9,9 +9,9 @@ use std::{
     task::{Context, Poll},
 };
 
+use daemon::Guest;
 use http_body_util::BodyExt as _;
 use hyper::{Request, Response, body::Bytes};
-use issuer::daemon::Guest;
 use tokio::time::sleep;
 use tonic::{Extensions, body::Body, codegen::Service, server::NamedService};
 

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use issuer::names::StoreEpoch;
+use numbers::StoreEpoch;
 use tokio_postgres::{Client, GenericClient};
 
 use crate::{

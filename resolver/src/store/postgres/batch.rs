@@ -2,8 +2,8 @@
 
 use std::sync::{LazyLock, atomic::Ordering};
 
-use issuer::names::StoreEpoch;
 use jiff::Timestamp;
+use numbers::StoreEpoch;
 use tokio_postgres::{Row, types::ToSql};
 
 use super::{

@@ -1,6 +1,6 @@
 //! The block register in Postgres.
 
-use issuer::block::Span;
+use numbers::Span;
 use tokio_postgres::{Client, Transaction, error::SqlState};
 
 use crate::{

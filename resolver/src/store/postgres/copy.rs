@@ -5,8 +5,8 @@
 //! 2. It takes two round trips instead of one, which a small batch does not gain by.
 
 use hyper::body::Bytes;
-use issuer::names::StoreEpoch;
 use jiff::Timestamp;
+use numbers::StoreEpoch;
 use tokio_postgres::error::SqlState;
 
 use super::{

@@ -14,8 +14,8 @@ use futures_util::{
     future::{join, try_join, try_join3},
 };
 use hyper::body::Bytes;
-use issuer::names::StoreEpoch;
 use jiff::Timestamp;
+use numbers::StoreEpoch;
 use tokio::{
     sync::{Mutex, MutexGuard},
     time::timeout,

@@ -23,8 +23,8 @@ use std::{
 
 use async_trait::async_trait;
 use bb8_postgres::PostgresConnectionManager;
-use issuer::{block::Span, names::StoreEpoch, tokens::Mark};
 use jiff::Timestamp;
+use numbers::{Mark, Span, StoreEpoch};
 use tokio::{
     sync::{mpsc, watch},
     time::Instant,

@@ -1,7 +1,7 @@
 //! Reservations in Postgres. Their numbers are rows of the block register, under the reservation's name as holder.
 
-use issuer::block::Span;
 use jiff::Timestamp;
+use numbers::Span;
 use tokio_postgres::{Client, Row};
 
 use super::timestamp;

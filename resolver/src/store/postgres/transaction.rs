@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use issuer::names::StoreEpoch;
+use numbers::StoreEpoch;
 use tokio_postgres::{
     Client, Transaction,
     error::SqlState,

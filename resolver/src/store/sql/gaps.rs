@@ -1,6 +1,6 @@
 //! Which numbers of a range have no link, from the ids of those that have one.
 
-use issuer::block::Span;
+use numbers::Span;
 
 use crate::codes::{KeyspaceIndex, LinkId};
 

@@ -1,7 +1,7 @@
 //! How far the database has come, and which history of it this is: see [`Mark`].
 
-use issuer::{block::Span, tokens::Mark};
 use jiff::Timestamp;
+use numbers::{Mark, Span};
 
 use super::{Dialect, Sql, Value, ids_of, number_of_end};
 use crate::{

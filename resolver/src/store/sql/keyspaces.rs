@@ -1,6 +1,6 @@
 //! What both stores work out about keyspaces: the ids that belong to one, and which new ones are taken in.
 
-use issuer::block::Span;
+use numbers::Span;
 
 use super::Sql;
 

@@ -1,7 +1,7 @@
 //! The statements on SQLite, each in a transaction of its own.
 
-use issuer::{block::Span, names::StoreEpoch, tokens::Mark};
 use jiff::Timestamp;
+use numbers::{Mark, Span, StoreEpoch};
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 
 use crate::{

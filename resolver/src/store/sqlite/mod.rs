@@ -15,8 +15,8 @@ mod worker;
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use issuer::{block::Span, names::StoreEpoch, tokens::Mark};
 use jiff::Timestamp;
+use numbers::{Mark, Span, StoreEpoch};
 use tokio::{
     sync::{mpsc, watch},
     time::Instant,

@@ -1,7 +1,7 @@
 //! Reservations in SQLite. Their numbers are rows of the block register, under the reservation's name as holder.
 
-use issuer::block::Span;
 use jiff::Timestamp;
+use numbers::Span;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::calls::timestamp;

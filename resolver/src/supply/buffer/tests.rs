@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use issuer::names::Namespace;
+use numbers::Namespace;
 use proptest::prelude::*;
 
 use super::*;

@@ -2,12 +2,8 @@
 
 use std::sync::Arc;
 
-use issuer::{
-    block::Span,
-    core::{Answer, Refusal, Request, Returned},
-    names::{HolderId, Instance, StoreEpoch},
-    tokens::{Incarnation, Mark, Millis, Seq},
-};
+use issuer::core::{Answer, Refusal, Request, Returned};
+use numbers::{HolderId, Incarnation, Instance, Mark, Millis, Seq, Span, StoreEpoch};
 
 use super::{
     Step,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use issuer::block::{Block, Span};
+use numbers::{Block, Span};
 
 use super::{
     Step,

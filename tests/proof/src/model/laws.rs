@@ -5,10 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use issuer::{
-    block::Span,
-    core::{Account, NamespaceRecord, State},
-};
+use issuer::core::{Account, NamespaceRecord, State};
+use numbers::Span;
 
 use crate::stores::FakeEtcd;
 
@@ -105,8 +103,8 @@ impl Law {
 /// Where the ledger says that numbers are.
 #[derive(Debug, Default)]
 pub(super) struct Whereabouts {
-    pub(super) open: Vec<(issuer::tokens::Generation, Span)>,
-    pub(super) leaked: Vec<(issuer::tokens::Generation, Span)>,
+    pub(super) open: Vec<(numbers::Generation, Span)>,
+    pub(super) leaked: Vec<(numbers::Generation, Span)>,
     free: Vec<Span>,
     /// What of `open` is in the hands of reservations.
     pub(super) reserved: Vec<Span>,

@@ -26,7 +26,8 @@ mod world;
 
 use std::sync::Arc;
 
-use issuer::{core::Event, tokens::Millis};
+use issuer::core::Event;
+use numbers::Millis;
 use stateright::{Model, Property};
 
 pub use aim::aimed_at;

@@ -8,8 +8,8 @@ use std::{
 use issuer::{
     core::{Answer, Effect, Event, Refusal},
     ledger::{Txn, TxnOutcome},
-    tokens::Ticket,
 };
+use numbers::Ticket;
 
 use super::{
     Step,

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use issuer::{core::Core, tokens::Millis};
+use issuer::core::Core;
+use numbers::Millis;
 
 use super::{
     Bounds, Step, System,

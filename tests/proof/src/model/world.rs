@@ -6,12 +6,10 @@ use std::{
 };
 
 use issuer::{
-    block::{Block, Span},
     core::{Answer, Core, Refusal, Request},
     ledger::{Snapshot, Txn, TxnOutcome},
-    names::Namespace,
-    tokens::{Epoch, Generation, Millis, Ticket},
 };
+use numbers::{Block, Epoch, Generation, Millis, Namespace, Span, Ticket};
 
 use super::{bounds::Budget, laws::Law};
 use crate::stores::{Entry, FakeDatabase, FakeEtcd};

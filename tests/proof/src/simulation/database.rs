@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use issuer::{block::Span, names::StoreEpoch};
+use numbers::{Span, StoreEpoch};
 
 use super::{
     desk::Reply,

@@ -3,10 +3,8 @@
 //! A restore takes the place of the store as `etcdutl snapshot restore --bump-revision` does: no lease survives it, no call
 //! on its way to the old members reaches the new ones, and revisions go on where no client has been.
 
-use issuer::{
-    ledger::{Snapshot, Txn, TxnOutcome},
-    tokens::Epoch,
-};
+use issuer::ledger::{Snapshot, Txn, TxnOutcome};
+use numbers::Epoch;
 
 use super::plan::LEASE_TTL;
 use crate::{Mutant, stores::FakeEtcd};

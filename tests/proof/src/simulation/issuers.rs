@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, rc::Rc};
 use issuer::{
     core::{Answer, Core, Effect, Event as Input, Leader, Limits, Refusal, Request},
     ledger::{Snapshot, Txn, TxnOutcome},
-    tokens::{Epoch, Millis, Ticket},
 };
+use numbers::{Epoch, Millis, Ticket};
 
 use super::{
     clock::Clock,

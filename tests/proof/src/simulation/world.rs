@@ -9,9 +9,8 @@ use std::{collections::BTreeSet, rc::Rc};
 use issuer::{
     core::Request,
     ledger::{Snapshot, Txn, TxnOutcome},
-    names::{HolderId, Instance, Namespace},
-    tokens::Epoch,
 };
+use numbers::{Epoch, HolderId, Instance, Namespace};
 
 use super::{
     agenda::Agenda,

@@ -8,12 +8,10 @@ mod reserved;
 use std::collections::{BTreeMap, BTreeSet};
 
 use issuer::{
-    block::{Block, Span},
     core::{Answer, Entry, Head, HolderRecord, LeakedBlock, Refusal, Request, State},
     ledger::{Key, Record, Snapshot, Txn, Write},
-    names::{HolderId, Namespace},
-    tokens::{Epoch, Incarnation, Seq},
 };
+use numbers::{Block, Epoch, HolderId, Incarnation, Namespace, Seq, Span};
 
 use self::reserved::is_reservation;
 use super::super::summary::{Happening, Summary};

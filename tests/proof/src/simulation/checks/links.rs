@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use issuer::{block::Span, core::Account};
+use issuer::core::Account;
+use numbers::Span;
 
 use super::super::database::Database;
 use crate::stores::FakeDatabase;

@@ -7,12 +7,10 @@ mod register;
 mod reservations;
 
 use issuer::{
-    block::Span,
     core::{Answer, Head, Refusal, Request},
     ledger::{Snapshot, Txn},
-    names::Namespace,
-    tokens::Epoch,
 };
+use numbers::{Epoch, Namespace, Span};
 
 use self::{ledger::LedgerCheck, links::LinkCheck, register::RegisterCheck, reservations::ReservationCheck};
 use super::{

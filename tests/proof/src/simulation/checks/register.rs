@@ -1,6 +1,6 @@
 //! I1 in the block register: entries do not overlap, and a number goes only from an older allocation to a newer one.
 
-use issuer::block::Span;
+use numbers::Span;
 
 use crate::stores::Entry;
 

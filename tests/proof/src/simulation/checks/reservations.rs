@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use issuer::block::Span;
+use numbers::Span;
 
 /// Numbers that were told as reserved.
 #[derive(Debug, Default)]

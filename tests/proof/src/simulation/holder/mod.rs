@@ -13,11 +13,7 @@ mod sweeper;
 
 use std::{cell::RefCell, collections::VecDeque, rc::Rc};
 
-use issuer::{
-    block::{Block, Span},
-    names::{HolderId, Instance, Namespace},
-    tokens::{Generation, Incarnation, Seq},
-};
+use numbers::{Block, Generation, HolderId, Incarnation, Instance, Namespace, Seq, Span};
 use resolver::supply::{Buffer, Closed, Entered, EntryId};
 
 use super::desk::{Desk, Reply, Tasks};

@@ -5,12 +5,8 @@
 
 use std::{rc::Rc, sync::Arc};
 
-use issuer::{
-    block::{Block, Span},
-    core::{Answer, Request, Returned},
-    names::{HolderId, Instance},
-    tokens::{Incarnation, Seq},
-};
+use issuer::core::{Answer, Request, Returned};
+use numbers::{Block, HolderId, Incarnation, Instance, Seq, Span};
 use resolver::supply::EntryId;
 
 use super::{Holder, START_BITS, client::Refused, token};

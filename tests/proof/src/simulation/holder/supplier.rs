@@ -2,12 +2,8 @@
 
 use std::{rc::Rc, sync::Arc};
 
-use issuer::{
-    block::Block,
-    core::{Answer, Request, Returned},
-    names::StoreEpoch,
-    tokens::{Generation, Incarnation, Mark, Seq},
-};
+use issuer::core::{Answer, Request, Returned};
+use numbers::{Block, Generation, Incarnation, Mark, Seq, StoreEpoch};
 use resolver::supply::{Closed, Entered, EntryId};
 
 use super::{

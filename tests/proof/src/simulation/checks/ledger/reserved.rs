@@ -1,11 +1,7 @@
 //! G7 in the ledger: what a reservation gets, and that it keeps it.
 
-use issuer::{
-    block::Span,
-    core::{Answer, LeakedBlock, Refusal},
-    names::{HolderId, Namespace},
-    tokens::Incarnation,
-};
+use issuer::core::{Answer, LeakedBlock, Refusal};
+use numbers::{HolderId, Incarnation, Namespace, Span};
 
 use super::LedgerCheck;
 

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{names::Namespace, tokens::Generation};
+use crate::{Generation, Namespace};
 
 /// A contiguous half-open range `[start, end)` of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
-use crate::metrics::DURATION_BUCKETS;
+/// Bucket bounds, in seconds, of every duration in both daemons: from a local write to a slow failover.
+const DURATION_BUCKETS: &[f64] =
+    &[0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
 /// A recorder and the handle to its page; cheap to clone.
 #[derive(Clone)]

@@ -1,0 +1,11 @@
+//! The words that issuer and resolver share: ranges and blocks of numbers, validated names, fencing tokens.
+//!
+//! Pure values. Nothing here waits, reads a clock or knows where a number comes from.
+
+mod block;
+mod names;
+mod tokens;
+
+pub use block::{Block, Span, SpanError};
+pub use names::{HolderId, Instance, LedgerId, NameError, Namespace, StoreEpoch};
+pub use tokens::{Batch, Epoch, Generation, Incarnation, Mark, Millis, Revision, Seq, Ticket};
