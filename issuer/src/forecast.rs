@@ -68,9 +68,9 @@ impl Forecast {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use numbers::Namespace;
 
+    use super::*;
     use crate::core::Account;
 
     fn report(high_watermark: u64, free: u64) -> NamespaceReport {

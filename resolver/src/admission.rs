@@ -9,6 +9,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use codes::LinkId;
 use daemon::Vitals;
 use moka::sync::Cache;
 use tokio::{
@@ -18,7 +19,6 @@ use tokio::{
 };
 
 use crate::{
-    codes::LinkId,
     lookup::LookupError,
     store::{LinkStore, StoreError},
 };

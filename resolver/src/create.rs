@@ -17,8 +17,11 @@ mod shown;
 
 use std::{sync::Arc, time::Duration};
 
+use batch::{Outcome, Waiting, write_batches};
+use codes::{Code, KeyspaceIndex, Mint, Minted, is_reserved};
 use daemon::Vitals;
 use jiff::Timestamp;
+use links::{Draft, Link, NewLink, Record, Slug, Tag};
 use tokio::{
     runtime,
     sync::{Semaphore, mpsc, oneshot},
@@ -28,16 +31,13 @@ use tokio_util::task::TaskTracker;
 
 use crate::{
     clock::DatabaseClock,
-    codes::{Code, KeyspaceIndex, Mint, Minted, is_reserved},
     guard::{self, Guard},
-    links::{Draft, Link, NewLink, Record, Slug, Tag},
     lookup::Lookup,
     metrics::Metrics,
     store::{LinkStore, Same},
     supply::{Claim, ClaimError, Fate, Minting, Owner},
     turns::{NoTurn, Turns},
 };
-use batch::{Outcome, Waiting, write_batches};
 
 /// How long a create may take in all.
 const DEADLINE: Duration = Duration::from_secs(10);

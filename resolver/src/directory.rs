@@ -28,14 +28,14 @@ use std::{
     time::Duration,
 };
 
+use codes::Contradiction;
 use daemon::Vitals;
 use jiff::Timestamp;
+use links::{Authority, Domain, DomainId, LongUrl, Protocol, Slug, requested_authority};
 use tokio::time::{Instant, sleep_until};
 
 use crate::{
     clock::DatabaseClock,
-    codes::Contradiction,
-    links::{Authority, Domain, DomainId, LongUrl, Protocol, Slug, requested_authority},
     lookup::Lookup,
     store::{LinkStore, SettingsPoll, SettingsVersion, SharedSettings, StoreError},
     supply::{Closing, Lost},

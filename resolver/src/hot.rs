@@ -11,12 +11,10 @@
 
 use std::sync::{Mutex, MutexGuard};
 
+use codes::{Code, LinkId};
 use jiff::Timestamp;
 
-use crate::{
-    codes::{Code, LinkId},
-    lookup::Lookup,
-};
+use crate::lookup::Lookup;
 
 /// Places of a thread's table.
 const SETS: usize = 8_192;
@@ -150,8 +148,9 @@ fn admit(set: &mut Set, entry: Entry) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use codes::KeyspaceIndex;
+
     use super::*;
-    use crate::codes::KeyspaceIndex;
 
     fn entry(code: &str, uses: u32) -> Entry {
         let link = LinkId::new(KeyspaceIndex::new(1).unwrap(), 7);

@@ -6,13 +6,13 @@
 
 use std::sync::Arc;
 
+use links::{
+    Link,
+    api_key::{ApiKeyId, OPERATOR},
+};
 use moka::sync::Cache;
 
-use crate::{
-    api_key::{ApiKeyId, OPERATOR},
-    links::Link,
-    store::{LinkStore, StoreError},
-};
+use crate::store::{LinkStore, StoreError};
 
 /// Names that are kept. Each takes some two hundred bytes.
 const KEPT: u64 = 20_000;

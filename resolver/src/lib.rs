@@ -1,18 +1,16 @@
 //! The resolver mints short codes, stores links and serves redirects.
 //!
 //! Data flows one way: [`http`] listens and routes; [`lookup`], [`create`] and [`reservation`] do; [`store`] stores. [`supply`] keeps numbers
-//! in hand and [`codes`] turns them into codes and back.
+//! in hand and the crate `codes` turns them into codes and back; what a link may be stands in the crate `links`.
 //!
 //! Invariants are listed where they are enforced: numbers in [`supply`], creates in [`create`], lookups in [`lookup`], the
-//! register in [`store`], the bijection in [`codes`].
+//! register in [`store`], the bijection in the crate `codes`.
 //!
 //! Deliberately absent: no redirect waits for the issuer or for etcd (I9), and none writes.
 
 pub mod admission;
-pub mod api_key;
-pub mod audit;
 pub mod clock;
-pub mod codes;
+pub mod code_key_file;
 pub mod commands;
 pub mod config;
 pub mod create;
@@ -23,20 +21,16 @@ mod guard;
 pub mod hot;
 pub mod http;
 mod key_names;
-pub mod links;
+pub mod key_ring;
 pub mod lookup;
 pub mod metrics;
 pub mod places;
 mod prepare;
-pub mod qr;
 pub mod reservation;
-pub mod scope;
 mod server;
 pub mod store;
 pub mod supply;
 pub mod sweeper;
-pub mod targets;
-pub mod transfer;
 pub mod turns;
 mod url_indexer;
 pub mod visits;

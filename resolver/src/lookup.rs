@@ -29,21 +29,19 @@ use std::{
     time::Duration,
 };
 
+use codes::{Code, Contradiction, Keyspace, KeyspaceIndex, LinkId, Mint};
 use daemon::Vitals;
+use links::{
+    DomainId, Link, LongUrl, Slug,
+    targets::{Gate, Targets},
+};
 use numbers::Namespace;
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, timeout},
 };
 
-use crate::{
-    codes::{Code, Contradiction, Keyspace, KeyspaceIndex, LinkId, Mint},
-    links::{DomainId, Link, LongUrl, Slug},
-    metrics::Metrics,
-    store::LinkStore,
-    supply::Ceilings,
-    targets::{Gate, Targets},
-};
+use crate::{metrics::Metrics, store::LinkStore, supply::Ceilings};
 pub use cache::Cached;
 use cache::{Generations, Links, Name, cache};
 use news::{Listener, News};

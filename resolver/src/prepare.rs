@@ -1,12 +1,13 @@
 //! What the database has to agree to before anything is served: schema, code key, keyspaces, a first API key.
 
+use codes::{CodeKey, Keyspace, KeyspaceIndex};
+use links::api_key::ApiKey;
 use numbers::Mark;
 use tokio::time::{Instant, sleep_until};
 
 use crate::{
     Error,
-    api_key::ApiKey,
-    codes::{CodeKey, CodeKeyError, Keyspace, KeyspaceIndex},
+    code_key_file::{self, CodeKeyFileError},
     commands::wait_for,
     config::{Config, Database, Settings},
     directory::SHOWN,
@@ -83,17 +84,19 @@ async fn adopt_code_key(
     let wrong =
         |reason: String| Error::Config { flag: "--code-key-file", value: path.display().to_string(), reason };
     let adopted = wait_for(&config.database, async || store.fingerprint().await).await?;
-    let key = match CodeKey::read(path) {
+    let key = match code_key_file::read(path) {
         Ok(key) => key,
-        Err(CodeKeyError::Missing) if config.code_key_file.is_some() => {
+        Err(CodeKeyFileError::Missing) if config.code_key_file.is_some() => {
             return Err(wrong("no such file: expected 64 hexadecimal characters in it".to_owned()));
         }
-        Err(CodeKeyError::Missing) if adopted.is_some() => {
+        Err(CodeKeyFileError::Missing) if adopted.is_some() => {
             return Err(wrong(
                 "no such file, but this database has had a code key before: bring it back".to_owned(),
             ));
         }
-        Err(CodeKeyError::Missing) => CodeKey::create(path).map_err(|error| wrong(error.to_string()))?,
+        Err(CodeKeyFileError::Missing) => {
+            code_key_file::create(path).map_err(|error| wrong(error.to_string()))?
+        }
         Err(error) => return Err(wrong(error.to_string())),
     };
     let mine = key.fingerprint();

@@ -11,8 +11,10 @@ use std::{
     time::Duration,
 };
 
+use codes::{Keyspace, KeyspaceIndex, Mint};
 use daemon::{Admin, Recorder, Refresh, Resources, Vitals};
 use issuer::{core::Limits, embedded::Embedded, observer::Observer};
+use parts::Parts;
 use tokio::{
     net::TcpListener,
     sync::watch,
@@ -23,7 +25,6 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
     Error,
-    codes::{Keyspace, KeyspaceIndex, Mint},
     commands::{file_error, open_witnessed},
     config::{Config, Database, Settings},
     http::{self, App, Phase, PublicListeners},
@@ -32,7 +33,6 @@ use crate::{
     store::Witness,
     supply::{Closing, IssuerClient, Lost, Minting, Owner, Supplier, SupplierConfig, Target},
 };
-use parts::Parts;
 
 /// How long creates under way may take to finish at the end.
 const FINISH_DEADLINE: Duration = Duration::from_secs(10);

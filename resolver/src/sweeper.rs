@@ -12,6 +12,7 @@ use std::{
     time::Duration,
 };
 
+use codes::LinkId;
 use daemon::Vitals;
 use foldhash::fast::RandomState;
 use jiff::Timestamp;
@@ -21,7 +22,6 @@ use tokio::{
 };
 
 use crate::{
-    codes::LinkId,
     lookup::Lookup,
     metrics::Metrics,
     store::{LinkStore, Sweep, Swept},

@@ -4,13 +4,12 @@
 
 use std::{sync::Arc, time::Duration};
 
+use links::api_key::ApiKeyId;
 use moka::sync::Cache;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::timeout,
 };
-
-use crate::api_key::ApiKeyId;
 
 /// How long one waits for its turn.
 const WITHIN: Duration = Duration::from_secs(5);

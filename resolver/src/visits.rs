@@ -11,11 +11,12 @@ use std::{
     sync::{Arc, Mutex, MutexGuard},
 };
 
+use codes::LinkId;
 use daemon::Vitals;
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 
-use crate::{codes::LinkId, metrics::Metrics, sweeper::Seen};
+use crate::{metrics::Metrics, sweeper::Seen};
 
 /// Visits in one batch.
 const BATCH_VISITS: usize = 512;
@@ -189,10 +190,10 @@ impl VisitBuffer {
 
 #[cfg(test)]
 mod tests {
+    use codes::KeyspaceIndex;
     use daemon::Recorder;
 
     use super::*;
-    use crate::codes::KeyspaceIndex;
 
     fn visit<'a>(number: u64, user_agent: &'a [u8], referer: &'a [u8]) -> Visit<'a> {
         let link = LinkId::new(KeyspaceIndex::new(1).unwrap(), number);

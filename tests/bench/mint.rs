@@ -13,12 +13,9 @@ use std::{
 };
 
 use anyhow::Context;
-use harness::Scratch;
+use codes::{CodeKey, Keyspace, KeyspaceIndex, Mint};
 use numbers::{Block, Generation, Namespace, Span, StoreEpoch};
-use resolver::{
-    codes::{CodeKey, Keyspace, KeyspaceIndex, Mint},
-    supply::{Claim, Entered, EntryId, Fate, Minting},
-};
+use resolver::supply::{Claim, Entered, EntryId, Fate, Minting};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -69,11 +66,10 @@ struct Ground {
 /// Measures and reports.
 ///
 /// # Errors
-/// The keyspace is malformed, or a scratch folder for its key cannot be made.
+/// The keyspace is malformed, or the system gives no random bytes.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
     let keyspace = Keyspace::parse(&args.keyspace).context("parse --keyspace")?;
-    let scratch = Scratch::new()?;
-    let key = CodeKey::create(&scratch.path().join("code.key")).context("make a code key")?;
+    let key = CodeKey::draw().context("draw a code key")?;
     let length = Duration::from_millis(args.millis);
     let mut parts: Vec<(Part, f64)> = Vec::new();
     let mut threads: Vec<(usize, f64)> = Vec::new();

@@ -1,8 +1,9 @@
 //! Creating, showing, changing, listing and deleting links, in Shlink's shapes, on the store that a first start has.
 
+use codes::Mint;
 use harness::{Answer, Resolver, Scratch};
 use reqwest::Method;
-use resolver::codes::{CodeKey, Mint};
+use resolver::code_key_file;
 use serde_json::{Value, json};
 
 const SOON: std::time::Duration = std::time::Duration::from_secs(10);
@@ -170,7 +171,7 @@ async fn a_digest_gives_the_first_free_of_its_candidates_and_others_when_all_are
     let scratch = Scratch::new().unwrap();
     let file = scratch.path().join("secret");
     // No keyspace: digests need none.
-    let mint = Mint::new(&CodeKey::create(&file).unwrap(), []);
+    let mint = Mint::new(&code_key_file::create(&file).unwrap(), []);
     let resolver = Resolver::embedded().unwrap().code_key_file(&file).start().await.unwrap();
     let expected: Vec<String> = (0..3).flat_map(|salt| mint.candidates(URL, salt, 8)).collect();
     for (n, code) in expected.iter().enumerate() {

@@ -7,11 +7,11 @@ mod scarcity;
 
 use std::collections::BTreeMap;
 
-use super::*;
 use numbers::{
     Block, Generation, HolderId, Incarnation, Instance, Mark, Namespace, Revision, Seq, Span, StoreEpoch,
 };
 
+use super::*;
 use crate::ledger::{HeadRead, Key, Record, Write};
 
 /// Applies transactions by the rule that every ledger keeps.

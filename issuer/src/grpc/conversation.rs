@@ -3,6 +3,7 @@
 use std::{future::ready, pin::Pin, sync::Arc, time::Duration};
 
 use futures_util::{StreamExt as _, stream};
+use numbers::Epoch;
 use tokio::{
     sync::watch,
     time::{Instant, Sleep, sleep},
@@ -11,8 +12,6 @@ use tokio_stream::Stream;
 use tonic::{Response, Status, Streaming};
 
 use super::{IssuerService, status::status_of};
-use numbers::Epoch;
-
 use crate::{core::Refusal, driver::Standing};
 
 /// The answers, in the order of the requests.

@@ -19,10 +19,10 @@ use std::{
 };
 
 use async_trait::async_trait;
+use numbers::{Epoch, Revision};
 use serde::{Deserialize, Serialize};
 
 use super::{HeadRead, Ledger, LedgerError, Record, Snapshot, Txn, TxnOutcome, Write};
-use numbers::{Epoch, Revision};
 
 /// The file's content: etcd's notions, kept by hand.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -165,9 +165,9 @@ fn lock_content(content: &Mutex<Content>) -> std::sync::MutexGuard<'_, Content> 
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use numbers::Batch;
 
+    use super::*;
     use crate::core::Head;
 
     fn txn(ledger: &EmbeddedLedger, head: Revision, batch: u64) -> Txn {

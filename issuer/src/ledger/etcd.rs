@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use etcd_client::{Client, Compare, CompareOp, GetOptions, KeyValue, TxnOp, TxnOpResponse};
+use numbers::Revision;
 use tokio::time::timeout;
 
 use super::{HeadRead, Ledger, LedgerError, Record, Snapshot, Txn, TxnOutcome, Write, record::HEAD};
-use numbers::Revision;
 
 /// Keys per page of the take-over read; a page stays far below gRPC's message limit.
 const PAGE: i64 = 500;

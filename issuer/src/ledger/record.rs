@@ -144,9 +144,9 @@ fn named<T>(key: &str, name: Result<T, NameError>) -> Result<T, RecordError> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use numbers::{Batch, Block, Epoch, Generation, Incarnation, Seq, Span, StoreEpoch};
 
+    use super::*;
     use crate::core::{Entry, OpenBlock};
 
     #[test]

@@ -21,8 +21,10 @@ use std::{
 };
 
 use indicatif::{ProgressBar, ProgressStyle};
+use links::{Authority, DomainId, Schemes, api_key::OPERATOR};
 use sha2::{Digest, Sha256};
 use tokio::{sync::mpsc, task::spawn_blocking, time::Instant};
+use transfer::{LeftOut, Row, RowError, rows};
 
 use self::{
     item::{Adopted, Adoption},
@@ -31,13 +33,10 @@ use self::{
 use super::{file_error, open_mint::open_mint, ready, warn};
 use crate::{
     Error,
-    api_key::OPERATOR,
     config::ImportArgs,
     directory::SHOWN,
-    links::{Authority, DomainId, Schemes},
     lookup::TRUSTED,
     store::{ImportBatch, Imported, LinkStore, StoreError},
-    transfer::{LeftOut, Row, RowError, rows},
 };
 
 /// Links of one transaction, and about how many bytes of them.
@@ -246,7 +245,7 @@ impl Importer {
 }
 
 /// Reads rows and sends them in pieces, until the input or whoever takes them has ended.
-fn send_pieces<R: Read>(rows: crate::transfer::Rows<R>, to: &mpsc::Sender<Vec<Result<Row, RowError>>>) {
+fn send_pieces<R: Read>(rows: transfer::Rows<R>, to: &mpsc::Sender<Vec<Result<Row, RowError>>>) {
     let (mut piece, mut bytes) = (Vec::new(), 0);
     for row in rows {
         let is_final = row.as_ref().is_err_and(RowError::is_final);

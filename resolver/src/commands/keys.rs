@@ -3,20 +3,18 @@
 use std::{collections::HashMap, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
+use links::{
+    Authority, DomainId, REMOVED,
+    api_key::{ApiKey, ApiKeyRecord, KeyLimits, NewKey, OPERATOR, check_name},
+    scope::Scopes,
+};
 use serde_json::json;
 
 use super::{
     ready,
     table::{Column, layout},
 };
-use crate::{
-    Error,
-    api_key::{ApiKey, ApiKeyRecord, KeyLimits, NewKey, OPERATOR, check_name},
-    config::ApiKeyCommand,
-    links::{Authority, DomainId, REMOVED},
-    scope::Scopes,
-    store::LinkStore,
-};
+use crate::{Error, config::ApiKeyCommand, store::LinkStore};
 
 /// The name of the default domain where a domain is named.
 const DEFAULT_DOMAIN: &str = "DEFAULT";

@@ -2,12 +2,9 @@
 
 use std::{path::Path, sync::Arc};
 
-use crate::{
-    Error,
-    codes::{CodeKey, Mint},
-    config::DatabaseArgs,
-    store::LinkStore,
-};
+use codes::Mint;
+
+use crate::{Error, code_key_file, config::DatabaseArgs, store::LinkStore};
 
 /// Numbers to codes and back, as the resolvers of this database have it.
 pub(super) async fn open_mint(
@@ -27,7 +24,7 @@ pub(super) async fn open_mint(
                     .to_owned(),
         });
     };
-    let key = CodeKey::read(&path).map_err(|error| wrong(error.to_string()))?;
+    let key = code_key_file::read(&path).map_err(|error| wrong(error.to_string()))?;
     if key.fingerprint() != adopted {
         return Err(wrong(format!("this database belongs to another code key: its mark is {adopted}")));
     }

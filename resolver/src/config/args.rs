@@ -7,10 +7,11 @@ use std::{
 
 use clap::{Args, Subcommand, ValueEnum};
 use daemon::{parse_duration, parse_duration_or_zero};
+use links::scope::Scopes;
+use transfer::Source;
 use url::Url;
 
 use super::Config;
-use crate::{scope::Scopes, transfer::Source};
 
 /// `resolver import`
 #[derive(Clone, Debug, Args)]

@@ -2,17 +2,17 @@
 
 use std::{collections::HashMap, path::PathBuf, time::Duration};
 
+use codes::{Keyspace, parse_keyspaces};
 use jiff::tz::TimeZone;
+use links::{Protocol, Redirects, Schemes, has_safe_placeholders};
 use numbers::{HolderId, Namespace};
 use url::{Host, Url};
 
 use super::{CheckTargets, Config, Database};
 use crate::{
     Error,
-    codes::{Keyspace, parse_keyspaces},
     directory::{Policy, PublicUrl},
     http::{CallLimits, ClientLimits, StrayTargets},
-    links::{Protocol, Redirects, Schemes, has_safe_placeholders},
     lookup::LookupSizes,
     places::Atlas,
 };

@@ -5,6 +5,7 @@ use std::{pin::pin, sync::Arc, time::Duration};
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use jiff::Timestamp;
+use links::NewLink;
 use numbers::StoreEpoch;
 use tokio::{
     sync::{mpsc, oneshot},
@@ -12,7 +13,6 @@ use tokio::{
 };
 
 use crate::{
-    links::NewLink,
     metrics::Metrics,
     store::{BATCH_MAX, InsertError, Inserted, LinkStore, StoreError},
 };

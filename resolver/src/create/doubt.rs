@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
+use codes::LinkId;
 use jiff::Timestamp;
+use links::Draft;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{CreateError, Parts};
 use crate::{
-    codes::LinkId,
     guard::{self, Guard},
-    links::Draft,
     supply::{Claim, Fate},
 };
 

@@ -2,13 +2,13 @@
 
 use std::collections::HashSet;
 
+use codes::{Code, LinkId, random_code};
 use jiff::Timestamp;
+use links::{Details, Draft, Link, NewLink, Slug, Tag};
 use tokio::time::Instant;
 
 use super::{CreateError, Parts, batch::Outcome};
 use crate::{
-    codes::{Code, LinkId, random_code},
-    links::{Details, Draft, Link, NewLink, Slug, Tag},
     store::{FullLink, InsertError, InsertedFull, InsertedNamed, NamedLink, Same},
     supply::{Fate, Minting},
 };

@@ -7,13 +7,13 @@
 use std::time::Duration;
 
 use jiff::SignedDuration;
+use links::Link;
 use tokio::time::{sleep, sleep_until};
 
 use super::{Creator, Parts};
 use crate::{
     directory::SHOWN,
     guard::{self, Guard},
-    links::Link,
     lookup::TRUSTED,
 };
 

@@ -2,11 +2,9 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use crate::{
-    links::{Domain, DomainId, DomainSettings, requested_authority},
-    store::{SettingsVersion, SharedSettings},
-    targets::Targets,
-};
+use links::{Domain, DomainId, DomainSettings, requested_authority, targets::Targets};
+
+use crate::store::{SettingsVersion, SharedSettings};
 
 /// A state of the settings.
 #[derive(Debug)]

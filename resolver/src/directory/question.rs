@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use codes::Code;
+use links::{DomainId, Link};
+
 use super::{Directory, Place};
 use crate::{
-    codes::Code,
     guard::{self, Guard},
-    links::{DomainId, Link},
     lookup::{LookupError, Wanted},
 };
 

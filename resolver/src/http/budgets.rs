@@ -23,7 +23,9 @@ use daemon::Resources;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::Answer;
-use crate::{api_key::ApiKeyId, turns::Turns};
+use links::api_key::ApiKeyId;
+
+use crate::turns::Turns;
 
 pub(super) use lane::Lane;
 pub(super) use pace::{Pace, TooSlow};
@@ -249,7 +251,7 @@ mod tests {
     fn a_key_can_always_send_the_longest_body() {
         for memory in [1 << 20, 512 << 20, 1 << 40] {
             let budgets = Budgets::of(&Resources { descriptors: 1_024, memory });
-            let key = Holder::Key(crate::api_key::ApiKeyId(1));
+            let key = Holder::Key(links::api_key::ApiKeyId(1));
             assert!(budgets.bodies.take(key, LONGEST_BODY + LONGEST_BODY / 4).is_ok());
         }
     }

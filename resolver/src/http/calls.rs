@@ -10,13 +10,13 @@ use std::{net::IpAddr, time::Duration};
 
 use daemon::network;
 use hyper::header::{HeaderName, HeaderValue};
+use links::api_key::Grant;
 use tokio::time::Instant;
 
 use super::{
     Answer,
     budgets::{Holder, Lane, Left, MINUTE, Rate, late_keys},
 };
-use crate::api_key::Grant;
 
 /// Wrong keys that one client may come with, per minute, at once.
 const WRONG_KEYS: u32 = 60;

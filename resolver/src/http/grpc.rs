@@ -12,8 +12,10 @@ mod fields;
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
+use admission::{Admission, Admitted, Caller, LongAnswer, client_of};
 use daemon::{Bounded, Gate, GateLimits, Questions};
 use futures_util::{Stream, StreamExt};
+use links::{Page, Record, api_key::Grant, scope::Scope};
 use prost::Message as _;
 use proto::links::v1::{
     CreateLinkRequest, CreateLinkResult, DeleteLinkRequest, DeleteLinkResponse, EditLinkRequest,
@@ -33,14 +35,7 @@ use super::{
         list_records, names, shown_name,
     },
 };
-use crate::{
-    Error,
-    api_key::Grant,
-    key_names::Names,
-    links::{Page, Record},
-    scope::Scope,
-};
-use admission::{Admission, Admitted, Caller, LongAnswer, client_of};
+use crate::{Error, key_names::Names};
 
 /// The longest request, as long as a body of the REST API.
 const MESSAGE_BYTES: usize = 64 * 1024;

@@ -42,16 +42,16 @@ use hyper::{
     header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER},
 };
 use jiff::tz::TimeZone;
+use links::Schemes;
 use tokio::{runtime, sync::Semaphore, time::Instant};
 
 use crate::{
     admission::Admission,
-    api_key::KeyRing,
     create::Creator,
     directory::Directory,
     hot::HotLinks,
     key_names::KeyNames,
-    links::Schemes,
+    key_ring::KeyRing,
     lookup::Lookup,
     metrics::Metrics,
     places::Atlas,

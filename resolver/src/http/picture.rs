@@ -1,4 +1,4 @@
-//! `GET|HEAD /{code}/qr-code`: the short link as a picture. What it may be is in [`crate::qr`].
+//! `GET|HEAD /{code}/qr-code`: the short link as a picture. What it may be is in [`qr`].
 //!
 //! A picture takes milliseconds of a core, more than a thousand redirects, and one of a long slug many times as long: few are drawn at a time, away
 //! from the listeners' threads, and a client has a budget of them.
@@ -11,6 +11,8 @@ use hyper::{
     body::Incoming,
     header::{CACHE_CONTROL, HeaderValue},
 };
+use links::location;
+use qr::{Image, QrError, QrOptions, render};
 use tokio::time::timeout;
 use url::form_urlencoded;
 
@@ -20,10 +22,6 @@ use super::{
     pages,
     redirect::{find, host},
     stray::{busy, gone, too_much, unavailable},
-};
-use crate::{
-    links::location,
-    qr::{Image, QrError, QrOptions, render},
 };
 
 /// What stands behind the code.

@@ -5,6 +5,7 @@
 
 use std::{net::IpAddr, sync::Arc};
 
+use codes::{Code, LinkId};
 use hyper::{
     Method, Request, StatusCode,
     body::Incoming,
@@ -14,16 +15,15 @@ use hyper::{
     },
 };
 use jiff::Timestamp;
+use links::{Facts, Link, asks_where, choose, forward_query, is_preview, location};
 
 use super::{
     Answer, App, Desk, Visitor, empty, hold_back, pages,
     stray::{Stray, gone, look, slow_down, stray, taken_down, unavailable},
 };
 use crate::{
-    codes::{Code, LinkId},
     directory::{Place, Question},
     hot::Target,
-    links::{Facts, Link, RedirectStatus, asks_where, choose, forward_query, is_preview, location},
     lookup::{LookupError, Wanted},
     places::{CountryCode, Located},
     visits::Visit,
@@ -201,7 +201,8 @@ pub(super) async fn lead<B>(
         }
     }
     note(desk, visitor.client, &Asked::of(request), now, link.id);
-    redirect(link.status().map_or(app.redirect_status, RedirectStatus::code), target)
+    let status = link.status().and_then(|status| StatusCode::from_u16(status.code()).ok());
+    redirect(status.unwrap_or(app.redirect_status), target)
 }
 
 /// Why a live link leads this visitor nowhere.

@@ -6,16 +6,14 @@
 
 use std::{sync::Arc, time::Duration};
 
+use codes::LinkId;
 use hyper::{StatusCode, body::Bytes};
+use links::{DomainId, Filter, OrderBy, OrderField};
 use moka::future::Cache;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::{Answer, App, answer, pages, rest, stray::unavailable};
-use crate::{
-    codes::LinkId,
-    links::{DomainId, Filter, OrderBy, OrderField},
-    store::{PER_PAGE_MAX, StoreError},
-};
+use crate::store::{PER_PAGE_MAX, StoreError};
 
 /// How long what was read is believed.
 const BELIEVED: Duration = Duration::from_secs(60);

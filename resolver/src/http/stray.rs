@@ -6,13 +6,10 @@ use hyper::{
     StatusCode,
     header::{CACHE_CONTROL, HeaderValue, RETRY_AFTER},
 };
+use links::{Authority, LongUrl, Redirects, fill_placeholders, location};
 
 use super::{Answer, App, answer, budgets::Spent, pages, redirect::redirect, retry_later};
-use crate::{
-    directory::Place,
-    links::{Authority, LongUrl, Redirects, fill_placeholders, location},
-    lookup::Wanted,
-};
+use crate::{directory::Place, lookup::Wanted};
 
 /// Where visitors go that no link leads on, beyond what is said of their domain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -8,6 +8,7 @@
 
 use std::{net::IpAddr, sync::Arc, thread::available_parallelism, time::Duration};
 
+use codes::LinkId;
 use daemon::network;
 use http_body_util::{BodyExt, Limited};
 use hyper::{
@@ -15,6 +16,7 @@ use hyper::{
     body::{Bytes, Incoming},
     header::{CONTENT_TYPE, HeaderValue},
 };
+use links::{PasswordError, PasswordHash, api_key::ApiKeyId};
 use tokio::{
     sync::Semaphore,
     task::spawn_blocking,
@@ -29,11 +31,6 @@ use super::{
     pulse::from_client,
     redirect::{find, host, lead},
     stray::{gone, too_much, unavailable},
-};
-use crate::{
-    api_key::ApiKeyId,
-    codes::LinkId,
-    links::{PasswordError, PasswordHash},
 };
 
 /// The form's body: a password of 256 bytes, each escaped.

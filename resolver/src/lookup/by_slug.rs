@@ -1,9 +1,9 @@
 //! Lookups by domain and slug: the domain's own link, or the default domain's.
 
+use links::{DomainId, Link};
 use tokio::time::Instant;
 
 use super::{Found, Lookup, LookupError, cache::Name, slugs::Place, wanted::Wanted};
-use crate::links::{DomainId, Link};
 
 impl Lookup {
     /// The link that visitors of a domain are led to by a path: the domain's own, or the default one's.

@@ -9,16 +9,13 @@ use std::{
     time::Duration,
 };
 
+use codes::{Code, LinkId, Mint};
 use foldhash::quality::RandomState;
 use hyper::header::HeaderValue;
+use links::{Details, Link, location, targets::Verdict};
 use moka::sync::Cache;
 
-use crate::{
-    codes::{Code, LinkId, Mint},
-    freshness::ReadAt,
-    links::{Details, Link, location},
-    targets::Verdict,
-};
+use crate::freshness::ReadAt;
 
 /// An entry lives this long after its last use (A5).
 const IDLE: Duration = Duration::from_secs(3600);
@@ -118,15 +115,12 @@ pub(super) fn cache(bytes: u64, generations: Arc<Generations>) -> Links {
 
 #[cfg(test)]
 mod tests {
+    use codes::KeyspaceIndex;
     use jiff::Timestamp;
+    use links::{Draft, LongUrl, api_key::ApiKeyId};
 
     use super::*;
-    use crate::{
-        api_key::ApiKeyId,
-        codes::KeyspaceIndex,
-        freshness::Freshness,
-        links::{Draft, LongUrl},
-    };
+    use crate::freshness::Freshness;
 
     fn cached(number: u64) -> Arc<Cached> {
         let long_url = LongUrl::parse(&format!("https://example.com/{number}"), &[]).unwrap();

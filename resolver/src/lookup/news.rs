@@ -8,12 +8,12 @@ use std::{
     time::Duration,
 };
 
+use codes::{LinkId, Mint};
 use moka::{policy::EvictionPolicy, sync::Cache};
 use tokio::{sync::mpsc, time::Instant};
 
 use super::{Cached, Generations, Links, Name, picked::Picked};
 use crate::{
-    codes::{LinkId, Mint},
     freshness::{Freshness, ReadAt},
     guard::{self, Guard},
     store::{Change, Source},

@@ -12,13 +12,13 @@ use std::{
     time::Duration,
 };
 
+use codes::LinkId;
 use tokio::{
     sync::Notify,
     time::{Instant, sleep},
 };
 
 use crate::{
-    codes::LinkId,
     guard::{self, Guard},
     store::LinkStore,
 };
@@ -134,8 +134,9 @@ impl Picked {
 
 #[cfg(test)]
 mod tests {
+    use codes::KeyspaceIndex;
+
     use super::*;
-    use crate::codes::KeyspaceIndex;
 
     #[test]
     fn an_absence_is_believed_only_when_all_was_read_and_the_last_news_is_fresh() {

@@ -3,14 +3,14 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use codes::LinkId;
+use links::Link;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Cached, Found, Links, LookupError, Name, news::News};
 use crate::{
-    codes::LinkId,
     freshness::ReadAt,
     guard::{self, Guard},
-    links::Link,
     metrics::Metrics,
     store::{LinkStore, READ_MAX, Reading, Source, StoreError},
 };

@@ -5,7 +5,9 @@
 
 use std::{sync::Arc, time::Duration};
 
+use codes::LinkId;
 use foldhash::quality::RandomState;
+use links::{DomainId, Slug};
 use moka::future::Cache;
 use tokio::{
     runtime::Handle,
@@ -15,9 +17,7 @@ use tokio::{
 
 use super::{LookupError, TRUSTED};
 use crate::{
-    codes::LinkId,
     guard::{self, Guard},
-    links::{DomainId, Slug},
     store::{LinkStore, StoreError},
 };
 

@@ -1,7 +1,9 @@
 //! What is looked up: a code that could have been minted here, or any other slug.
 
+use codes::Code;
+use links::Slug;
+
 use super::Lookup;
-use crate::{codes::Code, links::Slug};
 
 /// What a path asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]

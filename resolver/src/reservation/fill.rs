@@ -2,13 +2,13 @@
 
 use std::collections::HashSet;
 
+use codes::{Code, LinkId, is_reserved};
+use links::{Draft, NewLink, reservation::Reservation};
 use numbers::Span;
 
-use super::{Filled, Reservation, ReserveError, Reserver};
+use super::{Filled, ReserveError, Reserver};
 use crate::{
-    codes::{Code, LinkId, is_reserved},
     guard::{self, Guard},
-    links::{Draft, NewLink},
     store::{BATCH_MAX, InsertError, Inserted, Source},
 };
 

@@ -2,14 +2,17 @@
 
 use std::{sync::Arc, time::Duration};
 
+use codes::{Code, LinkId, Mint, is_reserved};
+use links::{
+    api_key::ApiKeyId,
+    reservation::{Reservation, ReservationId},
+};
 use numbers::{Block, Generation, Namespace, Span};
 use proto::issuer::v1 as pb;
 use tokio::{task::spawn_blocking, time::timeout};
 
-use super::{Reservation, ReservationId, ReserveError};
+use super::ReserveError;
 use crate::{
-    api_key::ApiKeyId,
-    codes::{Code, LinkId, Mint, is_reserved},
     directory::Directory,
     guard::{self, Guard},
     metrics::Metrics,

@@ -2,20 +2,20 @@
 
 use std::sync::{Arc, OnceLock, atomic::AtomicBool};
 
+use codes::Mint;
 use daemon::{Resources, Vitals};
 use tokio::{runtime, sync::Semaphore, time::Instant};
 
 use super::Supply;
 use crate::{
     admission::Admission,
-    api_key::{KeyRing, note_used},
     clock::DatabaseClock,
-    codes::Mint,
     config::Settings,
     create::{Creator, CreatorConfig},
     directory::{Directory, DirectoryConfig},
     http::{self, App, Budgets, Calls, Clients, ConnectionLimits, Locks, Robots},
     key_names::KeyNames,
+    key_ring::{KeyRing, note_used},
     lookup::Lookup,
     metrics::Metrics,
     reservation::Reserver,

@@ -18,21 +18,18 @@ mod witness;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId};
 use jiff::Timestamp;
-use numbers::{Mark, Span, StoreEpoch};
-use tokio::sync::{mpsc, watch};
-
-use crate::{
+use links::{
+    Authority, DomainEdit, DomainId, Edit, Filter, Link, LongUrl, Meant, NewLink, Outline, Outlined, Record,
+    Slug, Tag,
     api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey},
     audit::Entry,
-    codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
-    links::{
-        Authority, DomainEdit, DomainId, Edit, Filter, Link, LongUrl, Meant, NewLink, Outline, Outlined,
-        Record, Slug, Tag,
-    },
     reservation::{Reservation, ReservationId},
     targets::TargetRule,
 };
+use numbers::{Mark, Span, StoreEpoch};
+use tokio::sync::{mpsc, watch};
 
 pub use error::{InsertError, StoreError};
 pub use outcomes::{

@@ -1,15 +1,12 @@
 //! What a store answers: what became of a write, what a read found, and what is heard of others' changes.
 
+use codes::{Keyspace, KeyspaceIndex, LinkId};
 use jiff::Timestamp;
+use links::{Domain, Link, Record, Tag, targets::TargetRule};
 use numbers::Mark;
 use tokio::time::Instant;
 
-use crate::{
-    codes::{Keyspace, KeyspaceIndex, LinkId},
-    guard::{self, Guard},
-    links::{Domain, Link, Record, Tag},
-    targets::TargetRule,
-};
+use crate::guard::{self, Guard};
 
 /// How a database's mark compares with what is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

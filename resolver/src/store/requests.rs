@@ -2,14 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
+use codes::{KeyspaceIndex, LinkId, Mint};
 use jiff::Timestamp;
+use links::{DomainId, Draft, NewLink, Slug, Tag, api_key::ApiKeyId};
 use numbers::Span;
-
-use crate::{
-    api_key::ApiKeyId,
-    codes::{KeyspaceIndex, LinkId, Mint},
-    links::{DomainId, Draft, NewLink, Slug, Tag},
-};
 
 /// The wish for a link that was given for the same wish before.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -20,10 +20,10 @@ use std::{
     sync::{Arc, Mutex},
 };
 
+use codes::KeyspaceIndex;
 use numbers::Mark;
 
 use super::{Advanced, BlockEntry, sql::Registered};
-use crate::codes::KeyspaceIndex;
 
 /// What every such file begins with.
 const HEADING: &str = "shortmint witness 1";

@@ -13,12 +13,10 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use codes::{KeyspaceIndex, LinkId};
 use tokio::time::Instant;
 
-use crate::{
-    codes::{KeyspaceIndex, LinkId},
-    guard::{self, Guard},
-};
+use crate::guard::{self, Guard};
 
 /// The trusted copies of all keyspaces that this resolver asks about.
 #[derive(Debug, Default)]

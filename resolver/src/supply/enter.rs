@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use codes::KeyspaceIndex;
 use numbers::{Block, Span, StoreEpoch};
 use tokio::time::sleep;
 
@@ -15,7 +16,6 @@ use super::{
     returns::Returning,
 };
 use crate::{
-    codes::KeyspaceIndex,
     metrics::Metrics,
     store::{BlockEntry, LinkStore, Registration, StoreError},
 };

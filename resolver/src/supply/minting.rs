@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use codes::KeyspaceIndex;
 use numbers::{Namespace, Span, StoreEpoch};
 use tokio::{
     sync::Notify,
@@ -16,7 +17,6 @@ use super::{
     demand::Demand,
     rate::Rate,
 };
-use crate::codes::KeyspaceIndex;
 
 /// One keyspace's numbers, shared by creators and the supplier.
 #[derive(Debug)]

@@ -6,6 +6,7 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
+use codes::KeyspaceIndex;
 use proto::issuer::v1 as pb;
 
 use super::{
@@ -15,7 +16,6 @@ use super::{
     minting::{Minting, OnTheWay},
 };
 use crate::{
-    codes::KeyspaceIndex,
     guard::{self, Guard},
     store::{LinkStore, StoreError},
 };

@@ -16,6 +16,7 @@ use std::{
     time::Duration,
 };
 
+use codes::Contradiction;
 use numbers::{Block, Generation, Mark, Namespace, Span, StoreEpoch};
 use proto::issuer::v1 as pb;
 use tokio::{
@@ -35,7 +36,7 @@ use super::{
     pace::Pace,
     returns::{Returning, Returns},
 };
-use crate::{codes::Contradiction, metrics::Metrics, store::LinkStore};
+use crate::{metrics::Metrics, store::LinkStore};
 
 /// How long an exhausted keyspace or a refusal rests before the next try.
 const REST: Duration = Duration::from_secs(2);

@@ -7,6 +7,7 @@ use std::{
     sync::Arc,
 };
 
+use codes::KeyspaceIndex;
 use issuer::{
     core::{Answer, Core, Effect, Event, Limits, Refusal, Request, Returned},
     ledger::{HeadRead, Key, Record, Snapshot, Txn, TxnOutcome, Write},
@@ -20,7 +21,6 @@ use super::{
     buffer::{Claim, Entered, EntryId, Fate},
     minting::{ClaimError, Minting},
 };
-use crate::codes::KeyspaceIndex;
 
 /// What a run is made of.
 #[derive(Clone, Debug)]

@@ -2,6 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
+use codes::{Code, Contradiction, Keyspace, KeyspaceIndex, Mint};
+use links::{Authority, DomainEdit, DomainId, Draft, Edit, LongUrl, Meant, Slug};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{
@@ -13,9 +15,7 @@ use super::{
     run::code_key,
 };
 use crate::{
-    codes::{Code, Contradiction, Keyspace, KeyspaceIndex, Mint},
     directory::SHOWN,
-    links::{Authority, DomainEdit, DomainId, Draft, Edit, LongUrl, Meant, Slug},
     store::{DomainEdited, Edited, InsertedNamed, LinkStore, NamedLink},
     supply::Lost,
 };
@@ -140,7 +140,7 @@ async fn a_block_takes_no_slug_that_a_keyspace_has_now() {
         crawlable: false,
         forward_query: true,
         created_by: BY,
-        details: Some(Box::new(crate::links::Details { slug: Some(slug.clone()), ..Default::default() })),
+        details: Some(Box::new(links::Details { slug: Some(slug.clone()), ..Default::default() })),
     };
     let mut ids = Vec::new();
     for name in ["abc", "ABC"] {

@@ -6,10 +6,11 @@ use std::{
     time::Duration,
 };
 
+use codes::LinkId;
+use links::DomainId;
 use tokio::time::Instant;
 
 use super::Rng;
-use crate::{codes::LinkId, links::DomainId};
 
 /// So many of the links that were changed last are looked up more often than others.
 const CHANGED_LAST: usize = 30;

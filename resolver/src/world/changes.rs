@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use codes::LinkId;
+use links::{Edit, LongUrl, Meant};
 use tokio::{join, time::Instant};
 
 use super::{
@@ -11,9 +13,7 @@ use super::{
     node::Ends,
 };
 use crate::{
-    codes::LinkId,
     freshness::AWAY,
-    links::{Edit, LongUrl, Meant},
     store::{Deleted, Edited, Restored},
 };
 

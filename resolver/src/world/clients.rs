@@ -9,6 +9,8 @@ use std::{
     },
 };
 
+use codes::{Keyspace, KeyspaceIndex, LinkId};
+use links::{Authority, Details, DomainId, Draft, Link, LongUrl, Slug, Tag, api_key::ApiKeyId};
 use tokio::{
     task::JoinHandle,
     time::{Instant, sleep},
@@ -23,10 +25,7 @@ use super::{
     reserved::Reserved,
 };
 use crate::{
-    api_key::ApiKeyId,
-    codes::{Keyspace, KeyspaceIndex, LinkId},
     create::{CodeWish, CreateError, Wishes},
-    links::{Authority, Details, DomainId, Draft, Link, LongUrl, Slug, Tag},
     store::{LinkStore, Source},
 };
 

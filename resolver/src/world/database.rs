@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use codes::LinkId;
 use jiff::Timestamp;
 use numbers::StoreEpoch;
 use rusqlite::{Connection, backup::Backup};
@@ -17,7 +18,6 @@ use tokio::{
 
 use super::{Rng, timeline::Timeline};
 use crate::{
-    codes::LinkId,
     guard::{self, Guard},
     store::{BlockEntry, Change, LinkStore, Source, StoreError, sqlite::SqliteStore},
 };

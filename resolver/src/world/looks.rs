@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use codes::LinkId;
+use links::DomainId;
 use tokio::time::Instant;
 
 use super::{
@@ -9,7 +11,6 @@ use super::{
     clients::Shared,
     node::{DEFAULT_HOST, Ends},
 };
-use crate::{codes::LinkId, links::DomainId};
 
 impl Shared {
     /// Looks a link up that was acknowledged before; whether the process could say.

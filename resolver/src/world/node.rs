@@ -8,8 +8,10 @@ use std::{
     time::Duration,
 };
 
+use codes::{CodeKey, Keyspace, KeyspaceIndex, Mint};
 use daemon::{Recorder, Vitals};
 use issuer::embedded::Dialer;
+use links::Protocol;
 use tokio::{
     sync::watch,
     task::JoinHandle,
@@ -25,10 +27,8 @@ use super::{
 };
 use crate::{
     clock::DatabaseClock,
-    codes::{CodeKey, Keyspace, KeyspaceIndex, Mint},
     create::{Creator, CreatorConfig},
     directory::{Directory, DirectoryConfig, Policy, PublicUrl},
-    links::Protocol,
     lookup::{Lookup, LookupSizes},
     metrics::Metrics,
     prepare::adopt_keyspaces,

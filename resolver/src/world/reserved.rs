@@ -2,17 +2,19 @@
 
 use std::collections::HashMap;
 
+use codes::Code;
+use links::{
+    DomainId, Draft, Link, LongUrl,
+    reservation::{Reservation, ReservationId},
+};
+
 use super::{
     Rng,
     book::{Name, Violation},
     clients::{BY, How, Shared},
     node::Ends,
 };
-use crate::{
-    codes::Code,
-    links::{DomainId, Draft, Link, LongUrl},
-    reservation::{Filled, Reservation, ReservationId, ReserveError},
-};
+use crate::reservation::{Filled, ReserveError};
 
 /// Codes per reservation, and links per fill.
 const COUNT_MAX: u64 = 5;

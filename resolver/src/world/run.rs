@@ -3,7 +3,6 @@
 
 use std::{
     collections::HashMap,
-    path::Path,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -11,8 +10,10 @@ use std::{
     time::Duration,
 };
 
+use codes::{CodeKey, Keyspace, Mint};
 use daemon::{Recorder, Vitals};
 use issuer::{core::Limits, embedded::Embedded};
+use links::{Authority, DomainId};
 use tokio::{
     task::JoinHandle,
     time::{Instant, sleep, timeout},
@@ -29,12 +30,7 @@ use super::{
     node::{Common, Setup},
     outcome::Outcome,
 };
-use crate::{
-    codes::{CodeKey, Keyspace, Mint},
-    guard::with_slow_clocks,
-    links::{Authority, DomainId},
-    store::LinkStore,
-};
+use crate::{guard::with_slow_clocks, store::LinkStore};
 
 /// How long faults strike, in milliseconds.
 const FAULTS_MS: (u64, u64) = (6_000, 14_000);
@@ -354,8 +350,5 @@ async fn keep_copies(database: Arc<Database>, mut rng: Rng) {
 
 /// The same key in every run: codes then differ by their numbers alone.
 pub(super) fn code_key() -> Result<CodeKey, Failure> {
-    let folder = tempfile::tempdir().map_err(no_world)?;
-    let path = folder.path().join("code.key");
-    std::fs::write(Path::new(&path), "5a".repeat(32)).map_err(no_world)?;
-    CodeKey::read(&path).map_err(no_world)
+    CodeKey::parse(&"5a".repeat(32)).map_err(no_world)
 }

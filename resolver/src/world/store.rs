@@ -3,28 +3,28 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId};
 use jiff::Timestamp;
+use links::{
+    Authority, DomainEdit, DomainId, Edit, Filter, Link, LongUrl, Meant, NewLink, Outline, Outlined, Record,
+    Slug, Tag,
+    api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey},
+    audit::Entry,
+    reservation::{Reservation, ReservationId},
+    targets::TargetRule,
+};
 use numbers::{Mark, Span, StoreEpoch};
 use tokio::sync::{mpsc, watch};
 
 use super::{database::Database, ways::FaultyStore};
 use crate::{
-    api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey},
-    audit::Entry,
-    codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
     guard::{self, Guard},
-    links::{
-        Authority, DomainEdit, DomainId, Edit, Filter, Link, LongUrl, Meant, NewLink, Outline, Outlined,
-        Record, Slug, Tag,
-    },
-    reservation::{Reservation, ReservationId},
     store::{
         Advanced, BlockEntry, Change, Comparison, Deleted, DomainEdited, DomainRemoved, Edited, Exported,
         FullLink, ImportBatch, Imported, IndexStep, Indexed, InsertError, Inserted, InsertedFull,
         InsertedNamed, LinkStore, NamedLink, Reading, Registration, Renamed, Restored, Same, SettingsPoll,
         SettingsVersion, Source, StoreError, Sweep, Swept, TagCount, Visible,
     },
-    targets::TargetRule,
 };
 
 /// Nothing is stored in another history than the one that the numbers are of: the real store asks in its

@@ -6,6 +6,8 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
+use codes::LinkId;
+use links::DomainId;
 use numbers::Mark;
 use tokio::time::sleep;
 
@@ -15,7 +17,6 @@ use super::{
     focus::Focus,
     run::{Failure, World},
 };
-use crate::{codes::LinkId, links::DomainId};
 
 /// How long a process does not reach the issuer: its ceiling is not believed any more, and others get its
 /// blocks.

@@ -5,9 +5,8 @@
 
 use std::collections::HashMap;
 
+use codes::LinkId;
 use tokio::time::Instant;
-
-use crate::codes::LinkId;
 
 /// The states of each link that was ever changed, the first one first.
 #[derive(Debug, Default)]

@@ -9,6 +9,8 @@ use std::{
     time::Duration,
 };
 
+use codes::LinkId;
+use links::NewLink;
 use numbers::StoreEpoch;
 use tokio::{
     sync::mpsc,
@@ -17,9 +19,7 @@ use tokio::{
 
 use super::database::Database;
 use crate::{
-    codes::LinkId,
     guard::{self, Guard},
-    links::NewLink,
     store::{
         Change, InsertError, Inserted, LinkStore, Reading, SettingsPoll, SettingsVersion, Source, StoreError,
     },

@@ -6,9 +6,9 @@
 use std::{cell::Cell, time::Duration};
 
 use anyhow::Context;
+use codes::{CodeKey, Keyspace, KeyspaceIndex, LinkId, Mint};
 use futures_util::future::try_join_all;
-use harness::{Postgres, Scratch};
-use resolver::codes::{CodeKey, Keyspace, KeyspaceIndex, LinkId, Mint};
+use harness::Postgres;
 use tokio::time::Instant;
 use tokio_postgres::{Client, Statement, types::ToSql};
 
@@ -63,7 +63,7 @@ impl Key {
 
 impl Keyed {
     /// Makes the table, empty.
-    pub(super) async fn new(scratch: &Scratch, postgres: &Postgres, key: Key) -> anyhow::Result<Self> {
+    pub(super) async fn new(postgres: &Postgres, key: Key) -> anyhow::Result<Self> {
         let (table, column) = (key.table(), key.column());
         let make = format!(
             "CREATE TABLE {table} (LIKE link INCLUDING DEFAULTS);
@@ -85,8 +85,7 @@ impl Keyed {
             let (insert, read) = (client.prepare(&insert).await?, client.prepare(&read).await?);
             lines.push(Line { client, insert, read });
         }
-        let code_key = scratch.path().join(scratch.stem("code.key"));
-        let code_key = CodeKey::create(&code_key).context("make a code key")?;
+        let code_key = CodeKey::draw().context("draw a code key")?;
         let index = KeyspaceIndex::new(1).context("the first keyspace")?;
         let mint = Mint::new(&code_key, [(index, Keyspace::parse("bench=6:0-9A-Za-z")?)]);
         Ok(Self { key, lines, mint, index, rows: Cell::new(0) })

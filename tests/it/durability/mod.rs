@@ -7,13 +7,11 @@ mod writes;
 
 use std::{sync::Arc, time::Duration};
 
+use codes::{Fingerprint, Keyspace};
 use futures_util::future::join_all;
 use harness::{Flow, Postgres, Proxy};
 use numbers::Mark;
-use resolver::{
-    codes::{Fingerprint, Keyspace},
-    store::{Comparison, LinkStore, postgres::PostgresStore},
-};
+use resolver::store::{Comparison, LinkStore, postgres::PostgresStore};
 use tokio::time::{sleep, timeout};
 use writes::{CALL_WITHIN, GROUPS, Told, Write};
 

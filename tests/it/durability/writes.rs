@@ -2,20 +2,20 @@
 
 use std::{sync::Arc, time::Duration};
 
-use harness::{Postgres, Scratch};
+use codes::{CodeKey, KeyspaceIndex, LinkId, Mint};
+use harness::Postgres;
 use jiff::Timestamp;
-use numbers::Span;
-use resolver::{
+use links::{
+    Authority, DomainEdit, DomainId, Draft, Edit, LongUrl, Meant, NewLink, Slug, Tag,
     api_key::{ApiKey, ApiKeyId, KeyLimits, NewKey},
-    codes::{CodeKey, KeyspaceIndex, LinkId, Mint},
-    links::{Authority, DomainEdit, DomainId, Draft, Edit, LongUrl, Meant, NewLink, Slug, Tag},
     reservation::ReservationId,
     scope::Scopes,
-    store::{
-        BlockEntry, FullLink, ImportBatch, ImportItem, InsertError, LinkStore, NamedLink, StoreError,
-        postgres::PostgresStore,
-    },
     targets::TargetRule,
+};
+use numbers::Span;
+use resolver::store::{
+    BlockEntry, FullLink, ImportBatch, ImportItem, InsertError, LinkStore, NamedLink, StoreError,
+    postgres::PostgresStore,
 };
 
 /// How a write ended, as its caller was told.
@@ -93,8 +93,7 @@ const BY: ApiKeyId = ApiKeyId(1);
 impl Write {
     /// Prepares a write: whatever it changes is stored.
     pub(super) async fn prepare(kind: Kind, number: u64, store: &Arc<PostgresStore>) -> Self {
-        let scratch = Scratch::new().unwrap();
-        let code_key = CodeKey::create(&scratch.path().join("code.key")).unwrap();
+        let code_key = CodeKey::draw().unwrap();
         let mint = Arc::new(Mint::new(&code_key, store.adopt_keyspaces(&[]).await.unwrap()));
         let mut write = Self {
             kind,

@@ -2,15 +2,15 @@
 
 use std::{sync::Arc, time::Duration};
 
+use codes::{KeyspaceIndex, LinkId};
 use harness::{Postgres, wait};
-use numbers::Span;
-use resolver::{
+use links::{
+    NewLink,
     api_key::ApiKeyId,
-    codes::{KeyspaceIndex, LinkId},
-    links::NewLink,
     reservation::{Reservation, ReservationId},
-    store::{BlockEntry, LinkStore, Registration, StoreError, postgres::PostgresStore},
 };
+use numbers::Span;
+use resolver::store::{BlockEntry, LinkStore, Registration, StoreError, postgres::PostgresStore};
 
 use super::{keyspace, new_link};
 

@@ -1,14 +1,14 @@
 //! Domains, rules about targets, and what one code leads to on each domain.
 
-use resolver::{
+use links::{
+    Authority, DomainEdit, DomainId, Edit, Meant, Slug,
     api_key::{ApiKeyId, KeyHash, KeyLimits, NewKey},
-    links::{Authority, DomainEdit, DomainId, Edit, Meant, Slug},
     scope::Scopes,
-    store::{
-        Deleted, DomainEdited, DomainRemoved, Edited, InsertedFull, InsertedNamed, LinkStore, NamedLink,
-        Restored, SettingsVersion, Source,
-    },
     targets::TargetRule,
+};
+use resolver::store::{
+    Deleted, DomainEdited, DomainRemoved, Edited, InsertedFull, InsertedNamed, LinkStore, NamedLink,
+    Restored, SettingsVersion, Source,
 };
 
 use super::{full_link, new_link};

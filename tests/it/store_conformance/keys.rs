@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use resolver::{
+use links::{
     api_key::{ApiKey, Grant, KeyLimits, NewKey},
     scope::Scopes,
-    store::LinkStore,
 };
+use resolver::store::LinkStore;
 
 fn new_key(name: &str, key: &ApiKey, scopes: &Scopes) -> NewKey {
     let limits = KeyLimits { own_links_only: true, ..KeyLimits::default() };

@@ -2,12 +2,9 @@
 
 use std::sync::Arc;
 
-use resolver::{
-    api_key::ApiKeyId,
-    codes::Keyspace,
-    links::{DomainId, Meant, Slug},
-    store::{Deleted, InsertError, InsertedNamed, LinkStore, NamedLink, StoreError},
-};
+use codes::Keyspace;
+use links::{DomainId, Meant, Slug, api_key::ApiKeyId};
+use resolver::store::{Deleted, InsertError, InsertedNamed, LinkStore, NamedLink, StoreError};
 
 use super::{keyspace, new_link};
 

@@ -2,16 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
+use codes::LinkId;
 use harness::Postgres;
+use links::{Edit, Filter, NewLink, OrderBy, OrderField, Tag, api_key::ApiKeyId};
 use numbers::StoreEpoch;
-use resolver::{
-    api_key::ApiKeyId,
-    codes::LinkId,
-    links::{Edit, Filter, NewLink, OrderBy, OrderField, Tag},
-    store::{
-        BATCH_MAX, Edited, InsertError, Inserted, LinkStore, Reading, Source, StoreError,
-        postgres::PostgresStore,
-    },
+use resolver::store::{
+    BATCH_MAX, Edited, InsertError, Inserted, LinkStore, Reading, Source, StoreError, postgres::PostgresStore,
 };
 
 use super::{keyspace, new_link};

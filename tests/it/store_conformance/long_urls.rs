@@ -2,14 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use harness::Scratch;
+use codes::{CodeKey, LinkId, Mint};
 use jiff::Timestamp;
-use resolver::{
-    api_key::ApiKeyId,
-    codes::{CodeKey, LinkId, Mint},
-    links::{Edit, LongUrl, Meant, Slug},
-    store::{ImportBatch, ImportItem, Imported, IndexStep, Indexed, LinkStore, Visible},
-};
+use links::{Edit, LongUrl, Meant, Slug, api_key::ApiKeyId};
+use resolver::store::{ImportBatch, ImportItem, Imported, IndexStep, Indexed, LinkStore, Visible};
 use tokio::time::{Instant, sleep};
 
 use super::new_link;
@@ -67,8 +63,7 @@ pub(super) async fn links_are_found_by_where_they_lead(store: &dyn LinkStore) {
 }
 
 async fn import(store: &dyn LinkStore, url: &str) -> LinkId {
-    let scratch = Scratch::new().unwrap();
-    let key = CodeKey::create(&scratch.path().join("code.key")).unwrap();
+    let key = CodeKey::draw().unwrap();
     let slug = Some(Slug::parse("of-long-urls").unwrap());
     let created_at = Some(Timestamp::from_second(1_000_000_000).unwrap());
     let draft = new_link(0, url).draft;

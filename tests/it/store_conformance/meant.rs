@@ -2,11 +2,8 @@
 
 use std::time::Duration;
 
-use resolver::{
-    api_key::ApiKeyId,
-    links::{Edit, Link, Meant, Slug},
-    store::{Deleted, Edited, InsertedNamed, LinkStore, NamedLink, Restored, Source},
-};
+use links::{Edit, Link, Meant, Slug, api_key::ApiKeyId};
+use resolver::store::{Deleted, Edited, InsertedNamed, LinkStore, NamedLink, Restored, Source};
 
 use super::new_link;
 

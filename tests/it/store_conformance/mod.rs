@@ -14,17 +14,14 @@ mod wishes;
 
 use std::sync::Arc;
 
+use ::links::{Draft, LongUrl, NewLink, api_key::ApiKeyId};
+use codes::{Fingerprint, KeyspaceIndex, LinkId};
 use harness::{Postgres, Scratch};
 use jiff::SignedDuration;
 use numbers::Mark;
-use resolver::{
-    api_key::ApiKeyId,
-    codes::{Fingerprint, KeyspaceIndex, LinkId},
-    links::{Draft, LongUrl, NewLink},
-    store::{
-        Advanced, Comparison, FullLink, InsertError, LinkStore, StoreError, postgres::PostgresStore,
-        sqlite::SqliteStore,
-    },
+use resolver::store::{
+    Advanced, Comparison, FullLink, InsertError, LinkStore, StoreError, postgres::PostgresStore,
+    sqlite::SqliteStore,
 };
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,13 +2,11 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use harness::Scratch;
+use codes::{CodeKey, LinkId, Mint};
 use jiff::Timestamp;
-use resolver::{
-    api_key::ApiKeyId,
-    codes::{CodeKey, LinkId, Mint},
-    links::{Edit, Link, Meant, Slug},
-    store::{Deleted, Edited, ImportBatch, ImportItem, Imported, LinkStore, Restored, Source, Sweep, Swept},
+use links::{Edit, Link, Meant, Slug, api_key::ApiKeyId};
+use resolver::store::{
+    Deleted, Edited, ImportBatch, ImportItem, Imported, LinkStore, Restored, Source, Sweep, Swept,
 };
 use tokio::time::{Instant, sleep};
 
@@ -82,8 +80,7 @@ pub(super) async fn what_came_or_was_visited_lately_stays_and_one_holder_removes
 
 /// Imports a link that is old where it comes from: nobody can say when it was last visited there.
 async fn import(store: &dyn LinkStore) -> LinkId {
-    let scratch = Scratch::new().unwrap();
-    let key = CodeKey::create(&scratch.path().join("code.key")).unwrap();
+    let key = CodeKey::draw().unwrap();
     let mint = Arc::new(Mint::new(&key, store.adopt_keyspaces(&[]).await.unwrap()));
     let item = ImportItem {
         slug: Some(Slug::parse("from/elsewhere").unwrap()),

@@ -3,15 +3,11 @@
 
 use std::sync::Arc;
 
-use harness::Scratch;
+use codes::{CodeKey, LinkId, Mint};
 use jiff::Timestamp;
-use resolver::{
-    api_key::ApiKeyId,
-    codes::{CodeKey, LinkId, Mint},
-    links::{Authority, Block, DomainId, Edit, Meant, Slug},
-    store::{
-        Deleted, Edited, ImportBatch, ImportItem, Imported, InsertedNamed, LinkStore, NamedLink, Restored,
-    },
+use links::{Authority, Block, DomainId, Edit, Meant, Slug, api_key::ApiKeyId};
+use resolver::store::{
+    Deleted, Edited, ImportBatch, ImportItem, Imported, InsertedNamed, LinkStore, NamedLink, Restored,
 };
 
 use super::new_link;
@@ -72,8 +68,7 @@ pub(super) async fn a_block_holds_the_slug_of_a_deleted_link(store: &dyn LinkSto
 }
 
 pub(super) async fn an_imported_takedown_holds_its_slug(store: &dyn LinkStore) {
-    let scratch = Scratch::new().unwrap();
-    let key = CodeKey::create(&scratch.path().join("code.key")).unwrap();
+    let key = CodeKey::draw().unwrap();
     let mint = Arc::new(Mint::new(&key, store.adopt_keyspaces(&[]).await.unwrap()));
     let item = |name: &str, is_blocked: bool| {
         let slug = Slug::parse(name).unwrap();

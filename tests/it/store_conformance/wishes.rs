@@ -2,11 +2,8 @@
 
 use std::time::Duration;
 
-use resolver::{
-    api_key::ApiKeyId,
-    links::{Edit, Meant},
-    store::{Deleted, Edited, InsertedFull, LinkStore, Same, Source},
-};
+use links::{Edit, Meant, api_key::ApiKeyId};
+use resolver::store::{Deleted, Edited, InsertedFull, LinkStore, Same, Source};
 
 use super::{full_link, new_link};
 

@@ -8,14 +8,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use codes::LinkId;
 use serde::{Deserialize, Serialize};
+use transfer::{CsvRows, Row, write_end, write_header, write_ndjson};
 
 use crate::{
     Error,
-    codes::LinkId,
     commands::file_error,
     config::{ExportArgs, ExportFormat},
-    transfer::{CsvRows, Row, write_end, write_header, write_ndjson},
 };
 
 /// Only the owner reads an export: it has hashes of passwords in it.

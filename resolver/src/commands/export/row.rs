@@ -2,13 +2,13 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use codes::Mint;
+use links::{Authority, Details, Domain, DomainId, Link, Record, Tag, api_key::ApiKeyId};
+use transfer::{LeftOut, Row, Secret};
+
 use crate::{
     Error,
-    api_key::ApiKeyId,
-    codes::Mint,
-    links::{Authority, Details, Domain, DomainId, Link, Record, Tag},
     store::{Exported, LinkStore},
-    transfer::{LeftOut, Row, Secret},
 };
 
 /// Makes rows of links.

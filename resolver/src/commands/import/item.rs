@@ -3,17 +3,14 @@
 use std::collections::HashMap;
 
 use jiff::Timestamp;
-
-use crate::{
+use links::{
+    Block, CONDITIONS_MAX, Details, DomainId, Draft, LongUrl, Origin, PasswordHash, RULES_MAX,
+    RedirectStatus, Rule, Schemes, Slug, Tag,
     api_key::{ApiKeyId, OPERATOR, check_name},
-    config::Unprotected,
-    links::{
-        Block, CONDITIONS_MAX, Details, DomainId, Draft, LongUrl, Origin, PasswordHash, RULES_MAX,
-        RedirectStatus, Rule, Schemes, Slug, Tag,
-    },
-    store::ImportItem,
-    transfer::{LeftOut, Row},
 };
+use transfer::{LeftOut, Row};
+
+use crate::{config::Unprotected, store::ImportItem};
 
 /// The longest title, in bytes, as for links that are created here.
 const TITLE_BYTES: usize = 512;
@@ -227,8 +224,9 @@ fn cut(mut text: String, most: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use transfer::Secret;
+
     use super::*;
-    use crate::transfer::Secret;
 
     fn adopt(unprotected: Unprotected, row: Row) -> Result<Adopted, String> {
         let keys = HashMap::from([("ci".to_owned(), ApiKeyId(7))]);

@@ -3,11 +3,9 @@
 use std::{collections::BTreeMap, fs::File, io::Write as _};
 
 use serde_json::json;
+use transfer::{LeftOut, Source};
 
-use crate::{
-    Error,
-    transfer::{LeftOut, Source},
-};
+use crate::Error;
 
 /// Reasons that are printed; more are only counted.
 const TOLD: usize = 20;

@@ -8,8 +8,7 @@ use std::{
 
 use daemon::network;
 use foldhash::quality::RandomState;
-
-use crate::api_key::ApiKeyId;
+use links::api_key::ApiKeyId;
 
 /// On whose account something is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -12,19 +12,17 @@ use std::{
 use daemon::Guest;
 use http_body_util::BodyExt as _;
 use hyper::{Request, Response, body::Bytes};
+use links::api_key::Grant;
 use tokio::time::sleep;
 use tonic::{Extensions, body::Body, codegen::Service, server::NamedService};
 
 use super::status;
-use crate::{
-    api_key::Grant,
-    http::{
-        App, HELD_BACK,
-        budgets::{Held, Holder},
-        calls::Refused,
-        limits::{Clients, forwarded_for},
-        rest::{Problem, authenticate},
-    },
+use crate::http::{
+    App, HELD_BACK,
+    budgets::{Held, Holder},
+    calls::Refused,
+    limits::{Clients, forwarded_for},
+    rest::{Problem, authenticate},
 };
 
 /// A service behind the check of keys. What was found goes along with the request, as a [`Grant`].

@@ -1,11 +1,10 @@
 //! Messages as the fields of a body and the pairs of a query. What is absent in a message is absent there.
 
 use jiff::Timestamp;
+use links::TAGS_MAX;
 use proto::links::v1::{CreateLinkRequest, EditLinkRequest, ListLinksRequest};
 use serde_json::{Map, Value, json};
 use tonic::Status;
-
-use crate::links::TAGS_MAX;
 
 /// The fields of a link to be created.
 pub(super) fn of_create(request: CreateLinkRequest) -> Result<Map<String, Value>, Status> {

@@ -8,13 +8,13 @@
 use std::{net::IpAddr, sync::Arc};
 
 use hyper::Method;
-
-use super::Problem;
-use crate::{
+use links::{
     api_key::{Grant, KeyHash},
-    http::{App, calls::Share},
     scope::Scope,
 };
+
+use super::Problem;
+use crate::http::{App, calls::Share};
 
 /// A long URL of 8 KiB, escaped at its worst, and all other fields fit.
 pub(super) const BODY_BYTES: usize = 64 * 1024;

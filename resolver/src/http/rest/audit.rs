@@ -1,12 +1,10 @@
 //! `GET /rest/v3/audit`: who wrote what, and when, the latest first. An addition of ours.
 
+use links::audit::{Entry, tell};
 use serde_json::{Value, json};
 
 use super::{domains, json, problem::Problem, query::Query, short_url::atom};
-use crate::{
-    audit::{Entry, tell},
-    http::{Answer, App},
-};
+use crate::http::{Answer, App};
 
 /// Entries of a page.
 pub(super) const PER_PAGE: usize = 100;

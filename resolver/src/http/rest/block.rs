@@ -3,14 +3,13 @@
 //!
 //! Both take an admin key without limits. What a block is stands in `links/block.rs`.
 
+use codes::LinkId;
+use links::{Block, Edit, Link, Meant, Slug, api_key::Grant};
 use serde_json::{Map, Value};
 
 use super::{fields::Wrong, get::find, problem::Problem, query::Query, restore::find_deleted, short_url};
 use crate::{
-    api_key::Grant,
-    codes::LinkId,
     http::{Answer, App},
-    links::{Block, Edit, Link, Meant, Slug},
     store::Edited,
 };
 

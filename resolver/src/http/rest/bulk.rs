@@ -18,6 +18,10 @@ use hyper::{
     body::{Bytes, Incoming},
     header::{CONTENT_TYPE, HeaderValue},
 };
+use links::{
+    Draft,
+    api_key::{ApiKeyId, Grant},
+};
 use serde_json::{Map, Value, json};
 use tokio::{
     sync::mpsc,
@@ -31,13 +35,11 @@ use super::{
     split::{Form, SplitError, Splitter},
 };
 use crate::{
-    api_key::{ApiKeyId, Grant},
     create::{CreateError, Created},
     http::{
         Answer, App, Body, BrokenOff, Piece,
         budgets::{Holder, Pace, TooSlow},
     },
-    links::Draft,
     store::BATCH_MAX,
 };
 

@@ -2,8 +2,14 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use codes::{Code, KeyspaceIndex};
 use hyper::{HeaderMap, header::HeaderValue};
 use jiff::Timestamp;
+use links::{
+    Authority, Details, DomainId, Draft, Link, PasswordHash, Record, Slug, Tag,
+    api_key::{ApiKeyId, Grant},
+    scope::Scope,
+};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
@@ -15,13 +21,9 @@ use super::{
     short_url,
 };
 use crate::{
-    api_key::{ApiKeyId, Grant},
-    codes::{Code, KeyspaceIndex},
     create::{CodeWish, CreateError, Wishes},
     http::{Answer, App, budgets::Spent},
     key_names::Names,
-    links::{Authority, Details, DomainId, Draft, Link, PasswordHash, Record, Slug, Tag},
-    scope::Scope,
     store::Same,
 };
 

@@ -15,6 +15,10 @@
 //!    `--domains-max` and may be removed.
 
 use hyper::StatusCode;
+use links::{
+    Authority, Domain, DomainEdit, DomainId, DomainSettings, LongUrl, LongUrlError, Protocol, REMOVED,
+    Redirects, api_key::Grant, scope::Scope,
+};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -24,13 +28,7 @@ use super::{
     query::Query,
 };
 use crate::{
-    api_key::Grant,
     http::{Answer, App, empty},
-    links::{
-        Authority, Domain, DomainEdit, DomainId, DomainSettings, LongUrl, LongUrlError, Protocol, REMOVED,
-        Redirects,
-    },
-    scope::Scope,
     store::{DomainEdited, DomainRemoved},
 };
 

@@ -4,6 +4,7 @@ use hyper::{
     HeaderMap, StatusCode,
     header::{HeaderValue, IF_MATCH},
 };
+use links::{Edit, Link, Meant, Record, api_key::Grant};
 use serde_json::{Map, Value};
 
 use super::{
@@ -16,9 +17,7 @@ use super::{
     short_url,
 };
 use crate::{
-    api_key::Grant,
     http::{Answer, App, empty},
-    links::{Edit, Link, Meant, Record},
     store::{Deleted, Edited},
 };
 

@@ -5,6 +5,7 @@ use jiff::{
     civil::{Date, DateTime, Time},
     tz::TimeZone,
 };
+use links::{Authority, LongUrl, LongUrlError, RedirectStatus, Slug, TAGS_MAX, Tag, has_safe_placeholders};
 use serde_json::{Map, Value};
 use url::Url;
 
@@ -12,10 +13,7 @@ use super::{
     numbers::{flag_of, whole},
     problem::{Invalid, Problem},
 };
-use crate::{
-    http::App,
-    links::{Authority, LongUrl, LongUrlError, RedirectStatus, Slug, TAGS_MAX, Tag, has_safe_placeholders},
-};
+use crate::http::App;
 
 /// Shlink cuts titles there too.
 pub(super) const TITLE_BYTES: usize = 512;

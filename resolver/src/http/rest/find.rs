@@ -5,13 +5,12 @@
 //! that is disabled or has a status of its own is found by those who ask for that. A key that is limited, or may not read, finds links of its own
 //! limits only.
 
+use links::{Details, Draft, Record, api_key::Grant, scope::Scope};
+
 use super::{problem::Problem, tags::visible};
 use crate::{
-    api_key::Grant,
     create::{CodeWish, Wishes},
     http::App,
-    links::{Details, Draft, Record},
-    scope::Scope,
 };
 
 /// Links of one URL that are compared with a wish: each may have hundreds of kilobytes of rules.
@@ -39,7 +38,7 @@ pub(super) async fn find(
     Ok(found.into_iter().find(is_wished))
 }
 
-fn agrees(draft: &Draft, tags: &[crate::links::Tag], Record { link, tags: has }: &Record) -> bool {
+fn agrees(draft: &Draft, tags: &[links::Tag], Record { link, tags: has }: &Record) -> bool {
     let none = Details::default();
     let (wanted, details) =
         (draft.details.as_deref().unwrap_or(&none), link.details.as_deref().unwrap_or(&none));

@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
+use links::{Link, Record, api_key::Grant};
+
 use super::{domains, problem::Problem, query::Query, short_url};
-use crate::{
-    api_key::Grant,
-    http::{Answer, App},
-    links::{Link, Record},
-};
+use crate::http::{Answer, App};
 
 /// Shows a link.
 pub(super) async fn get(app: &App, name: &str, query: &Query, by: &Grant) -> Result<Answer, Problem> {

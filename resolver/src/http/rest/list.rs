@@ -6,8 +6,13 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
+use codes::LinkId;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
+use links::{
+    Domain, DomainId, Filter, LongUrl, OrderBy, OrderField, Outline, Outlined, Page, Record, TAGS_MAX, Tag,
+    TagsMode, api_key::Grant,
+};
 use serde_json::json;
 use tokio::{sync::mpsc, time::timeout};
 
@@ -21,15 +26,9 @@ use super::{
     short_url::{self, ShortUrl},
 };
 use crate::{
-    api_key::Grant,
-    codes::LinkId,
     http::{
         Answer, App, Body, BrokenOff, Piece,
         budgets::{Held, Holder},
-    },
-    links::{
-        Domain, DomainId, Filter, LongUrl, OrderBy, OrderField, Outline, Outlined, Page, Record, TAGS_MAX,
-        Tag, TagsMode,
     },
     store::PER_PAGE_MAX,
 };

@@ -51,16 +51,16 @@ use super::{
     calls::Share,
     run_to_end::RunToEnd,
 };
-use crate::{
-    api_key::{ApiKeyId, Grant},
-    scope::Scope,
-};
 use access::unlimited;
 pub(super) use access::{allowed, authenticate};
 pub(super) use create::create_record;
 pub(super) use domains::shown_name;
 pub(super) use edit::{Target, delete_record, edit_record};
 pub(super) use get::get_record;
+use links::{
+    api_key::{ApiKeyId, Grant},
+    scope::Scope,
+};
 pub(super) use list::{list_records, pieces};
 pub(super) use problem::Problem;
 pub(super) use query::Query;

@@ -10,11 +10,11 @@ mod paths;
 mod problems;
 mod schemas;
 
+use links::scope::Scope;
+use operation::Topic;
 use serde_json::{Map, Value, json};
 
 use super::{access, health};
-use crate::scope::Scope;
-use operation::Topic;
 
 /// The document. `public_url` is what its paths stand behind.
 pub(super) fn document(public_url: &str) -> Value {

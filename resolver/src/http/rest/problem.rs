@@ -4,13 +4,13 @@ use hyper::{
     Method, StatusCode,
     header::{CONNECTION, HeaderValue, RETRY_AFTER},
 };
+use links::scope::Scope;
 use serde_json::{Map, Value, json};
 
 use super::{query::Query, split::SplitError};
 use crate::{
     http::{Answer, App, answer, budgets::Spent, calls::Refused, hold_back, retry_later},
     reservation::ReserveError,
-    scope::Scope,
     store::StoreError,
 };
 

@@ -5,7 +5,13 @@
 
 use std::sync::Arc;
 
+use codes::Code;
 use hyper::StatusCode;
+use links::{
+    Draft,
+    api_key::Grant,
+    reservation::{Reservation, ReservationId},
+};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -16,11 +22,8 @@ use super::{
     split::each_of_array,
 };
 use crate::{
-    api_key::Grant,
-    codes::Code,
     http::{Answer, App, empty},
-    links::Draft,
-    reservation::{COUNT_MAX, FILL_MAX, Filled, Reservation, ReservationId, ReserveError},
+    reservation::{COUNT_MAX, FILL_MAX, Filled, ReserveError},
 };
 
 /// A link and its code, or the result of an item that cannot be stored at all.

@@ -2,12 +2,12 @@
 //!
 //! The key needs the scope `delete`: who may take a link away may take that back.
 
+use codes::LinkId;
+use links::{Link, Meant, Slug, api_key::Grant};
+
 use super::{domains, fields, problem::Problem, query::Query, short_url};
 use crate::{
-    api_key::Grant,
-    codes::LinkId,
     http::{Answer, App},
-    links::{Link, Meant, Slug},
     store::Restored,
 };
 

@@ -1,6 +1,7 @@
 //! `GET` and `POST /rest/v3/short-urls/{code}/redirect-rules`
 
 use jiff::{Timestamp, tz::TimeZone};
+use links::{CONDITIONS_MAX, Condition, Edit, Link, RULES_MAX, Rule};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -10,10 +11,7 @@ use super::{
     json,
     problem::Problem,
 };
-use crate::{
-    http::{Answer, App},
-    links::{CONDITIONS_MAX, Condition, Edit, Link, RULES_MAX, Rule},
-};
+use crate::http::{Answer, App};
 
 /// Shows the rules of a link.
 pub(super) async fn get(app: &App, target: Target<'_>) -> Result<Answer, Problem> {

@@ -4,13 +4,13 @@ use std::borrow::Cow;
 
 use hyper::header::{ETAG, HeaderValue};
 use jiff::Timestamp;
+use links::{DomainId, Record, RedirectStatus, Tag};
 use serde::Serialize;
 
 use super::{domains, json, problem::Problem};
 use crate::{
     http::{Answer, App},
     key_names::Names,
-    links::{DomainId, Record, RedirectStatus, Tag},
 };
 
 #[derive(Serialize)]

@@ -8,13 +8,11 @@ use hyper::{
     HeaderMap, StatusCode,
     header::{ACCEPT, HeaderValue},
 };
+use links::api_key::Grant;
 use serde_json::{Map, Value, json};
 
 use super::{create::create_record, problem::Problem, query::Query, short_url};
-use crate::{
-    api_key::Grant,
-    http::{Answer, App, answer},
-};
+use crate::http::{Answer, App, answer};
 
 /// Creates a link, and answers with it or with its short URL alone.
 pub(super) async fn create(

@@ -1,6 +1,7 @@
 //! `/rest/v3/tags`
 
 use hyper::StatusCode;
+use links::{Tag, api_key::Grant};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -11,9 +12,7 @@ use super::{
     query::Query,
 };
 use crate::{
-    api_key::Grant,
     http::{Answer, App, empty},
-    links::Tag,
     store::{Renamed, TagCount, Visible},
 };
 

@@ -1,13 +1,10 @@
 //! `/rest/v3/targets`: hosts that links may lead to, or may not. An addition of ours.
 
+use links::{api_key::Grant, targets::TargetRule};
 use serde_json::{Map, Value, json};
 
 use super::{fields::Wrong, json, problem::Problem};
-use crate::{
-    api_key::Grant,
-    http::{Answer, App, empty},
-    targets::TargetRule,
-};
+use crate::http::{Answer, App, empty};
 
 /// Lists the rules.
 pub(super) async fn list(app: &App) -> Result<Answer, Problem> {

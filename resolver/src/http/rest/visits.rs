@@ -3,6 +3,7 @@
 //! Visits are noted and counted as a metric, and not kept by this version: every list of them is empty and every count is 0. What does not
 //! exist is answered as if they were kept.
 
+use links::{Tag, api_key::Grant};
 use serde_json::{Value, json};
 
 use super::{
@@ -11,11 +12,7 @@ use super::{
     problem::Problem,
     query::Query,
 };
-use crate::{
-    api_key::Grant,
-    http::{Answer, App},
-    links::Tag,
-};
+use crate::http::{Answer, App};
 
 /// Kinds of visits that no link has led on.
 pub(super) const ORPHANS: [&str; 3] = ["base_url", "invalid_short_url", "regular_404"];

@@ -2,16 +2,14 @@
 
 use std::sync::LazyLock;
 
+use codes::{Fingerprint, Keyspace, KeyspaceIndex};
+use links::api_key::KeyHash;
 use numbers::StoreEpoch;
 use tokio_postgres::{Client, GenericClient};
 
-use crate::{
-    api_key::KeyHash,
-    codes::{Fingerprint, Keyspace, KeyspaceIndex},
-    store::{
-        StoreError,
-        sql::{NOTE_SETTINGS, check_slugs, plan_keyspaces},
-    },
+use crate::store::{
+    StoreError,
+    sql::{NOTE_SETTINGS, check_slugs, plan_keyspaces},
 };
 
 /// The server that answers, as an expression of text: the cluster's identity and the timeline that it writes, as a promoted

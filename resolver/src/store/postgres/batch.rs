@@ -3,6 +3,7 @@
 use std::sync::{LazyLock, atomic::Ordering};
 
 use jiff::Timestamp;
+use links::NewLink;
 use numbers::StoreEpoch;
 use tokio_postgres::{Row, types::ToSql};
 
@@ -13,10 +14,7 @@ use super::{
     line::{Line, LineError},
     timestamp, within,
 };
-use crate::{
-    links::NewLink,
-    store::{InsertError, Inserted, StoreError, sql},
-};
+use crate::store::{InsertError, Inserted, StoreError, sql};
 
 /// Batches of new links that are written at the same time.
 pub(super) const INSERT_LANES: usize = 4;

@@ -1,14 +1,12 @@
 //! The block register in Postgres.
 
+use codes::{KeyspaceIndex, LinkId};
 use numbers::Span;
 use tokio_postgres::{Client, Transaction, error::SqlState};
 
-use crate::{
-    codes::{KeyspaceIndex, LinkId},
-    store::{
-        BlockEntry, Registration, StoreError,
-        sql::{Gaps, SCAN_PAGE, ids_of, number_of_end},
-    },
+use crate::store::{
+    BlockEntry, Registration, StoreError,
+    sql::{Gaps, SCAN_PAGE, ids_of, number_of_end},
 };
 
 /// Postgres has no unsigned numbers; generations and incarnations count by ones and stay far below.

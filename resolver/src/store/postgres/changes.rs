@@ -5,6 +5,7 @@
 
 use std::{future::poll_fn, time::Duration};
 
+use codes::LinkId;
 use tokio::{
     sync::mpsc,
     time::{Instant, interval, sleep, timeout},
@@ -15,10 +16,7 @@ use tokio_postgres::{
 };
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::{
-    codes::LinkId,
-    store::{Change, StoreError},
-};
+use crate::store::{Change, StoreError};
 
 /// The channel; a notification's text is ids in decimal, separated by commas, or one id of a hand-picked code after a plus sign.
 const LISTEN: &str = "LISTEN shortmint_links";

@@ -6,6 +6,7 @@
 
 use hyper::body::Bytes;
 use jiff::Timestamp;
+use links::NewLink;
 use numbers::StoreEpoch;
 use tokio_postgres::error::SqlState;
 
@@ -13,7 +14,6 @@ use super::{
     DEADLINE,
     line::{Line, LineError},
 };
-use crate::links::NewLink;
 
 /// Batches of so many links go this way: with fewer the second round trip costs more than the rest gains.
 pub(super) const LINKS_MIN: usize = 500;

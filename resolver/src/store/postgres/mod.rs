@@ -22,14 +22,29 @@ use std::{
 };
 
 use async_trait::async_trait;
+use batch::{INSERT, INSERT_LANES};
 use bb8_postgres::PostgresConnectionManager;
+use codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId};
+use connect::{Connections, check_out, configure, pool, reads_anywhere};
 use jiff::Timestamp;
+use line::Line;
+use links::{
+    Authority, DomainEdit, DomainId, Edit, Filter, Link, LongUrl, Meant, NewLink, Outline, Outlined, Record,
+    Slug, Tag,
+    api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey},
+    audit::Entry,
+    reservation::{Reservation, ReservationId},
+    targets::TargetRule,
+};
 use numbers::{Mark, Span, StoreEpoch};
+use reads::READ;
+use replica::{Position, Positions};
 use tokio::{
     sync::{mpsc, watch},
     time::Instant,
 };
 use tokio_postgres::{Config, NoTls, Row, config::TargetSessionAttrs, error::SqlState};
+use transaction::insert;
 
 use super::{
     Advanced, BlockEntry, Change, Comparison, Deleted, DomainEdited, DomainRemoved, Edited, Exported,
@@ -37,23 +52,6 @@ use super::{
     LinkStore, NamedLink, Reading, Registration, Renamed, Restored, Same, SettingsPoll, SettingsVersion,
     Source, StoreError, Sweep, Swept, TagCount, Visible, Witness, sql,
 };
-use crate::{
-    api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey},
-    audit::Entry,
-    codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
-    links::{
-        Authority, DomainEdit, DomainId, Edit, Filter, Link, LongUrl, Meant, NewLink, Outline, Outlined,
-        Record, Slug, Tag,
-    },
-    reservation::{Reservation, ReservationId},
-    targets::TargetRule,
-};
-use batch::{INSERT, INSERT_LANES};
-use connect::{Connections, check_out, configure, pool, reads_anywhere};
-use line::Line;
-use reads::READ;
-use replica::{Position, Positions};
-use transaction::insert;
 
 /// The version of the settings and its copy, the time, the position in the log (`insert` and not
 /// `flush`, so that no commit lies behind it), and when the server was started.

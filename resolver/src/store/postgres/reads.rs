@@ -6,16 +6,13 @@ use std::{
     time::Duration,
 };
 
+use codes::LinkId;
+use links::{DomainId, Link, LongUrl, Slug, api_key::ApiKeyId};
 use tokio::time::Instant;
 use tokio_postgres::{Row, types::ToSql};
 
 use super::{DEADLINE, PostgresStore, timestamp};
-use crate::{
-    api_key::ApiKeyId,
-    codes::LinkId,
-    links::{DomainId, Link, LongUrl, Slug},
-    store::{Reading, Source, StoreError, sql},
-};
+use crate::store::{Reading, Source, StoreError, sql};
 
 /// How long the primary may take for a read before any other server is asked.
 const PRIMARY_DEADLINE: Duration = Duration::from_secs(1);

@@ -1,16 +1,16 @@
 //! Reservations in Postgres. Their numbers are rows of the block register, under the reservation's name as holder.
 
+use codes::{KeyspaceIndex, LinkId};
 use jiff::Timestamp;
+use links::{
+    api_key::ApiKeyId,
+    reservation::{Reservation, ReservationId},
+};
 use numbers::Span;
 use tokio_postgres::{Client, Row};
 
 use super::timestamp;
-use crate::{
-    api_key::ApiKeyId,
-    codes::{KeyspaceIndex, LinkId},
-    reservation::{Reservation, ReservationId},
-    store::{RESERVATIONS_MAX, StoreError},
-};
+use crate::store::{RESERVATIONS_MAX, StoreError};
 
 const SELECT: &str = "
     SELECT r.id, r.keyspace, r.created_by, r.created_at, r.closed_at,

@@ -2,14 +2,14 @@
 //!
 //! Creates are not in it: a link itself says who created it, and when.
 
+use links::{
+    api_key::ApiKeyId,
+    audit::{Action, Entry},
+};
 use serde_json::Value as Json;
 
 use super::{Sql, Value};
-use crate::{
-    api_key::ApiKeyId,
-    audit::{Action, Entry},
-    store::StoreError,
-};
+use crate::store::StoreError;
 
 /// Notes a write.
 pub(super) async fn note<S: Sql>(

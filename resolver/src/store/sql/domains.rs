@@ -1,12 +1,13 @@
 //! Domains, and everything else that each resolver keeps a copy of.
 
-use super::{Row, Sql, Value, audit::note, keyspaces::keyspaces, targets::targets};
-use crate::{
+use links::{
+    Authority, Domain, DomainEdit, DomainId, DomainSettings,
     api_key::ApiKeyId,
     audit::{Action, domain_change, domain_name},
-    links::{Authority, Domain, DomainEdit, DomainId, DomainSettings},
-    store::{DomainEdited, DomainRemoved, SettingsVersion, SharedSettings, StoreError},
 };
+
+use super::{Row, Sql, Value, audit::note, keyspaces::keyspaces, targets::targets};
+use crate::store::{DomainEdited, DomainRemoved, SettingsVersion, SharedSettings, StoreError};
 
 /// The settings that every resolver keeps a copy of, unless they are of the known version.
 pub(in crate::store) async fn shared_settings<S: Sql>(

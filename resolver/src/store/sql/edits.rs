@@ -1,6 +1,12 @@
 //! Changing and deleting links. Every change is told in its own transaction, so that caches forget the link (rule 8 of `schema/README.md`).
 
+use codes::{Code, LinkId};
 use jiff::Timestamp;
+use links::{
+    Edit, Link, Meant, Record, Slug,
+    api_key::ApiKeyId,
+    audit::{Action, change, state},
+};
 
 use super::{
     Sql, Told, Value,
@@ -11,13 +17,7 @@ use super::{
     named::{free_slug, take_slug},
     tags::{set_tags, tags_of},
 };
-use crate::{
-    api_key::ApiKeyId,
-    audit::{Action, change, state},
-    codes::{Code, LinkId},
-    links::{Edit, Link, Meant, Record, Slug},
-    store::{Deleted, Edited, StoreError},
-};
+use crate::store::{Deleted, Edited, StoreError};
 
 /// Changes a link.
 pub(in crate::store) async fn edit<S: Sql>(

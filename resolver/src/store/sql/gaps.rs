@@ -1,8 +1,7 @@
 //! Which numbers of a range have no link, from the ids of those that have one.
 
+use codes::{KeyspaceIndex, LinkId};
 use numbers::Span;
-
-use crate::codes::{KeyspaceIndex, LinkId};
 
 /// Ids per page of a scan.
 pub(in crate::store) const SCAN_PAGE: usize = 10_000;

@@ -1,13 +1,11 @@
 //! How far the database has come, and which history of it this is: see [`Mark`].
 
+use codes::{KeyspaceIndex, LinkId};
 use jiff::Timestamp;
 use numbers::{Mark, Span};
 
 use super::{Dialect, Sql, Value, ids_of, number_of_end};
-use crate::{
-    codes::{KeyspaceIndex, LinkId},
-    store::{Advanced, Comparison, StoreError},
-};
+use crate::store::{Advanced, Comparison, StoreError};
 
 /// Raises the mark by one.
 pub(in crate::store) const RAISE: &str = "UPDATE deployment SET mark = mark + 1 RETURNING mark";

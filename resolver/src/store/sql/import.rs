@@ -3,6 +3,9 @@
 
 use std::collections::HashMap;
 
+use codes::{Code, LinkId};
+use links::{Draft, Link, Record, Slug};
+
 use super::{
     Sql, Told, Value,
     domains::note_change,
@@ -13,11 +16,7 @@ use super::{
     sweep::note_arrived,
     tags::add_tags,
 };
-use crate::{
-    codes::{Code, LinkId},
-    links::{Draft, Link, Record, Slug},
-    store::{Exported, ImportBatch, ImportItem, Imported, NamedLink, StoreError},
-};
+use crate::store::{Exported, ImportBatch, ImportItem, Imported, NamedLink, StoreError};
 
 /// Ids that one notification can carry.
 const TOLD_AT_ONCE: usize = 400;

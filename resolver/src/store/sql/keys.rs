@@ -1,14 +1,14 @@
 //! API keys.
 
 use jiff::Timestamp;
-
-use super::{Row, Sql, Value, audit::note, places};
-use crate::{
+use links::{
     api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, KeyLimits, NewKey, OPERATOR},
     audit::Action,
     scope::Scopes,
-    store::StoreError,
 };
+
+use super::{Row, Sql, Value, audit::note, places};
+use crate::store::StoreError;
 
 /// Keys of one statement.
 const NAMED_AT_ONCE: usize = 1_000;

@@ -1,13 +1,10 @@
 //! What both stores work out about keyspaces: the ids that belong to one, and which new ones are taken in.
 
+use codes::{Code, Keyspace, KeyspaceIndex, LinkId};
 use numbers::Span;
 
 use super::Sql;
-
-use crate::{
-    codes::{Code, Keyspace, KeyspaceIndex, LinkId},
-    store::StoreError,
-};
+use crate::store::StoreError;
 
 /// The number that an id at or past the end of a keyspace's registered ids stands for.
 pub(in crate::store) fn number_of_end(keyspace: KeyspaceIndex, end: Option<i64>) -> u64 {

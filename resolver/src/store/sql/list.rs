@@ -1,12 +1,12 @@
 //! Lists of links.
 
-use super::{Dialect, Row, Sql, Value, long_urls::candidates, places, tags::tags_of};
-use crate::{
-    codes::LinkId,
-    links::{DomainId, Filter, Link, OrderField, Outline, Outlined, Record, Slug, Tag, TagsMode},
-    store::{PER_PAGE_MAX, StoreError},
-};
 use std::collections::HashMap;
+
+use codes::LinkId;
+use links::{DomainId, Filter, Link, OrderField, Outline, Outlined, Record, Slug, Tag, TagsMode};
+
+use super::{Dialect, Row, Sql, Value, long_urls::candidates, places, tags::tags_of};
+use crate::store::{PER_PAGE_MAX, StoreError};
 
 /// Links that are counted for a list's total. Of more it says that there are so many: to count them all would read all of them for each page.
 const COUNTED_MAX: u64 = 1_000_000;
@@ -285,7 +285,7 @@ mod tests {
     async fn a_link_weighs_what_its_tags_do_and_is_weighed_as_it_is_now() {
         let (connection, store) = store(3).await;
         let filter = Filter {
-            order: crate::links::OrderBy { field: OrderField::Id, descending: true },
+            order: links::OrderBy { field: OrderField::Id, descending: true },
             per_page: Some(2),
             page: 2,
             ..Filter::default()

@@ -13,14 +13,12 @@
 
 use std::time::Duration;
 
+use codes::LinkId;
 use jiff::Timestamp;
+use links::{LongUrl, Record};
 
 use super::{Sql, Value, milliseconds, tags_of};
-use crate::{
-    codes::LinkId,
-    links::{LongUrl, Record},
-    store::{IndexStep, Indexed, StoreError, Visible},
-};
+use crate::store::{IndexStep, Indexed, StoreError, Visible};
 
 /// Links of one step: a statement has three seconds, also when each entry reads another page from disk.
 const STEP: usize = 500;
@@ -171,7 +169,7 @@ pub(in crate::store) async fn links_of_url<S: Sql>(
     let links = rows.iter().map(super::Row::link).collect::<Result<Vec<_>, _>>()?;
     let ids: Vec<LinkId> = links.iter().map(|link| link.id).collect();
     let mut tags = tags_of(sql, &ids).await?;
-    let record = |link: crate::links::Link| Record { tags: tags.remove(&link.id).unwrap_or_default(), link };
+    let record = |link: links::Link| Record { tags: tags.remove(&link.id).unwrap_or_default(), link };
     Ok(links.into_iter().map(record).collect())
 }
 

@@ -35,11 +35,8 @@ use std::{
 use jiff::Timestamp;
 
 use super::StoreError;
-use crate::{
-    api_key::ApiKeyId,
-    codes::LinkId,
-    links::{Details, Link, LongUrl, Tag},
-};
+use codes::LinkId;
+use links::{Details, Link, LongUrl, Tag, api_key::ApiKeyId};
 
 pub(super) use audit::audit;
 pub(super) use domains::{
@@ -125,7 +122,7 @@ impl Dialect {
         }
     }
 
-    /// An expression for [`LongUrl::digest`](crate::links::LongUrl::digest) of a column, where the database can compute it: links
+    /// An expression for [`LongUrl::digest`](links::LongUrl::digest) of a column, where the database can compute it: links
     /// need not travel to be noted in the index of long URLs.
     pub(super) fn digest_of(self, column: &str) -> Option<String> {
         let first = format!("encode(substr(sha256(convert_to({column}, 'UTF8')), 1, 8), 'hex')");

@@ -1,14 +1,11 @@
 //! Links that more is said of than the batch of new ones takes: hand-picked codes and tags.
 
+use codes::{Code, LinkId};
 use jiff::Timestamp;
+use links::{DomainId, Draft, NewLink, Slug, Tag, api_key::ApiKeyId};
 
 use super::{Sql, Told, Value, details_text, tags::set_tags};
-use crate::{
-    api_key::ApiKeyId,
-    codes::{Code, LinkId},
-    links::{DomainId, Draft, NewLink, Slug, Tag},
-    store::{FullLink, InsertedFull, InsertedNamed, NamedLink, Same, StoreError},
-};
+use crate::store::{FullLink, InsertedFull, InsertedNamed, NamedLink, Same, StoreError};
 
 /// Stores a link under a number that was claimed; or finds the one that the same was asked for before.
 pub(in crate::store) async fn insert_full<S: Sql>(

@@ -1,6 +1,12 @@
 //! Bringing deleted links back: their rows stay (I7), and so does what was said of them.
 
+use codes::{Code, LinkId};
 use jiff::Timestamp;
+use links::{
+    DomainId, Edit, Link, Meant, Record,
+    api_key::ApiKeyId,
+    audit::{Action, state},
+};
 
 use super::{
     Sql, Told, Value,
@@ -10,13 +16,7 @@ use super::{
     sweep::note_arrived,
     tags::set_tags,
 };
-use crate::{
-    api_key::ApiKeyId,
-    audit::{Action, state},
-    codes::{Code, LinkId},
-    links::{DomainId, Edit, Link, Meant, Record},
-    store::{Restored, StoreError},
-};
+use crate::store::{Restored, StoreError};
 
 /// The link that was deleted last under a name: a slug, or a code whose number is `code`.
 pub(in crate::store) async fn find_deleted<S: Sql>(

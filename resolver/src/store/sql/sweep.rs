@@ -1,14 +1,11 @@
 //! Which links are visited, and the removal of those that are not.
 
+use codes::LinkId;
 use jiff::{SignedDuration, Timestamp};
+use links::{Meant, api_key::OPERATOR};
 
 use super::{Sql, Value, edits::delete, milliseconds};
-use crate::{
-    api_key::OPERATOR,
-    codes::LinkId,
-    links::Meant,
-    store::{StoreError, Sweep, Swept},
-};
+use crate::store::{StoreError, Sweep, Swept};
 
 const CHORE: &str = "remove unvisited links";
 /// Links that are looked at in one step.

@@ -1,15 +1,11 @@
 //! Tags and what has them.
 
+use codes::LinkId;
+use links::{Tag, api_key::ApiKeyId, audit::Action};
 use serde_json::json;
 
 use super::{Sql, TagsOf, Value, audit::note, places};
-use crate::{
-    api_key::ApiKeyId,
-    audit::Action,
-    codes::LinkId,
-    links::Tag,
-    store::{Renamed, StoreError, TagCount, Visible},
-};
+use crate::store::{Renamed, StoreError, TagCount, Visible};
 
 /// Gives a link these tags and no others.
 pub(super) async fn set_tags<S: Sql>(sql: &mut S, id: LinkId, tags: &[Tag]) -> Result<(), StoreError> {

@@ -1,15 +1,22 @@
 //! Hosts that links may lead to, or may not.
 
+use links::{api_key::ApiKeyId, audit::Action, targets::TargetRule};
 use serde_json::json;
 
 use super::{Sql, Value, audit::note, domains::note_change};
-use crate::{api_key::ApiKeyId, audit::Action, store::StoreError, targets::TargetRule};
+use crate::store::StoreError;
 
 /// Every rule, in order.
 pub(super) async fn targets<S: Sql>(sql: &mut S) -> Result<Vec<TargetRule>, StoreError> {
     let rows = sql.query("SELECT pattern, allowed FROM target_rule ORDER BY pattern", &[]).await?;
-    let rule = |row: &super::Row| TargetRule::from_stored(row.text(0)?, row.flag(1)?);
     rows.iter().map(rule).collect()
+}
+
+/// A rule was checked when it was stored.
+fn rule(row: &super::Row) -> Result<TargetRule, StoreError> {
+    let (pattern, allowed) = (row.text(0)?, row.flag(1)?);
+    TargetRule::parse(pattern, allowed)
+        .map_err(|error| StoreError::Corrupt(format!("target_rule {pattern}: {error}")))
 }
 
 /// Adds a rule, or changes what it says.

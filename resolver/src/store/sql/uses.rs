@@ -1,7 +1,9 @@
 //! Links that may be followed only so often.
 
+use codes::LinkId;
+
 use super::{Sql, Value};
-use crate::{codes::LinkId, store::StoreError};
+use crate::store::StoreError;
 
 /// Takes from each link's uses that are left, at most as many as wanted; how many were taken of each, in their order. The ids ascend, so that
 /// two resolvers never wait for each other in a circle.

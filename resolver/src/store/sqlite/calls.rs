@@ -1,19 +1,19 @@
 //! The statements on SQLite, each in a transaction of its own.
 
+use codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId};
 use jiff::Timestamp;
+use links::{
+    Link, LongUrl, NewLink,
+    api_key::{ApiKeyId, KeyHash},
+};
 use numbers::{Mark, Span, StoreEpoch};
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 
-use crate::{
-    api_key::{ApiKeyId, KeyHash},
-    codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
-    links::{Link, LongUrl, NewLink},
-    store::{
-        BlockEntry, Inserted, Registration, StoreError,
-        sql::{
-            Gaps, NOTE_SETTINGS, RAISE, SCAN_PAGE, check_slugs, details, details_text, ids_of, mark_of,
-            number_of_end, plan_keyspaces,
-        },
+use crate::store::{
+    BlockEntry, Inserted, Registration, StoreError,
+    sql::{
+        Gaps, NOTE_SETTINGS, RAISE, SCAN_PAGE, check_slugs, details, details_text, ids_of, mark_of,
+        number_of_end, plan_keyspaces,
     },
 };
 

@@ -15,12 +15,23 @@ mod worker;
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId};
 use jiff::Timestamp;
+use links::{
+    Authority, DomainEdit, DomainId, Edit, Filter, Link, LongUrl, Meant, NewLink, Outline, Outlined, Record,
+    Slug, Tag,
+    api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey},
+    audit::Entry,
+    reservation::{Reservation, ReservationId},
+    targets::TargetRule,
+};
 use numbers::{Mark, Span, StoreEpoch};
 use tokio::{
     sync::{mpsc, watch},
     time::Instant,
 };
+use transaction::{insert_error, read, write};
+use worker::Worker;
 
 use super::{
     Advanced, BlockEntry, Change, Comparison, Deleted, DomainEdited, DomainRemoved, Edited, Exported,
@@ -29,19 +40,6 @@ use super::{
     Source, StoreError, Sweep, Swept, TagCount, Visible, Witness,
     sql::{self, at_once},
 };
-use crate::{
-    api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey},
-    audit::Entry,
-    codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId},
-    links::{
-        Authority, DomainEdit, DomainId, Edit, Filter, Link, LongUrl, Meant, NewLink, Outline, Outlined,
-        Record, Slug, Tag,
-    },
-    reservation::{Reservation, ReservationId},
-    targets::TargetRule,
-};
-use transaction::{insert_error, read, write};
-use worker::Worker;
 
 /// A SQLite file.
 pub struct SqliteStore {

@@ -1,16 +1,16 @@
 //! Reservations in SQLite. Their numbers are rows of the block register, under the reservation's name as holder.
 
+use codes::{KeyspaceIndex, LinkId};
 use jiff::Timestamp;
+use links::{
+    api_key::ApiKeyId,
+    reservation::{Reservation, ReservationId},
+};
 use numbers::Span;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::calls::timestamp;
-use crate::{
-    api_key::ApiKeyId,
-    codes::{KeyspaceIndex, LinkId},
-    reservation::{Reservation, ReservationId},
-    store::{RESERVATIONS_MAX, StoreError},
-};
+use crate::store::{RESERVATIONS_MAX, StoreError};
 
 const SELECT: &str = "SELECT id, keyspace, created_by, created_at, closed_at FROM reservation";
 

@@ -1,19 +1,16 @@
 //! What calls send, as schemas.
 
+use links::{
+    Authority, Block, Browser, CONDITION_TYPES, CONDITIONS_MAX, Country, Device, LongUrl, PasswordHash,
+    Protocol, RULES_MAX, RedirectStatus, Slug, TAGS_MAX, Tag, Text, targets::TargetRule,
+};
 use serde_json::{Map, Value, json};
 
 use super::{
     super::{create, edit, fields},
     moment, nullable, object, ours, text,
 };
-use crate::{
-    links::{
-        Authority, Block, Browser, CONDITION_TYPES, CONDITIONS_MAX, Country, Device, LongUrl, PasswordHash,
-        Protocol, RULES_MAX, RedirectStatus, Slug, TAGS_MAX, Tag, Text,
-    },
-    reservation::COUNT_MAX,
-    targets::TargetRule,
-};
+use crate::reservation::COUNT_MAX;
 
 /// All schemas of bodies, by name.
 pub(super) fn schemas() -> Map<String, Value> {

@@ -1,13 +1,13 @@
 //! One call of the API, and how it is described.
 
 use hyper::Method;
+use links::scope::Scope;
 use serde_json::{Map, Value, json};
 
 use super::{
     parameters,
     problems::{self, Kind},
 };
-use crate::scope::Scope;
 
 /// What every call can meet whose body is read.
 const OF_EVERY_CALL: [Kind; 3] = [Kind::BodyTooLarge, Kind::SlowBody, Kind::Internal];

@@ -1,6 +1,7 @@
 //! Every call of the API: the table of contents of the router, in its order.
 
 use hyper::Method;
+use links::scope::Scope;
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -11,7 +12,6 @@ use super::{
 use crate::{
     http::budgets::BULK_CALLS,
     reservation::{COUNT_MAX, FILL_MAX},
-    scope::Scope,
     store::{PER_PAGE_MAX, RESERVATIONS_MAX},
 };
 

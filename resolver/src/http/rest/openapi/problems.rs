@@ -4,6 +4,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use hyper::{Method, StatusCode};
+use links::scope::Scope;
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -13,10 +14,7 @@ use super::{
     },
     parameters,
 };
-use crate::{
-    http::{budgets::Spent, calls::Refused},
-    scope::Scope,
-};
+use crate::http::{budgets::Spent, calls::Refused};
 
 /// The kinds of problems that operations refer to. Their names are those of the schemas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,13 +1,10 @@
 //! What calls are answered with, as schemas. They name every field that there is; more may come, so that clients pass over what they do not
 //! know.
 
+use links::{Browser, CONDITION_TYPES, Device, Protocol, RedirectStatus, audit::Action};
 use serde_json::{Map, Value, json};
 
 use super::{nullable, operation::reference, ours, text};
-use crate::{
-    audit::Action,
-    links::{Browser, CONDITION_TYPES, Device, Protocol, RedirectStatus},
-};
 
 /// All schemas of answers, by name.
 pub(super) fn schemas() -> Map<String, Value> {

@@ -1,0 +1,126 @@
+//! The secret that orders codes, fixed for the life of a deployment.
+
+use std::fmt;
+
+use hkdf::Hkdf;
+use sha2::Sha256;
+
+/// How many bytes the secret has.
+const LEN: usize = 32;
+
+/// The secret; never printed.
+#[derive(Clone)]
+pub struct CodeKey([u8; LEN]);
+
+/// A one-way mark of a key, kept in the database: a resolver with another key is refused.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Fingerprint(String);
+
+/// A text that is no key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected {} hexadecimal characters", 2 * LEN)]
+pub struct CodeKeyError;
+
+impl CodeKey {
+    /// Draws a key.
+    ///
+    /// # Errors
+    /// When the system gives no random bytes.
+    pub fn draw() -> Result<Self, getrandom::Error> {
+        let mut bytes = [0; LEN];
+        getrandom::fill(&mut bytes)?;
+        Ok(Self(bytes))
+    }
+
+    /// Reads a key: 64 hexadecimal characters.
+    ///
+    /// # Errors
+    /// When it is anything else.
+    pub fn parse(text: &str) -> Result<Self, CodeKeyError> {
+        // `from_str_radix` would take a sign.
+        if text.len() != 2 * LEN || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Err(CodeKeyError);
+        }
+        let mut bytes = [0; LEN];
+        for (index, byte) in bytes.iter_mut().enumerate() {
+            let pair = &text[2 * index..2 * index + 2];
+            *byte = u8::from_str_radix(pair, 16).map_err(|_| CodeKeyError)?;
+        }
+        Ok(Self(bytes))
+    }
+
+    /// The key itself as hexadecimal characters, to be kept in a file.
+    #[must_use]
+    pub fn reveal(&self) -> String {
+        hex(&self.0)
+    }
+
+    /// A key for one purpose; none tells anything of the others or of the secret (RFC 5869).
+    pub(super) fn derive(&self, purpose: &str) -> [u8; LEN] {
+        let mut derived = [0; LEN];
+        let info = format!("shortmint {purpose}");
+        Hkdf::<Sha256>::new(None, &self.0)
+            .expand(info.as_bytes(), &mut derived)
+            .expect("32 bytes are far below HKDF's limit of 255 hashes");
+        derived
+    }
+
+    /// The mark of this key.
+    #[must_use]
+    pub fn fingerprint(&self) -> Fingerprint {
+        let derived = self.derive("code key fingerprint");
+        Fingerprint(hex(&derived[..16]))
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl fmt::Debug for CodeKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CodeKey({})", self.fingerprint())
+    }
+}
+
+impl Fingerprint {
+    /// Takes a mark as the database keeps it.
+    #[must_use]
+    pub fn from_stored(text: String) -> Self {
+        Self(text)
+    }
+
+    /// The mark as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Fingerprint({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_malformed_key_is_refused_and_a_key_is_never_printed() {
+        for bad in ["", "00", &"g".repeat(64), &"é".repeat(32), &"+f".repeat(32), &"0".repeat(66)] {
+            assert_eq!(CodeKey::parse(bad).err(), Some(CodeKeyError), "{bad:?}");
+        }
+        let key = CodeKey::parse(&"ab".repeat(32)).unwrap();
+        assert_eq!(key.reveal(), "ab".repeat(32));
+        assert!(!format!("{key:?}").contains("abab"));
+        assert_ne!(key.fingerprint(), CodeKey::parse(&"ac".repeat(32)).unwrap().fingerprint());
+    }
+}

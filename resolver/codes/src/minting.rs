@@ -1,0 +1,401 @@
+//! Numbers, ids and codes of a deployment's keyspaces.
+
+use std::{
+    fmt,
+    sync::{RwLock, RwLockReadGuard},
+};
+
+use numbers::{Namespace, Span};
+
+use super::{
+    code::{Code, MAX_LEN},
+    code_key::CodeKey,
+    digest::candidates,
+    keyspace::Keyspace,
+    permutation::Permutation,
+};
+
+/// How many bits of a link's id hold the number; the keyspace's index stands above them.
+const NUMBER_BITS: u32 = 48;
+
+/// A keyspace's number in this deployment, from 1; given once by the database and never again to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeyspaceIndex(u16);
+
+/// The primary key of a link: keyspace and number in one bigint. Numbers in order give ids in order, and those cost
+/// the index the least (G6).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkId(i64);
+
+/// What a number became.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Minted {
+    /// The primary key.
+    pub id: LinkId,
+    /// The code.
+    pub code: Code,
+}
+
+/// A set of keyspaces that cannot be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MintError {
+    /// The index is not 1 to 32767.
+    #[error("keyspace index: expected 1 to 32767, got {0}")]
+    Index(i64),
+}
+
+/// What the database says of a keyspace that this process uses, when it says another thing than
+/// before.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Contradiction {
+    /// It does not have the keyspace.
+    #[error("keyspace {keyspace} has index {} here, and is not in the database any more", .index.get())]
+    Absent {
+        /// The index that this process knows.
+        index: KeyspaceIndex,
+        /// The keyspace of this process.
+        keyspace: Keyspace,
+    },
+    /// It has another one under the same index.
+    #[error("index {} is keyspace {keyspace} here, and {stored} in the database", .index.get())]
+    Another {
+        /// The index that this process knows.
+        index: KeyspaceIndex,
+        /// The keyspace of this process.
+        keyspace: Keyspace,
+        /// The keyspace of the database.
+        stored: Keyspace,
+    },
+}
+
+impl KeyspaceIndex {
+    /// Checks and wraps an index.
+    ///
+    /// # Errors
+    /// When it does not leave the id positive.
+    pub fn new(index: i64) -> Result<Self, MintError> {
+        match u16::try_from(index) {
+            Ok(small) if (1..1 << 15).contains(&small) => Ok(Self(small)),
+            _ => Err(MintError::Index(index)),
+        }
+    }
+
+    /// The index as a number.
+    #[must_use]
+    pub fn get(self) -> u16 {
+        self.0
+    }
+}
+
+impl LinkId {
+    /// Packs keyspace and number.
+    ///
+    /// # Panics
+    /// When the number has more than 48 bits: the issuer allocates none at or above 2^48.
+    #[must_use]
+    pub fn new(keyspace: KeyspaceIndex, number: u64) -> Self {
+        assert!(number < Span::LIMIT, "a number has at most 48 bits");
+        let number = i64::try_from(number).expect("48 bits fit");
+        Self(i64::from(keyspace.0) << NUMBER_BITS | number)
+    }
+
+    /// Takes an id as the database keeps it.
+    #[must_use]
+    pub fn from_stored(id: i64) -> Self {
+        Self(id)
+    }
+
+    /// The id as the database keeps it.
+    #[must_use]
+    pub fn get(self) -> i64 {
+        self.0
+    }
+
+    /// Keyspace and number again; none when no keyspace has such an index.
+    #[must_use]
+    pub fn unpack(self) -> Option<(KeyspaceIndex, u64)> {
+        let number = u64::try_from(self.0 & ((1 << NUMBER_BITS) - 1)).ok()?;
+        Some((KeyspaceIndex::new(self.0 >> NUMBER_BITS).ok()?, number))
+    }
+
+    /// The packed ids of a range of numbers: first, and the one after the last.
+    #[must_use]
+    pub fn range(keyspace: KeyspaceIndex, span: Span) -> (i64, i64) {
+        let first = Self::new(keyspace, span.start()).0;
+        // The end may be 2^48, one past the last number that packs.
+        (first, Self::new(keyspace, span.end() - 1).0 + 1)
+    }
+}
+
+impl fmt::Debug for LinkId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LinkId({}/{})", self.0 >> NUMBER_BITS, self.0 & ((1 << NUMBER_BITS) - 1))
+    }
+}
+
+/// One keyspace with its bijection.
+struct Minter {
+    index: KeyspaceIndex,
+    keyspace: Keyspace,
+    permutation: Permutation,
+}
+
+/// Mints codes and reads them back. Keyspaces are added while it is in use, and none ever leaves or changes.
+pub struct Mint {
+    key: CodeKey,
+    digest_key: [u8; 32],
+    /// A std lock: it is held for one code and never across an await. Hits of the cache do not come here.
+    minters: RwLock<Vec<Minter>>,
+}
+
+impl Mint {
+    /// Prepares every keyspace of the deployment, also those that no longer mint: their links live on.
+    #[must_use]
+    pub fn new(key: &CodeKey, keyspaces: impl IntoIterator<Item = (KeyspaceIndex, Keyspace)>) -> Self {
+        let digest_key = key.derive("codes by digest");
+        let mint = Self { key: key.clone(), digest_key, minters: RwLock::default() };
+        mint.adopt(keyspaces);
+        mint
+    }
+
+    /// Takes in the keyspaces that are new.
+    pub fn adopt(&self, keyspaces: impl IntoIterator<Item = (KeyspaceIndex, Keyspace)>) {
+        for (index, keyspace) in keyspaces {
+            if self.minters().iter().any(|minter| minter.index == index) {
+                continue;
+            }
+            let purpose = format!("keyspace {}:{}", keyspace.len, keyspace.class);
+            let permutation = Permutation::new(&self.key.derive(&purpose), keyspace.capacity());
+            let minter = Minter { index, keyspace, permutation };
+            self.minters.write().expect("no code panics while it holds this lock").push(minter);
+        }
+    }
+
+    /// Compares the keyspaces in use with all that the database has. No keyspace ever leaves a
+    /// database or changes, so one that does was adopted in a history that has ended: an older copy
+    /// has taken over.
+    ///
+    /// # Errors
+    /// When the database lacks one of them, or has another keyspace under its index.
+    pub fn compare(&self, stored: &[(KeyspaceIndex, Keyspace)]) -> Result<(), Contradiction> {
+        for minter in self.minters().iter() {
+            let (index, keyspace) = (minter.index, minter.keyspace.clone());
+            match stored.iter().find(|(other, _)| *other == index) {
+                Some((_, same)) if *same == keyspace => {}
+                Some((_, other)) => {
+                    return Err(Contradiction::Another { index, keyspace, stored: other.clone() });
+                }
+                None => return Err(Contradiction::Absent { index, keyspace }),
+            }
+        }
+        Ok(())
+    }
+
+    fn minters(&self) -> RwLockReadGuard<'_, Vec<Minter>> {
+        self.minters.read().expect("no code panics while it holds this lock")
+    }
+
+    /// Codes of so many characters, from digests of a URL after so many that were of no use.
+    #[must_use]
+    pub fn candidates(&self, long_url: &str, salt: u32, len: usize) -> [String; 4] {
+        candidates(&self.digest_key, long_url, salt, len)
+    }
+
+    /// Number to id and code.
+    ///
+    /// # Panics
+    /// When the keyspace is not of this deployment or the number is past its capacity.
+    #[must_use]
+    pub fn mint(&self, index: KeyspaceIndex, number: u64) -> Minted {
+        let minters = self.minters();
+        let minter = minters.iter().find(|minter| minter.index == index);
+        let minter = minter.expect("numbers are claimed only for keyspaces of the deployment");
+        let code = minter.keyspace.code_at(minter.permutation.apply(number));
+        Minted { id: LinkId::new(index, number), code }
+    }
+
+    /// Id to code: none when the id belongs to no keyspace of the deployment, or to no number of it.
+    #[must_use]
+    pub fn code_of(&self, id: LinkId) -> Option<Code> {
+        let (index, number) = id.unpack()?;
+        let minters = self.minters();
+        let minter = minters.iter().find(|minter| minter.index == index)?;
+        (number < minter.keyspace.capacity())
+            .then(|| minter.keyspace.code_at(minter.permutation.apply(number)))
+    }
+
+    /// How many keyspaces there are.
+    #[must_use]
+    pub fn keyspaces(&self) -> usize {
+        self.minters().len()
+    }
+
+    /// How many characters a keyspace's codes have; none for a keyspace that is not of this deployment.
+    #[must_use]
+    pub fn len_of(&self, index: KeyspaceIndex) -> Option<usize> {
+        self.minters().iter().find(|minter| minter.index == index).map(|minter| minter.keyspace.len)
+    }
+
+    /// Whether the codes of an id's keyspace are never minted.
+    #[must_use]
+    pub fn is_hand_picked(&self, id: LinkId) -> bool {
+        let Some((index, _)) = id.unpack() else { return false };
+        self.minters().iter().any(|minter| minter.index == index && minter.keyspace.hand_picked)
+    }
+
+    /// The name of the keyspace that a code belongs to.
+    #[must_use]
+    pub fn keyspace_of(&self, code: &Code) -> Option<Namespace> {
+        let minters = self.minters();
+        minters
+            .iter()
+            .find(|minter| minter.keyspace.contains(code))
+            .map(|minter| minter.keyspace.name.clone())
+    }
+
+    /// Whether a code belongs to a keyspace.
+    #[must_use]
+    pub fn belongs(&self, code: &Code) -> bool {
+        self.minters().iter().any(|minter| minter.keyspace.contains(code))
+    }
+
+    /// Code to id: none when it belongs to no keyspace, so was never minted.
+    #[must_use]
+    pub fn read(&self, code: &Code) -> Option<LinkId> {
+        debug_assert!(code.len() <= MAX_LEN);
+        self.minters().iter().find_map(|minter| {
+            let position = minter.keyspace.position_of(code)?;
+            Some(LinkId::new(minter.index, minter.permutation.invert(position)))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const CLASSES: [&str; 5] = ["0-9", "A-Z", "a-z", "0-9A-Za-z", "7"];
+
+    fn mint(len: usize, class: &str) -> (Mint, KeyspaceIndex, Keyspace) {
+        let keyspace = Keyspace::parse(&format!("x={len}:{class}")).unwrap();
+        let index = KeyspaceIndex::new(3).unwrap();
+        (Mint::new(&CodeKey::parse(&"5a".repeat(32)).unwrap(), [(index, keyspace.clone())]), index, keyspace)
+    }
+
+    #[test]
+    fn every_number_of_the_short_keyspaces_has_a_code_of_its_own() {
+        for len in 1..=3 {
+            for class in CLASSES {
+                let (mint, index, keyspace) = mint(len, class);
+                let mut seen = std::collections::HashSet::new();
+                for number in 0..keyspace.capacity() {
+                    let minted = mint.mint(index, number);
+                    assert!(keyspace.contains(&minted.code), "{minted:?}");
+                    assert!(seen.insert(minted.code.as_str().to_owned()), "{minted:?} came twice");
+                    assert_eq!(mint.read(&minted.code), Some(minted.id));
+                    assert_eq!(mint.code_of(minted.id), Some(minted.code));
+                }
+                assert_eq!(mint.code_of(LinkId::new(index, keyspace.capacity())), None);
+                assert_eq!(seen.len() as u64, keyspace.capacity());
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn long_codes_lead_back_to_their_numbers_and_stay_in_their_class(
+            len in 4_usize..=8, class in 0..CLASSES.len(), fraction in 0.0..1.0_f64, offset in 0_u64..64,
+        ) {
+            let (mint, index, keyspace) = mint(len, CLASSES[class]);
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss,
+                reason = "any number of the keyspace will do")]
+            let number = ((keyspace.capacity() as f64 * fraction) as u64 + offset) % keyspace.capacity();
+            let minted = mint.mint(index, number);
+            prop_assert!(keyspace.contains(&minted.code));
+            prop_assert_eq!(mint.read(&minted.code), Some(minted.id));
+        }
+    }
+
+    #[test]
+    fn the_first_and_last_numbers_of_long_keyspaces_come_back() {
+        for len in 4..=8 {
+            for class in CLASSES {
+                let (mint, index, keyspace) = mint(len, class);
+                for number in (0..50).chain(keyspace.capacity() - 50..keyspace.capacity()) {
+                    let minted = mint.mint(index, number);
+                    assert_eq!(mint.read(&minted.code), Some(minted.id));
+                }
+            }
+        }
+    }
+
+    /// 100,000 consecutive numbers against what an order drawn at random would show: the share of rising neighbours
+    /// (one half), the rank correlation of number and code (none), the correlation of neighbours (none), and chi-square
+    /// over the characters of every place. The bounds are at five standard deviations.
+    #[test]
+    fn consecutive_numbers_give_codes_with_no_visible_order() {
+        const COUNT: usize = 100_000;
+        let (mint, index, keyspace) = mint(6, "0-9A-Za-z");
+        let codes: Vec<Code> = (0..COUNT as u64).map(|number| mint.mint(index, number).code).collect();
+        #[expect(clippy::cast_precision_loss, reason = "positions are below 2^36")]
+        let values: Vec<f64> = codes.iter().map(|code| keyspace.position_of(code).unwrap() as f64).collect();
+        let n = COUNT as f64;
+
+        let rising = values.windows(2).filter(|pair| pair[0] < pair[1]).count() as f64;
+        assert!((rising - n / 2.0).abs() < 5.0 * (n / 12.0).sqrt(), "{rising} rising neighbours");
+
+        let numbers: Vec<f64> = (0..COUNT).map(|number| number as f64).collect();
+        for (what, r) in [
+            ("number and code", correlation(&numbers, &values)),
+            ("neighbours", correlation(&values[1..], &values[..COUNT - 1])),
+        ] {
+            assert!(r.abs() < 5.0 / n.sqrt(), "correlation of {what}: {r}");
+        }
+
+        for place in 0..6 {
+            let mut counts = [0.0_f64; 62];
+            codes.iter().for_each(|code| counts[usize::from(code.positions().nth(place).unwrap())] += 1.0);
+            let expected = n / 62.0;
+            let chi: f64 = counts.iter().map(|count| (count - expected).powi(2) / expected).sum();
+            // 61 degrees of freedom: mean 61, standard deviation 11.
+            assert!((5.0..117.0).contains(&chi), "chi-square of place {place}: {chi}");
+        }
+    }
+
+    fn correlation(a: &[f64], b: &[f64]) -> f64 {
+        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+        let (mean_a, mean_b) = (mean(a), mean(b));
+        let product: f64 = a.iter().zip(b).map(|(x, y)| (x - mean_a) * (y - mean_b)).sum();
+        let square = |values: &[f64], mean: f64| values.iter().map(|v| (v - mean).powi(2)).sum::<f64>();
+        product / (square(a, mean_a) * square(b, mean_b)).sqrt()
+    }
+
+    #[test]
+    fn a_database_that_lacks_a_keyspace_or_has_another_in_its_place_is_noticed() {
+        let (mint, index, keyspace) = mint(3, "a-z");
+        let other = KeyspaceIndex::new(4).unwrap();
+        let stored = |text: &str| Keyspace::parse(text).unwrap();
+        let more = [(index, keyspace.clone()), (other, stored("y=3:0-9"))];
+        assert_eq!(mint.compare(&more), Ok(()), "a new keyspace contradicts nothing");
+        let absent = Contradiction::Absent { index, keyspace: keyspace.clone() };
+        assert_eq!(mint.compare(&[]), Err(absent.clone()));
+        assert_eq!(mint.compare(&[(other, keyspace.clone())]), Err(absent), "ids hold the index");
+        for text in ["y=3:0-9", "x=3:a-y", "x=4:a-z", "x=3:a-z:hand-picked"] {
+            let another = Contradiction::Another { index, keyspace: keyspace.clone(), stored: stored(text) };
+            assert_eq!(mint.compare(&[(index, stored(text))]), Err(another));
+        }
+    }
+
+    #[test]
+    fn an_id_packs_keyspace_and_number_and_stays_positive() {
+        let largest = LinkId::new(KeyspaceIndex::new(32_767).unwrap(), Span::LIMIT - 1);
+        assert_eq!(largest.get(), i64::MAX);
+        assert_eq!(KeyspaceIndex::new(32_768), Err(MintError::Index(32_768)));
+        assert_eq!(KeyspaceIndex::new(0), Err(MintError::Index(0)));
+        let one = KeyspaceIndex::new(1).unwrap();
+        assert_eq!(LinkId::range(one, Span::new(2, 3).unwrap()), ((1 << 48) + 2, (1 << 48) + 5));
+        assert!(LinkId::new(one, Span::LIMIT - 1) < LinkId::new(KeyspaceIndex::new(2).unwrap(), 0));
+    }
+}

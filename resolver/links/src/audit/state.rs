@@ -1,0 +1,191 @@
+//! The state of a link in the words of the API, for the audit log.
+//!
+//! An entry keeps the state that a write came to, and under `changed` each field that it changed with its value before and after. The log is
+//! written in a transaction that does not know codes; so `slug` and `domain` stand in it as they are stored, and an entry is told with the name
+//! and the domain that visitors know ([`tell`]).
+
+use codes::LinkId;
+use serde_json::{Map, Value, json};
+
+use crate::{Details, DomainId, Link, Rule, Slug, Tag};
+
+/// The slug of the link, as it is stored.
+const SLUG: &str = "slug";
+/// The number of its domain, likewise.
+const DOMAIN: &str = "domain";
+/// The fields that a write changed.
+pub(super) const CHANGED: &str = "changed";
+
+/// A link as an entry of the log keeps it. Its password is never in it.
+#[must_use]
+pub fn state(link: &Link) -> Value {
+    let mut state = fields(link);
+    state.insert(SLUG.to_owned(), json!(link.slug()));
+    state.insert(DOMAIN.to_owned(), json!(link.details.as_ref().and_then(|details| details.domain)));
+    state.retain(|_, value| !value.is_null());
+    Value::Object(state)
+}
+
+/// The same with all that a write changed. `tags` are those before and after, if it set any.
+#[must_use]
+pub fn change(before: &Link, after: &Link, tags: Option<(&[Tag], &[Tag])>) -> Value {
+    let mut changed = differences(&fields(before), &fields(after));
+    if before.password() != after.password() && before.password().is_some() == after.password().is_some() {
+        changed.insert("password".to_owned(), json!("another"));
+    }
+    if let Some((from, to)) = tags.filter(|(from, to)| from != to) {
+        changed.insert("tags".to_owned(), json!({ "from": texts(from), "to": texts(to) }));
+    }
+    let mut state = state(after);
+    state[CHANGED] = Value::Object(changed);
+    state
+}
+
+/// Each field that differs, with its value before and after.
+pub(super) fn differences(before: &Map<String, Value>, after: &Map<String, Value>) -> Map<String, Value> {
+    let differs = |(name, to): (&String, &Value)| {
+        let from = before.get(name).filter(|from| *from != to)?;
+        Some((name.clone(), json!({ "from": from, "to": to })))
+    };
+    after.iter().filter_map(differs).collect()
+}
+
+fn texts(tags: &[Tag]) -> Vec<&str> {
+    tags.iter().map(Tag::as_str).collect()
+}
+
+fn fields(link: &Link) -> Map<String, Value> {
+    let none = Details::default();
+    let details = link.details.as_deref().unwrap_or(&none);
+    let time = |time: Option<jiff::Timestamp>| time.map(|time| time.to_string());
+    let fields = [
+        ("longUrl", json!(link.long_url.as_str())),
+        ("title", json!(link.title)),
+        ("description", json!(details.description)),
+        ("crawlable", json!(link.crawlable)),
+        ("forwardQuery", json!(link.forward_query)),
+        ("enabled", json!(!details.disabled)),
+        ("hasPassword", json!(details.password.is_some())),
+        ("redirectStatus", json!(details.status)),
+        ("validSince", json!(time(details.valid_since))),
+        ("validUntil", json!(time(details.valid_until))),
+        ("maxVisits", json!(details.max_visits)),
+        ("redirectRules", rules(&details.rules)),
+        ("blocked", json!(details.blocked.as_ref().map(|block| &block.reason))),
+        ("deletedAt", json!(time(details.deleted_at))),
+        ("version", json!(details.version)),
+    ];
+    fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+fn rules(rules: &[Rule]) -> Value {
+    if rules.is_empty() { Value::Null } else { json!(rules) }
+}
+
+/// An entry about a link, in words.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Told {
+    /// The slug, if it has one; else its code is that of its number.
+    pub slug: Option<String>,
+    /// Its number.
+    pub id: Option<LinkId>,
+    /// The domain.
+    pub domain: DomainId,
+    /// The rest, in the API's words.
+    pub details: Value,
+}
+
+/// Reads an entry about a link, also one that an earlier release wrote.
+#[must_use]
+pub fn tell(subject: &str, details: Option<&Value>) -> Told {
+    let mut state = details.and_then(Value::as_object).cloned().unwrap_or_default();
+    if let Some(nested) = state.remove("details") {
+        flatten(&mut state, nested);
+    }
+    let slug = state.remove(SLUG).and_then(|slug| slug.as_str().map(str::to_owned));
+    let domain = state.remove(DOMAIN).and_then(|domain| serde_json::from_value(domain).ok());
+    let id = subject.parse().ok().map(LinkId::from_stored);
+    Told { slug, id, domain: domain.unwrap_or(DomainId::DEFAULT), details: Value::Object(state) }
+}
+
+/// Brings an entry of an earlier release, which kept the details as they are stored, into the form of this one.
+fn flatten(state: &mut Map<String, Value>, nested: Value) {
+    let Ok(details) = serde_json::from_value::<Details>(nested) else { return };
+    let domain = details.domain;
+    let slug = details.slug.as_ref().map(Slug::to_string);
+    let link = Link {
+        id: LinkId::from_stored(0),
+        long_url: crate::LongUrl::from_stored(""),
+        title: None,
+        crawlable: false,
+        forward_query: false,
+        created_at: jiff::Timestamp::UNIX_EPOCH,
+        created_by: crate::api_key::OPERATOR,
+        details: Some(Box::new(details)),
+    };
+    for (name, value) in fields(&link) {
+        if !value.is_null() {
+            state.entry(name).or_insert(value);
+        }
+    }
+    state.extend([(SLUG.to_owned(), json!(slug)), (DOMAIN.to_owned(), json!(domain))]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{LongUrl, PasswordHash};
+
+    fn link(details: Details) -> Link {
+        Link {
+            id: LinkId::from_stored(7),
+            long_url: LongUrl::from_stored("https://e.test/"),
+            title: Some("T".to_owned()),
+            crawlable: false,
+            forward_query: true,
+            created_at: jiff::Timestamp::UNIX_EPOCH,
+            created_by: crate::api_key::OPERATOR,
+            details: Some(Box::new(details)),
+        }
+    }
+
+    #[test]
+    fn a_change_says_what_was_before_and_after_and_never_a_password() {
+        let slug = Slug::parse("x").ok();
+        let hash = || PasswordHash::of("hush").ok();
+        let before =
+            Details { slug: slug.clone(), password: hash(), max_visits: Some(3), ..Details::default() };
+        let after = Details { slug, password: hash(), disabled: true, version: 1, ..Details::default() };
+        let change = change(&link(before), &link(after), Some((&[], &[Tag::from_stored("a")])));
+        assert!(!change.to_string().contains("argon2"), "{change}");
+        let told = tell("7", Some(&change));
+        assert_eq!(
+            (told.slug.as_deref(), told.id, told.domain),
+            (Some("x"), Some(LinkId::from_stored(7)), DomainId::DEFAULT)
+        );
+        let expected = json!({
+            "enabled": { "from": true, "to": false }, "maxVisits": { "from": 3, "to": null }, "password": "another",
+            "tags": { "from": [], "to": ["a"] }, "version": { "from": 0, "to": 1 },
+        });
+        assert_eq!(told.details[CHANGED], expected);
+        assert_eq!(told.details["title"], "T");
+        assert!(told.details.get(SLUG).is_none());
+    }
+
+    #[test]
+    fn an_entry_of_an_earlier_release_is_told_in_the_same_words() {
+        let old = json!({
+            "longUrl": "https://e.test/", "title": "T", "crawlable": false, "forwardQuery": true, "hasPassword": true,
+            "details": { "slug": "x", "domain": 3, "validUntil": 1_700_000_000_000_i64, "version": 2, "mark": 9 },
+        });
+        let told = tell("7", Some(&old));
+        assert_eq!((told.slug.as_deref(), told.domain.get()), (Some("x"), 3));
+        let expected = json!({
+            "longUrl": "https://e.test/", "title": "T", "crawlable": false, "forwardQuery": true, "hasPassword": true,
+            "enabled": true, "validUntil": "2023-11-14T22:13:20Z", "version": 2,
+        });
+        assert_eq!(told.details, expected);
+        let none = tell("an odd subject", None);
+        assert_eq!((none.id, none.slug, none.details), (None, None, json!({})));
+    }
+}

@@ -1,0 +1,339 @@
+//! Redirect rules: another place to go for visitors who meet some conditions. Types, names and limits of their values are
+//! those of Shlink's REST API v3.
+
+mod value;
+
+use serde::{Deserialize, Serialize};
+
+use super::LongUrl;
+
+pub use value::{AddressPattern, Browser, Country, Date, Device, Text};
+
+/// Rules of one link.
+pub const RULES_MAX: usize = 100;
+/// Conditions of one rule.
+pub const CONDITIONS_MAX: usize = 20;
+/// The longest key or value, in bytes.
+const MAX_LEN: usize = 255;
+
+/// Where visitors go who meet all conditions. Links keep their rules in the order in which they are tried.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Rule {
+    /// Where they go.
+    #[serde(with = "stored_url")]
+    pub long_url: LongUrl,
+    /// What a visitor has to meet; everybody meets none at all.
+    pub conditions: Vec<Condition>,
+}
+
+/// One thing that is asked of a visitor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Stored", into = "Stored")]
+pub enum Condition {
+    /// The user agent names this device or one of this kind.
+    Device(Device),
+    /// The user agent names this browser.
+    Browser(Browser),
+    /// The visitor prefers this language, and the country behind it if there is one, as in `en-US`.
+    Language(Text),
+    /// The query has this parameter with exactly this value.
+    QueryParam {
+        /// The parameter's name.
+        key: Text,
+        /// Its value.
+        value: Text,
+    },
+    /// The query has this parameter, whatever its value.
+    AnyValueQueryParam(Text),
+    /// The query has this parameter without a value.
+    ValuelessQueryParam(Text),
+    /// The visitor's address is one of these.
+    IpAddress(AddressPattern),
+    /// The visitor's address is located in this country.
+    Country(Country),
+    /// The visitor's address is located in a city of this name.
+    City(Text),
+    /// The visit is earlier than this.
+    BeforeDate(Date),
+    /// The visit is later than this.
+    AfterDate(Date),
+}
+
+/// Why a condition is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConditionError {
+    /// No such type.
+    #[error("expected one of the types {}", CONDITION_TYPES.join(", "))]
+    Type,
+    /// No key, or more than is kept.
+    #[error("expected the name of a query parameter, 1 to {MAX_LEN} bytes")]
+    Key,
+    /// A key that is not needed, but is more than is read.
+    #[error("expected no key, or one of at most {MAX_LEN} bytes")]
+    UnusedKey,
+    /// No value, or more than is kept.
+    #[error("expected a value of 1 to {MAX_LEN} bytes")]
+    Value,
+    /// A value that is not needed, but is more than is read.
+    #[error("expected no value, or one of at most {MAX_LEN} bytes")]
+    UnusedValue,
+    /// No such device.
+    #[error("expected one of the devices {}", Device::names().join(", "))]
+    Device,
+    /// No such browser.
+    #[error("expected one of the browsers {}", Browser::names().join(", "))]
+    Browser,
+    /// Neither an address nor a pattern of some.
+    #[error("expected an IP address, a network such as 192.0.2.0/24, or a pattern such as 192.0.*.7")]
+    IpAddress,
+    /// No such country.
+    #[error("expected two capital letters of ISO 3166-1, such as DE")]
+    Country,
+    /// Not a moment.
+    #[error("expected a date such as 2030-12-31, or 2030-12-31T18:00:00+01:00 with the offset or Z")]
+    Date,
+}
+
+impl ConditionError {
+    /// The field of Shlink's that is wrong: `type`, `matchKey` or `matchValue`.
+    #[must_use]
+    pub fn field(self) -> &'static str {
+        match self {
+            Self::Type => "type",
+            Self::Key | Self::UnusedKey => "matchKey",
+            Self::Value
+            | Self::UnusedValue
+            | Self::Device
+            | Self::Browser
+            | Self::IpAddress
+            | Self::Country
+            | Self::Date => "matchValue",
+        }
+    }
+}
+
+const DEVICE: &str = "device";
+const BROWSER: &str = "browser";
+const LANGUAGE: &str = "language";
+const QUERY_PARAM: &str = "query-param";
+const ANY_VALUE_QUERY_PARAM: &str = "any-value-query-param";
+const VALUELESS_QUERY_PARAM: &str = "valueless-query-param";
+const IP_ADDRESS: &str = "ip-address";
+const COUNTRY: &str = "geolocation-country-code";
+const CITY: &str = "geolocation-city-name";
+const BEFORE_DATE: &str = "before-date";
+const AFTER_DATE: &str = "after-date";
+/// The names of all types of conditions.
+pub const CONDITION_TYPES: [&str; 11] = [
+    DEVICE,
+    BROWSER,
+    LANGUAGE,
+    QUERY_PARAM,
+    ANY_VALUE_QUERY_PARAM,
+    VALUELESS_QUERY_PARAM,
+    IP_ADDRESS,
+    COUNTRY,
+    CITY,
+    BEFORE_DATE,
+    AFTER_DATE,
+];
+
+impl Condition {
+    /// Reads Shlink's three fields `type`, `matchKey` and `matchValue`. A key or value that the type has no use for is dropped.
+    ///
+    /// # Errors
+    /// Says which field is wrong and what was expected.
+    pub fn parse(kind: &str, key: Option<&str>, value: Option<&str>) -> Result<Self, ConditionError> {
+        let named = || key.and_then(Text::parse).ok_or(ConditionError::Key);
+        let valued = || value.and_then(Text::parse).ok_or(ConditionError::Value);
+        let condition = match kind {
+            DEVICE => value.and_then(Device::parse).map(Self::Device).ok_or(ConditionError::Device)?,
+            BROWSER => value.and_then(Browser::parse).map(Self::Browser).ok_or(ConditionError::Browser)?,
+            LANGUAGE => Self::Language(valued()?),
+            QUERY_PARAM => Self::QueryParam { key: named()?, value: valued()? },
+            ANY_VALUE_QUERY_PARAM => Self::AnyValueQueryParam(named()?),
+            VALUELESS_QUERY_PARAM => Self::ValuelessQueryParam(named()?),
+            IP_ADDRESS => {
+                let pattern = AddressPattern::parse(valued()?);
+                Self::IpAddress(pattern.ok_or(ConditionError::IpAddress)?)
+            }
+            COUNTRY => value.and_then(Country::parse).map(Self::Country).ok_or(ConditionError::Country)?,
+            CITY => Self::City(valued()?),
+            BEFORE_DATE => Self::BeforeDate(Date::parse(valued()?).ok_or(ConditionError::Date)?),
+            AFTER_DATE => Self::AfterDate(Date::parse(valued()?).ok_or(ConditionError::Date)?),
+            _ => return Err(ConditionError::Type),
+        };
+        let is_long = |text: Option<&str>| text.is_some_and(|text| text.len() > MAX_LEN);
+        if is_long(key) {
+            return Err(ConditionError::UnusedKey);
+        }
+        if is_long(value) {
+            return Err(ConditionError::UnusedValue);
+        }
+        Ok(condition)
+    }
+
+    /// The fields `type`, `matchKey` and `matchValue` that it was read from, letter for letter.
+    #[must_use]
+    pub fn parts(&self) -> (&'static str, Option<String>, Option<String>) {
+        let (kind, key, value) = self.fields();
+        (kind, key.map(str::to_owned), value.map(str::to_owned))
+    }
+
+    fn fields(&self) -> (&'static str, Option<&str>, Option<&str>) {
+        match self {
+            Self::Device(device) => (DEVICE, None, Some(device.as_str())),
+            Self::Browser(browser) => (BROWSER, None, Some(browser.as_str())),
+            Self::Language(language) => (LANGUAGE, None, Some(language.as_str())),
+            Self::QueryParam { key, value } => (QUERY_PARAM, Some(key.as_str()), Some(value.as_str())),
+            Self::AnyValueQueryParam(key) => (ANY_VALUE_QUERY_PARAM, Some(key.as_str()), None),
+            Self::ValuelessQueryParam(key) => (VALUELESS_QUERY_PARAM, Some(key.as_str()), None),
+            Self::IpAddress(pattern) => (IP_ADDRESS, None, Some(pattern.as_str())),
+            Self::Country(country) => (COUNTRY, None, Some(country.as_str())),
+            Self::City(city) => (CITY, None, Some(city.as_str())),
+            Self::BeforeDate(date) => (BEFORE_DATE, None, Some(date.as_str())),
+            Self::AfterDate(date) => (AFTER_DATE, None, Some(date.as_str())),
+        }
+    }
+}
+
+/// A condition as it is stored.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Stored {
+    r#type: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    match_key: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    match_value: Option<String>,
+}
+
+impl From<Condition> for Stored {
+    fn from(condition: Condition) -> Self {
+        let (kind, match_key, match_value) = condition.parts();
+        Self { r#type: kind.to_owned(), match_key, match_value }
+    }
+}
+
+impl TryFrom<Stored> for Condition {
+    type Error = ConditionError;
+
+    fn try_from(stored: Stored) -> Result<Self, ConditionError> {
+        Self::parse(&stored.r#type, stored.match_key.as_deref(), stored.match_value.as_deref())
+    }
+}
+
+/// The URL as text, as links have it in their own column.
+mod stored_url {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use crate::LongUrl;
+
+    pub(super) fn serialize<S: Serializer>(url: &LongUrl, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(url.as_str())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<LongUrl, D::Error> {
+        Box::<str>::deserialize(from).map(LongUrl::from_stored)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_condition_gives_back_the_three_fields_that_it_was_read_from() {
+        for (kind, key, value) in [
+            (DEVICE, None, Some("chromeos")),
+            (BROWSER, None, Some("android_browser")),
+            (LANGUAGE, None, Some("en_US")),
+            (LANGUAGE, None, Some(" pt-br ")),
+            (QUERY_PARAM, Some("größe"), Some("a b+c%20")),
+            (ANY_VALUE_QUERY_PARAM, Some("utm_source"), None),
+            (VALUELESS_QUERY_PARAM, Some("debug"), None),
+            (IP_ADDRESS, None, Some("192.0.2.7/24")),
+            (IP_ADDRESS, None, Some("2001:DB8:0::1")),
+            (IP_ADDRESS, None, Some("11.*.22.*")),
+            (COUNTRY, None, Some("DE")),
+            (CITY, None, Some("São Paulo")),
+            (BEFORE_DATE, None, Some("2030-01-01T00:00:00+01:00")),
+            (AFTER_DATE, None, Some("2030-01-01")),
+        ] {
+            let condition = Condition::parse(kind, key, value).unwrap();
+            let parts = (kind, key.map(String::from), value.map(String::from));
+            assert_eq!(condition.parts(), parts);
+            let text = serde_json::to_string(&condition).unwrap();
+            assert_eq!(serde_json::from_str::<Condition>(&text).unwrap(), condition, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_field_without_a_use_is_dropped() {
+        let of = |kind, key, value| Condition::parse(kind, key, value).unwrap().parts();
+        assert_eq!(of(DEVICE, Some("x"), Some("ios")), (DEVICE, None, Some("ios".into())));
+        let any = of(ANY_VALUE_QUERY_PARAM, Some("x"), Some(""));
+        assert_eq!(any, (ANY_VALUE_QUERY_PARAM, Some("x".into()), None));
+    }
+
+    #[test]
+    fn what_is_refused_is_refused_with_its_field() {
+        let fits = "ü".repeat(MAX_LEN / 2);
+        let long = "ü".repeat(MAX_LEN / 2 + 1);
+        assert!(Condition::parse(QUERY_PARAM, Some(&fits), Some(&fits)).is_ok());
+        for (kind, key, value, error, field) in [
+            ("", None, None, ConditionError::Type, "type"),
+            ("Device", None, Some("ios"), ConditionError::Type, "type"),
+            (DEVICE, None, None, ConditionError::Device, "matchValue"),
+            (DEVICE, None, Some("iOS"), ConditionError::Device, "matchValue"),
+            (DEVICE, Some(&*long), Some("ios"), ConditionError::UnusedKey, "matchKey"),
+            (BROWSER, None, Some("netscape"), ConditionError::Browser, "matchValue"),
+            (LANGUAGE, None, None, ConditionError::Value, "matchValue"),
+            (LANGUAGE, None, Some(""), ConditionError::Value, "matchValue"),
+            (QUERY_PARAM, None, Some("x"), ConditionError::Key, "matchKey"),
+            (QUERY_PARAM, Some(""), Some("x"), ConditionError::Key, "matchKey"),
+            (QUERY_PARAM, Some("x"), None, ConditionError::Value, "matchValue"),
+            (QUERY_PARAM, Some("x"), Some(&*long), ConditionError::Value, "matchValue"),
+            (QUERY_PARAM, Some(&*long), Some("x"), ConditionError::Key, "matchKey"),
+            (ANY_VALUE_QUERY_PARAM, None, Some("x"), ConditionError::Key, "matchKey"),
+            (ANY_VALUE_QUERY_PARAM, Some("x"), Some(&*long), ConditionError::UnusedValue, "matchValue"),
+            (VALUELESS_QUERY_PARAM, None, None, ConditionError::Key, "matchKey"),
+            (IP_ADDRESS, None, Some("1.2.3"), ConditionError::IpAddress, "matchValue"),
+            (COUNTRY, None, Some("de"), ConditionError::Country, "matchValue"),
+            (CITY, None, Some(""), ConditionError::Value, "matchValue"),
+            (BEFORE_DATE, None, Some("tomorrow"), ConditionError::Date, "matchValue"),
+            (AFTER_DATE, None, None, ConditionError::Value, "matchValue"),
+        ] {
+            let refused = Condition::parse(kind, key, value).unwrap_err();
+            assert_eq!((refused, refused.field()), (error, field), "{kind:?} {key:?} {value:?}");
+            assert!(refused.to_string().starts_with("expected "), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_rule_is_stored_under_stable_names() {
+        let rule = Rule {
+            long_url: LongUrl::from_stored("https://example.com/ä"),
+            conditions: CONDITION_TYPES[3..5]
+                .iter()
+                .map(|t| Condition::parse(t, Some("k"), Some("v")).unwrap())
+                .collect(),
+        };
+        let text = serde_json::to_string(&rule).unwrap();
+        assert_eq!(
+            text,
+            r#"{"longUrl":"https://example.com/ä","conditions":[{"type":"query-param","matchKey":"k","matchValue":"v"},{"type":"any-value-query-param","matchKey":"k"}]}"#
+        );
+        assert_eq!(serde_json::from_str::<Rule>(&text).unwrap(), rule);
+        let nulls = r#"{"longUrl":"x","conditions":[{"type":"device","matchKey":null,"matchValue":"ios"}]}"#;
+        assert_eq!(serde_json::from_str::<Rule>(nulls).unwrap().conditions.len(), 1);
+        for wrong in [
+            r#"{"longUrl":"x","conditions":[{"type":"moon-phase","matchValue":"full"}]}"#,
+            r#"{"longUrl":"x","conditions":[{"type":"ip-address","matchValue":7}]}"#,
+            r#"{"longUrl":"x"}"#,
+        ] {
+            assert!(serde_json::from_str::<Rule>(wrong).is_err(), "{wrong}");
+        }
+    }
+}

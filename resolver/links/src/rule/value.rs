@@ -1,0 +1,393 @@
+//! The values that conditions compare with, each checked once and kept as it was written.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use ipnet::{IpNet, Ipv4Net};
+use jiff::{Timestamp, civil, tz::TimeZone};
+
+use super::MAX_LEN;
+
+/// The assigned codes of ISO 3166-1 alpha-2.
+const COUNTRIES: &str = "AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT \
+    BV BW BY BZ CA CC CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG EH ER ES ET FI FJ FK FM \
+    FO FR GA GB GD GE GF GG GH GI GL GM GN GP GQ GR GS GT GU GW GY HK HM HN HR HT HU ID IE IL IM IN IO IQ IR IS IT JE JM JO \
+    JP KE KG KH KI KM KN KP KR KW KY KZ LA LB LC LI LK LR LS LT LU LV LY MA MC MD ME MF MG MH MK ML MM MN MO MP MQ MR MS MT \
+    MU MV MW MX MY MZ NA NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF PG PH PK PL PM PN PR PS PT PW PY QA RE RO RS RU RW SA \
+    SB SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TF TG TH TJ TK TL TM TN TO TR TT TV TW TZ UA UG UM US \
+    UY UZ VA VC VE VG VI VN VU WF WS YE YT ZA ZM ZW";
+
+/// Text of 1 to 255 bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Text(Box<str>);
+
+impl Text {
+    /// The longest text, in bytes.
+    pub const MAX_LEN: usize = MAX_LEN;
+
+    /// The text, if it is neither empty nor too long. NUL is kept in no text of Postgres.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let fits = (1..=MAX_LEN).contains(&text.len()) && !text.contains('\0');
+        fits.then(|| Self(text.into()))
+    }
+
+    /// The text as it was written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// What a visitor's device runs, or its kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Device {
+    /// A phone or tablet with Android.
+    Android,
+    /// An iPhone, an iPod, or an iPad that says so: by default they pass for a Mac.
+    Ios,
+    /// Any phone or tablet.
+    Mobile,
+    /// A computer with Windows.
+    Windows,
+    /// A computer with macOS.
+    Macos,
+    /// A computer with Linux.
+    Linux,
+    /// A computer with ChromeOS.
+    Chromeos,
+    /// Any computer.
+    Desktop,
+}
+
+impl Device {
+    const NAMES: [(&str, Self); 8] = [
+        ("android", Self::Android),
+        ("ios", Self::Ios),
+        ("mobile", Self::Mobile),
+        ("windows", Self::Windows),
+        ("macos", Self::Macos),
+        ("linux", Self::Linux),
+        ("chromeos", Self::Chromeos),
+        ("desktop", Self::Desktop),
+    ];
+
+    /// The device of this name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::NAMES.iter().find(|(one, _)| *one == name).map(|(_, device)| *device)
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Android => "android",
+            Self::Ios => "ios",
+            Self::Mobile => "mobile",
+            Self::Windows => "windows",
+            Self::Macos => "macos",
+            Self::Linux => "linux",
+            Self::Chromeos => "chromeos",
+            Self::Desktop => "desktop",
+        }
+    }
+
+    /// Its kind, which is [`Device::Mobile`] or [`Device::Desktop`].
+    #[must_use]
+    pub fn kind(self) -> Self {
+        match self {
+            Self::Android | Self::Ios | Self::Mobile => Self::Mobile,
+            Self::Windows | Self::Macos | Self::Linux | Self::Chromeos | Self::Desktop => Self::Desktop,
+        }
+    }
+
+    /// Their names, as a rule spells them.
+    #[must_use]
+    pub fn names() -> [&'static str; 8] {
+        Self::NAMES.map(|(name, _)| name)
+    }
+}
+
+/// A browser that conditions can ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Browser {
+    /// Google Chrome, and what passes for it.
+    Chrome,
+    /// Mozilla Firefox.
+    Firefox,
+    /// Microsoft Edge.
+    Edge,
+    /// Apple Safari.
+    Safari,
+    /// Opera, and Opera Mini.
+    Opera,
+    /// The browser that came with Android before Chrome did.
+    AndroidBrowser,
+}
+
+impl Browser {
+    const NAMES: [(&str, Self); 6] = [
+        ("chrome", Self::Chrome),
+        ("firefox", Self::Firefox),
+        ("edge", Self::Edge),
+        ("safari", Self::Safari),
+        ("opera", Self::Opera),
+        ("android_browser", Self::AndroidBrowser),
+    ];
+
+    /// The browser of this name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::NAMES.iter().find(|(one, _)| *one == name).map(|(_, browser)| *browser)
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Chrome => "chrome",
+            Self::Firefox => "firefox",
+            Self::Edge => "edge",
+            Self::Safari => "safari",
+            Self::Opera => "opera",
+            Self::AndroidBrowser => "android_browser",
+        }
+    }
+
+    /// Their names, as a rule spells them.
+    #[must_use]
+    pub fn names() -> [&'static str; 6] {
+        Self::NAMES.map(|(name, _)| name)
+    }
+}
+
+/// A country's code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Country(&'static str);
+
+impl Country {
+    /// The country with this code in capital letters.
+    #[must_use]
+    pub fn parse(code: &str) -> Option<Self> {
+        COUNTRIES.split_ascii_whitespace().find(|one| *one == code).map(Self)
+    }
+
+    /// Its code in capital letters.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        self.0
+    }
+}
+
+/// A moment that was written as a date or with a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Date {
+    text: Text,
+    time: Timestamp,
+}
+
+impl Date {
+    /// Reads ISO 8601 with an offset or Z, or a day alone, which begins at midnight UTC.
+    #[must_use]
+    pub fn parse(text: Text) -> Option<Self> {
+        let is_day = text.as_str().bytes().all(|one| one.is_ascii_digit() || one == b'-');
+        let time = if is_day {
+            let day: civil::Date = text.as_str().parse().ok()?;
+            day.to_zoned(TimeZone::UTC).ok()?.timestamp()
+        } else {
+            text.as_str().parse().ok()?
+        };
+        Some(Self { text, time })
+    }
+
+    /// The moment.
+    #[must_use]
+    pub fn time(&self) -> Timestamp {
+        self.time
+    }
+
+    /// The date as it was written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        self.text.as_str()
+    }
+}
+
+/// Some IP addresses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddressPattern {
+    text: Text,
+    addresses: Addresses,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Addresses {
+    Net(IpNet),
+    /// None stands for any octet.
+    Octets([Option<u8>; 4]),
+}
+
+impl AddressPattern {
+    /// Reads an address, a network such as `192.0.2.0/24`, or an IPv4 pattern such as `192.0.*.7`.
+    #[must_use]
+    pub fn parse(text: Text) -> Option<Self> {
+        let written = text.as_str();
+        let addresses = if written.contains('*') {
+            Addresses::Octets(octets(written)?)
+        } else if written.contains('/') {
+            Addresses::Net(unmapped(written.parse().ok()?))
+        } else {
+            Addresses::Net(written.parse::<IpAddr>().ok()?.to_canonical().into())
+        };
+        Some(Self { text, addresses })
+    }
+
+    /// Whether this is one of the addresses. An IPv4 address that is written as IPv6 (RFC 4291, 2.5.5.2) counts as IPv4.
+    #[must_use]
+    pub fn contains(&self, address: IpAddr) -> bool {
+        match (&self.addresses, address.to_canonical()) {
+            (Addresses::Net(net), address) => net.contains(&address),
+            (Addresses::Octets(octets), IpAddr::V4(address)) => {
+                octets.iter().zip(address.octets()).all(|(one, octet)| one.is_none_or(|one| one == octet))
+            }
+            (Addresses::Octets(_), IpAddr::V6(_)) => false,
+        }
+    }
+
+    /// The pattern as it was written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        self.text.as_str()
+    }
+}
+
+fn octets(pattern: &str) -> Option<[Option<u8>; 4]> {
+    // The standard parser decides what an octet is: it refuses signs and leading zeros.
+    let address: Ipv4Addr = pattern.replace('*', "0").parse().ok()?;
+    let mut octets = address.octets().map(Some);
+    for (octet, written) in octets.iter_mut().zip(pattern.split('.')) {
+        match written {
+            "*" => *octet = None,
+            written if written.contains('*') => return None,
+            _ => {}
+        }
+    }
+    Some(octets)
+}
+
+/// A network of IPv4 addresses that are written as IPv6 is one of IPv4.
+fn unmapped(net: IpNet) -> IpNet {
+    let IpNet::V6(six) = net else { return net };
+    let four = six.addr().to_ipv4_mapped().zip(six.prefix_len().checked_sub(96));
+    four.and_then(|(address, length)| Ipv4Net::new(address, length).ok()).map_or(net, IpNet::V4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> Text {
+        Text::parse(text).unwrap()
+    }
+
+    #[test]
+    fn names_lead_back_to_what_they_name() {
+        for (name, device) in Device::NAMES {
+            assert_eq!((device.as_str(), Device::parse(name)), (name, Some(device)));
+        }
+        for (name, browser) in Browser::NAMES {
+            assert_eq!((browser.as_str(), Browser::parse(name)), (name, Some(browser)));
+        }
+    }
+
+    #[test]
+    fn countries_are_two_capital_letters_of_the_standard() {
+        assert_eq!(COUNTRIES.split_ascii_whitespace().count(), 249);
+        assert!(COUNTRIES.split_ascii_whitespace().is_sorted_by(|one, next| one < next));
+        for code in ["AD", "DE", "GB", "US", "ZW"] {
+            assert_eq!(Country::parse(code).unwrap().as_str(), code);
+        }
+        for code in ["", "D", "de", "De", "DEU", "UK", "XX", "D E", "AD AE", " "] {
+            assert_eq!(Country::parse(code), None, "{code:?}");
+        }
+    }
+
+    #[test]
+    fn dates_are_moments_or_days_in_utc() {
+        for (written, seconds) in [
+            ("1970-01-02", 86_400),
+            ("1970-01-01T00:00:10Z", 10),
+            ("1970-01-01T01:00:00+01:00", 0),
+            ("1970-01-01T00:00:00-00:30", 1800),
+            ("1970-01-01T00:00:00.5Z", 0),
+        ] {
+            assert_eq!(Date::parse(text(written)).unwrap().time().as_second(), seconds, "{written}");
+        }
+        for written in [
+            "tomorrow",
+            "2030",
+            "2030-02-30",
+            "2030-1-1",
+            "2030-01-01T10:00:00",
+            "2030-01-01T25:00:00Z",
+            "99999-01-01",
+            "٢٠٣٠-٠١-٠١",
+            " 2030-01-01",
+            "-",
+        ] {
+            assert_eq!(Date::parse(text(written)), None, "{written}");
+        }
+    }
+
+    #[test]
+    fn patterns_contain_their_addresses_and_no_others() {
+        for (pattern, inside, outside) in [
+            ("192.0.2.7", "192.0.2.7", "192.0.2.8"),
+            ("192.0.2.7", "::ffff:192.0.2.7", "2001:db8::7"),
+            ("::ffff:192.0.2.7", "192.0.2.7", "192.0.2.8"),
+            ("192.0.2.7/24", "192.0.2.255", "192.0.3.0"),
+            ("0.0.0.0/0", "::ffff:1.2.3.4", "::1"),
+            ("::/0", "2001:db8::1", "1.2.3.4"),
+            ("::ffff:192.0.2.0/120", "192.0.2.255", "192.0.3.0"),
+            ("2001:db8::/32", "2001:db8:ffff::1", "2001:db9::1"),
+            ("2001:DB8::1", "2001:db8::1", "2001:db8::2"),
+            ("192.*.2.7", "192.255.2.7", "192.0.3.7"),
+            ("*.*.*.*", "::ffff:8.8.8.8", "::1"),
+            ("11.22.*.*", "11.22.0.255", "11.23.0.0"),
+        ] {
+            let parsed = AddressPattern::parse(text(pattern)).unwrap();
+            assert!(parsed.contains(inside.parse().unwrap()), "{pattern} {inside}");
+            assert!(!parsed.contains(outside.parse().unwrap()), "{pattern} {outside}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_refused() {
+        for pattern in [
+            "1.2.3",
+            "1.2.3.4.5",
+            "1.2.3.256",
+            "1.2.3.04",
+            " 1.2.3.4",
+            "1.2.3.4/33",
+            "1.2.3.4/",
+            "1.2.3.4/-1",
+            "/24",
+            "::1/129",
+            ":::1",
+            "fe80::1%eth0",
+            "1.2.*",
+            "1.2.*.4.*",
+            "1.2.*.+4",
+            "1.2.*.04",
+            "1.2.3*.4",
+            "1.2.**.4",
+            "1.2.*.0/24",
+            "2001:db8::*",
+            "*",
+            "localhost",
+        ] {
+            assert_eq!(AddressPattern::parse(text(pattern)), None, "{pattern}");
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! What an API key may do.
+//!
+//! `domains` is a scope of its own: a domain is a host name, and whoever adds it decides where that
+//! host's visitors are led. Keys that were made before this scope was there do not have it, unless
+//! they have `admin`. No migration adds it: a resolver of the previous release could not read such
+//! a key, and would refuse it for as long as both run side by side.
+
+use std::{fmt, str::FromStr};
+
+/// One kind of action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Scope {
+    /// Create links.
+    Create,
+    /// Read links.
+    Read,
+    /// Change links and tags.
+    Edit,
+    /// Delete links and tags.
+    Delete,
+    /// Read visits.
+    Visits,
+    /// Reserve codes before their links exist, and fill them.
+    Reserve,
+    /// Add domains, by creating links on them.
+    Domains,
+    /// Everything, also what others made.
+    Admin,
+}
+
+impl Scope {
+    /// All scopes.
+    pub const ALL: [Self; 8] = [
+        Self::Create,
+        Self::Read,
+        Self::Edit,
+        Self::Delete,
+        Self::Visits,
+        Self::Reserve,
+        Self::Domains,
+        Self::Admin,
+    ];
+
+    const fn bit(self) -> u8 {
+        1 << self as u8
+    }
+
+    /// Its name, on the command line and in the database.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Read => "read",
+            Self::Edit => "edit",
+            Self::Delete => "delete",
+            Self::Visits => "visits",
+            Self::Reserve => "reserve",
+            Self::Domains => "domains",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The scopes of a key; never none. One bit each.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Scopes(u8);
+
+/// A list of scopes that cannot be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "expected one or more of create, read, edit, delete, visits, reserve, domains and admin, separated by commas, got {0:?}"
+)]
+pub struct ScopesError(String);
+
+impl Scopes {
+    /// Everything.
+    #[must_use]
+    pub fn admin() -> Self {
+        Self(Scope::Admin.bit())
+    }
+
+    /// Whether a key with these scopes may do it.
+    #[must_use]
+    pub fn allow(&self, scope: Scope) -> bool {
+        self.0 & (scope.bit() | Scope::Admin.bit()) != 0
+    }
+
+    /// Whether what others made is included.
+    #[must_use]
+    pub fn is_admin(&self) -> bool {
+        self.0 & Scope::Admin.bit() != 0
+    }
+
+    fn iter(self) -> impl Iterator<Item = Scope> {
+        Scope::ALL.into_iter().filter(move |scope| self.0 & scope.bit() != 0)
+    }
+}
+
+impl FromStr for Scopes {
+    type Err = ScopesError;
+
+    fn from_str(text: &str) -> Result<Self, ScopesError> {
+        let wrong = || ScopesError(text.to_owned());
+        let known = |name: &str| Scope::ALL.into_iter().find(|scope| scope.as_str() == name.trim());
+        let add = |bits, name| known(name).map(|scope| bits | scope.bit());
+        text.split(',').try_fold(0, add).map(Self).ok_or_else(wrong)
+    }
+}
+
+impl fmt::Display for Scopes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.iter().map(Scope::as_str).collect();
+        f.write_str(&names.join(","))
+    }
+}
+
+impl fmt::Debug for Scopes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scopes_are_read_written_and_checked() {
+        let scopes: Scopes = "reserve, create,create".parse().unwrap();
+        assert_eq!(scopes.to_string(), "create,reserve");
+        assert_eq!(scopes.to_string().parse(), Ok(scopes));
+        assert!(scopes.allow(Scope::Create) && scopes.allow(Scope::Reserve));
+        assert!(!scopes.allow(Scope::Read) && !scopes.is_admin());
+        assert!(Scope::ALL.into_iter().all(|scope| Scopes::admin().allow(scope)));
+        for wrong in ["", "create,", "Create", "all"] {
+            assert_eq!(wrong.parse::<Scopes>(), Err(ScopesError(wrong.to_owned())));
+        }
+    }
+}

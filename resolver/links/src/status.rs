@@ -1,0 +1,35 @@
+//! The status of redirects.
+
+use serde::{Deserialize, Serialize};
+
+/// One of the four statuses that lead a browser on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "u16", into = "u16")]
+pub struct RedirectStatus(u16);
+
+/// A status that does not redirect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected 301, 302, 307 or 308")]
+pub struct RedirectStatusError;
+
+impl RedirectStatus {
+    /// The status as a number.
+    #[must_use]
+    pub fn code(self) -> u16 {
+        self.0
+    }
+}
+
+impl TryFrom<u16> for RedirectStatus {
+    type Error = RedirectStatusError;
+
+    fn try_from(status: u16) -> Result<Self, RedirectStatusError> {
+        if matches!(status, 301 | 302 | 307 | 308) { Ok(Self(status)) } else { Err(RedirectStatusError) }
+    }
+}
+
+impl From<RedirectStatus> for u16 {
+    fn from(status: RedirectStatus) -> Self {
+        status.0
+    }
+}

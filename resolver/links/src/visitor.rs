@@ -1,0 +1,310 @@
+//! Which of a link's rules a visitor meets. The semantics are those of Shlink's redirect conditions.
+
+mod agent;
+mod preview;
+
+use std::{borrow::Cow, cell::OnceCell, collections::HashMap, net::IpAddr};
+
+use jiff::Timestamp;
+use url::form_urlencoded;
+
+use self::agent::Agent;
+use super::rule::{Condition, Rule};
+
+pub use preview::is_preview;
+
+/// Languages that are looked at, from the front of the header: browsers send no more than a few.
+const LANGUAGES_MAX: usize = 100;
+
+/// What is known of a visit.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts<'a> {
+    /// The header `User-Agent`; empty without one.
+    pub user_agent: &'a str,
+    /// The header `Accept-Language`; empty without one.
+    pub accept_language: &'a str,
+    /// The query as it was asked for, without its question mark.
+    pub query: &'a str,
+    /// The visitor's address.
+    pub ip: IpAddr,
+    /// The code of the country where the address is located, in letters of either case.
+    pub country: Option<&'a str>,
+    /// The name of the city where the address is located.
+    pub city: Option<&'a str>,
+    /// The time of the visit.
+    pub now: Timestamp,
+}
+
+/// The first rule all of whose conditions hold.
+#[must_use]
+pub fn choose<'r>(rules: &'r [Rule], facts: &Facts<'_>) -> Option<&'r Rule> {
+    let visitor = Visitor::new(facts);
+    rules.iter().find(|rule| rule.conditions.iter().all(|condition| visitor.meets(condition)))
+}
+
+/// Whether it matters to some rule where the visitor is: that takes longer to find out than all else.
+#[must_use]
+pub fn asks_where(rules: &[Rule]) -> bool {
+    let asks = |condition: &Condition| matches!(condition, Condition::Country(_) | Condition::City(_));
+    rules.iter().any(|rule| rule.conditions.iter().any(asks))
+}
+
+/// The facts with what follows from them. Each part is read at most once, when the first condition asks for it: a link may
+/// have thousands of conditions, and headers are long when somebody wants them to be.
+struct Visitor<'a> {
+    facts: &'a Facts<'a>,
+    agent: OnceCell<Agent>,
+    languages: OnceCell<Vec<Locale<'a>>>,
+    /// The last of several parameters with one name counts.
+    query: OnceCell<HashMap<Cow<'a, str>, Cow<'a, str>>>,
+}
+
+impl<'a> Visitor<'a> {
+    fn new(facts: &'a Facts<'a>) -> Self {
+        Self { facts, agent: OnceCell::new(), languages: OnceCell::new(), query: OnceCell::new() }
+    }
+
+    fn meets(&self, condition: &Condition) -> bool {
+        let is_located =
+            |place: Option<&str>, name: &str| place.is_some_and(|at| at.eq_ignore_ascii_case(name));
+        match condition {
+            Condition::Device(device) => self.agent().is(*device),
+            Condition::Browser(browser) => self.agent().browser() == Some(*browser),
+            Condition::Language(language) => {
+                let wanted = Locale::read(language.as_str());
+                self.languages().iter().any(|locale| locale.is(&wanted))
+            }
+            Condition::QueryParam { key, value } => self.parameter(key.as_str()) == Some(value.as_str()),
+            Condition::AnyValueQueryParam(key) => self.parameter(key.as_str()).is_some(),
+            // Shlink asks PHP what is empty, and there a zero is.
+            Condition::ValuelessQueryParam(key) => matches!(self.parameter(key.as_str()), Some("" | "0")),
+            Condition::IpAddress(pattern) => pattern.contains(self.facts.ip),
+            Condition::Country(country) => is_located(self.facts.country, country.as_str()),
+            Condition::City(city) => is_located(self.facts.city, city.as_str()),
+            Condition::BeforeDate(date) => self.facts.now < date.time(),
+            Condition::AfterDate(date) => self.facts.now > date.time(),
+        }
+    }
+
+    fn agent(&self) -> &Agent {
+        self.agent.get_or_init(|| Agent::read(self.facts.user_agent))
+    }
+
+    fn languages(&self) -> &[Locale<'a>] {
+        self.languages.get_or_init(|| {
+            self.facts.accept_language.split(',').take(LANGUAGES_MAX).filter_map(preferred).collect()
+        })
+    }
+
+    fn parameter(&self, key: &str) -> Option<&str> {
+        let query = self.query.get_or_init(|| form_urlencoded::parse(self.facts.query.as_bytes()).collect());
+        query.get(key).map(|value| &**value)
+    }
+}
+
+/// A language with what is behind its first dash, which is most often a country.
+struct Locale<'a> {
+    language: &'a str,
+    country: Option<&'a str>,
+}
+
+impl<'a> Locale<'a> {
+    fn read(text: &'a str) -> Self {
+        let mut subtags = text.trim().split(['-', '_']);
+        Self { language: subtags.next().unwrap_or_default(), country: subtags.next() }
+    }
+
+    /// Whether this is the wanted language, and from the wanted country if there is one.
+    fn is(&self, wanted: &Locale<'_>) -> bool {
+        self.language.eq_ignore_ascii_case(wanted.language)
+            && wanted
+                .country
+                .is_none_or(|wanted| self.country.is_some_and(|own| own.eq_ignore_ascii_case(wanted)))
+    }
+}
+
+/// Reads one entry of `Accept-Language` (RFC 9110, 12.5.4); none unless its weight is 0.9 or more and it names a language.
+fn preferred(entry: &str) -> Option<Locale<'_>> {
+    let (range, parameters) = entry.split_once(';').unwrap_or((entry, ""));
+    let weight = parameters.split(';').find_map(|parameter| {
+        let (name, value) = parameter.split_once('=')?;
+        name.trim().eq_ignore_ascii_case("q").then_some(value.trim())
+    });
+    let is_preferred = match weight {
+        Some(weight) => weight.parse::<f32>().is_ok_and(|weight| (0.9..=1.0).contains(&weight)),
+        None => true,
+    };
+    let is_named = !matches!(range.trim(), "" | "*");
+    (is_preferred && is_named).then(|| Locale::read(range))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::LongUrl;
+
+    fn facts() -> Facts<'static> {
+        Facts {
+            user_agent: "",
+            accept_language: "",
+            query: "",
+            ip: "192.0.2.7".parse().unwrap(),
+            country: None,
+            city: None,
+            now: "2030-06-15T12:00:00Z".parse().unwrap(),
+        }
+    }
+
+    fn rule(url: &str, conditions: &[(&str, Option<&str>, Option<&str>)]) -> Rule {
+        let parse = |(kind, key, value): &(&str, Option<&str>, Option<&str>)| {
+            Condition::parse(kind, *key, *value).unwrap()
+        };
+        Rule { long_url: LongUrl::from_stored(url), conditions: conditions.iter().map(parse).collect() }
+    }
+
+    fn meets(facts: &Facts<'_>, kind: &str, key: Option<&str>, value: Option<&str>) -> bool {
+        choose(&[rule("x", &[(kind, key, value)])], facts).is_some()
+    }
+
+    #[test]
+    fn the_first_rule_wins_all_of_whose_conditions_hold() {
+        let rules = [
+            rule("one", &[("any-value-query-param", Some("a"), None), ("language", None, Some("de"))]),
+            rule("two", &[("any-value-query-param", Some("a"), None)]),
+            rule("three", &[("ip-address", None, Some("192.0.2.0/24"))]),
+            rule("four", &[("ip-address", None, Some("192.0.*.7"))]),
+        ];
+        let of = |query, accept_language| {
+            let facts = Facts { query, accept_language, ..facts() };
+            choose(&rules, &facts).map(|rule| rule.long_url.as_str())
+        };
+        assert_eq!(of("a", "de"), Some("one"));
+        assert_eq!(of("a", "fr"), Some("two"));
+        assert_eq!(of("", "de"), Some("three"));
+        let elsewhere = Facts { ip: "198.51.100.1".parse().unwrap(), ..facts() };
+        assert_eq!(choose(&rules, &elsewhere), None);
+    }
+
+    #[test]
+    fn a_rule_without_conditions_always_matches_and_no_rules_never_do() {
+        let rules = [rule("x", &[])];
+        assert_eq!(choose(&rules, &facts()), Some(&rules[0]));
+        assert_eq!(choose(&[], &facts()), None);
+    }
+
+    #[test]
+    fn languages_match_when_they_are_preferred_and_countries_when_they_are_asked_for() {
+        for (header, language, expected) in [
+            ("en", "en", true),
+            ("en-US", "en", true),
+            ("en-US", "en_us", true),
+            ("EN_us", "en-US", true),
+            ("en-US", "en-GB", false),
+            ("en", "en-US", false),
+            ("de, en;q=0.9", "en", true),
+            ("de, en;q=0.89", "en", false),
+            ("de,en-US;q=0.7,en;q=0.3", "en", false),
+            (" de , en ; Q = 1.000 ", "en", true),
+            ("en;q=1.1", "en", false),
+            ("en;q=inf", "en", false),
+            ("en;q=NaN", "en", false),
+            ("en;q=", "en", false),
+            ("en;q=0", "en", false),
+            ("en;level=1", "en", true),
+            ("eng", "en", false),
+            ("zh-Hant-TW", "zh-Hant", true),
+            ("en", " en ", true),
+            ("", "en", false),
+            ("*", "en", false),
+            ("*", "*", false),
+            ("*;q=1, en", "*", false),
+            (",,;,", "-", false),
+            ("ü;q=ü", "ü", false),
+        ] {
+            let facts = Facts { accept_language: header, ..facts() };
+            assert_eq!(meets(&facts, "language", None, Some(language)), expected, "{header:?} {language:?}");
+        }
+    }
+
+    #[test]
+    fn parameters_are_compared_when_they_are_decoded_and_the_last_one_counts() {
+        // Exactly "v", any value, no value: of the parameter "k ü".
+        for (query, expected) in [
+            ("k+%C3%BC=v", [true, true, false]),
+            ("k%20%c3%bc=%76", [true, true, false]),
+            ("k+ü=v", [true, true, false]),
+            ("a=b&k+ü=w&k+ü=v", [true, true, false]),
+            ("k+ü=v&k+ü=w", [false, true, false]),
+            ("k+ü=V", [false, true, false]),
+            ("k+ü=v=", [false, true, false]),
+            ("k+ü", [false, true, true]),
+            ("&&k+ü=&", [false, true, true]),
+            ("k+ü=0", [false, true, true]),
+            ("k+ü=+", [false, true, false]),
+            ("k+ü=v&k+ü", [false, true, true]),
+            ("K+ü=v", [false, false, false]),
+            ("k%2Bü=v", [false, false, false]),
+            ("k+%C3=v&%zz=%", [false, false, false]),
+            ("", [false, false, false]),
+        ] {
+            let facts = Facts { query, ..facts() };
+            let met = [
+                meets(&facts, "query-param", Some("k ü"), Some("v")),
+                meets(&facts, "any-value-query-param", Some("k ü"), None),
+                meets(&facts, "valueless-query-param", Some("k ü"), None),
+            ];
+            assert_eq!(met, expected, "{query}");
+        }
+    }
+
+    #[test]
+    fn places_match_in_letters_of_either_case_and_never_when_they_are_unknown() {
+        let there = Facts { country: Some("de"), city: Some("BERLIN"), ..facts() };
+        for (kind, value, expected) in [
+            ("geolocation-country-code", "DE", true),
+            ("geolocation-country-code", "AT", false),
+            ("geolocation-city-name", "Berlin", true),
+            ("geolocation-city-name", "Ber", false),
+        ] {
+            assert_eq!(meets(&there, kind, None, Some(value)), expected, "{kind} {value}");
+            assert!(!meets(&facts(), kind, None, Some(value)));
+        }
+    }
+
+    #[test]
+    fn dates_exclude_their_own_moment() {
+        for (date, is_before, is_after) in [
+            ("2030-06-15T12:00:01Z", true, false),
+            ("2030-06-15T12:00:00Z", false, false),
+            ("2030-06-15T14:00:00+02:00", false, false),
+            ("2030-06-15", false, true),
+            ("2030-06-16", true, false),
+        ] {
+            assert_eq!(meets(&facts(), "before-date", None, Some(date)), is_before, "{date}");
+            assert_eq!(meets(&facts(), "after-date", None, Some(date)), is_after, "{date}");
+        }
+    }
+
+    #[test]
+    fn an_address_is_the_same_in_its_ipv6_form() {
+        let mapped = Facts { ip: "::ffff:192.0.2.7".parse().unwrap(), ..facts() };
+        for pattern in ["192.0.2.7", "192.0.2.0/24", "192.*.2.7"] {
+            assert!(meets(&mapped, "ip-address", None, Some(pattern)), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn devices_and_browsers_are_read_from_the_user_agent() {
+        let user_agent = "Mozilla/5.0 (Android 15; Mobile; rv:140.0) Gecko/140.0 Firefox/140.0";
+        let facts = Facts { user_agent, ..facts() };
+        for (kind, value, expected) in [
+            ("device", "android", true),
+            ("device", "mobile", true),
+            ("device", "desktop", false),
+            ("browser", "firefox", true),
+            ("browser", "chrome", false),
+        ] {
+            assert_eq!(meets(&facts, kind, None, Some(value)), expected, "{kind} {value}");
+        }
+    }
+}

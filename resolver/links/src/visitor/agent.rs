@@ -1,0 +1,261 @@
+//! Device and browser by the words of a user agent (RFC 9110, 10.1.5).
+//!
+//! Nearly every browser also names those it wants to be taken for: Edge and Opera say Chrome, and Chrome says Safari. So the
+//! words have ranks, and the one that the fewest others say decides. Like Shlink's own parser, it takes browsers that are none
+//! of the six, such as Samsung's or Vivaldi, for none of them.
+
+use crate::rule::{Browser, Device};
+
+/// What a user agent says of itself.
+pub(super) struct Agent {
+    /// The most exact that is known.
+    device: Option<Device>,
+    browser: Option<Browser>,
+}
+
+/// Platforms from the word that says least to the one that overrules all others.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Platform {
+    Linux,
+    /// Comes with X11, as Linux does.
+    Bsd,
+    /// Comes with X11 too.
+    ChromeOs,
+    Mac,
+    Windows,
+    Ios,
+    /// Comes with Linux, and in some phones of Microsoft's with Windows.
+    Android,
+    /// None that can be asked for, which names some of the above: phones of Microsoft's, consoles, television sets.
+    Foreign,
+}
+
+/// Browsers from the word that says least to the one that overrules all others.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Product {
+    WebKit,
+    Safari,
+    Chrome,
+    Firefox,
+    /// None that can be asked for, robots among them.
+    Foreign,
+    Edge,
+    Opera,
+}
+
+impl Agent {
+    /// Reads a user agent in one pass.
+    pub(super) fn read(user_agent: &str) -> Self {
+        let (mut platform, mut product, mut is_mobile) = (None, None, false);
+        let mut previous = "";
+        for piece in user_agent.split_inclusive(is_separator) {
+            let word = piece.trim_end_matches(is_separator);
+            // What is only alike is something else.
+            if previous != "like" {
+                platform = platform.max(platform_of(word, previous));
+                product = product.max(product_of(word, piece.ends_with('/')));
+                is_mobile |= matches!(word, "Mobile" | "IEMobile" | "Phone" | "MIDP");
+            }
+            if !word.is_empty() {
+                previous = word;
+            }
+        }
+        Self { device: device(platform, is_mobile), browser: browser(product, platform) }
+    }
+
+    /// Whether it is this device, or one of this kind.
+    pub(super) fn is(&self, wanted: Device) -> bool {
+        self.device.is_some_and(|device| device == wanted || device.kind() == wanted)
+    }
+
+    /// The browser, if it is one that can be asked for.
+    pub(super) fn browser(&self) -> Option<Browser> {
+        self.browser
+    }
+}
+
+fn is_separator(one: char) -> bool {
+    !one.is_ascii_alphanumeric() && one != '_'
+}
+
+fn platform_of(word: &str, previous: &str) -> Option<Platform> {
+    Some(match word {
+        "Linux" | "linux" | "X11" => Platform::Linux,
+        "FreeBSD" | "NetBSD" | "OpenBSD" => Platform::Bsd,
+        "CrOS" => Platform::ChromeOs,
+        "Macintosh" => Platform::Mac,
+        "Windows" => Platform::Windows,
+        "iPhone" | "iPad" | "iPod" => Platform::Ios,
+        "Android" | "Adr" => Platform::Android,
+        // Alone it is also part of the names of phones with Android.
+        "Phone" if previous == "Windows" => Platform::Foreign,
+        "BlackBerry" | "BB10" | "PlayBook" | "Sailfish" | "Tizen" | "Web0S" | "SmartTV" | "Xbox"
+        | "Nintendo" | "PlayStation" | "Playstation" | "PLAYSTATION" => Platform::Foreign,
+        _ => return None,
+    })
+}
+
+/// `has_version` tells a product from a word of the same spelling: there are phones that are called Edge.
+fn product_of(word: &str, has_version: bool) -> Option<Product> {
+    Some(match word {
+        "AppleWebKit" => Product::WebKit,
+        "Safari" if has_version => Product::Safari,
+        "Chrome" | "CriOS" if has_version => Product::Chrome,
+        "Firefox" | "FxiOS" | "Iceweasel" | "IceCat" if has_version => Product::Firefox,
+        "Edg" | "EdgA" | "EdgiOS" | "Edge" if has_version => Product::Edge,
+        "OPR" | "OPiOS" | "OPT" | "OPX" if has_version => Product::Opera,
+        // Before version 9.8 it stood behind the others, with a space.
+        "Opera" => Product::Opera,
+        "MSIE" | "Trident" | "IEMobile" | "SamsungBrowser" | "Vivaldi" | "YaBrowser" | "YaApp_Android"
+        | "UCBrowser" | "MiuiBrowser" | "Whale" | "Silk" | "Kindle" | "OculusBrowser" | "Puffin"
+        | "Midori" | "SailfishBrowser" | "Tenfoot" | "HeadlessChrome" => Product::Foreign,
+        "Googlebot" | "AdsBot" | "bingbot" | "Applebot" | "YandexBot" | "GPTBot" | "Facebot" => {
+            Product::Foreign
+        }
+        _ => return None,
+    })
+}
+
+fn device(platform: Option<Platform>, is_mobile: bool) -> Option<Device> {
+    match platform {
+        Some(Platform::Linux) => Some(Device::Linux),
+        Some(Platform::Bsd) => Some(Device::Desktop),
+        Some(Platform::ChromeOs) => Some(Device::Chromeos),
+        Some(Platform::Mac) => Some(Device::Macos),
+        Some(Platform::Windows) => Some(Device::Windows),
+        Some(Platform::Ios) => Some(Device::Ios),
+        Some(Platform::Android) => Some(Device::Android),
+        Some(Platform::Foreign) | None => is_mobile.then_some(Device::Mobile),
+    }
+}
+
+fn browser(product: Option<Product>, platform: Option<Platform>) -> Option<Browser> {
+    match (product?, platform) {
+        (Product::Opera, _) => Some(Browser::Opera),
+        (Product::Edge, _) => Some(Browser::Edge),
+        (Product::Firefox, _) => Some(Browser::Firefox),
+        (Product::Chrome, _) => Some(Browser::Chrome),
+        (Product::Safari | Product::WebKit, Some(Platform::Android)) => Some(Browser::AndroidBrowser),
+        // Browsers of consoles and television sets name Safari and nothing of their own.
+        (Product::Foreign | Product::WebKit, _) | (Product::Safari, Some(Platform::Foreign)) => None,
+        (Product::Safari, _) => Some(Browser::Safari),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The most exact device and the browser, each a dash when there is none, and the user agent as it is sent.
+    const AGENTS: &str = "\
+windows chrome Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/138.0.0.0 Safari/537.36
+macos chrome Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/107.0.0.0 Safari/537.36
+linux chrome Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/535.19 (KHTML, like Gecko) Ubuntu/12.04 Chromium/18.0.1025.151 Chrome/18.0.1025.151 Safari/535.19
+chromeos chrome Mozilla/5.0 (X11; CrOS x86_64 14541.0.0) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0.0.0 Safari/537.36
+android chrome Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/118.0.0.0 Mobile Safari/537.36
+android chrome Mozilla/5.0 (Linux; Android 13; SM-X906C) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/114.0.5735.130 Safari/537.36
+android chrome Mozilla/5.0 (Linux; Android 11; motorola edge 20 lite) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/102.0.5005.78 Mobile Safari/537.36
+android chrome Mozilla/5.0 (Linux; Android 11; ASUS ROG Phone 3) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/96.0.4664.104 Mobile Safari/537.36
+android chrome Mozilla/5.0 (Linux; Android 8.0.0; SM-G930F Build/R16NW; wv) AppleWebKit/537.36 (KHTML, like Gecko) Version/4.0 Chrome/74.0.3729.157 Mobile Safari/537.36
+ios chrome Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) CriOS/126.0.6478.35 Mobile/15E148 Safari/604.1
+ios chrome Mozilla/5.0 (iPad; CPU OS 7_0 like Mac OS X) AppleWebKit/537.51.1 (KHTML, like Gecko) CriOS/30.0.1599.12 Mobile/11A465 Safari/8536.25
+windows firefox Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:109.0) Gecko/20100101 Firefox/118.0
+macos firefox Mozilla/5.0 (Macintosh; Intel Mac OS X 10.15; rv:109.0) Gecko/20100101 Firefox/118.0
+linux firefox Mozilla/5.0 (X11; Ubuntu; Linux x86_64; rv:82.0) Gecko/20100101 Firefox/82.0
+linux firefox Mozilla/5.0 (X11; U; Linux i686; en-US; rv:1.8.1) Gecko/20061024 Iceweasel/2.0 (Debian-2.0+dfsg-1)
+android firefox Mozilla/5.0 (Android 10; Mobile; rv:84.0) Gecko/84.0 Firefox/84.0
+android firefox Mozilla/5.0 (Android 13; Tablet; rv:109.0) Gecko/115.0 Firefox/115.0
+ios firefox Mozilla/5.0 (iPhone; CPU iPhone OS 14_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) FxiOS/127.0 Mobile/15E148 Safari/605.1.15
+desktop firefox Mozilla/5.0 (X11; FreeBSD amd64; rv:43.0) Gecko/20100101 Firefox/43.0
+mobile firefox Mozilla/5.0 (Mobile; Nokia_8110_4G; rv:48.0) Gecko/48.0 Firefox/48.0 KAIOS/2.5
+windows edge Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0.0.0 Safari/537.36 Edg/126.0.2592.56
+windows edge Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/52.0.2743.116 Safari/537.36 Edge/15.15063
+macos edge Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/107.0.0.0 Safari/537.36 Edg/107.0.1418.42
+android edge Mozilla/5.0 (Linux; Android 10; Pixel 3 XL) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/100.0.4896.127 Mobile Safari/537.36 EdgA/97.0.1072.69
+ios edge Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.0 EdgiOS/125.0.2535.96 Mobile/15E148 Safari/604.1
+mobile edge Mozilla/5.0 (Windows Phone 10.0;  Android 4.2.1; Nokia; Lumia 520) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/42.0.2311.135 Mobile Safari/537.36 Edge/12.10130
+- edge Mozilla/5.0 (Windows NT 10.0; Win64; x64; Xbox; Xbox One) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/100.0.4896.127 Safari/537.36 Edge/44.18363.8131
+macos safari Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.5 Safari/605.1.15
+ios safari Mozilla/5.0 (iPhone; CPU iPhone OS 16_6_1 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/16.6 Mobile/15E148 Safari/604.1
+ios safari Mozilla/5.0 (iPad; CPU OS 12_2 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/12.1 Mobile/15E148 Safari/604.1
+ios safari Mozilla/5.0 (iPod touch; CPU iPhone OS 7_0_3 like Mac OS X) AppleWebKit/537.51.1 (KHTML, like Gecko) Version/7.0 Mobile/11B511 Safari/9537.53
+ios - Mozilla/5.0 (iPhone; CPU iPhone OS 17_4 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Mobile/15E148
+windows opera Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/100.0.4896.127 Safari/537.36 OPR/85.0.4341.18
+windows opera Mozilla/4.0 (compatible; MSIE 8.0; Windows NT 6.1; de) Opera 11.01
+windows opera Mozilla/5.0 (Windows NT 6.1; U; nl; rv:1.9.1.6) Gecko/20091201 Firefox/3.5.6 Opera 11.01
+macos opera Opera/9.80 (Macintosh; Intel Mac OS X 10.6.8; U; Edition MacAppStore; en) Presto/2.10.229 Version/11.61
+android opera Mozilla/5.0 (Linux; Android 10; VOG-L29) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/100.0.4896.127 Mobile Safari/537.36 OPR/63.3.3216.58675
+android opera Opera/9.80 (Android; Opera Mini/36.2.2254/119.132; U; id) Presto/2.12.423 Version/12.16
+ios opera Mozilla/5.0 (iPhone; CPU iPhone OS 15_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/15.5 Mobile/15E148 Safari/604.1 OPT/3.3.3
+android android_browser Mozilla/5.0 (Linux; U; Android 4.0.2; en-us; Galaxy Nexus Build/ICL53F) AppleWebKit/534.30 (KHTML, like Gecko) Version/4.0 Mobile Safari/534.30
+android android_browser Mozilla/5.0 (Linux; U; Android 3.2.1; hu-hu; Transformer TF101 Build/HTK75) AppleWebKit/534.13 (KHTML, like Gecko) Version/4.0 Safari/534.13
+android - Mozilla/5.0 (Linux; Android 5.0.2; SAMSUNG SM-G925F Build/LRX22G) AppleWebKit/537.36 (KHTML, like Gecko) SamsungBrowser/4.0 Chrome/44.0.2403.133 Mobile Safari/537.36
+android - Mozilla/5.0 (Linux; U; Android 4.4.2; en-US; LG-D325 Build/KOT49I.A1411471607) AppleWebKit/534.30 (KHTML, like Gecko) Version/4.0 UCBrowser/10.2.0.535 U3/0.8.0 Mobile Safari/534.30
+android - Mozilla/5.0 (Linux; Android 6.0.1; Nexus 5X Build/MMB29P) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/125.0.6422.141 Mobile Safari/537.36 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)
+linux - Mozilla/5.0 (X11; Linux x86_64; U; en-us) AppleWebKit/537.36 (KHTML, like Gecko) Silk/3.22 like Chrome/34.0.1847.137 Safari/537.36
+linux - Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) HeadlessChrome/69.0.3452.0 Safari/537.36
+windows - Mozilla/5.0 (Windows NT 10.0; WOW64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/100.0.4896.127 Safari/537.36 Vivaldi/4.3
+windows - Mozilla/5.0 (Windows NT 6.3; WOW64; Trident/7.0; Touch; rv:11.0) like Gecko
+mobile - Mozilla/5.0 (Mobile; Windows Phone 8.1; Android 4.0; ARM; Trident/7.0; Touch; rv:11.0; IEMobile/11.0; NOKIA; Lumia 520) like iPhone OS 7_0_3 Mac OS X AppleWebKit/537 (KHTML, like Gecko) Mobile Safari/537
+mobile - Mozilla/5.0 (BB10; Touch) AppleWebKit/537.10+ (KHTML, like Gecko) Version/10.0.9.2372 Mobile Safari/537.10+
+mobile - Mozilla/5.0 (New Nintendo 3DS like iPhone) AppleWebKit/536.30 (KHTML, like Gecko) NX/3.0.0.5.8 Mobile NintendoBrowser/1.0.9934.JP
+mobile - Mozilla/5.0 (Maemo; Linux; U; Jolla; Sailfish; Mobile; rv:31.0) Gecko/31.0 Firefox/31.0 SailfishBrowser/1.0
+- - Mozilla/5.0 (PlayStation; PlayStation 5/3.21) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/14.0 Safari/605.1.15
+- - curl/8.5.0
+";
+
+    #[test]
+    fn real_user_agents_are_told_apart() {
+        assert!(AGENTS.lines().count() > 50);
+        for line in AGENTS.lines() {
+            let mut fields = line.splitn(3, ' ');
+            let (device, browser) = (fields.next().unwrap(), fields.next().unwrap());
+            let agent = Agent::read(fields.next().unwrap());
+            assert_eq!(agent.device.map_or("-", Device::as_str), device, "{line}");
+            assert_eq!(agent.browser().map_or("-", Browser::as_str), browser, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_device_is_itself_and_its_kind_and_nothing_else() {
+        let devices = [
+            Device::Android,
+            Device::Ios,
+            Device::Mobile,
+            Device::Windows,
+            Device::Macos,
+            Device::Linux,
+            Device::Chromeos,
+            Device::Desktop,
+        ];
+        for (own, kind) in [
+            (Device::Android, Device::Mobile),
+            (Device::Ios, Device::Mobile),
+            (Device::Mobile, Device::Mobile),
+            (Device::Windows, Device::Desktop),
+            (Device::Macos, Device::Desktop),
+            (Device::Linux, Device::Desktop),
+            (Device::Chromeos, Device::Desktop),
+            (Device::Desktop, Device::Desktop),
+        ] {
+            let agent = Agent { device: Some(own), browser: None };
+            for wanted in devices {
+                assert_eq!(agent.is(wanted), wanted == own || wanted == kind, "{own:?} {wanted:?}");
+            }
+        }
+        let unknown = Agent { device: None, browser: None };
+        assert!(!devices.iter().any(|wanted| unknown.is(*wanted)));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_no_device_and_no_browser() {
+        let long = "like ".repeat(4096) + "Chrome/1";
+        for user_agent in
+            ["", "/", "like", "like Android", "Edge", "Chrome 1", "\u{fffd}Ünïcode/1 ✓", "ChromeX/1", &long]
+        {
+            let agent = Agent::read(user_agent);
+            assert_eq!((agent.device, agent.browser()), (None, None), "{user_agent}");
+        }
+        assert_eq!(Agent::read(&("/".repeat(16 * 1024) + "Chrome/1")).browser(), Some(Browser::Chrome));
+    }
+}

@@ -1,0 +1,329 @@
+//! Links in the form of this project: a table (RFC 4180) whose first line names its columns, in any order, or one JSON object per line
+//! with the same names and a few more. What [`super::export`] writes reads back as it was; a table has no columns for a password, for rules
+//! and for deleted links, and says in `leftOut` which of them a link has.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
+
+use super::{
+    item::{Item, is_filled},
+    objects::Shape,
+    row::{LeftOut, Row, RowError, Secret},
+    table::{Layout, clip},
+};
+
+/// The names of the columns in the order in which they are written.
+pub(super) const COLUMNS: [&str; 25] = [
+    "shortCode",
+    "longUrl",
+    "title",
+    "description",
+    "tags",
+    "domain",
+    "createdAt",
+    "validSince",
+    "validUntil",
+    "maxVisits",
+    "crawlable",
+    "forwardQuery",
+    "visits",
+    "uses",
+    "enabled",
+    "redirectStatus",
+    "minted",
+    "createdBy",
+    "editedAt",
+    "editedBy",
+    "version",
+    "blocked",
+    "blockedAt",
+    "blockedBy",
+    "leftOut",
+];
+
+/// Fields that only JSON has.
+const JSON_ONLY: [&str; 3] = ["passwordHash", "redirectRules", "deletedAt"];
+
+/// The columns, and what else they may be called.
+pub(super) const LAYOUT: Layout = Layout {
+    columns: &[
+        ("shortCode", &["code", "slug", "customSlug"]),
+        ("longUrl", &["url", "target"]),
+        ("title", &[]),
+        ("description", &[]),
+        ("tags", &[]),
+        ("domain", &[]),
+        ("createdAt", &[]),
+        ("validSince", &[]),
+        ("validUntil", &[]),
+        ("maxVisits", &[]),
+        ("crawlable", &[]),
+        ("forwardQuery", &[]),
+        ("visits", &[]),
+        ("uses", &[]),
+        ("enabled", &[]),
+        ("redirectStatus", &[]),
+        ("minted", &[]),
+        ("createdBy", &[]),
+        ("editedAt", &[]),
+        ("editedBy", &[]),
+        ("version", &[]),
+        ("blocked", &[]),
+        ("blockedAt", &[]),
+        ("blockedBy", &[]),
+        ("leftOut", &[]),
+    ],
+    known: "shortCode (or code, slug, customSlug), longUrl (or url, target), title, description, tags, domain, createdAt, \
+            validSince, validUntil, maxVisits, crawlable, forwardQuery, visits, uses, enabled, redirectStatus, minted, \
+            createdBy, editedAt, editedBy, version, blocked, blockedAt, blockedBy, leftOut",
+    needed: &["longUrl"],
+    is_closed: true,
+    unnamed: None,
+};
+
+/// Each document is a link.
+pub(super) const SHAPE: Shape = Shape { path: &[], name: "", beside: None, item_bytes: Shape::OWN_ITEM };
+
+/// Reads an object.
+pub(super) fn of_json(item: &Item) -> Result<Row, RowError> {
+    let place = item.place;
+    let mut fields = Map::new();
+    for (name, value) in &item.fields {
+        let unknown = || RowError::Name { place, name: clip(name), known: LAYOUT.known };
+        let json_only = || JSON_ONLY.into_iter().find(|known| known == name);
+        let column = LAYOUT.column(name).or_else(json_only).ok_or_else(unknown)?;
+        if fields.insert(column.to_owned(), value.clone()).is_some() {
+            return Err(item.wrong(column, "one value, under one of its names"));
+        }
+    }
+    let item = Item { place, fields };
+    Ok(Row {
+        password_hash: item.text("passwordHash")?.map(Secret),
+        redirect_rules: rules(&item)?,
+        deleted_at: item.time("deletedAt")?,
+        ..row(&item, item.texts("tags")?, &item.texts("leftOut")?)?
+    })
+}
+
+/// Reads a line of a table.
+pub(super) fn of_table(item: &Item) -> Result<Row, RowError> {
+    let read = |(name, value): (&String, &Value)| {
+        let text = value.as_str().map(|text| Value::from(revealed(text)));
+        (name.clone(), text.unwrap_or_else(|| value.clone()))
+    };
+    let item = Item { place: item.place, fields: item.fields.iter().map(read).collect() };
+    let list = |name| Ok::<_, RowError>(split_tags(&item.text(name)?.unwrap_or_default()));
+    row(&item, list("tags")?, &list("leftOut")?)
+}
+
+fn row(item: &Item, tags: Vec<String>, left_out: &[String]) -> Result<Row, RowError> {
+    Ok(Row {
+        place: item.place,
+        code: item.text("shortCode")?,
+        domain: item.text("domain")?,
+        long_url: item.needed("longUrl")?,
+        title: item.text("title")?,
+        description: item.text("description")?,
+        tags,
+        created_at: item.time("createdAt")?,
+        valid_since: item.time("validSince")?,
+        valid_until: item.time("validUntil")?,
+        max_visits: item.count("maxVisits")?,
+        crawlable: item.flag("crawlable")?,
+        forward_query: item.flag("forwardQuery")?,
+        visits: item.count("visits")?,
+        uses: item.count("uses")?,
+        enabled: item.flag("enabled")?,
+        redirect_status: item.count("redirectStatus")?,
+        minted: item.flag("minted")?,
+        created_by: item.text("createdBy")?,
+        edited_at: item.time("editedAt")?,
+        edited_by: item.text("editedBy")?,
+        version: item.count("version")?,
+        blocked: item.text("blocked")?,
+        blocked_at: item.time("blockedAt")?,
+        blocked_by: item.text("blockedBy")?,
+        left_out: left_out.iter().map(|name| LeftOut::parse(name)).collect(),
+        ..Row::default()
+    })
+}
+
+/// The rules as one text: they are checked where links are stored.
+fn rules(item: &Item) -> Result<Option<String>, RowError> {
+    match item.fields.get("redirectRules") {
+        None | Some(Value::Null) => Ok(None),
+        Some(list @ Value::Array(rules)) => Ok((!rules.is_empty()).then(|| list.to_string())),
+        Some(_) => Err(item.wrong("redirectRules", "a list of rules")),
+    }
+}
+
+/// A text as a cell. A spreadsheet would compute one that begins like a formula (CWE-1236): an apostrophe before it makes it a text.
+pub(super) fn harmless(text: &str) -> Cow<'_, str> {
+    if looks_computed(text) { Cow::Owned(format!("'{text}")) } else { Cow::Borrowed(text) }
+}
+
+/// The text of a cell that [`harmless`] made.
+fn revealed(cell: &str) -> &str {
+    cell.strip_prefix('\'').filter(|text| looks_computed(text)).unwrap_or(cell)
+}
+
+/// Whether it begins like a formula, behind as many apostrophes as it may have.
+fn looks_computed(text: &str) -> bool {
+    text.trim_start_matches('\'').starts_with(['=', '+', '-', '@', '\t', '\r'])
+}
+
+/// Joins tags with `|`; a backslash goes before one that is part of a tag, and before a backslash.
+pub(super) fn join_tags(tags: &[String]) -> String {
+    let escaped: Vec<String> = tags.iter().map(|tag| tag.replace('\\', "\\\\").replace('|', "\\|")).collect();
+    escaped.join("|")
+}
+
+/// Takes tags apart again, without the blank ones. A backslash before anything else stands for itself.
+fn split_tags(text: &str) -> Vec<String> {
+    let mut tags = vec![String::new()];
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        let escaped =
+            if character == '\\' { characters.next_if(|next| matches!(next, '\\' | '|')) } else { None };
+        match (character, escaped) {
+            ('|', _) => tags.push(String::new()),
+            (character, escaped) => {
+                if let Some(tag) = tags.last_mut() {
+                    tag.push(escaped.unwrap_or(character));
+                }
+            }
+        }
+    }
+    tags.retain(|tag| is_filled(tag));
+    tags
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Source, source::read};
+
+    #[test]
+    fn columns_come_in_any_order_and_under_any_of_their_names() {
+        let time = |text: &str| Some(text.parse().unwrap());
+        let expected = Row {
+            place: 1,
+            code: Some("promo".into()),
+            domain: Some("d.test".into()),
+            long_url: "https://e.test/".into(),
+            title: Some("a, \"b\"\nc".into()),
+            description: Some("d".into()),
+            tags: vec!["x".into(), "y".into()],
+            created_at: time("2026-01-02T00:00:00Z"),
+            valid_since: time("2026-01-03T03:04:05Z"),
+            valid_until: time("2026-01-03T03:04:05.5Z"),
+            max_visits: Some(7),
+            crawlable: Some(true),
+            forward_query: Some(false),
+            visits: Some(0),
+            ..Row::default()
+        };
+        for (code, url) in
+            [("shortCode", "longUrl"), ("code", "url"), ("slug", "target"), ("customSlug", "LONGURL")]
+        {
+            let table = format!(
+                "{url},visits,forwardQuery,crawlable,maxVisits,validUntil,validSince,createdAt,domain,tags,description,title,{code}\r\n\
+                 https://e.test/,0,0,TRUE,7,2026-01-03T03:04:05.5Z,2026-01-03 03:04:05,2026-01-02,d.test,x|y,d,\"a, \"\"b\"\"\nc\",promo\r\n"
+            );
+            assert_eq!(read(Source::Csv, &table), (vec![expected.clone()], vec![]), "{table}");
+        }
+        let line = r#"{"slug":"promo","url":"https://e.test/"}"#;
+        let (links, _) = read(Source::Csv, line);
+        assert_eq!((links[0].code.as_deref(), &*links[0].long_url), (Some("promo"), "https://e.test/"));
+    }
+
+    #[test]
+    fn unknown_names_are_refused_with_the_known_ones() {
+        let (links, errors) = read(Source::Csv, "longUrl,colour\nhttps://e.test/,red\n");
+        assert_eq!((links.len(), errors.len()), (0, 1));
+        assert!(errors[0].contains("leftOut; \"colour\" is none of them"), "{errors:?}");
+        let lines = "{\"longUrl\":\"a\",\"colour\":1}\n{\"url\":\"a\",\"target\":\"b\"}\n{\"url\":\"c\"}";
+        let (links, errors) = read(Source::Csv, lines);
+        assert_eq!((links.len(), links[0].place), (1, 3));
+        assert!(
+            errors[0].starts_with("item 1: expected no field \"colour\", but only shortCode (or code"),
+            "{errors:?}"
+        );
+        assert_eq!(errors[1], "item 2: longUrl: expected one value, under one of its names");
+    }
+
+    #[test]
+    fn a_bad_cell_is_named_and_the_next_line_comes() {
+        let table =
+            "longUrl,maxVisits,crawlable,validUntil\n,,,\na,x,,\na,,maybe,\na,,,never\na,1,1,2026-01-01\n";
+        let (links, errors) = read(Source::Csv, table);
+        assert_eq!(
+            errors,
+            [
+                "item 1: longUrl: expected a text that is not empty",
+                "item 2: maxVisits: expected a whole number from 0 on",
+                "item 3: crawlable: expected true or false",
+                "item 4: validUntil: expected a time such as 2026-01-31T12:00:00Z",
+            ]
+        );
+        assert_eq!((links.len(), links[0].place), (1, 5));
+    }
+
+    #[test]
+    fn tags_are_parted_by_bars_and_come_apart_as_they_were_joined() {
+        for (text, tags) in [
+            ("", vec![]),
+            (" | |", vec![]),
+            ("a", vec!["a"]),
+            ("a|b||ü c", vec!["a", "b", "ü c"]),
+            (r"a\|b|c\\|d\", vec!["a|b", r"c\", r"d\"]),
+            (r"\n", vec![r"\n"]),
+        ] {
+            assert_eq!(split_tags(text), tags, "{text:?}");
+            let owned: Vec<String> = tags.into_iter().map(str::to_owned).collect();
+            assert_eq!(split_tags(&join_tags(&owned)), owned, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_cell_that_a_spreadsheet_would_compute_is_a_text_and_reads_back() {
+        for (text, cell) in [
+            ("=1+1", "'=1+1"),
+            ("'=1", "''=1"),
+            ("''@x", "'''@x"),
+            ("-1", "'-1"),
+            ("'quoted'", "'quoted'"),
+            ("a=b", "a=b"),
+            ("", ""),
+        ] {
+            assert_eq!((&*harmless(text), revealed(cell)), (cell, text));
+        }
+    }
+
+    #[test]
+    fn only_json_has_the_fields_that_a_table_cannot_carry() {
+        let line = r#"{"longUrl":"a","passwordHash":"$argon2id$x","redirectRules":[{"longUrl":"b"}],"deletedAt":"2026-01-02",
+            "leftOut":["disabled-domain","of-a-later-version"],"uses":2,"enabled":false}"#;
+        let (links, errors) = read(Source::Csv, line);
+        assert_eq!(errors, Vec::<String>::new());
+        let link = &links[0];
+        assert_eq!(link.password_hash, Some(Secret("$argon2id$x".into())));
+        assert_eq!(link.redirect_rules.as_deref(), Some(r#"[{"longUrl":"b"}]"#));
+        assert_eq!((link.uses, link.enabled, link.deleted_at.is_some()), (Some(2), Some(false), true));
+        assert_eq!(link.left_out, [LeftOut::DisabledDomain, LeftOut::Unknown]);
+        for name in JSON_ONLY {
+            let (_, errors) = read(Source::Csv, &format!("longUrl,{name}\na,b\n"));
+            assert!(errors[0].contains("is none of them"), "{errors:?}");
+        }
+    }
+
+    #[test]
+    fn the_columns_that_are_written_are_those_that_are_read() {
+        let names: Vec<&str> = LAYOUT.columns.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, COLUMNS);
+        for name in COLUMNS {
+            assert!(LAYOUT.known.contains(name), "{name}");
+        }
+    }
+}

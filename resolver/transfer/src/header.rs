@@ -1,0 +1,101 @@
+//! The first and the last line of an export in our own form: which version of the form it is, and how many links it has.
+//!
+//! 1. An export of a version that is not known here is refused as a whole: a field that this version does not know may protect a link.
+//! 2. An export without its last line was cut short. Lines may be taken out or put together freely under `--from csv`, which does not count.
+
+use std::io::{self, Write};
+
+use serde_json::json;
+
+use super::{item::Item, row::RowError};
+
+/// The name of the form.
+const FORMAT: &str = "shortmint-links";
+/// The version that is written, and the only one that is read.
+const VERSION: u64 = 1;
+/// The field that only the first and the last line have.
+const FIELD: &str = "format";
+
+/// A line that is no link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mark {
+    /// Links follow.
+    Begin,
+    /// There were so many.
+    End(u64),
+}
+
+/// Reads a line that is no link; none for a link.
+pub(super) fn mark(item: &Item) -> Result<Option<Mark>, RowError> {
+    let Some(format) = item.fields.get(FIELD) else { return Ok(None) };
+    if let (Some(FORMAT), Some(links)) = (format.as_str(), item.fields.get("end")) {
+        return links.as_u64().map(|links| Some(Mark::End(links))).ok_or_else(|| RowError::Broken {
+            after: item.place.saturating_sub(1),
+            expected: "the number of links in the last line",
+        });
+    }
+    let version = item.fields.get("version").cloned().unwrap_or_default();
+    if format.as_str() == Some(FORMAT) && version.as_u64() == Some(VERSION) {
+        return Ok(Some(Mark::Begin));
+    }
+    Err(RowError::Version { known: VERSION, found: super::table::clip(&format!("{format} {version}")) })
+}
+
+/// Writes the first line.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write_header(to: impl Write) -> io::Result<()> {
+    write(to, &json!({ FIELD: FORMAT, "version": VERSION }))
+}
+
+/// Writes the last line, behind so many links.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write_end(links: u64, to: impl Write) -> io::Result<()> {
+    write(to, &json!({ FIELD: FORMAT, "end": links }))
+}
+
+fn write(mut to: impl Write, line: &serde_json::Value) -> io::Result<()> {
+    writeln!(to, "{line}")
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Source, source::read};
+
+    const BEGIN: &str = r#"{"format":"shortmint-links","version":1}"#;
+    const LINK: &str = r#"{"longUrl":"https://e.test/"}"#;
+
+    #[test]
+    fn an_export_is_whole_when_its_last_line_says_so() {
+        let whole = format!("{BEGIN}\n{LINK}\n{LINK}\n{{\"format\":\"shortmint-links\",\"end\":2}}\n");
+        let (links, errors) = read(Source::Shortmint, &whole);
+        assert_eq!((links.len(), links[1].place, errors), (2, 2, vec![]));
+        for (text, links, error) in [
+            (
+                format!("{BEGIN}\n{LINK}\n"),
+                1,
+                "after item 1: expected the last line of an export, and not the end of the input",
+            ),
+            (whole.replace(":2}", ":3}"), 2, "after item 2: expected as many links as the last line says"),
+            (
+                format!("{LINK}\n"),
+                0,
+                "after item 0: expected a first line {\"format\":\"shortmint-links\",\"version\":1}; lines without it are read with --from csv",
+            ),
+            (
+                BEGIN.replace(":1}", ":2}"),
+                0,
+                "expected an export of version 1, found \"shortmint-links\" 2: import it with the release that wrote it, or a later one",
+            ),
+            (format!("{whole}{LINK}"), 2, "after item 2: expected nothing after the last line of an export"),
+        ] {
+            let (read, errors) = read(Source::Shortmint, &text);
+            assert_eq!((read.len(), errors), (links, vec![error.to_owned()]), "{text}");
+        }
+        let (links, errors) = read(Source::Csv, &format!("{BEGIN}\n{LINK}\n{LINK}\nx"));
+        assert_eq!((links.len(), links[1].place, errors.len()), (2, 2, 1));
+    }
+}
