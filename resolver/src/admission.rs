@@ -12,16 +12,14 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use codes::LinkId;
 use daemon::Vitals;
 use moka::sync::Cache;
+use store::{LinkStore, StoreError};
 use tokio::{
     runtime,
     sync::{Semaphore, mpsc, oneshot},
     time::timeout,
 };
 
-use crate::{
-    lookup::LookupError,
-    store::{LinkStore, StoreError},
-};
+use crate::lookup::LookupError;
 
 /// Visits that may wait; more are refused at once.
 const WAITING_MAX: usize = 16_384;

@@ -22,6 +22,7 @@ use codes::{Code, KeyspaceIndex, Mint, Minted, is_reserved};
 use daemon::Vitals;
 use jiff::Timestamp;
 use links::{Draft, Link, NewLink, Record, Slug, Tag};
+use store::{LinkStore, Same};
 use tokio::{
     runtime,
     sync::{Semaphore, mpsc, oneshot},
@@ -34,7 +35,6 @@ use crate::{
     guard::{self, Guard},
     lookup::Lookup,
     metrics::Metrics,
-    store::{LinkStore, Same},
     supply::{Claim, ClaimError, Fate, Minting, Owner},
     turns::{NoTurn, Turns},
 };
@@ -268,7 +268,7 @@ impl Creator {
         indexes.into_iter().find(|index| self.parts.mint.len_of(*index) == Some(len))
     }
 
-    /// Creates links together, at most [`crate::store::BATCH_MAX`]; what became of each, in their order.
+    /// Creates links together, at most [`store::BATCH_MAX`]; what became of each, in their order.
     pub async fn create_many(&self, drafts: Vec<Draft>) -> Vec<Result<Created, CreateError>> {
         let count = drafts.len();
         let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() else {

@@ -32,12 +32,12 @@ use codes::Contradiction;
 use daemon::Vitals;
 use jiff::Timestamp;
 use links::{Authority, Domain, DomainId, LongUrl, Protocol, Slug, requested_authority};
+use store::{LinkStore, SettingsPoll, SettingsVersion, SharedSettings, StoreError};
 use tokio::time::{Instant, sleep_until};
 
 use crate::{
     clock::DatabaseClock,
     lookup::Lookup,
-    store::{LinkStore, SettingsPoll, SettingsVersion, SharedSettings, StoreError},
     supply::{Closing, Lost},
 };
 pub use entries::Entries;

@@ -3,8 +3,7 @@
 use std::io;
 
 use daemon::Exit;
-
-use crate::store::StoreError;
+use store::StoreError;
 
 /// The library's one error.
 #[derive(Debug, thiserror::Error)]

@@ -58,7 +58,7 @@ pub(crate) enum Guard {
     KeyspaceKnown,
     /// A reserved code is filled once (`reservation/fill.rs`).
     FilledOnce,
-    /// The numbers of an open reservation are not taken over (`store/postgres/blocks.rs`).
+    /// The numbers of an open reservation are not taken over (`store/src/postgres/blocks.rs`).
     #[cfg_attr(
         not(test),
         expect(dead_code, reason = "the rule stands in SQL, and the world's store goes without it")
@@ -67,15 +67,16 @@ pub(crate) enum Guard {
     /// Whether the settings were fresh is asked before they are (`directory/question.rs`).
     FreshBefore,
     /// A version of the settings differs from the same number in an older copy of the database
-    /// (`store/outcomes.rs`).
+    /// (`store/src/outcomes.rs`).
+    #[cfg_attr(not(test), expect(dead_code, reason = "the world's store goes without it"))]
     SettingsCopy,
-    /// After a restart of the server nothing is stored before the mark is compared (`store/postgres/admin.rs`).
+    /// After a restart of the server nothing is stored before the mark is compared (`store/src/postgres/admin.rs`).
     #[cfg_attr(
         not(test),
         expect(dead_code, reason = "the rule stands in SQL, and the world's store goes without it")
     )]
     Compared,
-    /// Nothing is stored in another history than the one that its number is of (`store/postgres/batch.rs`).
+    /// Nothing is stored in another history than the one that its number is of (`store/src/postgres/batch.rs`).
     #[cfg_attr(
         not(test),
         expect(dead_code, reason = "the rule stands in SQL, and the world's store goes without it")

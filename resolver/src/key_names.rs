@@ -11,8 +11,7 @@ use links::{
     api_key::{ApiKeyId, OPERATOR},
 };
 use moka::sync::Cache;
-
-use crate::store::{LinkStore, StoreError};
+use store::{LinkStore, StoreError};
 
 /// Names that are kept. Each takes some two hundred bytes.
 const KEPT: u64 = 20_000;

@@ -9,12 +9,11 @@ use std::{
 use foldhash::quality::RandomState;
 use links::api_key::{ApiKeyId, Grant, KeyHash};
 use moka::sync::Cache;
+use store::{LinkStore, StoreError};
 use tokio::{
     sync::Semaphore,
     time::{sleep, timeout},
 };
-
-use crate::store::{LinkStore, StoreError};
 
 /// How long an answer of the database is believed: a revoked key stops within it, everywhere.
 const BELIEVED: Duration = Duration::from_secs(1);

@@ -1,10 +1,10 @@
 //! The resolver mints short codes, stores links and serves redirects.
 //!
-//! Data flows one way: [`http`] listens and routes; [`lookup`], [`create`] and [`reservation`] do; [`store`] stores. [`supply`] keeps numbers
+//! Data flows one way: [`http`] listens and routes; [`lookup`], [`create`] and [`reservation`] do; the crate `store` stores. [`supply`] keeps numbers
 //! in hand and the crate `codes` turns them into codes and back; what a link may be stands in the crate `links`.
 //!
 //! Invariants are listed where they are enforced: numbers in [`supply`], creates in [`create`], lookups in [`lookup`], the
-//! register in [`store`], the bijection in the crate `codes`.
+//! register in the crate `store`, the bijection in the crate `codes`.
 //!
 //! Deliberately absent: no redirect waits for the issuer or for etcd (I9), and none writes.
 
@@ -28,7 +28,6 @@ pub mod places;
 mod prepare;
 pub mod reservation;
 mod server;
-pub mod store;
 pub mod supply;
 pub mod sweeper;
 pub mod turns;

@@ -36,12 +36,13 @@ use links::{
     targets::{Gate, Targets},
 };
 use numbers::Namespace;
+use store::LinkStore;
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, timeout},
 };
 
-use crate::{metrics::Metrics, store::LinkStore, supply::Ceilings};
+use crate::{metrics::Metrics, supply::Ceilings};
 pub use cache::Cached;
 use cache::{Generations, Links, Name, cache};
 use news::{Listener, News};

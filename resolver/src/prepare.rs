@@ -3,6 +3,7 @@
 use codes::{CodeKey, Keyspace, KeyspaceIndex};
 use links::api_key::ApiKey;
 use numbers::Mark;
+use store::{Comparison, LinkStore, SettingsPoll, StoreError};
 use tokio::time::{Instant, sleep_until};
 
 use crate::{
@@ -12,7 +13,6 @@ use crate::{
     config::{Config, Database, Settings},
     directory::SHOWN,
     guard::{self, Guard},
-    store::{Comparison, LinkStore, SettingsPoll, StoreError},
 };
 
 /// What the database has to agree to before anything is served.

@@ -15,6 +15,7 @@ use codes::{Keyspace, KeyspaceIndex, Mint};
 use daemon::{Admin, Recorder, Refresh, Resources, Vitals};
 use issuer::{core::Limits, embedded::Embedded, observer::Observer};
 use parts::Parts;
+use store::Witness;
 use tokio::{
     net::TcpListener,
     sync::watch,
@@ -30,7 +31,6 @@ use crate::{
     http::{self, App, Phase, PublicListeners},
     metrics::Metrics,
     prepare::{Prepared, prepare},
-    store::Witness,
     supply::{Closing, IssuerClient, Lost, Minting, Owner, Supplier, SupplierConfig, Target},
 };
 

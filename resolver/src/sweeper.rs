@@ -16,16 +16,13 @@ use codes::LinkId;
 use daemon::Vitals;
 use foldhash::fast::RandomState;
 use jiff::Timestamp;
+use store::{LinkStore, Sweep, Swept};
 use tokio::{
     sync::mpsc,
     time::{Instant, sleep, timeout_at},
 };
 
-use crate::{
-    lookup::Lookup,
-    metrics::Metrics,
-    store::{LinkStore, Sweep, Swept},
-};
+use crate::{lookup::Lookup, metrics::Metrics};
 
 /// How often a link's visit is told.
 const TOLD_EVERY: Duration = Duration::from_secs(3_600);

@@ -1,13 +1,12 @@
-//! Notes in the background which links lead to a long URL. What is noted, and why not by creates, is said in `store/sql/long_urls.rs`.
+//! Notes in the background which links lead to a long URL. What is noted, and why not by creates, is said in `store/src/sql/long_urls.rs`.
 //!
 //! One resolver at a time does it, in steps of 500 links that are each a transaction, and another one goes on where it was when it dies. It
 //! rests many times as long as it works, so that it takes a small share of a busy database, and catches up when there is less to do.
 
 use std::{sync::Arc, time::Duration};
 
+use store::{IndexStep, Indexed, LinkStore};
 use tokio::time::{Instant, sleep};
-
-use crate::store::{IndexStep, Indexed, LinkStore};
 
 /// How long the resolver that does it may be silent before another one does it.
 const HELD_FOR: Duration = Duration::from_secs(15);

@@ -33,6 +33,7 @@ mod k8s;
 mod keep_alive;
 mod keys;
 mod keyspaces;
+mod layers;
 mod ledger_conformance;
 mod ledger_id;
 mod limits;

@@ -23,6 +23,7 @@ use std::{
 use indicatif::{ProgressBar, ProgressStyle};
 use links::{Authority, DomainId, Schemes, api_key::OPERATOR};
 use sha2::{Digest, Sha256};
+use store::{ImportBatch, Imported, LinkStore, StoreError};
 use tokio::{sync::mpsc, task::spawn_blocking, time::Instant};
 use transfer::{LeftOut, Row, RowError, rows};
 
@@ -31,13 +32,7 @@ use self::{
     outcome::Outcome,
 };
 use super::{file_error, open_mint::open_mint, ready, warn};
-use crate::{
-    Error,
-    config::ImportArgs,
-    directory::SHOWN,
-    lookup::TRUSTED,
-    store::{ImportBatch, Imported, LinkStore, StoreError},
-};
+use crate::{Error, config::ImportArgs, directory::SHOWN, lookup::TRUSTED};
 
 /// Links of one transaction, and about how many bytes of them.
 const BATCH: usize = 500;

@@ -9,12 +9,13 @@ use links::{
     scope::Scopes,
 };
 use serde_json::json;
+use store::LinkStore;
 
 use super::{
     ready,
     table::{Column, layout},
 };
-use crate::{Error, config::ApiKeyCommand, store::LinkStore};
+use crate::{Error, config::ApiKeyCommand};
 
 /// The name of the default domain where a domain is named.
 const DEFAULT_DOMAIN: &str = "DEFAULT";

@@ -18,12 +18,12 @@ pub use client::ClientError;
 
 use std::{path::Path, sync::Arc};
 
+use store::{LinkStore, StoreError, Witness, postgres::PostgresStore, sqlite::SqliteStore};
 use tokio::time::{Instant, sleep};
 
 use crate::{
     Error,
     config::{Command, ConfigCommand, Database, DatabaseArgs},
-    store::{LinkStore, StoreError, Witness, postgres::PostgresStore, sqlite::SqliteStore},
 };
 
 /// Runs a subcommand; what it has to say.

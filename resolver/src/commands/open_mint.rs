@@ -3,8 +3,9 @@
 use std::{path::Path, sync::Arc};
 
 use codes::Mint;
+use store::LinkStore;
 
-use crate::{Error, code_key_file, config::DatabaseArgs, store::LinkStore};
+use crate::{Error, code_key_file, config::DatabaseArgs};
 
 /// Numbers to codes and back, as the resolvers of this database have it.
 pub(super) async fn open_mint(

@@ -7,15 +7,13 @@ use futures_util::{StreamExt, stream::FuturesUnordered};
 use jiff::Timestamp;
 use links::NewLink;
 use numbers::StoreEpoch;
+use store::{BATCH_MAX, InsertError, Inserted, LinkStore, StoreError};
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, sleep},
 };
 
-use crate::{
-    metrics::Metrics,
-    store::{BATCH_MAX, InsertError, Inserted, LinkStore, StoreError},
-};
+use crate::metrics::Metrics;
 
 /// So many that wait are written beside the batch that is under way; fewer wait for it, and grow. Measured with `bench create` on 2026-11-21
 /// and 22: without this 64 clients made 1.29 × pgbench's rate and 256 made 2.34, with one batch at a time 1.49 and 2.02.

@@ -5,13 +5,11 @@ use std::collections::HashSet;
 use codes::{Code, LinkId, random_code};
 use jiff::Timestamp;
 use links::{Details, Draft, Link, NewLink, Slug, Tag};
+use store::{FullLink, InsertError, InsertedFull, InsertedNamed, NamedLink, Same};
 use tokio::time::Instant;
 
 use super::{CreateError, Parts, batch::Outcome};
-use crate::{
-    store::{FullLink, InsertError, InsertedFull, InsertedNamed, NamedLink, Same},
-    supply::{Fate, Minting},
-};
+use crate::supply::{Fate, Minting};
 
 /// Digests of one URL that are tried: a thousand candidates, of which one is free unless hardly any code of that length is.
 const SALTS_MAX: u32 = 250;

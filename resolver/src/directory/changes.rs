@@ -1,10 +1,10 @@
 //! Finds domains, and changes domains and rules about targets.
 
 use links::{Authority, DomainEdit, DomainId, api_key::ApiKeyId, targets::TargetRule};
+use store::{DomainEdited, DomainRemoved, StoreError};
 use tokio::{join, time::sleep};
 
 use super::{Directory, Entries, SHOWN};
-use crate::store::{DomainEdited, DomainRemoved, StoreError};
 
 impl Directory {
     /// The domain of this name, if there is one: looked for in the store, if it is not in the copy,

@@ -3,8 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use links::{Domain, DomainId, DomainSettings, requested_authority, targets::Targets};
-
-use crate::store::{SettingsVersion, SharedSettings};
+use store::{SettingsVersion, SharedSettings};
 
 /// A state of the settings.
 #[derive(Debug)]

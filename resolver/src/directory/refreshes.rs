@@ -15,12 +15,11 @@ use std::{
     time::Duration,
 };
 
+use store::StoreError;
 use tokio::{
     sync::{Notify, watch},
     time::{sleep, timeout},
 };
-
-use crate::store::StoreError;
 
 /// How often the settings are read when no call asks for them.
 const INTERVAL: Duration = Duration::from_millis(250);

@@ -43,6 +43,7 @@ use hyper::{
 };
 use jiff::tz::TimeZone;
 use links::Schemes;
+use store::LinkStore;
 use tokio::{runtime, sync::Semaphore, time::Instant};
 
 use crate::{
@@ -56,7 +57,6 @@ use crate::{
     metrics::Metrics,
     places::Atlas,
     reservation::Reserver,
-    store::LinkStore,
     visits::{VisitBuffer, Visits},
 };
 

@@ -11,9 +11,9 @@ use hyper::{StatusCode, body::Bytes};
 use links::{DomainId, Filter, OrderBy, OrderField};
 use moka::future::Cache;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use store::{PER_PAGE_MAX, StoreError};
 
 use super::{Answer, App, answer, pages, rest, stray::unavailable};
-use crate::store::{PER_PAGE_MAX, StoreError};
 
 /// How long what was read is believed.
 const BELIEVED: Duration = Duration::from_secs(60);

@@ -10,13 +10,13 @@ use std::{
 
 use codes::{LinkId, Mint};
 use moka::{policy::EvictionPolicy, sync::Cache};
+use store::{Change, Source};
 use tokio::{sync::mpsc, time::Instant};
 
 use super::{Cached, Generations, Links, Name, picked::Picked};
 use crate::{
     freshness::{Freshness, ReadAt},
     guard::{self, Guard},
-    store::{Change, Source},
 };
 
 /// Links that are known to be changed lately.

@@ -13,15 +13,13 @@ use std::{
 };
 
 use codes::LinkId;
+use store::LinkStore;
 use tokio::{
     sync::Notify,
     time::{Instant, sleep},
 };
 
-use crate::{
-    guard::{self, Guard},
-    store::LinkStore,
-};
+use crate::guard::{self, Guard};
 
 /// How long the set is believed without news.
 pub const TRUSTED: Duration = Duration::from_millis(250);
@@ -111,7 +109,7 @@ impl Picked {
         }
     }
 
-    async fn read_all(&self, store: &dyn LinkStore) -> Result<(), crate::store::StoreError> {
+    async fn read_all(&self, store: &dyn LinkStore) -> Result<(), store::StoreError> {
         let mut after = None;
         loop {
             let page = store.picked(after, PAGE).await?;

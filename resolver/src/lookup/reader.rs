@@ -5,6 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use codes::LinkId;
 use links::Link;
+use store::{LinkStore, READ_MAX, Reading, Source, StoreError};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Cached, Found, Links, LookupError, Name, news::News};
@@ -12,7 +13,6 @@ use crate::{
     freshness::ReadAt,
     guard::{self, Guard},
     metrics::Metrics,
-    store::{LinkStore, READ_MAX, Reading, Source, StoreError},
 };
 
 /// A lookup that waits.

@@ -9,6 +9,7 @@ use codes::LinkId;
 use foldhash::quality::RandomState;
 use links::{DomainId, Slug};
 use moka::future::Cache;
+use store::{LinkStore, StoreError};
 use tokio::{
     runtime::Handle,
     sync::Semaphore,
@@ -16,10 +17,7 @@ use tokio::{
 };
 
 use super::{LookupError, TRUSTED};
-use crate::{
-    guard::{self, Guard},
-    store::{LinkStore, StoreError},
-};
+use crate::guard::{self, Guard};
 
 /// Bytes of slugs that are remembered.
 const BYTES: u64 = 16 << 20;

@@ -5,12 +5,10 @@ use std::collections::HashSet;
 use codes::{Code, LinkId, is_reserved};
 use links::{Draft, NewLink, reservation::Reservation};
 use numbers::Span;
+use store::{BATCH_MAX, InsertError, Inserted, Source};
 
 use super::{Filled, ReserveError, Reserver};
-use crate::{
-    guard::{self, Guard},
-    store::{BATCH_MAX, InsertError, Inserted, Source},
-};
+use crate::guard::{self, Guard};
 
 impl Reserver {
     /// Stores links under reserved codes; the outcome of each, in their order.

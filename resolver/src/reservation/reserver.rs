@@ -9,6 +9,7 @@ use links::{
 };
 use numbers::{Block, Generation, Namespace, Span};
 use proto::issuer::v1 as pb;
+use store::{BlockEntry, LinkStore, Registration, StoreError};
 use tokio::{task::spawn_blocking, time::timeout};
 
 use super::ReserveError;
@@ -16,7 +17,6 @@ use crate::{
     directory::Directory,
     guard::{self, Guard},
     metrics::Metrics,
-    store::{BlockEntry, LinkStore, Registration, StoreError},
     supply::{IssuerClient, Minting, Refused},
 };
 

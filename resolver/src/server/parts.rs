@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock, atomic::AtomicBool};
 
 use codes::Mint;
 use daemon::{Resources, Vitals};
+use store::{LinkStore, SettingsPoll};
 use tokio::{runtime, sync::Semaphore, time::Instant};
 
 use super::Supply;
@@ -19,7 +20,6 @@ use crate::{
     lookup::Lookup,
     metrics::Metrics,
     reservation::Reserver,
-    store::{LinkStore, SettingsPoll},
     supply::{Ceilings, IssuerClient, Minting, Owner, SupplierConfig},
     sweeper::{Seen, Sweeper},
     turns::Turns,

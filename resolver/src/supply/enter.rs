@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use codes::KeyspaceIndex;
 use numbers::{Block, Span, StoreEpoch};
+use store::{BlockEntry, LinkStore, Registration, StoreError};
 use tokio::time::sleep;
 
 use super::{
@@ -15,10 +16,7 @@ use super::{
     minting::Minting,
     returns::Returning,
 };
-use crate::{
-    metrics::Metrics,
-    store::{BlockEntry, LinkStore, Registration, StoreError},
-};
+use crate::metrics::Metrics;
 
 /// Pause before a store that failed is asked again.
 const STORE_PAUSE: std::time::Duration = std::time::Duration::from_millis(200);

@@ -17,6 +17,7 @@ use std::{
 
 use numbers::Mark;
 use proto::issuer::v1 as pb;
+use store::LinkStore;
 use tokio::{
     sync::watch,
     time::{sleep, timeout},
@@ -31,10 +32,7 @@ use super::{
     pace::Pace,
     supplier::{Lost, Session},
 };
-use crate::{
-    guard::{self, Guard},
-    store::LinkStore,
-};
+use crate::guard::{self, Guard};
 
 /// Pause after a stream that ended or was refused.
 const PAUSE: Duration = Duration::from_millis(200);

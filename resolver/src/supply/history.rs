@@ -25,12 +25,10 @@ use std::{
 
 use jiff::Timestamp;
 use numbers::Mark;
+use store::{Advanced, Comparison, LinkStore, StoreError};
 use tokio::time::sleep;
 
-use crate::{
-    guard::{self, Guard},
-    store::{Advanced, Comparison, LinkStore, StoreError},
-};
+use crate::guard::{self, Guard};
 
 /// Pause before a database that did not answer is asked again.
 const RETRY: Duration = Duration::from_millis(100);
@@ -110,7 +108,7 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
-    use crate::store::sqlite::SqliteStore;
+    use store::sqlite::SqliteStore;
 
     #[tokio::test(start_paused = true)]
     async fn a_comparison_that_fails_is_asked_again_without_another_beat() {

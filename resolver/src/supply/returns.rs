@@ -8,6 +8,7 @@ use std::{collections::VecDeque, sync::Arc};
 
 use codes::KeyspaceIndex;
 use proto::issuer::v1 as pb;
+use store::{LinkStore, StoreError};
 
 use super::{
     buffer::{Closed, RANGES_MAX},
@@ -15,10 +16,7 @@ use super::{
     issuer_client::IssuerClient,
     minting::{Minting, OnTheWay},
 };
-use crate::{
-    guard::{self, Guard},
-    store::{LinkStore, StoreError},
-};
+use crate::guard::{self, Guard};
 
 /// A block on its way back.
 #[derive(Debug)]

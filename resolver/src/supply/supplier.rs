@@ -19,6 +19,7 @@ use std::{
 use codes::Contradiction;
 use numbers::{Block, Generation, Mark, Namespace, Span, StoreEpoch};
 use proto::issuer::v1 as pb;
+use store::LinkStore;
 use tokio::{
     sync::watch,
     time::{Instant, interval, sleep, timeout, timeout_at},
@@ -36,7 +37,7 @@ use super::{
     pace::Pace,
     returns::{Returning, Returns},
 };
-use crate::{metrics::Metrics, store::LinkStore};
+use crate::metrics::Metrics;
 
 /// How long an exhausted keyspace or a refusal rests before the next try.
 const REST: Duration = Duration::from_secs(2);

@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use codes::{Code, Contradiction, Keyspace, KeyspaceIndex, Mint};
 use links::{Authority, DomainEdit, DomainId, Draft, Edit, LongUrl, Meant, Slug};
+use store::{DomainEdited, Edited, InsertedNamed, LinkStore, NamedLink};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{
@@ -14,11 +15,7 @@ use super::{
     node::{Common, Node, Setup},
     run::code_key,
 };
-use crate::{
-    directory::SHOWN,
-    store::{DomainEdited, Edited, InsertedNamed, LinkStore, NamedLink},
-    supply::Lost,
-};
+use crate::{directory::SHOWN, supply::Lost};
 
 fn keyspaces(definitions: &[&str]) -> Vec<Keyspace> {
     definitions.iter().map(|text| Keyspace::parse(text).unwrap()).collect()

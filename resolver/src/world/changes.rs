@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use codes::LinkId;
 use links::{Edit, LongUrl, Meant};
+use store::{Deleted, Edited, Restored};
 use tokio::{join, time::Instant};
 
 use super::{
@@ -12,10 +13,7 @@ use super::{
     clients::{BY, Shared},
     node::Ends,
 };
-use crate::{
-    freshness::AWAY,
-    store::{Deleted, Edited, Restored},
-};
+use crate::freshness::AWAY;
 
 /// A change shows everywhere within this time of its COMMIT: [`AWAY`] where nobody tells of changes, and the
 /// time that news take in this world.

@@ -11,6 +11,7 @@ use std::{
 
 use codes::{Keyspace, KeyspaceIndex, LinkId};
 use links::{Authority, Details, DomainId, Draft, Link, LongUrl, Slug, Tag, api_key::ApiKeyId};
+use store::{LinkStore, Source};
 use tokio::{
     task::JoinHandle,
     time::{Instant, sleep},
@@ -24,10 +25,7 @@ use super::{
     outcome::Outcome,
     reserved::Reserved,
 };
-use crate::{
-    create::{CodeWish, CreateError, Wishes},
-    store::{LinkStore, Source},
-};
+use crate::create::{CodeWish, CreateError, Wishes};
 
 /// URLs that many links share: a row for the same URL is not therefore one's own.
 const SHARED_URLS: u64 = 3;

@@ -11,16 +11,14 @@ use codes::LinkId;
 use jiff::Timestamp;
 use numbers::StoreEpoch;
 use rusqlite::{Connection, backup::Backup};
+use store::{BlockEntry, Change, LinkStore, Source, StoreError, sqlite::SqliteStore};
 use tokio::{
     sync::{mpsc, watch},
     time::Instant,
 };
 
 use super::{Rng, timeline::Timeline};
-use crate::{
-    guard::{self, Guard},
-    store::{BlockEntry, Change, LinkStore, Source, StoreError, sqlite::SqliteStore},
-};
+use crate::guard::{self, Guard};
 
 /// Changes that a listener may not have heard yet; one that is further behind has lost its connection.
 const UNHEARD_MAX: usize = 4_096;

@@ -12,6 +12,7 @@ use codes::{CodeKey, Keyspace, KeyspaceIndex, Mint};
 use daemon::{Recorder, Vitals};
 use issuer::embedded::Dialer;
 use links::Protocol;
+use store::{LinkStore, SettingsPoll, StoreError};
 use tokio::{
     sync::watch,
     task::JoinHandle,
@@ -33,7 +34,6 @@ use crate::{
     metrics::Metrics,
     prepare::adopt_keyspaces,
     reservation::Reserver,
-    store::{LinkStore, SettingsPoll, StoreError},
     supply::{Ceilings, Closing, IssuerClient, Lost, Minting, Owner, Supplier, SupplierConfig, Target},
     turns::Turns,
 };

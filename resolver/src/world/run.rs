@@ -14,6 +14,7 @@ use codes::{CodeKey, Keyspace, Mint};
 use daemon::{Recorder, Vitals};
 use issuer::{core::Limits, embedded::Embedded};
 use links::{Authority, DomainId};
+use store::LinkStore;
 use tokio::{
     task::JoinHandle,
     time::{Instant, sleep, timeout},
@@ -30,7 +31,7 @@ use super::{
     node::{Common, Setup},
     outcome::Outcome,
 };
-use crate::{guard::with_slow_clocks, store::LinkStore};
+use crate::guard::with_slow_clocks;
 
 /// How long faults strike, in milliseconds.
 const FAULTS_MS: (u64, u64) = (6_000, 14_000);

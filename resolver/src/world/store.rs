@@ -14,18 +14,16 @@ use links::{
     targets::TargetRule,
 };
 use numbers::{Mark, Span, StoreEpoch};
+use store::{
+    Advanced, BlockEntry, Change, Comparison, Deleted, DomainEdited, DomainRemoved, Edited, Exported,
+    FullLink, ImportBatch, Imported, IndexStep, Indexed, InsertError, Inserted, InsertedFull, InsertedNamed,
+    LinkStore, NamedLink, Reading, Registration, Renamed, Restored, Same, SettingsPoll, SettingsVersion,
+    Source, StoreError, Sweep, Swept, TagCount, Visible,
+};
 use tokio::sync::{mpsc, watch};
 
 use super::{database::Database, ways::FaultyStore};
-use crate::{
-    guard::{self, Guard},
-    store::{
-        Advanced, BlockEntry, Change, Comparison, Deleted, DomainEdited, DomainRemoved, Edited, Exported,
-        FullLink, ImportBatch, Imported, IndexStep, Indexed, InsertError, Inserted, InsertedFull,
-        InsertedNamed, LinkStore, NamedLink, Reading, Registration, Renamed, Restored, Same, SettingsPoll,
-        SettingsVersion, Source, StoreError, Sweep, Swept, TagCount, Visible,
-    },
-};
+use crate::guard::{self, Guard};
 
 /// Nothing is stored in another history than the one that the numbers are of: the real store asks in its
 /// statement.

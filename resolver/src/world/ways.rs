@@ -12,18 +12,16 @@ use std::{
 use codes::LinkId;
 use links::NewLink;
 use numbers::StoreEpoch;
+use store::{
+    Change, InsertError, Inserted, LinkStore, Reading, SettingsPoll, SettingsVersion, Source, StoreError,
+};
 use tokio::{
     sync::mpsc,
     time::{Instant, sleep, sleep_until},
 };
 
 use super::database::Database;
-use crate::{
-    guard::{self, Guard},
-    store::{
-        Change, InsertError, Inserted, LinkStore, Reading, SettingsPoll, SettingsVersion, Source, StoreError,
-    },
-};
+use crate::guard::{self, Guard};
 
 /// How often a listener asks whether it still hears, as the real one does.
 const ASKED_EVERY: Duration = Duration::from_millis(100);
@@ -120,7 +118,13 @@ impl FaultyStore {
             let SettingsPoll { settings, .. } = self.database.sqlite.poll_settings(None).await?;
             let mut settings = settings.unwrap_or_default();
             settings.version.copy = format!("{}/{}", self.database.starts(), settings.version.copy);
-            let is_known = known.is_some_and(|known| settings.version.is(known));
+            let is_known = known.is_some_and(|known| {
+                if guard::is_on(Guard::SettingsCopy) {
+                    settings.version.is(known)
+                } else {
+                    settings.version.number <= known.number
+                }
+            });
             Ok(SettingsPoll { now: self.database.now(), settings: Some(settings).filter(|_| !is_known) })
         });
         let polled = polled.await;

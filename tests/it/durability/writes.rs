@@ -13,7 +13,7 @@ use links::{
     targets::TargetRule,
 };
 use numbers::Span;
-use resolver::store::{
+use store::{
     BlockEntry, FullLink, ImportBatch, ImportItem, InsertError, LinkStore, NamedLink, StoreError,
     postgres::PostgresStore,
 };

@@ -10,7 +10,7 @@ use links::{
     reservation::{Reservation, ReservationId},
 };
 use numbers::Span;
-use resolver::store::{BlockEntry, LinkStore, Registration, StoreError, postgres::PostgresStore};
+use store::{BlockEntry, LinkStore, Registration, StoreError, postgres::PostgresStore};
 
 use super::{keyspace, new_link};
 

@@ -6,7 +6,7 @@ use links::{
     scope::Scopes,
     targets::TargetRule,
 };
-use resolver::store::{
+use store::{
     Deleted, DomainEdited, DomainRemoved, Edited, InsertedFull, InsertedNamed, LinkStore, NamedLink,
     Restored, SettingsVersion, Source,
 };

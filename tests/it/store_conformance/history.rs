@@ -1,7 +1,7 @@
 //! How far the store has come, and what it does when it is below what somebody knows.
 
 use numbers::{Mark, Span};
-use resolver::store::{Advanced, BlockEntry, Comparison, LinkStore, Registration};
+use store::{Advanced, BlockEntry, Comparison, LinkStore, Registration};
 
 use super::keyspace;
 

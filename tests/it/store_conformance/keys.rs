@@ -7,7 +7,7 @@ use links::{
     api_key::{ApiKey, Grant, KeyLimits, NewKey},
     scope::Scopes,
 };
-use resolver::store::LinkStore;
+use store::LinkStore;
 
 fn new_key(name: &str, key: &ApiKey, scopes: &Scopes) -> NewKey {
     let limits = KeyLimits { own_links_only: true, ..KeyLimits::default() };

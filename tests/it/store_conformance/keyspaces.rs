@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use codes::Keyspace;
 use links::{DomainId, Meant, Slug, api_key::ApiKeyId};
-use resolver::store::{Deleted, InsertError, InsertedNamed, LinkStore, NamedLink, StoreError};
+use store::{Deleted, InsertError, InsertedNamed, LinkStore, NamedLink, StoreError};
 
 use super::{keyspace, new_link};
 

@@ -6,7 +6,7 @@ use codes::LinkId;
 use harness::Postgres;
 use links::{Edit, Filter, NewLink, OrderBy, OrderField, Tag, api_key::ApiKeyId};
 use numbers::StoreEpoch;
-use resolver::store::{
+use store::{
     BATCH_MAX, Edited, InsertError, Inserted, LinkStore, Reading, Source, StoreError, postgres::PostgresStore,
 };
 

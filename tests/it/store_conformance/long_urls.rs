@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use codes::{CodeKey, LinkId, Mint};
 use jiff::Timestamp;
 use links::{Edit, LongUrl, Meant, Slug, api_key::ApiKeyId};
-use resolver::store::{ImportBatch, ImportItem, Imported, IndexStep, Indexed, LinkStore, Visible};
+use store::{ImportBatch, ImportItem, Imported, IndexStep, Indexed, LinkStore, Visible};
 use tokio::time::{Instant, sleep};
 
 use super::new_link;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use links::{Edit, Link, Meant, Slug, api_key::ApiKeyId};
-use resolver::store::{Deleted, Edited, InsertedNamed, LinkStore, NamedLink, Restored, Source};
+use store::{Deleted, Edited, InsertedNamed, LinkStore, NamedLink, Restored, Source};
 
 use super::new_link;
 

@@ -19,7 +19,7 @@ use codes::{Fingerprint, KeyspaceIndex, LinkId};
 use harness::{Postgres, Scratch};
 use jiff::SignedDuration;
 use numbers::Mark;
-use resolver::store::{
+use store::{
     Advanced, Comparison, FullLink, InsertError, LinkStore, StoreError, postgres::PostgresStore,
     sqlite::SqliteStore,
 };

@@ -5,9 +5,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use codes::{CodeKey, LinkId, Mint};
 use jiff::Timestamp;
 use links::{Edit, Link, Meant, Slug, api_key::ApiKeyId};
-use resolver::store::{
-    Deleted, Edited, ImportBatch, ImportItem, Imported, LinkStore, Restored, Source, Sweep, Swept,
-};
+use store::{Deleted, Edited, ImportBatch, ImportItem, Imported, LinkStore, Restored, Source, Sweep, Swept};
 use tokio::time::{Instant, sleep};
 
 use super::new_link;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use codes::{CodeKey, LinkId, Mint};
 use jiff::Timestamp;
 use links::{Authority, Block, DomainId, Edit, Meant, Slug, api_key::ApiKeyId};
-use resolver::store::{
+use store::{
     Deleted, Edited, ImportBatch, ImportItem, Imported, InsertedNamed, LinkStore, NamedLink, Restored,
 };
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use links::{Edit, Meant, api_key::ApiKeyId};
-use resolver::store::{Deleted, Edited, InsertedFull, LinkStore, Same, Source};
+use store::{Deleted, Edited, InsertedFull, LinkStore, Same, Source};
 
 use super::{full_link, new_link};
 

@@ -4,12 +4,10 @@ use std::{collections::HashMap, sync::Arc};
 
 use codes::Mint;
 use links::{Authority, Details, Domain, DomainId, Link, Record, Tag, api_key::ApiKeyId};
+use store::{Exported, LinkStore};
 use transfer::{LeftOut, Row, Secret};
 
-use crate::{
-    Error,
-    store::{Exported, LinkStore},
-};
+use crate::Error;
 
 /// Makes rows of links.
 pub(super) struct Rows {

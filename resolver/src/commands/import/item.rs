@@ -8,9 +8,10 @@ use links::{
     RedirectStatus, Rule, Schemes, Slug, Tag,
     api_key::{ApiKeyId, OPERATOR, check_name},
 };
+use store::ImportItem;
 use transfer::{LeftOut, Row};
 
-use crate::{config::Unprotected, store::ImportItem};
+use crate::config::Unprotected;
 
 /// The longest title, in bytes, as for links that are created here.
 const TITLE_BYTES: usize = 512;

@@ -1,17 +1,15 @@
 //! `POST /rest/v3/short-urls/{code}/block` and `…/unblock`, additions of ours: an operator takes a
 //! link down, and brings it back.
 //!
-//! Both take an admin key without limits. What a block is stands in `links/block.rs`.
+//! Both take an admin key without limits. What a block is stands in `links/src/block.rs`.
 
 use codes::LinkId;
 use links::{Block, Edit, Link, Meant, Slug, api_key::Grant};
 use serde_json::{Map, Value};
+use store::Edited;
 
 use super::{fields::Wrong, get::find, problem::Problem, query::Query, restore::find_deleted, short_url};
-use crate::{
-    http::{Answer, App},
-    store::Edited,
-};
+use crate::http::{Answer, App};
 
 /// Takes a link down.
 pub(super) async fn block(

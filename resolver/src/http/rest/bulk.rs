@@ -23,6 +23,7 @@ use links::{
     api_key::{ApiKeyId, Grant},
 };
 use serde_json::{Map, Value, json};
+use store::BATCH_MAX;
 use tokio::{
     sync::mpsc,
     time::{Instant, timeout_at},
@@ -40,7 +41,6 @@ use crate::{
         Answer, App, Body, BrokenOff, Piece,
         budgets::{Holder, Pace, TooSlow},
     },
-    store::BATCH_MAX,
 };
 
 /// Items of one call.

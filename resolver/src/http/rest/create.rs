@@ -12,6 +12,7 @@ use links::{
 };
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
+use store::Same;
 
 use super::{
     domains,
@@ -24,7 +25,6 @@ use crate::{
     create::{CodeWish, CreateError, Wishes},
     http::{Answer, App, budgets::Spent},
     key_names::Names,
-    store::Same,
 };
 
 /// Characters of a code from a digest, unless asked otherwise.

@@ -20,6 +20,7 @@ use links::{
     Redirects, api_key::Grant, scope::Scope,
 };
 use serde_json::{Map, Value, json};
+use store::{DomainEdited, DomainRemoved};
 
 use super::{
     fields::{self, Wrong},
@@ -27,10 +28,7 @@ use super::{
     problem::Problem,
     query::Query,
 };
-use crate::{
-    http::{Answer, App, empty},
-    store::{DomainEdited, DomainRemoved},
-};
+use crate::http::{Answer, App, empty};
 
 /// The domain that a query names; the default one, if it names none. None when there is no such domain.
 pub(super) async fn of_query(app: &App, query: &Query) -> Result<Option<DomainId>, Problem> {

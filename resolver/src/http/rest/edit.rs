@@ -6,6 +6,7 @@ use hyper::{
 };
 use links::{Edit, Link, Meant, Record, api_key::Grant};
 use serde_json::{Map, Value};
+use store::{Deleted, Edited};
 
 use super::{
     create::hash,
@@ -16,10 +17,7 @@ use super::{
     query::Query,
     short_url,
 };
-use crate::{
-    http::{Answer, App, empty},
-    store::{Deleted, Edited},
-};
+use crate::http::{Answer, App, empty};
 
 /// How often a link is looked for under its name, when the one that was found is gone.
 const LOOKS: usize = 2;

@@ -14,6 +14,7 @@ use links::{
     TagsMode, api_key::Grant,
 };
 use serde_json::json;
+use store::PER_PAGE_MAX;
 use tokio::{sync::mpsc, time::timeout};
 
 use super::{
@@ -25,12 +26,9 @@ use super::{
     query::Query,
     short_url::{self, ShortUrl},
 };
-use crate::{
-    http::{
-        Answer, App, Body, BrokenOff, Piece,
-        budgets::{Held, Holder},
-    },
-    store::PER_PAGE_MAX,
+use crate::http::{
+    Answer, App, Body, BrokenOff, Piece,
+    budgets::{Held, Holder},
 };
 
 const ORDERS: &str =

@@ -6,12 +6,12 @@ use hyper::{
 };
 use links::scope::Scope;
 use serde_json::{Map, Value, json};
+use store::StoreError;
 
 use super::{query::Query, split::SplitError};
 use crate::{
     http::{Answer, App, answer, budgets::Spent, calls::Refused, hold_back, retry_later},
     reservation::ReserveError,
-    store::StoreError,
 };
 
 /// A field of the body that is wrong.

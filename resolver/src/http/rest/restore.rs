@@ -4,12 +4,10 @@
 
 use codes::LinkId;
 use links::{Link, Meant, Slug, api_key::Grant};
+use store::Restored;
 
 use super::{domains, fields, problem::Problem, query::Query, short_url};
-use crate::{
-    http::{Answer, App},
-    store::Restored,
-};
+use crate::http::{Answer, App};
 
 /// Brings a link back, with its tags and limits, in a new version.
 pub(super) async fn restore(app: &App, name: &str, query: &Query, by: &Grant) -> Result<Answer, Problem> {

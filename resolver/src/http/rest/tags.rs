@@ -3,6 +3,7 @@
 use hyper::StatusCode;
 use links::{Tag, api_key::Grant};
 use serde_json::{Map, Value, json};
+use store::{Renamed, TagCount, Visible};
 
 use super::{
     fields::Wrong,
@@ -11,10 +12,7 @@ use super::{
     problem::Problem,
     query::Query,
 };
-use crate::{
-    http::{Answer, App, empty},
-    store::{Renamed, TagCount, Visible},
-};
+use crate::http::{Answer, App, empty};
 
 /// Tags that one answer may have.
 const TAGS_MAX: usize = 100_000;

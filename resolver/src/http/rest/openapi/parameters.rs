@@ -6,7 +6,7 @@ use super::{
     super::{create, list, visits},
     ours, text,
 };
-use crate::store::PER_PAGE_MAX;
+use store::PER_PAGE_MAX;
 
 /// Orders of links, by what they sort.
 const LINK_ORDERS: &str = "dateCreated|shortCode|longUrl|title|visits|nonBotVisits";

@@ -3,6 +3,7 @@
 use hyper::Method;
 use links::scope::Scope;
 use serde_json::{Map, Value, json};
+use store::{PER_PAGE_MAX, RESERVATIONS_MAX};
 
 use super::{
     super::{BULK, access, audit, bulk, split},
@@ -12,7 +13,6 @@ use super::{
 use crate::{
     http::budgets::BULK_CALLS,
     reservation::{COUNT_MAX, FILL_MAX},
-    store::{PER_PAGE_MAX, RESERVATIONS_MAX},
 };
 
 const LINKS: &str = "/rest/v3/short-urls";

@@ -1,0 +1,148 @@
+//! Keys and the deployment's marks in Postgres.
+
+use std::sync::LazyLock;
+
+use codes::{Fingerprint, Keyspace, KeyspaceIndex};
+use links::api_key::KeyHash;
+use numbers::StoreEpoch;
+use tokio_postgres::{Client, GenericClient};
+
+use crate::{
+    StoreError,
+    sql::{NOTE_SETTINGS, check_slugs, plan_keyspaces},
+};
+
+/// The server that answers, as an expression of text: the cluster's identity and the timeline that it writes, as a promoted
+/// standby begins a new one. The control file's timeline would be that of the last checkpoint, so the name of the current log
+/// file is asked.
+const SERVER: &str = "SELECT system_identifier::text || ':' || left(pg_walfile_name(pg_current_wal_lsn()), 8) FROM pg_control_system()";
+
+/// Where [`NOTE_SERVER`] keeps it.
+const NOTED_SERVER: &str = "shortmint.server";
+
+/// Keeps in a server's session which server it is: neither changes while a session that can write lives. To ask each time reads
+/// the control file, which costs a batch of 32 links 5 µs of its 200 (2026-11-23).
+pub(super) static NOTE_SERVER: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT CASE WHEN NOT pg_is_in_recovery() THEN set_config('{NOTED_SERVER}', ({SERVER}), false) END"
+    )
+});
+
+/// The database's history as an expression of text: its server, and the number of the history if that is not the first. A
+/// database that was put back from an older copy has the same server as before, but another number.
+///
+/// What was noted is what this very session noted. Behind a transaction pooler another one may answer, which noted its own
+/// server, or nothing: then it is asked.
+static EPOCH: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT coalesce(nullif(current_setting('{NOTED_SERVER}', true), ''), ({SERVER}))
+         || coalesce((SELECT ':' || history FROM deployment WHERE history > 0), '')"
+    )
+});
+
+/// The same for what writes under a number: NULL until the mark was compared with the ledger's since the server's start. A
+/// database is restored while its server is down, and until then it may lack links whose codes are public.
+pub(super) static COMPARED_EPOCH: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT coalesce(nullif(current_setting('{NOTED_SERVER}', true), ''), ({SERVER}))
+         || (SELECT CASE history WHEN 0 THEN '' ELSE ':' || history END FROM deployment
+             WHERE compared_start = pg_postmaster_start_time() AND compared_table = tableoid)"
+    )
+});
+
+fn epoch_in(text: String) -> Result<StoreEpoch, StoreError> {
+    StoreEpoch::new(text).map_err(|error| StoreError::Corrupt(error.to_string()))
+}
+
+/// The history of the database that this connection writes to.
+pub(super) async fn epoch(client: &Client) -> Result<StoreEpoch, StoreError> {
+    epoch_in(client.query_one(EPOCH.as_str(), &[]).await?.try_get(0)?)
+}
+
+/// The same in a transaction that writes under a number.
+pub(super) async fn compared_epoch(client: &impl GenericClient) -> Result<StoreEpoch, StoreError> {
+    let text: Option<String> = client.query_one(COMPARED_EPOCH.as_str(), &[]).await?.try_get(0)?;
+    epoch_in(text.ok_or(StoreError::NotCompared)?)
+}
+
+/// The history of the database, and how many of these links it has, deleted ones included.
+pub(super) async fn taken(client: &Client, ids: &[i64]) -> Result<(StoreEpoch, usize), StoreError> {
+    let sql = format!("SELECT ({}), (SELECT count(*) FROM link WHERE id = ANY($1))", *COMPARED_EPOCH);
+    let row = client.query_one(&sql, &[&ids]).await?;
+    let epoch = row.try_get::<_, Option<String>>(0)?.ok_or(StoreError::NotCompared)?;
+    let taken = usize::try_from(row.try_get::<_, i64>(1)?).unwrap_or_default();
+    Ok((epoch_in(epoch)?, taken))
+}
+
+pub(super) async fn fingerprint(client: &Client) -> Result<Option<Fingerprint>, StoreError> {
+    let row = client.query_opt("SELECT code_key_fingerprint FROM deployment", &[]).await?;
+    row.map(|row| Ok(Fingerprint::from_stored(row.try_get(0)?))).transpose()
+}
+
+/// The first to insert wins; everyone reads what counts.
+pub(super) async fn adopt_fingerprint(
+    client: &Client,
+    mine: &Fingerprint,
+) -> Result<Fingerprint, StoreError> {
+    let sql = "INSERT INTO deployment (code_key_fingerprint) VALUES ($1) ON CONFLICT DO NOTHING";
+    client.execute(sql, &[&mine.as_str()]).await?;
+    let adopted = fingerprint(client).await?;
+    adopted.ok_or_else(|| StoreError::Corrupt("table deployment is empty".to_owned()))
+}
+
+/// The first to name one wins; everyone reads what counts.
+pub(super) async fn adopt_ledger(client: &Client, mine: &str) -> Result<String, StoreError> {
+    client.execute("UPDATE deployment SET ledger = $1 WHERE ledger IS NULL", &[&mine]).await?;
+    let row = client.query_opt("SELECT ledger FROM deployment", &[]).await?;
+    let adopted: Option<String> = row.map(|row| row.try_get(0)).transpose()?.flatten();
+    adopted.ok_or_else(|| StoreError::Corrupt("table deployment is empty".to_owned()))
+}
+
+pub(super) async fn forget_ledger(client: &Client) -> Result<(), StoreError> {
+    client.execute("UPDATE deployment SET ledger = NULL", &[]).await?;
+    Ok(())
+}
+
+/// Under a lock on the table: two resolvers that start together give a keyspace one index.
+pub(super) async fn adopt_keyspaces(
+    client: &mut Client,
+    mine: &[Keyspace],
+) -> Result<Vec<(KeyspaceIndex, Keyspace)>, StoreError> {
+    let transaction = client.transaction().await?;
+    transaction.execute("LOCK TABLE keyspace IN EXCLUSIVE MODE", &[]).await?;
+    let rows = transaction.query("SELECT index, definition FROM keyspace ORDER BY index", &[]).await?;
+    let stored = rows.iter().map(|row| Ok((i64::from(row.try_get::<_, i16>(0)?), row.try_get(1)?)));
+    let (known, before) = plan_keyspaces(stored.collect::<Result<_, StoreError>>()?, mine)?;
+    if before < known.len() {
+        let slugs =
+            transaction.query("SELECT slug FROM slug WHERE domain_id = 0 AND length(slug) <= 8", &[]).await?;
+        let slugs = slugs.iter().map(|row| row.try_get(0)).collect::<Result<Vec<String>, _>>()?;
+        check_slugs(&slugs, &known[before..])?;
+    }
+    if before < known.len() {
+        transaction.execute(NOTE_SETTINGS, &[]).await?;
+    }
+    for (index, keyspace) in &known[before..] {
+        let index = i16::try_from(index.get()).map_err(|error| StoreError::Corrupt(error.to_string()))?;
+        let (name, definition) = (keyspace.name.as_str(), keyspace.to_string());
+        // Not the time of the transaction's beginning: it may have waited for the lock.
+        let sql = "INSERT INTO keyspace (index, name, definition, adopted_at) VALUES ($1, $2, $3, clock_timestamp())";
+        transaction.execute(sql, &[&index, &name, &definition]).await?;
+    }
+    transaction.commit().await?;
+    Ok(known)
+}
+
+/// Under a lock on the table: of several first starts one makes the key.
+pub(super) async fn add_first_api_key(
+    client: &mut Client,
+    name: &str,
+    hash: &KeyHash,
+) -> Result<bool, StoreError> {
+    let transaction = client.transaction().await?;
+    transaction.execute("LOCK TABLE api_key IN EXCLUSIVE MODE", &[]).await?;
+    let sql = "INSERT INTO api_key (name, hash) SELECT $1, $2 WHERE NOT EXISTS (SELECT 1 FROM api_key)";
+    let added = transaction.execute(sql, &[&name, &hash.as_bytes()]).await?;
+    transaction.commit().await?;
+    Ok(added > 0)
+}

@@ -1,0 +1,130 @@
+//! Hearing of links that others changed: LISTEN on a connection of its own.
+//!
+//! A notification is sent when the change commits, and can be lost with the connection. So the listener says from when on nothing was
+//! missed, and says so anew after each break. A connection that does not answer in time counts as broken.
+
+use std::{future::poll_fn, time::Duration};
+
+use codes::LinkId;
+use tokio::{
+    sync::mpsc,
+    time::{Instant, interval, sleep, timeout},
+};
+use tokio_postgres::{
+    AsyncMessage, Client, Config, NoTls,
+    types::{ToSql, Type},
+};
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::{Change, StoreError};
+
+/// The channel; a notification's text is ids in decimal, separated by commas, or one id of a hand-picked code after a plus sign.
+const LISTEN: &str = "LISTEN shortmint_links";
+/// How often the connection is asked whether it still is one; with the time for an answer it is noticed within a second. What is known of
+/// hand-picked codes is believed for two and a half times as long.
+const ASKED_EVERY: Duration = Duration::from_millis(100);
+const ANSWERED_WITHIN: Duration = Duration::from_millis(500);
+/// How long a notification may take to come around.
+const HEARD_WITHIN: Duration = Duration::from_secs(2);
+const CONNECTED_WITHIN: Duration = Duration::from_secs(3);
+/// Notifications that may wait. More than that are as good as lost, and the connection with them.
+const WAITING_MAX: usize = 4_096;
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Tells of changes for as long as somebody listens.
+pub(super) async fn tell(config: &Config, changes: &mpsc::Sender<Change>) {
+    let mut failures = 0_u64;
+    while !changes.is_closed() {
+        let begun = Instant::now();
+        let Err(error) = tell_until_broken(config, changes).await;
+        // A database that is away is told of once, and not twice a second.
+        failures = if begun.elapsed() > 2 * CONNECTED_WITHIN { 1 } else { failures + 1 };
+        if failures == 1 {
+            tracing::warn!(error = &error as &dyn std::error::Error, "listen for changed links");
+        }
+        if changes.send(Change::Away).await.is_err() {
+            return;
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+async fn tell_until_broken(
+    config: &Config,
+    changes: &mpsc::Sender<Change>,
+) -> Result<std::convert::Infallible, StoreError> {
+    let unreachable = |error| StoreError::Unreachable(Box::new(error));
+    let connected = timeout(CONNECTED_WITHIN, config.connect(NoTls)).await;
+    let (client, mut connection) = connected.map_err(|_| StoreError::TimedOut)?.map_err(unreachable)?;
+    let (heard, mut notifications) = mpsc::channel(WAITING_MAX);
+    let _driver = AbortOnDropHandle::new(tokio::spawn(async move {
+        while let Some(Ok(message)) = poll_fn(|cx| connection.poll_message(cx)).await {
+            if let AsyncMessage::Notification(notification) = message
+                && heard.try_send(notification.payload().to_owned()).is_err()
+            {
+                return;
+            }
+        }
+    }));
+    ask(&client, LISTEN).await?;
+    prove(config, &mut notifications).await?;
+    let stopped = |_| StoreError::Stopped;
+    changes.send(Change::Listening(Instant::now())).await.map_err(stopped)?;
+    let mut asking = interval(ASKED_EVERY);
+    loop {
+        tokio::select! {
+            notification = notifications.recv() => {
+                let text = notification.ok_or(StoreError::Stopped)?;
+                changes.send(change(&text)).await.map_err(stopped)?;
+            }
+            _ = asking.tick() => {
+                let sent = Instant::now();
+                ask(&client, "").await?;
+                // What was told before the answer came before it, and is in the queue by now.
+                while let Ok(text) = notifications.try_recv() {
+                    changes.send(change(&text)).await.map_err(stopped)?;
+                }
+                changes.send(Change::Heard(sent)).await.map_err(stopped)?;
+            }
+        }
+    }
+}
+
+/// Tells something over another connection and waits until it is heard here: a pooler in transaction mode takes LISTEN too, and then tells
+/// nothing. What else is heard meanwhile was told before anybody relied on it.
+async fn prove(config: &Config, notifications: &mut mpsc::Receiver<String>) -> Result<(), StoreError> {
+    let unreachable = |error| StoreError::Unreachable(Box::new(error));
+    let connected = timeout(CONNECTED_WITHIN, config.connect(NoTls)).await;
+    let (client, connection) = connected.map_err(|_| StoreError::TimedOut)?.map_err(unreachable)?;
+    let _driver = AbortOnDropHandle::new(tokio::spawn(connection));
+    let mark = getrandom::u64().map_err(|error| StoreError::Unreachable(Box::new(error)))?;
+    let mark = format!("?{mark:016x}");
+    let text: (&(dyn ToSql + Sync), Type) = (&mark, Type::TEXT);
+    let tell = client.query_typed("SELECT pg_notify('shortmint_links', $1)", std::slice::from_ref(&text));
+    timeout(ANSWERED_WITHIN, tell).await.map_err(|_| StoreError::TimedOut)??;
+    let heard = async {
+        while let Some(text) = notifications.recv().await {
+            if text == mark {
+                return true;
+            }
+        }
+        false
+    };
+    match timeout(HEARD_WITHIN, heard).await {
+        Ok(true) => Ok(()),
+        _ => Err(StoreError::Deaf),
+    }
+}
+
+async fn ask(client: &Client, question: &str) -> Result<(), StoreError> {
+    let answered = timeout(ANSWERED_WITHIN, client.batch_execute(question)).await;
+    Ok(answered.map_err(|_| StoreError::TimedOut)??)
+}
+
+/// What is no id was not sent by this product, and concerns no link.
+fn change(text: &str) -> Change {
+    if let Some(id) = text.strip_prefix('+').and_then(|id| id.parse().ok()) {
+        return Change::Picked(LinkId::from_stored(id));
+    }
+    Change::Links(text.split(',').filter_map(|id| id.parse().ok()).map(LinkId::from_stored).collect())
+}

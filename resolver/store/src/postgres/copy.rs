@@ -1,0 +1,88 @@
+//! Large batches as COPY takes them: Postgres then fills whole pages at a time, instead of asking for each row whether its id is taken.
+//!
+//! 1. COPY fails as a whole when an id is taken, and stores nothing: then the same batch goes the way of the small ones. That is rare: numbers are
+//!    one holder's, and only a hand-picked code has the id of one.
+//! 2. It takes two round trips instead of one, which a small batch does not gain by.
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use links::NewLink;
+use numbers::StoreEpoch;
+use tokio_postgres::error::SqlState;
+
+use super::{
+    DEADLINE,
+    line::{Line, LineError},
+};
+
+/// Batches of so many links go this way: with fewer the second round trip costs more than the rest gains.
+pub(super) const LINKS_MIN: usize = 500;
+
+pub(super) const COPY: &str = "
+    COPY link (id, long_url, title, crawlable, forward_query, created_by, details, created_at)
+    FROM STDIN (FORMAT binary)";
+
+/// Columns of a row.
+const COLUMNS: i16 = 8;
+/// What a file of the format begins with: its signature, no flags, no extension.
+const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
+/// What it ends with.
+const TRAILER: [u8; 2] = (-1_i16).to_be_bytes();
+/// A column that is null.
+const NULL: [u8; 4] = (-1_i32).to_be_bytes();
+/// The version of the binary form of `jsonb`.
+const JSONB_VERSION: u8 = 1;
+/// 2000-01-01, from which Postgres counts, in microseconds since 1970.
+const POSTGRES_EPOCH: i64 = 946_684_800_000_000;
+
+/// Stores links, in the order of their ids, with their details as they are stored; since when. None when an id is taken, and nothing was stored.
+pub(super) async fn copy(
+    line: &Line,
+    history: &StoreEpoch,
+    links: &[&NewLink],
+    details: &[Option<String>],
+) -> Result<Option<Timestamp>, LineError> {
+    let rows = |now: Timestamp| rows(links, details, now);
+    match line.copy_in(history, DEADLINE, rows).await {
+        Ok(at) => Ok(Some(at)),
+        Err(LineError::Answered(error)) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The whole of what COPY reads, as the manual describes its binary format.
+fn rows(links: &[&NewLink], details: &[Option<String>], now: Timestamp) -> Bytes {
+    let texts: usize = links.iter().map(|link| link.draft.long_url.as_str().len()).sum();
+    let mut out = Vec::with_capacity(HEADER.len() + texts + 96 * links.len());
+    out.extend_from_slice(HEADER);
+    let now = (now.as_microsecond() - POSTGRES_EPOCH).to_be_bytes();
+    for (link, details) in links.iter().zip(details) {
+        let draft = &link.draft;
+        out.extend_from_slice(&COLUMNS.to_be_bytes());
+        put(&mut out, &[&link.id.get().to_be_bytes()]);
+        put(&mut out, &[draft.long_url.as_str().as_bytes()]);
+        put_text(&mut out, &[], draft.title.as_deref());
+        put(&mut out, &[&[u8::from(draft.crawlable)]]);
+        put(&mut out, &[&[u8::from(draft.forward_query)]]);
+        put(&mut out, &[&draft.created_by.0.to_be_bytes()]);
+        put_text(&mut out, &[JSONB_VERSION], details.as_deref());
+        put(&mut out, &[&now]);
+    }
+    out.extend_from_slice(&TRAILER);
+    out.into()
+}
+
+fn put_text(out: &mut Vec<u8>, before: &[u8], text: Option<&str>) {
+    match text {
+        Some(text) => put(out, &[before, text.as_bytes()]),
+        None => out.extend_from_slice(&NULL),
+    }
+}
+
+/// A column: its length, and its bytes, which come in parts.
+fn put(out: &mut Vec<u8>, parts: &[&[u8]]) {
+    let len: usize = parts.iter().map(|part| part.len()).sum();
+    let len = i32::try_from(len).expect("what a link says is bounded far below");
+    out.extend_from_slice(&len.to_be_bytes());
+    parts.iter().for_each(|part| out.extend_from_slice(part));
+}

@@ -1,0 +1,124 @@
+//! Reads that redirects wait for: from a replica, from the primary, and from any server while there is no primary.
+
+use std::{
+    collections::HashSet,
+    sync::{Mutex, MutexGuard},
+    time::Duration,
+};
+
+use codes::LinkId;
+use links::{DomainId, Link, LongUrl, Slug, api_key::ApiKeyId};
+use tokio::time::Instant;
+use tokio_postgres::{Row, types::ToSql};
+
+use super::{DEADLINE, PostgresStore, timestamp};
+use crate::{Reading, Source, StoreError, sql};
+
+/// How long the primary may take for a read before any other server is asked.
+const PRIMARY_DEADLINE: Duration = Duration::from_secs(1);
+/// The same for a replica; the primary may have to be asked after it.
+const REPLICA_DEADLINE: Duration = Duration::from_millis(500);
+/// How long reads pass by a primary that did not answer.
+const SHUNNED: Duration = Duration::from_secs(1);
+
+pub(super) const READ: &str = "
+    SELECT id, long_url, title, crawlable, forward_query, created_at, created_by, details::text
+    FROM link WHERE id = ANY($1::bigint[])";
+
+impl PostgresStore {
+    /// The links among the ids, in any order.
+    pub(super) async fn read_links(&self, ids: &[LinkId], source: Source) -> Result<Reading, StoreError> {
+        let (mut links, as_of) = match source {
+            Source::Any { lag } => self.read_replica(ids, lag).await.unwrap_or_default(),
+            Source::Primary => (Vec::new(), None),
+        };
+        // What a replica says was deleted may have been restored since.
+        links.retain(|link| !link.is_deleted());
+        let found: HashSet<LinkId> = links.iter().map(|link| link.id).collect();
+        let missing: Vec<i64> = ids.iter().filter(|id| !found.contains(id)).map(|id| id.get()).collect();
+        if missing.is_empty() {
+            return Ok(Reading { links, complete: true, as_of });
+        }
+        let (rows, complete) = match self.read_primary(&missing).await {
+            Some(rows) => (rows, true),
+            None => (self.copy_reader.query(DEADLINE, &[&missing]).await.map_err(StoreError::from)?, false),
+        };
+        for row in &rows {
+            links.push(link(row)?);
+        }
+        Ok(Reading { links, complete, as_of })
+    }
+
+    /// Reads from the primary; none when it does not answer, or did not a moment ago.
+    async fn read_primary(&self, ids: &[i64]) -> Option<Vec<Row>> {
+        if lock(&self.shunned).is_some_and(|until| Instant::now() < until) {
+            return None;
+        }
+        let read = self.reader.read(PRIMARY_DEADLINE, &[&ids]).await;
+        *lock(&self.shunned) = read.is_err().then(|| Instant::now() + SHUNNED);
+        if let Err(error) = &read {
+            tracing::warn!(?error, "read links from the primary");
+        }
+        read.ok()
+    }
+
+    /// The links that the replica has, and the instant that they are at least as new as. None without a replica, and from one
+    /// that does not answer, or cannot prove that it lags at most so far behind.
+    async fn read_replica(&self, ids: &[LinkId], lag: Duration) -> Option<(Vec<Link>, Option<Instant>)> {
+        let replica = self.replica.as_ref()?;
+        if lock(&self.replica_shunned).is_some_and(|until| Instant::now() < until) {
+            return None;
+        }
+        let ids: Vec<i64> = ids.iter().map(|id| id.get()).collect();
+        let read = replica.read_replica(REPLICA_DEADLINE, &[&ids]).await.map_err(StoreError::from);
+        let found = read.and_then(|(replayed, rows)| {
+            let as_of = replayed.and_then(|replayed| self.positions.as_of(replayed, lag));
+            let links = rows.iter().map(link).collect::<Result<Vec<_>, _>>()?;
+            Ok((links, Some(as_of.ok_or(StoreError::ReplicaBehind)?)))
+        });
+        *lock(&self.replica_shunned) = found.is_err().then(|| Instant::now() + SHUNNED);
+        found
+            .inspect_err(|error| {
+                tracing::warn!(error = error as &dyn std::error::Error, "read links from the replica");
+            })
+            .ok()
+    }
+
+    /// The link of a slug on a domain.
+    pub(super) async fn read_slug(
+        &self,
+        domain: DomainId,
+        slug: &Slug,
+    ) -> Result<Option<LinkId>, StoreError> {
+        let id = |rows: Vec<Row>| match rows.first() {
+            Some(row) => Ok(Some(LinkId::from_stored(row.try_get(0)?))),
+            None => Ok(None),
+        };
+        let of: [&(dyn ToSql + Sync); 2] = [&domain.get(), &slug.as_str()];
+        match self.slug_reader.read(PRIMARY_DEADLINE, &of).await {
+            Ok(rows) => id(rows),
+            // A copy says what is there, never what is not (I8).
+            Err(error) => {
+                let rows = self.copy_slug_reader.query(DEADLINE, &of).await?;
+                id(rows)?.map(Some).ok_or_else(|| error.into())
+            }
+        }
+    }
+}
+
+fn lock(shunned: &Mutex<Option<Instant>>) -> MutexGuard<'_, Option<Instant>> {
+    shunned.lock().expect("no code panics while it holds this lock")
+}
+
+fn link(row: &Row) -> Result<Link, StoreError> {
+    Ok(Link {
+        id: LinkId::from_stored(row.try_get(0)?),
+        long_url: LongUrl::from_stored(row.try_get::<_, String>(1)?),
+        title: row.try_get(2)?,
+        crawlable: row.try_get(3)?,
+        forward_query: row.try_get(4)?,
+        created_at: timestamp(row, 5)?,
+        created_by: ApiKeyId(row.try_get(6)?),
+        details: sql::details(row.try_get(7)?)?,
+    })
+}

@@ -1,0 +1,60 @@
+//! Who wrote what, and when: in the transaction that writes it, so that nothing is written without it.
+//!
+//! Creates are not in it: a link itself says who created it, and when.
+
+use links::{
+    api_key::ApiKeyId,
+    audit::{Action, Entry},
+};
+use serde_json::Value as Json;
+
+use super::{Sql, Value};
+use crate::StoreError;
+
+/// Notes a write.
+pub(super) async fn note<S: Sql>(
+    sql: &mut S,
+    by: ApiKeyId,
+    action: Action,
+    subject: &str,
+    details: Option<Json>,
+) -> Result<(), StoreError> {
+    let insert = format!(
+        "INSERT INTO audit (api_key, action, subject, details) VALUES ($1, $2, $3, {})",
+        S::DIALECT.json("$4")
+    );
+    let values = [
+        Value::Int(by.0),
+        Value::Text(action.as_str().to_owned()),
+        Value::Text(subject.to_owned()),
+        Value::OptText(details.map(|details| details.to_string())),
+    ];
+    sql.query(&insert, &values).await.map(drop)
+}
+
+/// The latest entries before one of them, at most so many.
+pub(crate) async fn audit<S: Sql>(
+    sql: &mut S,
+    before: Option<i64>,
+    most: i64,
+) -> Result<Vec<Entry>, StoreError> {
+    let select = format!(
+        "SELECT audit.id, audit.at, audit.api_key, coalesce(api_key.name, ''), audit.action, audit.subject, {}
+         FROM audit LEFT JOIN api_key ON api_key.id = audit.api_key WHERE audit.id < $1 ORDER BY audit.id DESC LIMIT $2",
+        S::DIALECT.json_text("audit.details")
+    );
+    let rows = sql.query(&select, &[Value::Int(before.unwrap_or(i64::MAX)), Value::Int(most)]).await?;
+    let entry = |row: &super::Row| {
+        let corrupt = |error| StoreError::Corrupt(format!("audit: {error}"));
+        Ok(Entry {
+            id: row.int(0)?,
+            at: row.time(1)?,
+            by: ApiKeyId(row.int(2)?),
+            by_name: Some(row.text(3)?.to_owned()).filter(|name| !name.is_empty()),
+            action: row.text(4)?.to_owned(),
+            subject: row.text(5)?.to_owned(),
+            details: row.opt_text(6)?.map(serde_json::from_str).transpose().map_err(corrupt)?,
+        })
+    };
+    rows.iter().map(entry).collect()
+}

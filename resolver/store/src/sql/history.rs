@@ -1,0 +1,186 @@
+//! How far the database has come, and which history of it this is: see [`Mark`].
+
+use codes::{KeyspaceIndex, LinkId};
+use jiff::Timestamp;
+use numbers::{Mark, Span};
+
+use super::{Dialect, Sql, Value, ids_of, number_of_end};
+use crate::{Advanced, Comparison, StoreError};
+
+/// Raises the mark by one.
+pub(crate) const RAISE: &str = "UPDATE deployment SET mark = mark + 1 RETURNING mark";
+/// In the register, the holder of numbers that are given to nobody.
+const NOBODY: &str = "nobody";
+
+/// What a witness file says of the numbers that were registered, and in which history.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Registered {
+    pub(crate) history: i64,
+    pub(crate) ends: Vec<(KeyspaceIndex, u64)>,
+}
+
+/// Compares the mark with one that is known, then raises it if asked. A lower mark means an older
+/// copy: a new history begins. In a history that the witness does not know, the numbers that it
+/// knows are withheld.
+pub(crate) async fn advance<S: Sql>(
+    sql: &mut S,
+    at_least: Mark,
+    how: Comparison,
+    registered: &Registered,
+) -> Result<(Advanced, i64), StoreError> {
+    if was_restarted(sql, how.since).await? {
+        return Ok((Advanced::Restarted, registered.history));
+    }
+    let by = i64::from(how.raises);
+    // Also by nothing: the row is locked until the new history is there for all to see.
+    let compared = match (S::DIALECT, how.since) {
+        (Dialect::Postgres, Some(_)) => {
+            ", compared_start = pg_postmaster_start_time(), compared_table = tableoid"
+        }
+        // SQLite has no server: a file is replaced while its process is not there, and compared before it serves.
+        _ => "",
+    };
+    let step = format!("UPDATE deployment SET mark = mark + $1{compared} RETURNING mark - $1, mark, history");
+    let rows = sql.query(&step, &[Value::Int(by)]).await?;
+    let row = rows.first().ok_or_else(no_deployment)?;
+    let (was, mark, history) = (mark_of(row.int(0)?)?, mark_of(row.int(1)?)?, row.int(2)?);
+    if was >= at_least {
+        if history != registered.history {
+            // Another process has begun it, and knew less.
+            withhold(sql, &registered.ends, mark).await?;
+        }
+        return Ok((Advanced::To(mark), history));
+    }
+    let mark = at_least.next();
+    let history = begin(sql, mark, &registered.ends).await?;
+    tracing::error!(
+        mark = mark.0,
+        history,
+        "the database was put back from an older copy: the links that it had since are lost. A new history begins, in which no number is \
+         used that may have been one of theirs"
+    );
+    Ok((Advanced::Began(mark), history))
+}
+
+/// Begins a new history on an operator's request, and withholds the next `skip` numbers of every
+/// keyspace.
+pub(crate) async fn begin_history<S: Sql>(sql: &mut S, skip: u64) -> Result<Mark, StoreError> {
+    let rows = sql.query(RAISE, &[]).await?;
+    let mark = mark_of(rows.first().ok_or_else(no_deployment)?.int(0)?)?;
+    let mut ends = Vec::new();
+    for row in sql.query("SELECT \"index\" FROM keyspace", &[]).await? {
+        let keyspace =
+            KeyspaceIndex::new(row.int(0)?).map_err(|error| StoreError::Corrupt(error.to_string()))?;
+        ends.push((keyspace, registered_end(sql, keyspace).await?.saturating_add(skip)));
+    }
+    begin(sql, mark, &ends).await?;
+    Ok(mark)
+}
+
+async fn was_restarted<S: Sql>(sql: &mut S, seen: Option<Timestamp>) -> Result<bool, StoreError> {
+    let (Dialect::Postgres, Some(seen)) = (S::DIALECT, seen) else { return Ok(false) };
+    let rows = sql.query("SELECT pg_postmaster_start_time()", &[]).await?;
+    let started = rows.first().map(|row| row.time(0)).transpose()?;
+    Ok(started != Some(seen))
+}
+
+fn no_deployment() -> StoreError {
+    StoreError::Corrupt(
+        "table deployment is empty: expected a database that a resolver was started on".to_owned(),
+    )
+}
+
+/// The same within a transaction that writes links; 0 before the deployment is set up.
+pub(crate) async fn raise<S: Sql>(sql: &mut S) -> Result<Mark, StoreError> {
+    let rows = sql.query(RAISE, &[]).await?;
+    rows.first().map_or(Ok(Mark(0)), |row| mark_of(row.int(0)?))
+}
+
+/// A mark as it is stored.
+pub(crate) fn mark_of(stored: i64) -> Result<Mark, StoreError> {
+    u64::try_from(stored)
+        .map(Mark)
+        .map_err(|_| StoreError::Corrupt(format!("deployment.mark: expected 0 to 2^63 - 1, got {stored}")))
+}
+
+/// Begins a history at this mark.
+async fn begin<S: Sql>(sql: &mut S, mark: Mark, ends: &[(KeyspaceIndex, u64)]) -> Result<i64, StoreError> {
+    withhold(sql, ends, mark).await?;
+    let stored = i64::try_from(mark.0)
+        .map_err(|_| StoreError::Corrupt(format!("deployment.mark: expected less than 2^63, got {mark}")))?;
+    let history = draw_history()?;
+    let begin = "UPDATE deployment SET mark = $1, history = $2";
+    sql.query(begin, &[Value::Int(stored), Value::Int(history)]).await?;
+    Ok(history)
+}
+
+/// The number of a history. Drawn, because two histories may begin at one mark: if the database is restored again before
+/// the first one's mark was reported, the second begins where the first did.
+fn draw_history() -> Result<i64, StoreError> {
+    let drawn = getrandom::u64().map_err(|error| StoreError::Unreachable(Box::new(error)))?;
+    // Positive: 0 is the first history.
+    Ok(i64::try_from(drawn >> 1).unwrap_or(i64::MAX).max(1))
+}
+
+/// Registers every number below the ends that nobody has registered as nobody's, under a generation that none exceeds. Those that
+/// somebody has are of an earlier history, and burned with it.
+async fn withhold<S: Sql>(sql: &mut S, ends: &[(KeyspaceIndex, u64)], mark: Mark) -> Result<(), StoreError> {
+    for (keyspace, end) in ends {
+        for gap in gaps(sql, *keyspace, *end).await? {
+            let columns = match S::DIALECT {
+                Dialect::Postgres => "ids, generation, holder, incarnation, instance",
+                Dialect::Sqlite => "first_id, end_id, generation, holder, incarnation, instance",
+            };
+            let range = match S::DIALECT {
+                Dialect::Postgres => "int8range($1, $2)",
+                Dialect::Sqlite => "$1, $2",
+            };
+            let insert = format!("INSERT INTO block ({columns}) VALUES ({range}, $3, $4, 0, $5)");
+            let (first, end) = LinkId::range(*keyspace, gap);
+            let holder = Value::Text(NOBODY.to_owned());
+            let instance = Value::Text(format!("{NOBODY}/{mark}"));
+            let generation = Value::Int(i64::MAX);
+            sql.query(&insert, &[Value::Int(first), Value::Int(end), generation, holder, instance]).await?;
+        }
+    }
+    Ok(())
+}
+
+/// What of the numbers below the end, or below the register's own, is in nobody's hand.
+async fn gaps<S: Sql>(sql: &mut S, keyspace: KeyspaceIndex, end: u64) -> Result<Vec<Span>, StoreError> {
+    let (low, high) = match S::DIALECT {
+        Dialect::Postgres => ("lower(ids)", "upper(ids)"),
+        Dialect::Sqlite => ("first_id", "end_id"),
+    };
+    // Only the ends of gaps come over the network: there may be a million blocks.
+    let edges = format!(
+        "SELECT high, next FROM (
+             SELECT {high} AS high, lead({low}) OVER (ORDER BY {low}) AS next FROM block
+             WHERE {low} >= $1 AND {low} < $2
+         ) AS blocks WHERE next IS NULL OR next > high ORDER BY high"
+    );
+    let (first, last) = ids_of(keyspace);
+    let between = [Value::Int(first), Value::Int(last)];
+    let lowest = format!("SELECT min({low}) FROM block WHERE {low} >= $1 AND {low} < $2");
+    let number = |id: i64| number_of_end(keyspace, Some(id));
+    let lowest = sql.query(&lowest, &between).await?;
+    let lowest = lowest.first().filter(|row| !row.is_null(0)).map(|row| row.int(0)).transpose()?;
+    let (mut gaps, mut from) = (Vec::new(), 0);
+    let mut until = lowest.map(number);
+    let rows = sql.query(&edges, &between).await?;
+    let mut rows = rows.iter();
+    loop {
+        let to = until.unwrap_or(end.min(Span::LIMIT));
+        gaps.extend(Span::new(from, to.saturating_sub(from)).ok());
+        let (Some(row), Some(_)) = (rows.next(), until) else { return Ok(gaps) };
+        from = number(row.int(0)?);
+        until = if row.is_null(1) { None } else { Some(number(row.int(1)?)) };
+    }
+}
+
+async fn registered_end<S: Sql>(sql: &mut S, keyspace: KeyspaceIndex) -> Result<u64, StoreError> {
+    let (first, end) = ids_of(keyspace);
+    let found = sql.query(S::DIALECT.registered_end(), &[Value::Int(first), Value::Int(end)]).await?;
+    let end = found.first().filter(|row| !row.is_null(0)).map(|row| row.int(0)).transpose()?;
+    Ok(number_of_end(keyspace, end))
+}

@@ -1,0 +1,163 @@
+//! API keys.
+
+use jiff::Timestamp;
+use links::{
+    api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, KeyLimits, NewKey, OPERATOR},
+    audit::Action,
+    scope::Scopes,
+};
+
+use super::{Row, Sql, Value, audit::note, places};
+use crate::StoreError;
+
+/// Keys of one statement.
+const NAMED_AT_ONCE: usize = 1_000;
+
+/// Adds a key; none when the name is taken.
+pub(crate) async fn add_api_key<S: Sql>(
+    sql: &mut S,
+    NewKey { name, hash, scopes, expires_at, limits }: &NewKey,
+) -> Result<Option<ApiKeyId>, StoreError> {
+    let add = format!(
+        "INSERT INTO api_key (name, hash, scopes, expires_at, limits) VALUES ($1, $2, $3, $4, {})
+         ON CONFLICT (name) DO NOTHING RETURNING id",
+        S::DIALECT.json("$5")
+    );
+    let limits = Some(limits).filter(|limits| **limits != KeyLimits::default());
+    let limits = limits.map(serde_json::to_string).transpose().map_err(corrupt)?;
+    let values = [
+        Value::Text(name.clone()),
+        Value::Bytes(hash.as_bytes().to_vec()),
+        Value::Text(scopes.to_string()),
+        Value::OptTime(*expires_at),
+        Value::OptText(limits),
+    ];
+    let rows = sql.query(&add, &values).await?;
+    let Some(row) = rows.first() else { return Ok(None) };
+    note(sql, OPERATOR, Action::CreateKey, name, None).await?;
+    Ok(Some(ApiKeyId(row.int(0)?)))
+}
+
+/// The key with this hash, unless it was revoked or has expired.
+pub(crate) async fn find_api_key<S: Sql>(sql: &mut S, hash: &KeyHash) -> Result<Option<Grant>, StoreError> {
+    let now = S::DIALECT.now();
+    let find = format!(
+        "SELECT id, name, scopes, {} FROM api_key
+         WHERE (hash = $1 OR (old_hash = $1 AND old_until > {now}))
+           AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > {now})",
+        S::DIALECT.json_text("limits")
+    );
+    let rows = sql.query(&find, &[Value::Bytes(hash.as_bytes().to_vec())]).await?;
+    let grant = |row: &Row| {
+        Ok(Grant {
+            id: ApiKeyId(row.int(0)?),
+            name: row.text(1)?.into(),
+            scopes: scopes_of(row.text(2)?)?,
+            limits: limits(row.opt_text(3)?)?,
+        })
+    };
+    rows.first().map(grant).transpose()
+}
+
+/// The names of these keys, of those that there are.
+pub(crate) async fn key_names<S: Sql>(
+    sql: &mut S,
+    ids: &[ApiKeyId],
+) -> Result<Vec<(ApiKeyId, String)>, StoreError> {
+    let mut names = Vec::with_capacity(ids.len());
+    for ids in ids.chunks(NAMED_AT_ONCE) {
+        let select = format!("SELECT id, name FROM api_key WHERE id IN ({})", places(1, ids.len()));
+        let values: Vec<Value> = ids.iter().map(|id| Value::Int(id.0)).collect();
+        for row in sql.query(&select, &values).await? {
+            names.push((ApiKeyId(row.int(0)?), row.text(1)?.to_owned()));
+        }
+    }
+    Ok(names)
+}
+
+/// Every key, in the order of creation.
+pub(crate) async fn list_api_keys<S: Sql>(sql: &mut S) -> Result<Vec<ApiKeyRecord>, StoreError> {
+    let list = format!(
+        "SELECT id, name, scopes, created_at, revoked_at, expires_at, {}, last_used_at FROM api_key ORDER BY id",
+        S::DIALECT.json_text("limits")
+    );
+    let record = |row: &Row| {
+        Ok(ApiKeyRecord {
+            id: ApiKeyId(row.int(0)?),
+            name: row.text(1)?.to_owned(),
+            scopes: scopes_of(row.text(2)?)?,
+            created_at: row.time(3)?,
+            revoked_at: row.opt_time(4)?,
+            expires_at: row.opt_time(5)?,
+            limits: limits(row.opt_text(6)?)?,
+            last_used_at: row.opt_time(7)?,
+        })
+    };
+    sql.query(&list, &[]).await?.iter().map(record).collect()
+}
+
+/// Notes that keys are in use. Sending it again is safe.
+pub(crate) async fn note_keys_used<S: Sql>(sql: &mut S, ids: &[ApiKeyId]) -> Result<(), StoreError> {
+    for ids in ids.chunks(NAMED_AT_ONCE) {
+        let note = format!(
+            "UPDATE api_key SET last_used_at = {} WHERE id IN ({})",
+            S::DIALECT.now(),
+            places(1, ids.len())
+        );
+        let values: Vec<Value> = ids.iter().map(|id| Value::Int(id.0)).collect();
+        sql.query(&note, &values).await?;
+    }
+    Ok(())
+}
+
+/// Revokes a key; whether there was one of that name that was not revoked yet.
+pub(crate) async fn revoke_api_key<S: Sql>(sql: &mut S, name: &str) -> Result<bool, StoreError> {
+    let revoke = format!(
+        "UPDATE api_key SET revoked_at = {} WHERE name = $1 AND revoked_at IS NULL RETURNING id",
+        S::DIALECT.now()
+    );
+    let is_revoked = !sql.query(&revoke, &[Value::Text(name.to_owned())]).await?.is_empty();
+    if is_revoked {
+        note(sql, OPERATOR, Action::RevokeKey, name, None).await?;
+    }
+    Ok(is_revoked)
+}
+
+/// Gives a key another secret; the old one is good for so many milliseconds more.
+pub(crate) async fn rotate_api_key<S: Sql>(
+    sql: &mut S,
+    name: &str,
+    hash: &KeyHash,
+    keep: i64,
+) -> Result<bool, StoreError> {
+    let rotate = format!(
+        "UPDATE api_key SET old_hash = hash, old_until = {}, hash = $2
+         WHERE name = $3 AND revoked_at IS NULL RETURNING id",
+        S::DIALECT.now_plus("$1")
+    );
+    let values = [Value::Int(keep), Value::Bytes(hash.as_bytes().to_vec()), Value::Text(name.to_owned())];
+    if sql.query(&rotate, &values).await?.is_empty() {
+        return Ok(false);
+    }
+    note(sql, OPERATOR, Action::RotateKey, name, None).await?;
+    Ok(true)
+}
+
+/// Scopes as they are stored.
+fn scopes_of(text: &str) -> Result<Scopes, StoreError> {
+    text.parse().map_err(|error| StoreError::Corrupt(format!("table api_key: {error}")))
+}
+
+fn limits(text: Option<&str>) -> Result<KeyLimits, StoreError> {
+    text.map(serde_json::from_str).transpose().map_err(corrupt).map(Option::unwrap_or_default)
+}
+
+fn corrupt(error: serde_json::Error) -> StoreError {
+    StoreError::Corrupt(format!("api_key: {error}"))
+}
+
+impl Row {
+    fn opt_time(&self, column: usize) -> Result<Option<Timestamp>, StoreError> {
+        if self.is_null(column) { Ok(None) } else { self.time(column).map(Some) }
+    }
+}

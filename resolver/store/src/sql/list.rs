@@ -1,0 +1,328 @@
+//! Lists of links.
+
+use std::collections::HashMap;
+
+use codes::LinkId;
+use links::{DomainId, Filter, Link, OrderField, Outline, Outlined, Record, Slug, Tag, TagsMode};
+
+use super::{Dialect, Row, Sql, Value, long_urls::candidates, places, tags::tags_of};
+use crate::{PER_PAGE_MAX, StoreError};
+
+/// Links that are counted for a list's total. Of more it says that there are so many: to count them all would read all of them for each page.
+const COUNTED_MAX: u64 = 1_000_000;
+/// Memory of a tag beside its text.
+const TAG_BYTES: u64 = 32;
+
+/// The links of one page, and how many there are on all. They are read a few at a time, so that no page, however long, is in memory as a
+/// whole, and a client that takes its time keeps no connection.
+pub(crate) async fn outline<S: Sql>(
+    sql: &mut S,
+    filter: &Filter,
+    code: Option<LinkId>,
+) -> Result<Outline, StoreError> {
+    let mut wanted = Wanted::new(S::DIALECT);
+    wanted.filter(filter, code);
+    let Wanted { parts, mut values, .. } = wanted;
+    let conditions = parts.join(" AND ");
+    let count = format!(
+        "SELECT count(*) FROM (SELECT 1 FROM link WHERE {conditions} LIMIT {COUNTED_MAX}) AS counted"
+    );
+    let counted = sql.query(&count, &values).await?;
+    let total = counted.first().map_or(Ok(0), |row| row.int(0))?;
+
+    let per_page = filter.per_page.unwrap_or(PER_PAGE_MAX).min(PER_PAGE_MAX);
+    let first = filter.page.max(1).saturating_sub(1).saturating_mul(per_page);
+    let (limit, offset) = (values.len() + 1, values.len() + 2);
+    values.extend([per_page, first].map(|count| Value::Int(i64::try_from(count).unwrap_or(i64::MAX))));
+    let (columns, order) = (outlined_columns(S::DIALECT), order(filter));
+    // Only the links of the page are weighed, and not those before it.
+    let select = format!(
+        "SELECT {columns} FROM link WHERE link.id IN
+           (SELECT link.id FROM link WHERE {conditions} ORDER BY {order} LIMIT ${limit} OFFSET ${offset})
+         ORDER BY {order}"
+    );
+    let entries = sql.query(&select, &values).await?.iter().map(outlined).collect::<Result<Vec<_>, _>>()?;
+    Ok(Outline { entries, total: u64::try_from(total).unwrap_or(0) })
+}
+
+/// Links as they are outlined now, in the order of these ids. Links that do not exist are left out.
+pub(crate) async fn weigh<S: Sql>(sql: &mut S, ids: &[LinkId]) -> Result<Vec<Outlined>, StoreError> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let columns = outlined_columns(S::DIALECT);
+    let select = format!("SELECT {columns} FROM link WHERE link.id IN ({})", places(1, ids.len()));
+    let values: Vec<Value> = ids.iter().map(|id| Value::Int(id.get())).collect();
+    let rows = sql.query(&select, &values).await?;
+    let entries = rows.iter().map(outlined).collect::<Result<Vec<_>, _>>()?;
+    let mut entries: HashMap<LinkId, Outlined> = entries.into_iter().map(|entry| (entry.id, entry)).collect();
+    Ok(ids.iter().filter_map(|id| entries.remove(id)).collect())
+}
+
+/// The columns of [`outlined`].
+fn outlined_columns(dialect: Dialect) -> String {
+    format!("link.id, {}, link.details->>'slug'", weight(dialect))
+}
+
+/// An expression for the bytes of a link's texts and of its tags.
+pub(super) fn weight(dialect: Dialect) -> String {
+    let details = dialect.json_text("link.details");
+    let texts = ["link.long_url", "link.title", &details].map(|text| dialect.bytes_of(text)).join(" + ");
+    format!(
+        "{texts} + (SELECT CAST(coalesce(sum(octet_length(tag.name) + {TAG_BYTES}), 0) AS bigint)
+           FROM link_tag JOIN tag ON tag.id = link_tag.tag_id WHERE link_tag.link_id = link.id)"
+    )
+}
+
+fn outlined(row: &Row) -> Result<Outlined, StoreError> {
+    Ok(Outlined {
+        id: LinkId::from_stored(row.int(0)?),
+        bytes: u64::try_from(row.int(1)?).unwrap_or(0),
+        slug: row.opt_text(2)?.and_then(|slug| Slug::parse(slug).ok()),
+    })
+}
+
+/// Links with their tags, in the order of these ids.
+pub(crate) async fn records<S: Sql>(sql: &mut S, ids: &[LinkId]) -> Result<Vec<Record>, StoreError> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let select =
+        format!("SELECT {} FROM link WHERE link.id IN ({})", S::DIALECT.link(), places(1, ids.len()));
+    let values: Vec<Value> = ids.iter().map(|id| Value::Int(id.get())).collect();
+    let links = sql.query(&select, &values).await?.iter().map(Row::link).collect::<Result<Vec<_>, _>>()?;
+    let mut links: HashMap<LinkId, Link> = links.into_iter().map(|link| (link.id, link)).collect();
+    let mut tags = tags_of(sql, ids).await?;
+    let record = |id: &LinkId| {
+        let link = links.remove(id)?;
+        Some(Record { link, tags: tags.remove(id).unwrap_or_default() })
+    };
+    Ok(ids.iter().filter_map(record).collect())
+}
+
+fn order(filter: &Filter) -> String {
+    let column = match filter.order.field {
+        OrderField::DateCreated => "link.created_at",
+        OrderField::LongUrl => "link.long_url",
+        OrderField::Title => "coalesce(link.title, '')",
+        OrderField::Id => "link.id",
+    };
+    let direction = if filter.order.descending { "DESC" } else { "ASC" };
+    // The id decides between equals, so that no link is on two pages.
+    format!("{column} {direction}, link.id {direction}")
+}
+
+/// Any text that has this one in it.
+pub(super) fn pattern(text: &str) -> String {
+    let mut pattern = String::from("%");
+    for one in text.chars() {
+        if matches!(one, '%' | '_' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(one);
+    }
+    pattern + "%"
+}
+
+/// Conditions and their parameters.
+struct Wanted {
+    dialect: Dialect,
+    parts: Vec<String>,
+    values: Vec<Value>,
+}
+
+impl Wanted {
+    fn new(dialect: Dialect) -> Self {
+        Self { dialect, parts: Vec::new(), values: Vec::new() }
+    }
+
+    /// The place of a parameter.
+    fn value(&mut self, value: Value) -> String {
+        self.values.push(value);
+        format!("${}", self.values.len())
+    }
+
+    fn filter(&mut self, filter: &Filter, code: Option<LinkId>) {
+        let not = if filter.deleted { "NOT " } else { "" };
+        self.parts.push(format!("link.details->>'deletedAt' IS {not}NULL"));
+        if filter.crawlable {
+            self.parts.push("link.crawlable".to_owned());
+        }
+        if let Some(url) = &filter.long_url {
+            let digest = self.value(Value::Int(url.digest()));
+            let text = self.value(Value::Text(url.as_str().to_owned()));
+            let candidates = candidates(self.dialect, &digest, &text, None);
+            self.parts.push(format!("link.id IN ({candidates}) AND link.long_url = {text}"));
+        }
+        if let Some(text) = &filter.search {
+            self.search(text, code, &filter.search_domains);
+        }
+        self.tags(&filter.tags, filter.tags_mode, false);
+        self.tags(&filter.exclude_tags, filter.exclude_tags_mode, true);
+        if let Some(domain) = filter.domain {
+            let is_there = self.on_domain(domain);
+            self.parts.push(is_there);
+        }
+        if let Some(keys) = &filter.created_by {
+            let keys: Vec<String> = keys.iter().map(|key| self.value(Value::Int(key.0))).collect();
+            // Of no key there are no links; a list without an item is no SQL.
+            let is_theirs = format!("link.created_by IN ({})", keys.join(", "));
+            self.parts.push(if keys.is_empty() { "1 = 0".to_owned() } else { is_theirs });
+        }
+        if let Some(since) = filter.since {
+            let since = self.value(Value::Time(since));
+            self.parts.push(format!("link.created_at >= {since}"));
+        }
+        if let Some(until) = filter.until {
+            let until = self.value(Value::Time(until));
+            self.parts.push(format!("link.created_at <= {until}"));
+        }
+        if filter.exclude_spent {
+            self.parts.push(
+                "(link.details->>'maxVisits' IS NULL OR CAST(link.details->>'maxVisits' AS bigint) >
+                  coalesce((SELECT used FROM link_use WHERE link_use.link_id = link.id), 0))"
+                    .to_owned(),
+            );
+        }
+        if filter.exclude_past {
+            let (until, now) = ("CAST(link.details->>'validUntil' AS bigint)", self.dialect.now_millis());
+            self.parts.push(format!("({until} IS NULL OR {until} > {now})"));
+        }
+    }
+
+    fn on_domain(&mut self, domain: DomainId) -> String {
+        if domain.is_default() {
+            return "link.details->>'domain' IS NULL".to_owned();
+        }
+        format!("CAST(link.details->>'domain' AS bigint) = {}", self.value(Value::Int(domain.get())))
+    }
+
+    fn search(&mut self, text: &str, code: Option<LinkId>, domains: &[DomainId]) {
+        // Beyond ASCII the two databases, and servers with different locales, know different small letters: each compares its own.
+        let like = self.value(Value::Text(pattern(text)));
+        let mut ways: Vec<String> = ["link.long_url", "link.title", "link.details->>'slug'"]
+            .map(|column| format!("lower({column}) LIKE lower({like}) ESCAPE '\\'"))
+            .into();
+        let like = self.value(Value::Text(pattern(&text.to_lowercase())));
+        ways.push(format!(
+            "link.id IN (SELECT link_tag.link_id FROM link_tag JOIN tag ON tag.id = link_tag.tag_id WHERE lower(tag.name) LIKE lower({like}) ESCAPE '\\')"
+        ));
+        for domain in domains {
+            let is_there = self.on_domain(*domain);
+            ways.push(is_there);
+        }
+        if let Some(id) = code {
+            ways.push(format!("link.id = {}", self.value(Value::Int(id.get()))));
+        }
+        self.parts.push(format!("({})", ways.join(" OR ")));
+    }
+
+    fn tags(&mut self, tags: &[Tag], mode: TagsMode, is_excluded: bool) {
+        if tags.is_empty() {
+            return;
+        }
+        // A link has to have one of each set.
+        let sets: Vec<&[Tag]> = match mode {
+            TagsMode::Any => vec![tags],
+            TagsMode::All => tags.chunks(1).collect(),
+        };
+        let conditions: Vec<String> = sets.into_iter().map(|tags| self.has_one_of(tags)).collect();
+        let not = if is_excluded { "NOT " } else { "" };
+        self.parts.push(format!("{not}({})", conditions.join(" AND ")));
+    }
+
+    /// A tag is found under the name that it is asked for by, and under the one that links are given it by: after a renaming they differ.
+    fn has_one_of(&mut self, tags: &[Tag]) -> String {
+        let mut names: Vec<String> = Vec::with_capacity(2 * tags.len());
+        for tag in tags {
+            names.push(self.value(Value::Text(tag.to_string())));
+            if let Ok(plain) = Tag::parse(tag.as_str())
+                && plain != *tag
+            {
+                names.push(self.value(Value::Text(plain.to_string())));
+            }
+        }
+        format!(
+            "link.id IN (SELECT link_tag.link_id FROM link_tag JOIN tag ON tag.id = link_tag.tag_id WHERE tag.name IN ({}))",
+            names.join(", ")
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use rusqlite::Connection;
+
+    use super::*;
+    use crate::{LinkStore as _, sqlite::SqliteStore};
+
+    /// Links 1 to `count`, whose first one has a hundred long tags.
+    async fn store(count: i64) -> (Arc<Mutex<Connection>>, SqliteStore) {
+        let connection = Arc::new(Mutex::new(Connection::open_in_memory().unwrap()));
+        let store = SqliteStore::here(&connection);
+        store.migrate().await.unwrap();
+        let fill = format!(
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count})
+             INSERT INTO link (id, long_url, crawlable, forward_query, created_by)
+               SELECT i, 'https://example.com/' || i, 0, 0, 1 FROM n;
+             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100)
+             INSERT INTO tag (id, name) SELECT i, printf('%0250d', i) FROM n;
+             INSERT INTO link_tag (tag_id, link_id) SELECT id, 1 FROM tag;"
+        );
+        connection.lock().unwrap().execute_batch(&fill).unwrap();
+        (connection, store)
+    }
+
+    #[tokio::test]
+    async fn a_link_weighs_what_its_tags_do_and_is_weighed_as_it_is_now() {
+        let (connection, store) = store(3).await;
+        let filter = Filter {
+            order: links::OrderBy { field: OrderField::Id, descending: true },
+            per_page: Some(2),
+            page: 2,
+            ..Filter::default()
+        };
+        let outline = store.outline(&filter, None).await.unwrap();
+        let ids: Vec<i64> = outline.entries.iter().map(|entry| entry.id.get()).collect();
+        assert_eq!((outline.total, &ids[..]), (3, &[1][..]));
+        assert!((25_000..30_000).contains(&outline.entries[0].bytes), "{outline:?}");
+
+        let ids = [3, 9, 1, 2].map(LinkId::from_stored);
+        let bytes = async || {
+            let weighed = store.weigh(&ids).await.unwrap();
+            weighed.iter().map(|entry| (entry.id.get(), entry.bytes)).collect::<Vec<_>>()
+        };
+        assert_eq!(bytes().await, [(3, 21), (1, outline.entries[0].bytes), (2, 21)]);
+        let tag = "INSERT INTO link_tag (tag_id, link_id) VALUES (7, 3)";
+        connection.lock().unwrap().execute(tag, []).unwrap();
+        assert_eq!(bytes().await[0], (3, 21 + 250 + TAG_BYTES));
+        assert!(store.weigh(&[]).await.unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn an_export_reads_few_links_at_a_time_where_they_are_long() {
+        let (connection, store) = store(1_000).await;
+        let exported = async |after: i64| {
+            let page = store.export(Some(LinkId::from_stored(after)), 500).await.unwrap();
+            page.iter().map(|exported| exported.record.link.id.get()).collect::<Vec<_>>()
+        };
+        assert_eq!(exported(0).await, (1..=500).collect::<Vec<_>>());
+        // About 28 KB each, and 8 MiB are read at a time.
+        let tags = "INSERT OR IGNORE INTO link_tag (tag_id, link_id) SELECT tag.id, link.id FROM tag, link";
+        connection.lock().unwrap().execute(tags, []).unwrap();
+        let first = exported(0).await;
+        assert!((250..350).contains(&first.len()), "{}", first.len());
+        let last = *first.last().unwrap();
+        assert_eq!(exported(last).await[0], last + 1, "the next page follows");
+        let long = "UPDATE link SET title = printf('%09000000d', 1) WHERE id > 900";
+        connection.lock().unwrap().execute(long, []).unwrap();
+        assert_eq!(exported(900).await, [901], "one that is too long is by itself");
+    }
+
+    #[test]
+    fn a_searched_text_means_itself() {
+        assert_eq!(pattern("50%_Off\\"), "%50\\%\\_Off\\\\%");
+    }
+}

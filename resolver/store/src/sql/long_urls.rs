@@ -1,0 +1,175 @@
+//! Which links lead to a long URL: an index beside the links, which creates do not write to.
+//!
+//! 1. A task in the background (`url_indexer.rs`) goes through the links in the order of their creation and notes the digest of each one's long
+//!    URL. Entries come at random places of the index: a create that wrote one would change another page each time.
+//! 2. It stays behind every transaction that may still store a link with an earlier time ([`Dialect::settled`]): a link that is stored behind its
+//!    back would never be noted.
+//! 3. A lookup asks the index, and the links that were created since, which the index on their times finds. It reads no more than the last
+//!    [`TAIL`] of them: while the task is further behind, as after the upgrade or under the heaviest load, what it has not come to is not found.
+//! 4. Edits and imports note their links in their own transactions: their times are behind the task. An entry may be of a link that leads
+//!    elsewhere by now, so a lookup compares the long URL itself.
+//!
+//! Rejected: an index on a digest in `link`, which would cost each insert a random page, and the same as a trigger or in the create's batch.
+
+use std::time::Duration;
+
+use codes::LinkId;
+use jiff::Timestamp;
+use links::{LongUrl, Record};
+
+use super::{Sql, Value, milliseconds, tags_of};
+use crate::{IndexStep, Indexed, StoreError, Visible};
+
+/// Links of one step: a statement has three seconds, also when each entry reads another page from disk.
+const STEP: usize = 500;
+/// Links of one statement.
+const NOTED: usize = 500;
+/// Links of one URL that a lookup for one of them looks at.
+const LOOKED_AT: usize = 5_000;
+/// The latest links that a lookup reads though they are not in the index.
+pub(super) const TAIL: Duration = Duration::from_secs(60);
+
+/// Notes the links that come next, if it is this process's turn.
+pub(crate) async fn index_long_urls<S: Sql>(sql: &mut S, step: &IndexStep) -> Result<Indexed, StoreError> {
+    let dialect = S::DIALECT;
+    let settled = sql.query(dialect.settled(), &[]).await?;
+    let settled = settled.first().ok_or_else(|| corrupt("no time"))?.time(0)?;
+    // Without anything to do nothing is written.
+    let look = "SELECT indexed_until > $1, EXISTS (SELECT 1 FROM link WHERE created_at < $1 AND (created_at, id) > (indexed_until, after_id))
+                FROM long_url_index_state";
+    let rows = sql.query(look, &[Value::Time(settled)]).await?;
+    let row = rows.first().ok_or_else(|| corrupt("no state"))?;
+    let (went_back, is_more) = (row.flag(0)?, row.flag(1)?);
+    if !went_back && !is_more {
+        return Ok(Indexed::Done);
+    }
+    let now = dialect.now();
+    let hold = format!(
+        "UPDATE long_url_index_state SET holder = $1, held_until = {} WHERE holder = $1 OR held_until < {now}
+         RETURNING indexed_until, after_id",
+        dialect.now_plus("$2")
+    );
+    let values = [Value::Text(step.holder.clone()), Value::Int(milliseconds(step.held_for))];
+    let rows = sql.query(&hold, &values).await?;
+    let Some(row) = rows.first() else { return Ok(Indexed::NotOurs) };
+    let (until, after) = (row.time(0)?, row.int(1)?);
+    if until > settled {
+        // The database's clock was set back, or another server took over: links come with earlier times again.
+        come_to(sql, Value::Time(settled), 0).await?;
+        return Ok(Indexed::Some(0));
+    }
+    let values = [Value::Time(until), Value::Int(after), Value::Time(settled)];
+    let Some((count, time, id)) = note_next(sql, &values).await? else { return Ok(Indexed::Done) };
+    come_to(sql, Value::Time(time), id).await?;
+    Ok(Indexed::Some(count))
+}
+
+/// Notes the links that come next: how many there were, and the last one's time and id.
+async fn note_next<S: Sql>(
+    sql: &mut S,
+    values: &[Value],
+) -> Result<Option<(usize, Timestamp, i64)>, StoreError> {
+    let next = format!(
+        "SELECT id, long_url, created_at FROM link WHERE (created_at, id) > ($1, $2) AND created_at < $3
+         ORDER BY created_at, id LIMIT {STEP}"
+    );
+    if let Some(digest) = S::DIALECT.digest_of("long_url") {
+        let note = format!(
+            "WITH next AS MATERIALIZED ({next}),
+             noted AS (
+                 INSERT INTO long_url_index (digest, link_id) SELECT {digest}, id FROM next ORDER BY 1, 2
+                 ON CONFLICT (digest, link_id) DO NOTHING
+             )
+             SELECT count(*) OVER (), created_at, id FROM next ORDER BY created_at DESC, id DESC LIMIT 1"
+        );
+        let rows = sql.query(&note, values).await?;
+        let Some(last) = rows.first() else { return Ok(None) };
+        return Ok(Some((usize::try_from(last.int(0)?).unwrap_or(STEP), last.time(1)?, last.int(2)?)));
+    }
+    let rows = sql.query(&next, values).await?;
+    let Some(last) = rows.last() else { return Ok(None) };
+    let entries: Vec<_> = rows
+        .iter()
+        .map(|row| Ok((LinkId::from_stored(row.int(0)?), LongUrl::from_stored(row.text(1)?))))
+        .collect::<Result<_, StoreError>>()?;
+    note_long_urls(sql, entries.iter().map(|(id, url)| (*id, url))).await?;
+    Ok(Some((rows.len(), last.time(2)?, last.int(0)?)))
+}
+
+async fn come_to<S: Sql>(sql: &mut S, time: Value, id: i64) -> Result<(), StoreError> {
+    let keep = "UPDATE long_url_index_state SET indexed_until = $1, after_id = $2";
+    sql.query(keep, &[time, Value::Int(id)]).await.map(drop)
+}
+
+/// Notes where links lead. Sending it again is safe.
+pub(super) async fn note_long_urls<S: Sql>(
+    sql: &mut S,
+    links: impl Iterator<Item = (LinkId, &LongUrl)>,
+) -> Result<(), StoreError> {
+    // In one order for all, or two of them could wait for each other.
+    let mut entries: Vec<(i64, i64)> = links.map(|(id, url)| (url.digest(), id.get())).collect();
+    entries.sort_unstable();
+    for entries in entries.chunks(NOTED) {
+        let rows: Vec<String> =
+            (0..entries.len()).map(|row| format!("(${}, ${})", 2 * row + 1, 2 * row + 2)).collect();
+        let note = format!(
+            "INSERT INTO long_url_index (digest, link_id) VALUES {} ON CONFLICT (digest, link_id) DO NOTHING",
+            rows.join(", ")
+        );
+        let values: Vec<Value> =
+            entries.iter().flat_map(|(digest, id)| [Value::Int(*digest), Value::Int(*id)]).collect();
+        sql.query(&note, &values).await?;
+    }
+    Ok(())
+}
+
+/// Ids of links that lead to a long URL, with others among them: the caller compares the URL as well. `digest` and `url` are the places of its
+/// parameters, in this order; of those in the index the first ones at most, if there is a bound.
+pub(super) fn candidates(dialect: super::Dialect, digest: &str, url: &str, most: Option<usize>) -> String {
+    let since = dialect.later("indexed_until", &dialect.now_minus(TAIL));
+    let bound = most.map_or_else(String::new, |most| format!("ORDER BY link_id LIMIT {most}"));
+    format!(
+        "SELECT link_id FROM (SELECT link_id FROM long_url_index WHERE digest = {digest} {bound}) AS noted UNION
+         SELECT id FROM link WHERE created_at >= (SELECT {since} FROM long_url_index_state) AND long_url = {url}"
+    )
+}
+
+/// Links that lead to a long URL and that somebody may know of, in the order of their ids, at most so many. Of a URL that has very many links,
+/// the first thousands are looked at: whoever makes a million of them must not make each lookup as expensive.
+pub(crate) async fn links_of_url<S: Sql>(
+    sql: &mut S,
+    url: &LongUrl,
+    of: &Visible,
+    most: i64,
+) -> Result<Vec<Record>, StoreError> {
+    let mut values = vec![Value::Int(url.digest()), Value::Text(url.as_str().to_owned())];
+    let mut conditions = String::new();
+    let mut only = |condition: &str, value: i64| {
+        values.push(Value::Int(value));
+        conditions.push_str(&format!(" AND {condition} = ${}", values.len()));
+    };
+    if let Some(domain) = of.domain {
+        only("coalesce(CAST(link.details->>'domain' AS bigint), 0)", domain.get());
+    }
+    if let Some(key) = of.created_by {
+        only("link.created_by", key.0);
+    }
+    values.push(Value::Int(most));
+    let select = format!(
+        "SELECT {} FROM link WHERE link.id IN ({}) AND link.long_url = $2
+           AND link.details->>'deletedAt' IS NULL{conditions} ORDER BY link.id LIMIT ${}",
+        S::DIALECT.link(),
+        candidates(S::DIALECT, "$1", "$2", Some(LOOKED_AT)),
+        values.len()
+    );
+    let rows = sql.query(&select, &values).await?;
+    let links = rows.iter().map(super::Row::link).collect::<Result<Vec<_>, _>>()?;
+    let ids: Vec<LinkId> = links.iter().map(|link| link.id).collect();
+    let mut tags = tags_of(sql, &ids).await?;
+    let record = |link: links::Link| Record { tags: tags.remove(&link.id).unwrap_or_default(), link };
+    Ok(links.into_iter().map(record).collect())
+}
+
+fn corrupt(what: &str) -> StoreError {
+    StoreError::Corrupt(format!("index of long URLs: {what}"))
+}

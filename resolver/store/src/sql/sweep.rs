@@ -1,0 +1,118 @@
+//! Which links are visited, and the removal of those that are not.
+
+use codes::LinkId;
+use jiff::{SignedDuration, Timestamp};
+use links::{Meant, api_key::OPERATOR};
+
+use super::{Sql, Value, edits::delete, milliseconds};
+use crate::{StoreError, Sweep, Swept};
+
+const CHORE: &str = "remove unvisited links";
+/// Links that are looked at in one step.
+const LOOKED_AT: i64 = 2_000;
+/// Links that are removed in one step.
+const REMOVED: i64 = 200;
+/// Links of one statement.
+const NOTED: usize = 500;
+
+/// Notes that links were visited. Sending it again is safe. The ids ascend, so that two resolvers never wait for each other in a circle.
+pub(crate) async fn note_seen<S: Sql>(sql: &mut S, seen: &[(LinkId, Timestamp)]) -> Result<(), StoreError> {
+    for seen in seen.chunks(NOTED) {
+        let rows: Vec<String> =
+            (0..seen.len()).map(|row| format!("(${}, ${})", 2 * row + 1, 2 * row + 2)).collect();
+        let note = format!(
+            "INSERT INTO link_seen (link_id, seen_at) VALUES {}
+             ON CONFLICT (link_id) DO UPDATE SET seen_at = excluded.seen_at WHERE link_seen.seen_at < excluded.seen_at",
+            rows.join(", ")
+        );
+        let values: Vec<Value> =
+            seen.iter().flat_map(|(id, at)| [Value::Int(id.get()), Value::Time(*at)]).collect();
+        sql.query(&note, &values).await?;
+    }
+    Ok(())
+}
+
+/// Counts links that come from elsewhere, and may be old, as visited when they come.
+pub(super) async fn note_arrived<S: Sql>(sql: &mut S, ids: &mut [LinkId]) -> Result<(), StoreError> {
+    ids.sort_unstable();
+    let now = S::DIALECT.now();
+    for ids in ids.chunks(NOTED) {
+        let rows: Vec<String> = (1..=ids.len()).map(|place| format!("(${place}, {now})")).collect();
+        let note = format!(
+            "INSERT INTO link_seen (link_id, seen_at) VALUES {} ON CONFLICT (link_id) DO UPDATE SET seen_at = excluded.seen_at",
+            rows.join(", ")
+        );
+        let values: Vec<Value> = ids.iter().map(|id| Value::Int(id.get())).collect();
+        sql.query(&note, &values).await?;
+    }
+    Ok(())
+}
+
+/// One step of the removal, if it is this process's turn: looks at some links, removes those that nobody has visited for so long, and notes how
+/// far it has come. What was deleted and how far are one transaction.
+pub(crate) async fn sweep<S: Sql>(sql: &mut S, sweep: &Sweep) -> Result<Swept, StoreError> {
+    let dialect = S::DIALECT;
+    let now = dialect.now();
+    let hold = format!(
+        "UPDATE chore SET holder = $1, held_until = {} WHERE name = $3 AND due_at <= {now} AND (holder = $1 OR held_until < {now})
+         RETURNING position, begun_at, {now}",
+        dialect.now_plus("$2")
+    );
+    let values = [
+        Value::Text(sweep.holder.clone()),
+        Value::Int(milliseconds(sweep.held_for)),
+        Value::Text(CHORE.to_owned()),
+    ];
+    let rows = sql.query(&hold, &values).await?;
+    let Some(row) = rows.first() else { return Ok(Swept::NotOurs) };
+    let (position, begun, now) = (row.int(0)?, row.time(1)?, row.time(2)?);
+    let span = SignedDuration::try_from(sweep.unvisited_for).unwrap_or(SignedDuration::MAX);
+    let Some(before) = now.checked_sub(span).ok().filter(|before| begun <= *before) else {
+        // Nobody knows of that time which links were visited in it.
+        return rest(sql, sweep).await.map(|()| Swept::TooEarly);
+    };
+    let looked_at = sql
+        .query(
+            "SELECT id FROM link WHERE id > $1 ORDER BY id LIMIT $2",
+            &[Value::Int(position), Value::Int(LOOKED_AT)],
+        )
+        .await?;
+    let Some(last) = looked_at.last() else { return rest(sql, sweep).await.map(|()| Swept::Done) };
+    let last = last.int(0)?;
+    let unvisited = "SELECT link.id FROM link LEFT JOIN link_seen ON link_seen.link_id = link.id
+         WHERE link.id > $1 AND link.id <= $2 AND link.created_at < $3 AND link.details->>'deletedAt' IS NULL
+           AND link.details->>'blocked' IS NULL
+           AND (link_seen.seen_at IS NULL OR link_seen.seen_at < $3)
+           AND (link.details->>'validSince' IS NULL OR CAST(link.details->>'validSince' AS bigint) < $4)
+         ORDER BY link.id LIMIT $5";
+    let values = [
+        Value::Int(position),
+        Value::Int(last),
+        Value::Time(before),
+        Value::Int(before.as_millisecond()),
+        Value::Int(REMOVED),
+    ];
+    let mut removed = Vec::new();
+    for row in sql.query(unvisited, &values).await? {
+        let id = LinkId::from_stored(row.int(0)?);
+        delete(sql, id, &Meant::default(), OPERATOR).await?;
+        removed.push(id);
+    }
+    // With as many as one step may remove there may be more among those that were looked at.
+    let is_full = removed.len() == usize::try_from(REMOVED).unwrap_or(usize::MAX);
+    let position = removed.last().filter(|_| is_full).map_or(last, |id| id.get());
+    let keep = "UPDATE chore SET position = $1 WHERE name = $2";
+    sql.query(keep, &[Value::Int(position), Value::Text(CHORE.to_owned())]).await?;
+    Ok(Swept::Some(removed))
+}
+
+/// Begins anew when it is due again.
+async fn rest<S: Sql>(sql: &mut S, sweep: &Sweep) -> Result<(), StoreError> {
+    let rest = format!(
+        "UPDATE chore SET position = 0, holder = '', held_until = {}, due_at = {} WHERE name = $2",
+        S::DIALECT.now(),
+        S::DIALECT.now_plus("$1")
+    );
+    let values = [Value::Int(milliseconds(sweep.every)), Value::Text(CHORE.to_owned())];
+    sql.query(&rest, &values).await.map(drop)
+}

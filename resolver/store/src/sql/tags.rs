@@ -1,0 +1,133 @@
+//! Tags and what has them.
+
+use codes::LinkId;
+use links::{Tag, api_key::ApiKeyId, audit::Action};
+use serde_json::json;
+
+use super::{Sql, TagsOf, Value, audit::note, places};
+use crate::{Renamed, StoreError, TagCount, Visible};
+
+/// Gives a link these tags and no others.
+pub(super) async fn set_tags<S: Sql>(sql: &mut S, id: LinkId, tags: &[Tag]) -> Result<(), StoreError> {
+    sql.query("DELETE FROM link_tag WHERE link_id = $1", &[Value::Int(id.get())]).await?;
+    add_tags(sql, id, tags).await
+}
+
+/// Gives a link that has none of them these tags.
+pub(super) async fn add_tags<S: Sql>(sql: &mut S, id: LinkId, tags: &[Tag]) -> Result<(), StoreError> {
+    if tags.is_empty() {
+        return Ok(());
+    }
+    // In one order for all, or two creates with the same new tags would wait for each other.
+    let mut names: Vec<&str> = tags.iter().map(Tag::as_str).collect();
+    names.sort_unstable();
+    names.dedup();
+    let texts = || names.iter().map(|name| Value::Text((*name).to_owned()));
+    let rows = (1..=names.len()).map(|place| format!("(${place})")).collect::<Vec<_>>().join(", ");
+    // An update that changes nothing keeps whoever renames or deletes a tag away from it until this transaction ends.
+    let add =
+        format!("INSERT INTO tag (name) VALUES {rows} ON CONFLICT (name) DO UPDATE SET name = excluded.name");
+    sql.query(&add, &texts().collect::<Vec<_>>()).await?;
+    let join = format!(
+        "INSERT INTO link_tag (tag_id, link_id) SELECT id, CAST($1 AS bigint) FROM tag WHERE name IN ({})",
+        places(2, names.len())
+    );
+    let values: Vec<Value> = std::iter::once(Value::Int(id.get())).chain(texts()).collect();
+    sql.query(&join, &values).await.map(drop)
+}
+
+/// The tags of links, each link's in order.
+pub(crate) async fn tags_of<S: Sql>(sql: &mut S, ids: &[LinkId]) -> Result<TagsOf, StoreError> {
+    let mut found = TagsOf::new();
+    if ids.is_empty() {
+        return Ok(found);
+    }
+    let select = format!(
+        "SELECT link_tag.link_id, tag.name FROM link_tag JOIN tag ON tag.id = link_tag.tag_id
+         WHERE link_tag.link_id IN ({}) ORDER BY tag.name",
+        places(1, ids.len())
+    );
+    let values: Vec<Value> = ids.iter().map(|id| Value::Int(id.get())).collect();
+    for row in sql.query(&select, &values).await? {
+        found.entry(LinkId::from_stored(row.int(0)?)).or_default().push(Tag::from_stored(row.text(1)?));
+    }
+    Ok(found)
+}
+
+/// Tags, in order, with the number of these links that have them.
+pub(crate) async fn tags<S: Sql>(
+    sql: &mut S,
+    search: Option<&str>,
+    most: i64,
+    of: &Visible,
+) -> Result<Vec<TagCount>, StoreError> {
+    let mut values = vec![Value::Text(super::list::pattern(search.unwrap_or("")))];
+    let mut conditions = String::new();
+    let mut only = |condition: &str, value: i64| {
+        values.push(Value::Int(value));
+        conditions.push_str(&format!(" AND {condition} = ${}", values.len()));
+    };
+    if let Some(domain) = of.domain {
+        only("coalesce(CAST(link.details->>'domain' AS bigint), 0)", domain.get());
+    }
+    if let Some(key) = of.created_by {
+        only("link.created_by", key.0);
+    }
+    // Of all links also the tags that none of them has.
+    let links = if conditions.is_empty() {
+        "LEFT JOIN link_tag ON link_tag.tag_id = tag.id"
+    } else {
+        "JOIN link_tag ON link_tag.tag_id = tag.id JOIN link ON link.id = link_tag.link_id"
+    };
+    values.push(Value::Int(most));
+    let select = format!(
+        "SELECT tag.name, count(link_tag.link_id) FROM tag {links}
+         WHERE lower(tag.name) LIKE lower($1) ESCAPE '\\'{conditions} GROUP BY tag.name ORDER BY tag.name LIMIT ${}",
+        values.len()
+    );
+    let rows = sql.query(&select, &values).await?;
+    let count = |row: &super::Row| {
+        let links = u64::try_from(row.int(1)?).unwrap_or(0);
+        Ok(TagCount { tag: Tag::from_stored(row.text(0)?), links })
+    };
+    rows.iter().map(count).collect()
+}
+
+/// Gives a tag another name.
+pub(crate) async fn rename_tag<S: Sql>(
+    sql: &mut S,
+    old: &Tag,
+    new: &Tag,
+    by: ApiKeyId,
+) -> Result<Renamed, StoreError> {
+    let exists = async |sql: &mut S, tag: &Tag| {
+        let rows = sql.query("SELECT id FROM tag WHERE name = $1", &[Value::Text(tag.to_string())]).await?;
+        Ok::<_, StoreError>(!rows.is_empty())
+    };
+    if !exists(sql, old).await? {
+        return Ok(Renamed::Absent);
+    }
+    if old != new && exists(sql, new).await? {
+        return Ok(Renamed::Taken);
+    }
+    let rename = "UPDATE tag SET name = $1 WHERE name = $2";
+    sql.query(rename, &[Value::Text(new.to_string()), Value::Text(old.to_string())]).await?;
+    note(sql, by, Action::RenameTag, old.as_str(), Some(json!({ "name": new.as_str() }))).await?;
+    Ok(Renamed::Done)
+}
+
+/// Takes tags away from every link that has them.
+pub(crate) async fn delete_tags<S: Sql>(sql: &mut S, tags: &[Tag], by: ApiKeyId) -> Result<(), StoreError> {
+    if tags.is_empty() {
+        return Ok(());
+    }
+    let (names, values) =
+        (places(1, tags.len()), tags.iter().map(|tag| Value::Text(tag.to_string())).collect::<Vec<_>>());
+    let part = format!("DELETE FROM link_tag WHERE tag_id IN (SELECT id FROM tag WHERE name IN ({names}))");
+    sql.query(&part, &values).await?;
+    sql.query(&format!("DELETE FROM tag WHERE name IN ({names})"), &values).await?;
+    for tag in tags {
+        note(sql, by, Action::DeleteTag, tag.as_str(), None).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,49 @@
+//! Hosts that links may lead to, or may not.
+
+use links::{api_key::ApiKeyId, audit::Action, targets::TargetRule};
+use serde_json::json;
+
+use super::{Sql, Value, audit::note, domains::note_change};
+use crate::StoreError;
+
+/// Every rule, in order.
+pub(super) async fn targets<S: Sql>(sql: &mut S) -> Result<Vec<TargetRule>, StoreError> {
+    let rows = sql.query("SELECT pattern, allowed FROM target_rule ORDER BY pattern", &[]).await?;
+    rows.iter().map(rule).collect()
+}
+
+/// A rule was checked when it was stored.
+fn rule(row: &super::Row) -> Result<TargetRule, StoreError> {
+    let (pattern, allowed) = (row.text(0)?, row.flag(1)?);
+    TargetRule::parse(pattern, allowed)
+        .map_err(|error| StoreError::Corrupt(format!("target_rule {pattern}: {error}")))
+}
+
+/// Adds a rule, or changes what it says.
+pub(crate) async fn set_target<S: Sql>(
+    sql: &mut S,
+    rule: &TargetRule,
+    by: ApiKeyId,
+) -> Result<(), StoreError> {
+    let set = "INSERT INTO target_rule (pattern, allowed) VALUES ($1, $2)
+               ON CONFLICT (pattern) DO UPDATE SET allowed = excluded.allowed";
+    sql.query(set, &[Value::Text(rule.pattern().to_owned()), Value::Bool(rule.is_allowed())]).await?;
+    let details = json!({ "allowed": rule.is_allowed() });
+    note(sql, by, Action::SetTarget, rule.pattern(), Some(details)).await?;
+    note_change(sql).await
+}
+
+/// Takes a rule away; whether there was one.
+pub(crate) async fn remove_target<S: Sql>(
+    sql: &mut S,
+    pattern: &str,
+    by: ApiKeyId,
+) -> Result<bool, StoreError> {
+    let remove = "DELETE FROM target_rule WHERE pattern = $1 RETURNING pattern";
+    let is_gone = !sql.query(remove, &[Value::Text(pattern.to_owned())]).await?.is_empty();
+    if is_gone {
+        note(sql, by, Action::RemoveTarget, pattern, None).await?;
+        note_change(sql).await?;
+    }
+    Ok(is_gone)
+}

@@ -1,0 +1,34 @@
+//! The schema's migrations for SQLite.
+
+use rusqlite::{Connection, OptionalExtension};
+
+use crate::StoreError;
+
+mod files {
+    refinery::embed_migrations!("../../schema/sqlite");
+}
+
+/// Runs what is missing.
+pub(super) fn run(connection: &mut Connection) -> Result<(), StoreError> {
+    let report = files::migrations::runner().run(connection).map_err(Box::new)?;
+    for migration in report.applied_migrations() {
+        tracing::info!(%migration, "migrated");
+    }
+    Ok(())
+}
+
+/// Fails unless every migration has run.
+pub(super) fn check(connection: &mut Connection) -> Result<(), StoreError> {
+    let runner = files::migrations::runner();
+    let needed =
+        runner.get_migrations().iter().map(|migration| i64::from(migration.version())).max().unwrap_or(0);
+    let table = "SELECT 1 FROM sqlite_master WHERE name = 'refinery_schema_history'";
+    let found = match connection.query_row(table, [], |_| Ok(())).optional()? {
+        Some(()) => {
+            let latest = "SELECT coalesce(max(version), 0) FROM refinery_schema_history";
+            connection.query_row(latest, [], |row| row.get(0))?
+        }
+        None => 0,
+    };
+    if found < needed { Err(StoreError::SchemaBehind { found, needed }) } else { Ok(()) }
+}

@@ -1,0 +1,103 @@
+//! The shared statements on SQLite: nothing in them waits.
+
+use rusqlite::{Connection, ToSql, Transaction, TransactionBehavior, types::ValueRef};
+
+use crate::{
+    InsertError, StoreError,
+    sql::{Cell, Dialect, Row, Sql, Told, Value},
+};
+
+/// A transaction. Nobody but this process has to hear of changes, and it knows what it changed.
+pub(super) struct SqliteSql<'a> {
+    transaction: Transaction<'a>,
+}
+
+/// Runs an operation that writes, and commits it.
+pub(super) fn write<T>(
+    connection: &mut Connection,
+    operation: impl FnOnce(&mut SqliteSql<'_>) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    // The write lock at once: two writers never find out at COMMIT.
+    run(connection, TransactionBehavior::Immediate, operation)
+}
+
+/// Runs an operation that reads.
+pub(super) fn read<T>(
+    connection: &mut Connection,
+    operation: impl FnOnce(&mut SqliteSql<'_>) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    run(connection, TransactionBehavior::Deferred, operation)
+}
+
+fn run<T>(
+    connection: &mut Connection,
+    behavior: TransactionBehavior,
+    operation: impl FnOnce(&mut SqliteSql<'_>) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    let mut sql = SqliteSql { transaction: connection.transaction_with_behavior(behavior)? };
+    let done = operation(&mut sql)?;
+    sql.transaction.commit()?;
+    Ok(done)
+}
+
+/// Whatever SQLite reports, its transaction was rolled back; only a writer that vanished leaves it open.
+pub(super) fn insert_error(error: StoreError) -> InsertError {
+    match error {
+        StoreError::Stopped => InsertError::Unknown(error),
+        error => InsertError::Failed(error),
+    }
+}
+
+impl Sql for SqliteSql<'_> {
+    const DIALECT: Dialect = Dialect::Sqlite;
+
+    fn query(
+        &mut self,
+        sql: &str,
+        values: &[Value],
+    ) -> impl Future<Output = Result<Vec<Row>, StoreError>> + Send {
+        std::future::ready(query(&self.transaction, sql, values))
+    }
+
+    fn tell(&mut self, _news: Told<'_>) -> impl Future<Output = Result<(), StoreError>> + Send {
+        std::future::ready(Ok(()))
+    }
+}
+
+fn query(connection: &Connection, sql: &str, values: &[Value]) -> Result<Vec<Row>, StoreError> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let columns = statement.column_count();
+    let params: Vec<Box<dyn ToSql>> = values.iter().map(param).collect();
+    let mut rows = statement.query(rusqlite::params_from_iter(params.iter()))?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let cells =
+            (0..columns).map(|column| cell(row.get_ref(column)?)).collect::<Result<_, StoreError>>()?;
+        found.push(Row(cells));
+    }
+    Ok(found)
+}
+
+fn param(value: &Value) -> Box<dyn ToSql> {
+    match value.clone() {
+        Value::Int(value) => Box::new(value),
+        Value::Bool(value) => Box::new(value),
+        Value::Text(value) => Box::new(value),
+        Value::OptText(value) => Box::new(value),
+        Value::Time(value) => Box::new(value.as_millisecond()),
+        Value::OptTime(value) => Box::new(value.map(jiff::Timestamp::as_millisecond)),
+        Value::Bytes(value) => Box::new(value),
+    }
+}
+
+fn cell(value: ValueRef<'_>) -> Result<Cell, StoreError> {
+    match value {
+        ValueRef::Null => Ok(Cell::Null),
+        ValueRef::Integer(value) => Ok(Cell::Int(value)),
+        ValueRef::Text(bytes) => match std::str::from_utf8(bytes) {
+            Ok(text) => Ok(Cell::Text(text.to_owned())),
+            Err(error) => Err(StoreError::Corrupt(error.to_string())),
+        },
+        other => Err(StoreError::Corrupt(format!("a value of type {}", other.data_type()))),
+    }
+}

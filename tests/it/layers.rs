@@ -1,0 +1,146 @@
+//! Dependencies run one way: what each crate may know of the others, and what the pure ones know nothing of.
+
+use std::{collections::BTreeSet, path::Path, process::Command};
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+
+/// A crate, its folder, and the crates of this workspace that it may reach.
+struct Layer {
+    name: &'static str,
+    folder: &'static str,
+    reaches: &'static [&'static str],
+    /// Crates that are nowhere below it.
+    never: &'static [&'static str],
+}
+
+/// Runtimes, protocols and databases.
+const OUTSIDE: &[&str] = &[
+    "axum",
+    "bb8",
+    "hyper",
+    "metrics",
+    "mio",
+    "refinery",
+    "reqwest",
+    "rusqlite",
+    "socket2",
+    "tokio",
+    "tokio-postgres",
+    "tonic",
+    "tracing",
+];
+
+/// From the ground up: a crate reaches only those above its own line.
+const LAYERS: &[Layer] = &[
+    Layer { name: "numbers", folder: "issuer/numbers", reaches: &[], never: OUTSIDE },
+    Layer { name: "codes", folder: "resolver/codes", reaches: &["numbers"], never: OUTSIDE },
+    Layer { name: "links", folder: "resolver/links", reaches: &["codes", "numbers"], never: OUTSIDE },
+    Layer { name: "qr", folder: "resolver/qr", reaches: &[], never: OUTSIDE },
+    Layer { name: "transfer", folder: "resolver/transfer", reaches: &[], never: OUTSIDE },
+    Layer {
+        name: "store",
+        folder: "resolver/store",
+        reaches: &["codes", "links", "numbers"],
+        never: &["axum", "hyper", "tonic"],
+    },
+    Layer {
+        name: "daemon",
+        folder: "issuer/daemon",
+        reaches: &[],
+        never: &["etcd-client", "rusqlite", "tokio-postgres"],
+    },
+    Layer {
+        name: "issuer",
+        folder: "issuer",
+        reaches: &["daemon", "numbers", "proto"],
+        never: &["rusqlite", "tokio-postgres"],
+    },
+    Layer {
+        name: "resolver",
+        folder: "resolver",
+        reaches: &["codes", "daemon", "issuer", "links", "numbers", "proto", "qr", "store", "transfer"],
+        // An embedded resolver is built without protoc.
+        never: &["etcd-client"],
+    },
+];
+
+/// What a source of a pure crate does not name: files, sockets, processes and clocks.
+const IMPURE: &[&str] = &[
+    "std::fs",
+    "fs::",
+    "std::net::Tcp",
+    "std::net::Udp",
+    "std::process",
+    "SystemTime",
+    "Instant::now",
+    "Timestamp::now",
+];
+
+#[test]
+fn every_crate_reaches_only_those_below_it() {
+    let members: BTreeSet<String> = LAYERS.iter().map(|layer| layer.name.to_owned()).collect();
+    let members: BTreeSet<String> = members.into_iter().chain(["proto".to_owned()]).collect();
+    for layer in LAYERS {
+        let below = below(layer.name);
+        let reached: Vec<&str> = members.intersection(&below).map(String::as_str).collect();
+        assert_eq!(reached, layer.reaches, "{} reaches these crates of ours", layer.name);
+        let forbidden: Vec<_> = layer.never.iter().filter(|name| below.contains(**name)).collect();
+        assert!(forbidden.is_empty(), "{} depends on {forbidden:?}", layer.name);
+    }
+}
+
+#[test]
+fn the_resolver_itself_names_no_database_driver() {
+    let direct = tree("resolver", &["--depth", "1"]);
+    for driver in ["bb8", "refinery", "rusqlite", "tokio-postgres"] {
+        assert!(!direct.contains(driver), "resolver depends on {driver}: SQL belongs into the crate store");
+    }
+}
+
+#[test]
+fn pure_crates_name_no_file_socket_process_or_clock() {
+    for layer in LAYERS.iter().filter(|layer| layer.never == OUTSIDE) {
+        let mut seen = 0;
+        for source in sources(&Path::new(ROOT).join(layer.folder).join("src")) {
+            let text = std::fs::read_to_string(&source).unwrap();
+            let product = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+            for word in IMPURE {
+                assert!(!product.contains(word), "{} names {word}", source.display());
+            }
+            seen += 1;
+        }
+        assert!(seen > 0, "{} has sources", layer.name);
+    }
+}
+
+/// The names of all crates below one, without itself.
+fn below(name: &str) -> BTreeSet<String> {
+    let mut all = tree(name, &[]);
+    all.remove(name);
+    all
+}
+
+fn tree(name: &str, more: &[&str]) -> BTreeSet<String> {
+    let mut cargo = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()));
+    cargo.current_dir(ROOT);
+    cargo.args(["tree", "--quiet", "--locked", "--package", name, "--edges", "normal,build"]);
+    if name == "resolver" || name == "issuer" {
+        cargo.arg("--no-default-features");
+    }
+    let output = cargo.args(["--prefix", "none", "--format", "{p}"]).args(more).output().unwrap();
+    let (printed, told) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "cargo tree: {told}");
+    printed.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
+}
+
+fn sources(folder: &Path) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => found.extend(sources(&path)),
+            false => found.push(path),
+        }
+    }
+    found
+}
