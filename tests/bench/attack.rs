@@ -32,7 +32,7 @@ const DESCRIPTORS: u32 = 1_024;
 const RATE: u32 = 1_000;
 /// What is wanted.
 const P99_MS: f64 = 20.0;
-/// The budgets that a full resolver may hold beside twice its idle memory, in MiB: bodies and cached links (README, "Budgets").
+/// The budgets that a full resolver may hold beside twice its idle memory, in MiB: bodies and cached links (`resolver/README.md`, "Budgets").
 const BUDGETS_MIB: f64 = 128.0;
 const LOOK: Duration = Duration::from_millis(100);
 /// Between two attacks: what was held comes back.

@@ -16,6 +16,7 @@ mod code_key;
 mod copy;
 mod deleted;
 mod domain_policy;
+mod documents;
 mod domains;
 mod drain;
 mod durability;

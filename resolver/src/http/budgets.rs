@@ -1,5 +1,5 @@
 //! How much a client without a key, a key and the whole process may hold and spend: one mechanism for bytes, descriptors,
-//! connections, tries and time. Limits of one call stand beside the code that keeps them; `README.md` has all of them as a table.
+//! connections, tries and time. Limits of one call stand beside the code that keeps them; `resolver/README.md` has all of them as a table.
 //!
 //! 1. What is *held* and given back (bytes of bodies, calls and lists under way, places in a queue) is taken from a [`Pool`],
 //!    which knows three shares: that of a key or of a client, that of all clients without a key together, and that of the

@@ -1,0 +1,156 @@
+//! The documents: their links lead somewhere, the files that they name exist, and the flags are those of `--help`.
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use harness::{Launch, Scratch, binaries};
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+/// Columns of a line outside of tables and code.
+const COLUMNS: usize = 110;
+/// The root README is read in a minute.
+const README_BYTES: usize = 8_000;
+const RUN_WITHIN: Duration = Duration::from_secs(30);
+
+#[test]
+fn links_between_documents_lead_to_files_and_headings_that_exist() {
+    let mut followed = 0;
+    for document in documents() {
+        let text = std::fs::read_to_string(&document).unwrap();
+        for link in links(&text).filter(|link| !link.contains("://")) {
+            let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let target =
+                if path.is_empty() { document.clone() } else { document.parent().unwrap().join(path) };
+            assert!(target.exists(), "{} links to {link}", document.display());
+            if !anchor.is_empty() {
+                let anchors = anchors(&std::fs::read_to_string(&target).unwrap());
+                assert!(anchors.contains(anchor), "{} links to {link}", document.display());
+            }
+            followed += 1;
+        }
+    }
+    assert!(followed > 10, "links are found");
+}
+
+#[test]
+fn files_and_folders_that_documents_name_exist() {
+    let tree = tree();
+    let mut named = 0;
+    for document in documents() {
+        let text = std::fs::read_to_string(&document).unwrap();
+        for name in text.split('`').skip(1).step_by(2).filter(|name| is_path(name)) {
+            let end = format!("/{}", name.trim_end_matches('/'));
+            let is_there = match name.ends_with('/') {
+                true => tree.iter().any(|file| file.contains(&format!("{end}/"))),
+                false => tree.iter().any(|file| file.ends_with(&end)),
+            };
+            assert!(is_there, "{} names {name}", document.display());
+            named += 1;
+        }
+    }
+    assert!(named > 50, "names are found");
+}
+
+#[test]
+fn documents_fit_on_a_screen() {
+    let readme = std::fs::read_to_string(Path::new(ROOT).join("README.md")).unwrap();
+    assert!(readme.len() <= README_BYTES, "README.md has {} bytes", readme.len());
+    for document in documents() {
+        let text = std::fs::read_to_string(&document).unwrap();
+        let mut is_code = false;
+        for (number, line) in text.lines().enumerate() {
+            is_code ^= line.starts_with("```");
+            let is_free = is_code || line.starts_with('|');
+            assert!(is_free || line.chars().count() <= COLUMNS, "{}:{}", document.display(), number + 1);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_tables_of_flags_are_those_of_help() {
+    let daemons = [
+        ("resolver/README.md", binaries::resolver().await.unwrap(), "serve"),
+        ("issuer/README.md", binaries::issuer().await.unwrap(), ""),
+    ];
+    for (document, program, subcommand) in daemons {
+        let scratch = Scratch::new().unwrap();
+        let subcommand = Some(subcommand).filter(|name| !name.is_empty());
+        let help = Launch::new(&scratch, "help", program).args(subcommand).arg("--help");
+        let help = help.run(RUN_WITHIN).await.unwrap().success().unwrap().stdout;
+        let mut flags: BTreeSet<&str> = help.lines().filter_map(flag).collect();
+        assert!(flags.remove("--help"), "{help}");
+        let text = std::fs::read_to_string(Path::new(ROOT).join(document)).unwrap();
+        let rows = text.lines().filter(|line| line.starts_with("| `--"));
+        let told = rows.filter_map(|row| row.split('|').nth(1));
+        let told: BTreeSet<&str> = told.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+        assert_eq!(told, flags, "{document}");
+        for name in text.split('`').filter(|name| is_variable(name)) {
+            let is_known =
+                help.contains(&format!("[env: {name}=")) || help.contains(&format!("[env: {name}]"));
+            assert!(is_known || text.contains(&format!("(`{name}`)")), "{document} names {name}");
+        }
+    }
+}
+
+/// The flag that a line of a help text is about.
+fn flag(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let long = line.split_once(", ").filter(|(short, _)| short.len() == 2).map_or(line, |(_, long)| long);
+    let end = long.find(|one: char| !one.is_ascii_lowercase() && one != '-').unwrap_or(long.len());
+    Some(&long[..end]).filter(|flag| flag.starts_with("--") && flag.len() > 2)
+}
+
+fn is_variable(name: &str) -> bool {
+    let daemons = ["RESOLVER_", "ISSUER_"];
+    daemons.iter().any(|daemon| name.starts_with(daemon))
+        && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
+}
+
+/// `create.rs`, `store/src/sql/`, but not `/metrics` or `a/b`.
+fn is_path(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'/');
+    let is_file = [".rs", ".md", ".proto", ".sql"].iter().any(|end| name.ends_with(end)) && name.len() > 4;
+    let is_folder = name.ends_with('/') && !name.starts_with('/') && !name.starts_with('.');
+    name.bytes().all(plain) && (is_file || is_folder)
+}
+
+fn links(text: &str) -> impl Iterator<Item = &str> {
+    text.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link)
+}
+
+/// The anchors of the headings, as repositories' sites make them.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let headings = text.lines().filter(|line| line.starts_with('#'));
+    let headings = headings.map(|line| line.trim_start_matches('#').trim().to_lowercase().replace(' ', "-"));
+    headings
+        .map(|title| title.chars().filter(|one| one.is_alphanumeric() || matches!(one, '-' | '_')).collect())
+        .collect()
+}
+
+fn documents() -> Vec<PathBuf> {
+    let tree = tree();
+    let found: Vec<_> = tree.iter().filter(|file| file.ends_with(".md")).map(PathBuf::from).collect();
+    assert!(found.len() >= 9, "{found:?}");
+    found
+}
+
+/// Every file of the project, with its whole path.
+fn tree() -> Vec<String> {
+    let mut files = Vec::new();
+    let mut folders = vec![PathBuf::from(ROOT)];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if path.is_dir() && !matches!(name.as_str(), ".git" | "target" | "node_modules") {
+                folders.push(path);
+            } else if path.is_file() {
+                files.push(path.to_string_lossy().into_owned());
+            }
+        }
+    }
+    files
+}
