@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Gate, GateLimits, Guarded, Recorder};
 
 /// Connections at a time; a probe and a scraper need a handful.
-const CONNECTIONS: usize = 64;
+const CONNECTIONS: usize = 32;
 /// How long a client may take to send its request's head.
 const HEADER_TIME: Duration = Duration::from_secs(5);
 /// How often histograms are folded.

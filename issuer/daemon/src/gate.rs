@@ -10,7 +10,9 @@
 //!    nothing is idler still. A small read, as the answer to a ping is one, is no sign of use: a
 //!    client may not keep its place by answering pings.
 //! 3. A connection that is ended is closed at once, whether or not its client takes what is written
-//!    to it.
+//!    to it. It keeps its descriptor until its task has run, so at most [`CLOSING`] may be in that
+//!    state before the next is accepted: else a burst would take the descriptors that the process
+//!    keeps for itself.
 //! 4. A connection that says too little in time is ended, and one that is unused for long. A server
 //!    behind this needs no time-out for handshakes of its own.
 
@@ -27,6 +29,7 @@ use std::{
 use futures_util::{Stream, stream};
 use tokio::{
     net::{TcpListener, TcpStream},
+    sync::{OwnedSemaphorePermit, Semaphore},
     time::{Instant, Interval, interval, sleep},
 };
 
@@ -38,6 +41,8 @@ pub use guarded::{Guarded, Guest, UnderWay};
 const TICK: Duration = Duration::from_secs(1);
 /// How long to wait when the system has no descriptor left.
 const NO_DESCRIPTOR: Duration = Duration::from_millis(20);
+/// How many connections may be ended but not yet closed, beside those within the limit.
+const CLOSING: usize = 8;
 
 /// How many connections there may be, and how long they may do nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +86,8 @@ pub struct Gate {
     limits: GateLimits,
     is_exempt: IsExempt,
     open: Arc<Open>,
+    /// One for each descriptor that connections may have.
+    places: Arc<Semaphore>,
     tick: Interval,
     full: Seldom,
     failed: Seldom,
@@ -96,6 +103,7 @@ impl Gate {
             limits,
             is_exempt: Arc::new(|_| false),
             open: Arc::new(Open { since: Instant::now(), table: Mutex::default() }),
+            places: Arc::new(Semaphore::new(limits.connections.saturating_add(CLOSING))),
             tick: interval(TICK),
             full: Seldom::default(),
             failed: Seldom::default(),
@@ -114,9 +122,9 @@ impl Gate {
         loop {
             tokio::select! {
                 _ = self.tick.tick() => self.open.end_overdue(&self.limits),
-                accepted = self.listener.accept() => match accepted {
-                    Ok((stream, address)) => {
-                        if let Some(guarded) = self.admit(stream, address.ip()) {
+                accepted = next(&self.listener, &self.places) => match accepted {
+                    Ok((stream, peer, place)) => {
+                        if let Some(guarded) = self.admit(stream, peer, place) {
                             return guarded;
                         }
                     }
@@ -137,7 +145,7 @@ impl Gate {
         stream::unfold(self, |mut gate| async move { Some((Ok(gate.accept().await), gate)) })
     }
 
-    fn admit(&self, stream: TcpStream, peer: IpAddr) -> Option<Guarded> {
+    fn admit(&self, stream: TcpStream, peer: IpAddr, place: OwnedSemaphorePermit) -> Option<Guarded> {
         let client = (self.limits.per_client > 0 && !(self.is_exempt)(peer)).then(|| network(peer));
         let admitted = self.open.admit(client, &self.limits);
         if admitted.is_not_free()
@@ -149,8 +157,18 @@ impl Gate {
         let (Admitted::Free(pulse) | Admitted::InPlaceOfAnother(pulse)) = admitted else { return None };
         // An answer is several small writes: without this the last one waits for the client's delayed acknowledgement, 40 ms.
         let _ = stream.set_nodelay(true);
-        Some(Guarded::new(stream, pulse, Arc::clone(&self.open), self.limits.greeting))
+        Some(Guarded::new((stream, place), pulse, Arc::clone(&self.open), self.limits.greeting))
     }
+}
+
+/// The next connection and its place, once there is one.
+async fn next(
+    listener: &TcpListener,
+    places: &Arc<Semaphore>,
+) -> io::Result<(TcpStream, IpAddr, OwnedSemaphorePermit)> {
+    let place = Arc::clone(places).acquire_owned().await.expect("the semaphore is never closed");
+    let (stream, address) = listener.accept().await?;
+    Ok((stream, address.ip(), place))
 }
 
 enum Admitted {

@@ -16,6 +16,7 @@ use futures_util::task::AtomicWaker;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
+    sync::OwnedSemaphorePermit,
 };
 use tonic::transport::server::Connected;
 
@@ -128,6 +129,8 @@ impl Drop for UnderWay {
 /// A connection that its gate may end.
 pub struct Guarded {
     stream: TcpStream,
+    /// Given back once the stream above is closed: fields are dropped in their order.
+    _place: OwnedSemaphorePermit,
     pub(super) pulse: Arc<Pulse>,
     open: Arc<Open>,
     greeting: usize,
@@ -136,8 +139,13 @@ pub struct Guarded {
 }
 
 impl Guarded {
-    pub(super) fn new(stream: TcpStream, pulse: Arc<Pulse>, open: Arc<Open>, greeting: usize) -> Self {
-        Self { stream, pulse, open, greeting, is_blocked: false }
+    pub(super) fn new(
+        (stream, place): (TcpStream, OwnedSemaphorePermit),
+        pulse: Arc<Pulse>,
+        open: Arc<Open>,
+        greeting: usize,
+    ) -> Self {
+        Self { stream, _place: place, pulse, open, greeting, is_blocked: false }
     }
 
     pub(super) fn note_read(&self, count: usize) {

@@ -34,6 +34,22 @@ async fn the_idlest_connection_makes_room_and_one_that_has_spoken_stays() {
     assert_eq!(gate.open.table().connections.len(), 2);
 }
 
+#[tokio::test]
+async fn connections_that_are_ended_but_not_closed_hold_newcomers_back() {
+    let (mut gate, address) = gate(limits(2, 0)).await;
+    let mut held = Vec::new();
+    for _ in 0..2 + CLOSING {
+        held.push(connect(&mut gate, address).await);
+    }
+    let _newcomer = TcpStream::connect(address).await.unwrap();
+    {
+        let accepted = std::pin::pin!(gate.accept());
+        assert!(futures_util::poll!(accepted).is_pending(), "every descriptor is taken");
+    }
+    held.pop();
+    gate.accept().await;
+}
+
 /// Connects and has the connection accepted.
 async fn connect(gate: &mut Gate, address: std::net::SocketAddr) -> (TcpStream, Guarded) {
     let stream = TcpStream::connect(address).await.unwrap();

@@ -34,7 +34,7 @@ impl SqliteStore {
     }
 }
 
-#[cfg(feature = "inline")]
+#[cfg(any(test, feature = "inline"))]
 impl SqliteStore {
     /// The same statements on a connection that is shared with a test, each where it is called.
     #[must_use]

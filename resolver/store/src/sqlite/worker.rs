@@ -1,6 +1,6 @@
 //! A thread that owns a connection and runs what it is handed, in order.
 
-#[cfg(feature = "inline")]
+#[cfg(any(test, feature = "inline"))]
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -18,7 +18,7 @@ type Job = Box<dyn FnOnce(&mut Connection) + Send>;
 pub(super) enum Worker {
     Thread(mpsc::Sender<Job>),
     /// Runs calls where they are made: time that tests move stands still meanwhile.
-    #[cfg(feature = "inline")]
+    #[cfg(any(test, feature = "inline"))]
     Here(Arc<Mutex<Connection>>),
 }
 
@@ -44,7 +44,7 @@ impl Worker {
     ) -> Result<T, StoreError> {
         let jobs = match self {
             Self::Thread(jobs) => jobs,
-            #[cfg(feature = "inline")]
+            #[cfg(any(test, feature = "inline"))]
             Self::Here(connection) => {
                 return call(&mut connection.lock().expect("no code panics while it holds this lock"));
             }
