@@ -1,5 +1,6 @@
-//! The admin listener: `/metrics`, `/livez`, `/readyz`. It is served before anything else starts and needs no store; when all of its
-//! connections are taken the idlest makes room, so that a probe is always answered.
+//! The admin listener: `/metrics`, `/livez`, `/readyz`. It is served before anything else starts
+//! and needs no store. When all of its connections are taken, the idlest is closed, so that a probe
+//! is always answered.
 
 use std::{convert::Infallible, pin::Pin, sync::Arc, time::Duration};
 
@@ -17,29 +18,29 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Gate, GateLimits, Guarded, Recorder};
 
-/// Connections at a time; a probe and a scraper need a handful.
+/// Maximum number of concurrent connections; a probe and a scraper need a handful.
 const CONNECTIONS: usize = 32;
-/// How long a client may take to send its request's head.
+/// Time limit for a client to send a request's head.
 const HEADER_TIME: Duration = Duration::from_secs(5);
-/// How often histograms are folded.
+/// Interval at which histogram samples are folded into buckets.
 const UPKEEP: Duration = Duration::from_secs(5);
 
-/// Brings gauges up to date before a page is rendered.
+/// A callback that updates gauges before the metrics page is rendered.
 pub type Refresh = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
-/// What the admin listener shows.
+/// The state that the admin listener serves.
 #[derive(Clone)]
 pub struct Admin {
-    /// The metrics.
+    /// The recorder behind `/metrics`.
     pub recorder: Recorder,
-    /// Whether traffic may come.
+    /// The readiness behind `/readyz`: whether the daemon accepts traffic.
     pub ready: watch::Receiver<bool>,
-    /// Run before each metrics page.
+    /// Runs before each rendering of the metrics page.
     pub refresh: Refresh,
 }
 
 impl Admin {
-    /// Serves until the token is cancelled.
+    /// Serves requests until the token is cancelled.
     pub async fn serve(self, listener: TcpListener, shutdown: CancellationToken) {
         let mut gate = Gate::new(listener, "admin", GateLimits::admin(CONNECTIONS));
         let mut upkeep = interval(UPKEEP);

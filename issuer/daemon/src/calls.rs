@@ -1,11 +1,11 @@
-//! Calls of gRPC under way, behind a [`Gate`](super::Gate).
+//! gRPC calls in flight on the connections of a [`Gate`](super::Gate).
 //!
-//! 1. A call marks its connection as used until the client has its answer. The gate closes other
-//!    connections first.
-//! 2. Health checks and reflection need no key. `Watch` and reflection are streams, which may last
-//!    as long as their connection. So the calls under way are bounded, for each client and for all.
-//!    A call counts until the last byte of its answer was sent.
-//! 3. `Check` has more places of its own: it is answered at once, and a probe must find one.
+//! 1. A call marks its connection as used until its response body is dropped. The gate closes
+//!    connections without calls first.
+//! 2. Health checks and reflection need no API key. `Watch` and reflection are streams, which may
+//!    last as long as their connection. So calls in flight are limited for each client and in
+//!    total. A call counts until the last byte of its response was sent.
+//! 3. `Check` has a separate limit: it is answered at once, and a probe must find a free slot.
 
 use std::{
     collections::HashMap,
@@ -22,17 +22,19 @@ use tonic::{Status, body::Body, codegen::Service, server::NamedService};
 
 use super::gate::{Guest, UnderWay, network};
 
-/// Calls without a key under way, except `Check`: of all clients, and of one. A client that watches
-/// for health does so once for each of its connections.
+/// Limits of concurrent calls without a key, except `Check`: in total, and for one client. A client
+/// that watches for health does so once for each of its connections.
 const QUESTIONS: (usize, usize) = (512, 32);
-/// `Check`s under way: those whose message has not come, as a rule.
+/// Limits of concurrent `Check` calls, in total and for one client. As a rule these are calls whose
+/// request message has not arrived.
 const CHECKS: (usize, usize) = (4_096, 128);
 const CHECK: &str = "/grpc.health.v1.Health/Check";
 
-/// Whom a call is for: the other end of its connection, unless that is a proxy.
+/// Returns the client that a call counts for: the peer of its connection, or the client behind a
+/// proxy.
 pub type ClientOf = Arc<dyn Fn(&Request<Body>) -> IpAddr + Send + Sync>;
 
-/// The budget of questions that need no key.
+/// The concurrency limits of calls that need no API key; clones share them.
 #[derive(Clone)]
 pub struct Questions {
     checks: Arc<Places>,
@@ -41,13 +43,13 @@ pub struct Questions {
 }
 
 impl Questions {
-    /// A budget that knows clients by this.
+    /// Creates the limits, with `client_of` to identify clients.
     #[must_use]
     pub fn new(client_of: ClientOf) -> Self {
         Self { checks: Places::new(CHECKS), others: Places::new(QUESTIONS), client_of }
     }
 
-    /// A budget whose clients are the other ends of connections.
+    /// Creates limits that identify clients by the peer address of the connection.
     #[must_use]
     pub fn of_peers() -> Self {
         Self::new(Arc::new(|request| {
@@ -63,7 +65,7 @@ impl Questions {
     }
 }
 
-/// So many at a time, and so many of one client.
+/// A counting semaphore with a limit in total and one for each client.
 struct Places {
     all: usize,
     of_client: usize,
@@ -93,7 +95,7 @@ impl Places {
     }
 }
 
-/// One of them, until it is dropped.
+/// A permit of [`Places`]; its drop frees the slot.
 struct Place {
     places: Arc<Places>,
     client: IpAddr,
@@ -112,7 +114,7 @@ impl Drop for Place {
     }
 }
 
-/// A service whose calls are noted, and bounded if they are questions.
+/// A service that records its calls on their connections, and limits those that need no key.
 #[derive(Clone)]
 pub struct Bounded<S> {
     service: S,
@@ -120,12 +122,12 @@ pub struct Bounded<S> {
 }
 
 impl<S> Bounded<S> {
-    /// A service with a budget of its own.
+    /// Wraps a service that limits its calls itself: calls are only recorded.
     pub fn noted(service: S) -> Self {
         Self { service, questions: None }
     }
 
-    /// A service that answers questions without a key.
+    /// Wraps a service that needs no API key: calls are recorded and limited.
     pub fn questions(service: S, questions: &Questions) -> Self {
         Self { service, questions: Some(questions.clone()) }
     }
@@ -159,7 +161,8 @@ where
     }
 }
 
-/// Holds a place until the client has taken the answer.
+/// Holds the call's record until the response body is dropped, and its permit until the last byte
+/// is sent.
 fn keep_until_gone(
     answer: Response<Body>,
     under_way: Option<UnderWay>,
@@ -168,7 +171,7 @@ fn keep_until_gone(
     let place = place.map(Arc::new);
     answer.map(|body| {
         Body::new(body.map_frame(move |frame| {
-            // It goes with the body.
+            // The closure keeps the call's record alive as long as the body.
             let _under_way = &under_way;
             match &place {
                 Some(place) => {
@@ -180,7 +183,7 @@ fn keep_until_gone(
     })
 }
 
-/// Bytes that the connection keeps when the body is gone already.
+/// Body bytes with the call's permit. The connection may keep them after the body is dropped.
 struct Counted {
     bytes: Bytes,
     _place: Arc<Place>,
@@ -200,7 +203,7 @@ mod tests {
 
     use super::*;
 
-    /// Answers with three bytes, at once.
+    /// A service that answers with three bytes at once.
     #[derive(Clone)]
     struct Three;
 

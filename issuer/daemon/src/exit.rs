@@ -4,18 +4,18 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-/// How a daemon ended.
+/// The outcome of a daemon or a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// As asked.
+    /// Success, or an orderly shutdown: code 0.
     Clean,
-    /// Bad configuration.
+    /// Bad configuration: code 64.
     Config,
-    /// The link, or whatever else a command asked a server for, is not there.
+    /// The link or other object that a command asked a server for does not exist: code 66.
     NotFound,
-    /// A needed server did not answer at start.
+    /// A required server did not answer at start: code 69.
     Unavailable,
-    /// Anything else.
+    /// Any other failure: code 70.
     Internal,
 }
 
@@ -31,19 +31,20 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Reads flags and environment. Help and version come as errors from the parser, and are none.
+/// Parses flags and environment. `--help` and `--version` arrive as errors from the parser, but end
+/// with code 0.
 ///
 /// # Errors
-/// The code to end with; what there is to say has been said.
+/// Returns the exit code if the process is to end. The parser's message is printed before.
 pub fn parse<C: Parser>() -> Result<C, ExitCode> {
     C::try_parse().map_err(|error| {
-        // A closed standard error leaves nobody to tell.
+        // If standard error is closed, the message has no other destination.
         let _ = error.print();
         if error.use_stderr() { Exit::Config } else { Exit::Clean }.into()
     })
 }
 
-/// Turns what happened into an exit code, and says why in one line.
+/// Converts the outcome into an exit code, and prints an error's cause on one line.
 #[expect(clippy::print_stderr, reason = "the one line that says why the process ends")]
 pub fn end(daemon: &str, done: Result<(), (Exit, anyhow::Error)>) -> ExitCode {
     match done {

@@ -1,20 +1,20 @@
-//! Accepting connections within limits, for the listeners of gRPC and for the admin listener.
+//! Acceptance of connections within limits, for the gRPC listeners and the admin listener.
 //!
-//! 1. Of all connections there are at most so many, and of one client (IPv6: one /64) at most a
-//!    share. Where either is taken the idlest of them makes room for the next: silent connections
-//!    keep out neither other clients nor the neighbours behind the same address. Of a client's own,
-//!    one with a call under way stays, and the next is refused: else a neighbour behind the same
-//!    address could cut it. Of all, also such a one makes room: else a few clients with calls that
-//!    never end would keep out all others.
-//! 2. A connection without a call under way is idler than one with calls, and one that has said
-//!    nothing is idler still. A small read, as the answer to a ping is one, is no sign of use: a
-//!    client may not keep its place by answering pings.
-//! 3. A connection that is ended is closed at once, whether or not its client takes what is written
-//!    to it. It keeps its descriptor until its task has run, so at most [`CLOSING`] may be in that
-//!    state before the next is accepted: else a burst would take the descriptors that the process
-//!    keeps for itself.
-//! 4. A connection that says too little in time is ended, and one that is unused for long. A server
-//!    behind this needs no time-out for handshakes of its own.
+//! 1. Connections are limited in total and for each client (IPv6: one /64). At either limit, the
+//!    idlest connection is closed in favour of the next. So silent connections lock out neither
+//!    other clients nor neighbours behind the same address. At a client's limit, a connection with
+//!    a call in flight is never closed: otherwise a neighbour behind the same address could cut it.
+//!    If all have one, the next connection is refused. At the total limit even a connection with
+//!    calls can be closed: otherwise a few clients with endless calls would lock out all others.
+//! 2. A connection without a call in flight is idler than one with calls, and one that has not sent
+//!    its greeting is idler still. A small read, such as the answer to an HTTP/2 ping, is no sign
+//!    of use: a client may not keep its slot by answering pings.
+//! 3. A connection that is cut is closed at once, whether or not its client reads the data written
+//!    to it. It keeps its descriptor until its task has run. So at most [`CLOSING`] connections may
+//!    be in that state before the next is accepted: otherwise a burst would take the descriptors
+//!    that the process reserves for itself.
+//! 4. A connection that sends too little in time is cut, and so is one that is unused for long. A
+//!    server behind a gate needs no handshake time-out of its own.
 
 mod guarded;
 
@@ -37,30 +37,33 @@ use super::Seldom;
 use guarded::Pulse;
 pub use guarded::{Guarded, Guest, UnderWay};
 
-/// How often connections are looked at.
+/// Interval of the search for overdue connections.
 const TICK: Duration = Duration::from_secs(1);
-/// How long to wait when the system has no descriptor left.
+/// Back-off after a failed accept, as when the system has no descriptor left.
 const NO_DESCRIPTOR: Duration = Duration::from_millis(20);
-/// How many connections may be ended but not yet closed, beside those within the limit.
+/// Maximum number of connections that are cut but not yet closed, in addition to those within the
+/// limit.
 const CLOSING: usize = 8;
 
-/// How many connections there may be, and how long they may do nothing.
+/// Limits on the number of connections and on their idle time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GateLimits {
-    /// Connections at a time.
+    /// Maximum number of concurrent connections.
     pub connections: usize,
-    /// Of one client; 0 for any number.
+    /// Maximum number of concurrent connections of one client; 0 for no limit.
     pub per_client: usize,
-    /// Bytes with which a client says that it speaks the protocol.
+    /// Length in bytes of the greeting: the first bytes by which a client shows that it speaks the
+    /// protocol.
     pub greeting: usize,
-    /// How long it may take for them.
+    /// Time limit for the greeting.
     pub greet_within: Duration,
-    /// How long a connection may be unused.
+    /// Maximum time that a connection may be unused.
     pub idle: Duration,
 }
 
 impl GateLimits {
-    /// For gRPC: the greeting is the preface of HTTP/2 (RFC 9113, section 3.4).
+    /// Returns the limits for gRPC. The greeting is the preface of HTTP/2 (RFC 9113, section 3.4),
+    /// and a client may have a quarter of the connections.
     #[must_use]
     pub fn grpc(connections: usize) -> Self {
         let per_client = connections.div_ceil(4);
@@ -68,7 +71,8 @@ impl GateLimits {
         Self { connections, per_client, greeting: 24, greet_within, idle }
     }
 
-    /// For probes and scrapers, which a flood from one address must not keep out either.
+    /// Returns the limits for probes and scrapers. No client has a share, and a flood from one
+    /// address must not lock them out either.
     #[must_use]
     pub fn admin(connections: usize) -> Self {
         let (greet_within, idle) = (Duration::from_secs(5), Duration::from_secs(300));
@@ -76,17 +80,17 @@ impl GateLimits {
     }
 }
 
-/// Whether a peer may have any number of connections, as a proxy may that speaks for many clients.
+/// Returns whether a peer is exempt from the limit for each client, as a proxy for many clients is.
 pub type IsExempt = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
 
-/// A listener that keeps limits.
+/// A listener that enforces [`GateLimits`].
 pub struct Gate {
     listener: TcpListener,
     name: &'static str,
     limits: GateLimits,
     is_exempt: IsExempt,
     open: Arc<Open>,
-    /// One for each descriptor that connections may have.
+    /// One permit for each descriptor that connections may have.
     places: Arc<Semaphore>,
     tick: Interval,
     full: Seldom,
@@ -94,7 +98,7 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// A gate in front of a listener; the name is for the log. Must be called on a runtime.
+    /// Creates a gate in front of a listener; the name is for the log. Must be called on a runtime.
     #[must_use]
     pub fn new(listener: TcpListener, name: &'static str, limits: GateLimits) -> Self {
         Self {
@@ -110,14 +114,15 @@ impl Gate {
         }
     }
 
-    /// Lets some peers have any number of connections of all there are.
+    /// Exempts peers from the limit for each client; the total limit still applies.
     #[must_use]
     pub fn exempting(mut self, is_exempt: IsExempt) -> Self {
         self.is_exempt = is_exempt;
         self
     }
 
-    /// The next connection. May be dropped and called again: no connection is lost.
+    /// Waits for the next admitted connection. Cancel safe: no connection is lost if the future is
+    /// dropped.
     pub async fn accept(&mut self) -> Guarded {
         loop {
             tokio::select! {
@@ -140,7 +145,7 @@ impl Gate {
         }
     }
 
-    /// The connections as a stream, for a server that takes one.
+    /// Converts the gate into a stream of connections, for a server that takes one.
     pub fn into_stream(self) -> impl Stream<Item = io::Result<Guarded>> {
         stream::unfold(self, |mut gate| async move { Some((Ok(gate.accept().await), gate)) })
     }
@@ -155,13 +160,14 @@ impl Gate {
             tracing::warn!(times, listener = name, "connections reach their limit: the idlest make room");
         }
         let (Admitted::Free(pulse) | Admitted::InPlaceOfAnother(pulse)) = admitted else { return None };
-        // An answer is several small writes: without this the last one waits for the client's delayed acknowledgement, 40 ms.
+        // A response is several small writes. Without this the last one waits for the client's
+        // delayed acknowledgement, 40 ms.
         let _ = stream.set_nodelay(true);
         Some(Guarded::new((stream, place), pulse, Arc::clone(&self.open), self.limits.greeting))
     }
 }
 
-/// The next connection and its place, once there is one.
+/// Waits for a free descriptor, and accepts the next connection with it.
 async fn next(
     listener: &TcpListener,
     places: &Arc<Semaphore>,
@@ -171,6 +177,7 @@ async fn next(
     Ok((stream, address.ip(), place))
 }
 
+/// The outcome of an admission.
 enum Admitted {
     Free(Arc<Pulse>),
     InPlaceOfAnother(Arc<Pulse>),
@@ -183,7 +190,7 @@ impl Admitted {
     }
 }
 
-/// The connections that are open.
+/// The open connections.
 struct Open {
     since: Instant,
     table: Mutex<Table>,
@@ -235,8 +242,8 @@ impl Open {
 }
 
 impl Table {
-    /// Ends the idlest connection, of all or of those of one client without a call; whether there
-    /// was one.
+    /// Cuts the idlest connection: of all, or of those of one client that have no call in flight.
+    /// Returns whether there was one.
     fn cut_idlest(&mut self, client: Option<IpAddr>) -> bool {
         let may_go = |pulse: &&Arc<Pulse>| client.is_none() || (pulse.client == client && !pulse.has_calls());
         let idlest = self.connections.values().filter(may_go).min_by_key(|pulse| pulse.idleness());
@@ -269,7 +276,7 @@ fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// What counts as one client: an IPv4 address, or an IPv6 network of 64 bits.
+/// Returns the address that identifies a client: an IPv4 address, or an IPv6 network of 64 bits.
 #[must_use]
 pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {

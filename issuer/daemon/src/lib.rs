@@ -1,5 +1,5 @@
-//! What both daemons share around their work: the admin listener, gates for connections, limits of the system, metrics, signals, logs and exit
-//! codes.
+//! Infrastructure that both daemons share: the admin listener, connection gates, system limits,
+//! metrics, signals, logs and exit codes.
 
 mod admin;
 mod calls;
@@ -25,7 +25,7 @@ pub use resources::Resources;
 pub use seldom::Seldom;
 pub use vital::{Failures, Vitals};
 
-/// Starts logging to standard error: `RUST_LOG` chooses what, `info` is the default.
+/// Starts logging to standard error. `RUST_LOG` sets the filter; the default is `info`.
 pub fn init_logs() {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
@@ -34,10 +34,10 @@ pub fn init_logs() {
     let _ = subscriber.try_init();
 }
 
-/// Cancels the token at SIGTERM or SIGINT.
+/// Spawns a task that cancels the token at SIGTERM or SIGINT.
 ///
 /// # Errors
-/// When the system does not let signals be handled.
+/// Returns an error if the system does not let signals be handled.
 pub fn cancel_on_signals(token: CancellationToken) -> std::io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -51,10 +51,10 @@ pub fn cancel_on_signals(token: CancellationToken) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Reads a duration such as `5s`, `250ms`, `10m` or `30d`, for flags. A day has 24 hours.
+/// Parses a duration for a flag, such as `5s`, `250ms`, `10m` or `30d`. A day has 24 hours.
 ///
 /// # Errors
-/// When it is not one, or not positive.
+/// Returns a message if the text is not a duration or the duration is not positive.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let expected = || format!("expected a duration such as 250ms, 5s, 10m or 30d, got {text:?}");
     if let Some(days) =
@@ -66,10 +66,10 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
     Duration::try_from(parsed).ok().filter(|length| !length.is_zero()).ok_or_else(expected)
 }
 
-/// Like [`parse_duration`], but nothing is a length too.
+/// Parses a duration like [`parse_duration`], but also accepts zero.
 ///
 /// # Errors
-/// When it is not a duration.
+/// Returns a message if the text is not a duration.
 pub fn parse_duration_or_zero(text: &str) -> Result<Duration, String> {
     if text.trim_end_matches(|c: char| c.is_ascii_alphabetic()) == "0" {
         return Ok(Duration::ZERO);
@@ -77,10 +77,10 @@ pub fn parse_duration_or_zero(text: &str) -> Result<Duration, String> {
     parse_duration(text)
 }
 
-/// Binds a TCP listener for use with tokio.
+/// Binds a non-blocking TCP listener for use with tokio.
 ///
 /// # Errors
-/// When the address is taken or not this machine's.
+/// Returns an error if the address is taken or is not an address of this machine.
 pub fn bind(address: SocketAddr) -> std::io::Result<tokio::net::TcpListener> {
     let listener = std::net::TcpListener::bind(address)?;
     listener.set_nonblocking(true)?;

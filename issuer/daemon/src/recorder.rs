@@ -1,14 +1,16 @@
-//! The metrics recorder, held by value: no global state, so two daemons fit into one process.
+//! The Prometheus metrics recorder. It is held by value, without global state, so two daemons fit
+//! into one process.
 
 use std::sync::Arc;
 
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
-/// Bucket bounds, in seconds, of every duration in both daemons: from a local write to a slow failover.
+/// Bucket bounds, in seconds, of every duration histogram in both daemons: from a local write to a
+/// slow failover.
 const DURATION_BUCKETS: &[f64] =
     &[0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
-/// A recorder and the handle to its page; cheap to clone.
+/// A metrics recorder with the handle that renders its page; cheap to clone.
 #[derive(Clone)]
 pub struct Recorder {
     recorder: Arc<PrometheusRecorder>,
@@ -22,7 +24,8 @@ impl Default for Recorder {
 }
 
 impl Recorder {
-    /// A recorder with buckets set: without them histograms become summaries, which cannot be added up over pods.
+    /// Creates a recorder with histogram buckets. Without buckets histograms become summaries,
+    /// which cannot be added up over pods.
     #[must_use]
     pub fn new() -> Self {
         let builder = PrometheusBuilder::new();
@@ -32,18 +35,19 @@ impl Recorder {
         Self { recorder: Arc::new(recorder), page }
     }
 
-    /// Runs `register` so that the macros of the metrics crate use this recorder.
+    /// Runs `register` with this recorder as the target of the `metrics` macros.
     pub fn with<T>(&self, register: impl FnOnce() -> T) -> T {
         metrics::with_local_recorder(&*self.recorder, register)
     }
 
-    /// The page in Prometheus' text format.
+    /// Renders the metrics page in Prometheus' text format.
     #[must_use]
     pub fn render(&self) -> String {
         self.page.render()
     }
 
-    /// Folds histogram samples into buckets; without it they pile up for ever (metrics #467).
+    /// Folds histogram samples into buckets. Without this call they accumulate without bound
+    /// (metrics #467).
     pub fn upkeep(&self) {
         self.page.run_upkeep();
     }

@@ -1,8 +1,12 @@
-//! The open files and the memory that the operating system grants this process; budgets are derived from both.
+//! Limits of open files and memory that the operating system grants this process. Budgets are
+//! derived from both.
 //!
-//! 1. Most systems start a process with 1,024 files and let it have many more: the soft limit is raised to the hard one.
-//! 2. Memory is the smallest limit of the process' control groups, version 2 or 1, or else the machine's own.
-//! 3. A limit that cannot be read is no reason not to start: the cautious default is taken, and logged.
+//! 1. Most systems start a process with a soft limit of 1,024 files and a far higher hard limit.
+//!    The soft limit is raised to the hard one, at most to [`DESCRIPTORS_MAX`].
+//! 2. Memory is the smallest of the limits of the process' control groups, version 2 or 1, and the
+//!    machine's own memory.
+//! 3. An unreadable limit does not prevent the start: if no memory limit can be read,
+//!    [`MEMORY_UNKNOWN`] applies. The resulting limits are logged.
 
 use std::{
     fs,
@@ -11,24 +15,27 @@ use std::{
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Taken when the system does not tell its memory.
+/// Assumed memory in bytes if no limit can be read; chosen to be cautious.
 const MEMORY_UNKNOWN: u64 = 512 << 20;
-/// More descriptors than this are of no use here, and Linux calls its largest numbers unlimited.
+/// The cap on descriptors. More are of no use here, and Linux expresses "unlimited" by its largest
+/// numbers.
 const DESCRIPTORS_MAX: u64 = 1 << 20;
-/// Version 1 of control groups writes a number close to this for "no limit".
+/// Limits from this value on mean "no limit": version 1 of control groups writes a number just
+/// below 2^63 for that.
 const NO_LIMIT: u64 = 1 << 60;
 
-/// What this process may use.
+/// The resource limits of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resources {
-    /// Files and connections that may be open.
+    /// Maximum number of open files and connections.
     pub descriptors: usize,
-    /// Bytes of memory.
+    /// Memory limit in bytes.
     pub memory: u64,
 }
 
 impl Resources {
-    /// Raises the soft limit of open files to the hard one, and reads both limits.
+    /// Raises the soft limit of open files to the hard one, and reads the limits of files and
+    /// memory.
     #[must_use]
     pub fn claim() -> Self {
         let resources = Self { descriptors: raise_descriptors(), memory: memory(Path::new("/")) };
@@ -38,7 +45,7 @@ impl Resources {
     }
 }
 
-/// Raises the soft limit as far as the hard one lets it, and returns what it is now.
+/// Raises the soft limit of open files towards the hard one, and returns the resulting soft limit.
 fn raise_descriptors() -> usize {
     let before = getrlimit(Resource::Nofile);
     let most = before.maximum.unwrap_or(DESCRIPTORS_MAX).min(DESCRIPTORS_MAX);
@@ -52,12 +59,12 @@ fn raise_descriptors() -> usize {
     usize::try_from(now).unwrap_or(usize::MAX)
 }
 
-/// The smallest limit that the files below a root folder tell of.
+/// Returns the smallest memory limit in bytes, read from `proc` and `sys` below `root`.
 fn memory(root: &Path) -> u64 {
     let groups = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
     let machine = fs::read_to_string(root.join("proc/meminfo")).ok().and_then(|text| total(&text));
     let limits = groups.lines().flat_map(|line| limit_files(root, line));
-    // Inside a container the group's own folder is often mounted as the top one.
+    // Inside a container the process' own group is often mounted as the root group.
     let limits = limits.chain(
         ["sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory/memory.limit_in_bytes"]
             .map(|path| root.join(path)),
@@ -66,7 +73,8 @@ fn memory(root: &Path) -> u64 {
     limits.filter(|limit| *limit < NO_LIMIT).chain(machine).min().unwrap_or(MEMORY_UNKNOWN)
 }
 
-/// Files with the limits of a group and of those around it, by a line of `/proc/self/cgroup`: `ID:CONTROLLERS:PATH`.
+/// Returns the limit files of a control group and of its ancestors, given a line of
+/// `/proc/self/cgroup`: `ID:CONTROLLERS:PATH`.
 fn limit_files(root: &Path, line: &str) -> Vec<PathBuf> {
     let mut parts = line.splitn(3, ':').skip(1);
     let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { return Vec::new() };
@@ -81,7 +89,7 @@ fn limit_files(root: &Path, line: &str) -> Vec<PathBuf> {
     groups.map(|group| root.join(folder).join(group).join(file)).collect()
 }
 
-/// `MemTotal` of `/proc/meminfo`, in bytes.
+/// Returns `MemTotal` of `/proc/meminfo`, in bytes.
 fn total(text: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;

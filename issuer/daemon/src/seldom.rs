@@ -1,4 +1,5 @@
-//! Something that is said at most once a second, however often it happens: a flood must not fill the log.
+//! A rate limiter for log messages: at most one a second for each event, so that a flood of events
+//! does not fill the log.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -7,13 +8,14 @@ use std::{
 
 use tokio::time::Instant;
 
+/// The minimum interval between two messages.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Counts what happens between two times at which it may be said.
+/// Limits a repeated event to one log message a second, and counts the suppressed events.
 #[derive(Debug)]
 pub struct Seldom {
     since: Instant,
-    /// Milliseconds after the start until which nothing is said.
+    /// The end of the current pause, in milliseconds since `since`.
     silent_until: AtomicU64,
     unsaid: AtomicU64,
 }
@@ -25,7 +27,8 @@ impl Default for Seldom {
 }
 
 impl Seldom {
-    /// How often it has happened since it was last said, if it may be said again.
+    /// Records one event. If a message is due, returns the count of events since the last message,
+    /// this one included; otherwise `None`.
     pub fn happened(&self) -> Option<u64> {
         let unsaid = self.unsaid.fetch_add(1, Ordering::Relaxed) + 1;
         let now = self.since.elapsed();

@@ -1,27 +1,28 @@
-//! Tasks that a daemon cannot do without. When one panics the process ends: a supervisor outside starts it anew, while a daemon that
-//! lives on without its heart answers probes and nothing else.
+//! Supervision of the tasks that a daemon cannot do without. A panic in one of them ends the
+//! process, so that an external supervisor restarts it. Without that, a daemon whose core task is
+//! gone would still answer probes and do nothing else.
 
 use tokio::{sync::mpsc, task::JoinHandle};
 
-/// Starts vital tasks. Cheap to clone.
+/// Spawns supervised tasks, and reports the first that panics. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Vitals {
     failures: mpsc::Sender<&'static str>,
 }
 
-/// Hears of the first vital task that failed.
+/// Receives the name of the first supervised task that panicked.
 #[derive(Debug)]
 pub struct Failures(mpsc::Receiver<&'static str>);
 
 impl Vitals {
-    /// Nothing has failed yet.
+    /// Creates the spawner and the receiver of its failures.
     #[must_use]
     pub fn new() -> (Self, Failures) {
         let (failures, failed) = mpsc::channel(1);
         (Self { failures }, Failures(failed))
     }
 
-    /// Starts a task. Its end is no failure, its panic is.
+    /// Spawns a task. A panic counts as a failure; a return does not.
     pub fn spawn(
         &self,
         name: &'static str,
@@ -32,7 +33,7 @@ impl Vitals {
             let ended = tokio::spawn(task).await;
             if ended.is_err_and(|error| error.is_panic()) {
                 tracing::error!(task = name, "a task that the process cannot do without has failed");
-                // One failure is enough; a second finds the channel full.
+                // The channel holds one failure, which is enough: a second one finds it full.
                 let _ = failures.try_send(name);
             }
         })
@@ -40,11 +41,11 @@ impl Vitals {
 }
 
 impl Failures {
-    /// Waits for a failure; for ever when there is none.
+    /// Waits for the first failure and returns the task's name. Never returns if no task fails.
     pub async fn first(&mut self) -> &'static str {
         match self.0.recv().await {
             Some(name) => name,
-            // Every task has ended well.
+            // All senders are dropped: every task has ended without a panic.
             None => std::future::pending().await,
         }
     }

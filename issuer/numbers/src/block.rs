@@ -1,8 +1,9 @@
 //! Ranges and blocks of numbers.
 //!
-//! 1. A range is half-open, never empty, and its end never passes [`Span::LIMIT`], so no arithmetic on
-//!    ranges can wrap.
-//! 2. The start of a block is never computed by subtraction (I2): allocation takes the front of a range.
+//! 1. A range is half-open and never empty. Its end never passes [`Span::LIMIT`], so no arithmetic
+//!    on ranges can wrap.
+//! 2. The start of a block is never computed by subtraction (I2): allocation takes the front of a
+//!    range.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,24 +17,25 @@ pub struct Span {
     end: u64,
 }
 
-/// A range that cannot be.
+/// A start and length that do not form a valid [`Span`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("range: expected start + len within 2^48 and len at least 1, got start {start} and len {len}")]
 pub struct SpanError {
-    /// The start that came.
+    /// The rejected start.
     pub start: u64,
-    /// The length that came.
+    /// The rejected length.
     pub len: u64,
 }
 
 impl Span {
-    /// No number reaches it: 62^8 codes need 47.6 bits, and a link's id keeps 48 bits for the number.
+    /// The exclusive upper bound of all numbers: 62^8 codes need 47.6 bits, and a link's id keeps
+    /// 48 bits for the number.
     pub const LIMIT: u64 = 1 << 48;
 
-    /// The range of `len` numbers from `start`.
+    /// Returns the range of `len` numbers from `start`.
     ///
     /// # Errors
-    /// When it is empty or passes [`Span::LIMIT`].
+    /// Returns [`SpanError`] if `len` is 0 or the end passes [`Span::LIMIT`].
     pub fn new(start: u64, len: u64) -> Result<Self, SpanError> {
         match start.checked_add(len) {
             Some(end) if len > 0 && end <= Self::LIMIT => Ok(Self { start, end }),
@@ -41,41 +43,42 @@ impl Span {
         }
     }
 
-    /// The first number.
+    /// Returns the first number.
     #[must_use]
     pub fn start(self) -> u64 {
         self.start
     }
 
-    /// The number after the last.
+    /// Returns the exclusive end: the number after the last.
     #[must_use]
     pub fn end(self) -> u64 {
         self.end
     }
 
-    /// How many numbers.
+    /// Returns the count of numbers, at least 1.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "a range is never empty")]
     pub fn len(self) -> u64 {
         self.end - self.start
     }
 
-    /// Whether all of `other` lies within.
+    /// Returns whether every number of `other` is in this range.
     #[must_use]
     pub fn contains(self, other: Self) -> bool {
         self.start <= other.start && other.end <= self.end
     }
 
-    /// Whether any number lies in both.
+    /// Returns whether the two ranges share a number.
     #[must_use]
     pub fn overlaps(self, other: Self) -> bool {
         self.start < other.end && other.start < self.end
     }
 
-    /// Splits off at most `len` numbers from the front: `(front, rest)`.
+    /// Splits off at most `len` numbers from the front, and returns `(front, rest)`. `rest` is
+    /// `None` if the front is the whole range.
     ///
     /// # Panics
-    /// When `len` is 0: the front would be empty.
+    /// Panics if `len` is 0, because the front would be empty.
     #[must_use]
     pub fn take_front(self, len: u64) -> (Self, Option<Self>) {
         assert!(len > 0, "a block has at least one number");
@@ -104,9 +107,9 @@ impl From<Span> for (u64, u64) {
 /// A range of one namespace that was allocated to one holder.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Block {
-    /// The number space.
+    /// The number space that the range belongs to.
     pub namespace: Namespace,
-    /// The numbers.
+    /// The range of numbers.
     pub span: Span,
     /// The fencing token of this allocation.
     pub generation: Generation,

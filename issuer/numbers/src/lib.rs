@@ -1,6 +1,7 @@
-//! The words that issuer and resolver share: ranges and blocks of numbers, validated names, fencing tokens.
+//! Vocabulary that issuer and resolver share: ranges and blocks of numbers, validated names,
+//! fencing tokens.
 //!
-//! Pure values. Nothing here waits, reads a clock or knows where a number comes from.
+//! Pure values: no I/O, no waiting, no clock. The allocation of numbers is not in this crate.
 
 mod block;
 mod names;

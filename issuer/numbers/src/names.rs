@@ -1,22 +1,23 @@
-//! Names that come from outside and end up in ledger keys: validated once, here.
+//! Names from outside the process that become part of ledger keys. Constructors validate them once.
 
 use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize, Serializer};
 
-/// What is wrong with a name.
+/// A name that failed validation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: expected {expected}, got {got:?}")]
 pub struct NameError {
-    /// The field the name came in.
+    /// The field that held the name.
     pub field: &'static str,
-    /// What would have been right.
+    /// A description of the valid form.
     pub expected: &'static str,
-    /// The beginning of what came.
+    /// The rejected name, cut to its first 80 characters.
     pub got: String,
 }
 
-/// Defines a validated string newtype. Its text is shared: a name is copied into every block, record and transaction.
+/// Defines a validated string newtype. The text is reference-counted, because a name is copied into
+/// every block, record and transaction.
 macro_rules! name {
     ($(#[$doc:meta])* $name:ident, $field:literal, $max:literal, $allowed:expr, $expected:literal) => {
         $(#[$doc])*
@@ -25,10 +26,11 @@ macro_rules! name {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// Checks and wraps a name.
+            /// Validates and wraps a name.
             ///
             /// # Errors
-            /// When it is empty, too long or has a character that is not allowed.
+            /// Returns [`NameError`] if the name is empty, too long or has a character that is not
+            /// allowed.
             pub fn new(name: impl Into<String>) -> Result<Self, NameError> {
                 let name = name.into();
                 let allowed: fn(u8) -> bool = $allowed;
@@ -39,7 +41,7 @@ macro_rules! name {
                 Err(NameError { field: $field, expected: $expected, got })
             }
 
-            /// The name as text.
+            /// Returns the name as text.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
@@ -77,7 +79,7 @@ name!(
     "1 to 64 characters of a-z, 0-9, '-' and '_'"
 );
 name!(
-    /// The stable name of whoever holds blocks.
+    /// The stable name of a holder of blocks.
     HolderId,
     "holder",
     128,
@@ -85,7 +87,8 @@ name!(
     "1 to 128 characters of A-Z, a-z, 0-9, '-', '_' and '.'"
 );
 name!(
-    /// Drawn at random at each start of a holder; tells a repeated registration from a new start.
+    /// A random id drawn at each start of a holder. It distinguishes a repeated registration from a
+    /// new start.
     Instance,
     "instance",
     64,
@@ -94,8 +97,8 @@ name!(
 );
 
 name!(
-    /// Which history of the database a holder writes to; opaque to the issuer. It changes when the database fails over to a
-    /// copy that may have lost the last links.
+    /// The history of the database that a holder writes to; opaque to the issuer. It changes when
+    /// the database fails over to a copy that may have lost the last links.
     StoreEpoch,
     "store_epoch",
     128,
@@ -104,8 +107,8 @@ name!(
 );
 
 name!(
-    /// Which ledger this is: what the first holder that ever registered with it was called, and which start of it. A copy of a
-    /// ledger, as from a backup, has the same.
+    /// The identity of a ledger: the holder id and the instance of the first registration with it.
+    /// A copy of a ledger, as from a backup, has the same id.
     LedgerId,
     "ledger",
     200,

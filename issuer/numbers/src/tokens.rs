@@ -1,10 +1,10 @@
-//! The counters that order events: each a newtype, so that one cannot be passed for another.
+//! Counters that order events. Each is a newtype, so that one cannot be passed for another.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Defines a `u64` newtype that only ever grows.
+/// Defines a `u64` newtype for a counter that never decreases.
 macro_rules! token {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -13,10 +13,11 @@ macro_rules! token {
         pub struct $name(pub u64);
 
         impl $name {
-            /// The one after this.
+            /// Returns the successor of this value.
             ///
             /// # Panics
-            /// When the counter is at `u64::MAX`: at a million steps a second that is 584,000 years away.
+            /// Panics if the counter is `u64::MAX`: at a million steps a second that is 584,000
+            /// years away.
             #[must_use]
             pub fn next(self) -> Self {
                 Self(self.0.checked_add(1).expect("a counter that steps by one cannot reach u64::MAX"))
@@ -32,7 +33,8 @@ macro_rules! token {
 }
 
 token!(
-    /// The leader's fencing token: the `create_revision` of its leader key.
+    /// The leader's fencing token: with etcd the `create_revision` of its leader key, embedded a
+    /// count of starts.
     Epoch
 );
 token!(
@@ -40,37 +42,37 @@ token!(
     Generation
 );
 token!(
-    /// Grows at each start of a holder.
+    /// A count of a holder's starts; grows at each start.
     Incarnation
 );
 token!(
-    /// Numbers the allocation requests of one incarnation, from 1.
+    /// The sequence number of an allocation request within one incarnation, from 1.
     Seq
 );
 token!(
-    /// Numbers the transactions of a ledger, over all leaders.
+    /// The sequence number of a ledger transaction, over all leaders.
     Batch
 );
 token!(
-    /// The ledger's `mod_revision` of a key; 0 means that the key does not exist.
+    /// The `mod_revision` of a ledger key; 0 means that the key does not exist.
     Revision
 );
 token!(
-    /// How far a database has come, by its own count. It was committed there before anybody is told of it, so a database that is
-    /// below a mark that somebody knows is an older copy of what there was.
+    /// A database's own count of its progress. A mark is committed in the database before it is
+    /// reported. So a database whose mark is below a reported one is an older copy.
     Mark
 );
 token!(
-    /// Names one waiting caller; made by the shell, opaque to the core.
+    /// The id of a waiting caller; assigned by the shell, opaque to the core.
     Ticket
 );
 
-/// Milliseconds of the shell's monotonic clock, from an arbitrary start.
+/// A time in milliseconds on the shell's monotonic clock, from an arbitrary start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Millis(pub u64);
 
 impl Millis {
-    /// How long ago `earlier` was; zero when it lies ahead.
+    /// Returns the milliseconds from `earlier` to this time; 0 if `earlier` is later.
     #[must_use]
     pub fn since(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)

@@ -1,12 +1,13 @@
-//! The alphabet of codes, written down once.
+//! The alphabet of codes, defined in one place.
 
-/// Digits before upper before lower case: the order of ASCII, so codes sort as their positions do.
+/// The characters of codes in ASCII order (digits, upper case, lower case), so codes sort as their
+/// positions do.
 pub(super) const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// How many characters there are.
+/// The number of characters in the alphabet, 62.
 pub(super) const BASE: u64 = ALPHABET.len() as u64;
 
-/// Where each byte stands in the alphabet; 255 where it does not.
+/// The position of each byte in the alphabet; 255 for a byte outside it.
 const POSITIONS: [u8; 256] = {
     let mut positions = [u8::MAX; 256];
     let mut position: u8 = 0;
@@ -17,7 +18,7 @@ const POSITIONS: [u8; 256] = {
     positions
 };
 
-/// The position of a character.
+/// Returns the position of a character, 0 to 61; `None` if it is not in the alphabet.
 pub(super) fn position(character: u8) -> Option<u8> {
     let position = POSITIONS[usize::from(character)];
     (position != u8::MAX).then_some(position)

@@ -1,32 +1,33 @@
-//! A code: one to eight characters of the alphabet.
+//! Short codes: one to eight characters of the alphabet.
 
 use std::fmt;
 
 use super::alphabet::{ALPHABET, BASE, position};
 
-/// The longest code that is minted.
+/// The length of the longest minted code, in characters.
 pub(super) const MAX_LEN: usize = 8;
 
-/// A string that could have been minted, kept inline.
+/// A string of the form that minting produces, stored inline.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Code {
     len: u8,
     bytes: [u8; MAX_LEN],
 }
 
-/// Not a code: too long, empty, or with other characters.
+/// The error for a text that is not a code: empty, too long, or with other characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected 1 to 8 characters of 0-9, A-Z and a-z")]
 pub struct CodeError;
 
 impl Code {
-    /// Characters of the longest code.
+    /// The length of the longest code, in characters.
     pub const MAX_LEN: usize = MAX_LEN;
 
-    /// Reads a code from a path segment.
+    /// Parses a code from a path segment.
     ///
     /// # Errors
-    /// When it could not have been minted.
+    /// Returns [`CodeError`] if the text is empty, too long or has a character outside the
+    /// alphabet.
     pub fn parse(text: &str) -> Result<Self, CodeError> {
         let source = text.as_bytes();
         let len = u8::try_from(source.len()).map_err(|_| CodeError)?;
@@ -39,27 +40,28 @@ impl Code {
         Ok(Self { len, bytes })
     }
 
-    /// The code as text.
+    /// Returns the code as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.bytes[..self.len()]).expect("a code has only ASCII characters")
     }
 
-    /// How many characters, 1 to 8.
+    /// Returns the number of characters, 1 to 8.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "a code is never empty")]
     pub fn len(&self) -> usize {
         usize::from(self.len)
     }
 
-    /// The alphabet positions of its characters.
+    /// Returns the alphabet positions of the characters.
     pub(super) fn positions(&self) -> impl Iterator<Item = u8> + '_ {
         self.bytes[..self.len()]
             .iter()
             .map(|byte| position(*byte).expect("a code has only the alphabet's characters"))
     }
 
-    /// The code of `len` characters whose first has position `first` and whose others spell `rest` in base 62.
+    /// Returns the code of `len` characters whose first has position `first` and whose others spell
+    /// `rest` in base 62.
     pub(super) fn compose(len: usize, first: u8, rest: u64) -> Self {
         debug_assert!((1..=MAX_LEN).contains(&len));
         let mut bytes = [0; MAX_LEN];
@@ -85,7 +87,8 @@ impl fmt::Debug for Code {
     }
 }
 
-/// Whether a code is also a word of our paths: then no link has it.
+/// Returns whether a code equals a reserved word of the URL paths (`rest`). No link has such a
+/// code.
 #[must_use]
 pub fn is_reserved(code: &Code) -> bool {
     code.as_str() == "rest"

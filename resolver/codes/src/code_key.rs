@@ -1,41 +1,41 @@
-//! The secret that orders codes, fixed for the life of a deployment.
+//! The secret key that determines the order of codes, fixed for the life of a deployment.
 
 use std::fmt;
 
 use hkdf::Hkdf;
 use sha2::Sha256;
 
-/// How many bytes the secret has.
+/// The length of the key in bytes.
 const LEN: usize = 32;
 
-/// The secret; never printed.
+/// The secret key; never printed. Its `Debug` output shows only the fingerprint.
 #[derive(Clone)]
 pub struct CodeKey([u8; LEN]);
 
-/// A one-way mark of a key, kept in the database: a resolver with another key is refused.
+/// A one-way digest of a key, kept in the database. A resolver with another key is refused.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Fingerprint(String);
 
-/// A text that is no key.
+/// The error for a text that is not a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected {} hexadecimal characters", 2 * LEN)]
 pub struct CodeKeyError;
 
 impl CodeKey {
-    /// Draws a key.
+    /// Generates a random key.
     ///
     /// # Errors
-    /// When the system gives no random bytes.
+    /// Returns an error if the system provides no random bytes.
     pub fn draw() -> Result<Self, getrandom::Error> {
         let mut bytes = [0; LEN];
         getrandom::fill(&mut bytes)?;
         Ok(Self(bytes))
     }
 
-    /// Reads a key: 64 hexadecimal characters.
+    /// Parses a key of 64 hexadecimal characters.
     ///
     /// # Errors
-    /// When it is anything else.
+    /// Returns [`CodeKeyError`] for any other text.
     pub fn parse(text: &str) -> Result<Self, CodeKeyError> {
         // `from_str_radix` would take a sign.
         if text.len() != 2 * LEN || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
@@ -49,13 +49,14 @@ impl CodeKey {
         Ok(Self(bytes))
     }
 
-    /// The key itself as hexadecimal characters, to be kept in a file.
+    /// Returns the key itself as hexadecimal characters, for storage in a file.
     #[must_use]
     pub fn reveal(&self) -> String {
         hex(&self.0)
     }
 
-    /// A key for one purpose; none tells anything of the others or of the secret (RFC 5869).
+    /// Derives a key for one purpose with HKDF (RFC 5869). A derived key reveals nothing about the
+    /// others or the secret.
     pub(super) fn derive(&self, purpose: &str) -> [u8; LEN] {
         let mut derived = [0; LEN];
         let info = format!("shortmint {purpose}");
@@ -65,7 +66,7 @@ impl CodeKey {
         derived
     }
 
-    /// The mark of this key.
+    /// Returns the fingerprint of this key.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
         let derived = self.derive("code key fingerprint");
@@ -84,13 +85,13 @@ impl fmt::Debug for CodeKey {
 }
 
 impl Fingerprint {
-    /// Takes a mark as the database keeps it.
+    /// Wraps a fingerprint as the database stores it.
     #[must_use]
     pub fn from_stored(text: String) -> Self {
         Self(text)
     }
 
-    /// The mark as text.
+    /// Returns the fingerprint as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

@@ -1,17 +1,18 @@
 //! Codes from a digest of the long URL: the second strategy beside minting.
 //!
-//! The digest is keyed with the deployment's secret: nobody outside can compute which code a URL
-//! has, and so find out whether somebody has shortened it, or take the codes of a URL before its
-//! owner does. A key before the text is enough: of 512 bits of each at most 48 are shown, from which no
-//! digest of a longer text can be continued. A code that was given is stored, so links made without
-//! the key lead on; the same URL gets another code than it would have had.
+//! The digest is keyed with the deployment's secret, so outsiders cannot compute the code of a URL.
+//! Otherwise they could find out whether a URL has been shortened, or claim its codes before its
+//! owner does. Prefixing the key is enough: of each digest's 512 bits at most 48 are published, too
+//! few for a length extension to a longer text. Assigned codes are stored. So links whose code was
+//! computed without the key still redirect, and the same URL gets another code with the key.
 //!
 //! SHA-512 of the key and the URL gives four candidates of 128 bits each, and each candidate's
-//! characters are its digits in base 62. That many bits make
-//! every character of the alphabet as likely as any other, but for one part in 2^80. When all four are taken the input is salted, and gives four
-//! others: so it never runs out before the codes do.
+//! characters are its digits in base 62. With that many bits every character of the alphabet is
+//! equally likely, except for one part in 2^80. When all four candidates are taken the input is
+//! salted, which gives four others. So candidates do not run out before the codes do.
 //!
-//! What is longer than a minted code goes on with the digits of further digests, eight from each: then no character hangs on fewer bits.
+//! A code longer than a minted one continues with the digits of further digests, eight from each,
+//! so that no character depends on fewer bits.
 
 use sha2::{Digest, Sha512};
 
@@ -20,10 +21,11 @@ use super::{
     code::MAX_LEN,
 };
 
-/// Candidates of one digest.
+/// The number of candidates from one digest.
 const CANDIDATES: usize = 4;
 
-/// The candidates of a URL, after so many digests that were of no use.
+/// Returns the candidates of a URL with `len` characters each, after `salt` digests without a free
+/// candidate.
 #[must_use]
 pub(super) fn candidates(key: &[u8; 32], long_url: &str, salt: u32, len: usize) -> [String; CANDIDATES] {
     let mut codes: [String; CANDIDATES] = Default::default();
@@ -38,7 +40,8 @@ pub(super) fn candidates(key: &[u8; 32], long_url: &str, salt: u32, len: usize) 
     codes
 }
 
-/// No URL begins with a byte of zero, so no input with a salt or of a further piece is another URL's.
+/// Returns the digest of a URL for a salt and a piece. No URL begins with a zero byte, so an input
+/// with a salt or a piece number is never the input of another URL.
 fn digest(key: &[u8; 32], long_url: &str, salt: u32, piece: u32) -> [u8; 64] {
     let mut digest = Sha512::new();
     digest.update(key);
@@ -54,7 +57,7 @@ fn digest(key: &[u8; 32], long_url: &str, salt: u32, piece: u32) -> [u8; 64] {
     digest.finalize().into()
 }
 
-/// The digits of a number in base 62, the last one first.
+/// Returns the digits of a number in base 62, the least significant first.
 fn letters(mut number: u128) -> impl Iterator<Item = char> {
     std::iter::repeat_with(move || {
         let digit = number % u128::from(BASE);
@@ -72,8 +75,9 @@ mod tests {
     const KEY: [u8; 32] = [7; 32];
     const GOLDEN: [&str; CANDIDATES] = ["uiM2pSau", "5qzeCaMz", "aLKFEFFJ", "Sajr1QaB"];
 
-    /// A million URLs, each place of the first candidate and the first place of each: chi-square with 61 degrees of freedom has a mean of 61 and a
-    /// standard deviation of 11; the bound is at five of them.
+    /// A million URLs, every position of the first candidate and the first position of every
+    /// candidate: chi-square with 61 degrees of freedom has a mean of 61 and a standard deviation
+    /// of 11; the bound is at five of them.
     #[test]
     fn every_character_is_as_likely_as_any_other() {
         const URLS: u32 = 1_000_000;

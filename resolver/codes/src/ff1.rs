@@ -1,9 +1,12 @@
-//! FF1 (NIST SP 800-38G) for the sizes that codes have: two or three digits, no tweak, numbers instead of strings of digits.
+//! FF1 (NIST SP 800-38G) for the sizes that codes have: two or three digits, no tweak, numbers
+//! instead of digit strings.
 //!
-//! With so few digits the standard's variables become small: the half that a round enciphers fits into four bytes, so a round is one
-//! block of AES (*d* = 8, and *Q* is one block), and the first block, *P*, is the same for ever. Every code is minted and read
-//! back through this; by `bench mint` on 2026-11-22 the general implementation in the crate `fpe`, with its long numbers, took
-//! 12 times as long, and that was a sixth of what a resolver did for a create. The tests hold this one to it.
+//! With so few digits the standard's variables are small. The half that a round encrypts fits into
+//! four bytes, so a round is one AES block (*d* = 8, and *Q* is one block), and the first block,
+//! *P*, is constant. Every code is minted and read back through this cipher. By `bench mint` on
+//! 2026-11-22 the general implementation in the crate `fpe`, with its big integers, took 12 times
+//! as long, and that was a sixth of a resolver's work for a create. The tests compare this
+//! implementation with `fpe`.
 
 use aes::{
     Aes256,
@@ -12,29 +15,29 @@ use aes::{
     },
 };
 
-/// The standard's.
+/// The standard's number of rounds.
 const ROUNDS: u8 = 10;
-/// The standard's radix has at most two bytes.
+/// The standard's largest radix: it has at most two bytes.
 const RADIX_MAX: u64 = 1 << 16;
-/// The standard's *u*: digits of the left half, whether there are two or three in all.
+/// The standard's *u*: the number of digits in the left half, for two digits in all as for three.
 const LEFT: u32 = 1;
 
-/// The cipher on `0..radix^digits`.
+/// The FF1 cipher on `0..radix^digits`.
 pub(super) struct Ff1 {
     aes: Aes256,
-    /// What AES makes of *P*: the chaining value that each round begins with.
+    /// *P* encrypted with AES: the chaining value at the start of each round.
     prefix: u128,
-    /// Sizes of the left half (*u* digits) and of the right half (*v* digits).
+    /// Sizes of the left half (`radix^u`) and of the right half (`radix^v`).
     sizes: [u64; 2],
-    /// The standard's *b*: bytes that a half takes.
+    /// The standard's *b*: the length of the right half in bytes.
     width: usize,
 }
 
 impl Ff1 {
-    /// The cipher for a key.
+    /// Creates the cipher for a key.
     ///
     /// # Panics
-    /// When there are not two or three digits of a radix from 2 to 2^16.
+    /// Panics if `digits` is not 2 or 3, or `radix` is not from 2 to 2^16.
     pub(super) fn new(key: &[u8; 32], radix: u64, digits: u32) -> Self {
         assert!(
             (2..=3).contains(&digits) && (2..=RADIX_MAX).contains(&radix),
@@ -74,7 +77,8 @@ enum Direction {
     Backward,
 }
 
-/// All rounds in one go: the backend of a processor with wide registers prepares its keys each time that it is called.
+/// All rounds in one call of the backend: on a processor with wide registers the backend prepares
+/// its keys at every call.
 struct Rounds<'a> {
     cipher: &'a Ff1,
     halves: &'a mut (u64, u64),
@@ -110,12 +114,12 @@ impl BlockCipherEncClosure for Rounds<'_> {
 }
 
 impl Ff1 {
-    /// How many values the half has that a round changes.
+    /// Returns the size of the half that a round changes.
     fn size_in(&self, round: u8) -> u64 {
         self.sizes[usize::from(round % 2)]
     }
 
-    /// The standard's *y*: what a round adds for the other half.
+    /// Returns the standard's *y*: the pad of a round, computed from the half that stays.
     #[inline(always)]
     fn pad<B: BlockCipherEncBackend<BlockSize = U16>>(&self, backend: &B, round: u8, half: u64) -> u64 {
         let block = self.prefix ^ (u128::from(round) << (8 * self.width) | u128::from(half));
@@ -132,7 +136,7 @@ mod tests {
 
     use super::*;
 
-    /// What the crate `fpe` makes of a value.
+    /// Encrypts a value with the crate `fpe`.
     fn reference(key: &[u8; 32], radix: u64, digits: usize, value: u64) -> u64 {
         let mut numerals = vec![0_u16; digits];
         let mut left = value;
@@ -160,7 +164,7 @@ mod tests {
         }
     }
 
-    /// Where the width of a half changes, and at both ends of the radix.
+    /// Covers the sizes at which the width of a half changes, and both ends of the radix.
     #[test]
     fn the_widths_of_halves_change_where_the_standard_says() {
         let key = [9; 32];

@@ -1,4 +1,4 @@
-//! Keyspaces: sets of codes given by length and the class of the first character.
+//! Keyspaces: sets of codes, each defined by a length and the class of the first character.
 
 use std::fmt;
 
@@ -9,72 +9,73 @@ use super::{
     code::{Code, MAX_LEN},
 };
 
-/// Which characters a keyspace's codes begin with, in alphabet order.
+/// The class of a keyspace: the set of first characters of its codes.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Class {
-    /// Alphabet positions, ascending.
+    /// Alphabet positions in ascending order, without duplicates.
     members: Vec<u8>,
 }
 
-/// A set of codes.
+/// A set of codes that share a length and a class of first characters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Keyspace {
-    /// Its name; the issuer's namespace is called the same.
+    /// The keyspace's name, which is also the name of its namespace at the issuer.
     pub name: Namespace,
-    /// How many characters its codes have, 1 to 8.
+    /// The length of its codes in characters, 1 to 8.
     pub len: usize,
-    /// What they begin with.
+    /// The set of first characters of its codes.
     pub class: Class,
-    /// Whether its codes are never minted: people pick them (C1).
+    /// Whether people pick its codes, so that they are never minted (C1).
     pub hand_picked: bool,
 }
 
-/// The word behind the class of a keyspace whose codes people pick.
+/// The suffix, after the class, that marks a hand-picked keyspace.
 const HAND_PICKED: &str = ":hand-picked";
 
-/// A keyspace that cannot be.
+/// An invalid keyspace, or an invalid list of keyspaces.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyspaceError {
-    /// It does not read as a keyspace.
+    /// The text does not have the form of a keyspace.
     #[error("expected NAME=LENGTH:CLASS or NAME=LENGTH:CLASS:hand-picked, for example web=6:A-Z, got {0:?}")]
     Form(String),
-    /// The name cannot be.
+    /// The name is not a valid [`Namespace`].
     #[error(transparent)]
     Name(#[from] numbers::NameError),
-    /// The length cannot be.
+    /// The length is not from 1 to 8.
     #[error("length of {name}: expected 1 to 8, got {got:?}")]
     Length {
-        /// The keyspace.
+        /// The name of the keyspace.
         name: Namespace,
-        /// What came.
+        /// The rejected length.
         got: String,
     },
-    /// The class cannot be.
+    /// The class is empty or malformed, or has a character outside the alphabet.
     #[error("class {got:?}: expected ranges and characters of 0-9, A-Z and a-z, for example A-Z or 0-9a-f")]
     Class {
-        /// What came.
+        /// The rejected class.
         got: String,
     },
     /// Two keyspaces have a name or a code in common.
     #[error("keyspaces {0} and {1} share a name or codes: expected disjoint keyspaces")]
     Overlap(Namespace, Namespace),
-    /// There is none, or there are too many.
+    /// The list has too many keyspaces.
     #[error("expected 1 to {max} keyspaces, got {got}")]
     Count {
-        /// The most there may be.
+        /// The maximum number of keyspaces.
         max: usize,
-        /// What came.
+        /// The number of keyspaces in the list.
         got: usize,
     },
 }
 
-/// Keyspaces in one deployment; each has two blocks in hand, and `head` in the ledger lists them all.
+/// The maximum number of keyspaces in one deployment. Each has two blocks in hand, and `head` in
+/// the ledger lists them all.
 const KEYSPACES_MAX: usize = 64;
 
-/// Reads `web=6:A-Z,mobile=6:a-z`.
+/// Parses a list of disjoint keyspaces such as `web=6:A-Z,mobile=6:a-z`.
 ///
 /// # Errors
-/// When one of them cannot be, or two overlap.
+/// Returns [`KeyspaceError`] if a keyspace is invalid, there are more than 64, or two overlap.
 pub fn parse_keyspaces(text: &str) -> Result<Vec<Keyspace>, KeyspaceError> {
     let keyspaces = text.split(',').map(Keyspace::parse).collect::<Result<Vec<_>, _>>()?;
     if keyspaces.len() > KEYSPACES_MAX {
@@ -89,10 +90,10 @@ pub fn parse_keyspaces(text: &str) -> Result<Vec<Keyspace>, KeyspaceError> {
 }
 
 impl Keyspace {
-    /// Reads `web=6:A-Z`, or `manual=6:0-9:hand-picked`.
+    /// Parses a keyspace such as `web=6:A-Z` or `manual=6:0-9:hand-picked`.
     ///
     /// # Errors
-    /// When it cannot be.
+    /// Returns [`KeyspaceError`] if the form, the name, the length or the class is invalid.
     pub fn parse(text: &str) -> Result<Self, KeyspaceError> {
         let form = || KeyspaceError::Form(text.to_owned());
         let (name, rest) = text.trim().split_once('=').ok_or_else(form)?;
@@ -105,27 +106,27 @@ impl Keyspace {
         Ok(Self { name, len, class: Class::parse(class)?, hand_picked })
     }
 
-    /// How many codes it has: the capacity of its namespace.
+    /// Returns the number of codes in the keyspace, which is the capacity of its namespace.
     #[must_use]
     pub fn capacity(&self) -> u64 {
         self.class.members.len() as u64 * self.tails()
     }
 
-    /// Whether a name or a code is in both.
+    /// Returns whether two keyspaces have a name or a code in common.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
         let shared = |member: &u8| other.class.members.contains(member);
         self.name == other.name || (self.len == other.len && self.class.members.iter().any(shared))
     }
 
-    /// Whether the code is one of its own.
+    /// Returns whether a code belongs to this keyspace.
     #[must_use]
     pub fn contains(&self, code: &Code) -> bool {
         code.len() == self.len
             && code.positions().next().is_some_and(|first| self.class.index(first).is_some())
     }
 
-    /// The code at a position, counted from 0 in alphabet order.
+    /// Returns the code at a position, counted from 0 in alphabet order.
     #[must_use]
     pub fn code_at(&self, position: u64) -> Code {
         debug_assert!(position < self.capacity());
@@ -133,7 +134,7 @@ impl Keyspace {
         Code::compose(self.len, self.class.members[class], position % self.tails())
     }
 
-    /// The position of a code; none when it belongs elsewhere.
+    /// Returns the position of a code; `None` if it does not belong to this keyspace.
     pub(super) fn position_of(&self, code: &Code) -> Option<u64> {
         if code.len() != self.len {
             return None;
@@ -144,7 +145,7 @@ impl Keyspace {
         Some(class * self.tails() + tail)
     }
 
-    /// How many codes begin with the same character.
+    /// Returns the number of codes for each first character.
     fn tails(&self) -> u64 {
         // At most 62^7, which is less than 2^42.
         (1..self.len).fold(1, |product, _| product * BASE)
@@ -159,10 +160,11 @@ impl fmt::Display for Keyspace {
 }
 
 impl Class {
-    /// Reads ranges and single characters: `A-Z`, `0-9a-f`, `xyz`.
+    /// Parses ranges and single characters: `A-Z`, `0-9a-f`, `xyz`.
     ///
     /// # Errors
-    /// When it is empty or leaves the alphabet.
+    /// Returns [`KeyspaceError::Class`] if the text is empty, has a descending range or leaves the
+    /// alphabet.
     pub fn parse(text: &str) -> Result<Self, KeyspaceError> {
         let wrong = || KeyspaceError::Class { got: text.to_owned() };
         let mut members = Vec::new();
@@ -190,7 +192,8 @@ impl Class {
 }
 
 impl fmt::Display for Class {
-    /// Writes ranges of three or more, in a form that [`Class::parse`] reads back.
+    /// Writes runs of three or more characters as ranges, in a form that [`Class::parse`] reads
+    /// back.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let letter = |position: u8| char::from(ALPHABET[usize::from(position)]);
         for run in self.members.chunk_by(|one, next| one + 1 == *next) {

@@ -1,7 +1,7 @@
-//! Numbers to codes and back: pure values, no store, no clock.
+//! Conversion of numbers to codes and back: pure values, no store, no clock.
 //!
-//! `code = base62(permute(number))`. Every code belongs to at most one keyspace, told by its length and its first
-//! character, so a code alone leads to the number it was minted from (C2).
+//! `code = base62(permute(number))`. Every code belongs to at most one keyspace, identified by the
+//! code's length and first character. So a code alone leads to the number it was minted from (C2).
 
 mod alphabet;
 mod code;

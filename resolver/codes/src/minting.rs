@@ -1,4 +1,4 @@
-//! Numbers, ids and codes of a deployment's keyspaces.
+//! Conversion between numbers, link ids and codes over the keyspaces of a deployment.
 
 use std::{
     fmt,
@@ -15,64 +15,65 @@ use super::{
     permutation::Permutation,
 };
 
-/// How many bits of a link's id hold the number; the keyspace's index stands above them.
+/// The number of low bits of a link id that hold the number. The keyspace's index is in the bits
+/// above.
 const NUMBER_BITS: u32 = 48;
 
-/// A keyspace's number in this deployment, from 1; given once by the database and never again to another.
+/// A keyspace's index in this deployment, 1 to 32767. The database assigns it once and never reuses
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyspaceIndex(u16);
 
-/// The primary key of a link: keyspace and number in one bigint. Numbers in order give ids in order, and those cost
-/// the index the least (G6).
+/// The primary key of a link: keyspace index and number in one bigint. Consecutive numbers give
+/// consecutive ids, which cost the index the least (G6).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(i64);
 
-/// What a number became.
+/// A minted link id with its code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Minted {
-    /// The primary key.
+    /// The primary key of the link.
     pub id: LinkId,
-    /// The code.
+    /// The code of the link.
     pub code: Code,
 }
 
-/// A set of keyspaces that cannot be.
+/// An invalid keyspace index.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MintError {
-    /// The index is not 1 to 32767.
+    /// The index is not from 1 to 32767.
     #[error("keyspace index: expected 1 to 32767, got {0}")]
     Index(i64),
 }
 
-/// What the database says of a keyspace that this process uses, when it says another thing than
-/// before.
+/// A difference between a keyspace in use by this process and the database's record of it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Contradiction {
-    /// It does not have the keyspace.
+    /// The keyspace is missing from the database.
     #[error("keyspace {keyspace} has index {} here, and is not in the database any more", .index.get())]
     Absent {
-        /// The index that this process knows.
+        /// The index in this process.
         index: KeyspaceIndex,
-        /// The keyspace of this process.
+        /// The keyspace in this process.
         keyspace: Keyspace,
     },
-    /// It has another one under the same index.
+    /// The database has another keyspace under the same index.
     #[error("index {} is keyspace {keyspace} here, and {stored} in the database", .index.get())]
     Another {
-        /// The index that this process knows.
+        /// The index in this process.
         index: KeyspaceIndex,
-        /// The keyspace of this process.
+        /// The keyspace in this process.
         keyspace: Keyspace,
-        /// The keyspace of the database.
+        /// The keyspace in the database.
         stored: Keyspace,
     },
 }
 
 impl KeyspaceIndex {
-    /// Checks and wraps an index.
+    /// Validates and wraps an index.
     ///
     /// # Errors
-    /// When it does not leave the id positive.
+    /// Returns [`MintError::Index`] if the index is not from 1 to 32767: link ids stay positive.
     pub fn new(index: i64) -> Result<Self, MintError> {
         match u16::try_from(index) {
             Ok(small) if (1..1 << 15).contains(&small) => Ok(Self(small)),
@@ -80,7 +81,7 @@ impl KeyspaceIndex {
         }
     }
 
-    /// The index as a number.
+    /// Returns the index as a number.
     #[must_use]
     pub fn get(self) -> u16 {
         self.0
@@ -88,10 +89,10 @@ impl KeyspaceIndex {
 }
 
 impl LinkId {
-    /// Packs keyspace and number.
+    /// Packs a keyspace index and a number into an id.
     ///
     /// # Panics
-    /// When the number has more than 48 bits: the issuer allocates none at or above 2^48.
+    /// Panics if the number has more than 48 bits: the issuer allocates none at or above 2^48.
     #[must_use]
     pub fn new(keyspace: KeyspaceIndex, number: u64) -> Self {
         assert!(number < Span::LIMIT, "a number has at most 48 bits");
@@ -99,30 +100,31 @@ impl LinkId {
         Self(i64::from(keyspace.0) << NUMBER_BITS | number)
     }
 
-    /// Takes an id as the database keeps it.
+    /// Wraps an id as the database stores it.
     #[must_use]
     pub fn from_stored(id: i64) -> Self {
         Self(id)
     }
 
-    /// The id as the database keeps it.
+    /// Returns the id as the database stores it.
     #[must_use]
     pub fn get(self) -> i64 {
         self.0
     }
 
-    /// Keyspace and number again; none when no keyspace has such an index.
+    /// Unpacks the keyspace index and the number; `None` if the index is invalid.
     #[must_use]
     pub fn unpack(self) -> Option<(KeyspaceIndex, u64)> {
         let number = u64::try_from(self.0 & ((1 << NUMBER_BITS) - 1)).ok()?;
         Some((KeyspaceIndex::new(self.0 >> NUMBER_BITS).ok()?, number))
     }
 
-    /// The packed ids of a range of numbers: first, and the one after the last.
+    /// Returns the half-open range of packed ids of a range of numbers: the first id, and the id
+    /// after the last.
     #[must_use]
     pub fn range(keyspace: KeyspaceIndex, span: Span) -> (i64, i64) {
         let first = Self::new(keyspace, span.start()).0;
-        // The end may be 2^48, one past the last number that packs.
+        // The span's end may be 2^48, which is one past the last number that packs.
         (first, Self::new(keyspace, span.end() - 1).0 + 1)
     }
 }
@@ -133,23 +135,26 @@ impl fmt::Debug for LinkId {
     }
 }
 
-/// One keyspace with its bijection.
+/// A keyspace with its index and its bijection.
 struct Minter {
     index: KeyspaceIndex,
     keyspace: Keyspace,
     permutation: Permutation,
 }
 
-/// Mints codes and reads them back. Keyspaces are added while it is in use, and none ever leaves or changes.
+/// Converts numbers to codes and codes to ids. Keyspaces can be added while it is in use; none is
+/// ever removed or changed.
 pub struct Mint {
     key: CodeKey,
     digest_key: [u8; 32],
-    /// A std lock: it is held for one code and never across an await. Hits of the cache do not come here.
+    /// A std lock: it is held for the work on one code and never across an await. Cache hits do not
+    /// use it.
     minters: RwLock<Vec<Minter>>,
 }
 
 impl Mint {
-    /// Prepares every keyspace of the deployment, also those that no longer mint: their links live on.
+    /// Creates a mint for every keyspace of the deployment, including those that no longer mint,
+    /// because their links live on.
     #[must_use]
     pub fn new(key: &CodeKey, keyspaces: impl IntoIterator<Item = (KeyspaceIndex, Keyspace)>) -> Self {
         let digest_key = key.derive("codes by digest");
@@ -158,7 +163,7 @@ impl Mint {
         mint
     }
 
-    /// Takes in the keyspaces that are new.
+    /// Adds the keyspaces whose index is new.
     pub fn adopt(&self, keyspaces: impl IntoIterator<Item = (KeyspaceIndex, Keyspace)>) {
         for (index, keyspace) in keyspaces {
             if self.minters().iter().any(|minter| minter.index == index) {
@@ -171,12 +176,13 @@ impl Mint {
         }
     }
 
-    /// Compares the keyspaces in use with all that the database has. No keyspace ever leaves a
-    /// database or changes, so one that does was adopted in a history that has ended: an older copy
-    /// has taken over.
+    /// Compares the keyspaces in use with all keyspaces in the database. Keyspaces are never
+    /// removed from a database or changed. So a difference means that the keyspace was adopted in a
+    /// history that has ended, and an older copy of the database has taken over.
     ///
     /// # Errors
-    /// When the database lacks one of them, or has another keyspace under its index.
+    /// Returns [`Contradiction`] if the database lacks a keyspace in use, or has another one under
+    /// its index.
     pub fn compare(&self, stored: &[(KeyspaceIndex, Keyspace)]) -> Result<(), Contradiction> {
         for minter in self.minters().iter() {
             let (index, keyspace) = (minter.index, minter.keyspace.clone());
@@ -195,16 +201,17 @@ impl Mint {
         self.minters.read().expect("no code panics while it holds this lock")
     }
 
-    /// Codes of so many characters, from digests of a URL after so many that were of no use.
+    /// Returns candidate codes of `len` characters from digests of a URL, after `salt` digests
+    /// without a free candidate.
     #[must_use]
     pub fn candidates(&self, long_url: &str, salt: u32, len: usize) -> [String; 4] {
         candidates(&self.digest_key, long_url, salt, len)
     }
 
-    /// Number to id and code.
+    /// Converts a number to its link id and code.
     ///
     /// # Panics
-    /// When the keyspace is not of this deployment or the number is past its capacity.
+    /// Panics if the keyspace is not of this deployment or the number is past its capacity.
     #[must_use]
     pub fn mint(&self, index: KeyspaceIndex, number: u64) -> Minted {
         let minters = self.minters();
@@ -214,7 +221,8 @@ impl Mint {
         Minted { id: LinkId::new(index, number), code }
     }
 
-    /// Id to code: none when the id belongs to no keyspace of the deployment, or to no number of it.
+    /// Returns the code of an id; `None` if its keyspace is unknown or its number is past the
+    /// capacity.
     #[must_use]
     pub fn code_of(&self, id: LinkId) -> Option<Code> {
         let (index, number) = id.unpack()?;
@@ -224,26 +232,26 @@ impl Mint {
             .then(|| minter.keyspace.code_at(minter.permutation.apply(number)))
     }
 
-    /// How many keyspaces there are.
+    /// Returns the number of keyspaces.
     #[must_use]
     pub fn keyspaces(&self) -> usize {
         self.minters().len()
     }
 
-    /// How many characters a keyspace's codes have; none for a keyspace that is not of this deployment.
+    /// Returns the code length of a keyspace in characters; `None` if it is not of this deployment.
     #[must_use]
     pub fn len_of(&self, index: KeyspaceIndex) -> Option<usize> {
         self.minters().iter().find(|minter| minter.index == index).map(|minter| minter.keyspace.len)
     }
 
-    /// Whether the codes of an id's keyspace are never minted.
+    /// Returns whether the id belongs to a hand-picked keyspace, whose codes are never minted.
     #[must_use]
     pub fn is_hand_picked(&self, id: LinkId) -> bool {
         let Some((index, _)) = id.unpack() else { return false };
         self.minters().iter().any(|minter| minter.index == index && minter.keyspace.hand_picked)
     }
 
-    /// The name of the keyspace that a code belongs to.
+    /// Returns the name of the keyspace that a code belongs to.
     #[must_use]
     pub fn keyspace_of(&self, code: &Code) -> Option<Namespace> {
         let minters = self.minters();
@@ -253,13 +261,13 @@ impl Mint {
             .map(|minter| minter.keyspace.name.clone())
     }
 
-    /// Whether a code belongs to a keyspace.
+    /// Returns whether a code belongs to any keyspace.
     #[must_use]
     pub fn belongs(&self, code: &Code) -> bool {
         self.minters().iter().any(|minter| minter.keyspace.contains(code))
     }
 
-    /// Code to id: none when it belongs to no keyspace, so was never minted.
+    /// Returns the id of a code; `None` if the code belongs to no keyspace, so was never minted.
     #[must_use]
     pub fn read(&self, code: &Code) -> Option<LinkId> {
         debug_assert!(code.len() <= MAX_LEN);
@@ -331,9 +339,10 @@ mod tests {
         }
     }
 
-    /// 100,000 consecutive numbers against what an order drawn at random would show: the share of rising neighbours
-    /// (one half), the rank correlation of number and code (none), the correlation of neighbours (none), and chi-square
-    /// over the characters of every place. The bounds are at five standard deviations.
+    /// Compares 100,000 consecutive numbers with a random order: the share of rising neighbours
+    /// (one half), the rank correlation of number and code (none), the correlation of neighbours
+    /// (none), and chi-square over the characters of every position. The bounds are at five
+    /// standard deviations.
     #[test]
     fn consecutive_numbers_give_codes_with_no_visible_order() {
         const COUNT: usize = 100_000;

@@ -1,15 +1,18 @@
-//! A keyed bijection on `0..size`: neighbours in number are not neighbours in code (B2, G1).
+//! A keyed bijection on `0..size`, which hides the order of numbers: neighbouring numbers do not
+//! give neighbouring codes (B2, G1).
 //!
 //! 1. `invert(apply(n)) = n` for every `n < size`, and both stay below `size`.
-//! 2. The bijection depends on the key, the size and nothing else. It is fixed for ever: stored links are read back
-//!    through it.
+//! 2. The bijection depends only on the key and the size. It is fixed for ever: stored links are
+//!    read back through it.
 //!
-//! From a million codes on it is FF1 (NIST SP 800-38G), over two or three digits of the smallest radix whose power
-//! covers the size, so that hardly any number needs the second round of cycle-walking. Below that FF1 is not defined, and
-//! a shuffled table does: at most 4 MB each way.
+//! From a million codes on it is FF1 (NIST SP 800-38G), over two or three digits of the smallest
+//! radix whose power covers the size, so that hardly any number needs a second step of
+//! cycle-walking. Below a million FF1 is not defined, and a shuffled table is used: at most 4 MB
+//! each way.
 //!
-//! Rejected: FF1 over base-62 strings. A class of ten first characters out of 62 would walk six times on average; and a
-//! cipher of our own design, because nobody but us would have looked at it.
+//! Rejected: FF1 over base-62 strings, because a class of ten first characters out of 62 would walk
+//! six times on average. Rejected: a cipher of our own design, because it would have had no review
+//! by others.
 
 use rand_chacha::{
     ChaCha20Rng,
@@ -18,21 +21,21 @@ use rand_chacha::{
 
 use super::ff1::Ff1;
 
-/// FF1 is defined on domains of at least this size.
+/// The smallest domain that FF1 is defined on.
 const FF1_MIN: u64 = 1_000_000;
 /// FF1's largest radix.
 const RADIX_MAX: u64 = 1 << 16;
 
-/// The bijection.
+/// A keyed bijection on `0..size`.
 pub(super) enum Permutation {
-    /// For large sizes.
+    /// FF1 with cycle-walking, for sizes from a million on.
     Ff1 { cipher: Box<Ff1>, size: u64 },
-    /// For small ones.
+    /// A shuffled table and its inverse, for smaller sizes.
     Table { forward: Vec<u32>, backward: Vec<u32> },
 }
 
 impl Permutation {
-    /// The bijection on `0..size` for a key.
+    /// Creates the bijection on `0..size` for a key.
     pub(super) fn new(key: &[u8; 32], size: u64) -> Self {
         if size < FF1_MIN { Self::shuffle(key, size) } else { Self::ff1(key, size) }
     }
@@ -43,7 +46,8 @@ impl Permutation {
         Self::Ff1 { cipher, size }
     }
 
-    /// Fisher and Yates' shuffle with ChaCha20's stream, which is the same in every release and on every machine.
+    /// Fills a table by a Fisher-Yates shuffle with a `ChaCha20` stream, which is the same in every
+    /// release and on every machine.
     fn shuffle(key: &[u8; 32], size: u64) -> Self {
         let size = u32::try_from(size).expect("a table is made only below a million");
         let mut stream = ChaCha20Rng::from_seed(*key);
@@ -58,7 +62,7 @@ impl Permutation {
         Self::Table { forward, backward }
     }
 
-    /// Number to position.
+    /// Maps a number to a position.
     pub(super) fn apply(&self, number: u64) -> u64 {
         match self {
             Self::Ff1 { cipher, size } => walk(number, *size, |value| cipher.encrypt(value)),
@@ -66,7 +70,7 @@ impl Permutation {
         }
     }
 
-    /// Position to number.
+    /// Maps a position to its number.
     pub(super) fn invert(&self, position: u64) -> u64 {
         match self {
             Self::Ff1 { cipher, size } => walk(position, *size, |value| cipher.decrypt(value)),
@@ -75,8 +79,9 @@ impl Permutation {
     }
 }
 
-/// Goes on until the value is back below `size`: the values above it lie on the same cycles, so this is a bijection on
-/// `0..size` too (Black and Rogaway, "Ciphers with Arbitrary Finite Domains", 2002).
+/// Applies `step` until the value is below `size` (cycle-walking). Values at or above `size` lie
+/// on the same cycles, so the result is a bijection on `0..size` (Black and Rogaway, "Ciphers with
+/// Arbitrary Finite Domains", 2002).
 fn walk(from: u64, size: u64, step: impl Fn(u64) -> u64) -> u64 {
     assert!(from < size, "only numbers of the keyspace are permuted");
     let mut value = step(from);
@@ -91,7 +96,8 @@ fn look_up(table: &[u32], index: u64) -> u64 {
     u64::from(*table.get(index).expect("only numbers of the keyspace are permuted"))
 }
 
-/// The smallest radix with `radix^digits >= size`; found by halving, because roots of floats round.
+/// Returns the smallest radix with `radix^digits >= size`, by binary search, because floating-point
+/// roots round.
 fn smallest_radix(size: u64, digits: u32) -> u64 {
     let covers = |radix: u64| u128::from(radix).pow(digits) >= u128::from(size);
     let (mut low, mut high) = (2, RADIX_MAX);
@@ -103,7 +109,7 @@ fn smallest_radix(size: u64, digits: u32) -> u64 {
     low
 }
 
-/// An even draw from `0..bound`: the uneven rest of the range is thrown away.
+/// Draws uniformly from `0..bound`; values in the incomplete last interval are rejected.
 fn below(stream: &mut ChaCha20Rng, bound: u32) -> u32 {
     let whole = u32::MAX - u32::MAX % bound;
     loop {
@@ -139,8 +145,8 @@ mod tests {
         }
     }
 
-    /// Stored links are read back through the bijection, so it must never change: not with a new release of a crate, not
-    /// with a clean-up of this file.
+    /// Stored links are read back through the bijection, so neither a new release of a crate nor a
+    /// clean-up of this file may change it.
     #[test]
     fn the_bijection_is_what_it_was_in_the_first_release() {
         let sizes = [62, 62_u64.pow(3), 62_u64.pow(4), 62_u64.pow(6), 62_u64.pow(8)];

@@ -1,13 +1,13 @@
-//! Codes at random, for lengths that no keyspace has.
+//! Random codes, for lengths that no keyspace has.
 
 use super::alphabet::{ALPHABET, BASE};
 
-/// A code of so many characters, each as likely as any other.
+/// Returns a random code of `len` characters, drawn uniformly from the alphabet.
 ///
 /// # Errors
-/// When the system has no random numbers.
+/// Returns an error if the system provides no random bytes.
 pub fn random_code(len: usize) -> Result<String, getrandom::Error> {
-    // Bytes from here on would make the first characters of the alphabet likelier.
+    // Bytes from this value on are rejected: they would make the first characters likelier.
     let fair = 256 - 256 % BASE;
     let mut code = String::with_capacity(len);
     let mut bytes = [0; 64];

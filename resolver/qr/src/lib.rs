@@ -1,8 +1,9 @@
 //! QR codes of short links, as images.
 //!
-//! The query and the measures are those of older versions of Shlink: an image is `size + 2 * margin` pixels square, each
-//! module a whole number of pixels, and what is left over lies evenly around. Unlike there, a value that cannot be is
-//! refused and not replaced by the default.
+//! Query parameters and dimensions are those of older versions of Shlink. An image is
+//! `size + 2 * margin` pixels square. Each module is a whole number of pixels, and leftover pixels
+//! are split evenly around the modules. Unlike in Shlink, an invalid value is refused and not
+//! replaced by the default.
 
 mod options;
 mod png;
@@ -13,52 +14,53 @@ use fast_qr::{ECL, QRBuilder, QRCode};
 pub use options::QrOptions;
 use options::{ErrorCorrection, Format, MARGIN_MAX, SIZE_MAX, SIZE_MIN};
 
-/// A picture of a QR code, ready to be sent.
+/// An image of a QR code, encoded as a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
-    /// The file.
+    /// The bytes of the file.
     pub bytes: Vec<u8>,
-    /// Its media type, as the `Content-Type` header takes it.
+    /// The media type, for the `Content-Type` header.
     pub content_type: &'static str,
 }
 
-/// Why there is no picture.
+/// An invalid parameter, or a text that does not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QrError {
-    /// No format that is written here.
+    /// `format` names no supported format.
     #[error("expected format to be png or svg")]
     Format,
-    /// No size, or one out of bounds.
+    /// `size` is not a whole number within bounds.
     #[error("expected size to be a whole number of pixels from {SIZE_MIN} to {SIZE_MAX}")]
     Size,
-    /// Fewer pixels than the code has modules; a longer text and a better error correction take more of them.
+    /// `size` has fewer pixels than the code has modules. A longer text and a higher error
+    /// correction need more modules.
     #[error("expected size to be at least {modules} pixels: this code has as many modules on a side")]
     TooSmall {
-        /// Modules on a side.
+        /// Modules on each side.
         modules: u16,
     },
-    /// No margin, or one out of bounds.
+    /// `margin` is not a whole number within bounds.
     #[error("expected margin to be a whole number of pixels from 0 to {MARGIN_MAX}")]
     Margin,
-    /// No level of error correction.
+    /// `errorCorrection` is not a level of error correction.
     #[error("expected errorCorrection to be l, m, q or h")]
     ErrorCorrection,
-    /// No colour of the modules.
+    /// `color`, the colour of the dark modules, is malformed.
     #[error("expected color to be RRGGBB or RGB in hexadecimal digits, with or without a leading #")]
     Color,
-    /// No colour of the background.
+    /// `bgColor`, the colour of the background, is malformed.
     #[error("expected bgColor to be RRGGBB or RGB in hexadecimal digits, with or without a leading #")]
     BackgroundColor,
-    /// Nobody could scan it.
+    /// Both colours are the same, so the code could not be scanned.
     #[error("expected bgColor to be another colour than color")]
     SameColors,
-    /// No QR code holds so long a text with this error correction.
+    /// The text is too long for any QR code with this error correction.
     #[error("expected errorCorrection to be a lower one, or the text to be shorter")]
     TooLong,
 }
 
 impl QrError {
-    /// The query's parameter that is to be changed, as it is spelled there.
+    /// Returns the query parameter at fault, as it is spelled in the query.
     #[must_use]
     pub fn parameter(self) -> &'static str {
         match self {
@@ -72,10 +74,12 @@ impl QrError {
     }
 }
 
-/// Draws a text, which is best a URL in ASCII: readers differ in what they take other bytes for.
+/// Renders a text as a QR code. The text is best an ASCII URL, because readers interpret other
+/// bytes differently.
 ///
 /// # Errors
-/// When the text is too long for any code, or the code has more modules than there are pixels.
+/// Returns [`QrError::TooLong`] if the text is too long for any code, or [`QrError::TooSmall`] if
+/// the code has more modules than there are pixels.
 pub fn render(text: &str, options: &QrOptions) -> Result<Image, QrError> {
     let level = match options.error_correction {
         ErrorCorrection::Low => ECL::L,
@@ -91,17 +95,17 @@ pub fn render(text: &str, options: &QrOptions) -> Result<Image, QrError> {
     })
 }
 
-/// A code and where its modules lie on the picture.
+/// A QR code with the position of its modules in the image.
 struct Drawing<'a> {
     code: QRCode,
     options: &'a QrOptions,
-    /// Modules on a side.
+    /// Modules on each side.
     modules: u16,
-    /// Pixels on a side of a module.
+    /// Pixels on each side of a module.
     scale: u16,
     /// Pixels above the first row of modules, and left of the first column.
     offset: u16,
-    /// Pixels on a side of the picture.
+    /// Pixels on each side of the image.
     side: u16,
 }
 
@@ -118,7 +122,7 @@ impl<'a> Drawing<'a> {
         Ok(Self { code, options, modules, scale, offset, side })
     }
 
-    /// The rows of modules from the top; a dark module is `true`.
+    /// Returns the rows of modules from the top; `true` is a dark module.
     fn rows(&self) -> impl Iterator<Item = impl Iterator<Item = bool>> {
         (0..usize::from(self.modules)).map(|row| self.code[row].iter().map(|module| module.value()))
     }
@@ -133,12 +137,12 @@ mod tests {
 
     use super::*;
 
-    /// 20 bytes, which the second smallest code holds with the lowest error correction.
+    /// 20 bytes, which fit into the second smallest code with the lowest error correction.
     const LINK: &str = "https://s.test/aB3-x";
 
     type Rgb = [u8; 3];
 
-    /// A picture as it is seen.
+    /// A decoded image.
     #[derive(PartialEq, Eq)]
     struct Pixels {
         side: usize,
@@ -160,7 +164,7 @@ mod tests {
             Self { side, colors: bytes.chunks_exact(3).map(|rgb| rgb.try_into().unwrap()).collect() }
         }
 
-        /// Draws the few shapes that an SVG consists of here.
+        /// Rasterizes the few shapes that an SVG of this crate consists of.
         fn of_svg(image: &Image) -> Self {
             assert_eq!(image.content_type, "image/svg+xml");
             let document = roxmltree::Document::parse(str::from_utf8(&image.bytes).unwrap()).unwrap();
@@ -185,10 +189,10 @@ mod tests {
             Self { side, colors }
         }
 
-        /// What a camera reads when the picture lies on a white page.
+        /// Scans the image as a camera would on a white page, and returns the text.
         fn scan(&self) -> String {
             const PAGE: usize = 40;
-            // The reader has difficulty with modules of one pixel, and overflows on pictures of many.
+            // The reader has difficulty with modules of one pixel, and overflows on large images.
             let zoom = (1000 / (self.side + 2 * PAGE)).max(1);
             let side = zoom * (self.side + 2 * PAGE);
             let on_picture = |at: usize| (at / zoom).checked_sub(PAGE).filter(|at| *at < self.side);
@@ -202,7 +206,8 @@ mod tests {
             codes[0].decode().unwrap().1
         }
 
-        /// The first and the last column and row with a dark pixel.
+        /// Returns the first and the last column, and the first and the last row, with a dark
+        /// pixel.
         fn bounds(&self, dark: Rgb) -> [usize; 4] {
             let dark = || (0..self.colors.len()).filter(|at| self.colors[*at] == dark);
             let (columns, rows) = (|| dark().map(|at| at % self.side), || dark().map(|at| at / self.side));
@@ -295,7 +300,8 @@ mod tests {
         let of = |bytes: usize, query: &str| {
             draw(&"x".repeat(bytes), query).map(|image| Pixels::of_png(&image).scan().len())
         };
-        // What the eighth, the ninth and the largest code hold in bytes (ISO/IEC 18004, table 7).
+        // The capacities in bytes of the eighth, the ninth and the largest code (ISO/IEC 18004,
+        // table 7).
         assert_eq!(of(192, "size=50"), Ok(192));
         assert_eq!(of(193, "size=50"), Err(QrError::TooSmall { modules: 53 }));
         assert_eq!(of(193, "size=53"), Ok(193));

@@ -1,41 +1,42 @@
-//! What a visitor asks of a picture.
+//! The query parameters of a QR code image.
 
 use std::{borrow::Cow, fmt};
 
 use super::QrError;
 
-/// Fewest pixels on a side, without the margin.
+/// Minimum pixels on each side, without the margin.
 pub(super) const SIZE_MIN: u16 = 50;
-/// Most pixels on a side, without the margin.
+/// Maximum pixels on each side, without the margin.
 pub(super) const SIZE_MAX: u16 = 1000;
-/// Pixels on a side when nothing is said.
+/// Default pixels on each side, without the margin.
 const SIZE_DEFAULT: u16 = 300;
-/// Most pixels of margin on each side: readers want 4 modules, and 21 of them fill 1000 pixels at 47 each.
+/// Maximum margin in pixels on each side: readers need 4 modules, and in the smallest code 21
+/// modules fill 1000 pixels at 47 each.
 pub(super) const MARGIN_MAX: u16 = 200;
 
-/// How a QR code is to look. Its values are within bounds and its colours differ.
+/// The appearance of a QR code. Values are within bounds, and the two colours differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QrOptions {
     pub(super) format: Format,
-    /// Pixels on a side, without the margin.
+    /// Pixels on each side, without the margin.
     pub(super) size: u16,
-    /// Pixels on each side.
+    /// Pixels of margin on each side.
     pub(super) margin: u16,
     pub(super) error_correction: ErrorCorrection,
     /// The colour of the dark modules.
     pub(super) color: Rgb,
-    /// The colour of all else.
+    /// The colour of the light modules and the margin.
     pub(super) background: Rgb,
 }
 
-/// A kind of file.
+/// A file format of the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
     Png,
     Svg,
 }
 
-/// How much of a code may be lost: 7, 15, 25 or 30 of a hundred.
+/// The level of error correction: 7, 15, 25 or 30 per cent of a code can be restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ErrorCorrection {
     Low,
@@ -44,12 +45,13 @@ pub(super) enum ErrorCorrection {
     High,
 }
 
-/// A colour by its red, green and blue.
+/// An RGB colour with 8 bits for each of red, green and blue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rgb(pub(super) [u8; 3]);
 
 impl Default for QrOptions {
-    /// A black and white PNG of 300 pixels without a margin, with the lowest error correction.
+    /// Returns the options of a black and white PNG of 300 pixels without a margin, with the lowest
+    /// error correction.
     fn default() -> Self {
         Self {
             format: Format::Png,
@@ -63,11 +65,13 @@ impl Default for QrOptions {
 }
 
 impl QrOptions {
-    /// Reads the decoded pairs of a query. What is not said stays at its default, the last of several values counts, and
-    /// unknown parameters are skipped: links in the wild carry those of trackers.
+    /// Reads options from the decoded pairs of a query. Absent parameters keep their defaults, and
+    /// the last of several values counts. Unknown parameters are skipped, because links in the wild
+    /// carry those of trackers.
     ///
     /// # Errors
-    /// Names the first parameter that cannot be, and what was expected of it.
+    /// Returns the [`QrError`] of the first invalid parameter, or [`QrError::SameColors`] if the
+    /// two colours are equal.
     pub fn read<'a>(pairs: impl Iterator<Item = (Cow<'a, str>, Cow<'a, str>)>) -> Result<Self, QrError> {
         let mut options = Self::default();
         for (name, value) in pairs {
@@ -114,13 +118,13 @@ impl ErrorCorrection {
 impl Rgb {
     fn parse(text: &str) -> Option<Self> {
         let digits = text.strip_prefix('#').unwrap_or(text);
-        // The parser of numbers would also take a sign.
+        // `from_str_radix` would also accept a sign.
         if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
             return None;
         }
         let number = u32::from_str_radix(digits, 16).ok()?;
         let [_, red, green, blue] = match digits.len() {
-            // A short form stands for the one with each digit doubled.
+            // A short form stands for the long form with each digit doubled.
             3 => [8, 4, 0]
                 .map(|shift| (number >> shift & 0xf) * 0x11)
                 .iter()
@@ -134,14 +138,15 @@ impl Rgb {
 }
 
 impl fmt::Display for Rgb {
-    /// As CSS writes it: `#rrggbb`.
+    /// Writes the CSS notation `#rrggbb`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [red, green, blue] = self.0;
         write!(f, "#{red:02x}{green:02x}{blue:02x}")
     }
 }
 
-/// A number of digits only: the parser of numbers would also take a sign.
+/// Parses a number of digits only, because `parse` would also accept a sign. Returns `None` if it
+/// is not from `min` to `max`.
 fn pixels(text: &str, min: u16, max: u16) -> Option<u16> {
     let is_number = text.bytes().all(|digit| digit.is_ascii_digit());
     let number = is_number.then(|| text.parse().ok()).flatten()?;

@@ -1,10 +1,10 @@
-//! A code as a PNG of two colours, with one bit for each pixel.
+//! PNG output: a palette of two colours, with one bit for each pixel.
 
 use ::png::{BitDepth, ColorType, Compression, Encoder, EncodingError, Filter};
 
 use super::Drawing;
 
-/// Bits of a byte, each of them a pixel.
+/// The number of pixels in a byte, one for each bit.
 const PIXELS_PER_BYTE: usize = 8;
 
 pub(super) fn write(drawing: &Drawing<'_>) -> Vec<u8> {
@@ -20,7 +20,7 @@ fn encode(drawing: &Drawing<'_>, file: &mut Vec<u8>) -> Result<(), EncodingError
     encoder.set_color(ColorType::Indexed);
     encoder.set_depth(BitDepth::One);
     encoder.set_palette([drawing.options.background.0, drawing.options.color.0].concat());
-    // Rows repeat: that the deflater finds by itself, and a filter would only hide it.
+    // Equal rows compress well without a filter; a filter would only hide the repetition.
     encoder.set_compression(Compression::High);
     encoder.set_filter(Filter::NoFilter);
     let mut writer = encoder.write_header()?;
@@ -28,7 +28,8 @@ fn encode(drawing: &Drawing<'_>, file: &mut Vec<u8>) -> Result<(), EncodingError
     writer.finish()
 }
 
-/// The rows of pixels, each filled up to whole bytes; the first pixel is the highest bit, and a set one is dark.
+/// Returns the rows of pixels, each padded to whole bytes. The first pixel is the highest bit, and
+/// a set bit is dark.
 fn pixels(drawing: &Drawing<'_>) -> Vec<u8> {
     let (side, scale, offset) =
         (usize::from(drawing.side), usize::from(drawing.scale), usize::from(drawing.offset));

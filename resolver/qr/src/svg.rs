@@ -1,4 +1,4 @@
-//! A code as an SVG: the background, and one path with a rectangle for each run of dark modules in a row.
+//! SVG output: the background, and one path with a rectangle for each run of dark modules in a row.
 
 use std::fmt::{self, Write};
 
@@ -20,7 +20,7 @@ fn encode(drawing: &Drawing<'_>, file: &mut String) -> fmt::Result {
          <path transform=\"translate({offset} {offset}) scale({scale})\" fill=\"{}\" d=\"",
         options.background, options.color,
     )?;
-    // The path is in modules; only its transform knows of pixels.
+    // The path's unit is a module; the transform scales it to pixels.
     for (y, modules) in drawing.rows().enumerate() {
         let row: Vec<bool> = modules.collect();
         let mut x = 0;

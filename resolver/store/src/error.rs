@@ -1,68 +1,74 @@
-//! Why a store could not do what it was asked.
+//! Errors of a store.
 
-/// Why an insert did not say what became of its links.
+/// Error of an insert. It separates a definite failure from an unknown outcome (I4).
 #[derive(Debug, thiserror::Error)]
 pub enum InsertError {
-    /// Surely nothing was stored.
+    /// Nothing was stored.
     #[error("surely not stored")]
     Failed(#[source] StoreError),
-    /// It may or may not be stored, now or a moment later.
+    /// The outcome is unknown: the links may be stored already, or may still be committed.
     #[error("nobody knows whether it is stored")]
     Unknown(#[source] StoreError),
 }
 
-/// A store that could not do what it was asked.
+/// Error of a call to a store.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// It did not answer within its deadline.
+    /// The store did not answer within the deadline.
     #[error("the database did not answer in time")]
     TimedOut,
-    /// No connection was to be had.
+    /// No connection could be established, or the system refused a file or random bytes.
     #[error("no connection to the database")]
     Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// Postgres said no.
+    /// Postgres answered with an error, or the connection failed during a statement.
     #[error("Postgres")]
     Postgres(#[from] tokio_postgres::Error),
-    /// SQLite said no.
+    /// SQLite returned an error.
     #[error("SQLite")]
     Sqlite(#[from] rusqlite::Error),
     /// A migration failed.
     #[error("migrate the schema")]
     Migration(#[from] Box<refinery::Error>),
-    /// The schema is older than this version needs.
+    /// The schema is older than the version that this build needs.
     #[error(
         "the database's schema is at version {found}, this version needs {needed}: run `resolver migrate`"
     )]
     SchemaBehind {
-        /// The version found; 0 for an empty database.
+        /// The schema version found; 0 for an empty database.
         found: i64,
-        /// The version needed.
+        /// The schema version needed.
         needed: i64,
     },
-    /// What is stored is not what this version writes.
+    /// A stored value cannot be read by this version, or a row that must exist is missing.
     #[error("the database holds something unexpected: {0}")]
     Corrupt(String),
-    /// A keyspace is defined otherwise than before, or overlaps an earlier one.
+    /// A keyspace conflicts with the stored ones: its definition changed, it overlaps an earlier
+    /// keyspace or an existing slug, or a keyspace was added that this process does not know.
     #[error("{0}")]
     Keyspace(String),
-    /// What was to be kept of a block has been taken over.
+    /// Another allocation holds numbers of this block in the register, or the block's own entry is
+    /// gone.
     #[error("the register has these numbers under another allocation")]
     Overlap,
-    /// What is told is not heard: whoever answers LISTEN is no server, but a pooler that shares servers between transactions.
+    /// LISTEN receives no notifications. The connection ends at a transaction pooler, which shares
+    /// servers between transactions, and not at the server itself.
     #[error("notifications of the database do not arrive: expected a connection to the server itself")]
     Deaf,
-    /// A replica lags longer than it may, or is no standby and cannot say how far it is.
+    /// The replica cannot prove that its lag is within the limit: it lags too far behind, or it is
+    /// no standby and has no replay position.
     #[error("the replica cannot prove that it lags less than --replica-lag")]
     ReplicaBehind,
-    /// A copy has taken over, and may lack the last links.
+    /// The database belongs to another history: a standby or a restored copy has taken over, and
+    /// may lack the last links.
     #[error("the database has failed over")]
     AnotherHistory,
-    /// The server has restarted, and nobody has compared the mark with the ledger's since.
+    /// The server has restarted, and the database's mark has not been compared with the ledger's
+    /// since.
     #[error(
         "the database's server has restarted: nothing is stored under a number until it is known not to be an older copy"
     )]
     NotCompared,
-    /// The writer has stopped.
+    /// The store's thread or connection task has stopped.
     #[error("the store has stopped")]
     Stopped,
 }

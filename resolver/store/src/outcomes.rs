@@ -1,4 +1,5 @@
-//! What a store answers: what became of a write, what a read found, and what is heard of others' changes.
+//! Results of store calls: outcomes of writes, results of reads, and changes made by other
+//! processes.
 
 use codes::{Keyspace, KeyspaceIndex, LinkId};
 use jiff::Timestamp;
@@ -6,101 +7,107 @@ use links::{Domain, Link, Record, Tag, targets::TargetRule};
 use numbers::Mark;
 use tokio::time::Instant;
 
-/// How a database's mark compares with what is known.
+/// The result of comparing the database's mark with the highest known one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advanced {
-    /// It is not below; the mark now.
+    /// The mark was not below the known one. Carries the current mark.
     To(Mark),
-    /// It was below: the database was put back from an older copy, and a new history begins with this mark.
+    /// The mark was below the known one: the database was restored from an older copy. A new
+    /// history begins with the mark carried here.
     Began(Mark),
     /// The server has restarted, so the known mark may be stale: ask the ledger again. Nothing was
     /// changed.
     Restarted,
 }
 
-/// What became of one link of an insert.
+/// The outcome of one link of a batch insert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inserted {
-    /// It is stored, since then.
+    /// The link is stored. Carries its creation time.
     Stored(Timestamp),
-    /// The id was taken: somebody else's row is there.
+    /// The id is taken by another link.
     Taken,
 }
 
-/// What became of a link that more is said of.
+/// The outcome of an insert with tags or deduplication under a minted code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InsertedFull {
-    /// It is stored, since then.
+    /// The link is stored. Carries its creation time.
     Stored(Timestamp),
-    /// The id was taken: somebody else's row is there.
+    /// The id is taken by another link.
     Taken,
-    /// Another link has the code on that domain; no row is under the id.
+    /// Another link has the code on that domain. No row is stored under the id.
     CodeTaken,
     /// Nothing was stored: the domain was removed.
     NoDomain,
-    /// Nothing was stored: the same was asked for before, and this link was given.
+    /// Nothing was stored: an earlier create with the same idempotency key or content made this
+    /// link.
     Same(LinkId),
-    /// Nothing was stored: something else was asked for under the same digest.
+    /// Nothing was stored: the idempotency key was used before with another request.
     OtherWish,
 }
 
-/// What became of a link under a hand-picked code.
+/// The outcome of an insert under a custom slug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InsertedNamed {
-    /// It is stored under this id, since then, in this version: the code of a deleted link goes on from that one's.
+    /// The link is stored. Carries its id, creation time and version. A link that reuses the code
+    /// of a deleted one continues that one's version.
     Stored(LinkId, Timestamp, u64),
-    /// Somebody has the code.
+    /// The slug is taken.
     Taken,
     /// Nothing was stored: the domain was removed.
     NoDomain,
-    /// Nothing was stored: the same was asked for before, and this link was given.
+    /// Nothing was stored: an earlier create with the same idempotency key or content made this
+    /// link.
     Same(LinkId),
-    /// Nothing was stored: something else was asked for under the same digest.
+    /// Nothing was stored: the idempotency key was used before with another request.
     OtherWish,
 }
 
-/// What a read found.
+/// The result of a read of links.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
     /// The links that were found.
     pub links: Vec<Link>,
-    /// Whether what was not found is absent. A copy that lags behind cannot say so (I8).
+    /// Whether ids without a link are known to be absent. A copy that lags behind cannot prove
+    /// absence (I8).
     pub complete: bool,
-    /// The instant that all of it is at least as new as, when a replica said some of it; none for the beginning of the read.
+    /// The instant that all of the result is at least as recent as, if a replica answered some of
+    /// it. `None` means the beginning of the read.
     pub as_of: Option<Instant>,
 }
 
-/// What is heard of links that others changed.
+/// A change of links made by another process, or a change of the listener's state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// From this time on every change is told.
+    /// The listener is connected: every change from this instant on is reported.
     Listening(Instant),
-    /// What was told before this question was sent has been told here as well.
+    /// All changes committed before the probe that was sent at this instant have been reported.
     Heard(Instant),
-    /// Nobody else changes anything.
+    /// No other process uses the database, so there are no changes to report.
     Alone,
-    /// These were changed.
+    /// These links were changed.
     Links(Vec<LinkId>),
-    /// Somebody picked the code that this id stands for.
+    /// The mintable code of this id was taken as a custom slug.
     Picked(LinkId),
-    /// Changes may be missed until the next [`Change::Listening`].
+    /// The listener is disconnected. Changes may be missed until the next [`Change::Listening`].
     Away,
 }
 
-/// The answer to a resolver's regular question for other settings.
+/// The answer to a resolver's periodic poll of the settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingsPoll {
-    /// The database's clock when it answered.
+    /// The database's clock at the time of the answer.
     pub now: Timestamp,
-    /// The settings, if they are not of the version that the resolver has.
+    /// The settings, unless the resolver has this version already.
     pub settings: Option<SharedSettings>,
 }
 
-/// A state of the settings.
+/// A version of the shared settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SettingsVersion {
-    /// Grows with each change. An older copy of the database that was put back counts on from a
-    /// lower number, and reaches the same numbers again with other settings.
+    /// The version number; it grows with each change. A database that was restored from an older
+    /// copy continues from a lower number, and reaches the same numbers again with other settings.
     pub number: i64,
     /// The copy of the database in which the number was counted: the start of its server, the
     /// identity of its table, and its history.
@@ -108,154 +115,154 @@ pub struct SettingsVersion {
 }
 
 impl SettingsVersion {
-    /// Whether this is the state that a resolver has read already.
+    /// Returns whether this is the version that the resolver has read already.
     #[must_use]
     pub fn is(&self, known: &Self) -> bool {
         self == known
     }
 }
 
-/// What every resolver keeps a copy of.
+/// Settings that every resolver keeps a copy of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SharedSettings {
-    /// Its version.
+    /// The version of these settings.
     pub version: SettingsVersion,
-    /// Every domain, the default one too.
+    /// All domains, including the default one.
     pub domains: Vec<Domain>,
-    /// Hosts that links may lead to, or may not.
+    /// Rules for the hosts that links may lead to.
     pub targets: Vec<TargetRule>,
-    /// Every keyspace that was ever adopted.
+    /// All keyspaces ever adopted, with their indexes.
     pub keyspaces: Vec<(KeyspaceIndex, Keyspace)>,
 }
 
-/// What became of a domain's edit.
+/// The outcome of an edit of a domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DomainEdited {
-    /// The domain as it is now.
+    /// The domain after the edit.
     Done(Box<Domain>),
-    /// There is no such domain.
+    /// The domain does not exist.
     Absent,
-    /// Another domain has that name.
+    /// Another domain has the new name.
     Taken,
 }
 
-/// What became of a domain that was to be removed.
+/// The outcome of the removal of a domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DomainRemoved {
-    /// It is removed.
+    /// The domain is removed.
     Done,
-    /// There is no such domain, or it is the default one.
+    /// The domain does not exist, or is the default one.
     Absent,
-    /// Links are on it that are not deleted, or that are blocked.
+    /// The domain has links that are not deleted, or that are blocked.
     HasLinks,
-    /// A key is limited to it.
+    /// An API key is limited to the domain.
     HasKeys,
 }
 
-/// What became of a link that comes from elsewhere.
+/// The outcome of one item of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Imported {
-    /// It is stored under this id.
+    /// The link is stored under this id.
     Stored(LinkId),
-    /// The code leads there already.
+    /// The code leads to the item's target already, or the same deleted link is stored already.
     AlreadyThere,
-    /// The code leads elsewhere.
+    /// The code leads to another target, or no code is free.
     Taken,
 }
 
-/// A link with everything that an export tells of it.
+/// A link with all fields of an export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exported {
     /// The link, deleted or not, with its tags.
     pub record: Record,
-    /// How many of its uses are spent.
+    /// How many visits of its limit are used up.
     pub uses: u64,
 }
 
-/// What one step of the removal came to.
+/// The outcome of one step of the removal of unvisited links.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Swept {
-    /// Somebody else does it, or nobody for now.
+    /// Another process holds the lease, or the next removal is not due yet.
     NotOurs,
-    /// Visits were not noted for long enough.
+    /// Visits have not been recorded for long enough to tell which links are unvisited.
     TooEarly,
-    /// Every link was looked at.
+    /// All links have been examined.
     Done,
-    /// These were removed, and there are more to be looked at.
+    /// These links were removed, and more are left to examine.
     Some(Vec<LinkId>),
 }
 
-/// What one step of the index of long URLs came to.
+/// The outcome of one step of the index of long URLs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Indexed {
-    /// Somebody else does it.
+    /// Another process holds the lease.
     NotOurs,
-    /// All links are in the index that can be.
+    /// All links that can be indexed yet are in the index.
     Done,
-    /// So many were noted, and there may be more.
+    /// This many links were indexed, and there may be more.
     Some(usize),
 }
 
-/// What became of an edit.
+/// The outcome of an edit of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Edited {
-    /// The link as it is now.
+    /// The link after the edit.
     Done(Box<Record>),
-    /// There is no such link.
+    /// The link does not exist.
     Absent,
-    /// Somebody else has edited it since.
+    /// The link is no longer at the version that the editor expects.
     Superseded,
 }
 
-/// What became of a link that was to be deleted.
+/// The outcome of the deletion of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deleted {
-    /// It is deleted.
+    /// The link is deleted.
     Done,
-    /// There is no such link.
+    /// The link does not exist.
     Absent,
-    /// Somebody else has edited it since.
+    /// The link is no longer at the version that the caller expects.
     Superseded,
-    /// An operator took it down, and it keeps its name until that is lifted.
+    /// An operator has blocked the link. It keeps its name until the block is lifted.
     Blocked,
 }
 
-/// What became of a deleted link that was to be brought back.
+/// The outcome of the restoration of a deleted link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Restored {
-    /// The link as it is now.
+    /// The link after its restoration.
     Done(Box<Record>),
-    /// It is not deleted, there is none, or its domain was removed.
+    /// The link does not exist or is not deleted, or its domain was removed.
     Absent,
-    /// Somebody has picked its slug since.
+    /// Another link has taken the slug since.
     Taken,
 }
 
-/// What became of a tag's new name.
+/// The outcome of a tag's renaming.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Renamed {
-    /// It has it.
+    /// The tag has its new name.
     Done,
-    /// There is no such tag.
+    /// The tag does not exist.
     Absent,
-    /// Another tag has that name.
+    /// Another tag has the new name.
     Taken,
 }
 
-/// A tag and how many links have it.
+/// A tag with the number of its links.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TagCount {
     /// The tag.
     pub tag: Tag,
-    /// Links that are not deleted.
+    /// Number of links that have the tag and are not deleted.
     pub links: u64,
 }
 
-/// What the register said.
+/// The register's answer to a registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Registration {
-    /// The block is registered, by this call or by an earlier copy of it.
+    /// The block is registered, by this call or by an earlier attempt of it.
     Registered,
-    /// Some of its numbers are registered to another allocation.
+    /// Some of the block's numbers are registered for another allocation.
     Overlaps,
 }

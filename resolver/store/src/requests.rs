@@ -1,4 +1,4 @@
-//! What a store is asked: the links and blocks that it is to keep, and which of them somebody wants.
+//! Parameters of store calls: links and blocks to store, and selections of them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,137 +7,143 @@ use jiff::Timestamp;
 use links::{DomainId, Draft, NewLink, Slug, Tag, api_key::ApiKeyId};
 use numbers::Span;
 
-/// The wish for a link that was given for the same wish before.
+/// Deduplication of creates: a request with the same digest returns the earlier link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Same {
-    /// A digest of all that is wished for.
+    /// Digest that identifies equal requests: of the requested link, or of the idempotency key.
     pub digest: String,
-    /// How long the link is given to whoever wishes for the same, counted from the last time.
+    /// How long a repeated request returns the link, counted from the last request.
     pub lifetime: Duration,
-    /// Of a call that may be sent again, where the digest is only of its name: a digest of the call. The link is given whatever has become of it.
+    /// For idempotency keys, whose `digest` covers the key only: a digest of the request. The link
+    /// is returned even if it was edited since.
     pub fingerprint: Option<String>,
 }
 
-/// Who may answer a read.
+/// Which servers may answer a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// A replica that lags at most so far behind, if there is one. What it does not have is asked of the primary.
+    /// A replica, if there is one that lags at most `lag` behind. Links that it lacks are read from
+    /// the primary.
     Any {
-        /// How far.
+        /// Maximum replication lag.
         lag: Duration,
     },
-    /// The primary, as long as there is one.
+    /// The primary. While it does not answer, any server may answer, and the result is not
+    /// complete.
     Primary,
 }
 
-/// How a mark is compared.
+/// How the database's mark is compared with the known one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Comparison {
     /// Whether the mark is raised as well.
     pub raises: bool,
-    /// When the server had started, as seen before the ledger was asked. If it has restarted
-    /// since, other processes may have reported higher marks before a restore: then nothing is
-    /// compared and nothing raised.
+    /// The server's start time, as seen before the ledger was asked. If the server has restarted
+    /// since, other processes may have reported higher marks before a restore. Nothing is compared
+    /// or raised then.
     pub since: Option<Timestamp>,
 }
 
-/// A link under a number, of which more is said than of those in a batch.
+/// A link under a minted code, to be stored with tags, a domain or deduplication.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FullLink {
     /// The link.
     pub new: NewLink,
-    /// The code of its number: on another domain than the default one, somebody may have picked it.
+    /// The code of its number. On a domain other than the default one, a custom slug may have taken
+    /// it.
     pub code: String,
 }
 
-/// A link under a hand-picked code.
+/// A link under a custom slug.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedLink {
-    /// The code.
+    /// The slug.
     pub slug: Slug,
-    /// The id that it stands for, if it could also have been minted.
+    /// The id whose minted code the slug is, if it is mintable.
     pub mintable: Option<LinkId>,
-    /// How many keyspaces this process knows of: with another one the code might be mintable.
+    /// Number of keyspaces that this process knows. With one more, the slug might be mintable.
     pub keyspaces: usize,
-    /// The rest.
+    /// The other fields of the link.
     pub draft: Draft,
 }
 
-/// A link that comes from elsewhere.
+/// A link of an import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportItem {
-    /// The code that it has there; one of a digest of its URL, when absent.
+    /// The link's code in its former system. `None` derives a code from a digest of the long URL.
     pub slug: Option<Slug>,
-    /// The rest.
+    /// The other fields of the link.
     pub draft: Draft,
-    /// Its tags.
+    /// The link's tags.
     pub tags: Vec<Tag>,
-    /// When it was made there.
+    /// When the link was created in its former system.
     pub created_at: Option<Timestamp>,
-    /// Whether its code was minted there: where the code can be minted here, too, it stays one that no person picks.
+    /// Whether its former system minted the code. If the code is mintable here too, it stays one
+    /// that no custom slug can take over.
     pub minted: bool,
-    /// How many of its uses are spent.
+    /// How many visits of its limit are used up.
     pub uses: u64,
 }
 
-/// Links that come from elsewhere together.
+/// A batch of an import.
 #[derive(Clone)]
 pub struct ImportBatch {
-    /// Which import they are of.
+    /// The name of the import.
     pub name: String,
-    /// The last item that is in the batch, or was refused before it was.
+    /// The position after the batch: its last item, or a later item that was refused before the
+    /// batch was sent.
     pub end: u64,
     /// The links.
     pub items: Vec<ImportItem>,
-    /// Which codes could have been minted.
+    /// Tells which codes are mintable.
     pub mint: Arc<Mint>,
 }
 
-/// How links are removed that nobody has visited for long.
+/// One step of the removal of unvisited links.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sweep {
-    /// Who does it.
+    /// The process that runs the step, as owner of the lease.
     pub holder: String,
-    /// How long nobody else does after a step.
+    /// How long the lease lasts after a step.
     pub held_for: Duration,
-    /// How long a link was not visited that is removed.
+    /// A link is removed if its last visit is longer ago than this.
     pub unvisited_for: Duration,
-    /// How long it rests when it is done.
+    /// The interval between two complete removals.
     pub every: Duration,
 }
 
 /// One step of the index of long URLs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexStep {
-    /// Who does it.
+    /// The process that runs the step, as owner of the lease.
     pub holder: String,
-    /// How long nobody else does after a step.
+    /// How long the lease lasts after a step.
     pub held_for: Duration,
 }
 
-/// Links that somebody may know of.
+/// The links that a caller may see; `None` does not restrict them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Visible {
-    /// Those of one domain.
+    /// Links of this domain only.
     pub domain: Option<DomainId>,
-    /// Those that were created with one key.
+    /// Links created with this API key only.
     pub created_by: Option<ApiKeyId>,
 }
 
-/// A block to register.
+/// An entry of the block register.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockEntry {
-    /// Whose numbers they are.
+    /// The keyspace of the numbers.
     pub keyspace: KeyspaceIndex,
-    /// Which.
+    /// The numbers.
     pub span: Span,
     /// The fencing token of the allocation.
     pub generation: u64,
-    /// Who holds it.
+    /// The name of the holder.
     pub holder: String,
-    /// Which start of the holder.
+    /// The holder's start counter.
     pub incarnation: u64,
-    /// A name that no other entry has, not even one of the same start: a ledger that was lost counts incarnations and generations
-    /// anew, and allocates the same numbers again.
+    /// A name that no other entry has, not even one of the same start. A ledger that was lost
+    /// counts incarnations and generations anew, and allocates the same numbers again.
     pub instance: String,
 }

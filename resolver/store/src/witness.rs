@@ -1,14 +1,17 @@
-//! A file that outlasts the stores: how far the database had come, in the eyes of one process.
+//! The witness file: one process's record of how far the database had come. It outlasts the stores.
 //!
-//! A database that is put back from an older copy knows nothing of the links that it lost, and would mint their codes again. The
-//! ledger remembers, unless it was put back as well. This file is the third.
+//! A database that is restored from an older copy lacks its last links, and would mint their codes
+//! again. The ledger detects that, unless it was restored as well. The witness file is the third
+//! record.
 //!
-//! 1. Its mark is one that the database had committed, and its ends are past every number that this process has registered, and past what
-//!    others had at its last beat. So it never claims more than there was.
-//! 2. The mark is written and not synced: a process that is killed loses nothing of it, and a machine that loses power finds an
-//!    older mark, which claims less. The ends are synced before a number below them is claimed.
-//!    A write that fails is logged, and minting goes on.
-//! 3. It belongs on another disk than the stores, or at least not into their backups: put back together with them it says nothing.
+//! 1. Its mark was committed by the database. Its ends are past every number that this process has
+//!    registered, and past those that others had registered at its last beat. So it never claims
+//!    more than there was.
+//! 2. The mark is written but not synced. A killed process loses none of it, and a machine that
+//!    loses power finds an older mark, which claims less. The ends are synced before a number below
+//!    them is claimed. A failed write is logged, and minting goes on.
+//! 3. The file belongs on another disk than the stores, or at least not into their backups.
+//!    Restored together with them, it proves nothing.
 
 use std::{
     collections::BTreeMap,
@@ -25,25 +28,27 @@ use numbers::Mark;
 
 use super::{Advanced, BlockEntry, sql::Registered};
 
-/// What every such file begins with.
+/// First line of every witness file; names the format's version.
 const HEADING: &str = "shortmint witness 1";
 
-/// And ends with: a file that was cut says less than it knew.
+/// Last line of every witness file. A truncated file is refused, because it claims less than was
+/// known.
 const END: &str = "end\n";
 
-/// An open file.
+/// An open witness file.
 #[derive(Debug)]
 pub struct Witness {
     file: File,
     known: Mutex<Known>,
 }
 
-/// What it says.
+/// The contents of a witness file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Known {
     mark: Mark,
-    /// The history in which the ends are known to be kept.
+    /// The history in which the numbers below the ends are known to be withheld or registered.
     history: i64,
+    /// The end of the registered numbers of each keyspace, exclusive.
     ends: BTreeMap<KeyspaceIndex, u64>,
 }
 
@@ -51,7 +56,7 @@ impl Witness {
     /// Opens or creates the file. Blocks on the disk: call it at start-up.
     ///
     /// # Errors
-    /// When it cannot be opened, or is no such file.
+    /// Returns an error if the file cannot be opened, or is not a valid witness file.
     pub fn open(path: &Path) -> io::Result<Self> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -71,12 +76,12 @@ impl Witness {
         Ok(Self { file, known: Mutex::new(known) })
     }
 
-    /// The highest mark that the database was seen to have; 0 without a witness.
+    /// Returns the highest mark that the database was seen at, or 0 without a witness.
     pub(super) fn mark_of(witness: Option<&Arc<Self>>) -> Mark {
         witness.map_or(Mark(0), |witness| witness.known().mark)
     }
 
-    /// Past the highest number that was registered, by keyspace; nothing without a witness.
+    /// Returns the end of the registered numbers of each keyspace, and nothing without a witness.
     pub(super) fn registered_of(witness: Option<&Arc<Self>>) -> Registered {
         let Some(witness) = witness else { return Registered::default() };
         let known = witness.known();
@@ -84,14 +89,15 @@ impl Witness {
         Registered { history: known.history, ends }
     }
 
-    /// Notes a mark that the database has committed.
+    /// Records a mark that the database has committed.
     pub(super) fn note_mark_in(witness: Option<&Arc<Self>>, mark: Mark) {
         if let Some(witness) = witness {
             witness.note_mark(mark);
         }
     }
 
-    /// Notes what came of a comparison, and in which history the ends are kept since.
+    /// Records the result of a comparison, and the history in which the ends are withheld from now
+    /// on.
     pub(super) fn note_advanced(witness: Option<&Arc<Self>>, advanced: Advanced, history: i64) {
         let Some(witness) = witness else { return };
         if let Advanced::To(mark) | Advanced::Began(mark) = advanced {
@@ -103,12 +109,13 @@ impl Witness {
         }
     }
 
-    /// Notes a block that is in the register, before a number of it is claimed.
+    /// Records the end of a registered block, before a number of the block is claimed.
     pub(super) async fn note_block(witness: Option<&Arc<Self>>, block: &BlockEntry) {
         Self::note_registered(witness, block.keyspace, block.span.end()).await;
     }
 
-    /// Notes how far the register goes, whoever's its last block is.
+    /// Records the end of a keyspace's registered numbers, whichever holder the last block belongs
+    /// to.
     pub(super) async fn note_registered(witness: Option<&Arc<Self>>, keyspace: KeyspaceIndex, end: u64) {
         let Some(witness) = witness.filter(|witness| witness.ends_below(keyspace, end)).map(Arc::clone)
         else {
@@ -145,7 +152,7 @@ impl Witness {
         self.known.lock().expect("no code panics while it holds this lock")
     }
 
-    /// In place: the text never becomes shorter.
+    /// Overwrites the file in place: the text never becomes shorter.
     fn write(&self, known: &Known) {
         if let Err(error) = self.file.write_all_at(known.text().as_bytes(), 0) {
             tracing::error!(%error, "write the witness file: an older copy of the stores may not be noticed");
@@ -154,7 +161,7 @@ impl Witness {
 }
 
 impl Known {
-    /// Numbers have leading zeros, so that each stays where it is.
+    /// Formats the contents. Numbers have leading zeros, so that each stays at its offset.
     fn text(&self) -> String {
         let mut text = format!("{HEADING}\nmark {:020}\nhistory {:020}\n", self.mark.0, self.history);
         for (keyspace, end) in &self.ends {

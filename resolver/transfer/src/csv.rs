@@ -1,6 +1,8 @@
-//! Links in the form of this project: a table (RFC 4180) whose first line names its columns, in any order, or one JSON object per line
-//! with the same names and a few more. What [`super::export`] writes reads back as it was; a table has no columns for a password, for rules
-//! and for deleted links, and says in `leftOut` which of them a link has.
+//! Links in this project's own formats: a table (RFC 4180) whose first line names its columns in
+//! any order, or one JSON object per line with the same names and a few more. Exports by
+//! [`super::export`] read back unchanged. A table has no columns for a password and for rules; its
+//! `leftOut` names those that a link had. It has none for the time of deletion either, so
+//! `resolver export` leaves deleted links out of a table.
 
 use std::borrow::Cow;
 
@@ -13,7 +15,7 @@ use super::{
     table::{Layout, clip},
 };
 
-/// The names of the columns in the order in which they are written.
+/// The column names in the order in which they are written.
 pub(super) const COLUMNS: [&str; 25] = [
     "shortCode",
     "longUrl",
@@ -42,10 +44,10 @@ pub(super) const COLUMNS: [&str; 25] = [
     "leftOut",
 ];
 
-/// Fields that only JSON has.
+/// Fields that only the JSON form has.
 const JSON_ONLY: [&str; 3] = ["passwordHash", "redirectRules", "deletedAt"];
 
-/// The columns, and what else they may be called.
+/// The columns with their aliases.
 pub(super) const LAYOUT: Layout = Layout {
     columns: &[
         ("shortCode", &["code", "slug", "customSlug"]),
@@ -82,10 +84,10 @@ pub(super) const LAYOUT: Layout = Layout {
     unnamed: None,
 };
 
-/// Each document is a link.
+/// Each JSON document is one link.
 pub(super) const SHAPE: Shape = Shape { path: &[], name: "", beside: None, item_bytes: Shape::OWN_ITEM };
 
-/// Reads an object.
+/// Reads a link from a JSON object.
 pub(super) fn of_json(item: &Item) -> Result<Row, RowError> {
     let place = item.place;
     let mut fields = Map::new();
@@ -106,7 +108,7 @@ pub(super) fn of_json(item: &Item) -> Result<Row, RowError> {
     })
 }
 
-/// Reads a line of a table.
+/// Reads a link from a table row.
 pub(super) fn of_table(item: &Item) -> Result<Row, RowError> {
     let read = |(name, value): (&String, &Value)| {
         let text = value.as_str().map(|text| Value::from(revealed(text)));
@@ -149,7 +151,7 @@ fn row(item: &Item, tags: Vec<String>, left_out: &[String]) -> Result<Row, RowEr
     })
 }
 
-/// The rules as one text: they are checked where links are stored.
+/// Returns the redirect rules as JSON text. They are validated where links are stored.
 fn rules(item: &Item) -> Result<Option<String>, RowError> {
     match item.fields.get("redirectRules") {
         None | Some(Value::Null) => Ok(None),
@@ -158,28 +160,30 @@ fn rules(item: &Item) -> Result<Option<String>, RowError> {
     }
 }
 
-/// A text as a cell. A spreadsheet would compute one that begins like a formula (CWE-1236): an apostrophe before it makes it a text.
+/// Escapes a text for a cell. A spreadsheet would evaluate a text that begins like a formula
+/// (CWE-1236); an apostrophe before it prevents that.
 pub(super) fn harmless(text: &str) -> Cow<'_, str> {
     if looks_computed(text) { Cow::Owned(format!("'{text}")) } else { Cow::Borrowed(text) }
 }
 
-/// The text of a cell that [`harmless`] made.
+/// Returns the text of a cell that [`harmless`] escaped.
 fn revealed(cell: &str) -> &str {
     cell.strip_prefix('\'').filter(|text| looks_computed(text)).unwrap_or(cell)
 }
 
-/// Whether it begins like a formula, behind as many apostrophes as it may have.
+/// Returns whether a text begins like a formula, after any number of apostrophes.
 fn looks_computed(text: &str) -> bool {
     text.trim_start_matches('\'').starts_with(['=', '+', '-', '@', '\t', '\r'])
 }
 
-/// Joins tags with `|`; a backslash goes before one that is part of a tag, and before a backslash.
+/// Joins tags with `|`. A backslash escapes a `|` or a backslash in a tag.
 pub(super) fn join_tags(tags: &[String]) -> String {
     let escaped: Vec<String> = tags.iter().map(|tag| tag.replace('\\', "\\\\").replace('|', "\\|")).collect();
     escaped.join("|")
 }
 
-/// Takes tags apart again, without the blank ones. A backslash before anything else stands for itself.
+/// Splits joined tags, and drops blank ones. A backslash before any other character stands for
+/// itself.
 fn split_tags(text: &str) -> Vec<String> {
     let mut tags = vec![String::new()];
     let mut characters = text.chars().peekable();

@@ -1,5 +1,6 @@
-//! Writes links so that [`super::source`] reads them back as they were: as a table (RFC 4180) with the names of its columns in the first
-//! line, or as one JSON object per line with the same names. What a row leaves out is not written, and neither is its place.
+//! Writes links in the formats that [`super::source`] reads back unchanged: a table (RFC 4180) with
+//! its column names in the first line, or one JSON object per line with the same names. Of a
+//! left-out property only the name is written. A row's `place` is not written.
 
 use std::io::{self, Write};
 
@@ -13,37 +14,37 @@ use super::{
     table::plain,
 };
 
-/// Writes a table, line by line.
+/// Writes links as rows of a CSV table.
 pub struct CsvRows<W: Write>(::csv::Writer<W>);
 
 impl<W: Write> CsvRows<W> {
-    /// Begins a table with its first line.
+    /// Starts a table by writing its first line, the column names.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Returns an error if the writer fails.
     pub fn new(to: W) -> io::Result<Self> {
         let mut table = ::csv::Writer::from_writer(to);
         table.write_record(COLUMNS).map_err(plain)?;
         Ok(Self(table))
     }
 
-    /// Goes on with a table whose first line is written.
+    /// Continues a table whose first line is already written.
     pub fn behind_others(to: W) -> Self {
         Self(::csv::Writer::from_writer(to))
     }
 
-    /// Hands on what is still held.
+    /// Flushes buffered rows to the writer.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Returns an error if the writer fails.
     pub fn flush(&mut self) -> io::Result<()> {
         self.0.flush()
     }
 
-    /// Writes a link.
+    /// Writes a link as a row.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Returns an error if the writer fails.
     pub fn write(&mut self, row: &Row) -> io::Result<()> {
         let text = |text: &Option<String>| text.as_deref().map(harmless).unwrap_or_default().into_owned();
         let cells: [String; COLUMNS.len()] = [
@@ -76,10 +77,10 @@ impl<W: Write> CsvRows<W> {
         self.0.write_record(&cells).map_err(plain)
     }
 
-    /// Writes what is still held and gives the output back.
+    /// Flushes buffered rows and returns the writer.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// Returns an error if the writer fails.
     pub fn finish(self) -> io::Result<W> {
         self.0.into_inner().map_err(|error| io::Error::new(error.error().kind(), error.error().to_string()))
     }
@@ -89,15 +90,15 @@ fn names(left_out: &[LeftOut]) -> Vec<&'static str> {
     left_out.iter().map(|one| one.as_str()).collect()
 }
 
-/// A value as text; none is empty.
+/// Returns a value as text; `None` is the empty text.
 fn shown(value: Option<impl ToString>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
 }
 
-/// Writes a whole table and says how many links it has.
+/// Writes a whole table and returns its number of links.
 ///
 /// # Errors
-/// When it cannot be written.
+/// Returns an error if the writer fails.
 pub fn write_csv<'a>(rows: impl IntoIterator<Item = &'a Row>, to: impl Write) -> io::Result<u64> {
     let mut table = CsvRows::new(to)?;
     let mut count = 0;
@@ -109,10 +110,10 @@ pub fn write_csv<'a>(rows: impl IntoIterator<Item = &'a Row>, to: impl Write) ->
     Ok(count)
 }
 
-/// Writes a link as an object on a line of its own. The output should be buffered.
+/// Writes a link as a JSON object on a line of its own. The writer should be buffered.
 ///
 /// # Errors
-/// When it cannot be written.
+/// Returns an error if the writer fails or `redirect_rules` is not valid JSON.
 pub fn write_ndjson(row: &Row, mut to: impl Write) -> io::Result<()> {
     let time = |time: Option<Timestamp>| time.map(|time| time.to_string());
     let rules = row.redirect_rules.as_deref().map(serde_json::from_str::<Value>).transpose()?;
@@ -146,7 +147,7 @@ pub fn write_ndjson(row: &Row, mut to: impl Write) -> io::Result<()> {
         ("deletedAt", json!(time(row.deleted_at))),
         ("leftOut", json!(names(&row.left_out))),
     ];
-    // What a link does not have is no field of its.
+    // Absent values and empty lists are omitted.
     let has =
         |(_, value): &(&str, Value)| !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty());
     Serializer::new(&mut to).collect_map(fields.into_iter().filter(has))?;
@@ -213,7 +214,7 @@ mod tests {
         assert!(write_ndjson(&row, &mut full[..]).is_err());
     }
 
-    /// Any text that is not empty, with a liking for what the forms give a meaning to.
+    /// Generates non-empty texts, biased towards characters with a meaning in the formats.
     fn text() -> impl Strategy<Value = String> {
         prop_oneof![
             "[a-z\"',;|\\\\\r\n\t\u{0}\u{feff} {}:üß短🦣=+@-]{1,20}",

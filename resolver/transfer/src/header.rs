@@ -1,7 +1,10 @@
-//! The first and the last line of an export in our own form: which version of the form it is, and how many links it has.
+//! The header and the trailer of an export in our own format: the format's version, and the number
+//! of links.
 //!
-//! 1. An export of a version that is not known here is refused as a whole: a field that this version does not know may protect a link.
-//! 2. An export without its last line was cut short. Lines may be taken out or put together freely under `--from csv`, which does not count.
+//! 1. An export of an unknown version is refused as a whole, because a field unknown to this
+//!    version may protect a link.
+//! 2. An export without its trailer was truncated. With `--from csv` links are not counted, so
+//!    lines can be removed and files concatenated freely.
 
 use std::io::{self, Write};
 
@@ -9,23 +12,23 @@ use serde_json::json;
 
 use super::{item::Item, row::RowError};
 
-/// The name of the form.
+/// The name of the format.
 const FORMAT: &str = "shortmint-links";
 /// The version that is written, and the only one that is read.
 const VERSION: u64 = 1;
-/// The field that only the first and the last line have.
+/// The field that only header and trailer have.
 const FIELD: &str = "format";
 
-/// A line that is no link.
+/// A header or trailer line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
-    /// Links follow.
+    /// The header; links follow.
     Begin,
-    /// There were so many.
+    /// The trailer, with the number of links before it.
     End(u64),
 }
 
-/// Reads a line that is no link; none for a link.
+/// Parses a header or trailer; returns `None` for a link.
 pub(super) fn mark(item: &Item) -> Result<Option<Mark>, RowError> {
     let Some(format) = item.fields.get(FIELD) else { return Ok(None) };
     if let (Some(FORMAT), Some(links)) = (format.as_str(), item.fields.get("end")) {
@@ -41,18 +44,18 @@ pub(super) fn mark(item: &Item) -> Result<Option<Mark>, RowError> {
     Err(RowError::Version { known: VERSION, found: super::table::clip(&format!("{format} {version}")) })
 }
 
-/// Writes the first line.
+/// Writes the header line.
 ///
 /// # Errors
-/// When it cannot be written.
+/// Returns an error if the writer fails.
 pub fn write_header(to: impl Write) -> io::Result<()> {
     write(to, &json!({ FIELD: FORMAT, "version": VERSION }))
 }
 
-/// Writes the last line, behind so many links.
+/// Writes the trailer line after `links` links.
 ///
 /// # Errors
-/// When it cannot be written.
+/// Returns an error if the writer fails.
 pub fn write_end(links: u64, to: impl Write) -> io::Result<()> {
     write(to, &json!({ FIELD: FORMAT, "end": links }))
 }

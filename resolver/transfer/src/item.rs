@@ -1,4 +1,4 @@
-//! One item of an input, before it is known what its fields mean.
+//! A raw item of an input, whose fields are not interpreted yet.
 
 use std::borrow::Cow;
 
@@ -8,17 +8,18 @@ use url::Url;
 
 use super::row::RowError;
 
-/// One item: a JSON object, or a line of a table with the names of its columns. Fields that are absent, null or empty are none.
+/// A raw item: a JSON object, or a table row with its column names. Fields that are absent, null or
+/// empty read as `None`.
 #[derive(Clone, Debug)]
 pub(super) struct Item {
-    /// Which item of the input it is, counted from 1.
+    /// The item's position in the input, counted from 1.
     pub(super) place: u64,
-    /// Its fields; cells of a table are strings.
+    /// The item's fields; cells of a table are strings.
     pub(super) fields: Map<String, Value>,
 }
 
 impl Item {
-    /// The value of a field; a dot in its name leads into an object.
+    /// Returns the value of a field. A dot in the name leads into an object.
     fn find(&self, field: &'static str) -> Result<Option<&Value>, RowError> {
         let mut names = field.split('.');
         let mut value = names.next().and_then(|name| self.fields.get(name));
@@ -32,12 +33,12 @@ impl Item {
         Ok(value.filter(|value| !value.is_null() && value.as_str() != Some("")))
     }
 
-    /// The error that a field of this item is wrong.
+    /// Returns the error for an invalid field of this item.
     pub(super) fn wrong(&self, field: &'static str, expected: &'static str) -> RowError {
         RowError::Field { place: self.place, field, expected }
     }
 
-    /// A text.
+    /// Reads a string field.
     pub(super) fn text(&self, field: &'static str) -> Result<Option<String>, RowError> {
         match self.find(field)? {
             None => Ok(None),
@@ -46,12 +47,12 @@ impl Item {
         }
     }
 
-    /// A text that has to be there.
+    /// Reads a string field that must be present.
     pub(super) fn needed(&self, field: &'static str) -> Result<String, RowError> {
         self.text(field)?.ok_or_else(|| self.wrong(field, "a text that is not empty"))
     }
 
-    /// A whole number, which some systems write as a text.
+    /// Reads an unsigned integer field, which some systems write as a string.
     pub(super) fn count(&self, field: &'static str) -> Result<Option<u64>, RowError> {
         let count = match self.find(field)? {
             None => return Ok(None),
@@ -62,7 +63,7 @@ impl Item {
         count.map(Some).ok_or_else(|| self.wrong(field, "a whole number from 0 on"))
     }
 
-    /// A yes or no; tables and some databases write it in other ways.
+    /// Reads a boolean field. Tables and some databases write it as 0 or 1, or as a string.
     pub(super) fn flag(&self, field: &'static str) -> Result<Option<bool>, RowError> {
         let flag = match self.find(field)? {
             None => return Ok(None),
@@ -78,14 +79,14 @@ impl Item {
         flag.map(Some).ok_or_else(|| self.wrong(field, "true or false"))
     }
 
-    /// A time.
+    /// Reads a timestamp field.
     pub(super) fn time(&self, field: &'static str) -> Result<Option<Timestamp>, RowError> {
         let Some(text) = self.text(field)? else { return Ok(None) };
         let expected = "a time such as 2026-01-31T12:00:00Z";
         time(text.trim()).map(Some).ok_or_else(|| self.wrong(field, expected))
     }
 
-    /// A list of texts, without the blank ones.
+    /// Reads a list of strings, without the blank ones.
     pub(super) fn texts(&self, field: &'static str) -> Result<Vec<String>, RowError> {
         let wrong = || self.wrong(field, "a list of texts");
         let list = match self.find(field)? {
@@ -97,7 +98,7 @@ impl Item {
         Ok(texts.ok_or_else(wrong)?.into_iter().filter(|text| is_filled(text)).map(str::to_owned).collect())
     }
 
-    /// The domain and the code of a short URL.
+    /// Reads a short URL field, split into domain and code.
     pub(super) fn short_url(&self, field: &'static str) -> Result<Option<ShortUrl>, RowError> {
         let Some(text) = self.text(field)? else { return Ok(None) };
         let expected = "an absolute URL such as https://s.example/code";
@@ -105,7 +106,7 @@ impl Item {
     }
 }
 
-/// Whether there is more than white space in it.
+/// Returns whether a text has a character other than white space.
 pub(super) fn is_filled(text: &str) -> bool {
     !text.trim().is_empty()
 }
@@ -118,7 +119,8 @@ fn digit(number: Option<u64>) -> Option<bool> {
     }
 }
 
-/// Reads a time. One without an offset is in UTC: that is what the systems which write it so keep.
+/// Parses a timestamp. A time without an offset is in UTC, because systems that write no offset
+/// store UTC.
 fn time(text: &str) -> Option<Timestamp> {
     text.parse().ok().or_else(|| {
         let time: DateTime = text.parse().ok()?;
@@ -126,12 +128,13 @@ fn time(text: &str) -> Option<Timestamp> {
     })
 }
 
-/// A short URL in its parts.
+/// A short URL, split into domain and code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ShortUrl {
-    /// The host, with its port where it is written.
+    /// The host, with its port if the URL has one.
     pub(super) domain: String,
-    /// The whole path without its first slash, percent-decoded: what visitors go on asking for.
+    /// The whole path without its first slash, percent-decoded: the code that visitors keep
+    /// requesting.
     pub(super) code: Option<String>,
 }
 

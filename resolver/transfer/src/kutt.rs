@@ -1,8 +1,9 @@
-//! Links of Kutt (<https://kutt.it>).
+//! Import of links from Kutt (<https://kutt.it>).
 //!
-//! What is read is the answers of `GET /api/v2/links` (`links.handler.js` and `utils.sanitize.link` of `thedevs-network/kutt`), any
-//! number of pages one after the other: `{"total":…,"limit":…,"skip":…,"data":[…]}`. An item's `domain` is null for the default domain,
-//! which `link` tells.
+//! Reads the responses of `GET /api/v2/links` (`links.handler.js` and `utils.sanitize.link` of
+//! `thedevs-network/kutt`), any number of pages in sequence:
+//! `{"total":…,"limit":…,"skip":…,"data":[…]}`. An item's `domain` is null for the default domain,
+//! which is then taken from `link`.
 
 use super::{
     item::Item,
@@ -10,11 +11,12 @@ use super::{
     row::{LeftOut, Row, RowError},
 };
 
-/// Where the links are in an answer.
+/// The location of the links in a response.
 pub(super) const SHAPE: Shape =
     Shape { path: &["data"], name: "data", beside: None, item_bytes: Shape::FOREIGN_ITEM };
 
-/// Reads a link of an answer. One that was banned is an error: it must not come to life again.
+/// Reads a link from an item of a response. A banned link is an error, because an import must not
+/// revive it.
 pub(super) fn of_json(item: &Item) -> Result<Row, RowError> {
     if item.flag("banned")?.unwrap_or(false) {
         return Err(item.wrong("banned", "a link that was not banned"));
@@ -43,7 +45,7 @@ mod tests {
     use super::*;
     use crate::{Source, source::read};
 
-    /// A link as the API answers it.
+    /// A link in the API's form.
     const LINK: &str = r#"{"id":"0b5c","address":"abc","banned":false,"created_at":"2024-03-01T10:00:00.000Z",
         "updated_at":"2024-03-01T10:00:00.000Z","password":false,"description":"for } you","expire_in":null,
         "target":"https://e.test/","visit_count":3,"domain":null,"link":"https://kutt.test/abc"}"#;

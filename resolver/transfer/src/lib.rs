@@ -1,7 +1,9 @@
-//! Moves links between systems: reads what others export, and writes what this one reads back.
+//! Import and export of links: reads the exports of other systems, and writes an export that this
+//! crate reads back.
 //!
-//! Pure code over readers and writers: an input is never held whole, a bad item is told and left out, and what a row may be here is
-//! decided where links are created.
+//! Pure code over readers and writers. An input is never held whole, and a malformed item is
+//! reported and skipped. The rules for links are not applied here; they are applied where links are
+//! created.
 
 mod csv;
 mod export;

@@ -1,7 +1,9 @@
-//! Finds the items in documents of JSON (RFC 8259) that may be larger than memory: one document or several, one after the other.
+//! Reads items from JSON documents (RFC 8259) that may be larger than memory: one document, or
+//! several in sequence.
 //!
-//! Only the way to the list and the borders of its items are found here; what is between them is for the parser of JSON. Of an item
-//! at most [`Shape::item_bytes`] are held, of everything else nothing.
+//! Only the path to the list and the boundaries of its items are found here; the content of an item
+//! is left to the JSON parser. At most [`Shape::item_bytes`] of an item are held in memory, and
+//! nothing of the rest.
 
 use std::io::BufRead;
 
@@ -11,49 +13,51 @@ use super::{
     scan::{Scan, Step, fill},
 };
 
-/// Where the items of a document are.
+/// The location of the items in a document.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
-    /// The keys that lead to the list; without any, each document is an item. A document that is itself a list is one of items in any case.
+    /// The keys that lead to the list. If empty, each document is an item. A document that is
+    /// itself a list is always a list of items.
     pub(super) path: &'static [&'static str],
-    /// The same in one word, for errors.
+    /// The path as one text, for error messages.
     pub(super) name: &'static str,
-    /// A key of documents that have no list when it would be empty.
+    /// A key that marks a valid document without a list, for systems that omit an empty list.
     pub(super) beside: Option<&'static str>,
-    /// The longest item, in bytes, and the same in words, for errors.
+    /// Maximum length of an item in bytes, and the same in words for error messages.
     pub(super) item_bytes: (usize, &'static str),
 }
 
 impl Shape {
-    /// The longest item of another system.
+    /// The maximum length of an item of another system.
     pub(super) const FOREIGN_ITEM: (usize, &'static str) = (ITEM_BYTES, "at most 64 KiB");
-    /// The longest link of our own format.
+    /// The maximum length of a link in our own format.
     pub(super) const OWN_ITEM: (usize, &'static str) = (OWN_ITEM_BYTES, "at most 4 MiB");
 }
 
-/// Where in the input the next byte is.
+/// The position of the next byte in the structure of the input.
 #[derive(Clone, Copy, Debug)]
 enum Place {
     /// Between two documents.
     Between,
-    /// In an object on the way to the list, so many levels below the document; `first` before its first member.
+    /// In an object on the path to the list, `depth` levels below the document; `first` before its
+    /// first member.
     Members { depth: usize, first: bool },
-    /// In the list, with so many objects around it.
+    /// In the list, with `depth` objects around it.
     Items { depth: usize, closer: u8, first: bool },
-    /// Nothing comes any more.
+    /// The input has ended.
     End,
 }
 
-/// The items of an input, in its order.
+/// Iterator over the items of an input, in input order.
 pub(super) struct Objects<R> {
     input: R,
     shape: Shape,
     place: Place,
-    /// How many items have come.
+    /// The number of items so far.
     count: u64,
-    /// Whether this document has a list.
+    /// Whether the current document has a list.
     found: bool,
-    /// The value that was read last, or its beginning.
+    /// The last value read, or its beginning.
     held: Vec<u8>,
 }
 
@@ -62,17 +66,17 @@ impl<R: BufRead> Objects<R> {
         Self { input, shape, place: Place::Between, count: 0, found: false, held: Vec::new() }
     }
 
-    /// How many items have come.
+    /// Returns the number of items so far.
     pub(super) fn item_count(&self) -> u64 {
         self.count
     }
 
-    /// Takes the last item out of the count: it was no link.
+    /// Removes the last item from the count, because it was a header or trailer.
     pub(super) fn uncount(&mut self) {
         self.count = self.count.saturating_sub(1);
     }
 
-    /// Goes on until an item has been read.
+    /// Reads until the next item is complete; returns `None` at the end.
     fn advance(&mut self) -> Result<Option<Item>, RowError> {
         loop {
             match self.place {
@@ -107,7 +111,7 @@ impl<R: BufRead> Objects<R> {
         }
     }
 
-    /// Reads one member of an object on the way to the list, or the end of that object.
+    /// Reads one member of an object on the path to the list, or the end of that object.
     fn member(&mut self, depth: usize, first: bool) -> Result<(), RowError> {
         if !self.begins_next(b'}', first)? {
             return self.leave(depth);
@@ -137,7 +141,7 @@ impl<R: BufRead> Objects<R> {
         Ok(())
     }
 
-    /// Goes out of an object or a list that has so many objects around it.
+    /// Leaves an object or a list that has `depth` objects around it.
     fn leave(&mut self, depth: usize) -> Result<(), RowError> {
         self.place = match depth.checked_sub(1) {
             Some(depth) => Place::Members { depth, first: false },
@@ -149,7 +153,8 @@ impl<R: BufRead> Objects<R> {
         Ok(())
     }
 
-    /// Takes the comma before the next part of a list or an object, or its end: then there is no next part.
+    /// Consumes the separator before the next element of a list or an object, or the closing
+    /// bracket. Returns whether an element follows.
     fn begins_next(&mut self, closer: u8, first: bool) -> Result<bool, RowError> {
         match self.peek()? {
             Some(byte) if byte == closer => {
@@ -167,7 +172,7 @@ impl<R: BufRead> Objects<R> {
         }
     }
 
-    /// Reads a key and the colon behind it.
+    /// Reads a key and the colon after it.
     fn key(&mut self) -> Result<String, RowError> {
         if self.peek()?.is_some_and(|byte| byte != b'"') {
             return Err(self.broken("a key in quotes"));
@@ -198,7 +203,8 @@ impl<R: BufRead> Objects<R> {
         Ok(Item { place, fields })
     }
 
-    /// Reads a value to its end and says how long it was. What is kept of it is whole if it is not longer than an item may be.
+    /// Reads a value to its end and returns its length in bytes. With `keeps`, `held` has the whole
+    /// value if it is within the item limit.
     fn value(&mut self, keeps: bool) -> Result<usize, RowError> {
         let (mut scan, mut length) = (Scan::default(), 0_usize);
         self.held.clear();
@@ -230,7 +236,7 @@ impl<R: BufRead> Objects<R> {
         }
     }
 
-    /// The next byte that is not white space; it is not taken.
+    /// Returns the next byte that is not white space, without consuming it.
     fn peek(&mut self) -> Result<Option<u8>, RowError> {
         loop {
             let bytes = fill(&mut self.input).map_err(|cause| RowError::Read { after: self.count, cause })?;
@@ -279,7 +285,7 @@ mod tests {
         Shape { path: &["list"], name: "list", beside: Some("stats"), item_bytes: Shape::FOREIGN_ITEM };
     const LINES: Shape = Shape { path: &[], name: "", beside: None, item_bytes: Shape::FOREIGN_ITEM };
 
-    /// The items of an input that is read in pieces of this many bytes, and the errors between them.
+    /// Reads an input in pieces of `piece` bytes, and returns its items and errors as text.
     fn read(shape: Shape, input: &str, piece: usize) -> Vec<String> {
         let input = BufReader::with_capacity(piece, input.as_bytes());
         let shown = |result: Result<Item, RowError>| match result {

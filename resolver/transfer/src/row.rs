@@ -1,78 +1,82 @@
-//! One link as another system tells it, and why one could not be read.
+//! A link as exported by another system, and the errors of reading one.
 
 use std::{fmt, io};
 
 use jiff::Timestamp;
 
-/// The longest item of another system, in bytes: what a create by itself may be.
+/// Maximum length of an item of another system, in bytes: the limit of a single create request.
 pub(super) const ITEM_BYTES: usize = 64 * 1024;
-/// The longest link of our own format, in bytes: with as many rules as a link may have.
+/// Maximum length of a link in our own format, in bytes: a link with the maximum number of rules
+/// fits.
 pub(super) const OWN_ITEM_BYTES: usize = 4 * 1024 * 1024;
 
-/// One link as another system tells it; nothing in it is checked against the rules for links yet. An empty text is never kept: it is none.
+/// A link as exported by another system, not yet checked against the rules for links. Optional
+/// texts are never empty: an empty text is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Row {
-    /// Which item of the input it is, counted from 1. Items that could not be read count too; lines of a header do not.
+    /// The item's position in the input, counted from 1. Unreadable items count too; header lines
+    /// do not.
     pub place: u64,
-    /// What follows the domain in the short URL.
+    /// The code or slug: the path of the short URL.
     pub code: Option<String>,
-    /// The host of the short URL, with its port where it has one. None when the input does not tell it or calls it the default.
+    /// The host of the short URL, with its port if it has one. `None` if the input does not name
+    /// the domain, or marks it as the default domain.
     pub domain: Option<String>,
-    /// Where it leads.
+    /// The redirect target.
     pub long_url: String,
-    /// What a person calls it.
+    /// The title.
     pub title: Option<String>,
-    /// What a person says about it.
+    /// The description.
     pub description: Option<String>,
-    /// What it is grouped by, in the order of the input; none of them is blank.
+    /// The tags in the order of the input; none is blank.
     pub tags: Vec<String>,
-    /// When it was made.
+    /// The time of creation.
     pub created_at: Option<Timestamp>,
-    /// Before this it does not redirect.
+    /// The start of validity; before it the link does not redirect.
     pub valid_since: Option<Timestamp>,
-    /// From this time on it does not redirect any more.
+    /// The end of validity; from it on the link does not redirect.
     pub valid_until: Option<Timestamp>,
-    /// How often it redirects.
+    /// The visit limit: the maximum number of redirects.
     pub max_visits: Option<u64>,
-    /// Whether robots may follow it.
+    /// Whether robots may crawl the link.
     pub crawlable: Option<bool>,
-    /// Whether the visitor's query goes along.
+    /// Whether the visitor's query is forwarded to the target.
     pub forward_query: Option<bool>,
-    /// How often it was visited there.
+    /// The number of visits counted by the other system.
     pub visits: Option<u64>,
-    /// How many of the redirects that `max_visits` allows are spent.
+    /// The number of redirects used up out of `max_visits`.
     pub uses: Option<u64>,
-    /// Whether it redirects at all.
+    /// Whether the link is enabled; a disabled link does not redirect.
     pub enabled: Option<bool>,
-    /// The status of its redirects.
+    /// The HTTP status of the link's redirects.
     pub redirect_status: Option<u64>,
-    /// Whether its code was minted rather than picked by a person.
+    /// Whether the code was minted rather than picked by a person.
     pub minted: Option<bool>,
-    /// The Argon2 hash of its password in PHC form.
+    /// The Argon2 hash of the password, in PHC string format.
     pub password_hash: Option<Secret>,
-    /// Its redirect rules, as a JSON list.
+    /// The redirect rules, as the text of a JSON list.
     pub redirect_rules: Option<String>,
-    /// The name of the API key that created it.
+    /// The name of the API key that created the link.
     pub created_by: Option<String>,
-    /// When it was last edited.
+    /// The time of the last edit.
     pub edited_at: Option<Timestamp>,
-    /// The name of the API key that edited it last.
+    /// The name of the API key of the last edit.
     pub edited_by: Option<String>,
-    /// How often it was edited.
+    /// The number of edits.
     pub version: Option<u64>,
-    /// Why an operator took it down.
+    /// The reason for a takedown by an operator.
     pub blocked: Option<String>,
-    /// When.
+    /// The time of the takedown.
     pub blocked_at: Option<Timestamp>,
-    /// The name of the API key that it was taken down with.
+    /// The name of the API key of the takedown.
     pub blocked_by: Option<String>,
-    /// When it was deleted. Its code is kept from other links.
+    /// The time of deletion. A deleted link's code is not given to other links.
     pub deleted_at: Option<Timestamp>,
-    /// Properties that the link has there and that do not come along: something to warn of.
+    /// Properties of the link that are not transferred. The import warns of them.
     pub left_out: Vec<LeftOut>,
 }
 
-/// A text that is never shown in logs.
+/// A string whose `Debug` output hides its content, so that it never appears in logs.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(pub String);
 
@@ -83,7 +87,7 @@ impl fmt::Debug for Secret {
 }
 
 impl Row {
-    /// About how many bytes it holds.
+    /// Returns the approximate size of the row in bytes.
     #[must_use]
     pub fn weight(&self) -> usize {
         let texts = [&self.code, &self.domain, &self.title, &self.description, &self.redirect_rules];
@@ -92,7 +96,8 @@ impl Row {
         size_of::<Self>() + self.long_url.len() + texts.sum::<usize>() + tags.sum::<usize>()
     }
 
-    /// Properties that a table has no column for, with those that were lost before.
+    /// Returns the properties that a table does not carry, together with those in `left_out`.
+    /// Without duplicates.
     #[must_use]
     pub fn left_out_of_table(&self) -> Vec<LeftOut> {
         let mut left_out = self.left_out.clone();
@@ -104,28 +109,28 @@ impl Row {
     }
 }
 
-/// A property of a link that does not come along.
+/// A property of a link that is not transferred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LeftOut {
-    /// Visitors had to know a password; without it the link is open to everybody.
+    /// The password. Without it the link is open to every visitor.
     Password,
-    /// It led some visitors elsewhere, by rules or by their device.
+    /// Redirect rules or URLs for devices, which redirected some visitors elsewhere.
     RedirectRules,
-    /// Its whole domain was disabled.
+    /// The disabled state of the link's whole domain.
     DisabledDomain,
-    /// Limits, times and a state, for which the format has no place. Whether a link had any is
+    /// Limits, times and states, which the format cannot express. Whether a link had any is
     /// unknown.
     Limits,
-    /// A property of a later version, which may well protect the link.
+    /// A property of a later version, which may protect the link.
     Unknown,
 }
 
 impl LeftOut {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 5] =
         [Self::Password, Self::RedirectRules, Self::DisabledDomain, Self::Limits, Self::Unknown];
 
-    /// Its name in exports and summaries.
+    /// Returns the name of the property in exports and summaries.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -137,108 +142,112 @@ impl LeftOut {
         }
     }
 
-    /// Reads a name. One of a later version is [`Self::Unknown`]: it is never taken for harmless.
+    /// Parses a name. A name of a later version is [`Self::Unknown`]: it is never taken for
+    /// harmless.
     #[must_use]
     pub fn parse(name: &str) -> Self {
         Self::ALL.into_iter().find(|one| one.as_str() == name.trim()).unwrap_or(Self::Unknown)
     }
 
-    /// Whether the link is open to visitors without it who were kept out before.
+    /// Returns whether the loss of the property opens the link to visitors who were kept out
+    /// before.
     #[must_use]
     pub fn is_protection(self) -> bool {
         match self {
             Self::Password | Self::DisabledDomain | Self::Unknown => true,
-            // Of a table without them every link would be disabled: it is told once instead.
+            // As a protection, `Limits` would disable every link of such a table. It is reported
+            // once instead.
             Self::RedirectRules | Self::Limits => false,
         }
     }
 }
 
-/// Why an item, or what is left of the input, could not be read.
+/// An error about one item, or about the rest of the input.
 #[derive(Debug, thiserror::Error)]
 pub enum RowError {
-    /// One field of an item is wrong; the next item still comes.
+    /// A field of an item is invalid; reading continues with the next item.
     #[error("item {place}: {field}: expected {expected}")]
     Field {
-        /// Which item of the input it is, counted from 1.
+        /// The item's position in the input, counted from 1.
         place: u64,
         /// The name of the field in the input; a dot leads into an object.
         field: &'static str,
-        /// What would have been right.
+        /// A description of the valid form.
         expected: &'static str,
     },
-    /// An item is wrong as a whole; the next one still comes.
+    /// An item is invalid as a whole; reading continues with the next item.
     #[error("item {place}: expected {expected}")]
     Item {
-        /// Which item of the input it is, counted from 1.
+        /// The item's position in the input, counted from 1.
         place: u64,
-        /// What would have been right.
+        /// A description of the valid form.
         expected: &'static str,
     },
-    /// An item has a field that is not known; the next item still comes.
+    /// An item has an unknown field; reading continues with the next item.
     #[error("item {place}: expected no field {name:?}, but only {known}")]
     Name {
-        /// Which item of the input it is, counted from 1.
+        /// The item's position in the input, counted from 1.
         place: u64,
-        /// The name of the field, or its beginning.
+        /// The name of the field, cut to 40 characters.
         name: String,
-        /// The names that are understood.
+        /// The known names.
         known: &'static str,
     },
-    /// An item is not a JSON object; the next one still comes.
+    /// An item is not a JSON object; reading continues with the next item.
     #[error("item {place}: expected a JSON object: {cause}")]
     Json {
-        /// Which item of the input it is, counted from 1.
+        /// The item's position in the input, counted from 1.
         place: u64,
-        /// What the parser says, with the line and the column inside the item.
+        /// The parser's error, with line and column inside the item.
         cause: serde_json::Error,
     },
-    /// A document has no list of links, as an answer that tells of an error; the next document still comes.
+    /// A document has no list of links, for example an error response; reading continues with the
+    /// next document.
     #[error("after item {after}: expected a document with a list of links in {path}")]
     Document {
-        /// How many items came before.
+        /// The number of items before the error.
         after: u64,
-        /// The name of the list; a dot leads into an object.
+        /// The path of the expected list; a dot leads into an object.
         path: &'static str,
     },
-    /// The first line does not say what the columns are; nothing comes after this.
+    /// The first line of a table does not name its columns; reading ends.
     #[error("expected a first line with the names of columns: {known}; {problem}")]
     Header {
-        /// The names that are understood.
+        /// The known column names.
         known: &'static str,
-        /// What is wrong.
+        /// A description of the problem.
         problem: String,
     },
-    /// The export is of a version that this one does not know; nothing comes after this.
+    /// The export has an unsupported format version; reading ends.
     #[error(
         "expected an export of version {known}, found {found}: import it with the release that wrote it, or a later one"
     )]
     Version {
-        /// The version that is understood.
+        /// The supported version.
         known: u64,
-        /// The version found.
+        /// The format and the version found, cut to 40 characters.
         found: String,
     },
-    /// The input is broken; nothing comes after this.
+    /// The input is malformed; reading ends.
     #[error("after item {after}: expected {expected}")]
     Broken {
-        /// How many items came before.
+        /// The number of items before the error.
         after: u64,
-        /// What would have been right.
+        /// A description of the valid form.
         expected: &'static str,
     },
-    /// The input could not be read any further; nothing comes after this.
+    /// Reading the input failed; reading ends.
     #[error("after item {after}: expected more to read: {cause}")]
     Read {
-        /// How many items came before.
+        /// The number of items before the error.
         after: u64,
-        /// What the system says.
+        /// The I/O error.
         cause: io::Error,
     },
 }
 
 impl RowError {
-    /// Which item it is about; none when it is about something between two items.
+    /// Returns the position of the item at fault; `None` for an error between items.
     #[must_use]
     pub fn place(&self) -> Option<u64> {
         match self {
@@ -250,7 +259,7 @@ impl RowError {
         }
     }
 
-    /// Whether the rest of the input is lost with it.
+    /// Returns whether reading ends with this error, so that the rest of the input is lost.
     #[must_use]
     pub fn is_final(&self) -> bool {
         matches!(self, Self::Header { .. } | Self::Version { .. } | Self::Broken { .. } | Self::Read { .. })

@@ -1,11 +1,11 @@
-//! Looks for the end of a value of JSON (RFC 8259), byte by byte.
+//! Finds the end of a JSON value (RFC 8259), byte by byte.
 
 use std::io::{self, BufRead};
 
-/// How deep values may be nested: as deep as the parser goes.
+/// Maximum nesting depth of values, which is also the JSON parser's limit.
 const DEPTH: usize = 128;
 
-/// What is in the buffer, which is filled when it is empty.
+/// Returns the buffered bytes, after a read if the buffer is empty. Interrupted reads are retried.
 pub(super) fn fill(input: &mut impl BufRead) -> io::Result<&[u8]> {
     while let Err(error) = input.fill_buf() {
         if error.kind() != io::ErrorKind::Interrupted {
@@ -15,25 +15,25 @@ pub(super) fn fill(input: &mut impl BufRead) -> io::Result<&[u8]> {
     input.fill_buf()
 }
 
-/// Looks for the end of a value.
+/// A scanner for the end of a value.
 #[derive(Default)]
 pub(super) struct Scan {
-    /// The brackets that are still to come, the next one last.
+    /// The expected closing brackets, the next one last.
     closers: Vec<u8>,
     quoted: bool,
     escaped: bool,
 }
 
-/// What a byte is to a value.
+/// The role of a byte relative to the scanned value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// A part of it.
+    /// A part of the value.
     Inside,
-    /// Its last byte.
+    /// The last byte of the value.
     Last,
-    /// The first one that does not belong to it.
+    /// The first byte after the value.
     After,
-    /// One that cannot stand there.
+    /// A byte that is invalid at this position.
     Wrong,
 }
 

@@ -1,12 +1,12 @@
-//! Links of Shlink (<https://shlink.io>).
+//! Import of links from Shlink (<https://shlink.io>).
 //!
-//! Two forms are read. One is the answers of `GET /rest/v3/short-urls` (Shlink's OpenAPI document;
-//! versions 2 to 5), any number of pages one after the other. The other is the table that Shlink's
-//! web client exports (`ExportShortUrlsBtn` of `shlinkio/shlink-web-component`):
-//! `createdAt,domain,shortCode,shortUrl,longUrl,title,tags,visits`, where the tags are parted by
-//! `|` and older versions have neither `domain` nor `shortCode`. The table names the default domain
-//! like any other, the answers have null for it. The table has no limits, times or rules, so each
-//! of its links may have lost some.
+//! Two forms are read. One is the responses of `GET /rest/v3/short-urls` (Shlink's OpenAPI
+//! document; versions 2 to 5), any number of pages in sequence. The other is the table that
+//! Shlink's web client exports (`ExportShortUrlsBtn` of `shlinkio/shlink-web-component`):
+//! `createdAt,domain,shortCode,shortUrl,longUrl,title,tags,visits`. There tags are separated by
+//! `|`, and older versions have neither `domain` nor `shortCode`. The table names the default
+//! domain like any other; the responses have null for it. The table has no limits, times or rules,
+//! so each of its links may have lost some.
 
 use super::{
     item::{Item, is_filled},
@@ -15,7 +15,7 @@ use super::{
     table::Layout,
 };
 
-/// Where the links are in an answer.
+/// The location of the links in a response.
 pub(super) const SHAPE: Shape = Shape {
     path: &["shortUrls", "data"],
     name: "shortUrls.data",
@@ -41,10 +41,10 @@ pub(super) const LAYOUT: Layout = Layout {
     unnamed: None,
 };
 
-/// Reads a short URL of an answer.
+/// Reads a link from an item of a response.
 pub(super) fn of_json(item: &Item) -> Result<Row, RowError> {
     let mut left_out = Vec::new();
-    // Rules came in version 4 in place of version 3's URLs for devices.
+    // Version 4 replaced version 3's device URLs by redirect rules.
     let device_urls = item.fields.get("deviceLongUrls").and_then(|urls| urls.as_object());
     let has_device_urls = device_urls.is_some_and(|urls| urls.values().any(|url| !url.is_null()));
     if item.flag("hasRedirectRules")?.unwrap_or(false) || has_device_urls {
@@ -86,8 +86,8 @@ pub(super) fn of_json(item: &Item) -> Result<Row, RowError> {
     })
 }
 
-/// Reads a line of the web client's table. The short URL has what the columns for its parts have not: the port, and characters that
-/// are not percent-encoded.
+/// Reads a link from a row of the web client's table. Domain and code are taken from the short URL,
+/// because the columns for them lack the port and are percent-encoded.
 pub(super) fn of_table(item: &Item) -> Result<Row, RowError> {
     item.needed("shortUrl")?;
     let (domain, code) = item.short_url("shortUrl")?.map(|short| (short.domain, short.code)).unzip();
@@ -112,13 +112,13 @@ mod tests {
     use super::*;
     use crate::{Source, source::read};
 
-    /// A short URL as the API answers it.
+    /// A short URL in the API's form.
     const FULL: &str = r#"{"shortUrl":"https://s.test/abc123","shortCode":"abc123","longUrl":"https://shlink.io",
         "dateCreated":"2018-05-01T02:00:00+02:00","tags":["bar","foo"],
         "meta":{"validSince":null,"validUntil":"2020-05-01T00:00:00+00:00","maxVisits":2},
         "domain":"d.test:8080","title":"My \"cool\" {title}]","crawlable":true,"forwardQuery":false,
         "visitsSummary":{"total":3,"nonBots":3,"bots":0},"hasRedirectRules":true}"#;
-    /// One of an older version with as little as there can be.
+    /// A short URL of an older version with the fewest fields possible.
     const BARE: &str = r#"{"shortCode":"🦣","longUrl":"https://e.test/","dateCreated":null,"tags":[],"meta":{},
         "domain":null,"title":null,"visitsCount":7,"deviceLongUrls":{"android":null}}"#;
 

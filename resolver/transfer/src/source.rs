@@ -1,4 +1,4 @@
-//! Where links come from, and how they are read: one by one, however large the input is.
+//! The supported sources of links, and a streaming reader for each, whatever the size of the input.
 
 use std::{
     fmt,
@@ -18,33 +18,33 @@ use super::{
     yourls,
 };
 
-/// What some systems put before text in UTF-8.
+/// The UTF-8 byte order mark, which some systems write before text.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// How much of the input is read at once, in bytes.
+/// The size of the read buffer, in bytes.
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// A system that links come from.
+/// A system that links are imported from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
-    /// Shlink: answers of its API, or the table of its web client.
+    /// Shlink: API responses, or the table of its web client.
     Shlink,
-    /// Kutt: answers of its API.
+    /// Kutt: API responses.
     Kutt,
-    /// YOURLS: answers of its API, or a table of its plugins or its database.
+    /// YOURLS: API responses, or a table of its plugins or its database.
     Yourls,
     /// Any system: a table, or one JSON object per line.
     Csv,
-    /// This project: an export with its first and its last line.
+    /// This project: an export with header and trailer.
     Shortmint,
 }
 
 impl Source {
-    /// All of them.
+    /// All sources.
     pub const ALL: [Self; 5] = [Self::Shlink, Self::Kutt, Self::Yourls, Self::Csv, Self::Shortmint];
 }
 
-/// A word that names no source.
+/// The error for a word that names no source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected shortmint, shlink, kutt, yourls or csv")]
 pub struct SourceError;
@@ -76,11 +76,11 @@ impl fmt::Display for Source {
     }
 }
 
-/// How a row is made of an item.
+/// A function that converts an item to a row.
 type Reading = fn(&Item) -> Result<Row, RowError>;
 
 impl Source {
-    /// Whether its lines are of our own form.
+    /// Returns whether the JSON form of this source is our own.
     fn is_ours(self) -> bool {
         matches!(self, Self::Csv | Self::Shortmint)
     }
@@ -104,41 +104,42 @@ impl Source {
     }
 }
 
-/// Reads the links of an input; nothing is read before the first one is asked for, and never much more than one is held. The first
-/// byte says whether it is JSON or a table. After an error the next link comes, unless [`RowError::is_final`].
+/// Reads the links of an input. Nothing is read before the first call of `next`, and never much
+/// more than one link is held. The first byte that is not white space decides between JSON and a
+/// table. After an error the iterator continues with the next link, unless [`RowError::is_final`].
 pub fn rows<R: Read>(source: Source, reader: R) -> Rows<R> {
     Rows { source, state: State::New(reader), framing: Framing::Before }
 }
 
-/// The links of an input, in its order.
+/// Iterator over the links of an input, in input order.
 pub struct Rows<R> {
     source: Source,
     state: State<R>,
     framing: Framing,
 }
 
-/// Where in an export of our own form the next line is.
+/// The position in an export of our own format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Framing {
-    /// Before its first line.
+    /// Before the header.
     Before,
-    /// Among its links.
+    /// Between header and trailer.
     Inside,
-    /// Behind its last line.
+    /// After the trailer.
     After,
 }
 
-/// An input without the byte order mark.
+/// A buffered input without its byte order mark.
 type Input<R> = BufReader<Chain<Cursor<Vec<u8>>, R>>;
 
 enum State<R> {
     /// Nothing has been read.
     New(R),
-    /// It is JSON.
+    /// The input is JSON.
     Objects(Box<Objects<Input<R>>>, Reading),
-    /// It is a table.
+    /// The input is a table.
     Table(Box<Table<Input<R>>>, Reading),
-    /// Nothing comes any more.
+    /// The input has ended.
     End,
 }
 
@@ -161,7 +162,7 @@ impl<R: Read> Rows<R> {
 }
 
 impl<R: Read> Rows<R> {
-    /// The next item, and how a row is made of it; none at the end.
+    /// Returns the next item with the function that converts it; `None` at the end.
     fn next_item(&mut self) -> Result<Option<(Item, Reading)>, RowError> {
         loop {
             return match &mut self.state {
@@ -189,7 +190,7 @@ impl<R: Read> Rows<R> {
         self.end()
     }
 
-    /// Passes a line that is no link.
+    /// Handles a header or trailer.
     fn pass(&mut self, mark: Mark, links: u64) -> Result<(), RowError> {
         let is_counted = self.source == Source::Shortmint;
         match mark {
@@ -205,7 +206,7 @@ impl<R: Read> Rows<R> {
         Ok(())
     }
 
-    /// The end of the input, which must not come before that of an export.
+    /// Ends the reading. Fails if an export ends before its trailer.
     fn end(&mut self) -> Result<Option<(Item, Reading)>, RowError> {
         let after = match &self.state {
             State::Objects(objects, _) => objects.item_count(),
@@ -219,7 +220,7 @@ impl<R: Read> Rows<R> {
         Ok(None)
     }
 
-    /// Fails for a link that is not between the first and the last line of an export.
+    /// Fails if a link of an export is not between header and trailer.
     fn framed(&self, place: u64) -> Result<(), RowError> {
         let after = place.saturating_sub(1);
         let expected = match self.framing {
@@ -249,7 +250,8 @@ impl<R: Read> Iterator for Rows<R> {
     }
 }
 
-/// Looks at the first byte that is neither a byte order mark nor white space; it is still to be read.
+/// Returns the first byte that is neither part of a byte order mark nor white space, without
+/// consuming it.
 fn begin<R: Read>(mut reader: R) -> io::Result<(Option<u8>, Input<R>)> {
     let mut head = Vec::new();
     reader.by_ref().take(3).read_to_end(&mut head)?;
@@ -272,7 +274,7 @@ fn begin<R: Read>(mut reader: R) -> io::Result<(Option<u8>, Input<R>)> {
     }
 }
 
-/// The links of a whole input, and the errors between them.
+/// Reads a whole input into its links and its errors.
 #[cfg(test)]
 pub(super) fn read(source: Source, input: &str) -> (Vec<Row>, Vec<String>) {
     let (mut links, mut errors) = (Vec::new(), Vec::new());
@@ -327,7 +329,7 @@ mod tests {
         assert_eq!(errors, ["after item 0: expected a JSON object or a list of them"]);
     }
 
-    /// An endless input that counts what is taken from it.
+    /// An endless input that counts the bytes taken from it.
     struct Endless<'a>(&'static [u8], &'static [u8], &'a AtomicUsize);
 
     impl Read for Endless<'_> {

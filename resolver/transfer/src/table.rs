@@ -1,4 +1,4 @@
-//! Finds the items in a table of comma-separated values (RFC 4180) that may be larger than memory.
+//! Reads items from a table of comma-separated values (RFC 4180) that may be larger than memory.
 
 use std::io::{self, Read};
 
@@ -10,30 +10,33 @@ use super::{
     row::{ITEM_BYTES, RowError},
 };
 
-/// How much of the input one line may take, in bytes. A line up to here can be left out when it is too long; one beyond it ends the input.
+/// Maximum bytes of the input that one line may take. A line within this bound but over the item
+/// limit is skipped; a longer one ends the reading.
 const LINE_BYTES: usize = 1024 * 1024;
-/// Put behind the input. When a quotation mark is missing it becomes a part of the last cell, and a line of its own otherwise.
+/// A sentinel appended to the input. If a quotation mark is missing, the sentinel becomes part of
+/// the last cell; otherwise it is a line of its own.
 const MARK: &[u8] = b"\n\0\n";
-/// The mark as a line of its own.
+/// The content of the sentinel as a line of its own.
 const MARK_LINE: &[u8] = b"\0";
 
-/// The columns of a kind of table.
+/// The column layout of a kind of table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
-    /// The columns, each with what else it may be called.
+    /// The columns, each with its aliases.
     pub(super) columns: &'static [(&'static str, &'static [&'static str])],
-    /// The same in one text, for errors.
+    /// The columns and aliases as one text, for error messages.
     pub(super) known: &'static str,
-    /// Columns that the first line has to have.
+    /// Columns that the first line must name.
     pub(super) needed: &'static [&'static str],
-    /// Whether every column has to be a known one.
+    /// Whether unknown columns are refused.
     pub(super) is_closed: bool,
-    /// The columns of a table that comes without their names, as databases write it. Such a table has `\N` for none.
+    /// The columns of a table without column names, as databases write it. If set, a cell `\N`
+    /// means null.
     pub(super) unnamed: Option<&'static [&'static str]>,
 }
 
 impl Layout {
-    /// What a column is called here.
+    /// Returns the canonical name of a column; `None` if it is unknown. Case is ignored.
     pub(super) fn column(&self, name: &str) -> Option<&'static str> {
         let is_same = |known: &str| known.eq_ignore_ascii_case(name.trim());
         let found = self
@@ -43,7 +46,7 @@ impl Layout {
         found.map(|(known, _)| *known)
     }
 
-    /// What the columns of a first line are called here.
+    /// Returns the canonical names of the columns in the first line; `None` for an unknown column.
     fn columns(&self, line: &[&str]) -> Result<Vec<Option<&'static str>>, String> {
         let mut columns = Vec::new();
         for name in line {
@@ -63,19 +66,20 @@ impl Layout {
     }
 }
 
-/// As much of a name as fits into a message.
+/// Returns the first 40 characters of a name, for an error message.
 pub(super) fn clip(name: &str) -> String {
     name.chars().take(40).collect()
 }
 
-/// The lines of a table, in its order.
+/// Iterator over the rows of a table as items.
 pub(super) struct Table<R> {
     input: ::csv::Reader<Marked<R>>,
     layout: Layout,
-    /// The columns, once the first line has been read; none for one that is not known.
+    /// The canonical column names, set when the first line has been read; `None` for an unknown
+    /// column.
     columns: Option<Vec<Option<&'static str>>>,
     line: ByteRecord,
-    /// How many items have come.
+    /// The number of items so far, unreadable ones included.
     count: u64,
     is_over: bool,
 }
@@ -87,7 +91,7 @@ impl<R: Read> Table<R> {
         Self { input, layout, columns: None, line: ByteRecord::new(), count: 0, is_over: false }
     }
 
-    /// Reads the next line; false when there is none.
+    /// Reads the next line; returns `false` at the end of the input.
     fn read_line(&mut self) -> Result<bool, RowError> {
         self.input.get_mut().left = LINE_BYTES;
         let has_line = self.input.read_byte_record(&mut self.line).map_err(|error| self.unreadable(error))?;
@@ -116,7 +120,8 @@ impl<R: Read> Table<R> {
         RowError::Broken { after: self.count, expected }
     }
 
-    /// Reads the first line. It is the first item too if the table comes without the names of its columns.
+    /// Reads the first line. If the table has no column names, the first line is also the first
+    /// item.
     fn begin(&mut self) -> Result<Option<Item>, RowError> {
         let problem = |problem: String| RowError::Header { known: self.layout.known, problem };
         let no_names = problem("there is none".to_owned());
@@ -138,7 +143,7 @@ impl<R: Read> Table<R> {
         Ok(None)
     }
 
-    /// Makes an item of the line that was read.
+    /// Converts the current line to an item.
     fn item(&mut self) -> Result<Item, RowError> {
         self.count += 1;
         let place = self.count;
@@ -188,7 +193,7 @@ impl<R: Read> Iterator for Table<R> {
     }
 }
 
-/// The error of the system in an error of the table, with its kind.
+/// Converts an error of the CSV reader to an I/O error; the kind of an I/O error is kept.
 pub(super) fn plain(error: ::csv::Error) -> io::Error {
     match error.into_kind() {
         ErrorKind::Io(cause) => cause,
@@ -196,16 +201,16 @@ pub(super) fn plain(error: ::csv::Error) -> io::Error {
     }
 }
 
-/// An input with the mark behind it, which gives only so much until it is allowed more.
+/// A reader that appends the sentinel to its input, and limits the bytes read for each line.
 struct Marked<R> {
     input: R,
-    /// How many bytes it still gives.
+    /// The remaining bytes that may be read for the current line.
     left: usize,
-    /// What is still to come of the mark, once the input has ended.
+    /// The rest of the sentinel, once the input has ended.
     mark: Option<&'static [u8]>,
 }
 
-/// A line took more of the input than is allowed.
+/// The error for a line that takes more than [`LINE_BYTES`] of the input.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("expected a shorter line")]
 struct TooLong;

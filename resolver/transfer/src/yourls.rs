@@ -1,9 +1,12 @@
-//! Links of YOURLS (<https://yourls.org>).
+//! Import of links from YOURLS (<https://yourls.org>).
 //!
-//! Two forms are read. One is the answers of the API's `action=stats&format=json` (`yourls_get_stats` of `YOURLS/YOURLS`), any number of
-//! them one after the other: `{"links":{"link_1":{…},…},"stats":{…},…}`, without `links` when there is none. The other is a table: with
-//! the columns of `yourls_url` (`keyword,url,title,timestamp,ip,clicks`), with or without their names in the first line, or as the plugin
-//! `GautamGupta/YOURLS-Import-Export` writes it (`source,target,hits`, the source as `/keyword/`). Times are in UTC.
+//! Two forms are read. One is the responses of the API's `action=stats&format=json`
+//! (`yourls_get_stats` of `YOURLS/YOURLS`), any number of them in sequence:
+//! `{"links":{"link_1":{…},…},"stats":{…},…}`, without `links` if there are none. The other is a
+//! table. It has the columns of `yourls_url` (`keyword,url,title,timestamp,ip,clicks`), with or
+//! without their names in the first line, or those that the plugin
+//! `GautamGupta/YOURLS-Import-Export` writes (`source,target,hits`, the source as `/keyword/`).
+//! Times are in UTC.
 
 use jiff::Timestamp;
 
@@ -14,10 +17,10 @@ use super::{
     table::Layout,
 };
 
-/// What MySQL has for a time that was never set.
+/// MySQL's zero date, for a time that was never set.
 const NO_TIME: &str = "0000-00-00 00:00:00";
 
-/// Where the links are in an answer.
+/// The location of the links in a response.
 pub(super) const SHAPE: Shape =
     Shape { path: &["links"], name: "links", beside: Some("stats"), item_bytes: Shape::FOREIGN_ITEM };
 
@@ -37,7 +40,7 @@ pub(super) const LAYOUT: Layout = Layout {
     unnamed: Some(&["keyword", "url", "title", "timestamp", "ip", "clicks"]),
 };
 
-/// Reads a link of an answer.
+/// Reads a link from an item of a response.
 pub(super) fn of_json(item: &Item) -> Result<Row, RowError> {
     item.needed("shorturl")?;
     let (domain, code) = item.short_url("shorturl")?.map(|short| (short.domain, short.code)).unzip();
@@ -45,7 +48,7 @@ pub(super) fn of_json(item: &Item) -> Result<Row, RowError> {
     row(item, domain, code)
 }
 
-/// Reads a line of a table.
+/// Reads a link from a table row.
 pub(super) fn of_table(item: &Item) -> Result<Row, RowError> {
     let keyword = item.needed("keyword")?.trim_matches('/').to_owned();
     if keyword.is_empty() {

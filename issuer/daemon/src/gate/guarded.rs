@@ -1,4 +1,4 @@
-//! A connection that its gate may end, and what the gate knows of it.
+//! A connection that its gate may cut, and the state that the gate keeps of it.
 
 use std::{
     io,
@@ -22,18 +22,19 @@ use tonic::transport::server::Connected;
 
 use super::{GateLimits, Open, milliseconds};
 
-/// The answer to a ping of HTTP/2 (RFC 9113, section 6.7): a read of no more is no sign of use.
+/// Length in bytes of the answer to an HTTP/2 ping (RFC 9113, section 6.7). A read of at most this
+/// length is no sign of use.
 pub(super) const PING_BYTES: usize = 17;
 
-/// One connection's state, written by its own task and its calls.
+/// The activity of one connection, written by its own task and its calls.
 pub(super) struct Pulse {
     pub(super) id: u64,
     pub(super) client: Option<IpAddr>,
     opened: Duration,
-    /// Bytes read so far, as far as the greeting goes.
+    /// Bytes read so far; counted until the greeting is complete.
     greeted: AtomicU64,
     pub(super) has_greeted: AtomicBool,
-    /// Milliseconds after the gate's start.
+    /// Time of the last use, in milliseconds since the gate's start.
     pub(super) used_at: AtomicU64,
     calls: AtomicU64,
     is_cut: AtomicBool,
@@ -57,7 +58,7 @@ impl Pulse {
         }
     }
 
-    /// The least is the idlest.
+    /// Returns a sort key; the smallest belongs to the idlest connection.
     pub(super) fn idleness(&self) -> impl Ord + use<> {
         (
             self.has_calls(),
@@ -72,7 +73,7 @@ impl Pulse {
         UnderWay(Arc::clone(self))
     }
 
-    /// Whether a call is under way.
+    /// Returns whether a call is in flight.
     pub(super) fn has_calls(&self) -> bool {
         self.calls.load(Ordering::Relaxed) > 0
     }
@@ -84,7 +85,7 @@ impl Pulse {
             || unused > milliseconds(limits.idle)
     }
 
-    /// Has the connection's task end it, whatever it waits for.
+    /// Makes the connection's task end it, even while the task waits for a read or a write.
     pub(super) fn cut(&self) {
         self.is_cut.store(true, Ordering::Release);
         self.reader.wake();
@@ -96,7 +97,7 @@ impl Pulse {
     }
 }
 
-/// A connection as its calls know it.
+/// Handle to a connection for the calls on it, found in their request extensions.
 #[derive(Clone)]
 pub struct Guest {
     peer: Option<IpAddr>,
@@ -104,20 +105,20 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// The other end of the connection.
+    /// Returns the address of the connection's peer; `None` if the system did not tell it.
     #[must_use]
     pub fn peer(&self) -> Option<IpAddr> {
         self.peer
     }
 
-    /// Notes that a call is under way, until it is dropped.
+    /// Records a call in flight until the returned guard is dropped.
     #[must_use]
     pub fn call(&self) -> UnderWay {
         self.pulse.call()
     }
 }
 
-/// A call under way.
+/// A guard that counts a call in flight on its connection.
 pub struct UnderWay(Arc<Pulse>);
 
 impl Drop for UnderWay {
@@ -126,15 +127,15 @@ impl Drop for UnderWay {
     }
 }
 
-/// A connection that its gate may end.
+/// An accepted connection that its gate may cut.
 pub struct Guarded {
     stream: TcpStream,
-    /// Given back once the stream above is closed: fields are dropped in their order.
+    /// Released after the stream above is closed: fields are dropped in declaration order.
     _place: OwnedSemaphorePermit,
     pub(super) pulse: Arc<Pulse>,
     open: Arc<Open>,
     greeting: usize,
-    /// Whether the client has not taken what was written.
+    /// Whether the last write is pending because the client does not read.
     is_blocked: bool,
 }
 
@@ -162,7 +163,7 @@ impl Guarded {
         pulse.used_at.store(milliseconds(self.open.since.elapsed()), Ordering::Relaxed);
     }
 
-    /// Writes, unless the connection is cut: also a write that waits for the client ends then.
+    /// Writes unless the connection is cut. A cut also ends a pending write.
     fn poll_uncut(
         &mut self,
         cx: &mut Context<'_>,
@@ -175,7 +176,7 @@ impl Guarded {
         self.is_blocked = written.is_pending();
         if self.is_blocked {
             self.pulse.writer.register(cx.waker());
-            // It may have been cut before the waker was there.
+            // The connection may have been cut before the waker was registered.
             if self.pulse.is_cut() {
                 return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
             }
@@ -188,7 +189,7 @@ impl Drop for Guarded {
     fn drop(&mut self) {
         self.open.table().remove(self.pulse.id);
         if self.is_blocked && self.pulse.is_cut() {
-            // Else the kernel keeps offering the client what it does not take.
+            // Without this the kernel keeps offering the client the data that it does not read.
             let _ = self.stream.set_zero_linger();
         }
     }

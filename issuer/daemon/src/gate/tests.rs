@@ -50,7 +50,7 @@ async fn connections_that_are_ended_but_not_closed_hold_newcomers_back() {
     gate.accept().await;
 }
 
-/// Connects and has the connection accepted.
+/// Connects, and has the gate accept the connection.
 async fn connect(gate: &mut Gate, address: std::net::SocketAddr) -> (TcpStream, Guarded) {
     let stream = TcpStream::connect(address).await.unwrap();
     (stream, gate.accept().await)

@@ -1,4 +1,5 @@
-//! Keys and the deployment's marks in Postgres.
+//! Deployment data in Postgres: server identity, database history, code key, ledger, keyspaces and
+//! the first API key.
 
 use std::sync::LazyLock;
 
@@ -12,27 +13,29 @@ use crate::{
     sql::{NOTE_SETTINGS, check_slugs, plan_keyspaces},
 };
 
-/// The server that answers, as an expression of text: the cluster's identity and the timeline that it writes, as a promoted
-/// standby begins a new one. The control file's timeline would be that of the last checkpoint, so the name of the current log
-/// file is asked.
+/// SQL query for the identity of the answering server as text: the cluster's system identifier and
+/// the timeline that it writes. A promoted standby begins a new timeline. The timeline is read from
+/// the name of the current log file, because the control file has that of the last checkpoint.
 const SERVER: &str = "SELECT system_identifier::text || ':' || left(pg_walfile_name(pg_current_wal_lsn()), 8) FROM pg_control_system()";
 
-/// Where [`NOTE_SERVER`] keeps it.
+/// The session setting in which [`NOTE_SERVER`] stores the server's identity.
 const NOTED_SERVER: &str = "shortmint.server";
 
-/// Keeps in a server's session which server it is: neither changes while a session that can write lives. To ask each time reads
-/// the control file, which costs a batch of 32 links 5 µs of its 200 (2026-11-23).
+/// Stores the server's identity in its session. Neither part changes while a session that can write
+/// lives. Asking each time reads the control file, which costs a batch of 32 links 5 µs of its 200
+/// (2026-11-23).
 pub(super) static NOTE_SERVER: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT CASE WHEN NOT pg_is_in_recovery() THEN set_config('{NOTED_SERVER}', ({SERVER}), false) END"
     )
 });
 
-/// The database's history as an expression of text: its server, and the number of the history if that is not the first. A
-/// database that was put back from an older copy has the same server as before, but another number.
+/// SQL query for the database's history as text: the server's identity, and the number of the
+/// history unless it is the first. A database that was restored from an older copy has the same
+/// server as before, but another number.
 ///
-/// What was noted is what this very session noted. Behind a transaction pooler another one may answer, which noted its own
-/// server, or nothing: then it is asked.
+/// The stored identity is that of this very session. Behind a transaction pooler, another session
+/// may answer. It has stored its own server's identity, or none; without one, the server is asked.
 static EPOCH: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT coalesce(nullif(current_setting('{NOTED_SERVER}', true), ''), ({SERVER}))
@@ -40,8 +43,9 @@ static EPOCH: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// The same for what writes under a number: NULL until the mark was compared with the ledger's since the server's start. A
-/// database is restored while its server is down, and until then it may lack links whose codes are public.
+/// The same query for writes under a number. It is NULL until the mark has been compared with the
+/// ledger's since the server's start. A database is restored while its server is down, and until
+/// that comparison it may lack links whose codes are public.
 pub(super) static COMPARED_EPOCH: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT coalesce(nullif(current_setting('{NOTED_SERVER}', true), ''), ({SERVER}))
@@ -54,18 +58,24 @@ fn epoch_in(text: String) -> Result<StoreEpoch, StoreError> {
     StoreEpoch::new(text).map_err(|error| StoreError::Corrupt(error.to_string()))
 }
 
-/// The history of the database that this connection writes to.
+/// Returns the history of the database that this connection writes to.
 pub(super) async fn epoch(client: &Client) -> Result<StoreEpoch, StoreError> {
     epoch_in(client.query_one(EPOCH.as_str(), &[]).await?.try_get(0)?)
 }
 
-/// The same in a transaction that writes under a number.
+/// Returns the history of the database, in a transaction that writes under a number.
+///
+/// # Errors
+/// Returns [`StoreError::NotCompared`] if the mark has not been compared since the server's start.
 pub(super) async fn compared_epoch(client: &impl GenericClient) -> Result<StoreEpoch, StoreError> {
     let text: Option<String> = client.query_one(COMPARED_EPOCH.as_str(), &[]).await?.try_get(0)?;
     epoch_in(text.ok_or(StoreError::NotCompared)?)
 }
 
-/// The history of the database, and how many of these links it has, deleted ones included.
+/// Returns the history of the database, and how many of these ids have a link. Deleted links count.
+///
+/// # Errors
+/// Returns [`StoreError::NotCompared`] if the mark has not been compared since the server's start.
 pub(super) async fn taken(client: &Client, ids: &[i64]) -> Result<(StoreEpoch, usize), StoreError> {
     let sql = format!("SELECT ({}), (SELECT count(*) FROM link WHERE id = ANY($1))", *COMPARED_EPOCH);
     let row = client.query_one(&sql, &[&ids]).await?;
@@ -79,7 +89,7 @@ pub(super) async fn fingerprint(client: &Client) -> Result<Option<Fingerprint>, 
     row.map(|row| Ok(Fingerprint::from_stored(row.try_get(0)?))).transpose()
 }
 
-/// The first to insert wins; everyone reads what counts.
+/// Adopts the fingerprint if none is stored, and returns the stored one. The first insert wins.
 pub(super) async fn adopt_fingerprint(
     client: &Client,
     mine: &Fingerprint,
@@ -90,7 +100,7 @@ pub(super) async fn adopt_fingerprint(
     adopted.ok_or_else(|| StoreError::Corrupt("table deployment is empty".to_owned()))
 }
 
-/// The first to name one wins; everyone reads what counts.
+/// Adopts the ledger if none is stored, and returns the stored one. The first update wins.
 pub(super) async fn adopt_ledger(client: &Client, mine: &str) -> Result<String, StoreError> {
     client.execute("UPDATE deployment SET ledger = $1 WHERE ledger IS NULL", &[&mine]).await?;
     let row = client.query_opt("SELECT ledger FROM deployment", &[]).await?;
@@ -103,7 +113,8 @@ pub(super) async fn forget_ledger(client: &Client) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Under a lock on the table: two resolvers that start together give a keyspace one index.
+/// Adds new keyspaces and returns all. The table is locked, so that two resolvers that start
+/// together give a keyspace one index.
 pub(super) async fn adopt_keyspaces(
     client: &mut Client,
     mine: &[Keyspace],
@@ -125,7 +136,7 @@ pub(super) async fn adopt_keyspaces(
     for (index, keyspace) in &known[before..] {
         let index = i16::try_from(index.get()).map_err(|error| StoreError::Corrupt(error.to_string()))?;
         let (name, definition) = (keyspace.name.as_str(), keyspace.to_string());
-        // Not the time of the transaction's beginning: it may have waited for the lock.
+        // Not the transaction's start time: the transaction may have waited for the lock.
         let sql = "INSERT INTO keyspace (index, name, definition, adopted_at) VALUES ($1, $2, $3, clock_timestamp())";
         transaction.execute(sql, &[&index, &name, &definition]).await?;
     }
@@ -133,7 +144,7 @@ pub(super) async fn adopt_keyspaces(
     Ok(known)
 }
 
-/// Under a lock on the table: of several first starts one makes the key.
+/// Adds the first API key. The table is locked, so that only one of several first starts adds it.
 pub(super) async fn add_first_api_key(
     client: &mut Client,
     name: &str,

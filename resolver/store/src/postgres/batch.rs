@@ -1,4 +1,5 @@
-//! A batch of new links: one statement, on whichever line is free; or COPY (`copy.rs`), if it is a large one.
+//! Batch inserts of new links: one statement on the first free connection, or COPY (`copy.rs`) for
+//! large batches.
 
 use std::sync::{LazyLock, atomic::Ordering};
 
@@ -16,16 +17,17 @@ use super::{
 };
 use crate::{InsertError, Inserted, StoreError, sql};
 
-/// Batches of new links that are written at the same time.
+/// Number of batches that are inserted concurrently.
 pub(super) const INSERT_LANES: usize = 4;
 
-/// Stores a batch of any size in one round trip: ids, URLs and flags come as arrays. The ids are in ascending order, which
-/// keeps two resolvers' inserts from waiting for each other in a circle.
+/// Inserts a batch of any size in one round trip: ids, URLs and flags are sent as arrays. The ids
+/// are ascending, so that concurrent inserts of two resolvers cannot deadlock.
 ///
-/// In another history of the database than `$8` nothing is stored, and so no row comes back. The question is part of the
-/// statement because a transaction pooler may send each statement to another server. The condition stands in the INSERT
-/// itself: a CTE around it could say in a row of its own that the history is another, but the condition costs a batch of 32
-/// links 27 µs then and 16 µs so, of 197 µs (2026-11-23, medians, statements alternating on one connection).
+/// If the database's history is not `$8`, nothing is inserted and no row is returned. The check is
+/// part of the statement, because a transaction pooler may send each statement to another server.
+/// The condition stands in the INSERT itself. A CTE around it could report another history in a row
+/// of its own, but then the condition costs a batch of 32 links 27 µs instead of 16 µs, of 197 µs
+/// (2026-11-23, medians, statements alternating on one connection).
 pub(super) static INSERT: LazyLock<String> = LazyLock::new(|| {
     format!(
         "
@@ -41,7 +43,7 @@ pub(super) static INSERT: LazyLock<String> = LazyLock::new(|| {
 });
 
 impl PostgresStore {
-    /// Stores links; the outcome of each, in their order.
+    /// Inserts links, and returns the outcome of each in the order of `links`.
     pub(super) async fn insert_batch(
         &self,
         history: &StoreEpoch,
@@ -61,7 +63,7 @@ impl PostgresStore {
         if order.len() >= copy::LINKS_MIN {
             match copy::copy(writer, history, &order, &details).await {
                 Ok(Some(at)) => return Ok(vec![Inserted::Stored(at); order.len()]),
-                // Some id is taken, and nothing is stored: which it is will be said below.
+                // Some id is taken and nothing is stored. The INSERT below tells which id.
                 Ok(None) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -76,20 +78,23 @@ impl PostgresStore {
         outcomes(links, &rows)
     }
 
-    /// Why nothing of a batch was stored: because every id is taken, or because the database is of another history, or may be. History and
-    /// rows are asked for in one statement: behind a pooler another server may answer than the one that stored nothing, and
-    /// what that one has says nothing of this one.
+    /// Finds out why nothing of a batch was stored: all ids are taken, or the database's history is
+    /// another one or has not been compared.
+    ///
+    /// One statement reads both history and rows. Behind a pooler, another server may answer than
+    /// the one that stored nothing, and the rows of one server prove nothing about the other.
     async fn all_are_taken(&self, history: &StoreEpoch, ids: &[i64]) -> Result<(), InsertError> {
         match within(async { admin::taken(&*self.connection().await?, ids).await }).await {
             Ok((epoch, taken)) if epoch == *history && taken == ids.len() => Ok(()),
-            // It was compared between the two statements, or another server answered: the numbers are as good as before.
+            // The mark was compared between the two statements, or another server answered. The
+            // numbers are still unused.
             Ok((epoch, _)) if epoch == *history => Err(InsertError::Failed(StoreError::NotCompared)),
             Ok(_) => Err(InsertError::Failed(StoreError::AnotherHistory)),
             Err(error) => Err(InsertError::Failed(error)),
         }
     }
 
-    /// A free line if there is one; else they are waited for in turn.
+    /// Returns a free connection, or else the next one in turn.
     fn writer(&self) -> &Line {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed) % INSERT_LANES;
         let free = self.writers.iter().find(|line| line.is_free());
@@ -107,13 +112,13 @@ impl From<LineError> for InsertError {
     }
 }
 
-/// What came back are the ids that were stored; the others were taken.
+/// Maps returned ids to outcomes: returned ids were stored, and the others were taken.
 fn outcomes(links: &[NewLink], rows: &[Row]) -> Result<Vec<Inserted>, InsertError> {
-    // The rows are committed by now, so trouble with reading them leaves the outcome open.
+    // The rows are committed by now, so an error while reading them leaves the outcome unknown.
     let stored = rows.iter().map(|row| Ok((row.try_get::<_, i64>(0)?, timestamp(row, 1)?)));
     let mut stored: Vec<(i64, Timestamp)> =
         stored.collect::<Result<_, StoreError>>().map_err(InsertError::Unknown)?;
-    // They come back as they went, in order; nothing promises that.
+    // Postgres returns them in the order of the insert, but does not guarantee it.
     stored.sort_unstable_by_key(|(id, _)| *id);
     let outcome = |link: &NewLink| match stored.binary_search_by_key(&link.id.get(), |(id, _)| *id) {
         Ok(index) => Inserted::Stored(stored[index].1),

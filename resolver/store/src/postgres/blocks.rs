@@ -9,20 +9,22 @@ use crate::{
     sql::{Gaps, SCAN_PAGE, ids_of, number_of_end},
 };
 
-/// Postgres has no unsigned numbers; generations and incarnations count by ones and stay far below.
+/// Converts to `bigint`. Postgres has no unsigned integers; generations and incarnations count by
+/// ones and stay far below the limit.
 fn signed(value: u64) -> Result<i64, StoreError> {
     i64::try_from(value).map_err(|_| StoreError::Corrupt(format!("{value} does not fit a bigint")))
 }
 
-/// Commits of predecessors that one take-over waits for: each start of a holder leaves at most one under way.
+/// Maximum number of a predecessor's commits that one take-over waits for. Each start of a holder
+/// leaves at most one under way.
 const TAKE_OVER_TRIES: usize = 5;
 
 const INSERT: &str = "
     INSERT INTO block (ids, generation, holder, incarnation, instance)
     SELECT int8range(first, \"end\"), $3, $4, $5, $6 FROM unnest($1::bigint[], $2::bigint[]) AS kept (first, \"end\")";
 
-/// Registers a block. The exclusion constraint decides; if it refuses because an earlier copy of this very call got
-/// through, that copy's row is found.
+/// Registers a block. The exclusion constraint decides. If it refuses because an earlier attempt of
+/// this call was committed, that attempt's row is found.
 pub(super) async fn register(client: &mut Client, block: &BlockEntry) -> Result<Registration, StoreError> {
     let transaction = client.transaction().await?;
     let inserted = insert(&transaction, block, &[block.span]).await;
@@ -30,15 +32,23 @@ pub(super) async fn register(client: &mut Client, block: &BlockEntry) -> Result<
     is_registered(client, block).await
 }
 
-/// Condition on a row of `block`: it belongs to a reservation that is not given up. Its codes were told to people, so no other block
-/// ever takes it over, whatever the ledger says of its generation.
+/// SQL condition on a row of `block`: it belongs to an open reservation. The reservation's codes
+/// are published, so no other block ever takes the row over, whatever its generation in the ledger.
 const IS_RESERVED: &str = "EXISTS (SELECT 1 FROM reservation
     WHERE closed_at IS NULL AND 'reservation-' || reservation.id = block.holder)";
 
-/// Replaces every row in the range that is not newer than the leaked generation by one row of the new. It may well be older: a
-/// holder that died between allocation and take-over left the row of the one before it. A newer row belongs to whoever took
-/// the block over since, and makes the constraint refuse; so does the row of an open reservation, which a ledger from a backup may
-/// have forgotten. The delete locks the rows, so of two heirs one sees the other's.
+/// Replaces all rows in the block's range that are not newer than the leaked generation by one new
+/// row.
+///
+/// A row may be older than that: a holder that died between allocation and take-over left the row
+/// of its predecessor. A newer row belongs to a holder that has taken the block over since, and
+/// makes the constraint refuse. So does the row of an open reservation, which a ledger from a
+/// backup may have forgotten. The delete locks the rows, so of two concurrent take-overs one sees
+/// the other's row.
+///
+/// # Errors
+/// Returns [`StoreError::Overlap`] if a predecessor's row was in the way at each of
+/// [`TAKE_OVER_TRIES`] attempts.
 pub(super) async fn take_over(
     client: &mut Client,
     block: &BlockEntry,
@@ -63,8 +73,11 @@ pub(super) async fn take_over(
     Err(StoreError::Overlap)
 }
 
-/// Whether another holder has taken over some of the numbers since, or they were never this one's, or are reserved. If not, what was in the way came from
-/// a predecessor whose commit was still under way: the delete could not see its row, and the insert waited for it.
+/// Returns whether some of the numbers were taken over by another holder, belong to a block that
+/// reaches beyond this one, or are reserved.
+///
+/// Otherwise the conflicting row came from a predecessor whose commit was still under way: the
+/// delete could not see its row, and the insert waited for it.
 async fn has_newer(client: &Client, block: &BlockEntry, leaked: u64) -> Result<bool, StoreError> {
     let (first, end) = LinkId::range(block.keyspace, block.span);
     let sql = format!(
@@ -74,8 +87,11 @@ async fn has_newer(client: &Client, block: &BlockEntry, leaked: u64) -> Result<b
     Ok(client.query_opt(&sql, &[&first, &end, &signed(leaked)?]).await?.is_some())
 }
 
-/// Replaces the block's rows by rows for what is kept. A block without a row was taken over, and nothing of it is this
-/// holder's to keep.
+/// Replaces the block's rows by rows for the spans that are kept.
+///
+/// # Errors
+/// Returns [`StoreError::Overlap`] if spans are to be kept and the block has no row, because
+/// another holder has taken it over, or if a kept span overlaps another block.
 pub(super) async fn release(
     client: &mut Client,
     block: &BlockEntry,
@@ -112,7 +128,7 @@ async fn insert(
     Ok(transaction.execute(INSERT, &row).await?)
 }
 
-/// Commits, or gives up where the constraint refused.
+/// Commits, or rolls back if the constraint refused the insert.
 async fn settle(transaction: Transaction<'_>, inserted: Result<u64, StoreError>) -> Result<(), StoreError> {
     match inserted {
         Ok(_) => Ok(transaction.commit().await?),
@@ -125,7 +141,8 @@ fn is_overlap(error: &StoreError) -> bool {
     matches!(error, StoreError::Postgres(error) if error.code() == Some(&SqlState::EXCLUSION_VIOLATION))
 }
 
-/// Whether the register has the block just so: from this call or from an earlier copy of it.
+/// Returns whether the register has exactly this block, from this call or from an earlier attempt
+/// of it.
 async fn is_registered(client: &Client, block: &BlockEntry) -> Result<Registration, StoreError> {
     let (first, end) = LinkId::range(block.keyspace, block.span);
     let sql = "SELECT 1 FROM block WHERE ids = int8range($1, $2) AND generation = $3 AND instance = $4";
@@ -143,7 +160,7 @@ pub(super) async fn holds(
     Ok(client.query_opt(sql, &[&id.get(), &signed(generation)?, &instance]).await?.is_some())
 }
 
-/// One page of stored ids; whether it was the last.
+/// Reads one page of stored ids into `gaps`, and returns whether it was the last page.
 pub(super) async fn scan(client: &Client, gaps: &mut Gaps) -> Result<bool, StoreError> {
     let limit = i64::try_from(SCAN_PAGE).unwrap_or(i64::MAX);
     let sql = "SELECT id FROM link WHERE id >= $1 AND id < $2 ORDER BY id LIMIT $3";
@@ -152,8 +169,11 @@ pub(super) async fn scan(client: &Client, gaps: &mut Gaps) -> Result<bool, Store
     Ok(gaps.page(&ids))
 }
 
-/// Ranges are ordered by their start and none overlaps another, so the last one has the highest end. They are compared with ranges
-/// of one id, which no range of the same start is below: an open one would be above the first block of the keyspace, and of the next.
+/// Returns the end of a keyspace's registered numbers.
+///
+/// Ranges are ordered by their start and do not overlap, so the last one has the highest end. They
+/// are compared with ranges of one id, because no range with the same start sorts below those. An
+/// unbounded range would sort above the first block of the keyspace, and of the next one.
 pub(super) async fn registered_end(client: &Client, keyspace: KeyspaceIndex) -> Result<u64, StoreError> {
     let (first, end) = ids_of(keyspace);
     let sql = "SELECT upper(ids) FROM block WHERE ids >= int8range($1, CAST($1 AS bigint) + 1) AND ids < int8range($2, CAST($2 AS bigint) + 1)

@@ -1,7 +1,8 @@
-//! Hearing of links that others changed: LISTEN on a connection of its own.
+//! Change notifications from other processes: LISTEN on a dedicated connection.
 //!
-//! A notification is sent when the change commits, and can be lost with the connection. So the listener says from when on nothing was
-//! missed, and says so anew after each break. A connection that does not answer in time counts as broken.
+//! A notification is sent when the change commits, and is lost if the connection breaks. So the
+//! listener reports the instant from which it misses nothing, and reports it anew after each break.
+//! A connection that does not answer in time counts as broken.
 
 use std::{future::poll_fn, time::Duration};
 
@@ -18,26 +19,32 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::{Change, StoreError};
 
-/// The channel; a notification's text is ids in decimal, separated by commas, or one id of a hand-picked code after a plus sign.
+/// Subscribes to the channel. A payload is a comma-separated list of ids in decimal, or a plus sign
+/// and the id of one custom slug.
 const LISTEN: &str = "LISTEN shortmint_links";
-/// How often the connection is asked whether it still is one; with the time for an answer it is noticed within a second. What is known of
-/// hand-picked codes is believed for two and a half times as long.
+/// Interval between probes of the connection. Together with the deadline of a probe, a broken
+/// connection is noticed within a second. The set of mintable custom slugs is trusted for two and a
+/// half times this interval.
 const ASKED_EVERY: Duration = Duration::from_millis(100);
+/// Deadline of a probe.
 const ANSWERED_WITHIN: Duration = Duration::from_millis(500);
-/// How long a notification may take to come around.
+/// Maximum time for a notification to come back to its sender.
 const HEARD_WITHIN: Duration = Duration::from_secs(2);
+/// Deadline of a connection attempt.
 const CONNECTED_WITHIN: Duration = Duration::from_secs(3);
-/// Notifications that may wait. More than that are as good as lost, and the connection with them.
+/// Maximum number of queued notifications. With more, the connection is given up as if they had
+/// been lost.
 const WAITING_MAX: usize = 4_096;
+/// Back-off before the next connection attempt.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Tells of changes for as long as somebody listens.
+/// Reports changes until the receiver is dropped. Reconnects after errors.
 pub(super) async fn tell(config: &Config, changes: &mpsc::Sender<Change>) {
     let mut failures = 0_u64;
     while !changes.is_closed() {
         let begun = Instant::now();
         let Err(error) = tell_until_broken(config, changes).await;
-        // A database that is away is told of once, and not twice a second.
+        // An unavailable database is logged once, and not twice a second.
         failures = if begun.elapsed() > 2 * CONNECTED_WITHIN { 1 } else { failures + 1 };
         if failures == 1 {
             tracing::warn!(error = &error as &dyn std::error::Error, "listen for changed links");
@@ -80,7 +87,8 @@ async fn tell_until_broken(
             _ = asking.tick() => {
                 let sent = Instant::now();
                 ask(&client, "").await?;
-                // What was told before the answer came before it, and is in the queue by now.
+                // Notifications sent before the answer arrived before it, and are in the queue by
+                // now.
                 while let Ok(text) = notifications.try_recv() {
                     changes.send(change(&text)).await.map_err(stopped)?;
                 }
@@ -90,8 +98,13 @@ async fn tell_until_broken(
     }
 }
 
-/// Tells something over another connection and waits until it is heard here: a pooler in transaction mode takes LISTEN too, and then tells
-/// nothing. What else is heard meanwhile was told before anybody relied on it.
+/// Sends a notification over a second connection and waits until it arrives here.
+///
+/// A pooler in transaction mode accepts LISTEN too, and then delivers nothing. Other notifications
+/// that arrive meanwhile are discarded: no cache relies on them before [`Change::Listening`].
+///
+/// # Errors
+/// Returns [`StoreError::Deaf`] if the notification does not arrive within [`HEARD_WITHIN`].
 async fn prove(config: &Config, notifications: &mut mpsc::Receiver<String>) -> Result<(), StoreError> {
     let unreachable = |error| StoreError::Unreachable(Box::new(error));
     let connected = timeout(CONNECTED_WITHIN, config.connect(NoTls)).await;
@@ -121,7 +134,7 @@ async fn ask(client: &Client, question: &str) -> Result<(), StoreError> {
     Ok(answered.map_err(|_| StoreError::TimedOut)??)
 }
 
-/// What is no id was not sent by this product, and concerns no link.
+/// Parses a notification. Other text than ids was not sent by this product, and concerns no link.
 fn change(text: &str) -> Change {
     if let Some(id) = text.strip_prefix('+').and_then(|id| id.parse().ok()) {
         return Change::Picked(LinkId::from_stored(id));

@@ -1,4 +1,4 @@
-//! How servers are connected to.
+//! Connections to Postgres servers: configuration and pools.
 
 use std::time::Duration;
 
@@ -9,22 +9,25 @@ use tokio_postgres::{Config, NoTls, config::TargetSessionAttrs};
 use super::DEADLINE;
 use crate::StoreError;
 
-/// Connections to the primary.
+/// A pool of connections to the primary.
 pub(super) type Connections = Pool<PostgresConnectionManager<NoTls>>;
 
-/// A pool; it opens no connection before one is needed.
+/// Creates a pool. It opens no connection before one is needed.
 pub(super) fn pool(config: &Config, size: u32) -> Connections {
     Pool::builder()
         .max_size(size)
         .connection_timeout(DEADLINE)
-        // The check would cost a round trip each time; a broken connection shows at its first use.
+        // A check would cost a round trip each time; a broken connection shows at its first use.
         .test_on_check_out(false)
         .max_lifetime(Some(Duration::from_secs(600)))
         .error_sink(Box::new(LogErrors))
         .build_unchecked(PostgresConnectionManager::new(config.clone(), NoTls))
 }
 
-/// How every server is connected to.
+/// Parses a URL into the configuration of all connections: deadlines and TCP keep-alives.
+///
+/// # Errors
+/// Returns an error if the URL is invalid.
 pub(super) fn configure(url: &str) -> Result<Config, StoreError> {
     let mut config: Config = url.parse()?;
     config
@@ -37,13 +40,14 @@ pub(super) fn configure(url: &str) -> Result<Config, StoreError> {
     Ok(config)
 }
 
+/// Returns the configuration without the demand for a server that can write.
 pub(super) fn reads_anywhere(config: &Config) -> Config {
     let mut config = config.clone();
     config.target_session_attrs(TargetSessionAttrs::Any);
     config
 }
 
-/// bb8 drops errors of its background connections unless told where to.
+/// Logs errors of background connections. bb8 drops them otherwise.
 #[derive(Clone, Debug)]
 struct LogErrors;
 
@@ -57,7 +61,10 @@ impl bb8::ErrorSink<tokio_postgres::Error> for LogErrors {
     }
 }
 
-/// A connection of a pool.
+/// Checks a connection out of a pool.
+///
+/// # Errors
+/// Returns [`StoreError::TimedOut`] if none is free or connects in time.
 pub(super) async fn check_out(
     pool: &Connections,
 ) -> Result<PooledConnection<'_, PostgresConnectionManager<NoTls>>, StoreError> {

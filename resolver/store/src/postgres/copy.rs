@@ -1,8 +1,10 @@
-//! Large batches as COPY takes them: Postgres then fills whole pages at a time, instead of asking for each row whether its id is taken.
+//! Large batches by COPY: Postgres fills whole pages at a time, instead of checking for each row
+//! whether its id is taken.
 //!
-//! 1. COPY fails as a whole when an id is taken, and stores nothing: then the same batch goes the way of the small ones. That is rare: numbers are
-//!    one holder's, and only a hand-picked code has the id of one.
-//! 2. It takes two round trips instead of one, which a small batch does not gain by.
+//! 1. COPY fails as a whole if an id is taken, and stores nothing. The batch is then inserted like
+//!    a small one. That is rare: a number belongs to one holder, and only a custom slug can have
+//!    taken its id.
+//! 2. COPY takes two round trips instead of one, so small batches do not gain by it.
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -15,27 +17,29 @@ use super::{
     line::{Line, LineError},
 };
 
-/// Batches of so many links go this way: with fewer the second round trip costs more than the rest gains.
+/// Minimum number of links in a COPY batch. With fewer, the second round trip costs more than COPY
+/// saves.
 pub(super) const LINKS_MIN: usize = 500;
 
 pub(super) const COPY: &str = "
     COPY link (id, long_url, title, crawlable, forward_query, created_by, details, created_at)
     FROM STDIN (FORMAT binary)";
 
-/// Columns of a row.
+/// Number of columns in a row.
 const COLUMNS: i16 = 8;
-/// What a file of the format begins with: its signature, no flags, no extension.
+/// Start of the binary format: signature, no flags, no header extension.
 const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
-/// What it ends with.
+/// End of the binary format.
 const TRAILER: [u8; 2] = (-1_i16).to_be_bytes();
-/// A column that is null.
+/// Length field of a NULL column.
 const NULL: [u8; 4] = (-1_i32).to_be_bytes();
-/// The version of the binary form of `jsonb`.
+/// Version byte of the binary form of `jsonb`.
 const JSONB_VERSION: u8 = 1;
-/// 2000-01-01, from which Postgres counts, in microseconds since 1970.
+/// Postgres' epoch, 2000-01-01, in microseconds since 1970.
 const POSTGRES_EPOCH: i64 = 946_684_800_000_000;
 
-/// Stores links, in the order of their ids, with their details as they are stored; since when. None when an id is taken, and nothing was stored.
+/// Copies links, which must be in the order of their ids, with their serialized details. Returns
+/// their creation time, or `None` if an id is taken and nothing was stored.
 pub(super) async fn copy(
     line: &Line,
     history: &StoreEpoch,
@@ -50,7 +54,7 @@ pub(super) async fn copy(
     }
 }
 
-/// The whole of what COPY reads, as the manual describes its binary format.
+/// Encodes all rows in COPY's binary format, as described in Postgres' manual.
 fn rows(links: &[&NewLink], details: &[Option<String>], now: Timestamp) -> Bytes {
     let texts: usize = links.iter().map(|link| link.draft.long_url.as_str().len()).sum();
     let mut out = Vec::with_capacity(HEADER.len() + texts + 96 * links.len());
@@ -72,6 +76,7 @@ fn rows(links: &[&NewLink], details: &[Option<String>], now: Timestamp) -> Bytes
     out.into()
 }
 
+/// Appends a text column after the bytes of `before`, or NULL.
 fn put_text(out: &mut Vec<u8>, before: &[u8], text: Option<&str>) {
     match text {
         Some(text) => put(out, &[before, text.as_bytes()]),
@@ -79,7 +84,7 @@ fn put_text(out: &mut Vec<u8>, before: &[u8], text: Option<&str>) {
     }
 }
 
-/// A column: its length, and its bytes, which come in parts.
+/// Appends a column: the length of all parts together, and then their bytes.
 fn put(out: &mut Vec<u8>, parts: &[&[u8]]) {
     let len: usize = parts.iter().map(|part| part.len()).sum();
     let len = i32::try_from(len).expect("what a link says is bounded far below");

@@ -1,11 +1,14 @@
-//! A dedicated connection with one prepared statement, remade when it breaks.
+//! A dedicated connection with one prepared statement, reopened when it breaks.
 //!
-//! 1. I6: a write is reported as done only after the answer to its COMMIT. A single statement commits at `Sync`, whose answer
-//!    [`Client::query`] waits for. COPY does not: `CopyInSink::finish` returns at `CommandComplete`, before the commit, so rows
-//!    are copied inside a transaction of their own and its COMMIT is awaited.
-//! 2. I4: once a COMMIT may have reached the server, only the server's own answer to it decides. Anything else is in doubt.
-//! 3. The history of the database is checked inside the transaction that writes. A transaction pooler may serve each
-//!    transaction from another server, so what an earlier transaction saw proves nothing.
+//! 1. I6: a write is reported as done only after the answer to its COMMIT. A single statement
+//!    commits at `Sync`, whose answer [`Client::query`] waits for. COPY does not:
+//!    `CopyInSink::finish` returns at `CommandComplete`, before the commit. So rows are copied
+//!    inside a transaction of their own, and its COMMIT is awaited.
+//! 2. I4: once a COMMIT may have reached the server, only the server's own answer to it decides.
+//!    Anything else leaves the outcome in doubt.
+//! 3. The history of the database is checked inside the transaction that writes. A transaction
+//!    pooler may serve each transaction from another server, so an earlier transaction's answer
+//!    proves nothing.
 
 use std::{pin::pin, time::Duration};
 
@@ -35,41 +38,43 @@ use super::{
 };
 use crate::StoreError;
 
-/// A connection that answers one statement at a time.
+/// A dedicated connection that runs one statement at a time.
 pub(super) struct Line {
     config: Config,
     sql: &'static str,
-    /// Whether the statement asks for the database's history. A role that only reads may not ask for the server.
+    /// Whether the statement checks the database's history. A role that only reads may lack the
+    /// right to ask for the server's identity.
     writes: bool,
-    /// None until it is needed, and after trouble. The lock is tokio's: it is held while the statement runs, which is
-    /// what makes the line answer one at a time.
+    /// The open connection; `None` before its first use and after an error. The lock is tokio's,
+    /// because it is held while the statement runs: that serializes the statements.
     open: Mutex<Option<Open>>,
 }
 
 struct Open {
     client: Client,
     statement: Statement,
-    /// To copy rows in; prepared when it is first needed.
+    /// Statements for COPY, prepared at their first use.
     copy: Option<Copying>,
-    /// Asks a replica for its position; prepared when it is first needed.
+    /// The query for a replica's replay position, prepared at its first use.
     replayed: Option<Statement>,
 }
 
-/// What a line needs to copy rows in.
+/// The prepared statements for COPY.
 #[derive(Clone)]
 struct Copying {
     now: Statement,
     copy: Statement,
 }
 
-/// How far a statement came.
+/// Error of a statement, by how far the statement came.
 #[derive(Debug)]
 pub(super) enum LineError {
-    /// It never left: there was no connection.
+    /// Nothing was sent that could be committed: no turn or connection in time, or a COPY that did
+    /// not begin.
     NotSent(StoreError),
     /// Postgres answered with an error, so the statement's transaction was rolled back.
     Answered(tokio_postgres::Error),
-    /// It was sent, and nobody knows.
+    /// The statement was sent, and its outcome is unknown.
     InDoubt(StoreError),
 }
 
@@ -83,21 +88,25 @@ impl From<LineError> for StoreError {
 }
 
 impl Line {
-    /// For a statement that writes in one history of the database.
+    /// Creates a connection for a statement that writes, and checks the database's history.
     pub(super) fn writer(config: Config, sql: &'static str) -> Self {
         Self { config, sql, writes: true, open: Mutex::new(None) }
     }
 
+    /// Creates a connection for a read-only statement.
     pub(super) fn reader(config: Config, sql: &'static str) -> Self {
         Self { config, sql, writes: false, open: Mutex::new(None) }
     }
 
-    /// Whether no statement runs on it.
+    /// Returns whether no statement runs on the connection.
     pub(super) fn is_free(&self) -> bool {
         self.open.try_lock().is_ok()
     }
 
-    /// Runs the statement. A connection on which anything went wrong is not used again.
+    /// Runs the statement. After any error the connection is dropped.
+    ///
+    /// `deadline` applies to each phase by itself: waiting for the turn, connecting, and the
+    /// statement.
     pub(super) async fn query(
         &self,
         deadline: Duration,
@@ -108,8 +117,9 @@ impl Line {
         Self::run(&mut slot, open, deadline, params).await
     }
 
-    /// Runs a statement that changes nothing: it may be sent again whatever became of the first. Once, because the connection may have been an
-    /// old one to a server that has restarted since.
+    /// Runs a read-only statement, which is safe to repeat whatever the outcome of the first
+    /// attempt. It is repeated once, because the connection may lead to a server that has restarted
+    /// since.
     pub(super) async fn read(
         &self,
         deadline: Duration,
@@ -121,7 +131,8 @@ impl Line {
         }
     }
 
-    /// Runs a statement that changes nothing on a replica; how far it had replayed the log before, if it can say, and the rows.
+    /// Runs a read-only statement on a replica. Returns the replica's replay position from before
+    /// the read, if it has one, and the rows.
     pub(super) async fn read_replica(
         &self,
         deadline: Duration,
@@ -135,10 +146,11 @@ impl Line {
         Ok(read)
     }
 
-    /// Copies rows in and commits them; when they were stored, by the database's clock. In another history of the database
-    /// nothing is sent.
+    /// Copies rows in and commits them. Returns their creation time by the database's clock. If the
+    /// database's history is another one, no row is sent.
     ///
-    /// BEGIN, the question for time and history, and the head of COPY leave in one flight, the rows and COMMIT in a second.
+    /// BEGIN, the query for time and history, and the head of COPY are pipelined in one flight; the
+    /// rows and COMMIT follow in a second.
     pub(super) async fn copy_in(
         &self,
         history: &StoreEpoch,
@@ -155,12 +167,12 @@ impl Line {
         Ok(now)
     }
 
-    /// The right to run a statement. Who does not get it in time has sent nothing.
+    /// Waits for the turn to run a statement. A caller that times out here has sent nothing.
     async fn turn(&self, deadline: Duration) -> Result<MutexGuard<'_, Option<Open>>, LineError> {
         timeout(deadline, self.open.lock()).await.map_err(|_| LineError::NotSent(StoreError::TimedOut))
     }
 
-    /// The open connection, or a new one.
+    /// Returns the open connection, or opens a new one.
     async fn take(&self, slot: &mut Option<Open>, deadline: Duration) -> Result<Open, LineError> {
         match slot.take().filter(|open| !open.client.is_closed()) {
             Some(open) => Ok(open),
@@ -191,7 +203,7 @@ impl Line {
         let unreachable = |error| StoreError::Unreachable(Box::new(error));
         let (client, connection) = self.config.connect(NoTls).await.map_err(unreachable)?;
         tokio::spawn(async move {
-            // The error reaches whoever waits for an answer; here it only ends the task.
+            // Callers that wait for an answer get the error; here it only ends the task.
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "connection to Postgres");
             }
@@ -203,7 +215,11 @@ impl Line {
 }
 
 impl Open {
-    /// Begins a transaction and a COPY in it, unless the database is of another history.
+    /// Begins a transaction and a COPY in it.
+    ///
+    /// # Errors
+    /// Returns [`StoreError::AnotherHistory`] or [`StoreError::NotCompared`] if the database's
+    /// history is not `history`.
     async fn begin_copy(
         &mut self,
         history: &StoreEpoch,
@@ -219,7 +235,8 @@ impl Open {
         let ((), row, sink) =
             try_join3(client.batch_execute("BEGIN"), client.query_one(&now, &[]), client.copy_in(&copy))
                 .await?;
-        // The sink is dropped otherwise, which makes the COPY fail, and so does the connection.
+        // On an error the sink is dropped, which makes the COPY fail, and the connection is dropped
+        // with it.
         let epoch: Option<&str> = row.try_get(1)?;
         if epoch.ok_or(StoreError::NotCompared)? != history.as_str() {
             return Err(StoreError::AnotherHistory);
@@ -229,7 +246,8 @@ impl Open {
 }
 
 impl Open {
-    /// Sends both questions in one flight; the server answers them in their order.
+    /// Pipelines the query for the replay position and the statement. The server answers them in
+    /// this order.
     async fn read_replica(
         &mut self,
         params: &[&(dyn ToSql + Sync)],
@@ -246,8 +264,8 @@ impl Open {
     }
 }
 
-/// Sends the rows and COMMIT together, and waits for the answers to both. A COPY that failed leaves a transaction that COMMIT
-/// rolls back without an error of its own, so its failure is the one that counts.
+/// Sends the rows and COMMIT together, and waits for both answers. After a failed COPY, COMMIT
+/// rolls the transaction back without an error of its own, so the error of the COPY counts.
 async fn commit_copy(client: &Client, sink: CopyInSink<Bytes>, rows: Bytes) -> Result<(), LineError> {
     let mut sink = pin!(sink);
     let copy = async {
@@ -258,13 +276,13 @@ async fn commit_copy(client: &Client, sink: CopyInSink<Bytes>, rows: Bytes) -> R
     copied.and(committed).map_err(failed)
 }
 
-/// What is known of a statement that was sent and failed.
+/// Classifies the error of a statement that was sent.
 fn failed(error: tokio_postgres::Error) -> LineError {
     if rolled_back(&error) { LineError::Answered(error) } else { LineError::InDoubt(error.into()) }
 }
 
-/// Whether the server's answer proves that nothing was committed. A server that is going down may have committed before it
-/// said so, and says so without a word about the statement.
+/// Returns whether the server's error proves that nothing was committed. A server that is shutting
+/// down may have committed first, and its error does not tell.
 pub(super) fn rolled_back(error: &tokio_postgres::Error) -> bool {
     let going_down = [
         SqlState::ADMIN_SHUTDOWN,
@@ -272,7 +290,8 @@ pub(super) fn rolled_back(error: &tokio_postgres::Error) -> bool {
         SqlState::T_R_STATEMENT_COMPLETION_UNKNOWN,
         SqlState::TRANSACTION_RESOLUTION_UNKNOWN,
     ];
-    // Of a connection (class 08) a pooler speaks, which does not know; and what ends the server or the connection proves nothing either.
+    // Errors of class 08 (connection) come from a pooler, which does not know the outcome. An error
+    // that ends the session or the server proves nothing either.
     let is_of_the_connection = |code: &SqlState| code.code().starts_with("08");
     let severity = error.as_db_error().and_then(|error| error.parsed_severity());
     let ends = matches!(severity, Some(Severity::Fatal | Severity::Panic));

@@ -8,10 +8,11 @@ mod files {
     refinery::embed_migrations!("../../schema/postgres");
 }
 
-/// Any number that nothing else locks; refinery itself takes no lock.
+/// Key of the advisory lock. Any number that nothing else locks will do; refinery itself takes no
+/// lock.
 const LOCK: i64 = 0x5348_4f52_544d_494e;
 
-/// Runs what is missing, one process at a time. The lock ends with the connection.
+/// Runs all pending migrations, one process at a time. The advisory lock ends with the connection.
 pub(super) async fn run(config: &Config) -> Result<(), StoreError> {
     let unreachable = |error| StoreError::Unreachable(Box::new(error));
     let (mut client, connection) = config.connect(NoTls).await.map_err(unreachable)?;
@@ -22,12 +23,15 @@ pub(super) async fn run(config: &Config) -> Result<(), StoreError> {
         tracing::info!(%migration, "migrated");
     }
     drop(client);
-    // Its end is the end of the lock; how it ended does not matter any more.
+    // The lock ends with the connection; an error of the connection no longer matters.
     let _ = connection.await;
     Ok(())
 }
 
-/// Fails unless every migration has run.
+/// Checks that all migrations have run.
+///
+/// # Errors
+/// Returns [`StoreError::SchemaBehind`] if a migration is missing.
 pub(super) async fn check(client: &Client) -> Result<(), StoreError> {
     let runner = files::migrations::runner();
     let needed =

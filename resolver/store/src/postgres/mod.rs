@@ -1,7 +1,8 @@
-//! Links in Postgres.
+//! The Postgres implementation of [`LinkStore`].
 //!
-//! Inserts and reads of links each have a connection of their own beside the pool: a pool's checkout would put a wait
-//! between batches, and one batch is in flight at a time anyway. Everything else goes through the pool.
+//! Inserts and reads of links have dedicated connections beside the pool. A pool's checkout would
+//! add a wait between batches, and each of these connections has one batch in flight at a time
+//! anyway. All other calls use the pool.
 
 mod admin;
 mod batch;
@@ -53,8 +54,8 @@ use super::{
     Source, StoreError, Sweep, Swept, TagCount, Visible, Witness, sql,
 };
 
-/// The version of the settings and its copy, the time, the position in the log (`insert` and not
-/// `flush`, so that no commit lies behind it), and when the server was started.
+/// Polls the settings' version and copy, the time, the log position and the server's start time.
+/// The position is the `insert` and not the `flush` position, so that no commit lies behind it.
 static POLL: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT version, {}, clock_timestamp(), (pg_current_wal_insert_lsn() - '0/0')::bigint, pg_postmaster_start_time()
@@ -63,55 +64,60 @@ static POLL: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// No call waits longer.
+/// Deadline of one attempt at a statement or transaction, and of a wait for a connection.
 const DEADLINE: Duration = Duration::from_secs(3);
-/// Connections of the pool: for everything that is neither a batch of new links nor a redirect.
+/// Connections of the general pool: for all calls but batch inserts, redirects, lists and API key
+/// lookups.
 const POOL: u32 = 8;
-/// Connections for lists: twice as many as one key has turns.
+/// Connections for lists: twice as many as one API key may use at a time.
 const LISTS: u32 = 4;
-/// Connections on which keys are looked up: without its key no call is answered, whatever the others do.
+/// Connections for API key lookups. Every call of the API needs its key, whatever the load of other
+/// calls.
 const KEYS: u32 = 4;
 
-/// A Postgres database.
+/// A store in a Postgres database.
 pub struct PostgresStore {
     writers: [Line; INSERT_LANES],
     turn: AtomicUsize,
     reader: Line,
-    /// Any server of the URL, also one that is read-only: redirects go on while there is no primary.
+    /// Reads from any server of the URL, also from read-only ones: redirects work while there is no
+    /// primary.
     copy_reader: Line,
-    /// The same two for slugs.
+    /// The same two connections for slugs.
     slug_reader: Line,
     copy_slug_reader: Line,
-    /// Asks for the time, and whether there are other settings.
+    /// Polls the time and the settings' version.
     settings_reader: Line,
-    /// How far the primary's log had come at each of its answers.
+    /// Positions of the primary's log, one for each answer to the poll.
     positions: Positions,
-    /// A copy that takes reads off the primary.
+    /// A replica that takes reads off the primary.
     replica: Option<Line>,
-    /// When the server was started, by its own clock, as it was last seen.
+    /// When the server was started by its own clock, as last seen.
     server_start: watch::Sender<Option<Timestamp>>,
-    /// What outlasts the database, if the operator keeps it.
+    /// The witness file, if the operator keeps one.
     witness: Option<Arc<Witness>>,
-    /// Until when the replica is not asked, likewise.
+    /// Back-off: until this instant the replica is not asked, because its last read failed.
     replica_shunned: Mutex<Option<Instant>>,
-    /// Until when the primary is not asked, because it did not answer just now.
+    /// Back-off: until this instant the primary is not asked for links, because its last read
+    /// failed.
     shunned: Mutex<Option<Instant>>,
     pool: Connections,
-    /// Lists may take long, and nothing else is to wait for one.
+    /// A pool of its own for lists: they may take long, and no other call waits for one.
     lists: Connections,
-    /// No key waits for anything but keys.
+    /// A pool of its own for API key lookups: they wait for nothing but each other.
     keys: Connections,
     config: Config,
 }
 
 impl PostgresStore {
-    /// Prepares connections to the database at a URL; none is opened before it is needed.
+    /// Prepares connections to the database at a URL, and to a replica at `read_url`. None is
+    /// opened before it is needed.
     ///
     /// # Errors
-    /// When the URL cannot be read.
+    /// Returns an error if a URL is invalid.
     pub async fn new(url: &str, read_url: Option<&str>) -> Result<Self, StoreError> {
         let mut config = configure(url)?;
-        // A demoted primary takes connections too, and refuses every write.
+        // A demoted primary accepts connections too, and refuses every write.
         config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         let replica = read_url.map(configure).transpose()?;
         Ok(Self {
@@ -135,7 +141,7 @@ impl PostgresStore {
         })
     }
 
-    /// The same store with a file that outlasts it.
+    /// Adds a witness file, which outlasts the database.
     #[must_use]
     pub fn witnessed_by(self, witness: Arc<Witness>) -> Self {
         Self { witness: Some(witness), ..self }
@@ -148,7 +154,7 @@ impl PostgresStore {
     }
 }
 
-/// Bounds a call that is not a batch.
+/// Applies [`DEADLINE`] to a call.
 async fn within<T>(call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
     tokio::time::timeout(DEADLINE, call).await.unwrap_or(Err(StoreError::TimedOut))
 }
@@ -293,7 +299,7 @@ impl LinkStore for PostgresStore {
     }
 
     async fn poll_settings(&self, known: Option<&SettingsVersion>) -> Result<SettingsPoll, StoreError> {
-        // Every resolver asks four times a second, and almost always there is nothing new.
+        // Every resolver polls four times a second, and the version rarely changes.
         let sent = Instant::now();
         let rows = self.settings_reader.read(DEADLINE, &[]).await?;
         let row =
@@ -444,7 +450,7 @@ impl LinkStore for PostgresStore {
 
     async fn rename_tag(&self, old: &Tag, new: &Tag, by: ApiKeyId) -> Result<Renamed, StoreError> {
         match self.run(async |sql| sql::rename_tag(sql, old, new, by).await).await {
-            // Somebody else has given the name away since it was looked for.
+            // Another transaction has taken the name since the check.
             Err(StoreError::Postgres(error)) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => {
                 Ok(Renamed::Taken)
             }
@@ -496,7 +502,7 @@ impl LinkStore for PostgresStore {
     async fn find_api_key(&self, hash: &KeyHash) -> Result<Option<Grant>, StoreError> {
         let find = async || self.run_on(&self.keys, async |sql| sql::find_api_key(sql, hash).await).await;
         match find().await {
-            // The connection may have been an old one to a server that has restarted since.
+            // The connection may lead to a server that has restarted since.
             Err(StoreError::Postgres(_)) => find().await,
             answer => answer,
         }

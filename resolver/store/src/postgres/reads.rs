@@ -1,4 +1,5 @@
-//! Reads that redirects wait for: from a replica, from the primary, and from any server while there is no primary.
+//! Reads for redirects: from a replica, from the primary, and from any server while there is no
+//! primary.
 
 use std::{
     collections::HashSet,
@@ -14,11 +15,12 @@ use tokio_postgres::{Row, types::ToSql};
 use super::{DEADLINE, PostgresStore, timestamp};
 use crate::{Reading, Source, StoreError, sql};
 
-/// How long the primary may take for a read before any other server is asked.
+/// Deadline of a read from the primary, for each phase of
+/// [`Line::query`](super::line::Line::query). Any other server is asked after it.
 const PRIMARY_DEADLINE: Duration = Duration::from_secs(1);
-/// The same for a replica; the primary may have to be asked after it.
+/// Deadline of a read from a replica; the primary may have to be asked after it.
 const REPLICA_DEADLINE: Duration = Duration::from_millis(500);
-/// How long reads pass by a primary that did not answer.
+/// Back-off after a failed read: how long a server is not asked.
 const SHUNNED: Duration = Duration::from_secs(1);
 
 pub(super) const READ: &str = "
@@ -26,13 +28,13 @@ pub(super) const READ: &str = "
     FROM link WHERE id = ANY($1::bigint[])";
 
 impl PostgresStore {
-    /// The links among the ids, in any order.
+    /// Reads the links with these ids, in any order.
     pub(super) async fn read_links(&self, ids: &[LinkId], source: Source) -> Result<Reading, StoreError> {
         let (mut links, as_of) = match source {
             Source::Any { lag } => self.read_replica(ids, lag).await.unwrap_or_default(),
             Source::Primary => (Vec::new(), None),
         };
-        // What a replica says was deleted may have been restored since.
+        // A link that is deleted on the replica may have been restored since.
         links.retain(|link| !link.is_deleted());
         let found: HashSet<LinkId> = links.iter().map(|link| link.id).collect();
         let missing: Vec<i64> = ids.iter().filter(|id| !found.contains(id)).map(|id| id.get()).collect();
@@ -49,7 +51,7 @@ impl PostgresStore {
         Ok(Reading { links, complete, as_of })
     }
 
-    /// Reads from the primary; none when it does not answer, or did not a moment ago.
+    /// Reads from the primary. Returns `None` if the read fails, or failed within the back-off.
     async fn read_primary(&self, ids: &[i64]) -> Option<Vec<Row>> {
         if lock(&self.shunned).is_some_and(|until| Instant::now() < until) {
             return None;
@@ -62,8 +64,11 @@ impl PostgresStore {
         read.ok()
     }
 
-    /// The links that the replica has, and the instant that they are at least as new as. None without a replica, and from one
-    /// that does not answer, or cannot prove that it lags at most so far behind.
+    /// Reads links from the replica. Returns them with the instant that they are at least as recent
+    /// as.
+    ///
+    /// Returns `None` without a replica, and if it does not answer, is in its back-off, or cannot
+    /// prove that it lags at most `lag` behind.
     async fn read_replica(&self, ids: &[LinkId], lag: Duration) -> Option<(Vec<Link>, Option<Instant>)> {
         let replica = self.replica.as_ref()?;
         if lock(&self.replica_shunned).is_some_and(|until| Instant::now() < until) {
@@ -84,7 +89,7 @@ impl PostgresStore {
             .ok()
     }
 
-    /// The link of a slug on a domain.
+    /// Returns the id of the link that a slug leads to on a domain.
     pub(super) async fn read_slug(
         &self,
         domain: DomainId,
@@ -97,7 +102,7 @@ impl PostgresStore {
         let of: [&(dyn ToSql + Sync); 2] = [&domain.get(), &slug.as_str()];
         match self.slug_reader.read(PRIMARY_DEADLINE, &of).await {
             Ok(rows) => id(rows),
-            // A copy says what is there, never what is not (I8).
+            // A copy can prove presence, but never absence (I8).
             Err(error) => {
                 let rows = self.copy_slug_reader.query(DEADLINE, &of).await?;
                 id(rows)?.map(Some).ok_or_else(|| error.into())

@@ -1,16 +1,18 @@
-//! How old a replica's answer is, proved by positions in the write-ahead log.
+//! The age of a replica's answer, proved by positions in the write-ahead log.
 //!
-//! 1. The primary's position is sampled with every poll of the settings. Whatever had committed when the question was sent lies
-//!    before the position in its answer.
-//! 2. A replica is asked for its replay position *before* the rows, on the same connection. If that has reached a sample, the
-//!    rows are at least as new as the instant of the sample.
-//! 3. Positions are compared within one history only: a replica that does not follow the new primary of a fail-over may be ahead of
-//!    it in a log that was given up. The primary notes its server's start when it compares itself with the ledger, and a replica
-//!    has that note if it follows this very server.
-//! 4. A replica that stands still, lags longer than it may, or cannot say how far it is, is not believed: the primary is asked.
+//! 1. The primary's position is sampled with every poll of the settings. Every transaction that
+//!    committed before the poll was sent lies before the position in its answer.
+//! 2. A replica is asked for its replay position *before* the rows, on the same connection. If that
+//!    has reached a sample, the rows are at least as recent as the instant of the sample.
+//! 3. Positions are compared within one history only: a replica that does not follow the new
+//!    primary after a fail-over may be ahead of it, in a log that was given up. The primary records
+//!    its server's start time when its mark is compared with the ledger's. A replica has that
+//!    record if it follows this very server.
+//! 4. A replica that stands still, lags longer than it may, or cannot tell its position is not
+//!    believed; the primary is asked.
 //!
-//! Rejected: a promised upper bound of the lag. A replica that breaks the promise gives old rows for as long as it lags, and
-//! nothing tells them from new ones.
+//! Rejected: a promised upper bound of the lag. A replica that breaks the promise serves stale rows
+//! for as long as it lags, and nothing tells them from recent ones.
 
 use std::{
     collections::VecDeque,
@@ -21,29 +23,32 @@ use std::{
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-/// The replay position, NULL on a server that replays nothing; and the start of the server that it follows.
+/// Query for the replay position, which is NULL on a server that replays nothing, and for the start
+/// time of the server that it follows.
 pub(super) const REPLAYED: &str =
     "SELECT (pg_last_wal_replay_lsn() - '0/0')::bigint, (SELECT compared_start FROM deployment)";
 
-/// Samples that are kept: at four a second they reach back for four minutes.
+/// Maximum number of samples: at four a second they reach back four minutes.
 const SAMPLES_MAX: usize = 1_024;
 
-/// How far a server's log has come, and which start of which server it is.
+/// A position in the log of one server, since one start of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Position {
+    /// Start time of the server: the primary's own, or the one that the replica has on record.
     pub(super) start: Timestamp,
+    /// Bytes since the beginning of the log.
     pub(super) at: i64,
 }
 
-/// Positions of the primary, oldest first, all of one start.
+/// Sampled positions of the primary, oldest first, all of one start.
 #[derive(Debug, Default)]
 pub(super) struct Positions(Mutex<VecDeque<(Instant, Position)>>);
 
 impl Positions {
-    /// Notes where the primary's log ended, as a question that was sent then was answered.
+    /// Records a position of the primary's log, as answered to a poll that was sent at `sent`.
     pub(super) fn note(&self, sent: Instant, position: Position) {
         let mut samples = self.samples();
-        // Another server, or the same one again: nothing is known of the time before.
+        // Another server, or the same one after a restart: earlier samples prove nothing.
         if samples.back().is_some_and(|(_, last)| last.start != position.start || last.at > position.at) {
             samples.clear();
         }
@@ -53,7 +58,8 @@ impl Positions {
         samples.push_back((sent, position));
     }
 
-    /// The instant that a replica which has replayed this far is at least as new as, if that is at most `lag` ago.
+    /// Returns the instant that a replica with this replay position is at least as recent as.
+    /// Returns `None` if that is more than `lag` ago, or no sample was reached.
     pub(super) fn as_of(&self, replayed: Position, lag: Duration) -> Option<Instant> {
         let samples = self.samples();
         let is_reached = |at: &Position| at.start == replayed.start && at.at <= replayed.at;

@@ -1,4 +1,5 @@
-//! Reservations in Postgres. Their numbers are rows of the block register, under the reservation's name as holder.
+//! Reservations in Postgres. Their numbers are rows of the block register, whose holder is the
+//! reservation's name.
 
 use codes::{KeyspaceIndex, LinkId};
 use jiff::Timestamp;

@@ -1,4 +1,5 @@
-//! The shared statements on Postgres: each in one round trip, without a name, so that a pooler in transaction mode may stand between.
+//! The shared statements on Postgres: each takes one round trip and has no name, so that a pooler
+//! in transaction mode may stand between.
 
 use std::time::{Duration, SystemTime};
 
@@ -21,41 +22,50 @@ use crate::{
     sql::{Cell, Dialect, Row, Sql, Told, Value},
 };
 
-/// A transaction.
+/// A transaction on Postgres.
 pub(super) struct PostgresSql<'a>(Transaction<'a>);
 
-/// The server ends what takes longer: whoever has given up must not keep a connection busy, nor, gone in the middle, keep locks.
+/// Server-side limits of a transaction. A caller that timed out must not keep a connection busy,
+/// and one that disappears midway must not keep locks.
 const LIMITS: &str =
     "SET LOCAL statement_timeout = '3s'; SET LOCAL idle_in_transaction_session_timeout = '3s'";
 
-/// A batch of an import, or a step of a removal, over a slow way.
+/// Deadline of a transaction with many statements, such as a batch of an import or a step of a
+/// sweep, over a slow network.
 const LONG: Duration = Duration::from_secs(60);
 
-/// A transaction that the server chose to end, of two that wait for each other, is run again so often.
+/// Maximum number of attempts at a transaction that the server rolls back because of a deadlock or
+/// a serialization failure.
 const TRIES: usize = 3;
 
+/// Begins a transaction with [`LIMITS`].
 async fn begin(client: &mut Client) -> Result<PostgresSql<'_>, StoreError> {
     let transaction = client.transaction().await?;
     transaction.batch_execute(LIMITS).await?;
     Ok(PostgresSql(transaction))
 }
 
-/// Whether the server has rolled a transaction back for no fault of its own.
+/// Returns whether the server rolled the transaction back because of a deadlock or a serialization
+/// failure, so that it may be repeated.
 fn is_to_be_repeated(error: &StoreError) -> bool {
     let codes = [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED];
     matches!(error, StoreError::Postgres(error) if error.code().is_some_and(|code| codes.contains(code)))
 }
 
 impl PostgresSql<'_> {
-    /// Fails in another history of the database. Asked inside the transaction that writes: a pooler may serve each
+    /// Checks the database's history inside the transaction that writes. A pooler may serve each
     /// transaction from another server.
+    ///
+    /// # Errors
+    /// Returns [`StoreError::AnotherHistory`] if the history is another one.
     pub(super) async fn must_be_of(&self, history: &StoreEpoch) -> Result<(), StoreError> {
         if compared_epoch(&self.0).await? == *history { Ok(()) } else { Err(StoreError::AnotherHistory) }
     }
 }
 
 impl PostgresStore {
-    /// Runs an operation and commits it. Whoever calls it may do so again whatever became of it.
+    /// Runs an operation in a transaction and commits it. The caller may repeat it whatever the
+    /// outcome.
     pub(super) async fn run<T>(
         &self,
         operation: impl AsyncFnOnce(&mut PostgresSql<'_>) -> Result<T, StoreError> + Copy,
@@ -63,7 +73,8 @@ impl PostgresStore {
         self.run_on(&self.pool, operation).await
     }
 
-    /// The same for what takes many statements: each of them has its own limit on the server.
+    /// Runs an operation of many statements with the deadline [`LONG`]. The server limits each
+    /// statement by itself.
     pub(super) async fn run_long<T>(
         &self,
         operation: impl AsyncFnOnce(&mut PostgresSql<'_>) -> Result<T, StoreError> + Copy,
@@ -71,7 +82,7 @@ impl PostgresStore {
         self.run_for(&self.pool, LONG, operation).await
     }
 
-    /// The same over connections of this pool.
+    /// Runs an operation like [`run`](Self::run), over a connection of this pool.
     pub(super) async fn run_on<T>(
         &self,
         pool: &Connections,
@@ -104,8 +115,8 @@ impl PostgresStore {
     }
 }
 
-/// Runs an operation that stores a link: whether it did is known, unless COMMIT was sent and not answered. When it has stored nothing
-/// the transaction ends all the same, and changes nothing.
+/// Runs an operation that stores a link. Its outcome is known, unless COMMIT was sent and not
+/// answered. An operation that stored nothing is committed as well, without effect.
 pub(super) async fn insert<T>(
     client: &mut Client,
     operation: impl AsyncFnOnce(&mut PostgresSql<'_>) -> Result<T, StoreError> + Copy,

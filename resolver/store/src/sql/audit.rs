@@ -1,6 +1,7 @@
-//! Who wrote what, and when: in the transaction that writes it, so that nothing is written without it.
+//! The audit log: each entry is part of the transaction that makes the change, so that no change
+//! lacks one.
 //!
-//! Creates are not in it: a link itself says who created it, and when.
+//! Creates have no entry: a link itself records who created it, and when.
 
 use links::{
     api_key::ApiKeyId,
@@ -11,7 +12,7 @@ use serde_json::Value as Json;
 use super::{Sql, Value};
 use crate::StoreError;
 
-/// Notes a write.
+/// Adds an entry for a change.
 pub(super) async fn note<S: Sql>(
     sql: &mut S,
     by: ApiKeyId,
@@ -32,7 +33,7 @@ pub(super) async fn note<S: Sql>(
     sql.query(&insert, &values).await.map(drop)
 }
 
-/// The latest entries before one of them, at most so many.
+/// Returns the latest entries, at most `most`, only those before entry `before` if given.
 pub(crate) async fn audit<S: Sql>(
     sql: &mut S,
     before: Option<i64>,

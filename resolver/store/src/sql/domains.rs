@@ -1,4 +1,4 @@
-//! Domains, and everything else that each resolver keeps a copy of.
+//! Domains, and the shared settings that each resolver keeps a copy of.
 
 use links::{
     Authority, Domain, DomainEdit, DomainId, DomainSettings,
@@ -9,12 +9,12 @@ use links::{
 use super::{Row, Sql, Value, audit::note, keyspaces::keyspaces, targets::targets};
 use crate::{DomainEdited, DomainRemoved, SettingsVersion, SharedSettings, StoreError};
 
-/// The settings that every resolver keeps a copy of, unless they are of the known version.
+/// Returns the shared settings, or `None` if their version is `known`.
 pub(crate) async fn shared_settings<S: Sql>(
     sql: &mut S,
     known: Option<&SettingsVersion>,
 ) -> Result<Option<SharedSettings>, StoreError> {
-    // Read first: what changes meanwhile has a version of its own, and is read again.
+    // The version is read first: a concurrent change gets a version of its own, and is read again.
     let select = format!("SELECT version, {} FROM settings_version", S::DIALECT.settings_copy());
     let version = match sql.query(&select, &[]).await?.first() {
         Some(row) => SettingsVersion { number: row.int(0)?, copy: row.text(1)?.to_owned() },
@@ -30,16 +30,16 @@ pub(crate) async fn shared_settings<S: Sql>(
     Ok(Some(SharedSettings { version, domains, targets, keyspaces }))
 }
 
-/// A statement that tells every resolver to read its copy again.
+/// SQL statement that raises the settings' version, so that all resolvers read them again.
 pub(crate) const NOTE_SETTINGS: &str = "UPDATE settings_version SET version = version + 1";
 
-/// Tells every resolver to read its copy again, once the transaction is committed.
+/// Raises the settings' version: once the transaction is committed, all resolvers read them again.
 pub(super) async fn note_change<S: Sql>(sql: &mut S) -> Result<(), StoreError> {
     sql.query(NOTE_SETTINGS, &[]).await.map(drop)
 }
 
-/// The domain of this name, which is added if there is none; none when there are `most` beside the
-/// default one.
+/// Returns the id of the domain with this name, and adds the domain if it does not exist. Returns
+/// `None` if it would have to be added and there are `most` domains beside the default one.
 pub(crate) async fn add_domain<S: Sql>(
     sql: &mut S,
     authority: &Authority,
@@ -51,8 +51,8 @@ pub(crate) async fn add_domain<S: Sql>(
     if let Some(row) = sql.query(find, &name).await?.first() {
         return Ok(Some(DomainId::from_stored(row.int(0)?)));
     }
-    // Every change of a domain takes this row, so nobody adds another one between the count and the
-    // insert.
+    // Every change of a domain locks this row, so no other domain is added between the count and
+    // the insert.
     let lock = format!("SELECT version FROM settings_version {}", S::DIALECT.for_update());
     sql.query(&lock, &[]).await?;
     let counted = sql.query("SELECT count(*) FROM domain WHERE id <> 0", &[]).await?;
@@ -69,15 +69,17 @@ pub(crate) async fn add_domain<S: Sql>(
     Ok(Some(DomainId::from_stored(row.int(0)?)))
 }
 
-/// True for a row of `slug` whose link is in use: it is not deleted, or it is blocked and keeps its
-/// code from others. A deleted link with a minted code has a row as well, so that the code is not
-/// given again.
+/// SQL condition on a row of `slug`: its link is in use. Such a link is not deleted, or it is
+/// blocked and keeps its code from others. A deleted link with a minted code has a row as well, so
+/// that the code is not reused.
 const IS_IN_USE: &str = "(link.details->>'deletedAt' IS NULL OR link.details->>'blocked' IS NOT NULL)";
 
-/// Removes a domain that has no links in use and to which no key is limited. Each link of a domain
-/// has a row in `slug`. To add a link or bring one back keeps the domain's row until the
-/// transaction ends ([`super::named::keep_domain`]), so that none comes between the look and the
-/// removal. Deleted links keep the number, which is never given again, and cannot be brought back.
+/// Removes a domain that has no links in use and to which no API key is limited.
+///
+/// Each link of a domain has a row in `slug`. Adding or restoring a link locks the domain's row
+/// until the transaction ends ([`super::named::keep_domain`]), so none can appear between the check
+/// and the removal. Deleted links keep the domain's number, which is never reused, and cannot be
+/// restored.
 pub(crate) async fn remove_domain<S: Sql>(
     sql: &mut S,
     id: DomainId,
@@ -109,9 +111,11 @@ pub(crate) async fn remove_domain<S: Sql>(
     Ok(DomainRemoved::Done)
 }
 
-/// The domains, beside the default one, that have links in use; those of one key only, if one is
-/// named. The default domain's links are not asked for: it is shown anyway, and most of its codes
-/// have no row in `slug`.
+/// Returns the domains with links in use, without the default one. With `of`, only links of that
+/// API key count.
+///
+/// The default domain is not checked: it is always shown, and most of its codes have no row in
+/// `slug`.
 pub(crate) async fn domains_with_links<S: Sql>(
     sql: &mut S,
     of: Option<ApiKeyId>,
@@ -121,7 +125,8 @@ pub(crate) async fn domains_with_links<S: Sql>(
     );
     let rows = match of {
         None => {
-            // Not EXISTS: Postgres would join all links, where the first few of each domain tell.
+            // Not EXISTS: Postgres would join all links, although the first few of each domain
+            // suffice.
             let used = format!(
                 "SELECT id FROM domain WHERE id <> 0
                  AND (SELECT slug.link_id {of_domain} LIMIT 1) IS NOT NULL ORDER BY id"
@@ -129,8 +134,8 @@ pub(crate) async fn domains_with_links<S: Sql>(
             sql.query(&used, &[]).await?
         }
         Some(key) => {
-            // Links of one key may be anywhere or nowhere: one join is better than a search for
-            // each domain.
+            // The links of one API key may be anywhere or nowhere: one join is cheaper than a
+            // search for each domain.
             let used = format!(
                 "SELECT id FROM domain WHERE id <> 0
                  AND EXISTS (SELECT 1 {of_domain} AND link.created_by = $1) ORDER BY id"
@@ -141,7 +146,7 @@ pub(crate) async fn domains_with_links<S: Sql>(
     rows.iter().map(|row| Ok(DomainId::from_stored(row.int(0)?))).collect()
 }
 
-/// Changes a domain.
+/// Edits a domain, unless another domain has the new name.
 pub(crate) async fn edit_domain<S: Sql>(
     sql: &mut S,
     id: DomainId,
@@ -169,12 +174,14 @@ pub(crate) async fn edit_domain<S: Sql>(
     let authority = domain.authority.as_ref().map(ToString::to_string).unwrap_or_default();
     sql.query(&update, &[Value::Text(authority), Value::Text(settings), Value::Int(id.get())]).await?;
     note_change(sql).await?;
-    // Under the name that it had: one that was renamed is found by either.
+    // The entry has the domain's former name, and its details the new one: a renamed domain is
+    // found by either.
     let change = domain_change(&before, &domain);
     note(sql, by, Action::EditDomain, domain_name(&before), Some(change)).await?;
     Ok(DomainEdited::Done(Box::new(domain)))
 }
 
+/// Columns of a domain, for [`domain`].
 fn columns<S: Sql>() -> String {
     format!("id, authority, {}", S::DIALECT.json_text("settings"))
 }

@@ -1,4 +1,5 @@
-//! Changing and deleting links. Every change is told in its own transaction, so that caches forget the link (rule 8 of `schema/README.md`).
+//! Edits and deletions of links. Each is notified in its own transaction, so that caches drop the
+//! link (rule 8 of `schema/README.md`).
 
 use codes::{Code, LinkId};
 use jiff::Timestamp;
@@ -19,14 +20,14 @@ use super::{
 };
 use crate::{Deleted, Edited, StoreError};
 
-/// Changes a link.
+/// Edits a link.
 pub(crate) async fn edit<S: Sql>(
     sql: &mut S,
     id: LinkId,
     edit: &Edit,
     by: ApiKeyId,
 ) -> Result<Edited, StoreError> {
-    // What is deleted can be taken down, so that nobody brings it back.
+    // A deleted link can be blocked as well, so that it cannot be restored.
     let is_there = |found: &(Link, Timestamp)| edit.block.is_some() || lives(found);
     let found = lock(sql, id).await?.filter(is_there);
     let Some((link, now)) = found.filter(|(link, _)| edit.meant.is_of(link)) else {
@@ -63,10 +64,11 @@ pub(crate) async fn edit<S: Sql>(
     Ok(Edited::Done(Box::new(Record { link, tags })))
 }
 
-/// Reserves the slug of a deleted link while the link is blocked. If another link has taken the
-/// slug meanwhile, that link keeps it. A slug that could have been minted is kept by the link's
-/// row. One that has become a code of a keyspace since the link was deleted is left to its number:
-/// as a slug it would lead elsewhere.
+/// Reserves the slug of a deleted link while the link is blocked, and releases it afterwards.
+///
+/// If another link has taken the slug meanwhile, that link keeps it. A mintable slug is kept by the
+/// link's row itself. A slug that has become a code of a keyspace since the deletion is left to its
+/// number, because as a slug it would lead elsewhere.
 async fn hold_name<S: Sql>(sql: &mut S, link: &Link, is_blocked: bool) -> Result<(), StoreError> {
     let Some(slug) = link.slug().filter(|_| link.id.unpack().is_none()) else { return Ok(()) };
     if is_blocked && is_mintable(sql, link, slug).await? {
@@ -78,7 +80,8 @@ async fn hold_name<S: Sql>(sql: &mut S, link: &Link, is_blocked: bool) -> Result
     }
 }
 
-/// Whether a slug belongs to a keyspace; none that has it is adopted before the transaction ends.
+/// Returns whether a slug belongs to a keyspace. No further keyspace can be adopted before the
+/// transaction ends.
 async fn is_mintable<S: Sql>(sql: &mut S, link: &Link, slug: &Slug) -> Result<bool, StoreError> {
     let Some(code) = Code::parse(slug.as_str()).ok().filter(|_| link.domain().is_default()) else {
         return Ok(false);
@@ -91,8 +94,8 @@ fn lives((link, _): &(Link, Timestamp)) -> bool {
     !link.is_deleted()
 }
 
-/// Deletes a link. Its row stays with all that was said of it. A slug that a person picked is free
-/// again; a minted code stays with its number, on other domains by its row in `slug`.
+/// Deletes a link. Its row stays with all its fields. A custom slug becomes free again; a minted
+/// code stays with its number, on other domains by its row in `slug`.
 pub(crate) async fn delete<S: Sql>(
     sql: &mut S,
     id: LinkId,
@@ -122,7 +125,7 @@ pub(crate) async fn delete<S: Sql>(
     Ok(Deleted::Done)
 }
 
-/// The link and the database's time. Nobody else changes it before the transaction ends.
+/// Locks a link until the transaction ends, and returns it with the database's time.
 pub(super) async fn lock<S: Sql>(sql: &mut S, id: LinkId) -> Result<Option<(Link, Timestamp)>, StoreError> {
     let (link, now, lock) = (S::DIALECT.link(), S::DIALECT.now(), S::DIALECT.for_update());
     let rows = sql
@@ -132,6 +135,7 @@ pub(super) async fn lock<S: Sql>(sql: &mut S, id: LinkId) -> Result<Option<(Link
     Ok(Some((row.link()?, row.time(8)?)))
 }
 
+/// Writes all fields of a link but its id, creator and creation time.
 pub(super) async fn write<S: Sql>(sql: &mut S, link: &Link) -> Result<(), StoreError> {
     let details = S::DIALECT.json("$5");
     let update = format!(

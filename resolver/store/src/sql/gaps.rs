@@ -1,4 +1,4 @@
-//! Which numbers of a range have no link, from the ids of those that have one.
+//! Unused numbers of a span, computed from the ids of its links.
 
 use codes::{KeyspaceIndex, LinkId};
 use numbers::Span;
@@ -6,9 +6,9 @@ use numbers::Span;
 /// Ids per page of a scan.
 pub(crate) const SCAN_PAGE: usize = 10_000;
 
-/// Collects the gaps between stored ids, page by page.
+/// Gaps between stored ids, collected page by page.
 pub(crate) struct Gaps {
-    /// The first id not looked at yet.
+    /// The first id that has not been examined.
     pub(crate) next: i64,
     pub(crate) end: i64,
     first: i64,
@@ -22,7 +22,7 @@ impl Gaps {
         Self { next: first, end, first, start: span.start(), spans: Vec::new() }
     }
 
-    /// Takes the next stored ids, ascending; whether that was all of them.
+    /// Adds the next page of stored ids, ascending. Returns whether it was the last page.
     pub(crate) fn page(&mut self, ids: &[i64]) -> bool {
         for id in ids {
             self.gap_until(*id);
@@ -31,12 +31,14 @@ impl Gaps {
         ids.len() < SCAN_PAGE
     }
 
+    /// Adds the gap from the next unexamined id up to `id`, unless it is empty.
     fn gap_until(&mut self, id: i64) {
         let offset = u64::try_from(self.next - self.first).unwrap_or(0);
         let len = u64::try_from(id - self.next).unwrap_or(0);
         self.spans.extend(Span::new(self.start + offset, len).ok());
     }
 
+    /// Returns the gaps, including the one after the last stored id.
     pub(crate) fn finish(mut self) -> Vec<Span> {
         self.gap_until(self.end);
         self.spans

@@ -1,4 +1,5 @@
-//! How far the database has come, and which history of it this is: see [`Mark`].
+//! The database's mark and history, which detect that it was restored from an older copy: see
+//! [`Mark`].
 
 use codes::{KeyspaceIndex, LinkId};
 use jiff::Timestamp;
@@ -7,21 +8,24 @@ use numbers::{Mark, Span};
 use super::{Dialect, Sql, Value, ids_of, number_of_end};
 use crate::{Advanced, Comparison, StoreError};
 
-/// Raises the mark by one.
+/// SQL statement that raises the mark by one and returns it.
 pub(crate) const RAISE: &str = "UPDATE deployment SET mark = mark + 1 RETURNING mark";
-/// In the register, the holder of numbers that are given to nobody.
+/// The holder of withheld numbers in the register. No allocation has this name.
 const NOBODY: &str = "nobody";
 
-/// What a witness file says of the numbers that were registered, and in which history.
+/// The end of the registered numbers of each keyspace according to a witness file, and the history
+/// in which they are known to be registered or withheld.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Registered {
     pub(crate) history: i64,
     pub(crate) ends: Vec<(KeyspaceIndex, u64)>,
 }
 
-/// Compares the mark with one that is known, then raises it if asked. A lower mark means an older
-/// copy: a new history begins. In a history that the witness does not know, the numbers that it
-/// knows are withheld.
+/// Compares the mark with the highest known one, then raises it if requested. Returns the result
+/// and the history that holds from now on.
+///
+/// A lower mark means that the database is an older copy: a new history begins. In a history that
+/// the witness does not know, the numbers up to its ends are withheld.
 pub(crate) async fn advance<S: Sql>(
     sql: &mut S,
     at_least: Mark,
@@ -32,12 +36,13 @@ pub(crate) async fn advance<S: Sql>(
         return Ok((Advanced::Restarted, registered.history));
     }
     let by = i64::from(how.raises);
-    // Also by nothing: the row is locked until the new history is there for all to see.
+    // The update runs even if it adds 0: it locks the row until the new history is visible to all.
     let compared = match (S::DIALECT, how.since) {
         (Dialect::Postgres, Some(_)) => {
             ", compared_start = pg_postmaster_start_time(), compared_table = tableoid"
         }
-        // SQLite has no server: a file is replaced while its process is not there, and compared before it serves.
+        // SQLite has no server. A file is replaced while no process has it open, and compared
+        // before it serves.
         _ => "",
     };
     let step = format!("UPDATE deployment SET mark = mark + $1{compared} RETURNING mark - $1, mark, history");
@@ -46,7 +51,7 @@ pub(crate) async fn advance<S: Sql>(
     let (was, mark, history) = (mark_of(row.int(0)?)?, mark_of(row.int(1)?)?, row.int(2)?);
     if was >= at_least {
         if history != registered.history {
-            // Another process has begun it, and knew less.
+            // Another process has begun this history, and knew less.
             withhold(sql, &registered.ends, mark).await?;
         }
         return Ok((Advanced::To(mark), history));
@@ -62,7 +67,7 @@ pub(crate) async fn advance<S: Sql>(
     Ok((Advanced::Began(mark), history))
 }
 
-/// Begins a new history on an operator's request, and withholds the next `skip` numbers of every
+/// Begins a new history on an operator's request, and withholds the next `skip` numbers of each
 /// keyspace.
 pub(crate) async fn begin_history<S: Sql>(sql: &mut S, skip: u64) -> Result<Mark, StoreError> {
     let rows = sql.query(RAISE, &[]).await?;
@@ -77,6 +82,7 @@ pub(crate) async fn begin_history<S: Sql>(sql: &mut S, skip: u64) -> Result<Mark
     Ok(mark)
 }
 
+/// Returns whether the server has another start time than the one seen before the ledger was asked.
 async fn was_restarted<S: Sql>(sql: &mut S, seen: Option<Timestamp>) -> Result<bool, StoreError> {
     let (Dialect::Postgres, Some(seen)) = (S::DIALECT, seen) else { return Ok(false) };
     let rows = sql.query("SELECT pg_postmaster_start_time()", &[]).await?;
@@ -90,20 +96,21 @@ fn no_deployment() -> StoreError {
     )
 }
 
-/// The same within a transaction that writes links; 0 before the deployment is set up.
+/// Raises the mark within a transaction that writes links. Returns 0 before the deployment is set
+/// up.
 pub(crate) async fn raise<S: Sql>(sql: &mut S) -> Result<Mark, StoreError> {
     let rows = sql.query(RAISE, &[]).await?;
     rows.first().map_or(Ok(Mark(0)), |row| mark_of(row.int(0)?))
 }
 
-/// A mark as it is stored.
+/// Converts a stored mark.
 pub(crate) fn mark_of(stored: i64) -> Result<Mark, StoreError> {
     u64::try_from(stored)
         .map(Mark)
         .map_err(|_| StoreError::Corrupt(format!("deployment.mark: expected 0 to 2^63 - 1, got {stored}")))
 }
 
-/// Begins a history at this mark.
+/// Begins a new history at this mark, and withholds the numbers up to the ends. Returns its number.
 async fn begin<S: Sql>(sql: &mut S, mark: Mark, ends: &[(KeyspaceIndex, u64)]) -> Result<i64, StoreError> {
     withhold(sql, ends, mark).await?;
     let stored = i64::try_from(mark.0)
@@ -114,16 +121,18 @@ async fn begin<S: Sql>(sql: &mut S, mark: Mark, ends: &[(KeyspaceIndex, u64)]) -
     Ok(history)
 }
 
-/// The number of a history. Drawn, because two histories may begin at one mark: if the database is restored again before
-/// the first one's mark was reported, the second begins where the first did.
+/// Draws the number of a history at random, because two histories may begin at one mark: if the
+/// database is restored again before the first one's mark was reported, the second begins where the
+/// first did.
 fn draw_history() -> Result<i64, StoreError> {
     let drawn = getrandom::u64().map_err(|error| StoreError::Unreachable(Box::new(error)))?;
-    // Positive: 0 is the first history.
+    // Positive, because 0 is the first history.
     Ok(i64::try_from(drawn >> 1).unwrap_or(i64::MAX).max(1))
 }
 
-/// Registers every number below the ends that nobody has registered as nobody's, under a generation that none exceeds. Those that
-/// somebody has are of an earlier history, and burned with it.
+/// Withholds all unregistered numbers below the ends: registers them for a holder that never uses
+/// them, under a generation that none exceeds. Numbers registered before belong to an earlier
+/// history, and are burned with it.
 async fn withhold<S: Sql>(sql: &mut S, ends: &[(KeyspaceIndex, u64)], mark: Mark) -> Result<(), StoreError> {
     for (keyspace, end) in ends {
         for gap in gaps(sql, *keyspace, *end).await? {
@@ -146,13 +155,14 @@ async fn withhold<S: Sql>(sql: &mut S, ends: &[(KeyspaceIndex, u64)], mark: Mark
     Ok(())
 }
 
-/// What of the numbers below the end, or below the register's own, is in nobody's hand.
+/// Returns the unregistered numbers of a keyspace below `end`, or below the register's own end if
+/// that is higher.
 async fn gaps<S: Sql>(sql: &mut S, keyspace: KeyspaceIndex, end: u64) -> Result<Vec<Span>, StoreError> {
     let (low, high) = match S::DIALECT {
         Dialect::Postgres => ("lower(ids)", "upper(ids)"),
         Dialect::Sqlite => ("first_id", "end_id"),
     };
-    // Only the ends of gaps come over the network: there may be a million blocks.
+    // Only the edges of gaps are sent over the network: there may be a million blocks.
     let edges = format!(
         "SELECT high, next FROM (
              SELECT {high} AS high, lead({low}) OVER (ORDER BY {low}) AS next FROM block

@@ -1,5 +1,5 @@
-//! Links that come from elsewhere, and how far an import has come: both in one transaction, so that nothing is doubled and nothing lost
-//! however it ends.
+//! Imports: links from other systems. A batch and the import's position are stored in one
+//! transaction, so that links are neither duplicated nor lost, however an import ends.
 
 use std::collections::HashMap;
 
@@ -18,16 +18,16 @@ use super::{
 };
 use crate::{Exported, ImportBatch, ImportItem, Imported, NamedLink, StoreError};
 
-/// Ids that one notification can carry.
+/// Maximum number of ids in one notification.
 const TOLD_AT_ONCE: usize = 400;
-/// Digests of one URL that are tried; see `create/named.rs`.
+/// Maximum number of digests of one URL that are tried; see `create/named.rs`.
 const SALTS_MAX: u32 = 250;
-/// Characters of a code from a digest.
+/// Length of a code from a digest, in characters.
 const DIGEST_LEN: usize = 8;
-/// Bytes of links that are exported at a time.
+/// Size in bytes at which a page of an export ends.
 const EXPORTED_BYTES: u64 = 8 << 20;
 
-/// How far an import has come: the last item that is stored or was refused.
+/// Returns the position of an import: the last item that was stored or refused.
 pub(crate) async fn import_position<S: Sql>(sql: &mut S, name: &str) -> Result<u64, StoreError> {
     let rows =
         sql.query("SELECT position FROM import WHERE name = $1", &[Value::Text(name.to_owned())]).await?;
@@ -35,14 +35,16 @@ pub(crate) async fn import_position<S: Sql>(sql: &mut S, name: &str) -> Result<u
     Ok(u64::try_from(position).unwrap_or(0))
 }
 
-/// About how many links there are.
+/// Returns the estimated number of links.
 pub(crate) async fn link_count<S: Sql>(sql: &mut S) -> Result<Option<u64>, StoreError> {
     let rows = sql.query(S::DIALECT.link_count(), &[]).await?;
     rows.first().map_or(Ok(None), |row| Ok(u64::try_from(row.int(0)?).ok()))
 }
 
-/// Stores a batch, unless it was stored before; what became of each item. Of one that was stored by a
-/// call whose answer was lost, each item is there or was refused.
+/// Stores a batch unless it was stored before, and returns the outcome of each item.
+///
+/// A batch may have been stored by a call whose answer was lost. Each of its items is then reported
+/// as already there, or as refused.
 pub(crate) async fn import<S: Sql>(sql: &mut S, batch: &ImportBatch) -> Result<Vec<Imported>, StoreError> {
     let name = Value::Text(batch.name.clone());
     let begin = "INSERT INTO import (name, position) VALUES ($1, 0) ON CONFLICT (name) DO NOTHING";
@@ -70,9 +72,10 @@ pub(crate) async fn import<S: Sql>(sql: &mut S, batch: &ImportBatch) -> Result<V
         imported.push(done);
     }
     note_arrived(sql, &mut seen).await?;
-    // They may have been created long ago, behind the task that notes all others.
+    // Imported links may have old creation times, which the background indexer has passed already.
     note_long_urls(sql, noted.into_iter()).await?;
-    // Who keeps a copy of which codes were picked, and hears no notifications, reads it again.
+    // A resolver with a copy of the mintable custom slugs that receives no notifications reads them
+    // again.
     note_change(sql).await?;
     sql.query("UPDATE import SET position = $1 WHERE name = $2", &[Value::Int(end), name]).await?;
     for ids in changed.chunks(TOLD_AT_ONCE) {
@@ -84,11 +87,11 @@ pub(crate) async fn import<S: Sql>(sql: &mut S, batch: &ImportBatch) -> Result<V
     Ok(imported)
 }
 
-/// What became of the items of a batch that was stored before.
+/// Returns the outcomes for a batch that was stored before.
 async fn look_again<S: Sql>(sql: &mut S, batch: &ImportBatch) -> Result<Vec<Imported>, StoreError> {
     let mut found = Vec::with_capacity(batch.items.len());
     for item in &batch.items {
-        // Without a slug there is nothing that could have been in the way, and a deleted link does not lead anywhere.
+        // An item without a slug cannot conflict, and a deleted link leads nowhere.
         let slug = item.slug.as_ref().filter(|_| !is_deleted(&item.draft));
         found.push(match slug {
             Some(slug) => already_there(sql, batch, item, slug).await?,
@@ -98,6 +101,7 @@ async fn look_again<S: Sql>(sql: &mut S, batch: &ImportBatch) -> Result<Vec<Impo
     Ok(found)
 }
 
+/// Stores one item under its slug, or under the first free code derived from its long URL.
 async fn import_item<S: Sql>(
     sql: &mut S,
     batch: &ImportBatch,
@@ -135,7 +139,8 @@ async fn put<S: Sql>(
     place(sql, &link, item.created_at).await
 }
 
-/// The link under its name. A code that was minted there and can be minted here belongs to its number, as if it had been minted here.
+/// Builds the link to store under a slug. A mintable code that its former system minted belongs to
+/// its number, as if it had been minted here.
 fn named(item: &ImportItem, slug: &Slug, mintable: Option<LinkId>) -> Draft {
     let mut draft = item.draft.clone();
     if item.minted && mintable.is_some() {
@@ -154,7 +159,7 @@ fn is_deleted(draft: &Draft) -> bool {
 }
 
 /// Stores a deleted link. Its slug stays free, unless the link is blocked (`links/src/block.rs`). A
-/// code that could be minted stays with it.
+/// mintable code stays with the link.
 async fn bury<S: Sql>(
     sql: &mut S,
     batch: &ImportBatch,
@@ -172,13 +177,13 @@ async fn bury<S: Sql>(
     let Some(id) = stored else { return Ok(Imported::Taken) };
     let is_blocked = item.draft.details.as_ref().is_some_and(|details| details.blocked.is_some());
     if is_blocked && mintable.is_none() {
-        // Another link may have got it, there or here, before this one was taken down.
+        // Another link may have taken the slug, there or here, before this one was blocked.
         take_slug(sql, item.draft.domain(), slug.as_str(), id).await?;
     }
     Ok(Imported::Stored(id))
 }
 
-/// Notes how many uses of a link are spent.
+/// Records how many visits of a link's limit are used up.
 async fn spend<S: Sql>(sql: &mut S, id: LinkId, uses: u64) -> Result<(), StoreError> {
     if uses == 0 {
         return Ok(());
@@ -189,12 +194,14 @@ async fn spend<S: Sql>(sql: &mut S, id: LinkId, uses: u64) -> Result<(), StoreEr
     sql.query(spend, &[Value::Int(id.get()), Value::Int(uses)]).await.map(drop)
 }
 
+/// Returns the id whose minted code the slug is. Only slugs of the default domain have one.
 fn mintable(batch: &ImportBatch, item: &ImportItem, slug: &Slug) -> Option<LinkId> {
     let code = Code::parse(slug.as_str()).ok().filter(|_| item.draft.domain().is_default())?;
     batch.mint.read(&code)
 }
 
-/// Whether the code leads where the item does already: an earlier import brought it, perhaps under another name.
+/// Returns whether the code leads to the item's target already. An earlier import may have stored
+/// the link, perhaps under another name.
 async fn already_there<S: Sql>(
     sql: &mut S,
     batch: &ImportBatch,
@@ -216,8 +223,8 @@ async fn already_there<S: Sql>(
     Ok(if link.as_ref().is_some_and(is_same) { Imported::AlreadyThere } else { Imported::Taken })
 }
 
-/// Links after this id, in the order of their ids: at most so many, and none beyond the one that
-/// exceeds [`EXPORTED_BYTES`].
+/// Returns links with an id above `after`, in the order of their ids. The page has at most `most`
+/// links, and ends with the first one that exceeds [`EXPORTED_BYTES`].
 pub(crate) async fn export<S: Sql>(sql: &mut S, after: i64, most: i64) -> Result<Vec<Exported>, StoreError> {
     let (columns, weight) = (S::DIALECT.link(), super::list::weight(S::DIALECT));
     let select = format!(
@@ -241,7 +248,7 @@ pub(crate) async fn export<S: Sql>(sql: &mut S, after: i64, most: i64) -> Result
     Ok(exported.collect())
 }
 
-/// How many uses of these links are spent.
+/// Returns how many visits of these links' limits are used up.
 async fn uses_of<S: Sql>(sql: &mut S, ids: &[LinkId]) -> Result<HashMap<LinkId, u64>, StoreError> {
     if ids.is_empty() {
         return Ok(HashMap::new());

@@ -10,10 +10,10 @@ use links::{
 use super::{Row, Sql, Value, audit::note, places};
 use crate::StoreError;
 
-/// Keys of one statement.
+/// Maximum number of API keys in one statement.
 const NAMED_AT_ONCE: usize = 1_000;
 
-/// Adds a key; none when the name is taken.
+/// Adds an API key. Returns `None` if the name is taken.
 pub(crate) async fn add_api_key<S: Sql>(
     sql: &mut S,
     NewKey { name, hash, scopes, expires_at, limits }: &NewKey,
@@ -38,7 +38,8 @@ pub(crate) async fn add_api_key<S: Sql>(
     Ok(Some(ApiKeyId(row.int(0)?)))
 }
 
-/// The key with this hash, unless it was revoked or has expired.
+/// Returns the grant of the API key with this hash, which may be the hash before a recent rotation.
+/// A revoked or expired key has none.
 pub(crate) async fn find_api_key<S: Sql>(sql: &mut S, hash: &KeyHash) -> Result<Option<Grant>, StoreError> {
     let now = S::DIALECT.now();
     let find = format!(
@@ -59,7 +60,7 @@ pub(crate) async fn find_api_key<S: Sql>(sql: &mut S, hash: &KeyHash) -> Result<
     rows.first().map(grant).transpose()
 }
 
-/// The names of these keys, of those that there are.
+/// Returns the names of those of these API keys that exist.
 pub(crate) async fn key_names<S: Sql>(
     sql: &mut S,
     ids: &[ApiKeyId],
@@ -75,7 +76,7 @@ pub(crate) async fn key_names<S: Sql>(
     Ok(names)
 }
 
-/// Every key, in the order of creation.
+/// Returns all API keys in the order of their creation.
 pub(crate) async fn list_api_keys<S: Sql>(sql: &mut S) -> Result<Vec<ApiKeyRecord>, StoreError> {
     let list = format!(
         "SELECT id, name, scopes, created_at, revoked_at, expires_at, {}, last_used_at FROM api_key ORDER BY id",
@@ -96,7 +97,7 @@ pub(crate) async fn list_api_keys<S: Sql>(sql: &mut S) -> Result<Vec<ApiKeyRecor
     sql.query(&list, &[]).await?.iter().map(record).collect()
 }
 
-/// Notes that keys are in use. Sending it again is safe.
+/// Records that API keys are in use. Idempotent.
 pub(crate) async fn note_keys_used<S: Sql>(sql: &mut S, ids: &[ApiKeyId]) -> Result<(), StoreError> {
     for ids in ids.chunks(NAMED_AT_ONCE) {
         let note = format!(
@@ -110,7 +111,7 @@ pub(crate) async fn note_keys_used<S: Sql>(sql: &mut S, ids: &[ApiKeyId]) -> Res
     Ok(())
 }
 
-/// Revokes a key; whether there was one of that name that was not revoked yet.
+/// Revokes an API key. Returns whether a key of that name existed that was not revoked yet.
 pub(crate) async fn revoke_api_key<S: Sql>(sql: &mut S, name: &str) -> Result<bool, StoreError> {
     let revoke = format!(
         "UPDATE api_key SET revoked_at = {} WHERE name = $1 AND revoked_at IS NULL RETURNING id",
@@ -123,7 +124,8 @@ pub(crate) async fn revoke_api_key<S: Sql>(sql: &mut S, name: &str) -> Result<bo
     Ok(is_revoked)
 }
 
-/// Gives a key another secret; the old one is good for so many milliseconds more.
+/// Replaces the secret of an API key. The old one stays valid for `keep` milliseconds. Returns
+/// whether the key exists and is not revoked.
 pub(crate) async fn rotate_api_key<S: Sql>(
     sql: &mut S,
     name: &str,
@@ -143,7 +145,7 @@ pub(crate) async fn rotate_api_key<S: Sql>(
     Ok(true)
 }
 
-/// Scopes as they are stored.
+/// Parses stored scopes.
 fn scopes_of(text: &str) -> Result<Scopes, StoreError> {
     text.parse().map_err(|error| StoreError::Corrupt(format!("table api_key: {error}")))
 }

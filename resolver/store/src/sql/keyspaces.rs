@@ -1,4 +1,5 @@
-//! What both stores work out about keyspaces: the ids that belong to one, and which new ones are taken in.
+//! Rules for keyspaces that both stores share: their ranges of ids, and which new ones may be
+//! adopted.
 
 use codes::{Code, Keyspace, KeyspaceIndex, LinkId};
 use numbers::Span;
@@ -6,13 +7,14 @@ use numbers::Span;
 use super::Sql;
 use crate::StoreError;
 
-/// The number that an id at or past the end of a keyspace's registered ids stands for.
+/// Converts the exclusive end of a keyspace's registered ids into a number; 0 if none is
+/// registered.
 pub(crate) fn number_of_end(keyspace: KeyspaceIndex, end: Option<i64>) -> u64 {
     let offset = end.map_or(0, |end| end - LinkId::new(keyspace, 0).get());
     u64::try_from(offset).unwrap_or(0)
 }
 
-/// Every keyspace.
+/// Returns all keyspaces.
 pub(super) async fn keyspaces<S: Sql>(sql: &mut S) -> Result<Vec<(KeyspaceIndex, Keyspace)>, StoreError> {
     let rows = sql.query("SELECT \"index\", definition FROM keyspace ORDER BY \"index\"", &[]).await?;
     let stored = rows.iter().map(|row| Ok((row.int(0)?, row.text(1)?.to_owned())));
@@ -20,13 +22,17 @@ pub(super) async fn keyspaces<S: Sql>(sql: &mut S) -> Result<Vec<(KeyspaceIndex,
     Ok(known)
 }
 
-/// The ids of a whole keyspace: first, and the one after the last.
+/// Returns the range of all ids of a keyspace: first, and end (exclusive).
 pub(crate) fn ids_of(keyspace: KeyspaceIndex) -> (i64, i64) {
     let all = Span::new(0, Span::LIMIT).expect("the limit itself is within the limit");
     LinkId::range(keyspace, all)
 }
 
-/// Fails when a new keyspace has a code that somebody has picked: it would be minted, and until then be taken for one that nobody has.
+/// Checks that no custom slug is a code of a new keyspace. Such a code would be minted, and until
+/// then treated as unused.
+///
+/// # Errors
+/// Returns [`StoreError::Keyspace`] if there is such a slug.
 pub(crate) fn check_slugs(slugs: &[String], new: &[(KeyspaceIndex, Keyspace)]) -> Result<(), StoreError> {
     for (_, keyspace) in new {
         let picked = |slug: &&String| Code::parse(slug).is_ok_and(|code| keyspace.contains(&code));
@@ -41,8 +47,15 @@ pub(crate) fn check_slugs(slugs: &[String], new: &[(KeyspaceIndex, Keyspace)]) -
     Ok(())
 }
 
-/// Splits what came from the database into known keyspaces and those to add, and gives the new ones their indexes.
-/// Shared by both stores, so that they agree on what may change: nothing that would give a code another meaning.
+/// Assigns indexes to new keyspaces. Returns all keyspaces, and how many of them were stored
+/// before; the new ones follow.
+///
+/// Both stores use this function, so that they agree on which changes are allowed: none that would
+/// give a code another meaning.
+///
+/// # Errors
+/// Returns [`StoreError::Keyspace`] if a new keyspace overlaps a stored one without being equal to
+/// it.
 pub(crate) fn plan_keyspaces(
     stored: Vec<(i64, String)>,
     mine: &[Keyspace],

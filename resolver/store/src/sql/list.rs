@@ -1,4 +1,4 @@
-//! Lists of links.
+//! Lists of links: filters, pages and outlines.
 
 use std::collections::HashMap;
 
@@ -8,13 +8,16 @@ use links::{DomainId, Filter, Link, OrderField, Outline, Outlined, Record, Slug,
 use super::{Dialect, Row, Sql, Value, long_urls::candidates, places, tags::tags_of};
 use crate::{PER_PAGE_MAX, StoreError};
 
-/// Links that are counted for a list's total. Of more it says that there are so many: to count them all would read all of them for each page.
+/// Maximum number of links counted for a list's total. A longer list reports this number, because
+/// an exact total would read all links for each page.
 const COUNTED_MAX: u64 = 1_000_000;
-/// Memory of a tag beside its text.
+/// Estimated memory of a tag beside its text, in bytes.
 const TAG_BYTES: u64 = 32;
 
-/// The links of one page, and how many there are on all. They are read a few at a time, so that no page, however long, is in memory as a
-/// whole, and a client that takes its time keeps no connection.
+/// Returns the outlines of one page, and the total number of links on all pages.
+///
+/// The links themselves are read a few at a time. So no page is in memory as a whole, however long,
+/// and a slow client occupies no connection.
 pub(crate) async fn outline<S: Sql>(
     sql: &mut S,
     filter: &Filter,
@@ -35,7 +38,7 @@ pub(crate) async fn outline<S: Sql>(
     let (limit, offset) = (values.len() + 1, values.len() + 2);
     values.extend([per_page, first].map(|count| Value::Int(i64::try_from(count).unwrap_or(i64::MAX))));
     let (columns, order) = (outlined_columns(S::DIALECT), order(filter));
-    // Only the links of the page are weighed, and not those before it.
+    // Sizes are computed for the links of the page only, and not for those before it.
     let select = format!(
         "SELECT {columns} FROM link WHERE link.id IN
            (SELECT link.id FROM link WHERE {conditions} ORDER BY {order} LIMIT ${limit} OFFSET ${offset})
@@ -45,7 +48,7 @@ pub(crate) async fn outline<S: Sql>(
     Ok(Outline { entries, total: u64::try_from(total).unwrap_or(0) })
 }
 
-/// Links as they are outlined now, in the order of these ids. Links that do not exist are left out.
+/// Returns current outlines, in the order of `ids`. Links that do not exist are left out.
 pub(crate) async fn weigh<S: Sql>(sql: &mut S, ids: &[LinkId]) -> Result<Vec<Outlined>, StoreError> {
     if ids.is_empty() {
         return Ok(Vec::new());
@@ -59,12 +62,12 @@ pub(crate) async fn weigh<S: Sql>(sql: &mut S, ids: &[LinkId]) -> Result<Vec<Out
     Ok(ids.iter().filter_map(|id| entries.remove(id)).collect())
 }
 
-/// The columns of [`outlined`].
+/// Columns of an outline, for [`outlined`].
 fn outlined_columns(dialect: Dialect) -> String {
     format!("link.id, {}, link.details->>'slug'", weight(dialect))
 }
 
-/// An expression for the bytes of a link's texts and of its tags.
+/// SQL expression for the size of a link's texts and tags, in bytes.
 pub(super) fn weight(dialect: Dialect) -> String {
     let details = dialect.json_text("link.details");
     let texts = ["link.long_url", "link.title", &details].map(|text| dialect.bytes_of(text)).join(" + ");
@@ -82,7 +85,7 @@ fn outlined(row: &Row) -> Result<Outlined, StoreError> {
     })
 }
 
-/// Links with their tags, in the order of these ids.
+/// Returns links with their tags, in the order of `ids`. Links that do not exist are left out.
 pub(crate) async fn records<S: Sql>(sql: &mut S, ids: &[LinkId]) -> Result<Vec<Record>, StoreError> {
     if ids.is_empty() {
         return Ok(Vec::new());
@@ -100,6 +103,7 @@ pub(crate) async fn records<S: Sql>(sql: &mut S, ids: &[LinkId]) -> Result<Vec<R
     Ok(ids.iter().filter_map(record).collect())
 }
 
+/// Returns the ORDER BY terms of a filter.
 fn order(filter: &Filter) -> String {
     let column = match filter.order.field {
         OrderField::DateCreated => "link.created_at",
@@ -108,11 +112,11 @@ fn order(filter: &Filter) -> String {
         OrderField::Id => "link.id",
     };
     let direction = if filter.order.descending { "DESC" } else { "ASC" };
-    // The id decides between equals, so that no link is on two pages.
+    // The id breaks ties, so that no link is on two pages.
     format!("{column} {direction}, link.id {direction}")
 }
 
-/// Any text that has this one in it.
+/// Returns a LIKE pattern for texts that contain this one. Wildcards in it are escaped.
 pub(super) fn pattern(text: &str) -> String {
     let mut pattern = String::from("%");
     for one in text.chars() {
@@ -124,7 +128,7 @@ pub(super) fn pattern(text: &str) -> String {
     pattern + "%"
 }
 
-/// Conditions and their parameters.
+/// Conditions of a WHERE clause, and their parameters.
 struct Wanted {
     dialect: Dialect,
     parts: Vec<String>,
@@ -136,7 +140,7 @@ impl Wanted {
         Self { dialect, parts: Vec::new(), values: Vec::new() }
     }
 
-    /// The place of a parameter.
+    /// Adds a parameter, and returns its placeholder.
     fn value(&mut self, value: Value) -> String {
         self.values.push(value);
         format!("${}", self.values.len())
@@ -165,7 +169,7 @@ impl Wanted {
         }
         if let Some(keys) = &filter.created_by {
             let keys: Vec<String> = keys.iter().map(|key| self.value(Value::Int(key.0))).collect();
-            // Of no key there are no links; a list without an item is no SQL.
+            // Without an API key there are no links; an empty IN list is invalid SQL.
             let is_theirs = format!("link.created_by IN ({})", keys.join(", "));
             self.parts.push(if keys.is_empty() { "1 = 0".to_owned() } else { is_theirs });
         }
@@ -198,7 +202,8 @@ impl Wanted {
     }
 
     fn search(&mut self, text: &str, code: Option<LinkId>, domains: &[DomainId]) {
-        // Beyond ASCII the two databases, and servers with different locales, know different small letters: each compares its own.
+        // Beyond ASCII, lower case differs between the two databases, and between servers with
+        // different locales. Each database converts both sides itself.
         let like = self.value(Value::Text(pattern(text)));
         let mut ways: Vec<String> = ["link.long_url", "link.title", "link.details->>'slug'"]
             .map(|column| format!("lower({column}) LIKE lower({like}) ESCAPE '\\'"))
@@ -221,7 +226,7 @@ impl Wanted {
         if tags.is_empty() {
             return;
         }
-        // A link has to have one of each set.
+        // A link must have a tag of each set.
         let sets: Vec<&[Tag]> = match mode {
             TagsMode::Any => vec![tags],
             TagsMode::All => tags.chunks(1).collect(),
@@ -231,7 +236,8 @@ impl Wanted {
         self.parts.push(format!("{not}({})", conditions.join(" AND ")));
     }
 
-    /// A tag is found under the name that it is asked for by, and under the one that links are given it by: after a renaming they differ.
+    /// Adds a condition for links with one of these tags. A tag is matched under the name given and
+    /// under its normalized name: they differ after a renaming.
     fn has_one_of(&mut self, tags: &[Tag]) -> String {
         let mut names: Vec<String> = Vec::with_capacity(2 * tags.len());
         for tag in tags {
@@ -258,7 +264,7 @@ mod tests {
     use super::*;
     use crate::{LinkStore as _, sqlite::SqliteStore};
 
-    /// Links 1 to `count`, whose first one has a hundred long tags.
+    /// Creates a store with links 1 to `count`; the first one has a hundred long tags.
     async fn store(count: i64) -> (Arc<Mutex<Connection>>, SqliteStore) {
         let connection = Arc::new(Mutex::new(Connection::open_in_memory().unwrap()));
         let store = SqliteStore::here(&connection);
@@ -309,7 +315,7 @@ mod tests {
             page.iter().map(|exported| exported.record.link.id.get()).collect::<Vec<_>>()
         };
         assert_eq!(exported(0).await, (1..=500).collect::<Vec<_>>());
-        // About 28 KB each, and 8 MiB are read at a time.
+        // About 28 KB each; a page of an export ends at 8 MiB.
         let tags = "INSERT OR IGNORE INTO link_tag (tag_id, link_id) SELECT tag.id, link.id FROM tag, link";
         connection.lock().unwrap().execute(tags, []).unwrap();
         let first = exported(0).await;

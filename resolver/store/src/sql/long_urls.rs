@@ -1,15 +1,19 @@
-//! Which links lead to a long URL: an index beside the links, which creates do not write to.
+//! The index of long URLs: which links lead to a URL. Creates do not write it.
 //!
-//! 1. A task in the background (`url_indexer.rs`) goes through the links in the order of their creation and notes the digest of each one's long
-//!    URL. Entries come at random places of the index: a create that wrote one would change another page each time.
-//! 2. It stays behind every transaction that may still store a link with an earlier time ([`Dialect::settled`]): a link that is stored behind its
-//!    back would never be noted.
-//! 3. A lookup asks the index, and the links that were created since, which the index on their times finds. It reads no more than the last
-//!    [`TAIL`] of them: while the task is further behind, as after the upgrade or under the heaviest load, what it has not come to is not found.
-//! 4. Edits and imports note their links in their own transactions: their times are behind the task. An entry may be of a link that leads
-//!    elsewhere by now, so a lookup compares the long URL itself.
+//! 1. A background task (`url_indexer.rs`) goes through the links in the order of their creation,
+//!    and stores a digest of each long URL. Digests arrive at random places of the index, so a
+//!    create that wrote one would change another page each time.
+//! 2. The task stays behind every transaction that may still store a link with an earlier time
+//!    ([`Dialect::settled`](super::Dialect::settled)). A link stored behind the task would never be
+//!    indexed.
+//! 3. A lookup reads the index, and the links created since, which the index on creation times
+//!    finds. It reads no more than the last [`TAIL`] of them. While the task is further behind, as
+//!    after the upgrade or under the heaviest load, links that it has not reached are not found.
+//! 4. Edits and imports index their links in their own transactions, because those links' times lie
+//!    behind the task. An entry may be stale, so a lookup compares the long URL itself.
 //!
-//! Rejected: an index on a digest in `link`, which would cost each insert a random page, and the same as a trigger or in the create's batch.
+//! Rejected: an index on a digest in `link`, which would cost each insert a random page, and the
+//! same by a trigger or in the create's batch.
 
 use std::time::Duration;
 
@@ -20,21 +24,22 @@ use links::{LongUrl, Record};
 use super::{Sql, Value, milliseconds, tags_of};
 use crate::{IndexStep, Indexed, StoreError, Visible};
 
-/// Links of one step: a statement has three seconds, also when each entry reads another page from disk.
+/// Maximum number of links in one step. A statement has three seconds, even if each entry reads
+/// another page from disk.
 const STEP: usize = 500;
-/// Links of one statement.
+/// Maximum number of entries in one statement.
 const NOTED: usize = 500;
-/// Links of one URL that a lookup for one of them looks at.
+/// Maximum number of index entries of one URL that a lookup examines.
 const LOOKED_AT: usize = 5_000;
-/// The latest links that a lookup reads though they are not in the index.
+/// Age limit of links that a lookup reads although they are not indexed yet.
 pub(super) const TAIL: Duration = Duration::from_secs(60);
 
-/// Notes the links that come next, if it is this process's turn.
+/// Indexes the next links in the order of their creation, if this process holds the lease.
 pub(crate) async fn index_long_urls<S: Sql>(sql: &mut S, step: &IndexStep) -> Result<Indexed, StoreError> {
     let dialect = S::DIALECT;
     let settled = sql.query(dialect.settled(), &[]).await?;
     let settled = settled.first().ok_or_else(|| corrupt("no time"))?.time(0)?;
-    // Without anything to do nothing is written.
+    // Without new links nothing is written, not even the lease.
     let look = "SELECT indexed_until > $1, EXISTS (SELECT 1 FROM link WHERE created_at < $1 AND (created_at, id) > (indexed_until, after_id))
                 FROM long_url_index_state";
     let rows = sql.query(look, &[Value::Time(settled)]).await?;
@@ -54,7 +59,8 @@ pub(crate) async fn index_long_urls<S: Sql>(sql: &mut S, step: &IndexStep) -> Re
     let Some(row) = rows.first() else { return Ok(Indexed::NotOurs) };
     let (until, after) = (row.time(0)?, row.int(1)?);
     if until > settled {
-        // The database's clock was set back, or another server took over: links come with earlier times again.
+        // The database's clock was set back, or another server took over: new links may have
+        // earlier times.
         come_to(sql, Value::Time(settled), 0).await?;
         return Ok(Indexed::Some(0));
     }
@@ -64,7 +70,8 @@ pub(crate) async fn index_long_urls<S: Sql>(sql: &mut S, step: &IndexStep) -> Re
     Ok(Indexed::Some(count))
 }
 
-/// Notes the links that come next: how many there were, and the last one's time and id.
+/// Indexes the next links. Returns how many there were, and the creation time and id of the last
+/// one.
 async fn note_next<S: Sql>(
     sql: &mut S,
     values: &[Value],
@@ -96,17 +103,18 @@ async fn note_next<S: Sql>(
     Ok(Some((rows.len(), last.time(2)?, last.int(0)?)))
 }
 
+/// Stores the position of the index: all links up to this creation time and id are in it.
 async fn come_to<S: Sql>(sql: &mut S, time: Value, id: i64) -> Result<(), StoreError> {
     let keep = "UPDATE long_url_index_state SET indexed_until = $1, after_id = $2";
     sql.query(keep, &[time, Value::Int(id)]).await.map(drop)
 }
 
-/// Notes where links lead. Sending it again is safe.
+/// Indexes the long URLs of links. Idempotent.
 pub(super) async fn note_long_urls<S: Sql>(
     sql: &mut S,
     links: impl Iterator<Item = (LinkId, &LongUrl)>,
 ) -> Result<(), StoreError> {
-    // In one order for all, or two of them could wait for each other.
+    // Sorted, because two transactions with different orders could deadlock.
     let mut entries: Vec<(i64, i64)> = links.map(|(id, url)| (url.digest(), id.get())).collect();
     entries.sort_unstable();
     for entries in entries.chunks(NOTED) {
@@ -123,8 +131,11 @@ pub(super) async fn note_long_urls<S: Sql>(
     Ok(())
 }
 
-/// Ids of links that lead to a long URL, with others among them: the caller compares the URL as well. `digest` and `url` are the places of its
-/// parameters, in this order; of those in the index the first ones at most, if there is a bound.
+/// SQL query for candidate ids of links that lead to a long URL. The caller must compare the URL as
+/// well, because other links are among them.
+///
+/// `digest` and `url` are the placeholders of its parameters, which must be numbered in this order.
+/// With `most`, only the first entries of the index are read.
 pub(super) fn candidates(dialect: super::Dialect, digest: &str, url: &str, most: Option<usize>) -> String {
     let since = dialect.later("indexed_until", &dialect.now_minus(TAIL));
     let bound = most.map_or_else(String::new, |most| format!("ORDER BY link_id LIMIT {most}"));
@@ -134,8 +145,11 @@ pub(super) fn candidates(dialect: super::Dialect, digest: &str, url: &str, most:
     )
 }
 
-/// Links that lead to a long URL and that somebody may know of, in the order of their ids, at most so many. Of a URL that has very many links,
-/// the first thousands are looked at: whoever makes a million of them must not make each lookup as expensive.
+/// Returns at most `most` links that lead to a long URL and are visible under `of`, in the order of
+/// their ids.
+///
+/// Only the first [`LOOKED_AT`] index entries of a URL are examined, so that a client that creates
+/// a million links to one URL does not make each lookup as expensive.
 pub(crate) async fn links_of_url<S: Sql>(
     sql: &mut S,
     url: &LongUrl,

@@ -1,12 +1,15 @@
-//! What both stores say in the same words: everything about links that is no batch of new ones and no redirect.
+//! SQL statements that both stores share: all statements on links except batch inserts and reads
+//! for redirects.
 //!
-//! 1. One text for both dialects. Parameters are numbered `$1`, `$2` in the order in which they first appear: SQLite takes them as
-//!    names, and counts names by their first appearance.
-//! 2. An operation is an `async fn` over [`Sql`]. On Postgres it waits for the network; on SQLite it never waits, and [`at_once`] runs it on
-//!    the connection's own thread.
-//! 3. Times are Postgres' `timestamptz` and SQLite's milliseconds; [`Row::time`] reads both.
+//! 1. Each statement has one text for both dialects. Parameters are numbered `$1`, `$2` in the
+//!    order in which they first appear: SQLite takes them as names, and numbers names by their
+//!    first appearance.
+//! 2. An operation is an `async fn` over [`Sql`]. On Postgres it waits for the network. On SQLite
+//!    it never waits, and [`at_once`] runs it on the connection's own thread.
+//! 3. Times are `timestamptz` on Postgres and milliseconds on SQLite; [`Row::time`] reads both.
 //!
-//! Rejected: a query builder. It would write the same text in more words; the one statement that is put together (`list`) has a dozen parts.
+//! Rejected: a query builder. It would express the same statements in more words; the one statement
+//! that is composed at run time (`list`) has a dozen parts.
 
 mod audit;
 mod domains;
@@ -59,7 +62,7 @@ pub(super) use tags::{delete_tags, rename_tag, tags, tags_of};
 pub(super) use targets::{remove_target, set_target};
 pub(super) use uses::{is_spent, use_links};
 
-/// What differs between the dialects.
+/// A SQL dialect, with the expressions and statements that differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dialect {
     Postgres,
@@ -67,7 +70,7 @@ pub(super) enum Dialect {
 }
 
 impl Dialect {
-    /// An expression for the time so many milliseconds, a parameter, after that of the transaction.
+    /// SQL expression for the transaction's time plus `milliseconds`, a placeholder.
     pub(super) fn now_plus(self, milliseconds: &str) -> String {
         match self {
             Self::Postgres => format!("now() + CAST({milliseconds} AS bigint) * interval '1 millisecond'"),
@@ -75,7 +78,7 @@ impl Dialect {
         }
     }
 
-    /// An expression for a time so long before that of the transaction.
+    /// SQL expression for the transaction's time minus `span`.
     pub(super) fn now_minus(self, span: Duration) -> String {
         let span = milliseconds(span);
         match self {
@@ -84,10 +87,13 @@ impl Dialect {
         }
     }
 
-    /// An expression of text for the copy of the database that counts versions of the settings,
-    /// within a select from their table. A server is stopped while its files are replaced, a
-    /// dump brings another table, and a promoted standby was started by itself. A SQLite file is
-    /// replaced while no process has it open.
+    /// SQL expression, as text, for the copy of the database that counts the settings' versions.
+    /// For use in a SELECT from their table.
+    ///
+    /// On Postgres it consists of the server's start time, the table's identity and the history: a
+    /// server is stopped while its files are replaced, a dump brings another table, and a promoted
+    /// standby has its own start time. A SQLite file is replaced while no process has it open, so
+    /// the history suffices.
     pub(super) fn settings_copy(self) -> &'static str {
         match self {
             Self::Postgres => {
@@ -98,7 +104,7 @@ impl Dialect {
         }
     }
 
-    /// An expression for the later of two times.
+    /// SQL expression for the later of two times.
     pub(super) fn later(self, one: &str, other: &str) -> String {
         match self {
             Self::Postgres => format!("greatest({one}, {other})"),
@@ -106,9 +112,13 @@ impl Dialect {
         }
     }
 
-    /// A statement that gives a time before which no link is created any more: each transaction's links have the time of its beginning. On
-    /// Postgres it is that of the oldest one under way, and a moment earlier for those that have begun and are not shown yet. Whoever has written
-    /// nothing for two minutes reads only. When another role's sessions are not shown, everything is waited for as long. SQLite has one writer.
+    /// SQL query for a time before which no more links will be created. Links have their
+    /// transaction's start time.
+    ///
+    /// On Postgres it is the start of the oldest transaction under way, and at most now minus 2
+    /// seconds, for transactions that have begun and are not visible yet. A transaction that has
+    /// written nothing for two minutes counts as read-only. If another role's sessions are hidden,
+    /// the result is two minutes ago. SQLite has one writer, so there it is the current time.
     pub(super) fn settled(self) -> &'static str {
         match self {
             Self::Postgres => {
@@ -122,14 +132,15 @@ impl Dialect {
         }
     }
 
-    /// An expression for [`LongUrl::digest`](links::LongUrl::digest) of a column, where the database can compute it: links
-    /// need not travel to be noted in the index of long URLs.
+    /// SQL expression for [`LongUrl::digest`](links::LongUrl::digest) of a column. `None` if the
+    /// database cannot compute it. With it, long URLs are indexed without being sent to the
+    /// resolver.
     pub(super) fn digest_of(self, column: &str) -> Option<String> {
         let first = format!("encode(substr(sha256(convert_to({column}, 'UTF8')), 1, 8), 'hex')");
         (self == Self::Postgres).then(|| format!("('x' || {first})::bit(64)::bigint"))
     }
 
-    /// An expression for the time of the transaction.
+    /// SQL expression for the transaction's time.
     pub(super) fn now(self) -> &'static str {
         match self {
             Self::Postgres => "now()",
@@ -137,7 +148,7 @@ impl Dialect {
         }
     }
 
-    /// The same in milliseconds since 1970.
+    /// SQL expression for the transaction's time in milliseconds since 1970.
     pub(super) fn now_millis(self) -> &'static str {
         match self {
             Self::Postgres => "CAST(extract(epoch FROM now()) * 1000 AS bigint)",
@@ -145,7 +156,7 @@ impl Dialect {
         }
     }
 
-    /// A statement that gives an id for a link that no minted code stands for.
+    /// SQL query for an unused link id that belongs to no minted code.
     pub(super) fn next_slug_link_id(self) -> &'static str {
         match self {
             Self::Postgres => "SELECT nextval('slug_link_id')",
@@ -153,7 +164,8 @@ impl Dialect {
         }
     }
 
-    /// A statement that says about how many links there are; fewer than none, when nobody has counted. To count them all takes Postgres seconds.
+    /// SQL query for the estimated number of links; negative if there is no estimate. An exact
+    /// count takes Postgres seconds.
     pub(super) fn link_count(self) -> &'static str {
         match self {
             Self::Postgres => "SELECT CAST(reltuples AS bigint) FROM pg_class WHERE oid = 'link'::regclass",
@@ -161,7 +173,8 @@ impl Dialect {
         }
     }
 
-    /// A statement that finds the end of the registered ids between two parameters; one row, without a value if there is none.
+    /// SQL query for the end of the registered ids between two parameters. It returns one row, with
+    /// NULL if none is registered.
     pub(super) fn registered_end(self) -> &'static str {
         match self {
             Self::Postgres => {
@@ -172,7 +185,8 @@ impl Dialect {
         }
     }
 
-    /// A statement that keeps keyspaces as they are until the transaction ends; SQLite has one writer.
+    /// SQL statement that keeps keyspaces unchanged until the transaction ends. SQLite has one
+    /// writer.
     pub(super) fn keep_keyspaces(self) -> &'static str {
         match self {
             Self::Postgres => "LOCK TABLE keyspace IN SHARE MODE",
@@ -180,7 +194,7 @@ impl Dialect {
         }
     }
 
-    /// A statement that finds the reservation, unless it was given up, that has an id, the one parameter.
+    /// SQL query for the open reservation that owns an id, its only parameter.
     pub(super) fn reservation_of(self) -> &'static str {
         match self {
             Self::Postgres => {
@@ -194,7 +208,7 @@ impl Dialect {
         }
     }
 
-    /// The end of a statement that passes rows by which others hold; SQLite has one writer.
+    /// Suffix of a SELECT that skips rows locked by other transactions. SQLite has one writer.
     pub(super) fn skip_locked(self) -> &'static str {
         match self {
             Self::Postgres => "FOR UPDATE SKIP LOCKED",
@@ -202,8 +216,8 @@ impl Dialect {
         }
     }
 
-    /// The end of a statement whose row nobody else may remove before the transaction ends; SQLite
-    /// has one writer.
+    /// Suffix of a SELECT whose rows cannot be deleted by others before the transaction ends.
+    /// SQLite has one writer.
     pub(super) fn for_key_share(self) -> &'static str {
         match self {
             Self::Postgres => "FOR KEY SHARE",
@@ -211,7 +225,8 @@ impl Dialect {
         }
     }
 
-    /// The end of a statement whose row nobody else may change before the transaction ends; SQLite has one writer.
+    /// Suffix of a SELECT whose rows cannot be changed by others before the transaction ends.
+    /// SQLite has one writer.
     pub(super) fn for_update(self) -> &'static str {
         match self {
             Self::Postgres => "FOR UPDATE",
@@ -231,7 +246,7 @@ impl Dialect {
         }
     }
 
-    /// An expression for the bytes of a text, which may be absent.
+    /// SQL expression for the size of a text in bytes; 0 for NULL.
     pub(super) fn bytes_of(self, text: &str) -> String {
         match self {
             Self::Postgres => format!("coalesce(octet_length({text})::bigint, 0)"),
@@ -239,7 +254,7 @@ impl Dialect {
         }
     }
 
-    /// A column that is JSON, as text.
+    /// SQL expression for a JSON column as text.
     pub(super) fn json_text(self, column: &str) -> String {
         match self {
             Self::Postgres => format!("CAST({column} AS text)"),
@@ -247,7 +262,7 @@ impl Dialect {
         }
     }
 
-    /// A parameter that is JSON.
+    /// SQL expression for a placeholder of JSON, which is passed as text.
     pub(super) fn json(self, place: &str) -> String {
         match self {
             Self::Postgres => format!("CAST({place} AS text)::jsonb"),
@@ -256,7 +271,7 @@ impl Dialect {
     }
 }
 
-/// A parameter.
+/// A parameter of a statement.
 #[derive(Clone, Debug)]
 pub(super) enum Value {
     Int(i64),
@@ -268,7 +283,7 @@ pub(super) enum Value {
     Bytes(Vec<u8>),
 }
 
-/// What a column has.
+/// A value of a column.
 #[derive(Clone, Debug)]
 pub(super) enum Cell {
     Null,
@@ -277,7 +292,7 @@ pub(super) enum Cell {
     Time(Timestamp),
 }
 
-/// One row of an answer.
+/// A row of a result.
 #[derive(Clone, Debug)]
 pub(super) struct Row(pub(super) Vec<Cell>);
 
@@ -318,7 +333,7 @@ impl Row {
         }
     }
 
-    /// A link whose columns are [`Dialect::link`]'s.
+    /// Reads a link from the columns of [`Dialect::link`].
     pub(super) fn link(&self) -> Result<Link, StoreError> {
         Ok(Link {
             id: LinkId::from_stored(self.int(0)?),
@@ -337,56 +352,56 @@ fn unexpected(expected: &str, found: &Cell) -> StoreError {
     StoreError::Corrupt(format!("expected {expected}, found {found:?}"))
 }
 
-/// Details as they are stored.
+/// Parses stored details.
 pub(super) fn details(text: Option<&str>) -> Result<Option<Box<Details>>, StoreError> {
     let parse =
         |text| serde_json::from_str(text).map_err(|error| StoreError::Corrupt(format!("details: {error}")));
     text.map(parse).transpose()
 }
 
-/// Details as they are to be stored.
+/// Serializes details for storage.
 pub(super) fn details_text(details: Option<&Details>) -> Result<Option<String>, StoreError> {
     let write =
         |details| serde_json::to_string(details).map_err(|error| StoreError::Corrupt(error.to_string()));
     details.map(write).transpose()
 }
 
-/// What is told.
+/// A change to be notified to other resolvers.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Told<'a> {
-    /// Links were changed, at most four hundred.
+    /// These links were changed. At most 400 ids fit into one notification.
     Changed(&'a [LinkId]),
-    /// A code that could have been minted was picked.
+    /// The mintable code of this id was taken as a custom slug.
     Picked(LinkId),
 }
 
-/// A transaction.
+/// A database transaction.
 pub(super) trait Sql {
-    /// Which words it understands.
+    /// The dialect of its statements.
     const DIALECT: Dialect;
 
-    /// Runs a statement and gives its rows.
+    /// Runs a statement and returns its rows.
     fn query(
         &mut self,
         sql: &str,
         values: &[Value],
     ) -> impl Future<Output = Result<Vec<Row>, StoreError>> + Send;
 
-    /// Tells other resolvers of a change when the transaction commits.
+    /// Notifies other resolvers of a change when the transaction commits.
     fn tell(&mut self, news: Told<'_>) -> impl Future<Output = Result<(), StoreError>> + Send;
 }
 
-/// A time span as a parameter.
+/// Converts a duration to a parameter in milliseconds.
 pub(super) fn milliseconds(span: Duration) -> i64 {
     i64::try_from(span.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Where a page of ids begins, and how many it has, as parameters.
+/// Converts the start and size of a page of ids to parameters.
 pub(super) fn page_of_ids(after: Option<LinkId>, most: usize) -> (i64, i64) {
     (after.map_or(0, LinkId::get), i64::try_from(most).unwrap_or(i64::MAX))
 }
 
-/// Runs an operation that never waits.
+/// Runs an operation that never waits, and returns its result.
 pub(super) fn at_once<T>(operation: impl Future<Output = T>) -> T {
     match pin!(operation).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(done) => done,
@@ -394,10 +409,10 @@ pub(super) fn at_once<T>(operation: impl Future<Output = T>) -> T {
     }
 }
 
-/// `$from, $from+1, …`, so many.
+/// Returns `count` placeholders from `$from` on, separated by commas.
 fn places(from: usize, count: usize) -> String {
     (from..from + count).map(|place| format!("${place}")).collect::<Vec<_>>().join(", ")
 }
 
-/// Tags by link.
+/// Tags by link id.
 pub(super) type TagsOf = HashMap<LinkId, Vec<Tag>>;

@@ -1,4 +1,5 @@
-//! Links that more is said of than the batch of new ones takes: hand-picked codes and tags.
+//! Inserts of single links: custom slugs, tags, domains and deduplication, which the batch insert
+//! does not support.
 
 use codes::{Code, LinkId};
 use jiff::Timestamp;
@@ -7,7 +8,7 @@ use links::{DomainId, Draft, NewLink, Slug, Tag, api_key::ApiKeyId};
 use super::{Sql, Told, Value, details_text, tags::set_tags};
 use crate::{FullLink, InsertedFull, InsertedNamed, NamedLink, Same, StoreError};
 
-/// Stores a link under a number that was claimed; or finds the one that the same was asked for before.
+/// Inserts a link under a claimed number, unless `same` matches an earlier link.
 pub(crate) async fn insert_full<S: Sql>(
     sql: &mut S,
     FullLink { new: NewLink { id, draft }, code }: &FullLink,
@@ -36,8 +37,10 @@ pub(crate) async fn insert_full<S: Sql>(
     Ok(InsertedFull::Stored(at))
 }
 
-/// Takes a code on a domain, unless somebody has it there, or the domain is being removed. The
-/// default domain's minted codes are not in the table.
+/// Claims a code on a domain. Returns false if another link has it there, or if the domain was
+/// removed.
+///
+/// Minted codes of the default domain are not in the table.
 pub(super) async fn take_slug<S: Sql>(
     sql: &mut S,
     domain: DomainId,
@@ -45,7 +48,7 @@ pub(super) async fn take_slug<S: Sql>(
     id: LinkId,
 ) -> Result<bool, StoreError> {
     let values = [Value::Text(slug.to_owned()), Value::Int(id.get()), Value::Int(domain.get())];
-    // The default domain is never removed, and its row would be one that all creates share.
+    // The default domain is never removed, and a lock on its row would be shared by all creates.
     let row = if domain.is_default() {
         "VALUES (CAST($1 AS text), CAST($2 AS bigint), CAST($3 AS bigint))".to_owned()
     } else {
@@ -59,8 +62,8 @@ pub(super) async fn take_slug<S: Sql>(
     Ok(!sql.query(&take, &values).await?.is_empty())
 }
 
-/// Keeps a domain from being removed before the transaction ends; false when it is removed already:
-/// to try further codes there would never end.
+/// Protects a domain from removal until the transaction ends. Returns false if it was removed
+/// already: a caller that tried further codes there would never succeed.
 pub(super) async fn keep_domain<S: Sql>(sql: &mut S, domain: DomainId) -> Result<bool, StoreError> {
     // The default domain is never removed.
     if domain.is_default() {
@@ -70,7 +73,7 @@ pub(super) async fn keep_domain<S: Sql>(sql: &mut S, domain: DomainId) -> Result
     Ok(!sql.query(&keep, &[Value::Int(domain.get())]).await?.is_empty())
 }
 
-/// Gives a code on a domain back.
+/// Releases a code on a domain.
 pub(super) async fn free_slug<S: Sql>(
     sql: &mut S,
     domain: DomainId,
@@ -82,13 +85,14 @@ pub(super) async fn free_slug<S: Sql>(
     sql.query(free, &values).await.map(drop)
 }
 
-/// What was given for the same wish before.
+/// The link that an earlier equal request has made.
 enum Given {
     Nothing,
     Link(LinkId),
     OtherWish,
 }
 
+/// Looks up the link of an earlier equal request, if the request is deduplicated.
 async fn given<S: Sql>(
     sql: &mut S,
     id: LinkId,
@@ -101,15 +105,17 @@ async fn given<S: Sql>(
     }
 }
 
-/// Takes back what was agreed on: the id is somebody else's.
+/// Releases the deduplication entry after a failed insert: another link has the id or the code.
 async fn withdraw<S: Sql>(sql: &mut S, id: LinkId, same: Option<&Same>) -> Result<(), StoreError> {
     let Some(same) = same else { return Ok(()) };
     let withdraw = "DELETE FROM dedupe WHERE digest = $1 AND link_id = $2";
     sql.query(withdraw, &[Value::Text(same.digest.clone()), Value::Int(id.get())]).await.map(drop)
 }
 
-/// The link that was stored before for the same wish, if it is still what was wished for; else this one takes its place. Each who asks renews it.
-/// Of those who ask at the same time one is first, and the others wait for its COMMIT.
+/// Returns the link that an earlier equal request made, if it is still valid; otherwise this
+/// request takes its place. Each request renews the entry.
+///
+/// Of concurrent equal requests one is first, and the others wait for its COMMIT.
 async fn agree<S: Sql>(sql: &mut S, id: LinkId, by: ApiKeyId, same: &Same) -> Result<Given, StoreError> {
     let (dialect, digest) = (S::DIALECT, Value::Text(same.digest.clone()));
     let lifetime = Value::Int(super::milliseconds(same.lifetime));
@@ -131,7 +137,7 @@ async fn agree<S: Sql>(sql: &mut S, id: LinkId, by: ApiKeyId, same: &Same) -> Re
             return Ok(Given::Nothing);
         }
         let rows = sql.query(&look, std::slice::from_ref(&digest)).await?;
-        // Whoever had it has withdrawn.
+        // The request that held the entry has released it.
         let Some(row) = rows.first() else { continue };
         if row.flag(1)? && row.opt_text(0)? != same.fingerprint.as_deref() {
             return Ok(Given::OtherWish);
@@ -149,10 +155,11 @@ async fn agree<S: Sql>(sql: &mut S, id: LinkId, by: ApiKeyId, same: &Same) -> Re
     Err(StoreError::TimedOut)
 }
 
-/// A statement that finds the link of a digest, if it may still be given.
+/// SQL query for the link of a deduplication entry, if it may still be returned.
 fn alive<S: Sql>(same: &Same) -> String {
-    // What was edited is not what was wished for any more, and neither is another link under the code of a deleted one: its version is not 0.
-    // Whoever sends a call again gets what the call has made, and not what somebody else has made under its code since.
+    // An edited link is no longer what was requested. Neither is another link under the code of a
+    // deleted one: its version is not 0. A repeated request with an idempotency key gets the link
+    // that it made itself, and no link that another API key has made under its code since.
     let its = if same.fingerprint.is_some() {
         "AND link.created_by = $2"
     } else {
@@ -165,10 +172,10 @@ fn alive<S: Sql>(same: &Same) -> String {
     )
 }
 
-/// How often a wish is looked at that others withdraw meanwhile.
+/// Maximum number of attempts at an entry that other requests release meanwhile.
 const AGREE_TRIES: usize = 5;
 
-/// Takes a few wishes away that have lapsed, with each new one: so they never pile up.
+/// Deletes a few expired entries with each new one, so that they do not pile up.
 async fn clean_up<S: Sql>(sql: &mut S) -> Result<(), StoreError> {
     let (now, skip) = (S::DIALECT.now(), S::DIALECT.skip_locked());
     let some =
@@ -176,14 +183,14 @@ async fn clean_up<S: Sql>(sql: &mut S) -> Result<(), StoreError> {
     sql.query(&format!("DELETE FROM dedupe WHERE digest IN ({some})"), &[]).await.map(drop)
 }
 
-/// Stores a link under a hand-picked code.
+/// Inserts a link under a custom slug, unless `same` matches an earlier link.
 pub(crate) async fn insert_named<S: Sql>(
     sql: &mut S,
     link: &NamedLink,
     tags: &[Tag],
     same: Option<&Same>,
 ) -> Result<InsertedNamed, StoreError> {
-    // Who may be given another link, and who not, has an id before anything is stored.
+    // Allocates the link id before the first write, so that deduplication can record it.
     let id = match link.mintable {
         Some(id) => id,
         None => next_id(sql).await?,
@@ -210,13 +217,14 @@ pub(crate) async fn insert_named<S: Sql>(
     Ok(InsertedNamed::Stored(id, at, version))
 }
 
-/// What became of a link that was to be stored under a hand-picked code.
+/// The outcome of an insert under a custom slug.
 pub(super) enum Placed {
     Stored(LinkId, Timestamp, u64),
     Taken,
 }
 
-/// Stores a link under a hand-picked code, by itself; with another time of its creation than now, if there is one.
+/// Inserts a link under a custom slug, without tags or deduplication. `created_at` replaces the
+/// current time as its creation time.
 pub(super) async fn place<S: Sql>(
     sql: &mut S,
     link: &NamedLink,
@@ -229,6 +237,7 @@ pub(super) async fn place<S: Sql>(
     place_at(sql, id, link, created_at).await
 }
 
+/// Inserts a link under a custom slug at this id.
 async fn place_at<S: Sql>(
     sql: &mut S,
     id: LinkId,
@@ -242,8 +251,11 @@ async fn place_at<S: Sql>(
     Ok(stored.map_or(Placed::Taken, |(at, version)| Placed::Stored(id, at, version)))
 }
 
-/// Fails when another resolver may have begun to mint codes that this one takes for slugs; and keeps it from beginning before the transaction
-/// ends.
+/// Checks that no keyspace was added whose codes this resolver takes for slugs, and keeps others
+/// from adding one before the transaction ends.
+///
+/// # Errors
+/// Returns [`StoreError::Keyspace`] if the database has another number of keyspaces than `known`.
 pub(super) async fn same_keyspaces<S: Sql>(sql: &mut S, known: usize) -> Result<(), StoreError> {
     sql.query(S::DIALECT.keep_keyspaces(), &[]).await?;
     let counted = sql.query("SELECT count(*) FROM keyspace", &[]).await?;
@@ -254,14 +266,15 @@ pub(super) async fn same_keyspaces<S: Sql>(sql: &mut S, known: usize) -> Result<
     Err(StoreError::Keyspace("a keyspace was added: this resolver has to be restarted".to_owned()))
 }
 
-/// Under the id that the code stands for.
+/// Inserts a link under a mintable slug, at the id of that code. Returns `None` if the code is
+/// taken.
 async fn insert_picked<S: Sql>(
     sql: &mut S,
     id: LinkId,
     NamedLink { slug, draft, .. }: &NamedLink,
     created_at: Option<Timestamp>,
 ) -> Result<Option<(Timestamp, u64)>, StoreError> {
-    // Who reserves it at this very moment finds it taken when it is filled.
+    // A reservation that is made at this very moment finds the code taken when it is filled.
     if is_reserved(sql, id).await? {
         return Ok(None);
     }
@@ -272,7 +285,8 @@ async fn insert_picked<S: Sql>(
     Ok(Some((at, 0)))
 }
 
-/// Stores a link that was deleted elsewhere: at the id that its code stands for, or at one of its own; none when the id is taken.
+/// Inserts a link that was deleted in another system: at the id of its mintable code, or at a new
+/// one. Returns `None` if the id is taken or reserved.
 pub(super) async fn insert_deleted<S: Sql>(
     sql: &mut S,
     mintable: Option<LinkId>,
@@ -291,18 +305,19 @@ pub(super) async fn insert_deleted<S: Sql>(
     Ok(Some(id))
 }
 
-/// Whether the id's code was told to the holder of a reservation, who may have printed it.
+/// Returns whether an open reservation owns the id. Its holder knows the code, and may have printed
+/// it.
 async fn is_reserved<S: Sql>(sql: &mut S, id: LinkId) -> Result<bool, StoreError> {
     Ok(!sql.query(S::DIALECT.reservation_of(), &[Value::Int(id.get())]).await?.is_empty())
 }
 
-/// Notes an id whose link was not minted.
+/// Records the id of a custom slug that is mintable.
 async fn pick<S: Sql>(sql: &mut S, id: LinkId) -> Result<(), StoreError> {
     let pick = "INSERT INTO picked (id) VALUES ($1) ON CONFLICT (id) DO NOTHING";
     sql.query(pick, &[Value::Int(id.get())]).await.map(drop)
 }
 
-/// When it was stored; none when the id is taken.
+/// Inserts the row of a link. Returns its creation time, or `None` if the id is taken.
 async fn insert_link<S: Sql>(
     sql: &mut S,
     id: LinkId,
@@ -320,6 +335,7 @@ async fn insert_link<S: Sql>(
     rows.first().map(|row| row.time(0)).transpose()
 }
 
+/// Parameters `$1` to `$7` of an insert or update of a link.
 fn values(id: LinkId, draft: &Draft) -> Result<[Value; 7], StoreError> {
     Ok([
         Value::Text(draft.long_url.as_str().to_owned()),
@@ -332,8 +348,11 @@ fn values(id: LinkId, draft: &Draft) -> Result<[Value; 7], StoreError> {
     ])
 }
 
-/// Gives the code of a deleted link to a new one. Only what a person picked may be picked again: a minted code stays with its link. The new link
-/// goes on from the old one's version, so that nobody edits the one and means the other.
+/// Reuses the row and code of a deleted link for a new one. Returns `None` if the code cannot be
+/// reused.
+///
+/// Only a custom slug can be reused: a minted code stays with its link. The new link continues the
+/// old one's version, so that an edit of one never applies to the other.
 async fn revive<S: Sql>(
     sql: &mut S,
     id: LinkId,
@@ -345,8 +364,7 @@ async fn revive<S: Sql>(
     let rows = sql.query(&select, &[Value::Int(id.get())]).await?;
     let old = rows.first().ok_or_else(|| corrupt("a row is gone"))?.link()?;
     let Some(was) = old.details.as_ref().filter(|was| {
-        // The row of a link that was taken down keeps its block, which a new link in its place
-        // would overwrite.
+        // The row of a blocked link keeps its block, which a new link in its place would overwrite.
         was.deleted_at.is_some() && was.blocked.is_none() && was.slug.as_ref() == Some(slug)
     }) else {
         return Ok(None);
@@ -360,18 +378,20 @@ async fn revive<S: Sql>(
                 details = {details}, created_at = {now} WHERE id = $7 RETURNING created_at"
     );
     let rows = sql.query(&update, &values(id, &draft)?).await?;
-    // Its row stays: whoever counts visits at this moment holds it, and what is counted then is counted of the new limit.
+    // The row of `link_use` stays: a transaction that takes visits at this moment locks it, and its
+    // visits count towards the new limit.
     sql.query("UPDATE link_use SET used = 0 WHERE link_id = $1", &[Value::Int(id.get())]).await?;
     rows.first().map(|row| Ok((row.time(0)?, version))).transpose()
 }
 
-/// An id that no minted code stands for.
+/// Allocates an id that belongs to no minted code.
 async fn next_id<S: Sql>(sql: &mut S) -> Result<LinkId, StoreError> {
     let drawn = sql.query(S::DIALECT.next_slug_link_id(), &[]).await?;
     Ok(LinkId::from_stored(drawn.first().ok_or_else(|| corrupt("no next id"))?.int(0)?))
 }
 
-/// First the slug: whoever else takes it waits here, and writes nothing more.
+/// Inserts a link under a slug that is not mintable, or on another domain. The slug is claimed
+/// first: a concurrent claim waits here, and writes nothing else.
 async fn insert_slug<S: Sql>(
     sql: &mut S,
     id: LinkId,
@@ -389,10 +409,12 @@ fn corrupt(what: &str) -> StoreError {
     StoreError::Corrupt(format!("hand-picked codes: {what}"))
 }
 
-/// The link of a slug: on the default domain of one that could not have been minted, on others of any code. On Postgres visitors wait for it: a connection of its own has this text prepared.
+/// SQL query for the link of a slug. On the default domain only slugs that cannot be minted are
+/// stored; on other domains, all codes. On Postgres visitors wait for it, so a dedicated connection
+/// has it prepared.
 pub(crate) const FIND_SLUG: &str = "SELECT link_id FROM slug WHERE domain_id = $1 AND slug = $2";
 
-/// The same over a transaction.
+/// Returns the id of the link that a slug leads to, within a transaction.
 pub(crate) async fn find_slug<S: Sql>(
     sql: &mut S,
     domain: DomainId,
@@ -402,7 +424,7 @@ pub(crate) async fn find_slug<S: Sql>(
     rows.first().map(|row| Ok(LinkId::from_stored(row.int(0)?))).transpose()
 }
 
-/// Ids of hand-picked codes after one of them, ascending, at most so many.
+/// Returns at most `most` ids of mintable custom slugs above `after`, ascending.
 pub(crate) async fn picked<S: Sql>(sql: &mut S, after: i64, most: i64) -> Result<Vec<LinkId>, StoreError> {
     let page = "SELECT id FROM picked WHERE id > $1 ORDER BY id LIMIT $2";
     let rows = sql.query(page, &[Value::Int(after), Value::Int(most)]).await?;

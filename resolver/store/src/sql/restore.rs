@@ -1,4 +1,4 @@
-//! Bringing deleted links back: their rows stay (I7), and so does what was said of them.
+//! Restoration of deleted links: their rows stay (I7), with all their fields.
 
 use codes::{Code, LinkId};
 use jiff::Timestamp;
@@ -18,7 +18,8 @@ use super::{
 };
 use crate::{Restored, StoreError};
 
-/// The link that was deleted last under a name: a slug, or a code whose number is `code`.
+/// Returns the most recently deleted link with this name: a slug, or a minted code whose id is
+/// `code`.
 pub(crate) async fn find_deleted<S: Sql>(
     sql: &mut S,
     domain: DomainId,
@@ -26,7 +27,8 @@ pub(crate) async fn find_deleted<S: Sql>(
     code: Option<LinkId>,
 ) -> Result<Option<Link>, StoreError> {
     let link = S::DIALECT.link();
-    // A slug's deleted links are told from minted ones by their slug: a number has one link at most.
+    // A number has one link at most. Deleted links with a slug are told from minted ones by that
+    // slug.
     let find = format!(
         "SELECT {link} FROM link
          WHERE details->>'deletedAt' IS NOT NULL AND coalesce(CAST(details->>'domain' AS bigint), 0) = $1
@@ -40,8 +42,10 @@ pub(crate) async fn find_deleted<S: Sql>(
     rows.first().map(super::Row::link).transpose()
 }
 
-/// Brings a deleted link back, unless another link has its slug by now or its domain was removed.
-/// `keyspaces` is how many the caller knows of, who has seen that its slug is no code of theirs.
+/// Restores a deleted link, unless another link has taken its slug or its domain was removed.
+///
+/// `keyspaces` is the number of keyspaces that the caller knows; it has checked that the slug is a
+/// code of none of them.
 pub(crate) async fn restore<S: Sql>(
     sql: &mut S,
     id: LinkId,
@@ -62,12 +66,12 @@ pub(crate) async fn restore<S: Sql>(
         details.deleted_at = None;
         tags = std::mem::take(&mut details.deleted_tags);
     }
-    // A slug that could have been minted is its number's, and has no row of its own on the default domain.
+    // A mintable slug belongs to its number, and has no row of its own on the default domain.
     if let Some(slug) = link.slug().filter(|_| id.unpack().is_none()) {
         if link.domain().is_default() && Code::parse(slug.as_str()).is_ok() {
             same_keyspaces(sql, keyspaces).await?;
         }
-        // A link that was taken down holds its slug already.
+        // A blocked link holds its slug already.
         let is_held = link.is_blocked() && find_slug(sql, link.domain(), slug.as_str()).await? == Some(id);
         if !is_held && !take_slug(sql, link.domain(), slug.as_str(), id).await? {
             return Ok(Restored::Taken);
@@ -75,7 +79,7 @@ pub(crate) async fn restore<S: Sql>(
     }
     write(sql, &link).await?;
     set_tags(sql, id, &tags).await?;
-    // Or the next removal of unvisited links would take it away again.
+    // Otherwise the next sweep of unvisited links would delete it again.
     note_arrived(sql, &mut [id]).await?;
     note(sql, by, Action::RestoreLink, &id.get().to_string(), Some(state(&link))).await?;
     sql.tell(Told::Changed(&[id])).await?;

@@ -1,4 +1,4 @@
-//! Which links are visited, and the removal of those that are not.
+//! Last visits of links, and the removal of unvisited links.
 
 use codes::LinkId;
 use jiff::{SignedDuration, Timestamp};
@@ -7,15 +7,17 @@ use links::{Meant, api_key::OPERATOR};
 use super::{Sql, Value, edits::delete, milliseconds};
 use crate::{StoreError, Sweep, Swept};
 
+/// Name of the removal in table `chore`.
 const CHORE: &str = "remove unvisited links";
-/// Links that are looked at in one step.
+/// Maximum number of links examined in one step.
 const LOOKED_AT: i64 = 2_000;
-/// Links that are removed in one step.
+/// Maximum number of links removed in one step.
 const REMOVED: i64 = 200;
-/// Links of one statement.
+/// Maximum number of links in one statement.
 const NOTED: usize = 500;
 
-/// Notes that links were visited. Sending it again is safe. The ids ascend, so that two resolvers never wait for each other in a circle.
+/// Records the last visits of links. Idempotent. The ids must ascend, so that two resolvers cannot
+/// deadlock.
 pub(crate) async fn note_seen<S: Sql>(sql: &mut S, seen: &[(LinkId, Timestamp)]) -> Result<(), StoreError> {
     for seen in seen.chunks(NOTED) {
         let rows: Vec<String> =
@@ -32,7 +34,7 @@ pub(crate) async fn note_seen<S: Sql>(sql: &mut S, seen: &[(LinkId, Timestamp)])
     Ok(())
 }
 
-/// Counts links that come from elsewhere, and may be old, as visited when they come.
+/// Records imported or restored links as visited now, because they may be old.
 pub(super) async fn note_arrived<S: Sql>(sql: &mut S, ids: &mut [LinkId]) -> Result<(), StoreError> {
     ids.sort_unstable();
     let now = S::DIALECT.now();
@@ -48,8 +50,10 @@ pub(super) async fn note_arrived<S: Sql>(sql: &mut S, ids: &mut [LinkId]) -> Res
     Ok(())
 }
 
-/// One step of the removal, if it is this process's turn: looks at some links, removes those that nobody has visited for so long, and notes how
-/// far it has come. What was deleted and how far are one transaction.
+/// Runs one step of the removal, if this process holds the lease.
+///
+/// It examines some links, deletes those without a visit for long enough, and stores its position.
+/// The deletions and the position are one transaction.
 pub(crate) async fn sweep<S: Sql>(sql: &mut S, sweep: &Sweep) -> Result<Swept, StoreError> {
     let dialect = S::DIALECT;
     let now = dialect.now();
@@ -68,7 +72,7 @@ pub(crate) async fn sweep<S: Sql>(sql: &mut S, sweep: &Sweep) -> Result<Swept, S
     let (position, begun, now) = (row.int(0)?, row.time(1)?, row.time(2)?);
     let span = SignedDuration::try_from(sweep.unvisited_for).unwrap_or(SignedDuration::MAX);
     let Some(before) = now.checked_sub(span).ok().filter(|before| begun <= *before) else {
-        // Nobody knows of that time which links were visited in it.
+        // Visits have been recorded for a shorter time than that.
         return rest(sql, sweep).await.map(|()| Swept::TooEarly);
     };
     let looked_at = sql
@@ -98,7 +102,7 @@ pub(crate) async fn sweep<S: Sql>(sql: &mut S, sweep: &Sweep) -> Result<Swept, S
         delete(sql, id, &Meant::default(), OPERATOR).await?;
         removed.push(id);
     }
-    // With as many as one step may remove there may be more among those that were looked at.
+    // A step that removed its maximum may have left more among the links that it examined.
     let is_full = removed.len() == usize::try_from(REMOVED).unwrap_or(usize::MAX);
     let position = removed.last().filter(|_| is_full).map_or(last, |id| id.get());
     let keep = "UPDATE chore SET position = $1 WHERE name = $2";
@@ -106,7 +110,7 @@ pub(crate) async fn sweep<S: Sql>(sql: &mut S, sweep: &Sweep) -> Result<Swept, S
     Ok(Swept::Some(removed))
 }
 
-/// Begins anew when it is due again.
+/// Ends a pass: resets the position, releases the lease and sets the time of the next pass.
 async fn rest<S: Sql>(sql: &mut S, sweep: &Sweep) -> Result<(), StoreError> {
     let rest = format!(
         "UPDATE chore SET position = 0, holder = '', held_until = {}, due_at = {} WHERE name = $2",

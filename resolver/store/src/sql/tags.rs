@@ -1,4 +1,4 @@
-//! Tags and what has them.
+//! Tags and their links.
 
 use codes::LinkId;
 use links::{Tag, api_key::ApiKeyId, audit::Action};
@@ -7,24 +7,25 @@ use serde_json::json;
 use super::{Sql, TagsOf, Value, audit::note, places};
 use crate::{Renamed, StoreError, TagCount, Visible};
 
-/// Gives a link these tags and no others.
+/// Replaces all tags of a link.
 pub(super) async fn set_tags<S: Sql>(sql: &mut S, id: LinkId, tags: &[Tag]) -> Result<(), StoreError> {
     sql.query("DELETE FROM link_tag WHERE link_id = $1", &[Value::Int(id.get())]).await?;
     add_tags(sql, id, tags).await
 }
 
-/// Gives a link that has none of them these tags.
+/// Adds tags to a link that has none of them.
 pub(super) async fn add_tags<S: Sql>(sql: &mut S, id: LinkId, tags: &[Tag]) -> Result<(), StoreError> {
     if tags.is_empty() {
         return Ok(());
     }
-    // In one order for all, or two creates with the same new tags would wait for each other.
+    // Sorted, because two creates with the same new tags in different orders could deadlock.
     let mut names: Vec<&str> = tags.iter().map(Tag::as_str).collect();
     names.sort_unstable();
     names.dedup();
     let texts = || names.iter().map(|name| Value::Text((*name).to_owned()));
     let rows = (1..=names.len()).map(|place| format!("(${place})")).collect::<Vec<_>>().join(", ");
-    // An update that changes nothing keeps whoever renames or deletes a tag away from it until this transaction ends.
+    // The update changes nothing, but locks the tag against renaming and deletion until the
+    // transaction ends.
     let add =
         format!("INSERT INTO tag (name) VALUES {rows} ON CONFLICT (name) DO UPDATE SET name = excluded.name");
     sql.query(&add, &texts().collect::<Vec<_>>()).await?;
@@ -36,7 +37,7 @@ pub(super) async fn add_tags<S: Sql>(sql: &mut S, id: LinkId, tags: &[Tag]) -> R
     sql.query(&join, &values).await.map(drop)
 }
 
-/// The tags of links, each link's in order.
+/// Returns the tags of links, each link's tags sorted.
 pub(crate) async fn tags_of<S: Sql>(sql: &mut S, ids: &[LinkId]) -> Result<TagsOf, StoreError> {
     let mut found = TagsOf::new();
     if ids.is_empty() {
@@ -54,7 +55,8 @@ pub(crate) async fn tags_of<S: Sql>(sql: &mut S, ids: &[LinkId]) -> Result<TagsO
     Ok(found)
 }
 
-/// Tags, in order, with the number of these links that have them.
+/// Returns at most `most` tags that contain the searched text, sorted, each with the number of
+/// visible links that have it.
 pub(crate) async fn tags<S: Sql>(
     sql: &mut S,
     search: Option<&str>,
@@ -73,7 +75,7 @@ pub(crate) async fn tags<S: Sql>(
     if let Some(key) = of.created_by {
         only("link.created_by", key.0);
     }
-    // Of all links also the tags that none of them has.
+    // If all links are visible, tags without a link are listed too.
     let links = if conditions.is_empty() {
         "LEFT JOIN link_tag ON link_tag.tag_id = tag.id"
     } else {
@@ -93,7 +95,7 @@ pub(crate) async fn tags<S: Sql>(
     rows.iter().map(count).collect()
 }
 
-/// Gives a tag another name.
+/// Renames a tag.
 pub(crate) async fn rename_tag<S: Sql>(
     sql: &mut S,
     old: &Tag,
@@ -116,7 +118,7 @@ pub(crate) async fn rename_tag<S: Sql>(
     Ok(Renamed::Done)
 }
 
-/// Takes tags away from every link that has them.
+/// Removes tags from every link, and deletes them.
 pub(crate) async fn delete_tags<S: Sql>(sql: &mut S, tags: &[Tag], by: ApiKeyId) -> Result<(), StoreError> {
     if tags.is_empty() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Hosts that links may lead to, or may not.
+//! Target rules: hosts that links may or may not lead to.
 
 use links::{api_key::ApiKeyId, audit::Action, targets::TargetRule};
 use serde_json::json;
@@ -6,20 +6,20 @@ use serde_json::json;
 use super::{Sql, Value, audit::note, domains::note_change};
 use crate::StoreError;
 
-/// Every rule, in order.
+/// Returns all rules, sorted by pattern.
 pub(super) async fn targets<S: Sql>(sql: &mut S) -> Result<Vec<TargetRule>, StoreError> {
     let rows = sql.query("SELECT pattern, allowed FROM target_rule ORDER BY pattern", &[]).await?;
     rows.iter().map(rule).collect()
 }
 
-/// A rule was checked when it was stored.
+/// Reads a rule, which was checked before it was stored.
 fn rule(row: &super::Row) -> Result<TargetRule, StoreError> {
     let (pattern, allowed) = (row.text(0)?, row.flag(1)?);
     TargetRule::parse(pattern, allowed)
         .map_err(|error| StoreError::Corrupt(format!("target_rule {pattern}: {error}")))
 }
 
-/// Adds a rule, or changes what it says.
+/// Adds a rule, or changes an existing one.
 pub(crate) async fn set_target<S: Sql>(
     sql: &mut S,
     rule: &TargetRule,
@@ -33,7 +33,7 @@ pub(crate) async fn set_target<S: Sql>(
     note_change(sql).await
 }
 
-/// Takes a rule away; whether there was one.
+/// Removes a rule. Returns whether it existed.
 pub(crate) async fn remove_target<S: Sql>(
     sql: &mut S,
     pattern: &str,

@@ -1,12 +1,12 @@
-//! Links that may be followed only so often.
+//! Visit limits: the budgets of links that redirect only a limited number of times.
 
 use codes::LinkId;
 
 use super::{Sql, Value};
 use crate::StoreError;
 
-/// Takes from each link's uses that are left, at most as many as wanted; how many were taken of each, in their order. The ids ascend, so that
-/// two resolvers never wait for each other in a circle.
+/// Takes visits from each link's budget, at most as many as wanted. Returns how many were granted,
+/// in the order of `wanted`. The ids must ascend, so that two resolvers cannot deadlock.
 pub(crate) async fn use_links<S: Sql>(sql: &mut S, wanted: &[(LinkId, u64)]) -> Result<Vec<u64>, StoreError> {
     let mut taken = Vec::with_capacity(wanted.len());
     for (id, count) in wanted {
@@ -15,18 +15,20 @@ pub(crate) async fn use_links<S: Sql>(sql: &mut S, wanted: &[(LinkId, u64)]) -> 
     Ok(taken)
 }
 
-/// Whether a link was followed as often as it may be.
+/// Returns whether a link's visit limit is exhausted.
 pub(crate) async fn is_spent<S: Sql>(sql: &mut S, id: LinkId) -> Result<bool, StoreError> {
     let spent = "SELECT link.id FROM link JOIN link_use ON link_use.link_id = link.id
                  WHERE link.id = $1 AND CAST(link.details->>'maxVisits' AS bigint) <= link_use.used";
     Ok(!sql.query(spent, &[Value::Int(id.get())]).await?.is_empty())
 }
 
+/// Takes at most `count` visits from a link's budget, and returns how many were granted. A link
+/// without a limit grants all of them.
 async fn take<S: Sql>(sql: &mut S, id: LinkId, count: u64) -> Result<u64, StoreError> {
     let (id, dialect) = (Value::Int(id.get()), S::DIALECT);
     let begin = "INSERT INTO link_use (link_id, used) VALUES ($1, 0) ON CONFLICT (link_id) DO NOTHING";
     sql.query(begin, std::slice::from_ref(&id)).await?;
-    // The limit is read after the lock was taken, so it is that of the last edit that was committed.
+    // The limit is read after the lock was taken, so it is that of the last committed edit.
     let lock = format!("SELECT used FROM link_use WHERE link_id = $1 {}", dialect.for_update());
     let Some(used) = first(&sql.query(&lock, std::slice::from_ref(&id)).await?)? else { return Ok(0) };
     let limit = "SELECT CAST(details->>'maxVisits' AS bigint) FROM link WHERE id = $1 AND details->>'maxVisits' IS NOT NULL";

@@ -1,4 +1,4 @@
-//! The statements on SQLite, each in a transaction of its own.
+//! Statements in SQLite's own dialect. Each call is a transaction of its own.
 
 use codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId};
 use jiff::Timestamp;
@@ -21,7 +21,8 @@ fn signed(value: u64) -> Result<i64, StoreError> {
     i64::try_from(value).map_err(|_| StoreError::Corrupt(format!("{value} does not fit an integer")))
 }
 
-/// Takes the write lock at once: two writers never find out at COMMIT.
+/// Begins a transaction that takes the write lock at once, so that writers conflict here and not at
+/// COMMIT.
 fn begin(connection: &mut Connection) -> Result<rusqlite::Transaction<'_>, StoreError> {
     Ok(connection.transaction_with_behavior(TransactionBehavior::Immediate)?)
 }
@@ -56,7 +57,8 @@ pub(super) fn forget_ledger(connection: &Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// A file that was put back begins a history of its own; nothing else takes over from one.
+/// Returns the database's history. Only a restored file begins a new one: nothing else can take
+/// over from a SQLite file.
 pub(super) fn epoch(connection: &Connection) -> Result<StoreEpoch, StoreError> {
     let sql = "SELECT 'sqlite:' || history FROM deployment WHERE history > 0";
     let text: Option<String> = connection.query_row(sql, [], |row| row.get(0)).optional()?;
@@ -104,6 +106,9 @@ pub(super) fn register_block(
     Ok(registration)
 }
 
+/// Replaces all register rows in the block's range that are not newer than the leaked generation by
+/// one new row. The result is [`Registration::Overlaps`] if other rows are left; nothing is changed
+/// then.
 pub(super) fn take_over_block(
     connection: &mut Connection,
     block: &BlockEntry,
@@ -112,7 +117,7 @@ pub(super) fn take_over_block(
     let (first, end) = LinkId::range(block.keyspace, block.span);
     let transaction = begin(connection)?;
     transaction.execute(
-        // An open reservation's codes were told to people: no other block ever takes it over.
+        // The codes of an open reservation are published: no other block ever takes its row over.
         "DELETE FROM block WHERE generation <= ?1 AND first_id >= ?2 AND end_id <= ?3
          AND NOT EXISTS (SELECT 1 FROM reservation
              WHERE closed_at IS NULL AND 'reservation-' || reservation.id = block.holder)",
@@ -125,7 +130,7 @@ pub(super) fn take_over_block(
     Ok(registration)
 }
 
-/// Enters a block unless another has some of its ids; the same block may come again.
+/// Registers a block, unless another block has some of its ids. Idempotent.
 fn enter(connection: &Connection, block: &BlockEntry) -> Result<Registration, StoreError> {
     let (first, end) = LinkId::range(block.keyspace, block.span);
     let generation = signed(block.generation)?;
@@ -188,6 +193,7 @@ pub(super) fn unused(
     }
 }
 
+/// Replaces the block's register rows by rows for the spans that are kept.
 pub(super) fn release_block(
     connection: &mut Connection,
     block: &BlockEntry,
@@ -211,7 +217,8 @@ pub(super) fn release_block(
     Ok(transaction.commit()?)
 }
 
-/// The outcome of each link; and the mark that was committed with them, if it is to be raised.
+/// Inserts links, and returns the outcome of each. With `raises`, the mark is raised in the same
+/// transaction; the second value is the new mark, or 0.
 pub(super) fn insert(
     connection: &mut Connection,
     links: &[NewLink],
@@ -275,6 +282,7 @@ fn link(row: &Row<'_>) -> Result<Link, StoreError> {
     })
 }
 
+/// Adds an API key if there has never been one, and returns whether it was added.
 pub(super) fn add_first_api_key(
     connection: &Connection,
     name: &str,

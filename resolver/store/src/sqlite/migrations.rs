@@ -8,7 +8,7 @@ mod files {
     refinery::embed_migrations!("../../schema/sqlite");
 }
 
-/// Runs what is missing.
+/// Runs all pending migrations.
 pub(super) fn run(connection: &mut Connection) -> Result<(), StoreError> {
     let report = files::migrations::runner().run(connection).map_err(Box::new)?;
     for migration in report.applied_migrations() {
@@ -17,7 +17,10 @@ pub(super) fn run(connection: &mut Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Fails unless every migration has run.
+/// Checks that all migrations have run.
+///
+/// # Errors
+/// Returns [`StoreError::SchemaBehind`] if a migration is missing.
 pub(super) fn check(connection: &mut Connection) -> Result<(), StoreError> {
     let runner = files::migrations::runner();
     let needed =

@@ -1,9 +1,11 @@
-//! Links in SQLite, for one machine.
+//! The SQLite implementation of [`LinkStore`], for one machine.
 //!
-//! SQLite allows one writer, so one thread owns the writing connection and another one reads; calls reach them over bounded
-//! queues. A commit is durable when it returns: write-ahead log with `synchronous = FULL`.
+//! SQLite allows one writer, so one thread owns the writing connection. Two other threads read: one
+//! of them serves lists. Calls reach the threads over bounded queues. A commit is durable when it
+//! returns: write-ahead log with `synchronous = FULL`.
 //!
-//! Rejected: an asynchronous mutex around a connection. It blocks a worker thread for each disk flush.
+//! Rejected: an asynchronous mutex around a connection. It blocks a worker thread for each disk
+//! flush.
 
 mod calls;
 mod migrations;
@@ -41,18 +43,18 @@ use super::{
     sql::{self, at_once},
 };
 
-/// A SQLite file.
+/// A store in a SQLite file.
 pub struct SqliteStore {
     writer: Worker,
     reader: Worker,
-    /// Lists may take long, and no redirect is to wait for one.
+    /// A reader of its own for lists: they may take long, and no redirect waits for one.
     lister: Worker,
-    /// What outlasts the file.
+    /// The witness file, if the operator keeps one.
     witness: Option<Arc<Witness>>,
 }
 
 impl SqliteStore {
-    /// The same store with a file that outlasts it.
+    /// Adds a witness file, which outlasts the database file.
     #[must_use]
     pub fn witnessed_by(self, witness: Arc<Witness>) -> Self {
         Self { witness: Some(witness), ..self }
@@ -154,18 +156,19 @@ impl LinkStore for SqliteStore {
         false
     }
 
-    /// SQLite has one writer.
+    /// One lane: SQLite has one writer.
     fn insert_lanes(&self) -> usize {
         1
     }
 
-    /// A history begins before a number of it is claimed, and this is the only process: there is no need to look at it.
+    /// Inserts links without a check of the history. A history begins before a number of it is
+    /// claimed, and no other process uses the file.
     async fn insert(&self, _history: &StoreEpoch, links: &[NewLink]) -> Result<Vec<Inserted>, InsertError> {
         let (links, witness) = (links.to_vec(), self.witness.clone());
         self.writer
             .run(move |connection| {
                 let (outcomes, mark) = calls::insert(connection, &links, witness.is_some())?;
-                // Before anybody hears of the links.
+                // Recorded before any caller learns of the links.
                 Witness::note_mark_in(witness.as_ref(), mark);
                 Ok(outcomes)
             })
@@ -237,7 +240,7 @@ impl LinkStore for SqliteStore {
             .reader
             .run(move |connection| read(connection, |sql| at_once(sql::shared_settings(sql, known.as_ref()))))
             .await?;
-        // SQLite has no clock but this machine's.
+        // SQLite's clock is this machine's.
         Ok(SettingsPoll { now: Timestamp::now(), settings: asked })
     }
 
@@ -363,7 +366,7 @@ impl LinkStore for SqliteStore {
         let checkpoint = |connection: &mut rusqlite::Connection| {
             Ok(connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?)
         };
-        // The log beside the file has everything as well, so nothing is lost.
+        // The write-ahead log beside the file has all data as well, so a failure loses nothing.
         match self.writer.run(checkpoint).await {
             Ok(0) => {}
             Ok::<i64, _>(_) => tracing::warn!("somebody else reads the database: its -wal file stays"),
@@ -461,7 +464,7 @@ impl LinkStore for SqliteStore {
             .await
     }
 
-    /// One process uses the file, so there are no others whose changes could be told.
+    /// Reports [`Change::Alone`]: one process uses the file, so no other process changes links.
     async fn tell_changes(&self, changes: mpsc::Sender<Change>) {
         for change in [Change::Alone, Change::Listening(Instant::now())] {
             let _ = changes.send(change).await;

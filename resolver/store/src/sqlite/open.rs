@@ -1,4 +1,4 @@
-//! How a SQLite file is opened: one connection that writes, and two that only read.
+//! Opening a SQLite file: one writing connection, and two read-only ones.
 
 use std::{
     fs::{DirBuilder, OpenOptions},
@@ -17,7 +17,7 @@ impl SqliteStore {
     /// Opens or creates the file. Blocks on the disk: call it at start-up.
     ///
     /// # Errors
-    /// When the file cannot be opened.
+    /// Returns an error if the file cannot be opened or created.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         create_private(path).map_err(|error| StoreError::Unreachable(Box::new(error)))?;
         let writer = connect(path)?;
@@ -36,7 +36,7 @@ impl SqliteStore {
 
 #[cfg(any(test, feature = "inline"))]
 impl SqliteStore {
-    /// The same statements on a connection that is shared with a test, each where it is called.
+    /// Creates a store that runs each call in place, on a connection that it shares with a test.
     #[must_use]
     pub fn here(connection: &std::sync::Arc<std::sync::Mutex<Connection>>) -> Self {
         let worker = || Worker::Here(std::sync::Arc::clone(connection));
@@ -44,9 +44,9 @@ impl SqliteStore {
     }
 }
 
-/// Creates the file and its folder so that nobody else on the machine reads links and hashes of
-/// keys there. SQLite gives the files beside it the same rights. What there is keeps the rights
-/// that its operator gave it.
+/// Creates the file and its directory readable by their owner only, because they hold links and
+/// hashes of API keys. SQLite gives the files beside it the same permissions. Existing files keep
+/// their permissions.
 fn create_private(path: &Path) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -58,7 +58,7 @@ fn connect(path: &Path) -> Result<Connection, StoreError> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
-    // Another process may hold the file for a moment: `resolver api-key`, or a backup.
+    // Another process may lock the file for a moment: `resolver api-key`, or a backup.
     connection.busy_timeout(Duration::from_secs(3))?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;

@@ -1,4 +1,5 @@
-//! Reservations in SQLite. Their numbers are rows of the block register, under the reservation's name as holder.
+//! Reservations in SQLite. Their numbers are rows of the block register, whose holder is the
+//! reservation's name.
 
 use codes::{KeyspaceIndex, LinkId};
 use jiff::Timestamp;
@@ -14,7 +15,8 @@ use crate::{RESERVATIONS_MAX, StoreError};
 
 const SELECT: &str = "SELECT id, keyspace, created_by, created_at, closed_at FROM reservation";
 
-/// A row of the table, before its numbers are known.
+/// A row of table `reservation`: id, keyspace, creator, creation time and closing time, without its
+/// numbers.
 type Fields = (String, i64, i64, i64, Option<i64>);
 
 pub(super) fn add(

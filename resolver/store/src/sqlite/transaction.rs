@@ -1,4 +1,4 @@
-//! The shared statements on SQLite: nothing in them waits.
+//! The shared statements on SQLite, which never wait.
 
 use rusqlite::{Connection, ToSql, Transaction, TransactionBehavior, types::ValueRef};
 
@@ -7,21 +7,22 @@ use crate::{
     sql::{Cell, Dialect, Row, Sql, Told, Value},
 };
 
-/// A transaction. Nobody but this process has to hear of changes, and it knows what it changed.
+/// A transaction on SQLite. It sends no notifications: this process alone uses the file, and knows
+/// its own changes.
 pub(super) struct SqliteSql<'a> {
     transaction: Transaction<'a>,
 }
 
-/// Runs an operation that writes, and commits it.
+/// Runs an operation in a transaction that writes, and commits it.
 pub(super) fn write<T>(
     connection: &mut Connection,
     operation: impl FnOnce(&mut SqliteSql<'_>) -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
-    // The write lock at once: two writers never find out at COMMIT.
+    // Takes the write lock at once, so that writers conflict here and not at COMMIT.
     run(connection, TransactionBehavior::Immediate, operation)
 }
 
-/// Runs an operation that reads.
+/// Runs an operation in a transaction that reads.
 pub(super) fn read<T>(
     connection: &mut Connection,
     operation: impl FnOnce(&mut SqliteSql<'_>) -> Result<T, StoreError>,
@@ -40,7 +41,8 @@ fn run<T>(
     Ok(done)
 }
 
-/// Whatever SQLite reports, its transaction was rolled back; only a writer that vanished leaves it open.
+/// Classifies the error of an insert. After any error of SQLite the transaction was rolled back;
+/// only a writer thread that ended leaves the outcome unknown.
 pub(super) fn insert_error(error: StoreError) -> InsertError {
     match error {
         StoreError::Stopped => InsertError::Unknown(error),

@@ -1,4 +1,4 @@
-//! A thread that owns a connection and runs what it is handed, in order.
+//! A thread that owns a connection and runs jobs on it, in order.
 
 #[cfg(any(test, feature = "inline"))]
 use std::sync::{Arc, Mutex};
@@ -9,15 +9,15 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::StoreError;
 
-/// Calls that may wait; the callers are bounded batches and rare commands.
+/// Maximum number of queued jobs. The callers are bounded batches and rare commands.
 const QUEUE: usize = 64;
 
 type Job = Box<dyn FnOnce(&mut Connection) + Send>;
 
-/// The thread's queue. The thread ends when this is dropped and the queue is empty.
+/// The queue of a thread. The thread ends once this is dropped and the queue is empty.
 pub(super) enum Worker {
     Thread(mpsc::Sender<Job>),
-    /// Runs calls where they are made: time that tests move stands still meanwhile.
+    /// Runs jobs in place: the paused clock of tests must not advance meanwhile.
     #[cfg(any(test, feature = "inline"))]
     Here(Arc<Mutex<Connection>>),
 }
@@ -30,14 +30,17 @@ impl Worker {
                 job(&mut connection);
             }
         };
-        // Failing here means that the system gives no threads at start-up: every call then answers `Stopped`.
+        // The system refused a thread at start-up. Every call then returns `Stopped`.
         if let Err(error) = thread::Builder::new().name(name.to_owned()).spawn(run) {
             tracing::error!(%error, name, "start a thread");
         }
         Self::Thread(jobs)
     }
 
-    /// Runs a call on the thread.
+    /// Runs a job on the thread, and returns its result.
+    ///
+    /// # Errors
+    /// Returns [`StoreError::Stopped`] if the thread has ended.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         call: impl FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
@@ -51,7 +54,7 @@ impl Worker {
         };
         let (answer, answered) = oneshot::channel();
         let job: Job = Box::new(move |connection| {
-            // The caller may be gone; the work is done either way.
+            // The caller may have given up; the job is done either way.
             let _ = answer.send(call(connection));
         });
         jobs.send(job).await.map_err(|_| StoreError::Stopped)?;
