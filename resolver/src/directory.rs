@@ -31,7 +31,7 @@ use std::{
 use codes::Contradiction;
 use daemon::Vitals;
 use jiff::Timestamp;
-use links::{Authority, Domain, DomainId, LongUrl, Protocol, Slug, requested_authority};
+use links::{Authority, Domain, DomainId, LongUrl, Protocol, REMOVED, Slug, requested_authority};
 use store::{LinkStore, SettingsPoll, SettingsVersion, SharedSettings, StoreError};
 use tokio::time::{Instant, sleep_until};
 
@@ -329,6 +329,18 @@ impl Directory {
     #[must_use]
     pub fn default_name(&self) -> &str {
         &self.public_url.authority
+    }
+
+    /// Returns the name of a domain as links show it: `None` for the default domain, [`REMOVED`] for
+    /// one that was removed.
+    #[must_use]
+    pub fn shown_name(&self, id: DomainId) -> Option<String> {
+        if id.is_default() {
+            return None;
+        }
+        let entries = self.entries();
+        let name = |domain: &Domain| domain.authority.as_ref().map(ToString::to_string);
+        entries.domain(id).map_or_else(|| Some(REMOVED.to_owned()), |domain| name(domain))
     }
 
     /// What short links of a domain begin with, without a slash at the end. A domain that this copy does not have yet has no links here.

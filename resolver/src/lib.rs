@@ -9,6 +9,8 @@
 //! Deliberately absent: no redirect waits for the issuer or for etcd (I9), and none writes.
 
 pub mod admission;
+pub mod app;
+mod budgets;
 pub mod clock;
 pub mod code_key_file;
 pub mod commands;
@@ -24,6 +26,7 @@ mod key_names;
 pub mod key_ring;
 pub mod lookup;
 pub mod metrics;
+mod passwords;
 pub mod places;
 mod prepare;
 pub mod reservation;

@@ -297,7 +297,7 @@ async fn drain(
     sleep(delay).await;
     phase.send_replace(Phase::Closing);
     let ended = public.await;
-    if timeout(FINISH_DEADLINE, app.creator.finish()).await.is_err() {
+    if timeout(FINISH_DEADLINE, app.links.creator.finish()).await.is_err() {
         tracing::warn!("creates were still waiting for the database at the end: their numbers are in doubt");
     }
     joined(ended)

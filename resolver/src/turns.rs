@@ -17,6 +17,13 @@ const WITHIN: Duration = Duration::from_secs(5);
 const KEPT: u64 = 10_000;
 const KEPT_FOR: Duration = Duration::from_secs(600);
 
+/// Turns of one key at queries that may take the database long, such as lists: half of the
+/// connections that are kept for them.
+const QUERIES_OF_KEY: usize = 2;
+/// Turns of one key at the connections for everything else. Changes of one link wait for each other
+/// there.
+const WRITES_OF_KEY: usize = 4;
+
 /// The turn of a key did not come in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the key has as much under way as it may")]
@@ -43,6 +50,45 @@ impl Turns {
     pub async fn take(&self, key: ApiKeyId) -> Result<OwnedSemaphorePermit, NoTurn> {
         let turns = self.by_key.get_with(key, || Arc::new(Semaphore::new(self.of_key)));
         timeout(WITHIN, turns.acquire_owned()).await.ok().and_then(Result::ok).ok_or(NoTurn)
+    }
+}
+
+/// The turns of each key, by what the database is asked to do.
+#[derive(Debug)]
+pub struct KeyTurns {
+    queries: Turns,
+    writes: Arc<Turns>,
+}
+
+impl Default for KeyTurns {
+    fn default() -> Self {
+        Self { queries: Turns::new(QUERIES_OF_KEY), writes: Arc::new(Turns::new(WRITES_OF_KEY)) }
+    }
+}
+
+impl KeyTurns {
+    /// Waits for a turn at a query that may take the database long.
+    ///
+    /// # Errors
+    /// Returns [`NoTurn`] if the key's earlier queries took too long.
+    pub async fn query(&self, key: ApiKeyId) -> Result<OwnedSemaphorePermit, NoTurn> {
+        self.queries.take(key).await
+    }
+
+    /// Waits for a turn at a brief statement: a change of a link, tag, domain or rule, or a read of
+    /// what a link has beside its row. Creates that are a transaction of their own take these turns
+    /// too; plain ones have connections of their own.
+    ///
+    /// # Errors
+    /// Returns [`NoTurn`] if the key's earlier statements took too long.
+    pub async fn write(&self, key: ApiKeyId) -> Result<OwnedSemaphorePermit, NoTurn> {
+        self.writes.take(key).await
+    }
+
+    /// Returns the turns that creates and changes share.
+    #[must_use]
+    pub fn writes(&self) -> Arc<Turns> {
+        Arc::clone(&self.writes)
     }
 }
 

@@ -12,25 +12,16 @@
 //!
 //! Rejected: one semaphore in bytes for all. A tenth of the clients, without any key, would hold all of it.
 
-mod lane;
 mod pace;
-mod pool;
-mod rate;
 
 use std::{sync::Arc, time::Duration};
 
 use daemon::Resources;
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::Answer;
-use links::api_key::ApiKeyId;
 
-use crate::turns::Turns;
-
-pub(super) use lane::Lane;
+pub(super) use crate::budgets::{Held, Holder, Lane, Left, MINUTE, Pool, Rate, Shares, Spent};
 pub(super) use pace::{Pace, TooSlow};
-pub(crate) use pool::{Held, Holder, Pool, Shares, Spent};
-pub(super) use rate::{Left, MINUTE, Rate};
 
 /// Connections to the public listener, where the system grants as many descriptors.
 const CONNECTIONS_MAX: usize = 16_384;
@@ -62,17 +53,10 @@ const CALLS: (u64, u64) = (8_192, 4_096);
 pub(super) const BULK_CALLS: (u64, u64) = (12, 4);
 /// Long lists under way, likewise.
 const LISTS: (u64, u64) = (16, 4);
-/// Questions of one key that may take the database long, at a time: half of the connections that there are for them.
-const QUESTIONS_OF_KEY: usize = 2;
-/// Calls of one key that use the connections for everything else, likewise. Changes of one link wait
-/// for each other there.
-const CALLS_OF_KEY: usize = 4;
 /// Answers that are longer count until the client has taken them.
 const LONG_ANSWER: u64 = 16 * 1024;
 /// Bytes of long answers of one client without a key: pictures.
 const ANSWERS_OF_CLIENT: u64 = 512 << 10;
-/// Tries of passwords that wait, of all clients and of one.
-const TRIES: (u64, u64) = (64, 8);
 /// Keys that wait to be looked up once too many were wrong, likewise.
 const LATE_KEYS: (u64, u64) = (64, 8);
 /// QR codes that are drawn or wait for it, likewise.
@@ -120,10 +104,6 @@ pub(crate) struct Budgets {
     pub(super) messages: Arc<Pool>,
     /// Bytes of long answers.
     answers: Arc<Pool>,
-    /// Whose turn it is to ask what takes the database long.
-    questions: Turns,
-    /// Whose turn it is at the connections for everything else.
-    brief: Arc<Turns>,
     /// Calls under way, whether or not their clients still wait.
     pub(super) calls: Arc<Pool>,
     /// Bulk calls under way.
@@ -155,31 +135,12 @@ impl Budgets {
                 client: ANSWERS_OF_CLIENT,
                 key: bodies,
             }),
-            questions: Turns::new(QUESTIONS_OF_KEY),
-            brief: Arc::new(Turns::new(CALLS_OF_KEY)),
             calls: of_keys(CALLS),
             bulk_calls: of_keys(BULK_CALLS),
             lists: of_keys(LISTS),
             pictures: Pool::of_clients(PICTURES),
             picture_rate: Rate::new(PICTURES_PER_MINUTE),
         }
-    }
-
-    /// A turn of a key at what may take the database long.
-    pub(super) async fn turn(&self, key: ApiKeyId) -> Result<OwnedSemaphorePermit, Spent> {
-        self.questions.take(key).await.map_err(|_| Spent::Own)
-    }
-
-    /// A turn of a key at what is brief: changes of links, tags, domains and rules, and what one link
-    /// has beside its row. New links have writers of their own, but for those that more is wished
-    /// for: their creates take these turns as well.
-    pub(super) async fn brief_turn(&self, key: ApiKeyId) -> Result<OwnedSemaphorePermit, Spent> {
-        self.brief.take(key).await.map_err(|_| Spent::Own)
-    }
-
-    /// The turns at what is brief.
-    pub(crate) fn brief_turns(&self) -> Arc<Turns> {
-        Arc::clone(&self.brief)
     }
 
     /// Puts a long answer on somebody's account until the client has taken it.
@@ -206,11 +167,6 @@ impl Budgets {
             None => self.room_for(holder, bytes).map(|room| *held = room),
         }
     }
-}
-
-/// A lane for tries of passwords.
-pub(super) fn tries(patience: Duration) -> Lane {
-    Lane::new(Pool::of_clients(TRIES), patience)
 }
 
 /// A lane for keys whose client has come with too many wrong ones.

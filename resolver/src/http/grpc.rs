@@ -1,41 +1,45 @@
 //! The links API for other services of a company (`proto/shortmint/links/v1`), on a listener of its own.
 //!
-//! 1. It is the REST API in another form: a message becomes the fields of a body, and the same functions read them, check them and carry
-//!    them out, so that both take and refuse the same.
+//! 1. Messages become commands of the application (`requests.rs`), whose use cases also serve the REST
+//!    API: both accept and refuse the same.
 //! 2. Limits by client count the connection's other end, or whom it speaks for if it is a trusted proxy that says so (`x-forwarded-for`).
 //! 3. Connections are limited by a gate, and a key is checked before its message is read ([`admission`]).
 //! 4. Health checks and reflection need no key. They are bounded, for each client and for all
 //!    ([`Bounded`]).
 
 mod admission;
-mod fields;
+mod list;
+mod requests;
+mod status;
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
 use admission::{Admission, Admitted, Caller, LongAnswer, client_of};
 use daemon::{Bounded, Gate, GateLimits, Questions};
 use futures_util::{Stream, StreamExt};
-use links::{Page, Record, api_key::Grant, scope::Scope};
+use links::{Record, api_key::Grant, scope::Scope};
 use prost::Message as _;
 use proto::links::v1::{
     CreateLinkRequest, CreateLinkResult, DeleteLinkRequest, DeleteLinkResponse, EditLinkRequest,
     GetLinkRequest, Link, ListLinksRequest, ListLinksResponse, Refusal, Takedown, create_link_result,
     links_server::{Links, LinksServer},
 };
-use serde_json::{Map, Value};
 use tokio::{net::TcpListener, time::timeout};
 use tokio_util::sync::CancellationToken;
-use tonic::{Code, Request, Response, Status, Streaming, transport::Server};
+use tonic::{Request, Response, Status, Streaming, transport::Server};
 
 use super::{
     App,
     budgets::{Held, Holder},
-    rest::{
-        Problem, Query, Target, allowed, base, create_record, delete_record, edit_record, get_record,
-        list_records, names, shown_name,
-    },
+    rest::base,
 };
-use crate::{Error, key_names::Names};
+use crate::{
+    Error,
+    app::{AppError, FieldErrors, authorize::require, edit_link::Target},
+    key_names::Names,
+};
+use list::List;
+use status::of_app;
 
 /// The longest request, as long as a body of the REST API.
 const MESSAGE_BYTES: usize = 64 * 1024;
@@ -123,12 +127,9 @@ impl Service {
     /// One create of a stream. Each is a call: a key that was revoked meanwhile, or has called too often, makes no more.
     /// What it holds is held until its result has gone: a client that reads none sends on.
     async fn create_next(&self, request: CreateLinkRequest, caller: &Caller) -> Result<(Link, Held), Status> {
-        let admitted = async {
-            let by = allowed(caller.authenticate(&self.0).await?, Scope::Create)?;
-            let held = self.0.budgets.bodies.take(Holder::Key(by.id), request.encoded_len() as u64)?;
-            Ok::<_, Problem>((by, held))
-        };
-        let (by, mut held) = admitted.await.map_err(|problem| status(&problem))?;
+        let by = caller.authenticate(&self.0).await?;
+        let held = self.0.budgets.bodies.take(Holder::Key(by.id), request.encoded_len() as u64);
+        let mut held = held.map_err(|spent| of_app(&spent.into()))?;
         let link = self.create(request, by).await?;
         // A link that was there before may be longer than what was asked. It is told in any case.
         let _ = held.grow_to(link.encoded_len() as u64);
@@ -136,20 +137,16 @@ impl Service {
     }
 
     async fn create(&self, request: CreateLinkRequest, by: Grant) -> Result<Link, Status> {
-        let key = request.idempotency_key.clone();
-        let fields = fields::of_create(request)?;
-        let service = self.clone();
-        let only = (!by.scopes.allow(Scope::Read)).then(|| Names::only(by.id, &by.name));
+        let idempotency = requests::idempotency(&request).map_err(|error| of_app(&error))?;
+        let (request, service) = (requests::create(request)?, self.clone());
         let created = async move {
-            let key = key.as_deref().map(str::as_bytes);
-            create_record(&service.0, &fields, key, &by).await
+            let links = &service.0.links;
+            let record = links.create_link(request, idempotency, FieldErrors::default(), &by).await?;
+            let names = links.names_for_creator(&record, &by).await;
+            Ok((record, names))
         };
-        let created = self.to_its_end(created).await;
-        match (only, created) {
-            // A key that reads no links may be given another's: whose it is, is none of its business.
-            (Some(names), Ok(record)) => self.link(&record, &names).ok_or_else(|| status(&Problem::Internal)),
-            (_, created) => self.shown(created).await,
-        }
+        let (record, names) = self.to_its_end(created).await?;
+        self.link(&record, &names).ok_or_else(|| of_app(&AppError::Internal))
     }
 
     /// Runs what uses the database as a task of its own: a client that goes away must not leave it
@@ -157,15 +154,15 @@ impl Service {
     /// that the database still works on while the turn of its key is free again.
     async fn to_its_end<T: Send + 'static>(
         &self,
-        call: impl Future<Output = Result<T, Problem>> + Send + 'static,
-    ) -> Result<T, Problem> {
-        self.0.runtime.spawn(call).await.unwrap_or(Err(Problem::Internal))
+        call: impl Future<Output = Result<T, AppError>> + Send + 'static,
+    ) -> Result<T, Status> {
+        let ended = self.0.runtime.spawn(call).await;
+        ended.unwrap_or(Err(AppError::Internal)).map_err(|error| of_app(&error))
     }
 
-    async fn shown(&self, record: Result<Record, Problem>) -> Result<Link, Status> {
-        let record = record.map_err(|problem| status(&problem))?;
-        let names = names(&self.0, std::slice::from_ref(&record)).await;
-        self.link(&record, &names).ok_or_else(|| status(&Problem::Internal))
+    async fn shown(&self, record: Record) -> Result<Link, Status> {
+        let names = self.0.links.names(std::slice::from_ref(&record)).await;
+        self.link(&record, &names).ok_or_else(|| of_app(&AppError::Internal))
     }
 
     /// None for a row that no code leads to.
@@ -176,7 +173,7 @@ impl Service {
             short_url: format!("{}/{short_code}", base(&self.0, link.domain())),
             short_code,
             long_url: link.long_url.as_str().to_owned(),
-            domain: shown_name(&self.0, link.domain()),
+            domain: self.0.directory.shown_name(link.domain()),
             title: link.title.clone(),
             description: details.description,
             tags: tags.iter().map(ToString::to_string).collect(),
@@ -200,58 +197,15 @@ impl Service {
     }
 }
 
-/// The key of a call, if it may do this.
-fn allow<T>(request: &Request<T>, scope: Scope) -> Result<Grant, Status> {
-    let Admitted { grant, .. } = Admitted::of(request.extensions())?;
-    allowed(grant.clone(), scope).map_err(|problem| status(&problem))
-}
-
-/// The one place where problems become answers of gRPC.
-fn status(problem: &Problem) -> Status {
-    let (http, kind, message) = problem.told();
-    let code = match (problem, http.as_u16()) {
-        (Problem::SlugTaken { .. }, _) => Code::AlreadyExists,
-        (Problem::Superseded, _) => Code::Aborted,
-        (Problem::Blocked | Problem::DomainInUse { .. } | Problem::ReservationClosed { .. }, _) => {
-            Code::FailedPrecondition
-        }
-        (Problem::TooManyDomains { .. } | Problem::TooManyReserved { .. }, _) => Code::ResourceExhausted,
-        (_, 400 | 413 | 422) => Code::InvalidArgument,
-        (_, 401) => Code::Unauthenticated,
-        (_, 403) => Code::PermissionDenied,
-        (_, 404) => Code::NotFound,
-        (_, 409) => Code::AlreadyExists,
-        (_, 429 | 507) => Code::ResourceExhausted,
-        (_, 503) => Code::Unavailable,
-        _ => Code::Internal,
-    };
-    let message = match problem {
-        // A message has a version where a request of HTTP has an ETag.
-        Problem::Superseded => {
-            "version: the link was edited since: expected the version that it has now, or none".to_owned()
-        }
-        _ => message,
-    };
-    let mut status = Status::new(code, message);
-    if let Some(kind) = kind.and_then(|kind| kind.parse().ok()) {
-        status.metadata_mut().insert("problem-type", kind);
-    }
-    status
-}
-
-fn query(domain: Option<String>) -> Query {
-    Query::of_pairs(domain.map(|domain| ("domain".to_owned(), domain)))
-}
-
-/// A code as a path names it: what it has beyond plain letters is escaped there.
-fn name(short_code: &str) -> String {
-    percent_encoding::utf8_percent_encode(short_code, percent_encoding::NON_ALPHANUMERIC).to_string()
+/// The key of a call.
+fn key_of<T>(request: &Request<T>) -> Result<Grant, Status> {
+    Ok(Admitted::of(request.extensions())?.grant.clone())
 }
 
 #[tonic::async_trait]
 impl Links for Service {
     async fn create_link(&self, request: Request<CreateLinkRequest>) -> Result<Response<Link>, Status> {
-        let by = allow(&request, Scope::Create)?;
+        let by = key_of(&request)?;
         self.create(request.into_inner(), by).await.map(Response::new)
     }
 
@@ -261,7 +215,7 @@ impl Links for Service {
         &self,
         request: Request<Streaming<CreateLinkRequest>>,
     ) -> Result<Response<Self::CreateLinksStream>, Status> {
-        allow(&request, Scope::Create)?;
+        require(&key_of(&request)?, Scope::Create).map_err(|error| of_app(&error))?;
         // With what is held for a message: one may come for as long as the stream is there.
         let admitted = Arc::new(Admitted::of(request.extensions())?.clone());
         let service = self.clone();
@@ -276,54 +230,45 @@ impl Links for Service {
     }
 
     async fn get_link(&self, request: Request<GetLinkRequest>) -> Result<Response<Link>, Status> {
-        let by = allow(&request, Scope::Read)?;
+        let by = key_of(&request)?;
         let GetLinkRequest { short_code, domain } = request.into_inner();
-        let service = self.clone();
-        let found = self
-            .to_its_end(async move { get_record(&service.0, &name(&short_code), &query(domain), &by).await });
-        self.shown(found.await).await.map(Response::new)
+        let (name, service) = (requests::name(short_code, domain), self.clone());
+        let found = self.to_its_end(async move { service.0.links.get_link(&name, &by).await }).await?;
+        self.shown(found).await.map(Response::new)
     }
 
     async fn edit_link(&self, request: Request<EditLinkRequest>) -> Result<Response<Link>, Status> {
-        let by = allow(&request, Scope::Edit)?;
-        let mut request = request.into_inner();
-        let (name, query) = (name(&request.short_code), query(request.domain.take()));
-        let versions = request.version.map(|version| vec![version]);
-        let fields: Map<String, Value> = fields::of_edit(request)?;
+        let by = key_of(&request)?;
+        let (target, edit) = requests::edit(request.into_inner())?;
         let service = self.clone();
-        let edited = self.to_its_end(async move {
-            let target = Target { name: &name, query: &query, versions, by: &by };
-            edit_record(&service.0, &target, &fields).await
-        });
-        self.shown(edited.await).await.map(Response::new)
+        let edited =
+            async move { service.0.links.edit_link(&target, edit, FieldErrors::default(), &by).await };
+        let edited = self.to_its_end(edited).await?;
+        self.shown(edited).await.map(Response::new)
     }
 
     async fn delete_link(
         &self,
         request: Request<DeleteLinkRequest>,
     ) -> Result<Response<DeleteLinkResponse>, Status> {
-        let by = allow(&request, Scope::Delete)?;
+        let by = key_of(&request)?;
         let DeleteLinkRequest { short_code, domain, version } = request.into_inner();
-        let (name, query) = (name(&short_code), query(domain));
-        let versions = version.map(|version| vec![version]);
+        let name = requests::name(short_code, domain);
+        let target = Target { name, versions: version.map(|version| vec![version]) };
         let service = self.clone();
-        let deleted = self.to_its_end(async move {
-            let target = Target { name: &name, query: &query, versions, by: &by };
-            delete_record(&service.0, &target).await
-        });
-        deleted.await.map(|()| Response::new(DeleteLinkResponse {})).map_err(|problem| status(&problem))
+        self.to_its_end(async move { service.0.links.delete_link(&target, &by).await }).await?;
+        Ok(Response::new(DeleteLinkResponse {}))
     }
 
     async fn list_links(
         &self,
         request: Request<ListLinksRequest>,
     ) -> Result<Response<ListLinksResponse>, Status> {
-        let by = allow(&request, Scope::Read)?;
-        let query = Query::of_pairs(fields::of_list(request.into_inner()));
-        let service = self.clone();
-        let listed = self.to_its_end(async move { list_records(&service.0, &query, &by).await }).await;
-        let (Page { records, total }, held) = listed.map_err(|problem| status(&problem))?;
-        let names = names(&self.0, &records).await;
+        let by = key_of(&request)?;
+        let (request, service) = (requests::list(request.into_inner()), self.clone());
+        let listed = self.to_its_end(async move { list::list(&service.0, request, &by).await });
+        let List { records, total, held } = listed.await?;
+        let names = self.0.links.names(&records).await;
         let links = records.iter().filter_map(|record| self.link(record, &names)).collect();
         let mut answer = Response::new(ListLinksResponse { links, total });
         if let Some(held) = held {

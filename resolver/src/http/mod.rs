@@ -7,6 +7,7 @@
 //! of the API runs on the daemon's own runtime beside them. Stores and their connections belong to
 //! that runtime in any case.
 
+mod authenticate;
 mod body;
 mod budgets;
 mod calls;
@@ -42,21 +43,18 @@ use hyper::{
     header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER},
 };
 use jiff::tz::TimeZone;
-use links::Schemes;
 use store::LinkStore;
 use tokio::{runtime, sync::Semaphore, time::Instant};
 
 use crate::{
     admission::Admission,
-    create::Creator,
+    app::LinkService,
     directory::Directory,
     hot::HotLinks,
-    key_names::KeyNames,
     key_ring::KeyRing,
     lookup::Lookup,
     metrics::Metrics,
     places::Atlas,
-    reservation::Reserver,
     visits::{VisitBuffer, Visits},
 };
 
@@ -73,7 +71,6 @@ pub use listener::{Phase, PublicListeners, bind, serve};
 pub const PICTURES_MAX: usize = 2;
 pub(crate) use robots::Robots;
 pub use stray::StrayTargets;
-pub(crate) use unlock::Locks;
 use wakeups::Wakeups;
 
 /// What every answer is.
@@ -81,18 +78,12 @@ pub(crate) type Answer = Response<Body>;
 
 /// What the handlers work with.
 pub struct App {
+    /// The use cases.
+    pub links: LinkService,
     /// Codes to links.
     pub lookup: Arc<Lookup>,
-    /// New links.
-    pub creator: Creator,
-    /// Codes before links.
-    pub reserver: Reserver,
-    /// Codes that the open reservations of one key may have.
-    pub reserved_max: u64,
     /// API keys.
     pub keys: Arc<KeyRing>,
-    /// Their names.
-    pub(crate) key_names: KeyNames,
     /// What each client takes.
     pub(crate) clients: Arc<Clients>,
     /// Calls of the API.
@@ -125,18 +116,8 @@ pub struct App {
     pub(crate) openapi: OnceLock<Bytes>,
     /// What crawlers are told.
     pub(crate) robots: Robots,
-    /// Passwords of links.
-    pub(crate) locks: Locks,
     /// What short links of the default domain begin with, without a slash at the end.
     pub public_url: String,
-    /// Hosts that long URLs must not lead to.
-    pub own_hosts: Vec<(url::Host, u16)>,
-    /// Schemes that long URLs may have.
-    pub schemes: Schemes,
-    /// How long a link is given to whoever wishes for the same.
-    pub find_existing_for: Duration,
-    /// How long a call with an Idempotency-Key may be sent again.
-    pub idempotency_for: Duration,
     /// Whether links are created by opening an address that has the key in it.
     pub single_step_create: bool,
     /// Where times are meant that come without an offset.

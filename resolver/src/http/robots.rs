@@ -13,7 +13,8 @@ use moka::future::Cache;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use store::{PER_PAGE_MAX, StoreError};
 
-use super::{Answer, App, answer, pages, rest, stray::unavailable};
+use super::{Answer, App, answer, pages, stray::unavailable};
+use crate::app::list_links::pieces;
 
 /// How long what was read is believed.
 const BELIEVED: Duration = Duration::from_secs(60);
@@ -71,7 +72,7 @@ async fn read(app: &App, domain: DomainId) -> Result<Bytes, StoreError> {
             ..Filter::default()
         };
         let outline = app.store.outline(&filter, None).await?;
-        'links: for piece in rest::pieces(&outline.entries) {
+        'links: for piece in pieces(&outline.entries) {
             let ids: Vec<LinkId> = piece.iter().map(|entry| entry.id).collect();
             let records = app.store.records(&ids).await?;
             let live = records.iter().map(|record| &record.link).filter(|link| link.is_live(now));

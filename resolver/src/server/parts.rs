@@ -10,19 +10,21 @@ use tokio::{runtime, sync::Semaphore, time::Instant};
 use super::Supply;
 use crate::{
     admission::Admission,
+    app::{LinkPolicy, LinkService},
     clock::DatabaseClock,
     config::Settings,
     create::{Creator, CreatorConfig},
     directory::{Directory, DirectoryConfig},
-    http::{self, App, Budgets, Calls, Clients, ConnectionLimits, Locks, Robots},
+    http::{self, App, Budgets, Calls, Clients, ConnectionLimits, Robots},
     key_names::KeyNames,
     key_ring::{KeyRing, note_used},
     lookup::Lookup,
     metrics::Metrics,
+    passwords::PasswordGuard,
     reservation::Reserver,
     supply::{Ceilings, IssuerClient, Minting, Owner, SupplierConfig},
     sweeper::{Seen, Sweeper},
-    turns::Turns,
+    turns::{KeyTurns, Turns},
     url_indexer::UrlIndexer,
     visits::Visits,
 };
@@ -52,7 +54,8 @@ impl Parts {
         let supply = self.start_supply(Arc::clone(&ceilings));
         let lookup = Arc::new(self.start_lookup(settings, ceilings));
         let clock = Arc::new(DatabaseClock::new(shared.now));
-        let creator = self.start_creator(Arc::clone(&lookup), Arc::clone(&clock), budgets.brief_turns());
+        let turns = KeyTurns::default();
+        let creator = self.start_creator(Arc::clone(&lookup), Arc::clone(&clock), turns.writes());
         let lookup_and_clock = (Arc::clone(&lookup), clock);
         let directory = self.start_directory(settings, lookup_and_clock, &supply, (asked, shared));
         let reserver = self.reserver(Arc::clone(&directory));
@@ -63,17 +66,33 @@ impl Parts {
         let keys = Arc::new(KeyRing::new());
         vitals.spawn("noter of used API keys", note_used(Arc::clone(&keys), Arc::clone(&store)));
         settings.places.follow(&vitals);
+        let links = LinkService {
+            lookup: Arc::clone(&lookup),
+            creator,
+            reserver,
+            directory: Arc::clone(&directory),
+            store: Arc::clone(&store),
+            key_names: KeyNames::new(),
+            passwords: PasswordGuard::default(),
+            turns,
+            policy: LinkPolicy {
+                own_hosts: settings.own_hosts.clone(),
+                schemes: settings.schemes.clone(),
+                find_existing_for: settings.find_existing_for,
+                idempotency_for: settings.idempotency_for,
+                reserved_max: settings.reserved_max,
+            },
+        };
         let app = App {
+            links,
             directory,
             places: settings.places.clone(),
             stray_targets: settings.stray_targets.clone(),
             tells_gone: settings.tells_gone,
             openapi: OnceLock::new(),
-            locks: Locks::default(),
             robots: Robots::new(),
             calls: Calls::new(settings.call_limits),
             pictures: Arc::new(Semaphore::new(http::PICTURES_MAX)),
-            idempotency_for: settings.idempotency_for,
             visits: Visits::start(
                 &vitals,
                 &metrics,
@@ -81,11 +100,7 @@ impl Parts {
             ),
             admission: Admission::start(&vitals, Arc::clone(&store)),
             lookup,
-            creator,
-            reserver,
-            reserved_max: settings.reserved_max,
             keys,
-            key_names: KeyNames::new(),
             clients: Arc::new(Clients::new(settings.client_limits.clone(), connections.per_client)),
             budgets,
             started: Instant::now(),
@@ -93,12 +108,9 @@ impl Parts {
             store,
             metrics,
             public_url: settings.public_url.clone(),
-            own_hosts: settings.own_hosts.clone(),
-            schemes: settings.schemes.clone(),
             time_zone: settings.time_zone.clone(),
             single_step_create: settings.single_step_create,
             redirect_status: settings.redirect_status,
-            find_existing_for: settings.find_existing_for,
             runtime: runtime::Handle::current(),
             draining: AtomicBool::new(false),
         };

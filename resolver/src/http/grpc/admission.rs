@@ -14,15 +14,16 @@ use http_body_util::BodyExt as _;
 use hyper::{Request, Response, body::Bytes};
 use links::api_key::Grant;
 use tokio::time::sleep;
-use tonic::{Extensions, body::Body, codegen::Service, server::NamedService};
+use tonic::{Extensions, Status, body::Body, codegen::Service, server::NamedService};
 
-use super::status;
+use super::status::of_app;
+use crate::app::AppError;
 use crate::http::{
     App, HELD_BACK,
+    authenticate::{AuthError, authenticate},
     budgets::{Held, Holder},
     calls::Refused,
     limits::{Clients, forwarded_for},
-    rest::{Problem, authenticate},
 };
 
 /// A service behind the check of keys. What was found goes along with the request, as a [`Grant`].
@@ -64,8 +65,9 @@ where
             let caller = Caller::of(&app, &request);
             let admitted = async {
                 let grant = caller.authenticate(&app).await?;
-                let held = app.budgets.messages.take(Holder::Key(grant.id), message)?;
-                Ok::<_, Problem>((grant, Arc::new(held)))
+                let held =
+                    app.budgets.messages.take(Holder::Key(grant.id), message).map_err(AppError::from)?;
+                Ok::<_, AuthError>((grant, Arc::new(held)))
             };
             match admitted.await {
                 Ok((grant, held)) => {
@@ -73,11 +75,11 @@ where
                     let answer = service.call(request).await?;
                     Ok(keep_until_gone(answer, held))
                 }
-                Err(problem) => {
+                Err(error) => {
                     // What it holds is let go first: the answer may be held back.
                     drop(request);
-                    hold_back(&problem).await;
-                    Ok(status(&problem).into_http())
+                    hold_back(&error).await;
+                    Ok(Status::from(error).into_http())
                 }
             }
         })
@@ -124,9 +126,9 @@ pub(super) struct Admitted {
 }
 
 impl Admitted {
-    pub(super) fn of(extensions: &Extensions) -> Result<&Self, tonic::Status> {
+    pub(super) fn of(extensions: &Extensions) -> Result<&Self, Status> {
         // Each service of the API is behind the check.
-        extensions.get().ok_or_else(|| status(&Problem::Internal))
+        extensions.get().ok_or_else(|| of_app(&AppError::Internal))
     }
 }
 
@@ -143,14 +145,14 @@ impl Caller {
         Self { client: client_of(&app.clients, request), key }
     }
 
-    pub(super) async fn authenticate(&self, app: &Arc<App>) -> Result<Grant, Problem> {
+    pub(super) async fn authenticate(&self, app: &Arc<App>) -> Result<Grant, AuthError> {
         authenticate(app, self.client, self.key.as_deref()).await.map(|(grant, _)| grant)
     }
 }
 
 /// Lets whoever has guessed too many keys wait for the answer.
-pub(super) async fn hold_back(problem: &Problem) {
-    if let Problem::TooManyCalls(Refused { share: None, .. }) = problem {
+pub(super) async fn hold_back(error: &AuthError) {
+    if let AuthError::TooManyCalls(Refused { share: None, .. }) = error {
         sleep(HELD_BACK).await;
     }
 }

@@ -1,20 +1,12 @@
-//! What a call needs before a byte of its body is kept: decided from its head alone; and whether its key is good.
+//! What a call needs before a byte of its body is kept: decided from its head alone.
 //!
 //! 1. The key and its scope are checked first, then the body is read, within the limit of its path. Whoever has no key, or one
 //!    that may not do this, holds no memory but that of a head. (Shlink reads the body first: there a malformed body is told
 //!    before a missing key, here after it.)
 //! 2. A call that is not in this table takes no body that matters: what it sends is thrown away, unless its key is good.
 
-use std::{net::IpAddr, sync::Arc};
-
 use hyper::Method;
-use links::{
-    api_key::{Grant, KeyHash},
-    scope::Scope,
-};
-
-use super::Problem;
-use crate::http::{App, calls::Share};
+use links::scope::Scope;
 
 /// A long URL of 8 KiB, escaped at its worst, and all other fields fit.
 pub(super) const BODY_BYTES: usize = 64 * 1024;
@@ -47,55 +39,6 @@ pub(super) fn of(method: &Method, path: &str) -> Needs {
         _ => return Needs { scope: None, bytes: BODY_BYTES },
     };
     Needs { scope: Some(scope), bytes }
-}
-
-/// A key that may see everything, or none: what follows concerns all domains and all links.
-pub(super) fn unlimited(grant: Grant) -> Result<Grant, Problem> {
-    if grant.limits.hides_links() { Err(Problem::LimitedKey) } else { Ok(grant) }
-}
-
-/// A key, if it may do this.
-pub(in crate::http) fn allowed(grant: Grant, scope: Scope) -> Result<Grant, Problem> {
-    if grant.scopes.allow(scope) { Ok(grant) } else { Err(Problem::Forbidden { scope }) }
-}
-
-/// The key, and what is left to the caller. It may run anywhere: the store is asked on the daemon's own runtime.
-pub(in crate::http) async fn authenticate(
-    app: &Arc<App>,
-    client: IpAddr,
-    key: Option<&[u8]>,
-) -> Result<(Grant, Option<Share>), Problem> {
-    let of_client = app.calls.spend_of_client(client).map_err(Problem::TooManyCalls)?;
-    let hash = KeyHash::of(key.filter(|key| !key.is_empty()).ok_or(Problem::NoKey)?);
-    let answered = app.keys.answered(&hash);
-    let is_known = matches!(answered, Some(Some(_))) || app.keys.remembers(&hash);
-    if !is_known {
-        // Before it is looked for: a guess must not be quicker than its refusal, nor cost a query when there were too many.
-        app.calls.spend_of_wrong_keys(client).await.map_err(Problem::TooManyCalls)?;
-    }
-    let found = match answered {
-        Some(found) => found,
-        None => find_key(app, hash).await?,
-    };
-    let mut grant = found.ok_or(Problem::WrongKey)?;
-    if !is_known {
-        app.calls.give_back_wrong_key(client);
-    }
-    if let Some(domain) = grant.limits.domain {
-        // The operator may have named the default domain's own name.
-        grant.limits.domain = Some(app.directory.settled(domain));
-    }
-    let of_key = app.calls.spend_of_key(&grant).map_err(Problem::TooManyCalls)?;
-    Ok((grant, of_key.or(of_client)))
-}
-
-async fn find_key(app: &Arc<App>, hash: KeyHash) -> Result<Option<Grant>, Problem> {
-    let asking = Arc::clone(app);
-    let found = app.runtime.spawn(async move { asking.keys.find(&*asking.store, hash).await }).await;
-    found.map_err(|_| Problem::Internal)?.map_err(|error| {
-        tracing::warn!(error = &error as &dyn std::error::Error, "look up an API key");
-        Problem::Unavailable
-    })
 }
 
 #[cfg(test)]

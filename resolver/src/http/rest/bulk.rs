@@ -21,6 +21,7 @@ use hyper::{
 use links::{
     Draft,
     api_key::{ApiKeyId, Grant},
+    scope::Scope,
 };
 use serde_json::{Map, Value, json};
 use store::BATCH_MAX;
@@ -36,6 +37,7 @@ use super::{
     split::{Form, SplitError, Splitter},
 };
 use crate::{
+    app::{AppError, authorize::require, error::FIELDS_TOLD},
     create::{CreateError, Created},
     http::{
         Answer, App, Body, BrokenOff, Piece,
@@ -72,9 +74,10 @@ type Item = Result<Draft, Value>;
 
 /// Answers a call, and goes on behind the answer's first byte.
 pub(super) async fn create(app: &Arc<App>, by: &Grant, body: Incoming) -> Result<Answer, Problem> {
+    require(by, Scope::Create)?;
     if by.limits.domain.is_some_and(|domain| !domain.is_default()) {
         // Links of one domain have a way of their own into the database.
-        return Err(Problem::OneDomainOnly);
+        return Err(AppError::OneDomainOnly.into());
     }
     let call = app.budgets.bulk_calls.take(Holder::Key(by.id), 1)?;
     let mut reading = Reading {
@@ -217,8 +220,8 @@ impl Reading {
     fn read(&self, item: &[u8]) -> Item {
         let fields: Map<String, Value> =
             serde_json::from_slice(item).map_err(|_| invalid(&[("(the item)", "expected a JSON object")]))?;
-        draft(&self.app, &fields, self.key).map_err(|problem| match problem {
-            Problem::InvalidData(fields) => {
+        draft(&self.app, fields, self.key).map_err(|problem| match problem {
+            Problem::App(AppError::Invalid(fields)) => {
                 let fields: Vec<_> =
                     fields.iter().map(|one| (one.field.as_str(), one.expected.as_str())).collect();
                 invalid(&fields)
@@ -233,7 +236,7 @@ fn invalid(fields: &[(&str, &str)]) -> Value {
     let expected: Map<_, _> =
         fields.iter().map(|(field, expected)| ((*field).to_owned(), json!(expected))).collect();
     let told = json!({ "result": "invalid", "expected": expected });
-    if fields.len() <= super::fields::FIELDS_TOLD && told.to_string().len() <= INVALID_BYTES {
+    if fields.len() <= FIELDS_TOLD && told.to_string().len() <= INVALID_BYTES {
         return told;
     }
     json!({ "result": "invalid", "expected": { "(the item)": "expected fewer wrong fields, and shorter ones" } })
@@ -250,7 +253,7 @@ async fn create_batch(app: Arc<App>, items: Vec<Item>) -> Vec<Vec<u8>> {
         Err(invalid) => Some(invalid.to_string().into_bytes()),
     };
     let refused: Vec<Option<Vec<u8>>> = items.into_iter().map(&mut refused).collect();
-    let mut created = app.creator.create_many(drafts).await.into_iter();
+    let mut created = app.links.creator.create_many(drafts).await.into_iter();
     let answer = |refused: Option<Vec<u8>>| match refused {
         None => created.next().map(|created| words(&app, created)),
         refused => refused,

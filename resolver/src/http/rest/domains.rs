@@ -15,119 +15,24 @@
 //!    `--domains-max` and may be removed.
 
 use hyper::StatusCode;
-use links::{
-    Authority, Domain, DomainEdit, DomainId, DomainSettings, LongUrl, LongUrlError, Protocol, REMOVED,
-    Redirects, api_key::Grant, scope::Scope,
-};
+use links::{Authority, DomainEdit, Protocol, Redirects, api_key::Grant};
 use serde_json::{Map, Value, json};
-use store::{DomainEdited, DomainRemoved};
 
-use super::{
-    fields::{self, Wrong},
-    json,
-    problem::Problem,
-    query::Query,
+use super::{fields, json, problem::Problem, query::Query};
+use crate::{
+    app::{Field, FieldErrors, NamedDomain},
+    http::{Answer, App, empty},
 };
-use crate::http::{Answer, App, empty};
-
-/// The domain that a query names; the default one, if it names none. None when there is no such domain.
-pub(super) async fn of_query(app: &App, query: &Query) -> Result<Option<DomainId>, Problem> {
-    match query.text("domain") {
-        None => Ok(Some(DomainId::DEFAULT)),
-        Some(name) => Ok(app.directory.find(name).await?),
-    }
-}
-
-/// The domain of a new link; none for the default one. A key of one domain makes links of that one, whatever was asked for.
-pub(super) async fn for_new_link(
-    app: &App,
-    asked: Option<Authority>,
-    by: &Grant,
-) -> Result<Option<DomainId>, Problem> {
-    let domain = match (by.limits.domain, asked) {
-        (Some(own), _) => own,
-        (None, None) => DomainId::DEFAULT,
-        (None, Some(name)) => Box::pin(find_or_add(app, &name, by)).await?,
-    };
-    Ok(Some(domain).filter(|domain| !domain.is_default()))
-}
-
-/// The domain of this name, which is added if there is none and the key may add domains.
-async fn find_or_add(app: &App, name: &Authority, by: &Grant) -> Result<DomainId, Problem> {
-    if let Some(id) = app.directory.find_for_link(name.as_str()).await? {
-        return Ok(id);
-    }
-    if !by.scopes.allow(Scope::Domains) {
-        return Err(Problem::MayNotAddDomain { name: name.to_string() });
-    }
-    let most = app.directory.domains_max();
-    let _turn = app.budgets.brief_turn(by.id).await?;
-    app.directory.add(name, by.id).await?.ok_or(Problem::TooManyDomains { most })
-}
-
-/// Refuses URLs that are the short URL of this name on this domain. Longer circles, over links of
-/// other domains, end in the browser.
-pub(super) fn refuse_circle<'a>(
-    app: &App,
-    urls: impl IntoIterator<Item = &'a LongUrl>,
-    domain: DomainId,
-    name: &str,
-) -> Result<(), Problem> {
-    let is_itself = urls.into_iter().any(|url| app.directory.is_short_url(url, domain, name));
-    if is_itself { Err(Problem::invalid("longUrl", LongUrlError::Itself.to_string())) } else { Ok(()) }
-}
-
-/// A domain's name, as links show it; none for the default one, [`REMOVED`] for one that is gone.
-pub(in crate::http) fn shown_name(app: &App, id: DomainId) -> Option<String> {
-    if id.is_default() {
-        return None;
-    }
-    let entries = app.directory.entries();
-    let name = |domain: &Domain| domain.authority.as_ref().map(ToString::to_string);
-    entries.domain(id).map_or_else(|| Some(REMOVED.to_owned()), |domain| name(domain))
-}
 
 /// Lists domains, the default one first.
 pub(super) async fn list(app: &App, query: &Query, by: &Grant) -> Result<Answer, Problem> {
     let all = query.flag("all").map_err(|expected| Problem::invalid("all", expected))?;
-    let shows_all = all && by.scopes.is_admin() && !by.limits.hides_links();
-    let of = by.limits.own_links_only.then_some(by.id);
-    let _turn = app.budgets.turn(by.id).await?;
-    let used = if shows_all { Vec::new() } else { app.store.domains_with_links(of).await? };
-    let entries = app.directory.entries();
-    let is_shown = |domain: &Domain| match (by.limits.domain, of) {
-        _ if shows_all => true,
-        (Some(own), _) if own != domain.id => false,
-        (_, Some(_)) => used.contains(&domain.id),
-        (Some(_), None) => true,
-        (None, None) => used.contains(&domain.id) || domain.settings != DomainSettings::default(),
-    };
-    let shows_default = by.limits.domain.is_none_or(|own| own.is_default());
-    let default = || shown(app.directory.default_name(), true, &entries.default_domain().settings);
-    let mut data: Vec<Value> = shows_default.then(default).into_iter().collect();
-    // A row with the default domain's name is shadowed by it.
-    let is_default = |domain: &Domain| app.directory.settled(domain.id).is_default();
-    let others = entries.others().into_iter().filter(|domain| is_shown(domain) && !is_default(domain));
-    data.extend(
-        others.filter_map(|domain| Some(shown(domain.authority.as_ref()?.as_str(), false, &domain.settings))),
-    );
+    let data: Vec<Value> = app.links.domains(all, by).await?.iter().map(shown).collect();
     let defaults = redirects(&app.stray_targets.redirects);
     Ok(json(&json!({ "domains": { "data": data, "defaultRedirects": defaults } })))
 }
 
-/// Whether a key may know that this domain is there.
-pub(super) async fn is_shown_to(app: &App, id: DomainId, by: &Grant) -> Result<bool, Problem> {
-    if by.limits.domain.is_some_and(|own| own != id) {
-        return Ok(false);
-    }
-    if id.is_default() || !by.limits.own_links_only {
-        return Ok(true);
-    }
-    let _turn = app.budgets.turn(by.id).await?;
-    Ok(app.store.domains_with_links(Some(by.id)).await?.contains(&id))
-}
-
-fn shown(name: &str, is_default: bool, settings: &DomainSettings) -> Value {
+fn shown(NamedDomain { name, is_default, settings }: &NamedDomain) -> Value {
     json!({
         "domain": name,
         "isDefault": is_default,
@@ -151,14 +56,13 @@ pub(super) async fn edit_redirects(
     given: &Map<String, Value>,
     by: &Grant,
 ) -> Result<Answer, Problem> {
-    let (mut wrong, mut edit) = (Wrong::default(), DomainEdit::default());
-    let name = match given.get("domain") {
-        Some(Value::String(name)) if name == "DEFAULT" || app.directory.is_default_name(name) => Ok(None),
-        Some(Value::String(name)) => Authority::parse(name).map(Some).map_err(|error| error.to_string()),
+    let (mut wrong, mut edit) = (FieldErrors::default(), DomainEdit::default());
+    let name = match given.get(Field::Domain.name()) {
+        Some(Value::String(name)) => app.links.check_domain(name),
         _ => Err("expected a string with a domain".to_owned()),
     };
-    let name = wrong.note("domain", name);
-    fields::each(given, &mut wrong, |field, value| match field {
+    let name = wrong.note(Field::Domain.name(), name);
+    each(given, &mut wrong, |field, value| match field {
         "domain" => Ok(()),
         "baseUrlRedirect" => fields::stray_target(value).map(|target| edit.base_url = Some(target)),
         "regular404Redirect" => fields::stray_target(value).map(|target| edit.regular_404 = Some(target)),
@@ -167,17 +71,9 @@ pub(super) async fn edit_redirects(
         }
         _ => fields::without_effect(field),
     });
-    wrong.check()?;
-    may_change(by)?;
-    let id = match name.ok_or(Problem::Internal)? {
-        None => DomainId::DEFAULT,
-        // A key of one domain must not make others.
-        Some(name) if by.limits.domain.is_some() => {
-            app.directory.find(name.as_str()).await?.ok_or_else(|| no_domain(name.as_str()))?
-        }
-        Some(name) => find_or_add(app, &name, by).await?,
-    };
-    let domain = apply(app, id, &edit, by).await?;
+    wrong.finish()?;
+    let name = name.ok_or(Problem::INTERNAL)?;
+    let domain = app.links.edit_domain_redirects(name, &edit, by).await?;
     Ok(json(&redirects(&domain.settings.redirects)))
 }
 
@@ -188,8 +84,8 @@ pub(super) async fn edit(
     given: &Map<String, Value>,
     by: &Grant,
 ) -> Result<Answer, Problem> {
-    let (mut wrong, mut edit) = (Wrong::default(), DomainEdit::default());
-    fields::each(given, &mut wrong, |field, value| match (field, value) {
+    let (mut wrong, mut edit) = (FieldErrors::default(), DomainEdit::default());
+    each(given, &mut wrong, |field, value| match (field, value) {
         ("domain", Value::String(name)) => {
             let name = Authority::parse(name).map_err(|error| error.to_string())?;
             edit.authority = Some(name);
@@ -209,75 +105,27 @@ pub(super) async fn edit(
         ("protocol", _) => Err("expected http, https or null".to_owned()),
         _ => fields::without_effect(field),
     });
-    wrong.check()?;
-    may_change(by)?;
-    let decoded = decoded(name);
-    let id = app.directory.find(&decoded).await?.ok_or_else(|| no_domain(&decoded))?;
-    // An operator may have switched it off: whose domain it is must not switch it on again.
-    let is_off = app.directory.entries().domain(id).is_some_and(|domain| domain.settings.disabled);
-    let switches_on = is_off && edit.disabled == Some(false);
-    if by.limits.hides_links() && (edit.authority.is_some() || switches_on) {
-        return Err(Problem::LimitedKey);
-    }
-    if id.is_default() && (edit.authority.is_some() || edit.protocol.is_some()) {
-        let expected = "expected --public-url to be changed: it names the default domain";
-        let field = if edit.authority.is_some() { "domain" } else { "protocol" };
-        return Err(Problem::invalid(field, expected));
-    }
-    let domain = apply(app, id, &edit, by).await?;
-    let name = domain.authority.as_ref().map_or(app.directory.default_name(), Authority::as_str);
-    Ok(json(&shown(name, id.is_default(), &domain.settings)))
+    wrong.finish()?;
+    Ok(json(&shown(&app.links.edit_domain(&decoded(name), &edit, by).await?)))
 }
 
-/// Removes a domain without links. The key is unlimited.
+/// Removes a domain without links.
 pub(super) async fn remove(app: &App, name: &str, by: &Grant) -> Result<Answer, Problem> {
-    let name = decoded(name);
-    let id = app.directory.find(&name).await?.ok_or_else(|| no_domain(&name))?;
-    if id.is_default() {
-        return Err(Problem::DomainInUse { name, by: "it is the one that --public-url names" });
-    }
-    let _turn = app.budgets.brief_turn(by.id).await?;
-    match app.directory.remove(id, by.id).await? {
-        DomainRemoved::Done => Ok(empty(StatusCode::NO_CONTENT)),
-        DomainRemoved::Absent => Err(no_domain(&name)),
-        DomainRemoved::HasLinks => Err(Problem::DomainInUse {
-            name,
-            by: "expected its links to be deleted, and none of them to be blocked, before",
-        }),
-        DomainRemoved::HasKeys => Err(Problem::DomainInUse {
-            name,
-            by: "expected the keys that are limited to it to be revoked before",
-        }),
-    }
+    app.links.remove_domain(&decoded(name), by).await?;
+    Ok(empty(StatusCode::NO_CONTENT))
 }
 
 fn decoded(name: &str) -> String {
     percent_encoding::percent_decode_str(name).decode_utf8_lossy().into_owned()
 }
 
-/// A domain is the business of others than those whose links a key sees.
-fn may_change(by: &Grant) -> Result<(), Problem> {
-    if by.limits.own_links_only { Err(Problem::LimitedKey) } else { Ok(()) }
-}
-
-async fn apply(app: &App, id: DomainId, edit: &DomainEdit, by: &Grant) -> Result<Domain, Problem> {
-    let name = || shown_name(app, id).unwrap_or_else(|| app.directory.default_name().to_owned());
-    if by.limits.domain.is_some_and(|own| own != id) {
-        return Err(no_domain(&name()));
+/// Reads the fields of an object, one after another.
+fn each<'a>(
+    given: &'a Map<String, Value>,
+    wrong: &mut FieldErrors,
+    mut read: impl FnMut(&'a str, &'a Value) -> Result<(), String>,
+) {
+    for (name, value) in given {
+        wrong.note(name, read(name, value));
     }
-    let taken = |name: &Authority| Problem::DomainTaken { name: name.to_string() };
-    if let Some(new) = edit.authority.as_ref().filter(|new| app.directory.is_default_name(new.as_str())) {
-        return Err(taken(new));
-    }
-    let _turn = app.budgets.brief_turn(by.id).await?;
-    match app.directory.edit(id, edit, by.id).await? {
-        DomainEdited::Done(domain) => Ok(*domain),
-        DomainEdited::Absent => Err(no_domain(&name())),
-        DomainEdited::Taken => Err(edit.authority.as_ref().map_or(Problem::Internal, taken)),
-    }
-}
-
-/// No domain has this name.
-pub(super) fn no_domain(name: &str) -> Problem {
-    Problem::NoDomain { name: name.to_owned() }
 }

@@ -13,7 +13,6 @@ mod create;
 mod domains;
 mod edit;
 mod fields;
-mod find;
 mod form;
 mod get;
 mod health;
@@ -45,26 +44,23 @@ use hyper::{
     header::{CACHE_CONTROL, EXPECT, HeaderValue, ORIGIN},
 };
 
-use super::{
-    Answer, App, answer,
-    budgets::{Held, Holder},
-    calls::Share,
-    run_to_end::RunToEnd,
-};
-use access::unlimited;
-pub(super) use access::{allowed, authenticate};
-pub(super) use create::create_record;
-pub(super) use domains::shown_name;
-pub(super) use edit::{Target, delete_record, edit_record};
-pub(super) use get::get_record;
 use links::{
     api_key::{ApiKeyId, Grant},
     scope::Scope,
 };
-pub(super) use list::{list_records, pieces};
+
+use crate::app::{authorize::require, edit_link::Target, find_link::LinkName};
+
+use super::{
+    Answer, App, answer,
+    authenticate::authenticate,
+    budgets::{Held, Holder},
+    calls::Share,
+    run_to_end::RunToEnd,
+};
 pub(super) use problem::Problem;
 pub(super) use query::Query;
-pub(super) use short_url::{base, names};
+pub(super) use short_url::base;
 
 const JSON: &str = "application/json";
 /// A create with a longer body is not parsed on a listener's thread: redirects would wait for it.
@@ -105,21 +101,21 @@ pub(super) async fn route(app: &Arc<App>, client: IpAddr, request: Request<Incom
     };
     if streams {
         let task = app.runtime.spawn(async move { call.answer_bulk(body).await });
-        return finish(app, task.await.unwrap_or_else(|_| Problem::Internal.into_answer()), cross_origin);
+        return finish(app, task.await.unwrap_or_else(|_| Problem::INTERNAL.into_answer()), cross_origin);
     }
     if let Err(problem) = call.admit(body).await {
         return finish(app, call.tell(problem.into_answer()), cross_origin);
     }
     if call.is_create() && call.body.len() <= IN_PLACE_BYTES {
         let answer = RunToEnd::new(&app.runtime, call.answer()).await;
-        return finish(app, answer.unwrap_or_else(|_| Problem::Internal.into_answer()), cross_origin);
+        return finish(app, answer.unwrap_or_else(|_| Problem::INTERNAL.into_answer()), cross_origin);
     }
     // Away from the listener's thread: what takes long must not slow redirects down.
     let task = app.runtime.spawn(async move { call.answer().await });
     // Also a read runs to its end though its client has gone: the database would work on while the
     // turn of its key was free again.
     let answer = task.await;
-    finish(app, answer.unwrap_or_else(|_| Problem::Internal.into_answer()), cross_origin)
+    finish(app, answer.unwrap_or_else(|_| Problem::INTERNAL.into_answer()), cross_origin)
 }
 
 fn finish(app: &App, mut answer: Answer, cross_origin: bool) -> Answer {
@@ -161,7 +157,7 @@ impl Call {
         }
         let needs = access::of(&self.method, self.uri.path());
         let admitted = self.authenticate().await.and_then(|grant| match needs.scope {
-            Some(scope) => allowed(grant, scope),
+            Some(scope) => Ok(require(&grant, scope).map(|()| grant)?),
             None => Ok(grant),
         });
         let grant = match admitted {
@@ -225,7 +221,7 @@ impl Call {
     }
 
     async fn answer_bulk(&self, body: Incoming) -> Answer {
-        let created = async { bulk::create(&self.app, &self.authorize(Scope::Create).await?, body).await };
+        let created = async { bulk::create(&self.app, &self.authenticate().await?, body).await };
         self.tell(created.await.unwrap_or_else(Problem::into_answer))
     }
 
@@ -243,8 +239,8 @@ impl Call {
 
     async fn create(&self) -> Result<Answer, Problem> {
         let fields = body::fields(&self.body)?;
-        let by = self.authorize(Scope::Create).await?;
-        create::create(&self.app, &fields, &self.headers, &by).await
+        let by = self.authenticate().await?;
+        create::create(&self.app, fields, &self.headers, &by).await
     }
 
     async fn execute_any(&self) -> Result<Answer, Problem> {
@@ -260,8 +256,7 @@ impl Call {
             ["v3", "targets", below @ ..] => self.targets(below).await,
             ["v3", "openapi.json"] if is_read => Ok(self.openapi()),
             ["v3", "audit"] if is_read => {
-                unlimited(self.authorize(Scope::Admin).await?)?;
-                audit::list(&self.app, &Query::of(&self.uri)).await
+                audit::list(&self.app, &Query::of(&self.uri), &self.authenticate().await?).await
             }
             ["v3", "mercure-info"] if is_read => {
                 self.authorize(Scope::Read).await?;
@@ -281,74 +276,84 @@ impl Call {
         let (app, query) = (&*self.app, &Query::of(&self.uri));
         match (&self.method, name) {
             (&Method::GET | &Method::HEAD, []) => {
-                list::list(&self.app, query, &self.authorize(Scope::Read).await?).await
+                list::list(&self.app, query, &self.authenticate().await?).await
             }
             (&Method::GET, ["shorten"]) if app.single_step_create => {
-                let by = self.authorize_by_query(query).await?;
+                let by = self.authenticate_by_query(query).await?;
                 single_step::create(app, query, &self.headers, &by).await
             }
             (method, [name @ .., "redirect-rules"]) if !name.is_empty() => match *method {
                 Method::GET | Method::HEAD => {
-                    let by = self.authorize(Scope::Read).await?;
-                    rules::get(app, self.target(&name.join("/"), query, &by)).await
+                    let by = self.authenticate().await?;
+                    rules::get(app, &self.name(name)?, &by).await
                 }
                 Method::POST => {
                     let fields = body::fields(&self.body)?;
-                    let by = self.authorize(Scope::Edit).await?;
-                    rules::set(app, self.target(&name.join("/"), query, &by), &fields).await
+                    let by = self.authenticate().await?;
+                    rules::set(app, &self.target(name)?, &fields, &by).await
                 }
                 _ => Err(self.no_route()),
             },
             (method, [name @ .., "visits"]) if !name.is_empty() => match *method {
                 Method::GET | Method::HEAD => {
                     let by = self.authorize(Scope::Visits).await?;
-                    visits::of_link(app, &name.join("/"), query, &by).await
+                    visits::of_link(app, &self.name(name)?, query, &by).await
                 }
                 Method::DELETE => {
                     let by = self.authorize(Scope::Delete).await?;
-                    visits::delete_of_link(app, &name.join("/"), query, &by).await
+                    visits::delete_of_link(app, &self.name(name)?, &by).await
                 }
                 _ => Err(self.no_route()),
             },
             (&Method::POST, [name @ .., "restore"]) if !name.is_empty() => {
-                let by = self.authorize(Scope::Delete).await?;
-                restore::restore(app, &name.join("/"), query, &by).await
+                let by = self.authenticate().await?;
+                restore::restore(app, &self.name(name)?, &by).await
             }
             (&Method::POST, [name @ .., "block"]) if !name.is_empty() => {
                 let fields = body::fields(&self.body)?;
-                let by = unlimited(self.authorize(Scope::Admin).await?)?;
-                block::block(app, &name.join("/"), query, &fields, &by).await
+                let by = self.authenticate().await?;
+                block::block(app, &self.name(name)?, &fields, &by).await
             }
             (&Method::POST, [name @ .., "unblock"]) if !name.is_empty() => {
-                let by = unlimited(self.authorize(Scope::Admin).await?)?;
-                block::unblock(app, &name.join("/"), query, &by).await
+                let by = self.authenticate().await?;
+                block::unblock(app, &self.name(name)?, &by).await
             }
             (&Method::GET | &Method::HEAD, name) => {
-                let by = self.authorize(Scope::Read).await?;
-                get::get(app, &name.join("/"), query, &by).await
+                let by = self.authenticate().await?;
+                get::get(app, &self.name(name)?, &by).await
             }
             (&Method::PATCH, [_, ..]) => {
                 let fields = body::fields(&self.body)?;
-                let by = self.authorize(Scope::Edit).await?;
-                edit::edit(app, self.target(&name.join("/"), query, &by), &fields).await
+                let by = self.authenticate().await?;
+                edit::edit(app, &self.target(name)?, fields, &by).await
             }
             (&Method::DELETE, [_, ..]) => {
-                let by = self.authorize(Scope::Delete).await?;
-                edit::delete(app, self.target(&name.join("/"), query, &by)).await
+                let by = self.authenticate().await?;
+                edit::delete(app, &self.target(name)?, &by).await
             }
             _ => Err(self.no_route()),
         }
     }
 
-    fn target<'a>(&'a self, name: &'a str, query: &'a Query, by: &'a Grant) -> edit::Target<'a> {
-        edit::Target { name, query, versions: edit::versions(&self.headers), by }
+    /// The link that the path and the query name. A path that is not UTF-8 names none.
+    fn name(&self, segments: &[&str]) -> Result<LinkName, Problem> {
+        let (path, query) = (segments.join("/"), Query::of(&self.uri));
+        let decoded = percent_encoding::percent_decode_str(&path);
+        let is_text = decoded.clone().decode_utf8().is_ok();
+        let code = decoded.decode_utf8_lossy().into_owned();
+        let name = LinkName { code, domain: query.text("domain").map(str::to_owned) };
+        if is_text { Ok(name) } else { Err(self.app.links.no_link(&name).into()) }
+    }
+
+    fn target(&self, segments: &[&str]) -> Result<Target, Problem> {
+        Ok(Target { name: self.name(segments)?, versions: edit::versions(&self.headers) })
     }
 
     async fn tags(&self, below: &[&str]) -> Result<Answer, Problem> {
         let (app, query) = (&*self.app, Query::of(&self.uri));
         match (&self.method, below) {
             (&Method::GET | &Method::HEAD, [] | ["stats"]) => {
-                let by = self.authorize(Scope::Read).await?;
+                let by = self.authenticate().await?;
                 tags::list(app, &query, !below.is_empty(), &by).await
             }
             (&Method::GET | &Method::HEAD, [name, "visits"]) => {
@@ -357,9 +362,9 @@ impl Call {
             }
             (&Method::PUT, []) => {
                 let fields = body::fields(&self.body)?;
-                tags::rename(app, &fields, &self.authorize(Scope::Edit).await?).await
+                tags::rename(app, &fields, &self.authenticate().await?).await
             }
-            (&Method::DELETE, []) => tags::delete(app, &query, &self.authorize(Scope::Delete).await?).await,
+            (&Method::DELETE, []) => tags::delete(app, &query, &self.authenticate().await?).await,
             _ => Err(self.no_route()),
         }
     }
@@ -368,7 +373,7 @@ impl Call {
         let (app, query) = (&*self.app, Query::of(&self.uri));
         match (&self.method, below) {
             (&Method::GET | &Method::HEAD, []) => {
-                domains::list(app, &query, &self.authorize(Scope::Read).await?).await
+                domains::list(app, &query, &self.authenticate().await?).await
             }
             (&Method::GET | &Method::HEAD, [name, "visits"]) => {
                 let by = self.authorize(Scope::Visits).await?;
@@ -376,14 +381,14 @@ impl Call {
             }
             (&Method::PATCH, ["redirects"]) => {
                 let fields = body::fields(&self.body)?;
-                domains::edit_redirects(app, &fields, &self.authorize(Scope::Admin).await?).await
+                domains::edit_redirects(app, &fields, &self.authenticate().await?).await
             }
             (&Method::PATCH, [name]) => {
                 let fields = body::fields(&self.body)?;
-                domains::edit(app, name, &fields, &self.authorize(Scope::Admin).await?).await
+                domains::edit(app, name, &fields, &self.authenticate().await?).await
             }
             (&Method::DELETE, [name]) if *name != "redirects" => {
-                domains::remove(app, name, &unlimited(self.authorize(Scope::Admin).await?)?).await
+                domains::remove(app, name, &self.authenticate().await?).await
             }
             _ => Err(self.no_route()),
         }
@@ -410,12 +415,9 @@ impl Call {
     }
 
     async fn targets(&self, below: &[&str]) -> Result<Answer, Problem> {
-        let (app, by) = (&*self.app, async { unlimited(self.authorize(Scope::Admin).await?) });
+        let (app, by) = (&*self.app, self.authenticate());
         match (&self.method, below) {
-            (&Method::GET | &Method::HEAD, []) => {
-                by.await?;
-                targets::list(app).await
-            }
+            (&Method::GET | &Method::HEAD, []) => targets::list(app, &by.await?).await,
             (&Method::PUT, []) => {
                 let fields = body::fields(&self.body)?;
                 targets::set(app, &fields, &by.await?).await
@@ -426,18 +428,16 @@ impl Call {
     }
 
     async fn reservations(&self, below: &[&str]) -> Result<Answer, Problem> {
-        let key = self.authorize(Scope::Reserve);
+        let (app, by) = (&*self.app, self.authenticate());
         match (&self.method, below) {
             (&Method::POST, []) => {
                 let fields = body::fields(&self.body)?;
-                reservations::create(&self.app, &fields, key.await?).await
+                reservations::create(app, &fields, &by.await?).await
             }
-            (&Method::GET | &Method::HEAD, []) => reservations::list(&self.app, key.await?).await,
-            (&Method::GET | &Method::HEAD, [id]) => reservations::get(&self.app, id, key.await?).await,
-            (&Method::DELETE, [id]) => reservations::give_up(&self.app, id, key.await?).await,
-            (&Method::POST, [id, "short-urls"]) => {
-                reservations::fill(&self.app, id, &self.body, key.await?).await
-            }
+            (&Method::GET | &Method::HEAD, []) => reservations::list(app, &by.await?).await,
+            (&Method::GET | &Method::HEAD, [id]) => reservations::get(app, id, &by.await?).await,
+            (&Method::DELETE, [id]) => reservations::give_up(app, id, &by.await?).await,
+            (&Method::POST, [id, "short-urls"]) => reservations::fill(app, id, &self.body, &by.await?).await,
             _ => Err(self.no_route()),
         }
     }
@@ -446,16 +446,18 @@ impl Call {
         Problem::NoRoute { method: self.method.clone(), url: self.full_url() }
     }
 
-    /// The key, if it may do this. An empty header counts as none.
+    /// The key, if it has this scope.
     async fn authorize(&self, scope: Scope) -> Result<Grant, Problem> {
-        match &self.admitted {
-            Some(grant) => allowed(grant.clone(), scope),
-            None => allowed(self.authenticate().await?, scope),
-        }
+        let by = self.authenticate().await?;
+        require(&by, scope)?;
+        Ok(by)
     }
 
-    /// The key, whatever it may do.
+    /// The key, whatever it may do. An empty header counts as none.
     async fn authenticate(&self) -> Result<Grant, Problem> {
+        if let Some(grant) = &self.admitted {
+            return Ok(grant.clone());
+        }
         let key = self.headers.get("x-api-key").map(HeaderValue::as_bytes);
         let (grant, share) = authenticate(&self.app, self.client, key).await?;
         let _ = self.key.set(grant.id);
@@ -470,14 +472,14 @@ impl Call {
     }
 
     /// The key that is part of the address.
-    async fn authorize_by_query(&self, query: &Query) -> Result<Grant, Problem> {
+    async fn authenticate_by_query(&self, query: &Query) -> Result<Grant, Problem> {
         let key = query.text("apiKey").ok_or(Problem::NoKeyInQuery)?;
         let (grant, share) = authenticate(&self.app, self.client, Some(key.as_bytes())).await?;
         if let Some(share) = share {
             // A call asks for one scope, so nobody has told yet.
             let _ = self.share.set(share);
         }
-        allowed(grant, Scope::Create)
+        Ok(grant)
     }
 
     fn full_url(&self) -> String {
@@ -490,7 +492,7 @@ fn json(body: &impl serde::Serialize) -> Answer {
         Ok(bytes) => answer(StatusCode::OK, JSON, bytes),
         Err(error) => {
             tracing::error!(%error, "write JSON");
-            Problem::Internal.into_answer()
+            Problem::INTERNAL.into_answer()
         }
     }
 }

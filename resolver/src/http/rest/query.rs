@@ -11,11 +11,6 @@ impl Query {
         Self(form_urlencoded::parse(query.unwrap_or("").as_bytes()).into_owned().collect())
     }
 
-    /// The same as if these pairs had come in a query.
-    pub(in crate::http) fn of_pairs(pairs: impl IntoIterator<Item = (String, String)>) -> Self {
-        Self(pairs.into_iter().collect())
-    }
-
     pub(super) fn of(uri: &Uri) -> Self {
         Self::new(uri.query())
     }
@@ -33,11 +28,6 @@ impl Query {
             Some("true" | "1") => Ok(true),
             _ => Err("expected true or false".to_owned()),
         }
-    }
-
-    /// Whether a value has a character that Postgres keeps in no text.
-    pub(super) fn has_nul(&self) -> bool {
-        self.0.iter().any(|(_, value)| value.contains('\0'))
     }
 
     /// All values of a list: `tags[]=a&tags[]=b`, also with numbers in the brackets.

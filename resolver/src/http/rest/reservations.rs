@@ -1,29 +1,16 @@
-//! `/rest/v3/reservations`: codes before links. An addition of ours.
-//!
-//! A call may hold a connection to the database for seconds. So the calls of one key take turns, as
-//! its lists do, and leave connections for other keys.
-
-use std::sync::Arc;
+//! `/rest/v3/reservations`: codes before links. An addition to Shlink's API.
 
 use codes::Code;
 use hyper::StatusCode;
-use links::{
-    Draft,
-    api_key::Grant,
-    reservation::{Reservation, ReservationId},
-};
+use links::{Draft, api_key::Grant, reservation::Reservation};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{
-    create::draft,
-    json,
-    problem::{Invalid, Problem},
-    split::each_of_array,
-};
+use super::{create::draft, json, problem::Problem, split::each_of_array};
 use crate::{
+    app::{AppError, InvalidField, Reserved},
     http::{Answer, App, empty},
-    reservation::{COUNT_MAX, FILL_MAX, Filled, ReserveError},
+    reservation::{COUNT_MAX, FILL_MAX, Filled},
 };
 
 /// A link and its code, or the result of an item that cannot be stored at all.
@@ -47,7 +34,7 @@ impl<'a> Shown<'a> {
     fn of(app: &'a App, reservation: &'a Reservation) -> Self {
         Self {
             id: reservation.id.as_str(),
-            keyspace: app.reserver.minting(reservation).map_or("", |minting| minting.namespace.as_str()),
+            keyspace: app.links.keyspace_of_reservation(reservation),
             count: reservation.spans.iter().map(|span| span.len()).sum(),
             date_created: reservation.created_at.to_string(),
             date_closed: reservation.closed_at.map(|at| at.to_string()),
@@ -58,11 +45,7 @@ impl<'a> Shown<'a> {
 }
 
 /// `POST /rest/v3/reservations`
-pub(super) async fn create(
-    app: &Arc<App>,
-    fields: &Map<String, Value>,
-    key: Grant,
-) -> Result<Answer, Problem> {
+pub(super) async fn create(app: &App, fields: &Map<String, Value>, by: &Grant) -> Result<Answer, Problem> {
     if let Some(field) = fields.keys().find(|field| !matches!(field.as_str(), "count" | "keyspace")) {
         return Err(Problem::invalid(field, "expected no field of this name"));
     }
@@ -74,93 +57,62 @@ pub(super) async fn create(
         Some(Value::String(name)) => Some(name.as_str()),
         Some(_) => return Err(Problem::invalid("keyspace", "expected the name of a keyspace, or null")),
     };
-    let Some(keyspace) = app.reserver.keyspace(name) else {
-        let expected = "expected the name of a keyspace that this resolver mints from";
-        return Err(Problem::invalid("keyspace", expected));
-    };
-    one_domain_only(&key)?;
-    let _turn = app.budgets.turn(key.id).await?;
-    // Calls that are under way at the same time do not see each other's codes, so a key may have as
-    // many more as it has turns.
-    let (held, most) = (app.store.reserved(key.id).await?, app.reserved_max);
-    if held.saturating_add(count) > most {
-        return Err(Problem::TooManyReserved { held, most });
-    }
-    let reservation = app.reserver.reserve(key.id, keyspace, count).await?;
-    show(app, reservation).await
+    let keyspace = app.links.keyspace_to_reserve_from(name)?;
+    Ok(show(app, app.links.reserve(count, keyspace, by).await?))
 }
 
-/// `GET /rest/v3/reservations`: those of the key; of all keys, for an admin.
-pub(super) async fn list(app: &App, key: Grant) -> Result<Answer, Problem> {
-    let of = (!sees_all(&key)).then_some(key.id);
-    let _turn = app.budgets.turn(key.id).await?;
-    let reservations = app.store.reservations(of).await?;
+/// `GET /rest/v3/reservations`: those of the key; of all keys, for an operator.
+pub(super) async fn list(app: &App, by: &Grant) -> Result<Answer, Problem> {
+    let reservations = app.links.reservations(by).await?;
     let shown: Vec<_> = reservations.iter().map(|reservation| Shown::of(app, reservation)).collect();
     Ok(json(&json!({ "reservations": { "data": shown } })))
 }
 
 /// `GET /rest/v3/reservations/{id}`
-pub(super) async fn get(app: &Arc<App>, id: &str, key: Grant) -> Result<Answer, Problem> {
-    let _turn = app.budgets.turn(key.id).await?;
-    let reservation = find(app, id, &key).await?;
-    show(app, reservation).await
+pub(super) async fn get(app: &App, id: &str, by: &Grant) -> Result<Answer, Problem> {
+    Ok(show(app, app.links.reservation(id, by).await?))
 }
 
-/// With its codes: whoever lost the answer to the first call gets them again.
-async fn show(app: &Arc<App>, reservation: Reservation) -> Result<Answer, Problem> {
-    let filled = app.reserver.filled(&reservation).await?;
-    let codes = app.reserver.codes(&reservation).await?.iter().map(ToString::to_string).collect();
-    let shown = Shown { filled: Some(filled), short_codes: Some(codes), ..Shown::of(app, &reservation) };
-    Ok(json(&shown))
+fn show(app: &App, Reserved { reservation, filled, codes }: Reserved) -> Answer {
+    let codes = codes.iter().map(ToString::to_string).collect();
+    json(&Shown { filled: Some(filled), short_codes: Some(codes), ..Shown::of(app, &reservation) })
 }
 
 /// `DELETE /rest/v3/reservations/{id}`: gives up what is not filled. It may be repeated.
-pub(super) async fn give_up(app: &App, id: &str, key: Grant) -> Result<Answer, Problem> {
-    let _turn = app.budgets.turn(key.id).await?;
-    let reservation = find(app, id, &key).await?;
-    app.reserver.give_up(&reservation).await?;
+pub(super) async fn give_up(app: &App, id: &str, by: &Grant) -> Result<Answer, Problem> {
+    app.links.give_up_reservation(id, by).await?;
     Ok(empty(StatusCode::NO_CONTENT))
 }
 
+/// The items of a call that can be stored, and the results so far.
+struct Fill {
+    /// Null for items that can be stored.
+    results: Vec<Value>,
+    /// Their places among the results, and their codes.
+    places: Vec<(usize, Code)>,
+}
+
 /// `POST /rest/v3/reservations/{id}/short-urls`: an array of links, each with its `shortCode`; a result for each.
-pub(super) async fn fill(app: &App, id: &str, body: &[u8], key: Grant) -> Result<Answer, Problem> {
-    one_domain_only(&key)?;
-    let _turn = app.budgets.turn(key.id).await?;
-    let reservation = find(app, id, &key).await?;
-    // Only now: its items take many times the memory of its text, and none of it is held while a
-    // turn is waited for.
-    let items = read_all(app, body, &key)?;
-    let mut results = vec![Value::Null; items.len()];
-    let (mut positions, mut drafts) = (Vec::new(), Vec::new());
-    for (position, item) in items.into_iter().enumerate() {
-        match item {
-            Ok(item) => {
-                positions.push(position);
-                drafts.push(item);
+pub(super) async fn fill(app: &App, id: &str, body: &[u8], by: &Grant) -> Result<Answer, Problem> {
+    let read = || {
+        let items = read_all(app, body, by)?;
+        let (mut results, mut places, mut links) = (vec![Value::Null; items.len()], Vec::new(), Vec::new());
+        for (place, item) in items.into_iter().enumerate() {
+            match item {
+                Ok(item) => {
+                    places.push((place, item.0));
+                    links.push(item);
+                }
+                Err(invalid) => results[place] = invalid,
             }
-            Err(invalid) => results[position] = invalid,
         }
-    }
-    let codes: Vec<Code> = drafts.iter().map(|(code, _)| *code).collect();
-    let filled = app.reserver.fill(&reservation, drafts).await.map_err(|error| match error {
-        ReserveError::Closed => Problem::ReservationClosed { id: id.to_owned() },
-        other => other.into(),
-    })?;
-    for ((position, code), filled) in positions.into_iter().zip(codes).zip(filled) {
-        results[position] = result(app, &code, filled);
+        Ok::<_, Problem>((links, Fill { results, places }))
+    };
+    let (Fill { mut results, places }, filled) = app.links.fill_reservation(id, by, read).await?;
+    for ((place, code), filled) in places.into_iter().zip(filled) {
+        results[place] = result(app, &code, filled);
     }
     Ok(json(&json!({ "results": results })))
-}
-
-/// Whether others' reservations are a key's business too.
-fn sees_all(key: &Grant) -> bool {
-    key.scopes.is_admin() && !key.limits.hides_links()
-}
-
-/// Reserved codes are the default domain's.
-fn one_domain_only(key: &Grant) -> Result<(), Problem> {
-    let is_other = key.limits.domain.is_some_and(|domain| !domain.is_default());
-    if is_other { Err(Problem::OneDomainOnly) } else { Ok(()) }
 }
 
 /// The items of a body, one by one: what JSON takes in memory is many times its text.
@@ -182,7 +134,7 @@ fn read_all(app: &App, body: &[u8], key: &Grant) -> Result<Vec<Item>, Problem> {
 
 /// One item; or its result, when it cannot be stored at all.
 fn read(app: &App, mut item: Map<String, Value>, key: &Grant) -> Item {
-    let invalid = |code: Value, invalid: &[Invalid]| {
+    let invalid = |code: Value, invalid: &[InvalidField]| {
         let expected: Map<_, _> =
             invalid.iter().map(|one| (one.field.clone(), json!(one.expected))).collect();
         json!({ "shortCode": code, "result": "invalid", "expected": expected })
@@ -190,11 +142,11 @@ fn read(app: &App, mut item: Map<String, Value>, key: &Grant) -> Item {
     let given = item.shift_remove("shortCode").unwrap_or_default();
     let Some(code) = given.as_str().and_then(|text| Code::parse(text).ok()) else {
         let expected = "expected one of the reservation's codes".to_owned();
-        return Err(invalid(given, &[Invalid { field: "shortCode".to_owned(), expected }]));
+        return Err(invalid(given, &[InvalidField { field: "shortCode".to_owned(), expected }]));
     };
-    match draft(app, &item, key.id) {
+    match draft(app, item, key.id) {
         Ok(draft) => Ok((code, draft)),
-        Err(Problem::InvalidData(fields)) => Err(invalid(given, &fields)),
+        Err(Problem::App(AppError::Invalid(fields))) => Err(invalid(given, &fields)),
         Err(_) => Err(invalid(given, &[])),
     }
 }
@@ -212,12 +164,4 @@ fn result(app: &App, code: &Code, filled: Filled) -> Value {
         Filled::Unknown => "unknown",
     };
     json!({ "shortCode": code.as_str(), "result": name })
-}
-
-/// The reservation, if the key may see it: whose it is concerns nobody else.
-async fn find(app: &App, id: &str, key: &Grant) -> Result<Reservation, Problem> {
-    let missing = || Problem::NoReservation { id: id.to_owned() };
-    let parsed = ReservationId::parse(id).ok_or_else(missing)?;
-    let found = app.store.reservation(&parsed).await?;
-    found.filter(|one| one.created_by == key.id || sees_all(key)).ok_or_else(missing)
 }

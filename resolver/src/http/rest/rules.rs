@@ -1,34 +1,32 @@
 //! `GET` and `POST /rest/v3/short-urls/{code}/redirect-rules`
 
 use jiff::{Timestamp, tz::TimeZone};
-use links::{CONDITIONS_MAX, Condition, Edit, Link, RULES_MAX, Rule};
+use links::{CONDITIONS_MAX, Condition, Link, LongUrl, RULES_MAX, Rule, api_key::Grant, scope::Scope};
 use serde_json::{Map, Value, json};
 
-use super::{
-    edit::{Target, apply},
-    fields::{self, Wrong},
-    get::find,
-    json,
-    problem::Problem,
+use super::{fields, json, problem::Problem};
+use crate::{
+    app::{AppError, Field, FieldErrors, authorize::require, edit_link::Target, find_link::LinkName},
+    http::{Answer, App},
 };
-use crate::http::{Answer, App};
 
 /// Shows the rules of a link.
-pub(super) async fn get(app: &App, target: Target<'_>) -> Result<Answer, Problem> {
-    let Target { name, query, by, .. } = target;
-    Ok(shown(&*find(app, name, query, by).await?))
+pub(super) async fn get(app: &App, name: &LinkName, by: &Grant) -> Result<Answer, Problem> {
+    require(by, Scope::Read)?;
+    Ok(shown(&*app.links.find_link(name, by).await?))
 }
 
 /// Replaces all rules of a link. Their priority is their place.
 pub(super) async fn set(
     app: &App,
-    target: Target<'_>,
+    target: &Target,
     given: &Map<String, Value>,
+    by: &Grant,
 ) -> Result<Answer, Problem> {
-    // As with Shlink, that there is no such link is told before anything about the body.
-    find(app, target.name, target.query, target.by).await?;
-    let edit = Edit { rules: Some(read(app, given)?), ..Edit::default() };
-    let record = apply(app, &target, edit).await?;
+    require(by, Scope::Edit)?;
+    // As in Shlink, a missing link is reported before anything about the body.
+    app.links.find_link(&target.name, by).await?;
+    let record = app.links.set_redirect_rules(target, read(app, given)?, by).await?;
     Ok(shown(&record.link))
 }
 
@@ -45,8 +43,8 @@ fn shown(link: &Link) -> Answer {
     json(&json!({ "defaultLongUrl": link.long_url.as_str(), "redirectRules": rules }))
 }
 
-fn read(app: &App, given: &Map<String, Value>) -> Result<Vec<Rule>, Problem> {
-    let mut wrong = Wrong::default();
+fn read(app: &App, given: &Map<String, Value>) -> Result<Vec<Rule>, AppError> {
+    let mut wrong = FieldErrors::default();
     let mut rules = Vec::new();
     known(given, "", &["redirectRules"], &mut wrong);
     match given.get("redirectRules").and_then(Value::as_array) {
@@ -60,16 +58,16 @@ fn read(app: &App, given: &Map<String, Value>) -> Result<Vec<Rule>, Problem> {
             wrong.note::<()>("redirectRules", Err(expected));
         }
     }
-    wrong.check().map(|()| rules)
+    wrong.finish().map(|()| rules)
 }
 
-fn read_rule(app: &App, at: &str, item: &Value, wrong: &mut Wrong) -> Option<Rule> {
+fn read_rule(app: &App, at: &str, item: &Value, wrong: &mut FieldErrors) -> Option<Rule> {
     let Value::Object(fields) = item else {
         wrong.note::<()>(at, Err("expected an object with longUrl and conditions".to_owned()));
         return None;
     };
     known(fields, &format!("{at}."), &["longUrl", "conditions", "priority"], wrong);
-    let long_url = wrong.note(&format!("{at}.longUrl"), fields::long_url(app, fields.get("longUrl")));
+    let long_url = wrong.note(&format!("{at}.longUrl"), read_target(app, fields));
     let conditions = match fields.get("conditions").and_then(Value::as_array) {
         Some(items) if items.len() <= CONDITIONS_MAX => items
             .iter()
@@ -85,8 +83,15 @@ fn read_rule(app: &App, at: &str, item: &Value, wrong: &mut Wrong) -> Option<Rul
     Some(Rule { long_url: long_url?, conditions })
 }
 
+fn read_target(app: &App, fields: &Map<String, Value>) -> Result<LongUrl, String> {
+    match fields.get(Field::LongUrl.name()) {
+        Some(Value::String(text)) => app.links.check_long_url(text),
+        _ => Err(Field::LongUrl.expected()),
+    }
+}
+
 /// Notes fields that nobody knows: a misspelt one is to be heard of.
-fn known(fields: &Map<String, Value>, at: &str, names: &[&str], wrong: &mut Wrong) {
+fn known(fields: &Map<String, Value>, at: &str, names: &[&str], wrong: &mut FieldErrors) {
     for name in fields.keys().filter(|name| !names.contains(&name.as_str())) {
         wrong.note::<()>(&format!("{at}{name}"), Err("expected no field of this name".to_owned()));
     }
@@ -101,7 +106,7 @@ fn with_offset(text: &str, zone: &TimeZone) -> Option<String> {
     Some(time.to_zoned(zone.clone()).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string())
 }
 
-fn read_condition(app: &App, at: &str, item: &Value, wrong: &mut Wrong) -> Option<Condition> {
+fn read_condition(app: &App, at: &str, item: &Value, wrong: &mut FieldErrors) -> Option<Condition> {
     if let Value::Object(fields) = item {
         known(fields, &format!("{at}."), &["type", "matchKey", "matchValue"], wrong);
     }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use links::{DomainId, Record, RedirectStatus, Tag};
 use serde::Serialize;
 
-use super::{domains, json, problem::Problem};
+use super::{json, problem::Problem};
 use crate::{
     http::{Answer, App},
     key_names::Names,
@@ -90,7 +90,7 @@ impl<'a> ShortUrl<'a> {
             date_created: atom(link.created_at),
             tags: tags.iter().map(Tag::as_str).collect(),
             meta,
-            domain: domains::shown_name(app, link.domain()),
+            domain: app.directory.shown_name(link.domain()),
             title: link.title.as_deref(),
             crawlable: link.crawlable,
             forward_query: link.forward_query,
@@ -117,25 +117,15 @@ pub(in crate::http) fn base(app: &App, domain: DomainId) -> Cow<'_, str> {
     if domain.is_default() { app.public_url.as_str().into() } else { app.directory.base(domain).into() }
 }
 
-/// The names of the keys that created and edited these links. Without an answer of the store the links are told without them: what was
-/// written is not to be reported as failed for want of a name.
-pub(in crate::http) async fn names(app: &App, records: &[Record]) -> Names {
-    let links = records.iter().map(|record| &record.link);
-    app.key_names.of_links(&*app.store, links).await.unwrap_or_else(|error| {
-        tracing::warn!(error = &error as &dyn std::error::Error, "look up names of API keys");
-        Names::default()
-    })
-}
-
 /// A link by itself, with its version as `ETag`.
 pub(super) async fn answer(app: &App, record: &Record) -> Result<Answer, Problem> {
-    let names = names(app, std::slice::from_ref(record)).await;
+    let names = app.links.names(std::slice::from_ref(record)).await;
     answer_with(app, record, &names)
 }
 
 /// The same with these names and no others.
 pub(super) fn answer_with(app: &App, record: &Record, names: &Names) -> Result<Answer, Problem> {
-    let mut answer = json(&ShortUrl::of(app, record, names).ok_or(Problem::Internal)?);
+    let mut answer = json(&ShortUrl::of(app, record, names).ok_or(Problem::INTERNAL)?);
     let version = record.link.details.as_ref().map_or(0, |details| details.version);
     if let Ok(tag) = HeaderValue::try_from(format!("\"{version}\"")) {
         answer.headers_mut().insert(ETAG, tag);

@@ -9,10 +9,12 @@ use hyper::{
     header::{ACCEPT, HeaderValue},
 };
 use links::api_key::Grant;
-use serde_json::{Map, Value, json};
 
-use super::{create::create_record, problem::Problem, query::Query, short_url};
-use crate::http::{Answer, App, answer};
+use super::{problem::Problem, query::Query, short_url};
+use crate::{
+    app::{Field, FieldErrors, create_link::CreateLink},
+    http::{Answer, App, answer},
+};
 
 /// Creates a link, and answers with it or with its short URL alone.
 pub(super) async fn create(
@@ -21,13 +23,13 @@ pub(super) async fn create(
     headers: &HeaderMap,
     by: &Grant,
 ) -> Result<Answer, Problem> {
-    let long_url = query.text("longUrl").map_or(Value::Null, |url| json!(url));
-    let fields = Map::from_iter([("longUrl".to_owned(), long_url)]);
-    let record = create_record(app, &fields, None, by).await?;
+    let long_url = query.text(Field::LongUrl.name()).map(str::to_owned);
+    let request = CreateLink { long_url, ..CreateLink::default() };
+    let record = app.links.create_link(request, None, FieldErrors::default(), by).await?;
     if !wants_text(query, headers) {
         return short_url::answer(app, &record).await;
     }
-    let name = app.lookup.name_of(&record.link).ok_or(Problem::Internal)?;
+    let name = app.lookup.name_of(&record.link).ok_or(Problem::INTERNAL)?;
     let short_url = format!("{}/{name}", short_url::base(app, record.link.domain()));
     // Shlink's media type, letter for letter. Codes that are not picked are ASCII.
     Ok(answer(StatusCode::OK, "text/plain", short_url))

@@ -3,16 +3,19 @@
 //! Visits are noted and counted as a metric, and not kept by this version: every list of them is empty and every count is 0. What does not
 //! exist is answered as if they were kept.
 
-use links::{Tag, api_key::Grant};
+use links::api_key::Grant;
 use serde_json::{Value, json};
 
 use super::{
-    domains, get, json,
+    json,
     pagination::{Paging, pagination},
     problem::Problem,
     query::Query,
 };
-use crate::http::{Answer, App};
+use crate::{
+    app::find_link::LinkName,
+    http::{Answer, App},
+};
 
 /// Kinds of visits that no link has led on.
 pub(super) const ORPHANS: [&str; 3] = ["base_url", "invalid_short_url", "regular_404"];
@@ -36,35 +39,27 @@ fn page(app: &App, query: &Query) -> Result<Answer, Problem> {
 }
 
 /// Visits of a link.
-pub(super) async fn of_link(app: &App, name: &str, query: &Query, by: &Grant) -> Result<Answer, Problem> {
-    get::find(app, name, query, by).await?;
+pub(super) async fn of_link(
+    app: &App,
+    name: &LinkName,
+    query: &Query,
+    by: &Grant,
+) -> Result<Answer, Problem> {
+    app.links.find_link(name, by).await?;
     page(app, query)
 }
 
 /// Visits of the links that have a tag.
 pub(super) async fn of_tag(app: &App, name: &str, query: &Query, by: &Grant) -> Result<Answer, Problem> {
     let decoded = percent_encoding::percent_decode_str(name).decode_utf8_lossy();
-    let missing = || Problem::NoTag { tag: decoded.clone().into_owned() };
-    let tag = Tag::exactly(&decoded).map_err(|_| missing())?;
-    let _turn = app.budgets.turn(by.id).await?;
-    let known = app.store.tags(Some(tag.as_str()), usize::MAX >> 1, &super::tags::visible(by)).await?;
-    if !known.iter().any(|other| other.tag == tag) {
-        return Err(missing());
-    }
+    app.links.find_tag(&decoded, by).await?;
     page(app, query)
 }
 
 /// Visits of the links of a domain.
 pub(super) async fn of_domain(app: &App, name: &str, query: &Query, by: &Grant) -> Result<Answer, Problem> {
     let decoded = percent_encoding::percent_decode_str(name).decode_utf8_lossy();
-    let found = app.directory.find(&decoded).await?;
-    let missing = || domains::no_domain(&decoded);
-    let id = found.ok_or_else(missing)?;
-    // As with Shlink, the default domain is there for every key; one of another domain sees no
-    // visits of it.
-    if !id.is_default() && !domains::is_shown_to(app, id, by).await? {
-        return Err(missing());
-    }
+    app.links.find_domain(&decoded, by).await?;
     page(app, query)
 }
 
@@ -83,13 +78,8 @@ pub(super) fn orphan(app: &App, query: &Query) -> Result<Answer, Problem> {
 }
 
 /// Takes the visits of a link away.
-pub(super) async fn delete_of_link(
-    app: &App,
-    name: &str,
-    query: &Query,
-    by: &Grant,
-) -> Result<Answer, Problem> {
-    get::find(app, name, query, by).await?;
+pub(super) async fn delete_of_link(app: &App, name: &LinkName, by: &Grant) -> Result<Answer, Problem> {
+    app.links.find_link(name, by).await?;
     Ok(deleted())
 }
 

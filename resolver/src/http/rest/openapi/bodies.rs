@@ -7,15 +7,18 @@ use links::{
 use serde_json::{Map, Value, json};
 
 use super::{
-    super::{create, edit, fields},
+    super::{edit, fields},
     moment, nullable, object, ours, text,
 };
-use crate::reservation::COUNT_MAX;
+use crate::{
+    app::{create_link, field},
+    reservation::COUNT_MAX,
+};
 
 /// All schemas of bodies, by name.
 pub(super) fn schemas() -> Map<String, Value> {
     let mut edit = of_edits();
-    edit.extend(passed_over(&edit::OF_CREATES));
+    edit.extend(passed_over(edit::passed_over()));
     edit.insert(
         "longUrl".to_owned(),
         json!({ "anyOf": [long_url("Where it leads; null leaves it as it is."), { "type": "null" }] }),
@@ -108,8 +111,8 @@ fn flag(description: &str, default: Option<bool>) -> Value {
 
 /// Fields of links that every way of creating them takes, and edits too; without the long URL, which edits may leave out.
 fn of_all() -> Map<String, Value> {
-    let description = [("maxLength", json!(fields::DESCRIPTION_BYTES))];
-    let title = format!("What a person calls it. Cut after {} bytes.", fields::TITLE_BYTES);
+    let description = [("maxLength", json!(field::DESCRIPTION_BYTES))];
+    let title = format!("What a person calls it. Cut after {} bytes.", field::TITLE_BYTES);
     let fields = json!({
         "title": nullable(text(&title, &[])),
         "crawlable": flag("Whether robots may follow it.", None),
@@ -125,14 +128,14 @@ fn of_all() -> Map<String, Value> {
         })),
     });
     let mut fields = fields.as_object().cloned().unwrap_or_default();
-    fields.extend(passed_over(&fields::WITHOUT_EFFECT));
+    fields.extend(passed_over(fields::WITHOUT_EFFECT));
     fields
 }
 
 /// Fields that Shlink's clients send, and that change nothing.
-fn passed_over(names: &[&str]) -> impl Iterator<Item = (String, Value)> {
+fn passed_over(names: impl IntoIterator<Item = &'static str>) -> impl Iterator<Item = (String, Value)> {
     let schema = json!({ "deprecated": true, "description": "Passed over, whatever it is: Shlink's clients send it." });
-    names.iter().map(|name| ((*name).to_owned(), schema.clone())).collect::<Vec<_>>().into_iter()
+    names.into_iter().map(|name| (name.to_owned(), schema.clone())).collect::<Vec<_>>().into_iter()
 }
 
 /// Fields that have a way into the database when links come one by one only.
@@ -175,12 +178,12 @@ fn of_codes() -> Map<String, Value> {
     let len = format!(
         "How long the code is. It comes from the keyspace whose codes are that long. Where there is none, codes of up to 8 characters come from \
         a digest, and longer ones are drawn at random. Codes from digests have {} characters otherwise.",
-        create::DIGEST_LEN
+        create_link::DIGEST_LEN
     );
     let fields = json!({
         "customSlug": nullable(text(&slug, &[("format", json!("slug")), ("maxLength", json!(Slug::MAX_LEN))])),
         "pathPrefix": nullable(text(prefix, &[("format", json!("path-prefix")), ("maxLength", json!(Slug::MAX_LEN))])),
-        "shortCodeLength": number(fields::CODE_LEN_MAX, &len),
+        "shortCodeLength": number(field::CODE_LEN_MAX, &len),
         "strategy": ours(json!({ "enum": ["sequence", "hash", null], "description": strategy })),
         "keyspace": ours(nullable(text(
             "The name of the keyspace that the code comes from. It goes neither with the strategy `hash` nor with a prefix.",
@@ -199,7 +202,7 @@ fn of_batches() -> Map<String, Value> {
     let keyspace = "The name of the default keyspace: the links of one call are of no other.";
     fields.insert("keyspace".to_owned(), nullable(text(keyspace, &[("format", json!("keyspace"))])));
     let len = "The length of the default keyspace's codes.";
-    fields.insert("shortCodeLength".to_owned(), number(fields::CODE_LEN_MAX, len));
+    fields.insert("shortCodeLength".to_owned(), number(field::CODE_LEN_MAX, len));
     fields
 }
 

@@ -2,11 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{
-    super::{create, list, visits},
-    ours, text,
-};
+use super::{super::visits, ours, text};
 use store::PER_PAGE_MAX;
+
+use crate::app::{create_link::IDEMPOTENCY_KEY_BYTES, list_links};
 
 /// Orders of links, by what they sort.
 const LINK_ORDERS: &str = "dateCreated|shortCode|longUrl|title|visits|nonBotVisits";
@@ -103,7 +102,7 @@ fn of_calls() -> [(String, Value); 4] {
         let parameter = json!({ "name": name, "in": "header", "description": description, "schema": schema });
         (key.to_owned(), ours(parameter))
     };
-    let key = json!({ "type": "string", "minLength": 1, "maxLength": create::IDEMPOTENCY_KEY_BYTES });
+    let key = json!({ "type": "string", "minLength": 1, "maxLength": IDEMPOTENCY_KEY_BYTES });
     [
         query(
             "domain",
@@ -141,7 +140,7 @@ fn pages() -> [(String, Value); 5] {
         per_page(),
     );
     of_links.0 = "linksPerPage".to_owned();
-    of_links.1["schema"]["default"] = json!(list::PER_PAGE);
+    of_links.1["schema"]["default"] = json!(list_links::PER_PAGE);
     [
         query(
             "page",

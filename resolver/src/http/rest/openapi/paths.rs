@@ -6,11 +6,12 @@ use serde_json::{Map, Value, json};
 use store::{PER_PAGE_MAX, RESERVATIONS_MAX};
 
 use super::{
-    super::{BULK, access, audit, bulk, split},
+    super::{BULK, access, bulk, split},
     operation::{Operation, Topic, reference},
     problems::Kind,
 };
 use crate::{
+    app::audit,
     http::budgets::BULK_CALLS,
     reservation::{COUNT_MAX, FILL_MAX},
 };

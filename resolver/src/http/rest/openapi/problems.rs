@@ -8,13 +8,14 @@ use links::scope::Scope;
 use serde_json::{Map, Value, json};
 
 use super::{
-    super::{
-        access,
-        problem::{Invalid, Problem},
-    },
+    super::{access, problem::Problem},
     parameters,
 };
-use crate::http::{budgets::Spent, calls::Refused};
+use crate::{
+    app::{AppError, InvalidField},
+    budgets::Spent,
+    http::{authenticate::AuthError, calls::Refused},
+};
 
 /// The kinds of problems that operations refer to. Their names are those of the schemas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -119,53 +120,70 @@ impl Kind {
     /// Problems of this kind: the first has every member that there can be, and a member that all have is always there.
     fn samples(self) -> Vec<Problem> {
         let text = str::to_owned;
+        vec![match self {
+            Self::BodyTooLarge => Problem::BodyTooLarge { limit: access::BODY_BYTES },
+            Self::MalformedBody => Problem::MalformedBody,
+            Self::SlowBody => Problem::SlowBody,
+            Self::NoKey => AuthError::NoKey.into(),
+            Self::WrongKey => AuthError::WrongKey.into(),
+            Self::NoMercure => Problem::NoMercure,
+            Self::NoRoute => Problem::NoRoute { method: Method::GET, url: text("https://s.test/rest/v3/x") },
+            Self::TooManyCalls => {
+                let refused = Refused { wait: Duration::from_secs(1), share: None };
+                let refused = AuthError::TooManyCalls(refused);
+                return vec![refused.into(), AppError::TooMuchAtOnce(Spent::Own).into()];
+            }
+            _ => return self.samples_of_app().into_iter().map(Problem::from).collect(),
+        }]
+    }
+
+    /// Errors of the application of this kind; none for a kind that only HTTP has.
+    fn samples_of_app(self) -> Vec<AppError> {
+        let text = str::to_owned;
         let domain = || Some(text("example.com"));
         vec![match self {
             Self::NoShortUrl => {
-                let missing = |domain| Problem::NoShortUrl { code: text("promo"), domain };
+                let missing = |domain| AppError::NoLink { code: text("promo"), domain };
                 return vec![missing(domain()), missing(None)];
             }
             Self::SlugTaken => {
-                let taken = |domain| Problem::SlugTaken { slug: text("promo"), domain };
+                let taken = |domain| AppError::SlugTaken { slug: text("promo"), domain };
                 return vec![taken(domain()), taken(None)];
             }
-            Self::InvalidData => Problem::InvalidData(vec![Invalid {
+            Self::InvalidData => AppError::Invalid(vec![InvalidField {
                 field: text("longUrl"),
                 expected: text("expected one of the schemes http, https, mailto, tel"),
             }]),
-            Self::NoRoute => Problem::NoRoute { method: Method::GET, url: text("https://s.test/rest/v3/x") },
-            Self::NoDomain => Problem::NoDomain { name: text("example.com") },
-            Self::DomainTaken => Problem::DomainTaken { name: text("example.com") },
-            Self::TooManyDomains => Problem::TooManyDomains { most: 1_000 },
-            Self::DomainInUse => Problem::DomainInUse {
+            Self::NoDomain => AppError::NoDomain { name: text("example.com") },
+            Self::DomainTaken => AppError::DomainTaken { name: text("example.com") },
+            Self::TooManyDomains => AppError::TooManyDomains { most: 1_000 },
+            Self::DomainInUse => AppError::DomainInUse {
                 name: text("example.com"),
                 by: "expected its links to be deleted before",
             },
-            Self::NoTarget => Problem::NoTarget { pattern: text("*.example.com") },
-            Self::NoTag => Problem::NoTag { tag: text("summer") },
-            Self::TagConflict => Problem::TagConflict { old: text("summer"), new: text("winter") },
-            Self::NoReservation => Problem::NoReservation { id: "0".repeat(32) },
-            Self::ReservationClosed => Problem::ReservationClosed { id: "0".repeat(32) },
-            Self::TooManyReserved => Problem::TooManyReserved { held: 990_000, most: 1_000_000 },
-            Self::BodyTooLarge => Problem::BodyTooLarge { limit: access::BODY_BYTES },
-            Self::Forbidden => Problem::Forbidden { scope: Scope::Edit },
-            Self::ForbiddenTags => Problem::ForbiddenTags { what: "rename" },
-            Self::TooManyCalls => {
-                let refused = Refused { wait: Duration::from_secs(1), share: None };
-                return vec![Problem::TooManyCalls(refused), Problem::TooMuchAtOnce(Spent::Own)];
-            }
-            Self::MalformedBody => Problem::MalformedBody,
-            Self::SlowBody => Problem::SlowBody,
-            Self::NoKey => Problem::NoKey,
-            Self::WrongKey => Problem::WrongKey,
-            Self::IdempotencyKeyReused => Problem::IdempotencyKeyReused,
-            Self::NoMercure => Problem::NoMercure,
-            Self::OneDomainOnly => Problem::OneDomainOnly,
-            Self::Superseded => Problem::Superseded,
-            Self::Blocked => Problem::Blocked,
-            Self::Exhausted => Problem::Exhausted,
-            Self::Unavailable => return vec![Problem::Unavailable, Problem::TooMuchAtOnce(Spent::All)],
-            Self::Internal => Problem::Internal,
+            Self::NoTarget => AppError::NoTarget { pattern: text("*.example.com") },
+            Self::NoTag => AppError::NoTag { tag: text("summer") },
+            Self::TagConflict => AppError::TagConflict { old: text("summer"), new: text("winter") },
+            Self::NoReservation => AppError::NoReservation { id: "0".repeat(32) },
+            Self::ReservationClosed => AppError::ReservationClosed { id: "0".repeat(32) },
+            Self::TooManyReserved => AppError::TooManyReserved { held: 990_000, most: 1_000_000 },
+            Self::Forbidden => AppError::Forbidden { scope: Scope::Edit },
+            Self::ForbiddenTags => AppError::ForbiddenTags { what: "rename" },
+            Self::IdempotencyKeyReused => AppError::IdempotencyKeyReused,
+            Self::OneDomainOnly => AppError::OneDomainOnly,
+            Self::Superseded => AppError::Superseded,
+            Self::Blocked => AppError::Blocked,
+            Self::Exhausted => AppError::Exhausted,
+            Self::Unavailable => return vec![AppError::Unavailable, AppError::TooMuchAtOnce(Spent::All)],
+            Self::Internal => AppError::Internal,
+            Self::BodyTooLarge
+            | Self::MalformedBody
+            | Self::SlowBody
+            | Self::NoKey
+            | Self::WrongKey
+            | Self::NoMercure
+            | Self::NoRoute
+            | Self::TooManyCalls => return Vec::new(),
         }]
     }
 
@@ -318,38 +336,45 @@ mod tests {
     /// A problem that is new in the code does not compile here until it is described above.
     fn kind_of(problem: &Problem) -> Kind {
         match problem {
+            Problem::App(error) | Problem::Auth(AuthError::App(error)) => kind_of_app(error),
             Problem::MalformedBody => Kind::MalformedBody,
             Problem::BodyTooLarge { .. } | Problem::TooManyValues { .. } => Kind::BodyTooLarge,
             Problem::SlowBody => Kind::SlowBody,
-            Problem::InvalidData(_) => Kind::InvalidData,
-            Problem::NoKey | Problem::NoKeyInQuery => Kind::NoKey,
-            Problem::WrongKey => Kind::WrongKey,
-            Problem::Forbidden { .. } => Kind::Forbidden,
-            Problem::NoShortUrl { .. } => Kind::NoShortUrl,
-            Problem::SlugTaken { .. } => Kind::SlugTaken,
-            Problem::IdempotencyKeyReused => Kind::IdempotencyKeyReused,
-            Problem::NoDomain { .. } => Kind::NoDomain,
-            Problem::DomainTaken { .. } => Kind::DomainTaken,
-            Problem::TooManyDomains { .. } => Kind::TooManyDomains,
-            Problem::DomainInUse { .. } => Kind::DomainInUse,
-            Problem::MayNotAddDomain { .. } | Problem::LimitedKey => Kind::Forbidden,
-            Problem::NoTarget { .. } => Kind::NoTarget,
-            Problem::ForbiddenTags { .. } => Kind::ForbiddenTags,
+            Problem::Auth(AuthError::NoKey) | Problem::NoKeyInQuery => Kind::NoKey,
+            Problem::Auth(AuthError::WrongKey) => Kind::WrongKey,
+            Problem::Auth(AuthError::TooManyCalls(_)) => Kind::TooManyCalls,
             Problem::NoMercure => Kind::NoMercure,
-            Problem::OneDomainOnly => Kind::OneDomainOnly,
-            Problem::TooManyCalls(_) | Problem::TooMuchAtOnce(Spent::Own) => Kind::TooManyCalls,
-            Problem::TooMuchAtOnce(Spent::All) => Kind::Unavailable,
-            Problem::Superseded => Kind::Superseded,
-            Problem::Blocked => Kind::Blocked,
-            Problem::NoTag { .. } => Kind::NoTag,
-            Problem::TagConflict { .. } => Kind::TagConflict,
-            Problem::NoReservation { .. } => Kind::NoReservation,
-            Problem::ReservationClosed { .. } => Kind::ReservationClosed,
-            Problem::TooManyReserved { .. } => Kind::TooManyReserved,
             Problem::NoRoute { .. } => Kind::NoRoute,
-            Problem::Exhausted => Kind::Exhausted,
-            Problem::Unavailable => Kind::Unavailable,
-            Problem::Internal => Kind::Internal,
+        }
+    }
+
+    fn kind_of_app(error: &AppError) -> Kind {
+        match error {
+            AppError::Invalid(_) => Kind::InvalidData,
+            AppError::Forbidden { .. } => Kind::Forbidden,
+            AppError::NoLink { .. } => Kind::NoShortUrl,
+            AppError::SlugTaken { .. } => Kind::SlugTaken,
+            AppError::IdempotencyKeyReused => Kind::IdempotencyKeyReused,
+            AppError::NoDomain { .. } => Kind::NoDomain,
+            AppError::DomainTaken { .. } => Kind::DomainTaken,
+            AppError::TooManyDomains { .. } => Kind::TooManyDomains,
+            AppError::DomainInUse { .. } => Kind::DomainInUse,
+            AppError::MayNotAddDomain { .. } | AppError::LimitedKey => Kind::Forbidden,
+            AppError::NoTarget { .. } => Kind::NoTarget,
+            AppError::ForbiddenTags { .. } => Kind::ForbiddenTags,
+            AppError::OneDomainOnly => Kind::OneDomainOnly,
+            AppError::TooMuchAtOnce(Spent::Own) => Kind::TooManyCalls,
+            AppError::TooMuchAtOnce(Spent::All) => Kind::Unavailable,
+            AppError::Superseded => Kind::Superseded,
+            AppError::Blocked => Kind::Blocked,
+            AppError::NoTag { .. } => Kind::NoTag,
+            AppError::TagConflict { .. } => Kind::TagConflict,
+            AppError::NoReservation { .. } => Kind::NoReservation,
+            AppError::ReservationClosed { .. } => Kind::ReservationClosed,
+            AppError::TooManyReserved { .. } => Kind::TooManyReserved,
+            AppError::Exhausted => Kind::Exhausted,
+            AppError::Unavailable => Kind::Unavailable,
+            AppError::Internal => Kind::Internal,
         }
     }
 

@@ -13,11 +13,11 @@ use foldhash::quality::RandomState;
 
 /// Counters of a rate: half a megabyte.
 const COUNTERS: usize = 65_536;
-pub(in crate::http) const MINUTE: Duration = Duration::from_secs(60);
+pub(crate) const MINUTE: Duration = Duration::from_secs(60);
 
 /// A rate that is full at first, holds a minute's worth and grows evenly: the generic cell rate algorithm (ITU-T I.371), which needs
 /// one number for each client, the time at which all that was spent will have grown back.
-pub(in crate::http) struct Rate {
+pub(crate) struct Rate {
     /// In microseconds since the start.
     full_again: Box<[AtomicU64]>,
     /// What one of a minute's worth costs, in microseconds; 0 when all is free.
@@ -27,22 +27,22 @@ pub(in crate::http) struct Rate {
 
 /// What is left of a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::http) struct Left {
+pub(crate) struct Left {
     /// So many.
-    pub(in crate::http) count: u64,
+    pub(crate) count: u64,
     /// When it is full again.
-    pub(in crate::http) full_in: Duration,
+    pub(crate) full_in: Duration,
 }
 
 impl Rate {
     /// So many in a minute for each; 0 for any number.
-    pub(in crate::http) fn new(per_minute: u32) -> Self {
+    pub(crate) fn new(per_minute: u32) -> Self {
         let counters = if per_minute == 0 { 0 } else { COUNTERS };
         Self { full_again: counters_of(counters), cost: cost(per_minute), hasher: RandomState::default() }
     }
 
     /// One whose measure comes with each use.
-    pub(in crate::http) fn with_counters() -> Self {
+    pub(crate) fn with_counters() -> Self {
         Self { full_again: counters_of(COUNTERS), cost: 0, hasher: RandomState::default() }
     }
 
@@ -52,12 +52,12 @@ impl Rate {
     }
 
     /// Takes one from a client's rate and says what is left; or when there is one again.
-    pub(in crate::http) fn spend(&self, client: impl Hash, now: Duration) -> Result<Left, Duration> {
+    pub(crate) fn spend(&self, client: impl Hash, now: Duration) -> Result<Left, Duration> {
         self.take(client, now, self.cost)
     }
 
     /// The same for a client who may take so many in a minute.
-    pub(in crate::http) fn spend_of(
+    pub(crate) fn spend_of(
         &self,
         client: impl Hash,
         now: Duration,
@@ -83,7 +83,7 @@ impl Rate {
     }
 
     /// Gives one back.
-    pub(in crate::http) fn give_back(&self, client: impl Hash) {
+    pub(crate) fn give_back(&self, client: impl Hash) {
         let Some(counter) = self.counter(client) else { return };
         // A time that has passed means a full rate, whatever it is; and the closure never declines.
         let back = |full_again: u64| Some(full_again.saturating_sub(self.cost));

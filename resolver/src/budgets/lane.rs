@@ -7,14 +7,14 @@ use tokio::time::{Instant, sleep};
 use super::{Holder, Pool};
 
 /// A few places in which those wait who have spent a rate, until it has grown again.
-pub(in crate::http) struct Lane {
+pub(crate) struct Lane {
     places: Arc<Pool>,
     patience: Duration,
 }
 
 impl Lane {
     /// Places, and how long one may be taken.
-    pub(in crate::http) fn new(places: Arc<Pool>, patience: Duration) -> Self {
+    pub(crate) fn new(places: Arc<Pool>, patience: Duration) -> Self {
         Self { places, patience }
     }
 
@@ -22,7 +22,7 @@ impl Lane {
     ///
     /// # Errors
     /// How long until there is, when that takes too long or all places are taken.
-    pub(in crate::http) async fn pass<T>(
+    pub(crate) async fn pass<T>(
         &self,
         holder: Holder,
         mut spend: impl FnMut() -> Result<T, Duration>,

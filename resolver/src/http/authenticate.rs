@@ -1,0 +1,70 @@
+//! Authenticates calls of both APIs by their API key.
+//!
+//! A wrong key is counted before it is looked up: a guess must not be answered faster than its
+//! refusal, nor cost a query once there were too many.
+
+use std::{net::IpAddr, sync::Arc};
+
+use links::api_key::{Grant, KeyHash};
+
+use super::{
+    App,
+    calls::{Refused, Share},
+};
+use crate::app::AppError;
+
+/// Why a call is not authenticated.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum AuthError {
+    /// The call has no key.
+    #[error("Expected one of the following authentication headers, [\"X-Api-Key\"], but none were provided")]
+    NoKey,
+    /// The key is unknown, revoked or expired.
+    #[error("Provided API key does not exist or is invalid.")]
+    WrongKey,
+    /// The client or the key has called too often.
+    #[error("Too many calls were made with this API key or from here. Try again later.")]
+    TooManyCalls(Refused),
+    /// The key could not be looked up.
+    #[error(transparent)]
+    App(#[from] AppError),
+}
+
+/// Returns what the key may do, and what is left of its rate. It may run on any runtime: the store is
+/// asked on the daemon's own.
+pub(super) async fn authenticate(
+    app: &Arc<App>,
+    client: IpAddr,
+    key: Option<&[u8]>,
+) -> Result<(Grant, Option<Share>), AuthError> {
+    let of_client = app.calls.spend_of_client(client).map_err(AuthError::TooManyCalls)?;
+    let hash = KeyHash::of(key.filter(|key| !key.is_empty()).ok_or(AuthError::NoKey)?);
+    let answered = app.keys.answered(&hash);
+    let is_known = matches!(answered, Some(Some(_))) || app.keys.remembers(&hash);
+    if !is_known {
+        app.calls.spend_of_wrong_keys(client).await.map_err(AuthError::TooManyCalls)?;
+    }
+    let found = match answered {
+        Some(found) => found,
+        None => find_key(app, hash).await?,
+    };
+    let mut grant = found.ok_or(AuthError::WrongKey)?;
+    if !is_known {
+        app.calls.give_back_wrong_key(client);
+    }
+    if let Some(domain) = grant.limits.domain {
+        // The operator may have named the default domain's own name.
+        grant.limits.domain = Some(app.directory.settled(domain));
+    }
+    let of_key = app.calls.spend_of_key(&grant).map_err(AuthError::TooManyCalls)?;
+    Ok((grant, of_key.or(of_client)))
+}
+
+async fn find_key(app: &Arc<App>, hash: KeyHash) -> Result<Option<Grant>, AppError> {
+    let asking = Arc::clone(app);
+    let found = app.runtime.spawn(async move { asking.keys.find(&*asking.store, hash).await }).await;
+    found.map_err(|_| AppError::Internal)?.map_err(|error| {
+        tracing::warn!(error = &error as &dyn std::error::Error, "look up an API key");
+        AppError::Unavailable
+    })
+}

@@ -1,0 +1,48 @@
+//! Lists of links in one message.
+
+use links::{Record, api_key::Grant};
+
+use crate::{
+    app::{
+        AppError, FieldErrors,
+        list_links::{ListLinks, pieces, size},
+    },
+    http::{
+        App,
+        budgets::{Held, Holder},
+    },
+};
+
+/// Bytes of a list: clients take messages of 4 MiB unless told otherwise.
+const MESSAGE_BYTES: u64 = 3 * 1024 * 1024;
+
+/// A page of links, and their number in all; with the right to hold them.
+pub(super) struct List {
+    pub(super) records: Vec<Record>,
+    pub(super) total: u64,
+    pub(super) held: Option<Held>,
+}
+
+/// Reads a page of links if it is short enough for one message.
+pub(super) async fn list(app: &App, request: ListLinks, by: &Grant) -> Result<List, AppError> {
+    let listed = app.links.list_links(request, FieldErrors::default(), by).await?;
+    let outlined = fits_message(listed.entries.iter().map(size).sum())?;
+    let (holder, mut held) = (Holder::Key(by.id), None);
+    app.budgets.widen(&mut held, holder, outlined)?;
+    let (mut records, mut bytes) = (Vec::with_capacity(listed.entries.len()), 0);
+    for piece in pieces(&listed.entries) {
+        let piece = app.links.weigh(piece, by).await?;
+        bytes = fits_message(bytes + piece.iter().map(size).sum::<u64>())?;
+        app.budgets.widen(&mut held, holder, bytes)?;
+        records.extend(app.links.read_piece(&listed, &piece, by).await?);
+    }
+    Ok(List { records, total: listed.total, held })
+}
+
+fn fits_message(bytes: u64) -> Result<u64, AppError> {
+    if bytes <= MESSAGE_BYTES {
+        return Ok(bytes);
+    }
+    let expected = format!("expected fewer: these links are longer than {MESSAGE_BYTES} bytes together");
+    Err(AppError::invalid("itemsPerPage", expected))
+}

@@ -1,0 +1,165 @@
+//! Messages as commands of the application. An absent field is absent there; an edit's empty text, 0
+//! or empty list clears a field.
+
+use jiff::Timestamp;
+use links::{TAGS_MAX, TagsMode};
+use prost::Message as _;
+use proto::links::v1::{CreateLinkRequest, EditLinkRequest, ListLinksRequest};
+use tonic::Status;
+
+use crate::app::{
+    AppError,
+    create_link::{CreateLink, IdempotencyKey},
+    edit_link::{EditLink, Target},
+    find_link::LinkName,
+    list_links::{ListLinks, PerPage},
+};
+
+/// The name of a link.
+pub(super) fn name(short_code: String, domain: Option<String>) -> LinkName {
+    LinkName { code: short_code, domain: text(domain) }
+}
+
+/// The idempotency key of a create.
+pub(super) fn idempotency(request: &CreateLinkRequest) -> Result<Option<IdempotencyKey>, AppError> {
+    let Some(key) = &request.idempotency_key else { return Ok(None) };
+    let canonical = CreateLinkRequest { password: None, idempotency_key: None, ..request.clone() };
+    IdempotencyKey::new(key.as_bytes(), canonical.encode_to_vec()).map(Some)
+}
+
+/// A link to be created.
+pub(super) fn create(request: CreateLinkRequest) -> Result<CreateLink, Status> {
+    Ok(CreateLink {
+        long_url: Some(request.long_url),
+        title: request.title,
+        description: request.description,
+        tags: request.tags,
+        valid_since: time("valid_since_ms", request.valid_since_ms)?,
+        valid_until: time("valid_until_ms", request.valid_until_ms)?,
+        max_visits: request.max_visits,
+        crawlable: request.crawlable,
+        forward_query: request.forward_query,
+        enabled: request.enabled,
+        redirect_status: request.redirect_status.map(u64::from),
+        password: request.password,
+        custom_slug: request.custom_slug,
+        path_prefix: request.path_prefix,
+        short_code_length: request.short_code_length.map(u64::from),
+        keyspace: request.keyspace,
+        strategy: request.strategy,
+        domain: request.domain,
+        find_if_exists: request.find_if_exists,
+    })
+}
+
+/// An edit, and the link that it means.
+pub(super) fn edit(request: EditLinkRequest) -> Result<(Target, EditLink), Status> {
+    let edit = EditLink {
+        long_url: request.long_url,
+        title: request.title.map(or_cleared),
+        description: request.description.map(or_cleared),
+        tags: request.tags.map(|tags| tags.tags),
+        valid_since: time_or_cleared("valid_since_ms", request.valid_since_ms)?,
+        valid_until: time_or_cleared("valid_until_ms", request.valid_until_ms)?,
+        max_visits: request.max_visits.map(or_cleared),
+        crawlable: request.crawlable,
+        forward_query: request.forward_query,
+        enabled: request.enabled,
+        redirect_status: request.redirect_status.map(|status| or_cleared(u64::from(status))),
+        password: request.password.map(or_cleared),
+    };
+    let name = name(request.short_code, request.domain);
+    Ok((Target { name, versions: request.version.map(|version| vec![version]) }, edit))
+}
+
+/// A page of a list.
+pub(super) fn list(request: ListLinksRequest) -> ListLinks {
+    let tags = request.tags.into_iter().take(TAGS_MAX + 1).map(|tag| tag.trim().to_owned());
+    ListLinks {
+        page: Some(request.page).filter(|page| *page > 0),
+        per_page: match request.items_per_page {
+            0 => PerPage::Default,
+            count => PerPage::Count(count),
+        },
+        search: text(request.search),
+        domain: text(request.domain),
+        order_by: text(request.order_by),
+        tags: tags.collect(),
+        tags_mode: if request.all_tags { TagsMode::All } else { TagsMode::Any },
+        ..ListLinks::default()
+    }
+}
+
+/// A text that is not blank.
+fn text(text: Option<String>) -> Option<String> {
+    text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+/// The value of an edit; `None` for the default, which clears the field.
+fn or_cleared<T: Default + PartialEq>(value: T) -> Option<T> {
+    Some(value).filter(|value| *value != T::default())
+}
+
+fn time(name: &str, milliseconds: Option<i64>) -> Result<Option<Timestamp>, Status> {
+    let parse = |milliseconds| {
+        Timestamp::from_millisecond(milliseconds)
+            .map_err(|_| Status::invalid_argument(format!("{name}: expected milliseconds since 1970")))
+    };
+    milliseconds.map(parse).transpose()
+}
+
+fn time_or_cleared(name: &str, milliseconds: Option<i64>) -> Result<Option<Option<Timestamp>>, Status> {
+    match milliseconds {
+        Some(0) => Ok(Some(None)),
+        other => Ok(time(name, other)?.map(Some)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_absent_in_a_message_is_absent_in_the_command_and_nothing_clears() {
+        let long_url = "https://a.b/".to_owned();
+        let request = CreateLinkRequest { long_url: long_url.clone(), ..CreateLinkRequest::default() };
+        let expected = CreateLink { long_url: Some(long_url), ..CreateLink::default() };
+        assert_eq!(create(request).unwrap(), expected);
+        assert_eq!(edit(EditLinkRequest::default()).unwrap().1, EditLink::default());
+        let request = EditLinkRequest {
+            title: Some(String::new()),
+            valid_until_ms: Some(0),
+            max_visits: Some(0),
+            valid_since_ms: Some(1_700_000_000_123),
+            tags: Some(proto::links::v1::Tags::default()),
+            ..EditLinkRequest::default()
+        };
+        let expected = EditLink {
+            title: Some(None),
+            tags: Some(Vec::new()),
+            valid_since: Some(Some("2023-11-14T22:13:20.123Z".parse().unwrap())),
+            valid_until: Some(None),
+            max_visits: Some(None),
+            ..EditLink::default()
+        };
+        assert_eq!(edit(request).unwrap().1, expected);
+        let far = CreateLinkRequest { valid_until_ms: Some(i64::MAX), ..CreateLinkRequest::default() };
+        assert!(create(far).unwrap_err().message().starts_with("valid_until_ms: expected"));
+    }
+
+    #[test]
+    fn a_password_is_no_part_of_what_an_idempotency_key_is_for() {
+        let request = |password: &str, title: &str| {
+            let request = CreateLinkRequest {
+                long_url: "https://a.b/".to_owned(),
+                password: Some(password.to_owned()),
+                title: Some(title.to_owned()),
+                idempotency_key: Some("k".to_owned()),
+                ..CreateLinkRequest::default()
+            };
+            idempotency(&request).unwrap()
+        };
+        assert_eq!(request("one", "a"), request("two", "a"));
+        assert_ne!(request("one", "a"), request("one", "b"));
+    }
+}
