@@ -11,10 +11,9 @@
 
 use std::sync::{Mutex, MutexGuard};
 
+use app::lookup::Lookup;
 use codes::{Code, LinkId};
 use jiff::Timestamp;
-
-use crate::lookup::Lookup;
 
 /// Places of a thread's table.
 const SETS: usize = 8_192;
@@ -100,7 +99,7 @@ impl HotLinks {
             return answer(&entry.target).inspect(|_| *hits += 1);
         }
         let cached = lookup.cached(code).filter(|cached| lookup.allows_cached(cached))?;
-        let location = cached.location.as_ref()?.as_bytes().into();
+        let location = cached.location.clone()?;
         let target = Target { link: cached.link.id, location, forward_query: cached.link.forward_query };
         let made = answer(&target).inspect(|_| *hits += 1);
         // While changes may be missed only the shared cache knows how long a link is believed.

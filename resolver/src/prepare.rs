@@ -1,18 +1,17 @@
 //! What the database has to agree to before anything is served: schema, code key, keyspaces, a first API key.
 
+use app::keyspaces::adopt_keyspaces;
 use codes::{CodeKey, Keyspace, KeyspaceIndex};
 use links::api_key::ApiKey;
 use numbers::Mark;
 use store::{Comparison, LinkStore, SettingsPoll, StoreError};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
 use crate::{
     Error,
     code_key_file::{self, CodeKeyFileError},
     commands::wait_for,
     config::{Config, Database, Settings},
-    directory::SHOWN,
-    guard::{self, Guard},
 };
 
 /// What the database has to agree to before anything is served.
@@ -53,24 +52,6 @@ pub(crate) async fn prepare(
     let (asked, shared) = wait_for(database, poll).await?;
     let new_key = first_api_key(config, store).await?;
     Ok(Prepared { code_key, keyspaces, new_key, shared, asked })
-}
-
-/// Adopts keyspaces, and waits until every resolver has heard of all of them: one that has not
-/// takes their codes for slugs. The wait counts from when this process has read them back, because
-/// the COMMIT may have come much later than the time of the adoption. Numbers that are registered
-/// do not make it needless: an older copy of the database may have lacked the keyspace, and another
-/// process may have minted in it until it noticed, and adopted it again just now.
-pub(crate) async fn adopt_keyspaces(
-    store: &dyn LinkStore,
-    mine: &[Keyspace],
-) -> Result<Vec<(KeyspaceIndex, Keyspace)>, StoreError> {
-    let keyspaces = store.adopt_keyspaces(mine).await?;
-    let seen = Instant::now();
-    if !store.is_shared() || !guard::is_on(Guard::KeyspaceWait) {
-        return Ok(keyspaces);
-    }
-    sleep_until(seen + SHOWN).await;
-    Ok(keyspaces)
 }
 
 /// Reads the code key, or draws one for a database that has none yet. The file is written before the database adopts its

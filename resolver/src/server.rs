@@ -11,11 +11,13 @@ use std::{
     time::Duration,
 };
 
+use app::metrics::Metrics;
 use codes::{Keyspace, KeyspaceIndex, Mint};
 use daemon::{Admin, Recorder, Refresh, Resources, Vitals};
 use issuer::{core::Limits, embedded::Embedded, observer::Observer};
 use parts::Parts;
 use store::Witness;
+use supply::{Closing, IssuerClient, Lost, Minting, Owner, Supplier, SupplierConfig, SupplyMetrics, Target};
 use tokio::{
     net::TcpListener,
     sync::watch,
@@ -29,9 +31,7 @@ use crate::{
     commands::{file_error, open_witnessed},
     config::{Config, Database, Settings},
     http::{self, App, Phase, PublicListeners},
-    metrics::Metrics,
     prepare::{Prepared, prepare},
-    supply::{Closing, IssuerClient, Lost, Minting, Owner, Supplier, SupplierConfig, Target},
 };
 
 /// How long creates under way may take to finish at the end.
@@ -92,10 +92,11 @@ pub async fn run(
 ) -> Result<(), Error> {
     let resources = Resources::claim();
     let recorder = Recorder::new();
-    let metrics = Metrics::new(&recorder);
+    let (metrics, supply_metrics) = (Metrics::new(&recorder), SupplyMetrics::new(&recorder));
     let (ready, readiness) = watch::channel(false);
     let (shown, on_page) = watch::channel(Shown::default());
-    let admin = Admin { recorder: recorder.clone(), ready: readiness, refresh: refresh(&metrics, on_page) };
+    let admin =
+        Admin { recorder: recorder.clone(), ready: readiness, refresh: refresh(&supply_metrics, on_page) };
     // Served until this function returns: probes are answered while servers are waited for.
     let _admin = AbortOnDropHandle::new(tokio::spawn(admin.serve(listeners.admin, CancellationToken::new())));
 
@@ -118,6 +119,7 @@ pub async fn run(
         mintings,
         store,
         metrics,
+        supply_metrics,
         vitals: vitals.clone(),
     };
     let (supply, app) = parts.assemble(&settings, (asked, shared), &resources);
@@ -354,7 +356,7 @@ struct Shown {
     observer: Option<Arc<Observer>>,
 }
 
-fn refresh(metrics: &Arc<Metrics>, shown: watch::Receiver<Shown>) -> Refresh {
+fn refresh(metrics: &Arc<SupplyMetrics>, shown: watch::Receiver<Shown>) -> Refresh {
     let metrics = Arc::clone(metrics);
     Arc::new(move || {
         metrics.report(shown.borrow().mintings.iter());

@@ -15,8 +15,8 @@ use std::{
 use anyhow::Context;
 use codes::{CodeKey, Keyspace, KeyspaceIndex, Mint};
 use numbers::{Block, Generation, Namespace, Span, StoreEpoch};
-use resolver::supply::{Claim, Entered, EntryId, Fate, Minting};
 use serde_json::json;
+use supply::{Claim, Entered, EntryId, Fate, Minting};
 use tokio::time::Instant;
 
 use crate::{

@@ -56,9 +56,24 @@ const LAYERS: &[Layer] = &[
         never: &["rusqlite", "tokio-postgres"],
     },
     Layer {
+        name: "supply",
+        folder: "resolver/supply",
+        reaches: &["codes", "daemon", "issuer", "links", "numbers", "proto", "store"],
+        never: &["etcd-client"],
+    },
+    Layer {
+        name: "app",
+        folder: "resolver/app",
+        reaches: &["codes", "daemon", "issuer", "links", "numbers", "proto", "store", "supply"],
+        never: &["etcd-client"],
+    },
+    Layer {
         name: "resolver",
         folder: "resolver",
-        reaches: &["codes", "daemon", "issuer", "links", "numbers", "proto", "qr", "store", "transfer"],
+        reaches: &[
+            "app", "codes", "daemon", "issuer", "links", "numbers", "proto", "qr", "store", "supply",
+            "transfer",
+        ],
         // An embedded resolver is built without protoc.
         never: &["etcd-client"],
     },
@@ -94,6 +109,26 @@ fn the_resolver_itself_names_no_database_driver() {
     let direct = tree("resolver", &["--depth", "1"]);
     for driver in ["bb8", "refinery", "rusqlite", "tokio-postgres"] {
         assert!(!direct.contains(driver), "resolver depends on {driver}: SQL belongs into the crate store");
+    }
+}
+
+/// What the application does not name: the ways in and their formats. The supply of numbers, below it,
+/// speaks gRPC with the issuer.
+const WAYS_IN: &[&str] =
+    &["clap", "http-body-util", "hyper", "prost", "proto", "serde_json", "tonic", "ureq"];
+
+#[test]
+fn the_application_names_no_way_in_no_format_and_no_sql() {
+    let direct = tree("app", &["--depth", "1"]);
+    for name in WAYS_IN.iter().chain(&["bb8", "refinery", "rusqlite", "tokio-postgres"]) {
+        assert!(!direct.contains(*name), "app depends on {name}");
+    }
+    for source in sources(&Path::new(ROOT).join("resolver/app/src")) {
+        let text = std::fs::read_to_string(&source).unwrap();
+        for word in ["SELECT ", "INSERT INTO", "UPDATE ", "StatusCode", "HeaderMap"] {
+            let is_simulation = source.components().any(|part| part.as_os_str() == "world");
+            assert!(is_simulation || !text.contains(word), "{} names {word}", source.display());
+        }
     }
 }
 

@@ -20,6 +20,7 @@ use std::{
     sync::Arc,
 };
 
+use app::{domain_cache::SHOWN, lookup::TRUSTED};
 use indicatif::{ProgressBar, ProgressStyle};
 use links::{Authority, DomainId, Schemes, api_key::OPERATOR};
 use sha2::{Digest, Sha256};
@@ -32,7 +33,7 @@ use self::{
     outcome::Outcome,
 };
 use super::{file_error, open_mint::open_mint, ready, warn};
-use crate::{Error, config::ImportArgs, directory::SHOWN, lookup::TRUSTED};
+use crate::{Error, config::ImportArgs};
 
 /// Links of one transaction, and about how many bytes of them.
 const BATCH: usize = 500;

@@ -2,6 +2,10 @@
 
 use std::{collections::HashMap, path::PathBuf, time::Duration};
 
+use app::{
+    domain_cache::{Policy, PublicUrl},
+    lookup::LookupSizes,
+};
 use codes::{Keyspace, parse_keyspaces};
 use jiff::tz::TimeZone;
 use links::{Protocol, Redirects, Schemes, has_safe_placeholders};
@@ -11,9 +15,7 @@ use url::{Host, Url};
 use super::{CheckTargets, Config, Database};
 use crate::{
     Error,
-    directory::{Policy, PublicUrl},
     http::{CallLimits, ClientLimits, StrayTargets},
-    lookup::LookupSizes,
     places::Atlas,
 };
 

@@ -5,13 +5,13 @@
 
 use std::{net::IpAddr, sync::Arc};
 
+use app::AppError;
 use links::api_key::{Grant, KeyHash};
 
 use super::{
     App,
     calls::{Refused, Share},
 };
-use crate::app::AppError;
 
 /// Why a call is not authenticated.
 #[derive(Debug, thiserror::Error)]

@@ -20,7 +20,7 @@ use daemon::Resources;
 
 use super::Answer;
 
-pub(super) use crate::budgets::{Held, Holder, Lane, Left, MINUTE, Pool, Rate, Shares, Spent};
+pub(super) use app::budgets::{Held, Holder, Lane, Left, MINUTE, Pool, Rate, Shares, Spent};
 pub(super) use pace::{Pace, TooSlow};
 
 /// Connections to the public listener, where the system grants as many descriptors.

@@ -15,15 +15,18 @@ mod status;
 use std::{pin::Pin, sync::Arc, time::Duration};
 
 use admission::{Admission, Admitted, Caller, LongAnswer, client_of};
+use app::{AppError, FieldErrors, authorize::require, edit_link::Target, key_names::Names};
 use daemon::{Bounded, Gate, GateLimits, Questions};
 use futures_util::{Stream, StreamExt};
 use links::{Record, api_key::Grant, scope::Scope};
+use list::List;
 use prost::Message as _;
 use proto::links::v1::{
     CreateLinkRequest, CreateLinkResult, DeleteLinkRequest, DeleteLinkResponse, EditLinkRequest,
     GetLinkRequest, Link, ListLinksRequest, ListLinksResponse, Refusal, Takedown, create_link_result,
     links_server::{Links, LinksServer},
 };
+use status::of_app;
 use tokio::{net::TcpListener, time::timeout};
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming, transport::Server};
@@ -33,13 +36,7 @@ use super::{
     budgets::{Held, Holder},
     rest::base,
 };
-use crate::{
-    Error,
-    app::{AppError, FieldErrors, authorize::require, edit_link::Target},
-    key_names::Names,
-};
-use list::List;
-use status::of_app;
+use crate::Error;
 
 /// The longest request, as long as a body of the REST API.
 const MESSAGE_BYTES: usize = 64 * 1024;

@@ -37,6 +37,15 @@ use std::{
     time::Duration,
 };
 
+use app::{
+    LinkService,
+    domain_cache::Directory,
+    key_ring::KeyRing,
+    lookup::Lookup,
+    metrics::Metrics,
+    visit_limit::Admission,
+    visits::{VisitBuffer, Visits},
+};
 use hyper::{
     Response, StatusCode,
     body::Bytes,
@@ -46,17 +55,7 @@ use jiff::tz::TimeZone;
 use store::LinkStore;
 use tokio::{runtime, sync::Semaphore, time::Instant};
 
-use crate::{
-    admission::Admission,
-    app::LinkService,
-    directory::Directory,
-    hot::HotLinks,
-    key_ring::KeyRing,
-    lookup::Lookup,
-    metrics::Metrics,
-    places::Atlas,
-    visits::{VisitBuffer, Visits},
-};
+use crate::{hot::HotLinks, places::Atlas};
 
 pub(crate) use body::{Body, BrokenOff, Piece};
 pub(crate) use budgets::Budgets;

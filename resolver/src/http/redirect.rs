@@ -5,6 +5,11 @@
 
 use std::{net::IpAddr, sync::Arc};
 
+use app::{
+    domain_cache::{Place, Question},
+    lookup::{LookupError, Wanted},
+    visits::Visit,
+};
 use codes::{Code, LinkId};
 use hyper::{
     Method, Request, StatusCode,
@@ -22,11 +27,8 @@ use super::{
     stray::{Stray, gone, look, slow_down, stray, taken_down, unavailable},
 };
 use crate::{
-    directory::{Place, Question},
     hot::Target,
-    lookup::{LookupError, Wanted},
     places::{CountryCode, Located},
-    visits::Visit,
 };
 
 /// What a redirect takes from a request.

@@ -6,6 +6,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use app::list_links::pieces;
 use codes::LinkId;
 use hyper::{StatusCode, body::Bytes};
 use links::{DomainId, Filter, OrderBy, OrderField};
@@ -14,7 +15,6 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use store::{PER_PAGE_MAX, StoreError};
 
 use super::{Answer, App, answer, pages, stray::unavailable};
-use crate::app::list_links::pieces;
 
 /// How long what was read is believed.
 const BELIEVED: Duration = Duration::from_secs(60);

@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
+use app::{domain_cache::Place, lookup::Wanted};
 use hyper::{
     StatusCode,
     header::{CACHE_CONTROL, HeaderValue, RETRY_AFTER},
@@ -9,7 +10,6 @@ use hyper::{
 use links::{Authority, LongUrl, Redirects, fill_placeholders, location};
 
 use super::{Answer, App, answer, budgets::Spent, pages, redirect::redirect, retry_later};
-use crate::{directory::Place, lookup::Wanted};
 
 /// Where visitors go that no link leads on, beyond what is said of their domain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

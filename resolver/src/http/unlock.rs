@@ -2,6 +2,7 @@
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
+use app::passwords::Tried;
 use codes::LinkId;
 use http_body_util::{BodyExt, Limited};
 use hyper::{
@@ -21,7 +22,6 @@ use super::{
     redirect::{find, host, lead},
     stray::{gone, too_much, unavailable},
 };
-use crate::passwords::Tried;
 
 /// The form's body: a password of 256 bytes, each escaped.
 const BODY_BYTES: usize = 1_024;

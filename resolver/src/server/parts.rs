@@ -2,31 +2,33 @@
 
 use std::sync::{Arc, OnceLock, atomic::AtomicBool};
 
-use codes::Mint;
-use daemon::{Resources, Vitals};
-use store::{LinkStore, SettingsPoll};
-use tokio::{runtime, sync::Semaphore, time::Instant};
-
-use super::Supply;
-use crate::{
-    admission::Admission,
-    app::{LinkPolicy, LinkService},
+use app::{
+    LinkPolicy, LinkService,
     clock::DatabaseClock,
-    config::Settings,
-    create::{Creator, CreatorConfig},
-    directory::{Directory, DirectoryConfig},
-    http::{self, App, Budgets, Calls, Clients, ConnectionLimits, Robots},
+    creator::{Creator, CreatorConfig},
+    domain_cache::{Directory, DirectoryConfig},
     key_names::KeyNames,
     key_ring::{KeyRing, note_used},
     lookup::Lookup,
     metrics::Metrics,
     passwords::PasswordGuard,
     reservation::Reserver,
-    supply::{Ceilings, IssuerClient, Minting, Owner, SupplierConfig},
-    sweeper::{Seen, Sweeper},
     turns::{KeyTurns, Turns},
+    unvisited_cleanup::{Seen, Sweeper},
     url_indexer::UrlIndexer,
+    visit_limit::Admission,
     visits::Visits,
+};
+use codes::Mint;
+use daemon::{Resources, Vitals};
+use store::{LinkStore, SettingsPoll};
+use supply::{Ceilings, IssuerClient, Minting, Owner, SupplierConfig, SupplyMetrics};
+use tokio::{runtime, sync::Semaphore, time::Instant};
+
+use super::Supply;
+use crate::{
+    config::Settings,
+    http::{self, App, Budgets, Calls, Clients, ConnectionLimits, Robots},
 };
 
 /// What the parts of the daemon share.
@@ -38,6 +40,7 @@ pub(super) struct Parts {
     pub(super) mintings: Vec<Arc<Minting>>,
     pub(super) store: Arc<dyn LinkStore>,
     pub(super) metrics: Arc<Metrics>,
+    pub(super) supply_metrics: Arc<SupplyMetrics>,
     pub(super) vitals: Vitals,
 }
 
@@ -72,7 +75,7 @@ impl Parts {
             reserver,
             directory: Arc::clone(&directory),
             store: Arc::clone(&store),
-            key_names: KeyNames::new(),
+            key_names: KeyNames::default(),
             passwords: PasswordGuard::default(),
             turns,
             policy: LinkPolicy {
@@ -124,7 +127,7 @@ impl Parts {
             store: Arc::clone(&self.store),
             mintings: self.mintings.clone(),
             ceilings,
-            metrics: Arc::clone(&self.metrics),
+            metrics: Arc::clone(&self.supply_metrics),
         };
         Supply::start(config, &self.vitals)
     }
@@ -180,6 +183,7 @@ impl Parts {
             mintings: self.mintings.clone(),
             directory,
             metrics: Arc::clone(&self.metrics),
+            supply_metrics: Arc::clone(&self.supply_metrics),
         }
     }
 

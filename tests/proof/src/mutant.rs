@@ -55,7 +55,7 @@ impl Mutant {
         Limits { off, ..limits }
     }
 
-    /// How long a holder believes a ceiling, by its own clock, as `resolver::supply` does.
+    /// How long a holder believes a ceiling, by its own clock, as `supply` does.
     #[must_use]
     pub fn trust_ms(mutant: Option<Self>, holder_ttl_ms: u64) -> u64 {
         let tenths = if mutant == Some(Self::CeilingMargin) { 10 } else { 9 };

@@ -9,6 +9,7 @@ use std::{
     task::{Context, Poll},
 };
 
+use app::AppError;
 use daemon::Guest;
 use http_body_util::BodyExt as _;
 use hyper::{Request, Response, body::Bytes};
@@ -17,7 +18,6 @@ use tokio::time::sleep;
 use tonic::{Extensions, Status, body::Body, codegen::Service, server::NamedService};
 
 use super::status::of_app;
-use crate::app::AppError;
 use crate::http::{
     App, HELD_BACK,
     authenticate::{AuthError, authenticate},

@@ -1,16 +1,14 @@
 //! Lists of links in one message.
 
+use app::{
+    AppError, FieldErrors,
+    list_links::{ListLinks, pieces, size},
+};
 use links::{Record, api_key::Grant};
 
-use crate::{
-    app::{
-        AppError, FieldErrors,
-        list_links::{ListLinks, pieces, size},
-    },
-    http::{
-        App,
-        budgets::{Held, Holder},
-    },
+use crate::http::{
+    App,
+    budgets::{Held, Holder},
 };
 
 /// Bytes of a list: clients take messages of 4 MiB unless told otherwise.

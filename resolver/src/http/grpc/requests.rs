@@ -1,19 +1,18 @@
 //! Messages as commands of the application. An absent field is absent there; an edit's empty text, 0
 //! or empty list clears a field.
 
-use jiff::Timestamp;
-use links::{TAGS_MAX, TagsMode};
-use prost::Message as _;
-use proto::links::v1::{CreateLinkRequest, EditLinkRequest, ListLinksRequest};
-use tonic::Status;
-
-use crate::app::{
+use app::{
     AppError,
     create_link::{CreateLink, IdempotencyKey},
     edit_link::{EditLink, Target},
     find_link::LinkName,
     list_links::{ListLinks, PerPage},
 };
+use jiff::Timestamp;
+use links::{TAGS_MAX, TagsMode};
+use prost::Message as _;
+use proto::links::v1::{CreateLinkRequest, EditLinkRequest, ListLinksRequest};
+use tonic::Status;
 
 /// The name of a link.
 pub(super) fn name(short_code: String, domain: Option<String>) -> LinkName {

@@ -1,8 +1,9 @@
 //! Errors as statuses of gRPC: the one place.
 
+use app::{AppError, budgets::Spent};
 use tonic::{Code, Status};
 
-use crate::{app::AppError, budgets::Spent, http::authenticate::AuthError};
+use crate::http::authenticate::AuthError;
 
 /// Metadata with the short name of an error, as the type of a problem in the REST API.
 const PROBLEM_TYPE: &str = "problem-type";

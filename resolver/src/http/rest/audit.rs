@@ -1,5 +1,6 @@
 //! `GET /rest/v3/audit`: who wrote what, and when, the latest first. An addition of ours.
 
+use app::audit::PER_PAGE;
 use links::{
     api_key::Grant,
     audit::{Entry, tell},
@@ -7,10 +8,7 @@ use links::{
 use serde_json::{Value, json};
 
 use super::{json, problem::Problem, query::Query, short_url::atom};
-use crate::{
-    app::audit::PER_PAGE,
-    http::{Answer, App},
-};
+use crate::http::{Answer, App};
 
 /// Lists entries before one of them.
 pub(super) async fn list(app: &App, query: &Query, by: &Grant) -> Result<Answer, Problem> {

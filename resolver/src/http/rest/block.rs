@@ -1,13 +1,11 @@
 //! `POST /rest/v3/short-urls/{code}/block` and `…/unblock`, additions to Shlink's API.
 
+use app::{FieldErrors, find_link::LinkName};
 use links::api_key::Grant;
 use serde_json::{Map, Value};
 
 use super::{problem::Problem, short_url};
-use crate::{
-    app::{FieldErrors, find_link::LinkName},
-    http::{Answer, App},
-};
+use crate::http::{Answer, App};
 
 /// Takes a link down.
 pub(super) async fn block(

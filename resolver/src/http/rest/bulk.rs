@@ -11,6 +11,12 @@
 
 use std::{sync::Arc, time::Duration};
 
+use app::{
+    AppError,
+    authorize::require,
+    creator::{CreateError, Created},
+    error::FIELDS_TOLD,
+};
 use futures_util::{StreamExt, stream::FuturesOrdered};
 use http_body_util::BodyExt;
 use hyper::{
@@ -36,13 +42,9 @@ use super::{
     problem::Problem,
     split::{Form, SplitError, Splitter},
 };
-use crate::{
-    app::{AppError, authorize::require, error::FIELDS_TOLD},
-    create::{CreateError, Created},
-    http::{
-        Answer, App, Body, BrokenOff, Piece,
-        budgets::{Holder, Pace, TooSlow},
-    },
+use crate::http::{
+    Answer, App, Body, BrokenOff, Piece,
+    budgets::{Holder, Pace, TooSlow},
 };
 
 /// Items of one call.

@@ -2,6 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use app::{
+    Field, FieldErrors,
+    create_link::{CreateLink, IdempotencyKey},
+};
 use hyper::{HeaderMap, header::HeaderValue};
 use links::{
     Draft,
@@ -10,13 +14,7 @@ use links::{
 use serde_json::{Map, Value, json};
 
 use super::{fields, problem::Problem, short_url};
-use crate::{
-    app::{
-        Field, FieldErrors,
-        create_link::{CreateLink, IdempotencyKey},
-    },
-    http::{Answer, App},
-};
+use crate::http::{Answer, App};
 
 /// The header of draft-ietf-httpapi-idempotency-key-header.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";

@@ -14,15 +14,13 @@
 //!    tenants. `?all=true` shows an unlimited admin key the others too, which count among
 //!    `--domains-max` and may be removed.
 
+use app::{Field, FieldErrors, NamedDomain};
 use hyper::StatusCode;
 use links::{Authority, DomainEdit, Protocol, Redirects, api_key::Grant};
 use serde_json::{Map, Value, json};
 
 use super::{fields, json, problem::Problem, query::Query};
-use crate::{
-    app::{Field, FieldErrors, NamedDomain},
-    http::{Answer, App, empty},
-};
+use crate::http::{Answer, App, empty};
 
 /// Lists domains, the default one first.
 pub(super) async fn list(app: &App, query: &Query, by: &Grant) -> Result<Answer, Problem> {

@@ -1,5 +1,9 @@
 //! `PATCH` and `DELETE /rest/v3/short-urls/{code}`
 
+use app::{
+    Field, FieldErrors,
+    edit_link::{EditLink, Target},
+};
 use hyper::{
     HeaderMap, StatusCode,
     header::{HeaderValue, IF_MATCH},
@@ -8,13 +12,7 @@ use links::api_key::Grant;
 use serde_json::{Map, Value};
 
 use super::{fields, problem::Problem, short_url};
-use crate::{
-    app::{
-        Field, FieldErrors,
-        edit_link::{EditLink, Target},
-    },
-    http::{Answer, App, empty},
-};
+use crate::http::{Answer, App, empty};
 
 /// Edits a link: null clears a time or a text. `If-Match` with the `ETag` of an answer keeps an edit
 /// from overwriting a later one.

@@ -1,5 +1,6 @@
 //! Reading the fields of a link's body: each gives a value, or says what was expected.
 
+use app::Field;
 use jiff::{
     Timestamp,
     civil::{Date, DateTime, Time},
@@ -10,7 +11,7 @@ use serde_json::Value;
 use url::Url;
 
 use super::numbers::{flag_of, whole};
-use crate::{app::Field, http::App};
+use crate::http::App;
 
 pub(super) const STRAY_TARGET_BYTES: usize = 2_048;
 

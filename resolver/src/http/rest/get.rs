@@ -1,12 +1,10 @@
 //! `GET /rest/v3/short-urls/{code}`
 
+use app::find_link::LinkName;
 use links::api_key::Grant;
 
 use super::{problem::Problem, short_url};
-use crate::{
-    app::find_link::LinkName,
-    http::{Answer, App},
-};
+use crate::http::{Answer, App};
 
 /// Shows a link.
 pub(super) async fn get(app: &App, name: &LinkName, by: &Grant) -> Result<Answer, Problem> {

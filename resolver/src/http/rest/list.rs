@@ -6,6 +6,10 @@
 
 use std::{sync::Arc, time::Duration};
 
+use app::{
+    AppError, FieldErrors,
+    list_links::{ListLinks, ListedLinks, PerPage, pieces},
+};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use links::{Outlined, Record, TagsMode, api_key::Grant};
 use serde_json::json;
@@ -18,15 +22,9 @@ use super::{
     query::Query,
     short_url::ShortUrl,
 };
-use crate::{
-    app::{
-        AppError, FieldErrors,
-        list_links::{ListLinks, ListedLinks, PerPage, pieces},
-    },
-    http::{
-        Answer, App, Body, BrokenOff, Piece,
-        budgets::{Held, Holder},
-    },
+use crate::http::{
+    Answer, App, Body, BrokenOff, Piece,
+    budgets::{Held, Holder},
 };
 
 /// How long a client may take for a piece.

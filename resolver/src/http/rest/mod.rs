@@ -44,12 +44,11 @@ use hyper::{
     header::{CACHE_CONTROL, EXPECT, HeaderValue, ORIGIN},
 };
 
+use app::{authorize::require, edit_link::Target, find_link::LinkName};
 use links::{
     api_key::{ApiKeyId, Grant},
     scope::Scope,
 };
-
-use crate::app::{authorize::require, edit_link::Target, find_link::LinkName};
 
 use super::{
     Answer, App, answer,

@@ -8,12 +8,9 @@ use serde_json::{Map, Value, json};
 use store::StoreError;
 
 use super::split::SplitError;
-use crate::{
-    app::{AppError, Field},
-    budgets::Spent,
-    http::{Answer, answer, authenticate::AuthError, calls::Refused, hold_back, retry_later},
-    turns::NoTurn,
-};
+use app::{AppError, Field, budgets::Spent, turns::NoTurn};
+
+use crate::http::{Answer, answer, authenticate::AuthError, calls::Refused, hold_back, retry_later};
 
 /// What can be wrong with a call.
 #[derive(Debug)]

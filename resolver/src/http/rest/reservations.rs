@@ -1,5 +1,9 @@
 //! `/rest/v3/reservations`: codes before links. An addition to Shlink's API.
 
+use app::{
+    AppError, InvalidField, Reserved,
+    reservation::{COUNT_MAX, FILL_MAX, Filled},
+};
 use codes::Code;
 use hyper::StatusCode;
 use links::{Draft, api_key::Grant, reservation::Reservation};
@@ -7,11 +11,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::{create::draft, json, problem::Problem, split::each_of_array};
-use crate::{
-    app::{AppError, InvalidField, Reserved},
-    http::{Answer, App, empty},
-    reservation::{COUNT_MAX, FILL_MAX, Filled},
-};
+use crate::http::{Answer, App, empty};
 
 /// A link and its code, or the result of an item that cannot be stored at all.
 type Item = Result<(Code, Draft), Value>;

@@ -1,12 +1,10 @@
 //! `POST /rest/v3/short-urls/{code}/restore`, an addition to Shlink's API.
 
+use app::find_link::LinkName;
 use links::api_key::Grant;
 
 use super::{problem::Problem, short_url};
-use crate::{
-    app::find_link::LinkName,
-    http::{Answer, App},
-};
+use crate::http::{Answer, App};
 
 /// Restores the link that was deleted last under a name.
 pub(super) async fn restore(app: &App, name: &LinkName, by: &Grant) -> Result<Answer, Problem> {

@@ -1,14 +1,12 @@
 //! `GET` and `POST /rest/v3/short-urls/{code}/redirect-rules`
 
+use app::{AppError, Field, FieldErrors, authorize::require, edit_link::Target, find_link::LinkName};
 use jiff::{Timestamp, tz::TimeZone};
 use links::{CONDITIONS_MAX, Condition, Link, LongUrl, RULES_MAX, Rule, api_key::Grant, scope::Scope};
 use serde_json::{Map, Value, json};
 
 use super::{fields, json, problem::Problem};
-use crate::{
-    app::{AppError, Field, FieldErrors, authorize::require, edit_link::Target, find_link::LinkName},
-    http::{Answer, App},
-};
+use crate::http::{Answer, App};
 
 /// Shows the rules of a link.
 pub(super) async fn get(app: &App, name: &LinkName, by: &Grant) -> Result<Answer, Problem> {

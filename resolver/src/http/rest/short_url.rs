@@ -2,16 +2,14 @@
 
 use std::borrow::Cow;
 
+use app::key_names::Names;
 use hyper::header::{ETAG, HeaderValue};
 use jiff::Timestamp;
 use links::{DomainId, Record, RedirectStatus, Tag};
 use serde::Serialize;
 
 use super::{json, problem::Problem};
-use crate::{
-    http::{Answer, App},
-    key_names::Names,
-};
+use crate::http::{Answer, App};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -4,6 +4,7 @@
 //! Off unless the operator wants it (`--single-step-create`): the key is part of the address, and addresses are written into the logs of proxies
 //! and into the histories of browsers. It takes a key that may only create, and is revoked when it leaks.
 
+use app::{Field, FieldErrors, create_link::CreateLink};
 use hyper::{
     HeaderMap, StatusCode,
     header::{ACCEPT, HeaderValue},
@@ -11,10 +12,7 @@ use hyper::{
 use links::api_key::Grant;
 
 use super::{problem::Problem, query::Query, short_url};
-use crate::{
-    app::{Field, FieldErrors, create_link::CreateLink},
-    http::{Answer, App, answer},
-};
+use crate::http::{Answer, App, answer};
 
 /// Creates a link, and answers with it or with its short URL alone.
 pub(super) async fn create(

@@ -1,5 +1,6 @@
 //! `/rest/v3/tags`
 
+use app::FieldErrors;
 use hyper::StatusCode;
 use links::api_key::Grant;
 use serde_json::{Map, Value, json};
@@ -11,10 +12,7 @@ use super::{
     problem::Problem,
     query::Query,
 };
-use crate::{
-    app::FieldErrors,
-    http::{Answer, App, empty},
-};
+use crate::http::{Answer, App, empty};
 
 /// Lists tags, with or without their counts.
 pub(super) async fn list(app: &App, query: &Query, with_stats: bool, by: &Grant) -> Result<Answer, Problem> {

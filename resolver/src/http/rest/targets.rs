@@ -1,13 +1,11 @@
 //! `/rest/v3/targets`: hosts that links may lead to, or may not. An addition of ours.
 
+use app::FieldErrors;
 use links::{api_key::Grant, targets::TargetRule};
 use serde_json::{Map, Value, json};
 
 use super::{json, problem::Problem};
-use crate::{
-    app::FieldErrors,
-    http::{Answer, App, empty},
-};
+use crate::http::{Answer, App, empty};
 
 /// Lists the rules.
 pub(super) async fn list(app: &App, by: &Grant) -> Result<Answer, Problem> {

@@ -3,6 +3,7 @@
 //! Visits are noted and counted as a metric, and not kept by this version: every list of them is empty and every count is 0. What does not
 //! exist is answered as if they were kept.
 
+use app::find_link::LinkName;
 use links::api_key::Grant;
 use serde_json::{Value, json};
 
@@ -12,10 +13,7 @@ use super::{
     problem::Problem,
     query::Query,
 };
-use crate::{
-    app::find_link::LinkName,
-    http::{Answer, App},
-};
+use crate::http::{Answer, App};
 
 /// Kinds of visits that no link has led on.
 pub(super) const ORPHANS: [&str; 3] = ["base_url", "invalid_short_url", "regular_404"];

@@ -20,7 +20,7 @@ use crate::{Exported, ImportBatch, ImportItem, Imported, NamedLink, StoreError};
 
 /// Maximum number of ids in one notification.
 const TOLD_AT_ONCE: usize = 400;
-/// Maximum number of digests of one URL that are tried; see `create/named.rs`.
+/// Maximum number of digests of one URL that are tried; see `creator/named.rs`.
 const SALTS_MAX: u32 = 250;
 /// Length of a code from a digest, in characters.
 const DIGEST_LEN: usize = 8;

@@ -1,5 +1,6 @@
 //! What calls send, as schemas.
 
+use app::{create_link, field, reservation::COUNT_MAX};
 use links::{
     Authority, Block, Browser, CONDITION_TYPES, CONDITIONS_MAX, Country, Device, LongUrl, PasswordHash,
     Protocol, RULES_MAX, RedirectStatus, Slug, TAGS_MAX, Tag, Text, targets::TargetRule,
@@ -9,10 +10,6 @@ use serde_json::{Map, Value, json};
 use super::{
     super::{edit, fields},
     moment, nullable, object, ours, text,
-};
-use crate::{
-    app::{create_link, field},
-    reservation::COUNT_MAX,
 };
 
 /// All schemas of bodies, by name.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::{super::visits, ours, text};
 use store::PER_PAGE_MAX;
 
-use crate::app::{create_link::IDEMPOTENCY_KEY_BYTES, list_links};
+use app::{create_link::IDEMPOTENCY_KEY_BYTES, list_links};
 
 /// Orders of links, by what they sort.
 const LINK_ORDERS: &str = "dateCreated|shortCode|longUrl|title|visits|nonBotVisits";

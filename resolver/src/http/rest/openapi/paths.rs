@@ -1,5 +1,9 @@
 //! Every call of the API: the table of contents of the router, in its order.
 
+use app::{
+    audit,
+    reservation::{COUNT_MAX, FILL_MAX},
+};
 use hyper::Method;
 use links::scope::Scope;
 use serde_json::{Map, Value, json};
@@ -10,11 +14,7 @@ use super::{
     operation::{Operation, Topic, reference},
     problems::Kind,
 };
-use crate::{
-    app::audit,
-    http::budgets::BULK_CALLS,
-    reservation::{COUNT_MAX, FILL_MAX},
-};
+use crate::http::budgets::BULK_CALLS;
 
 const LINKS: &str = "/rest/v3/short-urls";
 const LINK: &str = "/rest/v3/short-urls/{shortCodeInPath}";

@@ -3,6 +3,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use app::{AppError, InvalidField, budgets::Spent};
 use hyper::{Method, StatusCode};
 use links::scope::Scope;
 use serde_json::{Map, Value, json};
@@ -11,11 +12,7 @@ use super::{
     super::{access, problem::Problem},
     parameters,
 };
-use crate::{
-    app::{AppError, InvalidField},
-    budgets::Spent,
-    http::{authenticate::AuthError, calls::Refused},
-};
+use crate::http::{authenticate::AuthError, calls::Refused};
 
 /// The kinds of problems that operations refer to. Their names are those of the schemas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,8 +1,8 @@
-//! Creates links, as `resolver::create` does.
+//! Creates links, as `app::creator` does.
 
 use std::{rc::Rc, sync::Arc};
 
-use resolver::supply::{Claim, Fate};
+use supply::{Claim, Fate};
 
 use super::{Holder, token};
 use crate::simulation::{

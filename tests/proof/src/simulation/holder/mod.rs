@@ -1,8 +1,8 @@
 //! Holders: processes that follow the resolver's rules step by step, around the real minting buffer.
 //!
-//! [`client`] stands for `resolver::supply::IssuerClient`, [`supplier`] for
-//! `resolver::supply::Supplier`, [`creator`] for `resolver::create`, [`reserver`] for
-//! `resolver::reservation::Reserver`. Each is the same sequence of awaits; what differs is only who
+//! [`client`] stands for `supply::IssuerClient`, [`supplier`] for
+//! `supply::Supplier`, [`creator`] for `app::creator`, [`reserver`] for
+//! `app::reservation::Reserver`. Each is the same sequence of awaits; what differs is only who
 //! answers.
 
 mod client;
@@ -14,7 +14,7 @@ mod sweeper;
 use std::{cell::RefCell, collections::VecDeque, rc::Rc};
 
 use numbers::{Block, Generation, HolderId, Incarnation, Instance, Namespace, Seq, Span};
-use resolver::supply::{Buffer, Closed, Entered, EntryId};
+use supply::{Buffer, Closed, Entered, EntryId};
 
 use super::desk::{Desk, Reply, Tasks};
 use crate::stores::Entry;

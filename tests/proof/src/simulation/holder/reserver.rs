@@ -1,4 +1,4 @@
-//! Makes, fills and gives up reservations, as `resolver::reservation::Reserver` does for its
+//! Makes, fills and gives up reservations, as `app::reservation::Reserver` does for its
 //! callers.
 //!
 //! Any process fills and gives up any reservation: all that is known of one is in the database.
@@ -7,7 +7,7 @@ use std::{rc::Rc, sync::Arc};
 
 use issuer::core::{Answer, Request, Returned};
 use numbers::{Block, HolderId, Incarnation, Instance, Seq, Span};
-use resolver::supply::EntryId;
+use supply::EntryId;
 
 use super::{Holder, START_BITS, client::Refused, token};
 use crate::{

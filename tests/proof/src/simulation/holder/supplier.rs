@@ -1,10 +1,10 @@
-//! Keeps the buffers filled, as `resolver::supply::Supplier` does.
+//! Keeps the buffers filled, as `supply::Supplier` does.
 
 use std::{rc::Rc, sync::Arc};
 
 use issuer::core::{Answer, Request, Returned};
 use numbers::{Block, Generation, Incarnation, Mark, Seq, StoreEpoch};
-use resolver::supply::{Closed, Entered, EntryId};
+use supply::{Closed, Entered, EntryId};
 
 use super::{
     Holder, Minting, Returning,

@@ -1,0 +1,198 @@
+//! An amount of something that is held and given back, in shares.
+
+use std::{
+    collections::HashMap,
+    net::IpAddr,
+    sync::{Arc, Mutex, MutexGuard},
+};
+
+use daemon::network;
+use foldhash::quality::RandomState;
+use links::api_key::ApiKeyId;
+
+/// On whose account something is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Holder {
+    /// A client without a key, or before its key is known: an IPv4 address, or an IPv6 network of 64 bits.
+    Client(IpAddr),
+    /// A key, wherever it is used.
+    Key(ApiKeyId),
+}
+
+impl Holder {
+    /// The client at this address.
+    pub fn client(address: IpAddr) -> Self {
+        Self::Client(network(address))
+    }
+}
+
+/// How much may be held at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shares {
+    /// By the process.
+    pub all: u64,
+    /// By all clients without a key, of that.
+    pub clients: u64,
+    /// By one client without a key.
+    pub client: u64,
+    /// By one key.
+    pub key: u64,
+}
+
+impl Shares {
+    fn own(&self, holder: Holder) -> u64 {
+        match holder {
+            Holder::Client(_) => self.client,
+            Holder::Key(_) => self.key,
+        }
+    }
+}
+
+/// Which share was taken already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spent {
+    /// The holder's own.
+    Own,
+    /// That of the process, or of all clients without a key.
+    All,
+}
+
+/// What is there to be held, and who holds how much of it.
+pub struct Pool {
+    shares: Shares,
+    holdings: Mutex<Holdings>,
+}
+
+#[derive(Default)]
+struct Holdings {
+    all: u64,
+    clients: u64,
+    /// Of those who hold something: no longer than what there is to hold.
+    by_holder: HashMap<Holder, u64, RandomState>,
+}
+
+impl Pool {
+    /// Nothing is held yet.
+    pub fn new(shares: Shares) -> Arc<Self> {
+        Arc::new(Self { shares, holdings: Mutex::default() })
+    }
+
+    /// A pool that is for clients only: so much for all of them, and so much for each.
+    pub fn of_clients((all, client): (u64, u64)) -> Arc<Self> {
+        Self::new(Shares { all, clients: all, client, key: client })
+    }
+
+    /// Takes an amount on somebody's account, until it is dropped.
+    pub fn take(self: &Arc<Self>, holder: Holder, amount: u64) -> Result<Held, Spent> {
+        let mut held = Held { pool: Arc::clone(self), holder, amount: 0 };
+        held.grow_to(amount)?;
+        Ok(held)
+    }
+
+    /// The most that a holder may hold when nobody holds anything.
+    pub fn share_of(&self, holder: Holder) -> u64 {
+        self.shares.own(holder)
+    }
+
+    fn holdings(&self) -> MutexGuard<'_, Holdings> {
+        self.holdings.lock().expect("no code panics while it holds this lock")
+    }
+}
+
+impl Holdings {
+    fn add(&mut self, shares: &Shares, holder: Holder, amount: u64) -> Result<(), Spent> {
+        let own = self.by_holder.get(&holder).copied().unwrap_or(0);
+        let is_client = matches!(holder, Holder::Client(_));
+        if amount > shares.own(holder).saturating_sub(own) {
+            return Err(Spent::Own);
+        }
+        let is_beyond = |held: u64, share: u64| amount > share.saturating_sub(held);
+        if is_beyond(self.all, shares.all) || (is_client && is_beyond(self.clients, shares.clients)) {
+            return Err(Spent::All);
+        }
+        self.all += amount;
+        self.clients += if is_client { amount } else { 0 };
+        *self.by_holder.entry(holder).or_default() += amount;
+        Ok(())
+    }
+
+    fn remove(&mut self, holder: Holder, amount: u64) {
+        self.all -= amount;
+        if matches!(holder, Holder::Client(_)) {
+            self.clients -= amount;
+        }
+        if let Some(own) = self.by_holder.get_mut(&holder) {
+            *own -= amount;
+            if *own == 0 {
+                self.by_holder.remove(&holder);
+            }
+        }
+    }
+}
+
+/// What somebody holds of a pool; it is given back when this is dropped.
+pub struct Held {
+    pool: Arc<Pool>,
+    holder: Holder,
+    amount: u64,
+}
+
+impl Held {
+    /// The most that its holder may hold.
+    pub fn share(&self) -> u64 {
+        self.pool.share_of(self.holder)
+    }
+
+    /// Holds so much in all, if that is more than before.
+    pub fn grow_to(&mut self, amount: u64) -> Result<(), Spent> {
+        let more = amount.saturating_sub(self.amount);
+        if more > 0 {
+            self.pool.holdings().add(&self.pool.shares, self.holder, more)?;
+            self.amount += more;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if self.amount > 0 {
+            self.pool.holdings().remove(self.holder, self.amount);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(last: u8) -> Holder {
+        Holder::client([192, 0, 2, last].into())
+    }
+
+    #[test]
+    fn neither_one_key_nor_all_clients_without_one_can_hold_everything() {
+        let pool = Pool::new(Shares { all: 100, clients: 20, client: 15, key: 60 });
+        let one = pool.take(client(1), 15).unwrap();
+        assert_eq!(pool.take(client(1), 1).err(), Some(Spent::Own));
+        assert_eq!(pool.take(client(2), 6).err(), Some(Spent::All), "of all clients");
+        let mut key = pool.take(Holder::Key(ApiKeyId(1)), 50).unwrap();
+        assert_eq!(key.grow_to(61), Err(Spent::Own));
+        assert_eq!(key.grow_to(60), Ok(()));
+        assert_eq!(pool.take(Holder::Key(ApiKeyId(2)), 26).err(), Some(Spent::All));
+        let other = pool.take(Holder::Key(ApiKeyId(2)), 25).unwrap();
+        drop((one, key));
+        assert!(pool.take(Holder::Key(ApiKeyId(3)), 60).is_ok());
+        drop(other);
+        let holdings = pool.holdings();
+        assert_eq!((holdings.all, holdings.clients, holdings.by_holder.len()), (0, 0, 0));
+    }
+
+    #[test]
+    fn an_ipv6_network_of_64_bits_is_one_client() {
+        let pool = Pool::of_clients((10, 1));
+        let _one = pool.take(Holder::client("2001:db8::1".parse().unwrap()), 1).unwrap();
+        assert_eq!(pool.take(Holder::client("2001:db8::2".parse().unwrap()), 1).err(), Some(Spent::Own));
+        assert!(pool.take(Holder::client("2001:db8:1::1".parse().unwrap()), 1).is_ok());
+    }
+}

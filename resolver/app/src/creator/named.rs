@@ -1,0 +1,207 @@
+//! Creates that more is wished for than a code and a long URL. They are few, and each is a transaction of its own.
+
+use std::collections::HashSet;
+
+use codes::{Code, LinkId, random_code};
+use jiff::Timestamp;
+use links::{Details, Draft, Link, NewLink, Slug, Tag};
+use store::{FullLink, InsertError, InsertedFull, InsertedNamed, NamedLink, Same};
+use tokio::time::Instant;
+
+use super::{CreateError, Parts, batch::Outcome};
+use supply::{Fate, Minting};
+
+/// Digests of one URL that are tried: a thousand candidates, of which one is free unless hardly any code of that length is.
+const SALTS_MAX: u32 = 250;
+
+impl Parts {
+    /// A minted code, and tags; or the link that was made for the same wish before.
+    pub(super) async fn create_unless(
+        &self,
+        minting: &Minting,
+        draft: Draft,
+        tags: &[Tag],
+        same: Option<&Same>,
+        deadline: Instant,
+    ) -> Result<Link, CreateError> {
+        while Instant::now() < deadline {
+            let (claim, minted) = self.claim(minting, deadline).await?;
+            let new = NewLink { id: minted.id, draft: draft.clone() };
+            let link = FullLink { new, code: minted.code.to_string() };
+            let turn = match self.turns.take(draft.created_by).await {
+                Ok(turn) => turn,
+                Err(none) => {
+                    self.settle(minting, claim, Fate::Unused);
+                    return Err(none.into());
+                }
+            };
+            let inserted = self.store.insert_full(&claim.history, &link, tags, same).await;
+            drop(turn);
+            let outcome = match inserted {
+                Ok(InsertedFull::Stored(at)) => Outcome::Stored(at),
+                Ok(InsertedFull::Taken) => Outcome::Taken,
+                Ok(InsertedFull::CodeTaken) => Outcome::CodeTaken,
+                Ok(InsertedFull::OtherWish) => {
+                    self.settle(minting, claim, Fate::Unused);
+                    return Err(CreateError::OtherWish);
+                }
+                Ok(InsertedFull::NoDomain) => {
+                    self.settle(minting, claim, Fate::Unused);
+                    return Err(CreateError::NoDomain);
+                }
+                Ok(InsertedFull::Same(id)) => {
+                    self.settle(minting, claim, Fate::Unused);
+                    return self.given_before(id).await;
+                }
+                Err(error) => {
+                    tracing::warn!(error = &error as &dyn std::error::Error, "insert a link");
+                    Outcome::from(&error)
+                }
+            };
+            match self.conclude(minting, claim, &minted, &draft, outcome, deadline).await {
+                Some(Ok(created_at)) => return Ok(self.created(minted, draft, created_at).link),
+                Some(Err(error)) => return Err(error),
+                None => {}
+            }
+        }
+        Err(CreateError::NoNumber)
+    }
+
+    /// A code that somebody picked.
+    pub(super) async fn create_named(
+        &self,
+        slug: Slug,
+        mut draft: Draft,
+        tags: &[Tag],
+        same: Option<&Same>,
+    ) -> Result<Link, CreateError> {
+        let domain = draft.domain();
+        // On another domain no code is its number's alone: the table of slugs decides whose it is.
+        let code = Code::parse(slug.as_str()).ok().filter(|_| domain.is_default());
+        let mintable = code.and_then(|code| self.mint.read(&code));
+        let mark = getrandom::u32().map_err(|_| CreateError::NoStore)?;
+        let details = draft.details.get_or_insert_with(Box::<Details>::default);
+        (details.slug, details.mark) = (Some(slug.clone()), Some(mark));
+        let mut link = NamedLink { slug, mintable, keyspaces: self.mint.keyspaces(), draft };
+        let turn = self.turns.take(link.draft.created_by).await?;
+        let inserted = self.store.insert_named(&link, tags, same).await;
+        drop(turn);
+        let stored = match inserted {
+            Ok(InsertedNamed::Stored(id, at, version)) => Some((id, at, version)),
+            Ok(InsertedNamed::Taken) => None,
+            Ok(InsertedNamed::NoDomain) => return Err(CreateError::NoDomain),
+            Ok(InsertedNamed::OtherWish) => return Err(CreateError::OtherWish),
+            Ok(InsertedNamed::Same(id)) => return self.given_before(id).await,
+            Err(InsertError::Failed(error)) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, "insert a link with a slug");
+                return Err(CreateError::NoStore);
+            }
+            Err(InsertError::Unknown(error)) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, "insert a link with a slug");
+                self.metrics.inserts_unknown.increment(1);
+                self.find_own(&link, mark).await?
+            }
+        };
+        let (id, at, version) = stored.ok_or(CreateError::Taken)?;
+        link.draft.details.get_or_insert_default().version = version;
+        self.lookup.changed(id);
+        self.lookup.taken(domain, &link.slug);
+        if mintable.is_some() {
+            self.lookup.picked(id);
+        }
+        self.metrics.creates.increment(1);
+        let link = Link::stored(id, link.draft, at);
+        self.wait_until_shown(&link).await;
+        Ok(link)
+    }
+
+    /// A code from a digest of the long URL. The first of its candidates that is free is taken; the store decides that it is (D3).
+    pub(super) async fn create_by_digest(
+        &self,
+        prefix: &str,
+        len: usize,
+        draft: &Draft,
+        tags: &[Tag],
+        same: Option<&Same>,
+        deadline: Instant,
+    ) -> Result<Link, CreateError> {
+        let mut tried = HashSet::new();
+        for salt in 0..SALTS_MAX {
+            for candidate in self.mint.candidates(draft.long_url.as_str(), salt, len) {
+                if !tried.insert(candidate.clone()) {
+                    continue;
+                }
+                // A word of our own paths is no slug.
+                let Ok(slug) = Slug::parse(&format!("{prefix}{candidate}")) else { continue };
+                match self.create_named(slug, draft.clone(), tags, same).await {
+                    Err(CreateError::Taken) => self.metrics.conflicts.increment(1),
+                    end => return end,
+                }
+                if Instant::now() >= deadline {
+                    return Err(CreateError::NoStore);
+                }
+            }
+        }
+        Err(CreateError::Exhausted)
+    }
+
+    /// A code at random, of more characters than a minted one has: hardly ever is one taken.
+    pub(super) async fn create_at_random(
+        &self,
+        len: usize,
+        draft: &Draft,
+        tags: &[Tag],
+        same: Option<&Same>,
+        deadline: Instant,
+    ) -> Result<Link, CreateError> {
+        while Instant::now() < deadline {
+            let code = random_code(len).map_err(|_| CreateError::NoStore)?;
+            // A word of our own paths is no slug.
+            let Ok(slug) = Slug::parse(&code) else { continue };
+            match self.create_named(slug, draft.clone(), tags, same).await {
+                Err(CreateError::Taken) => self.metrics.conflicts.increment(1),
+                end => return end,
+            }
+        }
+        Err(CreateError::NoStore)
+    }
+
+    async fn given_before(&self, id: LinkId) -> Result<Link, CreateError> {
+        match self.lookup.read_fresh(id).await.map_err(|_| CreateError::NoStore)? {
+            Some(link) => {
+                self.wait_until_shown(&link).await;
+                Ok(Link::clone(&link))
+            }
+            // Rows are never removed, so this is a database that has failed over in between.
+            None => Err(CreateError::NoStore),
+        }
+    }
+
+    /// Looks whether the row of an insert in doubt is there: its id, time and version. If it is not, it
+    /// may still arrive, also in place of a deleted link: then its creator, who is told that nobody
+    /// knows, finds the slug in use.
+    async fn find_own(
+        &self,
+        link: &NamedLink,
+        mark: u32,
+    ) -> Result<Option<(LinkId, Timestamp, u64)>, CreateError> {
+        let id = match link.mintable {
+            Some(id) => Some(id),
+            None => self
+                .store
+                .find_slug(link.draft.domain(), &link.slug)
+                .await
+                .map_err(|_| CreateError::NoStore)?,
+        };
+        let Some(id) = id else { return Err(CreateError::NoStore) };
+        let found = self.lookup.read_fresh(id).await.map_err(|_| CreateError::NoStore)?;
+        match found {
+            Some(found) if found.mark() == Some(mark) => {
+                let version = found.details.as_ref().map_or(0, |details| details.version);
+                Ok(Some((id, found.created_at, version)))
+            }
+            Some(found) if !found.is_deleted() || found.is_blocked() => Ok(None),
+            Some(_) | None => Err(CreateError::NoStore),
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Deletes a link. Its code stays with it and is never minted again; a custom slug is free again.
+
+use links::{Meant, api_key::Grant, scope::Scope};
+use store::Deleted;
+
+use super::{
+    AppError, LinkService,
+    authorize::require,
+    edit_link::{LOOKUPS, Target},
+};
+
+impl LinkService {
+    /// Deletes the link that is meant, which is looked up as an edit looks it up.
+    pub async fn delete_link(&self, target: &Target, by: &Grant) -> Result<(), AppError> {
+        require(by, Scope::Delete)?;
+        for _ in 0..LOOKUPS {
+            let link = self.find_link(&target.name, by).await?;
+            let meant = Meant { versions: target.versions.clone(), ..Meant::of(&link) };
+            let turn = self.turns.write(by.id).await?;
+            let deleted = self.store.delete(link.id, &meant, by.id).await?;
+            drop(turn);
+            self.lookup.changed(link.id);
+            match deleted {
+                Deleted::Done => return Ok(()),
+                Deleted::Absent => {}
+                Deleted::Superseded => return Err(AppError::Superseded),
+                Deleted::Blocked => return Err(AppError::Blocked),
+            }
+        }
+        Err(self.no_link(&target.name))
+    }
+}

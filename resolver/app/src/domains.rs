@@ -1,0 +1,176 @@
+//! Lists, edits and removes domains.
+//!
+//! A key that is limited to a domain is not told of others. A key of its own links is shown only the
+//! domains that those are on, since the names of domains tell of other tenants.
+
+use links::{Authority, Domain, DomainEdit, DomainId, DomainSettings, api_key::Grant, scope::Scope};
+use store::{DomainEdited, DomainRemoved};
+
+use super::{
+    AppError, Field, LinkService,
+    authorize::{require, require_operator},
+};
+
+/// A domain with its name.
+#[derive(Clone, Debug)]
+pub struct NamedDomain {
+    /// The authority.
+    pub name: String,
+    /// Whether it is the default domain.
+    pub is_default: bool,
+    /// What an operator may set.
+    pub settings: DomainSettings,
+}
+
+impl LinkService {
+    /// Returns the domains that a key may know of, the default one first: those with links or with
+    /// settings. `all` shows an operator the others too, which count among `--domains-max`.
+    pub async fn domains(&self, all: bool, by: &Grant) -> Result<Vec<NamedDomain>, AppError> {
+        require(by, Scope::Read)?;
+        let shows_all = all && require_operator(by).is_ok();
+        let of = by.limits.own_links_only.then_some(by.id);
+        let _turn = self.turns.query(by.id).await?;
+        let used = if shows_all { Vec::new() } else { self.store.domains_with_links(of).await? };
+        let entries = self.directory.entries();
+        let is_shown = |domain: &Domain| match (by.limits.domain, of) {
+            _ if shows_all => true,
+            (Some(own), _) if own != domain.id => false,
+            (_, Some(_)) => used.contains(&domain.id),
+            (Some(_), None) => true,
+            (None, None) => used.contains(&domain.id) || domain.settings != DomainSettings::default(),
+        };
+        let shows_default = by.limits.domain.is_none_or(|own| own.is_default());
+        let default = || self.named(entries.default_domain());
+        let mut domains: Vec<NamedDomain> = shows_default.then(default).flatten().into_iter().collect();
+        // A row with the default domain's name is shadowed by it.
+        let is_default = |domain: &Domain| self.directory.settled(domain.id).is_default();
+        let others = entries.others().into_iter().filter(|domain| is_shown(domain) && !is_default(domain));
+        domains.extend(others.filter_map(|domain| self.named(domain)));
+        Ok(domains)
+    }
+
+    /// Finds a domain that a key may know of. As in Shlink, every key knows the default one.
+    pub async fn find_domain(&self, name: &str, by: &Grant) -> Result<DomainId, AppError> {
+        let found = self.directory.find(name).await?;
+        match found {
+            Some(id) if id.is_default() || self.is_domain_shown_to(id, by).await? => Ok(id),
+            _ => Err(no_domain(name)),
+        }
+    }
+
+    async fn is_domain_shown_to(&self, id: DomainId, by: &Grant) -> Result<bool, AppError> {
+        if by.limits.domain.is_some_and(|own| own != id) {
+            return Ok(false);
+        }
+        if !by.limits.own_links_only {
+            return Ok(true);
+        }
+        let _turn = self.turns.query(by.id).await?;
+        Ok(self.store.domains_with_links(Some(by.id)).await?.contains(&id))
+    }
+
+    /// Edits where a domain sends visitors that no link matched. As in Shlink, an unknown domain is
+    /// added; `None` is the default one.
+    pub async fn edit_domain_redirects(
+        &self,
+        name: Option<Authority>,
+        edit: &DomainEdit,
+        by: &Grant,
+    ) -> Result<Domain, AppError> {
+        may_change_domains(by)?;
+        let id = match name {
+            None => DomainId::DEFAULT,
+            // A key of one domain must not make others.
+            Some(name) if by.limits.domain.is_some() => {
+                self.directory.find(name.as_str()).await?.ok_or_else(|| no_domain(name.as_str()))?
+            }
+            Some(name) => self.find_or_add_domain(&name, by).await?,
+        };
+        self.change_domain(id, edit, by).await
+    }
+
+    /// Edits the other settings of a domain.
+    pub async fn edit_domain(
+        &self,
+        name: &str,
+        edit: &DomainEdit,
+        by: &Grant,
+    ) -> Result<NamedDomain, AppError> {
+        may_change_domains(by)?;
+        let id = self.directory.find(name).await?.ok_or_else(|| no_domain(name))?;
+        // An operator may have disabled the domain: its owner must not enable it again.
+        let is_off = self.directory.entries().domain(id).is_some_and(|domain| domain.settings.disabled);
+        let enables = is_off && edit.disabled == Some(false);
+        if by.limits.hides_links() && (edit.authority.is_some() || enables) {
+            return Err(AppError::LimitedKey);
+        }
+        if id.is_default() && (edit.authority.is_some() || edit.protocol.is_some()) {
+            let expected = "expected --public-url to be changed: it names the default domain";
+            let field = if edit.authority.is_some() { Field::Domain.name() } else { "protocol" };
+            return Err(AppError::invalid(field, expected));
+        }
+        let domain = self.change_domain(id, edit, by).await?;
+        let name = domain.authority.as_ref().map_or(self.directory.default_name(), Authority::as_str);
+        Ok(NamedDomain { name: name.to_owned(), is_default: id.is_default(), settings: domain.settings })
+    }
+
+    /// Removes a domain without links and keys.
+    pub async fn remove_domain(&self, name: &str, by: &Grant) -> Result<(), AppError> {
+        require_operator(by)?;
+        let in_use = |by| AppError::DomainInUse { name: name.to_owned(), by };
+        let id = self.directory.find(name).await?.ok_or_else(|| no_domain(name))?;
+        if id.is_default() {
+            return Err(in_use("it is the one that --public-url names"));
+        }
+        let _turn = self.turns.write(by.id).await?;
+        match self.directory.remove(id, by.id).await? {
+            DomainRemoved::Done => Ok(()),
+            DomainRemoved::Absent => Err(no_domain(name)),
+            DomainRemoved::HasLinks => {
+                Err(in_use("expected its links to be deleted, and none of them to be blocked, before"))
+            }
+            DomainRemoved::HasKeys => {
+                Err(in_use("expected the keys that are limited to it to be revoked before"))
+            }
+        }
+    }
+
+    async fn change_domain(&self, id: DomainId, edit: &DomainEdit, by: &Grant) -> Result<Domain, AppError> {
+        let directory = &self.directory;
+        let name = || directory.shown_name(id).unwrap_or_else(|| directory.default_name().to_owned());
+        if by.limits.domain.is_some_and(|own| own != id) {
+            return Err(no_domain(&name()));
+        }
+        let taken = |name: &Authority| AppError::DomainTaken { name: name.to_string() };
+        if let Some(new) = edit.authority.as_ref().filter(|new| directory.is_default_name(new.as_str())) {
+            return Err(taken(new));
+        }
+        let _turn = self.turns.write(by.id).await?;
+        match directory.edit(id, edit, by.id).await? {
+            DomainEdited::Done(domain) => Ok(*domain),
+            DomainEdited::Absent => Err(no_domain(&name())),
+            DomainEdited::Taken => Err(edit.authority.as_ref().map_or(AppError::Internal, taken)),
+        }
+    }
+
+    /// `None` for a domain without a name, which was removed.
+    fn named(&self, domain: &Domain) -> Option<NamedDomain> {
+        let is_default = domain.id.is_default();
+        let name = match &domain.authority {
+            _ if is_default => self.directory.default_name(),
+            Some(authority) => authority.as_str(),
+            None => return None,
+        };
+        Some(NamedDomain { name: name.to_owned(), is_default, settings: domain.settings.clone() })
+    }
+}
+
+/// A domain concerns others than those whose links a key of own links sees.
+fn may_change_domains(by: &Grant) -> Result<(), AppError> {
+    require(by, Scope::Admin)?;
+    if by.limits.own_links_only { Err(AppError::LimitedKey) } else { Ok(()) }
+}
+
+fn no_domain(name: &str) -> AppError {
+    AppError::NoDomain { name: name.to_owned() }
+}

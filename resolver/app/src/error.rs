@@ -1,0 +1,310 @@
+//! Errors of the use cases: the same for every way in.
+//!
+//! The messages are complete sentences for the caller. `http/rest/problem.rs` adds a status and a
+//! type of RFC 9457; `http/grpc/status.rs` adds a code of gRPC.
+
+use std::fmt;
+
+use links::scope::Scope;
+use store::StoreError;
+
+use super::field::Field;
+use crate::{budgets::Spent, reservation::ReserveError, turns::NoTurn};
+
+/// Wrong fields that one answer names.
+pub const FIELDS_TOLD: usize = 16;
+
+/// A field with a wrong value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InvalidField {
+    /// The field's path in the request, such as `redirectRules.0.longUrl`.
+    pub field: String,
+    /// A phrase that begins with "expected".
+    pub expected: String,
+}
+
+/// Why a use case did nothing, or could not tell whether it did.
+#[derive(Debug, thiserror::Error)]
+pub enum AppError {
+    /// Fields have wrong values.
+    #[error("{}", Joined(.0))]
+    Invalid(Vec<InvalidField>),
+    /// The API key lacks a scope.
+    #[error("Expected an API key with the scope \"{scope}\".")]
+    Forbidden {
+        /// The missing scope.
+        scope: Scope,
+    },
+    /// The API key is limited to a domain or to its own links.
+    #[error("Expected an API key that is limited neither to one domain nor to links of its own.")]
+    LimitedKey,
+    /// The call is for the default domain, and the API key is limited to another one.
+    #[error("Expected an API key that is not for one domain only, or one call for each link.")]
+    OneDomainOnly,
+    /// No link has this name, or the API key does not see it.
+    #[error("No URL found with short code \"{code}\"{}", OnDomain(.domain))]
+    NoLink {
+        /// The short code or slug.
+        code: String,
+        /// The domain, unless it is the default one.
+        domain: Option<String>,
+    },
+    /// Another link has the slug.
+    #[error("Provided slug \"{slug}\" is already in use{}.", OnDomain(.domain))]
+    SlugTaken {
+        /// The slug.
+        slug: String,
+        /// The domain, unless it is the default one.
+        domain: Option<String>,
+    },
+    /// The idempotency key came with a different request before.
+    #[error("This Idempotency-Key came with something else before: expected another key, or the same body.")]
+    IdempotencyKeyReused,
+    /// The link has a newer version than the caller knows.
+    #[error("The link was edited since: expected the version that it has now.")]
+    Superseded,
+    /// The link was taken down by an operator.
+    #[error("The link was taken down: expected an operator to lift the block before it is deleted.")]
+    Blocked,
+    /// No domain has this name.
+    #[error("Domain with authority \"{name}\" could not be found")]
+    NoDomain {
+        /// The name.
+        name: String,
+    },
+    /// Another domain has this name.
+    #[error("Another domain is called \"{name}\".")]
+    DomainTaken {
+        /// The name.
+        name: String,
+    },
+    /// The API key may not add a domain.
+    #[error(
+        "Expected an API key with the scope \"domains\", or a domain that exists: none is called \"{name}\"."
+    )]
+    MayNotAddDomain {
+        /// The unknown name.
+        name: String,
+    },
+    /// There are as many domains as the operator allows.
+    #[error("Expected a domain that exists: there are {most} of them, as many as --domains-max allows.")]
+    TooManyDomains {
+        /// The limit.
+        most: u32,
+    },
+    /// The domain cannot be removed.
+    #[error("The domain \"{name}\" cannot be removed: {by}.")]
+    DomainInUse {
+        /// Its name.
+        name: String,
+        /// What keeps it.
+        by: &'static str,
+    },
+    /// No rule for targets has this pattern.
+    #[error("No rule found for \"{pattern}\"")]
+    NoTarget {
+        /// The pattern.
+        pattern: String,
+    },
+    /// No visible link has this tag.
+    #[error("Tag with name \"{tag}\" could not be found")]
+    NoTag {
+        /// The tag.
+        tag: String,
+    },
+    /// Another tag has this name.
+    #[error("You cannot rename tag {old} to {new}, because it already exists")]
+    TagConflict {
+        /// The present name.
+        old: String,
+        /// The name that is taken.
+        new: String,
+    },
+    /// The API key is limited, and tags belong to all links.
+    #[error("You are not allowed to {what} tags")]
+    ForbiddenTags {
+        /// A verb.
+        what: &'static str,
+    },
+    /// No reservation has this id, or the API key does not see it.
+    #[error("No reservation found with id \"{id}\"")]
+    NoReservation {
+        /// The id.
+        id: String,
+    },
+    /// The reservation was given up.
+    #[error("The reservation \"{id}\" was given up.")]
+    ReservationClosed {
+        /// Its id.
+        id: String,
+    },
+    /// The API key would hold too many reserved codes.
+    #[error(
+        "Expected fewer codes, or reservations to be given up: {held} of {most} codes are in open reservations of this key."
+    )]
+    TooManyReserved {
+        /// Codes that it holds.
+        held: u64,
+        /// The limit.
+        most: u64,
+    },
+    /// A share of what the process holds at a time is used up.
+    #[error("{}", Share(.0))]
+    TooMuchAtOnce(Spent),
+    /// The keyspace has no codes left.
+    #[error("Every code of this keyspace is taken: an operator has to add a keyspace.")]
+    Exhausted,
+    /// No number or no database answered in time.
+    #[error("No number or no database is to be had at the moment. Nothing is lost: try again.")]
+    Unavailable,
+    /// A defect of this program.
+    #[error("An unknown error occurred.")]
+    Internal,
+}
+
+impl AppError {
+    /// Returns a short name that callers may match on, where Shlink has one.
+    pub fn kind(&self) -> Option<&'static str> {
+        match self {
+            Self::Invalid(_) => Some("invalid-data"),
+            Self::NoLink { .. } => Some("short-url-not-found"),
+            Self::SlugTaken { .. } => Some("non-unique-slug"),
+            Self::NoDomain { .. } => Some("domain-not-found"),
+            Self::NoTag { .. } => Some("tag-not-found"),
+            Self::TagConflict { .. } => Some("tag-conflict"),
+            Self::ForbiddenTags { .. } => Some("forbidden-tag-operation"),
+            Self::Internal => Some("internal-server-error"),
+            _ => None,
+        }
+    }
+
+    /// One wrong field.
+    pub fn invalid(field: &str, expected: impl Into<String>) -> Self {
+        Self::Invalid(vec![InvalidField { field: field.to_owned(), expected: expected.into() }])
+    }
+}
+
+impl From<StoreError> for AppError {
+    fn from(error: StoreError) -> Self {
+        tracing::warn!(error = &error as &dyn std::error::Error, "answer a call of the API");
+        Self::Unavailable
+    }
+}
+
+impl From<Spent> for AppError {
+    fn from(spent: Spent) -> Self {
+        Self::TooMuchAtOnce(spent)
+    }
+}
+
+impl From<NoTurn> for AppError {
+    fn from(NoTurn: NoTurn) -> Self {
+        Self::TooMuchAtOnce(Spent::Own)
+    }
+}
+
+impl From<ReserveError> for AppError {
+    fn from(error: ReserveError) -> Self {
+        match error {
+            ReserveError::Exhausted => Self::Exhausted,
+            ReserveError::Unavailable | ReserveError::Closed => Self::Unavailable,
+        }
+    }
+}
+
+/// Collects wrong fields, so that one answer names them all, in the order of the request.
+///
+/// The adapter notes a field that it cannot read at the field's place; a use case that finds a value
+/// wrong later puts the field back there.
+#[derive(Debug, Default)]
+pub struct FieldErrors {
+    /// With the places in the request; the required URL stands first even if it is absent.
+    wrong: Vec<(usize, InvalidField)>,
+    /// Places of the fields of a link, by their number.
+    places: [usize; Field::ALL.len()],
+    /// The place that is being read, from 1.
+    place: usize,
+}
+
+impl FieldErrors {
+    /// Begins the next field of the request.
+    pub fn begin(&mut self, field: Option<Field>) {
+        self.place += 1;
+        if let Some(field) = field.filter(|field| *field != Field::LongUrl) {
+            self.places[field as usize] = self.place;
+        }
+    }
+
+    /// Returns the value, or notes what was expected of the field.
+    pub fn note<T>(&mut self, field: &str, read: Result<T, String>) -> Option<T> {
+        read.map_err(|expected| self.add(self.place, field, expected)).ok()
+    }
+
+    /// As [`FieldErrors::note`], for a field of a link. Only the first error of a field counts.
+    pub fn check<T>(&mut self, field: Field, read: Result<T, String>) -> Option<T> {
+        let (place, name) = (self.places[field as usize], field.name());
+        read.map_err(|expected| {
+            if !self.wrong.iter().any(|(_, known)| known.field == name) {
+                self.add(place, name, expected);
+            }
+        })
+        .ok()
+    }
+
+    /// Adds an error. A request may have thousands of wrong fields: the last entry stands for the
+    /// rest.
+    fn add(&mut self, place: usize, field: &str, expected: String) {
+        let (place, field, expected) = match FIELDS_TOLD.checked_sub(self.wrong.len()) {
+            None => return,
+            Some(0) => (usize::MAX, "(the others)", "expected fewer wrong fields".to_owned()),
+            Some(_) => (place, field, expected),
+        };
+        self.wrong.push((place, InvalidField { field: field.to_owned(), expected }));
+    }
+
+    /// # Errors
+    /// Returns [`AppError::Invalid`] if anything was wrong.
+    pub fn finish(mut self) -> Result<(), AppError> {
+        if self.wrong.is_empty() {
+            return Ok(());
+        }
+        self.wrong.sort_by_key(|(place, _)| *place);
+        Err(AppError::Invalid(self.wrong.into_iter().map(|(_, invalid)| invalid).collect()))
+    }
+}
+
+/// Wrong fields in one line.
+struct Joined<'a>(&'a [InvalidField]);
+
+impl fmt::Display for Joined<'_> {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, one) in self.0.iter().enumerate() {
+            let separator = if place == 0 { "" } else { "; " };
+            write!(to, "{separator}{}: {}", one.field, one.expected)?;
+        }
+        Ok(())
+    }
+}
+
+/// A domain behind a name; nothing for the default one.
+struct OnDomain<'a>(&'a Option<String>);
+
+impl fmt::Display for OnDomain<'_> {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.as_ref().map_or(Ok(()), |domain| write!(to, " for domain \"{domain}\""))
+    }
+}
+
+/// What a used-up share means to the caller.
+struct Share<'a>(&'a Spent);
+
+impl fmt::Display for Share<'_> {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(match self.0 {
+            Spent::Own => {
+                "Too much is under way with this API key already: expected fewer or smaller calls at a time."
+            }
+            Spent::All => "As much is under way as this server takes on. Nothing was stored: try again.",
+        })
+    }
+}

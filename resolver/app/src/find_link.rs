@@ -1,0 +1,83 @@
+//! Finds a link by its code or slug.
+
+use std::sync::Arc;
+
+use links::{DomainId, Link, Record, Slug, api_key::Grant, scope::Scope};
+
+use super::{AppError, LinkService, authorize::require};
+use crate::key_names::Names;
+
+/// The name of a link: a code or a slug, on a domain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkName {
+    /// The code or slug.
+    pub code: String,
+    /// The domain's authority; `None` for the default domain.
+    pub domain: Option<String>,
+}
+
+impl LinkService {
+    /// Returns a link with its tags.
+    pub async fn get_link(&self, name: &LinkName, by: &Grant) -> Result<Record, AppError> {
+        require(by, Scope::Read)?;
+        let link = self.find_link(name, by).await?;
+        let _turn = self.turns.write(by.id).await?;
+        Ok(Record { tags: self.store.tags_of(link.id).await?, link: Link::clone(&link) })
+    }
+
+    /// Finds a link that is not deleted and that the key sees, whether or not it redirects now.
+    pub async fn find_link(&self, name: &LinkName, by: &Grant) -> Result<Arc<Link>, AppError> {
+        let missing = || self.no_link(name);
+        let Some(domain) = self.domain_of(name).await? else { return Err(missing()) };
+        match self.directory.find_named(domain, &name.code).await {
+            Ok(found) => found.filter(|link| !link.is_deleted() && by.sees(link)).ok_or_else(missing),
+            Err(_) => Err(AppError::Unavailable),
+        }
+    }
+
+    /// Finds the link that was deleted last under a name, if the key may see it.
+    pub(super) async fn find_deleted(&self, name: &LinkName, by: &Grant) -> Result<Link, AppError> {
+        let missing = || self.no_link(name);
+        let Some(domain) = self.domain_of(name).await? else { return Err(missing()) };
+        if !Slug::parse(&name.code).is_ok_and(|slug| slug.as_str() == name.code) {
+            return Err(missing());
+        }
+        let _turn = self.turns.query(by.id).await?;
+        let found = self.store.find_deleted(domain, &name.code, self.lookup.id_of(&name.code)).await?;
+        found.filter(|link| by.sees(link)).ok_or_else(missing)
+    }
+
+    /// The error for a name without a link. The default domain is not named in it.
+    pub fn no_link(&self, LinkName { code, domain }: &LinkName) -> AppError {
+        let is_other = |name: &&String| *name != "DEFAULT" && *name != self.directory.default_name();
+        AppError::NoLink { code: code.clone(), domain: domain.as_ref().filter(is_other).cloned() }
+    }
+
+    /// Finds the domain of a name; `None` if there is no such domain.
+    async fn domain_of(&self, name: &LinkName) -> Result<Option<DomainId>, AppError> {
+        match &name.domain {
+            None => Ok(Some(DomainId::DEFAULT)),
+            Some(name) => Ok(self.directory.find(name).await?),
+        }
+    }
+
+    /// Looks up the names of the keys that created and edited these links. If the store does not
+    /// answer, the links are shown without them: a committed write is not reported as failed for
+    /// want of a name.
+    pub async fn names(&self, records: &[Record]) -> Names {
+        let links = records.iter().map(|record| &record.link);
+        self.key_names.of_links(&*self.store, links).await.unwrap_or_else(|error| {
+            tracing::warn!(error = &error as &dyn std::error::Error, "look up names of API keys");
+            Names::default()
+        })
+    }
+
+    /// The names of keys that the creator of this link may see. A key that reads no links gets its
+    /// own links only, but another key may have edited them: which one, it is not told.
+    pub async fn names_for_creator(&self, record: &Record, by: &Grant) -> Names {
+        if by.scopes.allow(Scope::Read) && !record.is_only_of(by.id) {
+            return self.names(std::slice::from_ref(record)).await;
+        }
+        Names::only(by.id, &by.name)
+    }
+}

@@ -1,0 +1,90 @@
+//! Names of API keys by their number, for answers that say who created or edited a link.
+//!
+//! 1. A name belongs to its number for ever: a key is never renamed and its row never removed. So an answer of the store is kept until there is
+//!    no more room for it.
+//! 2. A page of links asks once for all the names that are not known yet.
+
+use std::sync::Arc;
+
+use links::{
+    Link,
+    api_key::{ApiKeyId, OPERATOR},
+};
+use moka::sync::Cache;
+use store::{LinkStore, StoreError};
+
+/// Names that are kept. Each takes some two hundred bytes.
+const KEPT: u64 = 20_000;
+
+/// Remembers names of keys.
+pub struct KeyNames {
+    known: Cache<ApiKeyId, Arc<str>>,
+}
+
+/// The names that one answer needs, in the order of their keys: mostly there is one.
+#[derive(Clone, Debug, Default)]
+pub struct Names(Vec<(ApiKeyId, Arc<str>)>);
+
+impl Default for KeyNames {
+    fn default() -> Self {
+        Self { known: Cache::new(KEPT) }
+    }
+}
+
+impl KeyNames {
+    /// The names of the keys that created and edited these links.
+    pub async fn of_links(
+        &self,
+        store: &dyn LinkStore,
+        links: impl IntoIterator<Item = &Link>,
+    ) -> Result<Names, StoreError> {
+        let editor = |link: &Link| link.details.as_ref().and_then(|details| details.edited_by);
+        let both = |link: &Link| [Some(link.created_by), editor(link)];
+        let wanted = links.into_iter().flat_map(both).flatten().filter(|id| *id != OPERATOR);
+        let mut wanted: Vec<ApiKeyId> = wanted.collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let (mut names, mut missing) = (Vec::with_capacity(wanted.len()), Vec::new());
+        for id in wanted {
+            match self.known.get(&id) {
+                Some(name) => names.push((id, name)),
+                None => missing.push(id),
+            }
+        }
+        if !missing.is_empty() {
+            for (id, name) in store.key_names(&missing).await? {
+                let name: Arc<str> = name.into();
+                self.known.insert(id, Arc::clone(&name));
+                names.push((id, name));
+            }
+            names.sort_unstable_by_key(|(id, _)| *id);
+        }
+        Ok(Names(names))
+    }
+}
+
+impl Names {
+    /// Knows one name only.
+    pub fn only(id: ApiKeyId, name: &Arc<str>) -> Self {
+        Self(vec![(id, Arc::clone(name))])
+    }
+
+    fn get(&self, id: ApiKeyId) -> Option<&str> {
+        let index = self.0.binary_search_by_key(&id, |(known, _)| *known).ok()?;
+        Some(&self.0[index].1)
+    }
+
+    /// The key that created a link; none for one of the operator's command line.
+    pub fn creator<'a>(&'a self, link: &'a Link) -> Option<&'a str> {
+        let origin = link.details.as_ref().and_then(|details| details.origin.as_ref());
+        let foreign = origin.and_then(|origin| origin.created_by.as_deref());
+        foreign.or_else(|| self.get(link.created_by))
+    }
+
+    /// The key that edited a link last; none likewise, or when it was never edited.
+    pub fn editor<'a>(&'a self, link: &'a Link) -> Option<&'a str> {
+        let details = link.details.as_ref()?;
+        let foreign = details.origin.as_ref().and_then(|origin| origin.edited_by.as_deref());
+        foreign.or_else(|| self.get(details.edited_by?))
+    }
+}

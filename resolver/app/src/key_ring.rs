@@ -1,0 +1,184 @@
+//! API keys as a resolver knows them: looked up in the store, and the answers remembered for a moment.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use foldhash::quality::RandomState;
+use links::api_key::{ApiKeyId, Grant, KeyHash};
+use moka::sync::Cache;
+use store::{LinkStore, StoreError};
+use tokio::{
+    sync::Semaphore,
+    time::{sleep, timeout},
+};
+
+/// How long an answer of the database is believed: a revoked key stops within it, everywhere.
+const BELIEVED: Duration = Duration::from_secs(1);
+/// How often the keys that were used are noted in the store.
+const USE_NOTED_EVERY: Duration = Duration::from_secs(10);
+/// How long a good key keeps its owner from being taken for somebody who guesses.
+const GOOD_LATELY: Duration = Duration::from_secs(600);
+/// Keys remembered, known and unknown ones together: a flood of wrong keys cannot fill the memory.
+const REMEMBERED: u64 = 10_000;
+
+/// Keys that were not good lately and are looked up at a time: whoever has a good one finds connections beside any number of them.
+const STRANGERS: usize = 2;
+/// How long a lookup waits for others.
+const LOOKUP_WITHIN: Duration = Duration::from_secs(5);
+
+/// Looks keys up, and remembers the answers for a moment.
+pub struct KeyRing {
+    /// Of the keys that are being looked up: the store is asked once for all calls that come with the same one.
+    asked: Cache<KeyHash, Arc<tokio::sync::Mutex<()>>>,
+    strangers: Semaphore,
+    answers: Cache<KeyHash, Option<Grant>, RandomState>,
+    /// Keys that were used since this was last noted in the store: never more than there are.
+    used: Mutex<BTreeSet<ApiKeyId>>,
+    /// What was good lately: whoever comes with one is not taken for somebody who guesses, though others do from the same address.
+    good: Cache<KeyHash, ()>,
+}
+
+impl Default for KeyRing {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl KeyRing {
+    /// Knows no key yet.
+    #[must_use]
+    pub fn new() -> Self {
+        let good = Cache::builder().max_capacity(REMEMBERED).time_to_live(GOOD_LATELY).build();
+        let answers = Cache::builder().max_capacity(REMEMBERED).time_to_live(BELIEVED);
+        let answers = answers.build_with_hasher(RandomState::default());
+        let asked = Cache::builder().max_capacity(REMEMBERED).time_to_idle(GOOD_LATELY).build();
+        Self { asked, strangers: Semaphore::new(STRANGERS), answers, used: Mutex::default(), good }
+    }
+
+    /// Whether this was a good key lately.
+    #[must_use]
+    pub fn remembers(&self, hash: &KeyHash) -> bool {
+        self.good.contains_key(hash)
+    }
+
+    /// What was found a moment ago, without asking the store.
+    #[must_use]
+    pub fn answered(&self, hash: &KeyHash) -> Option<Option<Grant>> {
+        self.answers.get(hash)
+    }
+
+    /// Whose key it is and what it may do; none when it is unknown or revoked.
+    ///
+    /// # Errors
+    /// When the store cannot say.
+    pub async fn find(&self, store: &dyn LinkStore, hash: KeyHash) -> Result<Option<Grant>, StoreError> {
+        if let Some(answer) = self.answers.get(&hash) {
+            return Ok(answer);
+        }
+        let answer = self.in_turn(&hash, store.find_api_key(&hash)).await?;
+        if let Some(grant) = &answer {
+            self.good.insert(hash, ());
+            // A key in use is looked up again once it is believed no more, so this hears of it each second.
+            self.used().insert(grant.id);
+        }
+        Ok(answer)
+    }
+
+    /// Asks when no other call asks for the same key, and few ask for strange ones; unless somebody was told meanwhile.
+    async fn in_turn(
+        &self,
+        hash: &KeyHash,
+        ask: impl Future<Output = Result<Option<Grant>, StoreError>>,
+    ) -> Result<Option<Grant>, StoreError> {
+        let turn = async {
+            let first = self.asked.get_with(hash.clone(), Arc::default).lock_owned().await;
+            let place = match self.remembers(hash) {
+                true => None,
+                false => Some(self.strangers.acquire().await.map_err(|_| StoreError::TimedOut)?),
+            };
+            Ok((first, place))
+        };
+        let _turn = timeout(LOOKUP_WITHIN, turn).await.unwrap_or(Err(StoreError::TimedOut))?;
+        if let Some(answer) = self.answers.get(hash) {
+            return Ok(answer);
+        }
+        let answer = ask.await?;
+        self.answers.insert(hash.clone(), answer.clone());
+        Ok(answer)
+    }
+
+    fn used(&self) -> MutexGuard<'_, BTreeSet<ApiKeyId>> {
+        // A set of numbers is whole whenever its lock is free.
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Notes in the store which keys are in use, for as long as the process runs. What cannot be noted is noted with the next ones.
+pub async fn note_used(keys: Arc<KeyRing>, store: Arc<dyn LinkStore>) {
+    loop {
+        sleep(USE_NOTED_EVERY).await;
+        let used = std::mem::take(&mut *keys.used());
+        if used.is_empty() {
+            continue;
+        }
+        let ids: Vec<ApiKeyId> = used.into_iter().collect();
+        if let Err(error) = store.note_keys_used(&ids).await {
+            tracing::warn!(error = &error as &dyn std::error::Error, "note the use of API keys");
+            keys.used().extend(ids);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures_util::future::join_all;
+
+    use super::*;
+
+    fn hash(key: &str) -> KeyHash {
+        KeyHash::of(key.as_bytes())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn calls_with_one_key_ask_once_and_strangers_leave_room_for_good_ones() {
+        let (keys, asked, most) = (KeyRing::new(), AtomicUsize::new(0), AtomicUsize::new(0));
+        let under_way = AtomicUsize::new(0);
+        let ask = || async {
+            asked.fetch_add(1, Ordering::Relaxed);
+            most.fetch_max(under_way.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+            sleep(Duration::from_secs(1)).await;
+            under_way.fetch_sub(1, Ordering::Relaxed);
+            Ok(None)
+        };
+        let one = hash("one");
+        join_all((0..100).map(|_| keys.in_turn(&one, ask()))).await;
+        assert_eq!(asked.load(Ordering::Relaxed), 1);
+
+        let strangers: Vec<KeyHash> = (0..6).map(|number| hash(&format!("stranger{number}"))).collect();
+        join_all(strangers.iter().map(|stranger| keys.in_turn(stranger, ask()))).await;
+        assert_eq!(most.load(Ordering::Relaxed), STRANGERS);
+
+        let waiting = join_all((0..100).map(|number| {
+            let keys = &keys;
+            async move { keys.in_turn(&hash(&format!("other{number}")), ask_for_ever()).await }
+        }));
+        let good = async {
+            sleep(Duration::from_millis(10)).await;
+            keys.good.insert(hash("good"), ());
+            let begun = tokio::time::Instant::now();
+            keys.in_turn(&hash("good"), async { Ok(None) }).await.unwrap();
+            assert!(begun.elapsed().is_zero(), "a key that was good lately waits for no stranger");
+        };
+        let (waited, ()) = tokio::join!(timeout(2 * LOOKUP_WITHIN, waiting), good);
+        assert!(waited.is_err(), "those that ask are bounded by the store");
+    }
+
+    async fn ask_for_ever() -> Result<Option<Grant>, StoreError> {
+        std::future::pending().await
+    }
+}

@@ -1,0 +1,322 @@
+//! Lists links: the ids of a page first, then the links a few at a time.
+//!
+//! A page may have ten thousand links of many kilobytes. [`LinkService::list_links`] returns its ids
+//! and sizes; [`pieces`] cuts them into pieces of bounded memory, which are read one after another.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use codes::LinkId;
+use jiff::{SignedDuration, Timestamp};
+use links::{
+    Domain, DomainId, Filter, LongUrl, OrderBy, OrderField, Outline, Outlined, Record, TAGS_MAX, Tag,
+    TagsMode, api_key::Grant, scope::Scope,
+};
+use store::PER_PAGE_MAX;
+
+use super::{AppError, FieldErrors, LinkService, authorize::require};
+
+const ORDERS: &str =
+    "expected dateCreated, shortCode, longUrl, title, visits or nonBotVisits, with -ASC or -DESC behind it";
+/// Links of a page, unless asked otherwise.
+pub const PER_PAGE: u64 = 10;
+/// Links of a piece.
+const PIECE_LINKS: usize = 256;
+/// Bytes of a piece.
+pub const PIECE_BYTES: u64 = 256 * 1024;
+/// Bytes of an entry beside its texts.
+const ENTRY_BYTES: u64 = 512;
+
+/// A request for a page of links.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListLinks {
+    /// The page, from 1.
+    pub page: Option<u64>,
+    /// Links of a page. Pages are cut at [`PER_PAGE_MAX`].
+    pub per_page: PerPage,
+    /// A text in the URL, title, code, tag or domain.
+    pub search: Option<String>,
+    /// The exact long URL.
+    pub long_url: Option<String>,
+    /// The domain.
+    pub domain: Option<String>,
+    /// The name of the API keys that made the links.
+    pub api_key_name: Option<String>,
+    /// Tags that the links have.
+    pub tags: Vec<String>,
+    /// Whether one of the tags suffices.
+    pub tags_mode: TagsMode,
+    /// Tags that the links do not have.
+    pub exclude_tags: Vec<String>,
+    /// Whether one of these tags excludes a link.
+    pub exclude_tags_mode: TagsMode,
+    /// Links that were created from this time on.
+    pub since: Option<Timestamp>,
+    /// Links that were created until this time.
+    pub until: Option<Timestamp>,
+    /// Deleted links instead of the others.
+    pub deleted: bool,
+    /// Leaves out links whose time has passed.
+    pub exclude_past: bool,
+    /// Leaves out links whose visits are used up.
+    pub exclude_spent: bool,
+    /// A field, with `-ASC` or `-DESC` behind it.
+    pub order_by: Option<String>,
+}
+
+/// How many links a page has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PerPage {
+    /// [`PER_PAGE`].
+    #[default]
+    Default,
+    /// As many as fit.
+    All,
+    /// This many.
+    Count(u64),
+}
+
+/// A page whose links are not read yet.
+pub struct ListedLinks {
+    filter: Filter,
+    /// Ids and sizes.
+    pub entries: Vec<Outlined>,
+    /// Links of all pages.
+    pub total: u64,
+    /// The page, from 1.
+    pub page: u64,
+    /// Links of a page.
+    pub per_page: u64,
+}
+
+impl LinkService {
+    /// Lists a page of the links that a key sees. `wrong` holds the fields that the adapter could
+    /// not read.
+    pub async fn list_links(
+        &self,
+        request: ListLinks,
+        wrong: FieldErrors,
+        by: &Grant,
+    ) -> Result<ListedLinks, AppError> {
+        require(by, Scope::Read)?;
+        let names = (request.domain.clone(), request.api_key_name.clone());
+        let (mut filter, by_code) = filter(request, wrong)?;
+        let (page, per_page) = (filter.page, filter.per_page.unwrap_or(PER_PAGE_MAX));
+        let listed =
+            |filter, Outline { entries, total }| ListedLinks { filter, entries, total, page, per_page };
+        if !self.narrow(names, by, &mut filter).await? {
+            return Ok(listed(filter, Outline::default()));
+        }
+        let _turn = self.turns.query(by.id).await?;
+        let code = filter.search.as_deref().and_then(|text| self.lookup.id_of(text));
+        if let Some(text) = &filter.search {
+            filter.search_domains = self.domains_like(text);
+        }
+        let Some(descending) = by_code else {
+            let outline = self.store.outline(&filter, code).await?;
+            return Ok(listed(filter, outline));
+        };
+        // No database can sort by codes, which are computed from numbers: a list that fits one page
+        // is sorted here.
+        (filter.page, filter.per_page) = (1, Some(PER_PAGE_MAX));
+        let mut outline = self.store.outline(&filter, code).await?;
+        if outline.total > PER_PAGE_MAX {
+            let expected =
+                format!("expected another order, or a filter that leaves at most {PER_PAGE_MAX} links");
+            return Err(AppError::invalid("orderBy", expected));
+        }
+        outline.entries.sort_by_cached_key(|entry| self.lookup.name(entry.id, entry.slug.as_ref()));
+        if descending {
+            outline.entries.reverse();
+        }
+        let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+        let first = count((page - 1).saturating_mul(per_page));
+        outline.entries = outline.entries.into_iter().skip(first).take(count(per_page)).collect();
+        Ok(listed(filter, outline))
+    }
+
+    /// Weighs a piece again just before it is read: while a client was slow or a turn was waited
+    /// for, its links may have grown a thousandfold.
+    pub async fn weigh(&self, entries: &[Outlined], by: &Grant) -> Result<Vec<Outlined>, AppError> {
+        let ids: Vec<LinkId> = entries.iter().map(|entry| entry.id).collect();
+        let _turn = self.turns.query(by.id).await?;
+        Ok(self.store.weigh(&ids).await?)
+    }
+
+    /// Reads the links of a piece, without those that left the list meanwhile or came back to it.
+    pub async fn read_piece(
+        &self,
+        listed: &ListedLinks,
+        entries: &[Outlined],
+        by: &Grant,
+    ) -> Result<Vec<Record>, AppError> {
+        let ids: Vec<LinkId> = entries.iter().map(|entry| entry.id).collect();
+        let _turn = self.turns.query(by.id).await?;
+        let mut records = self.store.records(&ids).await?;
+        records.retain(|record| record.link.is_deleted() == listed.filter.deleted);
+        Ok(records)
+    }
+
+    /// Narrows a filter to what the request and the key leave; `false` if nothing can be left.
+    async fn narrow(
+        &self,
+        (domain, api_key_name): (Option<String>, Option<String>),
+        by: &Grant,
+        filter: &mut Filter,
+    ) -> Result<bool, AppError> {
+        if let Some(name) = domain {
+            let Some(domain) = self.directory.find(&name).await? else { return Ok(false) };
+            filter.domain = Some(domain);
+        }
+        if let Some(own) = by.limits.domain {
+            if filter.domain.is_some_and(|domain| domain != own) {
+                return Ok(false);
+            }
+            filter.domain = Some(own);
+        }
+        if let Some(name) = api_key_name {
+            let _turn = self.turns.write(by.id).await?;
+            let keys = self.store.list_api_keys().await?;
+            let named: Vec<_> = keys.iter().filter(|key| key.name == name).map(|key| key.id).collect();
+            // As in Shlink, a limited key cannot ask about other keys.
+            if !by.limits.hides_links() || named.contains(&by.id) {
+                filter.created_by = Some(named);
+            }
+        }
+        if by.limits.own_links_only {
+            filter.created_by = Some(vec![by.id]);
+        }
+        Ok(true)
+    }
+
+    /// Finds the domains whose names contain a text.
+    fn domains_like(&self, text: &str) -> Vec<DomainId> {
+        let text = text.to_lowercase();
+        let entries = self.directory.entries();
+        let others = entries.others().into_iter();
+        let is_like = |domain: &&Arc<Domain>| {
+            domain.authority.as_ref().is_some_and(|name| name.as_str().contains(&text))
+        };
+        let mut found: Vec<DomainId> = others.filter(is_like).map(|domain| domain.id).collect();
+        found.extend(self.directory.default_name().contains(&text).then_some(DomainId::DEFAULT));
+        found
+    }
+}
+
+/// Bytes of an entry, with what there is beside its texts.
+pub fn size(entry: &Outlined) -> u64 {
+    entry.bytes + ENTRY_BYTES
+}
+
+/// Cuts a page into pieces, none of which takes much memory unless a single link does.
+pub fn pieces(mut entries: &[Outlined]) -> impl Iterator<Item = &[Outlined]> {
+    std::iter::from_fn(move || {
+        let mut bytes = 0;
+        let fits = |entry: &&Outlined| {
+            bytes += size(entry);
+            bytes <= PIECE_BYTES
+        };
+        let count = entries.iter().take(PIECE_LINKS).take_while(fits).count().max(1).min(entries.len());
+        let (piece, rest) = entries.split_at(count);
+        entries = rest;
+        (!piece.is_empty()).then_some(piece)
+    })
+}
+
+/// Checks a request. Returns the filter and, for the order of codes, whether it is descending.
+fn filter(request: ListLinks, mut wrong: FieldErrors) -> Result<(Filter, Option<bool>), AppError> {
+    let order = wrong.note("orderBy", parse_order(request.order_by.as_deref()));
+    let (order, by_code) = order.unwrap_or_default();
+    for (name, tags) in [("tags", &request.tags), ("excludeTags", &request.exclude_tags)] {
+        if tags.len() > TAGS_MAX {
+            wrong.note::<()>(name, Err(format!("expected at most {TAGS_MAX} tags")));
+        }
+    }
+    let single = [&request.search, &request.long_url, &request.domain, &request.api_key_name];
+    let texts = single.into_iter().flatten().chain(&request.tags).chain(&request.exclude_tags);
+    if texts.into_iter().any(|text| text.contains('\0')) {
+        wrong.note::<()>("(the query)", Err("expected no NUL".to_owned()));
+    }
+    wrong.finish()?;
+    // An invalid tag has no links: it is kept as it was written, and matches nothing.
+    let tags = |names: &[String]| {
+        let tag = |name: &String| Tag::exactly(name).unwrap_or_else(|_| Tag::from_stored(name));
+        names.iter().map(tag).collect::<BTreeSet<Tag>>().into_iter().collect()
+    };
+    let per_page = match request.per_page {
+        PerPage::Default => PER_PAGE,
+        PerPage::All => PER_PAGE_MAX,
+        PerPage::Count(count) => count.min(PER_PAGE_MAX),
+    };
+    let filter = Filter {
+        long_url: request.long_url.map(LongUrl::from_stored),
+        tags: tags(&request.tags),
+        tags_mode: request.tags_mode,
+        exclude_tags: tags(&request.exclude_tags),
+        exclude_tags_mode: request.exclude_tags_mode,
+        since: request.since,
+        // Links are stored with fractions of a second and shown without: the whole second counts.
+        until: request.until.map(whole_second),
+        deleted: request.deleted,
+        exclude_past: request.exclude_past,
+        exclude_spent: request.exclude_spent,
+        order,
+        page: request.page.unwrap_or(1),
+        per_page: Some(per_page),
+        search: request.search,
+        ..Filter::default()
+    };
+    Ok((filter, by_code))
+}
+
+fn whole_second(time: Timestamp) -> Timestamp {
+    if time.subsec_nanosecond() != 0 {
+        return time;
+    }
+    time.checked_add(SignedDuration::from_millis(999)).unwrap_or(time)
+}
+
+/// Parses an order. The second value is set for the order of codes: whether it is descending.
+fn parse_order(text: Option<&str>) -> Result<(OrderBy, Option<bool>), String> {
+    let Some(text) = text else { return Ok((OrderBy::default(), None)) };
+    let (field, direction) = text.split_once('-').unwrap_or((text, "ASC"));
+    let descending = match direction {
+        "ASC" => false,
+        "DESC" => true,
+        _ => return Err(ORDERS.to_owned()),
+    };
+    let field = match field {
+        "dateCreated" => OrderField::DateCreated,
+        "longUrl" => OrderField::LongUrl,
+        "title" => OrderField::Title,
+        // No visits are kept by this version, so all links have as many.
+        "visits" | "nonBotVisits" => OrderField::Id,
+        "shortCode" => return Ok((OrderBy { field: OrderField::Id, descending }, Some(descending))),
+        _ => return Err(ORDERS.to_owned()),
+    };
+    Ok((OrderBy { field, descending }, None))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_taken_apart_by_links_and_by_bytes() {
+        let entries = |bytes: &[u64]| {
+            let entry = |(id, bytes): (usize, &u64)| {
+                let id = LinkId::from_stored(i64::try_from(id).unwrap());
+                Outlined { id, bytes: *bytes, slug: None }
+            };
+            bytes.iter().enumerate().map(entry).collect::<Vec<_>>()
+        };
+        let lens = |bytes: &[u64]| pieces(&entries(bytes)).map(<[_]>::len).collect::<Vec<_>>();
+        assert_eq!(lens(&[]), [0; 0]);
+        assert_eq!(lens(&[100; 300]), [256, 44]);
+        assert_eq!(lens(&[100_000; 5]), [2, 2, 1]);
+        assert_eq!(
+            lens(&[PIECE_BYTES, 1, 1, 10 * PIECE_BYTES, 1]),
+            [1, 2, 1, 1],
+            "one that is too long is by itself"
+        );
+    }
+}

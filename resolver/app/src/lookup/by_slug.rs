@@ -1,0 +1,107 @@
+//! Lookups by domain and slug: the domain's own link, or the default domain's.
+
+use links::{DomainId, Link};
+use tokio::time::Instant;
+
+use super::{Found, Lookup, LookupError, cache::Name, lookup_key::Wanted, slugs::Place};
+
+impl Lookup {
+    /// The link that visitors of a domain are led to by a path: the domain's own, or the default one's.
+    ///
+    /// # Errors
+    /// When nobody can say.
+    pub async fn find_on(&self, domain: DomainId, wanted: &Wanted) -> Found {
+        if domain.is_default() {
+            return self.find_default(wanted).await;
+        }
+        let Some(place) = wanted.slug().map(|slug| (domain, slug)) else {
+            return self.find_default(wanted).await;
+        };
+        let (was_free, asked) = (self.slugs.was_free(&place), Instant::now());
+        if !was_free && let Some(own) = self.find_slug(&place).await? {
+            return Ok(Some(own));
+        }
+        let shared = self.find_default(wanted).await?;
+        if shared.as_ref().is_some_and(|link| !link.is_deleted()) {
+            if !was_free {
+                self.slugs.note_free(place, asked);
+            }
+            return Ok(shared);
+        }
+        // Before an absence is reported the store has said so of both (I8).
+        let own = if was_free { self.find_slug(&place).await? } else { None };
+        Ok(own.or(shared))
+    }
+
+    async fn find_default(&self, wanted: &Wanted) -> Found {
+        let found = match wanted {
+            Wanted::Code(code) => self.find(*code).await?,
+            Wanted::Slug(slug) => self.find_slug(&(DomainId::DEFAULT, slug.clone())).await?,
+        };
+        Ok(found.filter(|link| link.domain().is_default()))
+    }
+
+    /// The link of a slug on a domain, if there is one.
+    async fn find_slug(&self, place: &Place) -> Found {
+        if let Some(id) = self.slugs.known(place).await {
+            let name = Name::of(&self.mint, id);
+            let known = self.cache.get(&name);
+            let found = match self.believed(known.as_ref()) {
+                Some(link) => Some(link),
+                None => self.read(id, name, known).await?,
+            };
+            if self.has(place, found.as_deref()).await? {
+                return Ok(found);
+            }
+            self.slugs.forget(place).await;
+        }
+        match self.slugs.find(place).await? {
+            Some(id) => {
+                let name = Name::of(&self.mint, id);
+                let mut found = self.read(id, name, self.cache.get(&name)).await?;
+                if !self.has(place, found.as_deref()).await? {
+                    // The answer may be older than the link, and the cache may have the link of a history that is lost under its id.
+                    self.slugs.forget(place).await;
+                    self.cache.invalidate(&name);
+                    let Some(id) = self.slugs.ask_anew(place).await? else { return Ok(None) };
+                    found = self.read_fresh(id).await?;
+                    if !self.has(place, found.as_deref()).await? {
+                        return Ok(None);
+                    }
+                }
+                Ok(found)
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// Whether the link found by a slug still has it: the link is not deleted, or it is blocked and
+    /// holds its name.
+    async fn has(&self, place: &Place, link: Option<&Link>) -> Result<bool, LookupError> {
+        let (domain, slug) = place;
+        let is_its = |link: &&Link| {
+            link.domain() == *domain && self.name_of(link).is_some_and(|name| name == slug.as_str())
+        };
+        let Some(link) = link.filter(is_its) else { return Ok(false) };
+        if !link.is_deleted() {
+            return Ok(true);
+        }
+        let version = link.details.as_ref().map_or(0, |details| details.version);
+        Ok(link.is_blocked() && self.slugs.is_held(place, link.id, version).await?)
+    }
+
+    /// The link of whatever a person calls it, a code or a slug, on exactly this domain.
+    ///
+    /// # Errors
+    /// When nobody can say.
+    pub async fn find_named(&self, domain: DomainId, name: &str) -> Found {
+        match Wanted::named(self, name) {
+            None => Ok(None),
+            Some(wanted) if domain.is_default() => self.find_default(&wanted).await,
+            Some(wanted) => match wanted.slug() {
+                Some(slug) => self.find_slug(&(domain, slug)).await,
+                None => Ok(None),
+            },
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! What is heard of changed links, and how far the cache and a replica may be believed meanwhile.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use codes::{LinkId, Mint};
+use moka::{policy::EvictionPolicy, sync::Cache};
+use store::{Change, Source};
+use tokio::{sync::mpsc, time::Instant};
+
+use super::{Cached, Generations, Links, Name, unminted_slugs::Picked};
+use supply::guard::{self, Guard};
+
+use crate::freshness::{Freshness, ReadAt};
+
+/// Links that are known to be changed lately.
+const CHANGED_MAX: u64 = 100_000;
+/// Longer than any read takes.
+const READ_MAX: Duration = Duration::from_secs(60);
+/// How long old answers are given at once after the read of a new one has failed, in milliseconds.
+const STORE_AWAY_MS: u64 = 1_000;
+
+/// What was heard of changes.
+pub(super) struct News {
+    pub(super) freshness: Freshness,
+    /// How far a replica may lag behind.
+    replica_lag: Duration,
+    /// Links that were changed lately, and when that was heard.
+    changed: Cache<LinkId, ReadAt>,
+    /// Until when the store is not asked for what there is an old answer to, in milliseconds since the start.
+    store_away: AtomicU64,
+    start: Instant,
+}
+
+impl News {
+    pub(super) fn new(replica_lag: Duration) -> Self {
+        let changed = Cache::builder()
+            .max_capacity(CHANGED_MAX)
+            .eviction_policy(EvictionPolicy::lru())
+            // `keep` needs it for as long as a read may take.
+            .time_to_live(replica_lag.max(READ_MAX))
+            .build();
+        Self {
+            replica_lag,
+            freshness: Freshness::new(),
+            changed,
+            store_away: AtomicU64::new(0),
+            start: Instant::now(),
+        }
+    }
+
+    /// A replica may not have heard of the last changes yet; and which those are is known only when none was missed for as long as it
+    /// may lag behind, and there is room to remember them.
+    pub(super) fn source(&self, ids: &[LinkId]) -> Source {
+        let is_told = self.freshness.is_told_for(self.replica_lag) || !guard::is_on(Guard::ToldFor);
+        let is_known = is_told && self.changed.entry_count() < CHANGED_MAX / 2;
+        let lags = || ids.iter().any(|id| self.changed.contains_key(id));
+        if is_known && (!lags() || !guard::is_on(Guard::ChangedLately)) {
+            Source::Any { lag: self.replica_lag }
+        } else {
+            Source::Primary
+        }
+    }
+
+    pub(super) fn is_fresh(&self, cached: &Cached) -> bool {
+        let is_sure = cached.is_sure || !guard::is_on(Guard::Sure);
+        let settled = is_sure && self.freshness.is_settled(cached.read_at);
+        settled || self.freshness.is_young(cached.read_at)
+    }
+
+    /// Whether what was read then may be given to callers that came later: no change can have been
+    /// missed since, or it is young.
+    pub(super) fn may_be_shared(&self, began: ReadAt) -> bool {
+        self.freshness.is_settled(began) || self.freshness.is_young(began)
+    }
+
+    pub(super) fn note_store_away(&self) {
+        self.store_away.store(self.millis() + STORE_AWAY_MS, Ordering::Relaxed);
+    }
+
+    pub(super) fn store_is_away(&self) -> bool {
+        self.millis() < self.store_away.load(Ordering::Relaxed)
+    }
+
+    fn millis(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    pub(super) fn note_changed(&self, id: LinkId) {
+        self.changed.insert(id, self.freshness.now());
+    }
+
+    pub(super) fn changed_since(&self, id: LinkId, time: ReadAt) -> bool {
+        self.changed.get(&id).is_some_and(|heard| heard >= time)
+    }
+}
+
+/// The task that forgets what was changed.
+pub(super) struct Listener {
+    pub(super) mint: Arc<Mint>,
+    pub(super) cache: Links,
+    pub(super) generations: Arc<Generations>,
+    pub(super) news: Arc<News>,
+    pub(super) picked: Arc<Picked>,
+}
+
+impl Listener {
+    pub(super) async fn run(self, mut changes: mpsc::Receiver<Change>) {
+        while let Some(change) = changes.recv().await {
+            match change {
+                Change::Listening(since) => {
+                    self.news.freshness.is_told_since(since);
+                    self.picked.reload();
+                }
+                Change::Heard(until) => self.picked.trust(until),
+                Change::Alone => self.picked.trust_always(),
+                Change::Picked(id) => {
+                    self.picked.add(id);
+                    self.forget(id);
+                }
+                Change::Away => {
+                    self.news.freshness.is_not_told();
+                    // Whoever keeps entries of its own has to ask here again.
+                    self.generations.advance_all();
+                }
+                Change::Links(ids) => ids.into_iter().for_each(|id| self.forget(id)),
+            }
+        }
+    }
+
+    fn forget(&self, id: LinkId) {
+        // In this order: a reader that misses the note has put its link into the cache before it is emptied.
+        self.news.note_changed(id);
+        self.cache.invalidate(&Name::of(&self.mint, id));
+    }
+}

@@ -1,0 +1,122 @@
+//! What an operator sees of the resolver. Handles are made once; no code, URL or client is ever in a label.
+
+use std::sync::Arc;
+
+use daemon::Recorder;
+use metrics::{Counter, Histogram, Unit, counter, describe_counter, describe_histogram, histogram};
+
+/// Every handle.
+pub struct Metrics {
+    /// Redirects answered.
+    pub redirects: Counter,
+    /// Visits counted.
+    pub visits: Counter,
+    /// Visits that found their queue full.
+    pub visits_dropped: Counter,
+    /// Links that were removed because nobody had visited them for long.
+    pub links_removed: Counter,
+    /// Codes asked for that have no link.
+    pub not_found: Counter,
+    /// Requests refused because their client had asked for too many codes that have no link.
+    pub unknown_refused: Counter,
+    /// Lookups answered from the cache.
+    pub cache_hits: Counter,
+    /// Codes that the ceiling ruled out: no query was needed.
+    pub ruled_out: Counter,
+    /// Batched reads of links.
+    pub link_reads: Counter,
+    /// Links that they asked for.
+    pub links_asked: Counter,
+    /// Links created.
+    pub creates: Counter,
+    /// Batched inserts.
+    pub insert_batches: Counter,
+    /// Numbers skipped because a link was stored under them already.
+    pub conflicts: Counter,
+    /// Inserts whose outcome nobody knew at first.
+    pub inserts_unknown: Counter,
+    /// Numbers given up because nobody knows whether a link is stored under them.
+    pub burned: Counter,
+    /// Numbers set aside by reservations.
+    pub reserved: Counter,
+    /// Time of a create, from its body to its answer.
+    pub create_seconds: Histogram,
+    /// Requests answered 503.
+    pub unavailable: Counter,
+    /// Connections refused: all that there may be, of all clients or of one, were being answered.
+    pub connections_refused: Counter,
+}
+
+impl Metrics {
+    /// Registers everything, so that a first scrape shows zeros rather than nothing.
+    #[must_use]
+    pub fn new(recorder: &Recorder) -> Arc<Self> {
+        recorder.with(|| {
+            describe();
+            Arc::new(Self {
+                redirects: counter!("resolver_redirects_total"),
+                visits: counter!("resolver_visits_total"),
+                visits_dropped: counter!("resolver_visits_dropped_total"),
+                links_removed: counter!("resolver_links_removed_total"),
+                not_found: counter!("resolver_not_found_total"),
+                unknown_refused: counter!("resolver_unknown_codes_refused_total"),
+                cache_hits: counter!("resolver_cache_hits_total"),
+                ruled_out: counter!("resolver_codes_ruled_out_total"),
+                link_reads: counter!("resolver_link_reads_total"),
+                links_asked: counter!("resolver_links_asked_total"),
+                creates: counter!("resolver_creates_total"),
+                insert_batches: counter!("resolver_insert_batches_total"),
+                conflicts: counter!("resolver_conflicts_total"),
+                inserts_unknown: counter!("resolver_inserts_unknown_total"),
+                burned: counter!("resolver_numbers_burned_total"),
+                reserved: counter!("resolver_numbers_reserved_total"),
+                create_seconds: histogram!("resolver_create_duration_seconds"),
+                unavailable: counter!("resolver_unavailable_total"),
+                connections_refused: counter!("resolver_connections_refused_total"),
+            })
+        })
+    }
+}
+
+fn describe() {
+    describe_counter!("resolver_redirects_total", "Redirects answered.");
+    describe_counter!("resolver_visits_total", "Visits counted: redirects of GET requests.");
+    describe_counter!(
+        "resolver_visits_dropped_total",
+        "Visits that were not counted because too many waited for it."
+    );
+    describe_counter!(
+        "resolver_links_removed_total",
+        "Links removed because nobody had visited them for long."
+    );
+    describe_counter!("resolver_not_found_total", "Codes asked for that have no link.");
+    describe_counter!(
+        "resolver_unknown_codes_refused_total",
+        "Requests refused because their client had asked for too many codes that have no link."
+    );
+    describe_counter!("resolver_cache_hits_total", "Lookups answered from the cache.");
+    describe_counter!(
+        "resolver_codes_ruled_out_total",
+        "Codes asked for whose number was never allocated: the ceiling said so, and no query was needed."
+    );
+    describe_counter!("resolver_link_reads_total", "Batched reads of links from the database.");
+    describe_counter!("resolver_links_asked_total", "Links that the batched reads asked for.");
+    describe_counter!("resolver_creates_total", "Links created.");
+    describe_counter!("resolver_insert_batches_total", "Batched inserts of links into the database.");
+    describe_counter!(
+        "resolver_conflicts_total",
+        "Numbers skipped because a link was stored under them already."
+    );
+    describe_counter!("resolver_inserts_unknown_total", "Inserts whose outcome nobody knew at first.");
+    describe_counter!(
+        "resolver_numbers_burned_total",
+        "Numbers given up because nobody knows whether a link is stored under them."
+    );
+    describe_counter!("resolver_numbers_reserved_total", "Numbers set aside by reservations.");
+    describe_histogram!("resolver_create_duration_seconds", Unit::Seconds, "Time of a create.");
+    describe_counter!("resolver_unavailable_total", "Requests answered 503.");
+    describe_counter!(
+        "resolver_connections_refused_total",
+        "Connections refused: all that there may be, of all clients or of one, were being answered."
+    );
+}

@@ -1,0 +1,270 @@
+//! Makes reservations and gives them up; the invariants stand in the module above.
+
+use std::{sync::Arc, time::Duration};
+
+use codes::{Code, LinkId, Mint, is_reserved};
+use links::{
+    api_key::ApiKeyId,
+    reservation::{Reservation, ReservationId},
+};
+use numbers::{Block, Span};
+use store::{BlockEntry, LinkStore, Registration, StoreError};
+use tokio::{task::spawn_blocking, time::timeout};
+
+use super::ReserveError;
+use supply::{
+    IssuerClient, Minting, Refused, SetAside, SupplyMetrics,
+    guard::{self, Guard},
+};
+
+use crate::{domain_cache::Directory, metrics::Metrics};
+
+/// How long setting numbers aside may take in all.
+const DEADLINE: Duration = Duration::from_secs(10);
+/// Blocks per reservation: free parts may be short, and the issuer bounds what one holder has.
+const BLOCKS_MAX: u64 = 48;
+/// So few codes are computed on the thread that asks for them.
+const CODES_AT_ONCE: u64 = 100;
+/// The starts that a reservation's holder registers with: one while it lives, one to give it up.
+const LIVING: &str = "reserved";
+const GIVEN_UP: &str = "given-up";
+
+/// Makes, fills and gives up reservations.
+pub struct Reserver {
+    /// The way to the issuer.
+    pub client: Arc<IssuerClient>,
+    /// Where reservations and links are.
+    pub store: Arc<dyn LinkStore>,
+    /// Numbers to codes.
+    pub mint: Arc<Mint>,
+    /// The keyspaces that mint, the default one first.
+    pub mintings: Vec<Arc<Minting>>,
+    /// What every resolver knows of keyspaces.
+    pub directory: Arc<Directory>,
+    /// What an operator sees.
+    pub metrics: Arc<Metrics>,
+    /// Of the blocks.
+    pub supply_metrics: Arc<SupplyMetrics>,
+}
+
+/// What the register knows a reservation's block by.
+fn entry_of(
+    id: &ReservationId,
+    minting: &Minting,
+    (incarnation, seq): (u64, u64),
+    block: &Block,
+) -> BlockEntry {
+    BlockEntry {
+        keyspace: minting.index,
+        span: block.span,
+        generation: block.generation.0,
+        holder: id.holder(),
+        incarnation,
+        instance: format!("{id}/{seq}"),
+    }
+}
+
+impl Reserver {
+    /// The keyspace of a name, or the default one.
+    #[must_use]
+    pub fn keyspace(&self, name: Option<&str>) -> Option<&Arc<Minting>> {
+        match name {
+            Some(name) => self.mintings.iter().find(|minting| minting.namespace.as_str() == name),
+            None => self.mintings.first(),
+        }
+    }
+
+    /// Sets numbers aside. What was got of one that fails is given up again.
+    ///
+    /// # Errors
+    /// When there are not enough numbers, or issuer or database are away.
+    pub async fn reserve(
+        &self,
+        key: ApiKeyId,
+        minting: &Minting,
+        count: u64,
+    ) -> Result<Reservation, ReserveError> {
+        let id = ReservationId::draw().map_err(|_| ReserveError::Unavailable)?;
+        let created_at =
+            self.store.add_reservation(&id, minting.index, key).await.map_err(|error| away(&error))?;
+        let spans = if count > minting.capacity() {
+            Ok(Err(ReserveError::Exhausted))
+        } else {
+            timeout(DEADLINE, self.take(&id, minting, count)).await
+        };
+        match spans.unwrap_or(Err(ReserveError::Unavailable)) {
+            Ok(spans) => {
+                self.metrics.reserved.increment(count);
+                let keyspace = minting.index;
+                Ok(Reservation { id, keyspace, created_by: key, created_at, closed_at: None, spans })
+            }
+            Err(error) => {
+                // What it has got leaks. To return it as unused would be wrong: the reservation was
+                // in the list of its key meanwhile, which may have filled some of it. Should this
+                // fail too, the reservation is in the list of its key, which can give it up.
+                if timeout(DEADLINE, self.close(&id, minting)).await.is_err() {
+                    tracing::warn!(reservation = %id, "a reservation that failed could not be given up");
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Gets blocks until there are enough numbers.
+    async fn take(
+        &self,
+        id: &ReservationId,
+        minting: &Minting,
+        count: u64,
+    ) -> Result<Vec<Span>, ReserveError> {
+        let incarnation = self.register(id, minting, true).await.map_err(|refused| no(&refused))?;
+        let (mut spans, mut missing) = (Vec::new(), count);
+        for seq in 1..=BLOCKS_MAX {
+            if missing == 0 {
+                spans.sort_unstable();
+                return Ok(spans);
+            }
+            let block = self.allocate(id, minting, (incarnation, seq), missing).await?;
+            let entered = self.enter(id, minting, (incarnation, seq), block).await?;
+            missing -= entered.iter().map(|span| span.len()).sum::<u64>();
+            spans.extend(entered);
+        }
+        if missing == 0 {
+            spans.sort_unstable();
+            return Ok(spans);
+        }
+        tracing::warn!(reservation = %id, blocks = BLOCKS_MAX, missing, "the free numbers lie too scattered for a reservation");
+        Err(ReserveError::Unavailable)
+    }
+
+    async fn register(&self, id: &ReservationId, minting: &Minting, reserved: bool) -> Result<u64, Refused> {
+        let instance = if reserved { LIVING } else { GIVEN_UP };
+        let registered = self.client.register_reservation(id.holder(), minting, instance, reserved).await?;
+        Ok(registered.incarnation)
+    }
+
+    async fn allocate(
+        &self,
+        id: &ReservationId,
+        minting: &Minting,
+        (incarnation, seq): (u64, u64),
+        wanted_len: u64,
+    ) -> Result<Block, ReserveError> {
+        let store_epoch = self.store.epoch().await.map_err(|error| away(&error))?.to_string();
+        let to = SetAside { holder: id.holder(), incarnation };
+        let allocated = self.client.set_aside(&to, minting, seq, wanted_len, store_epoch).await;
+        allocated.map_err(|refused| no(&refused))?.ok_or(ReserveError::Unavailable)
+    }
+
+    /// Enters a block into the register: what of it is free. Codes that people have picked are left out. There is nothing when the register has
+    /// its numbers already, and it was given back.
+    async fn enter(
+        &self,
+        id: &ReservationId,
+        minting: &Minting,
+        (incarnation, seq): (u64, u64),
+        block: Block,
+    ) -> Result<Vec<Span>, ReserveError> {
+        let entry = entry_of(id, minting, (incarnation, seq), &block);
+        let registered = self.store.register_block(&entry).await.map_err(|error| away(&error))?;
+        if registered == Registration::Registered {
+            let free = self.store.unused(minting.index, block.span).await.map_err(|error| away(&error))?;
+            if free != [block.span] {
+                self.store.release_block(&entry, &free).await.map_err(|error| away(&error))?;
+            }
+            return Ok(free);
+        }
+        self.supply_metrics.blocks_overlapping.increment(1);
+        let end = self.store.registered_end(minting.index).await.map_err(|error| away(&error))?;
+        tracing::error!(
+            start = block.span.start(),
+            len = block.span.len(),
+            "the register has numbers of this block already"
+        );
+        let of = SetAside { holder: id.holder(), incarnation };
+        self.client.return_overlapping(&of, &block, end).await.map_err(|refused| no(&refused))?;
+        Ok(Vec::new())
+    }
+
+    /// Gives a reservation up: what was not filled goes to others. It may be repeated.
+    ///
+    /// # Errors
+    /// When issuer or database are away; then some of it may be done.
+    pub async fn give_up(&self, reservation: &Reservation) -> Result<(), ReserveError> {
+        // Only a resolver that mints from its keyspace can give a reservation up.
+        let minting = self.minting(reservation).ok_or(ReserveError::Unavailable)?;
+        self.close(&reservation.id, minting).await
+    }
+
+    async fn close(&self, id: &ReservationId, minting: &Minting) -> Result<(), ReserveError> {
+        self.store.close_reservation(id).await.map_err(|error| away(&error))?;
+        self.register(id, minting, false).await.map_err(|refused| no(&refused))?;
+        Ok(())
+    }
+
+    /// The keyspace of a reservation, if this resolver mints from it.
+    #[must_use]
+    pub fn minting(&self, reservation: &Reservation) -> Option<&Arc<Minting>> {
+        self.mintings.iter().find(|minting| minting.index == reservation.keyspace)
+    }
+
+    /// Makes sure that this process knows a reservation's keyspace, which may have been added while
+    /// it ran. Otherwise it would take the codes for slugs.
+    pub(super) async fn know(&self, reservation: &Reservation) -> Result<(), ReserveError> {
+        let is_known =
+            || self.mint.len_of(reservation.keyspace).is_some() || !guard::is_on(Guard::KeyspaceKnown);
+        if is_known() {
+            return Ok(());
+        }
+        self.directory.refresh().await.map_err(|error| away(&error))?;
+        if is_known() { Ok(()) } else { Err(ReserveError::Unavailable) }
+    }
+
+    /// The codes of a reservation, in the order of their numbers.
+    ///
+    /// # Errors
+    /// When this resolver does not know their keyspace, and the database does not tell it.
+    pub async fn codes(&self, reservation: &Reservation) -> Result<Vec<Code>, ReserveError> {
+        self.know(reservation).await?;
+        let (mint, keyspace, spans) =
+            (Arc::clone(&self.mint), reservation.keyspace, reservation.spans.clone());
+        let count: u64 = spans.iter().map(|span| span.len()).sum();
+        let compute = move || {
+            let numbers = spans.iter().flat_map(|span| span.start()..span.end());
+            let codes = numbers.filter_map(|number| mint.code_of(LinkId::new(keyspace, number)));
+            codes.filter(|code| !is_reserved(code)).collect()
+        };
+        if count <= CODES_AT_ONCE {
+            return Ok(compute());
+        }
+        // One permutation per code: a hundred thousand of them would hold up everything else on
+        // this thread.
+        spawn_blocking(compute).await.map_err(|_| ReserveError::Unavailable)
+    }
+
+    /// How many of a reservation's numbers have a link.
+    ///
+    /// # Errors
+    /// When the database does not answer.
+    pub async fn filled(&self, reservation: &Reservation) -> Result<u64, StoreError> {
+        let mut filled = 0;
+        for span in &reservation.spans {
+            let unused = self.store.unused(reservation.keyspace, *span).await?;
+            filled += span.len() - unused.iter().map(|gap| gap.len()).sum::<u64>();
+        }
+        Ok(filled)
+    }
+}
+
+fn away(error: &StoreError) -> ReserveError {
+    tracing::warn!(error = error as &dyn std::error::Error, "reserve numbers");
+    ReserveError::Unavailable
+}
+
+fn no(refused: &Refused) -> ReserveError {
+    if matches!(refused, Refused::Exhausted) {
+        return ReserveError::Exhausted;
+    }
+    tracing::warn!(error = refused as &dyn std::error::Error, "reserve numbers");
+    ReserveError::Unavailable
+}

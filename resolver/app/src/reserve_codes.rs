@@ -1,0 +1,133 @@
+//! Reserves codes before their links exist, fills them, and gives them up.
+//!
+//! A call may hold a connection to the database for seconds. So the calls of one key take turns, as
+//! its lists do, and leave connections to other keys.
+
+use std::sync::Arc;
+
+use codes::Code;
+use links::{
+    Draft,
+    api_key::Grant,
+    reservation::{Reservation, ReservationId},
+    scope::Scope,
+};
+
+use super::{
+    AppError, LinkService,
+    authorize::{require, require_operator},
+};
+use supply::Minting;
+
+use crate::reservation::{Filled, ReserveError};
+
+/// A reservation with its codes, so that a caller who lost the first answer gets them again.
+#[derive(Clone, Debug)]
+pub struct Reserved {
+    /// The reservation.
+    pub reservation: Reservation,
+    /// How many codes have a link.
+    pub filled: u64,
+    /// All of its codes, in the order of their numbers.
+    pub codes: Vec<Code>,
+}
+
+impl LinkService {
+    /// Finds the keyspace that codes are reserved from: the default one without a name.
+    pub fn keyspace_to_reserve_from(&self, name: Option<&str>) -> Result<&Arc<Minting>, AppError> {
+        self.reserver.keyspace(name).ok_or_else(|| {
+            AppError::invalid("keyspace", "expected the name of a keyspace that this resolver mints from")
+        })
+    }
+
+    /// Reserves codes.
+    pub async fn reserve(&self, count: u64, keyspace: &Minting, by: &Grant) -> Result<Reserved, AppError> {
+        require_default_domain(by)?;
+        let _turn = self.turns.query(by.id).await?;
+        // Concurrent calls do not see each other's codes, so a key may exceed its limit once for
+        // each of its turns.
+        let (held, most) = (self.store.reserved(by.id).await?, self.policy.reserved_max);
+        if held.saturating_add(count) > most {
+            return Err(AppError::TooManyReserved { held, most });
+        }
+        let reservation = self.reserver.reserve(by.id, keyspace, count).await?;
+        self.with_codes(reservation).await
+    }
+
+    /// Returns the reservations of a key; those of all keys for an operator.
+    pub async fn reservations(&self, by: &Grant) -> Result<Vec<Reservation>, AppError> {
+        require(by, Scope::Reserve)?;
+        let of = (!sees_all(by)).then_some(by.id);
+        let _turn = self.turns.query(by.id).await?;
+        Ok(self.store.reservations(of).await?)
+    }
+
+    /// Returns a reservation with its codes.
+    pub async fn reservation(&self, id: &str, by: &Grant) -> Result<Reserved, AppError> {
+        require(by, Scope::Reserve)?;
+        let _turn = self.turns.query(by.id).await?;
+        let reservation = self.find_reservation(id, by).await?;
+        self.with_codes(reservation).await
+    }
+
+    /// Gives up the codes of a reservation that have no link. May be repeated.
+    pub async fn give_up_reservation(&self, id: &str, by: &Grant) -> Result<(), AppError> {
+        require(by, Scope::Reserve)?;
+        let _turn = self.turns.query(by.id).await?;
+        let reservation = self.find_reservation(id, by).await?;
+        self.reserver.give_up(&reservation).await?;
+        Ok(())
+    }
+
+    /// Stores links under codes of a reservation. `read` reads them, once it is the key's turn: they
+    /// take many times the memory of their text, and none of it is held while a turn is waited for.
+    ///
+    /// Returns what `read` returned beside the links, and the outcome of each link.
+    pub async fn fill_reservation<T, E: From<AppError>>(
+        &self,
+        id: &str,
+        by: &Grant,
+        read: impl FnOnce() -> Result<(Vec<(Code, Draft)>, T), E>,
+    ) -> Result<(T, Vec<Filled>), E> {
+        require_default_domain(by)?;
+        let _turn = self.turns.query(by.id).await.map_err(AppError::from)?;
+        let reservation = self.find_reservation(id, by).await?;
+        let (links, rest) = read()?;
+        let filled = self.reserver.fill(&reservation, links).await.map_err(|error| match error {
+            ReserveError::Closed => AppError::ReservationClosed { id: id.to_owned() },
+            other => other.into(),
+        })?;
+        Ok((rest, filled))
+    }
+
+    /// Returns the name of the keyspace of a reservation; empty if this process does not mint from it.
+    pub fn keyspace_of_reservation(&self, reservation: &Reservation) -> &str {
+        self.reserver.minting(reservation).map_or("", |minting| minting.namespace.as_str())
+    }
+
+    async fn with_codes(&self, reservation: Reservation) -> Result<Reserved, AppError> {
+        let filled = self.reserver.filled(&reservation).await?;
+        let codes = self.reserver.codes(&reservation).await?;
+        Ok(Reserved { reservation, filled, codes })
+    }
+
+    /// Finds a reservation that the key may see.
+    async fn find_reservation(&self, id: &str, by: &Grant) -> Result<Reservation, AppError> {
+        let missing = || AppError::NoReservation { id: id.to_owned() };
+        let parsed = ReservationId::parse(id).ok_or_else(missing)?;
+        let found = self.store.reservation(&parsed).await?;
+        found.filter(|one| one.created_by == by.id || sees_all(by)).ok_or_else(missing)
+    }
+}
+
+/// Whether a key sees the reservations of other keys.
+fn sees_all(by: &Grant) -> bool {
+    require_operator(by).is_ok()
+}
+
+/// Reserved codes belong to the default domain.
+fn require_default_domain(by: &Grant) -> Result<(), AppError> {
+    require(by, Scope::Reserve)?;
+    let is_other = by.limits.domain.is_some_and(|domain| !domain.is_default());
+    if is_other { Err(AppError::OneDomainOnly) } else { Ok(()) }
+}

@@ -1,0 +1,46 @@
+//! Restores the link that was deleted last under a code or a slug.
+//!
+//! It takes the scope `delete`: a key that may delete a link may undo that.
+
+use codes::LinkId;
+use links::{Link, Meant, Record, api_key::Grant, scope::Scope};
+use store::Restored;
+
+use super::{AppError, Field, LinkService, authorize::require, find_link::LinkName};
+
+impl LinkService {
+    /// Restores a link with its tags and limits, in a new version.
+    pub async fn restore_link(&self, name: &LinkName, by: &Grant) -> Result<Record, AppError> {
+        require(by, Scope::Delete)?;
+        let link = self.find_deleted(name, by).await?;
+        let domain = link.domain();
+        let taken =
+            || AppError::SlugTaken { slug: name.code.clone(), domain: self.directory.shown_name(domain) };
+        // The rules for targets may have changed since the link was made.
+        let targets = link.rules().iter().map(|rule| &rule.long_url).chain([&link.long_url]);
+        self.check_targets(Field::LongUrl, targets)?;
+        if is_minted_by_now(&link, self.lookup.id_of(&name.code)) {
+            return Err(taken());
+        }
+        let _turn = self.turns.write(by.id).await?;
+        let meant = Meant::of(&link);
+        let restored = self.store.restore(link.id, &meant, self.creator.keyspaces(), by.id).await?;
+        self.lookup.changed(link.id);
+        match restored {
+            Restored::Done(record) => {
+                if let Some(slug) = record.link.slug() {
+                    self.lookup.taken(domain, slug);
+                }
+                self.creator.wait_until_shown(&record.link).await;
+                Ok(*record)
+            }
+            Restored::Absent => Err(self.no_link(name)),
+            Restored::Taken => Err(taken()),
+        }
+    }
+}
+
+/// Whether the slug of a link became the code of a number after the link was deleted.
+fn is_minted_by_now(link: &Link, code: Option<LinkId>) -> bool {
+    link.domain().is_default() && code.is_some_and(|id| id != link.id)
+}

@@ -1,0 +1,164 @@
+//! Schedules that are written down, of one process over a database without faults.
+
+use std::{sync::Arc, time::Duration};
+
+use codes::{Code, Contradiction, Keyspace, KeyspaceIndex, Mint};
+use links::{Authority, DomainEdit, DomainId, Draft, Edit, LongUrl, Meant, Slug};
+use store::{DomainEdited, Edited, InsertedNamed, LinkStore, NamedLink};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::{
+    Rng,
+    clients::BY,
+    database::{Database, Rates},
+    network::Network,
+    node::{Common, Node, Setup},
+    run::code_key,
+};
+use supply::Lost;
+
+use crate::domain_cache::SHOWN;
+
+fn keyspaces(definitions: &[&str]) -> Vec<Keyspace> {
+    definitions.iter().map(|text| Keyspace::parse(text).unwrap()).collect()
+}
+
+async fn common() -> Common {
+    let database = Arc::new(Database::new(Rng(1), Rates::default()));
+    let key = code_key().unwrap();
+    database.sqlite.migrate().await.unwrap();
+    database.sqlite.adopt_fingerprint(&key.fingerprint()).await.unwrap();
+    Common {
+        database,
+        network: Network::new(),
+        mint: Mint::new(&key, []),
+        key,
+        keyspaces: Vec::new(),
+        domains_max: u32::MAX,
+        replica_lag: Duration::from_secs(2),
+    }
+}
+
+async fn start(common: &Common, definitions: &[&str]) -> Node {
+    let setup = Setup { keyspaces: keyspaces(definitions), default: 0 };
+    Node::start(common, "h0", &setup, &mut Rng(2)).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_whose_keyspace_an_older_copy_lacks_ends() {
+    let index = KeyspaceIndex::new(2).unwrap();
+    for is_other in [false, true] {
+        let common = common().await;
+        common.database.sqlite.adopt_keyspaces(&keyspaces(&["a=3:0-9"])).await.unwrap();
+        common.database.keep_copy();
+        let node = start(&common, &["a=3:0-9", "k=3:a-m"]).await;
+        sleep(SHOWN).await;
+        assert!(node.lost().is_none() && node.ends.directory.is_fresh());
+
+        common.database.put_back(true);
+        common.database.restart(Duration::ZERO);
+        let keyspace = Keyspace::parse("k=3:a-m").unwrap();
+        let expected = if is_other {
+            let stored = Keyspace::parse("l=3:n-z").unwrap();
+            common.database.sqlite.adopt_keyspaces(std::slice::from_ref(&stored)).await.unwrap();
+            Contradiction::Another { index, keyspace, stored }
+        } else {
+            Contradiction::Absent { index, keyspace }
+        };
+        timeout(SHOWN, async {
+            while node.lost().is_none() {
+                sleep(Duration::from_millis(10)).await;
+            }
+        })
+        .await
+        .expect("it is noticed as soon as any change");
+        assert_eq!(node.lost(), Some(Lost::Keyspaces(expected)));
+        sleep(SHOWN).await;
+        assert!(!node.ends.directory.is_fresh(), "nothing is denied by settings of another history");
+        node.kill();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_start_waits_though_numbers_of_its_keyspace_are_registered() {
+    let common = common().await;
+    let began = Instant::now();
+    let node = start(&common, &["a=3:0-9"]).await;
+    assert!(began.elapsed() >= SHOWN);
+    node.kill();
+    common.database.sqlite.begin_history(5).await.unwrap();
+    let index = KeyspaceIndex::new(1).unwrap();
+    assert!(common.database.sqlite.registered_end(index).await.unwrap() > 0);
+    let began = Instant::now();
+    start(&common, &["a=3:0-9"]).await;
+    assert!(began.elapsed() >= SHOWN);
+}
+
+/// A process that knows a domain by one name, and then another one renames it.
+async fn renamed() -> (Node, DomainId, Instant) {
+    let common = common().await;
+    let node = start(&common, &["a=3:0-9"]).await;
+    let old = Authority::parse("old.example").unwrap();
+    let id = node.ends.directory.add(&old, BY).await.unwrap().unwrap();
+    sleep(SHOWN).await;
+    let edit =
+        DomainEdit { authority: Some(Authority::parse("new.example").unwrap()), ..DomainEdit::default() };
+    let edited = common.database.sqlite.edit_domain(id, &edit, BY).await.unwrap();
+    assert!(matches!(edited, DomainEdited::Done(_)));
+    (node, id, Instant::now())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_domain_is_used_under_its_new_name_once_all_know_it() {
+    let (node, id, renamed_at) = renamed().await;
+    let found = node.ends.directory.find_for_link("new.example").await.unwrap();
+    assert_eq!(found, Some(id));
+    assert!(renamed_at.elapsed() >= SHOWN, "others may know the old name only");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_domain_is_not_used_under_its_old_name_once_it_has_another() {
+    let (node, ..) = renamed().await;
+    node.hang(SHOWN + Duration::from_secs(1));
+    sleep(SHOWN).await;
+    assert_eq!(node.ends.directory.find_for_link("old.example").await.unwrap(), None);
+
+    let (node, ..) = renamed().await;
+    node.hang(Duration::from_secs(60));
+    sleep(SHOWN).await;
+    assert!(node.ends.directory.find_for_link("old.example").await.is_err(), "nobody can say");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_block_takes_no_slug_that_a_keyspace_has_now() {
+    let common = common().await;
+    let store = &common.database.sqlite;
+    let draft = |slug: &Slug| Draft {
+        long_url: LongUrl::from_stored("https://example.org/".to_owned()),
+        title: None,
+        crawlable: false,
+        forward_query: true,
+        created_by: BY,
+        details: Some(Box::new(links::Details { slug: Some(slug.clone()), ..Default::default() })),
+    };
+    let mut ids = Vec::new();
+    for name in ["abc", "ABC"] {
+        let slug = Slug::parse(name).unwrap();
+        assert!(Code::parse(name).is_ok());
+        let link = NamedLink { mintable: None, keyspaces: 0, draft: draft(&slug), slug: slug.clone() };
+        let stored = store.insert_named(&link, &[], None).await.unwrap();
+        let InsertedNamed::Stored(id, ..) = stored else { panic!("{stored:?}") };
+        store.delete(id, &Meant::default(), BY).await.unwrap();
+        ids.push((id, slug));
+    }
+    store.adopt_keyspaces(&keyspaces(&["k=3:a-z"])).await.unwrap();
+    for (id, _) in &ids {
+        let block = Edit { block: Some(Some("phishing".to_owned())), ..Edit::default() };
+        assert!(matches!(store.edit(*id, &block, BY).await.unwrap(), Edited::Done(_)));
+    }
+    let held = async |slug| store.find_slug(DomainId::DEFAULT, slug).await.unwrap();
+    assert_eq!(held(&ids[0].1).await, None, "it is a number's by now");
+    assert_eq!(held(&ids[1].1).await, Some(ids[1].0));
+    let refused = store.adopt_keyspaces(&keyspaces(&["k=3:a-z", "l=3:A-Z"])).await.unwrap_err();
+    assert!(refused.to_string().contains("or unblocked"), "{refused}");
+}

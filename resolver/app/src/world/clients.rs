@@ -1,0 +1,356 @@
+//! The calls that clients make while faults strike. They create in every way, look up acknowledged
+//! links (`looks`), change them (`changes`), and reserve codes (`reserved`).
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
+
+use codes::{Keyspace, KeyspaceIndex, LinkId};
+use links::{Authority, Details, DomainId, Draft, Link, LongUrl, Slug, Tag, api_key::ApiKeyId};
+use store::{LinkStore, Source};
+use tokio::{
+    task::JoinHandle,
+    time::{Instant, sleep},
+};
+
+use super::{
+    Rng,
+    book::{Acknowledged, Book, Name, Violation},
+    ledger::MemoryLedger,
+    node::{Common, Ends, Node, Setup},
+    outcome::Outcome,
+    reserved::Reserved,
+};
+use crate::creator::{CodeWish, CreateError, Wishes};
+
+/// URLs that many links share: a row for the same URL is not therefore one's own.
+const SHARED_URLS: u64 = 3;
+/// Of a thousand lookups so many are preceded by one for a code that no link may have yet.
+const AHEAD: u64 = 150;
+/// Whose key everything is done with.
+pub(super) const BY: ApiKeyId = ApiKeyId(1);
+
+/// How a link came by its code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum How {
+    Minted,
+    Picked,
+    Reserved,
+}
+
+/// What the tasks of a run share.
+pub(super) struct Shared {
+    pub(super) common: Common,
+    pub(super) ledger: Arc<MemoryLedger>,
+    pub(super) book: Mutex<Book>,
+    pub(super) outcome: Mutex<Outcome>,
+    pub(super) urls: AtomicU64,
+    /// Of a thousand links so many are for one of a few URLs.
+    pub(super) shared_urls: u64,
+    /// Of a thousand things that clients do so many are changes of links.
+    pub(super) changes: u64,
+    /// Of a thousand things that clients do so many are about reservations.
+    pub(super) reserves: u64,
+    /// How many of a thousand calls pick a code of the youngest keyspace.
+    pub(super) picks: u64,
+    pub(super) reservations: Mutex<Vec<Reserved>>,
+    /// What clients reach of every process that was ever started. One that is gone does not answer.
+    pub(super) ends: Mutex<Vec<Ends>>,
+    /// Codes that a client has tried to pick.
+    pub(super) picked: Mutex<HashSet<String>>,
+    /// The names of the domains beside the default one.
+    pub(super) hosts: Mutex<HashMap<DomainId, String>>,
+    /// How many domains clients wish for.
+    pub(super) domains: u64,
+    pub(super) began: Instant,
+    /// Whether the database or the ledger was ever put back.
+    pub(super) lossy: AtomicBool,
+    pub(super) ledger_lossy: AtomicBool,
+}
+
+impl Shared {
+    pub(super) fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().expect("no code panics while it holds this lock")
+    }
+
+    pub(super) fn count(&self, count: impl FnOnce(&mut Outcome)) {
+        count(&mut self.outcome.lock().expect("no code panics while it holds this lock"));
+    }
+
+    pub(super) fn draft(&self, rng: &mut Rng) -> Draft {
+        let url = if rng.permille(self.shared_urls) {
+            format!("https://example.org/shared/{}", rng.between(1, SHARED_URLS))
+        } else {
+            self.next_url("new")
+        };
+        Draft {
+            long_url: LongUrl::from_stored(url),
+            title: None,
+            crawlable: false,
+            forward_query: true,
+            created_by: BY,
+            details: None,
+        }
+    }
+
+    /// A URL that no other link has.
+    pub(super) fn next_url(&self, kind: &str) -> String {
+        format!("https://example.org/{kind}/{}", self.urls.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// A domain that the world has heard of.
+    fn some_domain(&self, rng: &mut Rng) -> Option<DomainId> {
+        let hosts = self.hosts.lock().expect("no code panics while it holds this lock");
+        let mut domains: Vec<DomainId> = hosts.keys().copied().collect();
+        domains.sort();
+        let place = usize::try_from(rng.next()).unwrap_or(0) % domains.len().max(1);
+        domains.get(place).copied()
+    }
+
+    /// The domain of a new link, which is added if there is none of its name. The number of domains
+    /// grows as time passes.
+    async fn domain_for_link(&self, ends: &Ends, rng: &mut Rng) -> Option<DomainId> {
+        let highest = (self.began.elapsed().as_secs() / 2).min(self.domains.checked_sub(1)?);
+        let name = Authority::parse(&host(rng.between(0, highest))).ok()?;
+        match ends.directory.find_for_link(name.as_str()).await {
+            Ok(None) => {
+                let added = ends.directory.add(&name, BY).await.ok()??;
+                self.count(|outcome| outcome.domains += 1);
+                Some(added)
+            }
+            Ok(found) => found,
+            Err(_) => None,
+        }
+    }
+
+    async fn is_stored(&self, id: LinkId) -> bool {
+        let reading = self.common.database.sqlite.read(&[id], Source::Primary).await;
+        reading.is_ok_and(|reading| !reading.links.is_empty())
+    }
+
+    /// The name that the database has for a link's domain.
+    async fn note_host(&self, domain: DomainId) {
+        let Ok(polled) = self.common.database.sqlite.poll_settings(None).await else { return };
+        let domains = polled.settings.unwrap_or_default().domains;
+        let named = domains.into_iter().find(|one| one.id == domain).and_then(|one| one.authority);
+        if let Some(name) = named {
+            let mut hosts = self.hosts.lock().expect("no code panics while it holds this lock");
+            hosts.insert(domain, name.to_string());
+        }
+    }
+
+    pub(super) async fn acknowledge(&self, text: String, link: &Link, how: How) {
+        let name = Name { domain: link.domain(), text };
+        tracing::info!(%name, id = ?link.id.unpack(), ?how, "acknowledged");
+        let stored = self.is_stored(link.id).await;
+        if !name.domain.is_default() {
+            self.note_host(name.domain).await;
+        }
+        let url = link.long_url.as_str().to_owned();
+        self.count(|outcome| {
+            outcome.acknowledged += 1;
+            outcome.on_domains += u64::from(!name.domain.is_default());
+        });
+        if how == How::Minted && self.is_reserved(&name) {
+            self.book().fail(Violation::ReservedTaken { name: name.clone() });
+        }
+        self.book().acknowledge(Acknowledged::new(name, link.id, url, how == How::Picked), stored);
+    }
+
+    /// Whether the keyspace is said to be exhausted.
+    fn refused(&self, error: &CreateError) -> bool {
+        match error {
+            CreateError::Exhausted => self.count(|outcome| outcome.exhausted += 1),
+            CreateError::NoStore => self.count(|outcome| outcome.unknown += 1),
+            CreateError::NoNumber
+            | CreateError::OtherWish
+            | CreateError::Taken
+            | CreateError::NoDomain
+            | CreateError::NoTurn(_)
+            | CreateError::Overloaded => {}
+        }
+        matches!(error, CreateError::Exhausted)
+    }
+
+    /// One create of some kind; whether a link was acknowledged, or the keyspace is said to be exhausted.
+    pub(super) async fn create(&self, ends: &Ends, rng: &mut Rng) -> bool {
+        let draft = self.draft(rng);
+        match rng.between(0, 9) {
+            0 => self.create_many(ends, rng).await,
+            1 => {
+                self.pick(ends, draft, rng).await;
+                false
+            }
+            2 => self.create_full(ends, draft, rng).await,
+            _ => match ends.creator.create(draft).await {
+                Ok(created) => {
+                    self.acknowledge(created.code.to_string(), &created.link, How::Minted).await;
+                    true
+                }
+                Err(error) => self.refused(&error),
+            },
+        }
+    }
+
+    async fn create_many(&self, ends: &Ends, rng: &mut Rng) -> bool {
+        let drafts = (0..rng.between(1, 12)).map(|_| self.draft(rng)).collect();
+        let mut any = false;
+        for created in ends.creator.create_many(drafts).await {
+            any |= match created {
+                Ok(created) => {
+                    self.acknowledge(created.code.to_string(), &created.link, How::Minted).await;
+                    true
+                }
+                Err(error) => self.refused(&error),
+            };
+        }
+        any
+    }
+
+    /// A minted code with tags, or on another domain.
+    async fn create_full(&self, ends: &Ends, mut draft: Draft, rng: &mut Rng) -> bool {
+        let tags = Tag::parse("t").into_iter().collect();
+        if let Some(domain) = self.domain_for_link(ends, rng).await {
+            draft.details = Some(Box::new(Details { domain: Some(domain), ..Details::default() }));
+        }
+        match ends.creator.create_full(draft, Wishes { tags, ..Wishes::default() }).await {
+            Ok(record) => {
+                let text = ends.lookup.name_of(&record.link).unwrap_or_default();
+                self.acknowledge(text, &record.link, How::Minted).await;
+                true
+            }
+            Err(error) => self.refused(&error),
+        }
+    }
+
+    /// Picks a code: one that the minter could come to, a word, or on another domain what is a link of the
+    /// default one.
+    async fn pick(&self, ends: &Ends, draft: Draft, rng: &mut Rng) {
+        let domain = if rng.permille(700) { self.domain_for_link(ends, rng).await } else { None };
+        let theirs = self.book().some_link(rng).filter(|_| domain.is_some());
+        let text = match theirs {
+            Some(link) => link.name.text,
+            // The youngest keyspace that the process knows may be unknown to others.
+            None => self.some_slug(ends, rng.permille(500), rng),
+        };
+        self.pick_name(ends, draft, domain, text).await;
+    }
+
+    /// Picks a code of the youngest keyspace that the process knows, or a word.
+    /// Every process is asked for it as soon as its creator is answered.
+    async fn pick_youngest(self: &Arc<Self>, ends: &Ends, rng: &mut Rng) {
+        let (draft, text) = (self.draft(rng), self.some_slug(ends, true, rng));
+        self.pick_name(ends, draft, None, text.clone()).await;
+        let Some(link) = self.book().own(&Name { domain: DomainId::DEFAULT, text }) else { return };
+        let all = self.ends.lock().expect("no code panics while it holds this lock").clone();
+        for ends in all {
+            let (shared, link) = (Arc::clone(self), link.clone());
+            tokio::spawn(async move { shared.look(&ends, &link).await });
+        }
+    }
+
+    async fn pick_name(&self, ends: &Ends, mut draft: Draft, domain: Option<DomainId>, text: String) {
+        let Ok(slug) = Slug::parse(&text) else { return };
+        if domain.is_none() {
+            self.picked.lock().expect("no code panics while it holds this lock").insert(text.clone());
+        }
+        draft.details = Some(Box::new(Details { domain, ..Details::default() }));
+        let wishes = Wishes { code: CodeWish::Picked(slug), ..Wishes::default() };
+        match ends.creator.create_full(draft, wishes).await {
+            Ok(record) => {
+                self.count(|outcome| outcome.slugs += 1);
+                self.acknowledge(text, &record.link, How::Picked).await;
+            }
+            Err(error) => {
+                self.refused(&error);
+            }
+        }
+    }
+
+    /// A code of a keyspace, the youngest or the first, or a word.
+    fn some_slug(&self, ends: &Ends, is_youngest: bool, rng: &mut Rng) -> String {
+        let place = if is_youngest { ends.creator.keyspaces().saturating_sub(1) } else { 0 };
+        let mint = |keyspace: &Keyspace| {
+            let index = KeyspaceIndex::new(i64::try_from(place).ok()? + 1).ok()?;
+            ends.mint.code_of(LinkId::new(index, rng.next() % keyspace.capacity()))
+        };
+        let minted = self.common.keyspaces.get(place).and_then(mint).filter(|_| rng.permille(700));
+        let word = || format!("word-{}", self.urls.fetch_add(1, Ordering::Relaxed));
+        minted.map_or_else(word, |code| code.to_string())
+    }
+}
+
+/// The name of a domain.
+pub(super) fn host(number: u64) -> String {
+    format!("d{number}.test")
+}
+
+/// A process with the tasks of its clients.
+pub(super) struct Running {
+    pub(super) node: Node,
+    pub(super) setup: Setup,
+    pub(super) clients: Vec<JoinHandle<()>>,
+}
+
+impl Running {
+    pub(super) async fn start(shared: &Arc<Shared>, holder: &str, setup: Setup, rng: &mut Rng) -> Self {
+        let node = Node::start(&shared.common, holder, &setup, rng).await;
+        shared.ends.lock().expect("no code panics while it holds this lock").push(node.ends.clone());
+        let mut clients = Vec::new();
+        for _ in 0..2 {
+            clients.push(tokio::spawn(write(Arc::clone(shared), node.ends.clone(), rng.fork())));
+        }
+        clients.push(tokio::spawn(read(Arc::clone(shared), node.ends.clone(), rng.fork())));
+        Self { node, setup, clients }
+    }
+
+    /// Another start of this process, with the same configuration.
+    pub(super) async fn again(&self, shared: &Arc<Shared>, rng: &mut Rng) -> Self {
+        Self::start(shared, &self.node.holder, self.setup.clone(), rng).await
+    }
+
+    pub(super) fn kill(&self) {
+        self.node.kill();
+        self.clients.iter().for_each(JoinHandle::abort);
+    }
+}
+
+/// A client that creates and changes links.
+async fn write(shared: Arc<Shared>, ends: Ends, mut rng: Rng) {
+    loop {
+        sleep(rng.millis(5, 250)).await;
+        if rng.permille(shared.changes) {
+            shared.change(&ends, &mut rng).await;
+        } else if rng.permille(shared.reserves) {
+            shared.use_reservation(&ends, &mut rng).await;
+        } else if rng.permille(shared.picks) {
+            shared.pick_youngest(&ends, &mut rng).await;
+        } else {
+            shared.create(&ends, &mut rng).await;
+        }
+    }
+}
+
+/// One that looks links up.
+async fn read(shared: Arc<Shared>, ends: Ends, mut rng: Rng) {
+    loop {
+        sleep(rng.millis(1, 60)).await;
+        let link = shared.book().some_link(&mut rng);
+        let Some(link) = link else { continue };
+        if rng.permille(AHEAD) {
+            shared.ask_ahead(&ends, &link, rng.between(1, 3));
+        }
+        match shared.some_domain(&mut rng) {
+            Some(domain) if link.name.domain.is_default() && rng.permille(500) => {
+                shared.look_elsewhere(&ends, &link, domain).await;
+            }
+            _ => {
+                shared.look(&ends, &link).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! The database as a server that stops, starts, fails over and is put back: a SQLite database in memory
+//! behind it.
+
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
+};
+
+use codes::LinkId;
+use jiff::Timestamp;
+use numbers::StoreEpoch;
+use rusqlite::{Connection, backup::Backup};
+use store::{BlockEntry, Change, LinkStore, Source, StoreError, sqlite::SqliteStore};
+use tokio::{
+    sync::{mpsc, watch},
+    time::Instant,
+};
+
+use super::{Rng, timeline::Timeline};
+use supply::guard::{self, Guard};
+
+/// Changes that a listener may not have heard yet; one that is further behind has lost its connection.
+const UNHEARD_MAX: usize = 4_096;
+
+/// Chances in a thousand.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rates {
+    /// A call fails before anything was done.
+    pub(super) failed: u64,
+    /// A call is done, and nobody hears of it.
+    pub(super) lost: u64,
+    /// An insert lands after its creator was told that nobody knows.
+    pub(super) late: u64,
+    /// A call takes long to get there.
+    pub(super) slow: u64,
+    /// An answer takes long to come back.
+    pub(super) slow_back: u64,
+    /// A notification's connection breaks.
+    pub(super) deaf: u64,
+    /// A question for settings hangs.
+    pub(super) hung: u64,
+    /// A read is served by the copy.
+    pub(super) copied: u64,
+}
+
+struct State {
+    rng: Rng,
+    rates: Rates,
+    timeline: u64,
+    starts: u64,
+    /// The start since which somebody has compared the mark with the ledger's.
+    compared: u64,
+    down_until: Instant,
+    copy: Option<Copy>,
+}
+
+/// An older copy, which also serves as a replica that lags.
+pub(super) struct Copy {
+    pub(super) connection: Arc<Mutex<Connection>>,
+    pub(super) at: Instant,
+}
+
+/// One server.
+pub(super) struct Database {
+    pub(super) sqlite: SqliteStore,
+    connection: Arc<Mutex<Connection>>,
+    state: Mutex<State>,
+    pub(super) start: watch::Sender<Option<Timestamp>>,
+    listeners: Mutex<Vec<mpsc::Sender<Change>>>,
+    timeline: Mutex<Timeline>,
+    /// When the world began, by its own clock and by the machine's.
+    began: (Instant, Timestamp),
+}
+
+/// A row as it is told from others: its id, its slug and its domain.
+type Row = (i64, Option<String>, i64);
+
+fn rows(connection: &Connection) -> HashSet<Row> {
+    let all = "SELECT id, details->>'slug', coalesce(CAST(details->>'domain' AS INTEGER), 0) FROM link";
+    let mut statement = connection.prepare(all).expect("the schema has links");
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
+    let rows = rows.and_then(Iterator::collect);
+    rows.expect("SQLite reads in memory")
+}
+
+fn copied(from: &Connection) -> Connection {
+    let mut to = Connection::open_in_memory().expect("SQLite opens in memory");
+    Backup::new(from, &mut to).and_then(|backup| backup.step(-1)).expect("SQLite copies in memory");
+    to
+}
+
+impl Database {
+    pub(super) fn new(rng: Rng, rates: Rates) -> Self {
+        let connection = Arc::new(Mutex::new(Connection::open_in_memory().expect("SQLite opens in memory")));
+        let state =
+            State { rng, rates, timeline: 1, starts: 1, compared: 0, down_until: Instant::now(), copy: None };
+        let database = Self {
+            sqlite: SqliteStore::here(&connection),
+            connection,
+            state: Mutex::new(state),
+            start: watch::Sender::new(None),
+            listeners: Mutex::default(),
+            timeline: Mutex::default(),
+            began: (Instant::now(), Timestamp::now()),
+        };
+        database.tell_start();
+        database
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no code panics while it holds this lock")
+    }
+
+    fn tell_start(&self) {
+        let started = i64::try_from(self.state().starts).expect("there are few starts");
+        self.start.send_replace(Timestamp::from_second(started).ok());
+    }
+
+    pub(super) fn draw<T>(&self, draw: impl FnOnce(&mut Rng, &Rates) -> T) -> T {
+        let mut state = self.state();
+        let rates = state.rates;
+        draw(&mut state.rng, &rates)
+    }
+
+    pub(super) fn calm(&self) {
+        self.state().rates = Rates::default();
+    }
+
+    pub(super) fn is_down(&self) -> bool {
+        Instant::now() < self.state().down_until
+    }
+
+    /// Which start of the server this is: a call that spans two of them has lost its connection.
+    pub(super) fn starts(&self) -> u64 {
+        self.state().starts
+    }
+
+    pub(super) fn note_compared(&self) {
+        let mut state = self.state();
+        state.compared = state.starts;
+    }
+
+    /// Whether it may be an older copy that nobody has compared yet.
+    pub(super) fn is_compared(&self) -> bool {
+        let state = self.state();
+        state.compared == state.starts || !guard::is_on(Guard::Compared)
+    }
+
+    /// Stops the server, and starts it again after this time.
+    pub(super) fn restart(&self, down_for: Duration) {
+        {
+            let mut state = self.state();
+            state.starts += 1;
+            state.down_until = Instant::now() + down_for;
+        }
+        self.tell_start();
+        self.tell(&Change::Away);
+    }
+
+    /// Copies it as it is.
+    pub(super) fn keep_copy(&self) {
+        let connection = copied(&self.connection.lock().expect("no code panics while it holds this lock"));
+        let copy = Copy { connection: Arc::new(Mutex::new(connection)), at: Instant::now() };
+        self.state().copy = Some(copy);
+    }
+
+    pub(super) fn has_copy(&self) -> bool {
+        self.state().copy.is_some()
+    }
+
+    /// The mark that the copy has.
+    pub(super) fn mark_of_copy(&self) -> Option<i64> {
+        let state = self.state();
+        let connection = state.copy.as_ref()?.connection.lock().ok()?;
+        connection.query_row("SELECT mark FROM deployment", [], |row| row.get(0)).ok()
+    }
+
+    /// The copy as a replica, and since when it lags.
+    pub(super) fn replica(&self) -> Option<(SqliteStore, Instant)> {
+        self.state().copy.as_ref().map(|copy| (SqliteStore::here(&copy.connection), copy.at))
+    }
+
+    /// The copy takes the place of what there is; as another timeline when it was a standby. The rows that
+    /// are lost with it.
+    pub(super) fn put_back(&self, as_standby: bool) -> HashSet<Row> {
+        let Some(copy) = self.state().copy.take() else { return HashSet::new() };
+        let lost = {
+            let from = copy.connection.lock().expect("no code panics while it holds this lock");
+            let mut to = self.connection.lock().expect("no code panics while it holds this lock");
+            let before = rows(&to);
+            Backup::new(&from, &mut to).and_then(|backup| backup.step(-1)).expect("SQLite copies in memory");
+            let after = rows(&to);
+            before.difference(&after).cloned().collect()
+        };
+        self.state().timeline += u64::from(as_standby);
+        lost
+    }
+
+    /// The server's time, which goes on with the world's and not with the machine's.
+    pub(super) fn now(&self) -> Timestamp {
+        let (instant, time) = self.began;
+        let passed = i64::try_from(instant.elapsed().as_millis()).expect("a run takes minutes");
+        Timestamp::from_millisecond(time.as_millisecond() + passed).expect("a run takes minutes")
+    }
+
+    /// Gives a link that was just stored the server's time: SQLite has given it the machine's.
+    pub(super) fn stamp(&self, id: LinkId) -> Timestamp {
+        let now = self.now();
+        let connection = self.connection.lock().expect("no code panics while it holds this lock");
+        let stamp = "UPDATE link SET created_at = ?1 WHERE id = ?2";
+        connection.execute(stamp, [now.as_millisecond(), id.get()]).expect("SQLite writes in memory");
+        now
+    }
+
+    /// Removes the holders' names from register rows that a block would take over, so that the rule
+    /// does not protect them.
+    pub(super) fn forget_holders(&self, block: &BlockEntry, leaked: u64) {
+        let (first, end) = LinkId::range(block.keyspace, block.span);
+        let leaked = i64::try_from(leaked).expect("there are few generations");
+        let forget = "UPDATE block SET holder = 'forgotten'
+                      WHERE generation <= ?1 AND first_id >= ?2 AND end_id <= ?3";
+        let connection = self.connection.lock().expect("no code panics while it holds this lock");
+        connection.execute(forget, [leaked, first, end]).expect("SQLite writes in memory");
+    }
+
+    fn timeline(&self) -> MutexGuard<'_, Timeline> {
+        self.timeline.lock().expect("no code panics while it holds this lock")
+    }
+
+    /// Notes where a link leads at this moment.
+    pub(super) async fn note(&self, id: LinkId) {
+        let Ok(reading) = self.sqlite.read(&[id], Source::Primary).await else { return };
+        let link = reading.links.first().filter(|link| !link.is_deleted());
+        let leads_to = link.map(|link| link.long_url.as_str().to_owned());
+        self.timeline().note(id, leads_to);
+    }
+
+    /// Since when a link has led there, as long as it did.
+    pub(super) fn led_there_since(&self, id: LinkId, url: &str) -> Option<Instant> {
+        self.timeline().since(id, url)
+    }
+
+    /// Whether a link was changed, and is deleted now.
+    pub(super) fn is_deleted(&self, id: LinkId) -> bool {
+        self.timeline().is_deleted(id)
+    }
+
+    /// Whether a link led there at some time from then on; none of one that was never changed.
+    pub(super) fn held(&self, id: LinkId, leads_to: Option<&str>, from: Instant) -> Option<bool> {
+        self.timeline().held(id, leads_to, from)
+    }
+
+    /// As the primary tells it: timeline, and history.
+    pub(super) async fn epoch(&self) -> Result<StoreEpoch, StoreError> {
+        let history = self.sqlite.epoch().await?;
+        let timeline = self.state().timeline;
+        StoreEpoch::new(format!("{timeline}:{history}"))
+            .map_err(|error| StoreError::Corrupt(error.to_string()))
+    }
+
+    pub(super) fn listen(&self) -> mpsc::Receiver<Change> {
+        let (listener, changes) = mpsc::channel(UNHEARD_MAX);
+        self.listeners.lock().expect("no code panics while it holds this lock").push(listener);
+        changes
+    }
+
+    pub(super) fn tell(&self, change: &Change) {
+        let mut listeners = self.listeners.lock().expect("no code panics while it holds this lock");
+        listeners.retain(|listener| listener.try_send(change.clone()).is_ok());
+    }
+}

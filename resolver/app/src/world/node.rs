@@ -1,0 +1,294 @@
+//! One process of the resolver: its supplier, creator and lookup, started as the daemon starts them.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use codes::{CodeKey, Keyspace, KeyspaceIndex, Mint};
+use daemon::{Recorder, Vitals};
+use issuer::embedded::Dialer;
+use links::Protocol;
+use store::{LinkStore, SettingsPoll, StoreError};
+use tokio::{
+    sync::watch,
+    task::JoinHandle,
+    time::{Instant, sleep},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Rng,
+    database::Database,
+    network::Network,
+    ways::{FaultyStore, Trouble},
+};
+use supply::{
+    Ceilings, Closing, IssuerClient, Lost, Minting, Owner, Supplier, SupplierConfig, SupplyMetrics, Target,
+};
+
+use crate::{
+    clock::DatabaseClock,
+    creator::{Creator, CreatorConfig},
+    domain_cache::{Directory, DirectoryConfig, Policy, PublicUrl},
+    keyspaces::adopt_keyspaces,
+    lookup::{Lookup, LookupSizes},
+    metrics::Metrics,
+    reservation::Reserver,
+    turns::Turns,
+};
+
+/// The default domain's name.
+pub(super) const DEFAULT_HOST: &str = "world.test";
+/// Creates of a key at a time: what bounds them is not what a world is about.
+const TURNS: usize = 1_000;
+/// How long a process that starts waits before it asks the database again.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// What every process of a run has in common.
+pub(super) struct Common {
+    pub(super) database: Arc<Database>,
+    pub(super) network: Network,
+    pub(super) key: CodeKey,
+    /// Every keyspace of a run, in the order in which they are added: the first has index 1. Each
+    /// process has a mint of its own.
+    pub(super) keyspaces: Vec<Keyspace>,
+    pub(super) mint: Mint,
+    /// How many domains there may be beside the default one.
+    pub(super) domains_max: u32,
+    pub(super) replica_lag: Duration,
+}
+
+/// What a process is configured with.
+#[derive(Clone, Debug)]
+pub(super) struct Setup {
+    pub(super) keyspaces: Vec<Keyspace>,
+    /// Which of them is the default one.
+    pub(super) default: usize,
+}
+
+/// What clients reach of a process.
+#[derive(Clone)]
+pub(super) struct Ends {
+    pub(super) creator: Arc<Creator>,
+    pub(super) lookup: Arc<Lookup>,
+    pub(super) directory: Arc<Directory>,
+    pub(super) reserver: Arc<Reserver>,
+    pub(super) mint: Arc<Mint>,
+    pub(super) store: Arc<dyn LinkStore>,
+    pub(super) trouble: Arc<Trouble>,
+}
+
+/// A way to the issuer, for as long as the process lives and is not cut off.
+fn dialer(common: &Common, is_dead: &Arc<AtomicBool>, cut_off: &Arc<Mutex<Instant>>) -> Dialer {
+    let (is_dead, until) = (Arc::clone(is_dead), Arc::clone(cut_off));
+    common.network.dialer(move || {
+        let until = *until.lock().expect("no code panics while it holds this lock");
+        is_dead.load(Ordering::Relaxed) || Instant::now() < until
+    })
+}
+
+/// Numbers for the keyspaces of a configuration, the default one first.
+fn mintings(setup: &Setup, known: &[(KeyspaceIndex, Keyspace)], refill_permille: u64) -> Vec<Arc<Minting>> {
+    let first = &setup.keyspaces[setup.default];
+    let others = setup.keyspaces.iter().filter(|keyspace| *keyspace != first);
+    let minting = |keyspace: &Keyspace| {
+        let (index, _) = known.iter().find(|(_, other)| other == keyspace)?;
+        Some(Arc::new(Minting::new(*index, keyspace.name.clone(), keyspace.capacity(), refill_permille)))
+    };
+    std::iter::once(first).chain(others).filter_map(minting).collect()
+}
+
+/// Asks the database until it answers.
+async fn until_it_answers<T>(ask: impl AsyncFn() -> Result<T, StoreError>) -> T {
+    loop {
+        match ask().await {
+            Ok(answer) => return answer,
+            Err(StoreError::Keyspace(reason)) => {
+                unreachable!("keyspaces of a world do not overlap: {reason}")
+            }
+            Err(_) => sleep(PAUSE).await,
+        }
+    }
+}
+
+/// What the ends of a process are made of.
+struct Parts<'a> {
+    common: &'a Common,
+    store: Arc<dyn LinkStore>,
+    trouble: Arc<Trouble>,
+    mint: Arc<Mint>,
+    owner: Owner,
+    mintings: Vec<Arc<Minting>>,
+    client: Arc<IssuerClient>,
+    metrics: Arc<Metrics>,
+    supply_metrics: Arc<SupplyMetrics>,
+    closing: Closing,
+}
+
+impl Parts<'_> {
+    fn assemble(self, ceilings: Arc<Ceilings>, shared: (Instant, SettingsPoll)) -> Ends {
+        let Self { common, store, trouble, mint, owner, mintings, client, metrics, supply_metrics, closing } =
+            self;
+        // Its failures are found by the checks: a task that panics mints and answers no more.
+        let (vitals, _) = Vitals::new();
+        let sizes = LookupSizes { cache_bytes: 1 << 20, replica_lag: common.replica_lag };
+        let lookup = Lookup::start(
+            &vitals,
+            sizes,
+            Arc::clone(&mint),
+            ceilings,
+            Arc::clone(&store),
+            Arc::clone(&metrics),
+        );
+        let lookup = Arc::new(lookup);
+        let clock = Arc::new(DatabaseClock::new(shared.1.now));
+        let config = CreatorConfig {
+            mint: Arc::clone(&mint),
+            mintings: mintings.clone(),
+            store: Arc::clone(&store),
+            owner,
+            lookup: Arc::clone(&lookup),
+            clock: Arc::clone(&clock),
+            turns: Arc::new(Turns::new(TURNS)),
+            metrics: Arc::clone(&metrics),
+        };
+        let creator = Arc::new(Creator::start(&vitals, config));
+        let public_url = PublicUrl { protocol: Protocol::Http, authority: DEFAULT_HOST.to_owned() };
+        let policy = Policy { domains_max: common.domains_max, checks_redirects: false };
+        let config = DirectoryConfig {
+            store: Arc::clone(&store),
+            public_url,
+            policy,
+            lookup: Arc::clone(&lookup),
+            clock,
+            closing,
+        };
+        let directory = Directory::start(&vitals, config, shared);
+        let reserver = Reserver {
+            client,
+            store: Arc::clone(&store),
+            mint: Arc::clone(&mint),
+            mintings,
+            directory: Arc::clone(&directory),
+            metrics,
+            supply_metrics,
+        };
+        Ends { creator, lookup, directory, reserver: Arc::new(reserver), mint, store, trouble }
+    }
+}
+
+/// A process.
+pub(super) struct Node {
+    pub(super) holder: String,
+    pub(super) ends: Ends,
+    is_dead: Arc<AtomicBool>,
+    /// Until when it does not reach the issuer.
+    cut_off: Arc<Mutex<Instant>>,
+    /// Until when its questions for settings hang.
+    hung_until: Arc<Mutex<Instant>>,
+    stop: CancellationToken,
+    lost: watch::Receiver<Option<Lost>>,
+    supply: JoinHandle<()>,
+    recorder: Recorder,
+}
+
+impl Node {
+    /// Starts a process as the daemon does, once the database has answered.
+    pub(super) async fn start(common: &Common, holder: &str, setup: &Setup, rng: &mut Rng) -> Self {
+        let is_dead = Arc::<AtomicBool>::default();
+        let trouble = Arc::<Trouble>::default();
+        let hung_until = Arc::new(Mutex::new(Instant::now()));
+        let store: Arc<dyn LinkStore> = Arc::new(FaultyStore {
+            database: Arc::clone(&common.database),
+            is_dead: Arc::clone(&is_dead),
+            trouble: Arc::clone(&trouble),
+            hung_until: Arc::clone(&hung_until),
+        });
+        let known = until_it_answers(async || adopt_keyspaces(&*store, &setup.keyspaces).await).await;
+        common.mint.adopt(known.iter().cloned());
+        let poll = async || {
+            let asked = Instant::now();
+            Ok((asked, store.poll_settings(None).await?))
+        };
+        let shared = until_it_answers(poll).await;
+        let recorder = Recorder::new();
+        let (metrics, supply_metrics) = (Metrics::new(&recorder), SupplyMetrics::new(&recorder));
+        let cut_off = Arc::new(Mutex::new(Instant::now()));
+        let client = Arc::new(IssuerClient::new(Target::Embedded(dialer(common, &is_dead, &cut_off))));
+        let owner = Owner { holder: holder.to_owned(), instance: format!("start-{:016x}", rng.next()) };
+        let mintings = mintings(setup, &known, rng.between(300, 900));
+        let ceilings = Arc::new(Ceilings::default());
+        let supplier = Supplier::new(SupplierConfig {
+            owner: owner.clone(),
+            client: Arc::clone(&client),
+            store: Arc::clone(&store),
+            mintings: mintings.clone(),
+            ceilings: Arc::clone(&ceilings),
+            metrics: Arc::clone(&supply_metrics),
+        });
+        let (stop, lost, closing) = (CancellationToken::new(), supplier.lost(), supplier.closing());
+        let supply = tokio::spawn(supplier.run(stop.clone()));
+        let mint = Arc::new(Mint::new(&common.key, known));
+        let parts =
+            Parts { common, store, trouble, mint, owner, mintings, client, metrics, supply_metrics, closing };
+        Self {
+            holder: holder.to_owned(),
+            ends: parts.assemble(ceilings, shared),
+            is_dead,
+            cut_off,
+            hung_until,
+            stop,
+            lost,
+            supply,
+            recorder,
+        }
+    }
+
+    pub(super) fn is_dead(&self) -> bool {
+        self.is_dead.load(Ordering::Relaxed)
+    }
+
+    /// Whether it ends by itself.
+    pub(super) fn is_lost(&self) -> bool {
+        self.lost().is_some()
+    }
+
+    /// Why it ends by itself.
+    pub(super) fn lost(&self) -> Option<Lost> {
+        self.lost.borrow().clone()
+    }
+
+    /// The process dies: nothing that it has sent is answered, and it sends nothing more.
+    pub(super) fn kill(&self) {
+        self.is_dead.store(true, Ordering::Relaxed);
+        self.supply.abort();
+    }
+
+    /// Keeps it from the issuer for so long; connections that there are have to be cut.
+    pub(super) fn cut_off(&self, time: Duration) {
+        *self.cut_off.lock().expect("no code panics while it holds this lock") = Instant::now() + time;
+    }
+
+    /// Lets its questions for settings hang for so long.
+    pub(super) fn hang(&self, time: Duration) {
+        *self.hung_until.lock().expect("no code panics while it holds this lock") = Instant::now() + time;
+    }
+
+    /// Gives back what it has and ends.
+    pub(super) async fn finish(&mut self) {
+        self.ends.creator.finish().await;
+        self.stop.cancel();
+        let _ = (&mut self.supply).await;
+    }
+
+    /// How often the register has refused a block.
+    pub(super) fn overlaps(&self) -> bool {
+        let page = self.recorder.render();
+        let line = page.lines().find(|line| line.starts_with("resolver_blocks_overlapping_total"));
+        line.is_some_and(|line| !line.ends_with(" 0"))
+    }
+}

@@ -1,0 +1,301 @@
+//! The ways to the database and back: every call may come late, fail, or lose its answer.
+
+use std::{
+    collections::HashSet,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use codes::LinkId;
+use links::NewLink;
+use numbers::StoreEpoch;
+use store::{
+    Change, InsertError, Inserted, LinkStore, Reading, SettingsPoll, SettingsVersion, Source, StoreError,
+};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, sleep, sleep_until},
+};
+
+use super::database::Database;
+use supply::guard::{self, Guard};
+
+/// How often a listener asks whether it still hears, as the real one does.
+const ASKED_EVERY: Duration = Duration::from_millis(100);
+/// How long a process's questions for settings hang, in milliseconds, on the way there or back.
+const HUNG_MS: (u64, u64) = (300, 4_000);
+/// How long a broken listener rests.
+const DEAF_FOR: Duration = Duration::from_millis(500);
+
+/// When a process could last not read links from the primary: then old answers are better than none.
+#[derive(Debug, Default)]
+pub(super) struct Trouble(Mutex<Option<Instant>>);
+
+impl Trouble {
+    fn note(&self) {
+        *self.0.lock().expect("no code panics while it holds this lock") = Some(Instant::now());
+    }
+
+    /// Whether there was any within so long.
+    pub(super) fn was_within(&self, time: Duration) -> bool {
+        let last = *self.0.lock().expect("no code panics while it holds this lock");
+        last.is_some_and(|last| last.elapsed() <= time)
+    }
+}
+
+/// One process's way to the database.
+pub(super) struct FaultyStore {
+    pub(super) database: Arc<Database>,
+    /// Whether the process is gone: nothing that it asks is heard or answered any more.
+    pub(super) is_dead: Arc<AtomicBool>,
+    pub(super) trouble: Arc<Trouble>,
+    /// Until when questions for settings hang.
+    pub(super) hung_until: Arc<Mutex<Instant>>,
+}
+
+impl FaultyStore {
+    async fn live(&self) {
+        if self.is_dead.load(Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// The way there; which start of the server it leads to.
+    async fn before(&self) -> Result<u64, StoreError> {
+        let (delay, fails) = self.database.draw(|rng, rates| {
+            let slow = rng.permille(rates.slow);
+            (if slow { rng.millis(50, 600) } else { rng.millis(1, 4) }, rng.permille(rates.failed))
+        });
+        sleep(delay).await;
+        self.live().await;
+        if self.database.is_down() {
+            return Err(StoreError::TimedOut);
+        }
+        if fails { Err(StoreError::TimedOut) } else { Ok(self.database.starts()) }
+    }
+
+    /// The way back.
+    async fn after(&self, starts: u64) -> Result<(), StoreError> {
+        let (delay, is_lost) = self.database.draw(|rng, rates| {
+            let slow = rng.permille(rates.slow_back);
+            (if slow { rng.millis(50, 300) } else { rng.millis(1, 4) }, rng.permille(rates.lost))
+        });
+        sleep(delay).await;
+        self.live().await;
+        if is_lost || self.database.starts() != starts { Err(StoreError::TimedOut) } else { Ok(()) }
+    }
+
+    pub(super) async fn pass<T>(
+        &self,
+        call: impl Future<Output = Result<T, StoreError>> + Send,
+    ) -> Result<T, StoreError> {
+        let starts = self.before().await?;
+        let done = call.await;
+        self.after(starts).await?;
+        done
+    }
+
+    /// Asks for the settings as the real store does: with the time, and with the start of the
+    /// server, which tells copies apart.
+    pub(super) async fn poll(&self, known: Option<&SettingsVersion>) -> Result<SettingsPoll, StoreError> {
+        let (begins, hang, is_back) = self.database.draw(|rng, rates| {
+            (rng.permille(rates.hung), rng.millis(HUNG_MS.0, HUNG_MS.1), rng.permille(400))
+        });
+        let until = {
+            let mut until = self.hung_until.lock().expect("no code panics while it holds this lock");
+            if begins {
+                *until = until.max(Instant::now() + hang);
+            }
+            *until
+        };
+        if !is_back {
+            sleep_until(until).await;
+        }
+        let polled = self.pass(async {
+            let SettingsPoll { settings, .. } = self.database.sqlite.poll_settings(None).await?;
+            let mut settings = settings.unwrap_or_default();
+            settings.version.copy = format!("{}/{}", self.database.starts(), settings.version.copy);
+            let is_known = known.is_some_and(|known| {
+                if guard::is_on(Guard::SettingsCopy) {
+                    settings.version.is(known)
+                } else {
+                    settings.version.number <= known.number
+                }
+            });
+            Ok(SettingsPoll { now: self.database.now(), settings: Some(settings).filter(|_| !is_known) })
+        });
+        let polled = polled.await;
+        if is_back {
+            sleep_until(until).await;
+        }
+        polled
+    }
+
+    /// An insert: once it was sent, no silence says that nothing is stored.
+    pub(super) async fn write<T: Send + 'static>(
+        &self,
+        call: impl Future<Output = Result<T, InsertError>> + Send + 'static,
+    ) -> Result<T, InsertError> {
+        let starts = self.before().await.map_err(InsertError::Failed)?;
+        let late = self
+            .database
+            .draw(|rng, rates| rng.permille(rates.late).then(|| (rng.millis(5, 3_000), rng.millis(1, 60))));
+        if let Some((lands, gives_up)) = late {
+            let database = Arc::clone(&self.database);
+            tokio::spawn(async move {
+                sleep(lands).await;
+                if database.starts() == starts && !database.is_down() {
+                    let _ = call.await;
+                }
+            });
+            sleep(gives_up).await;
+            self.live().await;
+            return Err(InsertError::Unknown(StoreError::TimedOut));
+        }
+        let done = call.await;
+        self.after(starts).await.map_err(InsertError::Unknown)?;
+        done
+    }
+
+    /// A change of a link, which is noted and told in the moment of its COMMIT.
+    pub(super) async fn change<T: Send>(
+        &self,
+        id: LinkId,
+        change: impl Future<Output = Result<T, StoreError>> + Send,
+    ) -> Result<T, StoreError> {
+        self.pass(async {
+            self.database.note(id).await;
+            let changed = change.await;
+            self.database.note(id).await;
+            self.database.tell(&Change::Links(vec![id]));
+            changed
+        })
+        .await
+    }
+
+    /// As the real store: the history is asked for in the statement, which stores nothing in another one. Why
+    /// nothing was stored is asked afterwards, and by then the server may have another history or other rows.
+    pub(super) async fn insert_links(
+        &self,
+        history: &StoreEpoch,
+        links: &[NewLink],
+    ) -> Result<Vec<Inserted>, InsertError> {
+        let (database, its, new) = (Arc::clone(&self.database), history.clone(), links.to_vec());
+        let inserted = self.write(async move { insert_in(&database, &its, &new).await }).await?;
+        if inserted.iter().any(|one| *one != Inserted::Taken) {
+            return Ok(inserted);
+        }
+        let ids: Vec<LinkId> = links.iter().map(|link| link.id).collect();
+        let asked = self.pass(async {
+            let epoch = self.database.epoch().await?;
+            Ok((epoch, self.database.sqlite.read(&ids, Source::Primary).await?.links.len()))
+        });
+        match asked.await {
+            Ok((epoch, taken)) if epoch == *history && taken == ids.len() => Ok(inserted),
+            Ok((epoch, _)) if epoch == *history => Err(InsertError::Failed(StoreError::NotCompared)),
+            Ok(_) => Err(InsertError::Failed(StoreError::AnotherHistory)),
+            Err(error) => Err(InsertError::Failed(error)),
+        }
+    }
+
+    /// As the real store: a replica that lags little enough is asked first, and the primary for what it
+    /// lacks. Without a primary any other server is asked, which says what is there and never what is not.
+    pub(super) async fn read_links(&self, ids: &[LinkId], source: Source) -> Result<Reading, StoreError> {
+        let asks = self.database.draw(|rng, rates| rng.permille(rates.copied));
+        let copy = self.database.replica().filter(|_| asks);
+        let replica = copy.as_ref().filter(|(_, at)| match source {
+            Source::Any { lag } => at.elapsed() <= lag,
+            Source::Primary => false,
+        });
+        let mut links = match replica {
+            Some((replica, _)) => replica.read(ids, source).await?.links,
+            None => Vec::new(),
+        };
+        let as_of = replica.map(|(_, at)| *at);
+        // What a replica says was deleted may have been restored since.
+        links.retain(|link| !link.is_deleted());
+        let has: HashSet<LinkId> = links.iter().map(|link| link.id).collect();
+        let missing: Vec<LinkId> = ids.iter().copied().filter(|id| !has.contains(id)).collect();
+        let error = match self.pass(self.database.sqlite.read(&missing, Source::Primary)).await {
+            Ok(found) => {
+                links.extend(found.links);
+                return Ok(Reading { links, complete: true, as_of });
+            }
+            // The replica has answered for all of them.
+            Err(_) if missing.is_empty() => return Ok(Reading { links, complete: true, as_of }),
+            Err(error) => error,
+        };
+        self.trouble.note();
+        let Some((copy, _)) = copy else { return Err(error) };
+        links.extend(copy.read(&missing, source).await?.links);
+        Ok(Reading { links, complete: false, as_of })
+    }
+
+    /// In the order of the changes, each a little late; a connection that breaks misses some, and says so.
+    pub(super) async fn tell_all(&self, changes: &mpsc::Sender<Change>) {
+        loop {
+            let mut told = self.database.listen();
+            if changes.send(Change::Listening(Instant::now())).await.is_err() {
+                return;
+            }
+            if self.tell_until_broken(&mut told, changes).await.is_none() {
+                return;
+            }
+            drop(told);
+            sleep(DEAF_FOR).await;
+        }
+    }
+
+    /// None when nobody listens any more.
+    async fn tell_until_broken(
+        &self,
+        told: &mut mpsc::Receiver<Change>,
+        changes: &mpsc::Sender<Change>,
+    ) -> Option<()> {
+        let mut asked = Instant::now() + ASKED_EVERY;
+        loop {
+            let change = tokio::select! {
+                biased;
+                change = told.recv() => change.unwrap_or(Change::Away),
+                () = sleep_until(asked) => {
+                    asked = Instant::now() + ASKED_EVERY;
+                    Change::Heard(Instant::now())
+                }
+            };
+            let (delay, breaks) =
+                self.database.draw(|rng, rates| (rng.millis(0, 30), rng.permille(rates.deaf)));
+            sleep(delay).await;
+            self.live().await;
+            let breaks = breaks || change == Change::Away;
+            let change = if breaks { Change::Away } else { change };
+            changes.send(change).await.ok()?;
+            if breaks {
+                return Some(());
+            }
+        }
+    }
+}
+
+/// Stores links if the database is of this history; else it is as if all of their numbers were taken.
+async fn insert_in(
+    database: &Database,
+    history: &StoreEpoch,
+    links: &[NewLink],
+) -> Result<Vec<Inserted>, InsertError> {
+    if !database.is_compared() {
+        return Err(InsertError::Failed(StoreError::NotCompared));
+    }
+    let is_another = database.epoch().await.map_err(InsertError::Failed)? != *history;
+    if is_another && guard::is_on(Guard::History) {
+        return Ok(vec![Inserted::Taken; links.len()]);
+    }
+    let inserted = database.sqlite.insert(history, links).await?;
+    let stamped = links.iter().zip(inserted).map(|(link, one)| match one {
+        Inserted::Stored(_) => Inserted::Stored(database.stamp(link.id)),
+        Inserted::Taken => Inserted::Taken,
+    });
+    Ok(stamped.collect())
+}

@@ -1,0 +1,84 @@
+//! Metrics of the supply of numbers. Handles are made once.
+
+use std::sync::Arc;
+
+use daemon::Recorder;
+use metrics::{
+    Counter, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
+};
+
+use crate::Minting;
+
+/// Every handle.
+pub struct SupplyMetrics {
+    recorder: Recorder,
+    /// Blocks that overlapped the register.
+    pub blocks_overlapping: Counter,
+    /// Unused numbers found in leaked blocks.
+    pub reclaimed: Counter,
+    /// Refills that were refused.
+    pub refills_failed: Counter,
+    /// Time from wanting a block to having it.
+    pub refill_seconds: Histogram,
+}
+
+impl SupplyMetrics {
+    /// Registers everything, so that a first scrape shows zeros rather than nothing.
+    #[must_use]
+    pub fn new(recorder: &Recorder) -> Arc<Self> {
+        recorder.with(|| {
+            describe();
+            Arc::new(Self {
+                recorder: recorder.clone(),
+                blocks_overlapping: counter!("resolver_blocks_overlapping_total"),
+                reclaimed: counter!("resolver_numbers_reclaimed_total"),
+                refills_failed: counter!("resolver_refills_failed_total"),
+                refill_seconds: histogram!("resolver_refill_duration_seconds"),
+            })
+        })
+    }
+
+    /// Shows the numbers in hand.
+    #[expect(clippy::cast_precision_loss, reason = "numbers in hand stay below 2^48")]
+    pub fn report<'a>(&self, mintings: impl IntoIterator<Item = &'a Arc<Minting>>) {
+        self.recorder.with(|| {
+            for minting in mintings {
+                let name = minting.namespace.to_string();
+                let stock = minting.stock();
+                gauge!("resolver_numbers_in_hand", "namespace" => name.clone()).set(stock.in_hand as f64);
+                gauge!("resolver_supply_seconds", "namespace" => name.clone()).set(stock.supply_seconds());
+                gauge!("resolver_claims_per_second", "namespace" => name.clone()).set(stock.rate);
+                gauge!("resolver_pool_numbers", "namespace" => name.clone()).set(stock.pooled as f64);
+                counter!("resolver_pool_overflows_total", "namespace" => name).absolute(stock.overflowed);
+            }
+        });
+    }
+}
+
+fn describe() {
+    describe_counter!(
+        "resolver_blocks_overlapping_total",
+        "Blocks refused because they overlapped the register."
+    );
+    describe_counter!("resolver_numbers_reclaimed_total", "Unused numbers found in leaked blocks.");
+    describe_counter!("resolver_refills_failed_total", "Calls to the issuer that were refused.");
+    describe_histogram!(
+        "resolver_refill_duration_seconds",
+        Unit::Seconds,
+        "Time from wanting a block to having it."
+    );
+    describe_gauge!(
+        "resolver_supply_seconds",
+        "How long the numbers in hand last at the rate of the last minute, by namespace."
+    );
+    describe_gauge!("resolver_claims_per_second", "Numbers claimed per second over the last minute.");
+    describe_gauge!(
+        "resolver_pool_numbers",
+        "Numbers that came back after a failed insert and are used first, by namespace."
+    );
+    describe_counter!(
+        "resolver_pool_overflows_total",
+        "Numbers that came back and found the pool full, by namespace."
+    );
+    describe_gauge!("resolver_numbers_in_hand", "Numbers that can be claimed at once, by namespace.");
+}

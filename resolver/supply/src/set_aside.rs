@@ -1,0 +1,95 @@
+//! The issuer's calls for a reservation: a holder of its own, whose blocks do not leak.
+
+use numbers::{Block, Generation, Namespace, Span};
+use proto::issuer::v1 as pb;
+
+use crate::{IssuerClient, Minting, Refused};
+
+/// A holder that stands for a reservation, as the issuer knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetAside {
+    /// The holder's name.
+    pub holder: String,
+    /// The start that it registered with.
+    pub incarnation: u64,
+}
+
+impl IssuerClient {
+    /// Registers the holder of a reservation; `reserved` keeps its blocks from leaking.
+    ///
+    /// # Errors
+    /// See [`IssuerClient::register`].
+    pub async fn register_reservation(
+        &self,
+        holder: String,
+        minting: &Minting,
+        instance: &str,
+        reserved: bool,
+    ) -> Result<SetAside, Refused> {
+        let capacity = minting.capacity();
+        let request = pb::RegisterRequest {
+            holder: holder.clone(),
+            instance: instance.to_owned(),
+            namespaces: vec![pb::NamespaceSpec { name: minting.namespace.to_string(), capacity }],
+            reserved,
+        };
+        let incarnation = self.register(request).await?.incarnation;
+        Ok(SetAside { holder, incarnation })
+    }
+
+    /// Allocates a block of at most `wanted_len` numbers to a reservation; `None` for an answer that
+    /// a reservation cannot use, such as a block that was another holder's before.
+    ///
+    /// # Errors
+    /// See [`IssuerClient::register`].
+    pub async fn set_aside(
+        &self,
+        to: &SetAside,
+        minting: &Minting,
+        seq: u64,
+        wanted_len: u64,
+        store_epoch: String,
+    ) -> Result<Option<Block>, Refused> {
+        let request = pb::AllocateBlockRequest {
+            holder: to.holder.clone(),
+            incarnation: to.incarnation,
+            seq,
+            namespace: minting.namespace.to_string(),
+            wanted_len,
+            store_epoch,
+        };
+        let answer = self.allocate(request).await?;
+        let is_unused = answer.leaked_generation == 0;
+        let block = answer.block.filter(|_| is_unused).and_then(|block| {
+            let namespace = Namespace::new(block.namespace).ok()?;
+            let span = Span::new(block.start, block.len).ok()?;
+            Some(Block { namespace, span, generation: Generation(block.generation) })
+        });
+        Ok(block.filter(|block| block.namespace == minting.namespace && block.span.len() <= wanted_len))
+    }
+
+    /// Returns a block whose numbers the register has already, all of them burned, with the end of
+    /// the registered numbers.
+    ///
+    /// # Errors
+    /// See [`IssuerClient::register`].
+    pub async fn return_overlapping(
+        &self,
+        of: &SetAside,
+        block: &Block,
+        registered_end: u64,
+    ) -> Result<(), Refused> {
+        let (start, len) = (block.span.start(), block.span.len());
+        let (namespace, generation) = (block.namespace.to_string(), block.generation.0);
+        let returned = pb::ReturnedBlock {
+            block: Some(pb::Block { namespace, start, len, generation }),
+            used: 0,
+            burned: len,
+            unused: Vec::new(),
+            registered_end,
+        };
+        let (holder, incarnation) = (of.holder.clone(), of.incarnation);
+        let request = pb::ReturnBlocksRequest { holder, incarnation, blocks: vec![returned] };
+        self.return_blocks(request).await.map(|_| ())
+    }
+}
