@@ -224,6 +224,20 @@ pub struct Config {
     /// Threads that serve the public listener; one per core, when absent.
     #[arg(long, env = "RESOLVER_THREADS", value_name = "COUNT")]
     pub threads: Option<usize>,
+    /// Whether redirects of known links are answered without hyper. Off, every request takes hyper's way: answers are the
+    /// same, at a tenth more of processor time.
+    #[arg(long, env = "RESOLVER_FAST_PATH", value_enum, default_value_t = FastPath::On)]
+    pub fast_path: FastPath,
+}
+
+/// Whether the fast path of redirects is used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum FastPath {
+    /// Known links are answered straight from what a connection sends.
+    #[default]
+    On,
+    /// Every request goes through hyper.
+    Off,
 }
 
 impl Config {

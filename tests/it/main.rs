@@ -23,6 +23,7 @@ mod durability;
 mod election;
 mod embedded;
 mod exhaustion;
+mod fast_path;
 mod floods;
 mod grpc;
 mod guards;

@@ -12,7 +12,7 @@ use links::{Protocol, Redirects, Schemes, has_safe_placeholders};
 use numbers::{HolderId, Namespace};
 use url::{Host, Url};
 
-use super::{CheckTargets, Config, Database};
+use super::{CheckTargets, Config, Database, FastPath};
 use crate::{
     Error,
     http::{CallLimits, ClientLimits, StrayTargets},
@@ -70,6 +70,8 @@ pub struct Settings {
     pub lookup: LookupSizes,
     /// Threads of the public listener.
     pub threads: usize,
+    /// Whether redirects of known links are answered without hyper.
+    pub fast_path: bool,
 }
 
 impl Config {
@@ -140,6 +142,7 @@ impl Config {
                 replica_lag: self.replica_lag,
             },
             threads,
+            fast_path: self.fast_path == FastPath::On,
             keyspaces,
             public_url,
         })

@@ -257,6 +257,9 @@ async fn flush_now_and_then(desk: Arc<Desk>) {
 
 /// Serves one connection to its end; once closing, to the end of the request under way.
 async fn converse(mut stream: Watched<TcpStream>, desk: Arc<Desk>, peer: IpAddr, ward: Arc<Ward>) {
+    if !desk.app.fast_path {
+        return Box::pin(converse_freely(stream, desk, peer, ward)).await;
+    }
     let patient = stream.patient();
     let clients = desk.app.clients.trusts(peer).then_some(&*desk.app.clients);
     let is_stopping = |cx: &mut Context<'_>| {

@@ -123,6 +123,8 @@ pub struct App {
     pub time_zone: TimeZone,
     /// The status of redirects.
     pub redirect_status: StatusCode,
+    /// Whether redirects of known links are answered without hyper.
+    pub fast_path: bool,
     /// Where everything runs that is not a redirect.
     pub runtime: runtime::Handle,
     /// Set while this process wants its clients to go elsewhere.

@@ -114,6 +114,7 @@ impl Parts {
             time_zone: settings.time_zone.clone(),
             single_step_create: settings.single_step_create,
             redirect_status: settings.redirect_status,
+            fast_path: settings.fast_path,
             runtime: runtime::Handle::current(),
             draining: AtomicBool::new(false),
         };
