@@ -11,177 +11,182 @@ use crate::{
     scope::{Scope, Scopes},
 };
 
-/// A key's number in the database.
+/// Number of an API key in the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ApiKeyId(pub i64);
 
-/// SHA-256 of a key. A key has 256 random bits, so a slow hash would add nothing.
+/// SHA-256 of an API key. A slow hash would add nothing, because a generated key has 256 random
+/// bits.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct KeyHash([u8; 32]);
 
-/// A key as a client sends it; never printed but once, where a person asked for it.
+/// API key in clear text, as a client sends it. It is printed once, to the person who requested it.
 pub struct ApiKey(String);
 
-/// Who acts on the command line, beside the server.
+/// Id of the operator, who acts on the command line beside the server, without an API key.
 pub const OPERATOR: ApiKeyId = ApiKeyId(0);
 
-/// What a key may not do, whatever its scopes. Stored as an object: a field that is added here needs no migration.
+/// Restrictions of an API key, beyond its scopes. Stored as an object, so that a new field needs no
+/// migration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct KeyLimits {
-    /// The one domain whose links it may see and make.
+    /// The only domain on which the key may see and create links.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub domain: Option<DomainId>,
-    /// Whether it may see links of its own only.
+    /// Whether the key sees only the links that it created.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub own_links_only: bool,
-    /// Calls in a minute; those of all resolvers are not added up. As many as any key, when absent.
+    /// Maximum calls per minute, counted by each resolver on its own. `None` for the default of all
+    /// keys.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calls_per_minute: Option<u32>,
 }
 
 impl KeyLimits {
-    /// Whether some links are none of its business.
+    /// Returns `true` if the limits hide some links from the key.
     #[must_use]
     pub fn hides_links(&self) -> bool {
         self.domain.is_some() || self.own_links_only
     }
 }
 
-/// A key that was found: whose it is and what it may do.
+/// An authenticated API key: its id, name, scopes and limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
-    /// The key's number.
+    /// Key number.
     pub id: ApiKeyId,
-    /// Its name. Each call has a grant of its own, and shares this.
+    /// Key name, shared because every call has its own grant.
     pub name: Arc<str>,
-    /// What it may do.
+    /// Scopes of the key.
     pub scopes: Scopes,
-    /// What it may not do all the same.
+    /// Restrictions beyond the scopes.
     pub limits: KeyLimits,
 }
 
 impl Grant {
-    /// Whether it may know of this link.
+    /// Returns `true` if the key may know that this link exists.
     #[must_use]
     pub fn sees(&self, link: &Link) -> bool {
         let is_own = !self.limits.own_links_only || link.created_by == self.id;
         is_own && self.limits.domain.is_none_or(|domain| domain == link.domain())
     }
 
-    /// Whether a link that exists may be given to it instead of a new one only if it is its own: a
-    /// key that must not read links is not to learn of others' titles, tags and limits by wishing
-    /// for the same.
+    /// Returns `true` if a create may be answered only with the key's own existing links.
+    ///
+    /// A key without the scope `read` could otherwise learn titles, tags and limits of other links
+    /// by asking for a link to the same target.
     #[must_use]
     pub fn finds_own_only(&self) -> bool {
         self.limits.own_links_only || !self.scopes.allow(Scope::Read)
     }
 
-    /// Whether it may be given this link instead of a new one.
+    /// Returns `true` if a create may be answered with this existing link.
     #[must_use]
     pub fn may_be_given(&self, link: &Link) -> bool {
         self.sees(link) && (link.created_by == self.id || !self.finds_own_only())
     }
 }
 
-/// A key to be added.
+/// An API key to be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewKey {
-    /// What to call it.
+    /// Key name.
     pub name: String,
-    /// Its hash.
+    /// Key hash.
     pub hash: KeyHash,
-    /// What it may do.
+    /// Scopes of the key.
     pub scopes: Scopes,
-    /// Until when.
+    /// Expiry time; `None` if the key does not expire.
     pub expires_at: Option<Timestamp>,
-    /// What it may not do all the same.
+    /// Restrictions beyond the scopes.
     pub limits: KeyLimits,
 }
 
-/// What may be told of a stored key.
+/// Metadata of a stored API key, without its hash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiKeyRecord {
-    /// Its number.
+    /// Key number.
     pub id: ApiKeyId,
-    /// Its name.
+    /// Key name.
     pub name: String,
-    /// What it may do.
+    /// Scopes of the key.
     pub scopes: Scopes,
-    /// When it was made.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// When it was revoked.
+    /// Revocation time.
     pub revoked_at: Option<Timestamp>,
-    /// Until when it is good.
+    /// Expiry time.
     pub expires_at: Option<Timestamp>,
-    /// What it may not do, whatever its scopes.
+    /// Restrictions beyond the scopes.
     pub limits: KeyLimits,
-    /// When it was last used, to some seconds.
+    /// Time of the last use, to within some seconds.
     pub last_used_at: Option<Timestamp>,
 }
 
-/// A name or key that cannot be.
+/// Why an API key or its name was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ApiKeyError {
-    /// Too short to be safe, or not fit for a header.
+    /// Too short to be safe, too long, or unfit for a header.
     #[error("expected 16 to 128 visible ASCII characters")]
     Key,
-    /// Not fit for a table.
+    /// Unfit for a table: wrong length or characters.
     #[error("expected 1 to 64 characters of A-Z, a-z, 0-9, '-', '_' and '.'")]
     Name,
 }
 
 impl ApiKey {
-    /// Draws a key.
+    /// Generates a random key of 256 bits, as 64 hexadecimal digits.
     ///
     /// # Errors
-    /// When the system gives no random bytes.
+    /// Returns [`getrandom::Error`] if the system provides no random bytes.
     pub fn draw() -> Result<Self, getrandom::Error> {
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes)?;
         Ok(Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
     }
 
-    /// Takes a key that an operator chose.
+    /// Validates a key that an operator chose.
     ///
     /// # Errors
-    /// When it is too short to be safe or not fit for a header.
+    /// Returns [`ApiKeyError::Key`] unless it has 16 to 128 visible ASCII characters.
     pub fn chosen(text: &str) -> Result<Self, ApiKeyError> {
         let fits = (16..=128).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
         if fits { Ok(Self(text.to_owned())) } else { Err(ApiKeyError::Key) }
     }
 
-    /// The hash that is stored.
+    /// Returns the hash that is stored.
     #[must_use]
     pub fn hash(&self) -> KeyHash {
         KeyHash::of(self.0.as_bytes())
     }
 
-    /// The key itself, to be shown once.
+    /// Returns the key in clear text, to be shown once.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
     }
 }
 
-/// Checks a key's name.
+/// Validates the name of an API key.
 ///
 /// # Errors
-/// Says what was expected.
+/// Returns [`ApiKeyError::Name`] unless it has 1 to 64 characters of `A-Z`, `a-z`, `0-9`, `-`, `_`
+/// and `.`.
 pub fn check_name(name: &str) -> Result<(), ApiKeyError> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     if (1..=64).contains(&name.len()) && name.bytes().all(plain) { Ok(()) } else { Err(ApiKeyError::Name) }
 }
 
 impl KeyHash {
-    /// The hash of whatever a client sent.
+    /// Hashes a key that a client sent, valid or not.
     #[must_use]
     pub fn of(key: &[u8]) -> Self {
         Self(Sha256::digest(key).into())
     }
 
-    /// The hash as it is stored.
+    /// Returns the 32 bytes of the hash, as they are stored.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0

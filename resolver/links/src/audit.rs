@@ -1,4 +1,4 @@
-//! Who wrote what, and when.
+//! Audit log: which API key changed what, and when.
 
 mod domain;
 mod state;
@@ -11,43 +11,43 @@ use crate::api_key::ApiKeyId;
 pub use domain::{domain_change, domain_name};
 pub use state::{Told, change, state, tell};
 
-/// What was done.
+/// Kind of change that an entry records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// A link was changed.
+    /// A link was edited.
     EditLink,
     /// A link was deleted.
     DeleteLink,
-    /// A link was brought back.
+    /// A deleted link was restored.
     RestoreLink,
     /// An operator took a link down.
     BlockLink,
-    /// An operator brought a link back that was taken down.
+    /// An operator lifted the takedown of a link.
     UnblockLink,
-    /// A tag got another name.
+    /// A tag was renamed.
     RenameTag,
-    /// Tags were taken away.
+    /// Tags were deleted.
     DeleteTag,
-    /// A domain was added: for a key, for its first link, or by an import.
+    /// A domain was added: for an API key, with its first link, or by an import.
     AddDomain,
-    /// A domain was changed.
+    /// A domain was edited.
     EditDomain,
     /// A domain was removed.
     RemoveDomain,
-    /// A rule about targets was added or changed.
+    /// A target rule was added or changed.
     SetTarget,
-    /// A rule about targets was taken away.
+    /// A target rule was removed.
     RemoveTarget,
-    /// An API key was made.
+    /// An API key was created.
     CreateKey,
     /// An API key was revoked.
     RevokeKey,
-    /// An API key got another secret.
+    /// An API key got a new secret.
     RotateKey,
 }
 
 impl Action {
-    /// Its name, in the log and in the database.
+    /// Returns the name of the action, in the log and in the database.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -70,27 +70,27 @@ impl Action {
     }
 }
 
-/// One entry of the log.
+/// An entry of the audit log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// Its number; grows with time.
+    /// Entry number, ascending with time.
     pub id: i64,
-    /// When.
+    /// Time of the change.
     pub at: Timestamp,
-    /// With whose key; 0 on the operator's command line.
+    /// API key that made the change; 0 for the operator's command line.
     pub by: ApiKeyId,
-    /// That key's name.
+    /// Name of that key.
     pub by_name: Option<String>,
-    /// What was done.
+    /// Kind of change: the name of an [`Action`].
     pub action: String,
-    /// To what: a link's id, a tag, a domain, a pattern, a key's name.
+    /// Object of the change: a link's id, a tag, a domain, a pattern or a key's name.
     pub subject: String,
-    /// What it came to.
+    /// Result of the change, as JSON.
     pub details: Option<Value>,
 }
 
 impl Entry {
-    /// Whether it is about a link, and its subject the link's id.
+    /// Returns `true` if the entry is about a link. Its subject is then the link's id.
     #[must_use]
     pub fn is_of_link(&self) -> bool {
         self.action.ends_with("-link")

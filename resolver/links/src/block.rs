@@ -1,34 +1,34 @@
-//! A takedown: what an operator took down, only an operator brings back.
+//! Takedown of a link by an operator. Only an operator can lift it.
 //!
-//! 1. A block is beside everything that a link's owner may change: no edit or restore by its owner
-//!    sets or lifts it, and an import does not lift it. A blocked link cannot be deleted, because
-//!    its name would be free for another link with the same target.
-//! 2. A link that is already deleted can be blocked as well. A restored link stays blocked, and its
-//!    slug is reserved until the block is lifted, unless another link has it by then. Otherwise its
-//!    owner could pick the same slug for the same target again.
-//! 3. Visitors are told that it was taken down (410), whatever `--tell-gone` says, and are never
-//!    sent to a fallback page: that belongs to a domain's owner, from whom they are to be kept. Not
-//!    451: most takedowns follow no legal demand.
+//! 1. A block is separate from every field that the link's owner may change. No edit or restore by
+//!    the owner sets or lifts it, and an import does not lift it. A blocked link cannot be deleted,
+//!    because its name would become free for another link with the same target.
+//! 2. A deleted link can be blocked as well. If it is restored, it stays blocked. Its slug is
+//!    reserved until the block is lifted, unless another link has taken the slug already. Otherwise
+//!    the owner could pick the same slug for the same target again.
+//! 3. Visitors get 410, whatever `--tell-gone` says, and are never sent to a fallback page. The
+//!    owner of the domain controls that page, and the takedown protects visitors from the owner.
+//!    The status is not 451, because most takedowns follow no legal demand.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
 use crate::api_key::ApiKeyId;
 
-/// Who took a link down, when and why.
+/// A takedown: operator key, time and reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Block {
-    /// Why, in the operator's words.
+    /// Reason, in the operator's words; at most [`Block::REASON_BYTES`].
     pub reason: String,
-    /// With whose key.
+    /// API key that took the link down.
     pub by: ApiKeyId,
-    /// When, by the database's clock.
+    /// Time of the takedown, by the database's clock; stored as milliseconds since 1970.
     #[serde(serialize_with = "to_millis", deserialize_with = "from_millis")]
     pub at: Timestamp,
 }
 
 impl Block {
-    /// The longest reason, in bytes.
+    /// Maximum length of the reason, in bytes.
     pub const REASON_BYTES: usize = 1_024;
 }
 

@@ -1,4 +1,4 @@
-//! What few links have.
+//! Optional attributes of a link.
 
 use std::io;
 
@@ -9,93 +9,98 @@ use crate::api_key::ApiKeyId;
 
 use super::{Block, DomainId, PasswordHash, RedirectStatus, Rule, Slug, Tag};
 
-/// What few links have; a link without any of it has no details. Stored as an object: a field that is added here needs no migration,
-/// and one that was written once is read for ever.
+/// Optional attributes, which few links have; a link with none of them has no details.
+///
+/// Stored as an object, so that a new field needs no migration. A field that was ever written must
+/// stay readable.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Details {
-    /// What a person picked instead of a minted code.
+    /// Slug: a hand-picked code in place of a minted one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slug: Option<Slug>,
-    /// The domain that it belongs to, if that is not the default one.
+    /// Domain of the link; `None` for the default domain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub domain: Option<DomainId>,
-    /// Drawn for a hand-picked code: by it a create whose COMMIT was not answered finds out whether the row is its own (I4).
+    /// Random mark of a link with a hand-picked code. If the COMMIT of its create is not answered,
+    /// the creator recognizes its own row by the mark (I4).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mark: Option<u32>,
-    /// Before this it does not redirect.
+    /// Start time: the link does not redirect before it.
     #[serde(skip_serializing_if = "Option::is_none", with = "millis")]
     pub valid_since: Option<Timestamp>,
-    /// From this time on it does not redirect any more.
+    /// End time: the link does not redirect at it or later.
     #[serde(skip_serializing_if = "Option::is_none", with = "millis")]
     pub valid_until: Option<Timestamp>,
-    /// How often it redirects.
+    /// Visit limit: the number of redirects after which the link stops.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_visits: Option<u64>,
-    /// What a person says of it.
+    /// Description, written by the owner.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Whether it leads nowhere for now.
+    /// Whether the link is disabled.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub disabled: bool,
-    /// Who took it down, and why: only an operator brings it back.
+    /// Takedown, which only an operator can lift.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocked: Option<Block>,
-    /// The status of its redirects, if it is not that of all others.
+    /// Redirect status; `None` for the deployment's default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<RedirectStatus>,
-    /// The hash of the password that visitors are asked for.
+    /// Hash of the password that visitors have to enter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub password: Option<PasswordHash>,
-    /// Other places that it leads to, and when; the first that fits.
+    /// Redirect rules, in the order in which they are tried; the first match decides.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<Rule>,
-    /// When somebody deleted it. The row stays: its number is never minted again (I7).
+    /// Time of deletion. The row stays, so that its number is never minted again (I7).
     #[serde(skip_serializing_if = "Option::is_none", with = "millis")]
     pub deleted_at: Option<Timestamp>,
-    /// The tags that it had when it was deleted: no tag counts it any more.
+    /// Tags at the time of deletion. The link no longer counts among the links of these tags.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deleted_tags: Vec<Tag>,
-    /// When it was last edited, and with whose key.
+    /// Time of the last edit.
     #[serde(skip_serializing_if = "Option::is_none", with = "millis")]
     pub edited_at: Option<Timestamp>,
-    /// Whose key edited it last.
+    /// API key of the last edit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub edited_by: Option<ApiKeyId>,
-    /// Grows with each edit; 0 for a link that was never edited.
+    /// Version: grows with each edit, and is 0 for a link that was never edited.
     #[serde(skip_serializing_if = "is_zero")]
     pub version: u64,
-    /// Facts that came along with an import.
+    /// Facts from an import.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin: Option<Box<Origin>>,
-    /// What a later release has written: an edit by this one keeps it.
+    /// Unknown fields, written by a later release. An edit by this release keeps them.
     #[serde(flatten)]
     pub others: serde_json::Map<String, serde_json::Value>,
 }
 
-/// Facts of an imported link that this deployment cannot know by itself. They are kept so that a later export tells them again.
+/// Facts of an imported link that this deployment does not know by itself, kept so that a later
+/// export includes them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Origin {
-    /// Whether its code was minted there, and is a slug here.
+    /// Whether the source minted the code, which is a slug here.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub minted: bool,
-    /// Visits that were counted there.
+    /// Visits that the source counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub visits: Option<u64>,
-    /// The name of the API key that created it, if no key here has that name.
+    /// Name of the API key that created the link, if no key here has that name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created_by: Option<Box<str>>,
-    /// The name of the API key that took it down, likewise.
+    /// Name of the API key that took the link down, if no key here has that name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocked_by: Option<Box<str>>,
-    /// The name of the API key that edited it last before the import, likewise.
+    /// Name of the API key that last edited the link before the import, if no key here has that
+    /// name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub edited_by: Option<Box<str>>,
 }
 
 impl Origin {
-    /// The facts, if there are any.
+    /// Boxes the facts, or returns `None` if there are none.
     #[must_use]
     pub fn boxed(self) -> Option<Box<Self>> {
         (self != Self::default()).then(|| Box::new(self))
@@ -108,22 +113,23 @@ fn is_zero(version: &u64) -> bool {
 }
 
 impl Details {
-    /// Whether there is anything in it.
+    /// Returns `true` if no attribute is set.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// What it takes in memory, about. Never much less: as text it is a little shorter than its strings and lists are here.
+    /// Returns the approximate size in memory, in bytes. It is hardly ever too low: the JSON text
+    /// is only a little shorter than the strings and lists in memory, and is counted twice.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let mut text = Length(0);
-        // What cannot be written was not read either.
+        // Details that cannot be serialized could not have been read either.
         let _ = serde_json::to_writer(&mut text, self);
         size_of::<Self>() + 2 * text.0
     }
 
-    /// Whether the link redirects at this time.
+    /// Returns `true` if the link redirects at `now`.
     #[must_use]
     pub fn is_live(&self, now: Timestamp) -> bool {
         self.deleted_at.is_none()
@@ -133,15 +139,16 @@ impl Details {
             && self.valid_until.is_none_or(|until| now < until)
     }
 
-    /// Whether the link redirects neither at this time nor at a later one, unless somebody changes it.
+    /// Returns `true` if the link redirects neither at `now` nor later, unless it is edited.
     #[must_use]
     pub fn is_over(&self, now: Timestamp) -> bool {
         let is_gone = self.deleted_at.is_some() || self.disabled || self.blocked.is_some();
         is_gone || self.valid_until.is_some_and(|until| until <= now)
     }
 
-    /// Whether it redirects everybody alike, whenever they come and from whichever domain: then nobody has to look at a clock, a count
-    /// or the visitor.
+    /// Returns `true` if the link redirects every visitor alike, at any time, with the default
+    /// status, on the default domain. Then the redirect needs no clock, no visit count and no
+    /// property of the visitor.
     #[must_use]
     pub fn is_simple(&self) -> bool {
         let is_timed = self.valid_since.is_some() || self.valid_until.is_some();
@@ -152,7 +159,7 @@ impl Details {
     }
 }
 
-/// Counts what is written.
+/// Writer that counts the bytes and drops them.
 struct Length(usize);
 
 impl io::Write for Length {
@@ -166,7 +173,7 @@ impl io::Write for Length {
     }
 }
 
-/// Times as milliseconds since 1970: both databases compare them as numbers.
+/// Serialization of times as milliseconds since 1970, which both databases compare as numbers.
 mod millis {
     use jiff::Timestamp;
     use serde::{Deserialize, Deserializer, Serializer, de::Error};

@@ -1,49 +1,50 @@
-//! Domains that short links have.
+//! Domains of short links.
 
 use std::{borrow::Cow, fmt};
 
 use serde::{Deserialize, Serialize};
 use url::Host;
 
-/// The longest authority, in bytes (RFC 1035), with a port.
+/// Maximum length of an authority with its port, in bytes: a DNS name (RFC 1035), a colon and five
+/// digits.
 const MAX_LEN: usize = 259;
 
-/// A domain's number in the database.
+/// Number of a domain in the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct DomainId(i64);
 
 impl DomainId {
-    /// The domain that --public-url names.
+    /// The default domain, which `--public-url` names.
     pub const DEFAULT: Self = Self(0);
 
-    /// Takes a number that was stored.
+    /// Wraps a stored number.
     #[must_use]
     pub fn from_stored(id: i64) -> Self {
         Self(id)
     }
 
-    /// The number as it is stored.
+    /// Returns the number as it is stored.
     #[must_use]
     pub fn get(self) -> i64 {
         self.0
     }
 
-    /// Whether it is the default domain.
+    /// Returns `true` for the default domain.
     #[must_use]
     pub fn is_default(self) -> bool {
         self == Self::DEFAULT
     }
 }
 
-/// Ports that clients leave out of a host's name, or write: either way they mean the same host.
+/// Default ports of HTTP and HTTPS. Clients may write or omit them, and mean the same host.
 ///
-/// Both are dropped, whatever the scheme: behind a proxy that ends TLS the server does not see
-/// which one the visitor used.
+/// Both are dropped, whatever the scheme: behind a proxy that terminates TLS the server does not
+/// know which scheme the visitor used.
 const DEFAULT_PORTS: [&str; 2] = ["80", "443"];
 
-/// The host of a request, as domains are named: in small letters, without a scheme's own port and
-/// without a dot at the end.
+/// Normalizes the host of a request as domains are named: lower case, without a default port and
+/// without a trailing dot.
 #[must_use]
 pub fn requested_authority(host: &str) -> Cow<'_, str> {
     let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
@@ -64,24 +65,25 @@ pub fn requested_authority(host: &str) -> Cow<'_, str> {
     text
 }
 
-/// A host as requests name it: in small letters, beyond ASCII in Punycode, with its port unless
-/// that is a scheme's own.
+/// Host of a domain as requests name it: lower case, in Punycode if it is not ASCII, with its port
+/// unless that is a default port.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Authority(Box<str>);
 
-/// An authority that cannot be.
+/// Error of [`Authority::parse`]: not a host name, or an IP address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected a host name such as sho.rt, with or without a port, and no address")]
 pub struct AuthorityError;
 
 impl Authority {
-    /// The longest authority, with a port, in bytes.
+    /// Maximum length of an authority with its port, in bytes.
     pub const MAX_LEN: usize = MAX_LEN;
 
-    /// Reads what a person or a client wrote.
+    /// Parses a host name with an optional port.
     ///
     /// # Errors
-    /// When it names no host.
+    /// Returns [`AuthorityError`] unless it is a host name with a valid port or none. IP addresses
+    /// are refused.
     pub fn parse(text: &str) -> Result<Self, AuthorityError> {
         let text = text.trim();
         if text.is_empty() || text.len() > MAX_LEN {
@@ -106,13 +108,13 @@ impl Authority {
         }
     }
 
-    /// Takes an authority that was checked when it was stored.
+    /// Wraps an authority that was validated when it was stored.
     #[must_use]
     pub fn from_stored(text: &str) -> Self {
         Self(text.into())
     }
 
-    /// The authority as text.
+    /// Returns the authority as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -135,7 +137,7 @@ impl fmt::Debug for Authority {
     }
 }
 
-/// What short links of a domain begin with.
+/// Scheme of a domain's short links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
@@ -146,7 +148,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// The scheme.
+    /// Returns the scheme, in lower case.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -155,76 +157,79 @@ impl Protocol {
         }
     }
 
-    /// The protocol of this name.
+    /// Parses a scheme in lower case.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Http, Self::Https].into_iter().find(|protocol| protocol.as_str() == text)
     }
 }
 
-/// Where visitors go that no link leads on; none shows a page of our own.
+/// Fallback redirects for requests that no link answers.
+///
+/// A domain without a target uses the deployment's. If that has none either, a built-in page is
+/// shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Redirects {
-    /// From the domain itself.
+    /// Target for the root path of the domain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
-    /// From a path that no code could have.
+    /// Target for a path that no code could have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub regular_404: Option<String>,
-    /// From a code that leads nowhere.
+    /// Target for a code that leads nowhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub invalid_short_url: Option<String>,
 }
 
-/// What is said of a domain. Stored as an object: a field that is added here needs no migration.
+/// Settings of a domain. Stored as an object, so that a new field needs no migration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DomainSettings {
-    /// Whether its links lead nowhere for now.
+    /// Whether all links of the domain are disabled.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub disabled: bool,
-    /// What its short links begin with; that of --public-url, when absent.
+    /// Scheme of its short links; `None` for that of `--public-url`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol: Option<Protocol>,
-    /// Where visitors go that no link leads on.
+    /// Fallback redirects for requests that no link answers.
     #[serde(flatten)]
     pub redirects: Redirects,
 }
 
-/// Stands for the name of a removed domain, whose deleted links and revoked keys keep its number.
+/// Placeholder for the name of a removed domain. Deleted links and revoked keys keep its number.
 pub const REMOVED: &str = "(removed)";
 
-/// A domain as it is stored.
+/// A stored domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Domain {
-    /// Its number: links keep it when the domain gets another name.
+    /// Domain number, which links keep when the domain is renamed.
     pub id: DomainId,
-    /// Its name; none of the default domain, whose name is --public-url's.
+    /// Host name; `None` for the default domain, which is named by `--public-url`.
     pub authority: Option<Authority>,
-    /// What is said of it.
+    /// Settings of the domain.
     pub settings: DomainSettings,
 }
 
-/// What is to be changed of a domain; what is none stays as it is.
+/// A partial update of a domain. `None` leaves a field unchanged, and `Some(None)` clears it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DomainEdit {
-    /// Another name.
+    /// New host name.
     pub authority: Option<Authority>,
-    /// Whether its links lead nowhere for now.
+    /// Whether all links of the domain are disabled.
     pub disabled: Option<bool>,
-    /// What its short links begin with.
+    /// Scheme of its short links.
     pub protocol: Option<Option<Protocol>>,
-    /// From the domain itself.
+    /// Target for the root path of the domain.
     pub base_url: Option<Option<String>>,
-    /// From a path that no code could have.
+    /// Target for a path that no code could have.
     pub regular_404: Option<Option<String>>,
-    /// From a code that leads nowhere.
+    /// Target for a code that leads nowhere.
     pub invalid_short_url: Option<Option<String>>,
 }
 
 impl DomainEdit {
-    /// The settings as they are after the edit.
+    /// Applies the edit to the settings and returns them. The host name is not part of them.
     #[must_use]
     pub fn apply(&self, mut settings: DomainSettings) -> DomainSettings {
         let redirects = &mut settings.redirects;

@@ -1,4 +1,4 @@
-//! Which links are listed, and in which order.
+//! Filters, ordering and pages of link lists.
 
 use codes::LinkId;
 use jiff::Timestamp;
@@ -6,111 +6,111 @@ use jiff::Timestamp;
 use super::{DomainId, LongUrl, Record, Slug, Tag};
 use crate::api_key::ApiKeyId;
 
-/// Which links.
+/// Criteria that listed links have to meet, with order and page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// A text that the long URL, the title, a tag or the slug has in it, whatever its case.
+    /// Text that the long URL, the title, a tag or the slug contains, in any case.
     pub search: Option<String>,
-    /// Exactly this long URL.
+    /// Exact long URL.
     pub long_url: Option<LongUrl>,
-    /// Tags that links have, one of them or all.
+    /// Tags that links must have, combined by `tags_mode`.
     pub tags: Vec<Tag>,
-    /// Whether one of them is enough.
+    /// Whether a link needs any or all of `tags`.
     pub tags_mode: TagsMode,
-    /// Tags that links do not have.
+    /// Tags that links must not have, combined by `exclude_tags_mode`.
     pub exclude_tags: Vec<Tag>,
-    /// Whether one of them is enough to leave a link out, or it takes all of them.
+    /// Whether any of `exclude_tags` excludes a link, or only all of them together.
     pub exclude_tags_mode: TagsMode,
-    /// On this domain.
+    /// Domain of the links.
     pub domain: Option<DomainId>,
-    /// Domains whose names have the searched text in them.
+    /// Domains whose names contain the `search` text. Their links match the search as well.
     pub search_domains: Vec<DomainId>,
-    /// Created with one of these keys.
+    /// API keys, one of which created the link. An empty list matches no link.
     pub created_by: Option<Vec<ApiKeyId>>,
-    /// Created then or later.
+    /// Earliest creation time, inclusive.
     pub since: Option<Timestamp>,
-    /// Created then or earlier.
+    /// Latest creation time, inclusive.
     pub until: Option<Timestamp>,
-    /// Those that were deleted, and no others.
+    /// Selects deleted links only; otherwise they are left out.
     pub deleted: bool,
-    /// Those that robots may follow, and no others.
+    /// Selects crawlable links only.
     pub crawlable: bool,
-    /// Without those that are past their time.
+    /// Leaves out links whose `valid_until` has passed.
     pub exclude_past: bool,
-    /// Without those that were followed as often as they may be.
+    /// Leaves out links that have reached their visit limit.
     pub exclude_spent: bool,
-    /// In which order.
+    /// Order of the list.
     pub order: OrderBy,
-    /// Which page, from 1.
+    /// Page number, from 1.
     pub page: u64,
-    /// Links of a page; none for all of them.
+    /// Links per page; `None` for all of them, up to the store's maximum.
     pub per_page: Option<u64>,
 }
 
-/// How several tags go together.
+/// How several tags are combined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TagsMode {
-    /// One of them is enough.
+    /// At least one of the tags.
     #[default]
     Any,
-    /// It takes all of them.
+    /// All of the tags.
     All,
 }
 
-/// An order of links.
+/// Sort order of links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrderBy {
-    /// By what.
+    /// Sort key.
     pub field: OrderField,
-    /// Whether the highest comes first.
+    /// Whether the highest value comes first.
     pub descending: bool,
 }
 
 impl Default for OrderBy {
-    /// The latest first.
+    /// Newest first.
     fn default() -> Self {
         Self { field: OrderField::DateCreated, descending: true }
     }
 }
 
-/// By what links are ordered.
+/// Sort key of links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderField {
-    /// When they were created.
+    /// Creation time.
     DateCreated,
-    /// Where they lead.
+    /// Target URL.
     LongUrl,
-    /// What they are called.
+    /// Title.
     Title,
-    /// By their numbers: whoever wants another order puts them into it.
+    /// Link id. Callers sort the result themselves for an order that the database does not know.
     Id,
 }
 
-/// A page of a list before its links are read: which they are, and how much of them there is.
+/// A page of a list before its links are read: their ids and sizes, and the total.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outline {
-    /// Its links.
+    /// Links of the page, in order.
     pub entries: Vec<Outlined>,
-    /// How many there are on all pages.
+    /// Links on all pages. The store stops counting at its own limit.
     pub total: u64,
 }
 
-/// A link that is to be read.
+/// Id and size of a link that has still to be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outlined {
-    /// Its id.
+    /// Link id.
     pub id: LinkId,
-    /// Bytes of its texts, about.
+    /// Approximate size of the link's texts and tags, in bytes.
     pub bytes: u64,
-    /// Its slug, if a person picked one.
+    /// Slug, if the code was hand-picked.
     pub slug: Option<Slug>,
 }
 
-/// One page of a list.
+/// A page of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// Its links.
+    /// Links of the page, in order.
     pub records: Vec<Record>,
-    /// How many there are on all pages.
+    /// Links on all pages. The store stops counting at its own limit.
     pub total: u64,
 }

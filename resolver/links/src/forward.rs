@@ -1,20 +1,22 @@
-//! The visitor's query goes along with the redirect.
+//! Forwarding of the visitor's query to the long URL.
 //!
-//! 1. A key that both have takes the visitor's value, in the long URL's place; new keys follow in their order. What is not
-//!    touched stays as it was written, byte for byte: many servers care about the difference between `%20` and `+`.
-//! 2. Its cost is bounded. The visitor's pairs are sorted once, by key. Each pair of the long URL
-//!    is looked up among them, and those of one key are walked once, however often the long URL
-//!    repeats the key. A query is left out as a whole if it has too many pairs or would make the
-//!    URL too long for the servers behind it: half of a query may mean something else.
+//! 1. If both queries have a key, the visitor's values replace the long URL's, in its place. New
+//!    keys follow in the visitor's order. Everything else stays byte for byte as it was written,
+//!    because many servers distinguish `%20` and `+`.
+//! 2. The cost is bounded. The visitor's pairs are sorted once, by key. Each pair of the long URL
+//!    is looked up among them, and the pairs of one key are walked once, however often the long URL
+//!    repeats the key. A query is dropped as a whole if it has too many pairs, or would make the
+//!    URL too long for the target's server. Half of a query may mean something else.
 
 use std::cmp::Ordering;
 
-/// Pairs of a visitor's query; one of more stays behind.
+/// Maximum number of pairs in a visitor's query. A query with more is dropped.
 const PAIRS_MAX: usize = 1_000;
-/// Bytes of a URL with a visitor's query: what servers take in a request's first line at least (nginx, Apache: 8 KiB).
+/// Maximum length of a URL with a visitor's query, in bytes: the minimum that servers accept in a
+/// request line (nginx, Apache: 8 KiB).
 const URL_MAX: usize = 8 * 1024;
 
-/// The long URL with the visitor's query merged in; the fragment stays at the end.
+/// Merges the visitor's query into the long URL. The fragment stays at the end.
 #[must_use]
 pub fn forward_query(long_url: &str, incoming: &str) -> String {
     if long_url.len().max(incoming.len()) > URL_MAX || pairs(incoming).nth(PAIRS_MAX).is_some() {
@@ -39,7 +41,7 @@ pub fn forward_query(long_url: &str, incoming: &str) -> String {
     if url.len() > URL_MAX { long_url.to_owned() } else { url }
 }
 
-/// One of the visitor's pairs.
+/// A pair of the visitor's query.
 struct Incoming<'a> {
     key: &'a str,
     position: usize,
@@ -58,7 +60,7 @@ fn merge<'a>(own: &'a str, incoming: &'a str, mut push: impl FnMut(&'a str)) {
     let given = pairs(incoming).enumerate();
     let mut by_key: Vec<Incoming<'_>> =
         given.map(|(position, pair)| Incoming { key: key(pair), position, pair }).collect();
-    // Those of one key stand together then, in the order in which they came.
+    // Groups the pairs of one key, in the order in which they came.
     by_key.sort_unstable_by_key(|one| (one.key, one.position));
     let mut is_placed = vec![false; by_key.len()];
     for pair in pairs(own) {
@@ -97,7 +99,7 @@ mod tests {
     use super::*;
 
     thread_local! {
-        /// Keys that this test's thread has compared.
+        /// Number of key comparisons on this test's thread.
         pub(super) static COMPARISONS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
     }
 
@@ -138,12 +140,12 @@ mod tests {
         let mut pushes = 0;
         merge(&"a&".repeat(own), &"a&".repeat(incoming), |_| pushes += 1);
         assert_eq!(pushes, incoming);
-        // Each lookup halves fewer than 1,024 pairs, and looks at the one that it finds.
+        // Each lookup bisects fewer than 1,024 pairs, and compares the one that it finds.
         let most = own * 12 + incoming;
         assert!(COMPARISONS.get() <= most, "{} comparisons, more than {most}", COMPARISONS.get());
     }
 
-    /// The merge as it is said in words, pair by pair.
+    /// Reference implementation of the merge, pair by pair.
     fn by_the_words(own: &str, incoming: &str) -> Vec<String> {
         let mut merged: Vec<&str> = Vec::new();
         let mut placed: Vec<&str> = Vec::new();

@@ -1,6 +1,7 @@
-//! What a link may be, where it leads, and who may see it: links, slugs, rules, domains, API keys and the policy for targets.
+//! Link model: links, slugs, redirect rules, domains, API keys and the destination policy.
 //!
-//! Pure values, checked where they are made. Nothing here waits, asks a database or knows in which protocol a link came.
+//! All types are pure values, validated on construction. This crate performs no I/O, has no async
+//! code, and does not depend on the protocol that a request arrived in.
 
 pub mod api_key;
 pub mod audit;
@@ -54,149 +55,152 @@ pub use status::{RedirectStatus, RedirectStatusError};
 pub use tag::{TAGS_MAX, Tag, TagError};
 pub use visitor::{Facts, asks_where, choose, is_preview};
 
-/// A link as it is stored.
+/// A stored link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// The primary key.
+    /// Primary key.
     pub id: LinkId,
-    /// Where it leads.
+    /// Target URL.
     pub long_url: LongUrl,
-    /// What a person calls it.
+    /// Title, chosen by the owner.
     pub title: Option<String>,
-    /// Whether robots may follow it.
+    /// Whether crawlers may follow the link.
     pub crawlable: bool,
-    /// Whether the visitor's query goes along.
+    /// Whether the query of the visitor's request is merged into the target URL.
     pub forward_query: bool,
-    /// When it was stored, by the database's clock.
+    /// Creation time, by the database's clock.
     pub created_at: Timestamp,
-    /// Whose key created it.
+    /// API key that created the link.
     pub created_by: ApiKeyId,
-    /// What few links have.
+    /// Optional attributes, `None` if the link has none of them.
     pub details: Option<Box<Details>>,
 }
 
-/// What a creator says of a link.
+/// A link to be created, without an id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draft {
-    /// Where it leads.
+    /// Target URL.
     pub long_url: LongUrl,
-    /// What a person calls it.
+    /// Title, chosen by the owner.
     pub title: Option<String>,
-    /// Whether robots may follow it.
+    /// Whether crawlers may follow the link.
     pub crawlable: bool,
-    /// Whether the visitor's query goes along.
+    /// Whether the query of the visitor's request is merged into the target URL.
     pub forward_query: bool,
-    /// Whose key creates it.
+    /// API key that creates the link.
     pub created_by: ApiKeyId,
-    /// What few links have.
+    /// Optional attributes, `None` if the link has none of them.
     pub details: Option<Box<Details>>,
 }
 
 impl Draft {
-    /// The domain that it is for.
+    /// Returns the domain of the link.
     #[must_use]
     pub fn domain(&self) -> DomainId {
         self.details.as_ref().and_then(|details| details.domain).unwrap_or(DomainId::DEFAULT)
     }
 }
 
-/// A draft with its id.
+/// A draft with its allocated id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewLink {
-    /// The primary key.
+    /// Primary key.
     pub id: LinkId,
-    /// The rest.
+    /// The draft.
     pub draft: Draft,
 }
 
 impl Link {
-    /// The link that a stored draft has become.
+    /// Builds the link from a draft that has been stored.
     #[must_use]
     pub fn stored(id: LinkId, draft: Draft, created_at: Timestamp) -> Self {
         let Draft { long_url, title, crawlable, forward_query, created_by, details } = draft;
         Self { id, long_url, title, crawlable, forward_query, created_at, created_by, details }
     }
 
-    /// Whether it redirects at this time.
+    /// Returns `true` if the link redirects at `now`.
     #[must_use]
     pub fn is_live(&self, now: Timestamp) -> bool {
         self.details.as_ref().is_none_or(|details| details.is_live(now))
     }
 
-    /// Whether it will not redirect any more, unless somebody changes it.
+    /// Returns `true` if the link redirects neither at `now` nor later, unless it is edited.
     #[must_use]
     pub fn is_over(&self, now: Timestamp) -> bool {
         self.details.as_ref().is_some_and(|details| details.is_over(now))
     }
 
-    /// Whether it may have redirected before this time.
+    /// Returns `true` if the link has passed its start time, and so may have redirected before
+    /// `now`.
     #[must_use]
     pub fn was_live(&self, now: Timestamp) -> bool {
         self.details.as_ref().is_none_or(|details| details.valid_since.is_none_or(|since| since <= now))
     }
 
-    /// Whether it redirects only so often.
+    /// Returns `true` if the link has a visit limit.
     #[must_use]
     pub fn is_limited(&self) -> bool {
         self.details.as_ref().is_some_and(|details| details.max_visits.is_some())
     }
 
-    /// The hash of the password that its visitors are asked for.
+    /// Returns the hash of the password that visitors have to enter.
     #[must_use]
     pub fn password(&self) -> Option<&PasswordHash> {
         self.details.as_ref()?.password.as_ref()
     }
 
-    /// The status of its redirects, if it is not that of all others.
+    /// Returns the redirect status, if it differs from the deployment's default.
     #[must_use]
     pub fn status(&self) -> Option<RedirectStatus> {
         self.details.as_ref()?.status
     }
 
-    /// Other places that it leads to, and when.
+    /// Returns the redirect rules, in the order in which they are tried.
     #[must_use]
     pub fn rules(&self) -> &[Rule] {
         self.details.as_ref().map_or(&[], |details| &details.rules)
     }
 
-    /// What was drawn for it when it was created under a hand-picked code.
+    /// Returns the random mark of a link that was created under a hand-picked code (I4).
     #[must_use]
     pub fn mark(&self) -> Option<u32> {
         self.details.as_ref()?.mark
     }
 
-    /// Whether an operator took it down.
+    /// Returns `true` if an operator has taken the link down.
     #[must_use]
     pub fn is_blocked(&self) -> bool {
         self.details.as_ref().is_some_and(|details| details.blocked.is_some())
     }
 
-    /// Whether somebody deleted it.
+    /// Returns `true` if the link is deleted.
     #[must_use]
     pub fn is_deleted(&self) -> bool {
         self.details.as_ref().is_some_and(|details| details.deleted_at.is_some())
     }
 
-    /// The domain that it belongs to.
+    /// Returns the domain of the link.
     #[must_use]
     pub fn domain(&self) -> DomainId {
         self.details.as_ref().and_then(|details| details.domain).unwrap_or(DomainId::DEFAULT)
     }
 
-    /// The slug, if a person picked one.
+    /// Returns the slug, if the code was hand-picked.
     #[must_use]
     pub fn slug(&self) -> Option<&Slug> {
         self.details.as_ref()?.slug.as_ref()
     }
 
-    /// Whether this row is what the draft says: an insert whose outcome was unknown did arrive.
+    /// Returns `true` if this row holds exactly `draft`: an insert whose outcome was unknown was
+    /// committed.
     #[must_use]
     pub fn is(&self, draft: &Draft) -> bool {
         Self::stored(self.id, draft.clone(), self.created_at) == *self
     }
 }
 
-/// The URL as a `Location` header takes it: what is not ASCII is percent-encoded, all else stays as it was written.
+/// Returns the URL as a `Location` header value. Non-ASCII characters are percent-encoded, and an
+/// ASCII URL stays byte for byte as it was written.
 #[must_use]
 pub fn location(url: &str) -> Cow<'_, str> {
     if url.is_ascii() {

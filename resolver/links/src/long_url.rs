@@ -1,4 +1,4 @@
-//! Where a link leads: checked once, at creation.
+//! Target URL of a link, validated once, at creation.
 
 use std::fmt;
 
@@ -7,74 +7,78 @@ use url::{Host, Url};
 
 use super::{Schemes, Slug};
 
-/// The longest URL, in bytes: browsers and proxies agree on little more.
+/// Maximum length of a URL, in bytes. Browsers and proxies have little more than that in common.
 const MAX_LEN: usize = 8 * 1024;
 
-/// The longest host, in bytes: DNS has no longer names.
+/// Maximum length of a host, in bytes: the limit of DNS names.
 const HOST_MAX: usize = 253;
-/// The longest authority as it is written. Letters beyond ASCII take several bytes here and fewer
-/// in DNS, and the parser's time for a label grows with the square of its length.
+/// Maximum length of the authority as it was written, in bytes. Non-ASCII letters take several
+/// bytes here and fewer in DNS, and the parser's time for a label grows with the square of its
+/// length.
 const AUTHORITY_MAX: usize = 1_024;
 
-/// A checked URL, kept as it was written apart from white space around it.
+/// A validated URL, kept as it was written apart from spaces around it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct LongUrl(Box<str>);
 
-/// Why a URL is refused.
+/// Why a URL was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LongUrlError {
-    /// Longer than a redirect can carry.
+    /// Longer than [`LongUrl::MAX_LEN`], so that a redirect could not carry it.
     #[error("expected at most {MAX_LEN} bytes")]
     TooLong,
-    /// It would break out of a header or a log line.
+    /// Control characters or white space, which could inject a header or a log line.
     #[error("expected no control characters and no white space inside")]
     Characters,
-    /// No DNS name is that long, and a parser takes milliseconds for it.
+    /// Host longer than any DNS name. Parsing one takes milliseconds.
     #[error("expected a host of at most {HOST_MAX} characters")]
     Host,
-    /// The parser of the web's standard does not take it.
+    /// Not an absolute URL by the WHATWG URL Standard.
     #[error("expected an absolute URL such as https://example.com/page")]
     Malformed,
-    /// The operator has not allowed links of this scheme.
+    /// Scheme that the operator has not allowed.
     #[error("expected a scheme that the operator has allowed (--allowed-schemes)")]
     Scheme,
-    /// A password in a public redirect.
+    /// User name or password, which the redirect would publish.
     #[error("expected no user name and no password")]
     Credentials,
-    /// People and browsers would read its host differently.
+    /// Host that people and browsers would read differently.
     #[error("expected https:// or http:// and then the host, without a backslash or an @ before the path")]
     Authority,
-    /// It would lead to another short link, and perhaps in a circle.
+    /// Short link of the service's own domain, which might redirect in a circle.
     #[error("expected a URL that is no short link of this service's own domain")]
     OwnDomain,
-    /// It would redirect in a circle.
+    /// The short URL of the link itself, which would redirect in a circle.
     #[error("expected a URL that is not the short URL of this link itself")]
     Itself,
 }
 
 impl LongUrl {
-    /// The longest URL, in bytes.
+    /// Maximum length of a URL, in bytes.
     pub const MAX_LEN: usize = MAX_LEN;
 
-    /// Checks a URL. `own` are the hosts with their ports that short links of the default domain
-    /// have: whatever there could be a short link is refused, and pages beside them are not.
+    /// Validates a URL with the default schemes.
+    ///
+    /// `own` holds the hosts and ports of the default domain's short links. A URL there is refused
+    /// if its path could be a short link, and accepted otherwise.
     ///
     /// # Errors
-    /// Says what was expected.
+    /// Returns the [`LongUrlError`] of the first check that failed.
     pub fn parse(text: &str, own: &[(Host, u16)]) -> Result<Self, LongUrlError> {
         Self::parse_allowed(text, own, &Schemes::default())
     }
 
-    /// The same where the operator says which schemes URLs may have.
+    /// Validates a URL with the schemes that the operator allows. Otherwise like
+    /// [`LongUrl::parse`].
     ///
     /// # Errors
-    /// Says what was expected.
+    /// Returns the [`LongUrlError`] of the first check that failed.
     pub fn parse_allowed(text: &str, own: &[(Host, u16)], schemes: &Schemes) -> Result<Self, LongUrlError> {
         let text = text.trim_matches(' ');
         if text.len() > MAX_LEN {
             return Err(LongUrlError::TooLong);
         }
-        // The standard's parser drops tabs and line feeds silently, so they are looked for before it runs.
+        // The URL parser drops tabs and line feeds silently, so they are refused before it runs.
         if text.chars().any(|character| character.is_control() || character.is_whitespace()) {
             return Err(LongUrlError::Characters);
         }
@@ -89,7 +93,8 @@ impl LongUrl {
             return Err(LongUrlError::Credentials);
         }
         if !is_web(url.scheme()) {
-            // It is for another program than a browser: no short link of ours is asked for with it.
+            // Other schemes are opened by other programs than browsers, so they cannot request a
+            // short link.
             return Ok(Self(text.into()));
         }
         if !names_its_host(text) {
@@ -99,7 +104,7 @@ impl LongUrl {
             return Err(LongUrlError::Host);
         }
         let host = match url.host().ok_or(LongUrlError::Malformed)? {
-            // A dot at the end names the same host.
+            // A trailing dot names the same host.
             Host::Domain(name) => Host::Domain(name.strip_suffix('.').unwrap_or(name).to_owned()),
             address => address.to_owned(),
         };
@@ -110,13 +115,14 @@ impl LongUrl {
         Ok(Self(text.into()))
     }
 
-    /// Takes a URL that was checked when it was stored.
+    /// Wraps a URL that was validated when it was stored.
     #[must_use]
     pub fn from_stored(text: impl Into<Box<str>>) -> Self {
         Self(text.into())
     }
 
-    /// Its host, without a dot at the end, and its port unless it is the scheme's own.
+    /// Returns the host without a trailing dot, with its port unless that is the scheme's default.
+    /// Empty if the URL has no host.
     #[must_use]
     pub fn authority(&self) -> String {
         let Some(url) = self.parsed() else { return String::new() };
@@ -125,39 +131,42 @@ impl LongUrl {
         url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
     }
 
-    /// Its path, as the standard's parser writes it.
+    /// Returns the path as the URL parser normalizes it. Empty if the URL cannot be parsed.
     #[must_use]
     pub fn path(&self) -> String {
         self.parsed().map_or_else(String::new, |url| url.path().to_owned())
     }
 
-    /// Its host, as the standard's parser writes it.
+    /// Returns the host as the URL parser normalizes it. Empty if the URL has no host or cannot be
+    /// parsed.
     #[must_use]
     pub fn host(&self) -> String {
         self.parsed().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()
     }
 
-    /// None for one that was stored before hosts had a bound, and exceeds it.
+    /// Parses the stored URL. Returns `None` for a URL whose authority exceeds [`AUTHORITY_MAX`]
+    /// because it was stored before that limit existed.
     fn parsed(&self) -> Option<Url> {
         has_plausible_authority(&self.0).then(|| Url::parse(&self.0).ok()).flatten()
     }
 
-    /// What the index of long URLs has of it: the first eight bytes of its SHA-256. Others may have the same.
+    /// Returns the key of the long URL index: the first eight bytes of the SHA-256, big-endian.
+    /// Different URLs may share a digest.
     #[must_use]
     pub fn digest(&self) -> i64 {
         let digest = Sha256::digest(self.0.as_bytes());
         i64::from_be_bytes(digest[..8].try_into().expect("a digest has 32 bytes"))
     }
 
-    /// The URL as it was written.
+    /// Returns the URL as it was written.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// Whether what stands between the scheme and the path is short enough to be parsed. What has no
-/// `//` has no host to be parsed, unless its scheme is one of the web's.
+/// Returns `true` if the authority is short enough to be parsed. A URL without a slash after its
+/// scheme is taken to have no authority, unless the scheme is `http` or `https`.
 fn has_plausible_authority(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once(':') else { return true };
     let is_slash = |character| matches!(character, '/' | '\\');
@@ -173,9 +182,9 @@ fn is_web(scheme: &str) -> bool {
     matches!(scheme, "http" | "https")
 }
 
-/// Whether the host stands where people look for it. The standard's parser mends what browsers
-/// mend, `https:evil` and `https://example.com\@evil` among it, and other parsers read another host
-/// there.
+/// Returns `true` if the host stands where people look for it. The URL parser repairs the same
+/// mistakes as browsers, such as `https:evil` and `https://example.com\@evil`, and other parsers
+/// read another host there.
 fn names_its_host(text: &str) -> bool {
     let Some((_, behind)) = text.split_once(':') else { return false };
     let Some(behind) = behind.strip_prefix("//") else { return false };

@@ -1,28 +1,30 @@
-//! Slugs that look like others: nobody sees a zero-width space, or that an `a` is Cyrillic.
+//! Detection of lookalike slugs, such as a zero-width space or a Cyrillic `a` among Latin letters.
 //!
-//! 1. Characters that are not seen, or that turn the direction of their neighbours, are refused
-//!    wherever they stand.
-//! 2. A word is of one script, or of Latin with one of the groups that are written together with
-//!    it (Japanese, Chinese, Korean): "Highly Restrictive" of UTS 39. Digits, punctuation and
-//!    pictures are of every script. Words may differ: `ñandú-тест` is what a title becomes that has
-//!    both, and Shlink's clients create such slugs.
-//! 3. A word that is wholly of another script passes, though some look like Latin ones: to refuse
-//!    those would refuse whole languages.
+//! 1. Invisible characters, and characters that change the text direction of their neighbours, are
+//!    refused everywhere in a slug.
+//! 2. A word has letters of one script, or of Latin and one of the script groups that are written
+//!    together with it (Japanese, Chinese, Korean): the level "Highly Restrictive" of UTS 39.
+//!    Digits, punctuation and pictographs belong to every script. Different words may have
+//!    different scripts: a title with both becomes `ñandú-тест`, and Shlink's clients create such
+//!    slugs.
+//! 3. A word entirely in another script is accepted, although some such words look like Latin ones.
+//!    Refusing them would refuse whole languages.
 //!
-//! This is asked of new slugs. What is stored, or brought along by an import, leads on under the
-//! name that it has.
+//! These checks apply to new slugs only. A stored or imported link keeps redirecting under the name
+//! that it has.
 
 use unicode_script::{Script, ScriptExtension, UnicodeScript as _};
 
-/// Scripts that are written together, with Latin beside them.
+/// Groups of scripts that are written together, each also with Latin.
 const TOGETHER: [&[Script]; 3] = [
     &[Script::Han, Script::Hiragana, Script::Katakana],
     &[Script::Han, Script::Bopomofo],
     &[Script::Han, Script::Hangul],
 ];
 
-/// Whether a character is not seen, or changes the direction of what is: default ignorable code
-/// points and format characters.
+/// Returns `true` for characters that are invisible or change the text direction: default ignorable
+/// code points, line and paragraph separators, the blank Braille pattern and the interlinear
+/// annotation characters.
 pub(super) fn is_invisible(one: char) -> bool {
     matches!(
         one,
@@ -33,7 +35,8 @@ pub(super) fn is_invisible(one: char) -> bool {
     )
 }
 
-/// Whether the letters of a word are of scripts that people write together.
+/// Returns `true` if the letters of a word belong to one script, or to scripts that are written
+/// together. Characters common to all scripts do not count.
 pub(super) fn is_one_script(word: &str) -> bool {
     let scripts: Vec<ScriptExtension> = word
         .chars()

@@ -1,4 +1,5 @@
-//! Passwords that visitors of a link are asked for: Argon2id, with the parameters that its crate takes from OWASP's advice (19 MiB, two passes).
+//! Link passwords, hashed with Argon2id. The parameters are the defaults of the crate `argon2`,
+//! which follow OWASP's advice (19 MiB, two passes).
 
 use argon2::{
     Argon2, Params,
@@ -6,31 +7,33 @@ use argon2::{
 };
 use serde::{Deserialize, Serialize};
 
-/// The longest password, in bytes.
+/// Maximum length of a password, in bytes.
 const MAX_LEN: usize = 256;
-/// Bytes of a salt.
+/// Length of a salt, in bytes.
 const SALT: usize = 16;
 
-/// The hash of a password, with its salt and parameters.
+/// Hash of a password in the PHC string format, with its salt and parameters.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PasswordHash(Box<str>);
 
-/// The most memory that a hash from elsewhere may take to check, in KiB, and the most passes: every try of a visitor costs as much.
+/// Limits for the cost of an imported hash: memory in KiB, passes and lanes. A visitor's every
+/// attempt costs as much.
 const IMPORTED_MAX: (u32, u32, u32) = (64 * 1024, 8, 4);
-/// The longest text of a hash, in bytes.
+/// Maximum length of a hash in the PHC string format, in bytes.
 const PHC_BYTES: usize = 512;
 
-/// Why there is no hash of a password.
+/// Why a password could not be hashed, or a hash was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PasswordError {
-    /// Nobody could type it, or it would take long to hash.
+    /// Empty, with control characters, which cannot be typed, or so long that hashing would take
+    /// long.
     #[error("expected 1 to {MAX_LEN} bytes without control characters")]
     Password,
-    /// The system gave no random bytes.
+    /// The system provided no random bytes.
     #[error("no salt is to be had")]
     Salt,
-    /// Not a hash of Argon2, or one that would take long to check.
+    /// Not an Argon2 hash, or one that is expensive to verify.
     #[error(
         "expected an Argon2 hash such as $argon2id$v=19$m=19456,t=2,p=1$…$…, of at most 64 MiB, 8 passes and 4 lanes"
     )]
@@ -38,13 +41,16 @@ pub enum PasswordError {
 }
 
 impl PasswordHash {
-    /// The longest password, in bytes.
+    /// Maximum length of a password, in bytes.
     pub const MAX_LEN: usize = MAX_LEN;
 
-    /// Hashes a password. Takes tens of milliseconds: not on a thread that others wait for.
+    /// Hashes a password with a random salt. Takes tens of milliseconds, so it must not block a
+    /// thread that serves others.
     ///
     /// # Errors
-    /// When it is none, or the system has no salt.
+    /// Returns [`PasswordError::Password`] if the password is empty, longer than
+    /// [`PasswordHash::MAX_LEN`] or has control characters, and [`PasswordError::Salt`] if the
+    /// system provides no random bytes.
     pub fn of(password: &str) -> Result<Self, PasswordError> {
         let fits = (1..=MAX_LEN).contains(&password.len()) && !password.chars().any(char::is_control);
         if !fits {
@@ -57,10 +63,11 @@ impl PasswordHash {
         Ok(Self(hash.map_err(|_| PasswordError::Password)?.to_string().into()))
     }
 
-    /// Takes a hash that another deployment computed, in the PHC string format.
+    /// Accepts a hash that another deployment computed, in the PHC string format.
     ///
     /// # Errors
-    /// Unless it is one of Argon2 that can be checked here without much memory or time.
+    /// Returns [`PasswordError::Phc`] unless it is an Argon2 hash that takes at most 64 MiB, 8
+    /// passes and 4 lanes to verify.
     pub fn from_phc(text: &str) -> Result<Self, PasswordError> {
         let parsed = Parsed::new(text).map_err(|_| PasswordError::Phc)?;
         let params = Params::try_from(&parsed).map_err(|_| PasswordError::Phc)?;
@@ -75,13 +82,14 @@ impl PasswordHash {
         }
     }
 
-    /// The hash in the PHC string format, for an export. It is a secret: a weak password can be guessed from it.
+    /// Returns the hash in the PHC string format, for an export. It is a secret, because a weak
+    /// password can be guessed from it.
     #[must_use]
     pub fn phc(&self) -> &str {
         &self.0
     }
 
-    /// Whether this is the password. Takes as long as hashing it.
+    /// Verifies a password. Takes as long as hashing it, with the parameters of the hash.
     #[must_use]
     pub fn is_of(&self, password: &str) -> bool {
         let Ok(parsed) = Parsed::new(&self.0) else { return false };

@@ -1,28 +1,28 @@
-//! Shlink's two placeholders in the URLs that lost visitors are sent to: `{DOMAIN}` and
-//! `{ORIGINAL_PATH}`.
+//! Shlink's placeholders in fallback redirects: `{DOMAIN}` and `{ORIGINAL_PATH}`.
 //!
-//! They are filled in behind the host only, in a URL that names one. What stands in their place is
-//! the visitor's to choose: in `https://example.com{ORIGINAL_PATH}` the path `/@evil.example/`
-//! would name another host, and `{ORIGINAL_PATH}` alone any URL.
+//! They are replaced only after the host of a URL that has one, because the visitor chooses the
+//! values. In `https://example.com{ORIGINAL_PATH}` the path `/@evil.example/` would name another
+//! host, and `{ORIGINAL_PATH}` alone could become any URL.
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 const DOMAIN: &str = "{DOMAIN}";
 const ORIGINAL_PATH: &str = "{ORIGINAL_PATH}";
 
-/// Whether placeholders stand only where they are filled in.
+/// Returns `true` if all placeholders stand where they are replaced.
 #[must_use]
 pub fn has_safe_placeholders(target: &str) -> bool {
     split(target).is_some()
 }
 
-/// The target for a visitor of this path on this domain; none of one whose placeholders are not
-/// safe. In the query they are escaped, since what is in them may mean something there.
+/// Fills the placeholders of a fallback target. Returns `None` if a placeholder is not after the
+/// host. In the query the values are percent-encoded, because their characters may have a meaning
+/// there.
 #[must_use]
 pub fn fill_placeholders(target: &str, domain: &str, path: &str) -> Option<String> {
     let (fixed, rest) = split(target)?;
     let (before, query) = rest.split_once('?').map_or((rest, None), |(before, query)| (before, Some(query)));
-    // Browsers take a backslash for a slash.
+    // Browsers treat a backslash as a slash.
     let tail = path.trim_start_matches('/').replace('\\', "%5C");
     let plain = before.replace(DOMAIN, domain).replace(ORIGINAL_PATH, &tail);
     let escape = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
@@ -31,7 +31,7 @@ pub fn fill_placeholders(target: &str, domain: &str, path: &str) -> Option<Strin
     Some(query.map_or_else(|| format!("{fixed}{plain}"), |query| format!("{fixed}{plain}?{query}")))
 }
 
-/// Scheme and host, and what stands behind them; none if a placeholder is not behind a host.
+/// Splits a target after its host. Returns `None` if a placeholder is not after a host.
 fn split(target: &str) -> Option<(&str, &str)> {
     let is_placeholder = |text: &str| text.contains(DOMAIN) || text.contains(ORIGINAL_PATH);
     if !is_placeholder(target) {

@@ -1,4 +1,4 @@
-//! A link with all that is told of it, and what may be changed.
+//! Links with their tags, and partial updates of them.
 
 use jiff::Timestamp;
 
@@ -10,12 +10,12 @@ use crate::api_key::ApiKeyId;
 pub struct Record {
     /// The link.
     pub link: Link,
-    /// Its tags, in order.
+    /// Tags of the link, in alphabetical order.
     pub tags: Vec<Tag>,
 }
 
 impl Record {
-    /// Whether this key has created the link, and no other has edited it.
+    /// Returns `true` if this API key created the link and no other key was the last to edit it.
     #[must_use]
     pub fn is_only_of(&self, key: ApiKeyId) -> bool {
         let editor = self.link.details.as_ref().and_then(|details| details.edited_by);
@@ -26,64 +26,66 @@ impl Record {
 /// A partial update; `None` leaves a field unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Edit {
-    /// Where it leads.
+    /// Target URL.
     pub long_url: Option<LongUrl>,
-    /// What a person calls it; none takes the title away.
+    /// Title; `Some(None)` removes it.
     pub title: Option<Option<String>>,
-    /// Whether robots may follow it.
+    /// Whether crawlers may follow the link.
     pub crawlable: Option<bool>,
-    /// Whether the visitor's query goes along.
+    /// Whether the query of the visitor's request is merged into the target URL.
     pub forward_query: Option<bool>,
-    /// Before this it does not redirect.
+    /// Start time: the link does not redirect before it.
     pub valid_since: Option<Option<Timestamp>>,
-    /// From this time on it does not redirect any more.
+    /// End time: the link does not redirect at it or later.
     pub valid_until: Option<Option<Timestamp>>,
-    /// How often it redirects.
+    /// Visit limit: the number of redirects after which the link stops.
     pub max_visits: Option<Option<u64>>,
-    /// What a person says of it.
+    /// Description, written by the owner.
     pub description: Option<Option<String>>,
-    /// Whether it leads nowhere for now.
+    /// Whether the link is disabled.
     pub disabled: Option<bool>,
-    /// Why an operator takes it down; none brings it back.
+    /// Reason of a takedown by an operator; `Some(None)` lifts the takedown.
     pub block: Option<Option<String>>,
-    /// The status of its redirects.
+    /// Redirect status.
     pub status: Option<Option<RedirectStatus>>,
-    /// The hash of the password that visitors are asked for.
+    /// Hash of the password that visitors have to enter.
     pub password: Option<Option<PasswordHash>>,
-    /// Other places that it leads to, and when.
+    /// Redirect rules, replaced as a whole.
     pub rules: Option<Vec<Rule>>,
-    /// All of its tags.
+    /// Tags, replaced as a whole.
     pub tags: Option<Vec<Tag>>,
-    /// Which link the editor means, and which of its states.
+    /// Precondition: the link and the versions that the edit applies to.
     pub meant: Meant,
 }
 
-/// Which link a change means: a code that was given back may be another link's by the time of the
-/// change. And which of its versions: what others have changed meanwhile is not overwritten.
+/// Precondition of a change: which link it applies to, and which versions.
+///
+/// A code that was given back may belong to another link by the time of the change. Versions
+/// prevent one client from overwriting the changes of another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Meant {
-    /// When the link was created; none for whichever link it is.
+    /// Creation time of the link; `None` applies to any link.
     pub created_at: Option<Timestamp>,
-    /// The versions; none for any.
+    /// Accepted versions; `None` accepts any.
     pub versions: Option<Vec<u64>>,
 }
 
 impl Meant {
-    /// Any version of this link.
+    /// Applies to this link, in any version.
     #[must_use]
     pub fn of(link: &Link) -> Self {
         Self { created_at: Some(link.created_at), versions: None }
     }
 
-    /// Whether it is this link, of whatever version.
+    /// Returns `true` if the change applies to this link, whatever its version.
     #[must_use]
     pub fn is_of(&self, link: &Link) -> bool {
-        // Databases keep microseconds.
+        // Compared in microseconds, the finest resolution of the databases.
         let micros = |at: Timestamp| at.as_microsecond();
         self.created_at.is_none_or(|at| micros(at) == micros(link.created_at))
     }
 
-    /// Whether it is one of the versions, if any are named.
+    /// Returns `true` if the link's version is accepted.
     #[must_use]
     pub fn has_version_of(&self, link: &Link) -> bool {
         let version = link.details.as_ref().map_or(0, |details| details.version);
@@ -92,7 +94,8 @@ impl Meant {
 }
 
 impl Edit {
-    /// The link as it is after the edit.
+    /// Applies the edit and returns the link. Tags are stored apart from it, and the precondition
+    /// is not checked here.
     #[must_use]
     pub fn apply(&self, mut link: Link, now: Timestamp, by: ApiKeyId) -> Link {
         let mut details: Details = link.details.take().map_or_else(Details::default, |details| *details);
@@ -109,7 +112,7 @@ impl Edit {
         set(&mut details.password, self.password.as_ref());
         set(&mut details.rules, self.rules.as_ref());
         if let Some(reason) = &self.block {
-            // As finely as it is stored.
+            // Rounded down to milliseconds, the resolution in which it is stored.
             let at = Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
             details.blocked = reason.clone().map(|reason| Block { reason, by, at });
             if let Some(origin) = &mut details.origin {
@@ -126,7 +129,7 @@ impl Edit {
     }
 }
 
-/// Puts a value in its place, if there is one.
+/// Overwrites `place` if a value is given.
 pub(super) fn set<T: Clone>(place: &mut T, value: Option<&T>) {
     if let Some(value) = value {
         place.clone_from(value);

@@ -1,4 +1,4 @@
-//! Reservations: numbers that were set aside, whose codes are told before their links exist.
+//! Reservations: numbers set aside, whose codes are known before their links exist.
 
 use std::fmt;
 
@@ -8,35 +8,36 @@ use numbers::Span;
 
 use crate::api_key::ApiKeyId;
 
-/// A reservation's name, drawn at random.
+/// Random id of a reservation: 32 hexadecimal digits in lower case.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ReservationId(String);
 
 impl ReservationId {
-    /// Draws one.
+    /// Generates a random id of 128 bits.
     ///
     /// # Errors
-    /// When the system gives no random bytes.
+    /// Returns [`getrandom::Error`] if the system provides no random bytes.
     pub fn draw() -> Result<Self, getrandom::Error> {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes)?;
         Ok(Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
     }
 
-    /// Reads one from a path; none when it has not the form.
+    /// Parses an id from a request path. Returns `None` unless it has 32 hexadecimal digits in
+    /// lower case.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         (text.len() == 32 && text.bytes().all(hex)).then(|| Self(text.to_owned()))
     }
 
-    /// As text.
+    /// Returns the id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Its name as a holder.
+    /// Returns the holder name under which the reservation's blocks are registered.
     #[must_use]
     pub fn holder(&self) -> String {
         format!("reservation-{}", self.0)
@@ -49,19 +50,19 @@ impl fmt::Display for ReservationId {
     }
 }
 
-/// A reservation as it is stored.
+/// A stored reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reservation {
-    /// Its name.
+    /// Reservation id.
     pub id: ReservationId,
-    /// Which keyspace its numbers are of.
+    /// Keyspace of the reserved numbers.
     pub keyspace: KeyspaceIndex,
-    /// The key that made it.
+    /// API key that made the reservation.
     pub created_by: ApiKeyId,
-    /// When it was made.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// When it was given up.
+    /// Time at which the reservation was given up.
     pub closed_at: Option<Timestamp>,
-    /// Its numbers, ascending and disjoint. None any more once others have taken them over.
+    /// Reserved numbers, ascending and disjoint. Empty once other holders have taken them over.
     pub spans: Vec<Span>,
 }

@@ -1,5 +1,5 @@
-//! Redirect rules: another place to go for visitors who meet some conditions. Types, names and limits of their values are
-//! those of Shlink's REST API v3.
+//! Redirect rules: other targets for visitors who meet conditions. Types, names and limits of the
+//! values are those of Shlink's REST API v3.
 
 mod value;
 
@@ -9,94 +9,95 @@ use super::LongUrl;
 
 pub use value::{AddressPattern, Browser, Country, Date, Device, Text};
 
-/// Rules of one link.
+/// Maximum number of rules of one link.
 pub const RULES_MAX: usize = 100;
-/// Conditions of one rule.
+/// Maximum number of conditions of one rule.
 pub const CONDITIONS_MAX: usize = 20;
-/// The longest key or value, in bytes.
+/// Maximum length of a key or value, in bytes.
 const MAX_LEN: usize = 255;
 
-/// Where visitors go who meet all conditions. Links keep their rules in the order in which they are tried.
+/// A target for visitors who meet all conditions. A link stores its rules in the order in which
+/// they are tried.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Rule {
-    /// Where they go.
+    /// Target URL.
     #[serde(with = "stored_url")]
     pub long_url: LongUrl,
-    /// What a visitor has to meet; everybody meets none at all.
+    /// Conditions, all of which have to hold. A rule without conditions matches every visitor.
     pub conditions: Vec<Condition>,
 }
 
-/// One thing that is asked of a visitor.
+/// A condition on a visit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Stored", into = "Stored")]
 pub enum Condition {
-    /// The user agent names this device or one of this kind.
+    /// The user agent names this device, or one of this kind.
     Device(Device),
     /// The user agent names this browser.
     Browser(Browser),
-    /// The visitor prefers this language, and the country behind it if there is one, as in `en-US`.
+    /// The visitor prefers this language, with its country if one is given, as in `en-US`.
     Language(Text),
     /// The query has this parameter with exactly this value.
     QueryParam {
-        /// The parameter's name.
+        /// Name of the parameter.
         key: Text,
-        /// Its value.
+        /// Value of the parameter.
         value: Text,
     },
-    /// The query has this parameter, whatever its value.
+    /// The query has this parameter, with any value or none.
     AnyValueQueryParam(Text),
-    /// The query has this parameter without a value.
+    /// The query has this parameter without a value: empty or `0`.
     ValuelessQueryParam(Text),
-    /// The visitor's address is one of these.
+    /// The visitor's address matches this pattern.
     IpAddress(AddressPattern),
     /// The visitor's address is located in this country.
     Country(Country),
     /// The visitor's address is located in a city of this name.
     City(Text),
-    /// The visit is earlier than this.
+    /// The visit is before this time.
     BeforeDate(Date),
-    /// The visit is later than this.
+    /// The visit is after this time.
     AfterDate(Date),
 }
 
-/// Why a condition is refused.
+/// Why a condition was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConditionError {
-    /// No such type.
+    /// Unknown type of condition.
     #[error("expected one of the types {}", CONDITION_TYPES.join(", "))]
     Type,
-    /// No key, or more than is kept.
+    /// Key missing or of the wrong length.
     #[error("expected the name of a query parameter, 1 to {MAX_LEN} bytes")]
     Key,
-    /// A key that is not needed, but is more than is read.
+    /// Key that the type does not use, but that is too long to be accepted.
     #[error("expected no key, or one of at most {MAX_LEN} bytes")]
     UnusedKey,
-    /// No value, or more than is kept.
+    /// Value missing or of the wrong length.
     #[error("expected a value of 1 to {MAX_LEN} bytes")]
     Value,
-    /// A value that is not needed, but is more than is read.
+    /// Value that the type does not use, but that is too long to be accepted.
     #[error("expected no value, or one of at most {MAX_LEN} bytes")]
     UnusedValue,
-    /// No such device.
+    /// Unknown device.
     #[error("expected one of the devices {}", Device::names().join(", "))]
     Device,
-    /// No such browser.
+    /// Unknown browser.
     #[error("expected one of the browsers {}", Browser::names().join(", "))]
     Browser,
-    /// Neither an address nor a pattern of some.
+    /// Neither an IP address, nor a network, nor a pattern.
     #[error("expected an IP address, a network such as 192.0.2.0/24, or a pattern such as 192.0.*.7")]
     IpAddress,
-    /// No such country.
+    /// Unknown country code.
     #[error("expected two capital letters of ISO 3166-1, such as DE")]
     Country,
-    /// Not a moment.
+    /// Not a date or time.
     #[error("expected a date such as 2030-12-31, or 2030-12-31T18:00:00+01:00 with the offset or Z")]
     Date,
 }
 
 impl ConditionError {
-    /// The field of Shlink's that is wrong: `type`, `matchKey` or `matchValue`.
+    /// Returns the name of the wrong field in Shlink's API: `type`, `matchKey` or `matchValue`.
     #[must_use]
     pub fn field(self) -> &'static str {
         match self {
@@ -124,7 +125,7 @@ const COUNTRY: &str = "geolocation-country-code";
 const CITY: &str = "geolocation-city-name";
 const BEFORE_DATE: &str = "before-date";
 const AFTER_DATE: &str = "after-date";
-/// The names of all types of conditions.
+/// Names of all types of conditions.
 pub const CONDITION_TYPES: [&str; 11] = [
     DEVICE,
     BROWSER,
@@ -140,10 +141,12 @@ pub const CONDITION_TYPES: [&str; 11] = [
 ];
 
 impl Condition {
-    /// Reads Shlink's three fields `type`, `matchKey` and `matchValue`. A key or value that the type has no use for is dropped.
+    /// Parses Shlink's fields `type`, `matchKey` and `matchValue`. A key or value that the type
+    /// does not use is dropped.
     ///
     /// # Errors
-    /// Says which field is wrong and what was expected.
+    /// Returns the [`ConditionError`] of the wrong field. An unused key or value is refused if it
+    /// is longer than 255 bytes.
     pub fn parse(kind: &str, key: Option<&str>, value: Option<&str>) -> Result<Self, ConditionError> {
         let named = || key.and_then(Text::parse).ok_or(ConditionError::Key);
         let valued = || value.and_then(Text::parse).ok_or(ConditionError::Value);
@@ -174,7 +177,8 @@ impl Condition {
         Ok(condition)
     }
 
-    /// The fields `type`, `matchKey` and `matchValue` that it was read from, letter for letter.
+    /// Returns the fields `type`, `matchKey` and `matchValue`, spelled as they were parsed. Unused
+    /// ones are `None`.
     #[must_use]
     pub fn parts(&self) -> (&'static str, Option<String>, Option<String>) {
         let (kind, key, value) = self.fields();
@@ -198,7 +202,7 @@ impl Condition {
     }
 }
 
-/// A condition as it is stored.
+/// Stored form of a condition.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Stored {
@@ -224,7 +228,7 @@ impl TryFrom<Stored> for Condition {
     }
 }
 
-/// The URL as text, as links have it in their own column.
+/// Serialization of the URL as text, the form of the column that links have for it.
 mod stored_url {
     use serde::{Deserialize, Deserializer, Serializer};
 

@@ -1,48 +1,50 @@
-//! The schemes that long URLs may have.
+//! Allowed schemes of long URLs.
 //!
-//! 1. The operator's list decides (`--allowed-schemes`). By default it has the web's two and those of links that people write in mails and on
-//!    paper, `mailto` and `tel`. Links into apps have names of their own, which the operator adds.
-//! 2. Some schemes are never allowed, whatever the list says: they run script, or show what another site did not serve, in the browser of
-//!    whoever follows the link.
+//! 1. The operator's list decides (`--allowed-schemes`). The default has `http` and `https`, and
+//!    the schemes of links in mails and on paper, `mailto` and `tel`. Links into apps have schemes
+//!    of their own, which the operator adds.
+//! 2. Some schemes are never allowed, whatever the list says. In the visitor's browser they run
+//!    script, or show content that no other site served.
 //!
-//! Rejected: to allow any scheme, as Shlink does. Several programs of desktop systems register schemes that take commands, and a short link
-//! hides which one it leads to.
+//! Rejected: allowing any scheme, as Shlink does. Several desktop programs register schemes that
+//! take commands, and a short link hides the scheme of its target.
 
 use std::{fmt, sync::Arc};
 
-/// Allowed unless the operator says otherwise.
+/// Schemes that are allowed by default.
 const DEFAULT: [&str; 4] = ["http", "https", "mailto", "tel"];
-/// Never allowed.
+/// Schemes that are never allowed.
 const NEVER: [&str; 9] =
     ["javascript", "data", "file", "vbscript", "blob", "about", "filesystem", "view-source", "jar"];
-/// Allowed schemes.
+/// Maximum number of allowed schemes.
 const SCHEMES_MAX: usize = 100;
-/// The longest name of a scheme, in bytes.
+/// Maximum length of a scheme, in bytes.
 const MAX_LEN: usize = 64;
 
-/// An operator's list of schemes.
+/// The operator's list of allowed schemes, in lower case. Clones share it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schemes(Arc<[String]>);
 
-/// Why a list of schemes is refused.
+/// Why a list of schemes was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SchemesError {
-    /// Nothing could be linked to, or more than is looked through.
+    /// An empty list, which would allow no link, or too long a list to search.
     #[error("expected 1 to {SCHEMES_MAX} schemes")]
     Count,
-    /// No scheme is called so (RFC 3986, 3.1).
+    /// Not a scheme by RFC 3986, section 3.1.
     #[error("expected a letter, then letters, digits, +, - or ., at most {MAX_LEN} in all, such as https")]
     Name,
-    /// It runs script or shows what no site served.
+    /// A scheme that runs script or shows content that no site served.
     #[error("expected none of {}: their links act in the visitor's browser", NEVER.join(", "))]
     Never,
 }
 
 impl Schemes {
-    /// Checks a list.
+    /// Validates a list of schemes. Case, surrounding white space and duplicates do not matter.
     ///
     /// # Errors
-    /// Says what was expected.
+    /// Returns [`SchemesError`] if the list is empty or too long, or has a wrong or forbidden
+    /// scheme.
     pub fn parse(names: &[String]) -> Result<Self, SchemesError> {
         if names.is_empty() || names.len() > SCHEMES_MAX {
             return Err(SchemesError::Count);
@@ -63,7 +65,8 @@ impl Schemes {
         Ok(Self(schemes.into()))
     }
 
-    /// Whether long URLs may have this scheme, in small letters as a parsed URL has it.
+    /// Returns `true` if long URLs may have this scheme. `scheme` is in lower case, as in a parsed
+    /// URL.
     #[must_use]
     pub fn allow(&self, scheme: &str) -> bool {
         self.0.iter().any(|allowed| allowed == scheme)

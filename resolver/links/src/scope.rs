@@ -1,13 +1,13 @@
-//! What an API key may do.
+//! Scopes of API keys.
 //!
-//! `domains` is a scope of its own: a domain is a host name, and whoever adds it decides where that
-//! host's visitors are led. Keys that were made before this scope was there do not have it, unless
-//! they have `admin`. No migration adds it: a resolver of the previous release could not read such
-//! a key, and would refuse it for as long as both run side by side.
+//! `domains` is a separate scope, because a domain is a host name, and the key that adds it decides
+//! where that host's visitors are sent. Keys older than this scope do not have it, unless they have
+//! `admin`. No migration adds it: a resolver of the previous release could not read such a key, and
+//! would refuse it while both releases run side by side.
 
 use std::{fmt, str::FromStr};
 
-/// One kind of action.
+/// A kind of action that an API key may be allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Scope {
@@ -15,17 +15,17 @@ pub enum Scope {
     Create,
     /// Read links.
     Read,
-    /// Change links and tags.
+    /// Edit links and tags.
     Edit,
     /// Delete links and tags.
     Delete,
     /// Read visits.
     Visits,
-    /// Reserve codes before their links exist, and fill them.
+    /// Reserve codes before their links exist, and fill the reservations.
     Reserve,
     /// Add domains, by creating links on them.
     Domains,
-    /// Everything, also what others made.
+    /// All actions, including those on objects of other keys.
     Admin,
 }
 
@@ -46,7 +46,7 @@ impl Scope {
         1 << self as u8
     }
 
-    /// Its name, on the command line and in the database.
+    /// Returns the name of the scope, on the command line and in the database.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -68,11 +68,11 @@ impl fmt::Display for Scope {
     }
 }
 
-/// The scopes of a key; never none. One bit each.
+/// Set of scopes of an API key, one bit for each. Never empty.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Scopes(u8);
 
-/// A list of scopes that cannot be.
+/// Error of parsing a list of scopes: an empty list or an unknown name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "expected one or more of create, read, edit, delete, visits, reserve, domains and admin, separated by commas, got {0:?}"
@@ -80,19 +80,19 @@ pub struct Scopes(u8);
 pub struct ScopesError(String);
 
 impl Scopes {
-    /// Everything.
+    /// Returns the scope `admin`, which includes all others.
     #[must_use]
     pub fn admin() -> Self {
         Self(Scope::Admin.bit())
     }
 
-    /// Whether a key with these scopes may do it.
+    /// Returns `true` if a key with these scopes may perform actions of `scope`.
     #[must_use]
     pub fn allow(&self, scope: Scope) -> bool {
         self.0 & (scope.bit() | Scope::Admin.bit()) != 0
     }
 
-    /// Whether what others made is included.
+    /// Returns `true` if the set contains `admin`, which includes objects of other keys.
     #[must_use]
     pub fn is_admin(&self) -> bool {
         self.0 & Scope::Admin.bit() != 0

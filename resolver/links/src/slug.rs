@@ -1,4 +1,4 @@
-//! A code that a person picked.
+//! Slugs: hand-picked codes.
 
 use std::fmt;
 
@@ -6,55 +6,57 @@ use serde::{Deserialize, Serialize};
 
 use super::lookalike::{is_invisible, is_one_script};
 
-/// The longest slug, in bytes of UTF-8.
+/// Maximum length of a slug, in bytes of UTF-8.
 const MAX_LEN: usize = 255;
-/// First segments that are paths of our own.
+/// First segments that are reserved for paths of the service.
 const OUR_FIRST: [&str; 4] = ["rest", "robots.txt", "favicon.ico", ".well-known"];
-/// Last segments that are paths of our own, or of the API, after a code.
+/// Last segments that are reserved for paths of the service or the API, after a code.
 const OUR_LAST: [&str; 4] = ["qr-code", "track", "visits", "redirect-rules"];
-/// What stands between the words of a slug.
+/// Separators between the words of a slug.
 const BETWEEN_WORDS: [char; 5] = ['/', '-', '_', '.', '~'];
-/// Characters that end a path (RFC 3986, general delimiters), begin an escape, or are rewritten by browsers. The slash parts segments.
+/// Characters that end a path (RFC 3986, general delimiters), begin an escape, or are rewritten by
+/// browsers. The slash, which separates segments, is not among them.
 const FORBIDDEN: &str = ":?#[]@%\\\"<>^`{|}";
 
-/// A checked slug, as links show it.
+/// A validated slug, as links show it.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Slug(Box<str>);
 
-/// Why a slug is refused.
+/// Why a slug was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SlugError {
-    /// Nothing is left of it.
+    /// Nothing but slashes and white space.
     #[error("expected at least one character beside slashes and spaces")]
     Empty,
-    /// Longer than is kept.
+    /// Longer than [`Slug::MAX_LEN`].
     #[error("expected at most {MAX_LEN} bytes")]
     TooLong,
-    /// It could not be asked for as a path.
+    /// Characters that a path cannot have.
     #[error("expected no control characters and none of {FORBIDDEN}")]
     Characters,
-    /// A browser would take it out of the path.
+    /// An empty segment, or a dot segment, which browsers remove from a path.
     #[error("expected no empty segment, and none that is . or ..")]
     Segments,
-    /// Nobody would see it.
+    /// Characters that are invisible or change the text direction.
     #[error("expected no characters that are invisible or change the direction of text")]
     Invisible,
-    /// It could pass for another slug.
+    /// Mixed scripts, so that the slug could pass for another one.
     #[error("expected the letters of a word to be of one script, or of scripts that are written together")]
     Scripts,
-    /// A path of our own.
+    /// A path of the service itself.
     #[error("expected another word: this one is a path of the service itself")]
     Reserved,
 }
 
 impl Slug {
-    /// The longest slug, in bytes.
+    /// Maximum length of a slug, in bytes.
     pub const MAX_LEN: usize = MAX_LEN;
 
-    /// Reads a slug as Shlink does: slashes at its ends are dropped, spaces become dashes, several segments are allowed.
+    /// Parses a slug as Shlink does: slashes at its ends are dropped, spaces become dashes, several
+    /// segments are allowed.
     ///
     /// # Errors
-    /// Says what was expected.
+    /// Returns the [`SlugError`] of the first check that failed. Lookalikes are not refused here.
     pub fn parse(text: &str) -> Result<Self, SlugError> {
         let text = text.trim().trim_matches('/').trim().replace(' ', "-");
         if text.is_empty() {
@@ -79,10 +81,10 @@ impl Slug {
         Ok(Self(text.into()))
     }
 
-    /// Reads the slug of a new link: one that cannot pass for another.
+    /// Parses the slug of a new link and refuses lookalikes of other slugs.
     ///
     /// # Errors
-    /// Says what was expected.
+    /// Returns the [`SlugError`] of the first check that failed.
     pub fn pick(text: &str) -> Result<Self, SlugError> {
         let slug = Self::parse(text)?;
         if slug.0.chars().any(is_invisible) {
@@ -94,15 +96,16 @@ impl Slug {
         Ok(slug)
     }
 
-    /// What a visitor's path asks for, if it could be a slug: the path without its first slash, percent-decoded.
+    /// Returns the slug that a request path names: the path without its first slash,
+    /// percent-decoded. `None` if it could not be a slug.
     #[must_use]
     pub fn of_path(path: &str) -> Option<Self> {
         let decoded = percent_encoding::percent_decode_str(path.strip_prefix('/')?).decode_utf8().ok()?;
-        // What is not written as slugs are kept leads to none of them: no guess at what was meant.
+        // A path that is not spelled as slugs are kept names no slug. Guessing is rejected.
         Self::parse(&decoded).ok().filter(|slug| *slug.0 == *decoded)
     }
 
-    /// The slug as it is kept.
+    /// Returns the slug as it is kept.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

@@ -1,19 +1,19 @@
-//! The status of redirects.
+//! HTTP status of redirects.
 
 use serde::{Deserialize, Serialize};
 
-/// One of the four statuses that lead a browser on.
+/// A redirect status: 301, 302, 307 or 308.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "u16", into = "u16")]
 pub struct RedirectStatus(u16);
 
-/// A status that does not redirect.
+/// Error of converting a number that is not a redirect status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected 301, 302, 307 or 308")]
 pub struct RedirectStatusError;
 
 impl RedirectStatus {
-    /// The status as a number.
+    /// Returns the status as a number.
     #[must_use]
     pub fn code(self) -> u16 {
         self.0

@@ -1,53 +1,56 @@
-//! A word that links are grouped by.
+//! Tags, by which links are grouped.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The longest tag, in bytes.
+/// Maximum length of a tag, in bytes.
 const MAX_LEN: usize = 255;
-/// Tags of one link.
+/// Maximum number of tags of one link.
 pub const TAGS_MAX: usize = 100;
 
-/// A checked tag.
+/// A validated tag.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Tag(Box<str>);
 
-/// A tag that cannot be.
+/// Error of [`Tag::parse`] and [`Tag::exactly`]: wrong length, or control characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected a tag of 1 to {MAX_LEN} bytes without control characters")]
 pub struct TagError;
 
 impl Tag {
-    /// The longest tag, in bytes.
+    /// Maximum length of a tag, in bytes.
     pub const MAX_LEN: usize = MAX_LEN;
 
-    /// Reads a tag as Shlink does: in small letters, with dashes for spaces.
+    /// Parses a tag as Shlink does: in lower case, with dashes for spaces.
     ///
     /// # Errors
-    /// When nothing is left of it, or too much, or it has control characters.
+    /// Returns [`TagError`] if the tag is empty, longer than [`Tag::MAX_LEN`], or has control
+    /// characters.
     pub fn parse(text: &str) -> Result<Self, TagError> {
         Self::exactly(&text.trim().to_lowercase().replace(' ', "-"))
     }
 
-    /// Reads a tag as it is given, in letters of any size: Shlink renames and deletes by exactly such names.
+    /// Parses a tag without changing its case or inner spaces. Shlink renames and deletes tags by
+    /// such exact names.
     ///
     /// # Errors
-    /// When nothing is left of it, or too much, or it has control characters.
+    /// Returns [`TagError`] if the tag is empty, longer than [`Tag::MAX_LEN`], or has control
+    /// characters.
     pub fn exactly(text: &str) -> Result<Self, TagError> {
         let text = text.trim();
         let fits = (1..=MAX_LEN).contains(&text.len()) && !text.chars().any(char::is_control);
         if fits { Ok(Self(text.into())) } else { Err(TagError) }
     }
 
-    /// Takes a tag that was checked when it was stored.
+    /// Wraps a tag that was validated when it was stored.
     #[must_use]
     pub fn from_stored(text: &str) -> Self {
         Self(text.into())
     }
 
-    /// The tag as it is kept.
+    /// Returns the tag as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

@@ -1,12 +1,14 @@
-//! Hosts that links may lead to, or may not.
+//! Destination policy: rules that allow or deny hosts as targets of links.
 //!
-//! 1. A pattern is a host, or `*.` and a domain, which means every host below it but not the domain itself, as in certificates.
-//! 2. The longest pattern that fits a host decides, so that an exception can be made of a rule; a host by itself is longer than any `*.`.
-//! 3. `*` fits every host, and is shorter than any other pattern: not to be allowed it makes of the others a list of what is allowed. Hosts that
-//!    no pattern fits are allowed.
-//! 4. With `--check-targets always`, the default, the rules hold for links that are there too: what
-//!    a rule denies leads nowhere from the moment a resolver has read it, and leads on again when
-//!    the rule is taken away. [`Gate`] is what redirects ask.
+//! 1. A pattern is a host, or `*.` and a domain, which matches every host below the domain but not
+//!    the domain itself, as in certificates.
+//! 2. The longest pattern that matches a host decides, so that a rule can have exceptions. An exact
+//!    host takes precedence over any `*.` pattern.
+//! 3. `*` matches every host and is shorter than any other pattern. Denying `*` makes the other
+//!    rules an allowlist. Hosts that no pattern matches are allowed.
+//! 4. With `--check-targets always`, the default, the rules also apply to existing links. A denied
+//!    link stops redirecting as soon as a resolver has read the rule, and redirects again when the
+//!    rule is removed. Redirects consult [`Gate`].
 
 use std::{
     collections::HashMap,
@@ -20,37 +22,39 @@ use url::Host;
 
 use crate::LongUrl;
 
-/// Every host.
+/// Pattern that matches every host.
 const ALL: &str = "*";
-/// The longest pattern, in bytes.
+/// Maximum length of a pattern, in bytes.
 const MAX_LEN: usize = 255;
 
-/// One rule.
+/// A target rule: allows or denies the hosts of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetRule {
     pattern: Box<str>,
     allowed: bool,
 }
 
-/// A pattern that cannot be.
+/// Error of [`TargetRule::parse`]: not a pattern of hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected a host such as example.com, *.example.com for all below it, or * for every host")]
 pub struct PatternError;
 
 impl TargetRule {
-    /// The longest pattern, in bytes.
+    /// Maximum length of a pattern, in bytes.
     pub const MAX_LEN: usize = MAX_LEN;
 
-    /// Reads a pattern.
+    /// Parses a pattern. Hosts are kept as URLs name them: lower case, in Punycode, without a
+    /// trailing dot.
     ///
     /// # Errors
-    /// When it names no hosts.
+    /// Returns [`PatternError`] if the pattern names no hosts, or is longer than
+    /// [`TargetRule::MAX_LEN`].
     pub fn parse(pattern: &str, allowed: bool) -> Result<Self, PatternError> {
         let pattern = pattern.trim();
         if pattern == ALL {
             return Ok(Self { pattern: ALL.into(), allowed });
         }
-        // A dot at the end names the same host.
+        // A trailing dot names the same host.
         let pattern = pattern.strip_suffix('.').unwrap_or(pattern);
         let (star, host) = pattern.strip_prefix("*.").map_or(("", pattern), |host| ("*.", host));
         let host = Host::parse(host).map_err(|_| PatternError)?;
@@ -62,51 +66,51 @@ impl TargetRule {
         Ok(Self { pattern: kept.into(), allowed })
     }
 
-    /// The pattern as it is kept.
+    /// Returns the pattern as it is kept.
     #[must_use]
     pub fn pattern(&self) -> &str {
         &self.pattern
     }
 
-    /// Whether links may lead there.
+    /// Returns `true` if the rule allows its hosts.
     #[must_use]
     pub fn is_allowed(&self) -> bool {
         self.allowed
     }
 }
 
-/// All rules, made to be asked.
+/// Set of all target rules, indexed by pattern.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Targets {
     rules: HashMap<Box<str>, bool>,
 }
 
 impl Targets {
-    /// The rules together.
+    /// Builds the set from its rules.
     #[must_use]
     pub fn new(rules: &[TargetRule]) -> Self {
         Self { rules: rules.iter().map(|rule| (rule.pattern.clone(), rule.allowed)).collect() }
     }
 
-    /// Whether there are none.
+    /// Returns `true` if there are no rules.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
-    /// Whether links may lead to this URL.
+    /// Returns `true` if links may lead to this URL.
     #[must_use]
     pub fn allow_url(&self, url: &LongUrl) -> bool {
         self.rules.is_empty() || self.allow(&url.host())
     }
 
-    /// Whether links may lead to this host: in small letters, as a parsed URL has it.
+    /// Returns `true` if links may lead to this host. `host` is in lower case, as in a parsed URL.
     #[must_use]
     pub fn allow(&self, host: &str) -> bool {
         if self.rules.is_empty() {
             return true;
         }
-        // A dot at the end names the same host.
+        // A trailing dot names the same host.
         let host = host.strip_suffix('.').unwrap_or(host);
         if let Some(allowed) = self.rules.get(host) {
             return *allowed;
@@ -122,23 +126,26 @@ impl Targets {
     }
 }
 
-/// The rules as redirects ask them: a verdict is reached once for each cached link and each set of
-/// rules, so that a redirect of a link in a cache parses no URL.
+/// Target rules as redirects evaluate them, replaceable at run time.
+///
+/// The verdict is computed once for each cached link and each set of rules, so that redirecting a
+/// cached link parses no URL.
 #[derive(Debug, Default)]
 pub struct Gate {
     targets: RwLock<Arc<Targets>>,
-    /// Twice the number of changes, and one more while there are rules: a gate without any is seen
-    /// by one load.
+    /// Twice the number of changes, plus one while there are rules. A single load shows that there
+    /// are none.
     state: AtomicU64,
 }
 
-/// The last verdict about one URL, and under which rules it was reached.
+/// Cached verdict about one URL, with the state of the [`Gate`] under which it was computed. Usable
+/// for that URL and that gate only.
 #[derive(Debug, Default)]
 pub struct Verdict(AtomicU64);
 
 impl Gate {
-    /// Asks these rules from now on. Whoever keeps what was allowed before has to be told
-    /// afterwards.
+    /// Replaces the rules. The caller must afterwards invalidate copies of links that the former
+    /// rules allowed.
     pub fn replace(&self, targets: Targets) {
         let has_rules = u64::from(!targets.is_empty());
         let mut place = self.targets.write().unwrap_or_else(PoisonError::into_inner);
@@ -147,17 +154,19 @@ impl Gate {
         self.state.store(changes * 2 + has_rules, Ordering::Release);
     }
 
-    /// Whether redirects may lead to this URL.
+    /// Returns `true` if redirects may lead to this URL.
     #[must_use]
     pub fn allows(&self, url: &LongUrl) -> bool {
         let has_rules = self.state.load(Ordering::Acquire) % 2 == 1;
         !has_rules || self.targets.read().unwrap_or_else(PoisonError::into_inner).allow_url(url)
     }
 
-    /// The same, of a URL that is asked about often.
+    /// Returns `true` if redirects may lead to this URL, and caches the result in `verdict`. For
+    /// URLs that are checked often.
     #[must_use]
     pub fn allows_again(&self, url: &LongUrl, verdict: &Verdict) -> bool {
-        // Read first: a verdict of newer rules under an older number is only reached once more.
+        // Loaded before the rules: a verdict of newer rules under an older state is only computed
+        // once more.
         let state = self.state.load(Ordering::Acquire);
         if state.is_multiple_of(2) {
             return true;

@@ -1,4 +1,4 @@
-//! Which of a link's rules a visitor meets. The semantics are those of Shlink's redirect conditions.
+//! Evaluation of redirect rules for a visitor, with the semantics of Shlink's redirect conditions.
 
 mod agent;
 mod preview;
@@ -13,49 +13,53 @@ use super::rule::{Condition, Rule};
 
 pub use preview::is_preview;
 
-/// Languages that are looked at, from the front of the header: browsers send no more than a few.
+/// Maximum number of languages that are read, from the front of the header. Browsers send no more
+/// than a few.
 const LANGUAGES_MAX: usize = 100;
 
-/// What is known of a visit.
+/// Properties of a visit that conditions are evaluated on.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts<'a> {
-    /// The header `User-Agent`; empty without one.
+    /// `User-Agent` header; empty if absent.
     pub user_agent: &'a str,
-    /// The header `Accept-Language`; empty without one.
+    /// `Accept-Language` header; empty if absent.
     pub accept_language: &'a str,
-    /// The query as it was asked for, without its question mark.
+    /// Raw query of the request, without the question mark.
     pub query: &'a str,
-    /// The visitor's address.
+    /// Address of the visitor.
     pub ip: IpAddr,
-    /// The code of the country where the address is located, in letters of either case.
+    /// Country code of the address (ISO 3166-1 alpha-2), in any case; `None` if unknown.
     pub country: Option<&'a str>,
-    /// The name of the city where the address is located.
+    /// City name of the address; `None` if unknown.
     pub city: Option<&'a str>,
-    /// The time of the visit.
+    /// Time of the visit.
     pub now: Timestamp,
 }
 
-/// The first rule all of whose conditions hold.
+/// Returns the first rule whose conditions all hold.
 #[must_use]
 pub fn choose<'r>(rules: &'r [Rule], facts: &Facts<'_>) -> Option<&'r Rule> {
     let visitor = Visitor::new(facts);
     rules.iter().find(|rule| rule.conditions.iter().all(|condition| visitor.meets(condition)))
 }
 
-/// Whether it matters to some rule where the visitor is: that takes longer to find out than all else.
+/// Returns `true` if a rule has a condition on country or city. Locating an address takes longer
+/// than all other conditions.
 #[must_use]
 pub fn asks_where(rules: &[Rule]) -> bool {
     let asks = |condition: &Condition| matches!(condition, Condition::Country(_) | Condition::City(_));
     rules.iter().any(|rule| rule.conditions.iter().any(asks))
 }
 
-/// The facts with what follows from them. Each part is read at most once, when the first condition asks for it: a link may
-/// have thousands of conditions, and headers are long when somebody wants them to be.
+/// A visit with the values derived from it.
+///
+/// Each value is parsed at most once, when the first condition needs it. A link may have thousands
+/// of conditions, and a client can send long headers on purpose.
 struct Visitor<'a> {
     facts: &'a Facts<'a>,
     agent: OnceCell<Agent>,
     languages: OnceCell<Vec<Locale<'a>>>,
-    /// The last of several parameters with one name counts.
+    /// Query parameters. If a name is repeated, its last value counts.
     query: OnceCell<HashMap<Cow<'a, str>, Cow<'a, str>>>,
 }
 
@@ -76,7 +80,7 @@ impl<'a> Visitor<'a> {
             }
             Condition::QueryParam { key, value } => self.parameter(key.as_str()) == Some(value.as_str()),
             Condition::AnyValueQueryParam(key) => self.parameter(key.as_str()).is_some(),
-            // Shlink asks PHP what is empty, and there a zero is.
+            // Shlink uses PHP's `empty`, for which "0" is empty.
             Condition::ValuelessQueryParam(key) => matches!(self.parameter(key.as_str()), Some("" | "0")),
             Condition::IpAddress(pattern) => pattern.contains(self.facts.ip),
             Condition::Country(country) => is_located(self.facts.country, country.as_str()),
@@ -102,7 +106,7 @@ impl<'a> Visitor<'a> {
     }
 }
 
-/// A language with what is behind its first dash, which is most often a country.
+/// A language and its second subtag, which is usually a country.
 struct Locale<'a> {
     language: &'a str,
     country: Option<&'a str>,
@@ -114,7 +118,7 @@ impl<'a> Locale<'a> {
         Self { language: subtags.next().unwrap_or_default(), country: subtags.next() }
     }
 
-    /// Whether this is the wanted language, and from the wanted country if there is one.
+    /// Returns `true` if the language is the wanted one, and also the country if one is wanted.
     fn is(&self, wanted: &Locale<'_>) -> bool {
         self.language.eq_ignore_ascii_case(wanted.language)
             && wanted
@@ -123,7 +127,8 @@ impl<'a> Locale<'a> {
     }
 }
 
-/// Reads one entry of `Accept-Language` (RFC 9110, 12.5.4); none unless its weight is 0.9 or more and it names a language.
+/// Parses an entry of `Accept-Language` (RFC 9110, section 12.5.4). Returns `None` unless it names
+/// a language with a weight of at least 0.9.
 fn preferred(entry: &str) -> Option<Locale<'_>> {
     let (range, parameters) = entry.split_once(';').unwrap_or((entry, ""));
     let weight = parameters.split(';').find_map(|parameter| {
@@ -228,7 +233,7 @@ mod tests {
 
     #[test]
     fn parameters_are_compared_when_they_are_decoded_and_the_last_one_counts() {
-        // Exactly "v", any value, no value: of the parameter "k ü".
+        // Expected for the parameter "k ü": value "v", any value, no value.
         for (query, expected) in [
             ("k+%C3%BC=v", [true, true, false]),
             ("k%20%c3%bc=%76", [true, true, false]),

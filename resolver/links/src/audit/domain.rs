@@ -1,21 +1,21 @@
-//! The state of a domain in the words of the API, for the audit log.
+//! State of a domain for the audit log, with the field names of the API.
 
 use serde_json::{Map, Value, json};
 
 use super::state::{CHANGED, differences};
 use crate::{Authority, Domain};
 
-/// The name under which entries of the default domain stand: its own is `--public-url`'s.
+/// Name of the default domain in the log: its own name is set by `--public-url`.
 const DEFAULT: &str = "DEFAULT";
 
-/// The name of a domain in the log.
+/// Returns the name of a domain in the log.
 #[must_use]
 pub fn domain_name(domain: &Domain) -> &str {
     domain.authority.as_ref().map_or(DEFAULT, Authority::as_str)
 }
 
-/// A domain after an edit. `changed` has each field that the edit changed, with its value before
-/// and after.
+/// Returns the state of a domain after an edit. `changed` has each field that the edit changed,
+/// with its value before and after.
 #[must_use]
 pub fn domain_change(before: &Domain, after: &Domain) -> Value {
     let mut state = fields(after);

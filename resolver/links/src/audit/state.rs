@@ -1,22 +1,23 @@
-//! The state of a link in the words of the API, for the audit log.
+//! State of a link for the audit log, with the field names of the API.
 //!
-//! An entry keeps the state that a write came to, and under `changed` each field that it changed with its value before and after. The log is
-//! written in a transaction that does not know codes; so `slug` and `domain` stand in it as they are stored, and an entry is told with the name
-//! and the domain that visitors know ([`tell`]).
+//! An entry keeps the state after a write. Under `changed` it has each field that the write
+//! changed, with its value before and after. The log is written in a transaction that does not know
+//! codes, so it keeps `slug` and `domain` as they are stored. [`tell`] separates them from the
+//! rest, so that an entry can be shown with the name and the domain that visitors know.
 
 use codes::LinkId;
 use serde_json::{Map, Value, json};
 
 use crate::{Details, DomainId, Link, Rule, Slug, Tag};
 
-/// The slug of the link, as it is stored.
+/// Field of the link's slug, as it is stored.
 const SLUG: &str = "slug";
-/// The number of its domain, likewise.
+/// Field of the link's domain number, as it is stored.
 const DOMAIN: &str = "domain";
-/// The fields that a write changed.
+/// Field with the changes of a write.
 pub(super) const CHANGED: &str = "changed";
 
-/// A link as an entry of the log keeps it. Its password is never in it.
+/// Returns the state of a link as a log entry keeps it. It never contains the password.
 #[must_use]
 pub fn state(link: &Link) -> Value {
     let mut state = fields(link);
@@ -26,7 +27,8 @@ pub fn state(link: &Link) -> Value {
     Value::Object(state)
 }
 
-/// The same with all that a write changed. `tags` are those before and after, if it set any.
+/// Returns the state after a write, with the changes under `changed`. `tags` holds the tags before
+/// and after, if the write set any.
 #[must_use]
 pub fn change(before: &Link, after: &Link, tags: Option<(&[Tag], &[Tag])>) -> Value {
     let mut changed = differences(&fields(before), &fields(after));
@@ -41,7 +43,7 @@ pub fn change(before: &Link, after: &Link, tags: Option<(&[Tag], &[Tag])>) -> Va
     state
 }
 
-/// Each field that differs, with its value before and after.
+/// Returns each field that differs, with its value before and after.
 pub(super) fn differences(before: &Map<String, Value>, after: &Map<String, Value>) -> Map<String, Value> {
     let differs = |(name, to): (&String, &Value)| {
         let from = before.get(name).filter(|from| *from != to)?;
@@ -82,20 +84,20 @@ fn rules(rules: &[Rule]) -> Value {
     if rules.is_empty() { Value::Null } else { json!(rules) }
 }
 
-/// An entry about a link, in words.
+/// An entry about a link, prepared to be shown.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Told {
-    /// The slug, if it has one; else its code is that of its number.
+    /// Slug of the link. Without one, its code follows from its id.
     pub slug: Option<String>,
-    /// Its number.
+    /// Link id; `None` if the entry's subject is not a number.
     pub id: Option<LinkId>,
-    /// The domain.
+    /// Domain of the link.
     pub domain: DomainId,
-    /// The rest, in the API's words.
+    /// Remaining fields, named as in the API.
     pub details: Value,
 }
 
-/// Reads an entry about a link, also one that an earlier release wrote.
+/// Reads an entry about a link, including the format of earlier releases.
 #[must_use]
 pub fn tell(subject: &str, details: Option<&Value>) -> Told {
     let mut state = details.and_then(Value::as_object).cloned().unwrap_or_default();
@@ -108,7 +110,8 @@ pub fn tell(subject: &str, details: Option<&Value>) -> Told {
     Told { slug, id, domain: domain.unwrap_or(DomainId::DEFAULT), details: Value::Object(state) }
 }
 
-/// Brings an entry of an earlier release, which kept the details as they are stored, into the form of this one.
+/// Converts an entry of an earlier release, which kept the details as they are stored, to the
+/// current format.
 fn flatten(state: &mut Map<String, Value>, nested: Value) {
     let Ok(details) = serde_json::from_value::<Details>(nested) else { return };
     let domain = details.domain;

@@ -1,4 +1,4 @@
-//! The values that conditions compare with, each checked once and kept as it was written.
+//! Values that conditions compare with, each validated once and kept as it was written.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -7,7 +7,7 @@ use jiff::{Timestamp, civil, tz::TimeZone};
 
 use super::MAX_LEN;
 
-/// The assigned codes of ISO 3166-1 alpha-2.
+/// Assigned codes of ISO 3166-1 alpha-2.
 const COUNTRIES: &str = "AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT \
     BV BW BY BZ CA CC CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG EH ER ES ET FI FJ FK FM \
     FO FR GA GB GD GE GF GG GH GI GL GM GN GP GQ GR GS GT GU GW GY HK HM HN HR HT HU ID IE IL IM IN IO IQ IR IS IT JE JM JO \
@@ -21,29 +21,30 @@ const COUNTRIES: &str = "AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB B
 pub struct Text(Box<str>);
 
 impl Text {
-    /// The longest text, in bytes.
+    /// Maximum length of a text, in bytes.
     pub const MAX_LEN: usize = MAX_LEN;
 
-    /// The text, if it is neither empty nor too long. NUL is kept in no text of Postgres.
+    /// Validates a text. Returns `None` if it is empty, too long, or contains NUL, which Postgres
+    /// cannot store in text.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let fits = (1..=MAX_LEN).contains(&text.len()) && !text.contains('\0');
         fits.then(|| Self(text.into()))
     }
 
-    /// The text as it was written.
+    /// Returns the text as it was written.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// What a visitor's device runs, or its kind.
+/// Operating system or kind of a visitor's device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Device {
     /// A phone or tablet with Android.
     Android,
-    /// An iPhone, an iPod, or an iPad that says so: by default they pass for a Mac.
+    /// An iPhone, an iPod, or an iPad that identifies itself. By default iPads identify as a Mac.
     Ios,
     /// Any phone or tablet.
     Mobile,
@@ -71,13 +72,13 @@ impl Device {
         ("desktop", Self::Desktop),
     ];
 
-    /// The device of this name.
+    /// Parses the name of a device.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         Self::NAMES.iter().find(|(one, _)| *one == name).map(|(_, device)| *device)
     }
 
-    /// Its name.
+    /// Returns the name of the device.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -92,7 +93,7 @@ impl Device {
         }
     }
 
-    /// Its kind, which is [`Device::Mobile`] or [`Device::Desktop`].
+    /// Returns the kind of the device, which is [`Device::Mobile`] or [`Device::Desktop`].
     #[must_use]
     pub fn kind(self) -> Self {
         match self {
@@ -101,17 +102,17 @@ impl Device {
         }
     }
 
-    /// Their names, as a rule spells them.
+    /// Returns the names of all devices, as rules spell them.
     #[must_use]
     pub fn names() -> [&'static str; 8] {
         Self::NAMES.map(|(name, _)| name)
     }
 }
 
-/// A browser that conditions can ask for.
+/// A browser that conditions can match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Browser {
-    /// Google Chrome, and what passes for it.
+    /// Google Chrome, and browsers that identify as it.
     Chrome,
     /// Mozilla Firefox.
     Firefox,
@@ -135,13 +136,13 @@ impl Browser {
         ("android_browser", Self::AndroidBrowser),
     ];
 
-    /// The browser of this name.
+    /// Parses the name of a browser.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         Self::NAMES.iter().find(|(one, _)| *one == name).map(|(_, browser)| *browser)
     }
 
-    /// Its name.
+    /// Returns the name of the browser.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -154,32 +155,32 @@ impl Browser {
         }
     }
 
-    /// Their names, as a rule spells them.
+    /// Returns the names of all browsers, as rules spell them.
     #[must_use]
     pub fn names() -> [&'static str; 6] {
         Self::NAMES.map(|(name, _)| name)
     }
 }
 
-/// A country's code.
+/// Country code of ISO 3166-1 alpha-2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Country(&'static str);
 
 impl Country {
-    /// The country with this code in capital letters.
+    /// Parses an assigned country code in capital letters.
     #[must_use]
     pub fn parse(code: &str) -> Option<Self> {
         COUNTRIES.split_ascii_whitespace().find(|one| *one == code).map(Self)
     }
 
-    /// Its code in capital letters.
+    /// Returns the code in capital letters.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         self.0
     }
 }
 
-/// A moment that was written as a date or with a time.
+/// A point in time, written as a date or with a time of day.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Date {
     text: Text,
@@ -187,7 +188,7 @@ pub struct Date {
 }
 
 impl Date {
-    /// Reads ISO 8601 with an offset or Z, or a day alone, which begins at midnight UTC.
+    /// Parses an ISO 8601 time with an offset or `Z`, or a date, which stands for midnight UTC.
     #[must_use]
     pub fn parse(text: Text) -> Option<Self> {
         let is_day = text.as_str().bytes().all(|one| one.is_ascii_digit() || one == b'-');
@@ -200,20 +201,20 @@ impl Date {
         Some(Self { text, time })
     }
 
-    /// The moment.
+    /// Returns the point in time.
     #[must_use]
     pub fn time(&self) -> Timestamp {
         self.time
     }
 
-    /// The date as it was written.
+    /// Returns the date as it was written.
     #[must_use]
     pub fn as_str(&self) -> &str {
         self.text.as_str()
     }
 }
 
-/// Some IP addresses.
+/// A set of IP addresses: one address, a network or an IPv4 pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressPattern {
     text: Text,
@@ -223,12 +224,12 @@ pub struct AddressPattern {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Addresses {
     Net(IpNet),
-    /// None stands for any octet.
+    /// Octets of an IPv4 address; `None` matches any octet.
     Octets([Option<u8>; 4]),
 }
 
 impl AddressPattern {
-    /// Reads an address, a network such as `192.0.2.0/24`, or an IPv4 pattern such as `192.0.*.7`.
+    /// Parses an address, a network such as `192.0.2.0/24`, or an IPv4 pattern such as `192.0.*.7`.
     #[must_use]
     pub fn parse(text: Text) -> Option<Self> {
         let written = text.as_str();
@@ -242,7 +243,8 @@ impl AddressPattern {
         Some(Self { text, addresses })
     }
 
-    /// Whether this is one of the addresses. An IPv4 address that is written as IPv6 (RFC 4291, 2.5.5.2) counts as IPv4.
+    /// Returns `true` if the pattern matches the address. An IPv4-mapped IPv6 address (RFC 4291,
+    /// section 2.5.5.2) counts as IPv4.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         match (&self.addresses, address.to_canonical()) {
@@ -254,7 +256,7 @@ impl AddressPattern {
         }
     }
 
-    /// The pattern as it was written.
+    /// Returns the pattern as it was written.
     #[must_use]
     pub fn as_str(&self) -> &str {
         self.text.as_str()
@@ -262,7 +264,7 @@ impl AddressPattern {
 }
 
 fn octets(pattern: &str) -> Option<[Option<u8>; 4]> {
-    // The standard parser decides what an octet is: it refuses signs and leading zeros.
+    // The parser of the standard library defines an octet: it refuses signs and leading zeros.
     let address: Ipv4Addr = pattern.replace('*', "0").parse().ok()?;
     let mut octets = address.octets().map(Some);
     for (octet, written) in octets.iter_mut().zip(pattern.split('.')) {
@@ -275,7 +277,7 @@ fn octets(pattern: &str) -> Option<[Option<u8>; 4]> {
     Some(octets)
 }
 
-/// A network of IPv4 addresses that are written as IPv6 is one of IPv4.
+/// Converts a network of IPv4-mapped IPv6 addresses to the IPv4 network. Others stay as they are.
 fn unmapped(net: IpNet) -> IpNet {
     let IpNet::V6(six) = net else { return net };
     let four = six.addr().to_ipv4_mapped().zip(six.prefix_len().checked_sub(96));

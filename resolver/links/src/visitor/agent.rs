@@ -1,56 +1,58 @@
-//! Device and browser by the words of a user agent (RFC 9110, 10.1.5).
+//! Device and browser detection from the words of a user agent (RFC 9110, section 10.1.5).
 //!
-//! Nearly every browser also names those it wants to be taken for: Edge and Opera say Chrome, and Chrome says Safari. So the
-//! words have ranks, and the one that the fewest others say decides. Like Shlink's own parser, it takes browsers that are none
-//! of the six, such as Samsung's or Vivaldi, for none of them.
+//! Nearly every browser also names the browsers that it wants to be taken for: Edge and Opera name
+//! Chrome, and Chrome names Safari. So words are ranked, and the word that the fewest other
+//! browsers use decides. Like Shlink's own parser, this one assigns other browsers, such as
+//! Samsung's or Vivaldi, to none of the six.
 
 use crate::rule::{Browser, Device};
 
-/// What a user agent says of itself.
+/// Device and browser that a user agent names.
 pub(super) struct Agent {
-    /// The most exact that is known.
+    /// Most specific device that is known.
     device: Option<Device>,
     browser: Option<Browser>,
 }
 
-/// Platforms from the word that says least to the one that overrules all others.
+/// Platforms in ascending rank: a later one overrules those before it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Platform {
     Linux,
-    /// Comes with X11, as Linux does.
+    /// Named together with X11, as Linux is.
     Bsd,
-    /// Comes with X11 too.
+    /// Named together with X11.
     ChromeOs,
     Mac,
     Windows,
     Ios,
-    /// Comes with Linux, and in some phones of Microsoft's with Windows.
+    /// Named together with Linux, and by some Microsoft phones together with Windows.
     Android,
-    /// None that can be asked for, which names some of the above: phones of Microsoft's, consoles, television sets.
+    /// A platform that no condition can match and that names some of the above: Microsoft phones,
+    /// consoles, television sets.
     Foreign,
 }
 
-/// Browsers from the word that says least to the one that overrules all others.
+/// Browsers in ascending rank: a later one overrules those before it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Product {
     WebKit,
     Safari,
     Chrome,
     Firefox,
-    /// None that can be asked for, robots among them.
+    /// A browser or robot that no condition can match.
     Foreign,
     Edge,
     Opera,
 }
 
 impl Agent {
-    /// Reads a user agent in one pass.
+    /// Parses a user agent in one pass.
     pub(super) fn read(user_agent: &str) -> Self {
         let (mut platform, mut product, mut is_mobile) = (None, None, false);
         let mut previous = "";
         for piece in user_agent.split_inclusive(is_separator) {
             let word = piece.trim_end_matches(is_separator);
-            // What is only alike is something else.
+            // The word after `like` names a product that this one only resembles.
             if previous != "like" {
                 platform = platform.max(platform_of(word, previous));
                 product = product.max(product_of(word, piece.ends_with('/')));
@@ -63,12 +65,12 @@ impl Agent {
         Self { device: device(platform, is_mobile), browser: browser(product, platform) }
     }
 
-    /// Whether it is this device, or one of this kind.
+    /// Returns `true` if the device is the wanted one or of the wanted kind.
     pub(super) fn is(&self, wanted: Device) -> bool {
         self.device.is_some_and(|device| device == wanted || device.kind() == wanted)
     }
 
-    /// The browser, if it is one that can be asked for.
+    /// Returns the browser, if conditions can match it.
     pub(super) fn browser(&self) -> Option<Browser> {
         self.browser
     }
@@ -87,7 +89,7 @@ fn platform_of(word: &str, previous: &str) -> Option<Platform> {
         "Windows" => Platform::Windows,
         "iPhone" | "iPad" | "iPod" => Platform::Ios,
         "Android" | "Adr" => Platform::Android,
-        // Alone it is also part of the names of phones with Android.
+        // On its own the word is also part of the names of Android phones.
         "Phone" if previous == "Windows" => Platform::Foreign,
         "BlackBerry" | "BB10" | "PlayBook" | "Sailfish" | "Tizen" | "Web0S" | "SmartTV" | "Xbox"
         | "Nintendo" | "PlayStation" | "Playstation" | "PLAYSTATION" => Platform::Foreign,
@@ -95,7 +97,8 @@ fn platform_of(word: &str, previous: &str) -> Option<Platform> {
     })
 }
 
-/// `has_version` tells a product from a word of the same spelling: there are phones that are called Edge.
+/// Returns the browser that a word names. `has_version` distinguishes a product from the same word
+/// elsewhere: some phones are called Edge.
 fn product_of(word: &str, has_version: bool) -> Option<Product> {
     Some(match word {
         "AppleWebKit" => Product::WebKit,
@@ -104,7 +107,7 @@ fn product_of(word: &str, has_version: bool) -> Option<Product> {
         "Firefox" | "FxiOS" | "Iceweasel" | "IceCat" if has_version => Product::Firefox,
         "Edg" | "EdgA" | "EdgiOS" | "Edge" if has_version => Product::Edge,
         "OPR" | "OPiOS" | "OPT" | "OPX" if has_version => Product::Opera,
-        // Before version 9.8 it stood behind the others, with a space.
+        // Before version 9.8 Opera came after the other products, followed by a space.
         "Opera" => Product::Opera,
         "MSIE" | "Trident" | "IEMobile" | "SamsungBrowser" | "Vivaldi" | "YaBrowser" | "YaApp_Android"
         | "UCBrowser" | "MiuiBrowser" | "Whale" | "Silk" | "Kindle" | "OculusBrowser" | "Puffin"
@@ -136,7 +139,7 @@ fn browser(product: Option<Product>, platform: Option<Platform>) -> Option<Brows
         (Product::Firefox, _) => Some(Browser::Firefox),
         (Product::Chrome, _) => Some(Browser::Chrome),
         (Product::Safari | Product::WebKit, Some(Platform::Android)) => Some(Browser::AndroidBrowser),
-        // Browsers of consoles and television sets name Safari and nothing of their own.
+        // Browsers of consoles and television sets name Safari and no product of their own.
         (Product::Foreign | Product::WebKit, _) | (Product::Safari, Some(Platform::Foreign)) => None,
         (Product::Safari, _) => Some(Browser::Safari),
     }
@@ -146,7 +149,8 @@ fn browser(product: Option<Product>, platform: Option<Platform>) -> Option<Brows
 mod tests {
     use super::*;
 
-    /// The most exact device and the browser, each a dash when there is none, and the user agent as it is sent.
+    /// Most specific device, browser and user agent of each line; a dash if there is no device or
+    /// browser.
     const AGENTS: &str = "\
 windows chrome Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/138.0.0.0 Safari/537.36
 macos chrome Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/107.0.0.0 Safari/537.36

@@ -1,10 +1,11 @@
-//! Programs that fetch a link to show a preview of it, before a person follows it.
+//! Recognition of preview bots: programs that fetch a link before a person follows it.
 //!
-//! Chats and social networks fetch every link that is posted. They say so in their user agents, which anybody can imitate: whoever is taken for
-//! one of them gets less than others, and never more.
+//! Chats and social networks fetch every link that is posted. They identify themselves in the user
+//! agent, which any client can imitate. So a client that is taken for a preview bot gets less than
+//! others, and never more.
 
-/// Words of user agents, in small letters. Several chats use the word of another one: Signal says WhatsApp, LINE and iMessage say
-/// facebookexternalhit.
+/// Substrings of user agents, in lower case. Several chats use the name of another one: Signal
+/// sends `WhatsApp`, LINE and iMessage send `facebookexternalhit`.
 const WORDS: [&str; 35] = [
     "applebot",
     "bingbot",
@@ -43,7 +44,7 @@ const WORDS: [&str; 35] = [
     "whatsapp",
 ];
 
-/// Whether a user agent is that of such a program.
+/// Returns `true` if the user agent is that of a preview bot.
 #[must_use]
 pub fn is_preview(user_agent: &str) -> bool {
     let user_agent = user_agent.to_ascii_lowercase();
