@@ -158,7 +158,12 @@ fn generate(rng: &mut Rng, codes: &[String]) -> Vec<Vec<u8>> {
         let last = format!("GET /{} HTTP/1.1\r\nHost: s.test\r\nConnection: close\r\n\r\n", codes[0]);
         bytes.extend(last.bytes());
     }
-    let mut cuts: Vec<usize> = (0..rng.below(4)).map(|_| rng.below(bytes.len() + 1)).collect();
+    // hyper drops a body that nobody reads as far as it has come, and closes the connection if there is
+    // more: what becomes of the next request depends on how the bytes arrive, also through hyper alone.
+    let text = String::from_utf8_lossy(&bytes).to_ascii_lowercase();
+    let has_body = ["content-length", "transfer-encoding"].iter().any(|name| text.contains(name));
+    let most = if has_body { 1 } else { 4 };
+    let mut cuts: Vec<usize> = (0..rng.below(most)).map(|_| rng.below(bytes.len() + 1)).collect();
     cuts.extend([0, bytes.len()]);
     cuts.sort_unstable();
     cuts.windows(2).map(|ends| bytes[ends[0]..ends[1]].to_vec()).collect()
