@@ -17,7 +17,9 @@ use daemon::{Admin, Recorder, Refresh, Resources, Vitals};
 use issuer::{core::Limits, embedded::Embedded, observer::Observer};
 use parts::Parts;
 use store::Witness;
-use supply::{Closing, IssuerClient, Lost, Minting, Owner, Supplier, SupplierConfig, SupplyMetrics, Target};
+use supply::{
+    Clock, Closing, IssuerClient, Lost, Minting, Owner, Spec, Supplier, SupplierConfig, SupplyMetrics, Target,
+};
 use tokio::{
     net::TcpListener,
     sync::watch,
@@ -110,13 +112,15 @@ pub async fn run(
     let (vitals, mut failures) = Vitals::new();
     let issuer = start_issuer(&config, &recorder, &vitals).await?;
     let Prepared { code_key, keyspaces, new_key, shared, asked } = prepared;
-    let mintings = mintings(&settings, &keyspaces)?;
+    let clock = Clock::start();
+    let mintings = mintings(&settings, &keyspaces, clock)?;
     shown.send_replace(Shown { mintings: mintings.clone(), observer: issuer.observer() });
     let parts = Parts {
         mint: Arc::new(Mint::new(&code_key, keyspaces)),
         client: Arc::new(IssuerClient::new(issuer.target.clone())),
         owner: Owner { holder: settings.holder.to_string(), instance: draw_instance()? },
         mintings,
+        clock,
         store,
         metrics,
         supply_metrics,
@@ -306,13 +310,18 @@ async fn drain(
 }
 
 /// Numbers for the keyspaces of this configuration, the default one first; earlier keyspaces only resolve.
-fn mintings(settings: &Settings, known: &[(KeyspaceIndex, Keyspace)]) -> Result<Vec<Arc<Minting>>, Error> {
+fn mintings(
+    settings: &Settings,
+    known: &[(KeyspaceIndex, Keyspace)],
+    clock: Clock,
+) -> Result<Vec<Arc<Minting>>, Error> {
     let mut jitter = [0];
     getrandom::fill(&mut jitter).map_err(Error::Random)?;
     let permille = REFILL_PERMILLE + REFILL_PERMILLE * u64::from(jitter[0]) / 255;
     let mint = |keyspace: &Keyspace| {
         let (index, _) = known.iter().find(|(_, other)| other == keyspace)?;
-        Some(Arc::new(Minting::new(*index, keyspace.name.clone(), keyspace.capacity(), permille)))
+        let spec = Spec { index: *index, namespace: keyspace.name.clone(), capacity: keyspace.capacity() };
+        Some(Arc::new(Minting::new(spec, permille, clock)))
     };
     let minted = settings.keyspaces.iter().filter(|keyspace| !keyspace.hand_picked);
     let mut mintings: Vec<_> = minted.filter_map(mint).collect();

@@ -16,7 +16,7 @@ use anyhow::Context;
 use codes::{CodeKey, Keyspace, KeyspaceIndex, Mint};
 use numbers::{Block, Generation, Namespace, Span, StoreEpoch};
 use serde_json::json;
-use supply::{Claim, Entered, EntryId, Fate, Minting};
+use supply::{Claim, Clock, Entered, EntryId, Fate, Minting, Spec};
 use tokio::time::Instant;
 
 use crate::{
@@ -91,7 +91,8 @@ impl Ground {
         let index = KeyspaceIndex::new(1).context("the first keyspace")?;
         let namespace = Namespace::new("bench").context("a namespace")?;
         let capacity = keyspace.capacity();
-        let minting = Minting::new(index, namespace.clone(), capacity, 1_000);
+        let minting =
+            Minting::new(Spec { index, namespace: namespace.clone(), capacity }, 1_000, Clock::start());
         let span = Span::new(0, capacity).context("all numbers of the keyspace")?;
         let block = Block { namespace, span, generation: Generation(1) };
         let history = Arc::new(StoreEpoch::new("bench").context("a history")?);

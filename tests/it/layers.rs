@@ -35,6 +35,7 @@ const LAYERS: &[Layer] = &[
     Layer { name: "numbers", folder: "issuer/numbers", reaches: &[], never: OUTSIDE },
     Layer { name: "codes", folder: "resolver/codes", reaches: &["numbers"], never: OUTSIDE },
     Layer { name: "links", folder: "resolver/links", reaches: &["codes", "numbers"], never: OUTSIDE },
+    Layer { name: "holder", folder: "resolver/holder", reaches: &["codes", "numbers"], never: OUTSIDE },
     Layer { name: "qr", folder: "resolver/qr", reaches: &[], never: OUTSIDE },
     Layer { name: "transfer", folder: "resolver/transfer", reaches: &[], never: OUTSIDE },
     Layer {
@@ -58,21 +59,21 @@ const LAYERS: &[Layer] = &[
     Layer {
         name: "supply",
         folder: "resolver/supply",
-        reaches: &["codes", "daemon", "issuer", "links", "numbers", "proto", "store"],
+        reaches: &["codes", "daemon", "holder", "issuer", "links", "numbers", "proto", "store"],
         never: &["etcd-client"],
     },
     Layer {
         name: "app",
         folder: "resolver/app",
-        reaches: &["codes", "daemon", "issuer", "links", "numbers", "proto", "store", "supply"],
+        reaches: &["codes", "daemon", "holder", "issuer", "links", "numbers", "proto", "store", "supply"],
         never: &["etcd-client"],
     },
     Layer {
         name: "resolver",
         folder: "resolver",
         reaches: &[
-            "app", "codes", "daemon", "issuer", "links", "numbers", "proto", "qr", "store", "supply",
-            "transfer",
+            "app", "codes", "daemon", "holder", "issuer", "links", "numbers", "proto", "qr", "store",
+            "supply", "transfer",
         ],
         // An embedded resolver is built without protoc.
         never: &["etcd-client"],

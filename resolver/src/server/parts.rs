@@ -22,7 +22,7 @@ use app::{
 use codes::Mint;
 use daemon::{Resources, Vitals};
 use store::{LinkStore, SettingsPoll};
-use supply::{Ceilings, IssuerClient, Minting, Owner, SupplierConfig, SupplyMetrics};
+use supply::{Ceilings, Clock, IssuerClient, Minting, Owner, SupplierConfig, SupplyMetrics};
 use tokio::{runtime, sync::Semaphore, time::Instant};
 
 use super::Supply;
@@ -38,6 +38,8 @@ pub(super) struct Parts {
     pub(super) owner: Owner,
     /// The default keyspace's first.
     pub(super) mintings: Vec<Arc<Minting>>,
+    /// The clock that they have, and the ceilings.
+    pub(super) clock: Clock,
     pub(super) store: Arc<dyn LinkStore>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) supply_metrics: Arc<SupplyMetrics>,
@@ -53,7 +55,7 @@ impl Parts {
         resources: &Resources,
     ) -> (Supply, Arc<App>) {
         let (connections, budgets) = (ConnectionLimits::of(resources), Budgets::of(resources));
-        let ceilings = Arc::new(Ceilings::default());
+        let ceilings = Arc::new(Ceilings::new(self.clock));
         let supply = self.start_supply(Arc::clone(&ceilings));
         let lookup = Arc::new(self.start_lookup(settings, ceilings));
         let clock = Arc::new(DatabaseClock::new(shared.now));

@@ -7,7 +7,7 @@ use std::time::Duration;
 /// A rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guard {
-    /// A block is released in the register before it is returned (`supply/src/returns.rs`).
+    /// A block is released in the register before it is returned (`holder/src/core/returns.rs`).
     ReleaseFirst,
     /// A slug is acknowledged when no resolver denies it any more (`creator/shown.rs`).
     SlugWait,
@@ -15,9 +15,9 @@ pub enum Guard {
     Complete,
     /// The database's mark is compared with what the ledger was told (`supply/src/history.rs`).
     Mark,
-    /// A row under a number that was taken over may be its former holder's (`creator/doubt.rs`).
+    /// A row under a number that was taken over may be its former holder's (`holder/src/doubt.rs`).
     Reclaimed,
-    /// A row is one's own only while the number is (`creator/doubt.rs`).
+    /// A row is one's own only while the number is (`holder/src/doubt.rs`).
     Holds,
     /// An insert in doubt is looked for before its link is acknowledged (`create.rs`).
     Doubt,
@@ -43,11 +43,11 @@ pub enum Guard {
     Settled,
     /// That a code is nobody's on a domain is believed for a moment only (`lookup/slugs.rs`).
     Free,
-    /// A ceiling is believed for less than the holder TTL (`supply/src/ceilings.rs`).
+    /// A ceiling is believed for less than the holder TTL (`holder/src/ceilings.rs`).
     Ceiling,
-    /// No ceiling is below what the register has (`supply/src/heartbeat.rs`).
+    /// No ceiling is below what the register has (`holder/src/ceilings.rs`).
     RegisteredEnd,
-    /// A ceiling is believed for a tenth less than the holder TTL, because clocks run at different speeds (`supply/src/ceilings.rs`).
+    /// A ceiling is believed for a tenth less than the holder TTL, because clocks run at different speeds (`holder/src/ceilings.rs`).
     Margin,
     /// A keyspace is not used before every resolver has heard of it (`prepare.rs`).
     KeyspaceWait,
@@ -83,12 +83,21 @@ pub const fn by_this_clock(time: Duration) -> Duration {
     time
 }
 
+/// The rules of the pure core that are in force.
+#[cfg(not(any(test, feature = "guards")))]
+#[must_use]
+pub fn rules() -> holder::Rules {
+    holder::Rules::default()
+}
+
 #[cfg(any(test, feature = "guards"))]
-pub use switch::{by_this_clock, is_on, with_slow_clocks, without};
+pub use switch::{by_this_clock, is_on, rules, with_slow_clocks, without};
 
 #[cfg(any(test, feature = "guards"))]
 mod switch {
     use std::{cell::Cell, time::Duration};
+
+    use holder::{Rule, Rules};
 
     use super::Guard;
 
@@ -117,6 +126,20 @@ mod switch {
     #[must_use]
     pub fn is_on(guard: Guard) -> bool {
         OFF.get() != Some(guard)
+    }
+
+    /// The rules of the pure core that are in force on this thread.
+    #[must_use]
+    pub fn rules() -> Rules {
+        Rules::without(OFF.get().and_then(|guard| match guard {
+            Guard::ReleaseFirst => Some(Rule::ReleaseFirst),
+            Guard::Reclaimed => Some(Rule::Reclaimed),
+            Guard::Holds => Some(Rule::Holds),
+            Guard::Ceiling => Some(Rule::Freshness),
+            Guard::RegisteredEnd => Some(Rule::RegisteredEnd),
+            Guard::Margin => Some(Rule::Margin),
+            _ => None,
+        }))
     }
 
     /// Runs something without a rule.

@@ -8,31 +8,18 @@
 
 use std::{
     collections::VecDeque,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
-use numbers::Mark;
+use holder::{Moment, Refused, Session, ceilings::Told};
+use numbers::{Mark, Namespace};
 use proto::issuer::v1 as pb;
-use store::LinkStore;
-use tokio::{
-    sync::watch,
-    time::{sleep, timeout},
-};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_stream::StreamExt;
 
-use super::{
-    ceilings::{Ceilings, Moment},
-    history::{History, Seen},
-    issuer_client::{IssuerClient, Refused},
-    minting::Minting,
-    pace::Pace,
-    supplier::{Lost, Session},
-};
-use crate::guard::{self, Guard};
+use super::{history::Seen, supplier::Holder};
+use crate::guard;
 
 /// Pause after a stream that ended or was refused.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -40,21 +27,9 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// How long a beat waits for the database's mark, at least.
 const MARK_PATIENCE: Duration = Duration::from_millis(500);
 
-/// What beats are made of, and where their answers go.
+/// Beats for one holder.
 pub(super) struct Heartbeat {
-    pub(super) holder: String,
-    pub(super) client: Arc<IssuerClient>,
-    pub(super) store: Arc<dyn LinkStore>,
-    pub(super) mintings: Vec<Arc<Minting>>,
-    pub(super) ceilings: Arc<Ceilings>,
-    /// The registration; set to none when the issuer does not know it any more.
-    pub(super) session: watch::Sender<Option<Session>>,
-    /// The last seq whose block is in a buffer.
-    pub(super) entered: Arc<AtomicU64>,
-    pub(super) pace: Arc<Pace>,
-    pub(super) history: Arc<History>,
-    /// Told when another process has taken this holder's place.
-    pub(super) lost: watch::Sender<Option<Lost>>,
+    holder: Arc<Holder>,
 }
 
 /// When the beats that have no answer yet were sent.
@@ -67,14 +42,18 @@ struct SentBeat {
 }
 
 impl Heartbeat {
+    pub(super) fn new(holder: Arc<Holder>) -> Self {
+        Self { holder }
+    }
+
     /// Beats for as long as there is a registration, over one stream after another. Ends when another process has taken over, or
     /// when it is dropped.
     pub(super) async fn run(self) {
-        let mut sessions = self.session.subscribe();
-        while self.lost.borrow().is_none() {
+        let mut sessions = self.holder.session.subscribe();
+        while self.holder.lost.borrow().is_none() {
             let session = *sessions.borrow_and_update();
             let Some(session) = session else {
-                // Its sender is this very task's.
+                // Its sender is in this very task.
                 let _ = sessions.changed().await;
                 continue;
             };
@@ -89,8 +68,8 @@ impl Heartbeat {
     /// One stream, until it breaks or the issuer steps down.
     async fn beat(&self, session: Session) {
         let sent = Sent::default();
-        let interval = session.holder_ttl / 3;
-        let answers = self.client.keep_alive(|| self.beats(session, interval, &sent)).await;
+        let interval = ttl(session) / 3;
+        let answers = self.holder.config.client.keep_alive(|| self.beats(session, interval, &sent)).await;
         let mut answers = match answers {
             Ok(answers) => answers,
             Err(refused) => return self.refused(session, &refused),
@@ -99,7 +78,7 @@ impl Heartbeat {
             let beat = lock(&sent).pop_front();
             self.share(&answer);
             if let Some(beat) = beat {
-                let patience = MARK_PATIENCE.max(session.holder_ttl / 10);
+                let patience = MARK_PATIENCE.max(ttl(session) / 10);
                 self.raise(Mark(answer.mark), beat.seen, patience).await;
                 self.believe(answer, beat.at).await;
             }
@@ -115,22 +94,22 @@ impl Heartbeat {
         sent: &Sent,
     ) -> impl tokio_stream::Stream<Item = pb::KeepAliveRequest> + Send + 'static {
         lock(sent).clear();
-        let (sent, holder, mintings) = (Arc::clone(sent), self.holder.clone(), self.mintings.clone());
-        let (entered, pace) = (Arc::clone(&self.entered), Arc::clone(&self.pace));
-        let (history, store) = (Arc::clone(&self.history), Arc::clone(&self.store));
+        let (sent, holder) = (Arc::clone(sent), Arc::clone(&self.holder));
+        let pace = Arc::clone(&holder.pace);
         let beat = move || {
-            lock(&sent).push_back(SentBeat { at: Moment::now(), seen: Seen::now(&store) });
-            let last_seq = entered.load(Ordering::Acquire);
-            let progress = mintings.iter().map(|minting| pb::Progress {
-                namespace: minting.namespace.to_string(),
-                in_hand: minting.unsettled(),
-            });
+            let config = &holder.config;
+            let at = config.ceilings.clock().moment(Instant::now());
+            lock(&sent).push_back(SentBeat { at, seen: Seen::now(&config.store) });
+            let beat = holder.with_core(|core, keyspaces| core.beat(session, keyspaces));
+            let progress = beat.progress.into_iter();
+            let progress = progress
+                .map(|(namespace, in_hand)| pb::Progress { namespace: namespace.to_string(), in_hand });
             pb::KeepAliveRequest {
-                holder: holder.clone(),
-                incarnation: session.incarnation,
+                holder: config.owner.holder.clone(),
+                incarnation: beat.incarnation.0,
                 progress: progress.collect(),
-                last_seq,
-                mark: history.known().0,
+                last_seq: beat.last_seq.0,
+                mark: holder.history.known().0,
             }
         };
         let waits = tokio_stream::iter([false]).chain(tokio_stream::iter(std::iter::repeat(true)));
@@ -147,52 +126,58 @@ impl Heartbeat {
 
     /// Gives numbers up where another holder starves.
     fn share(&self, answer: &pb::KeepAliveResponse) {
-        self.pace.ask(answer.next_beat_ms);
-        let starves =
-            |minting: &&Arc<Minting>| answer.starving.iter().any(|name| minting.namespace.as_str() == name);
-        self.mintings.iter().filter(starves).for_each(|minting| minting.relinquish());
+        self.holder.pace.ask(answer.next_beat_ms);
+        let starving: Vec<_> =
+            answer.starving.iter().filter_map(|name| Namespace::new(name.clone()).ok()).collect();
+        if starving.is_empty() {
+            return;
+        }
+        let config = &self.holder.config;
+        let now = config.ceilings.clock().now();
+        self.holder.with_core(|core, keyspaces| core.share(now, &starving, keyspaces));
+        config.mintings.iter().for_each(|minting| minting.want());
     }
 
     /// Raises the database's mark; the next beat tells it. A database that hangs must not silence a living holder.
     /// Until it has answered creates may be waiting for it, so the next beat follows soon.
     async fn raise(&self, told: Mark, seen: Seen, patience: Duration) {
-        let raised = timeout(patience, self.history.advance_soon(&self.store, told, seen)).await;
+        let Holder { history, config, pace, .. } = &*self.holder;
+        let raised = timeout(patience, history.advance_soon(&config.store, told, seen)).await;
         if !matches!(raised, Ok(true)) {
-            self.pace.hurry();
+            pace.hurry();
         }
     }
 
     /// Takes the ceilings, none below what the database's register says. A database that does not answer renews none.
     async fn believe(&self, answer: pb::KeepAliveResponse, sent: Moment) {
-        let holder_ttl = Duration::from_millis(answer.holder_ttl_ms);
+        let config = &self.holder.config;
+        let holder_ttl = guard::by_this_clock(Duration::from_millis(answer.holder_ttl_ms));
+        let holder_ttl_ms = u64::try_from(holder_ttl.as_millis()).unwrap_or(u64::MAX);
         for pb::Ceiling { namespace, ceiling } in answer.ceilings {
-            let known = self.mintings.iter().find(|minting| minting.namespace.as_str() == namespace);
+            let known = config.mintings.iter().find(|minting| minting.namespace.as_str() == namespace);
             let Some(minting) = known else { continue };
-            if let Ok(registered) = self.store.registered_end(minting.index).await {
-                let least = if guard::is_on(Guard::RegisteredEnd) { registered } else { 0 };
-                self.ceilings.trust(minting.index, ceiling.max(least), sent, holder_ttl);
+            if let Ok(registered_end) = config.store.registered_end(minting.index).await {
+                config.ceilings.trust(minting.index, Told { ceiling, registered_end, sent, holder_ttl_ms });
             }
         }
     }
 
     fn refused(&self, session: Session, refused: &Refused) {
         if let Refused::Superseded(reason) = refused {
-            // At once: the supplier may be waiting for the database.
-            self.mintings.iter().for_each(|minting| minting.close());
-            self.lost.send_replace(Some(Lost::Superseded(reason.clone())));
+            let effects = self.holder.with_core(|core, keyspaces| core.supersede(reason.clone(), keyspaces));
+            self.holder.apply(effects);
             return;
         }
         tracing::warn!(error = refused as &dyn std::error::Error, "keep-alive");
         if matches!(refused, Refused::NotRegistered(_)) {
-            self.session.send_if_modified(|current| {
-                let stale = *current == Some(session);
-                if stale {
-                    *current = None;
-                }
-                stale
-            });
+            let effects = self.holder.with_core(|core, _| core.forget(session));
+            self.holder.apply(effects);
         }
     }
+}
+
+fn ttl(session: Session) -> Duration {
+    Duration::from_millis(session.holder_ttl_ms)
 }
 
 fn lock(sent: &Sent) -> std::sync::MutexGuard<'_, VecDeque<SentBeat>> {

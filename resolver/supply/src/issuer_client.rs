@@ -6,6 +6,7 @@
 
 use std::{collections::HashMap, sync::Mutex, time::Duration};
 
+use holder::Refused;
 use hyper_util::rt::TokioIo;
 use issuer::{
     embedded::Dialer,
@@ -34,34 +35,6 @@ pub enum Target {
     Embedded(Dialer),
     /// At these addresses.
     Remote(Vec<String>),
-}
-
-/// A definite no.
-#[derive(Debug, thiserror::Error)]
-pub enum Refused {
-    /// Every number of the namespace is used.
-    #[error("the keyspace is exhausted")]
-    Exhausted,
-    /// None is free now, but others may give some back.
-    #[error("no number is free: others may give some back")]
-    InOtherHands,
-    /// A later start of a holder with this name has taken over.
-    #[error("another process has registered with this holder id: {0}")]
-    Superseded(String),
-    /// The ledger does not know this holder or namespace (any more).
-    #[error("not registered: {0}")]
-    NotRegistered(String),
-    /// An answer that no issuer gives.
-    #[error("the issuer's answer makes no sense: expected {0}")]
-    Malformed(&'static str),
-    /// Anything else that repeating would not change.
-    #[error("the issuer refused ({code:?}): {message}")]
-    Other {
-        /// Its code.
-        code: Code,
-        /// Its message.
-        message: String,
-    },
 }
 
 /// A client of whichever issuer leads.
@@ -273,6 +246,6 @@ fn next(status: &Status) -> Next {
             Next::Refused(Refused::InOtherHands)
         }
         Code::ResourceExhausted if status.metadata().contains_key(BUSY_KEY) => Next::Busy,
-        code => Next::Refused(Refused::Other { code, message: message() }),
+        code => Next::Refused(Refused::Other { code: format!("{code:?}"), message: message() }),
     }
 }

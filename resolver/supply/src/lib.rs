@@ -1,35 +1,31 @@
-//! Numbers in hand: where they come from, how they are claimed, and how the rest goes back.
+//! The supply of numbers: carries out what the pure core of `holder` asks for.
 //!
-//! [`Buffer`] is the pure part: two blocks, claims, and what became of each number. [`Minting`] lets creators wait for it,
-//! [`Supplier`] fills it from the issuer and closes blocks that are used up: `enter` lets a block in, `returns` lets it out.
-//! Near the end of a number space `demand` keeps holders from hoarding, and hints in the answers to beats let the last numbers reach
-//! those that starve (`issuer::core`'s `scarcity`).
-//! `heartbeat` tells the issuer that this holder lives, and brings the [`Ceilings`] that rule codes out.
+//! [`Minting`] lets creators wait for a number of one keyspace. [`Supplier`] steps the core: it calls
+//! the issuer, asks the store and waits. `heartbeat` tells the issuer that this holder lives, and
+//! brings the [`Ceilings`] that rule codes out; `history` raises the database's mark. [`SetAside`]
+//! makes the issuer's calls for a reservation.
 
-mod buffer;
 mod ceilings;
-mod demand;
-mod enter;
+mod clock;
 pub mod guard;
 mod heartbeat;
 mod history;
 mod issuer_client;
+mod messages;
 mod metrics;
 mod minting;
+mod owner;
 mod pace;
 mod rate;
-mod returns;
 mod set_aside;
 mod supplier;
-#[cfg(test)]
-mod tail;
 
-pub use buffer::{Buffer, Claim, Closed, Entered, EntryId, Fate};
 pub use ceilings::Ceilings;
-pub use enter::Owner;
-
-pub use issuer_client::{IssuerClient, Refused, Target};
+pub use clock::Clock;
+pub use holder::{Claim, ClaimError, Entered, EntryId, Fate, Refused, Row, Spec, Verdict};
+pub use issuer_client::{IssuerClient, Target};
 pub use metrics::SupplyMetrics;
-pub use minting::{ClaimError, Minting, Stock};
+pub use minting::{Minting, Stock};
+pub use owner::Owner;
 pub use set_aside::SetAside;
 pub use supplier::{Closing, Lost, Supplier, SupplierConfig};

@@ -6,17 +6,14 @@ use std::{
 };
 
 use codes::KeyspaceIndex;
+use holder::{Claim, ClaimError, Entered, Fate, Keyspace, Keyspaces, Spec};
 use numbers::{Namespace, Span, StoreEpoch};
 use tokio::{
     sync::Notify,
     time::{Instant, timeout_at},
 };
 
-use super::{
-    buffer::{Buffer, Claim, Closed, Entered, Fate},
-    demand::Demand,
-    rate::Rate,
-};
+use super::{Clock, rate::Rate};
 
 /// One keyspace's numbers, shared by creators and the supplier.
 #[derive(Debug)]
@@ -26,7 +23,7 @@ pub struct Minting {
     /// The issuer's namespace of it.
     pub namespace: Namespace,
     capacity: u64,
-    refill_permille: u64,
+    clock: Clock,
     /// A std mutex: it is held for a few instructions and never across an await.
     state: Mutex<State>,
     /// Wakes creators when numbers came.
@@ -35,16 +32,9 @@ pub struct Minting {
     wanted: Notify,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
-    buffer: Buffer,
-    demand: Demand,
-    /// Whether the issuer has said that every number is used.
-    exhausted: bool,
-    /// Whether this process mints no more.
-    closed: bool,
-    /// Unused and burned numbers on their way back to the issuer.
-    returning: u64,
+    keyspace: Keyspace,
     rate: Rate,
     /// Whether the alarm of a full pool was raised and has not ended.
     overflowing: bool,
@@ -81,51 +71,20 @@ impl Stock {
 /// A block is meant to last this long at the measured rate.
 const SUPPLY: Duration = Duration::from_secs(600);
 
-/// Why there is no number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ClaimError {
-    /// The issuer did not deliver in time.
-    #[error("no number came in time")]
-    TimedOut,
-    /// All numbers of the keyspace are used.
-    #[error("the keyspace is exhausted")]
-    Exhausted,
-    /// This process mints no more: its blocks are another's now.
-    #[error("this process mints no more")]
-    Closed,
-}
-
-impl State {
-    /// Whether to ask for a block. An exhausted keyspace is asked about in any case: its numbers may have come back.
-    fn wants_block(&self, permille: u64) -> bool {
-        !self.closed && self.buffer.wants_block(permille) && (self.exhausted || self.demand.asks())
-    }
-}
-
-/// Numbers of a closed block, unused or burned, that the issuer has not taken back yet.
-#[derive(Debug)]
-pub(super) struct OnTheWay {
-    minting: Arc<Minting>,
-    numbers: u64,
-}
-
-impl Drop for OnTheWay {
-    fn drop(&mut self) {
-        self.minting.state().returning -= self.numbers;
-    }
-}
-
 impl Minting {
-    /// Numbers of a keyspace, none in hand yet. `refill_permille` says how much of a block is used when the next one is
-    /// fetched; resolvers differ in it, so that those started together do not ask together.
+    /// Numbers of a keyspace, none in hand yet. `refill_permille` says how much of a block is used
+    /// when the next one is fetched; resolvers differ in it, so that those started together do not
+    /// ask together.
     #[must_use]
-    pub fn new(index: KeyspaceIndex, namespace: Namespace, capacity: u64, refill_permille: u64) -> Self {
+    pub fn new(spec: Spec, refill_permille: u64, clock: Clock) -> Self {
+        let Spec { index, namespace, capacity } = spec;
+        let keyspace = Keyspace::new(refill_permille);
         Self {
             index,
             namespace,
             capacity,
-            refill_permille,
-            state: Mutex::new(State::default()),
+            clock,
+            state: Mutex::new(State { keyspace, rate: Rate::default(), overflowing: false }),
             came: Notify::new(),
             wanted: Notify::new(),
         }
@@ -133,6 +92,10 @@ impl Minting {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("no code panics while it holds this lock")
+    }
+
+    pub(super) fn spec(&self) -> Spec {
+        Spec { index: self.index, namespace: self.namespace.clone(), capacity: self.capacity }
     }
 
     /// Claims a number, waiting for a refill until the deadline.
@@ -149,19 +112,13 @@ impl Minting {
         }
     }
 
-    pub(super) fn try_claim(&self) -> Result<Option<Claim>, ClaimError> {
+    fn try_claim(&self) -> Result<Option<Claim>, ClaimError> {
         let mut state = self.state();
-        if state.closed {
-            return Err(ClaimError::Closed);
-        }
-        let claim = state.buffer.claim();
-        if claim.is_none() {
-            state.demand.is_unmet();
-        }
-        if state.wants_block(self.refill_permille) {
+        let claim = state.keyspace.claim();
+        if state.keyspace.wants_block(|| self.clock.now()) {
             self.wanted.notify_one();
         }
-        if claim.is_none() && state.exhausted { Err(ClaimError::Exhausted) } else { Ok(claim) }
+        claim
     }
 
     /// Takes a claim back.
@@ -174,11 +131,11 @@ impl Minting {
 
     fn put_back(&self, claim: Claim, fate: Fate) {
         let mut state = self.state();
-        let before = state.buffer.overflowed();
-        state.buffer.settle(claim, fate);
-        let full = state.buffer.overflowed() > before;
+        let before = state.keyspace.buffer().overflowed();
+        state.keyspace.settle(claim, fate);
+        let full = state.keyspace.buffer().overflowed() > before;
         let alarm = full && !state.overflowing;
-        state.overflowing = full || (state.overflowing && state.buffer.pooled() > 0);
+        state.overflowing = full || (state.overflowing && state.keyspace.buffer().pooled() > 0);
         drop(state);
         if alarm {
             tracing::error!(
@@ -188,22 +145,15 @@ impl Minting {
         }
     }
 
-    /// Adds a block. `left` is what is unused of one that was taken over.
+    /// Adds a block that is in the register. `left` is what is unused of one that was taken over.
     pub fn add(&self, entered: Entered, left: Option<Vec<Span>>) {
-        let mut state = self.state();
-        match left {
-            None => state.buffer.add(entered),
-            Some(left) => state.buffer.add_reclaimed(entered, left),
-        }
-        state.demand.is_met();
-        state.exhausted = false;
-        drop(state);
-        self.came.notify_waiters();
+        self.state().keyspace.add(entered, left);
+        self.came();
     }
 
     /// Gives up what is left of a history of the database that has ended.
     pub fn give_up(&self, history: &StoreEpoch) {
-        let numbers = self.state().buffer.give_up(history);
+        let numbers = self.state().keyspace.give_up(history);
         if numbers > 0 {
             tracing::error!(
                 namespace = %self.namespace,
@@ -215,37 +165,15 @@ impl Minting {
         self.want();
     }
 
-    /// Notes that the issuer has nothing left, so that creators are told at once.
-    pub(super) fn exhaust(&self) {
-        self.state().exhausted = true;
-        self.came.notify_waiters();
-    }
-
-    /// Notes that the issuer has nothing now, but may have later: creators wait.
-    pub(super) fn starve(&self) {
-        let mut state = self.state();
-        state.exhausted = false;
-        state.demand.save(Instant::now());
-    }
-
-    /// Gives up what is not claimed, because another holder starves, and saves from now on. A holder that starves itself has nothing
-    /// to give.
-    pub(super) fn relinquish(&self) {
-        let mut state = self.state();
-        state.demand.save(Instant::now());
-        state.buffer.relinquish();
-        drop(state);
-        self.want();
-    }
-
     /// Refuses every claim from now on.
     pub(super) fn close(&self) {
-        self.state().closed = true;
-        self.came.notify_waiters();
+        self.state().keyspace.close();
+        self.came();
     }
 
-    pub(super) fn wants_block(&self) -> bool {
-        self.state().wants_block(self.refill_permille)
+    /// Wakes the creators that wait.
+    pub(super) fn came(&self) {
+        self.came.notify_waiters();
     }
 
     /// Wakes the supplier.
@@ -257,44 +185,10 @@ impl Minting {
         self.wanted.notified().await;
     }
 
-    /// Takes out the blocks that are to go back. Their numbers are this holder's until the issuer has them.
-    pub(super) fn take_closed(self: &Arc<Self>) -> Vec<(Closed, OnTheWay)> {
-        self.take(Buffer::take_closed)
-    }
-
-    /// The same of all blocks, when no claim will come any more.
-    pub(super) fn take_all(self: &Arc<Self>) -> Vec<(Closed, OnTheWay)> {
-        self.take(Buffer::take_all)
-    }
-
-    fn take(self: &Arc<Self>, take: impl FnOnce(&mut Buffer) -> Vec<Closed>) -> Vec<(Closed, OnTheWay)> {
-        let mut state = self.state();
-        let taken = take(&mut state.buffer).into_iter();
-        let counted = taken.map(|closed| {
-            let numbers = closed.burned + closed.unused.iter().map(|span| span.len()).sum::<u64>();
-            state.returning += numbers;
-            (closed, OnTheWay { minting: Arc::clone(self), numbers })
-        });
-        counted.collect()
-    }
-
-    /// Counts the numbers of a block that goes back without having been added here.
-    pub(super) fn on_the_way(self: &Arc<Self>, numbers: u64) -> OnTheWay {
-        self.state().returning += numbers;
-        OnTheWay { minting: Arc::clone(self), numbers }
-    }
-
-    /// Numbers of this holder's blocks that are not used, as far as blocks have come here. Burned ones count until the issuer has
-    /// heard of them: should this process die before that, they are found unused.
-    pub(super) fn unsettled(&self) -> u64 {
-        let state = self.state();
-        state.buffer.unsettled() + state.returning
-    }
-
     /// Notes how many claims there were until now. To be called about once a second.
     pub fn sample(&self, now: Instant) {
         let mut state = self.state();
-        let claims = state.buffer.claims();
+        let claims = state.keyspace.buffer().claims();
         state.rate.sample(now, claims);
     }
 
@@ -304,11 +198,11 @@ impl Minting {
         self.state().rate.claims_in(SUPPLY).clamp(1, Span::LIMIT)
     }
 
-    /// What there is.
+    /// Returns a snapshot of the numbers in hand.
     #[must_use]
     pub fn stock(&self) -> Stock {
         let state = self.state();
-        let buffer = &state.buffer;
+        let buffer = state.keyspace.buffer();
         Stock {
             in_hand: buffer.in_hand(),
             pooled: buffer.pooled(),
@@ -317,10 +211,19 @@ impl Minting {
         }
     }
 
-    /// How many numbers the keyspace has.
+    /// Returns how many numbers the keyspace has.
     #[must_use]
     pub fn capacity(&self) -> u64 {
         self.capacity
+    }
+}
+
+/// The keyspaces of a holder as its core borrows them, each under its own lock.
+pub(super) struct Shared<'a>(pub(super) &'a [Arc<Minting>]);
+
+impl Keyspaces for Shared<'_> {
+    fn with<T>(&mut self, keyspace: usize, act: impl FnOnce(&mut Keyspace) -> T) -> T {
+        act(&mut self.0[keyspace].state().keyspace)
     }
 }
 
@@ -338,10 +241,14 @@ mod tests {
     #[tokio::test]
     async fn a_process_that_mints_no_more_refuses_at_once_and_wakes_those_that_wait() {
         let index = KeyspaceIndex::new(1).unwrap();
-        let minting = Arc::new(Minting::new(index, Namespace::new("web").unwrap(), 10, 200));
+        let minting = Arc::new(Minting::new(
+            Spec { index, namespace: Namespace::new("web").unwrap(), capacity: 10 },
+            200,
+            Clock::start(),
+        ));
         let waits = minting.claim(Instant::now() + Duration::from_secs(3_600));
         let closes = async { minting.close() };
         assert_eq!(tokio::join!(waits, closes).0, Err(ClaimError::Closed));
-        assert!(!minting.wants_block());
+        assert!(!minting.state().keyspace.wants_block(|| numbers::Millis(0)));
     }
 }

@@ -1,9 +1,10 @@
 //! The issuer's calls for a reservation: a holder of its own, whose blocks do not leak.
 
-use numbers::{Block, Generation, Namespace, Span};
+use holder::{Closed, EntryId, Refused};
+use numbers::Block;
 use proto::issuer::v1 as pb;
 
-use crate::{IssuerClient, Minting, Refused};
+use crate::{IssuerClient, Minting, messages};
 
 /// A holder that stands for a reservation, as the issuer knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,11 +61,7 @@ impl IssuerClient {
         };
         let answer = self.allocate(request).await?;
         let is_unused = answer.leaked_generation == 0;
-        let block = answer.block.filter(|_| is_unused).and_then(|block| {
-            let namespace = Namespace::new(block.namespace).ok()?;
-            let span = Span::new(block.start, block.len).ok()?;
-            Some(Block { namespace, span, generation: Generation(block.generation) })
-        });
+        let block = answer.block.filter(|_| is_unused).and_then(messages::block);
         Ok(block.filter(|block| block.namespace == minting.namespace && block.span.len() <= wanted_len))
     }
 
@@ -79,15 +76,9 @@ impl IssuerClient {
         block: &Block,
         registered_end: u64,
     ) -> Result<(), Refused> {
-        let (start, len) = (block.span.start(), block.span.len());
-        let (namespace, generation) = (block.namespace.to_string(), block.generation.0);
-        let returned = pb::ReturnedBlock {
-            block: Some(pb::Block { namespace, start, len, generation }),
-            used: 0,
-            burned: len,
-            unused: Vec::new(),
-            registered_end,
-        };
+        let burned = block.span.len();
+        let closed = Closed { block: block.clone(), entry: EntryId(0), used: 0, burned, unused: Vec::new() };
+        let returned = messages::returned_block(&closed, Some(registered_end));
         let (holder, incarnation) = (of.holder.clone(), of.incarnation);
         let request = pb::ReturnBlocksRequest { holder, incarnation, blocks: vec![returned] };
         self.return_blocks(request).await.map(|_| ())

@@ -1,55 +1,37 @@
-//! Keeps the buffers filled: registers with the issuer, asks for blocks, and lets them in and out.
+//! Carries out what the pure core asks for: calls to the issuer, questions to the store, and waits.
 //!
-//! 1. I5: allocations go out one at a time with a seq that grows by one; a call in doubt is repeated with its own seq.
-//! 2. A block is in the database's register before a number of it is claimed. One that overlaps is never used.
-//! 3. A block is released in the register before it is returned to the issuer: the next holder registers the same numbers.
-//! 4. When the issuer says that a later start of this holder has registered, this process mints no more, and never registers again:
-//!    two processes that did would take the holder from each other without end. The younger one wins, as a restart must.
-//! 5. Numbers come from one ledger for good: the first one that the database has seen.
-//! 6. Nothing here is needed to mint from blocks in hand: the issuer may be away.
+//! The rules are in [`holder::core`]. Here is only what they do not know: the clock, the way to the
+//! issuer and to the store, the log and the metrics.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use codes::Contradiction;
-use numbers::{Block, Generation, Mark, Namespace, Span, StoreEpoch};
+use holder::{Answer, Call, Core, Effect, Event, Note, Refused, Session, StoreAnswer, StoreCall};
 use proto::issuer::v1 as pb;
-use store::LinkStore;
+use store::{LinkStore, Registration, StoreError};
 use tokio::{
     sync::watch,
-    time::{Instant, interval, sleep, timeout, timeout_at},
+    time::{Instant, interval, sleep, sleep_until, timeout, timeout_at},
 };
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
-    buffer::EntryId,
     ceilings::Ceilings,
-    enter::{Allocated, Entrance, Owner, until_it_answers},
     heartbeat::Heartbeat,
     history::{History, Seen},
-    issuer_client::{IssuerClient, Refused},
-    minting::Minting,
+    issuer_client::IssuerClient,
+    messages,
+    minting::{Minting, Shared},
+    owner::Owner,
     pace::Pace,
-    returns::{Returning, Returns},
 };
-use crate::metrics::SupplyMetrics;
+use crate::{guard, metrics::SupplyMetrics};
 
-/// How long an exhausted keyspace or a refusal rests before the next try.
-const REST: Duration = Duration::from_secs(2);
-/// How long a keyspace rests whose last numbers are in other hands.
-const SCARCE_REST: Duration = Duration::from_millis(250);
-/// How often used-up blocks are looked for when nothing else wakes the supplier.
-const SWEEP: Duration = Duration::from_secs(1);
-/// How long giving everything back may take at the end.
-const RETURN_DEADLINE: Duration = Duration::from_secs(5);
-/// Pause before what could not be given back at the end is tried again.
-const RETURN_PAUSE: Duration = Duration::from_millis(200);
-
+/// How long a call under way may take at the end, and how long giving everything back.
+const STOP_DEADLINE: Duration = Duration::from_secs(5);
 /// How long after a beat that was wanted at once another one follows.
 const SECOND_BEAT: Duration = Duration::from_secs(1);
 
@@ -69,13 +51,6 @@ pub struct SupplierConfig {
     pub metrics: Arc<SupplyMetrics>,
 }
 
-/// A registration that the issuer has answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Session {
-    pub(super) incarnation: u64,
-    pub(super) holder_ttl: Duration,
-}
-
 /// Why a holder mints no more, for good.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lost {
@@ -90,6 +65,15 @@ pub enum Lost {
     },
     /// The database contradicts the keyspaces that this process knows.
     Keyspaces(Contradiction),
+}
+
+impl From<holder::Lost> for Lost {
+    fn from(lost: holder::Lost) -> Self {
+        match lost {
+            holder::Lost::Superseded(reason) => Self::Superseded(reason),
+            holder::Lost::AnotherLedger { issuer, database } => Self::AnotherLedger { issuer, database },
+        }
+    }
 }
 
 /// Ends minting for good, from a part of the process that has found a reason.
@@ -113,341 +97,324 @@ impl Closing {
     }
 }
 
-/// The task's state.
+/// The core, and what its two tasks share: the supplier and the heartbeat.
+pub(super) struct Holder {
+    pub(super) config: SupplierConfig,
+    /// A std mutex: it is held for a step and never across an await.
+    core: Mutex<Core>,
+    pub(super) session: watch::Sender<Option<Session>>,
+    pub(super) lost: watch::Sender<Option<Lost>>,
+    pub(super) pace: Arc<Pace>,
+    pub(super) history: History,
+}
+
+impl Holder {
+    fn core(&self) -> MutexGuard<'_, Core> {
+        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs something with the core and the keyspaces.
+    pub(super) fn with_core<T>(&self, act: impl FnOnce(&mut Core, &mut Shared<'_>) -> T) -> T {
+        act(&mut self.core(), &mut Shared(&self.config.mintings))
+    }
+
+    /// Carries out what needs no answer, and returns the one effect that does.
+    pub(super) fn apply(&self, effects: Vec<Effect>) -> Option<Effect> {
+        let mut next = None;
+        for effect in effects {
+            match effect {
+                Effect::Session => {
+                    self.session.send_replace(self.core().session());
+                }
+                Effect::Came(keyspace) => self.config.mintings[keyspace].came(),
+                Effect::Hurry => self.pace.hurry(),
+                Effect::Note(note) => self.report(note),
+                Effect::Lost(lost) => {
+                    self.lost.send_if_modified(|first| {
+                        let is_first = first.is_none();
+                        first.get_or_insert(lost.into());
+                        is_first
+                    });
+                }
+                other => next = Some(other),
+            }
+        }
+        next
+    }
+
+    fn report(&self, note: Note) {
+        let metrics = &self.config.metrics;
+        let namespace = |keyspace: usize| &self.config.mintings[keyspace].namespace;
+        match note {
+            Note::Registered(incarnation) => tracing::info!(%incarnation, "registered with the issuer"),
+            Note::AnotherLedger { issuer, database } => tracing::error!(
+                issuer,
+                database,
+                "the issuer has another ledger than this database's numbers come from"
+            ),
+            Note::Missed(block) => tracing::info!(
+                start = block.span.start(),
+                len = block.span.len(),
+                "a block was missed, and comes in"
+            ),
+            Note::Refilled(keyspace) => {
+                tracing::debug!(namespace = %namespace(keyspace), "a block came in");
+            }
+            Note::TakenOver(block, unused) => {
+                metrics.reclaimed.increment(unused);
+                let (start, len) = (block.span.start(), block.span.len());
+                tracing::info!(start, len, unused, "reclaimed a block");
+            }
+            Note::Overlaps { block, .. } => {
+                metrics.blocks_overlapping.increment(1);
+                tracing::error!(
+                    start = block.span.start(),
+                    len = block.span.len(),
+                    generation = block.generation.0,
+                    "the register has numbers of this block already: none of it is used. \
+                     Was the issuer's ledger restored from a backup, or does another one serve this database?"
+                );
+            }
+            Note::Exhausted(keyspace) => {
+                tracing::error!(namespace = %namespace(keyspace), "every number of the keyspace is used");
+            }
+            Note::InOtherHands(keyspace) => {
+                tracing::debug!(namespace = %namespace(keyspace), "the last numbers are in other hands");
+            }
+            Note::Refused(what, refused) => {
+                metrics.refills_failed.increment(1);
+                tracing::error!(error = &refused as &dyn std::error::Error, "{what}");
+            }
+            Note::NotReturned(refused) => {
+                tracing::warn!(error = &refused as &dyn std::error::Error, "return a block");
+            }
+            Note::TooManyGaps(block) => {
+                let start = block.span.start();
+                tracing::info!(start, "too many gaps to return a block: it will be reclaimed");
+            }
+        }
+    }
+}
+
+/// The task that keeps the buffers filled.
 pub struct Supplier {
-    config: SupplierConfig,
-    entrance: Entrance,
-    returns: Returns,
-    history: Arc<History>,
-    session: watch::Sender<Option<Session>>,
-    /// The last seq that was answered in this session, and its incarnation.
-    seq: u64,
-    incarnation: u64,
-    /// The last seq whose block is in a buffer.
-    entered: Arc<AtomicU64>,
-    pace: Arc<Pace>,
-    lost: watch::Sender<Option<Lost>>,
-    /// Whether the issuer's ledger was once the database's.
-    confirmed: bool,
-    rests: Vec<Option<Instant>>,
+    holder: Arc<Holder>,
+    /// What the database's server was seen to be when the ledger was asked.
+    seen: Seen,
+    /// When the block that is under way was asked for.
+    asked: Instant,
 }
 
 impl Supplier {
     /// A supplier that has not registered yet.
     #[must_use]
     pub fn new(config: SupplierConfig) -> Self {
-        let history = Arc::<History>::default();
-        let entrance = Entrance {
-            owner: config.owner.clone(),
-            store: Arc::clone(&config.store),
-            metrics: Arc::clone(&config.metrics),
-            entries: EntryId(0),
-        };
-        let returns =
-            Returns::new(config.owner.clone(), Arc::clone(&config.client), Arc::clone(&config.store));
-        let rests = vec![None; config.mintings.len()];
-        Self {
+        let specs = config.mintings.iter().map(|minting| minting.spec()).collect();
+        let holder = Holder {
             config,
-            entrance,
-            returns,
-            history,
+            core: Mutex::new(Core::new(specs, guard::rules())),
             session: watch::Sender::new(None),
-            seq: 0,
-            incarnation: 0,
-            entered: Arc::default(),
-            pace: Arc::default(),
             lost: watch::Sender::new(None),
-            confirmed: false,
-            rests,
-        }
+            pace: Arc::default(),
+            history: History::default(),
+        };
+        Self { holder: Arc::new(holder), seen: Seen::default(), asked: Instant::now() }
     }
 
     /// Tells when this holder mints no more, and why.
     #[must_use]
     pub fn lost(&self) -> watch::Receiver<Option<Lost>> {
-        self.lost.subscribe()
+        self.holder.lost.subscribe()
     }
 
-    /// What ends minting for good.
+    /// Returns what ends minting for good.
     #[must_use]
     pub fn closing(&self) -> Closing {
-        Closing { mintings: self.config.mintings.clone(), lost: self.lost.clone() }
+        Closing { mintings: self.holder.config.mintings.clone(), lost: self.holder.lost.clone() }
     }
 
-    /// Works until told to stop; then gives back what is left. Creators must have ended before that. A holder that is lost gives
-    /// nothing back: its blocks are another's.
+    /// Works until told to stop; then gives back what is left. Creators must have ended before that.
+    /// A holder that is lost gives nothing back: its blocks are another's.
     pub async fn run(mut self, stop: CancellationToken) {
-        let _beats = AbortOnDropHandle::new(tokio::spawn(self.heartbeat().run()));
-        let _starts =
-            AbortOnDropHandle::new(tokio::spawn(follow_starts(&*self.config.store, Arc::clone(&self.pace))));
-        let _samples = AbortOnDropHandle::new(tokio::spawn(sample(self.config.mintings.clone())));
+        let holder = Arc::clone(&self.holder);
+        let _beats = AbortOnDropHandle::new(tokio::spawn(Heartbeat::new(Arc::clone(&holder)).run()));
+        let starts = follow_starts(&*holder.config.store, Arc::clone(&holder.pace));
+        let _starts = AbortOnDropHandle::new(tokio::spawn(starts));
+        let _samples = AbortOnDropHandle::new(tokio::spawn(sample(holder.config.mintings.clone())));
         {
             // A call under way is let end: a block that is allocated now and not heard of would be leaked.
             let mut supply = std::pin::pin!(self.supply(&stop));
-            tokio::select! {
-                () = &mut supply => {}
-                () = stop.cancelled() => { let _ = timeout(RETURN_DEADLINE, supply).await; }
-            }
-        }
-        if self.is_lost() {
-            return;
-        }
-        if timeout(RETURN_DEADLINE, self.return_all()).await.is_err() {
-            tracing::warn!("the issuer or the database did not take the unused numbers back in time");
-        }
-    }
-
-    fn heartbeat(&self) -> Heartbeat {
-        Heartbeat {
-            holder: self.config.owner.holder.clone(),
-            client: Arc::clone(&self.config.client),
-            store: Arc::clone(&self.config.store),
-            mintings: self.config.mintings.clone(),
-            ceilings: Arc::clone(&self.config.ceilings),
-            session: self.session.clone(),
-            entered: Arc::clone(&self.entered),
-            pace: Arc::clone(&self.pace),
-            history: Arc::clone(&self.history),
-            lost: self.lost.clone(),
-        }
-    }
-
-    async fn supply(&mut self, stop: &CancellationToken) {
-        while !stop.is_cancelled() && !self.is_lost() {
-            let session = *self.session.borrow();
-            match session {
-                None => self.register().await,
-                Some(session) => {
-                    for index in 0..self.config.mintings.len() {
-                        self.refill(index, session, stop).await;
-                    }
-                    self.return_closed(session).await;
+            let ended = tokio::select! {
+                () = &mut supply => true,
+                () = stop.cancelled() => {
+                    let parts = if holder.session.borrow().is_some() { 2 } else { 1 };
+                    timeout(STOP_DEADLINE * parts, supply).await.is_ok()
                 }
-            }
-            tokio::select! {
-                () = stop.cancelled() => {}
-                () = self.wait() => {}
+            };
+            if !ended {
+                tracing::warn!("the issuer or the database did not take the unused numbers back in time");
             }
         }
-        if self.is_lost() {
-            self.config.mintings.iter().for_each(|minting| minting.close());
-            stop.cancelled().await;
+        // A holder that is lost has ended before it was told to.
+        stop.cancelled().await;
+    }
+
+    /// Steps the core until it has nothing more to do.
+    async fn supply(&mut self, stop: &CancellationToken) {
+        let (mut event, mut stopping) = (Event::Woken, false);
+        let holder = Arc::clone(&self.holder);
+        while holder.lost.borrow().is_none() {
+            if stop.is_cancelled() && !stopping {
+                stopping = true;
+                event = self.stopped(event);
+            }
+            let effects = self.step(event);
+            event = match holder.apply(effects) {
+                Some(Effect::Call(call)) => Event::Answered(self.call(call).await),
+                Some(Effect::Store(call)) => Event::Stored(self.ask(call).await),
+                Some(Effect::Wait { until, for_demand }) => {
+                    let until = holder.config.ceilings.clock().instant(until);
+                    tokio::select! {
+                        () = self.wait(until, for_demand) => {}
+                        () = stop.cancelled(), if !stopping => {}
+                    }
+                    Event::Woken
+                }
+                _ => return,
+            };
         }
     }
 
-    fn is_lost(&self) -> bool {
-        self.lost.borrow().is_some()
+    fn step(&self, event: Event) -> Vec<Effect> {
+        let SupplierConfig { ceilings, metrics, .. } = &self.holder.config;
+        let now = ceilings.clock().now();
+        let effects = self.holder.with_core(|core, keyspaces| core.step(now, event, keyspaces));
+        if effects.iter().any(|effect| matches!(effect, Effect::Note(Note::Refilled(_)))) {
+            metrics.refill_seconds.record(self.asked.elapsed());
+        }
+        effects
     }
 
-    /// Until numbers run low somewhere, the holder is lost, or it is time to look at used-up blocks or to ask again.
-    async fn wait(&self) {
-        let mut lost = self.lost.subscribe();
-        let mut wanted: Vec<_> =
-            self.config.mintings.iter().map(|minting| Box::pin(minting.wanted())).collect();
-        let any = std::future::poll_fn(|context| {
+    /// Tells the core to stop. A wait ends with that; the answer to a call is still to be taken.
+    fn stopped(&self, event: Event) -> Event {
+        if event == Event::Woken {
+            return Event::Stop;
+        }
+        self.step(Event::Stop);
+        event
+    }
+
+    /// Waits until then, until numbers run low, or until this holder is lost.
+    async fn wait(&self, until: Instant, for_demand: bool) {
+        let mut lost = self.holder.lost.subscribe();
+        tokio::select! {
+            _ = lost.wait_for(Option::is_some) => {}
+            _ = timeout_at(until, self.wanted()), if for_demand => {}
+            () = sleep_until(until), if !for_demand => {}
+        }
+    }
+
+    /// Until numbers of some keyspace run low.
+    async fn wanted(&self) {
+        let mintings = &self.holder.config.mintings;
+        let mut wanted: Vec<_> = mintings.iter().map(|minting| Box::pin(minting.wanted())).collect();
+        std::future::poll_fn(|context| {
             let ready = wanted.iter_mut().any(|one| one.as_mut().poll(context).is_ready());
             if ready { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
-        });
-        let now = Instant::now();
-        let rested = self.rests.iter().flatten().copied().filter(|until| *until > now).min();
-        let until = rested.map_or(now + SWEEP, |until| until.min(now + SWEEP));
-        tokio::select! {
-            _ = timeout_at(until, any) => {}
-            _ = lost.wait_for(Option::is_some) => {}
-        }
+        })
+        .await;
     }
 
-    async fn register(&mut self) {
-        let namespaces = self.config.mintings.iter().map(|minting| pb::NamespaceSpec {
-            name: minting.namespace.to_string(),
-            capacity: minting.capacity(),
-        });
-        let Owner { holder, instance } = self.config.owner.clone();
-        let namespaces = namespaces.collect();
-        let seen = Seen::now(&self.config.store);
-        // What this process has raised the mark to is told with the first beat.
-        let request = pb::RegisterRequest { holder, instance, namespaces, reserved: false };
-        match self.config.client.register(request).await {
-            Ok(answer) => {
-                let pb::RegisterResponse { incarnation, epoch, last_seq, holder_ttl_ms, ledger, mark } =
-                    answer;
-                if !self.is_of_this_ledger(ledger).await {
-                    return;
-                }
-                let (history, store) = (&self.history, &self.config.store);
-                let advance = || history.advance(store, Mark(mark), seen);
-                if !until_it_answers("raise the database's mark", advance).await {
-                    return;
-                }
-                tracing::info!(incarnation, epoch, "registered with the issuer");
-                let has_missed = self.incarnation == incarnation && last_seq > self.seq;
-                if has_missed && !self.return_missed(incarnation, last_seq).await {
-                    return;
-                }
-                self.entered.store(last_seq, Ordering::Release);
-                (self.incarnation, self.seq) = (incarnation, last_seq);
-                let holder_ttl = Duration::from_millis(holder_ttl_ms.max(1_000));
-                self.session.send_replace(Some(Session { incarnation, holder_ttl }));
-                self.config.mintings.iter().for_each(|minting| minting.want());
+    async fn call(&mut self, call: Call) -> Result<Answer, Refused> {
+        let SupplierConfig { owner, client, mintings, store, .. } = &self.holder.config;
+        let holder = owner.holder.clone();
+        match call {
+            Call::Register { namespaces } => {
+                // What this process has raised the mark to is told with the first beat.
+                self.seen = Seen::now(store);
+                let specs = namespaces.into_iter();
+                let specs =
+                    specs.map(|(name, capacity)| pb::NamespaceSpec { name: name.to_string(), capacity });
+                let (instance, namespaces) = (owner.instance.clone(), specs.collect());
+                let request = pb::RegisterRequest { holder, instance, namespaces, reserved: false };
+                client.register(request).await.map(|answer| Answer::Registered(messages::registered(answer)))
             }
-            Err(refused) => self.refused("register", &refused).await,
-        }
-    }
-
-    /// Returns a block that the issuer allocated to a late copy of a refused request. It goes back
-    /// unused, because the history it was allocated for is unknown. False if the outcome is unknown.
-    async fn return_missed(&mut self, incarnation: u64, seq: u64) -> bool {
-        let store_epoch = self.entrance.epoch().await;
-        for minting in self.config.mintings.clone() {
-            let answer = self.ask(&minting, (incarnation, seq), &store_epoch).await;
-            match answer.and_then(|answer| block_of(&minting, answer)) {
-                Ok((block, _)) => {
-                    tracing::info!(
-                        start = block.span.start(),
-                        len = block.span.len(),
-                        "a block was missed, and goes back"
-                    );
-                    self.returns.push(Returning::untouched(&minting, block));
-                }
-                // Of another keyspace, or taken from this holder since.
-                Err(Refused::NotRegistered(_)) => {}
-                Err(refused) => {
-                    self.refused("ask for a block that was missed", &refused).await;
-                    return false;
-                }
+            Call::Allocate { keyspace, incarnation, seq, store } => {
+                self.asked = Instant::now();
+                let minting = &mintings[keyspace];
+                let request = pb::AllocateBlockRequest {
+                    holder,
+                    incarnation: incarnation.0,
+                    seq: seq.0,
+                    namespace: minting.namespace.to_string(),
+                    wanted_len: minting.wanted_len(Instant::now()),
+                    store_epoch: store.to_string(),
+                };
+                client.allocate(request).await.and_then(messages::allocated)
             }
-        }
-        true
-    }
-
-    /// Whether the issuer's numbers are those of this database. If not, a process that starts ends, before it mints; one that runs goes
-    /// on without new numbers, because its redirects need none.
-    async fn is_of_this_ledger(&mut self, issuer: String) -> bool {
-        if issuer.is_empty() {
-            // An issuer of an earlier release.
-            return true;
-        }
-        let store = &self.config.store;
-        let database = until_it_answers("adopt the ledger", || store.adopt_ledger(&issuer)).await;
-        if database == issuer {
-            self.confirmed = true;
-            return true;
-        }
-        tracing::error!(
-            issuer,
-            database,
-            "the issuer has another ledger than this database's numbers come from"
-        );
-        if self.confirmed {
-            sleep(REST).await;
-        } else {
-            self.lost.send_replace(Some(Lost::AnotherLedger { issuer, database }));
-        }
-        false
-    }
-
-    async fn refill(&mut self, index: usize, session: Session, stop: &CancellationToken) {
-        let minting = Arc::clone(&self.config.mintings[index]);
-        if self.rests[index].is_some_and(|until| Instant::now() < until) {
-            return;
-        }
-        while minting.wants_block() && !stop.is_cancelled() && *self.session.borrow() == Some(session) {
-            let started = Instant::now();
-            match self.allocate(&minting, session).await {
-                Ok(allocated) => {
-                    if let Some(returning) = self.entrance.enter(&minting, allocated).await {
-                        self.returns.push(returning);
-                    }
-                    self.entered.store(self.seq, Ordering::Release);
-                    self.config.metrics.refill_seconds.record(started.elapsed());
-                }
-                Err(Refused::Exhausted) => {
-                    minting.exhaust();
-                    tracing::error!(namespace = %minting.namespace, "every number of the keyspace is used");
-                    self.rests[index] = Some(Instant::now() + REST);
-                    return;
-                }
-                Err(Refused::InOtherHands) => {
-                    minting.starve();
-                    // The others hear of it with their beats, and the issuer hears that this one has none.
-                    self.pace.hurry();
-                    tracing::debug!(namespace = %minting.namespace, "the last numbers are in other hands");
-                    self.rests[index] = Some(Instant::now() + SCARCE_REST);
-                    return;
-                }
-                Err(refused) => return self.refused("allocate a block", &refused).await,
+            Call::Return { incarnation, closed, registered_end } => {
+                let blocks = vec![messages::returned_block(&closed, registered_end)];
+                let request = pb::ReturnBlocksRequest { holder, incarnation: incarnation.0, blocks };
+                client.return_blocks(request).await.map(|_| Answer::Returned)
             }
         }
     }
 
-    async fn allocate(&mut self, minting: &Minting, session: Session) -> Result<Allocated, Refused> {
-        let store_epoch = self.entrance.epoch().await;
-        let seq = self.seq + 1;
-        let answer = self.ask(minting, (session.incarnation, seq), &store_epoch).await?;
-        self.seq = seq;
-        // None from an issuer of an earlier release.
-        let store_epoch = StoreEpoch::new(answer.store_epoch.clone()).unwrap_or(store_epoch);
-        let (block, leaked) = block_of(minting, answer)?;
-        Ok(Allocated { block, incarnation: session.incarnation, leaked, store_epoch })
+    /// Asks the store once; `None` if it failed.
+    async fn ask(&self, call: StoreCall) -> Option<StoreAnswer> {
+        let what = what(&call);
+        match self.try_ask(call).await {
+            Ok(answer) => Some(answer),
+            Err(error) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, "{what}");
+                None
+            }
+        }
     }
 
-    async fn ask(
-        &self,
-        minting: &Minting,
-        (incarnation, seq): (u64, u64),
-        store_epoch: &StoreEpoch,
-    ) -> Result<pb::AllocateBlockResponse, Refused> {
-        let request = pb::AllocateBlockRequest {
-            holder: self.config.owner.holder.clone(),
-            incarnation,
-            seq,
-            namespace: minting.namespace.to_string(),
-            wanted_len: minting.wanted_len(Instant::now()),
-            store_epoch: store_epoch.to_string(),
+    async fn try_ask(&self, call: StoreCall) -> Result<StoreAnswer, StoreError> {
+        let SupplierConfig { owner, store, .. } = &self.holder.config;
+        let entered = |registration| match registration {
+            Registration::Registered => StoreAnswer::Entered,
+            Registration::Overlaps => StoreAnswer::Overlaps,
         };
-        self.config.client.allocate(request).await
-    }
-
-    async fn return_closed(&mut self, session: Session) {
-        for minting in &self.config.mintings {
-            for closed in minting.take_closed() {
-                self.returns.push(Returning::closed(minting, closed));
+        Ok(match call {
+            StoreCall::AdoptLedger(ledger) => StoreAnswer::Ledger(store.adopt_ledger(&ledger).await?),
+            StoreCall::RaiseMark(told) => {
+                StoreAnswer::Raised(self.holder.history.advance(store, told, self.seen).await?)
             }
-        }
-        self.returns.sweep(session.incarnation).await;
-    }
-
-    async fn return_all(&mut self) {
-        let session = *self.session.borrow();
-        let Some(session) = session else { return };
-        for minting in &self.config.mintings {
-            for closed in minting.take_all() {
-                self.returns.push(Returning::closed(minting, closed));
+            StoreCall::Epoch => StoreAnswer::Epoch(store.epoch().await?),
+            StoreCall::Register(entry) => entered(store.register_block(&owner.entry(&entry)).await?),
+            StoreCall::TakeOver(entry, leaked) => {
+                entered(store.take_over_block(&owner.entry(&entry), leaked.0).await?)
             }
-        }
-        self.returns.sweep(session.incarnation).await;
-        while !self.returns.is_empty() {
-            sleep(RETURN_PAUSE).await;
-            self.returns.sweep(session.incarnation).await;
-        }
-    }
-
-    async fn refused(&mut self, what: &'static str, refused: &Refused) {
-        if let Refused::Superseded(reason) = refused {
-            self.lost.send_replace(Some(Lost::Superseded(reason.clone())));
-            return;
-        }
-        self.config.metrics.refills_failed.increment(1);
-        tracing::error!(error = refused as &dyn std::error::Error, "{what}");
-        if let Refused::NotRegistered(_) = refused {
-            self.session.send_replace(None);
-        }
-        sleep(REST).await;
+            StoreCall::Unused(index, span) => StoreAnswer::Unused(store.unused(index, span).await?),
+            StoreCall::RegisteredEnd(index) => StoreAnswer::End(store.registered_end(index).await?),
+            StoreCall::Release(entry, kept) => match store.release_block(&owner.entry(&entry), &kept).await {
+                Ok(()) => StoreAnswer::Released,
+                Err(StoreError::Overlap) => StoreAnswer::Overlaps,
+                Err(error) => return Err(error),
+            },
+        })
     }
 }
 
-/// Keeps the rates up to date, also while the supplier waits for an issuer that is away: how long the supply lasts is what an
-/// operator wants to know then.
+/// What a store call does, for the log.
+fn what(call: &StoreCall) -> &'static str {
+    match call {
+        StoreCall::AdoptLedger(_) => "adopt the ledger",
+        StoreCall::RaiseMark(_) => "raise the database's mark",
+        StoreCall::Epoch => "ask for the database's history",
+        StoreCall::Register(_) => "register a block",
+        StoreCall::TakeOver(..) => "take over a block",
+        StoreCall::Unused(..) => "look for unused numbers",
+        StoreCall::RegisteredEnd(_) => "look for the register's end",
+        StoreCall::Release(..) => "release a block",
+    }
+}
+
+/// Keeps the rates up to date, also while the supplier waits for an issuer that is away: how long the
+/// supply lasts is what an operator wants to know then.
 async fn sample(mintings: Vec<Arc<Minting>>) {
     let mut ticks = interval(Duration::from_secs(1));
     loop {
@@ -468,19 +435,4 @@ fn follow_starts(store: &dyn LinkStore, pace: Arc<Pace>) -> impl Future<Output =
             pace.hurry();
         }
     }
-}
-
-/// The block of an answer, and the generation it was leaked under.
-fn block_of(minting: &Minting, answer: pb::AllocateBlockResponse) -> Result<(Block, u64), Refused> {
-    let block = answer.block.and_then(block_in).filter(|block| block.namespace == minting.namespace);
-    let block = block.ok_or(Refused::Malformed("a block of the namespace that was asked for"))?;
-    Ok((block, answer.leaked_generation))
-}
-
-fn block_in(message: pb::Block) -> Option<Block> {
-    Some(Block {
-        namespace: Namespace::new(message.namespace).ok()?,
-        span: Span::new(message.start, message.len).ok()?,
-        generation: Generation(message.generation),
-    })
 }

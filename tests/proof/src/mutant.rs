@@ -1,5 +1,6 @@
 //! The guards that keep numbers apart, each of which can be taken out to see whether a proof notices.
 
+use holder::{Rule, Rules};
 use issuer::core::{Guard, Limits};
 
 /// A system with one guard taken out.
@@ -13,21 +14,20 @@ pub enum Mutant {
     RegisterConstraint,
     /// The block register does not compare generations at a take-over.
     GenerationCompare,
-    /// A holder believes a ceiling for a tenth less than the holder TTL, because clocks run at
-    /// different speeds.
-    CeilingMargin,
-    /// A guard inside the core.
+    /// A guard inside the issuer's core.
     Core(Guard),
+    /// A rule of the holder's core.
+    Holder(Rule),
 }
 
 impl Mutant {
-    /// Every guard there is.
-    pub const ALL: [Self; 20] = [
+    /// Every guard there is, but for [`Rule::RegisteredEnd`]: a ledger that went back breaks promises
+    /// here, and the resolver's world is where its absence is noticed.
+    pub const ALL: [Self; 28] = [
         Self::EpochCompare,
         Self::HeadCompare,
         Self::RegisterConstraint,
         Self::GenerationCompare,
-        Self::CeilingMargin,
         Self::Core(Guard::LostReply),
         Self::Core(Guard::Seq),
         Self::Core(Guard::RegisterCommit),
@@ -43,6 +43,15 @@ impl Mutant {
         Self::Core(Guard::ReservedUnused),
         Self::Core(Guard::ReservedLen),
         Self::Core(Guard::ReservedApart),
+        Self::Holder(Rule::RegisterFirst),
+        Self::Holder(Rule::LeakedGeneration),
+        Self::Holder(Rule::ReleaseFirst),
+        Self::Holder(Rule::OnTheWay),
+        Self::Holder(Rule::EnteredOnly),
+        Self::Holder(Rule::Reclaimed),
+        Self::Holder(Rule::Holds),
+        Self::Holder(Rule::Margin),
+        Self::Holder(Rule::Freshness),
     ];
 
     /// The core's limits with this guard off.
@@ -55,10 +64,12 @@ impl Mutant {
         Limits { off, ..limits }
     }
 
-    /// How long a holder believes a ceiling, by its own clock, as `supply` does.
+    /// The rules of the holders' core with this one off.
     #[must_use]
-    pub fn trust_ms(mutant: Option<Self>, holder_ttl_ms: u64) -> u64 {
-        let tenths = if mutant == Some(Self::CeilingMargin) { 10 } else { 9 };
-        holder_ttl_ms * tenths / 10
+    pub fn rules(mutant: Option<Self>) -> Rules {
+        Rules::without(match mutant {
+            Some(Self::Holder(rule)) => Some(rule),
+            _ => None,
+        })
     }
 }

@@ -7,7 +7,7 @@ use proof::{
 };
 
 /// Seeds that the simulation may need.
-const SEEDS: u64 = 300;
+const SEEDS: u64 = 3_000;
 
 /// What the simulation says of a system without this guard.
 fn noticed_by_the_simulation(mutant: Mutant) -> Option<String> {

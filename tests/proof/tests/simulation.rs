@@ -8,7 +8,7 @@ use std::{
 use proof::simulation::{Happening, Summary, run};
 
 /// Seeds of each run of the tests. `simulate` runs more: `cargo run --release -p proof --bin simulate -- --seeds 100000`.
-const SEEDS: u64 = 10_000;
+const SEEDS: u64 = 12_000;
 
 /// Each of these happens at least so often in [`SEEDS`] seeds.
 const OFTEN: u64 = 1_000;

@@ -8,20 +8,10 @@ use links::Draft;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{CreateError, Parts};
-use supply::{
-    Claim, Fate,
-    guard::{self, Guard},
-};
+use supply::{Claim, Fate, Row, Verdict, guard};
 
 /// Pause before the row of an insert in doubt is looked for again.
 const RESOLVE_PAUSE: Duration = Duration::from_millis(100);
-
-/// What is stored under the id of an insert in doubt.
-enum Row {
-    Ours(Timestamp),
-    Other,
-    Absent,
-}
 
 impl Parts {
     /// Looks for the row of an insert in doubt until the store answers. Ours: acknowledged. Absent or not ours: another number is
@@ -34,25 +24,34 @@ impl Parts {
         deadline: Instant,
     ) -> (Fate, Option<Result<Timestamp, CreateError>>) {
         loop {
-            match timeout_at(deadline, self.look(claim, id, draft)).await {
-                Ok(Some(Row::Ours(at))) => return (Fate::Used, Some(Ok(at))),
-                Ok(Some(Row::Other)) => return (Fate::Used, None),
-                Ok(Some(Row::Absent)) => return (Fate::Burned, None),
-                Ok(None) if Instant::now() < deadline => sleep(RESOLVE_PAUSE).await,
-                Ok(None) | Err(_) => return (Fate::Burned, Some(Err(CreateError::NoStore))),
-            }
+            let looked = timeout_at(deadline, self.look(claim, id, draft)).await.ok().flatten();
+            let answer = match looked {
+                Some((Verdict::Ours, Some(at))) => Some(Ok(at)),
+                Some(_) => None,
+                None if Instant::now() < deadline => {
+                    sleep(RESOLVE_PAUSE).await;
+                    continue;
+                }
+                None => Some(Err(CreateError::NoStore)),
+            };
+            return (Verdict::fate(looked.map(|(verdict, _)| verdict)), answer);
         }
     }
 
-    /// One look at the row of an insert in doubt; none when the store does not say. The register is asked after the row was
-    /// read: if the number is ours alone then, nobody else can have written what was read.
-    async fn look(&self, claim: &Claim, id: LinkId, draft: &Draft) -> Option<Row> {
-        let Some(link) = self.lookup.read_fresh(id).await.ok()? else { return Some(Row::Absent) };
-        if (claim.reclaimed && guard::is_on(Guard::Reclaimed)) || !link.is(draft) {
-            return Some(Row::Other);
-        }
-        let entry = self.owner.entry_name(claim.entry);
-        let ours = self.store.holds(id, claim.generation.0, &entry).await.ok()?;
-        Some(if ours || !guard::is_on(Guard::Holds) { Row::Ours(link.created_at) } else { Row::Other })
+    /// One look at the row of an insert in doubt, with the time that it was stored; `None` when the
+    /// store does not say.
+    async fn look(&self, claim: &Claim, id: LinkId, draft: &Draft) -> Option<(Verdict, Option<Timestamp>)> {
+        let Some(link) = self.lookup.read_fresh(id).await.ok()? else {
+            return Some((Verdict::of_row(claim, Row::Absent, guard::rules()), None));
+        };
+        let row = if link.is(draft) { Row::Same } else { Row::Different };
+        let verdict = match Verdict::of_row(claim, row, guard::rules()) {
+            Verdict::AskRegister => {
+                let entry = self.owner.entry_name(claim.entry);
+                Verdict::of_register(self.store.holds(id, claim.generation.0, &entry).await.ok()?)
+            }
+            verdict => verdict,
+        };
+        Some((verdict, Some(link.created_at)))
     }
 }

@@ -27,7 +27,8 @@ use super::{
     ways::{FaultyStore, Trouble},
 };
 use supply::{
-    Ceilings, Closing, IssuerClient, Lost, Minting, Owner, Supplier, SupplierConfig, SupplyMetrics, Target,
+    Ceilings, Clock, Closing, IssuerClient, Lost, Minting, Owner, Spec, Supplier, SupplierConfig,
+    SupplyMetrics, Target,
 };
 
 use crate::{
@@ -92,12 +93,18 @@ fn dialer(common: &Common, is_dead: &Arc<AtomicBool>, cut_off: &Arc<Mutex<Instan
 }
 
 /// Numbers for the keyspaces of a configuration, the default one first.
-fn mintings(setup: &Setup, known: &[(KeyspaceIndex, Keyspace)], refill_permille: u64) -> Vec<Arc<Minting>> {
+fn mintings(
+    setup: &Setup,
+    known: &[(KeyspaceIndex, Keyspace)],
+    refill_permille: u64,
+    clock: Clock,
+) -> Vec<Arc<Minting>> {
     let first = &setup.keyspaces[setup.default];
     let others = setup.keyspaces.iter().filter(|keyspace| *keyspace != first);
     let minting = |keyspace: &Keyspace| {
         let (index, _) = known.iter().find(|(_, other)| other == keyspace)?;
-        Some(Arc::new(Minting::new(*index, keyspace.name.clone(), keyspace.capacity(), refill_permille)))
+        let spec = Spec { index: *index, namespace: keyspace.name.clone(), capacity: keyspace.capacity() };
+        Some(Arc::new(Minting::new(spec, refill_permille, clock)))
     };
     std::iter::once(first).chain(others).filter_map(minting).collect()
 }
@@ -220,8 +227,9 @@ impl Node {
         let cut_off = Arc::new(Mutex::new(Instant::now()));
         let client = Arc::new(IssuerClient::new(Target::Embedded(dialer(common, &is_dead, &cut_off))));
         let owner = Owner { holder: holder.to_owned(), instance: format!("start-{:016x}", rng.next()) };
-        let mintings = mintings(setup, &known, rng.between(300, 900));
-        let ceilings = Arc::new(Ceilings::default());
+        let clock = Clock::start();
+        let mintings = mintings(setup, &known, rng.between(300, 900), clock);
+        let ceilings = Arc::new(Ceilings::new(clock));
         let supplier = Supplier::new(SupplierConfig {
             owner: owner.clone(),
             client: Arc::clone(&client),

@@ -1,5 +1,6 @@
 //! Which world finds which missing guard.
 
+use holder::Rule;
 use issuer::core::Guard;
 
 use super::{Bounds, Law};
@@ -14,7 +15,7 @@ pub fn aimed_at(mutant: Mutant) -> Option<(Bounds, Law)> {
         Mutant::HeadCompare => (Bounds::LEADER_CHANGE, Law::WatermarkForward),
         Mutant::RegisterConstraint => (Bounds::RESTORED, Law::RegisterDisjoint),
         Mutant::GenerationCompare => (Bounds::SLOW_HEIR, Law::RegisterForward),
-        Mutant::CeilingMargin => (Bounds::CEILING, Law::NothingAllocatedAbove),
+        Mutant::Holder(Rule::Margin) => (Bounds::CEILING, Law::NothingAllocatedAbove),
         Mutant::Core(Guard::LostReply) => (Bounds::LEADER_CHANGE, Law::AnsweredWhenCommitted),
         Mutant::Core(Guard::Seq) => (Bounds::DOUBLED_REQUESTS, Law::OneBlockPerSeq),
         Mutant::Core(Guard::RegisterCommit) => (Bounds::DEPOSED_REGISTRAR, Law::HandsDisjoint),
@@ -34,6 +35,9 @@ pub fn aimed_at(mutant: Mutant) -> Option<(Bounds, Law)> {
         // A holder that is never told that all numbers are used waits for ever, and no law of the
         // model speaks of that.
         Mutant::Core(Guard::ReservedApart) => return None,
+        Mutant::Holder(Rule::LeakedGeneration) => (Bounds::SLOW_HEIR, Law::RegisterForward),
+        Mutant::Holder(Rule::Freshness) => (Bounds::CEILING, Law::NothingAllocatedAbove),
+        Mutant::Holder(_) => return None,
     };
     Some(aimed)
 }

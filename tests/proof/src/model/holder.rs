@@ -1,301 +1,367 @@
-//! What holders do: the resolver's side of the protocol, as its supplier and its creators do it.
+//! What resolvers do: the real core of a holder, with the database below it.
+//!
+//! The core's clock has two readings, one for what happens at once and one, past every rest, for a
+//! wake that comes late. So a rest costs no steps of the world's clock and every order is explored.
 
 use std::sync::Arc;
 
-use issuer::core::{Answer, Refusal, Request, Returned};
-use numbers::{HolderId, Incarnation, Instance, Mark, Millis, Seq, Span, StoreEpoch};
+use holder::{
+    Answer, Call, Ceilings, Claim, Core, Effect, Event, Fate, Keyspace, Moment, Refused, Registered, Row,
+    Spec, StoreAnswer, StoreCall, Verdict, ceilings::Told,
+};
+use issuer::core::{self, Refusal, Request, Returned};
+use numbers::{Instance, Mark, Millis, Namespace, StoreEpoch};
 
 use super::{
-    Step,
+    Step, System,
+    calls::{index, name},
     laws::Law,
     witness::Witness,
-    world::{Call, CallId, Held, Holder, LateInsert, Trusted, last_token, namespace, token},
+    world::{Holder, LateInsert, Minter, Part, entry, last_token, namespace, token},
 };
 use crate::Mutant;
 
-/// The holders' names.
-const NAMES: [&str; 3] = ["a", "b", "c"];
+/// The core's clock for what happens at once.
+const AT_ONCE: Millis = Millis(0);
+/// The core's clock past every rest.
+const LATE: Millis = Millis(1 << 40);
 
 impl Holder {
-    /// The ceiling that it relies on now, if any.
-    pub(super) fn fresh_ceiling(&self, now: Millis) -> Option<u64> {
-        self.trusted.filter(|trusted| now < trusted.until).map(|trusted| trusted.ceiling)
+    /// A resolver that starts.
+    pub(super) fn minting(system: &System, starts: u8, calls: u8) -> Self {
+        let (bounds, rules) = (&system.bounds, Mutant::rules(system.mutant));
+        let spec = Spec { index: keyspace(), namespace: namespace(), capacity: bounds.capacity };
+        // Another block is fetched when the last one is used up, or at once.
+        let refill_permille = if bounds.in_hand > 1 { 0 } else { 1_000 };
+        // It saves, so that asking for a block is a late wake of its own, and never follows at once.
+        let mut keyspace = Keyspace::new(refill_permille);
+        keyspace.relinquish(AT_ONCE);
+        let part = Part::Mints(Arc::new(Minter {
+            core: Core::new(vec![spec], rules),
+            keyspaces: vec![keyspace],
+            ceilings: Ceilings::new(rules),
+            asked: None,
+        }));
+        Self { starts, calls, call: None, beat: None, is_raised: false, part }
     }
 
-    /// Whether it was never started again; of a reservation, whether it is open.
-    pub(super) fn is_first_start(&self) -> bool {
-        self.starts == 1
+    pub(super) fn minter(&self) -> Option<&Minter> {
+        match &self.part {
+            Part::Mints(minter) => Some(minter),
+            Part::Reserves(_) => None,
+        }
+    }
+}
+
+impl Minter {
+    /// Whether a number can be claimed.
+    pub(super) fn has_numbers(&self) -> bool {
+        self.keyspaces[0].buffer().in_hand() > 0
+    }
+}
+
+fn keyspace() -> codes::KeyspaceIndex {
+    codes::KeyspaceIndex::new(1).expect("it is in range")
+}
+
+impl System {
+    /// What a holder's clock shows: it may be slower than the issuers'.
+    fn shows(&self, now: Millis) -> Moment {
+        let shown = Millis(now.0 * (1_000 - self.bounds.slower) / 1_000);
+        Moment { monotonic: shown, wall: shown }
     }
 
-    /// Whether it would ask for a block.
-    pub(super) fn wants_block(&self, in_hand: usize) -> bool {
-        let fresh = self.held.iter().filter(|held| !held.left.is_empty()).count();
-        self.incarnation.is_some() && self.call.is_none() && self.allocated.is_none() && fresh < in_hand
+    /// The ceiling that a holder relies on now, if any.
+    pub(super) fn fresh_ceiling(&self, holder: &Holder, now: Millis) -> Option<u64> {
+        holder.minter()?.ceilings.fresh(keyspace(), self.shows(now))
     }
 }
 
 impl Step<'_> {
-    /// A start of the holder registers.
-    pub(super) fn register(&mut self, holder: usize) {
-        let instance = Instance::new(self.world.holders[holder].starts.to_string());
-        let bounds = &self.system.bounds;
-        let is_raised = self.world.holders[holder].is_raised;
-        let capacity = if is_raised { bounds.raised_capacity } else { bounds.capacity };
-        let namespaces = vec![(namespace(), capacity)];
-        let instance = instance.expect("digits are allowed");
-        let reserved = self.is_open_reservation(holder);
-        let request = Request::Register { holder: name(holder), instance, namespaces, reserved };
-        self.world.holders[holder].call = Some(self.call(holder, request));
+    fn minter(&mut self, holder: usize) -> &mut Minter {
+        match &mut self.world.holders[holder].part {
+            Part::Mints(minter) => Arc::make_mut(minter),
+            Part::Reserves(_) => unreachable!("a reservation has no core"),
+        }
     }
 
-    /// Whether a holder is a reservation that is not given up.
-    pub(super) fn is_open_reservation(&self, holder: usize) -> bool {
-        self.system.is_reservation(holder) && self.world.holders[holder].is_first_start()
+    /// The core is woken, at once or after every rest.
+    pub(super) fn wake(&mut self, holder: usize, late: bool) {
+        self.step(holder, if late { LATE } else { AT_ONCE }, Event::Woken);
     }
 
-    /// The holder asks for a block.
-    pub(super) fn allocate(&mut self, holder: usize) {
-        let Some(incarnation) = self.incarnation(holder) else { return };
-        let request = Request::Allocate {
-            holder: name(holder),
-            incarnation,
-            seq: Seq(self.world.holders[holder].seq + 1),
-            namespace: namespace(),
-            wanted_len: self.wanted_len(holder),
-            store: StoreEpoch::new("1").expect("digits are allowed"),
+    fn step(&mut self, holder: usize, now: Millis, event: Event) {
+        let Minter { core, keyspaces, .. } = self.minter(holder);
+        let effects = core.step(now, event, keyspaces);
+        for effect in effects {
+            match effect {
+                Effect::Call(call) => self.send(holder, call),
+                Effect::Store(StoreCall::Epoch) => {
+                    let epoch = StoreAnswer::Epoch(StoreEpoch::new("1").expect("digits are allowed"));
+                    self.step(holder, AT_ONCE, Event::Stored(Some(epoch)));
+                }
+                Effect::Store(StoreCall::RaiseMark(_)) => {
+                    self.step(holder, AT_ONCE, Event::Stored(Some(StoreAnswer::Raised(true))));
+                }
+                Effect::Store(call) => self.minter(holder).asked = Some(call),
+                _ => {}
+            }
+        }
+    }
+
+    fn send(&mut self, holder: usize, call: Call) {
+        let request = match call {
+            Call::Register { namespaces } => {
+                let instance = Instance::new(self.world.holders[holder].starts.to_string());
+                let instance = instance.expect("digits are allowed");
+                Request::Register { holder: name(holder), instance, namespaces, reserved: false }
+            }
+            Call::Allocate { incarnation, seq, store, .. } => {
+                self.allocations += 1;
+                let wanted_len = self.system.bounds.block;
+                let holder = name(holder);
+                Request::Allocate { holder, incarnation, seq, namespace: namespace(), wanted_len, store }
+            }
+            Call::Return { incarnation, closed, registered_end } => {
+                let holder::Closed { block, used, burned, unused, .. } = closed;
+                let returned = Returned { block, used, burned, unused, registered_end };
+                debug_assert_eq!(returned.check(), Ok(()), "the holder's account");
+                Request::Return { holder: name(holder), incarnation, blocks: vec![returned] }
+            }
         };
         self.world.holders[holder].call = Some(self.call(holder, request));
     }
 
-    pub(super) fn wanted_len(&self, holder: usize) -> u64 {
-        let bounds = &self.system.bounds;
-        if self.system.is_reservation(holder) { bounds.reserved_len } else { bounds.block }
+    /// The issuer's answer comes to the core.
+    pub(super) fn answered(&mut self, holder: usize, answer: Result<core::Answer, Refusal>) {
+        let answer = match answer {
+            Ok(core::Answer::Registered { incarnation, last_seq, .. }) => {
+                let (holder_ttl_ms, ledger, mark) = (self.system.bounds.holder_ttl_ms, None, Mark(0));
+                Ok(Answer::Registered(Registered { incarnation, last_seq, holder_ttl_ms, ledger, mark }))
+            }
+            Ok(core::Answer::Allocated { block, leaked, store, .. }) => {
+                self.judge_hands(holder, &block);
+                Ok(Answer::Allocated { block, leaked, store: Some(store) })
+            }
+            Ok(_) => Ok(Answer::Returned),
+            Err(refusal) => Err(self.refused(holder, &refusal)),
+        };
+        self.step(holder, AT_ONCE, Event::Answered(answer));
+    }
+
+    /// As the resolver's client reads a refusal.
+    fn refused(&mut self, holder: usize, refusal: &Refusal) -> Refused {
+        match refusal {
+            Refusal::Exhausted { .. } => Refused::Exhausted,
+            Refusal::InOtherHands { .. } => Refused::InOtherHands,
+            Refusal::UnknownHolder(_) | Refusal::UnknownNamespace(_) | Refusal::Seq { .. } => {
+                Refused::NotRegistered(String::new())
+            }
+            Refusal::CapacityShrunk { .. } => {
+                // Its operator updates it.
+                self.system.seen.note(Witness::LoweringRefused);
+                self.configure(holder);
+                Refused::NotRegistered(String::new())
+            }
+            Refusal::Superseded { .. } => Refused::Superseded(String::new()),
+            _ => Refused::Other { code: String::new(), message: String::new() },
+        }
+    }
+
+    /// The holder is configured with the raised capacity, and registers again.
+    pub(super) fn configure(&mut self, holder: usize) {
+        let raised = self.system.bounds.raised_capacity;
+        self.world.holders[holder].is_raised = true;
+        self.minter(holder).core.configure(std::iter::once(raised));
+    }
+
+    /// The issuer does not know the registration that beats.
+    pub(super) fn forget(&mut self, holder: usize) {
+        let core = &mut self.minter(holder).core;
+        if let Some(session) = core.session() {
+            core.forget(session);
+        }
+    }
+
+    /// The database does what the core asks for.
+    pub(super) fn execute_store(&mut self, holder: usize) {
+        let Some(call) = self.minter(holder).asked.take() else { return };
+        let answer = self.store(holder, call);
+        self.step(holder, AT_ONCE, Event::Stored(Some(answer)));
+        self.judge_register();
+    }
+
+    fn store(&mut self, holder: usize, call: StoreCall) -> StoreAnswer {
+        let (mutant, instance) = (self.system.mutant, self.instance(holder));
+        let database = Arc::make_mut(&mut self.world.database);
+        match call {
+            StoreCall::AdoptLedger(ledger) => StoreAnswer::Ledger(ledger),
+            StoreCall::RaiseMark(_) => StoreAnswer::Raised(true),
+            StoreCall::Epoch => StoreAnswer::Epoch(StoreEpoch::new("1").expect("digits are allowed")),
+            StoreCall::Register(asked) => {
+                let taken = database.register(entry(&asked.block, instance, asked.entry), mutant);
+                self.entered(taken, Witness::RegisterRefused)
+            }
+            StoreCall::TakeOver(asked, leaked) => {
+                let (entry, leaked) = (entry(&asked.block, instance, asked.entry), last_token(leaked));
+                let newer = self.newer_holds(entry.span, entry.generation);
+                let database = Arc::make_mut(&mut self.world.database);
+                let taken = database.take_over(entry, leaked, |_| false, mutant);
+                self.world.keep(Law::RegisterForward, !(taken && newer));
+                self.entered(taken, Witness::TakeOverRefused)
+            }
+            StoreCall::Unused(_, span) => {
+                let unused = database.unused(span);
+                let numbers = unused.iter().map(|span| span.len()).sum::<u64>();
+                let whole = numbers == span.len();
+                self.system.seen.note(if whole {
+                    Witness::ReclaimedUnused
+                } else {
+                    Witness::ReclaimedPartly
+                });
+                if self.system.bounds.reserved_len < self.system.bounds.block && span.len() == 1 {
+                    self.system.seen.note(Witness::ReservationReclaimed);
+                }
+                StoreAnswer::Unused(unused)
+            }
+            StoreCall::RegisteredEnd(_) => {
+                let end = database.registered_end();
+                let head = self.world.etcd.head().and_then(|head| head.namespaces.get(&namespace()));
+                if head.is_some_and(|record| record.high_watermark < end) {
+                    self.system.seen.note(Witness::WatermarkRepaired);
+                }
+                StoreAnswer::End(end)
+            }
+            StoreCall::Release(asked, kept) => {
+                let released = database.release(entry(&asked.block, instance, asked.entry), &kept);
+                if released { StoreAnswer::Released } else { StoreAnswer::Overlaps }
+            }
+        }
+    }
+
+    fn entered(&self, taken: bool, refused: Witness) -> StoreAnswer {
+        if taken {
+            return StoreAnswer::Entered;
+        }
+        self.system.seen.note(refused);
+        StoreAnswer::Overlaps
+    }
+
+    fn instance(&self, holder: usize) -> (u8, u8) {
+        (index(holder), self.world.holders[holder].starts)
+    }
+
+    /// Whether the register has one of the numbers from a newer allocation.
+    fn newer_holds(&self, span: numbers::Span, token: u64) -> bool {
+        let newer = self.world.database.entries().iter().filter(|entry| entry.generation > token);
+        newer.into_iter().any(|entry| entry.span.overlaps(span))
     }
 
     /// The holder says that it is alive, and wants to hear of the ceiling.
     pub(super) fn beat(&mut self, holder: usize) {
-        let Some(incarnation) = self.incarnation(holder) else { return };
-        let state = &self.world.holders[holder];
-        let unused = |held: &Held| held.left.len() as u64 + u64::from(held.claimed);
-        // What is on its way back is not back yet.
-        let returning = match state.call.as_ref().map(|call| &*call.request) {
-            Some(Request::Return { blocks, .. }) => {
-                blocks.iter().flat_map(|block| &block.unused).map(|span| span.len()).sum()
-            }
-            _ => 0,
+        let Minter { core, keyspaces, .. } = self.minter(holder);
+        let Some(session) = core.session() else { return };
+        let beat = core.beat(session, keyspaces);
+        let request = Request::KeepAlive {
+            holder: name(holder),
+            incarnation: beat.incarnation,
+            last_seq: beat.last_seq,
+            progress: beat.progress,
+            mark: Mark(0),
         };
-        let in_hand = state.held.iter().map(unused).sum::<u64>() + returning;
-        let progress = vec![(namespace(), in_hand)];
-        // What is allocated and not entered yet is not in the progress.
-        let last_seq = Seq(state.seq - u64::from(state.allocated.is_some()));
-        let request =
-            Request::KeepAlive { holder: name(holder), incarnation, last_seq, progress, mark: Mark(0) };
         self.world.holders[holder].beat = Some(self.call(holder, request));
     }
 
-    fn incarnation(&self, holder: usize) -> Option<Incarnation> {
-        self.world.holders[holder].incarnation.map(Incarnation)
-    }
-
-    /// Sends a call for the first time.
-    fn call(&mut self, holder: usize, request: Request) -> Call {
-        let now = self.world.now;
-        let state = &mut self.world.holders[holder];
-        state.calls += 1;
-        let (number, request) = (state.calls, Arc::new(request));
-        self.world.calls.insert((index(holder), number), (Arc::clone(&request), 1));
-        Call { number, request, sent: now, answers: Vec::new() }
-    }
-
-    /// The holder loses patience: one more copy of its call.
-    pub(super) fn resend(&mut self, id: CallId) {
-        if let Some(call) = self.waiting(id) {
-            let request = Arc::clone(&call.request);
-            self.world.calls.entry(id).or_insert((request, 0)).1 += 1;
+    /// A beat's answer.
+    pub(super) fn heard(
+        &mut self,
+        holder: usize,
+        sent: Millis,
+        ceilings: &[(Namespace, u64)],
+        starving: &[Namespace],
+    ) {
+        let (sent, holder_ttl_ms) = (self.system.shows(sent), self.system.bounds.holder_ttl_ms);
+        let registered_end = self.world.database.registered_end();
+        let Minter { core, keyspaces, ceilings: trusted, .. } = self.minter(holder);
+        core.share(AT_ONCE, starving, keyspaces);
+        if let Some((_, ceiling)) = ceilings.first() {
+            trusted.trust(keyspace(), Told { ceiling: *ceiling, registered_end, sent, holder_ttl_ms });
         }
+        self.judge_ceiling(holder);
     }
 
-    /// The call, if its caller still waits for it.
-    pub(super) fn waiting(&mut self, (holder, number): CallId) -> Option<&mut Call> {
-        let holder = &mut self.world.holders[usize::from(holder)];
-        holder.call.iter_mut().chain(&mut holder.beat).find(|call| call.number == number)
+    /// The holder gives up what is not claimed, as if another one starved.
+    pub(super) fn give_back(&mut self, holder: usize) {
+        self.minter(holder).keyspaces[0].relinquish(AT_ONCE);
+        self.wake(holder, false);
     }
 
-    /// A caller gets an answer.
-    pub(super) fn take(&mut self, (holder, number): CallId, answer: usize) {
-        let state = &mut self.world.holders[usize::from(holder)];
-        let is_beat = state.beat.as_ref().is_some_and(|beat| beat.number == number);
-        let Some(mut call) = (if is_beat { state.beat.take() } else { state.call.take() }) else { return };
-        match call.answers.swap_remove(answer) {
-            Ok(Answer::Registered { incarnation, last_seq, .. }) => {
-                state.incarnation = Some(incarnation.0);
-                state.seq = last_seq.0;
-            }
-            Ok(Answer::Allocated { block, leaked, .. }) => {
-                state.seq += 1;
-                state.allocated = Some((block, leaked));
-                self.judge_hands(usize::from(holder));
-                self.judge_reservation(usize::from(holder));
-            }
-            Ok(Answer::Alive { ceilings, .. }) => {
-                let bounds = &self.system.bounds;
-                let trusted = Mutant::trust_ms(self.system.mutant, bounds.holder_ttl_ms);
-                // By the issuers' clocks, which the world's is.
-                let until = Millis(call.sent.0 + trusted * 1_000 / (1_000 - bounds.slower));
-                state.trusted = ceilings.first().map(|(_, ceiling)| Trusted { ceiling: *ceiling, until });
-                self.judge_ceiling(usize::from(holder));
-            }
-            // Registering again tells where to go on.
-            Err(Refusal::UnknownHolder(_) | Refusal::Seq { .. }) => state.incarnation = None,
-            // Its operator updates it.
-            Err(Refusal::CapacityShrunk { .. }) => {
-                (state.incarnation, state.is_raised) = (None, true);
-                self.system.seen.note(Witness::LoweringRefused);
-            }
-            Err(Refusal::Exhausted { capacity, .. }) => self.judge_exhausted(capacity),
-            Ok(Answer::Closed { .. } | Answer::Status(_)) | Err(_) => {}
+    fn claim(&mut self, holder: usize) -> Option<(LateInsert, Claim)> {
+        let (owner, start) = self.instance(holder);
+        let claim = self.minter(holder).keyspaces[0].claim().ok().flatten()?;
+        let url = token(claim.generation, (owner, start), claim.entry);
+        let insert = LateInsert { holder: owner, start, number: claim.number, url, claim: None };
+        Some((insert, claim))
+    }
+
+    /// The holder claims a number and inserts a link.
+    pub(super) fn insert(&mut self, holder: usize) {
+        if let Some((insert, claim)) = self.claim(holder) {
+            self.land(LateInsert { claim: Some(claim), ..insert });
         }
-    }
-
-    /// The holder enters its new block into the register; only then it mints from it. If the register refuses, the block goes back
-    /// burned, with what the register knows.
-    pub(super) fn enter(&mut self, holder: usize) {
-        let start = self.world.holders[holder].starts;
-        let Some((block, leaked)) = self.world.holders[holder].allocated.take() else { return };
-        let entry = Held::entry(&block, index(holder), start);
-        let (mutant, seen) = (self.system.mutant, &self.system.seen);
-        let newer = self.newer_holds(&block.span, entry.generation);
-        let database = Arc::make_mut(&mut self.world.database);
-        let entered = match leaked {
-            None => database.register(entry, mutant),
-            Some(generation) => database.take_over(entry, last_token(generation), |_| false, mutant),
-        };
-        if entered {
-            self.world.keep(Law::RegisterForward, !newer);
-            let held = Held { reclaimed: leaked.is_some(), left: self.unused(block.span), block, claimed: 0 };
-            if held.reclaimed {
-                let whole = held.left.len() as u64 == held.block.span.len();
-                seen.note(if whole { Witness::ReclaimedUnused } else { Witness::ReclaimedPartly });
-                if self.system.bounds.reserved_len < self.system.bounds.block && held.block.span.len() == 1 {
-                    seen.note(Witness::ReservationReclaimed);
-                }
-            }
-            self.world.holders[holder].held.push(held);
-            return self.judge_register();
-        }
-        seen.note(if leaked.is_some() { Witness::TakeOverRefused } else { Witness::RegisterRefused });
-        let end = self.world.database.registered_end();
-        if self
-            .world
-            .etcd
-            .head()
-            .and_then(|head| head.namespaces.get(&namespace()))
-            .is_some_and(|record| record.high_watermark < end)
-        {
-            seen.note(Witness::WatermarkRepaired);
-        }
-        let burned = block.span.len();
-        let returned = Returned { block, used: 0, burned, unused: Vec::new(), registered_end: Some(end) };
-        self.send_back(holder, returned);
-    }
-
-    pub(super) fn unused(&self, span: Span) -> Vec<u64> {
-        self.world.database.unused(span).into_iter().flat_map(|gap| gap.start()..gap.end()).collect()
-    }
-
-    /// Whether the register has one of the numbers from a newer allocation.
-    fn newer_holds(&self, span: &Span, token: u64) -> bool {
-        let blocks = self.world.holders.iter().enumerate().flat_map(|(other, state)| {
-            let entry = move |held: &Held| Held::entry(&held.block, index(other), state.starts);
-            state.held.iter().map(entry)
-        });
-        blocks.filter(|entry| entry.generation > token && entry.span.overlaps(*span)).any(|entry| {
-            (entry.span.start()..entry.span.end())
-                .any(|number| self.world.database.holds(number, entry.generation))
-        })
-    }
-
-    /// The holder gives a block back: released in the register first.
-    pub(super) fn give_back(&mut self, holder: usize, held: usize) {
-        let state = &mut self.world.holders[holder];
-        let Held { block, left, .. } = state.held.remove(held);
-        let entry = Held::entry(&block, index(holder), state.starts);
-        let unused = spans(&left);
-        if !unused.is_empty() {
-            let used: Vec<u64> =
-                (block.span.start()..block.span.end()).filter(|number| !left.contains(number)).collect();
-            Arc::make_mut(&mut self.world.database).release(entry, &spans(&used));
-        }
-        let used = block.span.len() - left.len() as u64;
-        let returned = Returned { block, used, burned: 0, unused, registered_end: None };
-        self.send_back(holder, returned);
-    }
-
-    fn send_back(&mut self, holder: usize, returned: Returned) {
-        debug_assert_eq!(returned.check(), Ok(()), "the holder's account");
-        let Some(incarnation) = self.incarnation(holder) else { return };
-        let request = Request::Return { holder: name(holder), incarnation, blocks: vec![returned] };
-        self.world.holders[holder].call = Some(self.call(holder, request));
-    }
-
-    /// The holder claims the next number of a block and inserts a link.
-    pub(super) fn insert(&mut self, holder: usize, held: usize) {
-        let claim = self.claim(holder, held);
-        self.land(claim);
     }
 
     /// It claims one, and the insert is under way for a while.
-    pub(super) fn insert_late(&mut self, holder: usize, held: usize) {
-        let claim = self.claim(holder, held);
-        self.world.late_inserts.push(claim);
-        self.world.late_inserts.sort_unstable();
-    }
-
-    /// It inserts one and the reply is lost. It reads the row then, and takes it for its own if the register says that the number
-    /// is its own alone. Two creators may well store the same long URL, so the row itself says nothing.
-    pub(super) fn insert_in_doubt(&mut self, holder: usize, held: usize) {
-        let claim = self.claim(holder, held);
-        Arc::make_mut(&mut self.world.database).insert(claim.number, who(claim));
-        let block = &mut self.world.holders[holder].held[held];
-        block.claimed -= 1;
-        let token = token(claim.generation, claim.holder, claim.start);
-        if !block.reclaimed && self.world.database.holds(claim.number, token) {
-            self.system.seen.note(Witness::DoubtResolved);
-            self.acknowledge(claim.number);
+    pub(super) fn insert_late(&mut self, holder: usize) {
+        if let Some((insert, claim)) = self.claim(holder) {
+            self.world.late_inserts.push(LateInsert { claim: Some(claim), ..insert });
+            self.world
+                .late_inserts
+                .sort_unstable_by_key(|late| (late.holder, late.start, late.number, late.url));
         }
     }
 
-    fn claim(&mut self, holder: usize, held: usize) -> LateInsert {
-        let state = &mut self.world.holders[holder];
-        let block = &mut state.held[held];
-        block.claimed += 1;
-        let (number, generation) = (block.left.remove(0), block.block.generation);
-        LateInsert { holder: index(holder), start: state.starts, number, generation }
+    /// It inserts one and the reply is lost. It reads the row then, and takes it for its own if the
+    /// register says that the number is its own alone. Two creators may well store the same long URL,
+    /// so the row itself says nothing.
+    pub(super) fn insert_in_doubt(&mut self, holder: usize) {
+        let Some((insert, claim)) = self.claim(holder) else { return };
+        Arc::make_mut(&mut self.world.database).insert(insert.number, insert.url);
+        let verdict = match Verdict::of_row(&claim, Row::Same, Mutant::rules(self.system.mutant)) {
+            Verdict::AskRegister => {
+                let token = token(claim.generation, self.instance(holder), claim.entry);
+                Verdict::of_register(self.world.database.holds(insert.number, token))
+            }
+            verdict => verdict,
+        };
+        self.minter(holder).keyspaces[0].settle(claim, Verdict::fate(Some(verdict)));
+        if verdict == Verdict::Ours {
+            self.system.seen.note(Witness::DoubtResolved);
+            self.acknowledge(insert.number);
+        }
     }
 
     /// An insert reaches the database. It is acknowledged if the holder that sent it is still there.
-    pub(super) fn land(&mut self, claim: LateInsert) {
-        let inserted = Arc::make_mut(&mut self.world.database).insert(claim.number, who(claim));
+    pub(super) fn land(&mut self, insert: LateInsert) {
+        let LateInsert { holder, start, number, url, claim } = insert;
+        let inserted = Arc::make_mut(&mut self.world.database).insert(number, url);
         if !inserted {
             self.system.seen.note(Witness::NumberTaken);
         }
-        let owner = usize::from(claim.holder);
-        let apart = !self.is_reserved_by_another(claim.number, owner);
+        let owner = usize::from(holder);
+        let apart = !self.is_reserved_by_another(number, owner);
         self.world.keep(Law::ReservationUnused, apart || !inserted);
         if inserted && self.system.is_reservation(owner) {
             self.system.seen.note(Witness::ReservationFilled);
         }
-        let state = &mut self.world.holders[usize::from(claim.holder)];
-        if state.starts != claim.start {
+        if self.world.holders[owner].starts != start {
             return;
         }
-        // Of a block that is in hand twice, which a guard prevents, the one with an open claim.
-        let claimed = |held: &&mut Held| held.block.generation == claim.generation && held.claimed > 0;
-        if let Some(held) = state.held.iter_mut().find(claimed) {
-            held.claimed -= 1;
+        if let Some(claim) = claim {
+            self.minter(owner).keyspaces[0].settle(claim, Fate::Used);
         }
         if inserted {
-            self.acknowledge(claim.number);
+            self.acknowledge(number);
         }
     }
 
@@ -304,49 +370,22 @@ impl Step<'_> {
         let first = Arc::make_mut(&mut self.world.past).acknowledged.insert(number);
         self.world.keep(Law::AcknowledgedOnce, first);
         let now = self.world.now;
-        let mut fresh = self.world.holders.iter().filter_map(|holder| holder.fresh_ceiling(now)).peekable();
-        if fresh.peek().is_some() {
+        let fresh = self.world.holders.iter().filter_map(|holder| self.system.fresh_ceiling(holder, now));
+        let fresh: Vec<u64> = fresh.collect();
+        if !fresh.is_empty() {
             self.system.seen.note(Witness::CeilingTrusted);
         }
-        let below = fresh.all(|ceiling| number < ceiling);
+        let below = fresh.into_iter().all(|ceiling| number < ceiling);
         self.world.keep(Law::NoFalseAbove, below);
     }
 
     /// The process ends and starts again. Its calls and inserts stay under way.
     pub(super) fn crash(&mut self, holder: usize) {
-        let state = &mut self.world.holders[holder];
-        let (starts, calls) = (state.starts + 1, state.calls);
-        *state = Holder { starts, calls, ..Holder::default() };
+        let Holder { starts, calls, .. } = self.world.holders[holder];
+        self.world.holders[holder] = if self.system.is_reservation(holder) {
+            Holder::reserving(starts + 1, calls)
+        } else {
+            Holder::minting(self.system, starts + 1, calls)
+        };
     }
-}
-
-/// Who stored a link: a value that tells holders and their starts apart.
-fn who(claim: LateInsert) -> u64 {
-    token(claim.generation, claim.holder, claim.start)
-}
-
-pub(super) fn within(number: u64, span: Span) -> bool {
-    (span.start()..span.end()).contains(&number)
-}
-
-/// Ascending numbers as ranges.
-fn spans(numbers: &[u64]) -> Vec<Span> {
-    let mut spans: Vec<Span> = Vec::new();
-    for number in numbers {
-        let grown = spans.last().filter(|last| last.end() == *number);
-        let span = grown.map_or(Span::new(*number, 1), |last| Span::new(last.start(), last.len() + 1));
-        if grown.is_some() {
-            spans.pop();
-        }
-        spans.extend(span.ok());
-    }
-    spans
-}
-
-pub(super) fn index(holder: usize) -> u8 {
-    u8::try_from(holder).expect("at most three holders")
-}
-
-fn name(holder: usize) -> HolderId {
-    HolderId::new(NAMES[holder]).expect("letters are allowed")
 }

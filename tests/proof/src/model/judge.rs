@@ -2,28 +2,66 @@
 
 use std::collections::BTreeMap;
 
+use holder::EntryId;
 use numbers::{Block, Span};
 
 use super::{
     Step,
-    holder::{index, within},
+    calls::index,
     laws::{Law, Whereabouts},
+    reservation::within,
     witness::Witness,
-    world::{Held, namespace},
+    world::{Holder, entry, namespace},
 };
+
+/// A block that is allocated to a holder and not in its hands yet.
+fn arriving(holder: &Holder) -> impl Iterator<Item = &Block> {
+    let reserved = holder.reservation().and_then(|reservation| reservation.allocated.as_ref());
+    let minted = holder.minter().and_then(|minter| minter.core.arriving());
+    reserved.map(|(block, _)| block).into_iter().chain(minted)
+}
+
+/// The blocks in a holder's hands, with the numbers that it has not used.
+fn in_hand(holder: &Holder) -> Vec<(&Block, Vec<Span>)> {
+    if let Some(reservation) = holder.reservation() {
+        let one = |number: &u64| Span::new(*number, 1).expect("one number");
+        let blocks = reservation.reserved.iter();
+        return blocks.map(|reserved| (&reserved.block, reserved.left.iter().map(one).collect())).collect();
+    }
+    let minter = holder.minter().into_iter();
+    let blocks = minter.flat_map(|minter| minter.keyspaces[0].buffer().blocks());
+    blocks.map(|(block, _, left)| (block, left.collect())).collect()
+}
+
+/// The blocks that a holder has entered into the register.
+fn entries(holder: &Holder) -> Vec<(&Block, EntryId)> {
+    if let Some(reservation) = holder.reservation() {
+        return reservation.reserved.iter().map(|reserved| (&reserved.block, EntryId(0))).collect();
+    }
+    let minter = holder.minter().into_iter();
+    let blocks = minter.flat_map(|minter| minter.keyspaces[0].buffer().blocks());
+    blocks.map(|(block, entry, _)| (block, entry)).collect()
+}
+
+fn overlap(left: &[Span], span: Span) -> bool {
+    left.iter().any(|left| left.overlaps(span))
+}
 
 impl Step<'_> {
     /// I1 by what holders were given. Numbers that a holder has used are its own for ever; those
     /// that it has left must be no one else's, unless the older allocation had leaked.
-    pub(super) fn judge_hands(&mut self, holder: usize) {
+    pub(super) fn judge_hands(&mut self, holder: usize, new: &Block) {
         if self.world.past.restored {
             return;
         }
-        let Some((new, _)) = &self.world.holders[holder].allocated else { return };
-        let rest = |held: &&Held| held.left.iter().any(|number| within(*number, new.span));
         let rivals = self.world.holders.iter().enumerate().flat_map(|(other, state)| {
-            let waiting = state.allocated.iter().filter(move |_| other != holder).map(|(block, _)| block);
-            state.held.iter().filter(rest).map(|held| &held.block).chain(waiting)
+            let waiting = arriving(state).filter(move |_| other != holder);
+            waiting.chain(
+                in_hand(state)
+                    .into_iter()
+                    .filter(|(_, left)| overlap(left, new.span))
+                    .map(|(block, _)| block),
+            )
         });
         let older = rivals
             .filter(|rival| rival.span.overlaps(new.span))
@@ -34,9 +72,11 @@ impl Step<'_> {
 
     /// The blocks of a reservation.
     pub(super) fn reserved(&self, holder: usize) -> impl Iterator<Item = &Block> {
-        let state = &self.world.holders[holder];
-        let allocated = state.allocated.iter().map(|(block, _)| block);
-        allocated.chain(state.held.iter().map(|held| &held.block))
+        let reservation = self.world.holders[holder].reservation().into_iter();
+        reservation.flat_map(|reservation| {
+            let allocated = reservation.allocated.iter().map(|(block, _)| block);
+            allocated.chain(reservation.reserved.iter().map(|reserved| &reserved.block))
+        })
     }
 
     /// Whether an open reservation has the number, other than this holder.
@@ -51,12 +91,13 @@ impl Step<'_> {
         if !self.is_open_reservation(holder) {
             return;
         }
-        let Some((block, leaked)) = self.world.holders[holder].allocated.clone() else { return };
+        let reservation = self.world.holders[holder].reservation();
+        let Some((block, leaked)) = reservation.and_then(|state| state.allocated.clone()) else { return };
         let mut late = self.world.late_inserts.iter();
         let is_late = late.any(|claim| within(claim.number, block.span));
         let unused = self.unused(block.span).len() as u64 == block.span.len();
         self.world.keep(Law::ReservationUnused, leaked.is_none() && unused && !is_late);
-        let wanted_len = self.wanted_len(holder);
+        let wanted_len = self.system.bounds.reserved_len;
         self.world.keep(Law::ReservationLen, block.span.len() == wanted_len);
     }
 
@@ -65,8 +106,8 @@ impl Step<'_> {
         let mut tokens = BTreeMap::<u64, u64>::new();
         let mut kept = true;
         for (other, state) in self.world.holders.iter().enumerate() {
-            for held in &state.held {
-                let entry = Held::entry(&held.block, index(other), state.starts);
+            for (block, id) in entries(state) {
+                let entry = entry(block, (index(other), state.starts), id);
                 for number in entry.span.start()..entry.span.end() {
                     if self.world.database.holds(number, entry.generation) {
                         kept &= tokens
@@ -98,7 +139,9 @@ impl Step<'_> {
 
     /// A holder has heard of a ceiling: what lies above it must not be in use already.
     pub(super) fn judge_ceiling(&mut self, holder: usize) {
-        let Some(ceiling) = self.world.holders[holder].fresh_ceiling(self.world.now) else { return };
+        let Some(ceiling) = self.system.fresh_ceiling(&self.world.holders[holder], self.world.now) else {
+            return;
+        };
         let none_above = self.world.past.acknowledged.range(ceiling..).next().is_none();
         self.world.keep(Law::NoFalseAbove, none_above);
         let head = self.world.etcd.head();

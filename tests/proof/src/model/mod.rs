@@ -1,6 +1,6 @@
-//! The number protocol, explored: every schedule of a few small systems, with the issuer's real core in them.
+//! The number protocol, explored: every schedule of a few small systems, with the real cores in them.
 //!
-//! 1. The machines are values: issuers ([`issuer::core::Core`], the very code of the daemon), holders, and the two stores of
+//! 1. The machines are values: issuers ([`issuer::core::Core`]) and holders ([`holder::Core`]), the very code of the daemons, and the two stores of
 //!    [`crate::stores`]. The network is in the state too: a call, a transaction or an answer that is under way may stay so for
 //!    ever, which is how it gets lost; a paused machine is one whose steps do not come.
 //! 2. Every step is an [`Action`]. stateright takes all of them in all orders, within the [`Bounds`] of a world.
@@ -15,10 +15,12 @@
 
 mod aim;
 pub mod bounds;
+mod calls;
 mod check;
 mod holder;
 mod judge;
 pub mod laws;
+mod reservation;
 mod server;
 mod start;
 pub mod witness;
@@ -39,7 +41,7 @@ pub use world::World;
 
 use crate::Mutant;
 use witness::Seen;
-use world::{CallId, Flight};
+use world::{CallId, Flight, Minter, Part, Reservation};
 
 /// A system to explore.
 #[derive(Clone, Debug)]
@@ -78,27 +80,25 @@ pub enum Action {
         call: CallId,
         answer: usize,
     },
-    Register(usize),
-    Allocate(usize),
+    /// The core of a holder goes on: at once, or after every rest.
+    Wake {
+        holder: usize,
+        late: bool,
+    },
+    /// The database does what a core has asked for.
+    Store(usize),
     Beat(usize),
-    Enter(usize),
-    Insert {
-        holder: usize,
-        held: usize,
-    },
-    InsertLate {
-        holder: usize,
-        held: usize,
-    },
-    InsertInDoubt {
-        holder: usize,
-        held: usize,
-    },
+    Insert(usize),
+    InsertLate(usize),
+    InsertInDoubt(usize),
     Land(usize),
-    GiveBack {
-        holder: usize,
-        held: usize,
-    },
+    GiveBack(usize),
+    /// A reservation registers.
+    Register(usize),
+    /// A reservation asks for a block.
+    Allocate(usize),
+    /// A reservation's block comes into the register.
+    Enter(usize),
     Crash(usize),
     /// A holder registers again, with the raised capacity.
     Raise(usize),
@@ -111,6 +111,8 @@ pub enum Action {
 struct Step<'a> {
     system: &'a System,
     world: World,
+    /// Allocations that holders have asked for in it.
+    allocations: u8,
 }
 
 impl Step<'_> {
@@ -150,35 +152,45 @@ impl Step<'_> {
 
     fn run_holder(&mut self, action: Action) {
         match action {
+            Action::Wake { holder, late } => self.wake(holder, late),
+            Action::Store(holder) => self.execute_store(holder),
             Action::Register(holder) => self.register(holder),
             Action::Allocate(holder) => {
-                self.world.left.allocations -= 1;
+                self.allocations += 1;
                 self.allocate(holder);
             }
             Action::Beat(holder) => {
                 self.world.left.beats -= 1;
                 self.beat(holder);
             }
-            Action::Enter(holder) => self.enter(holder),
-            Action::Insert { holder, held } => {
+            Action::Enter(holder) => self.enter_reserved(holder),
+            Action::Insert(holder) => {
                 self.world.left.inserts -= 1;
-                self.insert(holder, held);
+                if self.system.is_reservation(holder) {
+                    self.fill(holder, false);
+                } else {
+                    self.insert(holder);
+                }
             }
-            Action::InsertLate { holder, held } => {
+            Action::InsertLate(holder) => {
                 self.world.left.late_inserts -= 1;
-                self.insert_late(holder, held);
+                if self.system.is_reservation(holder) {
+                    self.fill(holder, true);
+                } else {
+                    self.insert_late(holder);
+                }
             }
-            Action::InsertInDoubt { holder, held } => {
+            Action::InsertInDoubt(holder) => {
                 self.world.left.doubtful_inserts -= 1;
-                self.insert_in_doubt(holder, held);
+                self.insert_in_doubt(holder);
             }
             Action::Land(index) => {
-                let claim = self.world.late_inserts.remove(index);
-                self.land(claim);
+                let insert = self.world.late_inserts.remove(index);
+                self.land(insert);
             }
-            Action::GiveBack { holder, held } => {
+            Action::GiveBack(holder) => {
                 self.world.left.returns -= 1;
-                self.give_back(holder, held);
+                self.give_back(holder);
             }
             Action::Crash(holder) => {
                 self.world.left.starts -= 1;
@@ -186,8 +198,8 @@ impl Step<'_> {
             }
             Action::Raise(holder) => {
                 self.world.left.raises -= 1;
-                self.world.holders[holder].is_raised = true;
-                self.register(holder);
+                self.configure(holder);
+                self.wake(holder, true);
             }
             Action::BackUp => self.world.backup = Some(Arc::clone(&self.world.etcd)),
             Action::Restore => {
@@ -268,43 +280,60 @@ impl System {
             }
             actions.extend((0..call.answers.len()).map(|answer| Action::Take { call: id, answer }));
         }
-        if state.incarnation.is_none() && state.call.is_none() {
-            actions.push(Action::Register(holder));
-        }
-        let is_reservation = self.is_reservation(holder);
-        let is_given_up = is_reservation && !state.is_first_start();
-        if left.allocations > 0 && state.wants_block(self.bounds.in_hand) && !is_given_up {
-            actions.push(Action::Allocate(holder));
-        }
-        if left.beats > 0 && !is_reservation && state.incarnation.is_some() && state.beat.is_none() {
-            actions.push(Action::Beat(holder));
-        }
-        // A refused block goes back in a call, so the one before must have ended.
-        if state.allocated.is_some() && state.call.is_none() {
-            actions.push(Action::Enter(holder));
-        }
         if left.starts > 0 {
             actions.push(Action::Crash(holder));
         }
-        if left.raises > 0 && state.incarnation.is_some() && state.call.is_none() && !state.is_raised {
+        match &state.part {
+            Part::Reserves(reservation) => self.reservation_actions(world, (holder, reservation), actions),
+            Part::Mints(minter) => Self::minter_actions(world, (holder, minter), actions),
+        }
+    }
+
+    fn reservation_actions(
+        &self,
+        world: &World,
+        (holder, reservation): (usize, &Reservation),
+        actions: &mut Vec<Action>,
+    ) {
+        let (state, left) = (&world.holders[holder], &world.left);
+        if reservation.incarnation.is_none() && state.call.is_none() {
+            actions.push(Action::Register(holder));
+        }
+        if left.allocations > 0 && state.wants_block(self.bounds.in_hand) && state.is_first_start() {
+            actions.push(Action::Allocate(holder));
+        }
+        // A refused block goes back in a call, so the one before must have ended.
+        if reservation.allocated.is_some() && state.call.is_none() {
+            actions.push(Action::Enter(holder));
+        }
+        if reservation.reserved.iter().any(|block| !block.left.is_empty()) {
+            actions.extend((left.inserts > 0).then_some(Action::Insert(holder)));
+            actions.extend((left.late_inserts > 0).then_some(Action::InsertLate(holder)));
+        }
+    }
+
+    fn minter_actions(world: &World, (holder, minter): (usize, &Minter), actions: &mut Vec<Action>) {
+        let (state, left) = (&world.holders[holder], &world.left);
+        if minter.asked.is_some() {
+            actions.push(Action::Store(holder));
+        }
+        let is_waiting = minter.core.is_waiting();
+        let is_registered = minter.core.session().is_some();
+        if is_waiting {
+            actions.extend([false, true].map(|late| Action::Wake { holder, late }));
+        }
+        if left.beats > 0 && is_registered && state.beat.is_none() {
+            actions.push(Action::Beat(holder));
+        }
+        if left.raises > 0 && is_registered && is_waiting && !state.is_raised {
             actions.push(Action::Raise(holder));
         }
-        for (held, block) in state.held.iter().enumerate() {
-            if !block.left.is_empty() {
-                if left.inserts > 0 {
-                    actions.push(Action::Insert { holder, held });
-                }
-                if left.late_inserts > 0 {
-                    actions.push(Action::InsertLate { holder, held });
-                }
-                if left.doubtful_inserts > 0 {
-                    actions.push(Action::InsertInDoubt { holder, held });
-                }
-            }
-            let idle = state.call.is_none() && state.incarnation.is_some() && block.claimed == 0;
-            if left.returns > 0 && idle && !is_reservation {
-                actions.push(Action::GiveBack { holder, held });
-            }
+        if minter.has_numbers() {
+            actions.extend((left.inserts > 0).then_some(Action::Insert(holder)));
+            actions.extend((left.late_inserts > 0).then_some(Action::InsertLate(holder)));
+            actions.extend((left.doubtful_inserts > 0).then_some(Action::InsertInDoubt(holder)));
+            let may_return = left.returns > 0 && is_registered && is_waiting;
+            actions.extend(may_return.then_some(Action::GiveBack(holder)));
         }
     }
 }
@@ -326,11 +355,14 @@ impl Model for System {
         actions.extend((0..world.late_inserts.len()).map(Action::Land));
     }
 
-    fn next_state(&self, world: &World, action: Action) -> Option<World> {
-        let mut step = Step { system: self, world: world.clone() };
+    fn next_state(&self, before: &World, action: Action) -> Option<World> {
+        let mut step = Step { system: self, world: before.clone(), allocations: 0 };
         step.run(action);
-        let idle = matches!(action, Action::Tick(_)) && step.world == *world;
-        (!idle).then_some(step.world)
+        let Step { mut world, allocations, .. } = step;
+        // A core that would ask for more blocks than this world has is left where it was.
+        world.left.allocations = world.left.allocations.checked_sub(allocations)?;
+        let idle = matches!(action, Action::Tick(_) | Action::Wake { .. }) && world == *before;
+        (!idle).then_some(world)
     }
 
     fn properties(&self) -> Vec<Property<Self>> {

@@ -161,7 +161,7 @@ impl Step<'_> {
             self.system.seen.note(Witness::CeilingUsed);
         }
         let now = self.world.now;
-        let fresh = self.world.holders.iter().filter_map(|holder| holder.fresh_ceiling(now));
+        let fresh = self.world.holders.iter().filter_map(|holder| self.system.fresh_ceiling(holder, now));
         let all_below = fresh.into_iter().all(|ceiling| after.high_watermark() <= ceiling);
         self.world.keep(Law::NothingAllocatedAbove, all_below);
         self.judge_kept(&after);
@@ -217,7 +217,13 @@ impl Step<'_> {
             }
         }
         let Some(call) = self.waiting(id) else { return };
-        if matches!(answer, Err(Refusal::NotLeader(_) | Refusal::Unknown | Refusal::Overloaded)) {
+        if matches!(
+            answer,
+            Err(Refusal::NotLeader(_)
+                | Refusal::Unknown
+                | Refusal::Overloaded
+                | Refusal::CeilingReached { .. })
+        ) {
             let request = Arc::clone(&call.request);
             self.world.calls.entry(id).or_insert((request, 0)).1 += 1;
         } else if !call.answers.contains(&answer) {

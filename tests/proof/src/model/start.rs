@@ -15,13 +15,15 @@ use crate::Mutant;
 pub(super) fn world(system: &System) -> World {
     let limits = Mutant::limits(system.mutant, system.bounds.limits());
     let server = || Server { core: Arc::new(Core::new(limits)), epoch: None, flight: None, early: None };
-    let holder = || Holder { starts: 1, ..Holder::default() };
+    let holder = |holder| {
+        if system.is_reservation(holder) { Holder::reserving(1, 0) } else { Holder::minting(system, 1, 0) }
+    };
     let world = World {
         etcd: Arc::default(),
         backup: None,
         database: Arc::default(),
         servers: (0..system.bounds.issuers).map(|_| server()).collect(),
-        holders: (0..system.bounds.holders).map(|_| holder()).collect(),
+        holders: (0..system.bounds.holders).map(holder).collect(),
         late_commits: Vec::new(),
         calls: std::collections::BTreeMap::new(),
         late_inserts: Vec::new(),
@@ -32,10 +34,14 @@ pub(super) fn world(system: &System) -> World {
     // Nothing is under way for long here.
     let bounds = Bounds { prompt_commits: true, prompt_answers: true, ..system.bounds };
     let prompt = System { bounds, ..system.clone() };
-    let mut step = Step { system: &prompt, world };
+    let mut step = Step { system: &prompt, world, allocations: 0 };
     step.elect(0, false);
     for holder in 0..system.bounds.holders {
-        step.register(holder);
+        if system.is_reservation(holder) {
+            step.register(holder);
+        } else {
+            step.wake(holder, false);
+        }
         let calls: Vec<_> = step.world.calls.keys().copied().collect();
         calls.into_iter().for_each(|call| step.deliver(call, 0));
     }

@@ -5,11 +5,12 @@ use std::{
     sync::Arc,
 };
 
+use holder::{Ceilings, Claim, Core, EntryId, Keyspace, StoreCall};
 use issuer::{
-    core::{Answer, Core, Refusal, Request},
+    core::{self, Answer, Refusal, Request},
     ledger::{Snapshot, Txn, TxnOutcome},
 };
-use numbers::{Block, Epoch, Generation, Millis, Namespace, Span, Ticket};
+use numbers::{Block, Epoch, Generation, Incarnation, Millis, Namespace, Seq, Span, Ticket};
 
 use super::{bounds::Budget, laws::Law};
 use crate::stores::{Entry, FakeDatabase, FakeEtcd};
@@ -36,7 +37,7 @@ pub struct World {
 /// An issuer: the real core, and what its shell knows.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Server {
-    pub(super) core: Arc<Core>,
+    pub(super) core: Arc<core::Core>,
     /// The epoch that it believes to lead in.
     pub(super) epoch: Option<Epoch>,
     pub(super) flight: Option<Flight>,
@@ -53,27 +54,50 @@ pub(super) enum Flight {
     Executed(Arc<Txn>, TxnOutcome),
 }
 
-/// A resolver, as far as numbers are concerned.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+/// A holder of numbers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Holder {
     /// Starts so far; names the instance.
     pub(super) starts: u8,
     /// Calls so far, over all starts.
     pub(super) calls: u8,
-    pub(super) incarnation: Option<u64>,
-    /// The last seq that it was answered.
-    pub(super) seq: u64,
-    /// The supplier's call: one at a time.
+    /// The call under way, apart from beats: one at a time.
     pub(super) call: Option<Call>,
-    /// The keep-alive, which is apart from it.
     pub(super) beat: Option<Call>,
-    /// A block that it has not entered into the register yet, and the generation it was leaked under.
-    pub(super) allocated: Option<(Block, Option<Generation>)>,
-    /// Blocks that it mints from.
-    pub(super) held: Vec<Held>,
-    pub(super) trusted: Option<Trusted>,
     /// Whether it is configured with the raised capacity.
     pub(super) is_raised: bool,
+    pub(super) part: Part,
+}
+
+/// What a holder is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Part {
+    /// A resolver, as far as numbers are concerned.
+    Mints(Arc<Minter>),
+    /// A reservation.
+    Reserves(Reservation),
+}
+
+/// A resolver: the real core, its keyspace and its ceilings.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Minter {
+    pub(super) core: Core,
+    pub(super) keyspaces: Vec<Keyspace>,
+    pub(super) ceilings: Ceilings,
+    /// What the core asks of the store, and is not executed yet.
+    pub(super) asked: Option<StoreCall>,
+}
+
+/// A reservation, as the process knows it that makes it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Reservation {
+    pub(super) incarnation: Option<Incarnation>,
+    /// The last seq that it was answered.
+    pub(super) seq: Seq,
+    /// A block that it has not entered into the register yet, and the generation it was leaked under.
+    pub(super) allocated: Option<(Block, Option<Generation>)>,
+    /// Blocks that are in the register.
+    pub(super) reserved: Vec<Reserved>,
 }
 
 /// Who called and which of its calls it is.
@@ -89,34 +113,25 @@ pub(super) struct Call {
     pub(super) answers: Vec<Result<Answer, Refusal>>,
 }
 
-/// A block that a holder mints from.
+/// A block of a reservation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Held {
+pub(super) struct Reserved {
     pub(super) block: Block,
-    /// Whether an earlier holder had it too.
-    pub(super) reclaimed: bool,
-    /// Numbers not claimed yet.
+    /// Numbers that nobody has begun to fill.
     pub(super) left: Vec<u64>,
-    /// Numbers claimed whose insert is under way.
-    pub(super) claimed: u8,
-}
-
-/// A ceiling that a holder was told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Trusted {
-    pub(super) ceiling: u64,
-    /// From then on it is not trusted any more.
-    pub(super) until: Millis,
 }
 
 /// An insert under way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct LateInsert {
     pub(super) holder: u8,
     /// Which start of it claimed the number.
     pub(super) start: u8,
     pub(super) number: u64,
-    pub(super) generation: Generation,
+    /// What is stored.
+    pub(super) url: u64,
+    /// The claim that its holder settles; a reservation has none.
+    pub(super) claim: Option<Claim>,
 }
 
 /// What the laws need to know of the past.
@@ -155,25 +170,24 @@ impl World {
     }
 }
 
-impl Held {
-    /// How the register knows the block. The real one also compares the instance, which tells allocations of the same generation
-    /// apart when etcd was set back; here the start is a part of the token.
-    pub(super) fn entry(block: &Block, holder: u8, start: u8) -> Entry {
-        Entry { span: block.span, generation: token(block.generation, holder, start) }
-    }
+/// Bits of a token for the holder and its start, and for the entries of one start.
+const START_BITS: u32 = 6;
+const ENTRY_BITS: u32 = 6;
+
+/// The register's entry of a block. The real one has generation, instance and entry id apart.
+pub(super) fn entry(block: &Block, (holder, start): (u8, u8), id: EntryId) -> Entry {
+    Entry { span: block.span, generation: token(block.generation, (holder, start), id) }
 }
 
-/// How many instances there may be: holders times starts.
-const INSTANCES: u64 = 64;
-
-/// A generation and an instance in one number, in the order of the generations.
-pub(super) fn token(generation: Generation, holder: u8, start: u8) -> u64 {
-    generation.0 * INSTANCES + u64::from(holder) * 8 + u64::from(start)
+/// A generation, an instance and an entry in one number, in the order of the generations.
+pub(super) fn token(generation: Generation, (holder, start): (u8, u8), id: EntryId) -> u64 {
+    let start = u64::from(holder) * 8 + u64::from(start);
+    (((generation.0 << START_BITS) | start) << ENTRY_BITS) | id.0
 }
 
 /// The greatest token of a generation.
 pub(super) fn last_token(generation: Generation) -> u64 {
-    generation.0 * INSTANCES + INSTANCES - 1
+    ((generation.0 + 1) << (START_BITS + ENTRY_BITS)) - 1
 }
 
 /// The name of the only namespace.

@@ -319,7 +319,7 @@ impl World {
             issuers: self.issuers.len(),
             namespaces: namespaces.to_vec(),
             holder_ttl_ms: self.plan.limits.holder_ttl_ms,
-            trust_ms: Mutant::trust_ms(self.mutant, self.plan.limits.holder_ttl_ms),
+            rules: Mutant::rules(self.mutant),
             block_max: self.plan.limits.block_max,
             creators: self.plan.creators,
             think_max: self.plan.think_max,

@@ -2,7 +2,7 @@
 
 use std::{rc::Rc, sync::Arc};
 
-use supply::{Claim, Fate};
+use holder::{Claim, Fate, Row, Verdict};
 
 use super::{Holder, token};
 use crate::simulation::{
@@ -17,13 +17,6 @@ const DEADLINE: u64 = 1_500;
 const RESOLVE_PAUSE: u64 = 60;
 /// URLs that several creators use.
 const SHARED_URLS: u64 = 3;
-
-/// What is stored under the number of an insert in doubt.
-enum Row {
-    Ours,
-    Other,
-    Absent,
-}
 
 /// Creates one link after another.
 pub(super) async fn create_links(holder: Rc<Holder>) {
@@ -65,7 +58,7 @@ impl Holder {
                 }
                 StoreReply::AnotherHistory => {
                     self.desk.note(Note::Happened(Happening::GaveUp, 1));
-                    self.state.borrow_mut().mintings[namespace].buffer.give_up(&claim.history);
+                    self.state.borrow_mut().keyspaces[namespace].give_up(&claim.history);
                     (Fate::Burned, false, false)
                 }
                 StoreReply::Unknown => self.resolve(&claim, namespace, url, deadline).await,
@@ -87,25 +80,24 @@ impl Holder {
     /// Claims a number, waiting for a refill until the deadline.
     async fn claim(&self, namespace: usize, deadline: u64) -> Option<Claim> {
         loop {
-            let (claim, exhausted) = {
-                let mut state = self.state.borrow_mut();
-                let minting = &mut state.mintings[namespace];
-                let claim = minting.buffer.claim();
-                minting.unmet |= claim.is_none();
-                (claim, minting.exhausted)
+            let (claim, wants) = {
+                let (mut state, now) = (self.state.borrow_mut(), self.core_now());
+                let keyspace = &mut state.keyspaces[namespace];
+                (keyspace.claim(), keyspace.wants_block(|| now))
             };
-            if self.wants_block(namespace) {
+            if wants {
                 self.signal(|state| &mut state.wanted);
             }
-            if claim.is_some() || exhausted || self.desk.now() >= deadline {
-                return claim;
+            match claim {
+                Ok(None) if self.desk.now() < deadline => {}
+                claim => return claim.ok().flatten(),
             }
             self.wait(|state| &mut state.came, deadline - self.desk.now()).await;
         }
     }
 
     fn settle(&self, namespace: usize, claim: Claim, fate: Fate) {
-        self.state.borrow_mut().mintings[namespace].buffer.settle(claim, fate);
+        self.state.borrow_mut().keyspaces[namespace].settle(claim, fate);
         if fate == Fate::Unused {
             self.signal(|state| &mut state.came);
         }
@@ -116,37 +108,41 @@ impl Holder {
     async fn resolve(&self, claim: &Claim, namespace: usize, url: u64, deadline: u64) -> (Fate, bool, bool) {
         self.desk.note(Note::Happened(Happening::InsertUnknown, 1));
         loop {
-            match self.look(claim, namespace, url).await {
-                Some(Row::Ours) => {
-                    self.desk.note(Note::Happened(Happening::UnknownOurs, 1));
-                    return (Fate::Used, true, true);
-                }
-                Some(Row::Other) => {
-                    self.desk.note(Note::Happened(Happening::UnknownOther, 1));
-                    return (Fate::Used, false, false);
-                }
-                Some(Row::Absent) => return (Fate::Burned, false, false),
-                None if self.desk.now() < deadline => self.desk.sleep(RESOLVE_PAUSE).await,
-                None => return (Fate::Burned, true, false),
+            let verdict = self.look(claim, namespace, url).await;
+            if verdict.is_none() && self.desk.now() < deadline {
+                self.desk.sleep(RESOLVE_PAUSE).await;
+                continue;
             }
+            match verdict {
+                Some(Verdict::Ours) => self.desk.note(Note::Happened(Happening::UnknownOurs, 1)),
+                Some(Verdict::Another) => self.desk.note(Note::Happened(Happening::UnknownOther, 1)),
+                _ => {}
+            }
+            let ours = verdict == Some(Verdict::Ours);
+            return (Verdict::fate(verdict), ours || verdict.is_none(), ours);
         }
     }
 
     /// One look; none when the store does not say. The register is asked after the row was read.
-    async fn look(&self, claim: &Claim, namespace: usize, url: u64) -> Option<Row> {
+    async fn look(&self, claim: &Claim, namespace: usize, url: u64) -> Option<Verdict> {
         let number = claim.number;
-        let StoreReply::Row(row) = self.desk.store(StoreOp::Read { namespace, number }).await else {
+        let StoreReply::Row(found) = self.desk.store(StoreOp::Read { namespace, number }).await else {
             return None;
         };
-        let Some(found) = row else { return Some(Row::Absent) };
-        if claim.reclaimed || found != url {
-            return Some(Row::Other);
-        }
-        let token = token(claim.generation, self.setup.start, claim.entry);
-        match self.desk.store(StoreOp::Holds { namespace, number, token }).await {
-            StoreReply::Holds(true) => Some(Row::Ours),
-            StoreReply::Holds(false) => Some(Row::Other),
-            _ => None,
+        let row = match found {
+            None => Row::Absent,
+            Some(found) if found == url => Row::Same,
+            Some(_) => Row::Different,
+        };
+        match Verdict::of_row(claim, row, self.setup.rules) {
+            Verdict::AskRegister => {
+                let token = token(claim.generation, self.setup.start, claim.entry);
+                match self.desk.store(StoreOp::Holds { namespace, number, token }).await {
+                    StoreReply::Holds(holds) => Some(Verdict::of_register(holds)),
+                    _ => None,
+                }
+            }
+            verdict => Some(verdict),
         }
     }
 }

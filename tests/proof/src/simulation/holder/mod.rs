@@ -1,9 +1,9 @@
-//! Holders: processes that follow the resolver's rules step by step, around the real minting buffer.
+//! Holders: processes around the real core of a holder ([`holder::Core`]), its keyspaces and ceilings.
 //!
-//! [`client`] stands for `supply::IssuerClient`, [`supplier`] for
-//! `supply::Supplier`, [`creator`] for `app::creator`, [`reserver`] for
-//! `app::reservation::Reserver`. Each is the same sequence of awaits; what differs is only who
-//! answers.
+//! [`supplier`] carries out what the core asks for, as `supply::Supplier` does; [`creator`] claims from
+//! the real keyspaces and lets the real [`holder::Verdict`] judge an insert in doubt. [`client`] stands
+//! for `supply::IssuerClient` and [`reserver`] for `app::reservation::Reserver`: the same sequence of
+//! awaits, where only who answers differs.
 
 mod client;
 mod creator;
@@ -11,13 +11,13 @@ mod reserver;
 mod supplier;
 mod sweeper;
 
-use std::{cell::RefCell, collections::VecDeque, rc::Rc};
+use std::{cell::RefCell, rc::Rc};
 
-use numbers::{Block, Generation, HolderId, Incarnation, Instance, Namespace, Seq, Span};
-use supply::{Buffer, Closed, Entered, EntryId};
+use codes::KeyspaceIndex;
+use holder::{Ceilings, Core, EntryId, Keyspace, Rules, Spec};
+use numbers::{Generation, HolderId, Instance, Namespace};
 
 use super::desk::{Desk, Reply, Tasks};
-use crate::stores::Entry;
 
 /// What a process starts with.
 #[derive(Clone, Debug)]
@@ -30,8 +30,7 @@ pub(super) struct Setup {
     /// With the capacities that the process starts with.
     pub(super) namespaces: Vec<(Namespace, u64)>,
     pub(super) holder_ttl_ms: u64,
-    /// How long a ceiling is believed.
-    pub(super) trust_ms: u64,
+    pub(super) rules: Rules,
     pub(super) block_max: u64,
     pub(super) creators: usize,
     pub(super) think_max: u64,
@@ -40,31 +39,21 @@ pub(super) struct Setup {
     pub(super) reserves: bool,
 }
 
-/// How long a holder asks for nothing ahead of need after it heard that one starves.
-const LEAN: u64 = 4_000;
-
 /// One process, shared by its tasks.
 pub(super) struct Holder {
     desk: Rc<Desk>,
     setup: Setup,
-    refill_permille: u64,
     state: RefCell<State>,
 }
 
 struct State {
-    registered: Option<(Incarnation, Seq)>,
-    /// The namespaces that it is configured with now, and whether it is to register with them
-    /// although it is registered.
+    core: Core,
+    keyspaces: Vec<Keyspace>,
+    ceilings: Ceilings,
+    /// The namespaces that it is configured with now.
     configured: Vec<(Namespace, u64)>,
-    registers_again: bool,
-    /// The last seq whose block is in a buffer.
-    entered: Seq,
-    /// The last seq that was answered.
-    registered_seq: Seq,
-    incarnation: Incarnation,
     /// Whether the issuer wants beats more often.
     scarce: bool,
-    mintings: Vec<Minting>,
     /// Where the leader was last, and whom to ask when nobody knows.
     leader: Option<usize>,
     turn: usize,
@@ -72,33 +61,24 @@ struct State {
     reservations: u64,
     creators: usize,
     stopping: bool,
-    /// How many entries this start made in the register.
-    entries: EntryId,
-    /// Blocks on their way back.
-    returning: VecDeque<Returning>,
     /// Slots of creators that wait for numbers, and of a supplier that waits for work.
     came: Vec<u64>,
     wanted: Vec<u64>,
 }
 
-/// A block on its way back.
-struct Returning {
-    namespace: usize,
-    closed: Closed,
-    released: bool,
-    registered_end: Option<u64>,
+/// The index of a namespace in the database.
+fn index(namespace: usize) -> KeyspaceIndex {
+    let index = i64::try_from(namespace + 1).expect("a run has few namespaces");
+    KeyspaceIndex::new(index).expect("it is in range")
 }
 
-#[derive(Default)]
-struct Minting {
-    buffer: Buffer,
-    exhausted: bool,
-    rests_until: u64,
-    /// Until when nothing is asked for ahead of need, and whether a create found nothing since numbers came.
-    lean_until: u64,
-    unmet: bool,
-    /// Unused numbers on their way back.
-    returning: u64,
+fn specs(namespaces: &[(Namespace, u64)]) -> Vec<Spec> {
+    let spec = |(place, (name, capacity)): (usize, &(Namespace, u64))| Spec {
+        index: index(place),
+        namespace: name.clone(),
+        capacity: *capacity,
+    };
+    namespaces.iter().enumerate().map(spec).collect()
 }
 
 /// The register's fencing token: the generation with start and entry, because a ledger that was lost counts generations anew.
@@ -122,28 +102,23 @@ const ENTRY_BITS: u32 = 16;
 
 impl Holder {
     fn new(desk: Rc<Desk>, setup: Setup) -> Rc<Self> {
+        let refill_permille = desk.draw(|rng| rng.between(0, 900));
         let state = State {
-            registered: None,
+            core: Core::new(specs(&setup.namespaces), setup.rules),
+            keyspaces: setup.namespaces.iter().map(|_| Keyspace::new(refill_permille)).collect(),
+            ceilings: Ceilings::new(setup.rules),
             configured: setup.namespaces.clone(),
-            registers_again: false,
-            entered: Seq(0),
-            registered_seq: Seq(0),
-            incarnation: Incarnation(0),
             scarce: false,
-            mintings: setup.namespaces.iter().map(|_| Minting::default()).collect(),
             leader: None,
             turn: desk.draw(|rng| rng.index(setup.issuers)),
             urls: 0,
             reservations: 0,
             creators: 0,
             stopping: false,
-            entries: EntryId(0),
-            returning: VecDeque::new(),
             came: Vec::new(),
             wanted: Vec::new(),
         };
-        let refill_permille = desk.draw(|rng| rng.between(0, 900));
-        Rc::new(Self { desk, setup, refill_permille, state: RefCell::new(state) })
+        Rc::new(Self { desk, setup, state: RefCell::new(state) })
     }
 
     /// A process that mints: its supplier, its beats and its creators.
@@ -178,58 +153,13 @@ impl Holder {
     pub(super) fn configure(&self, namespaces: &[(Namespace, u64)]) {
         let mut state = self.state.borrow_mut();
         state.configured = namespaces.to_vec();
-        state.registers_again = true;
+        state.core.configure(namespaces.iter().map(|(_, capacity)| *capacity));
         drop(state);
         self.signal(|state| &mut state.wanted);
     }
 
     fn is_stopping(&self) -> bool {
         self.state.borrow().stopping
-    }
-
-    fn entry(&self, block: &Block, entry: EntryId) -> Entry {
-        Entry { span: block.span, generation: token(block.generation, self.setup.start, entry) }
-    }
-
-    fn wants_block(&self, namespace: usize) -> bool {
-        let state = self.state.borrow();
-        let minting = &state.mintings[namespace];
-        let asks = minting.exhausted || minting.unmet || self.desk.now() >= minting.lean_until;
-        asks && minting.buffer.wants_block(self.refill_permille)
-    }
-
-    /// Adds a block. `left` is what is unused of one that was taken over.
-    fn add(&self, namespace: usize, entered: Entered, left: Option<Vec<Span>>) {
-        let mut state = self.state.borrow_mut();
-        let minting = &mut state.mintings[namespace];
-        match left {
-            None => minting.buffer.add(entered),
-            Some(left) => minting.buffer.add_reclaimed(entered, left),
-        }
-        (minting.exhausted, minting.unmet) = (false, false);
-        drop(state);
-        self.signal(|state| &mut state.came);
-    }
-
-    /// Saves from now on; `gives` what is not claimed, because another holder starves.
-    fn save(&self, namespace: usize, gives: bool) {
-        let until = self.desk.now() + LEAN;
-        let mut state = self.state.borrow_mut();
-        let minting = &mut state.mintings[namespace];
-        minting.lean_until = until;
-        if gives {
-            minting.buffer.relinquish();
-        } else {
-            minting.exhausted = false;
-        }
-    }
-
-    fn exhaust(&self, namespace: usize, until: u64) {
-        let mut state = self.state.borrow_mut();
-        state.mintings[namespace].exhausted = true;
-        state.mintings[namespace].rests_until = until;
-        drop(state);
-        self.signal(|state| &mut state.came);
     }
 
     /// Waits until a signal is given, at most so long.

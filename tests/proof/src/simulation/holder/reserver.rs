@@ -5,9 +5,9 @@
 
 use std::{rc::Rc, sync::Arc};
 
+use holder::EntryId;
 use issuer::core::{Answer, Request, Returned};
 use numbers::{Block, HolderId, Incarnation, Instance, Seq, Span};
-use supply::EntryId;
 
 use super::{Holder, START_BITS, client::Refused, token};
 use crate::{

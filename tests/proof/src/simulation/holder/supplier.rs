@@ -1,82 +1,54 @@
-//! Keeps the buffers filled, as `supply::Supplier` does.
+//! Steps the real core of a holder: its calls and questions go to the desk.
+//!
+//! Times are a fifth of the real ones here, so the core's clock runs five times as fast.
 
-use std::{rc::Rc, sync::Arc};
+use std::rc::Rc;
 
-use issuer::core::{Answer, Request, Returned};
-use numbers::{Block, Generation, Incarnation, Mark, Seq, StoreEpoch};
-use supply::{Closed, Entered, EntryId};
-
-use super::{
-    Holder, Minting, Returning,
-    client::{Next, Refused},
-    last_token,
+use holder::{
+    Answer, Call, Effect, Event, Moment, Note as Told, Refused, Registered, StoreAnswer, StoreCall,
+    calls::RegisterEntry, ceilings,
 };
-use crate::simulation::{
-    checks::Note,
-    database::{StoreOp, StoreReply},
-    summary::Happening,
+use issuer::core::{self, Request, Returned};
+use numbers::{Mark, Millis};
+
+use super::{Holder, client, client::Next, last_token, token};
+use crate::{
+    simulation::{
+        checks::Note,
+        database::{StoreOp, StoreReply},
+        summary::Happening,
+    },
+    stores::Entry,
 };
 
-/// How long an exhausted namespace or a refusal rests, and how often used-up blocks are looked for.
-const REST: u64 = 400;
-const SWEEP: u64 = 250;
-/// How long a namespace rests whose last numbers are in other hands.
-const SCARCE_REST: u64 = 60;
+/// How much faster the core's clock runs than the simulated one.
+const SCALE: u64 = 5;
 /// Pause before a store that failed is asked again.
 const STORE_PAUSE: u64 = 60;
-/// Unused ranges that fit into one call.
-const RANGES_MAX: usize = 32;
-/// How often a process that stops tries to give back what it has.
-const RETURN_TRIES: usize = 10;
+/// How often a process that stops waits before it ends. The real one is bounded by time; what is left
+/// then is leaked.
+const STOP_WAITS: usize = 50;
 /// How often a process that stops looks whether its creates have ended.
 const POLL: u64 = 20;
 
-/// How many numbers of a block come back unused or burned.
-fn unsettled(closed: &Closed) -> u64 {
-    closed.burned + closed.unused.iter().map(|span| span.len()).sum::<u64>()
-}
-
-/// An allocation, and the history of the database that it was asked for.
-pub(super) struct Allocated {
-    pub(super) block: Block,
-    pub(super) leaked: Option<Generation>,
-    pub(super) history: Arc<StoreEpoch>,
-}
-
 /// Works until told to stop; then gives back what is left.
 pub(super) async fn supply(holder: Rc<Holder>) {
-    while !holder.is_stopping() {
-        if holder.must_register() {
-            holder.register().await;
-        }
-        for namespace in 0..holder.setup.namespaces.len() {
-            holder.refill(namespace).await;
-        }
-        holder.return_closed().await;
-        if !holder.is_stopping() {
-            holder.wait(|state| &mut state.wanted, SWEEP).await;
-        }
+    let mut event = Event::Woken;
+    while !holder.may_end() {
+        event = match holder.step(event).await {
+            Some(Effect::Wait { until, for_demand }) => holder.rest(until, for_demand).await,
+            Some(effect) => holder.perform(effect).await,
+            None => return,
+        };
     }
-    while holder.state.borrow().creators > 0 {
-        holder.desk.sleep(POLL).await;
-    }
-    holder.return_all().await;
+    holder.end(event).await;
 }
 
-/// Beats, and trusts a ceiling for a tenth less than the holder TTL from before the beat that told
-/// it was sent.
+/// Beats, and believes the ceilings that it is told.
 pub(super) async fn beat(holder: Rc<Holder>) {
     while !holder.is_stopping() {
-        let registered = holder.state.borrow().registered;
-        if let Some((incarnation, _)) = registered {
-            let request = {
-                let state = holder.state.borrow();
-                let unsettled = |minting: &Minting| minting.buffer.unsettled() + minting.returning;
-                let names = holder.setup.namespaces.iter().map(|(name, _)| name.clone());
-                let progress = names.zip(state.mintings.iter().map(unsettled)).collect();
-                let (id, last_seq) = (holder.setup.id.clone(), state.entered);
-                Request::KeepAlive { holder: id, incarnation, last_seq, progress, mark: Mark(0) }
-            };
+        let request = holder.next_beat();
+        if let Some(request) = request {
             holder.one_beat(&Rc::new(request)).await;
         }
         let scarce = holder.state.borrow().scarce;
@@ -85,21 +57,186 @@ pub(super) async fn beat(holder: Rc<Holder>) {
 }
 
 impl Holder {
+    /// Whether it is to stop, and its creates have ended.
+    fn may_end(&self) -> bool {
+        self.is_stopping() && self.state.borrow().creators == 0
+    }
+
+    /// Steps the core to its end.
+    pub(super) async fn end(&self, event: Event) {
+        let mut event = if event == Event::Woken {
+            Event::Stop
+        } else {
+            self.step(Event::Stop).await;
+            event
+        };
+        let mut waits = 0;
+        while waits < STOP_WAITS {
+            event = match self.step(event).await {
+                Some(Effect::Wait { until, .. }) => {
+                    waits += 1;
+                    self.rest(until, false).await
+                }
+                Some(effect) => self.perform(effect).await,
+                None => return,
+            };
+        }
+    }
+
+    /// One step of the core: what is to be done next, if anything.
+    pub(super) async fn step(&self, event: Event) -> Option<Effect> {
+        let now = self.core_now();
+        let effects = {
+            let mut state = self.state.borrow_mut();
+            let state = &mut *state;
+            state.core.step(now, event, &mut state.keyspaces)
+        };
+        let mut next = None;
+        for effect in effects {
+            match effect {
+                Effect::Came(_) => self.signal(|state| &mut state.came),
+                Effect::Note(told) => self.tell(&told),
+                Effect::Session | Effect::Hurry | Effect::Lost(_) => {}
+                effect => next = Some(effect),
+            }
+        }
+        // Of a holder that is lost; it starts again.
+        next.filter(|effect| *effect != Effect::Done)
+    }
+
+    fn tell(&self, told: &Told) {
+        match told {
+            Told::TakenOver(_, unused) => {
+                self.desk.note(Note::Happened(Happening::TakeOver, 1));
+                self.desk.note(Note::Happened(Happening::ReclaimedGap, *unused));
+            }
+            Told::Overlaps { leaked, .. } => self.desk.note(Note::Refused { take_over: *leaked }),
+            Told::Refused(_, Refused::Malformed(_)) => self.desk.note(Note::ForeignBlock),
+            _ => {}
+        }
+    }
+
+    pub(super) fn core_now(&self) -> Millis {
+        Millis(self.desk.now() * SCALE)
+    }
+
+    /// Waits as the core asks for.
+    pub(super) async fn rest(&self, until: Millis, for_demand: bool) -> Event {
+        let most = until.since(self.core_now()).div_ceil(SCALE).max(1);
+        let most = if self.is_stopping() { most.min(POLL) } else { most };
+        if for_demand {
+            self.wait(|state| &mut state.wanted, most).await;
+        } else {
+            self.desk.sleep(most).await;
+        }
+        Event::Woken
+    }
+
+    /// Carries out what brings the next event.
+    pub(super) async fn perform(&self, effect: Effect) -> Event {
+        match effect {
+            Effect::Call(call) => Event::Answered(self.send(call).await),
+            Effect::Store(call) => Event::Stored(self.ask(call).await),
+            _ => Event::Woken,
+        }
+    }
+
+    async fn send(&self, call: Call) -> Result<Answer, Refused> {
+        let holder = self.setup.id.clone();
+        let returns = matches!(call, Call::Return { .. });
+        let request = match call {
+            Call::Register { namespaces } => Request::Register {
+                holder,
+                instance: self.setup.instance.clone(),
+                namespaces,
+                reserved: false,
+            },
+            Call::Allocate { keyspace, incarnation, seq, store } => {
+                let namespace = self.setup.namespaces[keyspace].0.clone();
+                let wanted_len = self.desk.draw(|rng| rng.between(1, 2 * self.setup.block_max));
+                Request::Allocate { holder, incarnation, seq, namespace, wanted_len, store }
+            }
+            Call::Return { incarnation, closed, registered_end } => {
+                let holder::Closed { block, used, burned, unused, .. } = closed;
+                let returned = Returned { block, used, burned, unused, registered_end };
+                self.desk.note(Note::Returns(returned.check().is_ok()));
+                Request::Return { holder, incarnation, blocks: vec![returned] }
+            }
+        };
+        let answer = answer(self.call(request).await?, self.setup.holder_ttl_ms);
+        if returns {
+            self.desk.note(Note::Happened(Happening::Returned, 1));
+        }
+        answer
+    }
+
+    async fn ask(&self, call: StoreCall) -> Option<StoreAnswer> {
+        let op = match call {
+            // There is one ledger here, and marks are the other world's matter.
+            StoreCall::AdoptLedger(ledger) => return Some(StoreAnswer::Ledger(ledger)),
+            StoreCall::RaiseMark(_) => return Some(StoreAnswer::Raised(true)),
+            StoreCall::Epoch => StoreOp::Epoch,
+            StoreCall::Register(entry) => {
+                StoreOp::Register { namespace: self.place(&entry), entry: self.entry(&entry) }
+            }
+            StoreCall::TakeOver(entry, leaked) => StoreOp::TakeOver {
+                namespace: self.place(&entry),
+                entry: self.entry(&entry),
+                leaked: last_token(leaked),
+            },
+            StoreCall::Unused(index, span) => StoreOp::Unused { namespace: self.place_of(index), span },
+            StoreCall::RegisteredEnd(index) => StoreOp::RegisteredEnd { namespace: self.place_of(index) },
+            StoreCall::Release(entry, kept) => {
+                StoreOp::Release { namespace: self.place(&entry), entry: self.entry(&entry), kept }
+            }
+        };
+        match self.desk.store(op).await {
+            StoreReply::Epoch(epoch) => Some(StoreAnswer::Epoch(epoch)),
+            StoreReply::Registered(true) => Some(StoreAnswer::Entered),
+            StoreReply::Registered(false) | StoreReply::Overlap => Some(StoreAnswer::Overlaps),
+            StoreReply::Unused(unused) => Some(StoreAnswer::Unused(unused)),
+            StoreReply::End(end) => Some(StoreAnswer::End(end)),
+            StoreReply::Released => Some(StoreAnswer::Released),
+            _ => None,
+        }
+    }
+
+    fn place(&self, entry: &RegisterEntry) -> usize {
+        self.place_of(entry.index)
+    }
+
+    fn place_of(&self, index: codes::KeyspaceIndex) -> usize {
+        usize::from(index.get()) - 1
+    }
+
+    /// The register's entry: the real one has an instance and an entry id beside the generation.
+    fn entry(&self, entry: &RegisterEntry) -> Entry {
+        let generation = token(entry.block.generation, self.setup.start, entry.entry);
+        Entry { span: entry.block.span, generation }
+    }
+
+    fn next_beat(&self) -> Option<Request> {
+        let mut state = self.state.borrow_mut();
+        let state = &mut *state;
+        let session = state.core.session()?;
+        let beat = state.core.beat(session, &mut state.keyspaces);
+        Some(Request::KeepAlive {
+            holder: self.setup.id.clone(),
+            incarnation: beat.incarnation,
+            last_seq: beat.last_seq,
+            progress: beat.progress,
+            mark: Mark(0),
+        })
+    }
+
     async fn one_beat(&self, request: &Rc<Request>) {
         for _ in 0..3 {
-            let sent = self.desk.now();
+            let sent = self.moment();
             match self.one_try(request).await {
-                Next::Done(Answer::Alive { ceilings, starving, scarce, .. }) => {
+                Next::Done(core::Answer::Alive { ceilings, starving, scarce, .. }) => {
                     self.state.borrow_mut().scarce = scarce;
-                    for (index, (name, _)) in self.setup.namespaces.iter().enumerate() {
-                        if starving.contains(name) {
-                            self.desk.note(Note::Happened(Happening::GaveBack, 1));
-                            self.save(index, true);
-                        }
-                    }
-                    let until = self.desk.time_of(sent + self.setup.trust_ms);
-                    self.desk.note(Note::Trusts { ceilings, until });
-                    return;
+                    self.share(&starving);
+                    return self.believe(ceilings, sent).await;
                 }
                 Next::Follow(_) => {}
                 Next::Again => self.state.borrow_mut().leader = None,
@@ -108,188 +245,39 @@ impl Holder {
         }
     }
 
-    fn must_register(&self) -> bool {
-        let state = self.state.borrow();
-        state.registered.is_none() || state.registers_again
-    }
-
-    pub(super) async fn register(&self) {
-        let namespaces = {
-            let mut state = self.state.borrow_mut();
-            state.registers_again = false;
-            state.configured.clone()
-        };
-        let request = Request::Register {
-            holder: self.setup.id.clone(),
-            instance: self.setup.instance.clone(),
-            namespaces,
-            reserved: false,
-        };
-        match self.call(request).await {
-            Ok(Answer::Registered { incarnation, last_seq, .. }) => {
-                let again = self.state.borrow().incarnation == incarnation;
-                let has_missed = again && last_seq > self.state.borrow().registered_seq;
-                if has_missed && !self.return_missed(incarnation, last_seq).await {
-                    return;
-                }
-                let mut state = self.state.borrow_mut();
-                state.entered = last_seq;
-                state.incarnation = incarnation;
-                (state.registered, state.registered_seq) = (Some((incarnation, last_seq)), last_seq);
-            }
-            Ok(_) => {}
-            Err(refused) => self.refused(refused).await,
-        }
-    }
-
-    /// Asks for an allocation that this process never heard of, and puts it back in line as it is; whether it is known what became of it.
-    async fn return_missed(&self, incarnation: Incarnation, seq: Seq) -> bool {
-        for namespace in 0..self.setup.namespaces.len() {
-            let store = self.store_epoch().await;
-            let request = Request::Allocate {
-                holder: self.setup.id.clone(),
-                incarnation,
-                seq,
-                namespace: self.setup.namespaces[namespace].0.clone(),
-                wanted_len: 1,
-                store,
-            };
-            match self.call(request).await {
-                Ok(Answer::Allocated { block, .. }) => {
-                    let unused = vec![block.span];
-                    let closed = Closed { block, entry: EntryId(0), used: 0, burned: 0, unused };
-                    let mut state = self.state.borrow_mut();
-                    state.mintings[namespace].returning += unsettled(&closed);
-                    let returning = Returning { namespace, closed, released: true, registered_end: None };
-                    state.returning.push_back(returning);
-                }
-                Ok(_) | Err(Refused::NotRegistered) => {}
-                Err(refused) => {
-                    self.refused(refused).await;
-                    return false;
-                }
-            }
-        }
-        true
-    }
-
-    async fn refill(&self, namespace: usize) {
-        if self.desk.now() < self.state.borrow().mintings[namespace].rests_until {
+    fn share(&self, starving: &[numbers::Namespace]) {
+        if starving.is_empty() {
             return;
         }
-        while self.wants_block(namespace) && !self.is_stopping() {
-            let allocated = self.allocate(namespace).await;
-            match allocated {
-                None => return,
-                Some(Ok(allocated)) => {
-                    self.enter(namespace, allocated).await;
-                    let mut state = self.state.borrow_mut();
-                    state.entered = state.registered_seq;
-                }
-                Some(Err(Refused::InOtherHands)) => {
-                    self.save(namespace, false);
-                    self.state.borrow_mut().mintings[namespace].rests_until = self.desk.now() + SCARCE_REST;
-                    return;
-                }
-                Some(Err(Refused::Exhausted)) => {
-                    self.exhaust(namespace, self.desk.now() + REST);
-                    return;
-                }
-                Some(Err(refused)) => {
-                    self.refused(refused).await;
-                    return;
-                }
-            }
-        }
-    }
-
-    /// Asks for a block with the next seq; none when not registered.
-    pub(super) async fn allocate(&self, namespace: usize) -> Option<Result<Allocated, Refused>> {
-        let (incarnation, last) = self.state.borrow().registered?;
-        let seq = last.next();
-        let store = self.store_epoch().await;
-        let request = Request::Allocate {
-            holder: self.setup.id.clone(),
-            incarnation,
-            seq,
-            namespace: self.setup.namespaces[namespace].0.clone(),
-            wanted_len: self.desk.draw(|rng| rng.between(1, 2 * self.setup.block_max)),
-            store: store.clone(),
-        };
-        match self.call(request).await {
-            Ok(Answer::Allocated { block, .. }) if block.namespace != self.setup.namespaces[namespace].0 => {
-                self.desk.note(Note::ForeignBlock);
-                None
-            }
-            Ok(Answer::Allocated { block, leaked, store, .. }) => {
-                let mut state = self.state.borrow_mut();
-                (state.registered, state.registered_seq) = (Some((incarnation, seq)), seq);
-                drop(state);
-                Some(Ok(Allocated { block, leaked, history: Arc::new(store) }))
-            }
-            Ok(_) => None,
-            Err(refused) => Some(Err(refused)),
-        }
-    }
-
-    /// Enters the block into the register, then hands it to the creators. A leaked one is taken over, and only what has no
-    /// link is handed on.
-    pub(super) async fn enter(&self, namespace: usize, allocated: Allocated) {
-        let Allocated { block, leaked, history } = allocated;
-        let id = {
-            let mut state = self.state.borrow_mut();
-            state.entries = EntryId(state.entries.0 + 1);
-            state.entries
-        };
-        let entry = self.entry(&block, id);
-        let op = match leaked {
-            None => StoreOp::Register { namespace, entry },
-            Some(leaked) => StoreOp::TakeOver { namespace, entry, leaked: last_token(leaked) },
-        };
-        let StoreReply::Registered(true) = self.until_it_answers(op).await else {
-            self.desk.note(Note::Refused { take_over: leaked.is_some() });
-            return self.give_up_overlapping(namespace, block, id).await;
-        };
-        let left = match leaked {
-            None => None,
-            Some(_) => {
-                let op = StoreOp::Unused { namespace, span: block.span };
-                let StoreReply::Unused(left) = self.until_it_answers(op).await else { return };
-                if self.store_epoch().await != *history {
-                    // What was lost with the old history looks unused in the new one.
-                    return self.burn(namespace, block, id, None);
-                }
-                let count = left.iter().map(|span| span.len()).sum();
-                self.desk.note(Note::Happened(Happening::TakeOver, 1));
-                self.desk.note(Note::Happened(Happening::ReclaimedGap, count));
-                Some(left)
-            }
-        };
-        self.add(namespace, Entered { block, entry: id, history }, left);
-    }
-
-    async fn give_up_overlapping(&self, namespace: usize, block: Block, entry: EntryId) {
-        let StoreReply::End(end) = self.until_it_answers(StoreOp::RegisteredEnd { namespace }).await else {
-            return;
-        };
-        self.burn(namespace, block, entry, (end > 0).then_some(end));
-    }
-
-    /// A block of which nothing is to be used goes back.
-    fn burn(&self, namespace: usize, block: Block, entry: EntryId, registered_end: Option<u64>) {
-        let burned = block.span.len();
-        let closed = Closed { block, entry, used: 0, burned, unused: Vec::new() };
+        self.desk.note(Note::Happened(Happening::GaveBack, 1));
+        let now = self.core_now();
         let mut state = self.state.borrow_mut();
-        state.mintings[namespace].returning += unsettled(&closed);
-        state.returning.push_back(Returning { namespace, closed, released: true, registered_end });
+        let state = &mut *state;
+        state.core.share(now, starving, &mut state.keyspaces);
     }
 
-    pub(super) async fn store_epoch(&self) -> StoreEpoch {
-        loop {
-            if let StoreReply::Epoch(epoch) = self.until_it_answers(StoreOp::Epoch).await {
-                return epoch;
-            }
+    /// Believes ceilings, each with the end of the register; none if the database does not answer.
+    async fn believe(&self, told: Vec<(numbers::Namespace, u64)>, sent: Moment) {
+        let holder_ttl_ms = self.setup.holder_ttl_ms;
+        for (name, ceiling) in told {
+            let named = |(other, _): &(numbers::Namespace, u64)| *other == name;
+            let Some(namespace) = self.setup.namespaces.iter().position(named) else { continue };
+            let StoreReply::End(registered_end) = self.desk.store(StoreOp::RegisteredEnd { namespace }).await
+            else {
+                continue;
+            };
+            let index = super::index(namespace);
+            let mut state = self.state.borrow_mut();
+            state.ceilings.trust(index, ceilings::Told { ceiling, registered_end, sent, holder_ttl_ms });
+            let Some((ceiling, Millis(until))) = state.ceilings.believed(index) else { continue };
+            let until = if until == u64::MAX { until } else { self.desk.time_of(until) };
+            self.desk.note(Note::Trusts { ceilings: vec![(name, ceiling)], until });
         }
+    }
+
+    fn moment(&self) -> Moment {
+        let now = Millis(self.desk.now());
+        Moment { monotonic: now, wall: now }
     }
 
     pub(super) async fn until_it_answers(&self, op: StoreOp) -> StoreReply {
@@ -300,89 +288,29 @@ impl Holder {
             }
         }
     }
+}
 
-    async fn return_closed(&self) {
-        if self.state.borrow().registered.is_none() {
-            return;
+/// The issuer's answer as the core takes it.
+fn answer(answer: core::Answer, holder_ttl_ms: u64) -> Result<Answer, Refused> {
+    Ok(match answer {
+        core::Answer::Registered { incarnation, last_seq, .. } => {
+            let (ledger, mark) = (None, Mark(0));
+            Answer::Registered(Registered { incarnation, last_seq, holder_ttl_ms, ledger, mark })
         }
-        for namespace in 0..self.setup.namespaces.len() {
-            let closed = self.state.borrow_mut().mintings[namespace].buffer.take_closed();
-            closed.into_iter().for_each(|closed| self.queue(namespace, closed));
+        core::Answer::Allocated { block, leaked, store, .. } => {
+            Answer::Allocated { block, leaked, store: Some(store) }
         }
-        self.sweep_returns().await;
-    }
+        _ => Answer::Returned,
+    })
+}
 
-    pub(super) async fn return_all(&self) {
-        if self.state.borrow().registered.is_none() {
-            return;
+impl From<client::Refused> for Refused {
+    fn from(refused: client::Refused) -> Self {
+        match refused {
+            client::Refused::Exhausted => Self::Exhausted,
+            client::Refused::InOtherHands => Self::InOtherHands,
+            client::Refused::NotRegistered => Self::NotRegistered(String::new()),
+            client::Refused::Other => Self::Other { code: String::new(), message: String::new() },
         }
-        for namespace in 0..self.setup.namespaces.len() {
-            let closed = self.state.borrow_mut().mintings[namespace].buffer.take_all();
-            closed.into_iter().for_each(|closed| self.queue(namespace, closed));
-        }
-        // The real one is bounded by time; what is left then is leaked.
-        for _ in 0..RETURN_TRIES {
-            self.sweep_returns().await;
-            if self.state.borrow().returning.is_empty() {
-                return;
-            }
-            self.desk.sleep(SWEEP).await;
-        }
-    }
-
-    fn queue(&self, namespace: usize, closed: Closed) {
-        if closed.unused.len() <= RANGES_MAX {
-            let released = closed.unused.is_empty();
-            let mut state = self.state.borrow_mut();
-            state.mintings[namespace].returning += unsettled(&closed);
-            state.returning.push_back(Returning { namespace, closed, released, registered_end: None });
-        }
-    }
-
-    /// Sends what waits, each once; what fails waits on.
-    async fn sweep_returns(&self) {
-        let waiting = self.state.borrow().returning.len();
-        for _ in 0..waiting {
-            let Some(mut returning) = self.state.borrow_mut().returning.pop_front() else { return };
-            let went = self.give_back(&mut returning).await;
-            let mut state = self.state.borrow_mut();
-            if went {
-                state.mintings[returning.namespace].returning -= unsettled(&returning.closed);
-            } else {
-                state.returning.push_back(returning);
-            }
-        }
-    }
-
-    /// Released in the register first; whether it went back.
-    async fn give_back(&self, returning: &mut Returning) -> bool {
-        let Returning { namespace, closed, released, registered_end } = returning;
-        if !*released {
-            let entry = self.entry(&closed.block, closed.entry);
-            let kept = closed.kept();
-            let op = StoreOp::Release { namespace: *namespace, entry, kept };
-            match self.desk.store(op).await {
-                StoreReply::Released => *released = true,
-                StoreReply::Overlap => return true,
-                _ => return false,
-            }
-        }
-        let Some((incarnation, _)) = self.state.borrow().registered else { return false };
-        let Closed { block, used, burned, unused, .. } = closed.clone();
-        let returned = Returned { block, used, burned, unused, registered_end: *registered_end };
-        self.desk.note(Note::Returns(returned.check().is_ok()));
-        let request = Request::Return { holder: self.setup.id.clone(), incarnation, blocks: vec![returned] };
-        let went = self.call(request).await.is_ok();
-        if went {
-            self.desk.note(Note::Happened(Happening::Returned, 1));
-        }
-        went
-    }
-
-    pub(super) async fn refused(&self, refused: Refused) {
-        if let Refused::NotRegistered = refused {
-            self.state.borrow_mut().registered = None;
-        }
-        self.desk.sleep(REST).await;
     }
 }

@@ -3,7 +3,9 @@
 
 use std::{collections::BTreeSet, rc::Rc};
 
-use super::{Holder, client::Refused};
+use holder::{Answer, Effect, Event, Keyspace, Refused};
+
+use super::Holder;
 use crate::simulation::{
     checks::Note,
     database::{StoreOp, StoreReply},
@@ -17,44 +19,81 @@ const TRIES: usize = 8;
 /// How often a namespace is looked at in vain: an allocation burns only some blocks of another
 /// history of the database, and then goes on to other numbers.
 const LOOKS: usize = 24;
-/// Pause between two looks at numbers in other hands.
-const REST: u64 = 20;
 /// What reservations leaked has rested by then.
 const RESTED: u64 = 2_500;
+
+/// How far the sweep of a namespace is.
+#[derive(Default)]
+struct Sweep {
+    /// The first numbers of the blocks that were seen.
+    seen: BTreeSet<u64>,
+    looks: usize,
+}
+
+impl Sweep {
+    fn note(&mut self, answer: &Result<Answer, Refused>) {
+        match answer {
+            Ok(Answer::Allocated { block, leaked, .. }) => {
+                // What comes back of a leaked block goes out as leaked for ever: once around is enough.
+                let again = !self.seen.insert(block.span.start());
+                self.looks += usize::from(leaked.is_none() || again);
+            }
+            Err(Refused::InOtherHands) => self.looks += 1,
+            // Leaked blocks come before everything else, so there is none when nothing is to be had.
+            Err(Refused::Exhausted | Refused::Other { .. }) => self.looks = LOOKS,
+            _ => {}
+        }
+    }
+}
 
 /// Asks for blocks until there is none that was leaked, and returns each at once.
 pub(super) async fn sweep(holder: Rc<Holder>) {
     holder.give_up_reservations().await;
     for namespace in 0..holder.setup.namespaces.len() {
-        let (mut seen, mut looks) = (BTreeSet::new(), 0);
-        while looks < LOOKS {
-            if holder.state.borrow().registered.is_none() {
-                holder.register().await;
-            }
-            match holder.allocate(namespace).await {
-                Some(Ok(allocated)) => {
-                    let leaked = allocated.leaked;
-                    // What comes back of a leaked block goes out as leaked for ever: once around is enough.
-                    let again = !seen.insert(allocated.block.span.start());
-                    holder.enter(namespace, allocated).await;
-                    holder.return_all().await;
-                    looks += usize::from(leaked.is_none() || again);
-                }
-                // Leaked blocks come before everything else, so there is none when nothing is to be had.
-                Some(Err(Refused::Exhausted | Refused::Other)) => break,
-                Some(Err(Refused::InOtherHands)) => {
-                    looks += 1;
-                    holder.desk.sleep(REST).await;
-                }
-                Some(Err(refused)) => holder.refused(refused).await,
-                None => {}
-            }
+        let mut sweep = Sweep::default();
+        while sweep.looks < LOOKS {
+            holder.empty(namespace);
+            holder.look_around(&mut sweep, namespace).await;
         }
     }
+    holder.end(Event::Woken).await;
     holder.desk.note(Note::Swept);
 }
 
 impl Holder {
+    /// Gives back what is in hand, and wants more: a create found nothing.
+    fn empty(&self, namespace: usize) {
+        let now = self.core_now();
+        let keyspace: &mut Keyspace = &mut self.state.borrow_mut().keyspaces[namespace];
+        keyspace.relinquish(now);
+        assert!(!matches!(keyspace.claim(), Ok(Some(_))), "nothing is in hand");
+    }
+
+    /// Steps the core until it waits.
+    async fn look_around(&self, sweep: &mut Sweep, namespace: usize) {
+        let mut event = Event::Woken;
+        loop {
+            event = match self.step(event).await {
+                Some(Effect::Wait { until, .. }) => {
+                    self.rest(until, false).await;
+                    return;
+                }
+                Some(effect) => {
+                    let asked = match &effect {
+                        Effect::Call(holder::Call::Allocate { keyspace, .. }) => Some(*keyspace),
+                        _ => None,
+                    };
+                    let event = self.perform(effect).await;
+                    if let (Event::Answered(answer), true) = (&event, asked == Some(namespace)) {
+                        sweep.note(answer);
+                    }
+                    event
+                }
+                None => return,
+            };
+        }
+    }
+
     /// Gives up what somebody began to give up, and most of the rest.
     async fn give_up_reservations(&self) {
         let StoreReply::Reservations(all) = self.until_it_answers(StoreOp::Reservations).await else {

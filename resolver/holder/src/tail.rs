@@ -1,25 +1,21 @@
-//! The end of a number space, with the issuer's real core and real buffers: every code is minted before any holder hears that the
-//! keyspace is exhausted, and then all of them hear it. Holders differ in how much they create; inserts fail, creates are under
-//! way for a while, and holders crash with numbers in hand.
+//! The end of a number space, with the cores of issuer and holders: every code is minted before any
+//! holder hears that the keyspace is exhausted, and then all of them hear it. Holders differ in how
+//! much they create; inserts fail, creates are under way for a while, and holders crash with numbers
+//! in hand.
 
-use std::{
-    collections::{BTreeMap, HashSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, HashSet};
 
 use codes::KeyspaceIndex;
 use issuer::{
     core::{Answer, Core, Effect, Event, Limits, Refusal, Request, Returned},
     ledger::{HeadRead, Key, Record, Snapshot, Txn, TxnOutcome, Write},
 };
-use numbers::{
-    Epoch, HolderId, Incarnation, Instance, Mark, Millis, Namespace, Revision, Seq, Span, StoreEpoch, Ticket,
-};
+use numbers::{Epoch, HolderId, Instance, Mark, Millis, Namespace, Revision, Span, StoreEpoch, Ticket};
 use proptest::prelude::*;
 
-use super::{
-    buffer::{Claim, Entered, EntryId, Fate},
-    minting::{ClaimError, Minting},
+use crate::{
+    Call, Claim, ClaimError, Core as Holder, Effect as HolderEffect, Event as HolderEvent, Fate, Keyspace,
+    Refused, Registered, Rules, Spec, StoreAnswer, StoreCall,
 };
 
 /// What a run is made of.
@@ -65,12 +61,24 @@ impl Ledger {
 struct Process {
     name: HolderId,
     starts: u64,
-    incarnation: Incarnation,
-    seq: Seq,
-    minting: Arc<Minting>,
-    entries: u64,
+    core: Holder,
+    keyspaces: Vec<Keyspace>,
     under_way: Vec<Claim>,
     is_told: bool,
+}
+
+impl Process {
+    fn new(index: usize, starts: u64, capacity: u64) -> Self {
+        let spec = Spec { index: KeyspaceIndex::new(1).unwrap(), namespace: namespace(), capacity };
+        Self {
+            name: HolderId::new(format!("h{index}")).unwrap(),
+            starts,
+            core: Holder::new(vec![spec], Rules::default()),
+            keyspaces: vec![Keyspace::new(300)],
+            under_way: Vec::new(),
+            is_told: false,
+        }
+    }
 }
 
 struct World {
@@ -91,10 +99,6 @@ fn history() -> StoreEpoch {
     StoreEpoch::new("7001:1").unwrap()
 }
 
-fn minting(capacity: u64) -> Arc<Minting> {
-    Arc::new(Minting::new(KeyspaceIndex::new(1).unwrap(), namespace(), capacity, 300))
-}
-
 impl World {
     fn new(plan: Plan) -> Self {
         let limits = Limits { block_min: plan.block_min, reclaim_after_ms: 60_000, ..Limits::default() };
@@ -111,16 +115,7 @@ impl World {
         let effects = world.core.step(world.now, Event::Elected { epoch: Epoch(1), snapshot });
         world.settle(effects);
         for index in 0..world.plan.loads.len() {
-            world.processes.push(Process {
-                name: HolderId::new(format!("h{index}")).unwrap(),
-                starts: 0,
-                incarnation: Incarnation(0),
-                seq: Seq(0),
-                minting: minting(world.plan.capacity),
-                entries: 0,
-                under_way: Vec::new(),
-                is_told: false,
-            });
+            world.processes.push(Process::new(index, 0, world.plan.capacity));
             world.start(index);
         }
         world
@@ -158,20 +153,9 @@ impl World {
 
     /// A process starts, after a crash with nothing in hand.
     fn start(&mut self, index: usize) {
-        let capacity = self.plan.capacity;
-        let process = &mut self.processes[index];
-        process.starts += 1;
-        (process.minting, process.under_way, process.is_told) = (minting(capacity), Vec::new(), false);
-        let request = Request::Register {
-            holder: process.name.clone(),
-            instance: Instance::new(format!("start-{}", process.starts)).unwrap(),
-            namespaces: vec![(namespace(), capacity)],
-            reserved: false,
-        };
-        let Ok(Answer::Registered { incarnation, last_seq, .. }) = self.ask(request) else {
-            panic!("registered")
-        };
-        (self.processes[index].incarnation, self.processes[index].seq) = (incarnation, last_seq);
+        let starts = self.processes[index].starts + 1;
+        self.processes[index] = Process::new(index, starts, self.plan.capacity);
+        self.supply(index);
     }
 
     fn is_used_up(&self) -> bool {
@@ -180,7 +164,7 @@ impl World {
 
     /// One create: it claims a number, and its insert is under way from then on.
     fn create(&mut self, index: usize) {
-        let claimed = self.processes[index].minting.try_claim();
+        let claimed = self.processes[index].keyspaces[0].claim();
         match claimed {
             Ok(Some(claim)) => self.processes[index].under_way.push(claim),
             Ok(None) => {}
@@ -200,44 +184,76 @@ impl World {
             if fate == Fate::Used {
                 assert!(self.minted.insert(number), "{number} is minted twice: {:?}", self.plan);
             }
-            self.processes[index].minting.settle(claim, fate);
+            self.processes[index].keyspaces[0].settle(claim, fate);
         }
     }
 
-    /// What the supplier does in one round.
+    /// The supplier works until it waits.
     fn supply(&mut self, index: usize) {
-        while self.processes[index].minting.wants_block() {
-            let process = &self.processes[index];
-            let request = Request::Allocate {
-                holder: process.name.clone(),
-                incarnation: process.incarnation,
-                seq: process.seq.next(),
-                namespace: namespace(),
-                wanted_len: self.plan.loads[index].max(1) * 300,
-                store: history(),
-            };
-            match self.ask(request) {
-                Ok(Answer::Allocated { block, leaked, .. }) => {
-                    let unused = leaked.map(|_| self.unused(block.span));
-                    let process = &mut self.processes[index];
-                    process.seq = process.seq.next();
-                    process.entries += 1;
-                    let entry = EntryId(process.entries);
-                    process.minting.add(Entered { block, entry, history: Arc::new(history()) }, unused);
-                }
-                Err(Refusal::InOtherHands { .. }) => {
-                    self.processes[index].minting.starve();
-                    break;
-                }
-                Err(Refusal::Exhausted { .. }) => {
-                    assert!(self.is_used_up(), "a holder is told of the end too early: {:?}", self.plan);
-                    self.processes[index].minting.exhaust();
-                    break;
-                }
+        let mut event = HolderEvent::Woken;
+        loop {
+            let now = self.now;
+            let Process { core, keyspaces, .. } = &mut self.processes[index];
+            let last = core.step(now, event, keyspaces).pop();
+            event = match last {
+                Some(HolderEffect::Call(call)) => HolderEvent::Answered(self.call(index, call)),
+                Some(HolderEffect::Store(call)) => HolderEvent::Stored(Some(self.store(call))),
+                Some(HolderEffect::Wait { .. }) => return,
                 other => panic!("{other:?}"),
-            }
+            };
         }
-        self.give_back(index);
+    }
+
+    /// Carries a holder's call to the issuer.
+    fn call(&mut self, index: usize, call: Call) -> Result<crate::Answer, Refused> {
+        let Process { name, starts, .. } = &self.processes[index];
+        let holder = name.clone();
+        let request = match call {
+            Call::Register { namespaces } => {
+                let instance = Instance::new(format!("start-{starts}")).unwrap();
+                Request::Register { holder, instance, namespaces, reserved: false }
+            }
+            Call::Allocate { incarnation, seq, store, .. } => {
+                let wanted_len = self.plan.loads[index].max(1) * 300;
+                Request::Allocate { holder, incarnation, seq, namespace: namespace(), wanted_len, store }
+            }
+            Call::Return { incarnation, closed, registered_end } => {
+                let crate::Closed { block, used, burned, unused, .. } = closed;
+                let returned = Returned { block, used, burned, unused, registered_end };
+                assert_eq!(returned.check(), Ok(()));
+                Request::Return { holder, incarnation, blocks: vec![returned] }
+            }
+        };
+        match self.ask(request) {
+            Ok(Answer::Registered { incarnation, last_seq, .. }) => {
+                let (ledger, mark, holder_ttl_ms) = (None, Mark(0), 30_000);
+                let registered = Registered { incarnation, last_seq, holder_ttl_ms, ledger, mark };
+                Ok(crate::Answer::Registered(registered))
+            }
+            Ok(Answer::Allocated { block, leaked, store, .. }) => {
+                Ok(crate::Answer::Allocated { block, leaked, store: Some(store) })
+            }
+            Ok(_) => Ok(crate::Answer::Returned),
+            Err(Refusal::InOtherHands { .. }) => Err(Refused::InOtherHands),
+            Err(Refusal::Exhausted { .. }) => {
+                assert!(self.is_used_up(), "a holder is told of the end too early: {:?}", self.plan);
+                Err(Refused::Exhausted)
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Answers for the database: it takes every entry.
+    fn store(&self, call: StoreCall) -> StoreAnswer {
+        match call {
+            StoreCall::AdoptLedger(ledger) => StoreAnswer::Ledger(ledger),
+            StoreCall::RaiseMark(_) => StoreAnswer::Raised(true),
+            StoreCall::Epoch => StoreAnswer::Epoch(history()),
+            StoreCall::Register(_) | StoreCall::TakeOver(..) => StoreAnswer::Entered,
+            StoreCall::Unused(_, span) => StoreAnswer::Unused(self.unused(span)),
+            StoreCall::RegisteredEnd(_) => StoreAnswer::End(0),
+            StoreCall::Release(..) => StoreAnswer::Released,
+        }
     }
 
     /// What the database says of a block that is taken over.
@@ -246,34 +262,16 @@ impl World {
         unused.map(|number| Span::new(number, 1).unwrap()).collect()
     }
 
-    fn give_back(&mut self, index: usize) {
-        for (closed, on_the_way) in self.processes[index].minting.take_closed() {
-            let returned = Returned {
-                block: closed.block,
-                used: closed.used,
-                burned: closed.burned,
-                unused: closed.unused,
-                registered_end: None,
-            };
-            assert_eq!(returned.check(), Ok(()));
-            let process = &self.processes[index];
-            let (holder, incarnation) = (process.name.clone(), process.incarnation);
-            self.ask(Request::Return { holder, incarnation, blocks: vec![returned] }).unwrap();
-            drop(on_the_way);
-        }
-    }
-
     fn beat(&mut self, index: usize) {
-        let process = &self.processes[index];
-        let progress = vec![(namespace(), process.minting.unsettled())];
-        let (holder, incarnation) = (process.name.clone(), process.incarnation);
-        let request =
-            Request::KeepAlive { holder, incarnation, last_seq: process.seq, progress, mark: Mark(0) };
-        match self.ask(request) {
+        let Process { core, keyspaces, name, .. } = &mut self.processes[index];
+        let beat = core.beat(core.session().expect("it is registered"), keyspaces);
+        let (holder, incarnation) = (name.clone(), beat.incarnation);
+        let (last_seq, progress) = (beat.last_seq, beat.progress);
+        match self.ask(Request::KeepAlive { holder, incarnation, last_seq, progress, mark: Mark(0) }) {
             Ok(Answer::Alive { starving, .. }) => {
-                if !starving.is_empty() {
-                    self.processes[index].minting.relinquish();
-                }
+                let now = self.now;
+                let Process { core, keyspaces, .. } = &mut self.processes[index];
+                core.share(now, &starving, keyspaces);
             }
             other => panic!("{other:?}"),
         }
@@ -296,7 +294,7 @@ impl World {
                 self.finish(index);
                 self.beat(index);
             }
-            self.give_back(index);
+            self.supply(index);
         }
         self.now = Millis(self.now.0 + 2_000);
         let effects = self.core.step(self.now, Event::Tick);

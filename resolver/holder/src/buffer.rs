@@ -17,7 +17,7 @@ use numbers::{Block, Generation, Span, StoreEpoch};
 /// Blocks in hand that have numbers left: the current one and the next.
 const BLOCKS: usize = 2;
 /// Unused ranges of a block that fit into the call that gives it back.
-pub(super) const RANGES_MAX: usize = 32;
+pub(crate) const RANGES_MAX: usize = 32;
 /// Numbers that came back and are used first; past this bound they wait in their block's account (C4).
 const POOL_MAX: usize = 10_000;
 
@@ -27,7 +27,7 @@ const POOL_MAX: usize = 10_000;
 pub struct EntryId(pub u64);
 
 /// A block that is in the register.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Entered {
     /// The block.
     pub block: Block,
@@ -38,7 +38,7 @@ pub struct Entered {
 }
 
 /// One number in somebody's hands. It must come back with its [`Fate`].
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[must_use = "a claim that does not come back keeps its block open"]
 pub struct Claim {
     /// The number.
@@ -54,7 +54,7 @@ pub struct Claim {
 }
 
 /// What became of a claimed number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fate {
     /// A link is stored under it, ours or somebody else's.
     Used,
@@ -65,7 +65,7 @@ pub enum Fate {
 }
 
 /// A block with the account of its numbers, ready to go back.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Closed {
     /// The block.
     pub block: Block,
@@ -80,6 +80,12 @@ pub struct Closed {
 }
 
 impl Closed {
+    /// Returns how many of its numbers are not used: burned or unused.
+    #[must_use]
+    pub fn unsettled(&self) -> u64 {
+        self.burned + self.unused.iter().map(|span| span.len()).sum::<u64>()
+    }
+
     /// What stays of the block when its unused numbers are released.
     #[must_use]
     pub fn kept(&self) -> Vec<Span> {
@@ -95,7 +101,7 @@ impl Closed {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Held {
     block: Block,
     entry: EntryId,
@@ -113,7 +119,7 @@ struct Held {
 }
 
 /// Numbers of one keyspace in hand.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Buffer {
     /// Blocks with numbers left, in the order they came.
     fresh: VecDeque<Held>,
@@ -322,6 +328,13 @@ impl Buffer {
     pub fn take_all(&mut self) -> Vec<Closed> {
         self.relinquish();
         self.take_done().into_iter().map(Held::close).collect()
+    }
+
+    /// Returns each block with what was never claimed of it, for a proof to judge.
+    #[cfg(feature = "rules")]
+    pub fn blocks(&self) -> impl Iterator<Item = (&Block, EntryId, impl Iterator<Item = Span> + '_)> {
+        let blocks = self.fresh.iter().chain(&self.draining);
+        blocks.map(|held| (&held.block, held.entry, held.left.iter().copied()))
     }
 
     /// Numbers that can be claimed at once.
