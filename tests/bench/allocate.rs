@@ -1,20 +1,24 @@
-//! Durable allocations through a real issuer on one real etcd, beside what the same etcd and Postgres can do without it.
+//! Durable allocations through a real issuer on a single real etcd member, compared with what etcd
+//! and Postgres do on their own.
 //!
-//! 1. Four ways take turns in every round: the issuer over gRPC with a stream for the holders of each connection, and with
-//!    a call for each allocation; etcd's own guarded puts, one key per client; a segment row in Postgres, as Leaf does it. All are durable before they answer.
-//! 2. The issuer has a core of its own, as it has a machine of its own where it is used; etcd, Postgres and the load share the
-//!    others. On few cores the load is part of what is measured, alike for all. Left to the scheduler, the cores that three
-//!    processes wake each other on differ from run to run, and an allocation's latency by a fifth.
-//! 3. A holder returns its blocks after every few allocations; the rate counts allocations only, and the time of returning
-//!    lowers it.
-//! 4. etcd's history is dropped before each round, so that no round pays for another's.
+//! 1. Three variants take turns in every round: the issuer over gRPC with one call per allocation,
+//!    as resolvers make them; guarded puts directly on etcd, one key per client; a segment row in
+//!    Postgres, as in Leaf. All are durable before they respond. With `--beside` another build of
+//!    the issuer, with its own etcd, replaces the last two.
+//! 2. The issuer has its own core, because in production it has its own machine. etcd, Postgres and
+//!    the load share the other cores. On few cores the load is part of the measurement, equally for
+//!    all. If the scheduler places the three processes, the cores on which they wake each other
+//!    differ from run to run, and an allocation's latency by a fifth.
+//! 3. A holder returns its blocks after every few allocations. The rate counts only allocations,
+//!    and the time for returns lowers it.
+//! 4. etcd's history is compacted before each round, so that no round pays for an earlier one.
 
 mod etcd;
 mod issuer;
 mod postgres;
 mod report;
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use anyhow::Context;
 use harness::{EtcdCluster, Issuer, Postgres, Scratch, wait};
@@ -24,40 +28,44 @@ use crate::{
     load::{self, Round, Span, drive},
     progress,
 };
-use issuer::Manner;
 use report::{Figures, Level, Way};
 
-/// Eight gigabytes: between two compactions a round may write more than the two that etcd allows by default.
+/// etcd's flag for a database quota of 8 GiB: between two compactions a round may write more than
+/// the default of 2 GiB.
 const QUOTA: &str = "--quota-backend-bytes=8589934592";
 const LEADS_WITHIN: Duration = Duration::from_secs(30);
 
-/// How to measure.
+/// The flags of `bench allocate`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// How many holders ask at the same time; each number is measured by itself.
+    /// Measure with this many concurrent holders; each value is measured separately.
     #[arg(long, value_delimiter = ',', default_value = "1,16,64,256", value_name = "N[,N…]")]
     holders: Vec<usize>,
-    /// Rounds, of which the median is told.
+    /// Run this many rounds and report the median.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// How long each way is measured in each round, in seconds; a fifth of it more is warm-up.
+    /// Measure each variant for this many seconds per round, after a warm-up of a fifth of that.
     #[arg(long, default_value_t = 3.0, value_parser = positive)]
     seconds: f64,
-    /// How many numbers a block has, and how far the segment row moves. Rates of numbers are rates of blocks times this.
+    /// Allocate blocks of this many numbers, and advance the segment row by as many. A rate in
+    /// numbers is the rate in blocks times this value.
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
     block_len: u32,
-    /// After how many allocations a holder returns them, in one call; it may have 64 open.
+    /// Return the blocks after this many allocations, in one call; a holder may have 64 open.
     #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u8).range(1..=64))]
     return_after: u8,
-    /// HTTP/2 connections that all holders share, with the issuer and with etcd.
+    /// Share this many HTTP/2 connections among all holders, to the issuer and to etcd.
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..))]
     connections: u8,
-    /// Threads that make the load.
+    /// Generate the load on this many threads.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..))]
     threads: u8,
-    /// Measure the issuer only, without the two it is compared with: for profiling.
+    /// Measure only the issuer, without etcd and Postgres, for profiling.
     #[arg(long)]
     issuer_only: bool,
+    /// Measure another build of the issuer in turns with this one, instead of etcd and Postgres.
+    #[arg(long, value_name = "FILE")]
+    beside: Option<PathBuf>,
 }
 
 fn positive(text: &str) -> Result<f64, String> {
@@ -65,19 +73,20 @@ fn positive(text: &str) -> Result<f64, String> {
     if seconds > 0.0 && seconds < 3_600.0 { Ok(seconds) } else { Err("expected more than 0".to_owned()) }
 }
 
-/// The servers of one run, with what all clients need to know.
+/// The servers of a run.
 struct Ground {
-    issuer: Issuer,
+    /// This build's issuer with its etcd, then the build that it is compared with, if any.
+    issuers: Vec<(Issuer, EtcdCluster)>,
     postgres: Postgres,
-    etcd: EtcdCluster,
 }
 
-/// Starts everything, measures and reports.
+/// Starts the servers, measures and reports.
 ///
 /// # Errors
-/// A server does not start, or a call fails: an error is not an outcome to be averaged.
+/// Returns an error if a server does not start or a call fails: an error is not an outcome to
+/// average.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
-    // Before this process is kept on some of them.
+    // Counted before this process is pinned to some of them.
     let cores = cores::count();
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = runtime.worker_threads(usize::from(args.threads)).enable_all().build();
@@ -100,35 +109,29 @@ impl Ground {
     async fn start(args: &Args) -> anyhow::Result<Self> {
         let scratch = Scratch::new()?;
         let cores = cores::count();
-        // Building it may use them all.
+        // The build may use all cores, so it runs before the pinning.
         harness::binaries::issuer().await?;
         if cores > 1 {
             cores::keep_on(&scratch, nix::unistd::Pid::this(), 0..=cores - 2).await?;
         }
-        let etcd = EtcdCluster::builder(1).scratch(&scratch).arg(QUOTA).start().await?;
         let postgres = Postgres::builder().scratch(&scratch).start().await?;
         postgres::prepare(&postgres, args.block_len.into()).await?;
-        let len = args.block_len.to_string();
-        let issuer = Issuer::builder(&scratch, "issuer", &etcd.endpoints())?
-            .args(["--block-min", &len, "--block-max", &len])
-            .lease_ttl("5s")
-            // No holder is silent for so long between its rounds.
-            .holder_ttl("10h");
-        let issuer = issuer.start().await?;
-        if cores > 1 {
-            cores::keep_on(&scratch, issuer.process.pid(), cores - 1..=cores - 1).await?;
+        let mut issuers = vec![start_issuer(&scratch, args, None).await?];
+        if let Some(binary) = &args.beside {
+            issuers.push(start_issuer(&scratch, args, Some(binary)).await?);
         }
-        wait::until(LEADS_WITHIN, "the issuer leads", async || issuer.says_it_leads().await).await?;
-        Ok(Self { issuer, postgres, etcd })
+        Ok(Self { issuers, postgres })
     }
 
-    /// All rounds with that many holders.
+    /// Measures all rounds with one number of holders.
     async fn level(&self, args: &Args, holders: usize) -> anyhow::Result<Level> {
-        let (url, endpoint, connections) =
-            (self.issuer.url(), self.etcd.endpoints(), usize::from(args.connections));
+        let connections = usize::from(args.connections);
         let blocks = (args.block_len.into(), usize::from(args.return_after));
-        let mut streaming = issuer::holders(&url, holders, connections, Manner::Stream, blocks).await?;
-        let mut calling = issuer::holders(&url, holders, connections, Manner::Calls, blocks).await?;
+        let mut calling = Vec::new();
+        for (issuer, _) in &self.issuers {
+            calling.push(issuer::holders(&issuer.url(), holders, connections, blocks).await?);
+        }
+        let endpoint = self.issuers[0].1.endpoints();
         let mut putting = etcd::clients(&endpoint, holders, connections).await?;
         let mut raising = postgres::clients(&self.postgres, holders).await?;
         let mut level = Level::new(holders);
@@ -140,15 +143,16 @@ impl Ground {
                     way.name()
                 ));
             };
-            for (way, allocating) in [(Way::Issuer, &mut streaming), (Way::Calls, &mut calling)] {
+            for (index, way) in [Way::Issuer, Way::Beside].into_iter().take(self.issuers.len()).enumerate() {
                 show(way);
-                etcd::compact(&endpoint).await?;
-                let before = self.transactions().await?;
-                let measured = turn(allocating, args).await?;
-                let transactions = self.transactions().await? - before;
+                let (issuer, etcd) = &self.issuers[index];
+                etcd::compact(&etcd.endpoints()).await?;
+                let before = transactions(issuer).await?;
+                let measured = turn(&mut calling[index], args).await?;
+                let transactions = transactions(issuer).await? - before;
                 level.add(way, Figures::new(&measured).with_transactions(transactions, &measured));
             }
-            if args.issuer_only {
+            if args.issuer_only || args.beside.is_some() {
                 continue;
             }
             show(Way::GuardedPut);
@@ -159,12 +163,39 @@ impl Ground {
         }
         Ok(level)
     }
+}
 
-    /// Transactions that the issuer has committed.
-    async fn transactions(&self) -> anyhow::Result<f64> {
-        let count = self.issuer.metric_where("issuer_transactions_total", "result=\"ok\"").await;
-        count.context("the issuer tells how many transactions it committed")
+/// Starts an issuer of this build, or of another one, on its own etcd.
+async fn start_issuer(
+    scratch: &Scratch,
+    args: &Args,
+    binary: Option<&PathBuf>,
+) -> anyhow::Result<(Issuer, EtcdCluster)> {
+    let etcd = EtcdCluster::builder(1).scratch(scratch).arg(QUOTA).start().await?;
+    let len = args.block_len.to_string();
+    let name = if binary.is_some() { "beside" } else { "issuer" };
+    let builder = Issuer::builder(scratch, name, &etcd.endpoints())?
+        .args(["--block-min", &len, "--block-max", &len])
+        .lease_ttl("5s")
+        // Longer than any holder is silent between its rounds.
+        .holder_ttl("10h");
+    let builder = match binary {
+        Some(binary) => builder.binary(binary),
+        None => builder,
+    };
+    let issuer = builder.start().await?;
+    let cores = cores::count();
+    if cores > 1 {
+        cores::keep_on(scratch, issuer.process.pid(), cores - 1..=cores - 1).await?;
     }
+    wait::until(LEADS_WITHIN, "the issuer leads", async || issuer.says_it_leads().await).await?;
+    Ok((issuer, etcd))
+}
+
+/// Returns the number of transactions that an issuer has committed.
+async fn transactions(issuer: &Issuer) -> anyhow::Result<f64> {
+    let count = issuer.metric_where("issuer_transactions_total", "result=\"ok\"").await;
+    count.context("the issuer tells how many transactions it committed")
 }
 
 async fn turn<C: load::Client>(clients: &mut Vec<C>, args: &Args) -> anyhow::Result<Round> {

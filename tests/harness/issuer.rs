@@ -1,7 +1,8 @@
-//! One issuer process.
+//! A running issuer process, and its builder.
 
 use std::net::SocketAddr;
 use std::ops::{Deref, DerefMut};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::time::timeout;
@@ -11,10 +12,12 @@ use crate::launch::Launch;
 use crate::scratch::Scratch;
 use crate::{binaries, net};
 
-/// Short, because who waits for a new leader also asks the old one each time.
+/// The time limit for asking an issuer whether it leads. It is short because a wait for a new
+/// leader also asks the old one each time.
 const LEADS_WITHIN: Duration = Duration::from_millis(250);
 
-/// What to start. Its addresses are known before it is, so that a proxy can be put in front.
+/// A builder for an [`Issuer`]. Its addresses are fixed before the start, so that a proxy can be
+/// put in front.
 #[derive(Clone, Debug)]
 pub struct IssuerBuilder {
     scratch: Scratch,
@@ -27,56 +30,70 @@ pub struct IssuerBuilder {
     lease_ttl: String,
     holder_ttl: String,
     args: Vec<String>,
+    binary: Option<PathBuf>,
 }
 
 impl IssuerBuilder {
-    /// Where it will listen.
+    /// Returns the address that the issuer will listen on.
     pub fn listen(&self) -> SocketAddr {
         self.listen
     }
 
-    /// The cluster's name, `default` unless set.
+    /// Sets the cluster's name; the default is `default`.
     #[must_use]
     pub fn cluster(mut self, name: &str) -> Self {
         name.clone_into(&mut self.cluster);
         self
     }
 
-    /// The URL that others are sent to while it leads: a proxy's, say.
+    /// Sets the URL that the issuer advertises, for example that of a proxy. Others are sent there
+    /// while it leads.
     #[must_use]
     pub fn advertise(mut self, url: &str) -> Self {
         url.clone_into(&mut self.advertise);
         self
     }
 
-    /// How long the leader's lease lives, as in `2s`.
+    /// Sets the TTL of the leader lease, for example `2s`.
     #[must_use]
     pub fn lease_ttl(mut self, ttl: &str) -> Self {
         ttl.clone_into(&mut self.lease_ttl);
         self
     }
 
-    /// How long a silent holder keeps its blocks, as in `30s`.
+    /// Sets the time after which a silent holder loses its blocks, for example `30s`.
     #[must_use]
     pub fn holder_ttl(mut self, ttl: &str) -> Self {
         ttl.clone_into(&mut self.holder_ttl);
         self
     }
 
-    /// Adds arguments.
+    /// Adds command-line arguments.
     #[must_use]
     pub fn args(mut self, args: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.args.extend(args.into_iter().map(Into::into));
         self
     }
 
-    /// Starts it and waits until it is ready, which does not mean that it leads.
+    /// Runs this binary instead of the one built for the tests.
+    #[must_use]
+    pub fn binary(mut self, path: &Path) -> Self {
+        self.binary = Some(path.to_owned());
+        self
+    }
+
+    /// Starts the issuer and waits until it is ready, which does not mean that it leads.
     ///
     /// # Errors
-    /// The binary cannot be built, or the process is not ready in time; the message holds the end of its log.
+    /// Returns an error if the binary cannot be built or the process is not ready in time; the
+    /// message contains the end of its log.
     pub async fn start(self) -> anyhow::Result<Issuer> {
         let (listen, admin) = (self.listen.to_string(), self.admin.to_string());
-        let launch = Launch::new(&self.scratch, &self.name, binaries::issuer().await?);
+        let binary = match &self.binary {
+            Some(binary) => binary.clone(),
+            None => binaries::issuer().await?,
+        };
+        let launch = Launch::new(&self.scratch, &self.name, binary);
         let launch = launch.args(["--listen", &listen, "--admin-listen", &admin]);
         let launch = launch.args(["--etcd", &self.etcd, "--cluster", &self.cluster]);
         let launch = launch.args(["--advertise", &self.advertise, "--lease-ttl", &self.lease_ttl]);
@@ -86,7 +103,8 @@ impl IssuerBuilder {
     }
 }
 
-/// A running issuer. What it shares with the resolver is in [`Daemon`], which it stands for.
+/// A running issuer. It dereferences to [`Daemon`], which holds the part common to issuers and
+/// resolvers.
 #[derive(Debug)]
 pub struct Issuer {
     daemon: Daemon,
@@ -95,10 +113,11 @@ pub struct Issuer {
 }
 
 impl Issuer {
-    /// An issuer on that etcd; `name` is for its log files only.
+    /// Returns a builder for an issuer on the given etcd endpoints. `name` only names the log
+    /// files.
     ///
     /// # Errors
-    /// There is no free port.
+    /// Returns an error if there is no free port.
     pub fn builder(scratch: &Scratch, name: &str, etcd: &str) -> anyhow::Result<IssuerBuilder> {
         let (listen, admin) = (net::free_addr()?, net::free_addr()?);
         Ok(IssuerBuilder {
@@ -112,20 +131,22 @@ impl Issuer {
             lease_ttl: "2s".to_owned(),
             holder_ttl: "30s".to_owned(),
             args: Vec::new(),
+            binary: None,
         })
     }
 
-    /// Its own gRPC address as a URL.
+    /// Returns the URL of its own gRPC listener.
     pub fn url(&self) -> String {
         format!("http://{}", self.listen)
     }
 
-    /// The URL it tells others to use, which is [`Self::url`] unless there is a proxy in front.
+    /// Returns the URL that it advertises: [`Self::url`] unless there is a proxy in front.
     pub fn advertised(&self) -> &str {
         &self.advertise
     }
 
-    /// Whether it says that it leads. One that does not answer at once, since it is paused, say, does not.
+    /// Returns whether the issuer reports that it leads; false if it does not respond within 250
+    /// ms, for example because it is paused.
     pub async fn says_it_leads(&self) -> bool {
         timeout(LEADS_WITHIN, self.metric("issuer_leader")).await == Ok(Some(1.0))
     }

@@ -1,4 +1,5 @@
-//! Messages to values and back. What comes in is checked here, once; the core sees only what is well-formed.
+//! Conversion between messages and values. Requests are validated here, once, so that the core sees
+//! only well-formed values.
 
 use numbers::{
     Block, Generation, HolderId, Incarnation, Instance, Mark, NameError, Namespace, Seq, Span, SpanError,
@@ -9,17 +10,18 @@ use tonic::Status;
 
 use crate::core::{Request, Returned, ReturnedError, StatusReport};
 
-/// Blocks per ReturnBlocks call.
+/// Maximum number of blocks per ReturnBlocks call.
 const BLOCKS_MAX: usize = 64;
-/// Unused ranges per ReturnBlocks call, over all its blocks: they must fit into one transaction.
+/// Maximum number of unused ranges per ReturnBlocks call, over all its blocks: they must fit into
+/// one transaction.
 const UNUSED_MAX: usize = 32;
-/// Namespaces per Register call and per beat.
+/// Maximum number of namespaces per Register call and per beat.
 const NAMESPACES_MAX: usize = 64;
 
-/// The highest mark that is believed: databases count in signed integers, and each has to be able to pass it.
+/// Highest valid mark. Databases count in signed integers, and each must be able to pass it.
 const MARK_MAX: u64 = 1 << 62;
 
-/// What is wrong with a message.
+/// The reason why a message is malformed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Malformed {
     #[error(transparent)]
@@ -42,9 +44,9 @@ fn field(field: &'static str, expected: impl Into<String>, got: impl ToString) -
     Malformed::Field { field, expected: expected.into(), got: got.to_string() }
 }
 
-/// Incarnations and seqs count from 1.
+/// Checks an incarnation or a seq, which count from 1.
 fn positive(name: &'static str, value: u64) -> Result<u64, Malformed> {
-    // One below the end, so that the next one exists.
+    // The maximum is excluded, so that a next value exists.
     if (1..u64::MAX).contains(&value) {
         Ok(value)
     } else {

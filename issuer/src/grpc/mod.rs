@@ -1,25 +1,24 @@
 //! The gRPC face of the core: calls are checked for form, asked of the core, and answered.
 
-mod conversation;
+mod beats;
 mod convert;
 mod status;
 
 use std::{sync::Arc, time::Duration};
 
-use numbers::Epoch;
 use proto::issuer::v1::{
     AllocateBlockRequest, AllocateBlockResponse, GetStatusRequest, GetStatusResponse, KeepAliveRequest,
-    KeepAliveResponse, RegisterRequest, RegisterResponse, ReturnBlocksRequest, ReturnBlocksResponse,
+    RegisterRequest, RegisterResponse, ReturnBlocksRequest, ReturnBlocksResponse,
     issuer_server::{self, IssuerServer},
 };
 use tokio::{sync::watch, time::timeout};
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::{
-    core::{Answer, Refusal, Request as CoreRequest, scarce_beat_ms},
+    core::{Answer, Refusal, Request as CoreRequest},
     driver::{Handle, Standing},
 };
-use conversation::{Answers, Converse, converse};
+use beats::Answers;
 use status::status_of;
 pub use status::{BUSY_KEY, EPOCH_KEY, EXHAUSTED_KEY, IN_OTHER_HANDS_KEY, LEADER_KEY};
 
@@ -106,22 +105,13 @@ impl issuer_server::Issuer for IssuerService {
         self.allocate(request.into_inner()).await.map(Response::new)
     }
 
-    type AllocateBlocksStream = Answers<AllocateBlockResponse>;
-
-    async fn allocate_blocks(
-        &self,
-        request: Request<Streaming<AllocateBlockRequest>>,
-    ) -> Result<Response<Self::AllocateBlocksStream>, Status> {
-        converse::<Allocations>(self.clone(), request.into_inner()).await
-    }
-
-    type KeepAliveStream = Answers<KeepAliveResponse>;
+    type KeepAliveStream = Answers;
 
     async fn keep_alive(
         &self,
         request: Request<Streaming<KeepAliveRequest>>,
     ) -> Result<Response<Self::KeepAliveStream>, Status> {
-        converse::<Beats>(self.clone(), request.into_inner()).await
+        beats::keep_alive(self.clone(), request.into_inner()).await
     }
 
     async fn return_blocks(
@@ -142,51 +132,5 @@ impl issuer_server::Issuer for IssuerService {
             Answer::Status(report) => Ok(Response::new(convert::status_out(&self.advertise, *report))),
             _ => Err(mismatch()),
         }
-    }
-}
-
-/// Allocations, one after another.
-struct Allocations;
-
-impl Converse for Allocations {
-    type Request = AllocateBlockRequest;
-    type Answer = AllocateBlockResponse;
-
-    const AT_ONCE: usize = 64;
-
-    async fn answer(service: Arc<IssuerService>, request: Self::Request) -> Result<Self::Answer, Status> {
-        service.allocate(request).await
-    }
-
-    fn epoch(answer: &Self::Answer) -> Epoch {
-        Epoch(answer.epoch)
-    }
-}
-
-/// A holder's beats.
-struct Beats;
-
-impl Converse for Beats {
-    type Request = KeepAliveRequest;
-    type Answer = KeepAliveResponse;
-
-    const AT_ONCE: usize = 1;
-
-    async fn answer(service: Arc<IssuerService>, beat: Self::Request) -> Result<Self::Answer, Status> {
-        match service.ask(convert::keep_alive(beat)?).await? {
-            Answer::Alive { epoch, ceilings, starving, scarce, mark } => Ok(KeepAliveResponse {
-                epoch: epoch.0,
-                holder_ttl_ms: service.holder_ttl_ms(),
-                ceilings: ceilings.into_iter().map(convert::ceiling_out).collect(),
-                starving: starving.iter().map(ToString::to_string).collect(),
-                next_beat_ms: if scarce { scarce_beat_ms(service.holder_ttl_ms()) } else { 0 },
-                mark: mark.0,
-            }),
-            _ => Err(mismatch()),
-        }
-    }
-
-    fn epoch(answer: &Self::Answer) -> Epoch {
-        Epoch(answer.epoch)
     }
 }

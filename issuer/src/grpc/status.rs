@@ -1,21 +1,22 @@
-//! The one place where refusals become gRPC statuses.
+//! Conversion of refusals to gRPC statuses; the only place for it.
 
 use tonic::{Code, Status, metadata::MetadataValue};
 
 use crate::core::Refusal;
 
-/// Metadata key of the leader's address.
+/// Metadata key for the URL of the leader.
 pub const LEADER_KEY: &str = "shortmint-leader";
-/// Metadata key of the leader's epoch.
+/// Metadata key for the epoch of the leader.
 pub const EPOCH_KEY: &str = "shortmint-epoch";
-/// Metadata key of a refusal that says: every number of the namespace is used.
+/// Metadata key of a refusal because every number of the namespace is used, burned or reserved.
 pub const EXHAUSTED_KEY: &str = "shortmint-exhausted";
-/// Metadata key of a refusal that says: numbers that others have may come back.
+/// Metadata key of a refusal because the remaining numbers are in other hands, and may come back.
 pub const IN_OTHER_HANDS_KEY: &str = "shortmint-in-other-hands";
-/// Metadata key of a refusal that says: the same call may succeed a little later.
+/// Metadata key of a refusal after which the same call may succeed a little later.
 pub const BUSY_KEY: &str = "shortmint-busy";
 
-/// A refusal's status. UNAVAILABLE says "unknown, send it again"; every other code says "surely not executed".
+/// Returns the status of a refusal. UNAVAILABLE means "unknown, send it again"; every other code
+/// means "surely not executed".
 pub(super) fn status_of(refusal: &Refusal) -> Status {
     let code = match refusal {
         Refusal::NotLeader(_) | Refusal::UnknownHolder(_) | Refusal::UnknownNamespace(_) => {
@@ -35,7 +36,8 @@ pub(super) fn status_of(refusal: &Refusal) -> Status {
     let mut status = Status::new(code, refusal.to_string());
     match refusal {
         Refusal::NotLeader(leader) => {
-            // Present even when the leader is not known, so that a caller tells this from other preconditions.
+            // Present even if the leader is unknown, so that a caller can tell this from other
+            // failed preconditions.
             let url = leader.as_ref().map_or("", |leader| leader.url.as_str());
             if let Ok(value) = MetadataValue::try_from(url) {
                 status.metadata_mut().insert(LEADER_KEY, value);

@@ -1,4 +1,5 @@
-//! etcd's own rate: a transaction with one guard and one put, each client on its own key.
+//! Guarded puts directly on etcd: transactions with one guard and one put, each client on its own
+//! key.
 
 use anyhow::Context;
 use etcd_client::{Client, Compare, CompareOp, KvClient, Txn, TxnOp};
@@ -6,11 +7,11 @@ use etcd_client::{Client, Compare, CompareOp, KvClient, Txn, TxnOp};
 use crate::load;
 
 const LEADER: &str = "/bench/leader";
-/// About as long as what an allocation has to remember.
+/// A value about as long as the record of an allocation.
 const VALUE: &str =
     r#"{"incarnation":1,"seq":1000000,"block":{"namespace":"bench","span":[1000000000,1000]}}"#;
 
-/// A client with its transaction made beforehand.
+/// A client with a prepared transaction.
 pub(super) struct GuardedPut {
     kv: KvClient,
     txn: Txn,
@@ -24,7 +25,7 @@ impl load::Client for GuardedPut {
     }
 }
 
-/// That many clients on that many connections.
+/// Returns that many clients, spread over the connections.
 pub(super) async fn clients(
     endpoint: &str,
     count: usize,
@@ -47,8 +48,8 @@ pub(super) async fn clients(
     Ok(pool.iter().cycle().take(count).enumerate().map(guarded).collect())
 }
 
-/// Drops every revision but the last, so that one round's history does not slow the next one down. etcd keeps all history
-/// by default, and stops at a quota.
+/// Compacts etcd to its current revision, so that one round's history does not slow down the next.
+/// By default etcd keeps all history and stops at a quota.
 pub(super) async fn compact(endpoint: &str) -> anyhow::Result<()> {
     let client = Client::connect([endpoint], None).await.context("connect to etcd")?;
     let mut kv = client.kv_client();

@@ -1,4 +1,4 @@
-//! Leaf's way: a row per namespace in Postgres, whose maximum is raised by a segment's length.
+//! Leaf's approach: one Postgres row per namespace, whose maximum is raised by a segment's length.
 
 use std::sync::Arc;
 
@@ -8,12 +8,14 @@ use tokio_postgres::{Client, Statement};
 
 use crate::load;
 
-/// More connections than this make the row's lock slower still, and Postgres takes 100 by default.
+/// The largest number of connections. More of them slow the row's lock down further, and Postgres
+/// allows 100 by default.
 const CONNECTIONS_MAX: usize = 64;
 const RAISE: &str = "UPDATE segment SET max = max + step WHERE tag = $1 RETURNING max";
 const TAG: &str = "bench";
 
-/// A client, which may share its connection: then its statement follows another's without waiting for that one's answer.
+/// A client, which may share its connection. Then its statement is pipelined behind another
+/// client's.
 pub(super) struct Segment {
     connection: Arc<Connection>,
 }
@@ -31,7 +33,7 @@ impl load::Client for Segment {
     }
 }
 
-/// Makes the one row.
+/// Creates the table and its only row.
 pub(super) async fn prepare(postgres: &Postgres, step: i64) -> anyhow::Result<()> {
     let client = postgres.client().await?;
     let table = "CREATE TABLE segment (tag text PRIMARY KEY, max bigint NOT NULL, step bigint NOT NULL)";
@@ -40,7 +42,7 @@ pub(super) async fn prepare(postgres: &Postgres, step: i64) -> anyhow::Result<()
     Ok(())
 }
 
-/// That many clients, with a connection each as far as the connections reach.
+/// Returns that many clients, with a connection each up to [`CONNECTIONS_MAX`].
 pub(super) async fn clients(postgres: &Postgres, count: usize) -> anyhow::Result<Vec<Segment>> {
     let mut pool = Vec::new();
     for _ in 0..count.min(CONNECTIONS_MAX) {

@@ -1,0 +1,86 @@
+//! A holder's beats: a stream of them, each answered before the next is read.
+
+use std::{future::ready, pin::Pin, sync::Arc, time::Duration};
+
+use futures_util::{StreamExt as _, stream};
+use numbers::Epoch;
+use proto::issuer::v1::{KeepAliveRequest, KeepAliveResponse};
+use tokio::{sync::watch, time::timeout};
+use tokio_stream::Stream;
+use tonic::{Response, Status, Streaming};
+
+use super::{IssuerService, convert, mismatch, status::status_of};
+use crate::{
+    core::{Answer, Refusal, scarce_beat_ms},
+    driver::Standing,
+};
+
+/// The answers, in the order of the beats.
+pub(super) type Answers = Pin<Box<dyn Stream<Item = Result<KeepAliveResponse, Status>> + Send>>;
+
+/// Accepts a stream when its first beat is answered, so that a follower's refusal, with the leader's
+/// address, answers the call itself: a stream that opens looks like a leader to the caller.
+///
+/// The stream ends with the first refusal, at once with FAILED_PRECONDITION when this issuer stops
+/// leading, and after a holder's TTL without a beat: then the holder counts as gone.
+pub(super) async fn keep_alive(
+    service: IssuerService,
+    beats: Streaming<KeepAliveRequest>,
+) -> Result<Response<Answers>, Status> {
+    let (standing, patience) = (service.standing.clone(), service.holder_ttl);
+    let (first, beats) = next(beats, patience).await.ok_or_else(|| Status::cancelled("no beat came"))?;
+    let first = answer(&service, first).await?;
+    let epoch = Epoch(first.epoch);
+    let service = Arc::new(service);
+    let others = stream::unfold(beats, move |beats| next(beats, patience)).then(move |beat| {
+        let service = Arc::clone(&service);
+        async move { answer(&service, beat).await }
+    });
+    let answers = stream::once(ready(Ok(first))).chain(others);
+    Ok(Response::new(Box::pin(while_leading(answers, standing, epoch))))
+}
+
+/// The next beat; `None` when the holder has hung up, or was silent for as long as it may be.
+async fn next(
+    mut beats: Streaming<KeepAliveRequest>,
+    patience: Duration,
+) -> Option<(KeepAliveRequest, Streaming<KeepAliveRequest>)> {
+    let beat = timeout(patience, beats.next()).await.ok()??.ok()?;
+    Some((beat, beats))
+}
+
+async fn answer(service: &IssuerService, beat: KeepAliveRequest) -> Result<KeepAliveResponse, Status> {
+    match service.ask(convert::keep_alive(beat)?).await? {
+        Answer::Alive { epoch, ceilings, starving, scarce, mark } => Ok(KeepAliveResponse {
+            epoch: epoch.0,
+            holder_ttl_ms: service.holder_ttl_ms(),
+            ceilings: ceilings.into_iter().map(convert::ceiling_out).collect(),
+            starving: starving.iter().map(ToString::to_string).collect(),
+            next_beat_ms: if scarce { scarce_beat_ms(service.holder_ttl_ms()) } else { 0 },
+            mark: mark.0,
+        }),
+        _ => Err(mismatch()),
+    }
+}
+
+/// The answers, until one is a refusal or the epoch ends.
+fn while_leading<A: Send + 'static>(
+    answers: impl Stream<Item = Result<A, Status>> + Send + 'static,
+    standing: watch::Receiver<Standing>,
+    epoch: Epoch,
+) -> impl Stream<Item = Result<A, Status>> + Send {
+    let state = Some((Box::pin(answers), standing));
+    stream::unfold(state, move |state| async move {
+        let (mut answers, mut standing) = state?;
+        let answer = tokio::select! {
+            biased;
+            answer = answers.next() => answer?,
+            // The holder hears at once that it has to look for another leader.
+            _ = standing.wait_for(|standing| standing.serving != Some(epoch)) => {
+                Err(status_of(&Refusal::NotLeader(None)))
+            }
+        };
+        let goes_on = answer.is_ok().then_some((answers, standing));
+        Some((answer, goes_on))
+    })
+}
