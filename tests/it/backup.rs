@@ -1,4 +1,4 @@
-//! etcd comes back from an old backup: the ledger has forgotten blocks that are in use (fault 7).
+//! Restore of etcd from an old backup: the ledger lacks blocks that are in use (fault 7).
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! What is wrong with a call is told exactly, whichever call it is: the status, the type of the problem, and the names of the fields. Nothing of it
-//! changes anything.
+//! Invalid REST calls. Every call is refused with its status, its problem type and the names of its
+//! invalid fields, and changes no state.
 
 mod cases;
 
@@ -17,25 +17,25 @@ const INVALID: &str = "invalid-data";
 const NO_LINK: &str = "short-url-not-found";
 const NO_TYPE: &str = "about:blank";
 
-/// Whose key a call comes with.
+/// The API key that a call is sent with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Who {
     Admin,
-    /// Nobody's: there is no such key.
+    /// A key that does not exist.
     Stranger,
-    /// No key at all.
+    /// No key.
     Nobody,
-    /// May only read.
+    /// A key with the scope `read` only.
     Reader,
-    /// May only create.
+    /// A key with the scope `create` only.
     Creator,
-    /// May do everything but administer, with links of its own.
+    /// A key with all scopes but `domains` and `admin`, restricted to its own links.
     OwnLinksOnly,
-    /// May do everything on another domain.
+    /// A key with all scopes but `domains` and `admin`, restricted to another domain.
     OtherDomain,
 }
 
-/// One call, and what it is answered.
+/// A call and its expected problem response.
 struct Case {
     method: Method,
     path: String,
@@ -44,7 +44,7 @@ struct Case {
     body: Option<Vec<u8>>,
     status: u16,
     kind: &'static str,
-    /// What `invalidElements` names; none for problems without it.
+    /// The expected `invalidElements`; empty for problems without that member.
     fields: Vec<String>,
 }
 
@@ -82,7 +82,7 @@ impl Case {
     }
 }
 
-/// Every call, with the scope that it needs.
+/// Returns every call of the API with the scope that it requires.
 fn calls() -> Vec<(Method, &'static str, &'static str)> {
     vec![
         (Method::POST, "short-urls", "create"),

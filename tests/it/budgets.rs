@@ -1,4 +1,5 @@
-//! What a client without a key, a key and the process may hold: bodies, lists, bulk calls; and the form of a request.
+//! Budgets of a client without a key, of a key and of the process: bodies, lists, bulk calls,
+//! responses and QR codes. The file also covers the form of a request.
 
 use std::time::Duration;
 
@@ -17,17 +18,17 @@ use crate::rest_calls::{Alone, SOON, call, expect_problem};
 const MANY: &str = "/rest/v3/reservations/00000000000000000000000000000000/short-urls";
 const BULK: &str = "/rest/v3/short-urls/bulk";
 
-/// The head of a call with a body of so many bytes.
+/// Returns the head of a call with a body of `length` bytes.
 fn head(path: &str, key: Option<&str>, length: usize) -> String {
     let key = key.map_or(String::new(), |key| format!("X-Api-Key: {key}\r\n"));
     format!("POST {path} HTTP/1.1\r\nHost: x\r\n{key}Content-Length: {length}\r\n\r\n")
 }
 
-/// Sends bytes and waits for the status of the answer, on a connection that stays open.
+/// Sends bytes and returns the status of the response. The connection stays open.
 async fn status_of(stream: &mut TcpStream, bytes: &[u8]) -> u16 {
     stream.write_all(bytes).await.unwrap();
     let mut answer = [0; 12];
-    timeout(SOON, stream.read_exact(&mut answer)).await.expect("an answer").unwrap();
+    timeout(SOON, stream.read_exact(&mut answer)).await.expect("the server responds in time").unwrap();
     raw::status(std::str::from_utf8(&answer).unwrap()).unwrap()
 }
 
@@ -39,7 +40,7 @@ async fn without_the_right_key_a_call_is_refused_before_its_body_is_read() {
     for (key, expected) in [(None, 401), (Some("0123456789abcdef"), 401), (Some(reader.key()), 403)] {
         let calls = (0..30).map(|_| async move {
             let mut stream = TcpStream::connect(address).await.unwrap();
-            // The rest of the body never comes.
+            // The rest of the body is never sent.
             status_of(&mut stream, format!("{}[", head(MANY, key, 4 << 20)).as_bytes()).await
         });
         assert_eq!(join_all(calls).await, [expected; 30]);
@@ -60,7 +61,7 @@ async fn a_key_holds_a_share_of_all_bodies_and_others_go_on() {
         stream.write_all(begun.as_bytes()).await.unwrap();
         held.push(stream);
     }
-    // The others wait for their last byte.
+    // The calls that were not refused wait for the last byte of their body.
     let mut refused = Vec::new();
     for stream in &mut held {
         let mut answer = [0; 12];
@@ -128,7 +129,8 @@ async fn bulk_calls_of_one_key_leave_room_for_another() {
         stream.write_all(begun.as_bytes()).await.unwrap();
         calls.push(stream);
     }
-    // Four of them, whichever came first, wait for their bodies; for less time than a body may rest.
+    // Four of the calls, those that arrived first, wait for their bodies. The time limit is shorter
+    // than the time that a body may pause.
     let answers = calls.iter_mut().map(|call| timeout(Duration::from_secs(5), status_of(call, b"")));
     let refused: Vec<u16> = join_all(answers).await.into_iter().flatten().collect();
     assert_eq!(refused, [429; 8]);
@@ -151,7 +153,7 @@ async fn a_body_that_trickles_is_given_up() {
     let mut told = String::new();
     while !told.contains("expected the rest of the body in time") {
         let mut piece = [0; 1_024];
-        let count = timeout(SOON, from.read(&mut piece)).await.expect("it is told").unwrap();
+        let count = timeout(SOON, from.read(&mut piece)).await.expect("more arrives in time").unwrap();
         assert!(count > 0, "closed after {told}");
         told.push_str(&String::from_utf8_lossy(&piece[..count]));
     }
@@ -228,8 +230,8 @@ async fn a_body_with_thousands_of_wrong_fields_is_told_of_a_few() {
     assert_eq!((told.len(), told.last()), (17, Some(&json!("(the others)"))));
 }
 
-/// Lists and edits wait for a table: lists have their own connections, and one key has half of those,
-/// and half of all others. Keys are looked up on connections of their own.
+/// Lists and edits wait for a locked table. Lists have their own connection pool, and one key may
+/// use half of it and half of the general pool. API key lookups have a third pool.
 #[tokio::test(flavor = "multi_thread")]
 async fn lists_that_take_long_keep_neither_other_keys_nor_their_lists_waiting() {
     let cluster = Cluster::builder().start().await.unwrap();
@@ -244,13 +246,13 @@ async fn lists_that_take_long_keep_neither_other_keys_nor_their_lists_waiting() 
         other.query_one(sql, &[&what]).await.unwrap().get::<_, i64>(0)
     };
     let lists = (0..12).map(|_| call(api, Method::GET, "domains", None));
-    // As many as the connections that everything else shares.
+    // As many edits as the general pool has connections.
     let edits = (0..8).map(|number| {
         let names = json!({ "oldName": format!("old{number}"), "newName": format!("new{number}") });
         call(api, Method::PUT, "tags", Some(names))
     });
     let meanwhile = async {
-        // Longer than what is known of a key is believed.
+        // Longer than the second for which a key lookup is cached.
         sleep(Duration::from_millis(1_500)).await;
         assert_eq!((waiting("FROM slug").await, waiting("FROM tag").await), (2, 4));
         let known = timeout(Duration::from_millis(1_000), call(api, Method::GET, "mercure-info", None)).await;
@@ -262,7 +264,7 @@ async fn lists_that_take_long_keep_neither_other_keys_nor_their_lists_waiting() 
     assert!(done >= 2, "the first ones were given their turn: {done} of {}", listed.len());
 }
 
-/// Long answers that nobody reads are on the account of their key.
+/// Unread long responses count towards the budget of their key.
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_that_nobody_reads_are_bounded_for_a_key() {
     let alone = Alone::start(&[]).await;
@@ -275,7 +277,7 @@ async fn answers_that_nobody_reads_are_bounded_for_a_key() {
     let (key, mut unread) = (alone.api().key(), Vec::new());
     let request = format!("GET /rest/v3/tags HTTP/1.1\r\nHost: x\r\nX-Api-Key: {key}\r\n\r\n");
     for _ in 0..100 {
-        // With little room on this side the kernel keeps little of an answer.
+        // With a small receive buffer on the client's side the kernel holds little of a response.
         let socket = TcpSocket::new_v4().unwrap();
         socket.set_recv_buffer_size(4_096).unwrap();
         let mut stream = socket.connect(alone.resolver.addr()).await.unwrap();
@@ -289,7 +291,7 @@ async fn answers_that_nobody_reads_are_bounded_for_a_key() {
     panic!("a hundred answers of three megabytes each were kept for one key");
 }
 
-/// Reservations hold connections that writes need: one key makes its calls in turns.
+/// Reservations hold connections that writes need, so the calls of one key are serialized.
 #[tokio::test(flavor = "multi_thread")]
 async fn reservations_of_one_key_keep_no_other_key_waiting() {
     let cluster = Cluster::builder().start().await.unwrap();
@@ -317,7 +319,7 @@ async fn reservations_of_one_key_keep_no_other_key_waiting() {
     assert!(listed.iter().filter(|answer| answer.status == 200).count() >= 2);
 }
 
-/// Asks whether to send a body and then takes long for it, at a fair pace.
+/// The client sends `Expect: 100-continue` and then a slow body, at an acceptable rate.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_that_was_asked_for_may_take_as_long_as_any_other() {
     let alone = Alone::start(&[]).await;

@@ -1,4 +1,4 @@
-//! Many links in one call: a result for each, whatever is wrong with the others.
+//! Bulk creation of links: every item has its own result, whatever the results of the others.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn item(number: usize) -> Value {
     json!({ "longUrl": format!("https://example.com/{number}") })
 }
 
-/// Follows what was created, and gives back the names of the results.
+/// Follows the created links and returns the names of all results.
 async fn check(resolver: &Resolver, results: &[Value]) -> Vec<String> {
     let mut names = Vec::new();
     for (number, result) in results.iter().enumerate() {
@@ -118,7 +118,7 @@ async fn a_wrong_key_creates_nothing() {
 async fn answers_begin_while_the_body_still_comes() {
     let resolver = Resolver::embedded().unwrap().start().await.unwrap();
     let mut connection = TcpStream::connect(resolver.addr()).await.unwrap();
-    // As many as are written together at most.
+    // The maximum size of one batch, so the first results come before the rest of the body.
     let items: String = (0..1_000).map(|number| format!("{}\n", item(number))).collect();
     let head = format!(
         "POST /{PATH} HTTP/1.1\r\nHost: x\r\nX-Api-Key: {}\r\nContent-Length: {}\r\n\r\n",

@@ -1,4 +1,5 @@
-//! What an export carries of a link, and what becomes of protection that a form of export cannot carry.
+//! What an export preserves of a link, and how an import treats protection that the export format
+//! lacks.
 
 use std::{
     os::unix::fs::PermissionsExt,
@@ -15,7 +16,7 @@ use crate::rest_calls::{SOON, call, done, expect_problem, get, leads_to};
 const URL: &str = "https://example.com/page";
 const RUN_WITHIN: Duration = Duration::from_secs(60);
 
-/// A deployment of one resolver, with the folder that its commands run in.
+/// A deployment of one resolver, with the folder in which its commands run.
 struct Side {
     scratch: Scratch,
     resolver: Resolver,
@@ -60,7 +61,7 @@ impl Side {
         self.resolver.api.with_key(made.stdout.trim())
     }
 
-    /// The whole export, and where it is.
+    /// Exports all links and returns the exported text and its path.
     async fn export(&self, name: &str) -> (String, String) {
         let path = self.scratch.path().join(name);
         let shown = path.display().to_string();
@@ -79,7 +80,7 @@ impl Side {
         self.resolver.api.follow(code).await.unwrap()
     }
 
-    /// What a visitor gets who knows the password, or does not.
+    /// Sends the password form of a link and returns the status of the response.
     async fn unlock(&self, code: &str, password: &str) -> u16 {
         let api = &self.resolver.api;
         let form = format!("password={}", password.replace(' ', "+"));
@@ -94,7 +95,8 @@ impl Side {
     }
 }
 
-/// Links with everything that can be said of one; the minted codes of the first and of the deleted one.
+/// Creates links that use every property. Returns the minted codes of the first link and of the
+/// deleted one.
 async fn fill(side: &Side) -> (String, String) {
     let api = &side.resolver.api;
     let minted = api.create(URL).await.unwrap().code;
@@ -131,7 +133,7 @@ async fn fill(side: &Side) -> (String, String) {
     (minted, deleted)
 }
 
-/// The lines of an export, whatever their order.
+/// Returns the lines of an export in sorted order, for a comparison that ignores order.
 fn sorted(export: &str) -> Vec<&str> {
     let mut lines: Vec<&str> = export.lines().collect();
     lines.sort_unstable();
@@ -181,7 +183,7 @@ async fn a_round_trip_changes_nothing(from: &Side, to: &Side, same_key: bool) {
     let off = get(&to.resolver.api, "short-urls/off").await;
     assert_eq!((&off["version"], &off["enabled"], &off["title"]), (&json!(1), &json!(false), &json!("T")));
     if same_key {
-        // A code that was minted and deleted is never anybody else's.
+        // A minted code is never reused, even after its link was deleted.
         let wish = json!({ "longUrl": URL, "customSlug": deleted });
         let refused = call(&to.resolver.api, Method::POST, "short-urls", Some(wish)).await;
         expect_problem(&refused, 400, "non-unique-slug");
@@ -295,7 +297,8 @@ async fn commands_on_a_database_that_is_not_there_say_so_at_once_and_leave_none_
         &["api-key", "revoke", "--name", "x"],
         &["api-key", "rotate", "--name", "x"],
     ];
-    // Sooner than the deadline for a server that is starting: nobody is waited for.
+    // Shorter than the deadline for a server that is still starting: the commands do not wait for
+    // one.
     let at_once = Duration::from_secs(20);
     for args in commands {
         let launch = Launch::new(&scratch, "command", binaries::resolver().await.unwrap());
@@ -307,7 +310,7 @@ async fn commands_on_a_database_that_is_not_there_say_so_at_once_and_leave_none_
     }
     assert!(!scratch.path().join("data").exists(), "nothing is left behind");
 
-    // As an earlier version left one behind, or somebody made one by hand.
+    // An empty file, as an earlier version left behind, or as a person may have created it.
     scratch.folder("data").unwrap();
     std::fs::write(scratch.path().join("data/shortmint.db"), "").unwrap();
     for args in commands {

@@ -1,14 +1,16 @@
-//! Codes that were never minted cost no query, while the issuer's word is fresh.
+//! Codes that were never minted cost no query while the resolver's copy of the ceiling is fresh.
 
 use std::time::Duration;
 
 use harness::{Cluster, Load, Resolver, checks, wait};
 
 const SOON: Duration = Duration::from_secs(30);
-/// Any codes of six characters: nearly all of their numbers lie above the ceiling.
+/// The number of codes in one scan. They are arbitrary codes of six characters, and nearly all of
+/// their numbers are above the ceiling.
 const SCAN: usize = 200;
 
-/// Follows codes that nobody minted; how many of them the ceiling ruled out, and how many reads the others cost.
+/// Follows codes that were never minted. Returns how many of them the ceiling ruled out, and how
+/// many database reads the others cost.
 async fn scan(resolver: &Resolver, round: usize) -> (f64, f64) {
     let before = counts(resolver).await;
     for n in 0..SCAN {
@@ -36,7 +38,8 @@ async fn a_scan_costs_no_query_above_the_ceiling_and_the_ceiling_is_not_believed
     let mut cluster = cluster.start().await.unwrap();
     let links = Load::on(&cluster.resolvers).creates(500).run().await.unwrap();
     let resolver = &cluster.resolvers[0];
-    // One code in 64 lies below the ceiling, whatever the key makes of it, so each look takes another.
+    // One code in 64 is below the ceiling, whatever the code key, so each attempt takes another
+    // code.
     let mut codes = (0..).map(|n| format!("y{n:05}"));
     let above = wait::until_some(SOON, "the first beat is answered", async || {
         let code = codes.next()?;

@@ -1,4 +1,4 @@
-//! Links that others change, seen by a resolver that has them in its cache.
+//! Changes made elsewhere to links that a resolver has in its cache.
 
 use std::{
     sync::{
@@ -12,7 +12,7 @@ use harness::{Postgres, Resolver, Scratch, migrate, secret, wait};
 use tokio_postgres::Client;
 
 const SOON: Duration = Duration::from_secs(30);
-/// How soon a change shows while it is told, and while it is not; with room for a busy machine.
+/// How soon a change shows with a notification and without one, with a margin for a busy machine.
 const TOLD_WITHIN: Duration = Duration::from_secs(5);
 const UNTOLD_WITHIN: Duration = Duration::from_secs(10);
 
@@ -98,7 +98,7 @@ async fn while_nobody_tells_of_changes_links_are_read_again_and_what_was_missed_
     let listener = listener.await.unwrap();
     assert!(ground.leads_to(&code, "https://example.com/first").await);
 
-    // The connection that tells is ended whenever there is one.
+    // The resolver's LISTEN connection is terminated as soon as it exists.
     let cutting = Arc::new(AtomicBool::new(true));
     let cutter = {
         let (cutting, sql) = (Arc::clone(&cutting), ground.postgres.client().await.unwrap());

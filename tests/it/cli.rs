@@ -1,15 +1,16 @@
-//! `resolver link` and `resolver completions`: what people and scripts type, against a running server.
+//! `resolver link` and `resolver completions`, run against a real server as people and scripts run
+//! them.
 
 use std::time::Duration;
 
 use harness::{Finished, Launch, Resolver, Scratch, binaries, net};
 use serde_json::{Value, json};
 
-/// Longer than a call may take, with all that is sent again.
+/// Longer than the deadline of a call with all its retries.
 const SOON: Duration = Duration::from_secs(45);
 const URL: &str = "https://example.com/page";
 
-/// Somebody who types commands for one server.
+/// A user of the command line, configured for one server and API key.
 pub(crate) struct Person {
     scratch: Scratch,
     pub(crate) server: String,
@@ -32,7 +33,7 @@ impl Person {
         self.launch(args).await.run(SOON).await.unwrap()
     }
 
-    /// What a command that succeeds prints.
+    /// Runs a command that must succeed and returns its standard output.
     pub(crate) async fn read(&self, args: &[&str]) -> String {
         self.run(args).await.success().unwrap().stdout
     }
@@ -41,7 +42,8 @@ impl Person {
         serde_json::from_str(&self.read(args).await).unwrap()
     }
 
-    /// The one line of a command that fails with this code, and prints nothing that a script could take for an answer.
+    /// Runs a command that must fail with this exit code and returns its single line of error.
+    /// Asserts that standard output is empty, so that a script cannot mistake it for a result.
     pub(crate) async fn fail(&self, args: &[&str], code: i32) -> String {
         let Finished { status, stdout, stderr } = self.run(args).await;
         assert_eq!(status.code(), Some(code), "{args:?}: {stderr}");
@@ -51,7 +53,7 @@ impl Person {
     }
 }
 
-/// The value that a table of two columns has behind this name.
+/// Returns the value in the row with this name of a two-column table.
 pub(crate) fn row<'a>(table: &'a str, name: &str) -> Option<&'a str> {
     table.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix("  ").map(str::trim))
 }
@@ -186,7 +188,7 @@ async fn a_failure_is_one_line_and_its_code_says_who_can_mend_it() {
     assert!(taken.contains("\"promo\" is already in use"), "{taken}");
     let nothing = person.fail(&["link", "edit", "promo"], 64).await;
     assert!(nothing.contains("at least one flag"), "{nothing}");
-    // Behind a code this would be its visits, which a delete would take.
+    // Taken as a path this would be the link's visits, and the command would delete those.
     person.fail(&["link", "delete", "promo/visits"], 64).await;
     let usage = person.run(&["link", "edit", "promo", "--title", "x", "--no-title"]).await;
     assert_eq!(usage.code(), Some(64), "{usage:?}");

@@ -1,4 +1,5 @@
-//! `resolver domain` and `resolver target`: what people and scripts type about hosts, against a running server.
+//! `resolver domain` and `resolver target`, run against a real server as people and scripts run
+//! them.
 
 use harness::net;
 use serde_json::{Value, json};
@@ -14,12 +15,12 @@ const BASE: &str = "https://example.com/base";
 const MISSING: &str = "https://example.com/404";
 const LOST: &str = "https://example.com/lost";
 
-/// What a table of two columns has behind these names.
+/// Returns the values in the rows with these names of a two-column table.
 fn rows<'a, const COUNT: usize>(table: &'a str, names: [&str; COUNT]) -> [Option<&'a str>; COUNT] {
     names.map(|name| row(table, name))
 }
 
-/// The domain of this name, as the API lists it.
+/// Returns the domain with this name as the API lists it; null if there is none.
 async fn listed(alone: &Alone, name: &str) -> Value {
     let answer = get(alone.api(), "domains").await;
     let domains = answer["domains"]["data"].as_array().unwrap();
@@ -66,7 +67,7 @@ async fn redirects_add_a_domain_that_is_listed_behind_the_default_one() {
 async fn a_domain_is_renamed_and_switched_off_and_on_from_the_command_line() {
     let alone = Alone::start_at(PUBLIC_URL).await;
     let person = Person::at(&alone.resolver);
-    // A port, and letters beyond ASCII, have to be escaped in the path.
+    // Ports and non-ASCII letters have to be escaped in the path.
     for (name, kept) in [
         ("go.example", "go.example"),
         ("go.example:8080", "go.example:8080"),
@@ -146,7 +147,7 @@ async fn a_failure_about_hosts_is_one_line_and_its_code_says_who_can_mend_it() {
     for (args, code, part) in [
         (&["domain", "edit", "one.example"][..], 64, "at least one flag"),
         (&["domain", "redirects", "three.example"], 64, "at least one flag"),
-        // In the path this name would be the call that adds the domain that it is given.
+        // As a path segment this name would be the call that adds a domain.
         (&["domain", "edit", "redirects", "--name", "three.example"], 64, "NAME redirects"),
         (&["domain", "edit", "..", "--disable"], 64, "NAME .."),
         (&["domain", "edit", "one.example", "--name", "a b"], 64, "domain: expected a host name"),

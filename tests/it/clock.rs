@@ -1,10 +1,12 @@
-//! When links begin and end is decided by the database's clock, whatever the machine of a resolver says (fault 16).
+//! The database's clock decides when links begin and end, whatever the clock of a resolver's
+//! machine shows (fault 16).
 
 use harness::{Cluster, Resolver};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-/// A resolver whose machine is `hours` behind the database, by a function in front of the database's own.
+/// Starts a resolver whose clock is `hours` behind the database's: a function in a schema of its
+/// own shadows `clock_timestamp()` and adds the hours.
 async fn behind(cluster: &Cluster, hours: i32) -> Resolver {
     let schema = format!("clock{}", hours.unsigned_abs());
     let sql = format!(

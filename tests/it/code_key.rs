@@ -1,4 +1,5 @@
-//! The key that orders codes is fixed for the life of a database: another one is refused at start, with the reason.
+//! The code key is fixed for the life of a database. A resolver with another key refuses to start
+//! and states the reason.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -7,7 +8,7 @@ use harness::{Cluster, Finished, secret};
 
 const END_WITHIN: Duration = Duration::from_secs(30);
 
-/// Bad configuration.
+/// The exit code for bad configuration.
 const EX_USAGE: i32 = 64;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -22,7 +23,8 @@ async fn a_resolver_with_another_code_key_than_the_databases_refuses_to_start_an
     assert!(reason.contains("database belongs to another"), "it must say why: {reason}");
     assert_no_key_is_shown(&finished, &[&other_key, &own_key(&cluster)]);
 
-    // The refused one has changed nothing: the first goes on, and one with the right key may come.
+    // The refused resolver has changed nothing: the first one still serves, and another with the
+    // right key can start.
     cluster.start_resolver("resolver-1").await.unwrap();
     for resolver in &cluster.resolvers {
         let followed = resolver.api.follow(&link.code).await.unwrap();
@@ -54,14 +56,15 @@ async fn start_with(cluster: &Cluster, code_key_file: &Path) -> Finished {
     resolver.run_to_its_end(END_WITHIN).await.unwrap()
 }
 
-/// The line that names the flag.
+/// Returns the error line that names the flag.
 fn expect_bad_configuration(finished: &Finished) -> String {
     assert_eq!(finished.code(), Some(EX_USAGE), "{finished:?}");
     let line = finished.stderr.lines().find(|line| line.contains("--code-key-file"));
     line.unwrap_or_else(|| panic!("no line names the flag: {finished:?}")).to_owned()
 }
 
-/// Secrets are never printed, not even wrong ones: a typing mistake away is the right one.
+/// Asserts that no key was printed. Not even a wrong one may be: it may differ from the right one
+/// by a typing mistake.
 fn assert_no_key_is_shown(finished: &Finished, keys: &[&str]) {
     for key in keys {
         assert!(

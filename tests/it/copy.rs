@@ -1,4 +1,5 @@
-//! A copy of the database that lags behind: it says what is there, and never what is not.
+//! A read-only copy of the database that lags behind: it answers for links that it has and never
+//! reports an absence.
 
 use std::time::Duration;
 
@@ -6,7 +7,7 @@ use harness::{Cluster, Postgres, wait};
 
 const SOON: Duration = Duration::from_secs(30);
 
-/// A database that takes no writes, as a standby does, and has only one of the primary's links.
+/// Starts a read-only database, as a standby is one, that has only one of the primary's links.
 async fn start_copy(cluster: &Cluster, link: i64) -> Postgres {
     let copy = Postgres::builder().scratch(&cluster.scratch).start().await.unwrap();
     let migrated = cluster.run_resolver(&["migrate", "--database", &copy.url()], SOON).await.unwrap();
@@ -41,7 +42,7 @@ async fn while_the_primary_is_away_a_copy_redirects_what_it_has_and_denies_nothi
     let first: i64 = cluster.postgres.client().await.unwrap().query_one(first, &[]).await.unwrap().get(0);
     let copy = start_copy(&cluster, first).await;
 
-    // The copy is named first: it takes connections sooner than the primary does.
+    // The copy is first in the list of hosts: it accepts connections sooner than the primary does.
     let both = cluster.postgres.url().replace('@', &format!("@{},", copy.addr()));
     let reader = cluster.resolver("reader").unwrap().database(&both).start().await.unwrap();
     cluster.postgres.stop_fast().await.unwrap();

@@ -1,4 +1,4 @@
-//! Deleted links: they are listed, and brought back with all that was said of them.
+//! Deleted links: they are listed, and a restore brings them back with all their properties.
 
 use harness::{Answer, Api, Cluster};
 use reqwest::Method;
@@ -34,7 +34,8 @@ async fn a_deleted_link_comes_back_as_it_was_on_postgres() {
     links_come_back_as_they_were(&cluster.resolvers[0].api).await;
 }
 
-/// Minted, picked where it could have been minted and where not, and the last two on another domain.
+/// Deletes and restores five links: a minted one, a mintable slug, a slug that is not mintable, and
+/// on another domain a minted code and a slug.
 async fn links_come_back_as_they_were(api: &Api) {
     let there = "one.example";
     let minted = make(api, json!({})).await;
@@ -85,7 +86,8 @@ async fn links_come_back_as_they_were(api: &Api) {
 async fn of_several_that_had_a_slug_the_last_one_comes_back_unless_somebody_has_it() {
     let alone = Alone::start(&[]).await;
     let api = alone.api();
-    // One that could have been minted, where the next link takes the place of the last, and one that could not.
+    // A mintable slug, where the next link replaces the row of the last one, and a slug that is not
+    // mintable.
     for (slug, kept) in [("abc123", 1), ("summer/2026", 2)] {
         for title in ["first", "second"] {
             make(api, json!({ "customSlug": slug, "title": title })).await;

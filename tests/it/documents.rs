@@ -1,4 +1,5 @@
-//! The documents: their links lead somewhere, the files that they name exist, and the flags are those of `--help`.
+//! The Markdown documents: their links resolve, the files that they name exist, and their tables of
+//! flags match `--help`.
 
 use std::{
     collections::BTreeSet,
@@ -9,9 +10,9 @@ use std::{
 use harness::{Launch, Scratch, binaries};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
-/// Columns of a line outside of tables and code.
+/// The maximum length of a line outside of tables and code, in characters.
 const COLUMNS: usize = 110;
-/// The root README is read in a minute.
+/// The maximum length of the root README in bytes, so that it can be read in a minute.
 const README_BYTES: usize = 8_000;
 const RUN_WITHIN: Duration = Duration::from_secs(30);
 
@@ -100,7 +101,7 @@ async fn help(program: &Path, subcommand: &[&str]) -> String {
     help.run(RUN_WITHIN).await.unwrap().success().unwrap().stdout
 }
 
-/// The flag that a line of a help text is about.
+/// Returns the long flag that a line of a help text describes.
 fn flag(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let long = line.split_once(", ").filter(|(short, _)| short.len() == 2).map_or(line, |(_, long)| long);
@@ -115,7 +116,8 @@ fn is_variable(name: &str) -> bool {
         && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
 }
 
-/// `create.rs`, `store/src/sql/`, but not `/metrics` or `a/b`.
+/// Returns whether a name is a path of a file or folder: `create.rs`, `store/src/sql/`, but not
+/// `/metrics` or `a/b`.
 fn is_path(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'/');
     let is_file = [".rs", ".md", ".proto", ".sql"].iter().any(|end| name.ends_with(end)) && name.len() > 4;
@@ -127,7 +129,7 @@ fn links(text: &str) -> impl Iterator<Item = &str> {
     text.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link)
 }
 
-/// The anchors of the headings, as repositories' sites make them.
+/// Returns the anchors of the headings as repository hosts derive them.
 fn anchors(text: &str) -> BTreeSet<String> {
     let headings = text.lines().filter(|line| line.starts_with('#'));
     let headings = headings.map(|line| line.trim_start_matches('#').trim().to_lowercase().replace(' ', "-"));
@@ -143,7 +145,7 @@ fn documents() -> Vec<PathBuf> {
     found
 }
 
-/// Every file of the project, with its whole path.
+/// Returns the full path of every file of the project.
 fn tree() -> Vec<String> {
     let mut files = Vec::new();
     let mut folders = vec![PathBuf::from(ROOT)];

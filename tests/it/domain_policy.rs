@@ -1,4 +1,5 @@
-//! Who may add, change, see and remove domains, and which targets a short domain refuses.
+//! Permissions to add, change, list and remove domains, and the targets that a short domain
+//! refuses.
 
 use harness::{Api, Cluster};
 use reqwest::Method;
@@ -7,10 +8,10 @@ use serde_json::{Value, json};
 use crate::rest_calls::{Alone, call, done, expect_problem, get, leads_to, listed, visit};
 
 const PUBLIC_URL: &str = "https://s.test";
-/// Every scope but those of domains and of everything.
+/// All scopes but `reserve`, `domains` and `admin`.
 const SCOPES: &str = "create,read,edit,delete,visits";
 
-/// Tries to create a link under a slug of a domain.
+/// Tries to create a link under a custom slug of a domain.
 async fn try_pick(api: &Api, slug: &str, domain: Option<&str>, long_url: &str) -> harness::Answer {
     let wish = json!({ "longUrl": long_url, "customSlug": slug, "domain": domain });
     api.try_create_with(&wish).await.unwrap()
@@ -102,7 +103,7 @@ async fn a_domain_without_links_is_removed_on_every_resolver_and_its_name_is_fre
     assert_eq!(visit(&other, "one.example", "promo").await, own);
 }
 
-/// The code of a deleted link is nobody else's, also on a domain of its own.
+/// The code of a deleted link is never reused, on a domain of its own either.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_domain_is_removed_once_its_minted_links_are_deleted() {
     let alone = Alone::start_at(PUBLIC_URL).await;
@@ -181,7 +182,7 @@ async fn names_and_settings(api: &Api) -> Value {
     get(api, "domains").await
 }
 
-/// As Shlink's own tests of `/domains` and `/domains/{domain}/visits` have it.
+/// The cases are those of Shlink's own tests of `/domains` and `/domains/{domain}/visits`.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_is_shown_the_domains_that_it_may_know_of() {
     let alone = Alone::start_at(PUBLIC_URL).await;

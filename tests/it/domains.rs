@@ -1,4 +1,5 @@
-//! Several domains on one service: whose link a visitor is led by, and how soon what is said of a domain shows everywhere.
+//! Several domains on one service: which link a visitor follows on each, and how soon a change of a
+//! domain shows on every resolver.
 
 use std::sync::{
     Arc,
@@ -13,10 +14,11 @@ use serde_json::{Value, json};
 use crate::rest_calls::{Alone, call, done, expect_problem, get, leads_to, listed, visit};
 
 const PUBLIC_URL: &str = "https://s.test";
-/// How soon a link of a domain shows in the place of the default domain's, with room for a busy machine.
+/// How soon a domain's own link replaces the default domain's link of the same code, with a margin
+/// for a busy machine.
 const SHADOWED_WITHIN: Duration = Duration::from_secs(5);
 
-/// Creates a link that tells by its long URL whose it is.
+/// Creates a link whose long URL names its domain.
 async fn pick(api: &Api, slug: &str, domain: Option<&str>) -> Value {
     let url = format!("https://example.com/{slug}?of={}", domain.unwrap_or("default"));
     let wish = json!({ "longUrl": url, "customSlug": slug, "domain": domain });
@@ -31,7 +33,7 @@ async fn edit(api: &Api, domain: &str, change: Value) -> Value {
     done(api, Method::PATCH, &format!("domains/{domain}"), Some(change)).await
 }
 
-/// Names of domains, in the order in which they are listed.
+/// Returns the names of domains in list order.
 async fn names(api: &Api) -> Vec<String> {
     let answer = get(api, "domains").await;
     let domains = answer["domains"]["data"].as_array().unwrap();
@@ -68,7 +70,7 @@ async fn a_visitor_is_led_by_the_domains_own_link_or_else_by_the_default_ones_an
         ("two.example:8080", "only-one", (404, None)),
         ("one.example", "only-default", of("only-default", "s.test")),
     ] {
-        // The second answer may come from a cache.
+        // The second response may come from a cache.
         for _ in 0..2 {
             assert_eq!(visit(api, host, path).await, expected, "{host}/{path}");
         }
@@ -270,7 +272,7 @@ async fn while_the_database_is_away_links_of_domains_lead_on_and_no_absence_is_r
     let expected = [of("own", "one.example"), of("shared", "default")];
     assert_eq!(led().await, expected);
     cluster.postgres.stop_fast().await.unwrap();
-    // Longer than a copy of the domains is trusted.
+    // For 3 s, which is longer than a copy of the domains is trusted.
     for _ in 0..6 {
         assert_eq!(led().await, expected);
         for (host, path) in [("one.example", "none"), ("nobody.example", "none"), ("nobody.example", "own")] {
@@ -280,7 +282,8 @@ async fn while_the_database_is_away_links_of_domains_lead_on_and_no_absence_is_r
     }
 }
 
-/// A copy of the domains that is not read again says where links lead, and nothing of absences: the host may be a new domain's.
+/// A stale copy of the domains still decides where known links lead, and reports no absence: the
+/// host may have become a domain.
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_is_told_that_there_is_no_link_on_a_host_that_may_have_become_a_domain() {
     let cluster = Cluster::builder().start().await.unwrap();

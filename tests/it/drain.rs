@@ -1,4 +1,4 @@
-//! SIGTERM to a resolver under load, as a rolling update sends it.
+//! SIGTERM to a resolver under load, as in a rolling update.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,10 +12,12 @@ use tokio::task::JoinSet;
 const CLIENTS: usize = 32;
 const STOP_WITHIN: Duration = Duration::from_secs(30);
 const SOON: Duration = Duration::from_secs(30);
-/// The drain delay, with room for a busy machine, and less than connections may take to finish.
+/// The drain delay with a margin for a busy machine; less than the delay and the deadline for open
+/// connections together.
 const IDLE_ENDED_WITHIN: Duration = Duration::from_secs(12);
 
-/// So long that nobody needs another one while the test runs: what is given back stays where it can be counted.
+/// The block size: so large that no resolver needs a second block during the test. So returned
+/// numbers stay free and can be counted.
 const BLOCK: u64 = 1_000_000;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -38,7 +40,7 @@ async fn sigterm_under_load_cuts_no_request_and_gives_the_unused_numbers_back() 
     while let Some(client) = clients.join_next().await {
         client.unwrap().unwrap();
     }
-    // Last, since a failed request explains more.
+    // Checked after the clients, because a failed request explains more.
     stopped.unwrap();
     moved.unwrap();
     watching.await.unwrap();
@@ -50,7 +52,7 @@ async fn sigterm_under_load_cuts_no_request_and_gives_the_unused_numbers_back() 
     assert_eq!(gone.blocks, 0, "{status:?}");
     assert!(numbers.free > 0, "nothing came back: {status:?}");
     assert!(other.blocks > 0, "{status:?}");
-    // The other one may hold what came back, which is shorter than a block.
+    // The other resolver may hold the returned rest, which is shorter than a block.
     assert!(numbers.open > 0 && numbers.open <= other.blocks * BLOCK, "open to others as well: {status:?}");
     assert_eq!(numbers.leaked, 0, "{status:?}");
 }
@@ -69,7 +71,7 @@ async fn when_all_resolvers_have_stopped_every_used_number_has_its_link_and_none
     checks::account_balances(&status).unwrap();
     checks::used_numbers_have_links(&status, &cluster.postgres).await.unwrap();
     assert_eq!(status.only_namespace().unwrap().used, links.len() as u64, "{status:?}");
-    // What came back goes out again, under its old numbers, and nobody's link is overwritten.
+    // The returned numbers are allocated again, and no existing link is overwritten.
     for resolver in &mut cluster.resolvers {
         resolver.restart().await.unwrap();
     }
@@ -100,12 +102,13 @@ async fn connections_that_only_ask_for_known_links_are_asked_to_leave_and_idle_o
     let answer = asking.get(&path).await.unwrap();
     expect_redirect(&answer, &long_url).unwrap();
     assert!(connection::is_last(&answer), "{answer:?}");
-    // It ends with the drain delay: an idle connection that were not told would hold the process for ten seconds more.
+    // The process ends with the drain delay. An idle connection that is not closed would hold it
+    // for another ten seconds.
     resolver.process.wait_exit(IDLE_ENDED_WITHIN).await.unwrap();
     idle.get(&path).await.unwrap_err();
 }
 
-/// What a load balancer knows: two servers, and whether the first one may still be used.
+/// A load balancer's view: two servers, and whether the first one may still be used.
 #[derive(Clone)]
 struct Balancer {
     servers: [SocketAddr; 2],
@@ -114,7 +117,7 @@ struct Balancer {
     is_first_leaving: Arc<AtomicBool>,
     is_over: Arc<AtomicBool>,
     served: [Arc<AtomicUsize>; 2],
-    /// Clients that were served by the second server.
+    /// The number of clients that moved to the second server.
     moved: Arc<AtomicUsize>,
 }
 
@@ -136,7 +139,7 @@ impl Balancer {
         self.served[0].load(Ordering::Relaxed)
     }
 
-    /// Every client has come to the second server, and is served there.
+    /// Waits until every client has moved to the second server and is served there.
     async fn other_serves_everybody(&self) -> anyhow::Result<()> {
         wait::until(SOON, "every client is served by the second resolver", async || {
             let moved = self.moved.load(Ordering::Relaxed);
@@ -145,7 +148,7 @@ impl Balancer {
         .await
     }
 
-    /// Takes the first server out of use when its readiness probe fails.
+    /// Takes the first server out of use once its readiness probe fails.
     async fn watch_readiness(self) {
         while !self.is_over.load(Ordering::Relaxed) {
             let probe = Answer::to(self.api.http().get(&self.readiness)).await;
@@ -157,7 +160,8 @@ impl Balancer {
         }
     }
 
-    /// A closed loop of a create and a redirect on one connection. Any failed request ends it with an error.
+    /// Runs a closed loop of a create and a redirect on one connection, until the test is over. Any
+    /// failed request ends it with an error.
     async fn be_a_client(self) -> anyhow::Result<()> {
         let mut place = 0;
         let mut connection = Connection::open(self.servers[place]).await?;
@@ -176,8 +180,8 @@ impl Balancer {
         Ok(())
     }
 
-    /// Returns whether the server wants the connection to end. It may want so after the create already, and then the
-    /// link is followed on the other server.
+    /// Creates a link and follows it. Returns whether the server asks to close the connection; if
+    /// it does so after the create, the link is followed on the other server.
     async fn create_and_follow(&self, connection: &mut Connection, place: usize) -> anyhow::Result<bool> {
         let long_url = load::next_long_url();
         let created = connection.create(self.api.key(), &long_url).await;

@@ -1,4 +1,5 @@
-//! Leadership changes and etcd in trouble: creates and redirects go on, and everything recovers by itself.
+//! Leadership changes and etcd faults: creates and redirects continue, and the platform recovers by
+//! itself.
 
 use std::time::Duration;
 
@@ -7,12 +8,13 @@ use harness::{Acknowledged, Cluster, Created, History, Issuer, Load, checks, loa
 const SOON: Duration = Duration::from_secs(60);
 const STOP_WITHIN: Duration = Duration::from_secs(10);
 
-/// The key whose lease is the leadership.
+/// The leader key. Its lease holds the leadership.
 const LEADER_KEY: &str = "/shortmint/default/leader";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_leader_that_is_stopped_resigns_and_no_create_fails() {
-    // So long that only a resignation explains a new leader within the test's patience.
+    // With a lease this long, only a resignation explains a new leader within the test's time
+    // limit.
     let cluster = Cluster::builder().issuers(3).resolvers(2).lease_ttl("60s");
     let mut cluster =
         cluster.issuer_args(["--block-min", "200", "--block-max", "200"]).start().await.unwrap();
@@ -53,7 +55,7 @@ async fn a_revoked_lease_ends_the_leaders_epoch_and_no_create_fails() {
     .await
     .unwrap();
     load.finish().await.unwrap();
-    // More than what is in hand: the new epoch allocates.
+    // More creates than there are numbers in hand, so the new epoch has to allocate.
     Load::on(&cluster.resolvers).creates(2_000).recorded(&history).run().await.unwrap();
     assert!(cluster.issuers.iter_mut().all(|issuer| issuer.process.is_running()));
     history.check(&cluster).await.unwrap();
@@ -61,7 +63,8 @@ async fn a_revoked_lease_ends_the_leaders_epoch_and_no_create_fails() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_loss_of_one_etcd_member_in_three_fails_no_create() {
-    // The times that a deployment has: while etcd elects, the issuers' leader keeps its lease, and blocks last.
+    // The lease TTL of a deployment: while etcd elects its leader, the leading issuer keeps its
+    // lease, and blocks last.
     let cluster = Cluster::builder().etcd(3).issuers(2).resolvers(2).lease_ttl("5s");
     let mut cluster =
         cluster.issuer_args(["--block-min", "1000", "--block-max", "1000"]).start().await.unwrap();
@@ -90,7 +93,7 @@ async fn without_etcds_quorum_blocks_in_hand_last_redirects_go_on_and_all_recove
     }
     wait::until(SOON, "nobody leads", async || !anybody_leads(&cluster.issuers).await).await.unwrap();
 
-    // 10 of the 100 numbers in each resolver's hands are gone; 40 more need nobody.
+    // Of the 100 numbers in each resolver's hands 10 are used, so 40 more need no allocation.
     let load = Load::on(&cluster.resolvers).clients(2).creates(80).recorded(&history);
     let during = load.run().await.unwrap();
     checks::all_resolve(&before, &cluster.resolvers).await.unwrap();
@@ -119,10 +122,10 @@ async fn without_etcds_quorum_blocks_in_hand_last_redirects_go_on_and_all_recove
     assert!(cluster.resolvers.iter_mut().all(|resolver| resolver.process.is_running()));
 }
 
-/// Uses up what the resolver has in hand; the refusal behind it must say when to come again.
+/// Uses up the resolver's numbers in hand. The refusal after the last one must have a Retry-After.
 async fn create_until_unavailable(cluster: &Cluster, resolver: usize, history: &History) {
     let api = &cluster.resolvers[resolver].api;
-    // Two blocks of 100 at most.
+    // A resolver holds at most two blocks of 100.
     for _ in 0..=200 {
         let (long_url, attempt) = (load::next_long_url(), history.attempt());
         let answer = api.try_create(&long_url).await.unwrap();
@@ -146,7 +149,7 @@ async fn anybody_leads(issuers: &[Issuer]) -> bool {
     false
 }
 
-/// How many allocations all issuers together have answered.
+/// Returns the number of allocations that all issuers together have answered.
 async fn allocations(issuers: &[Issuer]) -> f64 {
     let mut sum = 0.0;
     for issuer in issuers {

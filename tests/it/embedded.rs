@@ -1,4 +1,5 @@
-//! A resolver that runs alone: issuer and database are inside it, and what it stored survives every kind of end.
+//! The embedded form: issuer and database run inside the resolver, and its links survive a stop and
+//! a kill.
 
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use harness::{Acknowledged, Load, Resolver, checks, wait};
 const STOP_WITHIN: Duration = Duration::from_secs(30);
 const SOON: Duration = Duration::from_secs(5);
 
-/// What stands before the key in the line that a person copies.
+/// The text before the key in the printed line that people copy.
 const KEY_HEADER: &str = "X-Api-Key: ";
 
 #[tokio::test(flavor = "multi_thread")]
@@ -29,7 +30,7 @@ async fn the_first_start_prints_a_key_once_and_what_it_creates_survives_a_stop_a
     expect_redirect(&resolver, &first.code, "https://example.com/first").await;
     expect_redirect(&resolver, &second.code, "https://example.com/second").await;
 
-    // The logs go on over restarts, so this is what all three starts printed.
+    // The logs continue over restarts, so they have the output of all three starts.
     let logs = resolver.process.logs();
     assert_eq!(logs.matches(KEY_HEADER).count(), 1, "not exactly one line with a key:\n{logs}");
     assert!(logs.matches(&key).count() <= 2, "once alone and once in the line to copy is enough:\n{logs}");
@@ -58,7 +59,7 @@ async fn a_kill_in_the_middle_of_creates_loses_no_acknowledged_link() {
     let mut load = Load::on([&resolver]).clients(8).creates(1_000_000).start();
     load.reaches(100, STOP_WITHIN).await.unwrap();
     resolver.process.kill_now().unwrap();
-    // Every client fails together with the resolver; what it was told before counts.
+    // All clients fail together with the resolver. Links acknowledged before that count.
     let interrupted = load.end().await.unwrap();
     assert_eq!(interrupted.failures.len(), 8);
 
@@ -69,7 +70,7 @@ async fn a_kill_in_the_middle_of_creates_loses_no_acknowledged_link() {
     checks::all_resolve(&links, std::slice::from_ref(&resolver)).await.unwrap();
 }
 
-/// Waits for the line to copy, and takes the key out of it.
+/// Waits for the printed curl command and returns the API key in it.
 async fn printed_key(resolver: &Resolver) -> String {
     let printed = wait::until_some(SOON, "the key is printed in a curl command", async || {
         let stdout = resolver.process.stdout();

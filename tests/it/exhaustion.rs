@@ -1,22 +1,22 @@
-//! A number space that runs out: exactly as many links as there are numbers, then a clear refusal.
+//! Exhaustion of a namespace: exactly as many links as numbers, then a clear refusal.
 
 use std::time::Duration;
 
 use harness::{Acknowledged, Answer, Api, Cluster, Created, History, checks, load, wait};
 use tokio::task::JoinSet;
 
-/// Codes of one character: 62, which is no multiple of the block.
+/// A keyspace of one-character codes. Its capacity of 62 is no multiple of the block size.
 const KEYSPACE: &str = "tiny=1:0-9A-Za-z";
 const CAPACITY: usize = 62;
 const BLOCK: &str = "10";
 
-/// Links that are created before the alarm is looked for.
+/// The number of links created before the alarm is expected.
 const EARLY: usize = 48;
-/// Codes of two characters, fewer than the shortest block has numbers.
+/// A keyspace of two-character codes, with fewer numbers than the shortest block.
 const SMALL_KEYSPACE: &str = "tiny=2:0-9";
 const SMALL_CAPACITY: usize = 620;
 
-/// Per resolver.
+/// The number of clients per resolver.
 const CLIENTS: usize = 4;
 
 const SOON: Duration = Duration::from_secs(30);
@@ -27,7 +27,7 @@ async fn sixty_two_numbers_make_sixty_two_links_and_then_a_clear_507() {
     let cluster = cluster.resolver_args(["--default-keyspace", "tiny"]);
     let cluster = cluster.issuer_args(["--block-min", BLOCK, "--block-max", BLOCK]).start().await.unwrap();
 
-    // The alarm comes while there still are numbers for everybody.
+    // The alarm is raised while there are still numbers for every resolver.
     let (mut clients, history) = (JoinSet::new(), History::default());
     for _ in 0..EARLY {
         let (attempt, link) = (history.attempt(), create(&cluster.resolvers[0].api, 0).await);
@@ -85,8 +85,8 @@ async fn four_resolvers_use_up_a_keyspace_smaller_than_the_shortest_block() {
     use_up_small_keyspace(4).await;
 }
 
-/// Creates on all resolvers at a time, then on one after another: each of them comes to the last number, and 507 is heard
-/// only after that.
+/// Uses up a small keyspace. All resolvers but the last create links until they answer 507, which
+/// they may only after the last number is used. Then the last one has to answer 507 too.
 async fn use_up_small_keyspace(resolvers: usize) {
     let cluster = Cluster::builder().etcd(1).issuers(1).resolvers(resolvers).alone();
     let cluster = cluster.keyspaces(SMALL_KEYSPACE).resolver_args(["--default-keyspace", "tiny"]);
@@ -96,7 +96,8 @@ async fn use_up_small_keyspace(resolvers: usize) {
         let attempt = history.attempt();
         attempt.acknowledged(&create(&resolver.api, created_on).await);
     }
-    // The last resolver has numbers in hand and creates nothing: they reach the others all the same.
+    // The last resolver has numbers in hand and creates nothing. Its numbers have to reach the
+    // others all the same.
     let mut clients = JoinSet::new();
     for (created_on, resolver) in cluster.resolvers.iter().enumerate().take(resolvers - 1) {
         for _ in 0..CLIENTS {
@@ -117,7 +118,8 @@ async fn use_up_small_keyspace(resolvers: usize) {
     checks::account_balances(&cluster.status().await.unwrap()).unwrap();
 }
 
-/// Until numbers come back from others a create is told to try again later.
+/// Creates links until 507. Until numbers return from the other resolvers, a create may be refused
+/// with 503 and Retry-After.
 async fn create_until_exhausted(api: Api, created_on: usize, history: History) {
     loop {
         let (long_url, attempt) = (load::next_long_url(), history.attempt());
@@ -140,7 +142,7 @@ async fn create(api: &Api, created_on: usize) -> Acknowledged {
     Acknowledged { code: api.create(&long_url).await.unwrap().code, long_url, created_on }
 }
 
-/// Any answer but a success and the refusal fails the test.
+/// Creates links until the first refusal, which must be 507.
 async fn create_until_refused(api: Api, created_on: usize, history: History) {
     for _ in 0..=CAPACITY {
         let (long_url, attempt) = (load::next_long_url(), history.attempt());

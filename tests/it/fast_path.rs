@@ -1,11 +1,12 @@
-//! The fast path of redirects answers every byte stream as hyper does.
+//! The fast path answers every byte stream as hyper does.
 //!
-//! Two resolvers with the same links, one of them with `--fast-path off`, are sent the same generated
-//! streams: valid, odd and hostile requests, pipelined and cut anywhere. Statuses, headers and bodies
-//! have to be the same, with three exceptions: the time of day; the request id, which the fast path
-//! leaves out; and the length of a redirect's empty body, which hyper leaves out of answers to HEAD.
+//! Two resolvers with the same links, one of them with `--fast-path off`, receive the same
+//! generated streams: valid, odd and hostile requests, pipelined and cut anywhere. Statuses,
+//! headers and bodies have to be equal, with three exceptions: the date; the request id, which the
+//! fast path omits; and the length of a redirect's empty body, which hyper omits in responses to
+//! HEAD.
 //!
-//! `SHORTMINT_FUZZ_STREAMS` and `SHORTMINT_FUZZ_SEED` make a longer or another run.
+//! `SHORTMINT_FUZZ_STREAMS` and `SHORTMINT_FUZZ_SEED` set the number of streams and the seed.
 
 use std::{
     env,
@@ -25,14 +26,14 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// Streams of a run, unless told otherwise.
+/// The default number of streams in a run.
 const STREAMS: u64 = 4_000;
-/// Connections at a time to each resolver.
+/// The number of concurrent connections to each resolver.
 const AT_ONCE: usize = 48;
-/// An answer that has not come after so long does not come. A difference counts if it is there with
-/// the longer one too, when nothing else is under way.
+/// Read timeouts. A response that has not arrived by then counts as missing. A difference has to
+/// appear with the longer timeout too before it counts.
 const PATIENCE: [Duration; 2] = [Duration::from_millis(300), Duration::from_secs(3)];
-/// Links with minted codes, the only ones that the fast path knows.
+/// The number of links with minted codes, the only ones that the fast path caches.
 const KNOWN: usize = 4;
 
 /// SplitMix64 (Steele, Lea and Flood, 2014).
@@ -67,7 +68,7 @@ impl Rng {
 async fn every_stream_of_bytes_is_answered_as_hyper_answers_it() {
     let number = |name: &str, default| env::var(name).map_or(default, |text| text.parse().unwrap());
     let (streams, seed) = (number("SHORTMINT_FUZZ_STREAMS", STREAMS), number("SHORTMINT_FUZZ_SEED", 1));
-    // With one code key, the first numbers have the same codes in both.
+    // With the same code key, the first numbers have the same codes in both resolvers.
     let scratch = Scratch::new().unwrap();
     let key = scratch.path().join("code-key");
     code_key_file::create(&key).unwrap();
@@ -103,7 +104,7 @@ async fn every_stream_of_bytes_is_answered_as_hyper_answers_it() {
     assert!(redirects > streams / 2 && other > streams / 20, "the streams are of both kinds: {shown:?}");
 }
 
-/// What was answered.
+/// Counts of the responses in a run.
 #[derive(Debug, Default)]
 struct Shown {
     redirects: u64,
@@ -134,14 +135,14 @@ async fn start(fast_path: &str, key: &Path) -> (Resolver, Vec<String>) {
     resolver.api.create_with(&blocked).await.unwrap();
     let secret = json!({ "longUrl": "https://to.example/in", "customSlug": "secret", "password": "open" });
     resolver.api.create_with(&secret).await.unwrap();
-    // The fast path knows what its thread has answered before.
+    // The fast path answers only links that its thread has answered before.
     for code in codes.iter().chain(&codes) {
         resolver.api.follow(code).await.unwrap();
     }
     (resolver, codes)
 }
 
-/// A stream of requests in pieces; the last request asks for the connection to be closed.
+/// Generates a stream of requests, cut into pieces. The last request asks to close the connection.
 fn generate(rng: &mut Rng, codes: &[String]) -> Vec<Vec<u8>> {
     let mut bytes = Vec::new();
     for _ in 0..=rng.below(4) {
@@ -158,8 +159,9 @@ fn generate(rng: &mut Rng, codes: &[String]) -> Vec<Vec<u8>> {
         let last = format!("GET /{} HTTP/1.1\r\nHost: s.test\r\nConnection: close\r\n\r\n", codes[0]);
         bytes.extend(last.bytes());
     }
-    // hyper drops a body that nobody reads as far as it has come, and closes the connection if there is
-    // more: what becomes of the next request depends on how the bytes arrive, also through hyper alone.
+    // hyper drops the part of an unread body that has arrived, and closes the connection if more
+    // follows. So what becomes of the next request depends on how the bytes arrive, through hyper
+    // alone too.
     let text = String::from_utf8_lossy(&bytes).to_ascii_lowercase();
     let has_body = ["content-length", "transfer-encoding"].iter().any(|name| text.contains(name));
     let most = if has_body { 1 } else { 4 };
@@ -184,7 +186,7 @@ fn request(rng: &mut Rng, codes: &[String], bytes: &mut Vec<u8>) {
         7 => "*".to_owned(),
         8 => format!("//{}", codes[1]),
         9 => format!("/{}%00", codes[1]),
-        // Near 16 KiB the answer depends on how the bytes arrive, also through hyper alone.
+        // Near 16 KiB the response depends on how the bytes arrive, through hyper alone too.
         10 if rng.one_in(4) => format!("/{}", "x".repeat(40_000)),
         10 => format!("/{}", "x".repeat(rng.below(12_000))),
         _ => format!("/{} b", codes[1]),
@@ -252,7 +254,7 @@ fn header(rng: &mut Rng, is_strange: bool, bytes: &mut Vec<u8>) {
     bytes.extend(if is_strange { rng.pick(&strange) } else { rng.pick(&plain) }.bytes());
 }
 
-/// Changes, removes or doubles bytes anywhere.
+/// Changes, removes, inserts or duplicates bytes at a random position.
 fn spoil(rng: &mut Rng, bytes: &mut Vec<u8>) {
     let at = rng.below(bytes.len());
     match rng.below(4) {
@@ -267,10 +269,11 @@ fn spoil(rng: &mut Rng, bytes: &mut Vec<u8>) {
     }
 }
 
-/// Sends pieces over a connection of its own; the answers until it is closed or silent.
+/// Sends the pieces over a new connection. Returns the responses up to its end or the timeout.
 async fn converse(to: SocketAddr, number: u64, pieces: &[Vec<u8>], patience: Duration) -> Vec<Vec<String>> {
     let socket = TcpSocket::new_v4().unwrap();
-    // Ports of one address would run out: the side that closes first keeps them for a minute.
+    // The ports of a single address would run out: the side that closes first keeps a port for a
+    // minute.
     let [.., a, b] = (number % 60_000).to_be_bytes();
     socket.bind(SocketAddr::from((Ipv4Addr::new(127, 1, a, b.clamp(1, 254)), 0))).unwrap();
     let stream = socket.connect(to).await.unwrap();
@@ -283,7 +286,7 @@ async fn converse(to: SocketAddr, number: u64, pieces: &[Vec<u8>], patience: Dur
             }
             sleep(Duration::from_millis(1)).await;
         }
-        // The connection stays open until the answers have come.
+        // Keeps the connection open until the responses have arrived.
         std::future::pending::<()>().await;
     };
     let mut answered = Vec::new();
@@ -297,7 +300,8 @@ async fn converse(to: SocketAddr, number: u64, pieces: &[Vec<u8>], patience: Dur
     answers(&String::from_utf8_lossy(&answered))
 }
 
-/// Answers as lines: the status, the headers in order of their names, the body.
+/// Splits the bytes into responses, each as lines: the status, the headers in the order of their
+/// names, the body.
 fn answers(text: &str) -> Vec<Vec<String>> {
     let parts: Vec<&str> = text.split("HTTP/1.").collect();
     let answer = |part: &&str| {

@@ -1,4 +1,4 @@
-//! Connections that do nothing, more of them than there are descriptors for.
+//! Floods of idle connections that exceed the file descriptors.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -13,11 +13,11 @@ use tokio::{
 };
 use tonic::{Code, Request, transport::Channel};
 
-/// So few that a flood is quickly larger.
+/// The limit of file descriptors, so low that a flood soon exceeds it.
 const DESCRIPTORS: u32 = 160;
 const SOON: Duration = Duration::from_secs(30);
 
-/// Connects from addresses of the loopback network, each of which has so many of the connections.
+/// Opens `count` connections from loopback addresses, `of_each` from each.
 async fn flood(to: SocketAddr, count: u16, of_each: u16) -> Vec<TcpStream> {
     let address = |number: u16| {
         let [high, low] = (number / of_each).to_be_bytes();
@@ -31,7 +31,7 @@ async fn flood_from(addresses: impl Iterator<Item = Ipv4Addr>, to: SocketAddr) -
     for address in addresses {
         let socket = TcpSocket::new_v4().unwrap();
         socket.bind((address, 0).into()).unwrap();
-        // One that is refused at once is as good: the flood goes on.
+        // A refused connection serves the purpose too, so the flood continues.
         if let Ok(stream) = socket.connect(to).await {
             streams.push(stream);
         }
@@ -106,7 +106,7 @@ async fn silent_connections_to_the_links_api_are_limited_and_keep_no_caller_out(
     }
 }
 
-/// Whoever shares an address with the flood: a neighbour behind the same router.
+/// The client shares its address with the flood, like a neighbour behind the same router.
 #[tokio::test(flavor = "multi_thread")]
 async fn silent_connections_of_an_address_keep_no_neighbour_behind_it_out() {
     let address = free_addr().unwrap();
@@ -121,7 +121,8 @@ async fn silent_connections_of_an_address_keep_no_neighbour_behind_it_out() {
 
     let mut greeted = flood_from(ours(), address).await;
     for stream in &mut greeted {
-        // The preface of HTTP/2: from then on it is idle for long. It may be closed already.
+        // After the HTTP/2 preface the connection may stay idle for long. The server may have
+        // closed it already.
         let _ = stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
     }
     let mut client = LinksClient::connect(format!("http://{address}")).await.unwrap();
@@ -130,7 +131,7 @@ async fn silent_connections_of_an_address_keep_no_neighbour_behind_it_out() {
     client.list_links(request).await.unwrap();
 }
 
-/// Questions that need no key last for as long as who asks them likes.
+/// Health watches need no API key and last as long as their client wants.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_watches_for_health_a_few_times_and_checks_it_beside_that() {
     let address = free_addr().unwrap();
@@ -141,7 +142,7 @@ async fn a_client_watches_for_health_a_few_times_and_checks_it_beside_that() {
         let mut client = tonic::client::Grpc::new(channel.clone());
         client.ready().await.unwrap();
         let path = "/grpc.health.v1.Health/Watch".parse().unwrap();
-        // A message without fields: the health of the whole server.
+        // A message without fields asks for the health of the whole server.
         let codec = tonic_prost::ProstCodec::<(), ()>::default();
         let answers = client.server_streaming(Request::new(()), path, codec).await;
         answers.map(tonic::Response::into_inner).map_err(|status| status.code())

@@ -1,4 +1,4 @@
-//! The links API for other services: the same links as over REST, and the same refusals.
+//! The gRPC links API: the same links as over REST, and the same refusals.
 
 use std::{future::poll_fn, time::Duration};
 
@@ -197,7 +197,7 @@ async fn a_stream_is_answered_in_its_order_and_one_refusal_fails_no_other() {
     assert_eq!(resolver.api.follow(&link.short_code).await.unwrap(), (302, Some(format!("{URL}/0"))));
 }
 
-/// A write that its caller does not wait for any more is either done or not, and never half done.
+/// A write whose caller has gone is either complete or absent, never half done.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_create_runs_to_its_end_though_its_client_goes_away() {
     let cluster = Cluster::builder().start().await.unwrap();
@@ -214,7 +214,7 @@ async fn a_create_runs_to_its_end_though_its_client_goes_away() {
         ..create(URL)
     };
     let call = client.create_link(with(resolver.api.key(), request));
-    // Its link is stored by then, and waits for its tag.
+    // By then its link is stored, and it waits for the lock on its tag.
     let given_up = tokio::time::timeout(Duration::from_secs(1), call).await;
     assert!(given_up.is_err(), "it waits: {given_up:?}");
     drop(client);
@@ -239,7 +239,7 @@ async fn a_list_is_asked_for_by_few_tags() {
     }
 }
 
-/// Asks for a list, and returns as soon as its head is there.
+/// Requests a list and returns once the head of the response has arrived.
 async fn head_of_answer(
     channel: &mut Channel,
     key: &str,
@@ -255,10 +255,10 @@ async fn head_of_answer(
         .body(Body::new(Full::from(message)))
         .unwrap();
     poll_fn(|cx| channel.poll_ready(cx)).await.unwrap();
-    timeout(Duration::from_secs(20), channel.call(request)).await.expect("a head").unwrap()
+    timeout(Duration::from_secs(20), channel.call(request)).await.expect("the head arrives in time").unwrap()
 }
 
-/// Lists that nobody reads are on the account of their key, and another key's come all the same.
+/// Unread lists count towards the budget of their key, and another key's lists still arrive.
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_that_nobody_reads_are_bounded_for_a_key() {
     let address = free_addr().unwrap();
@@ -269,7 +269,7 @@ async fn answers_that_nobody_reads_are_bounded_for_a_key() {
     for number in 0..300 {
         client.create_link(with(alone.api().key(), long(number))).await.unwrap();
     }
-    // The server may send one of an answer's bytes.
+    // A flow-control window of one byte: the server can send only one byte of a response.
     let mut deaf = endpoint.initial_stream_window_size(1).connect().await.unwrap();
     let all = ListLinksRequest { items_per_page: 300, ..ListLinksRequest::default() };
     let greedy = alone.with_new_key("greedy", &["--scopes", "read"]).await;

@@ -1,4 +1,5 @@
-//! What stands between a visitor and a link, where visitors go whom no link leads on, and creates that are sent again.
+//! Guards of links (passwords, limits, validity), the fallbacks for visitors whose request matched
+//! no link, and idempotent creates.
 
 use std::collections::HashSet;
 
@@ -11,7 +12,7 @@ use crate::rest_calls::{Alone, SOON, call, done, expect_problem, leads_to, visit
 
 const URL: &str = "https://example.com/page";
 
-/// Creates a link under this code with more said of it.
+/// Creates a link under a custom slug, with the other fields of `wish`.
 async fn pick(api: &Api, slug: &str, mut wish: Value) -> Value {
     (wish["longUrl"], wish["customSlug"]) = (json!(URL), json!(slug));
     api.create_with(&wish).await.unwrap().json
@@ -21,7 +22,7 @@ async fn edit(api: &Api, code: &str, change: Value) -> Value {
     done(api, Method::PATCH, &format!("short-urls/{code}"), Some(change)).await
 }
 
-/// Sends the form of a link's password, as a browser does.
+/// Submits the password form of a link, as a browser does.
 async fn unlock(api: &Api, path: &str, form: &str) -> Answer {
     let request = api.http().post(format!("{}/{path}", api.url()));
     let request = request.header("content-type", "application/x-www-form-urlencoded");
@@ -97,7 +98,7 @@ async fn guesses_of_a_password_are_slowed_down_for_their_link_and_their_client()
     );
     let many = (0..20).map(|_| guess("one", "192.0.2.1", "password=wrong"));
     let answers = futures_util::future::join_all(many).await;
-    let refused = answers.iter().find(|answer| answer.status == 429).expect("few wait at a time");
+    let refused = answers.iter().find(|answer| answer.status == 429).expect("few guesses wait at a time");
     let seconds: u64 = refused.header("retry-after").unwrap().parse().unwrap();
     assert!((1..=7).contains(&seconds), "{refused:?}");
     assert!(refused.body.contains("Too many passwords were tried for this link"), "{refused:?}");
@@ -276,7 +277,7 @@ async fn codes_of_a_keyspace_without_a_link_lead_to_its_fallback_wherever_they_a
     ] {
         assert_eq!(visit(api, host, path).await, leads_to(url), "{host}/{path}");
     }
-    // Nothing is minted from it, and people may pick from it.
+    // A hand-picked keyspace is never minted from, but slugs can be picked from it.
     let minted = json!({ "longUrl": URL, "keyspace": "press" });
     let refused = expect_problem(&api.try_create_with(&minted).await.unwrap(), 400, "invalid-data");
     assert_eq!(refused["invalidElements"], json!(["keyspace"]));
@@ -333,7 +334,7 @@ async fn a_code_begins_with_the_prefix_that_is_asked_for() {
     assert_eq!(api.create_with(&again).await.unwrap(), first);
 }
 
-/// A create with an Idempotency-Key.
+/// Creates a link with an idempotency key.
 async fn create_once(api: &Api, key: &str, wish: &Value) -> Answer {
     let request = api.post().header("X-Api-Key", api.key()).header("Idempotency-Key", key);
     Answer::to(request.json(wish)).await.unwrap()

@@ -1,5 +1,5 @@
-//! What nobody is to find out, choose or write: others' links, the host of a redirect, names that
-//! look like others, files.
+//! Information and choices withheld from outsiders: others' links, the host of a redirect, slugs
+//! that look like others, files.
 
 use std::{fs, os::unix::fs::PermissionsExt as _};
 

@@ -1,4 +1,5 @@
-//! The harness itself: the servers start, die and come back as asked, and the proxy does what it says.
+//! The harness itself: the servers start, die and restart as requested, and the proxy applies its
+//! flows.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -9,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, timeout};
 
-/// Long enough to show that something does not happen.
+/// Long enough to conclude that nothing arrives; also the proxy's delay.
 const SILENCE: Duration = Duration::from_millis(200);
 const SOON: Duration = Duration::from_secs(5);
 
@@ -18,7 +19,7 @@ async fn postgres_keeps_what_was_committed_over_a_kill_and_a_stop() {
     let mut postgres = Postgres::builder().setting("max_connections", "20").start().await.unwrap();
     let client = postgres.client().await.unwrap();
     client.batch_execute("CREATE TABLE kept (n int); INSERT INTO kept VALUES (1)").await.unwrap();
-    // A backend that is busy must not survive its server.
+    // A busy backend must not survive its server.
     let busy = tokio::spawn(async move { client.batch_execute("SELECT pg_sleep(600)").await });
 
     postgres.kill_now().await.unwrap();
@@ -142,7 +143,7 @@ async fn a_stranded_connection_is_silent_for_good_and_a_new_one_passes() {
     echo(&mut stranded, b"pass").await;
 
     proxy.strand_all();
-    // The switch is heard by the connection's task, which may have this one byte under way still.
+    // The connection's task may notice the change only after it has forwarded this byte.
     let deaf = wait::until(SOON, "the connection is deaf", async || {
         stranded.write_all(b"?").await.unwrap();
         timeout(SILENCE, stranded.read(&mut [0])).await.is_err()
@@ -166,7 +167,7 @@ async fn a_stalled_proxy_holds_a_bounded_amount() {
     assert!(timeout(Duration::from_secs(1), stream.write_all(&flood)).await.is_err());
 }
 
-/// A server that sends back what it gets, for as long as the test's runtime lives.
+/// Starts a server that echoes its input for as long as the test's runtime lives.
 async fn echo_server() -> SocketAddr {
     let listener = TcpListener::bind((harness::net::address(), 0)).await.unwrap();
     let addr = listener.local_addr().unwrap();
@@ -193,7 +194,7 @@ async fn expect(stream: &mut TcpStream, bytes: &[u8]) {
 }
 
 async fn expect_silence(stream: &mut TcpStream) {
-    // Readiness alone would not do: it is remembered from the read before.
+    // Waiting for readiness alone would not do, because tokio remembers it from the read before.
     let came = timeout(SILENCE, stream.peek(&mut [0])).await;
     assert!(came.is_err(), "{came:?}");
 }

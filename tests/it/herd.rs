@@ -1,4 +1,4 @@
-//! Many clients at once on a code that no cache holds.
+//! Many concurrent clients on a code that no cache holds.
 
 use std::time::Duration;
 
@@ -8,7 +8,8 @@ use tokio::task::JoinSet;
 const CONNECTIONS: usize = 200;
 const REQUESTS_EACH: usize = 5;
 
-/// So long that all connections have asked before the first read is answered.
+/// The delay of a database read, so long that all connections have sent a request before the first
+/// read is answered.
 const READ_TAKES: Duration = Duration::from_millis(300);
 
 const READS: &str = "resolver_link_reads_total";

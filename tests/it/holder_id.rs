@@ -1,4 +1,4 @@
-//! Two processes under one holder id: the younger one has it, and the elder ends.
+//! Two processes with one holder id: the younger keeps it, and the elder exits.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ async fn the_elder_of_two_processes_with_one_holder_id_stops_minting_and_ends_wi
     let line = log.lines().find(|line| line.contains("another process has started under this name"));
     assert!(line.is_some_and(|line| line.contains(&holder_id)), "{}", elder.process.tail());
 
-    // The younger one goes on with the elder's numbers, and knows its links.
+    // The younger process takes over the elder's numbers and redirects its links.
     assert!(younger.is_ready().await);
     assert_eq!(younger.api.follow(&code).await.unwrap().0, 302);
     for number in 0..50 {

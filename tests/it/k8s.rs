@@ -1,4 +1,5 @@
-//! The Kubernetes base: it renders, every object is valid, and it fits the daemons that it starts.
+//! The Kubernetes base: it renders, every object is valid, and it matches the daemons that it
+//! starts.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -9,15 +10,17 @@ use serde_json::Value;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
-/// The folder of a Python environment with `kubernetes-validate`, made by `tests/run`.
+/// The environment variable with the folder of a Python environment that has `kubernetes-validate`.
+/// `tests/run` creates it.
 const VENV_VARIABLE: &str = "SHORTMINT_VENV";
 
-/// The oldest that the base is for, one in between, and the newest that the validator knows.
+/// The oldest version that the base supports, one in between, and the newest that the validator
+/// knows.
 const KUBERNETES_VERSIONS: [&str; 3] = ["1.27", "1.32", "1.37"];
 
 const RUN_WITHIN: Duration = Duration::from_secs(120);
 
-/// A variable of the base's own making, which no daemon reads.
+/// A variable that the base defines for its own use. No daemon reads it.
 const POD_NAME: &str = "POD_NAME";
 
 #[tokio::test(flavor = "multi_thread")]
@@ -31,7 +34,7 @@ async fn every_object_is_valid_in_the_oldest_and_the_newest_kubernetes() {
     let checked = validator.arg(&manifest).run(RUN_WITHIN).await.unwrap();
     let said = format!("{}{}", checked.stdout, checked.stderr);
     assert!(checked.status.success(), "{said}");
-    // A warning leaves the exit code at 0, and so does an object that is skipped.
+    // The exit code is 0 even with a warning or a skipped object.
     assert!(!said.contains("WARN"), "{said}");
     let passed = said.lines().filter(|line| line.contains(" passed ")).count();
     assert_eq!(passed, objects * KUBERNETES_VERSIONS.len(), "{said}");
@@ -117,7 +120,7 @@ async fn images_have_the_tag_of_this_version() {
     assert_eq!(daemons, BTreeSet::from(["issuer", "resolver"]));
 }
 
-/// The rendered base.
+/// The rendered base as objects.
 struct Base {
     objects: Vec<Value>,
     scratch: Scratch,
@@ -138,14 +141,15 @@ impl Base {
     }
 }
 
-/// Renders the base into a file.
+/// Renders the base into a file and returns its path.
 async fn render(scratch: &Scratch) -> PathBuf {
     let kubectl = Launch::new(scratch, "kubectl", Program::Kubectl.path().unwrap());
     let rendered = kubectl.arg("kustomize").arg(Path::new(ROOT).join("k8s")).run(RUN_WITHIN).await.unwrap();
     scratch.file("rendered.yaml", &rendered.success().unwrap().stdout).unwrap()
 }
 
-/// The objects of a manifest. The validator brings a YAML reader, which saves one of our own.
+/// Returns the objects of a manifest. The validator's Python environment has a YAML reader, which
+/// saves a dependency here.
 async fn objects(scratch: &Scratch, manifest: &Path) -> Vec<Value> {
     let script = "import json, sys, yaml; json.dump(list(yaml.safe_load_all(sys.stdin)), sys.stdout)";
     let python = Launch::new(scratch, "yaml-to-json", in_venv("python")).args(["-c", script]);
@@ -155,7 +159,7 @@ async fn objects(scratch: &Scratch, manifest: &Path) -> Vec<Value> {
     objects
 }
 
-/// A program of the Python environment.
+/// Returns the path of a program in the Python environment.
 fn in_venv(program: &str) -> PathBuf {
     let set = std::env::var_os(VENV_VARIABLE).map(PathBuf::from);
     let venv = set.unwrap_or_else(|| Path::new(ROOT).join("target/venv"));
@@ -164,7 +168,7 @@ fn in_venv(program: &str) -> PathBuf {
     path
 }
 
-/// The containers of an object that makes pods; none of another.
+/// Returns the containers of an object that creates pods; none for other objects.
 fn containers(object: &Value) -> impl Iterator<Item = &Value> {
     let spec = &object["spec"]["template"]["spec"];
     let kinds = [&spec["initContainers"], &spec["containers"]];
@@ -187,16 +191,16 @@ fn port(container: &Value, name: &str) -> u64 {
 fn only<T>(mut items: impl Iterator<Item = T>) -> T {
     let (first, second) = (items.next(), items.next());
     assert!(second.is_none(), "more than one");
-    first.expect("there is one")
+    first.expect("at least one item")
 }
 
-/// `issuer` of `registry.example/shortmint-issuer:0.1.0`.
+/// Returns the daemon of an image: `issuer` for `registry.example/shortmint-issuer:0.1.0`.
 fn daemon(image: &str) -> &str {
     let (_, name) = image.rsplit_once("shortmint-").unwrap();
     name.split([':', '@']).next().unwrap()
 }
 
-/// The environment variables that the container's command says it reads.
+/// Returns the environment variables in the `--help` of the container's command.
 async fn variables_in_help(scratch: &Scratch, container: &Value) -> BTreeSet<String> {
     let program = match daemon(container["image"].as_str().unwrap()) {
         "issuer" => binaries::issuer().await.unwrap(),

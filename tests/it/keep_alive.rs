@@ -1,4 +1,5 @@
-//! The stream of beats: what it reports, and that its end is an early notice of another leader.
+//! The keep-alive stream: what its beats report, and that its end is an early notice of a new
+//! leader.
 
 use std::time::Duration;
 
@@ -35,7 +36,7 @@ async fn a_leader_that_stops_ends_its_streams_at_once() {
     assert_eq!(ceilings, [("web", (1 << 30) / 64)], "only what the issuer knows");
 
     cluster.issuers[leader].process.terminate().unwrap();
-    // No beat is due for twenty seconds: only the issuer itself can end the stream.
+    // No beat is due for twenty seconds, so only the issuer itself can end the stream.
     let end = timeout(Duration::from_secs(10), answers.message()).await.expect("the notice is early");
     assert_eq!(end.unwrap_err().code(), Code::FailedPrecondition);
     drop(beats);

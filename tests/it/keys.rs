@@ -1,4 +1,5 @@
-//! What API keys may not do, how long they are good, how often they may call; lists of targets; and who wrote what.
+//! API keys: restrictions, expiry, rotation and rate limits. Also the rules for targets, and the
+//! audit log.
 
 use std::time::Duration;
 
@@ -10,9 +11,9 @@ use tokio::time::Instant;
 use crate::rest_calls::{Alone, SOON, call, done, expect_problem, get, listed, visit};
 
 const URL: &str = "https://example.com/page";
-/// How soon a revoked key is refused everywhere, with room for a busy machine.
+/// How soon every resolver refuses a revoked key, with a margin for a busy machine.
 const REFUSED_WITHIN: Duration = Duration::from_secs(3);
-/// Every scope but that of everything.
+/// All scopes but `domains` and `admin`.
 const ALL_BUT_ADMIN: &str = "create,read,edit,delete,visits,reserve";
 
 async fn status(api: &Api) -> u16 {
@@ -28,7 +29,7 @@ async fn create(api: &Api, slug: &str, domain: Option<&str>) -> Value {
     api.create_with(&wish).await.unwrap().json
 }
 
-/// Every call that means one link; each is refused as if there were none.
+/// Asserts that every call for a single link is refused as if the link did not exist.
 async fn expect_hidden(api: &Api, code: &str, query: &str) {
     for (method, below, body) in [
         (Method::GET, "", None),
@@ -108,7 +109,7 @@ async fn a_key_for_one_domain_makes_links_there_and_knows_of_no_others() {
         let bulk = call(api, Method::POST, "short-urls/bulk", Some(json!([{ "longUrl": URL }]))).await;
         match own {
             Some(_) => drop(expect_problem(&bulk, 403, "about:blank")),
-            // Calls for many links make them on the default domain.
+            // Bulk calls create links on the default domain.
             None => assert_eq!(bulk.status, 200, "{bulk:?}"),
         }
     }
@@ -230,7 +231,7 @@ async fn whoever_calls_too_often_is_told_so_and_before_that_how_much_is_left() {
     assert_eq!(admin.get("rest/health").await.unwrap().status, 200, "needs no key, and is not counted");
 }
 
-/// A call through a proxy that speaks for this client.
+/// Calls the API through a trusted proxy on behalf of this client address.
 async fn from(api: &Api, client: &str) -> harness::Answer {
     let request = api.http().get(format!("{}/rest/v3/tags", api.url())).header("X-Api-Key", api.key());
     harness::Answer::to(request.header("X-Forwarded-For", client)).await.unwrap()
@@ -308,7 +309,7 @@ async fn a_list_of_targets_holds_on_every_resolver_when_its_caller_is_answered()
     assert!(can_lead_to(&one, "a.evil.example").await);
 }
 
-/// Writes of every kind, and some that fail. Returns the secret of the key that was rotated.
+/// Makes a write of every kind, and some that fail. Returns the secret of the rotated key.
 async fn change_everything(alone: &Alone, editor: &Api) -> String {
     let admin = alone.api();
     let wish = json!({ "longUrl": URL, "customSlug": "x", "tags": ["a"], "password": "hush hush", "domain": "one.example" });
@@ -329,7 +330,7 @@ async fn change_everything(alone: &Alone, editor: &Api) -> String {
     alone.api_key(&["create", "--name", "other"]).await;
     let secret = alone.api_key(&["rotate", "--name", "other"]).await;
     alone.api_key(&["revoke", "--name", "other"]).await;
-    // What fails is not in it.
+    // Failed writes do not appear in the audit log.
     call(admin, Method::DELETE, link, None).await;
     call(admin, Method::PATCH, "short-urls/none", Some(json!({ "title": "T" }))).await;
     call(admin, Method::DELETE, "targets/none.example", None).await;

@@ -1,5 +1,5 @@
-//! Keyspaces that change in a rolling update. Resolvers that started before redirect its links all
-//! the same, or answer that they cannot tell (fault 30).
+//! Rolling updates that change the keyspaces. Resolvers that started before redirect the links of a
+//! new keyspace too, or answer 503 while they cannot know (fault 30).
 
 use std::time::Duration;
 
@@ -10,7 +10,8 @@ use crate::rest_calls::{SOON, leads_to};
 
 const KEYSPACES: &str = "default=6:0-9A-Za-z,short=4:0-9A-Za-z";
 const STOP_WITHIN: Duration = Duration::from_secs(30);
-/// Creates of a group of resolvers before the next group comes, and beside it.
+/// The number of creates on a group of resolvers before the next group starts, and on the next one
+/// beside it.
 const CREATES: usize = 500;
 
 async fn newer(cluster: &Cluster, holder: &str, default: &str) -> Resolver {
@@ -30,7 +31,8 @@ async fn older_resolvers_lead_to_the_codes_of_a_keyspace_that_came_after_them() 
             assert_eq!(older.api.follow(&code).await.unwrap(), (302, Some(url.clone())), "{code}");
         }
     }
-    // What looks like a code of the new keyspace is one on the older resolvers too, also as a slug.
+    // The older resolvers treat a code of the new keyspace as mintable too, also when it is picked
+    // as a slug.
     for (number, older) in cluster.resolvers.iter().enumerate() {
         let slug = format!("zz0{number}");
         let wish = json!({ "longUrl": "https://example.com/slug", "customSlug": slug });
@@ -40,8 +42,8 @@ async fn older_resolvers_lead_to_the_codes_of_a_keyspace_that_came_after_them() 
     }
 }
 
-/// The older resolver's question for keyspaces fails while its lookups are answered. With a
-/// database that answers nothing, every miss would be 503 anyway.
+/// The older resolver's query for keyspaces fails while its lookups are answered. If the database
+/// answered nothing at all, every miss would be 503 anyway.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_older_resolver_that_hears_of_no_keyspaces_never_denies_the_codes_of_a_new_one() {
     let cluster = Cluster::builder().etcd(1).issuers(1).resolvers(0).start().await.unwrap();

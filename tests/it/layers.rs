@@ -1,19 +1,21 @@
-//! Dependencies run one way: what each crate may know of the others, and what the pure ones know nothing of.
+//! The layers of the workspace: which crates each crate may depend on, and what pure crates must
+//! not name.
 
 use std::{collections::BTreeSet, path::Path, process::Command};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
-/// A crate, its folder, and the crates of this workspace that it may reach.
+/// A crate, its folder, and the crates of this workspace that it may depend on, directly or
+/// indirectly.
 struct Layer {
     name: &'static str,
     folder: &'static str,
     reaches: &'static [&'static str],
-    /// Crates that are nowhere below it.
+    /// Crates that must not be among its direct or indirect dependencies.
     never: &'static [&'static str],
 }
 
-/// Runtimes, protocols and databases.
+/// Crates for runtimes, protocols and databases, which no pure crate may depend on.
 const OUTSIDE: &[&str] = &[
     "axum",
     "bb8",
@@ -30,7 +32,7 @@ const OUTSIDE: &[&str] = &[
     "tracing",
 ];
 
-/// From the ground up: a crate reaches only those above its own line.
+/// All crates from the lowest layer up. A crate depends only on crates listed above it.
 const LAYERS: &[Layer] = &[
     Layer { name: "numbers", folder: "issuer/numbers", reaches: &[], never: OUTSIDE },
     Layer { name: "codes", folder: "resolver/codes", reaches: &["numbers"], never: OUTSIDE },
@@ -75,12 +77,12 @@ const LAYERS: &[Layer] = &[
             "app", "codes", "daemon", "holder", "issuer", "links", "numbers", "proto", "qr", "store",
             "supply", "transfer",
         ],
-        // An embedded resolver is built without protoc.
+        // A build of the embedded form does not need protoc.
         never: &["etcd-client"],
     },
 ];
 
-/// What a source of a pure crate does not name: files, sockets, processes and clocks.
+/// Names that no source of a pure crate may contain: files, sockets, processes and clocks.
 const IMPURE: &[&str] = &[
     "std::fs",
     "fs::",
@@ -113,8 +115,8 @@ fn the_resolver_itself_names_no_database_driver() {
     }
 }
 
-/// What the application does not name: the ways in and their formats. The supply of numbers, below it,
-/// speaks gRPC with the issuer.
+/// Crates that the application must not depend on directly: its interfaces and their formats. The
+/// supply of numbers below it speaks gRPC with the issuer.
 const WAYS_IN: &[&str] =
     &["clap", "http-body-util", "hyper", "prost", "proto", "serde_json", "tonic", "ureq"];
 
@@ -149,7 +151,7 @@ fn pure_crates_name_no_file_socket_process_or_clock() {
     }
 }
 
-/// The names of all crates below one, without itself.
+/// Returns the names of all crates that a crate depends on, directly or indirectly.
 fn below(name: &str) -> BTreeSet<String> {
     let mut all = tree(name, &[]);
     all.remove(name);

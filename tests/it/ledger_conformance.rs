@@ -1,4 +1,5 @@
-//! One suite for both ledgers: the guard that uniqueness rests on holds in etcd and in the file alike.
+//! The conformance suite of the ledgers: the guard on which uniqueness rests holds in etcd and in
+//! the file.
 
 use std::time::Duration;
 
@@ -30,7 +31,7 @@ async fn the_etcd_ledger_keeps_the_guard() {
     let ledger = EtcdLedger::new(client.clone(), "suite", Duration::from_secs(2));
     suite(&ledger, epoch).await;
 
-    // A rival of the same name that leads later: the earlier epoch is shut out.
+    // A rival for the leader key that leads later: the earlier epoch's write is refused.
     client.kv_client().delete(leader_key("suite"), None).await.unwrap();
     client.kv_client().put(leader_key("suite"), "there", None).await.unwrap();
     let head = ledger.load().await.unwrap().head;
@@ -54,7 +55,7 @@ async fn suite(ledger: &dyn Ledger, epoch: Epoch) {
     let empty = ledger.load().await.unwrap();
     assert_eq!((empty.head, empty.records.len()), (Revision(0), 0));
 
-    // More keys than a page of the take-over read, in transactions of the most writes there may be.
+    // More keys than one page of the take-over read, in transactions of the maximum size.
     let mut head = Revision(0);
     for batch in 1..=6 {
         let writes = (0..127).map(|n| Write::Put(free(batch * 1_000 + n * 5))).collect();

@@ -1,9 +1,9 @@
-//! What one client may take from the others.
+//! Limits on a single client: unknown codes and connections.
 
 use harness::{Answer, Connection, Resolver};
 use reqwest::RequestBuilder;
 
-/// Codes of the default keyspace that no number was minted under: there are few links.
+/// Codes of the default keyspace without a link: only a few links exist.
 const UNKNOWN: [&str; 7] = ["abc121", "abc122", "abc123", "abc124", "abc125", "abc126", "abc127"];
 
 async fn start(args: &[&str]) -> Resolver {
@@ -23,9 +23,9 @@ async fn statuses(resolver: &Resolver, request: impl Fn(RequestBuilder) -> Reque
 async fn who_asks_for_too_many_unknown_codes_is_told_to_wait_and_known_links_go_on() {
     let resolver = start(&["--unknown-codes-per-minute", "5"]).await;
     let code = resolver.api.create("https://example.com/known").await.unwrap().code;
-    // Only what was asked for once is in the cache.
+    // A link is in the cache only after its first request.
     assert_eq!(resolver.api.follow(&code).await.unwrap().0, 302);
-    // A sixth may have grown back on a slow machine, a seventh not.
+    // On a slow machine the budget may have regained a sixth request, but not a seventh.
     let statuses = statuses(&resolver, |request| request).await;
     assert_eq!(statuses[..5], [404; 5]);
     assert_eq!(statuses[6], 429);
@@ -47,7 +47,7 @@ async fn clients_behind_a_trusted_proxy_have_budgets_of_their_own() {
     }
     let forged =
         statuses(&resolver, |request| request.header("X-Forwarded-For", "198.51.100.9, 192.0.2.1")).await;
-    // One may have grown back.
+    // The budget may have regained one request.
     assert_eq!(forged[1], 429, "what a client writes itself does not count");
 }
 

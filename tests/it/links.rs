@@ -1,4 +1,5 @@
-//! Creating, showing, changing, listing and deleting links, in Shlink's shapes, on the store that a first start has.
+//! Creates, reads, edits, lists and deletes links in Shlink's shapes, on the embedded form's SQLite
+//! store.
 
 use codes::Mint;
 use harness::{Answer, Resolver, Scratch};
@@ -34,7 +35,7 @@ fn expect_problem(answer: &Answer, status: u16, kind: &str) -> Value {
     problem
 }
 
-/// Short codes of a list, in its order.
+/// Returns the short codes of a list, in list order.
 async fn listed(resolver: &Resolver, query: &str) -> Vec<String> {
     let answer = get(resolver, &format!("short-urls?{query}")).await.success().unwrap().json().unwrap();
     let codes = answer["shortUrls"]["data"].as_array().unwrap();
@@ -170,13 +171,13 @@ async fn a_link_redirects_only_while_it_is_valid_and_is_shown_all_the_same() {
 async fn a_digest_gives_the_first_free_of_its_candidates_and_others_when_all_are_taken() {
     let scratch = Scratch::new().unwrap();
     let file = scratch.path().join("secret");
-    // No keyspace: digests need none.
+    // Digests need no keyspace.
     let mint = Mint::new(&code_key_file::create(&file).unwrap(), []);
     let resolver = Resolver::embedded().unwrap().code_key_file(&file).start().await.unwrap();
     let expected: Vec<String> = (0..3).flat_map(|salt| mint.candidates(URL, salt, 8)).collect();
     for (n, code) in expected.iter().enumerate() {
         if n == 1 {
-            // Somebody else has the second one.
+            // Another link takes the second candidate.
             let rival = json!({ "longUrl": "https://rival.example/", "customSlug": code });
             resolver.api.create_with(&rival).await.unwrap();
             continue;
@@ -188,7 +189,7 @@ async fn a_digest_gives_the_first_free_of_its_candidates_and_others_when_all_are
     let wish = json!({ "longUrl": URL, "strategy": "hash", "findIfExists": true });
     let found = resolver.api.create_with(&wish).await.unwrap();
     assert_eq!(resolver.api.create_with(&wish).await.unwrap(), found);
-    // One that could have been minted.
+    // A digest with the length of a keyspace's codes could also have been minted.
     let other = format!("{URL}?other");
     let wish = json!({ "longUrl": other, "strategy": "hash", "shortCodeLength": 6, "findIfExists": true });
     let found = resolver.api.create_with(&wish).await.unwrap();
@@ -268,7 +269,7 @@ async fn a_link_with_a_limit_redirects_so_often_and_again_when_the_limit_is_rais
     for (limit, expected) in [(json!(3), vec![302, 404]), (Value::Null, vec![302, 302, 302])] {
         call(&resolver, Method::PATCH, &path, Some(json!({ "maxVisits": limit }))).await.success().unwrap();
         assert_eq!(listed(&resolver, "excludeMaxVisitsReached=true").await.len(), 1);
-        // That nothing was left may be remembered for a moment.
+        // The resolver may remember for a moment that the limit was reached.
         harness::wait::until(SOON, "the new limit counts", async || follow().await == 302).await.unwrap();
         for status in &expected[1..] {
             assert_eq!(follow().await, *status, "{limit}");

@@ -1,5 +1,5 @@
 //! The integration tests: one file per behaviour, each against real servers and the real binaries.
-#![expect(clippy::unwrap_used, reason = "a panic is how a test fails, and so may what it calls")]
+#![expect(clippy::unwrap_used, reason = "tests and their helpers fail by panicking")]
 
 mod allocations;
 mod backup;

@@ -1,4 +1,5 @@
-//! Malformed calls to a real issuer (fault 23): each is refused with the field's name, nothing panics, nothing is allocated.
+//! Malformed calls to a real issuer (fault 23): each is refused with the name of its field, nothing
+//! panics, and nothing is allocated.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use tonic::{Code, Status};
 
 const SOON: Duration = Duration::from_secs(30);
 
-/// The issuer's limit for a message.
+/// The issuer's limit for a message, in bytes.
 const MESSAGE_MAX: usize = 16 * 1024;
 
 type Client = IssuerClient<Channel>;
@@ -104,7 +105,7 @@ async fn bytes_that_are_no_grpc_are_answered_or_hung_up_on_and_harm_nobody() {
     for bytes in [garbage, http1, tls_hello, frame_of_16_megabytes, stray_frame] {
         expect_hang_up(addr, &bytes).await;
     }
-    // Hung up on in the middle of the preface, by the client.
+    // The client hangs up in the middle of the preface.
     drop(TcpStream::connect(addr).await.unwrap().write_all(b"PRI * HT").await);
     expect_alive(&mut cluster.issuers[0], &mut client, incarnation).await;
 }
@@ -130,7 +131,7 @@ fn allocate(incarnation: u64, seq: u64) -> AllocateBlockRequest {
     }
 }
 
-/// Names that could leave their ledger key, or fill it.
+/// Returns names that could escape from their ledger key or overflow it.
 fn wrong_names(len_max: usize) -> Vec<String> {
     let wrong = ["", "a/b", "a b", "ü", "\0"].map(str::to_owned).into_iter();
     wrong.chain(["x".repeat(len_max + 1), "x".repeat(8_000)]).collect()
@@ -239,21 +240,22 @@ fn expect_named(status: &Status, field: &str, request: &impl std::fmt::Debug) {
     assert_eq!(named, Some(field), "{:?} to {request:?}", status.message());
 }
 
-/// The server may answer something first; what counts is that it ends the connection by itself.
+/// Asserts that the server closes the connection by itself. It may send a response first.
 async fn expect_hang_up(addr: SocketAddr, bytes: &[u8]) {
     let mut stream = TcpStream::connect(addr).await.unwrap();
-    // A server that hangs up early may do so before all is written.
+    // A server may hang up before all bytes are written.
     drop(stream.write_all(bytes).await);
     let mut answer = Vec::new();
     let ended = timeout(SOON, stream.read_to_end(&mut answer)).await;
     assert!(ended.is_ok(), "still connected after {} bytes: {bytes:.20?}", bytes.len());
 }
 
-/// The process that was there before serves the next call, on the connection that was open all the time.
+/// Asserts that the same process still serves the next call, on the connection that was open all
+/// the time.
 async fn expect_alive(issuer: &mut Issuer, client: &mut Client, incarnation: u64) {
     assert!(issuer.process.is_running());
     assert!(!issuer.process.logs().contains("panicked"), "{}", issuer.process.tail());
-    // The test's own first allocation again, or its first one.
+    // Repeats the test's first allocation, or makes it if the test made none.
     let answer = client.allocate_block(allocate(incarnation, 1)).await.unwrap().into_inner();
     assert!(answer.block.unwrap().len > 0);
 }

@@ -1,18 +1,19 @@
-//! Many clients create links while the leading issuer dies or stands still.
+//! Many clients create links while the leading issuer dies or pauses.
 
 use std::time::Duration;
 
 use harness::{Cluster, ClusterBuilder, History, Issuer, Load, wait};
 
-/// The shortest that etcd does not raise.
+/// The shortest lease TTL that etcd does not raise.
 const LEASE_TTL: Duration = Duration::from_secs(2);
 
-/// The bound that the project promises after a kill: lease TTL + 1 s.
+/// The promised bound on the time to the first allocation after a kill: lease TTL + 1 s.
 const ALLOCATES_WITHIN: Duration = Duration::from_secs(LEASE_TTL.as_secs() + 1);
 
 const SOON: Duration = Duration::from_secs(60);
 
-/// Small blocks: without a leader, the numbers in hand are gone in a moment, and creates depend on the next one.
+/// The block size, so small that without a leader the numbers in hand are soon used up, and creates
+/// depend on the next block.
 const BLOCK: &str = "500";
 
 #[tokio::test(flavor = "multi_thread")]
@@ -42,14 +43,14 @@ async fn a_leader_that_stood_still_past_its_lease_steps_down_and_no_create_fails
     let mut load = Load::on(&cluster.resolvers).clients(64).creates(6_000).recorded(&history).start();
     load.reaches(500, SOON).await.unwrap();
     cluster.issuers[leader].process.pause().await.unwrap();
-    // Without a bound: only time tells its callers that it hears them no more.
+    // No bound is promised here: callers of a paused issuer notice only by their time-outs.
     let successor = wait_allocating_successor(&cluster.issuers, leader, SOON).await;
     cluster.issuers[leader].process.resume().unwrap();
 
     load.finish().await.unwrap();
     assert_eq!(cluster.wait_leader(SOON).await.unwrap(), successor, "only the successor leads");
     assert!(cluster.issuers[leader].process.is_running(), "the deposed leader must step down, not end");
-    // Whoever asks the deposed leader is sent to its successor.
+    // The deposed leader refers its callers to its successor.
     let status = cluster.status_from(&cluster.issuers[leader].url()).await.unwrap();
     assert_eq!(status.leader, cluster.issuers[successor].advertised());
     assert!(status.epoch > epoch, "epoch {} after epoch {epoch}", status.epoch);
@@ -63,8 +64,8 @@ fn platform() -> ClusterBuilder {
     cluster.issuer_args(["--block-min", BLOCK, "--block-max", BLOCK])
 }
 
-/// Waits until another issuer leads and has allocated a block. None but the leader ever allocated before, so their
-/// counts start at zero.
+/// Waits until another issuer leads and has allocated a block, and returns its index. Only the
+/// leader ever allocated before, so the others' counts start at zero.
 async fn wait_allocating_successor(issuers: &[Issuer], leader: usize, within: Duration) -> usize {
     let successor = wait::until_some(within, "another issuer leads and allocates", async || {
         for (index, issuer) in issuers.iter().enumerate().filter(|(index, _)| *index != leader) {

@@ -1,4 +1,4 @@
-//! The pages of metrics are what Prometheus' own checker likes, and give nobody's links away.
+//! The metrics pages pass promtool's check and reveal no links.
 
 use std::time::Duration;
 
@@ -23,11 +23,12 @@ async fn promtool_finds_no_fault_with_the_page_of_an_embedded_resolver() {
     let resolver = Resolver::embedded().unwrap().start().await.unwrap();
     let code = make_traffic(&resolver).await;
     let scratch = Scratch::new().unwrap();
-    // The issuer inside it may show its own metrics too.
+    // The embedded issuer may add its own metrics.
     expect_clean(&scratch, &resolver, "", &code).await;
 }
 
-/// Each kind of answer once or more, so that no metric is missing from the page.
+/// Causes each kind of response at least once, so that no metric is missing from the page. Returns
+/// the code of the link.
 async fn make_traffic(resolver: &Resolver) -> String {
     let code = resolver.api.create(LONG_URL).await.unwrap().code;
     for _ in 0..3 {

@@ -1,5 +1,5 @@
-//! etcd runs out of space and raises its alarm (fault 6): allocation fails loudly, creates go on, and all recovers by itself
-//! once an operator has made room.
+//! etcd runs out of space and raises its alarm (fault 6). Allocation fails visibly and creates
+//! continue. Once an operator has freed space, everything recovers by itself.
 
 use std::time::Duration;
 
@@ -8,15 +8,15 @@ use serde_json::{Value, json};
 
 const SOON: Duration = Duration::from_secs(60);
 
-/// As small as it is quickly full; the ledger needs a few kilobytes.
+/// The etcd quota, small so that it fills quickly; the ledger needs a few kilobytes.
 const QUOTA: &str = "--quota-backend-bytes=16777216";
 const FILLING_BYTES: usize = 1 << 20;
 const FILLINGS_MAX: usize = 64;
 
-/// Outside of the issuers' part, and one key, so that a compaction frees all but its last value.
+/// A single key outside of the issuers' prefix, so that a compaction frees all but its last value.
 const JUNK_KEY: &str = "/junk";
 
-/// Numbers that stay in the resolver's hands while nothing can be allocated.
+/// The numbers left in the resolver's hands while nothing can be allocated.
 const REST: u64 = 50;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -27,7 +27,8 @@ async fn an_etcd_out_of_space_stops_allocation_loudly_and_nothing_else_until_the
     let leader = cluster.wait_leader(SOON).await.unwrap();
     fill(&cluster).await;
 
-    // Past the point where the resolver wants its next block: these come from what is in hand.
+    // Past the point where the resolver requests its next block: these creates use the numbers in
+    // hand.
     let in_hand = cluster.resolvers[0].numbers_in_hand().await.unwrap();
     let creates = usize::try_from(in_hand - REST).unwrap();
     Load::on(&cluster.resolvers).creates(creates).recorded(&history).run().await.unwrap();
@@ -58,7 +59,7 @@ async fn an_etcd_out_of_space_stops_allocation_loudly_and_nothing_else_until_the
     assert!(cluster.issuers.iter_mut().all(|issuer| issuer.process.is_running()));
 }
 
-/// Writes until etcd refuses and says why.
+/// Writes until etcd refuses with the expected reason.
 async fn fill(cluster: &Cluster) {
     let filling = "x".repeat(FILLING_BYTES);
     for _ in 0..FILLINGS_MAX {
@@ -71,7 +72,7 @@ async fn fill(cluster: &Cluster) {
     panic!("etcd took {FILLINGS_MAX} times {FILLING_BYTES} bytes within {QUOTA}");
 }
 
-/// What etcd's own guide to maintenance tells an operator to do: compact, defragment, disarm.
+/// Frees space as etcd's maintenance guide tells an operator: compact, defragment, disarm.
 async fn make_room(cluster: &Cluster) {
     let etcd = cluster.etcd.gateway();
     cluster.etcd.delete(JUNK_KEY).await.unwrap();

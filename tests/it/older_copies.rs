@@ -1,5 +1,5 @@
-//! Fault 29: a store is put back from an older copy. Links are lost with it, but none of their codes, which people know, is minted for
-//! another URL.
+//! Restores of a store from an older copy (fault 29). Links are lost with it, but none of their
+//! published codes is minted for another URL.
 
 use std::{
     collections::HashMap,
@@ -15,24 +15,26 @@ const SOON: Duration = Duration::from_secs(60);
 const KEY: &str = "0123456789abcdef0123456789abcdef";
 const DATABASE: &[&str] = &["shortmint.db", "shortmint.db-wal", "shortmint.db-shm"];
 const LEDGER: &[&str] = &["ledger.json"];
-/// Links before the copy, after it, and once it was put back: the last are more than a block has left.
+/// The numbers of links created before the copy, after it, and after its restore. The last number
+/// exceeds the rest of a block.
 const BEFORE: usize = 20;
 const LOST: usize = 200;
 const AFTER: usize = 600;
 
-/// How a copy is taken.
+/// The state of the process when its files are copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Taken {
-    /// Of a process that was stopped, and started again.
+    /// Stopped before the copy, and started again after it.
     Stopped,
-    /// Of one that runs on.
+    /// Running, and only paused during the copy.
     Running,
 }
 
-/// Codes that people know, with their URLs.
+/// The published codes with their URLs.
 type Public = HashMap<String, String>;
 
-/// Creates links; waits for a server that is away.
+/// Creates links, and waits while the server is unavailable. Panics if a published code is minted
+/// again.
 async fn create(api: &Api, count: usize, public: &mut Public) {
     for _ in 0..count {
         let url = load::next_long_url();
@@ -54,7 +56,7 @@ async fn create(api: &Api, count: usize, public: &mut Public) {
     }
 }
 
-/// No code leads to another URL than it was made public for.
+/// Asserts that every published code leads to its own URL or is not found.
 async fn nothing_is_another(api: &Api, public: &Public) {
     for (code, url) in public {
         let (status, location) = api.follow(code).await.unwrap();
@@ -76,7 +78,7 @@ fn copy(from: &Path, to: &Path, files: &[&str]) -> io::Result<()> {
     Ok(())
 }
 
-/// One process with its files: some of them are put back.
+/// Runs one process, restores some of its files from a copy, and checks the published codes.
 async fn files_are_put_back(put_back: &[&[&str]], taken: Taken) {
     let scratch = Scratch::new().unwrap();
     let build = || Resolver::builder(&scratch, "resolver-0", KEY).unwrap();
@@ -141,16 +143,16 @@ async fn a_witness_file_that_is_none_is_refused_with_the_reason() {
     assert!(refused.stderr.contains("--witness") && refused.stderr.contains("shortmint.db.witness"));
 }
 
-/// What knows that links were lost.
+/// The party that knows of the lost links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum KnownTo {
-    /// The ledger, to a resolver that starts.
+    /// The ledger, which a starting resolver asks.
     Ledger,
-    /// A resolver that runs on.
+    /// A resolver that keeps running.
     Resolver,
-    /// The witness file: database and ledger are put back together.
+    /// The witness file, when database and ledger are restored together.
     Witness,
-    /// The operator, who put both back.
+    /// The operator who restored both.
     Operator,
 }
 
@@ -159,7 +161,7 @@ fn keep(folder: &Path, copy: &Path) {
     assert!(done.success());
 }
 
-/// Waits until the ledger has been told of a mark that the database has got since now.
+/// Waits until the ledger has a mark higher than the database's current one.
 async fn ledger_is_told(cluster: &Cluster) {
     let client = cluster.postgres.client().await.unwrap();
     let mark: i64 = client.query_one("SELECT mark FROM deployment", &[]).await.unwrap().get(0);
@@ -173,7 +175,8 @@ async fn ledger_is_told(cluster: &Cluster) {
     .unwrap();
 }
 
-/// A data folder of Postgres is put back, and etcd's with it where that is what is asked.
+/// Restores Postgres's data folder, and etcd's as well where only the witness or the operator
+/// knows, and checks the published codes.
 async fn a_data_folder_is_put_back(known: KnownTo) {
     let both = matches!(known, KnownTo::Witness | KnownTo::Operator);
     let scratch = Scratch::new().unwrap();

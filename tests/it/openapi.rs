@@ -1,5 +1,6 @@
-//! The API is what its own document says: schemathesis reads `/rest/v3/openapi.json`, calls everything in it, rightly and wrongly, and compares
-//! every answer with it; and no method is answered that the document does not have. `tests/run` installs schemathesis.
+//! The API matches its OpenAPI document: schemathesis makes valid and invalid calls of every
+//! operation in `/rest/v3/openapi.json` and compares every response with the document. The router
+//! knows no method that the document lacks. `tests/run` installs schemathesis.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,12 +11,14 @@ use serde_json::Value;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 const RUN_WITHIN: Duration = Duration::from_secs(120);
-/// The folder of a Python environment with schemathesis, made by `tests/run`.
+/// The environment variable with the folder of a Python environment that has schemathesis.
+/// `tests/run` creates it.
 const VENV_VARIABLE: &str = "SHORTMINT_SCHEMATHESIS";
-/// The type of the problem that nothing is called by a method and path.
+/// The problem type for a method and path without a route.
 const NO_ROUTE: &str = "https://shlink.io/api/error/not-found";
 
-/// Values for the formats of the document: without them most calls that are meant to be right would be wrong.
+/// Hooks that generate values for the document's formats. Without them most calls meant to be valid
+/// would be invalid.
 const HOOKS: &str = r#"
 import schemathesis
 from hypothesis import strategies as st
@@ -47,7 +50,7 @@ for name, strategy in {
     schemathesis.openapi.format(name, strategy)
 "#;
 
-/// Each exception with its reason.
+/// The settings of schemathesis, each exception with its reason.
 const SETTINGS: &str = r#"
 hooks = "hooks.py"
 seed = 7
@@ -106,7 +109,7 @@ async fn every_answer_is_one_that_the_document_describes() {
     std::fs::write(path("schemathesis.toml"), SETTINGS).unwrap();
 
     let calls = operations(&document).len();
-    // A rule that allows some hosts refuses the links of all others, so it comes last.
+    // Once a rule allows some hosts, links to all others are refused. So `setTarget` runs last.
     for (choice, tested) in [("--exclude-operation-id", calls - 1), ("--include-operation-id", 1)] {
         let schemathesis = Launch::new(&scratch, "schemathesis", in_venv("schemathesis"))
             .env("PYTHONPATH", scratch.path())
@@ -137,7 +140,7 @@ async fn the_router_knows_the_methods_of_the_document_and_no_others() {
             let call =
                 resolver.api.http().request(method.clone(), url).header("X-Api-Key", resolver.api.key());
             let answer = call.send().await.unwrap().text().await.unwrap();
-            // Some answers have no body, or none of JSON.
+            // Some responses have no body, or one that is not JSON.
             let kind =
                 serde_json::from_str(&answer).map_or(Value::Null, |answer: Value| answer["type"].clone());
             let is_expected = is_described || is_of_link(&method, path);
@@ -146,7 +149,9 @@ async fn the_router_knows_the_methods_of_the_document_and_no_others() {
     }
 }
 
-/// `bulk`, `restore` and the like are names like any others, unless they are asked to do something: then they are ones that a link may have.
+/// Returns whether a call on the path of an action addresses a link instead. With GET, PATCH and
+/// DELETE, `bulk` or a trailing `restore`, `block` or `unblock` is part of a short code, which a
+/// link may have.
 fn is_of_link(method: &Method, path: &str) -> bool {
     let is_name = path == "/rest/v3/short-urls/bulk"
         || ["/restore", "/block", "/unblock"].iter().any(|verb| path.ends_with(verb));
@@ -154,12 +159,12 @@ fn is_of_link(method: &Method, path: &str) -> bool {
 }
 
 async fn document(resolver: &Resolver) -> Value {
-    // Nobody needs a key to read it.
+    // The document needs no API key.
     let answer = resolver.api.get("rest/v3/openapi.json").await.unwrap();
     answer.json().unwrap()
 }
 
-/// Methods and paths of the document.
+/// Returns the methods and paths of the document.
 fn operations(document: &Value) -> Vec<(Method, String)> {
     let paths = document["paths"].as_object().unwrap();
     let of_path = |(path, item): (&String, &Value)| {
@@ -174,7 +179,8 @@ fn operations(document: &Value) -> Vec<(Method, String)> {
     paths.iter().flat_map(of_path).collect()
 }
 
-/// Lets objects have no other fields than those that are described: the document lets answers have more, for releases to come.
+/// Forbids fields that a schema does not describe. The document itself allows more fields in
+/// responses, for later releases.
 fn close(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
@@ -191,7 +197,8 @@ fn close(schema: &mut Value) {
     }
 }
 
-/// Empty parameters of a query are passed over, as the document says in words.
+/// Allows an empty value of a query parameter. The API ignores those, as the document says in
+/// words.
 fn allow_empty(parameter: &mut Value) {
     if parameter["in"] == "query" && parameter["schema"]["type"] != "array" {
         let schema = parameter["schema"].take();

@@ -1,4 +1,5 @@
-//! All of etcd is away for a while under a steady load (must show 4): no create fails, and the supply in hand foretold it.
+//! An outage of all of etcd under a steady load (must show 4): no create fails, and the supply
+//! metric predicted that.
 
 use std::time::Duration;
 
@@ -7,18 +8,19 @@ use tokio::time::Instant;
 
 const SOON: Duration = Duration::from_secs(60);
 
-/// How many seconds etcd is away; 60 is what the project promises.
+/// The environment variable with the length of the outage in seconds. The project promises 60.
 const SECONDS_VARIABLE: &str = "SHORTMINT_OUTAGE_SECONDS";
 const SECONDS_DEFAULT: u32 = 15;
 
-/// Creates each second, all resolvers together.
+/// Creates per second on all resolvers together.
 const RATE: u32 = 200;
 const RESOLVERS: usize = 2;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_any_etcd_no_create_fails_for_as_long_as_the_supply_in_hand_foretold() {
     let outage = seconds();
-    // One block of each resolver lasts one and a half times as long as the outage, and the next one comes early.
+    // One block of each resolver lasts one and a half times as long as the outage, and the next one
+    // is requested early.
     let block = (outage * RATE * 3 / 2 / u32::try_from(RESOLVERS).unwrap()).to_string();
     let cluster = Cluster::builder().etcd(3).issuers(2).resolvers(RESOLVERS).alone().lease_ttl("2s");
     let cluster = cluster.issuer_args(["--block-min", &block, "--block-max", &block]);
@@ -26,7 +28,8 @@ async fn without_any_etcd_no_create_fails_for_as_long_as_the_supply_in_hand_fore
     let load = Load::on(&cluster.resolvers).clients(32).creates(usize::MAX).per_second(RATE);
     let mut load = load.recorded(&history).start();
     load.reaches(2 * usize::try_from(RATE).unwrap(), SOON).await.unwrap();
-    // At this margin the foretold end still lies beyond the outage if the rate was measured a little too low.
+    // With this margin the predicted end is still after the outage if the measured rate is a little
+    // too low.
     wait::until(SOON, "the supply in hand outlasts the outage", async || {
         let foretold = foretold_seconds(&cluster.resolvers).await;
         foretold.is_finite() && foretold >= f64::from(outage) * 1.25
@@ -40,7 +43,7 @@ async fn without_any_etcd_no_create_fails_for_as_long_as_the_supply_in_hand_fore
     let length = Duration::from_secs(u64::from(outage));
     wait::until(2 * length, "the outage is over", async || stopped.elapsed() >= length).await.unwrap();
     assert!(cluster.leader().await.is_none(), "an issuer leads without etcd");
-    // A busy machine may be behind, not by half.
+    // A busy machine may fall behind, but not by half.
     let during = load.acknowledged() - acknowledged;
     assert!(during >= usize::try_from(outage * RATE / 2).unwrap(), "only {during} creates in {length:?}");
     let left = numbers_in_hand(&cluster.resolvers).await;
@@ -65,7 +68,7 @@ fn seconds() -> u32 {
     set.map_or(SECONDS_DEFAULT, |text| text.parse().unwrap())
 }
 
-/// How long the resolver that runs dry first can mint, as it says itself.
+/// Returns for how many seconds the resolver that runs dry first can mint, by its own metric.
 async fn foretold_seconds(resolvers: &[Resolver]) -> f64 {
     let mut least = f64::INFINITY;
     for resolver in resolvers {

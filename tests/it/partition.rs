@@ -1,15 +1,16 @@
-//! Resolvers and issuers lose sight of each other (fault 11): blocks in hand last, and what is left of the old connections is
-//! found out by asking for signs of life.
+//! Partitions between resolvers and issuers (fault 11). Blocks in hand last through them, and
+//! keep-alive pings detect connections that are left half open.
 
 use std::time::Duration;
 
 use harness::{Cluster, Direction, Flow, History, Load, checks, wait};
 
-/// Generous: the resolver asks for a sign of life every two seconds and waits two more for it.
+/// The time limit for a new block. It is generous: the resolver sends a ping every two seconds and
+/// waits two more for its response.
 const RECOVERS_WITHIN: Duration = Duration::from_secs(60);
 const SOON: Duration = Duration::from_secs(60);
 
-/// Numbers that stay in each resolver's hands during a partition.
+/// The numbers left in each resolver's hands during a partition.
 const REST: u64 = 50;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -32,7 +33,7 @@ async fn a_partition_both_ways_or_one_way_fails_no_create_and_no_allocation_gets
     all_is_well(&cluster, &history).await;
 }
 
-/// Nothing heals here: the old connections are dead for good, and only new ones help.
+/// The partition does not heal for the old connections, so only new ones help.
 #[tokio::test(flavor = "multi_thread")]
 async fn half_open_connections_to_the_issuers_are_found_out_and_replaced() {
     let (cluster, history) = (platform().await, History::default());
@@ -52,7 +53,8 @@ async fn platform() -> Cluster {
     cluster
 }
 
-/// Far past the point where each resolver wants its next block. Nothing but a block in hand can serve these.
+/// Creates links until `REST` numbers are left in each resolver's hands, far past the point where
+/// it requests its next block. Only the blocks in hand can serve these creates.
 async fn use_up_what_is_in_hand(cluster: &Cluster, history: &History) {
     let in_hand = numbers_in_hand(cluster).await;
     for (resolver, in_hand) in cluster.resolvers.iter().zip(in_hand) {

@@ -1,4 +1,5 @@
-//! The leading issuer stands still for three times its lease, then goes on (fault 2; must show 3).
+//! The leading issuer pauses for three times its lease TTL and then continues (fault 2; must show
+//! 3).
 
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use harness::{Cluster, History, Load, checks, wait};
 const LEASE_TTL: Duration = Duration::from_secs(2);
 const SOON: Duration = Duration::from_secs(60);
 
-/// Twice: the successor of the first pause is the leader that stands still in the second.
+/// The number of pauses. The successor of the first pause is the leader that pauses in the second.
 const ROUNDS: usize = 2;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -24,7 +25,7 @@ async fn a_leader_that_stood_still_for_three_leases_overlaps_with_nobody_and_fai
         load.reaches(load.acknowledged() + 200, SOON).await.unwrap();
         let paused = tokio::time::Instant::now();
         cluster.issuers[leader].process.pause().await.unwrap();
-        // The pause has this length by definition; creates go on all the while.
+        // The pause has this length by definition. Creates continue throughout.
         wait::until(SOON, "three leases have passed", async || paused.elapsed() >= 3 * LEASE_TTL)
             .await
             .unwrap();

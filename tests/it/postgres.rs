@@ -1,4 +1,4 @@
-//! Postgres dies under load and comes back.
+//! Postgres dies under load and restarts, or stops answering.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ async fn a_killed_postgres_loses_no_acknowledged_link_and_hot_redirects_go_on() 
     let mut cluster = Cluster::builder().resolvers(2).start().await.unwrap();
     let hot = Load::on(&cluster.resolvers).creates(20).run().await.unwrap();
     let cold = Load::on(&cluster.resolvers).creates(20).run().await.unwrap();
-    // From here on these are in the caches of the resolvers that they are asked of below.
+    // From here on these links are in the caches of the resolvers that are asked for them below.
     checks::all_resolve(&hot, &cluster.resolvers).await.unwrap();
 
     let mut load = Load::on(&cluster.resolvers).creates(3_000).retries_unavailable().start();
@@ -38,7 +38,8 @@ async fn a_killed_postgres_loses_no_acknowledged_link_and_hot_redirects_go_on() 
     checks::account_balances(&cluster.status().await.unwrap()).unwrap();
 }
 
-/// Fault 12: nothing answers and nothing is refused, which is the outage that only deadlines end.
+/// A stalled Postgres (fault 12): nothing is answered and nothing refused, so only deadlines end a
+/// call.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_postgres_that_answers_nothing_is_a_503_within_the_deadline_and_never_a_404() {
     let cluster = Cluster::builder().resolvers(2).behind_proxies().start().await.unwrap();
@@ -67,7 +68,8 @@ async fn a_postgres_that_answers_nothing_is_a_503_within_the_deadline_and_never_
     checks::account_balances(&cluster.status().await.unwrap()).unwrap();
 }
 
-/// The client's own time limit is past every deadline of the resolver, so an answer must come.
+/// Creates a link and asserts a 503 with Retry-After. The client's own time limit is longer than
+/// every deadline of the resolver, so a response must come.
 fn create_in_outage(cluster: &Cluster) -> impl Future<Output = ()> + Send + 'static {
     let api = cluster.resolvers[0].api.clone();
     async move {
@@ -77,7 +79,8 @@ fn create_in_outage(cluster: &Cluster) -> impl Future<Output = ()> + Send + 'sta
     }
 }
 
-/// Follows a link on a resolver that does not have it in its cache. I8: an error is never an absence.
+/// Follows a link on a resolver that does not have it in its cache. I8: an error is never reported
+/// as an absence.
 fn follow_in_outage(cluster: &Cluster, link: Acknowledged) -> impl Future<Output = ()> + Send + 'static {
     let api = cluster.resolvers[(link.created_on + 1) % 2].api.clone();
     async move {

@@ -1,4 +1,5 @@
-//! Links that may be followed only so often, that begin later or that are over, as those see them who only look.
+//! Requests that only look at a link (previews, HEAD, QR codes), for links that are limited, not
+//! yet valid or expired.
 
 use harness::{Answer, Resolver};
 use reqwest::{
@@ -42,7 +43,7 @@ async fn a_look_takes_no_use_of_a_limited_link_away_and_does_not_tell_where_it_l
     {
         assert_eq!(look(&resolver, method, &code, user_agent).await.status, 404);
     }
-    // A link without a limit is looked at as it is followed.
+    // A preview of a link without a limit is redirected like a visit.
     let free = resolver.api.create(URL).await.unwrap().code;
     for (method, user_agent) in [(Method::GET, PREVIEWS[0]), (Method::HEAD, "curl/8")] {
         let led = look(&resolver, method, &free, user_agent).await;

@@ -1,4 +1,4 @@
-//! Numbers of holders that are gone come back, and none is given twice while they do.
+//! Reclaim of the numbers of dead holders: they come back, and none is given twice meanwhile.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -7,11 +7,11 @@ use harness::{Cluster, ClusterBuilder, History, Load, Resolver, Status, checks, 
 
 const SOON: Duration = Duration::from_secs(60);
 
-/// How often the database is killed at most, until an insert was in doubt.
+/// The maximum number of database kills until an insert is in doubt.
 const ROUNDS_MAX: usize = 10;
 const STOP_WITHIN: Duration = Duration::from_secs(30);
 
-/// Short, so that much is leaked and reclaimed in a short time.
+/// Builds a platform with small blocks and short times, so that much is leaked and reclaimed soon.
 fn platform() -> ClusterBuilder {
     let cluster = Cluster::builder().etcd(1).issuers(1).resolvers(2).alone().holder_ttl("2s");
     cluster.issuer_args(["--block-min", "200", "--block-max", "200", "--reclaim-after", "1s"])
@@ -50,8 +50,8 @@ async fn ten_kills_of_every_resolver_lose_no_number_and_no_acknowledged_link() {
     assert_eq!(given_up, BTreeSet::new(), "a number was listed as lost, and none is");
 }
 
-/// Here the database dies instead, so that inserts are in doubt while their resolver lives: the numbers that it gives up are
-/// listed, and no other is lost.
+/// Here the database dies instead, so inserts are in doubt while their resolver lives. It lists the
+/// numbers that it gives up, and no other number is lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn numbers_given_up_over_inserts_in_doubt_are_listed_and_no_other_is_lost() {
     let (mut cluster, history) = (platform().start().await.unwrap(), History::default());
@@ -110,8 +110,8 @@ async fn the_block_of_a_resolver_that_never_comes_back_is_used_up_by_another() {
     assert!(!status.holder(cluster.resolvers[1].holder_id()).unwrap().alive);
 }
 
-/// The hard case: the holder was not dead. It goes on minting from a block that another one has taken over, and the primary
-/// key alone stands between them.
+/// The hard case: the holder was not dead. It continues to mint from a block that another holder
+/// has taken over, and only the primary key keeps their codes distinct.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_resolver_that_stood_still_and_its_heir_never_give_the_same_code() {
     let mut cluster = platform().start().await.unwrap();
@@ -137,7 +137,7 @@ async fn a_resolver_that_stood_still_and_its_heir_never_give_the_same_code() {
     checks::account_balances(&cluster.status().await.unwrap()).unwrap();
 }
 
-/// Small loads, until every leaked block has been taken over by somebody.
+/// Runs small loads until every leaked block is taken over.
 async fn mint_until_nothing_is_leaked(cluster: &Cluster, history: &History) {
     let minted = wait::until(SOON, "no number is leaked", async || {
         Load::on(&cluster.resolvers).creates(400).recorded(history).run().await.unwrap();
@@ -146,7 +146,8 @@ async fn mint_until_nothing_is_leaked(cluster: &Cluster, history: &History) {
     minted.await.unwrap();
 }
 
-/// Stops them politely; the account after that, and the numbers that they have listed as given up.
+/// Stops all resolvers with SIGTERM. Returns the account after that, and the numbers that the
+/// resolvers listed as given up.
 async fn stop_all_resolvers(cluster: &mut Cluster) -> (Status, BTreeSet<(String, u64)>) {
     for resolver in &mut cluster.resolvers {
         resolver.stop(STOP_WITHIN).await.unwrap();
@@ -167,7 +168,7 @@ async fn burned(cluster: &Cluster) -> f64 {
     burned
 }
 
-/// The numbers that have a link; there is only one keyspace.
+/// Returns the numbers that have a link. There is only one keyspace.
 async fn stored_numbers(cluster: &Cluster) -> BTreeSet<u64> {
     let client = cluster.postgres.client().await.unwrap();
     let rows = client.query("SELECT id & ((1::bigint << 48) - 1) FROM link", &[]).await.unwrap();

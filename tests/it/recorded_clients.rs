@@ -1,4 +1,5 @@
-//! The requests of clients that cannot be run here, byte for byte as they send them (`tests/fixtures/clients`).
+//! Recorded requests of clients that cannot run here, replayed byte for byte
+//! (`tests/fixtures/clients`).
 
 use std::path::Path;
 
@@ -7,18 +8,19 @@ use reqwest::{Method, header::CONTENT_TYPE};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// One request, and what the client needs of its answer.
+/// A recorded request, and the parts of the response that the client needs.
 #[derive(Deserialize)]
 struct Step {
     step: String,
-    /// Method, path with its query, and body.
+    /// The method, the path with its query, and the body.
     request: (String, String, Option<String>),
     status: u16,
-    /// By JSON pointer.
+    /// The expected members of the response by JSON pointer. The value `{CODE}` stands for the last
+    /// short code in a response.
     members: Map<String, Value>,
 }
 
-/// Sends a client's requests; its bodies have this media type.
+/// Replays the requests of a file. Bodies are sent with this content type.
 async fn replay(file: &str, content_type: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/clients").join(file);
     let steps: Vec<Step> = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();

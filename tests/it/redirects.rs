@@ -1,4 +1,4 @@
-//! The public listener: what a browser gets, and what a client that is out of bounds gets.
+//! The public listener: redirects, errors, limits for slow and oversized requests, and connections.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -8,7 +8,7 @@ use reqwest::Method;
 use serde_json::json;
 
 const SOON: Duration = Duration::from_secs(30);
-/// Above the limit, which is ten seconds, with room for a busy machine.
+/// The resolver's limit of ten seconds for a head, with a margin for a busy machine.
 const SLOW_HEADER_CLOSED_WITHIN: Duration = Duration::from_secs(20);
 
 const LONG_URL: &str = "https://example.com/path?q=a%20b+c#top";
@@ -30,7 +30,7 @@ async fn get_and_head_redirect_to_the_url_as_it_was_written() {
 async fn what_is_no_code_of_a_link_is_not_found() {
     let resolver = start().await;
     let code = resolver.api.create(LONG_URL).await.unwrap().code;
-    // A code that no number was minted under: there is only one link.
+    // A code that was never minted: only one link exists.
     let unknown = if code == "abc123" { "abc124" } else { "abc123" };
     let too_long = "a".repeat(2_000);
     let impossible = ["a", "abc12", "abc1234", "abc-12", "abc%20d", "%C3%A4bc12", "..%2fabc", &too_long];
@@ -120,7 +120,7 @@ async fn a_client_that_never_ends_its_header_is_closed_and_others_are_served_mea
     let code = resolver.api.create(LONG_URL).await.unwrap().code;
     let addr = resolver.addr();
     resolver.api.follow(&code).await.unwrap();
-    // One begins so, the other after a redirect.
+    // One connection starts with the incomplete head, the other sends it after a redirect.
     let cut = request("GET", "abc123", "X-Never");
     let sent = [cut[..cut.len() - 4].to_owned(), request("GET", &code, "") + &cut[..cut.len() - 4]];
     let slow = tokio::spawn(async move {
@@ -151,7 +151,7 @@ async fn every_get_that_is_redirected_is_a_visit_and_nothing_else_is() {
     for (method, path) in asked {
         send(&resolver, method, &path).await;
     }
-    // Only the first has to read the link.
+    // Only the first request has to read the link from the store.
     let counts = [
         ("resolver_visits_total", 3.0),
         ("resolver_redirects_total", 4.0),
@@ -170,18 +170,19 @@ async fn a_redirect_is_the_same_whichever_way_its_connection_goes() {
         let resolver =
             Resolver::embedded().unwrap().args(["--redirect-status", status]).start().await.unwrap();
         let code = resolver.api.create(LONG_URL).await.unwrap().code;
-        // A link is known once it was asked for.
+        // The fast path answers only links that were requested before.
         resolver.api.follow(&code).await.unwrap();
         for method in ["GET", "HEAD"] {
             let plain = request(method, &code, "");
-            // Whoever offers another protocol is answered by the general way, which knows what to do with it.
+            // A request that offers another protocol is answered by hyper, which can handle the
+            // offer.
             let offering = request(method, &code, "Connection: upgrade\r\nUpgrade: h2c\r\n");
             let last = request("GET", "robots.txt", "Connection: close\r\n");
             let answered = raw::exchange(resolver.addr(), [&*plain, &offering, &last].concat().as_bytes())
                 .await
                 .unwrap();
             let answers: Vec<&str> = answered.split("HTTP/1.1 ").collect();
-            // Of what a HEAD does not get, the general way does not tell the length.
+            // In responses to HEAD hyper omits the length of the body.
             let length = if method == "HEAD" { "content-length: 0\r\n" } else { "" };
             assert_eq!(lines(&answers[1].replace(length, "")), lines(answers[2]), "{answered}");
             assert!(answers[1].starts_with(status) && answers[1].contains(LONG_URL), "{answered}");
@@ -195,8 +196,8 @@ async fn a_redirect_is_the_same_whichever_way_its_connection_goes() {
     }
 }
 
-/// The lines of an answer in some order, without its date: the second may have changed. The general way names its requests, the short one does
-/// not.
+/// Returns the lines of a response as a set, without two headers: the date, which may have changed
+/// in between, and the request id, which the fast path omits.
 fn lines(answer: &str) -> BTreeSet<&str> {
     let differs = |line: &&str| line.starts_with("date: ") || line.starts_with("x-request-id: ");
     answer.lines().filter(|line| !differs(line)).collect()
@@ -232,13 +233,13 @@ fn request(method: &str, path: &str, headers: &str) -> String {
 async fn an_idle_connection_stays_open_for_longer_than_a_header_may_take() {
     let resolver = start().await;
     let code = resolver.api.create(LONG_URL).await.unwrap().code;
-    // A connection that asks for a link that is known, and one that asked for something else first.
+    // One connection requests only a cached link, the other requested something else first.
     resolver.api.follow(&code).await.unwrap();
     let mut connection = Connection::open(resolver.addr()).await.unwrap();
     let mut other = Connection::open(resolver.addr()).await.unwrap();
     assert_eq!(other.get("/rest/health").await.unwrap().status, 200);
     assert_eq!(connection.get(&format!("/{code}")).await.unwrap().status, 302);
-    // Not a wait for something to happen: the time itself is the subject.
+    // A fixed sleep is right here: the elapsed time itself is the subject.
     tokio::time::sleep(Duration::from_secs(15)).await;
     assert_eq!(connection.get(&format!("/{code}")).await.unwrap().status, 302);
     assert_eq!(other.get(&format!("/{code}")).await.unwrap().status, 302);

@@ -1,4 +1,4 @@
-//! Reads from a standby: it is believed as far as it can prove how old its answers are.
+//! Reads from a standby. Its rows are used only while it can prove how old they are.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 const SOON: Duration = Duration::from_secs(30);
 
-/// Creates links that no cache has.
+/// Creates links with one bulk call, so that no cache has them. Returns their codes.
 async fn create(resolver: &Resolver, count: usize) -> Vec<String> {
     let api = &resolver.api;
     let bulk =
@@ -19,13 +19,13 @@ async fn create(resolver: &Resolver, count: usize) -> Vec<String> {
     answer.body.lines().map(code).collect()
 }
 
-/// How often the standby was asked for links.
+/// Returns the number of index scans for links on the standby.
 async fn asked(standby: &Postgres) -> i64 {
     let scans = "SELECT idx_scan FROM pg_stat_user_tables WHERE relname = 'link'";
     standby.client().await.unwrap().query_one(scans, &[]).await.unwrap().get(0)
 }
 
-/// Runs a function that stops or resumes the standby's replay.
+/// Calls a function that pauses or resumes the standby's replay.
 async fn replay(standby: &Postgres, function: &str) {
     let sql = format!("SELECT {function}()");
     standby.client().await.unwrap().execute(&sql, &[]).await.unwrap();
@@ -59,7 +59,7 @@ async fn a_standby_takes_reads_off_the_primary_and_says_nothing_of_what_is_not_t
     assert_eq!(reader.api.follow(other).await.unwrap().0, 503, "nobody can say how old the standby's row is");
 }
 
-/// Fault 31: a standby that stands still for longer than `--replica-lag` promises.
+/// A standby whose replay has stopped for longer than `--replica-lag` allows (fault 31).
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_standby_that_stands_still_says_is_not_believed() {
     let cluster = Cluster::builder().etcd(1).issuers(1).resolvers(1).alone().start().await.unwrap();
@@ -77,7 +77,7 @@ async fn what_a_standby_that_stands_still_says_is_not_believed() {
     let edit = edit.header("X-Api-Key", api.key()).json(&json!({ "longUrl": "https://example.com/new" }));
     assert_eq!(Answer::to(edit).await.unwrap().status, 200);
 
-    // It starts after the edit, so it never heard of it.
+    // The reader starts after the edit, so it receives no notification of it.
     let reader = cluster.resolver("reader").unwrap();
     let args = ["--read-database", &standby.url(), "--replica-lag", "1s"];
     let reader = reader.args(args).start().await.unwrap();

@@ -1,4 +1,4 @@
-//! Codes before links: reserved, filled in later, and given back.
+//! Reservations: codes are reserved before their links exist, filled later, and given back.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -7,7 +7,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 const SOON: Duration = Duration::from_secs(60);
-/// Codes of two characters, so that every number of the keyspace can be used up.
+/// The capacity of the keyspace of two-character codes, small enough to use up every number.
 const CAPACITY: usize = 62 * 62;
 const RESERVED: usize = 1_000;
 const FILLED: usize = 300;
@@ -19,7 +19,7 @@ async fn start() -> Cluster {
     cluster.issuer_args(limits).start().await.unwrap()
 }
 
-/// A key that was made at the command line.
+/// Creates an API key on the command line and returns it.
 async fn key(cluster: &Cluster, name: &str, scopes: &str) -> String {
     let database = cluster.database_url();
     let args = ["api-key", "create", "--name", name, "--scopes", scopes, "--database", &database];
@@ -65,7 +65,8 @@ async fn reserved_codes_are_filled_later_survive_a_crash_and_go_to_others_when_g
     assert_eq!(codes.iter().collect::<HashSet<_>>().len(), RESERVED);
     assert_eq!(first.follow(&codes[0]).await.unwrap().0, 404, "a code is not a link yet");
 
-    // Nobody speaks for a reservation: silence, even a dead resolver, must not cost it its numbers.
+    // No process sends beats for a reservation. Neither silence nor a dead resolver may cost it its
+    // numbers.
     for resolver in &mut cluster.resolvers {
         resolver.process.kill_now().unwrap();
     }
@@ -105,7 +106,8 @@ async fn reserved_codes_are_filled_later_survive_a_crash_and_go_to_others_when_g
     use_every_number_up(&cluster).await;
 }
 
-/// Together the links fill the keyspace to the last number: what the reservation did not use was minted by others.
+/// Creates links until every number of the keyspace is used. The numbers that the reservation did
+/// not use are minted by others.
 async fn use_every_number_up(cluster: &Cluster) {
     let mut links = Vec::new();
     let used_up = wait::until(SOON, "every number has a link", async || {

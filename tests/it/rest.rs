@@ -194,7 +194,7 @@ async fn health_needs_no_key() {
         assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/health+json")));
         let health = answer.json().unwrap();
         assert_eq!(health["status"], "pass");
-        // The level of Shlink's API, by which its clients choose what they offer.
+        // The level of Shlink's API, by which its clients choose their features.
         assert!(health["version"].as_str().is_some_and(|version| version.starts_with("5.")), "{health}");
         for link in ["about", "project"] {
             assert!(
@@ -248,13 +248,14 @@ async fn ask(request: RequestBuilder) -> Answer {
     Answer::to(request).await.unwrap()
 }
 
-/// With the right key.
+/// Sends a GET with a valid API key.
 async fn get(resolver: &Resolver, path: &str) -> Answer {
     let request = resolver.api.http().get(format!("{}/{path}", resolver.api.url()));
     ask(request.header("X-Api-Key", resolver.api.key())).await
 }
 
-/// The body byte for byte: a reader of JSON would not notice another order.
+/// Asserts that the body equals the expected link byte for byte. A comparison of parsed JSON would
+/// not notice another order of members.
 fn expect_link(answer: &Answer, resolver: &Resolver, settings: &str) {
     let created = Created::read(answer).unwrap();
     let (code, date) = (&created.code, created.json["dateCreated"].as_str().unwrap());
@@ -272,7 +273,8 @@ fn expect_link(answer: &Answer, resolver: &Resolver, settings: &str) {
     assert_eq!(answer.body, expected);
 }
 
-/// Whether the text begins with this form, in which a zero stands for any digit, and has no fraction behind it.
+/// Returns whether the text starts with this form, in which `0` stands for any digit, and has the
+/// length of a time without a fraction.
 fn has_form(text: &str, form: &str) -> bool {
     let fits =
         |(byte, expected): (u8, u8)| if expected == b'0' { byte.is_ascii_digit() } else { byte == expected };
@@ -285,7 +287,7 @@ async fn expect_invalid(resolver: &Resolver, request: &Value, field: &str) {
     assert_eq!(problem["invalidElements"], json!([field]), "{request}: {problem}");
 }
 
-/// RFC 9457, with Shlink's types.
+/// Asserts a problem by RFC 9457 of one of Shlink's types and returns it.
 fn expect_problem(answer: &Answer, status: u16, kind: &str) -> Value {
     assert_eq!(answer.status, status, "{answer:?}");
     assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{answer:?}");

@@ -1,4 +1,4 @@
-//! What several files of tests ask of the REST API, and what they expect of its answers.
+//! Calls of the REST API that several test files share, and checks of the responses.
 
 use std::time::Duration;
 
@@ -6,22 +6,22 @@ use harness::{Answer, Api, Launch, Resolver, ResolverBuilder, Scratch, binaries,
 use reqwest::Method;
 use serde_json::Value;
 
-/// Anything that happens at all on a busy machine happens within this time.
+/// A time limit generous enough for a busy machine.
 pub(crate) const SOON: Duration = Duration::from_secs(30);
 
-/// A resolver that runs alone, with its folder: the command line finds the same database there.
+/// An embedded resolver with its folder, where the command line finds the same database.
 pub(crate) struct Alone {
     pub(crate) resolver: Resolver,
     scratch: Scratch,
 }
 
 impl Alone {
-    /// With these flags beside the defaults.
+    /// Starts a resolver with these flags besides the defaults.
     pub(crate) async fn start(args: &[&str]) -> Self {
         Self::start_with(|builder| builder.args(args.iter().copied())).await
     }
 
-    /// With short links that begin with this.
+    /// Starts a resolver with this public URL, with which its short links begin.
     pub(crate) async fn start_at(public_url: &str) -> Self {
         Self::start_with(|builder| builder.public_url(public_url)).await
     }
@@ -33,26 +33,26 @@ impl Alone {
         Self { resolver, scratch }
     }
 
-    /// Asked with the administrator's key.
+    /// Returns a client with the administrator's key.
     pub(crate) fn api(&self) -> &Api {
         &self.resolver.api
     }
 
-    /// Runs `resolver api-key` on its database and returns what is printed.
+    /// Runs `resolver api-key` on the resolver's database and returns its output.
     pub(crate) async fn api_key(&self, args: &[&str]) -> String {
         let launch = Launch::new(&self.scratch, "api-key", binaries::resolver().await.unwrap());
         let finished = launch.arg("api-key").args(args).run(SOON).await.unwrap();
         finished.success().unwrap().stdout.trim().to_owned()
     }
 
-    /// Asked with another key, which is made for it.
+    /// Creates an API key and returns a client with it.
     pub(crate) async fn with_new_key(&self, name: &str, args: &[&str]) -> Api {
         let key = self.api_key(&[&["create", "--name", name], args].concat()).await;
         self.api().with_key(&key)
     }
 }
 
-/// Calls what is below `/rest/v3/`.
+/// Calls a path below `/rest/v3/`.
 pub(crate) async fn call(api: &Api, method: Method, path: &str, body: Option<Value>) -> Answer {
     let request = api.http().request(method, format!("{}/rest/v3/{path}", api.url()));
     let request = request.header("X-Api-Key", api.key());
@@ -63,36 +63,38 @@ pub(crate) async fn call(api: &Api, method: Method, path: &str, body: Option<Val
     Answer::to(request).await.unwrap()
 }
 
-/// The JSON of a call that succeeds.
+/// Makes a call that must succeed and returns its JSON.
 pub(crate) async fn done(api: &Api, method: Method, path: &str, body: Option<Value>) -> Value {
     call(api, method, path, body).await.success().unwrap().json().unwrap()
 }
 
-/// The JSON of a look that succeeds.
+/// Makes a GET that must succeed and returns its JSON.
 pub(crate) async fn get(api: &Api, path: &str) -> Value {
     done(api, Method::GET, path, None).await
 }
 
-/// Where a visitor of this host is led by a path, given without a slash at the front.
+/// Requests a path, without a leading slash, on this host. Returns the status and the `Location` of
+/// the response.
 pub(crate) async fn visit(api: &Api, host: &str, path: &str) -> (u16, Option<String>) {
     let request = api.http().get(format!("{}/{path}", api.url())).header("host", host);
     let answer = Answer::to(request).await.unwrap();
     (answer.status, answer.header("location").map(str::to_owned))
 }
 
-/// A redirect, as [`visit`] and `Api::follow` tell of it.
+/// Returns a redirect to this URL in the form of [`visit`] and `Api::follow`.
 pub(crate) fn leads_to(url: &str) -> (u16, Option<String>) {
     (302, Some(url.to_owned()))
 }
 
-/// Short codes of a list of links, in its order.
+/// Returns the short codes of a list of links, in list order.
 pub(crate) async fn listed(api: &Api, query: &str) -> Vec<String> {
     let answer = get(api, &format!("short-urls?{query}")).await;
     let links = answer["shortUrls"]["data"].as_array().unwrap();
     links.iter().map(|link| link["shortCode"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Checks a problem by RFC 9457: `kind` is a type of Shlink's, or `about:blank` for what the status says.
+/// Asserts a problem by RFC 9457 and returns it. `kind` is one of Shlink's types, or `about:blank`
+/// for a problem that the status alone describes.
 pub(crate) fn expect_problem(answer: &Answer, status: u16, kind: &str) -> Value {
     assert_eq!(answer.status, status, "{answer:?}");
     assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{answer:?}");

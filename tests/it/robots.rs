@@ -1,4 +1,4 @@
-//! Crawlers are told of the links that they may follow, and of no others.
+//! `robots.txt`: crawlers may follow the links marked `crawlable` and no others.
 
 use harness::{Answer, Api, Cluster};
 use reqwest::Method;
@@ -33,7 +33,8 @@ async fn crawlers_may_follow_the_links_that_say_so_on_postgres() {
     crawlers_may_follow_the_links_that_say_so(&cluster.resolvers[0].api).await;
 }
 
-/// What was read is believed for a minute, so nobody asks before all is there.
+/// Checks `robots.txt` on two domains. A text is cached for a minute, so the first request comes
+/// after all links exist.
 async fn crawlers_may_follow_the_links_that_say_so(api: &Api) {
     let minted = make(api, json!({})).await;
     make(api, json!({ "crawlable": false })).await;

@@ -1,4 +1,4 @@
-//! Redirect rules: the first one that a visitor meets says where the link leads.
+//! Redirect rules: the first rule that matches a visitor decides where the link leads.
 
 use harness::{Answer, Api, Cluster, wait};
 use reqwest::Method;
@@ -14,7 +14,7 @@ fn condition(kind: &str, key: Option<&str>, value: Option<&str>) -> Value {
     json!({ "type": kind, "matchKey": key, "matchValue": value })
 }
 
-/// A rule whose URL tells its name.
+/// Returns a rule whose URL contains its name.
 fn rule(name: &str, conditions: &[Value]) -> Value {
     json!({ "longUrl": url_of(name), "conditions": conditions })
 }
@@ -28,7 +28,7 @@ async fn set(api: &Api, code: &str, rules: &[Value]) -> Value {
     done(api, Method::POST, &path, Some(json!({ "redirectRules": rules }))).await
 }
 
-/// Where a visitor with these headers is led.
+/// Requests a path with these headers. Returns the status and the `Location` of the response.
 async fn visit(api: &Api, path: &str, headers: &[(&str, &str)]) -> (u16, Option<String>) {
     let request = api.http().get(format!("{}/{path}", api.url()));
     let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
@@ -88,7 +88,7 @@ async fn the_first_rule_that_a_visitor_meets_leads_and_else_the_link_itself() {
 #[tokio::test(flavor = "multi_thread")]
 async fn where_a_visitor_is_says_the_proxy_or_else_a_database_of_places() {
     let fixture = |name: &str| format!("{}/fixtures/places/{name}.mmdb", env!("CARGO_MANIFEST_DIR"));
-    // The first knows countries of both families, the second cities of IPv4.
+    // The first database has countries for IPv4 and IPv6, the second has cities for IPv4.
     let places = [fixture("country"), fixture("flat")].join(",");
     let alone = Alone::start(&[
         "--places",

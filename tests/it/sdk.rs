@@ -1,5 +1,6 @@
-//! Shlink's own clients work unchanged: the programs in `tests/sdk` drive a resolver through its JavaScript SDK and through PyShlink, and check
-//! every answer. `tests/run` installs both.
+//! Shlink's own clients work unchanged. The programs in `tests/sdk` drive a resolver through
+//! Shlink's JavaScript SDK and through PyShlink, and check every response. `tests/run` installs
+//! both.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,9 +9,10 @@ use harness::{Cluster, Launch, Resolver, Scratch};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 const RUN_WITHIN: Duration = Duration::from_secs(120);
-/// Where `tests/run` has installed the JavaScript SDK, from the root.
+/// The folder in which `tests/run` installs the JavaScript SDK, relative to the root.
 const SDK: &str = "target/sdk";
-/// The folder of a Python environment with PyShlink, made by `tests/run`.
+/// The environment variable with the folder of a Python environment that has PyShlink. `tests/run`
+/// creates it.
 const VENV_VARIABLE: &str = "SHORTMINT_VENV";
 
 #[tokio::test(flavor = "multi_thread")]
@@ -19,7 +21,8 @@ async fn the_javascript_sdk_finds_all_that_it_asks_for() {
     expect_all(node(&scratch, &resolver)).await;
 }
 
-/// Each test has a copy of its own: a module finds packages beside itself only.
+/// Prepares a run of the JavaScript program. Each test has its own copy of the modules, because a
+/// module finds packages only beside itself.
 fn node(scratch: &Scratch, resolver: &Resolver) -> Launch {
     let installed = Path::new(ROOT).join(SDK);
     let folder = scratch.folder("sdk").unwrap();
@@ -45,7 +48,8 @@ async fn pyshlink_finds_all_that_it_asks_for() {
     expect_all(python.args([resolver.api.url(), resolver.api.key()])).await;
 }
 
-/// The statements of lists, tags and domains are put together, and Postgres reads them otherwise than SQLite does.
+/// The statements for lists, tags and domains are assembled at run time, and Postgres interprets
+/// them differently than SQLite.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_javascript_sdk_finds_all_of_it_on_postgres_too() {
     let (scratch, cluster) = (Scratch::new().unwrap(), Cluster::builder().start().await.unwrap());

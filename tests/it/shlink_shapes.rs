@@ -1,5 +1,5 @@
-//! What Shlink's clients send and its own tests expect, row by row. The first word of each case is the row of the list of differences that
-//! it closes.
+//! Requests of Shlink's clients and expectations of its own tests. The first word of each case is
+//! its row in the list of differences between Shlink and this API.
 
 use harness::{Answer, Api, Resolver};
 use reqwest::{Method, header::CONTENT_TYPE};
@@ -9,7 +9,7 @@ use crate::rest_calls::Alone;
 
 const URL: &str = "https://example.com/page";
 
-/// A call with a JSON body, and what is expected: the status, and some members of the answer by their JSON pointers.
+/// A call with a JSON body and its expected response: the status, and some members by JSON pointer.
 struct Shape {
     row: &'static str,
     method: Method,
@@ -89,7 +89,7 @@ async fn links_lead_where_the_operator_allows_and_never_to_script() {
 const CREATE: (Method, &str) = (Method::POST, "v3/short-urls");
 const EDIT: (Method, &str) = (Method::PATCH, "v3/short-urls/abc123");
 
-/// A create with these fields more.
+/// Returns the body of a create with additional fields.
 fn link(more: Value) -> Value {
     let mut body = json!({ "longUrl": URL });
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -291,7 +291,7 @@ async fn a_request_keeps_its_id_and_gets_one_when_it_has_none() {
     let code = resolver.api.create(URL).await.unwrap().code;
     let long = "x".repeat(129);
     for path in ["rest/health", "rest/v3/short-urls", "rest/nothing", "no-such-code", &code] {
-        // A request with a body is none that is answered without hyper.
+        // The fast path leaves a request with a body to hyper, which has request ids.
         let ask = |id: Option<&str>| {
             let request = resolver.api.http().get(format!("{}/{path}", resolver.api.url())).body("{}");
             match id {
@@ -361,7 +361,7 @@ async fn forms_are_taken_as_json_is() {
     assert_eq!((&link["meta"]["maxVisits"], &link["crawlable"]), (&json!(7), &json!(true)), "C17");
     let edited = send(Method::PATCH, "short-urls/form", "title=&forwardQuery=0").await.json().unwrap();
     assert_eq!((&edited["title"], &edited["forwardQuery"]), (&Value::Null, &json!(false)), "C17");
-    // curl sends JSON as a form unless it is told otherwise.
+    // curl sends JSON with the content type of a form unless it is told otherwise.
     let json = send(Method::POST, "short-urls", r#"{"longUrl":"https://example.com/curl"}"#).await;
     assert_eq!(json.status, 200, "C17: {json:?}");
     let wrong = send(Method::POST, "short-urls", "longUrl=nowhere&colour=red").await;
@@ -382,7 +382,7 @@ async fn the_link_that_there_is_already_is_given_however_it_was_made() {
         more["findIfExists"] = json!(true);
         make(api, more).await
     };
-    // Shlink's own cases, each as it was made and then as it is asked for.
+    // Shlink's own cases, each created first and then requested.
     let now = json!({ "tags": ["boo", "far"], "validSince": "2026-11-22T10:00:00+00:00", "maxVisits": 7 });
     for body in [json!({}), json!({ "tags": ["boo", "far"] }), json!({ "customSlug": "my cool slug" }), now] {
         let made = make(api, body.clone()).await;
@@ -398,7 +398,7 @@ async fn the_link_that_there_is_already_is_given_however_it_was_made() {
     assert_eq!(ask(api, Method::PATCH, "v3/short-urls/edited", &edit).await.status, 200);
     assert_eq!(find(json!({ "longUrl": "https://example.com/now" })).await, picked, "C8: an edited link");
 
-    // A key of its own links finds those, and no others; neither does one that may only create.
+    // A key restricted to its own links finds only those. So does one that may only create.
     for (name, args) in
         [("own", &["--scopes", "create,read", "--own-links-only"][..]), ("creator", &["--scopes", "create"])]
     {

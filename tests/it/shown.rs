@@ -1,4 +1,5 @@
-//! A link is acknowledged when no resolver denies it any more, however its creator came to hear of it.
+//! A create is acknowledged only when no resolver denies the link any more. So is a repeated create
+//! that finds the link.
 
 use std::time::Duration;
 
@@ -7,11 +8,12 @@ use serde_json::{Value, json};
 
 use crate::rest_calls::visit;
 
-/// How late a resolver hears of others' changes here.
+/// The delay with which the late resolver receives changes.
 const LATE: Duration = Duration::from_millis(150);
 const SOON: Duration = Duration::from_secs(10);
 
-/// A cluster of one resolver, and another that hears of everything late.
+/// Starts a cluster with one resolver, and another resolver that receives everything from the
+/// database late.
 async fn start() -> (Cluster, Resolver, harness::Proxy) {
     let cluster = Cluster::builder().etcd(1).issuers(1).resolvers(1).start().await.unwrap();
     let proxy = harness::Proxy::start(cluster.postgres.addr()).await.unwrap();
@@ -21,7 +23,7 @@ async fn start() -> (Cluster, Resolver, harness::Proxy) {
     (cluster, late, proxy)
 }
 
-/// Sends a create with an idempotency key.
+/// Creates a link with an idempotency key.
 async fn create(resolver: &Resolver, wish: &Value, key: &str) -> Answer {
     let post =
         resolver.api.post().header("X-Api-Key", resolver.api.key()).header("Idempotency-Key", key).json(wish);
@@ -33,7 +35,8 @@ async fn a_call_that_is_sent_again_is_answered_when_its_slug_is_known_everywhere
     let (cluster, late, _proxy) = start().await;
     let first = &cluster.resolvers[0];
     for number in 10..30 {
-        // Of the default keyspace's form, and far above what was ever allocated: arithmetic denies it until told otherwise.
+        // The slug has the form of the default keyspace's codes, and its number is far above the
+        // ceiling. So arithmetic says "absent" until the resolver learns of the slug.
         let slug = format!("zzzz{number}");
         let wish = json!({ "longUrl": "https://example.com/", "customSlug": slug });
         let (one, two) = (create(first, &wish, &slug), async {
@@ -58,7 +61,7 @@ async fn a_domains_own_slug_leads_where_it_should_on_every_resolver_as_soon_as_i
         let url = format!("https://example.com/{}", domain.unwrap_or("default"));
         json!({ "longUrl": url, "customSlug": slug, "domain": domain })
     };
-    // The domain itself is there before.
+    // The domain exists before its slugs are picked.
     first.api.create_with(&wish("first", Some("one.example"))).await.unwrap();
     for number in 0..10 {
         let slug = format!("promo-{number}");

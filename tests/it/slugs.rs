@@ -1,4 +1,5 @@
-//! Hand-picked codes under competition: with each other, with the minter, and as other resolvers see them.
+//! Custom slugs in competition with each other and with the minter, and as other resolvers see
+//! them.
 
 use std::{
     collections::HashMap,
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 const SOON: Duration = Duration::from_secs(30);
-/// How soon a change shows on another resolver, with room for a busy machine.
+/// How soon a change shows on another resolver, with a margin for a busy machine.
 const TOLD_WITHIN: Duration = Duration::from_secs(5);
 const CLIENTS: usize = 64;
 
@@ -25,7 +26,7 @@ async fn pick(api: &Api, slug: &str, url: &str) -> Answer {
 #[tokio::test(flavor = "multi_thread")]
 async fn of_sixty_four_who_take_a_slug_at_once_one_has_it_and_the_others_are_told_so() {
     let cluster = Cluster::builder().resolvers(2).start().await.unwrap();
-    // One that could have been minted, and one that could not.
+    // A mintable slug and one that is not mintable.
     for slug in ["abc123", "summer/2026"] {
         let mut clients = JoinSet::new();
         for client in 0..CLIENTS {
@@ -96,7 +97,7 @@ async fn of_ten_thousand_visits_at_once_as_many_are_redirected_as_the_limit_says
 async fn a_picked_code_past_the_ceiling_is_known_to_every_resolver_when_its_creator_is_answered() {
     let cluster = Cluster::builder().resolvers(2).start().await.unwrap();
     for n in 0..20 {
-        // Nearly all codes of six characters lie above the ceiling.
+        // Nearly all codes of six characters are above the ceiling.
         let (slug, url) = (format!("pick{n:02}"), load::next_long_url());
         let [one, other] = [&cluster.resolvers[n % 2].api, &cluster.resolvers[(n + 1) % 2].api];
         assert_eq!(other.follow(&slug).await.unwrap().0, 404, "nobody has it yet");
@@ -151,7 +152,7 @@ async fn mint_until_full(api: Api, is_full: Arc<AtomicBool>) -> Vec<(String, Str
                 is_full.store(true, Ordering::Relaxed);
                 return taken;
             }
-            // A block is on its way.
+            // The next block is on its way.
             503 => {}
             other => panic!("{other}: {answer:?}"),
         }
@@ -232,18 +233,18 @@ async fn two_hundred_thousand_codes_are_filled_by_bulk_calls_while_people_pick_f
     followers.join_all().await;
 }
 
-/// What became of a bulk call.
+/// The outcome of a bulk call.
 struct Minted {
-    /// Codes with their URLs.
+    /// The created codes with their URLs.
     created: Vec<(String, String)>,
-    /// Whether it was said that every code is taken.
+    /// Whether a result said that every code is taken.
     is_over: bool,
 }
 
 async fn mint_many(api: &Api, urls: Vec<String>) -> Minted {
     let body: String = urls.iter().map(|url| json!({ "longUrl": url }).to_string() + "\n").collect();
     let request = api.http().post(format!("{}/rest/v3/short-urls/bulk", api.url()));
-    // A machine that does something else meanwhile may take as long as the call may take.
+    // On a busy machine a call may take as long as the resolver allows, ten minutes.
     let request = request.header("X-Api-Key", api.key()).timeout(Duration::from_secs(600));
     let answer = Answer::to(request.body(body)).await.unwrap();
     let results = answer.success().unwrap();

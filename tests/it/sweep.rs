@@ -1,4 +1,4 @@
-//! Links that nobody has visited for long are removed, by one resolver at a time, and the others stay.
+//! Removal of unvisited links by one resolver at a time. Visited links stay.
 
 use std::time::Duration;
 
@@ -14,7 +14,8 @@ async fn links_that_nobody_visits_are_removed_and_visited_ones_stay() {
     for number in 0..300 {
         codes.push(resolver.api.create(&format!("https://example.com/{number}")).await.unwrap().code);
     }
-    // One in ten is followed for as long as the others are removed; that is noted a few seconds later, and once an hour.
+    // One in ten links is followed once, eight seconds later, so it outlives the others. A visit is
+    // recorded within a few seconds.
     let (visited, others): (Vec<_>, Vec<_>) =
         codes.iter().enumerate().partition(|(number, _)| number % 10 == 0);
     tokio::time::sleep(Duration::from_secs(8)).await;

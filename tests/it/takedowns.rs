@@ -1,4 +1,4 @@
-//! What an operator took down: one link, or all that lead to a host; and who brings it back.
+//! Takedowns by an operator, of one link or of all links to a host, and who may lift them.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::rest_calls::{Alone, SOON, call, done, expect_problem, get, leads_to, visit};
 
 const URL: &str = "https://evil.example/page";
-/// Visitors of what was taken down are told so.
+/// The response to visitors of a link that was taken down.
 const TAKEN_DOWN: (u16, Option<String>) = (410, None);
 
 async fn make(api: &Api, mut wish: Value) -> String {
@@ -140,7 +140,7 @@ async fn a_deleted_link_that_is_taken_down_holds_its_name_until_the_block_is_lif
     }
 }
 
-/// Asked all the time, so that the link is in the table of every thread.
+/// The link is requested all the time, so that it is in the cache of every thread.
 #[tokio::test(flavor = "multi_thread")]
 async fn links_to_a_host_that_is_denied_lead_nowhere_on_every_resolver_until_the_rule_is_gone() {
     let cluster = Cluster::builder().resolvers(2).start().await.unwrap();
@@ -203,7 +203,7 @@ async fn a_rule_holds_for_restores_and_edits_and_by_option_not_for_redirects() {
             (Method::POST, &restore, None),
             (Method::PATCH, &off, Some(json!({ "enabled": true }))),
             (Method::PATCH, &off, Some(json!({ "longUrl": URL }))),
-            // Its rule leads there still, wherever else it may lead.
+            // Its redirect rule still leads to the denied host, whatever its long URL.
             (Method::PATCH, &ruled, Some(json!({ "enabled": true, "longUrl": "https://fine.example/" }))),
         ] {
             expect_problem(&call(api, method, path, body).await, 400, "invalid-data");

@@ -1,4 +1,4 @@
-//! Bringing links of other systems along, and taking all links out again.
+//! Import of links from other systems, and export of all links.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -10,7 +10,8 @@ use serde_json::Value;
 const LINKS: usize = 100_000;
 const RUN_WITHIN: Duration = Duration::from_secs(300);
 
-/// A table of links. Every tenth has a tag, every hundredth a code that could have been minted, every thousandth another domain.
+/// Returns a CSV table of links. Every tenth has a tag, every hundredth a mintable code, and every
+/// thousandth another domain.
 fn table(links: usize) -> String {
     let mut text = "shortCode,longUrl,title,tags,domain,createdAt\n".to_owned();
     for number in 0..links {
@@ -54,7 +55,8 @@ async fn a_hundred_thousand_links_are_there_once_although_their_import_is_killed
     let told: Value = serde_json::from_str(&finished.stdout).unwrap();
     println!("after the kill: {told}");
     assert_eq!(told["refused"], 0, "{told}");
-    // What the killed one had committed when it was counted, and perhaps one more batch.
+    // The links that the killed import had committed when they were counted, and perhaps one more
+    // batch.
     assert!(told["earlierRuns"].as_u64().unwrap() >= before as u64, "{told}");
     assert_eq!(
         told["stored"].as_u64().unwrap() + told["earlierRuns"].as_u64().unwrap(),
@@ -158,7 +160,8 @@ async fn start(scratch: &Scratch, name: &str) -> Resolver {
     builder.database(&database(scratch, name)).start().await.unwrap()
 }
 
-/// Each has a folder of its own: the code key lies beside the file.
+/// Returns the URL of a database in a folder of its own, because the code key is stored beside the
+/// file.
 fn database(scratch: &Scratch, name: &str) -> String {
     format!("sqlite:{}/data-{name}/links.db", scratch.path().display())
 }

@@ -1,4 +1,5 @@
-//! Who created and edited links, who wrote what, and what is told of API keys: by names, as people know them.
+//! Attribution by key names: who created and edited a link, who made a change in the audit log, and
+//! the list of API keys. Also the output of `config check`.
 
 use harness::{Launch, Resolver, Scratch, binaries, wait};
 use reqwest::Method;
@@ -22,7 +23,8 @@ async fn a_link_says_by_the_names_of_keys_who_created_it_and_who_edited_it_last(
     assert_eq!((&made["createdBy"], &made["editedBy"]), (&json!("author"), &Value::Null), "{made}");
     let edited = done(&editor, Method::PATCH, "short-urls/x", Some(json!({ "title": "T" }))).await;
     assert_eq!((&edited["createdBy"], &edited["editedBy"]), (&json!("author"), &json!("editor")));
-    // A key that reads nothing is given links of its own only, and is not told who edited them.
+    // A key without the scope `read` is given only its own links, and not the name of their last
+    // editor.
     assert_eq!(call(&creator, Method::POST, "short-urls", Some(wish.clone())).await.status, 400);
     let wish = json!({ "longUrl": URL, "customSlug": "y", "findIfExists": true });
     done(&creator, Method::POST, "short-urls", Some(wish.clone())).await;

@@ -1,4 +1,4 @@
-//! Calls that are wrong in their body or their query.
+//! Calls with an invalid body or query.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -6,20 +6,21 @@ use serde_json::{Value, json};
 use super::{Case, INVALID, NO_TYPE, URL, case};
 
 const MALFORMED: &str = "malformed-request-body";
-/// The longest body that is read.
+/// The maximum length of a call's body in bytes. Redirect rules may be longer.
 const BODY_BYTES: usize = 64 * 1024;
-/// A hundred rules with twenty short conditions each fit.
+/// The maximum length of a redirect rules body in bytes: a hundred rules with twenty short
+/// conditions each fit.
 const RULES_BYTES: usize = 256 * 1024;
 
-/// Fields that an edit passes over.
+/// Fields of a create that an edit ignores.
 const OF_CREATES: [&str; 5] = ["customSlug", "pathPrefix", "shortCodeLength", "domain", "findIfExists"];
 
-/// The body is wrong in these fields.
+/// Returns a call whose body is refused with these fields as `invalidElements`.
 fn invalid(method: Method, path: &str, body: &Value, fields: &[&str]) -> Case {
     case(method, path, 400, INVALID).body(body).names(fields)
 }
 
-/// Calls that read an object, each with what an empty one lacks.
+/// Returns the calls that take a JSON object, each with the fields that an empty object lacks.
 fn calls_with_a_body() -> Vec<(Method, &'static str, &'static [&'static str])> {
     vec![
         (Method::POST, "short-urls", &["longUrl"]),
@@ -45,7 +46,8 @@ pub(super) fn bodies() -> Vec<Case> {
         cases.push(case(method.clone(), path, 400, MALFORMED).bytes("[".repeat(BODY_BYTES)));
         let most = if path.ends_with("redirect-rules") { RULES_BYTES } else { BODY_BYTES };
         cases.push(case(method.clone(), path, 413, NO_TYPE).bytes(" ".repeat(most + 1)));
-        // A missing key is noticed before a malformed body, which is not read then.
+        // A missing key is refused before the body is read, so it takes precedence over a malformed
+        // body.
         cases.push(
             case(method.clone(), path, 401, "missing-authentication").bytes("{").by(super::Who::Nobody),
         );
@@ -57,7 +59,7 @@ pub(super) fn bodies() -> Vec<Case> {
     cases
 }
 
-/// Fields of a link, each with values that it cannot have.
+/// Returns the fields of a link, each with invalid values.
 fn wrong_values() -> Vec<(&'static str, Vec<Value>)> {
     let many = |count: usize| (0..count).map(|n| format!("t{n}")).collect::<Vec<_>>();
     vec![
@@ -138,7 +140,7 @@ pub(super) fn fields() -> Vec<Case> {
             let mut create = json!({ "longUrl": URL });
             create[field] = value.clone();
             cases.push(invalid(Method::POST, "short-urls", &create, &[field]));
-            // Shlink's clients send with an edit what they send with a create.
+            // Shlink's clients send the fields of a create with an edit too.
             if !OF_CREATES.contains(&field) {
                 cases.push(invalid(Method::PATCH, "short-urls/x", &json!({ field: value }), &[field]));
             }

@@ -1,7 +1,9 @@
-//! I6 under every fault that can hit a COMMIT: what was acknowledged is stored, and what is said to have failed is not.
+//! I6 under every fault that can hit a COMMIT: an acknowledged write is stored, and a write
+//! reported as failed is not.
 //!
-//! The server waits for a tenth of a second between a commit's beginning and its flush (`commit_delay`), so that the faults find
-//! it there. What each write was told is compared with the database after it is back.
+//! The server waits for a tenth of a second between the start of a commit and its flush
+//! (`commit_delay`), so that the faults happen within it. Once the server is back, the reported
+//! outcome of every write is compared with the database.
 
 mod writes;
 
@@ -18,7 +20,7 @@ use writes::{CALL_WITHIN, GROUPS, Told, Write};
 /// How long the server waits before it flushes a commit.
 const COMMIT_DELAY: Duration = Duration::from_millis(100);
 
-/// A server whose commits take their time, and our schema.
+/// A Postgres server with slow commits and the resolver's schema, behind a proxy.
 struct Slow {
     postgres: Postgres,
     proxy: Proxy,
@@ -40,7 +42,8 @@ impl Slow {
         slow
     }
 
-    /// A store as after the first beat of its resolver since the server's start.
+    /// Returns a store that has compared its mark with the database since the server's start, as a
+    /// resolver does with its first beat.
     async fn compared_store(&self) -> Arc<PostgresStore> {
         let store = self.store().await;
         store.poll_settings(None).await.unwrap();
@@ -54,10 +57,11 @@ impl Slow {
     }
 }
 
-/// Makes every kind of write while a fault happens, and compares what was told with what is stored.
+/// Makes every kind of write during a fault, and compares the reported outcomes with the database.
 ///
-/// Each round waits for so many tenths of the commits' delay before the fault, which brings the server back itself.
-#[expect(clippy::print_stdout, reason = "counts for whoever looks at the run")]
+/// Each round waits for `tenths` tenths of the commit delay and then causes the fault, which also
+/// brings the server back.
+#[expect(clippy::print_stdout, reason = "counts for readers of the test output")]
 async fn every_write_is_told_the_truth(
     slow: &mut Slow,
     tenths: &[u32],
@@ -138,7 +142,7 @@ async fn connections_cut_in_a_commit_lose_nothing_that_was_acknowledged() {
     every_write_is_told_the_truth(&mut slow, &[2, 5, 9], async |slow, after| {
         sleep(after).await;
         slow.proxy.reset_all();
-        // What was cut off may still commit: the server does not know yet.
+        // A commit whose connection was cut may still complete: the server has not noticed yet.
         sleep(2 * COMMIT_DELAY).await;
     })
     .await;
@@ -150,7 +154,7 @@ async fn answers_that_never_come_are_in_doubt_or_failed_and_never_acknowledged()
     every_write_is_told_the_truth(&mut slow, &[5], async |slow, after| {
         sleep(after).await;
         slow.proxy.set_both(Flow::Stall);
-        // Past the store's deadlines for everything but an import.
+        // Longer than the store's deadlines for everything but an import.
         sleep(Duration::from_secs(7)).await;
         slow.proxy.reset_all();
         slow.proxy.set_both(Flow::Pass);
@@ -158,7 +162,7 @@ async fn answers_that_never_come_are_in_doubt_or_failed_and_never_acknowledged()
     .await;
 }
 
-/// An error that only COMMIT raises, as a deferred constraint of an operator's own does.
+/// An error that only COMMIT raises, as with a deferred constraint that an operator added.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_error_at_commit_is_told_as_a_failure() {
     let slow = Slow::start().await;

@@ -1,4 +1,5 @@
-//! Every kind of write that a store acknowledges: how it is made, and whether the database has it.
+//! Every kind of write that a store acknowledges: how to make it, and how to find it in the
+//! database.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,14 +19,14 @@ use store::{
     postgres::PostgresStore,
 };
 
-/// How a write ended, as its caller was told.
+/// The outcome of a write as reported to its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Told {
-    /// It is stored.
+    /// The write is stored.
     Done,
-    /// It is surely not stored.
+    /// The write is certainly not stored.
     Failed,
-    /// It may be stored.
+    /// The write may be stored: the outcome is unknown.
     InDoubt,
 }
 
@@ -59,7 +60,7 @@ pub(super) enum Kind {
     UseLinks,
 }
 
-/// In groups that the store's connections can carry at once.
+/// All kinds of writes, in groups that the store's connections can carry at once.
 pub(super) const GROUPS: [&[Kind]; 5] = [
     &[Kind::Single, Kind::Batch, Kind::Copy, Kind::Full, Kind::Named, Kind::Import],
     &[Kind::Copy, Kind::Edit, Kind::Delete, Kind::Restore, Kind::RenameTag, Kind::SetTarget],
@@ -75,10 +76,10 @@ pub(super) const GROUPS: [&[Kind]; 5] = [
     &[Kind::Copy, Kind::DeleteTags, Kind::RemoveTarget, Kind::RemoveDomain, Kind::RotateKey],
 ];
 
-/// One write, and what it needs to have been there before.
+/// A write and its prerequisites.
 pub(super) struct Write {
     pub(super) kind: Kind,
-    /// A number that no other write has.
+    /// A number unique to this write. Its names and ids derive from it.
     number: u64,
     store: Arc<PostgresStore>,
     key: ApiKey,
@@ -91,7 +92,7 @@ const KEYSPACE: i64 = 1;
 const BY: ApiKeyId = ApiKeyId(1);
 
 impl Write {
-    /// Prepares a write: whatever it changes is stored.
+    /// Prepares a write: stores whatever it will change.
     pub(super) async fn prepare(kind: Kind, number: u64, store: &Arc<PostgresStore>) -> Self {
         let code_key = CodeKey::draw().unwrap();
         let mint = Arc::new(Mint::new(&code_key, store.adopt_keyspaces(&[]).await.unwrap()));
@@ -128,7 +129,7 @@ impl Write {
         write
     }
 
-    /// Makes the write.
+    /// Makes the write and returns its reported outcome.
     pub(super) async fn run(&self) -> Told {
         match self.kind {
             Kind::Single => told(self.insert(1).await),
@@ -143,7 +144,7 @@ impl Write {
         }
     }
 
-    /// Makes a write that may be sent again, so nothing is said of it when it is not done.
+    /// Makes a write that may be repeated. So its error leaves the outcome unknown.
     async fn change(&self) -> Result<(), StoreError> {
         let (store, number) = (&self.store, self.number);
         match self.kind {
@@ -185,7 +186,8 @@ impl Write {
         }
     }
 
-    /// How many of the rows that say so are in the database, and how many say that it is done.
+    /// Returns the number of database rows that prove the write, and the number of them that a
+    /// complete write has.
     pub(super) async fn rows(&self, postgres: &Postgres) -> (i64, i64) {
         let (n, first, end) = (self.number, self.id(0).get(), self.id(10_000).get());
         let links = format!("SELECT count(*) FROM link WHERE id >= {first} AND id < {end}");
@@ -222,7 +224,7 @@ impl Write {
             Kind::RegisterBlock => {
                 (format!("SELECT count(*) FROM block WHERE ids @> {first}::bigint AND generation = 1"), 1)
             }
-            // The row that is not there any more says so.
+            // The absence of the row proves the write.
             Kind::ReleaseBlock => {
                 (format!("SELECT 1 - count(*) FROM block WHERE ids @> {first}::bigint AND generation = 1"), 1)
             }
@@ -235,8 +237,8 @@ impl Write {
         (postgres.client().await.unwrap().query_one(&sql, &[]).await.unwrap().get(0), whole)
     }
 
-    /// A statement that gives 1 when the database has a change that concerns no link: for a
-    /// removal, when the row is gone.
+    /// Returns a statement that yields 1 if the database has a change that concerns no link. For a
+    /// removal it yields 1 if the row is absent.
     fn setting(&self) -> String {
         let (n, domain) = (self.number, self.domain.get());
         match self.kind {
@@ -353,5 +355,5 @@ fn told<T>(inserted: Result<T, InsertError>) -> Told {
     }
 }
 
-/// Longer than any call of the store may take.
+/// Longer than the deadline of any store call.
 pub(super) const CALL_WITHIN: Duration = Duration::from_secs(90);

@@ -1,4 +1,4 @@
-//! The register of blocks, and the reservations whose numbers are in it.
+//! The block register, and the reservations whose numbers it contains.
 
 use std::{sync::Arc, time::Duration};
 
@@ -91,11 +91,11 @@ pub(super) async fn a_leaked_block_is_taken_over_once_and_its_gaps_are_found(sto
     assert!(!store.holds(id(30_005), 40, "start-of-a").await.unwrap());
     assert!(store.holds(id(30_009), 41, "start-of-b").await.unwrap());
     assert!(!store.holds(id(30_010), 41, "start-of-b").await.unwrap());
-    // The lost holder may still be alive: what it does now must not touch the heir's block.
+    // The lost holder may still be alive: its calls must not touch the heir's block.
     assert_eq!(store.register_block(&lost).await.unwrap(), Registration::Overlaps);
     let not_its_own = store.release_block(&lost, &[Span::new(30_001, 5).unwrap()]).await;
     assert!(matches!(not_its_own, Err(StoreError::Overlap)), "{not_its_own:?}");
-    // Nor does anything become its own again when the heir has let go of all of it.
+    // Nor does it regain any part of a block once the heir has released all of it.
     let (passed, next) = (block(35_000, 10, 46, "a"), block(35_000, 10, 47, "b"));
     store.register_block(&passed).await.unwrap();
     store.take_over_block(&next, 46).await.unwrap();
@@ -109,7 +109,7 @@ pub(super) async fn a_leaked_block_is_taken_over_once_and_its_gaps_are_found(sto
     assert_eq!(gaps, [Span::new(30_001, 2).unwrap(), Span::new(30_005, 5).unwrap()]);
     let empty = Span::new(40_000, 25_000).unwrap();
     assert_eq!(store.unused(keyspace(2), empty).await.unwrap(), [empty]);
-    // The holder of generation 44 died before it had taken the block over from 41.
+    // The holder of generation 44 died before it had taken the block over from generation 41.
     let after_it = block(30_000, 10, 45, "d");
     assert_eq!(store.take_over_block(&after_it, 44).await.unwrap(), Registration::Registered);
     assert_eq!(store.take_over_block(&block(30_000, 10, 44, "c"), 41).await.unwrap(), Registration::Overlaps);
@@ -117,7 +117,8 @@ pub(super) async fn a_leaked_block_is_taken_over_once_and_its_gaps_are_found(sto
     assert_eq!(store.take_over_block(&never_registered, 50).await.unwrap(), Registration::Registered);
 }
 
-/// etcd came back from a backup and allocated a reservation's numbers again: they look like an older entry of the same block.
+/// After a restore of etcd from a backup a reservation's numbers may be allocated again. To the new
+/// holder they look like an older entry of the same block.
 pub(super) async fn an_open_reservation_is_never_taken_over(store: &dyn LinkStore) {
     let id = ReservationId::draw().unwrap();
     store.add_reservation(&id, keyspace(2), ApiKeyId(7)).await.unwrap();
@@ -134,7 +135,8 @@ pub(super) async fn an_open_reservation_is_never_taken_over(store: &dyn LinkStor
     assert_eq!(store.take_over_block(&heir, 70).await.unwrap(), Registration::Registered, "it was given up");
 }
 
-/// The predecessor was killed after it had sent COMMIT: its row appears only now, and the heir's delete could not see it.
+/// The predecessor was killed after it had sent COMMIT. Its row becomes visible only now, so the
+/// heir's delete could not see it.
 pub(super) async fn a_take_over_waits_for_a_predecessors_late_commit(postgres: &Postgres) {
     let store = Arc::new(PostgresStore::new(&postgres.url(), None).await.unwrap());
     let (mut client, connection) =
@@ -149,7 +151,8 @@ pub(super) async fn a_take_over_waits_for_a_predecessors_late_commit(postgres: &
         tokio::spawn(async move { heir.take_over_block(&block(90_000, 10, 91, "b"), 90).await.unwrap() });
     let waits =
         "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%INSERT INTO block%'";
-    // Asked on a connection of its own: a transaction sees the activity of when it first asked.
+    // The query needs a connection of its own: inside a transaction the activity is a snapshot as
+    // of its first query.
     let (watcher, connection) =
         tokio_postgres::connect(&postgres.url(), tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);

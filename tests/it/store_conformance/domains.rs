@@ -1,4 +1,4 @@
-//! Domains, rules about targets, and what one code leads to on each domain.
+//! Domains, target rules, and one code on several domains.
 
 use links::{
     Authority, DomainEdit, DomainId, Edit, Meant, Slug,
@@ -38,7 +38,7 @@ pub(super) async fn domains_and_targets_are_told_with_a_version_that_grows(store
     assert_eq!(store.edit_domain(nobody, &rename, by).await.unwrap(), DomainEdited::Absent);
     let rule = TargetRule::parse("*.evil.example", false).unwrap();
     store.set_target(&rule, by).await.unwrap();
-    let told = settings(Some(&first.version)).await.expect("it has changed");
+    let told = settings(Some(&first.version)).await.expect("the settings have changed");
     assert!(told.version.number > first.version.number);
     assert_eq!(told.version.copy, first.version.copy, "the database is the same");
     let of_a_copy = SettingsVersion { copy: "another".to_owned(), ..told.version.clone() };
@@ -52,7 +52,7 @@ pub(super) async fn domains_and_targets_are_told_with_a_version_that_grows(store
     assert_eq!(settings(Some(&told.version)).await.unwrap().targets, []);
 }
 
-/// The same code on two domains, and a number whose code another link has on one of them.
+/// One slug on several domains, and a number whose code another link has on one of them.
 pub(super) async fn each_domain_has_links_of_its_own(store: &dyn LinkStore) {
     let by = ApiKeyId(1);
     let add = async |name: &str| {
@@ -130,7 +130,7 @@ pub(super) async fn a_domain_is_removed_only_when_nothing_depends_on_it(store: &
         .await
         .unwrap()
         .settings
-        .expect("every resolver hears of it");
+        .expect("the removal changes the settings");
     assert!(after.domains.iter().all(|domain| domain.id != id));
     for gone in [id, DomainId::DEFAULT] {
         assert_eq!(store.remove_domain(gone, by).await.unwrap(), DomainRemoved::Absent);

@@ -1,4 +1,5 @@
-//! How far the store has come, and what it does when it is below what somebody knows.
+//! The store's mark and its histories: a store whose mark is below a known one begins a new
+//! history.
 
 use numbers::{Mark, Span};
 use store::{Advanced, BlockEntry, Comparison, LinkStore, Registration};
@@ -24,12 +25,13 @@ pub(super) async fn a_store_below_a_known_mark_begins_a_history(store: &dyn Link
     assert_eq!(store.advance(second, Comparison::default()).await.unwrap(), Advanced::To(second));
 
     let before = store.epoch().await.unwrap();
-    // One more than it has come to is enough.
+    // A known mark that is one higher is enough.
     let lost = second.next();
     assert_eq!(store.advance(lost, Comparison::default()).await.unwrap(), Advanced::Began(lost.next()));
     let after = store.epoch().await.unwrap();
     assert_ne!(before, after);
-    // It has a number of its own: another history may begin at the same mark.
+    // The name of the history ends in a number of its own and not in the mark, because another
+    // history may begin at the same mark.
     assert!(!after.as_str().ends_with(&format!(":{}", lost.next())), "{after}");
     assert_eq!(store.advance(lost, Comparison::default()).await.unwrap(), Advanced::To(lost.next()));
     assert_eq!(store.epoch().await.unwrap(), after);

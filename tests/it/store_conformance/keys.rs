@@ -1,4 +1,4 @@
-//! API keys, from the first to the last day.
+//! The life of an API key: creation, rotation, revocation and expiry.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub(super) async fn keys_are_found_until_they_are_revoked_or_expire(store: &dyn 
     let key = ApiKey::draw().unwrap();
     let scopes: Scopes = "read,reserve".parse().unwrap();
     let new = new_key("ci", &key, &scopes);
-    let id = store.add_api_key(&new).await.unwrap().expect("a new name");
+    let id = store.add_api_key(&new).await.unwrap().expect("the name is new");
     let again = new_key("ci", &ApiKey::draw().unwrap(), &Scopes::admin());
     assert_eq!(store.add_api_key(&again).await.unwrap(), None);
     let grant = Grant { id, name: "ci".into(), scopes, limits: new.limits };
@@ -48,7 +48,7 @@ pub(super) async fn keys_are_found_until_they_are_revoked_or_expire(store: &dyn 
     let short = ApiKey::draw().unwrap();
     let soon = Timestamp::now() + SignedDuration::from_millis(300);
     let expiring = NewKey { expires_at: Some(soon), ..new_key("short", &short, &scopes) };
-    store.add_api_key(&expiring).await.unwrap().expect("a new name");
+    store.add_api_key(&expiring).await.unwrap().expect("the name is new");
     assert!(store.find_api_key(&short.hash()).await.unwrap().is_some());
     tokio::time::sleep(Duration::from_millis(400)).await;
     assert_eq!(store.find_api_key(&short.hash()).await.unwrap(), None);

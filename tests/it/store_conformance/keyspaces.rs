@@ -50,12 +50,13 @@ pub(super) async fn a_keyspace_with_hand_picked_codes_is_refused(store: &dyn Lin
     assert_eq!(store.delete(id, &Meant::default(), ApiKeyId(1)).await.unwrap(), Deleted::Absent);
     assert_eq!(store.find_slug(DomainId::DEFAULT, &slug).await.unwrap(), None);
     store.adopt_keyspaces(&[five]).await.unwrap();
-    // By now it is the code of a number, which only those know who know all keyspaces.
+    // By now the slug is also the code of a number. Only a process that knows all keyspaces can
+    // tell, so the stale count is refused.
     let refused = store.restore(id, &Meant::default(), keyspaces, ApiKeyId(1)).await;
     assert!(matches!(refused, Err(StoreError::Keyspace(_))), "{refused:?}");
 }
 
-/// Resolvers that start together must agree on the index of a new keyspace.
+/// Resolvers that start at the same time must agree on the index of a new keyspace.
 pub(super) async fn adoptions_at_the_same_time_agree_on_the_index(store: &Arc<dyn LinkStore>) {
     let adoptions: Vec<_> = (0..8)
         .map(|_| {

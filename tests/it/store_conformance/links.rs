@@ -1,4 +1,4 @@
-//! Links in batches: what is stored, what is refused, and how often it may be followed.
+//! Inserts of links in batches, visit limits, and pages of lists.
 
 use std::{sync::Arc, time::Duration};
 
@@ -29,7 +29,7 @@ pub(super) async fn links_are_stored_once_and_read_back(store: &dyn LinkStore) {
     }
 }
 
-/// Small batches and large ones go different ways.
+/// Small and large batches take different paths, so both sizes are tested.
 pub(super) async fn a_taken_id_does_not_fail_its_neighbours(store: &dyn LinkStore) {
     let history = store.epoch().await.unwrap();
     for (first, count) in [(5_000, 3), (10_000, BATCH_MAX as u64)] {
@@ -58,7 +58,8 @@ pub(super) async fn a_taken_id_does_not_fail_its_neighbours(store: &dyn LinkStor
     }
 }
 
-/// What a large batch stores is what was given, each with its details and since one time.
+/// A large batch is stored exactly as given, with the details of each link. The reported creation
+/// times are those that are read back.
 pub(super) async fn a_large_batch_is_stored_as_it_was_given(store: &dyn LinkStore) {
     let mut links: Vec<_> =
         (12_000..12_000 + BATCH_MAX as u64).map(|n| new_link(n, &format!("https://x.y/{n}#é"))).collect();

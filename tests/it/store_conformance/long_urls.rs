@@ -1,4 +1,5 @@
-//! Which links lead to a long URL: new ones at once, old ones by an index that one holder at a time keeps.
+//! Lookup of links by long URL: new links are found at once, older ones by an index that one holder
+//! at a time maintains.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,7 +11,7 @@ use tokio::time::{Instant, sleep};
 
 use super::new_link;
 
-/// Longer than any of the steps takes here.
+/// The `held_for` of an index step, longer than any step takes here.
 const HELD_FOR: Duration = Duration::from_secs(3);
 const SOON: Duration = Duration::from_secs(30);
 

@@ -1,4 +1,5 @@
-//! A change means the link that its caller has found, though another one has its code since.
+//! A change applies only to the link that its caller found, even if another link has its code
+//! since.
 
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ pub(super) async fn a_change_leaves_the_next_link_of_the_same_code_alone(store: 
     };
     let first = Meant::of(&pick().await);
     assert_eq!(store.delete(new.id, &first, by).await.unwrap(), Deleted::Done);
-    // Times have milliseconds at least.
+    // Stored times have a resolution of at least a millisecond.
     tokio::time::sleep(Duration::from_millis(5)).await;
     let second = Meant::of(&pick().await);
     let edit = |meant: &Meant| Edit { disabled: Some(true), meant: meant.clone(), ..Edit::default() };

@@ -1,4 +1,5 @@
-//! One suite for both stores of links: what the resolver relies on holds for Postgres and SQLite alike.
+//! The conformance suite of the stores: Postgres and SQLite both guarantee what the resolver relies
+//! on.
 
 mod blocks;
 mod domains;
@@ -82,7 +83,7 @@ async fn suite(store: Arc<dyn LinkStore>) {
     history::the_registers_end_is_known_with_its_first_block(&*store).await;
 }
 
-/// These leave a history and a register behind that nothing else reckons with.
+/// Runs the cases that leave behind a history and a block register that no other case expects.
 async fn histories(store: &dyn LinkStore) {
     history::a_store_below_a_known_mark_begins_a_history(store).await;
     history::an_operator_leaves_numbers_out(store).await;
@@ -129,10 +130,11 @@ async fn the_first_ledger_is_the_one_that_counts_until_it_is_forgotten(store: &d
     assert_eq!(store.adopt_ledger("resolver-1.bb").await.unwrap(), "resolver-1.bb");
 }
 
-/// As after the first beat of a resolver: before it nothing is stored under a number.
+/// Compares the store's mark, as a resolver does with its first beat. Before that comparison
+/// nothing is stored under a number.
 async fn a_store_is_compared_before_it_is_used(store: &dyn LinkStore) {
     store.poll_settings(None).await.unwrap();
-    let started = store.server_start().map(|start| start.borrow().expect("it was asked for"));
+    let started = store.server_start().map(|start| start.borrow().expect("the poll has read it"));
     let history = store.epoch().await.unwrap();
     if started.is_some() {
         let refused = store.insert(&history, &[new_link(999, "https://x.y/")]).await;

@@ -1,4 +1,5 @@
-//! The removal of links that nobody visits: by one holder at a time, in steps, and never of what came or was visited lately.
+//! Removal of unvisited links by one holder at a time, in steps. Links that arrived or were visited
+//! recently stay.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -10,9 +11,9 @@ use tokio::time::{Instant, sleep};
 
 use super::new_link;
 
-/// Longer than any of the steps takes here.
+/// The `held_for` of a removal step, longer than any step takes here.
 const HELD_FOR: Duration = Duration::from_secs(3_600);
-/// Both databases know times to the millisecond.
+/// A pause that separates two stored times: both databases have a resolution of a millisecond.
 const A_MOMENT: Duration = Duration::from_millis(20);
 
 pub(super) async fn what_came_or_was_visited_lately_stays_and_one_holder_removes_the_rest(
@@ -27,7 +28,7 @@ pub(super) async fn what_came_or_was_visited_lately_stays_and_one_holder_removes
     let new = new_link(20_900, "https://x.y/new");
     store.insert(&history, std::slice::from_ref(&new)).await.unwrap();
     let (visited, restored) = (old[100].id, old[200].id);
-    // A visit of long ago is no reason to remove what was brought back today.
+    // An old visit is no reason to remove a link that was restored today.
     store.note_seen(&[(restored, Timestamp::UNIX_EPOCH)]).await.unwrap();
     store.note_seen(&[(visited, Timestamp::now())]).await.unwrap();
     assert_eq!(store.delete(restored, &Meant::default(), ApiKeyId(1)).await.unwrap(), Deleted::Done);
@@ -44,7 +45,8 @@ pub(super) async fn what_came_or_was_visited_lately_stays_and_one_holder_removes
     assert_eq!(store.delete(blocked, &Meant::default(), ApiKeyId(1)).await.unwrap(), Deleted::Blocked);
     let imported = import(store).await;
 
-    // Whatever was neither made nor visited since then, however long this takes.
+    // Removes links that were neither created nor visited since `before`, however long the test
+    // takes.
     let sweep_after = async |holder: &str, held_for: Duration| {
         let (unvisited_for, every) = (before.elapsed(), Duration::from_secs(3_600));
         let sweep = Sweep { holder: holder.to_owned(), held_for, unvisited_for, every };
@@ -58,7 +60,8 @@ pub(super) async fn what_came_or_was_visited_lately_stays_and_one_holder_removes
     let Swept::Some(more) = sweep_after("one", A_MOMENT).await else { panic!("there are others") };
     assert!(more.iter().all(|id| removed.insert(*id)), "each once");
     sleep(2 * A_MOMENT).await;
-    // The first one is not heard of any more: another goes on, and looks at nothing twice.
+    // The first holder's `held_for` has passed. Another continues from its position and examines
+    // nothing twice.
     loop {
         match sweep_after("other", A_MOMENT).await {
             Swept::Some(some) => assert!(some.iter().all(|id| removed.insert(*id)), "each once"),
@@ -76,7 +79,7 @@ pub(super) async fn what_came_or_was_visited_lately_stays_and_one_holder_removes
     assert_eq!(gone, [old[0].id]);
 }
 
-/// Imports a link that is old where it comes from: nobody can say when it was last visited there.
+/// Imports a link that is old in its former system. When it was last visited there is unknown.
 async fn import(store: &dyn LinkStore) -> LinkId {
     let key = CodeKey::draw().unwrap();
     let mint = Arc::new(Mint::new(&key, store.adopt_keyspaces(&[]).await.unwrap()));

@@ -1,5 +1,5 @@
-//! A block on a deleted link: its slug is held for as long as the block is there, and no other link
-//! loses its own.
+//! Blocks on deleted links: the slug is held while the block lasts, and no other link loses its
+//! slug.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ pub(super) async fn a_block_holds_the_slug_of_a_deleted_link(store: &dyn LinkSto
     let slug = Slug::parse("held/slug").unwrap();
     for domain in [DomainId::DEFAULT, other] {
         let holder = async || store.find_slug(domain, &slug).await.unwrap();
-        let id = pick(store, domain, &slug).await.expect("nobody has it");
+        let id = pick(store, domain, &slug).await.expect("the slug is free");
         assert_eq!(store.delete(id, &Meant::default(), BY).await.unwrap(), Deleted::Done);
         assert_eq!(holder().await, None, "a deleted link gives its slug up");
         for _ in 0..2 {
@@ -58,7 +58,7 @@ pub(super) async fn a_block_holds_the_slug_of_a_deleted_link(store: &dyn LinkSto
         block(store, id, None).await;
         assert_eq!(holder().await, None);
 
-        let next = pick(store, domain, &slug).await.expect("it is free again");
+        let next = pick(store, domain, &slug).await.expect("the slug is free again");
         for reason in [Some("too late"), None] {
             block(store, id, reason).await;
             assert_eq!(holder().await, Some(next), "another link has it by now");

@@ -1,4 +1,5 @@
-//! Wishes that were had before: who wishes for the same again is given the same link.
+//! Deduplicated creates: a repeated request returns the earlier link, by its content or by its
+//! idempotency key.
 
 use std::time::Duration;
 
@@ -20,14 +21,15 @@ pub(super) async fn the_same_wish_is_given_the_same_link_until_nobody_has_asked_
     assert!(matches!(ask(8_001, long).await, InsertedFull::Stored(_)));
     assert_eq!(ask(8_002, long).await, InsertedFull::Same(id(8_001)));
     assert_eq!(store.read(&[id(8_002)], Source::Primary).await.unwrap().links, [], "nothing was stored");
-    // Each who asks sets its end anew: this one to the next millisecond.
+    // Every request sets the expiry anew; this one sets it to the next millisecond.
     assert_eq!(ask(8_003, short).await, InsertedFull::Same(id(8_001)));
     tokio::time::sleep(10 * short).await;
     assert!(matches!(ask(8_004, long).await, InsertedFull::Stored(_)), "it has lapsed");
     assert_eq!(ask(8_005, long).await, InsertedFull::Same(id(8_004)));
     assert_eq!(store.delete(id(8_004), &Meant::default(), ApiKeyId(1)).await.unwrap(), Deleted::Done);
     assert!(matches!(ask(8_006, long).await, InsertedFull::Stored(_)), "a deleted link is given to nobody");
-    // A number that is somebody else's is given to nobody either.
+    // A create whose number is taken records nothing, so the next request does not return the other
+    // link.
     assert_eq!(store.delete(id(8_006), &Meant::default(), ApiKeyId(1)).await.unwrap(), Deleted::Done);
     assert_eq!(ask(3, long).await, InsertedFull::Taken);
     assert!(matches!(ask(8_007, long).await, InsertedFull::Stored(_)));
