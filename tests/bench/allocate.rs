@@ -116,9 +116,9 @@ impl Ground {
         }
         let postgres = Postgres::builder().scratch(&scratch).start().await?;
         postgres::prepare(&postgres, args.block_len.into()).await?;
-        let mut issuers = vec![start_issuer(&scratch, args, None).await?];
+        let mut issuers = vec![start_issuer(&scratch, args, None, cores).await?];
         if let Some(binary) = &args.beside {
-            issuers.push(start_issuer(&scratch, args, Some(binary)).await?);
+            issuers.push(start_issuer(&scratch, args, Some(binary), cores).await?);
         }
         Ok(Self { issuers, postgres })
     }
@@ -165,11 +165,13 @@ impl Ground {
     }
 }
 
-/// Starts an issuer of this build, or of another one, on its own etcd.
+/// Starts an issuer of this build, or of another one, on its own etcd. The last of the machine's
+/// `cores` is the issuer's alone. They are counted by the caller, before it is pinned itself.
 async fn start_issuer(
     scratch: &Scratch,
     args: &Args,
     binary: Option<&PathBuf>,
+    cores: usize,
 ) -> anyhow::Result<(Issuer, EtcdCluster)> {
     let etcd = EtcdCluster::builder(1).scratch(scratch).arg(QUOTA).start().await?;
     let len = args.block_len.to_string();
@@ -184,7 +186,6 @@ async fn start_issuer(
         None => builder,
     };
     let issuer = builder.start().await?;
-    let cores = cores::count();
     if cores > 1 {
         cores::keep_on(scratch, issuer.process.pid(), cores - 1..=cores - 1).await?;
     }

@@ -1,10 +1,13 @@
-//! What others notice while somebody attacks a resolver: redirects at a steady rate beside each attack by itself, and beside all at once.
+//! The effect of attacks on other clients: redirects at a steady rate during each attack alone, and
+//! during all at once.
 //!
-//! 1. The resolver has as many descriptors as most systems give a process by default. Attackers come from loopback addresses of their
-//!    own, so that limits by client see them as they would outside.
-//! 2. Bystanders ask at fixed times, whether or not the last answer has come, and a latency counts from the time at which a request was
-//!    due: a server that stands still for a second is seen to do so.
-//! 3. Memory is looked at ten times a second, and the largest figure is told.
+//! 1. The resolver has as many file descriptors as most systems give a process by default.
+//!    Attackers connect from their own loopback addresses, so that per-client limits treat them
+//!    like remote attackers.
+//! 2. Bystanders send requests at fixed times, whether or not the last response has arrived. A
+//!    latency counts from the time at which a request was due, so a server that stalls for a second
+//!    is measured as such.
+//! 3. Memory is sampled ten times a second, and the report shows the peak.
 
 mod bystander;
 mod mount;
@@ -26,48 +29,49 @@ use crate::{Report, links, progress, stats::Latencies, table::Table};
 use bystander::Bystanders;
 use mount::{Aim, Attack};
 
-/// What a process gets where nobody has said otherwise.
+/// The default limit on open files of a process.
 const DESCRIPTORS: u32 = 1_024;
-/// Redirects in a second.
+/// The bystanders' rate in redirects per second.
 const RATE: u32 = 1_000;
-/// What is wanted.
+/// The target for the bystanders' 99th percentile.
 const P99_MS: f64 = 20.0;
-/// The budgets that a full resolver may hold beside twice its idle memory, in MiB: bodies and cached links (`resolver/README.md`, "Budgets").
+/// The budgets that a full resolver may hold in addition to twice its idle memory, in MiB: bodies
+/// and cached links (`resolver/README.md`, "Budgets").
 const BUDGETS_MIB: f64 = 128.0;
 const LOOK: Duration = Duration::from_millis(100);
-/// Between two attacks: what was held comes back.
+/// The pause between two attacks, in which the resolver frees what it held.
 const REST: Duration = Duration::from_secs(2);
 const KEY_WITHIN: Duration = Duration::from_secs(30);
 
-/// How to measure.
+/// The flags of `bench attack`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Mount each attack by itself; both, unless --all is given alone.
+    /// Mount each attack alone; both kinds of rounds run unless one of --each and --all is given.
     #[arg(long)]
     each: bool,
     /// Mount all attacks at once.
     #[arg(long)]
     all: bool,
-    /// How long each attack lasts, in seconds.
+    /// Run each attack for this many seconds.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds: u64,
 }
 
-/// What bystanders saw, and what the resolver held.
+/// The bystanders' figures and the resolver's peak memory in one round.
 struct Round {
     name: &'static str,
     redirects: usize,
     failed: usize,
     latencies: Latencies,
     peak: u64,
-    /// What the attackers got done: requests, connections or calls.
+    /// The number of completed attacks: requests, connections or calls.
     strokes: u64,
 }
 
-/// Starts everything, measures and reports.
+/// Starts the resolver, measures and reports.
 ///
 /// # Errors
-/// The resolver does not start, or ends.
+/// Returns an error if the resolver does not start, or ends.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
     let (idle, rounds) = crate::on_runtime(measure(args))?;
     progress::clear();
@@ -96,7 +100,7 @@ async fn measure(args: &Args) -> anyhow::Result<(u64, Vec<Round>)> {
     Ok((idle, rounds))
 }
 
-/// Makes what attacks need: links with long texts and a key of the attacker's own.
+/// Creates what the attacks need: links with long texts, and an API key for the attacker.
 async fn prepare(scratch: &Scratch, resolver: &Resolver) -> anyhow::Result<Aim> {
     let launch = Launch::new(scratch, "api-key", binaries::resolver().await?);
     let scopes = ["api-key", "create", "--name", "attacker", "--scopes", "create,read,reserve"];
@@ -134,7 +138,7 @@ async fn round(
     sleep(REST).await;
     let is_over = Arc::new(AtomicBool::new(false));
     let mounted = mount::mount(Arc::clone(aim), attacks.to_vec(), Arc::clone(&is_over))?;
-    // Attackers have what they can get when bystanders are watched.
+    // Gives the attackers time to take what they can before the bystanders are measured.
     sleep(REST).await;
     let before = aim.strokes();
     let bystanders = Bystanders::start(resolver.addr(), paths.to_vec(), RATE, length)?;

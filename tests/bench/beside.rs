@@ -1,10 +1,10 @@
-//! This build's resolver beside another build's, such as that of an earlier commit.
+//! This build's resolver compared with another build's, for example that of an earlier commit.
 //!
-//! 1. Each side has servers and a folder of its own, and its own `migrate` makes its schema.
-//! 2. The sides take turns and change places every round, so that a machine that slows down hits
-//!    both alike.
-//! 3. The processor time of the resolver and its Postgres stands beside the rate. On a shared
-//!    machine it is the steadier figure.
+//! 1. Each side has its own servers and folder, and its own `migrate` creates its schema.
+//! 2. The sides take turns and swap their order every round, so that a machine that slows down
+//!    affects both equally.
+//! 3. The report shows the processor time of the resolver and its Postgres as well as the rate. On
+//!    a shared machine it is the steadier figure.
 
 mod report;
 mod side;
@@ -15,39 +15,39 @@ use crate::{Report, cores, progress, wrk::Loaded};
 use report::{Figures, Level};
 use side::Side;
 
-/// Seconds before the first round of a level.
+/// The warm-up before the first round of a level, in seconds.
 const WARM_UP: u64 = 1;
 
-/// What is measured.
+/// The workloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Way {
     /// Single creates over HTTP, on Postgres.
     Create,
-    /// Redirects from the cache, over SQLite.
+    /// Redirects from the cache, on SQLite.
     Redirect,
     /// Redirects that no cache can answer, on Postgres.
     Miss,
 }
 
-/// How to measure.
+/// The flags of `bench beside`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The other build's `resolver` binary.
+    /// Compare with this `resolver` binary of another build.
     #[arg(long, value_name = "FILE")]
     resolver: PathBuf,
-    /// What to measure.
+    /// Measure these workloads.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "create,redirect,miss")]
     ways: Vec<Way>,
-    /// Connections that are open at the same time, for each way; each number is measured by itself.
+    /// Keep this many connections open for each workload; each value is measured separately.
     #[arg(long, value_delimiter = ',', default_value = "64,256", value_name = "N[,N…]")]
     connections: Vec<usize>,
-    /// Rounds; the median of their ratios is told.
+    /// Run this many rounds and report the median of their ratios.
     #[arg(long, default_value_t = 8)]
     rounds: usize,
-    /// How long each side is measured in each round, in seconds.
+    /// Measure each side for this many seconds per round.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=3_600))]
     seconds: u64,
-    /// Links that are stored for redirects and misses.
+    /// Store this many links for redirects and misses.
     #[arg(long, default_value_t = 300_000, value_parser = clap::value_parser!(u32).range(1_000..=20_000_000))]
     links: u32,
 }
@@ -55,7 +55,7 @@ pub(crate) struct Args {
 /// Starts both sides, measures and reports.
 ///
 /// # Errors
-/// A server does not start, a program is not installed, or a request failed.
+/// Returns an error if a server does not start, a program is not installed, or a request fails.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
     let levels = crate::on_runtime(measure(args))?;
     Ok(report::report(args, &levels))
@@ -64,8 +64,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
 async fn measure(args: &Args) -> anyhow::Result<Vec<Level>> {
     let mut levels = Vec::new();
     for way in &args.ways {
-        // Redirects with one thread have a core of their own, so their cost is not mixed with that
-        // of the load.
+        // For redirects a resolver with one thread has its own core, so its cost does not mix with
+        // that of the load.
         let threads: &[usize] = if *way == Way::Redirect { &[1, 2] } else { &[2] };
         for threads in threads {
             progress::show("building the resolver and starting the servers …");

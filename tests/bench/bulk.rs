@@ -1,4 +1,5 @@
-//! Links created per second by bulk calls over HTTP, beside single-row inserts by pgbench on the same Postgres.
+//! Links created per second by bulk calls over HTTP, compared with single-row inserts by pgbench on
+//! the same Postgres.
 
 use std::fmt::Write as _;
 
@@ -14,41 +15,42 @@ use crate::{
     table::{Table, grouped},
 };
 
-/// What is wanted, in rows per second.
+/// The target, in rows per second.
 const RATE: f64 = 150_000.0;
-/// pgbench's connections.
+/// The number of pgbench's connections.
 const CLIENTS: usize = 64;
 
-/// How to measure.
+/// The flags of `bench bulk`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Links in a call.
+    /// Create this many links per call.
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     links: u32,
-    /// Calls at the same time.
+    /// Make this many calls concurrently.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=8))]
     calls: u32,
-    /// Calls one after another in each round.
+    /// Repeat the concurrent calls this many times per round.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     repeats: u32,
-    /// Rounds, of which the median is told.
+    /// Run this many rounds and report the median.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// How long pgbench runs in each round, in seconds.
+    /// Run pgbench for this many seconds per round.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=3_600))]
     seconds: u64,
 }
 
-/// Starts everything, measures and reports.
+/// Starts the servers, measures and reports.
 ///
 /// # Errors
-/// A server does not start, a program is not installed, or a link was not created.
+/// Returns an error if a server does not start, a program is not installed, or a link is not
+/// created.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
     let rounds = crate::on_runtime(measure(args))?;
     Ok(report(args, &rounds))
 }
 
-/// Rows per second: ours, and pgbench's.
+/// Measures the rows per second of the resolver and of pgbench in each round.
 async fn measure(args: &Args) -> anyhow::Result<Vec<(f64, f64)>> {
     progress::show("building the resolver and starting the servers …");
     let scratch = Scratch::new()?;
@@ -74,7 +76,7 @@ async fn measure(args: &Args) -> anyhow::Result<Vec<(f64, f64)>> {
     Ok(rounds)
 }
 
-/// As many calls at a time as wanted, to their ends.
+/// Makes the concurrent calls and waits for all of them.
 async fn calls(args: &Args, resolver: &Resolver, body: &str) -> anyhow::Result<()> {
     let calls = (0..args.calls).map(|_| call(args, resolver, body.to_owned()));
     futures_util::future::try_join_all(calls).await.map(drop)

@@ -1,4 +1,5 @@
-//! Which cores a process runs on. What the scheduler decides anew in every run would else be part of what is measured.
+//! Pins processes to cores. Otherwise the placement by the scheduler, which differs from run to
+//! run, would be part of the measurement.
 
 use std::{ops::RangeInclusive, time::Duration};
 
@@ -7,25 +8,26 @@ use nix::unistd::Pid;
 
 const WITHIN: Duration = Duration::from_secs(10);
 
-/// How many cores the machine lets this process have.
+/// Returns the number of cores that this process may use. Pinning the process with [`keep_on`]
+/// lowers it.
 pub(crate) fn count() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// All of them, as `taskset` takes them.
+/// Returns the list of all cores, as `taskset` expects it.
 pub(crate) fn all() -> String {
     list(0..=count() - 1)
 }
 
-/// A list of cores as `taskset` takes it.
+/// Returns a list of cores, as `taskset` expects it.
 pub(crate) fn list(cores: RangeInclusive<usize>) -> String {
     format!("{}-{}", cores.start(), cores.end())
 }
 
-/// Keeps a process with all its threads, and whatever it starts from now on, on these cores.
+/// Pins a process with all its threads, and its future children, to these cores.
 ///
 /// # Errors
-/// `taskset` is not installed, or the machine has no such cores.
+/// Returns an error if `taskset` is not installed or the machine has no such cores.
 pub(crate) async fn keep_on(scratch: &Scratch, pid: Pid, cores: RangeInclusive<usize>) -> anyhow::Result<()> {
     let taskset = Launch::new(scratch, "taskset", Program::Taskset.path()?);
     let taskset = taskset.args(["-a", "-c", "-p", &list(cores), &pid.to_string()]);

@@ -1,9 +1,12 @@
-//! Links created per second over HTTP, each acknowledged after COMMIT, beside single-row inserts by pgbench.
+//! Links created per second over HTTP, each acknowledged after COMMIT, compared with single-row
+//! inserts by pgbench.
 //!
-//! 1. Both use one Postgres, with the settings of a fresh installation but for more connections and longer pauses between
-//!    checkpoints: `fsync` and `synchronous_commit` are on.
-//! 2. Postgres, the resolver and the load share all cores; pgbench and its server do as well.
-//! 3. With `--flush-ms` each commit waits that long before it flushes (`commit_delay`), as on a disk that is slower than this one.
+//! 1. Both use the same Postgres, with the settings of a fresh installation except for more
+//!    connections and longer intervals between checkpoints: `fsync` and `synchronous_commit` are
+//!    on.
+//! 2. Postgres, the resolver and the load share all cores; so do pgbench and its server.
+//! 3. With `--flush-ms` each commit waits that long before it flushes (`commit_delay`), which
+//!    simulates a slower disk.
 
 mod report;
 
@@ -18,30 +21,30 @@ use crate::{
 };
 use report::{Level, Way};
 
-/// Seconds before the first round.
+/// The warm-up before the first round, in seconds.
 const WARM_UP: u64 = 1;
 
-/// How to measure.
+/// The flags of `bench create`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Clients at the same time; each number is measured by itself.
+    /// Measure with this many concurrent clients; each value is measured separately.
     #[arg(long, value_delimiter = ',', default_value = "64,256", value_name = "N[,N…]")]
     clients: Vec<usize>,
-    /// How many milliseconds a commit waits before it flushes; each number is measured by itself.
+    /// Delay each commit's flush by this many milliseconds; each value is measured separately.
     #[arg(long, value_delimiter = ',', default_value = "0,2", value_name = "N[,N…]")]
     flush_ms: Vec<u32>,
-    /// Rounds, of which the median is told.
+    /// Run this many rounds and report the median.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// How long each way is measured in each round, in seconds.
+    /// Measure each variant for this many seconds per round.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=3_600))]
     seconds: u64,
-    /// Measure the resolver only: for profiling.
+    /// Measure only the resolver, for profiling.
     #[arg(long)]
     resolver_only: bool,
 }
 
-/// One round of one way.
+/// The figures of one variant in one round.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Figures {
     rate: f64,
@@ -61,10 +64,10 @@ impl From<Loaded> for Figures {
     }
 }
 
-/// Starts everything, measures and reports.
+/// Starts the servers, measures and reports.
 ///
 /// # Errors
-/// A server does not start, a program is not installed, or a create failed.
+/// Returns an error if a server does not start, a program is not installed, or a create fails.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
     let levels = crate::on_runtime(measure(args))?;
     Ok(report::report(args, &levels))
@@ -89,14 +92,14 @@ async fn measure(args: &Args) -> anyhow::Result<Vec<Level>> {
     Ok(levels)
 }
 
-/// A Postgres with the schema.
+/// Starts a Postgres with the resolver's schema.
 pub(crate) async fn database(scratch: &Scratch, flush_ms: u32) -> anyhow::Result<Postgres> {
     let postgres = server(scratch, flush_ms).await?;
     migrate(scratch, &postgres.url()).await?.success()?;
     Ok(postgres)
 }
 
-/// A Postgres without a schema.
+/// Starts a Postgres without a schema.
 pub(crate) async fn server(scratch: &Scratch, flush_ms: u32) -> anyhow::Result<Postgres> {
     let postgres = Postgres::builder()
         .scratch(scratch)

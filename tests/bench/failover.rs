@@ -1,8 +1,9 @@
-//! How long nobody can allocate when the leading issuer dies, and when it hands over.
+//! The interruption of allocations when the leading issuer crashes or hands over.
 //!
-//! Three issuers on three etcd members. One caller per follower asks for a block again and again, over a connection that is open
-//! already, so what is measured is the fail-over and not a connect: from the signal to the first block that a successor
-//! allocated, its transaction committed. A crash must be over within the lease's TTL and a second, a hand-over within 100 ms.
+//! Three issuers run on three etcd members. One caller per follower requests a block repeatedly
+//! over an open connection, so the measurement covers the fail-over and not a connect: from the
+//! signal to the first block that a successor allocated, its transaction committed. A crash must be
+//! over within the lease's TTL plus one second, a hand-over within 100 ms.
 
 mod caller;
 
@@ -21,28 +22,28 @@ use caller::Caller;
 
 const SOON: Duration = Duration::from_secs(60);
 
-/// What an operator may rely on after a crash, beyond the lease's TTL.
+/// The grace period after a crash, beyond the lease's TTL, that an operator may rely on.
 const CRASH_GRACE: Duration = Duration::from_secs(1);
 const HAND_OVER_WITHIN: Duration = Duration::from_millis(100);
 
-/// Flags of the bench.
+/// The flags of `bench failover`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// How often each kind of fail-over is measured with each TTL.
+    /// Measure each kind of fail-over this many times per TTL.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=30))]
     runs: u32,
-    /// TTLs of the leader's lease, in seconds.
+    /// Measure with these TTLs of the leader lease, in seconds.
     #[arg(long, value_delimiter = ',', default_value = "2,5")]
     lease_ttl: Vec<u64>,
 }
 
-/// Why a leader goes.
+/// The cause of a fail-over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum Cause {
-    /// SIGKILL: its lease must run out.
+    /// SIGKILL: the lease must expire.
     Crash,
-    /// SIGTERM: it resigns.
+    /// SIGTERM: the leader resigns.
     HandOver,
 }
 
@@ -51,11 +52,11 @@ enum Cause {
 struct Series {
     cause: Cause,
     lease_ttl_seconds: u64,
-    /// In the order of the runs.
+    /// The duration of each run, in run order.
     milliseconds: Vec<f64>,
     median_milliseconds: f64,
     worst_milliseconds: f64,
-    /// What is promised: of the worst run after a crash, of the median of the hand-overs.
+    /// The promised limit: on the worst run for crashes, on the median for hand-overs.
     promised_milliseconds: f64,
     kept: bool,
 }
@@ -63,7 +64,7 @@ struct Series {
 /// Measures and reports.
 ///
 /// # Errors
-/// A server does not start, or nobody leads in time.
+/// Returns an error if a server does not start or no issuer leads in time.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
     let runtime = tokio::runtime::Runtime::new().context("start a runtime")?;
     let all = runtime.block_on(measure_all(args))?;
@@ -73,7 +74,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
 async fn measure_all(args: &Args) -> anyhow::Result<Vec<Series>> {
     let mut all = Vec::new();
     for ttl in &args.lease_ttl {
-        // No resolver: what is measured is the issuers' part.
+        // No resolver: only the issuers' part is measured.
         let cluster = Cluster::builder().etcd(3).issuers(3).resolvers(0).lease_ttl(&format!("{ttl}s"));
         let mut cluster = cluster.start().await?;
         cluster.wait_leader(SOON).await?;
@@ -81,7 +82,7 @@ async fn measure_all(args: &Args) -> anyhow::Result<Vec<Series>> {
         for cause in [Cause::Crash, Cause::HandOver] {
             let mut times = Vec::new();
             for run in 0..args.runs {
-                // The kill falls into another part of the time between two beats of the lease each time.
+                // Each kill falls at another point between two keep-alives of the lease.
                 sleep(Duration::from_secs(*ttl) / 4 * run / args.runs).await;
                 times.push(fail_over(&mut cluster, &mut callers, cause).await?);
             }
@@ -91,7 +92,7 @@ async fn measure_all(args: &Args) -> anyhow::Result<Vec<Series>> {
     Ok(all)
 }
 
-/// One run; the former leader is back as a follower at its end.
+/// Measures one fail-over and restarts the former leader as a follower.
 async fn fail_over(cluster: &mut Cluster, callers: &mut [Caller], cause: Cause) -> anyhow::Result<Duration> {
     let leader = cluster.wait_leader(SOON).await?;
     let mut asking = JoinSet::new();
@@ -109,7 +110,7 @@ async fn fail_over(cluster: &mut Cluster, callers: &mut [Caller], cause: Cause) 
     let allocated = first.context("nobody asked")?.context("a caller's task ended early")??;
     cluster.issuers[leader].process.wait_exit(SOON).await?;
     cluster.issuers[leader].restart().await?;
-    // Its connection died with it.
+    // The connection to the former leader ended with it.
     for caller in callers.iter_mut() {
         caller.catch_up().await?;
     }

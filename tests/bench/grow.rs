@@ -1,20 +1,27 @@
-//! Whether creates and misses keep their rate as the table grows; keyed by number as ours, and by text as others' are.
+//! The rates of creates and misses as the table grows, keyed by number as in Shortmint and by text
+//! as in other shorteners.
 //!
-//! 1. A run takes many minutes, in which a machine's speed changes. So each way is measured on the grown table and on a small one in
-//!    turns, and what is told is the ratio of the two: an empty one for what writes, and one of 320,000 rows for what reads.
-//! 2. Each has a Postgres of its own, with buffers for all of its tables and long pauses between checkpoints: the 128 MiB of a fresh
-//!    installation would hold the small table and a fiftieth of the grown one, whatever it is keyed by. The first change of a page after
-//!    a checkpoint writes all of it to the log, and keys at random change every page: so the last of each filling comes after a
-//!    checkpoint, which leaves few of them for what is measured, and no checkpoint under way.
-//! 3. The resolver is measured as its clients see it, over HTTP. The statements that it sends are measured by themselves too, on a table
-//!    keyed by number and on one keyed by text: over HTTP a slower table shows less.
-//! 4. What is measured adds to the tables, a few hundred thousand rows for each level; with no rows they are emptied before each round, and
-//!    the ratio says how far two measurements of the same lie apart.
+//! 1. A run takes many minutes, in which a machine's speed changes. So each workload is measured in
+//!    turns on the grown table and on a small one, and the report shows the ratio: an empty table
+//!    for writes, one of 320,000 rows for reads.
+//! 2. Each side has its own Postgres, with buffers for all of its tables and long intervals between
+//!    checkpoints. The 128 MiB of a fresh installation would hold the small table and a fiftieth of
+//!    the grown one, whatever the key. The first change of a page after a checkpoint writes the
+//!    whole page to the WAL, and random keys change every page. So the last part of each filling
+//!    follows a checkpoint: it leaves few such writes for the measurement, and no checkpoint in
+//!    progress.
+//! 3. The resolver is measured over HTTP, as its clients see it. Its statements are also measured
+//!    directly, on a table keyed by number and on one keyed by text: over HTTP a slower table shows
+//!    less.
+//! 4. The measurement adds to the tables, a few hundred thousand rows per level. With 0 rows both
+//!    tables are emptied before each round, and the ratio shows how far two measurements of the
+//!    same thing differ.
 //!
 //! A run takes about 15 GB of disk and 10 GB of memory.
 //!
-//! With `--huge-pages` Postgres keeps its buffers in pages of 2 MiB, as its manual advises for large ones. A row at random is some twenty lines of
-//! memory that no core has at hand, and with pages of 4 KiB the way to each leads through tables that no core has at hand either.
+//! With `--huge-pages` Postgres keeps its buffers in pages of 2 MiB, as its manual advises for
+//! large buffers. Reading a random row touches some twenty cache lines that no core has cached.
+//! With pages of 4 KiB each access also walks page tables that no core has cached.
 
 mod keyed;
 mod report;
@@ -26,39 +33,42 @@ use crate::{Report, progress};
 use report::{Level, Way};
 use side::Side;
 
-/// Rows of the small tables that are read. With fewer the cache would have some of the links.
+/// The number of rows of the small tables for reads. With fewer, the cache would hold some of the
+/// links.
 const SMALL: u64 = 320_000;
 
-/// How to measure.
+/// The flags of `bench grow`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Rows that each table has; each number is measured by itself.
+    /// Grow each table to this many rows; each value is measured separately.
     #[arg(long, value_delimiter = ',', default_value = "0,1000000,5000000,20000000", value_name = "N[,N…]")]
     rows: Vec<u64>,
-    /// Rounds, of which the median is told.
+    /// Run this many rounds and report the median.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
-    /// How long each way is measured in each round, in seconds.
+    /// Measure each workload for this many seconds per round.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=3_600))]
     seconds: u64,
-    /// Clients that create, and connections that ask.
+    /// Use this many clients for creates and connections for misses.
     #[arg(long, default_value_t = 64)]
     clients: usize,
-    /// Memory for each of the three servers' buffers: enough for all tables that are filled.
+    /// Give each of the three servers this much memory for buffers: enough for all filled tables.
     #[arg(long, default_value = "8GB", value_name = "SIZE")]
     shared_buffers: String,
-    /// Keep the buffers in huge pages, of which the machine must have reserved enough for three servers (sysctl vm.nr_hugepages).
+    /// Keep the buffers in huge pages; reserve enough for three servers first (sysctl
+    /// vm.nr_hugepages).
     #[arg(long)]
     huge_pages: bool,
-    /// What to measure; only the tables that it needs are filled.
+    /// Measure these workloads; only the tables that they need are filled.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = Way::ALL, value_name = "WAY[,WAY…]")]
     ways: Vec<Way>,
 }
 
-/// Starts everything, measures and reports.
+/// Starts the servers, measures and reports.
 ///
 /// # Errors
-/// A server does not start, a program is not installed, or a statement or a request failed.
+/// Returns an error if a server does not start, a program is not installed, or a statement or a
+/// request fails.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
     anyhow::ensure!(args.rows.is_sorted(), "--rows: expected numbers in ascending order");
     let levels = crate::on_runtime(measure(args))?;
@@ -76,7 +86,7 @@ async fn measure(args: &Args) -> anyhow::Result<Vec<Level>> {
         let mut level = Level::new(*rows);
         for round in 1..=args.rounds {
             for way in args.ways.iter().copied() {
-                // Nothing is there to be read yet.
+                // There are no rows to read yet.
                 if *rows == 0 && way.reads() {
                     continue;
                 }

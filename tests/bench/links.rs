@@ -1,4 +1,4 @@
-//! Many stored links for a bench to ask for.
+//! Bulk creation of stored links for the benchmarks.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use harness::Resolver;
 
 use crate::progress;
 
-/// Links of one bulk call.
+/// The number of links per bulk call.
 const AT_ONCE: usize = 100_000;
 const ANSWERED_WITHIN: Duration = Duration::from_secs(300);
 
-/// Creates so many links by bulk calls; their paths.
+/// Creates `count` links by bulk calls and returns their paths.
 pub(crate) async fn create(resolver: &Resolver, count: usize) -> anyhow::Result<Vec<String>> {
     let mut paths = Vec::with_capacity(count);
     while paths.len() < count {
@@ -26,7 +26,7 @@ pub(crate) async fn create(resolver: &Resolver, count: usize) -> anyhow::Result<
     Ok(paths)
 }
 
-/// One bulk call of lines; the codes of what was created.
+/// Makes one bulk call with a body of JSON lines and returns the codes of the created links.
 pub(crate) async fn bulk(resolver: &Resolver, body: String) -> anyhow::Result<Vec<String>> {
     let api = &resolver.api;
     let request = api.http().post(format!("{}/rest/v3/short-urls/bulk", api.url()));

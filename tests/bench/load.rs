@@ -1,4 +1,4 @@
-//! Closed-loop load: each client sends its next operation when the last one was answered.
+//! A closed-loop load: each client starts its next operation after the last response.
 
 use std::time::Duration;
 
@@ -7,38 +7,39 @@ use tokio::{task::JoinSet, time::Instant};
 
 use crate::stats::Latencies;
 
-/// One of many that do the same.
+/// A client of a load; many of them perform the same operation concurrently.
 pub(crate) trait Client: Send + 'static {
-    /// One measured operation; an error ends the bench.
+    /// Performs one measured operation. An error ends the benchmark.
     fn operate(&mut self) -> impl Future<Output = anyhow::Result<()>> + Send;
 
-    /// What has to be done between two operations. Its time lowers the rate, and is in no latency.
+    /// Performs the unmeasured work between two operations. Its time lowers the rate but is part of
+    /// no latency.
     fn tidy(&mut self) -> impl Future<Output = anyhow::Result<()>> + Send {
         async { Ok(()) }
     }
 }
 
-/// How long a round takes.
+/// The duration of a round.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
-    /// Before anything counts.
+    /// The time before operations count.
     pub(crate) warm_up: Duration,
-    /// What counts.
+    /// The time in which operations count.
     pub(crate) length: Duration,
 }
 
-/// What a round came to.
+/// The result of a round.
 #[derive(Debug)]
 pub(crate) struct Round {
-    /// Operations that ended within the length, per second.
+    /// The rate of operations that ended within the counted time, per second.
     pub(crate) rate: f64,
-    /// Their latencies.
+    /// The latencies of those operations.
     pub(crate) latencies: Latencies,
-    /// Operations of the warm-up too.
+    /// The number of all operations, warm-up included.
     pub(crate) operations: usize,
 }
 
-/// Lets all clients work side by side, and gives them back.
+/// Runs all clients concurrently for one round, and returns them with its result.
 pub(crate) async fn drive<C: Client>(clients: Vec<C>, span: Span) -> anyhow::Result<(Vec<C>, Round)> {
     let from = Instant::now() + span.warm_up;
     let until = from + span.length;

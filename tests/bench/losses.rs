@@ -1,9 +1,11 @@
-//! Acknowledged links beside a Postgres that is stopped at once, and one of whose backends is killed, again and again at full speed.
+//! Acknowledged links under repeated immediate stops of Postgres, and repeated kills of a backend,
+//! at full speed.
 //!
-//! 1. Bulk calls and single creates run all the time, on Postgres with its default settings. Each URL carries a number, so what is
-//!    stored is compared with what was acknowledged, link by link.
-//! 2. An answer that breaks off acknowledges the lines that came whole.
-//! 3. After each blow the load goes on until links are acknowledged again, then for a random while: blows fall anywhere in a commit.
+//! 1. Bulk calls and single creates run all the time, on a Postgres with default settings. Each URL
+//!    contains a number, so stored and acknowledged links are compared one by one.
+//! 2. A response that breaks off acknowledges its complete lines.
+//! 3. After each blow the load runs until links are acknowledged again, and then for a random time,
+//!    so that blows fall at any point of a commit.
 
 use std::{
     collections::HashSet,
@@ -23,56 +25,57 @@ use tokio::time::sleep;
 
 use crate::{Report, progress, table::Table};
 
-/// Every URL is this and a number.
+/// The common prefix of all URLs; a number follows.
 const URL: &str = "https://example.org/some/where/";
-/// How long the platform may take to acknowledge links after a blow.
+/// The time limit for links to be acknowledged again after a blow.
 const RECOVERY_WITHIN: Duration = Duration::from_secs(60);
-/// How long a client waits after a refusal.
+/// The pause of a client after a refusal.
 const PAUSE: Duration = Duration::from_millis(20);
-/// How long the load lasts between recovery and the next blow, at most, in milliseconds.
+/// The longest time between recovery and the next blow, in milliseconds.
 const BETWEEN_MAX_MS: u64 = 400;
-/// How long one answer may take.
+/// The time limit for one response.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
-/// How to measure.
+/// The flags of `bench losses`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Immediate stops (SIGQUIT), and as many kills of one backend (SIGKILL).
+    /// Stop Postgres immediately (SIGQUIT) this many times, and kill a backend (SIGKILL) as many
+    /// times.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     blows: u32,
-    /// Bulk calls at the same time.
+    /// Make this many bulk calls concurrently.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=4))]
     calls: u32,
-    /// Links in a call.
+    /// Create this many links per bulk call.
     #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     links: u64,
-    /// Clients that create links one by one.
+    /// Create links one by one with this many clients.
     #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u32).range(0..))]
     clients: u32,
 }
 
-/// What is done to Postgres.
+/// The faults inflicted on Postgres.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Blow {
     ImmediateStop,
     KilledBackend,
 }
 
-/// What came of one kind of blow.
+/// The result for one kind of blow.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     blows: u32,
     by_bulk: u64,
     singly: u64,
     lost: u64,
-    /// Codes that two links were given.
+    /// Codes given to two links.
     twice: u64,
 }
 
-/// What the clients were told.
+/// The acknowledgements that the clients received.
 #[derive(Debug, Default)]
 struct Told {
-    /// Numbers of acknowledged URLs.
+    /// The numbers of the acknowledged URLs.
     numbers: HashSet<u64>,
     codes: HashSet<Box<str>>,
     by_bulk: u64,
@@ -80,7 +83,7 @@ struct Told {
     twice: u64,
 }
 
-/// What the load's tasks share.
+/// The state shared by the load's tasks.
 #[derive(Debug, Default)]
 struct Shared {
     next: AtomicU64,
@@ -101,7 +104,7 @@ impl Shared {
         self.told().numbers.len()
     }
 
-    /// Takes one answer in: what was asked with this number got this code.
+    /// Records an acknowledgement: the create of the URL with this number received this code.
     fn note(&self, number: u64, code: &str, by_bulk: bool) {
         let mut told = self.told();
         told.numbers.insert(number);
@@ -110,10 +113,10 @@ impl Shared {
     }
 }
 
-/// Starts everything, strikes, and compares.
+/// Starts the servers, runs the load with blows, and compares.
 ///
 /// # Errors
-/// A server does not start or does not come back.
+/// Returns an error if a server does not start or does not recover.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
     let counts = crate::on_runtime(async {
         let mut counts = Vec::new();
@@ -170,7 +173,7 @@ async fn measure(args: &Args, blow: Blow) -> anyhow::Result<Count> {
     Ok(count)
 }
 
-/// One bulk call after another.
+/// Makes bulk calls, one after another.
 async fn bulk(shared: Arc<Shared>, api: Api, links: u64) {
     while !shared.is_over() {
         let first = shared.next.fetch_add(links, Ordering::Relaxed);
@@ -195,7 +198,7 @@ async fn bulk(shared: Arc<Shared>, api: Api, links: u64) {
     }
 }
 
-/// One link after another.
+/// Creates links one by one.
 async fn single(shared: Arc<Shared>, api: Api) {
     while !shared.is_over() {
         let number = shared.next.fetch_add(1, Ordering::Relaxed);
@@ -215,7 +218,7 @@ fn code(line: &[u8]) -> Option<String> {
     line["shortCode"].as_str().map(str::to_owned)
 }
 
-/// The numbers of all stored URLs.
+/// Returns the numbers of all stored URLs.
 async fn stored(postgres: &Postgres) -> anyhow::Result<HashSet<u64>> {
     let client = postgres.client().await?;
     let sql = format!("SELECT substr(long_url, {})::bigint FROM link", URL.len() + 1);

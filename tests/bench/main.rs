@@ -1,7 +1,8 @@
-//! Benchmarks: each starts what it needs, measures in turns, and prints a table or JSON.
+//! Benchmarks: each one starts the servers it needs, measures in turns, and prints a table or JSON.
 //!
-//! 1. What is compared is measured in the same run, in interleaved rounds, and told as medians: the machine's other work
-//!    then hits all sides alike, so ratios hold where absolute figures do not.
+//! 1. The things compared are measured in the same run, in interleaved rounds, and reported as
+//!    medians. Other work on the machine then affects all sides equally, so ratios hold where
+//!    absolute figures do not.
 //! 2. Servers are real and private; nothing is left behind.
 //! 3. The daemons are built in the profile of this binary, so run it with `--release`.
 
@@ -35,7 +36,7 @@ use serde_json::Value;
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-/// Measures Shortmint beside the ways it competes with.
+/// Measure Shortmint and its alternatives side by side
 ///
 /// Run it in release mode: cargo run --release -p tests --bin bench -- allocate
 #[derive(Debug, Parser)]
@@ -50,38 +51,40 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Bench {
-    /// Durable allocations per second, beside etcd's guarded puts and a segment row in Postgres.
+    /// Measure durable allocations per second, compared with etcd's guarded puts and a Postgres
+    /// segment row.
     Allocate(allocate::Args),
-    /// Redirects beside somebody who attacks the resolver, and the memory that it holds meanwhile.
+    /// Measure redirects and the resolver's memory during attacks on it.
     Attack(attack::Args),
-    /// This build's resolver beside another build's: creates, redirects and misses in turns.
+    /// Compare this build's resolver with another build's: creates, redirects and misses in turns.
     Beside(beside::Args),
-    /// Links created per second by bulk calls, beside single-row inserts by pgbench.
+    /// Measure links created per second by bulk calls, compared with pgbench's single-row inserts.
     Bulk(bulk::Args),
-    /// Links created per second over HTTP, beside single-row inserts by pgbench.
+    /// Measure links created per second over HTTP, compared with pgbench's single-row inserts.
     Create(create::Args),
-    /// How long nobody can allocate when the leading issuer dies, and when it hands over.
+    /// Measure how long allocations stop when the leading issuer crashes or hands over.
     Failover(failover::Args),
-    /// Whether creates and misses keep their rate while the table grows, keyed by number and by text.
+    /// Measure creates and misses while the table grows, keyed by number and by text.
     Grow(grow::Args),
-    /// Acknowledged links while Postgres is stopped at once, and its backends are killed, at full speed.
+    /// Count lost links while Postgres is stopped and its backends are killed at full speed.
     Losses(losses::Args),
-    /// Memory of a resolver, idle, with many cached links and after many requests; and how soon it serves.
+    /// Measure a resolver's memory (idle, with many cached links, after many requests) and its
+    /// start-up time.
     Memory(memory::Args),
-    /// Redirects of links that no cache has, and the queries that they cost.
+    /// Measure redirects of uncached links, and the queries that they cost.
     Miss(miss::Args),
-    /// Nanoseconds per minted code, in parts and over threads.
+    /// Measure nanoseconds per minted code, in parts and over threads.
     Mint(mint::Args),
-    /// Redirects per second, beside nginx and a bare hyper server.
+    /// Measure redirects per second, compared with nginx and a bare hyper server.
     Redirect(redirect::Args),
-    /// Popular links while somebody asks for codes at random.
+    /// Measure popular links while another client scans random codes.
     Scan(scan::Args),
-    /// The bare hyper server that `redirect` compares with.
+    /// Serve redirects with the bare hyper server that `redirect` compares with.
     #[command(hide = true)]
     BareHyper(redirect::BareArgs),
 }
 
-/// What a bench has to say: the same in two forms.
+/// The report of a benchmark, as text and as JSON.
 struct Report {
     text: String,
     json: Value,
@@ -112,13 +115,13 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs a bench on one thread: the servers under load need the cores.
+/// Runs a benchmark on one thread: the servers under load need the cores.
 fn on_runtime<T>(bench: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.context("start the runtime")?.block_on(bench)
 }
 
-#[expect(clippy::print_stdout, reason = "the answer to what a person asked for")]
+#[expect(clippy::print_stdout, reason = "the report is the output that the user asked for")]
 fn print(report: &Report, as_json: bool) {
     if as_json {
         println!("{:#}", report.json);

@@ -1,4 +1,5 @@
-//! How much memory a resolver holds, idle, with many cached links and after many requests; and how soon it serves after its start.
+//! The memory of a resolver: idle, with many cached links and after many requests; and the time
+//! from its start to its first redirect.
 
 use std::time::Duration;
 
@@ -15,47 +16,47 @@ use crate::{
     wrk::Wrk,
 };
 
-/// What is wanted: from the start of the process to its first redirect.
+/// The target for the time from the start of the process to its first redirect.
 const FIRST_REDIRECT: Duration = Duration::from_millis(200);
 const SERVES_WITHIN: Duration = Duration::from_secs(20);
-/// How much more memory than before counts as growth: what an allocator keeps differs by less.
+/// The ratio above which more memory counts as growth. Fluctuations of the allocator are smaller.
 const GROWTH: f64 = 1.1;
-/// One look at a port that is not open yet.
+/// The pause between two attempts on a port that is not open yet.
 const POLL: Duration = Duration::from_millis(1);
 const CONNECTIONS: usize = 64;
-/// Links between two lines of progress.
+/// The number of links between two progress messages.
 const CHUNK: usize = 10_000;
 const HITS: &str = "resolver_cache_hits_total";
 
-/// How to measure.
+/// The flags of `bench memory`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Links in the cache.
+    /// Cache this many links.
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..=5_000_000))]
     links: u32,
-    /// Requests.
+    /// Send this many requests.
     #[arg(long, default_value_t = 10_000_000, value_parser = clap::value_parser!(u32).range(1..))]
     requests: u32,
-    /// Starts, of which the median is told.
+    /// Start the resolver this many times and report the median.
     #[arg(long, default_value_t = 5)]
     starts: usize,
 }
 
-/// What was found, in bytes and times.
+/// The measured memory in bytes, and times.
 struct Found {
     starts: Vec<Duration>,
     idle: u64,
     cached: u64,
     hit_share: f64,
-    /// After a tenth of the requests, and after all.
+    /// The memory after a tenth of the requests, and after all of them.
     early: u64,
     late: u64,
 }
 
-/// Starts everything, measures and reports.
+/// Starts the servers, measures and reports.
 ///
 /// # Errors
-/// A server does not start, a program is not installed, or a request failed.
+/// Returns an error if a server does not start, a program is not installed, or a request fails.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
     let found = crate::on_runtime(measure(args))?;
     Ok(report(args, &found))
@@ -66,7 +67,7 @@ async fn measure(args: &Args) -> anyhow::Result<Found> {
     let scratch = Scratch::new()?;
     let postgres = create::database(&scratch, 0).await?;
     let builder = Resolver::builder(&scratch, "resolver", &secret::random_hex()?)?.database(&postgres.url());
-    // Room for all links and some more.
+    // Room for all links, with a margin.
     let cache_mib = (args.links / 2_500).max(64).to_string();
     let mut resolver = builder.args(["--cache-mib", &cache_mib]).start().await?;
     let code = resolver.api.create("https://example.org/first").await?.code;
@@ -100,7 +101,7 @@ async fn measure(args: &Args) -> anyhow::Result<Found> {
     Ok(Found { starts, idle, cached, hit_share: hits / asked, early: early.unwrap_or(late), late })
 }
 
-/// Asks for each link, which puts it into the cache.
+/// Requests each link once, which puts it into the cache.
 async fn ask_once(resolver: &Resolver, paths: &[String]) -> anyhow::Result<()> {
     for (index, paths) in paths.chunks(CHUNK).enumerate() {
         progress::show(&format!("asking for each link once: {}", grouped((index * CHUNK) as f64)));
@@ -114,7 +115,7 @@ async fn ask_once(resolver: &Resolver, paths: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Starts the process and asks for a code until it redirects.
+/// Starts the process and requests a code until it redirects; returns the time taken.
 async fn first_redirect(resolver: &mut Resolver, code: &str) -> anyhow::Result<Duration> {
     let begun = Instant::now();
     resolver.process.respawn()?;

@@ -1,9 +1,10 @@
-//! Local minting, with the resolver's own types: claim a number, permute it, encode it.
+//! Local minting with the resolver's own types: claim a number, permute it, encode it.
 //!
-//! 1. One keyspace's supply and one mint are shared by all threads, as in a resolver.
-//! 2. All numbers are in hand from the start: fetching a block is a call to the issuer in the background, one in a million codes,
-//!    and is not measured here. Neither is the insert.
-//! 3. Parts and the whole take turns, round by round. `permute` is what minting a number takes without its encoding.
+//! 1. All threads share one keyspace's supply and one mint, as in a resolver.
+//! 2. All numbers are available from the start. Fetching a block is a background call to the
+//!    issuer, once per million codes, and is not measured here. Neither is the insert.
+//! 3. The parts and the whole take turns in every round. `permute` is the time to mint a number
+//!    minus that to encode it.
 
 use std::{
     hint::black_box,
@@ -25,37 +26,37 @@ use crate::{
     table::{Table, grouped},
 };
 
-/// Between two looks at the clock.
+/// The number of codes between two readings of the clock.
 const CHUNK: u32 = 1_000;
 
-/// How to measure.
+/// The flags of `bench mint`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// How many threads mint at the same time; each number is measured by itself.
+    /// Mint on this many threads concurrently; each value is measured separately.
     #[arg(long, value_delimiter = ',', default_value = "1,2,4", value_name = "N[,N…]")]
     threads: Vec<usize>,
-    /// Rounds, of which the median is told.
+    /// Run this many rounds and report the median.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// How long each part is measured in each round, in milliseconds.
+    /// Measure each part for this many milliseconds per round.
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=600_000))]
     millis: u64,
-    /// The keyspace to mint from, written as for the resolver's --keyspaces.
+    /// Mint from this keyspace, in the format of the resolver's --keyspaces.
     #[arg(long, default_value = "default=6:0-9A-Za-z")]
     keyspace: String,
 }
 
-/// What is timed.
+/// The parts of minting that are timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Claim,
     Mint,
     Encode,
-    /// All of it, and the claim goes back as used.
+    /// All parts, with the claim settled as used.
     Whole,
 }
 
-/// What all threads share.
+/// The state shared by all threads.
 struct Ground {
     keyspace: Keyspace,
     index: KeyspaceIndex,
@@ -66,7 +67,7 @@ struct Ground {
 /// Measures and reports.
 ///
 /// # Errors
-/// The keyspace is malformed, or the system gives no random bytes.
+/// Returns an error if the keyspace is malformed or the system provides no random bytes.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
     let keyspace = Keyspace::parse(&args.keyspace).context("parse --keyspace")?;
     let key = CodeKey::draw().context("draw a code key")?;
@@ -101,7 +102,7 @@ impl Ground {
         Ok(Arc::new(Self { keyspace: keyspace.clone(), index, minting, mint }))
     }
 
-    /// How long one code takes one of so many threads.
+    /// Returns the nanoseconds that a code takes on each of that many concurrent threads.
     fn nanos(self: &Arc<Self>, part: Part, threads: usize, length: Duration) -> anyhow::Result<f64> {
         let start = Arc::new(Barrier::new(threads));
         let worker = || {
@@ -116,12 +117,13 @@ impl Ground {
         for worker in workers {
             nanos.push(worker.join().map_err(|_| anyhow::anyhow!("a minting thread panicked"))??);
         }
-        // Threads differ a little; what they do together is the sum of their rates.
+        // Threads differ a little; their joint rate is the sum of their rates.
         let rate: f64 = nanos.iter().map(|nanos| 1.0 / nanos).sum();
         Ok(f64::from(u32::try_from(threads)?) / rate)
     }
 
-    /// Claiming is asynchronous, so each thread has a runtime, as each of a resolver's listeners has.
+    /// Repeats a part for this long and returns the nanoseconds per code. Claiming is asynchronous,
+    /// so each thread has a runtime, as each of a resolver's listeners has.
     fn work(&self, part: Part, length: Duration) -> anyhow::Result<f64> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
         runtime.block_on(async {
@@ -139,7 +141,7 @@ impl Ground {
         })
     }
 
-    /// Never waits while there are numbers.
+    /// Claims a number, which never waits while numbers are left.
     async fn claim(&self, deadline: Instant) -> anyhow::Result<Claim> {
         self.minting.claim(deadline).await.context("the keyspace is too small for a round of this length")
     }

@@ -1,4 +1,5 @@
-//! Redirects whose links are not in the cache: many stored links asked for at random, and room for one of a hundred.
+//! Redirects of uncached links: random requests over many stored links, with cache room for one in
+//! a hundred.
 
 use std::fmt::Write as _;
 
@@ -14,40 +15,40 @@ use crate::{
 };
 
 const WARM_UP: u64 = 2;
-/// What is wanted: redirects for each query of the database.
+/// The target: redirects per database query with 256 connections.
 const PER_QUERY: f64 = 5.0;
 
-/// How to measure.
+/// The flags of `bench miss`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Links that are stored.
+    /// Store this many links.
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1_000..=20_000_000))]
     links: u32,
-    /// Memory for cached links, in MiB. One MiB holds about 4,000 links of this bench.
+    /// Give the cache this many MiB; one MiB holds about 4,000 links of this benchmark.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     cache_mib: u32,
-    /// Connections that are open at the same time; each number is measured by itself.
+    /// Keep this many connections open; each value is measured separately.
     #[arg(long, value_delimiter = ',', default_value = "64,256", value_name = "N[,N…]")]
     connections: Vec<usize>,
-    /// Rounds, of which the median is told.
+    /// Run this many rounds and report the median.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// How long each round is, in seconds.
+    /// Run each round for this many seconds.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=3_600))]
     seconds: u64,
 }
 
-/// One round: redirects, queries and cache hits per second, and latencies.
+/// The figures of one round: the load's, and the counts of queries and of cache hits.
 struct Round {
     load: Loaded,
     queries: f64,
     hits: f64,
 }
 
-/// Starts everything, measures and reports.
+/// Starts the servers, measures and reports.
 ///
 /// # Errors
-/// A server does not start, a program is not installed, or a request failed.
+/// Returns an error if a server does not start, a program is not installed, or a request fails.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
     let levels = crate::on_runtime(measure(args))?;
     Ok(report(args, &levels))
@@ -79,7 +80,7 @@ async fn measure(args: &Args) -> anyhow::Result<Vec<(usize, Vec<Round>)>> {
     Ok(levels)
 }
 
-/// Queries and cache hits so far.
+/// Returns the counts of queries and of cache hits so far.
 async fn counts(resolver: &Resolver) -> anyhow::Result<(f64, f64)> {
     let metric = async |name| resolver.metric(name).await.context("read a metric");
     Ok((metric("resolver_link_reads_total").await?, metric("resolver_cache_hits_total").await?))

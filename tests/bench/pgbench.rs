@@ -1,4 +1,5 @@
-//! Single-row inserts by Postgres' own load generator: what a database gives to an application that commits each link by itself.
+//! Single-row inserts by pgbench, Postgres' own load generator: the rate available to an
+//! application that commits each link in its own transaction.
 
 use std::{fs, path::PathBuf, time::Duration};
 
@@ -7,13 +8,14 @@ use harness::{Launch, Postgres, Program, Scratch};
 
 use crate::stats::Latencies;
 
-/// The same columns as `link`, without its name: what is inserted here must not be in the resolver's way.
+/// A table with the columns of `link` under another name, so that these rows do not interfere with
+/// the resolver.
 const TABLE: &str = "
     CREATE TABLE peer (LIKE link INCLUDING ALL);
     CREATE SEQUENCE peer_id";
 const INSERT: &str = "INSERT INTO peer (id, long_url, title, crawlable, forward_query, created_by) \
     VALUES (nextval('peer_id'), 'https://example.org/some/where/1', NULL, false, true, 1);\n";
-/// One transaction of so many is in the log that percentiles come from.
+/// The sampling interval of the log: one transaction in this many is logged for the percentiles.
 const SAMPLED: u8 = 10;
 const SLACK: Duration = Duration::from_secs(60);
 
@@ -26,7 +28,7 @@ pub(crate) struct Pgbench {
 }
 
 impl Pgbench {
-    /// Makes the table.
+    /// Creates the table and writes the script.
     pub(crate) async fn new(scratch: &Scratch, postgres: &Postgres) -> anyhow::Result<Self> {
         let program = Program::Pgbench.path()?;
         postgres.client().await?.batch_execute(TABLE).await.context("make the peer's table")?;
@@ -34,7 +36,8 @@ impl Pgbench {
         Ok(Self { scratch: scratch.clone(), program, script, url: postgres.url() })
     }
 
-    /// Inserts rows, each in a transaction of its own, from so many connections; how many a second, and how long they took.
+    /// Inserts rows, each in its own transaction, from that many connections. Returns the rows per
+    /// second and the latencies.
     pub(crate) async fn run(&self, clients: usize, seconds: u64) -> anyhow::Result<(f64, Latencies)> {
         let folder = self.scratch.folder(&self.scratch.stem("pgbench-log"))?;
         let launch = Launch::new(&self.scratch, "pgbench", &self.program);
@@ -47,7 +50,6 @@ impl Pgbench {
             self.url.clone(),
         ]);
         let finished = launch.run(Duration::from_secs(seconds) + SLACK).await?.success()?;
-        // The log holds all runs of this name.
         let rate = finished.stdout.lines().rev().find_map(read_rate).context("pgbench prints its rate")?;
         let mut samples = Vec::new();
         for file in fs::read_dir(&folder).context("find pgbench's log")? {
@@ -59,12 +61,12 @@ impl Pgbench {
     }
 }
 
-/// `tps = 28123.4 (without initial connection time)`
+/// Parses the line `tps = 28123.4 (without initial connection time)`.
 fn read_rate(line: &str) -> Option<f64> {
     line.strip_prefix("tps = ")?.split(' ').next()?.parse().ok()
 }
 
-/// Client, transaction, microseconds, …
+/// Parses the latency from a log line of client, transaction, microseconds and further fields.
 fn read_latency(line: &str) -> Option<Duration> {
     line.split(' ').nth(2)?.parse().ok().map(Duration::from_micros)
 }

@@ -1,21 +1,22 @@
-//! Says on standard error what is being measured, to a person only.
+//! Progress messages on standard error, for a terminal only.
 
 use std::io::{IsTerminal as _, Write as _, stderr};
 
-/// Shows `text` in place of what was shown before; nothing when standard error is not a terminal.
+/// Replaces the last progress message with `text`; does nothing if standard error is not a
+/// terminal.
 pub(crate) fn show(text: &str) {
     if stderr().is_terminal() {
-        // A terminal that has gone away is no reason to stop measuring.
+        // A closed terminal is no reason to stop measuring.
         let _ = write!(stderr(), "\r\x1b[K{text}").and_then(|()| stderr().flush());
     }
 }
 
-/// Takes the line away before the result is printed.
+/// Clears the progress message before the report is printed.
 pub(crate) fn clear() {
     show("");
 }
 
-/// Writes a line that stays, also into a file.
+/// Writes a permanent line, also if standard error is not a terminal.
 pub(crate) fn note(text: &str) {
     let _ = writeln!(stderr(), "note: {text}");
 }

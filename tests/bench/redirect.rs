@@ -1,10 +1,11 @@
-//! Redirects per second of a real resolver, beside nginx's `return 302` and a bare hyper server with a map.
+//! Redirects per second of a real resolver, compared with nginx's `return 302` and a bare hyper
+//! server with a map.
 //!
-//! 1. On one core, the servers share core 0 and take turns; the load has core 1. On two, each server has one thread per core and shares
-//!    them with the load, alike for all.
-//! 2. The load asks for every link in turn, on connections that stay open; nginx answers any path with the same line, so for it the
-//!    links make no difference.
-//! 3. The resolver is as it is in service: metrics on, an event per redirect handed over and consumed.
+//! 1. With one thread the servers share core 0 in turns, and the load has core 1. With two, each
+//!    server has one thread per core and shares the cores with the load, equally for all.
+//! 2. The load requests every link in turn on persistent connections. nginx gives the same response
+//!    for any path, so the links make no difference to it.
+//! 3. The resolver runs as in production: metrics on, an event per redirect produced and consumed.
 
 mod bare;
 mod report;
@@ -20,36 +21,37 @@ use server::{Kind, Server};
 pub(crate) use bare::Args as BareArgs;
 pub(crate) use bare::serve as serve_bare;
 
-/// Seconds before the first round of a server: caches fill, and connections open.
+/// The warm-up before the first round of a server, in seconds: caches fill, and connections open.
 const WARM_UP: u64 = 1;
 
-/// How to measure.
+/// The flags of `bench redirect`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Connections that are open at the same time; each number is measured by itself.
+    /// Keep this many connections open; each value is measured separately.
     #[arg(long, value_delimiter = ',', default_value = "64,512", value_name = "N[,N…]")]
     connections: Vec<usize>,
-    /// Links that are asked for in turn.
+    /// Request this many links in turn.
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     links: u32,
-    /// Rounds, of which the median is told: many short ones, because machines change their speed from one second to the next.
+    /// Run this many rounds and report the median: many short ones, because a machine's speed
+    /// changes from second to second.
     #[arg(long, default_value_t = 9)]
     rounds: usize,
-    /// How long each server is measured in each round, in seconds.
+    /// Measure each server for this many seconds per round.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=3_600))]
     seconds: u64,
-    /// Threads of each server; each number is measured by itself.
+    /// Run each server with this many threads; each value is measured separately.
     #[arg(long, value_delimiter = ',', default_value = "1,2", value_name = "N[,N…]")]
     threads: Vec<usize>,
-    /// Measure the resolver only, without the two it is compared with: for profiling.
+    /// Measure only the resolver, without nginx and the bare server, for profiling.
     #[arg(long)]
     resolver_only: bool,
 }
 
-/// Starts everything, measures and reports.
+/// Starts the servers, measures and reports.
 ///
 /// # Errors
-/// A server does not start, a program is not installed, or a request was not answered with a redirect.
+/// Returns an error if a server does not start, a program is not installed, or a request fails.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
     let levels = crate::on_runtime(measure(args))?;
     Ok(report::report(args, &levels))
@@ -78,7 +80,7 @@ async fn measure(args: &Args) -> anyhow::Result<Vec<Level>> {
     Ok(levels)
 }
 
-/// All rounds with that many threads of each server and that many connections.
+/// Measures all rounds with one number of threads per server and one number of connections.
 async fn level(
     args: &Args,
     servers: &mut [Server],
@@ -86,7 +88,7 @@ async fn level(
     (threads, connections): (usize, usize),
 ) -> anyhow::Result<Level> {
     let mut level = Level::new(threads, connections);
-    // With one thread the load has the second core; with more it takes what there is.
+    // With one thread the load has the second core; with more it shares the servers' cores.
     let cores = if threads == 1 { "1".to_owned() } else { cores::list(0..=threads - 1) };
     for server in servers.iter() {
         wrk.load(&server.url, &cores, connections, WARM_UP).await?;

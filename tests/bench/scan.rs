@@ -1,4 +1,4 @@
-//! Popular links under load while somebody else asks for codes at random, as fast as answers come.
+//! Popular links under load while another client scans random codes, as fast as responses arrive.
 
 use std::fmt::Write as _;
 
@@ -15,28 +15,30 @@ use crate::{
 
 const LINKS: usize = 1_000;
 const WARM_UP: u64 = 1;
-/// What is wanted: this much of the rate stays, with the budget for unknown codes as it is by default.
+/// The target: the fraction of the rate that is left during a scan, with the default budget for
+/// unknown codes.
 const STAYS: f64 = 0.9;
 const ALPHABET: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// How to measure.
+/// The flags of `bench scan`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Connections of those who ask for popular links.
+    /// Request popular links on this many connections.
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=4_000))]
     connections: u16,
-    /// Connections of the one who scans.
+    /// Scan on this many connections.
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=4_000))]
     scanning: u16,
-    /// Rounds, of which the median is told.
+    /// Run this many rounds and report the median.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// How long each round is, in seconds.
+    /// Run each round for this many seconds.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=3_600))]
     seconds: u64,
 }
 
-/// One round: the popular links' rate alone and beside the scan, the scan's rate, and what became of its codes.
+/// The figures of one round: the popular links' rate alone and during the scan, the scan's rate,
+/// and the lookup counts of the scan.
 struct Round {
     alone: f64,
     beside: f64,
@@ -44,7 +46,8 @@ struct Round {
     counts: Counts,
 }
 
-/// Codes that were not found, those among them that were above the ceiling, links that the database was asked for, and queries.
+/// Lookup counts: codes not found, those of them above the ceiling, links requested from the
+/// database, and queries.
 #[derive(Clone, Copy, Debug)]
 struct Counts {
     not_found: f64,
@@ -74,13 +77,14 @@ impl Counts {
     }
 }
 
-/// Starts everything, measures and reports.
+/// Starts the servers, measures and reports.
 ///
 /// # Errors
-/// A server does not start, a program is not installed, or a popular link was not redirected.
+/// Returns an error if a server does not start, a program is not installed, or a popular link does
+/// not redirect.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
     let levels = crate::on_runtime(async {
-        // The second has no budget: every code is looked up.
+        // The second level has no budget, so every code is looked up.
         anyhow::Ok([
             ("600 a minute", measure(args, "600").await?),
             ("without end", measure(args, "0").await?),
@@ -125,7 +129,8 @@ async fn measure(args: &Args, budget: &str) -> anyhow::Result<Vec<Round>> {
     Ok(rounds)
 }
 
-/// Codes that are spread over the keyspace, the same in every run (Knuth's multiplicative hash).
+/// Returns paths of codes spread over the keyspace, the same in every run (Knuth's multiplicative
+/// hash).
 fn random_paths(count: u64) -> Vec<String> {
     let code = |number: u64| {
         let mut rest = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
@@ -176,7 +181,8 @@ fn report(args: &Args, levels: &[(&str, Vec<Round>)]) -> Report {
                 &format!("a scan slows popular links down by less than 10 %: {stays:.2} stays"),
             );
         }
-        // A code that is asked for twice at the same time is asked of the database once.
+        // Concurrent requests for the same code cause one database lookup, so this is an upper
+        // bound.
         let met = above > 0.0 && asked <= looked_up - above;
         line(met, &format!("{name}: codes above the ceiling are not asked of the database"));
         let rounds = rounds.iter().map(|round| {

@@ -1,32 +1,33 @@
-//! Percentiles of one round and medians of several.
+//! Statistics: percentiles of one round, and medians over rounds.
 
 use std::time::Duration;
 
-/// The latencies of one round.
+/// The latencies of one round, sorted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Latencies(Vec<Duration>);
 
 impl Latencies {
-    /// Sorts samples that came in any order.
+    /// Sorts the samples, which may come in any order.
     pub(crate) fn new(mut samples: Vec<Duration>) -> Self {
         samples.sort_unstable();
         Self(samples)
     }
 
-    /// How many there are.
+    /// Returns the number of samples.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// The smallest latency that `percent` of a hundred samples do not exceed (nearest rank), in milliseconds; 0 of
-    /// none.
+    /// Returns the smallest latency that `percent` % of the samples do not exceed (nearest rank),
+    /// in milliseconds; 0 without samples.
     pub(crate) fn percentile_ms(&self, percent: usize) -> f64 {
         let rank = (self.0.len() * percent).div_ceil(100).max(1);
         self.0.get(rank - 1).map_or(0.0, |latency| latency.as_secs_f64() * 1e3)
     }
 }
 
-/// The middle one of several rounds; of an even number, the upper of the middle two. 0 of none.
+/// Returns the median; of an even number of values, the upper of the middle two. Returns 0 without
+/// values.
 pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_unstable_by(f64::total_cmp);

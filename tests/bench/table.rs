@@ -1,14 +1,14 @@
-//! Plain tables: the first column is text and left-aligned, the others are figures and right-aligned.
+//! Plain-text tables: the first column is left-aligned text, the others are right-aligned figures.
 
 use std::fmt;
 
-/// A table with a line of names above it.
+/// A table with a header line.
 pub(crate) struct Table {
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    /// A table with these columns and no rows.
+    /// Creates a table with these columns and no rows.
     pub(crate) fn new(columns: &[&str]) -> Self {
         Self { rows: vec![columns.iter().map(ToString::to_string).collect()] }
     }
@@ -39,7 +39,7 @@ impl fmt::Display for Table {
     }
 }
 
-/// A count with its thousands apart: `1,234,567`.
+/// Formats a count with thousands separators: `1,234,567`.
 pub(crate) fn grouped(value: f64) -> String {
     let digits = format!("{value:.0}");
     let mut text = String::new();

@@ -1,11 +1,11 @@
-//! The load: wrk, with a script that sends prepared requests in turn and prints what the summary does not.
+//! A load generator: wrk with a script that sends prepared requests and prints figures in one line.
 
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use anyhow::Context;
 use harness::{Launch, Program, Scratch};
 
-/// One request for each path of a file.
+/// A script part that prepares a GET request per path of a file and sends the requests in turn.
 const GETS: &str = r#"
 local function pick(index, count) return index % count + 1 end
 local function prepare(args, add)
@@ -13,7 +13,7 @@ local function prepare(args, add)
 end
 "#;
 
-/// The same, at random.
+/// A script part that prepares the same requests and sends them in random order.
 const RANDOM_GETS: &str = r#"
 local function pick(index, count) return math.random(count) end
 local function prepare(args, add)
@@ -21,7 +21,7 @@ local function prepare(args, add)
 end
 "#;
 
-/// A thousand requests that each create a link.
+/// A script part that prepares a thousand create requests and sends them in turn.
 const CREATES: &str = r#"
 local function pick(index, count) return index % count + 1 end
 local function prepare(args, add)
@@ -33,7 +33,8 @@ local function prepare(args, add)
 end
 "#;
 
-/// Sends them in turn, and prints one line at the end: requests, microseconds, p50, p99 and p99.9 in microseconds, errors.
+/// The common script part, which sends the prepared requests. At the end it prints one line:
+/// requests, duration, p50, p99 and p99.9 (all times in microseconds), and errors.
 const LOAD: &str = r#"
 local requests, index = {}, 0
 init = function(args)
@@ -51,10 +52,10 @@ done = function(summary, latency)
 end
 "#;
 
-/// How much longer than its time a run may take.
+/// The extra time that a run may take.
 const SLACK: Duration = Duration::from_secs(30);
 
-/// wrk with its script and what that needs.
+/// wrk with its script and the script's argument.
 pub(crate) struct Wrk {
     scratch: Scratch,
     program: PathBuf,
@@ -62,7 +63,7 @@ pub(crate) struct Wrk {
     argument: OsString,
 }
 
-/// What one run came to.
+/// The figures of one run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Loaded {
     pub(crate) requests: f64,
@@ -74,19 +75,19 @@ pub(crate) struct Loaded {
 }
 
 impl Wrk {
-    /// Asks for every path in turn.
+    /// Returns a load that requests every path in turn.
     pub(crate) fn getting(scratch: &Scratch, paths: &[String]) -> anyhow::Result<Self> {
         let paths = scratch.file("paths.txt", &(paths.join("\n") + "\n"))?;
         Self::new(scratch, "gets.lua", GETS, paths.into())
     }
 
-    /// Asks for paths at random.
+    /// Returns a load that requests paths at random.
     pub(crate) fn getting_at_random(scratch: &Scratch, paths: &[String]) -> anyhow::Result<Self> {
         let paths = scratch.file("random-paths.txt", &(paths.join("\n") + "\n"))?;
         Self::new(scratch, "random-gets.lua", RANDOM_GETS, paths.into())
     }
 
-    /// Creates links with an API key.
+    /// Returns a load that creates links with an API key.
     pub(crate) fn creating(scratch: &Scratch, key: &str) -> anyhow::Result<Self> {
         Self::new(scratch, "creates.lua", CREATES, key.into())
     }
@@ -96,10 +97,10 @@ impl Wrk {
         Ok(Self { scratch: scratch.clone(), program: Program::Wrk.path()?, script, argument })
     }
 
-    /// Loads a server from these cores; every answer has to be a success.
+    /// Runs the load against a server from these cores; every request must succeed.
     ///
     /// # Errors
-    /// wrk cannot be run, or a request failed.
+    /// Returns an error if wrk cannot be run or a request fails.
     pub(crate) async fn load(
         &self,
         url: &str,
@@ -116,7 +117,7 @@ impl Wrk {
         Ok(loaded)
     }
 
-    /// Loads a server from these cores.
+    /// Runs the load against a server from these cores, whatever the responses are.
     pub(crate) async fn load_whatever_is_answered(
         &self,
         url: &str,

@@ -1,7 +1,7 @@
 //! The unprivileged account for servers that refuse to run as root.
 //!
-//! Tests run as root in many build containers, and Postgres declines to start there for good reasons. So its
-//! processes change to another account, which then must own its data folder.
+//! Tests run as root in many build containers, and Postgres refuses to start as root. So its
+//! processes run as another account, which must own the data folder.
 
 use std::os::unix::fs::chown;
 use std::path::Path;
@@ -9,10 +9,10 @@ use std::path::Path;
 use anyhow::Context;
 use nix::unistd::{User, geteuid};
 
-/// The accounts tried, in order: the one Debian's package creates, then the one that every Unix has.
+/// The account names to try, in order: the one from Debian's package, then one that every Unix has.
 const CANDIDATES: [&str; 2] = ["postgres", "nobody"];
 
-/// A user and group id to run a process as.
+/// The user id and group id to run a process as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Account {
     /// The user id.
@@ -22,10 +22,11 @@ pub struct Account {
 }
 
 impl Account {
-    /// The account to change to, or `None` when this process is not root and so has no need (and no right) to.
+    /// Returns the account to run as; `None` if this process is not root. Then it needs no other
+    /// account and has no right to use one.
     ///
     /// # Errors
-    /// Root on a machine that has none of the known accounts.
+    /// Returns an error if this process is root and none of the known accounts exists.
     pub fn unprivileged() -> anyhow::Result<Option<Self>> {
         if !geteuid().is_root() {
             return Ok(None);
@@ -39,10 +40,10 @@ impl Account {
         anyhow::bail!("Postgres refuses to run as root, and none of the accounts {CANDIDATES:?} exists")
     }
 
-    /// Gives a file or folder to this account.
+    /// Changes the owner of a file or folder to this account.
     ///
     /// # Errors
-    /// The path is missing, or its owner may not be changed.
+    /// Returns an error if the path does not exist or its owner cannot be changed.
     pub fn own(self, path: &Path) -> anyhow::Result<()> {
         chown(path, Some(self.uid), Some(self.gid)).with_context(|| format!("chown {}", path.display()))
     }

@@ -1,10 +1,10 @@
-//! Base64 with padding (RFC 4648, section 4), the way etcd's JSON gateway writes keys and values.
+//! Base64 with padding (RFC 4648, section 4), as etcd's JSON gateway encodes keys and values.
 //!
-//! Forty lines instead of a dependency: the gateway is the only user, and speed does not matter here.
+//! Forty lines replace a dependency: the gateway is the only user, and speed does not matter here.
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// Encodes bytes, padded with `=` to a multiple of four characters.
+/// Encodes bytes as base64, padded with `=` to a multiple of four characters.
 pub fn encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for group in bytes.chunks(3) {
@@ -20,10 +20,11 @@ pub fn encode(bytes: &[u8]) -> String {
     text
 }
 
-/// Decodes padded text.
+/// Decodes padded base64.
 ///
 /// # Errors
-/// A character outside the alphabet, or a length that no encoder produces.
+/// Returns an error if the text has a character outside the alphabet, or a length or padding that
+/// no encoder produces.
 pub fn decode(text: &str) -> anyhow::Result<Vec<u8>> {
     anyhow::ensure!(
         text.len().is_multiple_of(4),

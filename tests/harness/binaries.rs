@@ -1,9 +1,9 @@
-//! Where the daemons' binaries are, freshly built.
+//! The paths of the daemons' binaries, freshly built.
 //!
-//! 1. They are built once per test process, in the profile and target folder of the running test: a test never
-//!    runs a stale binary.
-//! 2. With `SHORTMINT_BIN_DIR` set to a folder that has both, they are taken from there and nothing is built:
-//!    for testing a release's or a container image's own binaries.
+//! 1. The binaries are built once per test process, in the profile and target folder of the running
+//!    test, so a test never runs a stale binary.
+//! 2. If `SHORTMINT_BIN_DIR` names a folder that contains both binaries, they are used and nothing
+//!    is built. This is for testing the binaries of a release or a container image.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,26 +14,28 @@ use anyhow::Context;
 const FOLDER_VARIABLE: &str = "SHORTMINT_BIN_DIR";
 const MANIFEST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml");
 
-/// The folder, or the message of the failure: errors cannot be cloned for every test that asks.
+/// The folder with the binaries, or the error message. The message is a `String` because errors
+/// cannot be cloned for every caller.
 static FOLDER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
 
-/// The path of the `issuer` binary.
+/// Returns the path of the `issuer` binary.
 ///
 /// # Errors
-/// It cannot be built or found; the message holds what the compiler wrote.
+/// Returns an error if it cannot be built or found; the message contains the compiler's output.
 pub async fn issuer() -> anyhow::Result<PathBuf> {
     Ok(folder().await?.join("issuer"))
 }
 
-/// The path of the `resolver` binary.
+/// Returns the path of the `resolver` binary.
 ///
 /// # Errors
-/// It cannot be built or found; the message holds what the compiler wrote.
+/// Returns an error if it cannot be built or found; the message contains the compiler's output.
 pub async fn resolver() -> anyhow::Result<PathBuf> {
     Ok(folder().await?.join("resolver"))
 }
 
-/// Building takes minutes at worst, so it stays off the runtime's own threads.
+/// Returns the folder with the binaries. Building can take minutes, so it runs outside the
+/// runtime's worker threads.
 async fn folder() -> anyhow::Result<PathBuf> {
     let found =
         tokio::task::spawn_blocking(|| FOLDER.get_or_init(|| find().map_err(|failed| format!("{failed:#}"))));
@@ -60,7 +62,8 @@ fn find() -> anyhow::Result<PathBuf> {
     Ok(target.join(profile))
 }
 
-/// Takes `<target>/<profile>/deps/<test>` apart, or `<target>/<profile>/<program>`.
+/// Splits `<target>/<profile>/deps/<test>` or `<target>/<profile>/<program>` into target folder and
+/// profile.
 fn target_and_profile(test: &Path) -> Option<(&Path, &str)> {
     let folder = test.parent()?;
     let folder = if folder.file_name()? == "deps" { folder.parent()? } else { folder };
@@ -69,7 +72,7 @@ fn target_and_profile(test: &Path) -> Option<(&Path, &str)> {
 
 fn build(target: &Path, profile: &str) -> anyhow::Result<()> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    // The folder of the profile "dev" has another name for historical reasons.
+    // Cargo builds the profile `dev` into the folder `debug`, for historical reasons.
     let profile = if profile == "debug" { "dev" } else { profile };
     let mut command = Command::new(cargo);
     command.args(["build", "--quiet", "--manifest-path", MANIFEST, "--profile", profile]);

@@ -1,4 +1,5 @@
-//! What must hold after every run, whatever happened in it. Faults are elsewhere: a checker knows nothing of them.
+//! Checkers of the properties that must hold after every run. Faults are injected elsewhere; a
+//! checker knows nothing about them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,13 +15,13 @@ use crate::resolver::Resolver;
 use crate::status::{Namespace, Status};
 use crate::wait;
 
-/// How many clients follow links at a time.
+/// The number of clients that follow links concurrently.
 const FOLLOWERS: usize = 32;
 
-/// How many offenders a message shows.
+/// The largest number of offenders in an error message.
 const SHOWN_MAX: usize = 10;
 
-/// The codes that several of the links have, each with their long URLs.
+/// Returns the codes that more than one of the links has, each with the long URLs of those links.
 pub fn duplicated(links: &[Acknowledged]) -> BTreeMap<&str, Vec<&str>> {
     let mut owners: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for link in links {
@@ -30,10 +31,10 @@ pub fn duplicated(links: &[Acknowledged]) -> BTreeMap<&str, Vec<&str>> {
     owners
 }
 
-/// I6, first half: no two acknowledged links share a code.
+/// Checks I6, first half: no two acknowledged links share a code.
 ///
 /// # Errors
-/// Some do; the message shows them.
+/// Returns an error if a code is shared; the message lists the codes.
 pub fn all_distinct(links: &[Acknowledged]) -> anyhow::Result<()> {
     let shared: Vec<_> = duplicated(links).into_iter().collect();
     let (count, shown) = (shared.len(), &shared[..shared.len().min(SHOWN_MAX)]);
@@ -41,11 +42,12 @@ pub fn all_distinct(links: &[Acknowledged]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// I6, second half: each acknowledged link redirects to its own URL. It is asked on the next resolver after the one
-/// that created it: with two, on the other one.
+/// Checks I6, second half: each acknowledged link redirects to its own URL. Each link is requested
+/// from the resolver after the one that created it, so with two resolvers from the other one.
 ///
 /// # Errors
-/// Some do not; the message shows them with what was answered.
+/// Returns an error if a link does not redirect to its URL; the message lists those links with the
+/// responses.
 pub async fn all_resolve(links: &[Acknowledged], resolvers: &[Resolver]) -> anyhow::Result<()> {
     let wrong = unresolved(links, resolvers).await?;
     let (count, shown) = (wrong.len(), &wrong[..wrong.len().min(SHOWN_MAX)]);
@@ -53,10 +55,10 @@ pub async fn all_resolve(links: &[Acknowledged], resolvers: &[Resolver]) -> anyh
     Ok(())
 }
 
-/// One line for each acknowledged link that does not redirect to its own URL.
+/// Returns one line for each acknowledged link that does not redirect to its own URL.
 ///
 /// # Errors
-/// A task that asks panicked.
+/// Returns an error if a follower's task panicked.
 pub async fn unresolved(links: &[Acknowledged], resolvers: &[Resolver]) -> anyhow::Result<Vec<String>> {
     let apis: Vec<Api> = resolvers.iter().map(|resolver| resolver.api.clone()).collect();
     let mut followers = JoinSet::new();
@@ -70,7 +72,7 @@ pub async fn unresolved(links: &[Acknowledged], resolvers: &[Resolver]) -> anyho
     Ok(wrong)
 }
 
-/// Returns one line for each link that is wrong.
+/// Follows links and returns one line for each that does not redirect to its own URL.
 async fn follow_all(links: Vec<Acknowledged>, apis: Vec<Api>) -> Vec<String> {
     let mut wrong = Vec::new();
     for link in links {
@@ -82,10 +84,11 @@ async fn follow_all(links: Vec<Acknowledged>, apis: Vec<Api>) -> Vec<String> {
     wrong
 }
 
-/// I10: `allocated = used + open + free + leaked + burned`, in every namespace.
+/// Checks I10: `allocated = used + open + free + leaked + burned` in every namespace.
 ///
 /// # Errors
-/// It does not balance, or a count is out of its range.
+/// Returns an error if an account does not balance, or if allocated ≤ high watermark ≤ ceiling ≤
+/// capacity does not hold.
 pub fn account_balances(status: &Status) -> anyhow::Result<()> {
     for namespace in &status.namespaces {
         let Namespace { capacity, high_watermark, ceiling, allocated, .. } = *namespace;
@@ -102,10 +105,11 @@ pub fn account_balances(status: &Status) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// I1, as the database saw it: no two registered blocks overlap, and each is as long as it says.
+/// Checks I1 in the database: no two registered blocks overlap, and no block is empty.
 ///
 /// # Errors
-/// The register cannot be read, is empty, or has an overlap.
+/// Returns an error if the register cannot be read, is empty, or contains an empty block or an
+/// overlap.
 pub async fn registered_blocks_are_disjoint(postgres: &Postgres) -> anyhow::Result<()> {
     let rows = postgres.client().await?;
     let rows = rows.query("SELECT lower(ids), upper(ids) FROM block ORDER BY lower(ids)", &[]).await;
@@ -122,11 +126,12 @@ pub async fn registered_blocks_are_disjoint(postgres: &Postgres) -> anyhow::Resu
     Ok(())
 }
 
-/// I5, as the database saw it: what was allocated is what is registered, so no allocation got lost on its way to its holder.
-/// It holds while no block was given back in part, and no resolver is about to register one.
+/// Checks I5 in the database: all allocated numbers are registered, so no allocation was lost on
+/// its way to its holder. This holds only while no block was returned in part and no resolver is
+/// about to register one.
 ///
 /// # Errors
-/// The register cannot be read, or has more or less.
+/// Returns an error if the register cannot be read or its total differs from the allocated total.
 pub async fn all_allocated_is_registered(status: &Status, postgres: &Postgres) -> anyhow::Result<()> {
     let client = postgres.client().await?;
     let sum = "SELECT coalesce(sum(upper(ids) - lower(ids)), 0)::bigint FROM block";
@@ -140,10 +145,11 @@ pub async fn all_allocated_is_registered(status: &Status, postgres: &Postgres) -
     Ok(())
 }
 
-/// Waits until [`all_allocated_is_registered`] holds: a block that was just allocated takes a moment to come to its holder.
+/// Waits until [`all_allocated_is_registered`] holds: the holder registers a new block a moment
+/// after its allocation.
 ///
 /// # Errors
-/// It does not within that time.
+/// Returns an error if it does not hold within the given time.
 pub async fn all_allocated_gets_registered(cluster: &Cluster, within: Duration) -> anyhow::Result<()> {
     wait::until(within, "every allocated block has come to its holder", async || {
         let Ok(status) = cluster.status().await else { return false };
@@ -152,10 +158,11 @@ pub async fn all_allocated_gets_registered(cluster: &Cluster, within: Duration) 
     .await
 }
 
-/// I10 against the database, once every holder has returned its blocks: `used` counts the links, and nothing is open.
+/// Checks I10 against the database once every holder has returned its blocks: `used` equals the
+/// number of links, and `open` is 0.
 ///
 /// # Errors
-/// The database cannot be read, or says otherwise.
+/// Returns an error if the database cannot be read, a number is still open, or the counts differ.
 pub async fn used_numbers_have_links(status: &Status, postgres: &Postgres) -> anyhow::Result<()> {
     let client = postgres.client().await?;
     let row = client.query_one("SELECT count(*) FROM link", &[]).await.context("count the links")?;

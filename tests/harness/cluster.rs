@@ -1,4 +1,4 @@
-//! The whole platform: Postgres, etcd, issuers and resolvers, each a process of its own.
+//! The whole platform: Postgres, etcd, issuers and resolvers, each in its own process.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -21,54 +21,58 @@ mod builder;
 pub use builder::ClusterBuilder;
 use builder::Proxies;
 
-/// How long the issuers together may take to tell their state: an election, at worst.
+/// The time limit for `issuer status`, which may have to wait for an election.
 const STATUS_WITHIN: Duration = Duration::from_secs(20);
 
 const RUN_WITHIN: Duration = Duration::from_secs(20);
 
-/// The running platform. Fields are dropped in this order: who uses a server ends before the server.
+/// A running platform. Fields are dropped in declaration order, so a server's clients end before
+/// the server.
 #[derive(Debug)]
 pub struct Cluster {
-    /// The resolvers, in the order of their start.
+    /// The resolvers, in start order.
     pub resolvers: Vec<Resolver>,
-    /// The issuers, in the order of their start.
+    /// The issuers, in start order.
     pub issuers: Vec<Issuer>,
-    /// A proxy before each issuer, in the same order; empty unless built [`ClusterBuilder::behind_proxies`].
+    /// The proxies in front of the issuers, in the same order; empty unless built with
+    /// [`ClusterBuilder::behind_proxies`].
     pub issuer_proxies: Vec<Proxy>,
-    /// The proxy before Postgres, if built [`ClusterBuilder::behind_proxies`].
+    /// The proxy in front of Postgres, if built with [`ClusterBuilder::behind_proxies`].
     pub postgres_proxy: Option<Proxy>,
-    /// The database server.
+    /// The Postgres server.
     pub postgres: Postgres,
     /// The etcd cluster.
     pub etcd: EtcdCluster,
     /// The administrator's API key.
     pub api_key: String,
-    /// The file with the permutation's key, which all resolvers share.
+    /// The file with the code key, which all resolvers share.
     pub code_key_file: PathBuf,
     settings: ClusterBuilder,
     /// The folder with all data and logs.
     pub scratch: Scratch,
-    /// Comes last, so that the next cluster starts when nothing of this one runs any more.
+    /// Dropped last, so that the next cluster starts only after every process of this one has
+    /// ended.
     _slot: Slot,
 }
 
 impl Cluster {
-    /// One of each, unless told otherwise.
+    /// Returns a builder with one etcd member, one issuer and one resolver.
     pub fn builder() -> ClusterBuilder {
         ClusterBuilder::default()
     }
 
-    /// The database's URL as the resolvers know it.
+    /// Returns the database's URL as the resolvers use it: through the proxy if there is one.
     pub fn database_url(&self) -> String {
         self.postgres_proxy.as_ref().map_or_else(|| self.postgres.url(), |proxy| self.postgres.url_via(proxy))
     }
 
-    /// The issuers' URLs as the resolvers know them.
+    /// Returns the issuers' URLs as the resolvers use them.
     pub fn issuer_urls(&self) -> Vec<String> {
         self.issuers.iter().map(|issuer| issuer.advertised().to_owned()).collect()
     }
 
-    /// Which issuer leads, if exactly one says so just now: a leader that was paused may claim it a little longer.
+    /// Returns the index of the leading issuer; `None` unless exactly one reports that it leads. A
+    /// leader that was paused may report so for a little longer.
     pub async fn leader(&self) -> Option<usize> {
         let mut leader = None;
         for (index, issuer) in self.issuers.iter().enumerate() {
@@ -79,23 +83,24 @@ impl Cluster {
         leader
     }
 
-    /// Waits until exactly one issuer leads.
+    /// Waits until exactly one issuer leads and returns its index.
     ///
     /// # Errors
-    /// None or several do at the end of the given time.
+    /// Returns an error if none or several lead at the end of the given time.
     pub async fn wait_leader(&self, within: Duration) -> anyhow::Result<usize> {
         wait::until_some(within, "exactly one issuer leads", async || self.leader().await).await
     }
 
-    /// What the leading issuer says of itself, by way of `issuer status`.
+    /// Returns the leading issuer's state, as `issuer status` prints it.
     ///
     /// # Errors
-    /// No issuer leads in time, or its answer cannot be read.
+    /// Returns an error if no issuer leads in time or the output cannot be parsed.
     pub async fn status(&self) -> anyhow::Result<Status> {
         self.status_from(&self.issuer_urls().join(",")).await
     }
 
-    /// [`Self::status`], asked of these issuers only, with commas between their URLs. A follower points to the leader.
+    /// Returns the leader's state like [`Self::status`], but asks only the given issuers, a
+    /// comma-separated list of URLs. A follower redirects to the leader.
     ///
     /// # Errors
     /// See [`Self::status`].
@@ -115,10 +120,10 @@ impl Cluster {
         Status::parse(&asked.context(last)?)
     }
 
-    /// An issuer of this cluster, to be changed and started by the test.
+    /// Returns a builder for an issuer of this cluster, which the test can change and start.
     ///
     /// # Errors
-    /// There is no free port.
+    /// Returns an error if there is no free port.
     pub fn issuer(&self, name: &str) -> anyhow::Result<IssuerBuilder> {
         let builder = Issuer::builder(&self.scratch, name, &self.etcd.endpoints())?;
         let builder = self.settings.lease_ttl.iter().fold(builder, |b, ttl| b.lease_ttl(ttl));
@@ -126,10 +131,12 @@ impl Cluster {
         Ok(builder.args(&self.settings.issuer_args))
     }
 
-    /// Starts one more issuer, behind a proxy if the others are. Running resolvers do not have it in their list.
+    /// Starts another issuer, behind a proxy if the others are. Running resolvers do not have its
+    /// URL.
     ///
     /// # Errors
-    /// It does not get ready; the message holds the end of its log.
+    /// Returns an error if the issuer does not become ready; the message contains the end of its
+    /// log.
     pub async fn start_issuer(&mut self, name: &str) -> anyhow::Result<&mut Issuer> {
         let mut builder = self.issuer(name)?;
         if self.settings.proxies == Proxies::All {
@@ -141,10 +148,10 @@ impl Cluster {
         self.issuers.last_mut().context("the issuer just added")
     }
 
-    /// A resolver of this cluster, to be changed and started by the test.
+    /// Returns a builder for a resolver of this cluster, which the test can change and start.
     ///
     /// # Errors
-    /// There is no free port.
+    /// Returns an error if there is no free port.
     pub fn resolver(&self, holder_id: &str) -> anyhow::Result<ResolverBuilder> {
         let builder = Resolver::builder(&self.scratch, holder_id, &self.api_key)?;
         let builder = builder.issuers(self.issuer_urls()).database(&self.database_url());
@@ -154,10 +161,11 @@ impl Cluster {
         Ok(builder.args(&self.settings.resolver_args))
     }
 
-    /// Starts one more resolver.
+    /// Starts another resolver.
     ///
     /// # Errors
-    /// It does not get ready; the message holds the end of its log.
+    /// Returns an error if the resolver does not become ready; the message contains the end of its
+    /// log.
     pub async fn start_resolver(&mut self, holder_id: &str) -> anyhow::Result<&mut Resolver> {
         let resolver = self.resolver(holder_id)?.start().await?;
         self.resolvers.push(resolver);
@@ -167,23 +175,24 @@ impl Cluster {
     /// Runs `resolver migrate` on the database.
     ///
     /// # Errors
-    /// It cannot be started, or does not end in time.
+    /// Returns an error if the command cannot be started or does not end in time.
     pub async fn migrate(&self) -> anyhow::Result<Finished> {
         crate::resolver::migrate(&self.scratch, &self.postgres.url()).await
     }
 
-    /// Runs the resolver's binary with any arguments to its end.
+    /// Runs the resolver's binary with any arguments to completion.
     ///
     /// # Errors
-    /// It cannot be started, or does not end in time.
+    /// Returns an error if the binary cannot be started or does not end in time.
     pub async fn run_resolver(&self, args: &[&str], within: Duration) -> anyhow::Result<Finished> {
         Launch::new(&self.scratch, "run-resolver", binaries::resolver().await?).args(args).run(within).await
     }
 
-    /// Runs the issuer's binary with any arguments to its end: `status --issuer URL --json`, say.
+    /// Runs the issuer's binary with any arguments to completion, for example
+    /// `status --issuer URL --json`.
     ///
     /// # Errors
-    /// It cannot be started, or does not end in time.
+    /// Returns an error if the binary cannot be started or does not end in time.
     pub async fn run_issuer(&self, args: &[&str], within: Duration) -> anyhow::Result<Finished> {
         Launch::new(&self.scratch, "run-issuer", binaries::issuer().await?).args(args).run(within).await
     }

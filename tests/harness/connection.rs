@@ -1,7 +1,8 @@
-//! One HTTP/1.1 connection, as a load balancer holds it: kept alive, and seen as it is.
+//! A single HTTP/1.1 connection, kept alive as a load balancer does, without retries.
 //!
-//! A pooling client sends a request again when its connection was closed under it, and opens another when it likes.
-//! So it cannot tell whether a server cut a request off. Here nothing is repeated and nothing reopened.
+//! A pooling client resends a request when its connection was closed under it, and opens new
+//! connections as it likes. So it cannot tell whether a server cut a request off. This client never
+//! resends and never reconnects.
 
 use std::net::SocketAddr;
 
@@ -19,7 +20,7 @@ use tokio::time::timeout;
 
 use crate::http::{ANSWER_WITHIN, Answer, CONNECT_WITHIN};
 
-/// An open connection. Dropping it closes it.
+/// An open HTTP/1.1 connection. Dropping it closes the connection.
 #[derive(Debug)]
 pub struct Connection {
     addr: SocketAddr,
@@ -27,34 +28,34 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects.
+    /// Opens a connection.
     ///
     /// # Errors
-    /// The connection is refused, or nobody answers.
+    /// Returns an error if the connection is refused or not established in time.
     pub async fn open(addr: SocketAddr) -> anyhow::Result<Self> {
         let connected = timeout(CONNECT_WITHIN, TcpStream::connect(addr)).await;
         let stream = connected.map_err(std::io::Error::from).flatten();
         let stream = stream.with_context(|| format!("connect to {addr}"))?;
         stream.set_nodelay(true).context("set TCP_NODELAY")?;
         let (sender, connection) = handshake(TokioIo::new(stream)).await.context("start HTTP")?;
-        // It ends with the sender; its errors reach the requests.
+        // The task ends when the sender is dropped; its errors reach the requests.
         tokio::spawn(async move { drop(connection.await) });
         Ok(Self { addr, sender })
     }
 
-    /// Gets a path, given with its slash at the front.
+    /// Sends a GET request for a path with its leading slash.
     ///
     /// # Errors
-    /// There was no complete answer.
+    /// Returns an error if there is no complete response.
     pub async fn get(&mut self, path: &str) -> anyhow::Result<Answer> {
         let request = Request::get(path);
         self.send(request, Bytes::new()).await.with_context(|| format!("GET {path}"))
     }
 
-    /// Asks for a link.
+    /// Sends a create request.
     ///
     /// # Errors
-    /// There was no complete answer, so the link may exist or not.
+    /// Returns an error if there is no complete response. Then the link may or may not exist.
     pub async fn create(&mut self, key: &str, long_url: &str) -> anyhow::Result<Answer> {
         let request = Request::post("/rest/v3/short-urls").header("X-Api-Key", key);
         let body = json!({ "longUrl": long_url }).to_string();
@@ -77,7 +78,7 @@ impl Connection {
     }
 }
 
-/// Whether the server said that it closes the connection behind this answer.
+/// Returns whether the server announced that it closes the connection after this response.
 pub fn is_last(answer: &Answer) -> bool {
     answer.header(CONNECTION.as_str()).is_some_and(|value| value.eq_ignore_ascii_case("close"))
 }

@@ -20,15 +20,15 @@ mod member;
 pub use member::EtcdMember;
 use member::Seat;
 
-/// An election may fail a few times on a busy machine.
+/// The time limit for readiness. An election may fail a few times on a busy machine.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 const HEALTH_WITHIN: Duration = Duration::from_secs(2);
 const ETCDCTL_WITHIN: Duration = Duration::from_secs(30);
 
-/// Keys of the tests are written below this one, away from those of the issuer.
+/// The key that the readiness check writes, outside the issuers' key prefix.
 const READY_KEY: &str = "/harness/ready";
 
-/// What to start.
+/// A builder for an [`EtcdCluster`].
 #[derive(Clone, Debug)]
 pub struct EtcdBuilder {
     members: usize,
@@ -44,7 +44,7 @@ impl EtcdBuilder {
         self
     }
 
-    /// Adds an argument for every member: `--quota-backend-bytes=16777216`, say.
+    /// Adds an argument to every member, for example `--quota-backend-bytes=16777216`.
     #[must_use]
     pub fn arg(mut self, arg: impl Into<String>) -> Self {
         self.args.push(arg.into());
@@ -54,7 +54,8 @@ impl EtcdBuilder {
     /// Starts all members and waits until the cluster is ready.
     ///
     /// # Errors
-    /// etcd is not installed or does not start; the message holds the end of a log.
+    /// Returns an error if etcd is not installed or does not start; the message contains the end of
+    /// a log.
     pub async fn start(self) -> anyhow::Result<EtcdCluster> {
         let scratch = self.scratch.clone().map_or_else(Scratch::new, Ok)?;
         let seats: Vec<Seat> =
@@ -74,7 +75,7 @@ impl EtcdBuilder {
     }
 }
 
-/// A running cluster.
+/// A running etcd cluster.
 #[derive(Debug)]
 pub struct EtcdCluster {
     members: Vec<EtcdMember>,
@@ -84,7 +85,7 @@ pub struct EtcdCluster {
 }
 
 impl EtcdCluster {
-    /// Starts that many members with default settings.
+    /// Starts a cluster with that many members and default settings.
     ///
     /// # Errors
     /// See [`EtcdBuilder::start`].
@@ -92,35 +93,35 @@ impl EtcdCluster {
         Self::builder(members).start().await
     }
 
-    /// Members with settings of their own.
+    /// Returns a builder for a cluster with that many members.
     pub fn builder(members: usize) -> EtcdBuilder {
         EtcdBuilder { members, scratch: None, args: Vec::new() }
     }
 
-    /// The members' URLs with commas between them, as `--etcd` takes them.
+    /// Returns the members' URLs, comma-separated as `--etcd` expects them.
     pub fn endpoints(&self) -> String {
         self.gateway.endpoints().join(",")
     }
 
-    /// The members.
+    /// Returns the members.
     pub fn members(&self) -> &[EtcdMember] {
         &self.members
     }
 
-    /// The members, to kill, pause or restart.
+    /// Returns the members, to kill, pause or restart them.
     pub fn members_mut(&mut self) -> &mut [EtcdMember] {
         &mut self.members
     }
 
-    /// A client of all members, for calls that this type does not have.
+    /// Returns a client of all members, for calls that this type has no method for.
     pub fn gateway(&self) -> &Gateway {
         &self.gateway
     }
 
-    /// Waits until every member is healthy and a write goes through.
+    /// Waits until every member is healthy and a write succeeds.
     ///
     /// # Errors
-    /// That does not happen in time; the message holds the end of a log.
+    /// Returns an error if that does not happen in time; the message contains the end of a log.
     pub async fn wait_ready(&mut self) -> anyhow::Result<()> {
         let client = http::client()?;
         for member in &mut self.members {
@@ -135,10 +136,11 @@ impl EtcdCluster {
         self.put(READY_KEY, "").await
     }
 
-    /// The place of etcd's own leader in [`Self::members`]; not to be confused with the issuers' leader.
+    /// Returns the index of etcd's own leader in [`Self::members`]. This is not the leader of the
+    /// issuers.
     ///
     /// # Errors
-    /// No member says that it leads within the time of an election.
+    /// Returns an error if no member reports in time that it leads.
     pub async fn leader_index(&self) -> anyhow::Result<usize> {
         wait::until_some(READY_WITHIN, "etcd has a leader", async || {
             for index in 0..self.members.len() {
@@ -154,24 +156,26 @@ impl EtcdCluster {
     /// Kills every member.
     ///
     /// # Errors
-    /// A signal cannot be sent.
+    /// Returns an error if a signal cannot be sent.
     pub fn stop_all(&mut self) -> anyhow::Result<()> {
         self.members.iter_mut().try_for_each(EtcdMember::kill_now)
     }
 
-    /// Starts every member again on its data, and waits until the cluster is ready.
+    /// Restarts every member on its existing data and waits until the cluster is ready.
     ///
     /// # Errors
-    /// It does not get ready; the message holds the end of a log.
+    /// Returns an error if the cluster does not become ready; the message contains the end of a
+    /// log.
     pub async fn start_all(&mut self) -> anyhow::Result<()> {
         self.members.iter_mut().try_for_each(EtcdMember::restart)?;
         self.wait_ready().await
     }
 
-    /// All keys with a prefix and their values, in order.
+    /// Returns all keys with a prefix and their values, in key order.
     ///
     /// # Errors
-    /// No member answers, or a value is not UTF-8: see [`Gateway::get_prefix_bytes`].
+    /// Returns an error if no member responds or a value is not UTF-8. For such values, see
+    /// [`Gateway::get_prefix_bytes`].
     pub async fn get_prefix(&self, prefix: &str) -> anyhow::Result<Vec<(String, String)>> {
         let pairs = self.gateway.get_prefix_bytes(prefix).await?.into_iter();
         pairs
@@ -185,7 +189,7 @@ impl EtcdCluster {
     /// Writes a key.
     ///
     /// # Errors
-    /// No member answers, or etcd refuses.
+    /// Returns an error if no member responds or etcd refuses the write.
     pub async fn put(&self, key: &str, value: &str) -> anyhow::Result<()> {
         self.gateway.put(key, value).await
     }
@@ -193,31 +197,31 @@ impl EtcdCluster {
     /// Deletes a key.
     ///
     /// # Errors
-    /// No member answers, or etcd refuses.
+    /// Returns an error if no member responds or etcd refuses the deletion.
     pub async fn delete(&self, key: &str) -> anyhow::Result<()> {
         self.gateway.delete(key).await
     }
 
-    /// The ids of all leases.
+    /// Returns the ids of all leases.
     ///
     /// # Errors
-    /// No member answers.
+    /// Returns an error if no member responds.
     pub async fn leases(&self) -> anyhow::Result<Vec<i64>> {
         self.gateway.leases().await
     }
 
-    /// Revokes a lease though its owner lives.
+    /// Revokes a lease while its owner is still alive.
     ///
     /// # Errors
-    /// No member answers, or there is no such lease.
+    /// Returns an error if no member responds or the lease does not exist.
     pub async fn revoke_lease(&self, id: i64) -> anyhow::Result<()> {
         self.gateway.revoke_lease(id).await
     }
 
-    /// Takes a backup from the first member.
+    /// Saves a snapshot of the first member and returns its path.
     ///
     /// # Errors
-    /// `etcdctl` is not installed, or fails.
+    /// Returns an error if `etcdctl` is not installed or fails.
     pub async fn save_snapshot(&self) -> anyhow::Result<PathBuf> {
         let file = self.scratch.path().join(self.scratch.stem("etcd-snapshot"));
         let first = self.members.first().context("etcd has no members")?.url();
@@ -226,10 +230,10 @@ impl EtcdCluster {
         Ok(file)
     }
 
-    /// Replaces the data of all members by a backup and starts them: whatever was written since is forgotten.
+    /// Replaces the data of all members with a snapshot and starts them. All later writes are lost.
     ///
     /// # Errors
-    /// `etcdctl` fails, or the cluster does not get ready.
+    /// Returns an error if `etcdctl` fails or the cluster does not become ready.
     pub async fn restore_snapshot(&mut self, file: &Path) -> anyhow::Result<()> {
         self.stop_all()?;
         for EtcdMember { seat, .. } in &self.members {
@@ -247,7 +251,7 @@ fn etcdctl(scratch: &Scratch) -> anyhow::Result<Launch> {
     Ok(Launch::new(scratch, "etcdctl", Program::Etcdctl.path()?).env("ETCDCTL_API", "3"))
 }
 
-/// A member's own id and that of the leader it knows are the same.
+/// Returns whether a member reports itself as the leader: its own id equals the leader id.
 fn says_it_leads(status: &Value) -> bool {
     let own = status.pointer("/header/member_id");
     own.is_some() && own == status.get("leader")

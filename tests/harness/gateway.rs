@@ -1,7 +1,8 @@
-//! Reads and writes etcd through its JSON gateway.
+//! A client of etcd's JSON gateway.
 //!
-//! A gRPC client would need generated code, and with it a protocol compiler on every machine that runs the tests.
-//! Calls go to one member after the other until one answers: all calls here can safely be made twice.
+//! A gRPC client would need generated code, and so a protocol compiler on every machine that runs
+//! the tests. A call tries one member after the other until one responds: all calls here can safely
+//! be repeated.
 
 use std::time::Duration;
 
@@ -12,10 +13,10 @@ use serde_json::{Value, json};
 use crate::http::{self, Answer};
 use crate::{base64, wait};
 
-/// Longer than an election with etcd's default times.
+/// The time limit for one member's response, longer than an election with etcd's default timings.
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 
-/// How long the members together may take to answer, for instance while they elect a leader.
+/// The time limit for a call over all members, which may be electing a leader.
 const CALL_WITHIN: Duration = Duration::from_secs(15);
 
 /// A client of some or all members of an etcd cluster.
@@ -26,28 +27,29 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// A client of the members with these URLs.
+    /// Creates a client of the members at these URLs.
     ///
     /// # Errors
-    /// No HTTP client can be made.
+    /// Returns an error if the HTTP client cannot be built.
     pub fn new(endpoints: Vec<String>) -> anyhow::Result<Self> {
         Ok(Self { endpoints, http: http::client()? })
     }
 
-    /// The members' URLs.
+    /// Returns the members' URLs.
     pub fn endpoints(&self) -> &[String] {
         &self.endpoints
     }
 
-    /// All keys with a prefix, in order, and their values as bytes. The empty prefix means every key.
+    /// Returns all keys with a prefix, in key order, and their values as bytes. The empty prefix
+    /// matches every key.
     ///
     /// # Errors
-    /// No member answers.
+    /// Returns an error if no member responds or a key is not UTF-8.
     pub async fn get_prefix_bytes(&self, prefix: &str) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
         let (key, range_end) = prefix_range(prefix.as_bytes());
         let asked = json!({ "key": base64::encode(&key), "range_end": base64::encode(&range_end) });
         let answer = self.call("/v3/kv/range", &asked).await?;
-        // The gateway leaves empty lists and empty values out.
+        // The gateway omits empty lists and empty values.
         let pairs = answer.get("kvs").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         pairs.iter().map(pair).collect()
     }
@@ -55,67 +57,69 @@ impl Gateway {
     /// Writes a key.
     ///
     /// # Errors
-    /// No member answers, or etcd refuses.
+    /// Returns an error if no member responds or etcd refuses the write.
     pub async fn put(&self, key: &str, value: &str) -> anyhow::Result<()> {
         let pair =
             json!({ "key": base64::encode(key.as_bytes()), "value": base64::encode(value.as_bytes()) });
         self.call("/v3/kv/put", &pair).await.map(drop)
     }
 
-    /// Deletes a key; none need be there.
+    /// Deletes a key. Deleting a key that does not exist is not an error.
     ///
     /// # Errors
-    /// No member answers, or etcd refuses.
+    /// Returns an error if no member responds or etcd refuses the deletion.
     pub async fn delete(&self, key: &str) -> anyhow::Result<()> {
         self.call("/v3/kv/deleterange", &json!({ "key": base64::encode(key.as_bytes()) })).await.map(drop)
     }
 
-    /// The ids of all leases.
+    /// Returns the ids of all leases.
     ///
     /// # Errors
-    /// No member answers.
+    /// Returns an error if no member responds.
     pub async fn leases(&self) -> anyhow::Result<Vec<i64>> {
         let answer = self.call("/v3/lease/leases", &json!({})).await?;
         let leases = answer.get("leases").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        // The gateway writes 64-bit numbers as text, since JSON readers may cut them.
+        // The gateway writes 64-bit numbers as strings, because JSON readers may lose digits.
         leases
             .iter()
             .map(|lease| http::text_field(lease, "ID")?.parse().context("parse a lease id"))
             .collect()
     }
 
-    /// Revokes a lease, and so deletes the keys bound to it.
+    /// Revokes a lease, which deletes the keys bound to it.
     ///
     /// # Errors
-    /// No member answers, or there is no such lease (any more).
+    /// Returns an error if no member responds or the lease does not exist (any more).
     pub async fn revoke_lease(&self, id: i64) -> anyhow::Result<()> {
         self.call("/v3/lease/revoke", &json!({ "ID": id.to_string() })).await.map(drop)
     }
 
-    /// The lease that a key is bound to; `None` when there is no such key, or it has no lease.
+    /// Returns the lease that a key is bound to; `None` if the key does not exist or has no lease.
     ///
     /// # Errors
-    /// No member answers.
+    /// Returns an error if no member responds.
     pub async fn lease_of(&self, key: &str) -> anyhow::Result<Option<i64>> {
         let answer = self.call("/v3/kv/range", &json!({ "key": base64::encode(key.as_bytes()) })).await?;
-        // The gateway leaves a lease of zero, which means none, out.
+        // The gateway omits a lease id of zero, which means "no lease".
         let lease = answer.pointer("/kvs/0/lease").and_then(Value::as_str);
         lease.map(|id| id.parse().context("parse a lease id")).transpose()
     }
 
-    /// Asks one member, by its place in the list, for its state: the answer has `header.member_id` and `leader`.
+    /// Returns the status of one member, by its index in the list. The response has
+    /// `header.member_id` and `leader`.
     ///
     /// # Errors
-    /// That member does not answer.
+    /// Returns an error if that member does not respond.
     pub async fn status(&self, member: usize) -> anyhow::Result<Value> {
         let endpoint = self.endpoints.get(member).with_context(|| format!("there is no member {member}"))?;
         self.call_one(endpoint, "/v3/maintenance/status", &json!({})).await
     }
 
-    /// Makes any other call: `path` as in etcd's gateway documentation, `/v3/maintenance/alarm` say.
+    /// Makes any other call. `path` is as in etcd's gateway documentation, for example
+    /// `/v3/maintenance/alarm`.
     ///
     /// # Errors
-    /// No member answers with success; the message holds the last answer.
+    /// Returns an error if no member responds with success; the message contains the last response.
     pub async fn call(&self, path: &str, body: &Value) -> anyhow::Result<Value> {
         let mut last = anyhow::anyhow!("etcd has no members");
         let answered = wait::until_some(CALL_WITHIN, "an etcd member answers", async || {
@@ -142,7 +146,7 @@ impl Gateway {
     }
 }
 
-/// etcd understood and said no: asking another member gives the same answer.
+/// A refusal: etcd understood the call and rejected it, so another member would do the same.
 #[derive(Debug)]
 struct Refused {
     status: u16,
@@ -161,14 +165,14 @@ fn is_refusal(error: &anyhow::Error) -> bool {
     error.downcast_ref::<Refused>().is_some()
 }
 
-/// Key and value of one entry of a range answer.
+/// Decodes the key and the value of one entry of a range response.
 fn pair(entry: &Value) -> anyhow::Result<(String, Vec<u8>)> {
     let key = base64::decode(&http::text_field(entry, "key")?)?;
     let value = entry.get("value").and_then(Value::as_str).unwrap_or_default();
     Ok((String::from_utf8(key).context("a key is not UTF-8")?, base64::decode(value)?))
 }
 
-/// The half-open range of the keys with a prefix.
+/// Returns the half-open range of the keys with a prefix.
 fn prefix_range(prefix: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let mut end = prefix.to_vec();
     while let Some(last) = end.pop() {
@@ -177,7 +181,7 @@ fn prefix_range(prefix: &[u8]) -> (Vec<u8>, Vec<u8>) {
             return (prefix.to_vec(), end);
         }
     }
-    // To etcd an end of one zero byte means "no end"; an empty key is not allowed.
+    // In etcd a range end of one zero byte means "no end", and an empty key is not allowed.
     (if prefix.is_empty() { vec![0] } else { prefix.to_vec() }, vec![0])
 }
 

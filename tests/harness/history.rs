@@ -1,13 +1,16 @@
-//! What a run's creators were told, and whether it was true: a recorded history, checked after the run.
+//! A recorded history of creates and their outcomes, checked after the run.
 //!
-//! 1. Every create that was sent is an attempt. It ends acknowledged (a code was answered), failed (an answer came, but no
-//!    code) or unknown (no whole answer came: the process died, or the connection did). Only acknowledgements are promises.
-//! 2. The check comes when the fault is over: codes distinct, links right, every acknowledged link stored, blocks disjoint,
-//!    account balanced. It finds all that is wrong, not only the first thing.
-//! 3. The report has the fields of the checker for unique ids in Jepsen (`jepsen.checker/unique-ids`: attempted,
-//!    acknowledged, duplicated with multiplicities, range), and those that a link has beyond an id.
+//! 1. Every create that was sent is an attempt. It ends acknowledged (the response has a code),
+//!    failed (a response without a code) or unknown (no complete response: the process died, or the
+//!    connection did). Only acknowledgements are promises.
+//! 2. The check runs when the fault is over: codes distinct, links right, every acknowledged link
+//!    stored, blocks disjoint, account balanced. It reports every problem, not only the first.
+//! 3. The report has the fields of Jepsen's checker for unique ids (`jepsen.checker/unique-ids`:
+//!    attempted, acknowledged, duplicated with multiplicities, range), and those that a link has
+//!    beyond an id.
 //!
-//! Rejected: a log of every invocation with its time, as for linearizability. Distinct codes need no order of events.
+//! Rejected: a log of every invocation with its time, as for linearizability. Distinct codes need
+//! no order of events.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,13 +25,14 @@ use crate::load::Acknowledged;
 use crate::postgres::Postgres;
 use crate::status::Namespace;
 
-/// How many offenders a report names of each kind; they are counted all the same.
+/// The largest number of offenders of each kind that a report names; all of them are counted.
 const SHOWN_MAX: usize = 10;
 
-/// A link's id is its keyspace above this many bits of its number.
+/// The number of low bits of a link id that hold the number. The keyspace's index is in the bits
+/// above.
 const NUMBER_BITS: u32 = 48;
 
-/// The history of a test. Cheap to clone: all clones write into the same one.
+/// The history of a test. Cheap to clone: all clones write to the same history.
 #[derive(Clone, Debug, Default)]
 pub struct History(Arc<Mutex<Recorded>>);
 
@@ -39,7 +43,7 @@ struct Recorded {
     links: Vec<Acknowledged>,
 }
 
-/// One create on its way. Dropped without a word, its outcome stays unknown.
+/// A create in flight. Its outcome stays unknown if it is dropped without a report.
 #[derive(Debug)]
 #[must_use = "an attempt that is dropped at once counts as unknown"]
 pub struct Attempt {
@@ -47,21 +51,23 @@ pub struct Attempt {
 }
 
 impl History {
-    /// Notes a create that is about to be sent.
+    /// Records a create that is about to be sent.
     pub fn attempt(&self) -> Attempt {
         self.recorded().attempted += 1;
         Attempt { history: self.clone() }
     }
 
-    /// What was acknowledged so far, in the order of the answers.
+    /// Returns the links acknowledged so far, in the order of the responses.
     pub fn links(&self) -> Vec<Acknowledged> {
         self.recorded().links.clone()
     }
 
-    /// Checks the history against the whole platform, which must be well again, and prints the report.
+    /// Checks the history against the whole platform, which must have recovered, and prints the
+    /// report.
     ///
     /// # Errors
-    /// Something cannot be asked, or anything is wrong; the message holds the report.
+    /// Returns an error if a server cannot be queried or a check fails; the message of a failed
+    /// check contains the report.
     pub async fn check(&self, cluster: &Cluster) -> anyhow::Result<Report> {
         let links = self.links();
         let mut report = self.report();
@@ -78,7 +84,7 @@ impl History {
         Ok(report)
     }
 
-    /// What the history says in itself; [`Self::check`] adds what the platform says.
+    /// Returns the report on the history alone. [`Self::check`] adds the state of the platform.
     pub fn report(&self) -> Report {
         let recorded = self.recorded();
         let (attempted, failed, links) = (recorded.attempted, recorded.failed, &recorded.links);
@@ -91,7 +97,7 @@ impl History {
             attempted_count: attempted,
             acknowledged_count: links.len(),
             failed_count: failed,
-            // Those under way count too: whoever checks has waited for its loads.
+            // Includes creates in flight: callers wait for their loads before they check.
             unknown_count: attempted - failed - links.len(),
             duplicated_count: duplicated.len(),
             range: codes().min().zip(codes().max()).map(|(first, last)| [first.clone(), last.clone()]),
@@ -112,50 +118,51 @@ impl History {
 }
 
 impl Attempt {
-    /// The creator was told a code.
+    /// Records that the creator received a code.
     pub fn acknowledged(self, link: &Acknowledged) {
         self.history.recorded().links.push(link.clone());
     }
 
-    /// The creator was told that there is no link. There may be one: a 503 can hide an insert in doubt.
+    /// Records that the creator received a response without a code. The link may exist all the
+    /// same: a 503 can hide an insert in doubt.
     pub fn failed(self) {
         self.history.recorded().failed += 1;
     }
 }
 
-/// What came of a history.
+/// The report on a history.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// Whether nothing is wrong.
+    /// Whether no problem was found.
     pub valid: bool,
-    /// Creates that were sent.
+    /// The number of creates that were sent.
     pub attempted_count: usize,
-    /// Creates that were answered with a code.
+    /// The number of creates whose response has a code.
     pub acknowledged_count: usize,
-    /// Creates that were answered otherwise.
+    /// The number of creates with any other response.
     pub failed_count: usize,
-    /// Creates that were not answered.
+    /// The number of creates without a complete response.
     pub unknown_count: usize,
-    /// Codes that were given more than once.
+    /// The number of codes that were given more than once.
     pub duplicated_count: usize,
-    /// Those codes, each with how often.
+    /// The codes that were given more than once, each with its number of links.
     pub duplicated: BTreeMap<String, usize>,
-    /// The first and the last acknowledged code, as text sorts.
+    /// The first and the last acknowledged code in text order.
     pub range: Option<[String; 2]>,
-    /// What the database holds.
+    /// The links in the database; `None` before [`History::check`] has read them.
     pub stored: Option<Stored>,
-    /// The account of every namespace, as the issuers tell it.
+    /// The account of every namespace, as the issuers report it.
     pub namespaces: Vec<Namespace>,
-    /// All that is wrong, one sentence each.
+    /// The problems found, one sentence each.
     pub problems: Vec<String>,
 }
 
-/// The links in the database.
+/// A summary of the links in the database.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Stored {
-    /// How many: those of unknown and of failed creates may be among them.
+    /// The number of links. It may include links of unknown and of failed creates.
     pub links: usize,
-    /// The first and the last link's id, as `keyspace:number`.
+    /// The lowest and the highest link id, as `keyspace:number`.
     pub range: Option<[String; 2]>,
 }
 
@@ -175,16 +182,16 @@ fn id_text(id: i64) -> String {
 }
 
 impl Report {
-    /// The report for programs.
+    /// Returns the report as JSON.
     ///
     /// # Errors
-    /// None that a report could cause.
+    /// Returns an error if serialization fails, which no report causes.
     pub fn json(&self) -> anyhow::Result<String> {
         serde_json::to_string(self).context("write the report as JSON")
     }
 
-    /// Shown by the test runner when the test fails, or with `--nocapture`.
-    #[expect(clippy::print_stdout, reason = "it is for whoever runs the test")]
+    /// Prints the report. The test runner shows it if the test fails, or with `--nocapture`.
+    #[expect(clippy::print_stdout, reason = "the report is for the person who runs the test")]
     fn print(&self) {
         println!("{self}");
     }

@@ -1,7 +1,7 @@
-//! How to start a program: arguments, environment, account and log files.
+//! The launch of a program: arguments, environment, account and log files.
 //!
-//! It starts from a cleaned environment: variables that configure one of the programs are not passed on, so what a
-//! developer's shell has set changes no test.
+//! The environment is cleaned: variables that configure one of the programs are not passed on, so
+//! the settings of a developer's shell do not affect a test.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
@@ -17,10 +17,11 @@ use crate::orphans::Watch;
 use crate::process::{Process, pid_of};
 use crate::scratch::Scratch;
 
-/// Variables with these prefixes change what one of the programs does.
+/// The prefixes of environment variables that are not passed on, because they change the behaviour
+/// of one of the programs.
 const DROPPED_PREFIXES: [&str; 6] = ["RESOLVER_", "ISSUER_", "PG", "ETCD", "OTEL_", "RUST_LOG"];
 
-/// What to start, and how; can be started again.
+/// A program with its arguments and environment. It can be started more than once.
 #[derive(Clone, Debug)]
 pub struct Launch {
     scratch: Scratch,
@@ -34,7 +35,8 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// A program, run in the scratch folder; `name` starts the names of its log files.
+    /// Creates a launch of a program in the scratch folder. The names of its log files start with
+    /// `name`.
     pub fn new(scratch: &Scratch, name: &str, program: impl Into<PathBuf>) -> Self {
         let (scratch, stem) = (scratch.clone(), scratch.stem(name));
         let (args, envs) = (Vec::new(), Vec::new());
@@ -71,47 +73,49 @@ impl Launch {
         self
     }
 
-    /// Runs it as another account; `None` changes nothing.
+    /// Runs the program as another account; `None` keeps the current one.
     #[must_use]
     pub fn account(mut self, account: Option<Account>) -> Self {
         self.account = account;
         self
     }
 
-    /// Lets it read this file as its standard input, which is empty otherwise.
+    /// Uses this file as the standard input, which is empty otherwise.
     #[must_use]
     pub fn stdin(mut self, path: impl Into<PathBuf>) -> Self {
         self.stdin = Some(path.into());
         self
     }
 
-    /// Lets it have no more open files than this, whatever the machine allows; `None` changes nothing.
+    /// Limits the number of open files, whatever the machine allows; `None` keeps the machine's
+    /// limit.
     #[must_use]
     pub fn descriptors(mut self, most: Option<u32>) -> Self {
         self.descriptors = most;
         self
     }
 
-    /// Starts it.
+    /// Starts the program.
     ///
     /// # Errors
-    /// The program cannot be executed, or its log files cannot be made.
+    /// Returns an error if the program cannot be executed or its log files cannot be created.
     pub fn spawn(self) -> anyhow::Result<Process> {
         let (child, watch) = self.child()?;
         Ok(Process::new(self, child, watch))
     }
 
-    /// Starts it and waits for its end.
+    /// Runs the program to completion.
     ///
     /// # Errors
-    /// It cannot start, or does not end in time. A failure exit code is no error here.
+    /// Returns an error if the program cannot start or does not end in time. A non-zero exit code
+    /// is not an error here.
     pub async fn run(self, within: Duration) -> anyhow::Result<Finished> {
         let mut process = self.spawn()?;
         let status = process.wait_exit(within).await?;
         Ok(Finished { status, stdout: process.stdout(), stderr: process.stderr() })
     }
 
-    /// Starts it without the guard that ends it.
+    /// Starts the program as a plain child, without the [`Process`] that kills it on drop.
     pub(crate) fn child(&self) -> anyhow::Result<(Child, Watch)> {
         let mut command = self.command();
         command.args(&self.args).current_dir(self.scratch.path()).stdin(self.input()?);
@@ -130,7 +134,8 @@ impl Launch {
         Ok((child, watch))
     }
 
-    /// A shell sets the limit, since the standard library can set none, and then becomes the program.
+    /// Returns the command to run. The standard library cannot set the limit on open files, so a
+    /// shell sets it and then executes the program.
     fn command(&self) -> Command {
         let Some(most) = self.descriptors else { return Command::new(&self.program) };
         let mut shell = Command::new("sh");
@@ -143,12 +148,12 @@ impl Launch {
         Ok(File::open(path).with_context(|| format!("open {}", path.display()))?.into())
     }
 
-    /// The start of its log files' names.
+    /// Returns the common start of the log files' names.
     pub(crate) fn stem(&self) -> &str {
         &self.stem
     }
 
-    /// What its runs wrote so far to `out` or `err`.
+    /// Returns the output of all runs so far; `kind` is `out` or `err`.
     pub(crate) fn log(&self, kind: &str) -> String {
         let bytes = std::fs::read(self.log_path(kind)).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
@@ -167,27 +172,27 @@ fn append(path: &Path) -> anyhow::Result<File> {
         .with_context(|| format!("open {}", path.display()))
 }
 
-/// A program that ran to its end.
+/// The result of a program that ran to completion.
 #[derive(Clone, Debug)]
 pub struct Finished {
-    /// How it ended.
+    /// The exit status.
     pub status: ExitStatus,
-    /// All it wrote to its standard output.
+    /// The whole standard output.
     pub stdout: String,
-    /// All it wrote to its standard error.
+    /// The whole standard error.
     pub stderr: String,
 }
 
 impl Finished {
-    /// Its exit code; `None` when a signal ended it.
+    /// Returns the exit code; `None` if a signal ended the program.
     pub fn code(&self) -> Option<i32> {
         self.status.code()
     }
 
-    /// Passes a success on.
+    /// Returns the result itself if the program succeeded.
     ///
     /// # Errors
-    /// Any other ending; the message shows what the program wrote.
+    /// Returns an error for any other exit status; the message contains the program's output.
     pub fn success(self) -> anyhow::Result<Self> {
         let Self { status, stdout, stderr } = &self;
         anyhow::ensure!(status.success(), "{status}; it wrote:\n{stdout}{stderr}");

@@ -1,12 +1,14 @@
-//! Everything an end-to-end test needs around the two daemons: real Postgres, real etcd, TCP faults, real binaries.
+//! A test harness around the two daemons: real Postgres, real etcd, TCP faults, real binaries.
 //!
-//! 1. A test starts what it needs and owns it; dropping the value ends the process and removes its files.
-//! 2. Processes are ended by process id only, never by name, so that two runs on one machine leave each other alone.
-//! 3. Nothing waits for a fixed time: [`wait::until`] polls a condition up to a deadline.
-//! 4. Starting something that cannot start is an `Err` with the end of its log, never a panic.
+//! 1. A test starts the servers it needs and owns them. Dropping such a value ends the process and
+//!    removes its files.
+//! 2. Processes are ended by process id only, never by name, so that two runs on one machine do not
+//!    disturb each other.
+//! 3. There are no fixed sleeps: [`wait::until`] polls a condition up to a deadline.
+//! 4. A failed start is an `Err` with the end of the program's log, never a panic.
 //!
-//! Containers were rejected: they hide signals and process ids, need a daemon on the machine, and a SIGSTOP
-//! of a process inside one is harder to get right than that of a child.
+//! Containers were rejected: they hide signals and process ids and need a daemon on the machine.
+//! Stopping a process inside one with SIGSTOP is harder to get right than stopping a child.
 
 pub mod account;
 pub mod api;

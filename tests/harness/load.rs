@@ -1,7 +1,8 @@
-//! Clients that create links, each sending its next request when the last one was answered.
+//! A closed-loop load: clients that create links, each sending its next request after the last
+//! response.
 //!
-//! 1. Only what a resolver acknowledged is returned; what was refused or lost is no link.
-//! 2. A client's long URLs are its own, so that a link that leads to another's is noticed.
+//! 1. Only acknowledged links are returned; a refused or lost create is not a link.
+//! 2. Every long URL is used once, so that a link that redirects to another link's URL is noticed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -17,31 +18,31 @@ use crate::http::Answer;
 use crate::resolver::Resolver;
 use crate::wait;
 
-/// How long one link may be refused with 503 before its client gives up.
+/// The time after which a client gives up on a link that is refused with 503.
 const REFUSED_WITHIN: Duration = Duration::from_secs(60);
 
-/// Numbers the long URLs of this process.
+/// The counter that makes the long URLs of this process distinct.
 static LONG_URLS: AtomicU64 = AtomicU64::new(0);
 
-/// A link whose creator was told so.
+/// A link whose create was answered with a code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Acknowledged {
-    /// Its code.
+    /// The short code.
     pub code: String,
-    /// Where it must lead.
+    /// The long URL that it must redirect to.
     pub long_url: String,
-    /// Which of the load's resolvers created it.
+    /// The index of the load's resolver that created it.
     pub created_on: usize,
 }
 
-/// What a client does with a 503 that has a Retry-After; every other answer but 200 ends it.
+/// The reaction of a client to a 503 with Retry-After. Any other status but 200 ends the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refusal {
     Ends,
     IsRetried,
 }
 
-/// What to create, and on whom.
+/// A builder for a load of creates on some resolvers.
 #[derive(Clone, Debug)]
 pub struct Load {
     apis: Vec<Api>,
@@ -53,43 +54,46 @@ pub struct Load {
 }
 
 impl Load {
-    /// 1,000 creates by 16 clients, spread evenly over the resolvers. No create may fail.
+    /// Returns a load of 1,000 creates by 16 clients, spread evenly over the resolvers. No create
+    /// may fail.
     pub fn on<'a>(resolvers: impl IntoIterator<Item = &'a Resolver>) -> Self {
         let apis = resolvers.into_iter().map(|resolver| resolver.api.clone()).collect();
         let history = History::default();
         Self { apis, clients: 16, creates: 1_000, refusal: Refusal::Ends, pace: None, history }
     }
 
-    /// How many clients.
+    /// Sets the number of clients.
     #[must_use]
     pub fn clients(mut self, clients: usize) -> Self {
         self.clients = clients;
         self
     }
 
-    /// How many links all clients together create; `usize::MAX` for a load that goes on until [`Running::wind_down`].
+    /// Sets the number of links that all clients together create; `usize::MAX` for a load that runs
+    /// until [`Running::wind_down`].
     #[must_use]
     pub fn creates(mut self, creates: usize) -> Self {
         self.creates = creates;
         self
     }
 
-    /// Clients that are refused with 503 and Retry-After try again, for a minute at most.
+    /// Makes clients retry for up to a minute when refused with 503 and Retry-After.
     #[must_use]
     pub fn retries_unavailable(mut self) -> Self {
         self.refusal = Refusal::IsRetried;
         self
     }
 
-    /// Starts that many creates each second, all clients together, and catches up after a delay. Without a rate each client
-    /// sends its next request as soon as the last one was answered.
+    /// Sets a rate of creates per second, over all clients, that catches up after a delay. Without
+    /// a rate each client sends its next request right after the last response.
     #[must_use]
     pub fn per_second(mut self, rate: u32) -> Self {
         self.pace = Some(Pace { rate });
         self
     }
 
-    /// Writes every attempt and its outcome into this history, as other loads of the test may.
+    /// Records every attempt and its outcome in this history, which other loads of the test may
+    /// share.
     #[must_use]
     pub fn recorded(mut self, history: &History) -> Self {
         self.history = history.clone();
@@ -120,39 +124,39 @@ impl Load {
         Running { clients, is_over, acknowledged, ended: Ended::default() }
     }
 
-    /// Runs to the end.
+    /// Runs the load to completion and returns the acknowledged links.
     ///
     /// # Errors
-    /// A create failed.
+    /// Returns an error if a create failed.
     pub async fn run(self) -> anyhow::Result<Vec<Acknowledged>> {
         self.start().finish().await
     }
 }
 
-/// How fast a load goes.
+/// The rate of a load.
 #[derive(Clone, Copy, Debug)]
 struct Pace {
-    /// Creates each second.
+    /// Creates per second.
     rate: u32,
 }
 
 impl Pace {
-    /// When the create with this place in the load is due.
+    /// Returns the time at which the create with this index in the load is due.
     fn due(self, started: Instant, place: usize) -> Instant {
         let place = u32::try_from(place).unwrap_or(u32::MAX);
         started + Duration::from_secs(1) * place / self.rate
     }
 }
 
-/// What one client was told, and why it ended.
+/// A client's acknowledged links, and its success or the failure that ended it.
 type ClientEnd = (Vec<Acknowledged>, anyhow::Result<()>);
 
-/// What came of a load.
+/// The result of a load.
 #[derive(Clone, Debug, Default)]
 pub struct Ended {
-    /// What was acknowledged, in no particular order.
+    /// The acknowledged links, in no particular order.
     pub links: Vec<Acknowledged>,
-    /// Why clients ended before the work was done, one text each.
+    /// The failures that ended clients before the work was done, one text each.
     pub failures: Vec<String>,
 }
 
@@ -165,18 +169,18 @@ impl Ended {
     }
 }
 
-/// A load that goes on while the test does something else. Dropping it ends its clients.
+/// A load that runs in the background. Dropping it aborts its clients.
 #[derive(Debug)]
 pub struct Running {
     clients: JoinSet<ClientEnd>,
     is_over: Arc<AtomicBool>,
     acknowledged: Arc<AtomicUsize>,
-    /// Of the clients that were seen to end.
+    /// The results of the clients that have ended so far.
     ended: Ended,
 }
 
 impl Running {
-    /// How many links were acknowledged so far.
+    /// Returns the number of links acknowledged so far.
     pub fn acknowledged(&self) -> usize {
         self.acknowledged.load(Ordering::Relaxed)
     }
@@ -184,7 +188,7 @@ impl Running {
     /// Waits until that many links are acknowledged.
     ///
     /// # Errors
-    /// They are not in time, or a create failed.
+    /// Returns an error if they are not acknowledged in time or a create failed.
     pub async fn reaches(&mut self, count: usize, within: Duration) -> anyhow::Result<()> {
         let what = format!("{count} creates are acknowledged");
         let reached = wait::until_some(within, &what, async || {
@@ -203,15 +207,16 @@ impl Running {
             .with_context(|| format!("waited for {count} creates, {} are acknowledged", self.acknowledged()))
     }
 
-    /// Lets every client end after the create it is at; wait for them with [`Self::finish`] or [`Self::end`].
+    /// Ends every client after its current create. Wait for the clients with [`Self::finish`] or
+    /// [`Self::end`].
     pub fn wind_down(&self) {
         self.is_over.store(true, Ordering::Relaxed);
     }
 
-    /// Waits for all clients, however they end.
+    /// Waits for all clients and returns their links and failures.
     ///
     /// # Errors
-    /// A client panicked.
+    /// Returns an error if a client panicked.
     pub async fn end(mut self) -> anyhow::Result<Ended> {
         while let Some(client) = self.clients.join_next().await {
             self.ended.add(client)?;
@@ -219,10 +224,10 @@ impl Running {
         Ok(self.ended)
     }
 
-    /// Waits for all clients to do their work.
+    /// Waits for all clients and returns the acknowledged links.
     ///
     /// # Errors
-    /// A create failed; the message holds every client's failure.
+    /// Returns an error if a create failed; the message contains every client's failure.
     pub async fn finish(self) -> anyhow::Result<Vec<Acknowledged>> {
         let Ended { links, failures } = self.end().await?;
         let count = failures.len();
@@ -266,7 +271,7 @@ impl Client {
     async fn create(&self) -> anyhow::Result<Acknowledged> {
         let deadline = Instant::now() + REFUSED_WITHIN;
         loop {
-            // Another URL each time: one that was refused may be stored all the same.
+            // A retry uses another URL, because a refused create may have been stored all the same.
             let long_url = next_long_url();
             let attempt = self.history.attempt();
             let answer = self.api.try_create(&long_url).await;
@@ -287,13 +292,13 @@ impl Client {
     }
 }
 
-/// Whether the answer is a 503 that says when to come again, in seconds.
+/// Returns whether the response is a 503 with a Retry-After in seconds.
 pub fn is_unavailable(answer: &Answer) -> bool {
     let seconds = answer.header("retry-after").and_then(|value| value.parse::<u32>().ok());
     answer.status == 503 && seconds.is_some()
 }
 
-/// A URL that this process has not used yet.
+/// Returns a long URL that this process has not used yet.
 pub fn next_long_url() -> String {
     format!("https://example.com/target/{}?from=test", LONG_URLS.fetch_add(1, Ordering::Relaxed))
 }

@@ -1,24 +1,25 @@
-//! Reads numbers from a page of metrics in Prometheus' text format.
+//! A reader for metrics pages in Prometheus' text format.
 
-/// The sum of a metric over all its label sets; `None` when the page has no such metric.
+/// Returns the sum of a metric over all its label sets; `None` if the page has no such metric.
 pub fn sum(page: &str, name: &str) -> Option<f64> {
     sum_where(page, name, "")
 }
 
-/// The sum over the label sets that contain `label`, written as on the page: `result="ok"`. An empty `label` is
-/// contained in all of them.
+/// Returns the sum of a metric over the label sets that contain `label`, written as on the page:
+/// `result="ok"`. An empty `label` matches all of them.
 pub fn sum_where(page: &str, name: &str, label: &str) -> Option<f64> {
     let samples = page.lines().filter_map(sample);
     let values = samples.filter(|(found, labels, _)| *found == name && labels.contains(label));
     values.map(|(_, _, value)| value).reduce(|sum, value| sum + value)
 }
 
-/// Name, labels without their braces, and value of one line; `None` for comments and blank lines.
+/// Parses a line into name, labels without their braces, and value; `None` for comments and blank
+/// lines.
 fn sample(line: &str) -> Option<(&str, &str, f64)> {
     if line.starts_with('#') {
         return None;
     }
-    // Label values may hold spaces and braces; behind the last brace there are only numbers.
+    // Label values may contain spaces and braces. Only numbers follow the last brace.
     let (name, labels, rest) = match line.split_once('{') {
         Some((name, rest)) => {
             let (labels, rest) = rest.rsplit_once('}')?;

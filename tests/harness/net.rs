@@ -1,12 +1,13 @@
-//! Loopback addresses and ports that belong to this run of the tests alone.
+//! Loopback addresses and ports that no other test process uses.
 //!
-//! 1. Every process has its own address in 127.64.0.0/10, made from its process id. Two runs at once cannot take
-//!    each other's ports, even when both choose the same number.
-//! 2. A port is handed out once per process. So the port of a server that was killed is still its own when it
-//!    starts again.
+//! 1. Every process has its own address in 127.64.0.0/10, derived from its process id. So two
+//!    concurrent runs cannot take each other's ports, even if both choose the same number.
+//! 2. A port is handed out once per process. So the port of a killed server is still free when the
+//!    server starts again.
 //!
-//! Outgoing loopback connections have 127.0.0.1 as their source, so their source ports cannot collide with these
-//! either. Only Linux answers on all of 127.0.0.0/8 without configuration.
+//! Outgoing loopback connections use 127.0.0.1 as their source, so their source ports cannot
+//! collide with these either. Only Linux accepts connections on all of 127.0.0.0/8 without
+//! configuration.
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -14,23 +15,25 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use anyhow::Context;
 
-/// More tries than this mean that the ports of the address have run out.
+/// The number of attempts after which the address is considered out of ports.
 const TRIES_MAX: u32 = 10_000;
 
-/// A set of numbers stays valid wherever a panic hits its user, hence the poison is ignored below.
+/// The ports handed out so far. The set stays valid if its user panics, so poisoning is ignored
+/// below.
 static HANDED_OUT: LazyLock<Mutex<BTreeSet<u16>>> = LazyLock::new(Mutex::default);
 
-/// The loopback address of this process.
+/// Returns the loopback address of this process.
 pub fn address() -> Ipv4Addr {
     let [_, high, middle, low] = std::process::id().to_be_bytes();
-    // Linux process ids have at most 22 bits: six of them fit here, and the set bit keeps off 127.0.0.0/16.
+    // Linux process ids have at most 22 bits. The upper six fit here, and the set bit avoids
+    // 127.0.0.0/16.
     Ipv4Addr::new(127, 0x40 | (high & 0x3f), middle, low)
 }
 
-/// A port on [`address`] that nobody listens on and that was not handed out before.
+/// Returns a port on [`address`] that is free and was not handed out before.
 ///
 /// # Errors
-/// The address cannot be bound, or has no free port left.
+/// Returns an error if the address cannot be bound or has no free port left.
 pub fn free_port() -> anyhow::Result<u16> {
     let mut handed_out = HANDED_OUT.lock().unwrap_or_else(PoisonError::into_inner);
     for _ in 0..TRIES_MAX {
@@ -43,7 +46,7 @@ pub fn free_port() -> anyhow::Result<u16> {
     anyhow::bail!("no free port left on {}", address())
 }
 
-/// [`free_port`] together with [`address`].
+/// Returns [`address`] with a [`free_port`].
 ///
 /// # Errors
 /// See [`free_port`].

@@ -1,8 +1,9 @@
-//! Ends the servers of a test process that was itself killed.
+//! A watcher that kills the servers of a test process that was itself killed.
 //!
-//! Destructors do not run after SIGKILL or an abort, and servers left behind eat a small machine. So one shell per
-//! test process reads the ids of running children from a pipe; when the pipe breaks, it kills those still listed.
-//! The parent-death signal would be simpler, but needs unsafe code and fires when the starting *thread* ends.
+//! Destructors do not run after SIGKILL or an abort, and orphaned servers exhaust a small machine.
+//! So one shell per test process reads the ids of running children from a pipe. When the pipe
+//! breaks, it kills those still listed. The parent-death signal would be simpler, but needs unsafe
+//! code and fires when the starting *thread* ends.
 
 use std::io::Write;
 use std::process::{ChildStdin, Command, Stdio};
@@ -10,7 +11,8 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use nix::unistd::Pid;
 
-/// Signals from a terminal reach the shell too: it must outlive them to do its work.
+/// The watcher's shell script. It ignores terminal signals, which reach the shell too, because it
+/// must outlive them to do its work.
 const SCRIPT: &str = r#"
 trap '' HUP INT TERM
 live=" "
@@ -23,16 +25,17 @@ done
 for pid in $live; do kill -9 "$pid" 2>/dev/null; done
 "#;
 
-/// The writing end stays open for as long as the process lives, since statics are never dropped.
+/// The write end of the watcher's pipe. It stays open for the life of the process, since statics
+/// are never dropped.
 static PIPE: LazyLock<Mutex<Option<ChildStdin>>> = LazyLock::new(|| Mutex::new(start()));
 
-/// As long as this lives, the process with that id dies with the test process. Drop it when the child was reaped:
-/// its id may soon belong to a stranger.
+/// A guard that keeps a child registered with the watcher. Drop it once the child was reaped,
+/// because its id may soon belong to another process.
 #[derive(Debug)]
 pub struct Watch(Pid);
 
 impl Watch {
-    /// Begins to watch over a child.
+    /// Registers a child with the watcher.
     pub fn over(pid: Pid) -> Self {
         tell("watch", pid);
         Self(pid)
@@ -45,7 +48,8 @@ impl Drop for Watch {
     }
 }
 
-/// Without a shell there is no safety net, which is no reason to fail a test.
+/// Starts the shell and returns its input. Without a shell there is no safety net, but that is no
+/// reason to fail a test.
 fn start() -> Option<ChildStdin> {
     let mut shell = Command::new("sh");
     shell.args(["-c", SCRIPT]).current_dir("/").stdin(Stdio::piped()).stdout(Stdio::null());
@@ -55,7 +59,7 @@ fn start() -> Option<ChildStdin> {
 fn tell(verb: &str, pid: Pid) {
     let mut pipe = PIPE.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(pipe) = pipe.as_mut() {
-        // A broken pipe means that the shell is gone, and with it only the safety net.
+        // A broken pipe means that the shell, and so only the safety net, is gone.
         drop(writeln!(pipe, "{verb} {pid}"));
     }
 }
@@ -86,7 +90,7 @@ mod tests {
         children[1].wait().unwrap();
     }
 
-    /// Ends soon even if nobody kills it, so that a failure does not hang.
+    /// Starts a child that ends on its own after 20 s, so that a failure does not hang.
     fn sleeper() -> Child {
         Command::new("sleep").arg("20").spawn().unwrap()
     }

@@ -1,8 +1,11 @@
-//! A private Postgres server: its own data folder, its own port, nothing shared with one that the machine runs.
+//! A private Postgres server with its own data folder and port; it shares nothing with a server of
+//! the machine.
 //!
-//! 1. It writes to disk as in production (`fsync` on): tests kill it and look at what is left.
-//! 2. It listens on TCP only: the path of a Unix socket in a temp folder may exceed the 107 bytes allowed.
-//! 3. After [`Postgres::kill_now`] no process of it is left, so it can start again at once.
+//! 1. It writes to disk as in production (`fsync` on): tests kill it and inspect the data that is
+//!    left.
+//! 2. It listens on TCP only: the path of a Unix socket in a temp folder may exceed the limit of
+//!    107 bytes.
+//! 3. After [`Postgres::kill_now`] none of its processes is left, so it can start again at once.
 
 use std::fs::Permissions;
 use std::net::SocketAddr;
@@ -23,7 +26,7 @@ use crate::proxy::Proxy;
 use crate::scratch::Scratch;
 use crate::{net, procfs, wait};
 
-/// Name of the superuser and of the database.
+/// The name of the superuser and of the database.
 const NAME: &str = "shortmint";
 
 const INITDB_WITHIN: Duration = Duration::from_secs(120);
@@ -32,10 +35,11 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 const STOP_WITHIN: Duration = Duration::from_secs(30);
 const KILLED_WITHIN: Duration = Duration::from_secs(10);
 
-/// After SIGQUIT the server gives its children five seconds before it kills them itself.
+/// The time limit for an immediate shutdown. After SIGQUIT the server waits five seconds for its
+/// children before it kills them itself.
 const QUIT_WITHIN: Duration = Duration::from_secs(6);
 
-/// What to start.
+/// A builder for a [`Postgres`] server.
 #[derive(Clone, Debug, Default)]
 pub struct PostgresBuilder {
     scratch: Option<Scratch>,
@@ -50,17 +54,18 @@ impl PostgresBuilder {
         self
     }
 
-    /// Sets a configuration parameter; the last value given for a name counts.
+    /// Sets a configuration parameter. The last value for a name takes effect.
     #[must_use]
     pub fn setting(mut self, name: &str, value: &str) -> Self {
         self.settings.push(format!("{name}={value}"));
         self
     }
 
-    /// Makes the data folder, starts the server and creates the database.
+    /// Creates the data folder, starts the server and creates the database.
     ///
     /// # Errors
-    /// Postgres is not installed or does not start; the message holds the end of its log.
+    /// Returns an error if Postgres is not installed or does not start; the message contains the
+    /// end of its log.
     pub async fn start(self) -> anyhow::Result<Postgres> {
         let scratch = self.scratch.clone().map_or_else(Scratch::new, Ok)?;
         let account = Account::unprivileged()?;
@@ -88,14 +93,14 @@ impl PostgresBuilder {
             format!("listen_addresses={}", addr.ip()),
             format!("port={}", addr.port()),
             "unix_socket_directories=".to_owned(),
-            // Else a killed server leaves its segments in /dev/shm behind for ever.
+            // Otherwise a killed server leaves its segments in /dev/shm.
             "dynamic_shared_memory_type=mmap".to_owned(),
         ];
         ours.iter().chain(&self.settings).flat_map(|setting| ["-c".to_owned(), setting.clone()]).collect()
     }
 }
 
-/// A running server with one database.
+/// A Postgres server with one database.
 #[derive(Debug)]
 pub struct Postgres {
     process: Process,
@@ -104,7 +109,7 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// A server with the settings of a fresh installation.
+    /// Starts a server with the settings of a fresh installation.
     ///
     /// # Errors
     /// See [`PostgresBuilder::start`].
@@ -112,19 +117,20 @@ impl Postgres {
         Self::builder().start().await
     }
 
-    /// A server with settings of its own.
+    /// Returns a builder for a server.
     pub fn builder() -> PostgresBuilder {
         PostgresBuilder::default()
     }
 
-    /// A standby that streams from this server.
+    /// Starts a standby that streams from this server.
     ///
     /// # Errors
-    /// The data folder cannot be copied, or the standby does not start; the message holds the end of its log.
+    /// Returns an error if the data folder cannot be copied or the standby does not start; the
+    /// message contains the end of its log.
     pub async fn standby(&self, scratch: &Scratch) -> anyhow::Result<Self> {
         let account = Account::unprivileged()?;
         let data = scratch.folder(&scratch.stem("postgres-standby"))?;
-        // As initdb makes it; a server refuses a folder that others may read.
+        // The mode that initdb sets. A server refuses a data folder that others may read.
         std::fs::set_permissions(&data, Permissions::from_mode(0o700))
             .context("close the standby's folder")?;
         if let Some(account) = account {
@@ -142,22 +148,22 @@ impl Postgres {
         Ok(standby)
     }
 
-    /// The process id of its postmaster.
+    /// Returns the process id of the postmaster.
     pub fn pid(&self) -> Pid {
         self.process.pid()
     }
 
-    /// Where it listens.
+    /// Returns the address that the server listens on.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// The database's URL.
+    /// Returns the database's URL.
     pub fn url(&self) -> String {
         self.url_of(self.addr, NAME)
     }
 
-    /// The database's URL by way of a proxy, which must lead to this server.
+    /// Returns the database's URL through a proxy, which must forward to this server.
     pub fn url_via(&self, proxy: &Proxy) -> String {
         self.url_of(proxy.addr(), NAME)
     }
@@ -166,38 +172,40 @@ impl Postgres {
         format!("postgres://{NAME}@{addr}/{database}")
     }
 
-    /// A new connection to the database.
+    /// Opens a connection to the database.
     ///
     /// # Errors
-    /// The server does not accept one.
+    /// Returns an error if the server does not accept the connection.
     pub async fn client(&self) -> anyhow::Result<Client> {
         connect(&self.url()).await
     }
 
-    /// The server's main process.
+    /// Returns the postmaster's process.
     pub fn process_mut(&mut self) -> &mut Process {
         &mut self.process
     }
 
-    /// The folder with its data. While the server stands still, copies of it are copies of the database.
+    /// Returns the data folder. While the server is stopped, a copy of the folder is a copy of the
+    /// database.
     pub fn data_folder(&self) -> &Path {
         &self.data
     }
 
-    /// SIGKILL to the server and all its children at once, as a machine that loses power; returns when they are gone.
+    /// Sends SIGKILL to the server and all its children at once, like a power loss, and returns
+    /// when they have ended.
     ///
     /// # Errors
-    /// A process survives, which the kernel should not allow.
+    /// Returns an error if a process survives, which the kernel should not allow.
     pub async fn kill_now(&mut self) -> anyhow::Result<()> {
         if !self.process.is_running() {
             return Ok(());
         }
-        // A stopped server starts no more children while they are counted.
+        // A stopped postmaster starts no more children while they are listed.
         self.process.pause().await?;
         let children = procfs::children(self.process.pid());
         self.process.kill_now()?;
         for child in children.iter().filter(|child| !child.is_gone()) {
-            // It may have noticed the server's death and ended just now.
+            // The child may have noticed the postmaster's death and exited just now.
             let _ = kill(child.pid, Signal::SIGKILL);
         }
         wait::until(KILLED_WITHIN, "Postgres' children are gone", async || {
@@ -206,43 +214,50 @@ impl Postgres {
         .await
     }
 
-    /// Fast shutdown: running transactions are rolled back, connections closed, and a checkpoint is written.
+    /// Performs a fast shutdown: rolls back running transactions, closes connections and writes a
+    /// checkpoint.
     ///
     /// # Errors
-    /// It has ended already, or does not end in time; the message holds the end of its log.
+    /// Returns an error if the server has already ended or does not end in time; the message
+    /// contains the end of its log.
     pub async fn stop_fast(&mut self) -> anyhow::Result<()> {
         self.process.interrupt()?;
         self.process.wait_exit(STOP_WITHIN).await.map(drop)
     }
 
-    /// Immediate shutdown (SIGQUIT): every backend ends at once, whatever it was at, and flushes what it had buffered for its
-    /// client; nothing is written. The next start recovers from the log.
+    /// Performs an immediate shutdown (SIGQUIT): every backend exits at once, even in the middle of
+    /// a statement, and flushes the output buffered for its client. No checkpoint is written; the
+    /// next start recovers from the WAL.
     ///
     /// # Errors
-    /// It has ended already, or does not end in time; the message holds the end of its log.
+    /// Returns an error if the server has already ended or does not end in time; the message
+    /// contains the end of its log.
     pub async fn stop_immediately(&mut self) -> anyhow::Result<()> {
         self.process.quit()?;
         self.process.wait_exit(STOP_WITHIN).await.map(drop)
     }
 
-    /// SIGKILL to one backend: the server then ends all others at once and recovers. Returns when it answers again.
+    /// Sends SIGKILL to one backend, and returns when the server responds again. The server ends
+    /// all other backends at once and recovers.
     ///
     /// # Errors
-    /// No backend can be started, or the server does not come back; the message holds the end of its log.
+    /// Returns an error if no backend can be started or the server does not come back; the message
+    /// contains the end of its log.
     pub async fn kill_a_backend(&mut self) -> anyhow::Result<()> {
         let client = self.client().await?;
         let backend: i32 = client.query_one("SELECT pg_backend_pid()", &[]).await?.try_get(0)?;
         kill(Pid::from_raw(backend), Signal::SIGKILL).context("kill a backend")?;
-        // Until its own end is noticed the server still answers as before.
+        // Until the server notices the backend's end it still responds as before.
         wait::until(KILLED_WITHIN, "the killed backend's connection ends", async || client.is_closed())
             .await?;
         self.wait_answering(NAME).await
     }
 
-    /// Starts it again on the same data and port, after a fast shutdown if it runs.
+    /// Restarts the server on the same data and port, after a fast shutdown if it runs.
     ///
     /// # Errors
-    /// It does not stop or start; the message holds the end of its log.
+    /// Returns an error if the server does not stop or start; the message contains the end of its
+    /// log.
     pub async fn restart(&mut self) -> anyhow::Result<()> {
         if self.process.is_running() {
             self.stop_fast().await?;
@@ -251,7 +266,8 @@ impl Postgres {
         self.wait_answering(NAME).await
     }
 
-    /// A server that accepts connections may still refuse queries while it recovers, so it is asked one.
+    /// Waits until the server answers a query. Accepting connections is not enough, since it may
+    /// refuse queries during recovery.
     async fn wait_answering(&mut self, database: &str) -> anyhow::Result<()> {
         let url = self.url_of(self.addr, database);
         self.process.wait_ready(READY_WITHIN, async || answers(&url).await).await
@@ -260,8 +276,8 @@ impl Postgres {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        // SIGKILL to the server alone would leave its children behind: it is asked to end them first. It may be
-        // paused, and then hears nothing before it goes on.
+        // SIGKILL to the postmaster alone would orphan its children, so SIGQUIT asks it to end them
+        // first. A paused postmaster handles the signal only after SIGCONT.
         if self.process.quit().is_ok() && self.process.resume().is_ok() {
             self.process.wait_exit_blocking(QUIT_WITHIN);
         }
@@ -277,7 +293,7 @@ async fn connect(url: &str) -> anyhow::Result<Client> {
     let mut config: tokio_postgres::Config = url.parse().context("parse the database's URL")?;
     config.connect_timeout(CONNECT_WITHIN);
     let (client, connection) = config.connect(NoTls).await.with_context(|| format!("connect to {url}"))?;
-    // The connection ends when the client is dropped; its errors reach the client's calls.
+    // The task ends when the client is dropped; its errors reach the client's calls.
     tokio::spawn(async move { drop(connection.await) });
     Ok(client)
 }

@@ -1,7 +1,8 @@
-//! A child process that dies with the value that stands for it.
+//! A child process that is killed when its handle is dropped.
 //!
-//! 1. It is signalled by process id, and only until it was reaped: the id cannot have passed to a stranger.
-//! 2. Dropping the value kills and reaps it.
+//! 1. It is signalled by process id, and only until it was reaped, so its id cannot belong to
+//!    another process yet.
+//! 2. Dropping the handle kills and reaps it.
 
 use std::process::{Child, ExitStatus};
 use std::time::Duration;
@@ -16,18 +17,18 @@ use crate::orphans::Watch;
 use crate::procfs::Seen;
 use crate::wait;
 
-/// How much of a log an error message shows.
+/// The number of log lines in an error message.
 const TAIL_LINES: usize = 40;
 
-/// How long a signal may take to stop a process.
+/// The time limit for SIGSTOP to stop a process.
 const STOP_WITHIN: Duration = Duration::from_secs(2);
 
-/// A started program.
+/// A started program, which may have ended since.
 #[derive(Debug)]
 pub struct Process {
     launch: Launch,
     child: Child,
-    /// `None` once the child was reaped.
+    /// The orphan watcher's guard; `None` once the child was reaped.
     watch: Option<Watch>,
 }
 
@@ -36,12 +37,12 @@ impl Process {
         Self { launch, child, watch: Some(watch) }
     }
 
-    /// Its process id, or that of its last run.
+    /// Returns the process id of the current run, or of the last one.
     pub fn pid(&self) -> Pid {
         pid_of(&self.child)
     }
 
-    /// Whether it has not ended yet; a paused process runs.
+    /// Returns whether the process has not ended yet; a paused process counts as running.
     pub fn is_running(&mut self) -> bool {
         matches!(self.poll_exit(), Ok(None))
     }
@@ -49,7 +50,7 @@ impl Process {
     /// Sends a signal.
     ///
     /// # Errors
-    /// The process has ended.
+    /// Returns an error if the process has ended.
     pub fn signal(&mut self, signal: Signal) -> anyhow::Result<()> {
         if let Some(status) = self.poll_exit()? {
             anyhow::bail!("{signal} to {}, which has ended with {status}", self.launch.stem());
@@ -57,10 +58,10 @@ impl Process {
         kill(self.pid(), signal).with_context(|| format!("send {signal} to {}", self.launch.stem()))
     }
 
-    /// SIGKILL, and returns when the process is gone. Nothing happens if it was gone already.
+    /// Sends SIGKILL and returns when the process has ended. Does nothing if it had ended already.
     ///
     /// # Errors
-    /// The signal cannot be sent.
+    /// Returns an error if the signal cannot be sent.
     pub fn kill_now(&mut self) -> anyhow::Result<()> {
         if self.is_running() {
             self.signal(Signal::SIGKILL)?;
@@ -70,59 +71,61 @@ impl Process {
         Ok(())
     }
 
-    /// SIGTERM: the polite request, as Kubernetes sends it.
+    /// Sends SIGTERM, which requests a graceful shutdown as Kubernetes does.
     ///
     /// # Errors
-    /// The process has ended.
+    /// Returns an error if the process has ended.
     pub fn terminate(&mut self) -> anyhow::Result<()> {
         self.signal(Signal::SIGTERM)
     }
 
-    /// SIGINT: Ctrl-C; a fast shutdown to Postgres.
+    /// Sends SIGINT, like Ctrl-C; for Postgres a fast shutdown.
     ///
     /// # Errors
-    /// The process has ended.
+    /// Returns an error if the process has ended.
     pub fn interrupt(&mut self) -> anyhow::Result<()> {
         self.signal(Signal::SIGINT)
     }
 
-    /// SIGQUIT: an immediate shutdown to Postgres.
+    /// Sends SIGQUIT; for Postgres an immediate shutdown.
     ///
     /// # Errors
-    /// The process has ended.
+    /// Returns an error if the process has ended.
     pub fn quit(&mut self) -> anyhow::Result<()> {
         self.signal(Signal::SIGQUIT)
     }
 
-    /// SIGSTOP, and returns when the process stands still.
+    /// Sends SIGSTOP and returns when the process is stopped.
     ///
     /// # Errors
-    /// The process has ended, or does not stop.
+    /// Returns an error if the process has ended or does not stop.
     pub async fn pause(&mut self) -> anyhow::Result<()> {
         self.signal(Signal::SIGSTOP)?;
         let (pid, what) = (self.pid(), format!("{} stops", self.launch.stem()));
         wait::until(STOP_WITHIN, &what, async || Seen::look(pid).is_none_or(Seen::is_stopped)).await
     }
 
-    /// SIGCONT: goes on after [`Self::pause`].
+    /// Sends SIGCONT, which continues the process after [`Self::pause`].
     ///
     /// # Errors
-    /// The process has ended.
+    /// Returns an error if the process has ended.
     pub fn resume(&mut self) -> anyhow::Result<()> {
         self.signal(Signal::SIGCONT)
     }
 
-    /// Waits for the process to end.
+    /// Waits for the process to end and returns its exit status.
     ///
     /// # Errors
-    /// It still runs after the given time; the message holds the end of its log.
+    /// Returns an error if it still runs after the given time; the message contains the end of its
+    /// log.
     pub async fn wait_exit(&mut self, within: Duration) -> anyhow::Result<ExitStatus> {
         let what = format!("{} ends", self.launch.stem());
         let ended = wait::until_some(within, &what, async || self.poll_exit().transpose()).await;
         ended.flatten().map_err(|failed| self.blame(&failed))
     }
 
-    /// Waits for the process to end, for destructors, which cannot be async; says whether it did.
+    /// Waits for the process to end and returns whether it did. For destructors, which cannot be
+    /// async.
     pub fn wait_exit_blocking(&mut self, within: Duration) -> bool {
         let deadline = Instant::now() + within;
         while self.is_running() {
@@ -134,10 +137,11 @@ impl Process {
         true
     }
 
-    /// Waits until the process does its work, as `condition` tells.
+    /// Waits until `condition` reports that the process is ready.
     ///
     /// # Errors
-    /// It ended instead, or is not ready in time; the message holds the end of its log.
+    /// Returns an error if the process ends or is not ready in time; the message contains the end
+    /// of its log.
     pub async fn wait_ready(
         &mut self,
         within: Duration,
@@ -153,10 +157,11 @@ impl Process {
         looked.map_err(|failed| self.blame(&failed))
     }
 
-    /// Starts it again with the same arguments, after killing what is left of it. The logs are continued.
+    /// Restarts the program with the same arguments, killing the current run first. Appends to the
+    /// logs.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// Returns an error if the program cannot be started.
     pub fn respawn(&mut self) -> anyhow::Result<()> {
         self.kill_now()?;
         let (child, watch) = self.launch.child()?;
@@ -164,22 +169,22 @@ impl Process {
         Ok(())
     }
 
-    /// All it wrote to its standard output so far, over all its runs.
+    /// Returns the standard output of all runs so far.
     pub fn stdout(&self) -> String {
         self.launch.log("out")
     }
 
-    /// All it wrote to its standard error so far, over all its runs.
+    /// Returns the standard error of all runs so far.
     pub fn stderr(&self) -> String {
         self.launch.log("err")
     }
 
-    /// Both logs, one after the other.
+    /// Returns the standard output followed by the standard error.
     pub fn logs(&self) -> String {
         self.stdout() + &self.stderr()
     }
 
-    /// The last lines of its logs, with a headline, for error messages.
+    /// Returns the last lines of the logs with a headline, for error messages.
     pub fn tail(&self) -> String {
         let logs = self.logs();
         let lines: Vec<&str> = logs.lines().collect();
@@ -187,12 +192,13 @@ impl Process {
         format!("the log of {} ends with:\n{}", self.launch.stem(), last.join("\n"))
     }
 
-    /// The failure first, then the log: an error chain would show them the other way round.
+    /// Returns an error with the failure first and the log after it. An error chain would show them
+    /// the other way round.
     fn blame(&self, failed: &anyhow::Error) -> anyhow::Error {
         anyhow::anyhow!("{failed:#}; {}", self.tail())
     }
 
-    /// How it ended, if it did; reaps it then.
+    /// Reaps the process if it has ended, and returns its exit status then.
     fn poll_exit(&mut self) -> anyhow::Result<Option<ExitStatus>> {
         let ended = self.child.try_wait().with_context(|| format!("look after {}", self.launch.stem()))?;
         if ended.is_some() {
@@ -204,12 +210,13 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Nobody is left to tell about a failure; the watcher in `orphans` tries once more when this run ends.
+        // A destructor cannot report a failure. The watcher in `orphans` tries once more when this
+        // run ends.
         drop(self.kill_now());
     }
 }
 
-/// The process id of a child.
+/// Returns the process id of a child.
 pub(crate) fn pid_of(child: &Child) -> Pid {
     Pid::from_raw(i32::try_from(child.id()).expect("Linux process ids have at most 22 bits"))
 }

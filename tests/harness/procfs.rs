@@ -1,28 +1,29 @@
-//! What the kernel says about other processes, read from `/proc`.
+//! The state of other processes, read from `/proc`.
 //!
-//! Process ids are reused, so a process is remembered together with its start time: [`Seen::is_gone`] is never
-//! fooled by a stranger that got the same number.
+//! Process ids are reused, so a process is remembered together with its start time. So
+//! [`Seen::is_gone`] does not mistake another process with the same id for it.
 
 use std::{fs, time::Duration};
 
 use nix::unistd::Pid;
 
-/// One process as it was found.
+/// A process as it was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// Its process id.
+    /// The process id.
     pub pid: Pid,
     parent: Pid,
     state: char,
-    /// Clock ticks between the machine's start and the process'.
+    /// The start time, in clock ticks since the machine's boot.
     started: u64,
 }
 
 impl Seen {
-    /// Looks a process up; `None` if there is none with that id.
+    /// Looks up a process; `None` if there is no process with that id.
     pub fn look(pid: Pid) -> Option<Self> {
         let line = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The second field is the program's name in brackets and may hold anything, even brackets and spaces.
+        // The second field is the program's name in parentheses. It may contain any character,
+        // including parentheses and spaces.
         let (_, rest) = line.rsplit_once(") ")?;
         let mut fields = rest.split(' ');
         let state = fields.next()?.chars().next()?;
@@ -32,27 +33,31 @@ impl Seen {
         Some(Self { pid, parent, state, started })
     }
 
-    /// Whether every thread of it is stopped, as after SIGSTOP.
+    /// Returns whether the process is stopped, as after SIGSTOP. The kernel reports the state of
+    /// the main thread.
     pub fn is_stopped(self) -> bool {
         matches!(self.state, 'T' | 't')
     }
 
-    /// Whether this very process has ended. A zombie has: it holds no files, locks or memory any more.
+    /// Returns whether this very process has ended. A zombie counts as ended: it no longer holds
+    /// files, locks or memory.
     pub fn is_gone(self) -> bool {
         Self::look(self.pid).is_none_or(|now| now.started != self.started || matches!(now.state, 'Z' | 'X'))
     }
 }
 
-/// Processor time of a process so far, in user and kernel mode; none if there is no such process.
+/// Returns the processor time that a process has used in user and kernel mode; `None` if there is
+/// no such process.
 pub fn cpu_time(pid: Pid) -> Option<Duration> {
     let line = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, rest) = line.rsplit_once(") ")?;
-    // proc(5): user time is field 14 and kernel time field 15, in ticks of 10 ms on every platform that Linux has kept.
+    // proc(5): user time is field 14 and kernel time field 15, in ticks of 10 ms (`USER_HZ` is
+    // 100).
     let ticks: u64 = rest.split(' ').skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
     Some(Duration::from_millis(ticks * 10))
 }
 
-/// Memory that a process holds, in bytes; none if there is no such process.
+/// Returns the resident memory of a process in bytes; `None` if there is no such process.
 pub fn resident(pid: Pid) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
@@ -60,7 +65,7 @@ pub fn resident(pid: Pid) -> Option<u64> {
     Some(kib * 1024)
 }
 
-/// The processes whose parent is the given one.
+/// Returns the children of a process.
 pub fn children(parent: Pid) -> Vec<Seen> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());

@@ -1,7 +1,8 @@
-//! Finds the server programs of other projects that the tests run.
+//! A lookup of the third-party programs that the tests run.
 //!
-//! Debian keeps Postgres' servers out of PATH, in one folder per major version; a link in PATH, if there is one,
-//! may point to an old version. So that folder comes first there, with its newest version.
+//! Debian keeps Postgres' servers outside PATH, in one folder per major version. A link in PATH, if
+//! there is one, may point to an old version. So the folder with the newest version is searched
+//! before PATH.
 
 use std::path::{Path, PathBuf};
 
@@ -9,35 +10,36 @@ use anyhow::Context;
 
 const POSTGRES_ROOT: &str = "/usr/lib/postgresql";
 
-/// A program that is found, never built.
+/// A third-party program that must be installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
     /// The Postgres server.
     Postgres,
-    /// Makes a Postgres data folder; always from the same installation as [`Program::Postgres`].
+    /// `initdb`, which creates a Postgres data folder; from the same installation as
+    /// [`Program::Postgres`].
     Initdb,
-    /// Copies the data folder of a running server.
+    /// `pg_basebackup`, which copies the data folder of a running server.
     Basebackup,
-    /// Postgres' own load generator.
+    /// `pgbench`, Postgres' own load generator.
     Pgbench,
     /// The etcd server.
     Etcd,
-    /// etcd's command line client.
+    /// `etcdctl`, etcd's command-line client.
     Etcdctl,
-    /// Checks Prometheus rule files and metric pages.
+    /// `promtool`, which checks Prometheus rule files and metrics pages.
     Promtool,
-    /// Checks Kubernetes manifests.
+    /// `kubectl`, which checks Kubernetes manifests.
     Kubectl,
-    /// The web server that benches compare with.
+    /// nginx, the web server that the benchmarks compare with.
     Nginx,
-    /// Makes the load of benches.
+    /// `wrk`, the HTTP load generator of the benchmarks.
     Wrk,
-    /// Binds a process to cores.
+    /// `taskset`, which binds a process to cores.
     Taskset,
 }
 
 impl Program {
-    /// The program's name, and the Debian package that holds it.
+    /// Returns the program's name and the Debian package that contains it.
     fn name_and_package(self) -> (&'static str, &'static str) {
         match self {
             Self::Postgres => ("postgres", "postgresql"),
@@ -54,10 +56,12 @@ impl Program {
         }
     }
 
-    /// Where the program is, with symbolic links resolved: Postgres finds its own files from there.
+    /// Returns the program's path with symbolic links resolved, because Postgres locates its own
+    /// files relative to it.
     ///
     /// # Errors
-    /// It is not installed; the message names the package that has it.
+    /// Returns an error if the program is not installed; the message names the package that
+    /// contains it.
     pub fn path(self) -> anyhow::Result<PathBuf> {
         let (name, package) = self.name_and_package();
         let newest = matches!(self, Self::Postgres | Self::Initdb | Self::Basebackup | Self::Pgbench)
@@ -70,7 +74,7 @@ impl Program {
     }
 }
 
-/// The folder with both `postgres` and `initdb` that has the highest version.
+/// Returns the folder of the highest version that contains both `postgres` and `initdb`.
 fn newest_postgres() -> Option<PathBuf> {
     let versions = std::fs::read_dir(POSTGRES_ROOT).ok()?;
     let installed = versions.flatten().filter_map(|entry| {

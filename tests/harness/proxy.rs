@@ -1,13 +1,17 @@
-//! A TCP proxy that can be slow, deaf or dead, in either direction, switched while connections are open.
+//! A TCP proxy that injects faults: delay, stall, loss, reset and refusal, per direction and while
+//! connections are open.
 //!
-//! 1. Memory is bounded: at most 64 chunks of 16 KiB wait in each direction of a connection, then the sender blocks.
-//! 2. No receiver ever sees a stream with a hole. TCP cannot produce one, so a connection that lost bytes to
-//!    [`Flow::Cut`] is reset as soon as the cut heals; until then it is silent.
-//! 3. A stranded connection is silent for good, its end included, while new ones pass: what a router leaves behind that has
-//!    forgotten its connections. Only who asks for a sign of life ever notices.
+//! 1. Memory is bounded: at most 64 chunks of 16 KiB wait in each direction of a connection, then
+//!    the sender blocks.
+//! 2. No receiver ever sees a stream with a hole, which TCP cannot produce. So a connection that
+//!    lost bytes to [`Flow::Cut`] is reset as soon as the cut heals; until then it is silent.
+//! 3. A stranded connection stays silent for good, even about its end, while new ones pass. This is
+//!    what a router leaves behind that has forgotten its connections. Only a side that probes the
+//!    connection notices.
 //! 4. Dropping the proxy ends its listener and all its connections.
 //!
-//! Packet filters and `netem` were rejected: they need root and kernel modules that test machines often lack.
+//! Packet filters and `netem` were rejected: they need root and kernel modules that test machines
+//! often lack.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -24,29 +28,32 @@ mod lane;
 
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 
-/// Which way bytes go.
+/// The direction of a byte stream through the proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// From whoever connected to the proxy to the server behind it.
+    /// From the client to the server behind the proxy.
     ToServer,
-    /// From the server behind the proxy to whoever connected.
+    /// From the server behind the proxy to the client.
     ToClient,
 }
 
-/// What happens to the bytes of one direction.
+/// The treatment of the bytes in one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
-    /// They are forwarded at once, those held back before included.
+    /// Forwards bytes at once, including those held back before.
     Pass,
-    /// Each is forwarded that long after it came; the rate stays the same.
+    /// Forwards each byte after this delay, at an unchanged rate.
     Delay(Duration),
-    /// None is read and none forwarded: the sender's buffers fill. Nothing is lost, and all goes on after a change.
+    /// Reads and forwards nothing, so the sender's buffers fill. Nothing is lost: the stream
+    /// continues after a change.
     Stall,
-    /// All are read and thrown away, the end of the stream too, as in a partition without resets.
+    /// Reads and discards everything, including the end of the stream, as in a partition without
+    /// resets.
     Cut,
 }
 
-/// What a connection needs to know; its tasks end when the proxy, which holds the senders, is dropped.
+/// The receivers of the proxy's controls, one set per connection. The proxy holds the senders, so
+/// its drop ends the connection's tasks.
 #[derive(Clone, Debug)]
 struct Switches {
     to_server: watch::Receiver<Flow>,
@@ -55,7 +62,7 @@ struct Switches {
     strand: watch::Receiver<()>,
 }
 
-/// How the two directions of a connection came to an end.
+/// The outcome of the two directions of a connection.
 enum End {
     Clean,
     Broken,
@@ -71,16 +78,16 @@ pub struct Proxy {
     to_client: watch::Sender<Flow>,
     reset: watch::Sender<()>,
     strand: watch::Sender<()>,
-    /// The accepting task, which owns the listener; `None` while connections are refused. The lock is tokio's
-    /// because it is held while the task ends.
+    /// The accepting task, which owns the listener; `None` while connections are refused. The lock
+    /// is tokio's because it is held across an await while the task ends.
     accepting: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Proxy {
-    /// Listens on a port of its own. The server need not be there yet.
+    /// Starts a proxy on a port of its own. The server need not be running yet.
     ///
     /// # Errors
-    /// The port cannot be bound.
+    /// Returns an error if the port cannot be bound.
     pub async fn start(upstream: SocketAddr) -> anyhow::Result<Self> {
         let proxy = Self {
             addr: net::free_addr()?,
@@ -95,17 +102,17 @@ impl Proxy {
         Ok(proxy)
     }
 
-    /// Where it listens.
+    /// Returns the address that the proxy listens on.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// [`Self::addr`] as an HTTP URL, without a slash at the end.
+    /// Returns [`Self::addr`] as an HTTP URL, without a trailing slash.
     pub fn url(&self) -> String {
         format!("http://{}", self.addr)
     }
 
-    /// Changes one direction of all connections, open and to come.
+    /// Sets the flow of one direction, for open and for future connections.
     pub fn set(&self, direction: Direction, flow: Flow) {
         match direction {
             Direction::ToServer => self.to_server.send_replace(flow),
@@ -113,27 +120,29 @@ impl Proxy {
         };
     }
 
-    /// Changes both directions.
+    /// Sets the flow of both directions.
     pub fn set_both(&self, flow: Flow) {
         self.set(Direction::ToServer, flow);
         self.set(Direction::ToClient, flow);
     }
 
-    /// Resets all open connections on both sides: they see "connection reset by peer".
+    /// Resets all open connections on both sides, which see "connection reset by peer".
     pub fn reset_all(&self) {
         self.reset.send_replace(());
     }
 
-    /// Strands all open connections: neither side hears of the other again, and neither is told.
+    /// Strands all open connections: neither side receives anything from the other again, and
+    /// neither is notified.
     pub fn strand_all(&self) {
         self.strand.send_replace(());
     }
 
-    /// Refuses new connections from now on, as a machine where nobody listens; open ones go on.
+    /// Refuses new connections from now on, like a machine without a listener. Open connections
+    /// continue.
     pub async fn refuse(&self) {
         if let Some(accepting) = self.accepting.lock().await.take() {
             accepting.abort();
-            // It was cancelled, which is what it reports; the listener is closed now.
+            // The result is always "cancelled". The listener is closed after this await.
             drop(accepting.await);
         }
     }
@@ -141,7 +150,7 @@ impl Proxy {
     /// Accepts new connections again.
     ///
     /// # Errors
-    /// The port was taken by another process meanwhile.
+    /// Returns an error if another process has taken the port meanwhile.
     pub async fn accept(&self) -> anyhow::Result<()> {
         let mut accepting = self.accepting.lock().await;
         if accepting.is_none() {
@@ -171,12 +180,12 @@ async fn accept_all(listener: TcpListener, upstream: SocketAddr, mut switches: S
     loop {
         match listener.accept().await {
             Ok((client, _)) => {
-                // What was switched before the connection was there is not meant for it.
+                // A reset or stranding from before this connection must not affect it.
                 switches.reset.mark_unchanged();
                 switches.strand.mark_unchanged();
                 tokio::spawn(serve(client, upstream, switches.clone()));
             }
-            // Out of file descriptors, most likely: an immediate retry would only spin.
+            // Most likely out of file descriptors: an immediate retry would only spin.
             Err(_) => sleep(wait::POLL_INTERVAL).await,
         }
     }
@@ -189,7 +198,7 @@ async fn serve(mut client: TcpStream, upstream: SocketAddr, mut switches: Switch
     let is_set = client.set_nodelay(true).is_ok() && server.set_nodelay(true).is_ok();
     let end = if is_set { carry_both(&mut client, &mut server, &mut switches).await } else { End::Broken };
     if matches!(end, End::Stranded) {
-        // Both sockets stay open and unread until the proxy, which holds the sender, is gone.
+        // Both sockets stay open and unread until the proxy, which holds the sender, is dropped.
         while switches.strand.changed().await.is_ok() {}
     }
     if !matches!(end, End::Clean) {
@@ -210,8 +219,8 @@ async fn carry_both(client: &mut TcpStream, server: &mut TcpStream, switches: &m
     }
 }
 
-/// Closes with RST instead of FIN.
+/// Closes a connection with RST instead of FIN.
 fn reset(stream: TcpStream) {
-    // Fails only on a socket that is closed already.
+    // Fails only on a socket that is already closed.
     drop(stream.set_zero_linger());
 }

@@ -1,4 +1,4 @@
-//! One resolver process; what is asked of it is in [`Api`].
+//! A running resolver process, and its builder; requests go through [`Api`].
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -18,21 +18,22 @@ const MIGRATE_WITHIN: Duration = Duration::from_secs(60);
 /// Runs `resolver migrate` on a database.
 ///
 /// # Errors
-/// It cannot be started, or does not end in time.
+/// Returns an error if the command cannot be started or does not end in time.
 pub async fn migrate(scratch: &Scratch, url: &str) -> anyhow::Result<Finished> {
     migrate_with(scratch, binaries::resolver().await?, url).await
 }
 
-/// Runs `migrate` of another build.
+/// Runs the command `migrate` of another build's binary.
 ///
 /// # Errors
-/// It cannot be started, or does not end in time.
+/// Returns an error if the command cannot be started or does not end in time.
 pub async fn migrate_with(scratch: &Scratch, binary: PathBuf, url: &str) -> anyhow::Result<Finished> {
     let launch = Launch::new(scratch, "migrate", binary);
     launch.args(["migrate", "--database", url]).run(MIGRATE_WITHIN).await
 }
 
-/// What to start. Its addresses are known before it is, so that a proxy can be put in front.
+/// A builder for a [`Resolver`]. Its addresses are fixed before the start, so that a proxy can be
+/// put in front.
 #[derive(Clone, Debug)]
 pub struct ResolverBuilder {
     scratch: Scratch,
@@ -53,7 +54,7 @@ pub struct ResolverBuilder {
     binary: Option<PathBuf>,
 }
 
-/// Where the first API key of an empty database comes from.
+/// The source of the first API key of an empty database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FirstKey {
     FromEnvironment,
@@ -61,61 +62,63 @@ enum FirstKey {
 }
 
 impl ResolverBuilder {
-    /// Where it will listen.
+    /// Returns the address that the resolver will listen on.
     pub fn listen(&self) -> SocketAddr {
         self.listen
     }
 
-    /// The issuers' URLs; none means the embedded one.
+    /// Sets the issuers' URLs; none selects the embedded issuer.
     #[must_use]
     pub fn issuers(mut self, urls: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.issuers = urls.into_iter().map(Into::into).collect();
         self
     }
 
-    /// The database's URL; without one it is SQLite in the scratch folder.
+    /// Sets the database's URL; the default is SQLite in the scratch folder.
     #[must_use]
     pub fn database(mut self, url: &str) -> Self {
         self.database = Some(url.to_owned());
         self
     }
 
-    /// The file with the key of the permutation.
+    /// Sets the file with the code key.
     #[must_use]
     pub fn code_key_file(mut self, path: &Path) -> Self {
         self.code_key_file = Some(path.to_owned());
         self
     }
 
-    /// The URL that short links start with, instead of its own.
+    /// Sets the base URL of short links; the default is the resolver's own.
     #[must_use]
     pub fn public_url(mut self, url: &str) -> Self {
         self.public_url = Some(url.to_owned());
         self
     }
 
-    /// The keyspaces, as the flag takes them.
+    /// Sets the keyspaces, in the format of `--keyspaces`.
     #[must_use]
     pub fn keyspaces(mut self, keyspaces: &str) -> Self {
         self.keyspaces = Some(keyspaces.to_owned());
         self
     }
 
-    /// How long it goes on serving after SIGTERM before it closes its listener, as in `200ms`.
+    /// Sets how long the resolver continues to serve after SIGTERM before it closes its listener,
+    /// for example `200ms`.
     #[must_use]
     pub fn drain_delay(mut self, delay: &str) -> Self {
         self.drain_delay = Some(delay.to_owned());
         self
     }
 
-    /// Gives it no first API key: it draws one and prints it. Tell it to [`Resolver::use_key`].
+    /// Starts the resolver without an initial API key: it generates one and prints it. Pass that
+    /// key to [`Resolver::use_key`].
     #[must_use]
     pub fn draws_its_first_key(mut self) -> Self {
         self.first_key = FirstKey::Drawn;
         self
     }
 
-    /// Adds arguments.
+    /// Adds command-line arguments.
     #[must_use]
     pub fn args(mut self, args: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.args.extend(args.into_iter().map(Into::into));
@@ -129,34 +132,36 @@ impl ResolverBuilder {
         self
     }
 
-    /// Lets it have no more open files than this.
+    /// Limits the number of open files.
     #[must_use]
     pub fn descriptors(mut self, most: u32) -> Self {
         self.descriptors = Some(most);
         self
     }
 
-    /// Runs this binary instead of the one that belongs to the tests.
+    /// Runs this binary instead of the one built for the tests.
     #[must_use]
     pub fn binary(mut self, path: &Path) -> Self {
         self.binary = Some(path.to_owned());
         self
     }
 
-    /// Starts it and waits until it is ready.
+    /// Starts the resolver and waits until it is ready.
     ///
     /// # Errors
-    /// The binary cannot be built, or the process is not ready in time; the message holds the end of its log.
+    /// Returns an error if the binary cannot be built or the process is not ready in time; the
+    /// message contains the end of its log.
     pub async fn start(self) -> anyhow::Result<Resolver> {
         let daemon = Daemon::start(self.launch().await?, self.admin).await?;
         let api = Api::new(daemon.http(), format!("http://{}", self.listen), self.api_key);
         Ok(Resolver { api, daemon, listen: self.listen, holder_id: self.holder_id })
     }
 
-    /// Starts what must refuse to run, and waits for its end.
+    /// Runs a resolver that must refuse to serve, and waits for its exit.
     ///
     /// # Errors
-    /// The binary cannot be built, or the process still runs after the given time.
+    /// Returns an error if the binary cannot be built or the process still runs after the given
+    /// time.
     pub async fn run_to_its_end(self, within: Duration) -> anyhow::Result<Finished> {
         self.launch().await?.run(within).await
     }
@@ -175,7 +180,7 @@ impl ResolverBuilder {
         Ok(self.envs.iter().fold(launch, |launch, (key, value)| launch.env(key, value)))
     }
 
-    /// The flags that are set, each followed by its value.
+    /// Returns the flags that are set, each followed by its value.
     fn flags(&self) -> Vec<String> {
         let own_url = format!("http://{}", self.listen);
         let code_key_file = self.code_key_file.as_ref().map(|path| path.display().to_string());
@@ -195,10 +200,11 @@ impl ResolverBuilder {
     }
 }
 
-/// A running resolver. What it shares with the issuer is in [`Daemon`], which it stands for.
+/// A running resolver. It dereferences to [`Daemon`], which holds the part common to issuers and
+/// resolvers.
 #[derive(Debug)]
 pub struct Resolver {
-    /// Its public listener, asked with the administrator's key.
+    /// A client of the public listener, with the administrator's API key.
     pub api: Api,
     daemon: Daemon,
     listen: SocketAddr,
@@ -206,11 +212,11 @@ pub struct Resolver {
 }
 
 impl Resolver {
-    /// A resolver with an embedded issuer and SQLite, unless told otherwise. `api_key` becomes the first key of an
-    /// empty database, and is what [`Resolver::api`] sends.
+    /// Returns a builder for a resolver, by default with an embedded issuer and SQLite. `api_key`
+    /// becomes the first key of an empty database, and [`Resolver::api`] sends it.
     ///
     /// # Errors
-    /// There is no free port.
+    /// Returns an error if there is no free port.
     pub fn builder(scratch: &Scratch, holder_id: &str, api_key: &str) -> anyhow::Result<ResolverBuilder> {
         Ok(ResolverBuilder {
             scratch: scratch.clone(),
@@ -232,44 +238,45 @@ impl Resolver {
         })
     }
 
-    /// A resolver with all defaults in a folder of its own: nothing else runs.
+    /// Returns a builder for a stand-alone resolver with all defaults, in a new scratch folder.
     ///
     /// # Errors
-    /// There is no free port, or no folder can be made.
+    /// Returns an error if there is no free port or the folder cannot be created.
     pub fn embedded() -> anyhow::Result<ResolverBuilder> {
         Self::builder(&Scratch::new()?, "resolver-0", &secret::random_hex()?)
     }
 
-    /// Where its public listener is, for connections of the test's own.
+    /// Returns the address of the public listener, for connections that bypass [`Resolver::api`].
     pub fn addr(&self) -> SocketAddr {
         self.listen
     }
 
-    /// Its name as a holder of blocks.
+    /// Returns its holder id.
     pub fn holder_id(&self) -> &str {
         &self.holder_id
     }
 
-    /// Numbers that it can mint from without asking anyone; `None` when nobody answers, or there are none of any kind.
+    /// Returns the count of numbers that the resolver can mint without asking an issuer; `None` if
+    /// it does not respond or has no such metric.
     pub async fn numbers_in_hand(&self) -> Option<u64> {
         let in_hand = self.metric("resolver_numbers_in_hand").await?;
-        // A count below 2^48, which the page writes without a fraction.
+        // The count is below 2^48, and the page prints it without a fraction.
         format!("{in_hand:.0}").parse().ok()
     }
 
-    /// The numbers that it has given up so far, over all its runs, each with its namespace. Its log lists them for the
-    /// operator, who can look for their links; a metric only counts them.
+    /// Returns the numbers given up so far, over all runs, each with its namespace. The log lists
+    /// them for the operator, who can look for their links; a metric only counts them.
     pub fn numbers_given_up(&self) -> BTreeSet<(String, u64)> {
         self.process.stderr().lines().filter_map(given_up).collect()
     }
 
-    /// Sends another key from now on.
+    /// Replaces the API key of [`Resolver::api`].
     pub fn use_key(&mut self, key: &str) {
         self.api = self.api.with_key(key);
     }
 }
 
-/// Reads the line that lists a number, `… a number is given up namespace=default number=17`.
+/// Parses the log line for a number given up, `… a number is given up namespace=default number=17`.
 fn given_up(line: &str) -> Option<(String, u64)> {
     let (_, fields) = line.split_once("a number is given up")?;
     let field = |name: &str| fields.split_whitespace().find_map(|field| field.strip_prefix(name));

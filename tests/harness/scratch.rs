@@ -1,9 +1,11 @@
 //! A private folder per test for data, sockets, keys and logs.
 //!
-//! 1. It is removed when its last user is dropped, and kept, with its path printed, when that happens in a panic.
-//! 2. Another account may enter and list it, because a server that runs under one lives inside.
+//! 1. The folder is removed when its last handle is dropped. If that happens during a panic it is
+//!    kept, and its path is printed.
+//! 2. Other accounts may enter and list it, because a server under another account keeps its data
+//!    inside.
 //!
-//! A test that fails by returning `Err` does not panic, and nothing in a destructor can tell: set
+//! A test that fails by returning `Err` does not panic, and a destructor cannot detect it. Set
 //! `SHORTMINT_KEEP_SCRATCH=1` to keep every folder.
 
 use std::fs::{self, Permissions};
@@ -15,10 +17,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use anyhow::Context;
 use tempfile::TempDir;
 
-/// Set to anything: no folder is removed.
+/// The environment variable that, set to any value, keeps every folder.
 const KEEP_VARIABLE: &str = "SHORTMINT_KEEP_SCRATCH";
 
-/// A shared handle to one folder: every process started in it holds a clone, so it outlives all of them.
+/// A shared handle to one folder. Every process started in it holds a clone, so the folder outlives
+/// all of them.
 #[derive(Clone, Debug)]
 pub struct Scratch(Arc<Folder>);
 
@@ -29,10 +32,10 @@ struct Folder {
 }
 
 impl Scratch {
-    /// Makes an empty folder below the system's temp folder.
+    /// Creates an empty folder in the system's temp folder.
     ///
     /// # Errors
-    /// The temp folder is missing or full.
+    /// Returns an error if the temp folder is missing or full.
     pub fn new() -> anyhow::Result<Self> {
         let dir =
             tempfile::Builder::new().prefix("shortmint-it-").tempdir().context("make a scratch folder")?;
@@ -40,15 +43,15 @@ impl Scratch {
         Ok(Self(Arc::new(Folder { dir, names: AtomicU32::new(0) })))
     }
 
-    /// Where the folder is.
+    /// Returns the folder's path.
     pub fn path(&self) -> &Path {
         self.0.dir.path()
     }
 
-    /// Makes a folder inside, or finds the one that is there.
+    /// Creates a subfolder, unless it exists, and returns its path.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// Returns an error if the subfolder cannot be created.
     pub fn folder(&self, name: &str) -> anyhow::Result<PathBuf> {
         let path = self.path().join(name);
         fs::create_dir_all(&path).with_context(|| format!("make the folder {}", path.display()))?;
@@ -56,10 +59,10 @@ impl Scratch {
         Ok(path)
     }
 
-    /// Writes a file inside that only its owner can read, as secrets are kept.
+    /// Writes a file that only its owner can read, as secrets are kept, and returns its path.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn secret(&self, name: &str, text: &str) -> anyhow::Result<PathBuf> {
         let path = self.path().join(name);
         fs::write(&path, text).with_context(|| format!("write {}", path.display()))?;
@@ -68,17 +71,17 @@ impl Scratch {
         Ok(path)
     }
 
-    /// Writes a new file inside that everybody can read.
+    /// Writes a new file with default permissions and returns its path.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// Returns an error if the file cannot be written.
     pub fn file(&self, name: &str, text: &str) -> anyhow::Result<PathBuf> {
         let path = self.path().join(self.stem(name));
         fs::write(&path, text).with_context(|| format!("write {}", path.display()))?;
         Ok(path)
     }
 
-    /// A file name stem that no other process in this folder has: `issuer-0.3`, say.
+    /// Returns a file name stem that is unique in this folder, for example `issuer-0.3`.
     pub fn stem(&self, name: &str) -> String {
         format!("{name}.{}", self.0.names.fetch_add(1, Ordering::Relaxed))
     }
@@ -98,7 +101,7 @@ impl Drop for Folder {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "the reader of a failed test has to learn where the logs are")]
+#[expect(clippy::print_stderr, reason = "the reader of a failed test needs the path of the logs")]
 fn say_where(path: &Path) {
     eprintln!("scratch folder with data and logs kept: {}", path.display());
 }

@@ -1,13 +1,13 @@
-//! Secrets that no other run has.
+//! Random secrets, different in each run.
 
 use std::fmt::Write;
 
 const KEY_BYTES: usize = 32;
 
-/// A new secret: 64 characters in hexadecimal, as keys of the permutation and API keys may be.
+/// Returns a new secret of 64 hexadecimal characters, valid as a code key and as an API key.
 ///
 /// # Errors
-/// The operating system gives no random bytes.
+/// Returns an error if the operating system provides no random bytes.
 pub fn random_hex() -> anyhow::Result<String> {
     let mut bytes = [0; KEY_BYTES];
     getrandom::fill(&mut bytes).map_err(|failed| anyhow::anyhow!("read random bytes: {failed}"))?;

@@ -1,32 +1,33 @@
-//! How many clusters run at once in this process.
+//! A limit on the clusters that run concurrently in this process.
 //!
-//! A cluster is up to ten processes that sync to disk. Too many side by side make every one of them slow, and a slow
-//! leader loses its lease: tests would fail for a reason that is not theirs. The runner's number of threads is no
-//! substitute, since small tests may well run beside a cluster.
+//! A cluster is up to ten processes that sync to disk. Too many at once slow every one of them
+//! down, and a slow leader loses its lease, so tests would fail for no fault of their own. The
+//! runner's number of threads is no substitute, since small tests may well run beside a cluster.
 
 use std::sync::{Arc, LazyLock};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Two cores carry two small clusters.
+/// The largest number of concurrent clusters: two cores carry two small clusters.
 const CLUSTERS_MAX: u32 = 2;
 
-/// Shared by all tests' runtimes: tokio's semaphore belongs to none.
+/// The semaphore of all tests' runtimes. tokio's semaphore is not bound to a runtime.
 static SLOTS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(CLUSTERS_MAX as usize)));
 
-/// The right to run a cluster, until it is dropped.
+/// The permit to run a cluster, held until it is dropped.
 pub(crate) type Slot = OwnedSemaphorePermit;
 
-/// How much of the machine a cluster needs.
+/// The share of the machine that a cluster needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Share {
-    /// Another cluster may run beside it.
+    /// Another cluster may run concurrently.
     One,
-    /// No other cluster may.
+    /// No other cluster may run concurrently.
     All,
 }
 
-/// Waits until there is room. Who waits longest comes first, so a cluster that wants to be alone is not starved.
+/// Waits for a permit. The semaphore is fair (first come, first served), so a cluster that runs
+/// alone is not starved.
 pub(crate) async fn take(share: Share) -> Slot {
     let slots = match share {
         Share::One => 1,

@@ -1,72 +1,72 @@
-//! What `issuer status --json` prints.
+//! The output of `issuer status --json`.
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
-/// The committed state as the leader tells it.
+/// The committed state as the leader reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Status {
     /// The leader's advertised URL.
     pub leader: String,
-    /// The leader's fencing token.
+    /// The leader's epoch, its fencing token.
     pub epoch: u64,
-    /// Every namespace.
+    /// The namespaces.
     pub namespaces: Vec<Namespace>,
-    /// Every known holder.
+    /// The known holders.
     pub holders: Vec<Holder>,
 }
 
-/// The account of one number space; all counts are numbers, not blocks.
+/// The account of one namespace. All counts are numbers, not blocks.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Namespace {
-    /// Its name, which is that of the keyspace.
+    /// The name of the namespace, which is that of its keyspace.
     pub name: String,
-    /// How many numbers there are.
+    /// The size of the number space.
     pub capacity: u64,
     /// The first number never allocated.
     pub high_watermark: u64,
-    /// Numbers at or above it are allocated to nobody.
+    /// The allocation limit: numbers at or above it are not allocated.
     pub ceiling: u64,
-    /// Ever allocated.
+    /// Numbers ever allocated.
     pub allocated: u64,
-    /// In closed blocks, with a link under them.
+    /// Numbers in closed blocks that have a link.
     pub used: u64,
-    /// In blocks that a holder has now.
+    /// Numbers in blocks that a holder has open.
     pub open: u64,
-    /// Given back unused.
+    /// Numbers returned unused.
     pub free: u64,
-    /// In blocks whose holder is gone.
+    /// Numbers in blocks whose holder is gone.
     pub leaked: u64,
-    /// Given up for good.
+    /// Numbers given up for good.
     pub burned: u64,
 }
 
-/// One holder.
+/// A holder of blocks.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Holder {
-    /// Its stable name.
+    /// The stable name of the holder.
     pub id: String,
-    /// Grows at each of its starts.
+    /// The incarnation, which grows at each start of the holder.
     pub incarnation: u64,
-    /// Whether it was heard of lately.
+    /// Whether the holder was heard from within the holder TTL.
     pub alive: bool,
-    /// How many blocks it has open.
+    /// The number of open blocks.
     pub blocks: u64,
 }
 
 impl Status {
-    /// Reads what the command printed.
+    /// Parses the command's output.
     ///
     /// # Errors
-    /// It is something else.
+    /// Returns an error if the text is not a status in JSON.
     pub fn parse(json: &str) -> anyhow::Result<Self> {
         serde_json::from_str(json).with_context(|| format!("read the issuers' status: {json}"))
     }
 
-    /// The namespace, if there is just one.
+    /// Returns the only namespace.
     ///
     /// # Errors
-    /// There is none, or there are several.
+    /// Returns an error if there are no namespaces or several.
     pub fn only_namespace(&self) -> anyhow::Result<&Namespace> {
         match &self.namespaces[..] {
             [only] => Ok(only),
@@ -74,10 +74,10 @@ impl Status {
         }
     }
 
-    /// A holder by its name.
+    /// Returns a holder by its id.
     ///
     /// # Errors
-    /// The issuers do not know it.
+    /// Returns an error if the issuers do not know the holder.
     pub fn holder(&self, id: &str) -> anyhow::Result<&Holder> {
         self.holders
             .iter()

@@ -1,17 +1,19 @@
-//! Waiting for a condition instead of sleeping for a guessed time.
+//! Polling for a condition instead of sleeping for a guessed time.
 
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout_at};
 
-/// Short beside every delay measured here, long beside what one poll costs.
+/// The time between two polls: short compared with every delay measured here, long compared with
+/// the cost of a poll.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Polls until the condition holds.
 ///
 /// # Errors
-/// It did not hold within the given time; `what` names it in the message, as in "a follower leads". A condition
-/// that never returns counts as one that does not hold.
+/// Returns an error if the condition does not hold within the given time. `what` names it in the
+/// message, for example "a follower leads". A condition that does not return in time counts as
+/// false.
 pub async fn until(
     within: Duration,
     what: &str,
@@ -23,7 +25,7 @@ pub async fn until(
 /// Polls until there is a value, and returns it.
 ///
 /// # Errors
-/// There was none within the given time.
+/// Returns an error if there is no value within the given time.
 pub async fn until_some<T>(
     within: Duration,
     what: &str,

@@ -1,4 +1,4 @@
-//! Visitors who follow links at a steady rate, on a thread of their own.
+//! The bystanders: visitors who follow links at a steady rate, on a separate thread.
 
 use std::{net::SocketAddr, thread, time::Duration};
 
@@ -8,14 +8,14 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 
-/// Connections that are used in turn.
+/// The number of connections, used in turn.
 const CONNECTIONS: u32 = 20;
-/// A visitor who waits for so long has gone.
+/// The time after which a visitor gives up.
 const GONE_AFTER: Duration = Duration::from_secs(5);
 
 type Seen = (Vec<Duration>, usize);
 
-/// Visitors under way.
+/// A running load of bystanders.
 pub(super) struct Bystanders(thread::JoinHandle<anyhow::Result<Seen>>);
 
 impl Bystanders {
@@ -29,7 +29,8 @@ impl Bystanders {
         Ok(Self(thread::Builder::new().name("bystanders".to_owned()).spawn(visit)?))
     }
 
-    /// How long each waited for a redirect, and how many got none.
+    /// Waits for the bystanders and returns the latency of each redirect and the number of
+    /// failures.
     pub(super) fn end(self) -> anyhow::Result<Seen> {
         self.0.join().map_err(|_| anyhow::anyhow!("the bystanders' thread failed"))?
     }
@@ -57,7 +58,7 @@ async fn visit(address: SocketAddr, paths: Vec<String>, rate: u32, length: Durat
     Ok((samples, failed))
 }
 
-/// One visitor after another on a connection, which is opened again when it ends.
+/// Follows links at fixed intervals on one connection, and reconnects when it ends.
 async fn follow(
     address: SocketAddr,
     paths: Vec<String>,

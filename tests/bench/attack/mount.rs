@@ -1,4 +1,4 @@
-//! The attacks: each holds or spends what it can get, until it is told to stop.
+//! The attacks: each one holds or uses up as much as it can until it is stopped.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -19,28 +19,28 @@ use tokio::{
 
 const MANY: &str = "/rest/v3/reservations/00000000000000000000000000000000/short-urls";
 const BULK: &str = "/rest/v3/short-urls/bulk";
-/// How long an attacker waits for anything.
+/// The time limit of an attacker's reads, and its pause between steps.
 const WAIT: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// A way to harm others.
+/// A kind of attack on the resolver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Attack {
-    /// Large bodies without a key, whose last byte does not come.
+    /// Large bodies without a key, whose last byte is never sent.
     Bodies,
-    /// Silent connections, more than there are descriptors.
+    /// Silent connections, more than the resolver has file descriptors.
     Connections,
-    /// Queries of thousands of pairs for a link that takes them along.
+    /// Queries of thousands of pairs for a link that forwards its query.
     Queries,
-    /// Queries that repeat one key as often as is taken along, for a link that repeats it too.
+    /// Queries that repeat one key as often as is forwarded, for a link whose URL repeats it too.
     Repeats,
-    /// Long lists that are not read.
+    /// Long lists whose responses are not read.
     Lists,
-    /// Bulk calls of large items.
+    /// Bulk calls with large items.
     Items,
-    /// Bulk calls that trickle.
+    /// Bulk calls whose bodies trickle in.
     Trickles,
-    /// Guesses of a password.
+    /// Guesses of a link's password.
     Passwords,
     /// Guesses of API keys.
     Keys,
@@ -73,7 +73,7 @@ impl Attack {
         }
     }
 
-    /// Attackers that work side by side, and the addresses that they have.
+    /// Returns the number of concurrent attackers and the number of addresses that they use.
     fn attackers(self) -> (u16, u16) {
         match self {
             Self::Bodies => (80, 1),
@@ -87,7 +87,7 @@ impl Attack {
     }
 }
 
-/// What is attacked, and what with.
+/// The target of the attacks, and the key and links that they need.
 pub(super) struct Aim {
     address: SocketAddr,
     key: String,
@@ -98,7 +98,7 @@ pub(super) struct Aim {
 }
 
 impl Aim {
-    /// `forwarding`, `repeating` and `locked` are the codes of links.
+    /// Creates an aim. `forwarding`, `repeating` and `locked` are the codes of links.
     pub(super) fn new(
         address: SocketAddr,
         key: String,
@@ -107,7 +107,7 @@ impl Aim {
         Self { address, key, forwarding, repeating, locked, strokes: AtomicU64::new(0) }
     }
 
-    /// What attackers got done so far.
+    /// Returns the number of completed attacks so far.
     pub(super) fn strokes(&self) -> u64 {
         self.strokes.load(Ordering::Relaxed)
     }
@@ -126,7 +126,7 @@ impl Aim {
     }
 }
 
-/// Mounts attacks on a thread of their own, until they are over.
+/// Starts attacks on a separate thread; they run until `is_over` is set.
 pub(super) fn mount(
     aim: Arc<Aim>,
     attacks: Vec<Attack>,
@@ -148,12 +148,12 @@ pub(super) fn mount(
     Ok(thread::Builder::new().name("attackers".to_owned()).spawn(attack)?)
 }
 
-/// One attacker, who begins again whenever a connection ends.
+/// Runs one attacker, which reconnects whenever its connection ends.
 async fn repeat(attack: Attack, aim: Arc<Aim>, number: u16, addresses: u16, is_over: Arc<AtomicBool>) {
     while !is_over.load(Ordering::Relaxed) {
         let from = Ipv4Addr::from(0x7fc8_0000 | u32::from(number % addresses) | (attack as u32) << 8);
         if let Ok(stream) = connect(from, aim.address).await {
-            // That a server ends an attack is no error.
+            // An attack that the server cuts off is not an error.
             let _ = strike(attack, &aim, stream, number, &is_over).await;
         }
         sleep(PAUSE).await;
@@ -225,7 +225,7 @@ async fn strike(
     }
 }
 
-/// Keeps a connection until the server ends it.
+/// Holds a connection open until the server closes it or the attack is over.
 async fn hold(aim: &Aim, stream: &mut TcpStream, is_over: &AtomicBool) -> std::io::Result<()> {
     aim.strokes.fetch_add(1, Ordering::Relaxed);
     let mut answer = [0; 4_096];
@@ -239,7 +239,7 @@ async fn hold(aim: &Aim, stream: &mut TcpStream, is_over: &AtomicBool) -> std::i
     Ok(())
 }
 
-/// Asks again and again.
+/// Sends the request repeatedly until the server closes the connection or the attack is over.
 async fn ask(
     aim: &Aim,
     stream: &mut TcpStream,

@@ -1,4 +1,4 @@
-//! What the rounds came to: medians, and ratios of this build to the other.
+//! The report on the rounds: medians, and ratios of this build to the other.
 
 use std::fmt::Write as _;
 
@@ -11,19 +11,19 @@ use crate::{
     table::{Table, grouped},
 };
 
-/// How much slower this build may be, as a ratio of rates or of processor time.
+/// The tolerated slowdown of this build, as a fraction of the other build's rate.
 const SLACK: f64 = 0.03;
 
-/// One side of one round.
+/// The figures of one side in one round.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Figures {
     pub(super) rate: f64,
-    /// Processor time per request, of the resolver and its Postgres, in microseconds.
+    /// The processor time per request of the resolver and its Postgres, in microseconds.
     pub(super) cpu_us: f64,
     pub(super) p99_ms: f64,
 }
 
-/// All rounds of one way with that many connections: this build, then the other.
+/// All rounds of one workload with one number of connections: this build, then the other.
 pub(super) struct Level {
     pub(super) way: Way,
     pub(super) threads: usize,
@@ -36,7 +36,7 @@ impl Level {
         median(self.rounds.iter().map(|round| figure(&round[side])))
     }
 
-    /// The median of the rounds' own ratios of this build to the other.
+    /// Returns the median of the per-round ratios of this build to the other.
     fn ratio(&self, figure: fn(&Figures) -> f64) -> f64 {
         median(self.rounds.iter().map(|[ours, theirs]| figure(ours) / figure(theirs)))
     }
@@ -46,7 +46,7 @@ impl Level {
     }
 }
 
-/// The table and the JSON.
+/// Returns the report as a table and as JSON.
 pub(super) fn report(args: &Args, levels: &[Level]) -> Report {
     let columns = [
         "way",

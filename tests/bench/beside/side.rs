@@ -11,12 +11,12 @@ use crate::{
     wrk::{Loaded, Wrk},
 };
 
-/// Memory for cached links of misses, in MiB: about one link of a hundred has room.
+/// The cache size for misses, in MiB: it holds about one link in a hundred.
 const MISS_CACHE_MIB: &str = "1";
-/// Links of a redirect's round: all of them fit into the threads' own tables.
+/// The number of links for redirects; all of them fit into the thread caches.
 const REDIRECTED: usize = 10_000;
 
-/// A resolver under load.
+/// One build's resolver under load.
 pub(super) struct Side {
     resolver: Resolver,
     postgres: Option<Postgres>,
@@ -24,7 +24,8 @@ pub(super) struct Side {
 }
 
 impl Side {
-    /// Starts this build's resolver, or another one's, with what a way needs.
+    /// Starts the resolver of this build, or of another one, with the servers that a workload
+    /// needs.
     pub(super) async fn start(
         way: Way,
         threads: usize,
@@ -71,12 +72,12 @@ impl Side {
         Ok(Self { resolver, postgres, wrk })
     }
 
-    /// Loads the resolver from these cores.
+    /// Runs the load against the resolver from these cores.
     pub(super) async fn load(&self, cores: &str, connections: usize, seconds: u64) -> anyhow::Result<Loaded> {
         self.wrk.load(self.resolver.api.url(), cores, connections, seconds).await
     }
 
-    /// Processor time so far of the resolver and of its Postgres.
+    /// Returns the processor time that the resolver and its Postgres have used so far.
     pub(super) fn cpu(&self) -> Duration {
         let postgres = self.postgres.as_ref().map(|postgres| postgres.pid());
         let backends =

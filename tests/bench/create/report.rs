@@ -1,4 +1,4 @@
-//! What the rounds came to: medians, ratios to pgbench, and whether they are what is wanted.
+//! The report on the rounds: medians, ratios to pgbench, and whether the targets are met.
 
 use std::fmt::Write as _;
 
@@ -11,11 +11,12 @@ use crate::{
     table::{Table, grouped},
 };
 
-/// What is wanted of the resolver, as multiples of pgbench's figures: its rate by the number of clients, and its p99.
+/// The targets as multiples of pgbench's figures: the rate by the number of clients, and the 99th
+/// percentile.
 const RATES: [(usize, f64); 2] = [(64, 1.3), (256, 1.8)];
 const P99: f64 = 3.0;
 
-/// The ways that are compared.
+/// The variants compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     Resolver,
@@ -33,7 +34,7 @@ impl Way {
     }
 }
 
-/// All rounds with one number of clients and one disk.
+/// All rounds with one number of clients and one flush delay.
 pub(super) struct Level {
     clients: usize,
     flush_ms: u32,
@@ -59,7 +60,7 @@ impl Level {
         Some(median(rounds.iter().map(figure)))
     }
 
-    /// The median of the rounds' own ratios to pgbench.
+    /// Returns the median of the per-round ratios to pgbench.
     fn ratio(&self, figure: fn(&Figures) -> f64) -> Option<f64> {
         let (ours, theirs) = (self.of(Way::Resolver), self.of(Way::Pgbench));
         theirs.first()?;
@@ -67,7 +68,7 @@ impl Level {
     }
 }
 
-/// The table and the JSON.
+/// Returns the report as a table and as JSON.
 pub(super) fn report(args: &Args, levels: &[Level]) -> Report {
     let mut text = format!(
         "Links created, each durable before its answer; {} rounds of {} s in turns.\n\n{}",
@@ -111,7 +112,8 @@ fn table(levels: &[Level]) -> Table {
     table
 }
 
-/// What is wanted, what it came to, and whether that is enough. A slower disk is told, and nothing is wanted of it.
+/// Returns the targets, the measured values, and whether each target is met. There are no targets
+/// for a slower disk.
 fn wanted(levels: &[Level]) -> Vec<(String, f64, bool)> {
     let mut lines = Vec::new();
     for level in levels.iter().filter(|level| level.flush_ms == 0) {

@@ -1,4 +1,4 @@
-//! A holder that knows one issuer only and asks it for blocks.
+//! A holder that requests blocks from one issuer only.
 
 use std::time::Duration;
 
@@ -12,16 +12,18 @@ use tonic::transport::{Channel, Endpoint};
 
 const SOON: Duration = Duration::from_secs(30);
 
-/// Between two questions; the measure is as fine as this.
+/// The pause between two requests, and so the resolution of the measurement.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// How long one question may take: a new leader that writes its take-over answers after it.
+/// The time limit for one request: a new leader that is committing its take-over responds only
+/// afterwards.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
 const NAMESPACE: &str = "failover";
 const CAPACITY: u64 = 1 << 40;
 
-/// Clones are the same holder: only one of them may ask at a time.
+/// A holder with a client of one issuer. Clones are the same holder, so only one of them may send
+/// requests at a time.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     client: IssuerClient<Channel>,
@@ -31,7 +33,7 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// A caller of each issuer, in the same order, registered with the one that leads.
+    /// Returns a caller for each issuer, in the same order, registered with the leader.
     pub(crate) async fn one_for_each(cluster: &Cluster) -> anyhow::Result<Vec<Self>> {
         let leader = cluster.wait_leader(SOON).await?;
         let mut registrar = client_of(&cluster.issuers[leader].url())?;
@@ -51,7 +53,8 @@ impl Caller {
         Ok(callers)
     }
 
-    /// Waits until the issuer refuses because it follows, so that the connection is open and the issuer is well.
+    /// Waits until the issuer refuses because it is a follower. Then the connection is open and the
+    /// issuer works.
     pub(crate) async fn reaches_a_follower(&mut self) -> anyhow::Result<()> {
         wait::until(SOON, "a follower refuses", async || {
             self.allocate().await.is_err_and(|status| status.code() == Code::FailedPrecondition)
@@ -59,7 +62,7 @@ impl Caller {
         .await
     }
 
-    /// Asks until there is a block; when that was.
+    /// Requests a block until one is allocated, and returns that time.
     pub(crate) async fn allocate_at_last(mut self) -> anyhow::Result<Instant> {
         loop {
             match self.allocate().await.map_err(|status| status.code()) {
@@ -72,7 +75,8 @@ impl Caller {
         }
     }
 
-    /// Takes over what a clone of this caller got: a seq that was answered is not used again.
+    /// Advances to the sequence number that a clone of this caller has used, so that an answered
+    /// number is not reused.
     pub(crate) async fn catch_up(&mut self) -> anyhow::Result<()> {
         let caught =
             wait::until(SOON, "the issuer tells where the caller is", async || match self.allocate().await {

@@ -1,7 +1,7 @@
-//! A table of links with a key of one kind, and the statements that a resolver would send it.
+//! A table of links with one kind of key, and the statements that a resolver would send to it.
 //!
-//! Rows have the same content whichever the kind: the n-th link's id, or the code that a resolver makes of it, which is as good as drawn
-//! at random.
+//! The rows have the same content for both kinds. The key of the n-th link is its id, or the code
+//! minted from its number, which is as good as random.
 
 use std::{cell::Cell, time::Duration};
 
@@ -12,25 +12,26 @@ use harness::Postgres;
 use tokio::time::Instant;
 use tokio_postgres::{Client, Statement, types::ToSql};
 
-/// Statements at a time, as many as a resolver sends.
+/// The number of concurrent statements, as many as a resolver sends.
 const LINES: usize = 4;
-/// Rows of an insert: what a resolver writes at once when a few hundred clients create.
+/// The rows of a measured insert: the batch that a resolver writes when a few hundred clients
+/// create.
 const INSERTED: u64 = 64;
-/// Rows of an insert that fills the table.
+/// The rows of an insert that fills the table.
 const FILLED: u64 = 5_000;
-/// Keys of a read, likewise.
+/// The keys of a read: the batch that a resolver reads when a few hundred clients miss.
 const READ: usize = 32;
-/// Reads that are prepared, and sent in turn.
+/// The number of prepared reads, sent in turn.
 const READS: usize = 4_096;
 
-/// What a table is keyed by.
+/// The kind of a table's key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key {
     Number,
     Text,
 }
 
-/// The table, and connections to it.
+/// A table with one kind of key, and the connections to it.
 pub(super) struct Keyed {
     key: Key,
     lines: Vec<Line>,
@@ -62,7 +63,7 @@ impl Key {
 }
 
 impl Keyed {
-    /// Makes the table, empty.
+    /// Creates the table, without rows.
     pub(super) async fn new(postgres: &Postgres, key: Key) -> anyhow::Result<Self> {
         let (table, column) = (key.table(), key.column());
         let make = format!(
@@ -91,7 +92,7 @@ impl Keyed {
         Ok(Self { key, lines, mint, index, rows: Cell::new(0) })
     }
 
-    /// Empties it.
+    /// Deletes all rows.
     pub(super) async fn clear(&self) -> anyhow::Result<()> {
         let clear = format!("TRUNCATE {}", self.key.table());
         self.lines[0].client.batch_execute(&clear).await.context("empty a table")?;
@@ -99,7 +100,7 @@ impl Keyed {
         Ok(())
     }
 
-    /// Inserts until there are so many rows.
+    /// Inserts rows until the table has at least `rows` rows.
     pub(super) async fn fill(&self, rows: u64) -> anyhow::Result<()> {
         let fill = async |line| {
             while self.rows.get() < rows {
@@ -110,7 +111,7 @@ impl Keyed {
         try_join_all(self.lines.iter().map(fill)).await.map(drop)
     }
 
-    /// Inserts for so long; rows per second.
+    /// Inserts rows for this long and returns the rate in rows per second.
     pub(super) async fn insert_for(&self, length: Duration) -> anyhow::Result<f64> {
         let (begun, before) = (Instant::now(), self.rows.get());
         let insert = async |line| {
@@ -123,7 +124,7 @@ impl Keyed {
         Ok(rate(self.rows.get() - before, begun))
     }
 
-    /// Reads rows at random for so long; rows per second.
+    /// Reads random rows for this long and returns the rate in rows per second.
     pub(super) async fn read_for(&self, length: Duration) -> anyhow::Result<f64> {
         let rows = self.rows.get();
         let random = || Ok(getrandom::u64()? % rows);
@@ -158,7 +159,7 @@ impl Keyed {
         Ok(())
     }
 
-    /// The keys of links, as the statements take them.
+    /// Returns the keys of links as a parameter of the statements.
     fn keys(&self, numbers: impl Iterator<Item = u64>) -> Box<dyn ToSql + Sync> {
         match self.key {
             Key::Number => {

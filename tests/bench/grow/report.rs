@@ -1,4 +1,4 @@
-//! What is told of a run.
+//! The report on a run: rates on the grown and the small table, and whether the target is met.
 
 use std::fmt::Write as _;
 
@@ -11,10 +11,10 @@ use crate::{
     table::{Table, grouped},
 };
 
-/// What of its rate on a small table ours has to keep.
+/// The target: the fraction of its rate on a small table that each of our workloads keeps.
 const KEPT: f64 = 0.9;
 
-/// What is measured.
+/// The workloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Way {
     /// Links created over HTTP.
@@ -23,11 +23,11 @@ pub(super) enum Way {
     Miss,
     /// Inserts into a table keyed by number.
     InsertByNumber,
-    /// Reads from it.
+    /// Reads from the table keyed by number.
     ReadByNumber,
     /// Inserts into a table keyed by text.
     InsertByText,
-    /// Reads from it.
+    /// Reads from the table keyed by text.
     ReadByText,
 }
 
@@ -61,7 +61,7 @@ impl Way {
     }
 }
 
-/// All rounds at one number of rows: the rate on the grown table and on the small one.
+/// All rounds at one number of rows: the rates on the grown and on the small table.
 pub(super) struct Level {
     rows: u64,
     rounds: Vec<(Way, f64, f64)>,
@@ -76,7 +76,8 @@ impl Level {
         self.rounds.push((way, grown, small));
     }
 
-    /// Medians of both rates and of their ratio; none of what was not measured.
+    /// Returns the medians of both rates and of their ratio; `None` if the workload was not
+    /// measured.
     fn of(&self, way: Way) -> Option<(f64, f64, f64)> {
         let rounds: Vec<_> = self.rounds.iter().filter(|round| round.0 == way).collect();
         if rounds.is_empty() {
@@ -94,7 +95,7 @@ pub(super) fn report(args: &Args, levels: &[Level]) -> Report {
     for way in Way::ALL {
         for level in levels {
             let Some((grown, small, ratio)) = level.of(way) else { continue };
-            #[expect(clippy::cast_precision_loss, reason = "rows are shown")]
+            #[expect(clippy::cast_precision_loss, reason = "the number of rows is only shown")]
             let rows = grouped(level.rows as f64);
             table.row(vec![
                 way.name().to_owned(),

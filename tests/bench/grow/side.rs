@@ -1,4 +1,4 @@
-//! One Postgres with all that is measured on it: a resolver's links, and a table for each kind of key.
+//! One Postgres and everything measured on it: a resolver's links, and one table per kind of key.
 
 use std::time::Duration;
 
@@ -12,13 +12,15 @@ use super::{
 };
 use crate::{cores, links, progress, wrk::Wrk};
 
-/// Links that are created by one call.
+/// The number of links per bulk call.
 const AT_ONCE: u64 = 100_000;
-/// Links that are asked for, spread evenly over all, or up to twice as many: the load is to hold about as many of the grown table as of the
-/// small one.
+/// The smallest number of links for the miss load, which is spread evenly over all links and may be
+/// up to twice as large. So the load covers about as many links of the grown table as of the small
+/// one.
 const ASKED: usize = 160_000;
 
-/// One row in so many is filled in after the checkpoint: enough to change every page of an index at random.
+/// One row in this many is inserted after the checkpoint: enough to change every page of a randomly
+/// keyed index.
 const LAST: u64 = 40;
 
 /// The servers of one side.
@@ -28,7 +30,7 @@ pub(super) struct Side {
     resolver: Resolver,
     creates: Wrk,
     misses: Option<Wrk>,
-    /// Paths of one link in `every`.
+    /// The paths of one link in `every`.
     paths: Vec<String>,
     every: usize,
     links: u64,
@@ -37,9 +39,9 @@ pub(super) struct Side {
 }
 
 impl Side {
-    /// Starts the servers; all tables are empty.
+    /// Starts the servers, with empty tables.
     pub(super) async fn start(args: &Args) -> anyhow::Result<Self> {
-        // A folder for each: a resolver's own ledger lies where it runs.
+        // Each side has its own folder, because a resolver keeps its ledger in its working folder.
         let scratch = Scratch::new()?;
         let postgres = Postgres::builder()
             .scratch(&scratch)
@@ -53,7 +55,7 @@ impl Side {
         migrate(&scratch, &postgres.url()).await?.success()?;
         let key = secret::random_hex()?;
         let builder = Resolver::builder(&scratch, "resolver", &key)?.database(&postgres.url());
-        // As little of a cache as there can be.
+        // The smallest cache possible.
         let resolver = builder.args(["--cache-mib", "1"]).start().await?;
         Ok(Self {
             creates: Wrk::creating(&scratch, &key)?,
@@ -69,7 +71,8 @@ impl Side {
         })
     }
 
-    /// Fills the tables of these ways; all but the last of it is tidied up and on disk before they are measured.
+    /// Fills the tables of these workloads. All rows but the last fortieth are vacuumed and
+    /// checkpointed before the rest is inserted.
     pub(super) async fn fill(&mut self, rows: u64, ways: &[Way]) -> anyhow::Result<()> {
         self.fill_tables(rows - rows / LAST, ways).await?;
         progress::show("vacuuming …");
@@ -92,7 +95,7 @@ impl Side {
         Ok(())
     }
 
-    /// Creates links through the resolver until there are so many.
+    /// Creates links through the resolver until there are `rows` links.
     async fn fill_links(&mut self, rows: u64) -> anyhow::Result<()> {
         let before = self.links;
         while self.links < rows {
@@ -112,7 +115,7 @@ impl Side {
         Ok(())
     }
 
-    /// Empties the table that a way writes.
+    /// Deletes all rows of the table that a workload writes to.
     pub(super) async fn clear(&self, way: Way) -> anyhow::Result<()> {
         match self.keyed(way) {
             Some(keyed) => keyed.clear().await,
@@ -131,7 +134,7 @@ impl Side {
         }
     }
 
-    /// What one way comes to in so long: links per second.
+    /// Runs one workload for this long and returns its rate in links per second.
     pub(super) async fn rate(&self, way: Way, clients: usize, length: Duration) -> anyhow::Result<f64> {
         if let Some(keyed) = self.keyed(way) {
             return if way.reads() { keyed.read_for(length).await } else { keyed.insert_for(length).await };

@@ -1,4 +1,4 @@
-//! The least that a redirect server on hyper can be: a map that never changes, and nothing else.
+//! The minimal redirect server on hyper: an immutable map, and nothing else.
 
 use std::{collections::HashMap, convert::Infallible, net::SocketAddr, path::PathBuf, sync::Arc};
 
@@ -14,26 +14,26 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use resolver::http::bind;
 
-/// What to serve.
+/// The flags of `bench bare-hyper`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Where to listen.
+    /// Listen on this address.
     #[arg(long)]
     listen: SocketAddr,
-    /// How many threads.
+    /// Serve with this many threads.
     #[arg(long)]
     threads: usize,
-    /// A file with the paths, one on each line.
+    /// Serve the paths in this file, one per line.
     #[arg(long)]
     paths: PathBuf,
 }
 
 type Links = Arc<HashMap<String, HeaderValue>>;
 
-/// Serves until it is killed.
+/// Serves until the process is killed.
 ///
 /// # Errors
-/// When the address is taken, or the paths cannot be read.
+/// Returns an error if the address is taken or the paths cannot be read.
 pub(crate) fn serve(args: &Args) -> anyhow::Result<()> {
     let paths = std::fs::read_to_string(&args.paths).context("read the paths")?;
     let link = |(index, path): (usize, &str)| {

@@ -1,4 +1,4 @@
-//! What the rounds came to: medians, ratios to nginx, and whether they are what is wanted.
+//! The report on the rounds: medians, ratios to nginx, and whether the targets are met.
 
 use std::{fmt::Write as _, time::Duration};
 
@@ -12,13 +12,13 @@ use crate::{
     wrk::Loaded,
 };
 
-/// What is wanted of the resolver, as multiples of nginx's figures.
+/// The targets as multiples of nginx's figures.
 const RATE_ONE_CORE: f64 = 0.97;
 const RATE_TWO_CORES: f64 = 0.95;
 const CPU: f64 = 1.05;
 const P99: f64 = 1.5;
 
-/// One round of one server.
+/// The figures of one server in one round.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Figures {
     rate: f64,
@@ -70,7 +70,7 @@ impl Level {
         self.rounds.push((kind, figures));
     }
 
-    /// Adds how many redirects a round had, and how many events were consumed of them.
+    /// Adds the redirects of a round and the events consumed for them.
     pub(super) fn expect_events(&mut self, redirects: f64, events: f64) {
         self.redirects += redirects;
         self.events += events;
@@ -86,7 +86,8 @@ impl Level {
         Some(median(rounds.iter().map(figure)))
     }
 
-    /// The median of the rounds' own ratios to nginx: what slows a round down slows both of it.
+    /// Returns the median of the per-round ratios to nginx. A slow round slows both, so the ratio
+    /// holds.
     fn ratio(&self, kind: Kind, figure: fn(&Figures) -> f64) -> Option<f64> {
         let (ours, theirs) = (self.of(kind), self.of(Kind::Nginx));
         theirs.first()?;
@@ -94,7 +95,7 @@ impl Level {
     }
 }
 
-/// The table and the JSON.
+/// Returns the report as a table and as JSON.
 pub(super) fn report(args: &Args, levels: &[Level]) -> Report {
     let mut text = format!(
         "Redirects over {} links, {} rounds of {} s in turns; the load has a core of its own beside one thread, and shares the cores with two.\n\n{}",
@@ -159,7 +160,7 @@ fn table(levels: &[Level]) -> Table {
     table
 }
 
-/// What is wanted, what it came to, and whether that is enough.
+/// Returns the targets, the measured values, and whether each target is met.
 fn wanted(levels: &[Level]) -> Vec<(String, f64, bool)> {
     let mut lines = Vec::new();
     for level in levels {

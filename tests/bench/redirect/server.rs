@@ -1,4 +1,4 @@
-//! The servers that are compared.
+//! The servers compared: the resolver, nginx and the bare hyper server.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use tokio::time::sleep;
 use crate::cores;
 
 const STARTS_WITHIN: Duration = Duration::from_secs(10);
-/// How soon the last events are consumed: several times as long as a buffer may keep them.
+/// The time in which the last events are consumed: several times as long as a buffer may hold them.
 const CONSUMED_WITHIN: Duration = Duration::from_millis(300);
 const EVENTS: &str = "resolver_visits_total";
 
-/// Which server.
+/// The kinds of server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Resolver,
@@ -44,7 +44,8 @@ pub(super) struct Server {
     running: Running,
 }
 
-/// A resolver with the embedded issuer and SQLite: the database has no part in a redirect from the cache.
+/// Starts a resolver with the embedded issuer and SQLite: the database has no part in a redirect
+/// from the cache.
 pub(super) async fn resolver(scratch: &Scratch, threads: usize) -> anyhow::Result<Resolver> {
     let builder = Resolver::builder(scratch, &format!("resolver-{threads}"), &secret::random_hex()?)?;
     let resolver = builder.args(["--threads", &threads.to_string()]).start().await?;
@@ -96,7 +97,7 @@ impl Server {
         Ok(Self { kind, url: format!("http://{listen}"), running: Running::Other(process) })
     }
 
-    /// Its processes: nginx does its work in children.
+    /// Returns the server's process and its children: nginx works in its children.
     fn processes(&self) -> Vec<nix::unistd::Pid> {
         let pid = match &self.running {
             Running::Resolver(resolver) => resolver.process.pid(),
@@ -107,17 +108,18 @@ impl Server {
         all
     }
 
-    /// Processor time so far, of all its processes.
+    /// Returns the processor time that all its processes have used so far.
     pub(super) fn cpu(&self) -> Duration {
         self.processes().into_iter().filter_map(procfs::cpu_time).sum()
     }
 
-    /// Memory that it holds, in bytes.
+    /// Returns the resident memory of all its processes, in bytes.
     pub(super) fn resident(&self) -> u64 {
         self.processes().into_iter().filter_map(procfs::resident).sum()
     }
 
-    /// Events consumed so far, when those under way have been; nothing of a server that has none.
+    /// Returns the number of events consumed so far, after a pause for those in flight; 0 for
+    /// servers without events.
     pub(super) async fn events(&self) -> f64 {
         match &self.running {
             Running::Resolver(resolver) => {
@@ -130,7 +132,7 @@ impl Server {
 }
 
 impl Drop for Server {
-    /// nginx ends its children when it is asked to end; killed, it would leave them behind.
+    /// Sends SIGTERM, on which nginx ends its children; SIGKILL would orphan them.
     fn drop(&mut self) {
         if let Running::Other(process) = &mut self.running
             && process.terminate().is_ok()

@@ -1,4 +1,4 @@
-//! What a [`Cluster`] is made of, and its start.
+//! The settings of a [`Cluster`], and its start.
 
 use anyhow::Context;
 
@@ -10,7 +10,7 @@ use crate::scratch::Scratch;
 use crate::secret;
 use crate::slots::{self, Share};
 
-/// How many of each, and with which settings.
+/// A builder for a [`Cluster`]: the number of each server, and their settings.
 #[derive(Clone, Debug)]
 pub struct ClusterBuilder {
     etcd_members: usize,
@@ -28,7 +28,7 @@ pub struct ClusterBuilder {
     pub(super) resolver_args: Vec<String>,
 }
 
-/// What stands between the resolvers and the servers they use.
+/// The proxies between the resolvers and the servers they use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Proxies {
     None,
@@ -56,63 +56,63 @@ impl Default for ClusterBuilder {
 }
 
 impl ClusterBuilder {
-    /// How many etcd members: one or three.
+    /// Sets the number of etcd members: one or three.
     #[must_use]
     pub fn etcd(mut self, members: usize) -> Self {
         self.etcd_members = members;
         self
     }
 
-    /// How many issuers.
+    /// Sets the number of issuers.
     #[must_use]
     pub fn issuers(mut self, count: usize) -> Self {
         self.issuers = count;
         self
     }
 
-    /// How many resolvers; their holder ids are `resolver-0` and so on.
+    /// Sets the number of resolvers. Their holder ids are `resolver-0` and so on.
     #[must_use]
     pub fn resolvers(mut self, count: usize) -> Self {
         self.resolvers = count;
         self
     }
 
-    /// Puts a proxy before Postgres and before each issuer, which the resolvers go through.
+    /// Puts a proxy in front of Postgres and of each issuer; the resolvers connect through them.
     #[must_use]
     pub fn behind_proxies(mut self) -> Self {
         self.proxies = Proxies::All;
         self
     }
 
-    /// Runs while no other cluster does, for tests that measure time.
+    /// Runs the cluster while no other cluster runs, for tests that measure time.
     #[must_use]
     pub fn alone(mut self) -> Self {
         self.share = Share::All;
         self
     }
 
-    /// The keyspaces of all resolvers, as the flag takes them.
+    /// Sets the keyspaces of all resolvers, in the format of `--keyspaces`.
     #[must_use]
     pub fn keyspaces(mut self, keyspaces: &str) -> Self {
         self.keyspaces = Some(keyspaces.to_owned());
         self
     }
 
-    /// How long the issuers' leader lease lives, as in `2s`.
+    /// Sets the TTL of the issuers' leader lease, for example `2s`.
     #[must_use]
     pub fn lease_ttl(mut self, ttl: &str) -> Self {
         self.lease_ttl = Some(ttl.to_owned());
         self
     }
 
-    /// How long a silent holder keeps its blocks, as in `30s`.
+    /// Sets the time after which a silent holder loses its blocks, for example `30s`.
     #[must_use]
     pub fn holder_ttl(mut self, ttl: &str) -> Self {
         self.holder_ttl = Some(ttl.to_owned());
         self
     }
 
-    /// How long resolvers go on serving after SIGTERM, as in `200ms`.
+    /// Sets how long resolvers continue to serve after SIGTERM, for example `200ms`.
     #[must_use]
     pub fn drain_delay(mut self, delay: &str) -> Self {
         self.drain_delay = Some(delay.to_owned());
@@ -126,31 +126,32 @@ impl ClusterBuilder {
         self
     }
 
-    /// Adds an argument for every etcd member.
+    /// Adds an argument to every etcd member.
     #[must_use]
     pub fn etcd_arg(mut self, arg: &str) -> Self {
         self.etcd_args.push(arg.to_owned());
         self
     }
 
-    /// Adds arguments for every issuer.
+    /// Adds arguments to every issuer.
     #[must_use]
     pub fn issuer_args(mut self, args: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.issuer_args.extend(args.into_iter().map(Into::into));
         self
     }
 
-    /// Adds arguments for every resolver.
+    /// Adds arguments to every resolver.
     #[must_use]
     pub fn resolver_args(mut self, args: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.resolver_args.extend(args.into_iter().map(Into::into));
         self
     }
 
-    /// Starts everything and waits until all of it is ready.
+    /// Starts all servers and waits until they are ready.
     ///
     /// # Errors
-    /// Something is not installed, cannot be built or does not get ready; the message holds the end of its log.
+    /// Returns an error if a program is not installed, cannot be built or does not become ready;
+    /// the message contains the end of its log.
     pub async fn start(self) -> anyhow::Result<Cluster> {
         let slot = slots::take(self.share).await;
         let scratch = Scratch::new()?;

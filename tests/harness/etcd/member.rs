@@ -1,4 +1,4 @@
-//! One etcd member, which keeps its name, addresses and data over restarts.
+//! A single etcd member, which keeps its name, addresses and data across restarts.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use crate::process::Process;
 use crate::programs::Program;
 use crate::scratch::Scratch;
 
-/// A member's name, addresses and folder, which it keeps over restarts.
+/// The name, addresses and data folder of a member, which stay the same across restarts.
 #[derive(Debug)]
 pub(super) struct Seat {
     pub(super) name: String,
@@ -21,7 +21,7 @@ pub(super) struct Seat {
 impl Seat {
     pub(super) fn take(scratch: &Scratch, index: usize) -> anyhow::Result<Self> {
         let name = format!("etcd-{index}");
-        // etcd makes the folder itself, closed to others as it wants it.
+        // etcd creates the folder itself, with the permissions that it requires.
         let data = scratch.path().join(scratch.stem(&format!("{name}-data")));
         Ok(Self { name, client: net::free_addr()?, peer: net::free_addr()?, data })
     }
@@ -44,7 +44,7 @@ impl Seat {
     }
 }
 
-/// One member.
+/// A running or stopped etcd member.
 #[derive(Debug)]
 pub struct EtcdMember {
     pub(super) process: Process,
@@ -52,50 +52,50 @@ pub struct EtcdMember {
 }
 
 impl EtcdMember {
-    /// Where clients reach it.
+    /// Returns the URL for clients.
     pub fn url(&self) -> String {
         format!("http://{}", self.seat.client)
     }
 
-    /// The address behind [`Self::url`], for a proxy in front of it.
+    /// Returns the address of [`Self::url`], for a proxy in front of the member.
     pub fn addr(&self) -> SocketAddr {
         self.seat.client
     }
 
-    /// Its process.
+    /// Returns the member's process.
     pub fn process_mut(&mut self) -> &mut Process {
         &mut self.process
     }
 
-    /// SIGKILL; returns when it is gone.
+    /// Sends SIGKILL and returns when the process has ended.
     ///
     /// # Errors
-    /// The signal cannot be sent.
+    /// Returns an error if the signal cannot be sent.
     pub fn kill_now(&mut self) -> anyhow::Result<()> {
         self.process.kill_now()
     }
 
-    /// SIGSTOP; returns when it stands still.
+    /// Sends SIGSTOP and returns when the process is stopped.
     ///
     /// # Errors
-    /// It has ended.
+    /// Returns an error if the process has ended or does not stop.
     pub async fn pause(&mut self) -> anyhow::Result<()> {
         self.process.pause().await
     }
 
-    /// Goes on after a pause.
+    /// Continues the process after a pause.
     ///
     /// # Errors
-    /// It has ended.
+    /// Returns an error if the process has ended.
     pub fn resume(&mut self) -> anyhow::Result<()> {
         self.process.resume()
     }
 
-    /// Starts it again on its data, killing it first if it runs. It may lack a quorum, so nothing is waited for:
-    /// see [`EtcdCluster::wait_ready`].
+    /// Restarts the member on its existing data, killing it first if it runs. Does not wait,
+    /// because the member may lack a quorum: see [`super::EtcdCluster::wait_ready`].
     ///
     /// # Errors
-    /// It cannot be started.
+    /// Returns an error if the member cannot be started.
     pub fn restart(&mut self) -> anyhow::Result<()> {
         self.process.respawn()
     }

@@ -1,7 +1,8 @@
-//! One direction of one proxied connection.
+//! One direction of a proxied connection.
 //!
-//! A reader stamps each chunk with the time at which it may leave, a writer holds it until then; the bounded queue
-//! between them makes a delay a delay, where sleeping between read and write would make it a lower rate.
+//! A reader stamps each chunk with the time at which it may leave, and a writer holds it until
+//! then. The bounded queue between them produces a true delay; sleeping between read and write
+//! would lower the rate instead.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{ReadHalf, WriteHalf};
@@ -13,17 +14,20 @@ use super::Flow;
 const CHUNK_BYTES: usize = 16 * 1024;
 const QUEUE_CHUNKS: usize = 64;
 
-/// The connection cannot go on and is to be reset on both sides.
+/// The error that resets the connection on both sides.
 #[derive(Debug)]
 pub(super) struct Broken;
 
-/// Bytes on their way; none at all is the end of the stream.
+/// Bytes on their way; an empty chunk is the end of the stream.
 struct Chunk {
     due: Instant,
     bytes: Vec<u8>,
 }
 
-/// Carries bytes until the end of the stream has been passed on.
+/// Forwards bytes until the end of the stream has been forwarded.
+///
+/// # Errors
+/// Returns [`Broken`] if a socket fails, the stream lost bytes to a cut, or the proxy is dropped.
 pub(super) async fn carry(
     flow: watch::Receiver<Flow>,
     from: ReadHalf<'_>,
@@ -64,13 +68,14 @@ async fn read_all(
     }
 }
 
-/// Swallows everything while the cut lasts. The stream has a hole by then, so it always ends broken.
+/// Discards everything while the cut lasts. The stream has a hole by then, so it always ends
+/// broken.
 async fn discard(mut flow: watch::Receiver<Flow>, mut from: ReadHalf<'_>) -> Result<(), Broken> {
     let mut bytes = vec![0; CHUNK_BYTES];
     let swallow = async { while matches!(from.read(&mut bytes).await, Ok(1..)) {} };
     let mut again = flow.clone();
     tokio::select! {
-        // The end of the stream or a reset is not passed on either.
+        // The end of the stream or a reset is not forwarded either.
         () = swallow => healed(&mut again).await,
         () = healed(&mut flow) => {}
     }
@@ -99,7 +104,7 @@ async fn write_all(
     Ok(())
 }
 
-/// Waits until bytes that are due then may be written.
+/// Waits until bytes with this due time may be written.
 async fn may_leave(flow: &mut watch::Receiver<Flow>, due: Instant) -> Result<(), Broken> {
     loop {
         let now = *flow.borrow_and_update();
@@ -119,7 +124,7 @@ async fn may_leave(flow: &mut watch::Receiver<Flow>, due: Instant) -> Result<(),
     }
 }
 
-/// Waits for another flow; without a proxy there will be none.
+/// Waits for the next change of the flow; fails if the proxy is gone.
 async fn changed(flow: &mut watch::Receiver<Flow>) -> Result<(), Broken> {
     flow.changed().await.map_err(|_| Broken)
 }
