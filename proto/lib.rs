@@ -1,9 +1,9 @@
 //! The gRPC contracts of Shortmint, generated from the `.proto` files beside this one.
 //!
-//! A contract is versioned by its package (`shortmint.issuer.v1`): fields are added, never renumbered or
-//! given another meaning. The comments in the `.proto` files are the documentation.
+//! A contract is versioned by its package (`shortmint.issuer.v1`). Fields are added, but never
+//! renumbered or given another meaning. The comments in the `.proto` files are the documentation.
 
-/// `shortmint.issuer.v1`: how resolvers get blocks of numbers from the issuer.
+/// The package `shortmint.issuer.v1`: allocation of blocks of numbers to resolvers.
 pub mod issuer {
     #[expect(missing_docs, reason = "the generator documents messages and fields, not its own modules")]
     pub mod v1 {
@@ -11,7 +11,7 @@ pub mod issuer {
     }
 }
 
-/// `shortmint.links.v1`: how other services create and manage short links.
+/// The package `shortmint.links.v1`: creation and management of short links by other services.
 pub mod links {
     #[expect(missing_docs, reason = "the generator documents messages and fields, not its own modules")]
     pub mod v1 {
@@ -19,5 +19,5 @@ pub mod links {
     }
 }
 
-/// The encoded descriptors of every contract, for gRPC server reflection.
+/// Encoded file descriptors of all contracts, for gRPC server reflection.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));

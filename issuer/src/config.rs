@@ -1,4 +1,5 @@
-//! The issuer's configuration: one struct, from flags and environment, checked before anything starts.
+//! The issuer's configuration: one struct, read from flags and the environment, and checked before
+//! anything starts.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -8,23 +9,27 @@ use numbers::Span;
 
 use crate::{Error, core::Limits};
 
-/// The least room below a new ceiling, in numbers. A namespace that is no larger than this is open from the start: short blocks must
-/// not make its holders wait for the next ceiling, and a scan of it is short anyway.
+/// Minimum headroom below a new ceiling, in numbers. A namespace that is no larger is open from the
+/// start: short blocks must not make its holders wait for the next ceiling, and a scan of it is
+/// short anyway.
 const HEADROOM_MIN: u64 = 1 << 20;
 
-/// Hands out blocks of numbers to resolvers; one of several leads, elected through etcd.
+/// Allocates blocks of numbers to resolvers. Several issuers run; one of them, elected through
+/// etcd, leads.
 ///
-/// Start three of them with the same --etcd and --cluster and different addresses. Resolvers are given all three.
+/// Start three with the same --etcd and --cluster and different addresses, and give resolvers the
+/// addresses of all three.
 ///
-/// Before etcd is restored from a backup, stop all issuers, and restore with `etcdutl snapshot restore --bump-revision
-/// 1000000000 --mark-compacted`: a leader is told from its predecessors by etcd's revisions.
+/// Before etcd is restored from a backup, stop all issuers, and restore with `etcdutl snapshot
+/// restore --bump-revision 1000000000 --mark-compacted`: the revisions of etcd distinguish a leader
+/// from its predecessors, so they must never repeat.
 #[derive(Debug, Parser)]
 #[command(name = "issuer", version, args_conflicts_with_subcommands = true)]
 pub struct Cli {
-    /// What to do; to serve, when absent.
+    /// Subcommand to run; without one the issuer serves.
     #[command(subcommand)]
     pub command: Option<Command>,
-    /// The server's flags.
+    /// Flags of the server.
     #[command(flatten)]
     pub serve: Config,
 }
@@ -39,7 +44,8 @@ pub enum Command {
 /// Flags of `issuer status`.
 #[derive(Debug, Args)]
 pub struct StatusArgs {
-    /// Any issuer's address, or several, separated by commas; followers point to the leader.
+    /// URL of any issuer, or of several, separated by commas. A follower names the leader, which is
+    /// asked next.
     #[arg(long, env = "ISSUER_ISSUER", value_name = "URL[,URL…]", value_delimiter = ',', required = true)]
     pub issuer: Vec<String>,
     /// Print JSON instead of a table.
@@ -50,13 +56,13 @@ pub struct StatusArgs {
 /// Flags of the server.
 #[derive(Clone, Debug, Args)]
 pub struct Config {
-    /// Where resolvers connect (gRPC).
+    /// Serve gRPC for resolvers on this address, without authentication.
     #[arg(long, env = "ISSUER_LISTEN", default_value = "127.0.0.1:7070", value_name = "ADDR:PORT")]
     pub listen: SocketAddr,
-    /// Where /metrics, /livez and /readyz are served.
+    /// Serve /metrics, /livez and /readyz on this address.
     #[arg(long, env = "ISSUER_ADMIN_LISTEN", default_value = "127.0.0.1:7071", value_name = "ADDR:PORT")]
     pub admin_listen: SocketAddr,
-    /// etcd's client addresses.
+    /// Client URLs of the etcd members, separated by commas.
     #[arg(
         long,
         env = "ISSUER_ETCD",
@@ -65,37 +71,40 @@ pub struct Config {
         value_delimiter = ','
     )]
     pub etcd: Vec<String>,
-    /// Which cluster's keys to use: issuers of one cluster elect one leader.
+    /// Name of the issuer cluster, which selects its keys in etcd. Issuers with the same name elect
+    /// one leader.
     #[arg(long, env = "ISSUER_CLUSTER", default_value = "default", value_name = "NAME")]
     pub cluster: String,
-    /// The address that followers point resolvers to; http:// and --listen, when absent.
+    /// URL of this issuer that followers give to resolvers while it leads. Defaults to http:// and
+    /// --listen.
     #[arg(long, env = "ISSUER_ADVERTISE", value_name = "URL")]
     pub advertise: Option<String>,
-    /// How long the leader may be silent before another is elected. Whole seconds; etcd raises less than 2s.
+    /// Elect another leader after this much silence of the current one. Whole seconds; etcd raises
+    /// less than 2s.
     #[arg(long, env = "ISSUER_LEASE_TTL", default_value = "5s", value_parser = parse_duration)]
     pub lease_ttl: Duration,
-    /// How long a resolver may be silent before it counts as gone.
+    /// Count a resolver as gone after this much silence. Its blocks are then leaked.
     #[arg(long, env = "ISSUER_HOLDER_TTL", default_value = "30s", value_parser = parse_duration)]
     pub holder_ttl: Duration,
-    /// How long the block of a resolver that is gone rests before another one gets it.
+    /// Let a leaked block rest for this long before another resolver gets it.
     #[arg(long, env = "ISSUER_RECLAIM_AFTER", default_value = "10m", value_parser = parse_duration)]
     pub reclaim_after: Duration,
-    /// The shortest block, in numbers.
+    /// Minimum length of a block, in numbers. Blocks get shorter near the end of a keyspace.
     #[arg(long, env = "ISSUER_BLOCK_MIN", default_value_t = Limits::default().block_min, value_name = "NUMBERS")]
     pub block_min: u64,
-    /// The longest block, in numbers.
+    /// Maximum length of a block, in numbers.
     #[arg(long, env = "ISSUER_BLOCK_MAX", default_value_t = Limits::default().block_max, value_name = "NUMBERS")]
     pub block_max: u64,
-    /// How long to wait for etcd at start.
+    /// Give up if etcd does not answer for this long at startup.
     #[arg(long, env = "ISSUER_START_DEADLINE", default_value = "30s", value_parser = parse_duration)]
     pub start_deadline: Duration,
 }
 
 impl Config {
-    /// Checks what no single flag's parser can.
+    /// Checks the constraints that no parser of a single flag can check.
     ///
     /// # Errors
-    /// Names the flag, its value and what was expected.
+    /// Returns [`Error::Config`] with the flag, its value and what was expected.
     pub fn check(&self) -> Result<(), Error> {
         let wrong =
             |flag, value: String, reason: &str| Err(Error::Config { flag, value, reason: reason.to_owned() });
@@ -127,13 +136,13 @@ impl Config {
         Ok(())
     }
 
-    /// The address that followers point to.
+    /// Returns the URL that followers point resolvers to while this issuer leads.
     #[must_use]
     pub fn advertise(&self) -> String {
         self.advertise.clone().unwrap_or_else(|| format!("http://{}", self.listen))
     }
 
-    /// The core's bounds.
+    /// Returns the limits of the core.
     #[must_use]
     pub fn limits(&self) -> Limits {
         Limits {

@@ -1,7 +1,7 @@
 //! The shell around the core: one task that feeds it events and runs its effects.
 //!
-//! One transaction is in flight at a time, so the calls that arrive meanwhile form the next one. The commit future of
-//! a term that ended is dropped: its outcome concerns nobody any more.
+//! One transaction is in flight at a time, and the calls that arrive meanwhile form the next one.
+//! When a term ends, the future of its commit is dropped, because its outcome no longer matters.
 
 use std::{collections::HashMap, pin::Pin, sync::Arc, time::Duration};
 
@@ -18,30 +18,31 @@ use crate::{
     metrics::Metrics,
 };
 
-/// Calls that may wait for the driver itself; the core bounds what it queues.
+/// Capacity of the channel of calls to the driver. The core limits its own queue by itself.
 const CALLS: usize = 1_024;
-/// Calls that are taken before anything else is looked at.
+/// Maximum number of calls that are taken before the other events are checked.
 const AT_ONCE: usize = 128;
-/// First pause before a transaction in doubt is sent again; doubles up to [`AGAIN_MAX`].
+/// Initial back-off before a transaction with an unknown outcome is sent again. It doubles up to
+/// [`AGAIN_MAX`].
 const AGAIN_MIN: Duration = Duration::from_millis(20);
 const AGAIN_MAX: Duration = Duration::from_secs(1);
 
-/// How often silent holders are looked for; short against any sensible holder TTL.
+/// Interval of the check for silent holders; short compared with any sensible holder TTL.
 const TICK: Duration = Duration::from_millis(250);
-/// A gap between two ticks that is no mere lateness.
+/// Gap between two ticks after which the process counts as having been suspended.
 const STOOD_STILL: Duration = Duration::from_secs(2);
 
-/// News from the election.
+/// A message from the election to the driver.
 #[derive(Debug)]
 pub enum Tidings {
-    /// This issuer won.
+    /// This issuer won the election.
     Elected {
-        /// The epoch it won.
+        /// Epoch of the new term.
         epoch: Epoch,
-        /// The ledger since.
+        /// Snapshot of the ledger, read after the election.
         snapshot: Snapshot,
     },
-    /// It does not lead (any more).
+    /// This issuer does not lead, or no longer leads. Names the leader if it is known.
     Following(Option<Leader>),
 }
 
@@ -50,32 +51,35 @@ struct Call {
     answer: oneshot::Sender<Result<Answer, Refusal>>,
 }
 
-/// A way to reach the core; cheap to clone.
+/// A handle to call the core. Cheap to clone.
 #[derive(Clone)]
 pub struct Handle {
     calls: mpsc::Sender<Call>,
 }
 
 impl Handle {
-    /// Asks the core. The wait is bounded by the caller's own deadline.
+    /// Sends a request to the core and waits for the answer. It has no timeout of its own; the
+    /// caller sets one.
     ///
     /// # Errors
-    /// When the core refuses, or the driver has stopped.
+    /// Returns the core's [`Refusal`], [`Refusal::NotLeader`] if the driver has stopped, or
+    /// [`Refusal::Unknown`] if it stops before it answers.
     pub async fn call(&self, request: Request) -> Result<Answer, Refusal> {
         let (answer, answered) = oneshot::channel();
-        // A driver that has stopped took no call any more: surely not executed.
+        // A driver that has stopped took no more calls: surely not executed.
         self.calls.send(Call { request, answer }).await.map_err(|_| Refusal::NotLeader(None))?;
-        // The driver holds every answer until it knows better, so a lost one means it stopped in between.
+        // The driver keeps each caller until it can answer, so a dropped sender means that the
+        // driver has stopped in between.
         answered.await.unwrap_or(Err(Refusal::Unknown))
     }
 }
 
-/// What the rest of the process may know of the driver without asking the core.
+/// The driver's state that the rest of the process can read without a call to the core.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
-    /// Whether the election has said anything yet.
+    /// Whether the election has reported a result yet.
     pub informed: bool,
-    /// The epoch served, when this issuer leads.
+    /// Epoch that this issuer serves as leader; `None` otherwise.
     pub serving: Option<Epoch>,
 }
 
@@ -86,7 +90,7 @@ struct Waiting {
 
 type Commit = Pin<Box<dyn Future<Output = TxnOutcome> + Send>>;
 
-/// The task's state.
+/// The driver task, not yet running. [`Driver::run`] runs it.
 pub struct Driver {
     core: Core,
     ledger: Arc<dyn Ledger>,
@@ -96,7 +100,7 @@ pub struct Driver {
     abdications: watch::Sender<u64>,
     standing: watch::Sender<Standing>,
     waiting: HashMap<Ticket, Waiting>,
-    /// The last leader heard of.
+    /// Epoch of the last known leader.
     leader: Option<Epoch>,
     next_ticket: Ticket,
     commit: Option<Commit>,
@@ -105,20 +109,20 @@ pub struct Driver {
     ticked: Instant,
 }
 
-/// The ends that the rest of the process holds.
+/// The channels by which the rest of the process reaches the driver.
 pub struct Ends {
-    /// To ask.
+    /// Calls to the core.
     pub handle: Handle,
-    /// To tell of elections.
+    /// Results of elections, for the driver.
     pub tidings: mpsc::Sender<Tidings>,
-    /// Grows when the driver wants out of a term.
+    /// Count of abdications; grows when the driver wants to end its term.
     pub abdications: watch::Receiver<u64>,
-    /// Whether it serves.
+    /// Whether the driver serves.
     pub standing: watch::Receiver<Standing>,
 }
 
 impl Driver {
-    /// A driver that follows nobody yet.
+    /// Creates a driver that knows no leader yet, and its channels.
     #[must_use]
     pub fn new(limits: Limits, ledger: Arc<dyn Ledger>, metrics: Metrics) -> (Self, Ends) {
         let (calls, calls_in) = mpsc::channel(CALLS);
@@ -145,8 +149,8 @@ impl Driver {
         (driver, Ends { handle, tidings, abdications: abdications_in, standing: standing_in })
     }
 
-    /// Runs until every [`Handle`] is gone. Once `retire` is cancelled it takes no more requests, and abdicates when
-    /// the transaction in flight has ended.
+    /// Runs until every [`Handle`] is dropped. After `retire` is cancelled, it refuses new
+    /// requests, and abdicates when the transaction in flight has ended.
     pub async fn run(mut self, retire: CancellationToken) {
         let mut retiring = false;
         let mut ticks = interval(TICK);
@@ -170,7 +174,8 @@ impl Driver {
                     self.step(Event::Retire);
                 }
                 _ = ticks.tick() => self.tick(),
-                // Many at once: each round of the loop looks at the transaction in flight first.
+                // Takes many calls at once, because each round of the loop polls the transaction in
+                // flight first.
                 taken = self.calls.recv_many(&mut calls, AT_ONCE) => {
                     if taken == 0 {
                         return;
@@ -182,7 +187,8 @@ impl Driver {
         }
     }
 
-    /// A process that stood still reads its clock before it reads the beats that wait for it.
+    /// Ticks the core. If the last tick was long ago, the process was suspended, and the core is
+    /// told first: beats that arrived meanwhile are not read yet.
     fn tick(&mut self) {
         let now = Instant::now();
         if now.duration_since(std::mem::replace(&mut self.ticked, now)) > STOOD_STILL {
@@ -226,7 +232,7 @@ impl Driver {
         }
     }
 
-    /// Shows the rest of the process whether this issuer serves.
+    /// Publishes whether this issuer serves.
     fn show(&self) {
         let serving = self.core.serving();
         self.standing.send_if_modified(|standing| {
@@ -240,7 +246,8 @@ impl Driver {
     fn answer(&mut self, ticket: Ticket, answer: Result<Answer, Refusal>) {
         if let Some(waiting) = self.waiting.remove(&ticket) {
             self.metrics.answered(&answer, waiting.arrived);
-            // The caller may have given up; a block it never hears of comes back with its next start.
+            // The caller may have given up. A block that its holder never hears of comes back with
+            // the holder's next start.
             let _ = waiting.answer.send(answer);
         }
     }
@@ -261,7 +268,7 @@ impl Driver {
     }
 }
 
-/// The outcome of the commit in flight; never, when there is none.
+/// Waits for the outcome of the commit in flight. Never returns if there is none.
 async fn ended(commit: &mut Option<Commit>) -> TxnOutcome {
     match commit {
         Some(commit) => commit.await,

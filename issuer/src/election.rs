@@ -1,12 +1,13 @@
-//! Who leads: one key in etcd, bound to a lease, created only if absent.
+//! Leader election: one key in etcd, bound to a lease, created only if absent.
 //!
-//! 1. The leader key's `create_revision` is the epoch. Holding it gives liveness only; safety comes from the compare
-//!    in every transaction of the ledger.
-//! 2. The local deadline of the lease counts from *before* the keep-alive was sent, so this side gives up first.
-//! 3. A watch is a hint to look again, never the only source: a poll runs beside it.
+//! 1. The leader key's `create_revision` is the epoch. Holding the key gives liveness only; safety
+//!    comes from the compare in every ledger transaction.
+//! 2. The local deadline of the lease counts from *before* the keep-alive was sent, so this side
+//!    gives up first.
+//! 3. A watch is a hint to read the key again, never the only source: a poll runs beside it.
 //!
-//! Rejected: etcd's own `Campaign`. It blocks for as long as somebody else leads, so a channel's time limit kills it,
-//! and it returns without looking at its key again.
+//! Rejected: etcd's own `Campaign`. It blocks for as long as another candidate leads, so a
+//! channel's timeout kills it, and it returns without reading its key again.
 
 use std::time::Duration;
 
@@ -31,32 +32,32 @@ use crate::{
     metrics::ElectionMetrics,
 };
 
-/// How often a follower looks without having been told to.
+/// Interval at which a follower reads the leader key without a hint from its watch.
 const POLL: Duration = Duration::from_secs(1);
-/// Pause after trouble with etcd.
+/// Back-off after a failed call to etcd.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Runs for leader again and again until told to stop.
+/// A candidate that campaigns for leadership until shutdown.
 pub(crate) struct Election {
-    /// A client of its own: its streams live as long as a term.
+    /// Client of etcd for the election alone, because its streams last as long as a term.
     pub client: Client,
-    /// Read once after each victory.
+    /// Ledger, which is read once after each won election.
     pub ledger: EtcdLedger,
-    /// The cluster's name.
+    /// Name of the cluster.
     pub cluster: String,
-    /// The address that followers point callers to.
+    /// URL that followers point callers to while this issuer leads.
     pub advertise: String,
-    /// The time to live to ask for.
+    /// Requested TTL of the lease.
     pub lease_ttl: Duration,
-    /// No call waits longer.
+    /// Deadline of each call to etcd.
     pub deadline: Duration,
-    /// Tells the driver of victories and defeats.
+    /// Results of elections, for the driver.
     pub tidings: mpsc::Sender<Tidings>,
-    /// Grows when the driver wants out of its current term.
+    /// Count of the driver's abdications; grows when the driver wants to end its term.
     pub abdications: watch::Receiver<u64>,
-    /// Ends the candidate.
+    /// Ends the candidacy.
     pub shutdown: CancellationToken,
-    /// What an operator sees.
+    /// Metrics of the election.
     pub metrics: ElectionMetrics,
 }
 
@@ -67,13 +68,13 @@ struct Lease {
     deadline: Instant,
 }
 
-/// What one attempt came to.
+/// The result of a campaign.
 enum Attempt {
     Won { lease: Lease, epoch: Epoch },
     Lost(Leader),
 }
 
-/// Why an attempt came to nothing.
+/// The reason why a campaign or a keep-alive failed.
 #[derive(Debug, thiserror::Error)]
 enum ElectionError {
     #[error("etcd")]
@@ -87,7 +88,8 @@ enum ElectionError {
 }
 
 impl Election {
-    /// Campaigns, leads, resigns, follows; returns when shut down, its key given up.
+    /// Campaigns, leads, resigns and follows in turn. Returns after shutdown, when the leader key
+    /// is given up.
     pub(crate) async fn run(mut self) {
         while !self.shutdown.is_cancelled() {
             match self.campaign().await {
@@ -119,8 +121,8 @@ impl Election {
         let answer = match self.within(self.client.kv_client().txn(txn)).await {
             Ok(answer) => answer,
             Err(error) => {
-                // The key may have been created: revoking the lease takes it away again, if etcd hears it; else
-                // the lease runs out by itself.
+                // The key may have been created. Revoking the lease removes it, if etcd receives
+                // the call; otherwise the lease expires by itself.
                 self.revoke(lease.id).await;
                 return Err(error);
             }
@@ -147,16 +149,18 @@ impl Election {
         let asked = Instant::now();
         let seconds = i64::try_from(self.lease_ttl.as_secs().max(1)).unwrap_or(i64::MAX);
         let answer = self.within(self.client.lease_client().grant(seconds, None)).await?;
-        // etcd raises a small TTL without a word: its answer counts.
+        // etcd silently raises a small TTL, so its answer counts.
         let ttl = Duration::from_secs(u64::try_from(answer.ttl()).unwrap_or(0));
         Ok(Lease { id: answer.id(), ttl, deadline: asked + ttl })
     }
 
-    /// One term: from the take-over read until the lease is lost, the driver abdicates or the process stops.
+    /// Leads for one term: from the read at take-over until the lease is lost, the driver abdicates
+    /// or the process stops.
     async fn lead(&mut self, mut lease: Lease, epoch: Epoch) {
         // An abdication of an earlier term must not end this one.
         self.abdications.mark_unchanged();
-        // The lease is kept alive meanwhile: a ledger that takes long to read must not cost the term.
+        // The lease is kept alive meanwhile, so that a slow read of the ledger does not cost the
+        // term.
         let loaded = tokio::select! {
             loaded = self.ledger.load() => Some(loaded),
             () = self.hold(&mut lease) => None,
@@ -182,8 +186,8 @@ impl Election {
         }
     }
 
-    /// Keeps the lease alive until there is a reason to stop. The driver abdicates on shutdown too, once its last
-    /// transaction has ended, so shutdown alone is no reason here.
+    /// Keeps the lease alive until it is lost or the driver abdicates. The driver also abdicates on
+    /// shutdown, after its last transaction, so this does not wait for shutdown itself.
     async fn hold(&self, lease: &mut Lease) {
         let mut abdications = self.abdications.clone();
         while Instant::now() < lease.deadline {
@@ -195,7 +199,7 @@ impl Election {
                         return;
                     }
                     Err(error) => {
-                        // Another stream, maybe to another member, while the lease lasts.
+                        // Opens another stream, maybe to another member, while the lease lasts.
                         self.metrics.errors.increment(1);
                         tracing::warn!(error = &error as &dyn std::error::Error, "keep the lease alive");
                         sleep(PAUSE).await;
@@ -206,7 +210,8 @@ impl Election {
         tracing::warn!("the lease ran out");
     }
 
-    /// Runs one keep-alive stream, at most until the lease's deadline. `Ok` means that the lease is gone.
+    /// Runs one keep-alive stream, at most until the lease's deadline. `Ok` means that etcd no
+    /// longer has the lease.
     async fn keep_alive(&self, lease: &mut Lease) -> Result<(), ElectionError> {
         let opened = Instant::now();
         let mut client = self.client.lease_client();
@@ -222,13 +227,13 @@ impl Election {
         }
     }
 
-    /// The deadline counts from before a beat was sent.
+    /// Moves the lease's deadline to one TTL after a beat was sent.
     fn extend(&self, lease: &mut Lease, sent: Instant) {
         lease.deadline = sent + lease.ttl;
         self.metrics.lease_deadline.send_replace(Some(lease.deadline));
     }
 
-    /// Gives up the key, if it is still of this term, and the lease.
+    /// Deletes the leader key, if it is still of this term, and revokes the lease.
     async fn resign(&self, epoch: Epoch, lease: i64) {
         let key = leader_key(&self.cluster);
         let Ok(created) = i64::try_from(epoch.0) else { return };
@@ -250,7 +255,8 @@ impl Election {
         }
     }
 
-    /// Returns when it is worth looking at the key again: it was deleted, or a while has passed.
+    /// Waits until the leader key should be read again: it was deleted, the poll interval has
+    /// passed, or the process is stopping.
     async fn wait_for_vacancy(&self) {
         tokio::select! {
             () = self.shutdown.cancelled() => {}
@@ -262,7 +268,8 @@ impl Election {
         }
     }
 
-    /// Watches from the revision at which the key was last seen present, so that no deletion falls in between.
+    /// Waits until the leader key is deleted. The watch starts right after the revision at which
+    /// the key was last read, so that no deletion is missed.
     async fn watch_deletion(&self) -> Result<(), ElectionError> {
         let key = leader_key(&self.cluster);
         let seen = self.within(self.client.kv_client().get(key.as_str(), Some(GetOptions::new()))).await?;
@@ -295,18 +302,18 @@ impl Election {
     }
 
     async fn tell(&self, tidings: Tidings) {
-        // A driver that is gone has stopped serving: there is nobody left to tell.
+        // A driver that is gone has stopped serving, and needs no message.
         let _ = self.tidings.send(tidings).await;
     }
 }
 
-/// One beat: the lease's new time to live, or none when it is gone.
+/// Sends a beat and returns the lease's new TTL, or `None` if the lease is gone.
 async fn beat(
     keeper: &mut LeaseKeeper,
     stream: &mut LeaseKeepAliveStream,
     deadline: Instant,
 ) -> Result<Option<Duration>, ElectionError> {
-    // `keep_alive` only puts the beat into a queue; the answer must be read.
+    // `keep_alive` only queues the beat; the answer must be read.
     until(deadline, keeper.keep_alive()).await?;
     let answer = until(deadline, stream.message()).await?.ok_or(ElectionError::Incomplete("a beat"))?;
     Ok(u64::try_from(answer.ttl()).ok().filter(|ttl| *ttl > 0).map(Duration::from_secs))
@@ -325,7 +332,7 @@ fn leader_of(kv: &etcd_client::KeyValue) -> Leader {
     Leader { url, epoch: epoch_of(kv.create_revision()) }
 }
 
-/// etcd counts revisions from 1.
+/// Converts a revision of etcd to an epoch. etcd counts revisions from 1.
 fn epoch_of(revision: i64) -> Epoch {
     Epoch(u64::try_from(revision).unwrap_or(0))
 }

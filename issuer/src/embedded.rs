@@ -1,4 +1,5 @@
-//! The issuer inside another process: the same service over an in-memory connection, on the file ledger.
+//! The issuer inside another process: the same gRPC service over in-memory connections, on the file
+//! ledger.
 
 use std::{io, path::Path, sync::Arc, time::Duration};
 
@@ -19,9 +20,9 @@ use crate::{
     observer::Observer,
 };
 
-/// What the embedded issuer says of itself in a status.
+/// URL that the embedded issuer reports as the leader's in `GetStatus`.
 const ADVERTISE: &str = "embedded";
-/// Bytes in flight on the in-memory connection.
+/// Buffer of an in-memory connection in each direction, in bytes.
 const PIPE: usize = 64 * 1024;
 
 /// A running embedded issuer.
@@ -33,14 +34,14 @@ pub struct Embedded {
     _observing: AbortOnDropHandle<()>,
 }
 
-/// A way to open connections to an embedded issuer.
+/// A dialer that opens in-memory connections to an embedded issuer.
 #[derive(Clone)]
 pub struct Dialer {
     connections: mpsc::Sender<io::Result<DuplexStream>>,
 }
 
 impl Dialer {
-    /// A way that leads wherever these connections are taken.
+    /// Creates a dialer whose connections go to the receiver of this channel.
     #[must_use]
     pub fn over(connections: mpsc::Sender<io::Result<DuplexStream>>) -> Self {
         Self { connections }
@@ -49,7 +50,7 @@ impl Dialer {
     /// Opens a connection.
     ///
     /// # Errors
-    /// When the issuer has stopped.
+    /// Returns [`io::ErrorKind::ConnectionRefused`] if the issuer has stopped.
     pub async fn dial(&self) -> io::Result<DuplexStream> {
         let (ours, theirs) = tokio::io::duplex(PIPE);
         let gone = |_| io::Error::new(io::ErrorKind::ConnectionRefused, "the embedded issuer has stopped");
@@ -59,10 +60,11 @@ impl Dialer {
 }
 
 impl Embedded {
-    /// Opens the ledger and serves. With one process on the ledger there is no election: its epoch is the start.
+    /// Opens the ledger file and starts serving. Only one process uses the file, so there is no
+    /// election: each opening begins a new epoch.
     ///
     /// # Errors
-    /// When the ledger cannot be opened or read.
+    /// Returns an error if the ledger cannot be opened or read.
     pub async fn start(
         ledger: &Path,
         limits: Limits,
@@ -76,10 +78,10 @@ impl Embedded {
         Self::serve(Arc::new(ledger), epoch, limits, recorder, vitals).await
     }
 
-    /// Serves from a ledger that is this issuer's alone from this epoch on.
+    /// Starts serving on a ledger that belongs to this issuer alone from this epoch on.
     ///
     /// # Errors
-    /// When the ledger cannot be read.
+    /// Returns an error if the ledger cannot be read.
     pub async fn serve(
         ledger: Arc<dyn Ledger>,
         epoch: Epoch,
@@ -119,19 +121,20 @@ impl Embedded {
         Ok(Self { connections, shutdown, task, observer, _observing: observing })
     }
 
-    /// How to reach it.
+    /// Returns a dialer for this issuer.
     #[must_use]
     pub fn dialer(&self) -> Dialer {
         Dialer { connections: self.connections.clone() }
     }
 
-    /// What shows its state in the metrics.
+    /// Returns the observer that publishes this issuer's state in the metrics.
     #[must_use]
     pub fn observer(&self) -> Arc<Observer> {
         Arc::clone(&self.observer)
     }
 
-    /// Stops it. Call it once nothing asks any more; connections that linger are cut.
+    /// Stops the issuer. Call it after the last request; connections that are open after one second
+    /// are cut.
     pub async fn stop(self) {
         self.shutdown.cancel();
         let abort = self.task.abort_handle();

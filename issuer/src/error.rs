@@ -1,4 +1,5 @@
-//! Why the issuer cannot start or go on. Refusals of single calls are [`crate::core::Refusal`].
+//! The error that prevents the issuer from starting or running. Refusals of single calls are
+//! [`crate::core::Refusal`].
 
 use std::io;
 
@@ -6,39 +7,39 @@ use daemon::Exit;
 
 use crate::ledger::LedgerError;
 
-/// The library's one error.
+/// The library's error type.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A flag's value cannot be.
+    /// The value of a flag is not valid.
     #[error("{flag} {value:?}: {reason}")]
     Config {
-        /// The flag.
+        /// Name of the flag.
         flag: &'static str,
-        /// Its value.
+        /// Value of the flag.
         value: String,
-        /// What is wrong with it, and what was expected.
+        /// What was expected of the value.
         reason: String,
     },
     /// An address could not be bound.
     #[error("{flag} {address}: cannot listen")]
     Bind {
-        /// The flag.
+        /// Name of the flag.
         flag: &'static str,
-        /// Its value.
+        /// Value of the flag.
         address: String,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// A needed server did not answer at start.
+    /// A required server did not answer at startup.
     #[error("{flag} {address}: not to be reached, tried for up to {seconds} s")]
     Unreachable {
-        /// The flag that names it.
+        /// Name of the flag with the server's address.
         flag: &'static str,
-        /// Its value.
+        /// Value of the flag.
         address: String,
-        /// How long was waited.
+        /// Time limit of the attempts, in seconds.
         seconds: u64,
-        /// The last error, when there was one.
+        /// Last error, if any.
         #[source]
         source: Option<Box<dyn std::error::Error + Send + Sync>>,
     },
@@ -48,22 +49,22 @@ pub enum Error {
     /// A gRPC server or client failed.
     #[error("gRPC transport")]
     Transport(#[from] tonic::transport::Error),
-    /// A call was answered with an error.
+    /// A gRPC call returned an error status.
     #[error("{0}")]
     Call(Box<tonic::Status>),
-    /// The system refused something.
+    /// An operation of the operating system failed.
     #[error("system")]
     Io(#[from] io::Error),
-    /// A task that the process cannot do without has panicked.
+    /// A task without which the process cannot work has panicked.
     #[error("the task {0:?} has failed")]
     TaskFailed(&'static str),
-    /// Something that does not happen did.
+    /// An invariant of the program does not hold.
     #[error("{0}")]
     Internal(&'static str),
 }
 
 impl Error {
-    /// The exit code that a daemon ends with.
+    /// Returns the exit code for this error.
     #[must_use]
     pub fn exit(&self) -> Exit {
         match self {

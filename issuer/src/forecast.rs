@@ -1,4 +1,5 @@
-//! When a namespace will run out (C5): from how fast its numbers went over the last hours.
+//! Forecast of the time at which a namespace runs out (C5), from its consumption over the last
+//! hours.
 
 use std::collections::VecDeque;
 
@@ -6,42 +7,44 @@ use numbers::Millis;
 
 use crate::core::NamespaceReport;
 
-/// The window that the rate is measured over.
+/// Window over which the rate is measured, in milliseconds: six hours.
 const WINDOW_MS: u64 = 6 * 3_600_000;
-/// Samples closer together than this replace each other, so that a window holds a bounded number of them.
+/// Minimum distance of samples, in milliseconds. A closer sample replaces the one before it, so
+/// that a window holds a bounded number.
 const STEP_MS: u64 = 60_000;
-/// The alarm is raised when a smaller share than this is left.
+/// Share of the capacity below which a namespace is low.
 const LOW_SHARE: f64 = 0.1;
-/// Or when what is left lasts less than this at the measured rate: thirty days.
+/// Remaining time at the measured rate below which a namespace is low, in seconds: thirty days.
 const LOW_SECONDS: f64 = 30.0 * 86_400.0;
 
-/// What is left of one namespace, and for how long.
+/// The numbers left in a namespace, and how long they last.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outlook {
-    /// Numbers that nobody has: never allocated, or given back.
+    /// Numbers that no holder has: never allocated, or free.
     pub remaining: u64,
-    /// The same as a share of the capacity.
+    /// Numbers left as a share of the capacity, 0 to 1.
     pub ratio: f64,
-    /// How long they last at the rate of the last hours, in seconds; without end when none went.
+    /// Time until none is left at the measured rate, in seconds; infinite if none was consumed.
     pub seconds: f64,
 }
 
 impl Outlook {
-    /// Whether an operator should act now.
+    /// Returns whether the namespace is low, so that an operator should act now.
     #[must_use]
     pub fn is_low(&self) -> bool {
         self.ratio < LOW_SHARE || self.seconds < LOW_SECONDS
     }
 }
 
-/// How many numbers of one namespace were left, over the last hours.
+/// Samples of the numbers left in one namespace, over the last hours.
 #[derive(Clone, Debug, Default)]
 pub struct Forecast {
     samples: VecDeque<(Millis, u64)>,
 }
 
 impl Forecast {
-    /// Notes what is left now and looks ahead. Numbers that came back, or a capacity that was raised, count as none gone.
+    /// Adds a sample, and returns the outlook. If more numbers are left than at the start of the
+    /// window, as after a return or a raised capacity, none counts as consumed.
     #[expect(clippy::cast_precision_loss, reason = "counts of numbers stay below 2^53")]
     pub fn look(&mut self, now: Millis, report: &NamespaceReport) -> Outlook {
         let remaining = report.capacity.saturating_sub(report.high_watermark) + report.account.free;
@@ -90,7 +93,7 @@ mod tests {
         let mut last = forecast.look(Millis(0), &report(0, 0));
         assert_eq!((last.remaining, last.ratio, last.seconds), (1_000_000, 1.0, f64::INFINITY));
         assert!(!last.is_low());
-        // 10 numbers a minute: what is left lasts 69 days, then 30, then less.
+        // 10 numbers a minute: the rest lasts 69 days, then 30, then less.
         let mut low_at = None;
         for minute in 1..=99_000 {
             last = forecast.look(Millis(minute * 60_000), &report(minute * 10, 0));

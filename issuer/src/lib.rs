@@ -1,12 +1,14 @@
-//! The issuer hands out contiguous blocks of numbers, each number at most once.
+//! The issuer allocates contiguous blocks of numbers, each number at most once.
 //!
-//! Data flows one way: [`grpc`] checks a call and asks the [`driver`], which feeds the pure [`core`] and runs its
-//! effects against a [`ledger`]. The election tells the driver when this process leads.
+//! Data flows one way: [`grpc`] checks a call and asks the [`driver`], which feeds the pure
+//! [`core`] and runs its effects against a [`ledger`]. The election tells the driver when this
+//! process leads.
 //!
-//! The protocol's invariants are listed where they are enforced: [`core`] for allocation, [`ledger`] for the guarded
-//! transaction, and the election for leadership.
+//! The invariants of the protocol are listed where they are enforced: [`core`] for allocation,
+//! [`ledger`] for the guarded transaction, and the election for leadership.
 //!
-//! Two things are deliberately absent: nothing here knows what numbers are used for, and safety depends on no clock.
+//! Two things are deliberately absent: nothing here knows what the numbers are used for, and safety
+//! depends on no clock.
 
 #[cfg(feature = "etcd")]
 pub mod config;

@@ -1,4 +1,5 @@
-//! The issuer's binary: parse, log, bind, run, and turn what happened into an exit code.
+//! The issuer's binary: parses the arguments, initializes logs, binds, runs, and maps the result to
+//! an exit code.
 
 use std::process::ExitCode;
 
@@ -13,9 +14,12 @@ use tokio_util::sync::CancellationToken;
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 
-// One worker: the driver is one task, and the others only bring it calls and carry answers away. Not the current-thread runtime: it has
-// no slot for the task that was woken last, so a transaction waited until all answers of the last one had been written, which cost a fifth
-// of the allocations per second (`bench allocate`, 2026-11-21).
+// One worker thread: the driver is one task, and the others only bring calls to it and carry
+// answers away.
+//
+// Rejected: the current-thread runtime. It has no slot for the task that was woken last, so a
+// transaction waited until all answers of the previous one had been written. That cost a fifth of
+// the allocations per second (`bench allocate`, 2026-11-21).
 #[tokio::main(flavor = "multi_thread", worker_threads = 1)]
 async fn main() -> ExitCode {
     match parse::<Cli>() {
@@ -37,7 +41,7 @@ async fn act(cli: Cli) -> Result<(), Error> {
     issuer::run(cli.serve, listeners, shutdown).await
 }
 
-#[expect(clippy::print_stdout, reason = "the answer to what a person asked for")]
+#[expect(clippy::print_stdout, reason = "`issuer status` prints its report to standard output")]
 fn print(text: &str) {
     print!("{text}");
 }

@@ -1,4 +1,4 @@
-//! What an operator sees of the issuer. Handles are made once; nothing on the way of a request looks a name up.
+//! Metrics of the issuer. Handles are created once, so that no request looks a metric up by name.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::{
     ledger::TxnOutcome,
 };
 
-/// The driver's and the service's handles.
+/// Metric handles of the driver and the service.
 #[derive(Clone)]
 pub struct Metrics {
     recorder: Recorder,
@@ -31,23 +31,23 @@ pub struct Metrics {
     unknown: Counter,
     leader_changes: Counter,
     allocation_seconds: Histogram,
-    /// Time from sending a transaction to its outcome.
+    /// Histogram of the time from sending a transaction to its outcome.
     pub transaction_seconds: Histogram,
 }
 
-/// The election's handles.
+/// Metric handles of the election.
 #[derive(Clone)]
 pub struct ElectionMetrics {
-    /// Trouble with etcd outside of transactions.
+    /// Counter of failed calls to etcd outside of transactions.
     pub errors: Counter,
-    /// Time from sending a beat to its answer.
+    /// Histogram of the time from sending a lease keep-alive to its answer.
     pub keep_alive_seconds: Histogram,
-    /// Until when the lease lasts if no more beats are answered; none while there is no lease.
+    /// Time at which the lease expires if no more keep-alives are answered; `None` without a lease.
     pub lease_deadline: watch::Sender<Option<Instant>>,
 }
 
 impl Metrics {
-    /// Registers everything, so that a first scrape shows zeros rather than nothing.
+    /// Registers all metrics, so that the first scrape shows zeros instead of nothing.
     #[must_use]
     pub fn new(recorder: &Recorder) -> Self {
         recorder.with(|| {
@@ -72,7 +72,7 @@ impl Metrics {
         })
     }
 
-    /// The election's part.
+    /// Registers the election's metrics and returns their handles.
     #[must_use]
     pub fn election(&self) -> ElectionMetrics {
         self.recorder.with(|| {
@@ -93,7 +93,7 @@ impl Metrics {
         })
     }
 
-    /// Notes whether this issuer serves.
+    /// Sets whether this issuer serves, and the epoch if it does.
     #[expect(clippy::cast_precision_loss, reason = "an epoch is an etcd revision, far below 2^53")]
     pub fn serving(&self, epoch: Option<Epoch>) {
         self.leader.set(if epoch.is_some() { 1.0 } else { 0.0 });
@@ -111,19 +111,19 @@ impl Metrics {
         }
     }
 
-    /// Notes another leader than the one before.
+    /// Counts a change of leaders.
     pub fn leader_changed(&self) {
         self.leader_changes.increment(1);
     }
 
-    /// Shows how long the lease lasts, for a page that is asked for now.
+    /// Sets the remaining time of the lease. Called when a metrics page is requested.
     pub fn lease(&self) {
         let deadline = *self.lease_deadline.borrow();
         let left = deadline.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()));
         self.lease_remaining.set(left.as_secs_f64());
     }
 
-    /// Counts an answer and how long it took.
+    /// Counts an answer, and records the time of an allocation since its call arrived.
     pub fn answered(&self, answer: &Result<Answer, Refusal>, arrived: Instant) {
         match answer {
             Ok(Answer::Allocated { .. }) => {
@@ -135,7 +135,7 @@ impl Metrics {
         }
     }
 
-    /// Shows what is left of a namespace.
+    /// Sets the gauges for the numbers left in a namespace.
     pub fn outlook(&self, namespace: &Namespace, outlook: &Outlook) {
         let name = namespace.to_string();
         self.recorder.with(|| {
@@ -145,7 +145,7 @@ impl Metrics {
         });
     }
 
-    /// Shows the account of every namespace. A follower shows none: it does not know them.
+    /// Sets the gauges for the account of every namespace. A follower has none to set.
     #[expect(clippy::cast_precision_loss, reason = "counts of numbers stay below 2^48")]
     pub fn report(&self, report: &StatusReport) {
         self.recorder.with(|| {

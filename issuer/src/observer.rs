@@ -1,5 +1,6 @@
-//! Looks at the committed state every few seconds, and whenever a metrics page is asked for: shows it in the metrics, forecasts the
-//! end of each namespace and raises the alarm long before it.
+//! Observes the committed state every few seconds, and whenever a metrics page is requested.
+//! Publishes it in the metrics, forecasts when each namespace runs out, and raises an alarm long
+//! before that.
 
 use std::{
     collections::BTreeMap,
@@ -18,17 +19,17 @@ use crate::{
     metrics::Metrics,
 };
 
-/// How often it looks of itself.
+/// Interval between observations.
 const INTERVAL: Duration = Duration::from_secs(10);
-/// How long it waits for the committed state.
+/// Deadline of one observation.
 const DEADLINE: Duration = Duration::from_millis(500);
 
-/// The looker. A follower has nothing to show.
+/// Observer of the leader's state. On a follower it has nothing to publish.
 pub struct Observer {
     handle: Handle,
     metrics: Metrics,
     started: Instant,
-    /// A std mutex: never held across an await.
+    /// A std mutex, because it is never held across an await.
     watched: Mutex<BTreeMap<Namespace, Watched>>,
 }
 
@@ -39,13 +40,13 @@ struct Watched {
 }
 
 impl Observer {
-    /// Has not looked yet.
+    /// Creates an observer that has not observed anything yet.
     #[must_use]
     pub fn new(handle: Handle, metrics: Metrics) -> Self {
         Self { handle, metrics, started: Instant::now(), watched: Mutex::default() }
     }
 
-    /// Looks again and again, until what is returned is dropped.
+    /// Starts observing at a fixed interval, until the returned handle is dropped.
     pub fn start(self: &Arc<Self>) -> AbortOnDropHandle<()> {
         let observer = Arc::clone(self);
         AbortOnDropHandle::new(tokio::spawn(async move {
@@ -57,7 +58,8 @@ impl Observer {
         }))
     }
 
-    /// Looks once. One that does not lead, or has no time, shows what was last seen.
+    /// Observes the state once. If this issuer does not lead, or does not answer by the deadline,
+    /// the metrics keep their last values.
     pub async fn look(&self) {
         if let Ok(Ok(Answer::Status(report))) = timeout(DEADLINE, self.handle.call(Request::Status)).await {
             self.metrics.report(&report);

@@ -1,4 +1,5 @@
-//! The issuer as a daemon: admin listener first, then etcd, then the election, then calls.
+//! The issuer as a daemon. It serves the admin listener first, waits for etcd, then runs the
+//! election and the gRPC server.
 
 use std::{sync::Arc, time::Duration};
 
@@ -26,32 +27,32 @@ use crate::{
     observer::Observer,
 };
 
-/// No call to etcd waits longer.
+/// Deadline of each call to etcd.
 const ETCD_DEADLINE: Duration = Duration::from_secs(2);
-/// Descriptors for etcd, the admin listener, files and the log.
+/// File descriptors kept for etcd, the admin listener, files and the log.
 const DESCRIPTORS_KEPT: usize = 256;
-/// Connections of resolvers at a time, where the system lets the process have as many.
+/// Maximum number of concurrent gRPC connections, if the process may have as many descriptors.
 const CONNECTIONS_MAX: usize = 4_096;
-/// The longest question about health, or for descriptors.
+/// Maximum size of a health or reflection request, in bytes.
 const QUESTION_BYTES: usize = 4 * 1024;
-/// What the headers of a call may have in all.
+/// Maximum total size of a call's headers, in bytes.
 const HEADER_BYTES: u32 = 8 * 1024;
-/// How long a stop may take before what lingers is cut.
+/// Time limit for each of two steps at shutdown: the resignation, and the end of the calls.
 const STOP_DEADLINE: Duration = Duration::from_secs(5);
 
-/// The sockets the daemon serves on; a test binds port 0.
+/// The sockets that the daemon serves on. A test binds port 0.
 pub struct Listeners {
-    /// For resolvers.
+    /// gRPC for resolvers.
     pub grpc: TcpListener,
-    /// For probes and Prometheus.
+    /// HTTP for probes and Prometheus.
     pub admin: TcpListener,
 }
 
 impl Listeners {
-    /// Binds what the configuration names.
+    /// Binds the addresses of the configuration.
     ///
     /// # Errors
-    /// When an address is taken or not this machine's.
+    /// Returns [`Error::Bind`] if an address is in use or does not belong to this machine.
     pub fn bind(config: &Config) -> Result<Self, Error> {
         let bound = |flag, address| {
             bind(address).map_err(|source| Error::Bind { flag, address: address.to_string(), source })
@@ -63,10 +64,11 @@ impl Listeners {
     }
 }
 
-/// Runs until shut down: then the transaction in flight is finished, leadership resigned and calls ended.
+/// Runs until `shutdown` is cancelled. Then it finishes the transaction in flight, resigns
+/// leadership, and ends the calls.
 ///
 /// # Errors
-/// When etcd does not answer at start, or serving fails.
+/// Returns an error if etcd does not answer by the start deadline, or if serving fails.
 pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationToken) -> Result<(), Error> {
     let connections = connections(&Resources::claim());
     let recorder = Recorder::new();
@@ -112,7 +114,8 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
     served
 }
 
-/// Serves calls until shutdown and hands leadership over first, so that calls that come late are pointed elsewhere.
+/// Serves calls until shutdown. Leadership is handed over before the server stops, so that late
+/// calls are pointed to the next leader.
 async fn serve(
     config: &Config,
     (listener, connections): (TcpListener, usize),
@@ -152,7 +155,7 @@ async fn serve(
         tracing::warn!("etcd did not confirm the resignation in time: the lease will run out by itself");
     }
     stop.cancel();
-    // A silent client can hold a graceful stop up for ever (hyper #4170).
+    // A silent client can block a graceful stop without end (hyper #4170).
     let abort = server.abort_handle();
     if timeout(STOP_DEADLINE, server).await.is_err() {
         abort.abort();
@@ -161,7 +164,8 @@ async fn serve(
     Ok(())
 }
 
-/// Connections that the descriptors of this process are enough for, beside what it needs itself.
+/// Returns the number of connections for which this process has descriptors, beyond those kept for
+/// itself.
 fn connections(resources: &Resources) -> usize {
     let kept = DESCRIPTORS_KEPT.min(resources.descriptors / 2);
     (resources.descriptors - kept).clamp(1, CONNECTIONS_MAX)
@@ -186,7 +190,7 @@ async fn connect_ledger(config: &Config) -> Result<Client, Error> {
     Client::from_channel(channel, None).await.map_err(|_| Error::Internal("no token is asked for"))
 }
 
-/// Asks etcd until it answers; the admin listener answers meanwhile.
+/// Waits until etcd answers, up to the start deadline. The admin listener serves meanwhile.
 async fn wait_for_etcd(config: &Config, client: &Client, shutdown: &CancellationToken) -> Result<(), Error> {
     let until = Instant::now() + config.start_deadline;
     loop {
@@ -207,8 +211,11 @@ async fn wait_for_etcd(config: &Config, client: &Client, shutdown: &Cancellation
     }
 }
 
-/// Ready means: the election has answered, and this process is not stopping. It does not mean leadership, or
-/// followers would never be ready and a rolling update would wait for ever.
+/// Returns a channel with the readiness: the election has reported a result, and this process is
+/// not stopping.
+///
+/// Readiness does not mean leadership. Otherwise followers would never be ready, and a rolling
+/// update would never finish.
 fn readiness(mut standing: watch::Receiver<Standing>, shutdown: CancellationToken) -> watch::Receiver<bool> {
     let (ready, receiver) = watch::channel(false);
     tokio::spawn(async move {
@@ -223,7 +230,8 @@ fn readiness(mut standing: watch::Receiver<Standing>, shutdown: CancellationToke
     receiver
 }
 
-/// What changes all the time is read when a page is asked for.
+/// Returns the callback that refreshes the gauges that change all the time, just before a metrics
+/// page is rendered.
 fn refresh(observer: Arc<Observer>, metrics: Metrics) -> Refresh {
     Arc::new(move || {
         let (observer, metrics) = (Arc::clone(&observer), metrics.clone());

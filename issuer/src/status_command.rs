@@ -1,4 +1,4 @@
-//! `issuer status`: the committed state, for a person or a script.
+//! `issuer status`: prints the committed state for a person or a script.
 
 use std::{fmt::Write as _, time::Duration};
 
@@ -10,13 +10,13 @@ use tonic::{Code, transport::Endpoint};
 
 use crate::{Error, config::StatusArgs, grpc::LEADER_KEY};
 
-/// How long one issuer may take.
+/// Time limit to connect to one issuer, and again for its answer.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// Asks the leader and renders its answer.
+/// Asks the leader for its status, and renders it as a table or as JSON.
 ///
 /// # Errors
-/// When no issuer answers, or none leads.
+/// Returns the last issuer's error if none of them answers or points to a leader that does.
 pub async fn run(args: &StatusArgs) -> Result<String, Error> {
     let mut last = None;
     for url in &args.issuer {
@@ -32,7 +32,7 @@ pub async fn run(args: &StatusArgs) -> Result<String, Error> {
     }))
 }
 
-/// Asks one issuer, and the leader that it points to.
+/// Asks one issuer, and then the leader that it points to.
 async fn ask(url: &str) -> Result<GetStatusResponse, Error> {
     let status = match ask_directly(url).await {
         Ok(status) => return Ok(status),
@@ -104,12 +104,13 @@ fn to_json(status: &GetStatusResponse) -> Value {
     })
 }
 
-/// The holders that are processes.
+/// Returns the holders that are processes.
 fn holders(status: &GetStatusResponse) -> impl Iterator<Item = &HolderStatus> {
     status.holders.iter().filter(|holder| !holder.reserved)
 }
 
-/// The holders that are open reservations. No process beats for them, so "alive" means nothing there.
+/// Returns the holders that are open reservations. No process sends beats for them, so `alive`
+/// means nothing there.
 fn reservations(status: &GetStatusResponse) -> impl Iterator<Item = &HolderStatus> {
     status.holders.iter().filter(|holder| holder.reserved)
 }
@@ -160,14 +161,15 @@ fn to_table(status: &GetStatusResponse) -> String {
     text
 }
 
-/// The share of numbers that nobody has, in hundredths, rounded down: a namespace that shows 0 % may have a few left.
+/// Returns the share of numbers that no holder has, in percent, rounded down. A namespace that
+/// shows 0 % may have a few left.
 fn left(namespace: &NamespaceStatus) -> String {
     let remaining = namespace.capacity.saturating_sub(namespace.high_watermark) + namespace.free;
     let percent = u128::from(remaining) * 100 / u128::from(namespace.capacity.max(1));
     format!("{percent} %")
 }
 
-/// The first column is text and aligned left, the others are aligned right.
+/// Appends a table. The first column is aligned left, the others right.
 fn columns<const N: usize>(text: &mut String, head: &[String; N], rows: impl Iterator<Item = [String; N]>) {
     let lines: Vec<_> = std::iter::once(head.clone()).chain(rows).collect();
     let width = |column: usize| lines.iter().map(|line| line[column].len()).max().unwrap_or(0);

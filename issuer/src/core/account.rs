@@ -1,33 +1,35 @@
-//! The account of one namespace (I10): where each number ever allocated is now.
+//! The account of one namespace (I10): the state of every number ever allocated.
 
 use serde::{Deserialize, Serialize};
 
-/// Counts of numbers. Every term is kept by its own count and none is derived from the others, or the check
-/// in [`Account::balances`] could not fail.
+/// Counts of numbers, by state.
+///
+/// Each term is counted by itself and none is derived from the others. Otherwise the check in
+/// [`Account::balances`] could not fail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Account {
-    /// Ever allocated; each number counts once, however often it changed hands.
+    /// Numbers ever allocated; each counts once, however often it changes hands.
     pub allocated: u64,
-    /// In closed blocks, with a link stored under them.
+    /// Numbers of closed blocks that have a link.
     pub used: u64,
-    /// In blocks that a holder has now.
+    /// Numbers of blocks that a holder has open.
     pub open: u64,
-    /// Given back unused.
+    /// Numbers that were returned unused.
     pub free: u64,
-    /// In blocks whose holder is gone.
+    /// Numbers of blocks whose holder is gone.
     pub leaked: u64,
-    /// Given up for good.
+    /// Numbers given up for good.
     pub burned: u64,
 }
 
 impl Account {
-    /// Whether `allocated = used + open + free + leaked + burned`.
+    /// Returns whether `allocated = used + open + free + leaked + burned`.
     #[must_use]
     pub fn balances(&self) -> bool {
         self.allocated == self.accounted()
     }
 
-    /// The sum of all terms but `allocated`.
+    /// Returns the sum of all terms except `allocated`.
     #[must_use]
     pub fn accounted(&self) -> u64 {
         self.used + self.open + self.free + self.leaked + self.burned

@@ -1,4 +1,5 @@
-//! A holder gets a block: its own leaked ones first, then what others leaked, then free parts, then from the watermark.
+//! Allocation of blocks: from the holder's own leaked blocks first, then from leaked blocks of
+//! others, then from free parts, then at the high watermark.
 
 use numbers::{Block, Generation, HolderId, Millis, Namespace, Seq, Span, StoreEpoch};
 
@@ -14,7 +15,7 @@ use crate::{
     ledger::Key,
 };
 
-/// What a holder asks for.
+/// A request for a block.
 pub(super) struct Asked<'a> {
     pub(super) holder: &'a HolderId,
     pub(super) seq: Seq,
@@ -23,13 +24,13 @@ pub(super) struct Asked<'a> {
     pub(super) store: StoreEpoch,
 }
 
-/// Numbers for a block, and the generation they were leaked under.
+/// Numbers for a block, and the generation that they were leaked under, if any.
 struct Found {
     span: Span,
     leaked: Option<Generation>,
 }
 
-/// Allocates a block, or repeats the last allocation when its seq comes again (I5).
+/// Allocates a block, or repeats the last answer if its seq comes again (I5).
 pub(super) fn allocate(term: &mut Term, now: Millis, asked: Asked<'_>) -> Result<Answer, Refusal> {
     let unknown = || Refusal::UnknownHolder(asked.holder.clone());
     let record = term.state.holders.get(asked.holder).ok_or_else(unknown)?;
@@ -37,7 +38,8 @@ pub(super) fn allocate(term: &mut Term, now: Millis, asked: Asked<'_>) -> Result
     let repeats =
         |reply: &Reply| guarded && asked.seq == record.last_seq && reply.block.namespace == *asked.namespace;
     if let Some(reply) = record.last_reply.clone().filter(repeats) {
-        // A block that has leaked since is not the holder's any more: it is told to go on with the next seq.
+        // A block that has leaked since then is no longer the holder's. The refusal makes the
+        // holder continue with the next seq.
         let Some(open) = record.open.iter().find(|open| open.block == reply.block) else {
             return Err(Refusal::Seq { expected: record.last_seq.next(), got: asked.seq });
         };
@@ -52,7 +54,8 @@ pub(super) fn allocate(term: &mut Term, now: Millis, asked: Asked<'_>) -> Result
         return Err(Refusal::TooManyBlocks { holder: asked.holder.clone(), blocks: record.open.len() });
     }
     let incarnation = record.incarnation;
-    // A reservation's codes are told before their rows exist: its numbers must surely be unused.
+    // The codes of a reservation are published before their rows exist, so its numbers must surely
+    // be unused.
     let wants_unused = record.reserved && term.limits.guards(Guard::ReservedUnused);
     let len = block_len(term, now, record, &asked);
     let leaked = if wants_unused {
@@ -70,9 +73,12 @@ pub(super) fn allocate(term: &mut Term, now: Millis, asked: Asked<'_>) -> Result
     Ok(hand_over(term, asked, block, found.leaked))
 }
 
-/// How long a block is to be. A reservation gets what it asks for. A minting holder says what it could use; it gets at most
-/// twice its last block, so that a burst or a wrong measure costs little, and the first is the shortest, so that a crash loop
-/// does; and never more than its share of what is left, which may be less than the shortest block.
+/// Returns the length of the next block, in numbers.
+///
+/// A reservation gets the length that it asks for, up to `block_max`. Any other holder gets at most
+/// twice its last block, so that a burst or a wrong measurement costs little. Its first block has
+/// the minimum length, so that a crash loop costs little. No block is longer than the holder's
+/// share of the numbers left, which may be less than `block_min`.
 fn block_len(term: &Term, now: Millis, record: &HolderRecord, asked: &Asked<'_>) -> u64 {
     let limits = &term.limits;
     if record.reserved && limits.guards(Guard::ReservedLen) {
@@ -84,9 +90,12 @@ fn block_len(term: &Term, now: Millis, record: &HolderRecord, asked: &Asked<'_>)
     scarcity::share(term, now, asked.namespace, len)
 }
 
-/// Finds numbers that nobody used and moves them to `open` in the account. Exhaustion is checked before anything is added,
-/// and the last block is cut at the end of the number space, not moved back from it (TiKV's PD once issued its last window
-/// twice that way).
+/// Takes numbers from a free part or at the high watermark, and moves them to `open` in the
+/// account.
+///
+/// Exhaustion is checked before anything is added. The last block is cut at the end of the
+/// namespace, not moved back from it: TiKV's PD once issued its last window twice by moving it
+/// back.
 fn take_numbers(
     term: &mut Term,
     now: Millis,
@@ -118,8 +127,8 @@ fn take_numbers(
     Ok(Found { span, leaked: None })
 }
 
-/// Burns free parts that somebody may have acknowledged links under in another history of the database, where they are lost now: some at
-/// a time, so that a transaction stays within its limit.
+/// Burns doomed free parts (see [`Part::is_doomed`]), at most [`BURNED_MAX`] at a time, so that a
+/// transaction stays within its limit.
 fn burn_doomed(state: &mut State, asked: &Asked<'_>) {
     let namespace = asked.namespace;
     let parts = state.free.range((namespace.clone(), 0)..=(namespace.clone(), u64::MAX));
@@ -134,7 +143,8 @@ fn burn_doomed(state: &mut State, asked: &Asked<'_>) {
     }
 }
 
-/// A reservation is not given a part that would have to be looked through.
+/// Returns the first free part that fits the request: one that is not doomed, and for a reservation
+/// one that is surely unused.
 fn first_free(state: &State, asked: &Asked<'_>, wants_unused: bool) -> Option<Part> {
     let namespace = asked.namespace;
     let parts = state.free.range((namespace.clone(), 0)..=(namespace.clone(), u64::MAX));

@@ -1,4 +1,4 @@
-//! A holder is gone: its blocks are leaked, and found again.
+//! Leaked blocks: the open blocks of a holder that is gone, and their way to a new holder.
 
 use numbers::{HolderId, Incarnation, Millis, Namespace, StoreEpoch};
 
@@ -7,11 +7,12 @@ use crate::{
     ledger::Key,
 };
 
-/// Leaked blocks of another history of the database that one allocation gives up, so that a transaction stays within
-/// its limit.
+/// Maximum number of blocks of another database history that one allocation burns, so that a
+/// transaction stays within its limit.
 pub(super) const BURNED_MAX: usize = 8;
 
-/// Marks every open block of a holder as leaked. Which of their numbers it used, only the database knows.
+/// Marks every open block of a holder as leaked. Only the database knows which of their numbers
+/// were used.
 pub(super) fn leak_open_blocks(term: &mut Term, now: Millis, holder: &HolderId) {
     let Some(record) = term.state.holders.get_mut(holder) else { return };
     let incarnation = record.incarnation;
@@ -37,8 +38,12 @@ pub(super) fn leak_open_blocks(term: &mut Term, now: Millis, holder: &HolderId) 
     term.state.touch(Key::Holder(holder.clone()));
 }
 
-/// Takes a leaked block that this holder may have: one of its own earlier starts, or one that has rested long enough. One that
-/// it leaked in this very start is left to others: it may still be minting from it.
+/// Takes a leaked block that this holder may have: its own from an earlier start, or one that has
+/// rested for `reclaim_after_ms`.
+///
+/// A block that the holder lost during its current start is left to others, because the holder may
+/// still be minting from it. Blocks of another database history are burned, at most [`BURNED_MAX`]
+/// of them.
 pub(super) fn take_leaked(
     term: &mut Term,
     now: Millis,
@@ -58,7 +63,8 @@ pub(super) fn take_leaked(
             record.account.open += len;
             return Some(block);
         }
-        // The database has failed over since: links under these numbers may be lost, and their codes be known to people.
+        // The database has failed over since. Links under these numbers may be lost while people
+        // know their codes.
         record.account.burned += len;
     }
     None

@@ -1,24 +1,30 @@
-//! The issuer's decisions as a pure function: [`Core::step`] takes an event and gives effects.
+//! The issuer's decisions as a pure function: [`Core::step`] takes an event and returns effects.
 //!
-//! No clock, no task and no store in here: time comes in as a value, a shell runs the effects. The model checker
-//! and the simulation run this very code.
+//! The core has no clock, no tasks and no store: time comes in as a value, and a shell runs the
+//! effects. The model checker and the simulation run this same code.
 //!
-//! 1. I1, I2: a block is the front of a free part or of what lies at the high watermark; the watermark moves
-//!    forward by the length of the block and never back.
-//! 2. I3: answers of a batch leave after its transaction is known to have applied. The state changes in place when
-//!    the batch is built; if the transaction turns out not to have applied, the whole term is dropped with its
-//!    state, so nothing computed from it can be answered or reused.
-//! 3. I4: an unknown outcome is followed by the identical transaction, and by nothing else.
-//! 4. I5: an allocation is remembered with its seq in the same transaction that makes it, as an entry of its [`journal`].
-//! 5. A leaked block goes to its own holder's next start at once, and to others after a rest. The new holder is told the
-//!    generation that it must take over in the database, and asks there which numbers are unused.
-//! 6. A number at or above the ceiling that holders were told is allocated to nobody: see [`ceiling`].
-//! 7. Near its end a number space is shared out in smaller blocks, and nobody hears "exhausted" while a number may lie unused
-//!    in a holder's hand: see [`scarcity`].
-//! 8. I10: every change of a number's whereabouts moves a count from one term of the account to another.
+//! 1. I1, I2: a block is a whole leaked block, the front of a free part, or the front of the
+//!    numbers at the high watermark. The watermark moves forward by the length of the block and
+//!    never back.
+//! 2. I3: the answers of a batch leave after its transaction is known to have applied. Building a
+//!    batch changes the state in place. If the transaction turns out not to have applied, the whole
+//!    term is dropped with its state, so nothing computed from it can be answered or reused.
+//! 3. I4: a transaction with an unknown outcome is followed by the identical transaction, and by
+//!    nothing else.
+//! 4. I5: the transaction that makes an allocation also records its seq, as an entry of its
+//!    [`journal`].
+//! 5. A leaked block goes to the next start of its own holder at once, and to other holders after
+//!    `reclaim_after_ms`. The new holder is told the generation that the block was leaked under. It
+//!    takes the block over from that generation in the database, and asks there which numbers are
+//!    unused.
+//! 6. A number at or above the ceiling that holders were told is allocated to no holder: see
+//!    [`ceiling`].
+//! 7. Near its end a namespace is shared out in smaller blocks. No holder is told "exhausted" while
+//!    another holder's block may have an unused number: see [`scarcity`].
+//! 8. I10: every change of a number's state moves a count from one term of the account to another.
 //!
-//! Rejected: a copy of the state per batch, changed and swapped in after the commit. It costs a copy of every
-//! holder, and needs the same rule on failure anyway: the term ends.
+//! Rejected: a copy of the state per batch, changed and swapped in after the commit. It costs a
+//! copy of every holder, and needs the same rule on failure anyway: the term ends.
 
 mod account;
 mod allocate;
@@ -47,37 +53,40 @@ pub use state::{ByStart, Head, HolderRecord, LeakedBlock, NamespaceRecord, OpenB
 use crate::ledger::{Snapshot, Txn, TxnOutcome};
 use term::Term;
 
-/// The bounds the core keeps to.
+/// Limits of the core: sizes, timeouts and counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Limits {
-    /// Shortest block, in numbers, unless fewer are left.
+    /// Minimum length of a block, in numbers. A block is shorter if fewer numbers are left.
     pub block_min: u64,
-    /// Longest block, in numbers.
+    /// Maximum length of a block, in numbers.
     pub block_max: u64,
-    /// How long a holder may be silent before it counts as gone, in milliseconds.
+    /// Silence after which a holder counts as gone, in milliseconds.
     pub holder_ttl_ms: u64,
-    /// How long a leaked block rests before another holder gets it, in milliseconds.
+    /// Time that a leaked block rests before another holder may get it, in milliseconds.
     pub reclaim_after_ms: u64,
-    /// Requests that may wait for the next transaction.
+    /// Maximum number of requests that wait for the next transaction.
     pub queue: usize,
-    /// Blocks that one holder may have open.
+    /// Maximum number of open blocks per holder.
     pub open_blocks: usize,
-    /// Namespaces in all; `head` lists them and is written by every transaction.
+    /// Maximum number of namespaces. `head` lists them all, and every transaction writes `head`.
     pub namespaces: usize,
-    /// Holders in all.
+    /// Maximum number of holders.
     pub holders: usize,
-    /// A block is at most this part of what one live holder's fair share of the unallocated numbers is: 2 for a half; 0 for no
-    /// such bound.
+    /// Divisor of a fair share: a block has at most the unallocated numbers divided by the live
+    /// holders and by this. 2 means half of a fair share; 0 means no such limit.
     pub fair_shares: u64,
-    /// Least room between the high watermark and a new ceiling, in longest blocks.
+    /// Minimum headroom between the high watermark and a new ceiling, in blocks of `block_max`
+    /// numbers.
     pub headroom_blocks: u64,
-    /// Allocations that `head` itself lists before they go to a journal.
+    /// Maximum number of allocations that `head` lists; more go to a journal.
     pub journal_recent: usize,
-    /// Keys that journals of allocations go to in turn; 0 writes a holder whole with each allocation.
+    /// Number of keys that journals are written to in rotation. With 0 there are no journals, and
+    /// each allocation writes its holder's whole record.
     pub journal_slots: u64,
-    /// The most holders that a transaction writes whole only because their entries in journals grow old.
+    /// Maximum number of holders per transaction that are written whole only because their journal
+    /// entries grow old.
     pub journal_saves: usize,
-    /// The guard that a proof has switched off.
+    /// Guard that a proof has switched off.
     #[cfg(feature = "mutations")]
     pub off: Option<Guard>,
 }
@@ -104,55 +113,57 @@ impl Default for Limits {
     }
 }
 
-/// What happens to the core.
+/// An input of the core.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// This issuer won an election and has read the ledger since.
+    /// This issuer won an election, and has read the ledger since then.
     Elected {
-        /// The epoch it won.
+        /// Epoch of the new term.
         epoch: Epoch,
-        /// The ledger as of one instant after that.
+        /// Consistent snapshot of the ledger, read after the election.
         snapshot: Snapshot,
     },
-    /// Leadership is lost, or somebody else has it.
+    /// This issuer does not lead. Another one may lead, and is named if it is known.
     Following(Option<Leader>),
-    /// A call came in.
+    /// A call arrived. Its answer carries the same ticket.
     Arrived(Ticket, Request),
-    /// The transaction in flight ended, or is in doubt.
+    /// The transaction in flight has ended, or its outcome is unknown.
     Committed(TxnOutcome),
-    /// Time has passed: holders may have been silent for too long.
+    /// Time has passed, so holders may have been silent for longer than the holder TTL.
     Tick,
-    /// The process stood still for a while: what it heard of holders says nothing any more.
+    /// The process was suspended for a while. Its record of when holders were last heard is void,
+    /// so every holder gets a full TTL again.
     Woke,
-    /// The process is going to stop: take no more requests and hand over.
+    /// The process is about to stop: refuse new requests, finish the transaction in flight, then
+    /// abdicate.
     Retire,
 }
 
-/// What the shell is to do.
+/// An action for the shell.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
-    /// Answer a caller.
+    /// Send the answer to a caller.
     Answer(Ticket, Result<Answer, Refusal>),
-    /// Run a transaction and report its outcome. `again` marks a copy of one whose outcome was unknown: the shell
-    /// waits a little before it.
+    /// Run a transaction and report its outcome with [`Event::Committed`].
     Commit {
-        /// The transaction.
+        /// Transaction to run.
         txn: Txn,
-        /// Whether it was sent before.
+        /// Whether this repeats a transaction with an unknown outcome. The shell backs off before
+        /// it sends one again.
         again: bool,
     },
-    /// Give leadership up: the ledger is in somebody else's hands, or this issuer retires.
+    /// Give up leadership: another leader has written the ledger, or this issuer is retiring.
     Abdicate,
 }
 
-/// Who this issuer is at the moment.
+/// Current role of this issuer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Role {
     Following(Option<Leader>),
     Leading(Box<Term>),
 }
 
-/// The issuer's state machine.
+/// The issuer's state machine: a follower, or the leader of one term.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Core {
     limits: Limits,
@@ -160,13 +171,13 @@ pub struct Core {
 }
 
 impl Core {
-    /// A follower that knows no leader.
+    /// Creates the core of a follower that knows no leader.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         Self { limits, role: Role::Following(None) }
     }
 
-    /// Takes one event; the effects are to be run in their order.
+    /// Handles one event. The shell must run the returned effects in their order.
     pub fn step(&mut self, now: Millis, event: Event) -> Vec<Effect> {
         let mut effects = Vec::new();
         match event {
@@ -209,7 +220,8 @@ impl Core {
         effects
     }
 
-    /// The epoch of the current term, once its take-over is written; none while following.
+    /// Returns the epoch of the current term once its take-over has committed. Returns `None`
+    /// before that, and while following.
     #[must_use]
     pub fn serving(&self) -> Option<Epoch> {
         match &self.role {
@@ -218,7 +230,7 @@ impl Core {
         }
     }
 
-    /// Who leads, as far as this issuer knows; none when it leads itself.
+    /// Returns the current leader if it is known. Returns `None` if this issuer leads itself.
     #[must_use]
     pub fn leader(&self) -> Option<&Leader> {
         match &self.role {
@@ -227,7 +239,7 @@ impl Core {
         }
     }
 
-    /// Ends a term, if there is one, and follows.
+    /// Ends the current term, if any, and becomes a follower.
     fn follow(&mut self, leader: Option<Leader>, effects: &mut Vec<Effect>) {
         let role = std::mem::replace(&mut self.role, Role::Following(leader.clone()));
         if let Role::Leading(term) = role {

@@ -1,4 +1,5 @@
-//! A holder starts: it gets an incarnation, and what its earlier start held is leaked.
+//! Registration of a holder's start: it gets an incarnation, and the blocks of its earlier start
+//! are leaked.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,7 @@ use crate::{
     ledger::Key,
 };
 
-/// What a holder registers with.
+/// The arguments of a registration.
 pub(super) struct Start<'a> {
     pub(super) holder: &'a HolderId,
     pub(super) instance: Instance,
@@ -20,7 +21,8 @@ pub(super) struct Start<'a> {
     pub(super) reserved: bool,
 }
 
-/// Registers a start. The same instance gets the same incarnation again: a repeated call changes nothing.
+/// Registers a start. A repeated call of the same instance gets the same incarnation again, and
+/// leaks nothing.
 pub(super) fn register(
     term: &mut Term,
     now: Millis,
@@ -41,8 +43,8 @@ pub(super) fn register(
     }
     let known = term.state.holders.get(holder);
     if let Some(record) = known.filter(|record| record.instance == instance) {
-        // Answered only after a commit: a deposed leader that does not know it would tell an old seq, and the holder would be
-        // given the block of a later one a second time.
+        // Answered only after a commit. A deposed leader that does not know it yet would report an
+        // old seq, and the holder would get the block of a later seq a second time.
         *head_changed |= term.limits.guards(Guard::RegisterCommit);
         return Ok(answer(term, record.incarnation, record.last_seq));
     }
@@ -58,7 +60,7 @@ pub(super) fn register(
         last_seq: Seq(0),
         last_reply: None,
         open: Vec::new(),
-        // A first block is short again, so that a crash loop leaks little.
+        // The first block is short again, so that a crash loop leaks little.
         last_len: BTreeMap::new(),
     };
     term.state.holders.insert(holder.clone(), record);
@@ -71,7 +73,8 @@ fn answer(term: &Term, incarnation: Incarnation, last_seq: Seq) -> Answer {
     Answer::Registered { incarnation, epoch: term.epoch, last_seq, ledger, mark: term.state.head.mark }
 }
 
-/// Refuses before anything is changed, so that a refused registration leaves no trace.
+/// Checks a registration against the limits and the known capacities. It runs before the
+/// registration itself, so that a refused one creates nothing.
 fn check_room(term: &Term, holder: &HolderId, namespaces: &[(Namespace, u64)]) -> Result<(), Refusal> {
     let known = &term.state.head.namespaces;
     for (namespace, capacity) in namespaces {
@@ -92,7 +95,7 @@ fn check_room(term: &Term, holder: &HolderId, namespaces: &[(Namespace, u64)]) -
     Ok(())
 }
 
-/// Creates a namespace or raises its capacity; says whether `head` changed.
+/// Creates a namespace or raises its capacity, and returns whether `head` changed.
 fn admit_namespace(term: &mut Term, now: Millis, namespace: &Namespace, capacity: u64) -> bool {
     let Some(record) = term.state.head.namespaces.get_mut(namespace) else {
         let mut record = NamespaceRecord {

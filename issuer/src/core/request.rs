@@ -1,4 +1,4 @@
-//! What callers ask of the core and what it answers.
+//! The requests of callers, the core's answers, and the reasons for a refusal.
 
 use numbers::{
     Block, Epoch, Generation, HolderId, Incarnation, Instance, LedgerId, Mark, Namespace, Seq, Span,
@@ -7,89 +7,91 @@ use numbers::{
 
 use crate::core::account::Account;
 
-/// A call, already checked for form.
+/// A call whose form has been checked.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Request {
-    /// A holder starts.
+    /// Registers a start of a holder.
     Register {
-        /// Who.
+        /// The holder.
         holder: HolderId,
-        /// Which start of it.
+        /// Random id of the start.
         instance: Instance,
-        /// The namespaces it needs, with their capacities.
+        /// Namespaces that the holder needs, with their capacities.
         namespaces: Vec<(Namespace, u64)>,
-        /// Whether it is a reservation: its blocks are kept for it however long it is silent, until it registers without this.
+        /// Whether the holder is a reservation. A reservation keeps its blocks however long it is
+        /// silent, until it registers without this flag.
         reserved: bool,
     },
-    /// A holder wants a block.
+    /// Allocates a block to a holder.
     Allocate {
-        /// Who.
+        /// The holder.
         holder: HolderId,
-        /// Its incarnation.
+        /// Incarnation of the holder.
         incarnation: Incarnation,
-        /// Which request of this incarnation.
+        /// Sequence number of the request within the incarnation.
         seq: Seq,
-        /// Where from.
+        /// Namespace to allocate from.
         namespace: Namespace,
-        /// How many numbers would be welcome.
+        /// Requested length, in numbers.
         wanted_len: u64,
-        /// The history of the database that links will go to.
+        /// Database history that links will be written to.
         store: StoreEpoch,
     },
-    /// A holder is alive.
+    /// Keeps a holder alive, and tells it the ceilings.
     KeepAlive {
-        /// Who.
+        /// The holder.
         holder: HolderId,
-        /// Its incarnation.
+        /// Incarnation of the holder.
         incarnation: Incarnation,
-        /// The last seq whose block is contained in the progress; 0 when the holder does not say.
+        /// Last seq whose block the progress includes; 0 if the holder does not say.
         last_seq: Seq,
-        /// Numbers in hand that it has not used yet, for each namespace that it wants to hear of.
+        /// Unused numbers in hand, for each namespace that the holder wants to hear of.
         progress: Vec<(Namespace, u64)>,
-        /// How far its database has come.
+        /// The database's mark, as the holder has seen it.
         mark: Mark,
     },
-    /// A holder gives blocks back.
+    /// Returns blocks of a holder.
     Return {
-        /// Who.
+        /// The holder.
         holder: HolderId,
-        /// Its incarnation.
+        /// Incarnation of the holder.
         incarnation: Incarnation,
-        /// The blocks with the account of each.
+        /// Blocks, with the account of each.
         blocks: Vec<Returned>,
     },
-    /// Somebody wants to see the committed state.
+    /// Reads the committed state.
     Status,
 }
 
-/// A block that comes back, with what became of its numbers.
+/// A returned block, with the account of its numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Returned {
     /// The block as it was allocated.
     pub block: Block,
-    /// Numbers with a link under them.
+    /// Numbers that have a link.
     pub used: u64,
-    /// Numbers given up.
+    /// Numbers given up for good.
     pub burned: u64,
-    /// Numbers nobody used.
+    /// Unused numbers, ascending and disjoint.
     pub unused: Vec<Span>,
-    /// The first number past everything that the database's register knows of the namespace, when the register refused the
-    /// block: the ledger has lost history, as after a restored backup.
+    /// First number past all numbers of the namespace that the database has registered. Set if the
+    /// database refused to register the block: the ledger has lost history, as after a restored
+    /// backup.
     pub registered_end: Option<u64>,
 }
 
-/// The account of a returned block is wrong in itself.
+/// The error for a returned block whose account is inconsistent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReturnedError {
-    /// The parts do not add up to the block.
+    /// The parts do not add up to the block's length.
     #[error("blocks.used: expected used + burned + unused = len ({len}), got {sum}")]
     Sum {
-        /// The block's length.
+        /// Length of the block.
         len: u64,
-        /// What the parts add up to; `u64::MAX` when they overflow.
+        /// Sum of the parts; `u64::MAX` if it overflows.
         sum: u64,
     },
-    /// No number lies there.
+    /// `registered_end` is larger than 2^48.
     #[error("blocks.registered_end: expected at most 2^48, got {0}")]
     RegisteredEnd(u64),
     /// An unused range is outside the block, or not after the one before it.
@@ -98,10 +100,10 @@ pub enum ReturnedError {
 }
 
 impl Returned {
-    /// Checks that the account covers the block exactly, before any of it is believed.
+    /// Checks that the account covers the block exactly.
     ///
     /// # Errors
-    /// When it does not.
+    /// Returns [`ReturnedError`] if it does not.
     pub fn check(&self) -> Result<(), ReturnedError> {
         if let Some(end) = self.registered_end.filter(|end| *end > Span::LIMIT) {
             return Err(ReturnedError::RegisteredEnd(end));
@@ -120,151 +122,155 @@ impl Returned {
     }
 }
 
-/// What a call is answered when it was executed.
+/// The answer to an executed call.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Answer {
-    /// To `Register`.
+    /// Answer to [`Request::Register`].
     Registered {
-        /// The incarnation of this start.
+        /// Incarnation of this start.
         incarnation: Incarnation,
-        /// The leader's epoch.
+        /// Epoch of the leader.
         epoch: Epoch,
-        /// The highest seq answered for this incarnation.
+        /// Highest seq answered for this incarnation.
         last_seq: Seq,
-        /// Which ledger the numbers come from.
+        /// Identity of the ledger that the numbers come from.
         ledger: Option<LedgerId>,
-        /// The highest mark of the database that anybody has told.
+        /// Highest database mark that holders have reported.
         mark: Mark,
     },
-    /// To `Allocate`.
+    /// Answer to [`Request::Allocate`].
     Allocated {
         /// The block.
         block: Block,
-        /// The leader's epoch.
+        /// Epoch of the leader.
         epoch: Epoch,
-        /// The generation its numbers were leaked under: some may have links. None when they are surely unused.
+        /// Generation that the numbers were leaked under, in which case some may have links; `None`
+        /// if they are surely unused.
         leaked: Option<Generation>,
-        /// The history of the database that it was asked for: an earlier copy of the request may have named another.
+        /// Database history that the block was requested for. If the request was repeated, it is
+        /// the history that the first copy named.
         store: StoreEpoch,
     },
-    /// To `KeepAlive`.
+    /// Answer to [`Request::KeepAlive`].
     Alive {
-        /// The leader's epoch.
+        /// Epoch of the leader.
         epoch: Epoch,
-        /// The announced ceilings of the namespaces that it named.
+        /// Announced ceilings of the namespaces that the beat named.
         ceilings: Vec<(Namespace, u64)>,
-        /// The namespaces that it named in which another holder asks for numbers in vain.
+        /// Namespaces that the beat named in which another holder is starving: it asked for numbers
+        /// and none was left.
         starving: Vec<Namespace>,
-        /// Whether one of the namespaces that it named is near its end: beats tell where the last numbers are.
+        /// Whether numbers of a namespace that the beat named are scarce. Then holders send beats
+        /// more often, because beats show where the last numbers are.
         scarce: bool,
-        /// The highest mark of the database that anybody has told.
+        /// Highest database mark that holders have reported.
         mark: Mark,
     },
-    /// To `Return`.
+    /// Answer to [`Request::Return`].
     Closed {
-        /// How many of the blocks were open until now.
+        /// Number of the blocks that were open until now.
         blocks: u32,
     },
-    /// To `Status`.
+    /// Answer to [`Request::Status`].
     Status(Box<StatusReport>),
 }
 
 /// The committed state, for people and metrics.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct StatusReport {
-    /// The leader's epoch.
+    /// Epoch of the leader.
     pub epoch: Epoch,
-    /// Every namespace, by name.
+    /// All namespaces, by name.
     pub namespaces: Vec<NamespaceReport>,
-    /// Every holder, by name.
+    /// All holders, by name.
     pub holders: Vec<HolderReport>,
 }
 
-/// One namespace of a [`StatusReport`].
+/// A namespace in a [`StatusReport`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct NamespaceReport {
-    /// The namespace.
+    /// Name of the namespace.
     pub name: Namespace,
-    /// How many numbers there are.
+    /// Capacity, in numbers.
     pub capacity: u64,
-    /// The first number never allocated.
+    /// High watermark: the first number never allocated.
     pub high_watermark: u64,
-    /// Numbers from here on are allocated to nobody.
+    /// Ceiling: numbers at or above it are allocated to no holder.
     pub ceiling: u64,
-    /// Numbers that holders have not used yet, by their last reports in this term.
+    /// Unused numbers in hand, by the holders' last reports in this term.
     pub in_hand: u64,
-    /// Where its numbers are.
+    /// Counts of the allocated numbers, by state.
     pub account: Account,
 }
 
-/// One holder of a [`StatusReport`].
+/// A holder in a [`StatusReport`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HolderReport {
-    /// The holder.
+    /// Id of the holder.
     pub id: HolderId,
-    /// Its current incarnation.
+    /// Current incarnation.
     pub incarnation: Incarnation,
-    /// Whether it was heard of within the holder TTL.
+    /// Whether the holder was heard within the holder TTL.
     pub alive: bool,
-    /// Whether it is a reservation: its blocks are kept for it however long it is silent.
+    /// Whether the holder is a reservation, which keeps its blocks however long it is silent.
     pub reserved: bool,
-    /// How many blocks it has.
+    /// Number of open blocks.
     pub blocks: usize,
 }
 
-/// Where the leader is.
+/// The current leader.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Leader {
-    /// The address it advertises.
+    /// URL that it advertises.
     pub url: String,
-    /// Its epoch.
+    /// Epoch of its term.
     pub epoch: Epoch,
 }
 
-/// Why a call was not executed, or that nobody can say.
+/// The reason why a call was not executed, or [`Refusal::Unknown`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Refusal {
-    /// Surely not executed: somebody else leads, or nobody does.
+    /// Surely not executed: another issuer leads, or none does.
     #[error("this issuer does not lead")]
     NotLeader(Option<Leader>),
-    /// The transaction's fate is not known: the same call may be sent again.
+    /// The outcome of the transaction is unknown: the caller may send the same call again.
     #[error("the outcome is not known yet: send the same request again")]
     Unknown,
-    /// The queue is full: surely not executed.
+    /// Surely not executed: the queue is full.
     #[error("too many requests are waiting: try again later")]
     Overloaded,
     /// The holder never registered with this ledger.
     #[error("holder {0:?} is not registered")]
     UnknownHolder(HolderId),
-    /// A later start of the same holder has taken over.
+    /// A later start of the same holder has registered.
     #[error("holder {holder:?} has started again: its incarnation is {current}, this call carries {got}")]
     Superseded {
-        /// Who.
+        /// The holder.
         holder: HolderId,
-        /// The incarnation that counts.
+        /// Current incarnation.
         current: Incarnation,
-        /// The one the call came with.
+        /// Incarnation in the call.
         got: Incarnation,
     },
     /// The seq is neither the next one nor the last one.
     #[error("seq: expected {expected} (or one less, to repeat the last request), got {got}")]
     Seq {
-        /// The next one.
+        /// Next seq.
         expected: Seq,
-        /// The one the call came with.
+        /// Seq in the call.
         got: Seq,
     },
-    /// The namespace is not known.
+    /// The namespace was never registered.
     #[error("namespace {0:?} is not registered")]
     UnknownNamespace(Namespace),
-    /// The capacity of a namespace would shrink.
+    /// The call would lower the capacity of a namespace.
     #[error("namespaces.capacity of {namespace:?}: expected at least {current}, got {got}")]
     CapacityShrunk {
         /// The namespace.
         namespace: Namespace,
-        /// What it is.
+        /// Current capacity.
         current: u64,
-        /// What the call said.
+        /// Capacity in the call.
         got: u64,
     },
     /// Every number of the namespace is used, burned or reserved.
@@ -272,39 +278,41 @@ pub enum Refusal {
     Exhausted {
         /// The namespace.
         namespace: Namespace,
-        /// How many numbers it has.
+        /// Capacity, in numbers.
         capacity: u64,
     },
-    /// Every number of the namespace is allocated, but some may lie unused with other holders, or wait in leaked blocks.
+    /// Every number of the namespace is allocated, but other holders or leaked blocks may have
+    /// unused ones.
     #[error("namespace {namespace:?} has no free number; others may come back: try again in {wait_ms} ms")]
     InOtherHands {
         /// The namespace.
         namespace: Namespace,
-        /// When it is worth while to ask again, in milliseconds.
+        /// Time after which to ask again, in milliseconds.
         wait_ms: u64,
     },
-    /// The numbers below the ceiling are used up, and the next ceiling is announced but not used yet.
+    /// The numbers below the ceiling are used up, and the next ceiling is announced but not used
+    /// yet.
     #[error("namespace {namespace:?} is waiting for its next ceiling to be used: try again in {wait_ms} ms")]
     CeilingReached {
         /// The namespace.
         namespace: Namespace,
-        /// How long it takes at most, in milliseconds.
+        /// Maximum time until the next ceiling is used, in milliseconds.
         wait_ms: u64,
     },
-    /// The holder has as many blocks as it may have.
+    /// The holder has the maximum number of open blocks.
     #[error("holder {holder:?} has {blocks} open blocks, which is the limit: return some first")]
     TooManyBlocks {
-        /// Who.
+        /// The holder.
         holder: HolderId,
-        /// How many it has.
+        /// Number of its open blocks.
         blocks: usize,
     },
-    /// There are as many namespaces or holders as there may be.
+    /// The limit on namespaces or holders is reached.
     #[error("{what}: at most {limit}")]
     TooMany {
-        /// What there is too many of.
+        /// Name of the limited quantity.
         what: &'static str,
-        /// The limit.
+        /// Maximum number.
         limit: usize,
     },
 }

@@ -1,4 +1,4 @@
-//! A holder gives blocks back: used and burned numbers are counted, unused ones become free.
+//! Return of blocks: used and burned numbers are counted, and unused ones become free.
 
 use numbers::{Block, HolderId, Namespace};
 
@@ -7,8 +7,10 @@ use crate::{
     ledger::Key,
 };
 
-/// Closes the blocks that are still open. One that is not was closed by an earlier copy of the call, or taken from
-/// the holder since; either way its numbers are not the holder's to give.
+/// Closes those of the blocks that are still open.
+///
+/// A block that is not open was closed by an earlier copy of the call, or has been taken from the
+/// holder. Either way its numbers are not the holder's to return.
 pub(super) fn return_blocks(
     term: &mut Term,
     holder: &HolderId,
@@ -17,7 +19,7 @@ pub(super) fn return_blocks(
 ) -> Result<Answer, Refusal> {
     let mut closed = 0;
     for returned in blocks {
-        // Believed only of a block that is open: a call that comes late or twice, or of somebody confused, moves nothing.
+        // Only an open block counts, so that a late, repeated or confused call moves nothing.
         let Some(open) = close(term, holder, &returned.block) else { continue };
         if let Some(end) = returned.registered_end {
             raise_watermark(term, &returned.block.namespace, end, head_changed);
@@ -28,9 +30,11 @@ pub(super) fn return_blocks(
     Ok(Answer::Closed { blocks: closed })
 }
 
-/// The database knows numbers that this ledger never allocated: it was restored from an old copy. What lies between is burned;
-/// the history that would tell more is lost. So is what holders were told of the ceiling: they hold what the register says
-/// against it.
+/// Moves the high watermark up to `end`, because the database has registered numbers that this
+/// ledger never allocated: the ledger was restored from an old copy.
+///
+/// The numbers in between are burned, since the history that could tell more is lost. So are the
+/// ceilings that holders were told, but holders check a ceiling against the register.
 fn raise_watermark(term: &mut Term, namespace: &Namespace, end: u64, head_changed: &mut bool) {
     let Some(record) = term.state.namespace_mut(namespace) else { return };
     let end = end.min(record.capacity);
@@ -44,7 +48,7 @@ fn raise_watermark(term: &mut Term, namespace: &Namespace, end: u64, head_change
     }
 }
 
-/// Takes the block out of the holder's open ones, if it is among them.
+/// Removes the block from the holder's open blocks, if it is among them.
 fn close(term: &mut Term, holder: &HolderId, block: &Block) -> Option<OpenBlock> {
     let record = term.state.holders.get_mut(holder)?;
     let index = record.open.iter().position(|open| open.block == *block)?;
@@ -53,7 +57,7 @@ fn close(term: &mut Term, holder: &HolderId, block: &Block) -> Option<OpenBlock>
     Some(open)
 }
 
-/// Books the block's numbers. [`Returned::check`] has made sure that they add up.
+/// Books the block's numbers in the account. [`Returned::check`] has verified that they add up.
 fn settle(term: &mut Term, open: OpenBlock, returned: Returned) {
     let Block { namespace, span, generation } = returned.block;
     if let Some(record) = term.state.namespace_mut(&namespace) {

@@ -1,41 +1,45 @@
-//! The end of a number space: the last numbers reach the holders that ask for them.
+//! Scarcity: how the last numbers of a namespace reach the holders that ask for them.
 //!
-//! 1. A block is at most a part of the holder's fair share of what is left, so the first to ask does not take all of a small
-//!    namespace, nor of the tail of a large one.
-//! 2. When nothing is left, a number may still lie unused: in a holder's hand, in a leaked block that rests, or in a part that only
-//!    others may have. The asker is then told that numbers are in other hands, and asks again; the other holders hear with
-//!    their next beat that it starves, and give back what they have not used.
-//! 3. "Exhausted" is said only when every holder with an open block has reported, since its last allocation, that it has used all
-//!    of it, and blocks with burned numbers are back. Such a report stays true: a number that is used never becomes unused again. A holder that is silent, or
-//!    whose report does not cover its last allocation, counts as having numbers.
-//! 4. A reservation holds its numbers on purpose: they count neither as left nor as in other hands.
+//! 1. A block is at most a fraction of the holder's fair share of the numbers left. So the first
+//!    holder to ask does not take a whole small namespace, nor the whole tail of a large one.
+//! 2. When nothing is left, a number may still be unused: in a holder's block, in a leaked block
+//!    that rests, or in a part that only others may have. The asking holder is told that numbers
+//!    are in other hands, and asks again. The other holders hear with their next beat that it
+//!    starves, and return their unused numbers.
+//! 3. "Exhausted" is answered only if every holder with an open block has reported, since its last
+//!    allocation, that it has used all of it, and blocks with burned numbers are back. Such a
+//!    report stays true, because a used number never becomes unused again. A holder that is silent,
+//!    or whose report does not cover its last allocation, counts as having numbers.
+//! 4. A reservation holds its numbers on purpose. They count neither as left nor as in other hands.
 //!
-//! Rejected: to take numbers away from a holder. Only the holder knows what it has claimed; to find out without it takes a
-//! take-over in the database, which is what happens when it is gone.
+//! Rejected: taking numbers away from a holder. Only the holder knows which ones it has claimed. To
+//! find out without it takes a take-over in the database, which is what happens when the holder is
+//! gone.
 
 use numbers::{HolderId, Millis, Namespace, Seq};
 
 use crate::core::{HolderRecord, Refusal, guard::Guard, term::Term};
 
-/// Beats per holder TTL while numbers are scarce.
+/// Number of beats per holder TTL while numbers are scarce.
 const BEATS_PER_TTL: u64 = 15;
-/// A holder counts as starving for this part of a holder TTL after it asked last; it asks several times a second.
+/// Divisor of the holder TTL: a holder counts as starving for that long after its last request. It
+/// asks several times a second.
 const STARVES_SHARE: u64 = 3;
 
-/// What a holder reported with a beat.
+/// A holder's report of its numbers in hand, from a beat.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Report {
-    /// The last allocation that the numbers contain.
+    /// Seq of the last allocation that the numbers include.
     pub(super) last_seq: Seq,
-    /// Numbers of open blocks that are not used, by namespace.
+    /// Unused numbers of open blocks, by namespace.
     pub(super) numbers: Vec<(Namespace, u64)>,
 }
 
-/// The length of a block that would be `len` numbers long, cut to the holder's share; at least 1.
+/// Returns `len`, cut to the holder's share of the numbers left; at least 1.
 pub(super) fn share(term: &Term, now: Millis, namespace: &Namespace, len: u64) -> u64 {
     let parts = |holders: u64| term.limits.fair_shares.saturating_mul(holders.max(1));
     let left = left(term, namespace);
-    // Counting holders is left out where it changes nothing, which is everywhere but near the end.
+    // The live holders are counted only if it matters, which is near the end of the namespace.
     let known = u64::try_from(term.state.holders.len()).unwrap_or(u64::MAX);
     let is_plenty = |holders| left.checked_div(parts(holders)).is_none_or(|part| part >= len);
     if is_plenty(known) {
@@ -45,26 +49,27 @@ pub(super) fn share(term: &Term, now: Millis, namespace: &Namespace, len: u64) -
     if is_plenty(live) { len } else { (left / parts(live)).max(1) }
 }
 
-/// Whether shares of several holders have become shorter than the shortest block, while some numbers are still open.
+/// Returns whether numbers are scarce: some are open, several holders mint, and a share is shorter
+/// than the minimum block.
 pub(super) fn is_scarce(term: &Term, now: Millis, namespace: &Namespace) -> bool {
     let is_open = term.state.head.namespaces.get(namespace).is_some_and(|record| record.account.open > 0);
     let shortest = term.limits.block_min;
     is_open && share(term, now, namespace, shortest) < shortest && live_minters(term, now) > 1
 }
 
-/// Numbers that no holder has: never allocated, or given back.
+/// Returns how many numbers are left: never allocated, or free.
 fn left(term: &Term, namespace: &Namespace) -> u64 {
     let record = term.state.head.namespaces.get(namespace);
     record.map_or(0, |record| record.capacity - record.high_watermark + record.account.free)
 }
 
-/// How many holders that mint were heard of lately.
+/// Returns how many holders were heard within the holder TTL, without reservations.
 fn live_minters(term: &Term, now: Millis) -> u64 {
     let mints = |(id, record): &(&HolderId, &HolderRecord)| !record.reserved && !term.is_silent(now, id);
     u64::try_from(term.state.holders.iter().filter(mints).count()).unwrap_or(u64::MAX)
 }
 
-/// The refusal of a holder for which nothing is left.
+/// Returns the refusal of a holder for which nothing is left, and records whether it starves.
 pub(super) fn refuse(term: &mut Term, now: Millis, holder: &HolderId, namespace: &Namespace) -> Refusal {
     let starving = (namespace.clone(), holder.clone());
     if is_used_up(term, now, namespace) || !term.limits.guards(Guard::InHand) {
@@ -80,7 +85,7 @@ pub(super) fn refuse(term: &mut Term, now: Millis, holder: &HolderId, namespace:
     Refusal::InOtherHands { namespace: namespace.clone(), wait_ms }
 }
 
-/// Whether no number is unused anywhere, but for those that reservations hold.
+/// Returns whether no unused number is left, not counting those of reservations.
 fn is_used_up(term: &Term, now: Millis, namespace: &Namespace) -> bool {
     let all = (namespace.clone(), 0)..=(namespace.clone(), u64::MAX);
     let guarded = term.limits.guards(Guard::ReservedApart);
@@ -90,7 +95,7 @@ fn is_used_up(term: &Term, now: Millis, namespace: &Namespace) -> bool {
         && !holders.any(|(id, record)| may_have(term, now, (id, record), namespace))
 }
 
-/// Whether a holder may have a number that it has not used.
+/// Returns whether a holder may have an unused number.
 fn may_have(
     term: &Term,
     now: Millis,
@@ -107,7 +112,7 @@ fn may_have(
     numbers.is_none_or(|(_, count)| *count > 0)
 }
 
-/// Whether another holder has asked for numbers in vain lately.
+/// Returns whether another holder is starving in this namespace.
 pub(super) fn others_starve(term: &Term, now: Millis, holder: &HolderId, namespace: &Namespace) -> bool {
     let patience = patience(term);
     let mut starving = term.starving.iter();
@@ -118,7 +123,7 @@ fn patience(term: &Term) -> u64 {
     term.limits.holder_ttl_ms / STARVES_SHARE
 }
 
-/// How long a holder waits between beats while numbers are scarce, in milliseconds.
+/// Returns the interval between beats while numbers are scarce, in milliseconds.
 #[must_use]
 pub fn scarce_beat_ms(holder_ttl_ms: u64) -> u64 {
     (holder_ttl_ms / BEATS_PER_TTL).max(1)

@@ -1,4 +1,5 @@
-//! The ledger's content as values: what a leader rebuilds at take-over and changes batch by batch.
+//! The ledger's content as values. A leader rebuilds them at take-over and changes them batch by
+//! batch.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,46 +14,49 @@ use crate::{
     ledger::{Key, Record, Snapshot, Write},
 };
 
-/// The one key that every transaction rewrites and compares.
+/// Value of the `head` key, which every transaction compares and rewrites.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Head {
-    /// The leader that wrote it.
+    /// Epoch of the leader that wrote this value.
     pub epoch: Epoch,
-    /// Which transaction wrote it.
+    /// Number of the transaction that wrote this value.
     pub batch: Batch,
-    /// The last generation given to a block.
+    /// Generation of the latest block.
     pub generation: Generation,
-    /// The longest time that any leader has let holders trust a ceiling, in milliseconds; never decreases.
+    /// Longest holder TTL of any leader so far, in milliseconds; never decreases. Holders may trust
+    /// a ceiling for this long.
     pub holder_ttl_ms: u64,
-    /// Which ledger this is; none before the first holder registers.
+    /// Identity of this ledger; `None` before the first registration.
     #[serde(default)]
     pub ledger: Option<LedgerId>,
-    /// The highest mark of the database that a holder has told.
+    /// Highest database mark that holders have reported. One beat raises it by a limited step.
     #[serde(default)]
     pub mark: Mark,
-    /// Every namespace.
+    /// All namespaces, by name.
     pub namespaces: BTreeMap<Namespace, NamespaceRecord>,
-    /// The latest allocations, as far as neither a journal nor their holders' records have them.
+    /// Latest allocations, until a journal or their holders' records contain them.
     pub recent: Vec<Entry>,
 }
 
-/// A namespace as the ledger keeps it.
+/// Persistent state of a namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct NamespaceRecord {
-    /// How many numbers there are.
+    /// Capacity: the numbers are 0 to `capacity - 1`.
     pub capacity: u64,
-    /// The first number never allocated; never decreases (I2).
+    /// High watermark: the first number never allocated; never decreases (I2).
     pub high_watermark: u64,
-    /// Numbers from here on are allocated to nobody; never decreases.
+    /// Ceiling: numbers at or above it are allocated to no holder; never decreases.
     pub ceiling: u64,
-    /// The ceiling that holders are told; used when they have had the time to hear of it.
+    /// Ceiling that holders are told. It becomes `ceiling` when every holder has heard it or has
+    /// stopped trusting its older copy.
     pub announced: u64,
-    /// Where the allocated numbers are.
+    /// Counts of the allocated numbers, by state.
     pub account: Account,
 }
 
 impl NamespaceRecord {
-    /// Whether the account balances (I10) and the watermark keeps below the ceiling.
+    /// Returns whether the account balances (I10) and `high_watermark ≤ ceiling ≤ announced ≤
+    /// capacity`.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         let ordered = [self.high_watermark, self.ceiling, self.announced, self.capacity].is_sorted();
@@ -60,44 +64,45 @@ impl NamespaceRecord {
     }
 }
 
-/// A holder as the ledger keeps it.
+/// Persistent state of a holder.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct HolderRecord {
-    /// The batch that wrote it. What later batches allocated is in their journals.
+    /// Batch that wrote this record. Allocations of later batches are in journals or in `head`.
     pub as_of: Batch,
-    /// The oldest batch whose journal has what this record, as it was written, does not; the leader's own note.
+    /// Oldest batch whose journal has an entry that the stored record lacks; `None` if the record
+    /// is complete. Kept in memory only.
     #[serde(skip)]
     pub unsaved: Option<Batch>,
-    /// The current incarnation.
+    /// Current incarnation.
     pub incarnation: Incarnation,
-    /// Which start registered it.
+    /// Instance id of the start that registered the current incarnation.
     pub instance: Instance,
-    /// Whether its blocks are kept for it however long it is silent (G7).
+    /// Whether the holder is a reservation, which keeps its blocks however long it is silent (G7).
     pub reserved: bool,
-    /// The last seq answered for this incarnation.
+    /// Last seq answered for this incarnation.
     pub last_seq: Seq,
-    /// What was answered to it; given again when the seq comes again (I5).
+    /// Answer to `last_seq`, repeated if the same seq comes again (I5).
     pub last_reply: Option<Reply>,
-    /// Blocks allocated to it and not returned.
+    /// Blocks that are allocated to the holder and not returned.
     pub open: Vec<OpenBlock>,
-    /// How long its last block of each namespace was: the next is at most twice as long.
+    /// Length of the holder's last block of each namespace. The next one is at most twice as long.
     pub last_len: BTreeMap<Namespace, u64>,
 }
 
-/// A block in a holder's hands. As JSON it is an array without names: a holder's record lists its blocks and is written anew with each
-/// allocation.
+/// A block that a holder has open. Its JSON form is an array without field names, because a
+/// holder's record lists all of its open blocks and is written often.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(from = "OpenTuple", into = "OpenTuple")]
 pub struct OpenBlock {
     /// The block.
     pub block: Block,
-    /// The history of the database that its links go to.
+    /// Database history that links of the block are written to.
     pub store: StoreEpoch,
-    /// Whether an earlier holder had the numbers and may still have inserts on the way.
+    /// Whether an earlier holder had the numbers and may still have inserts in flight.
     pub contested: bool,
 }
 
-/// Namespace, range, generation, history, contested.
+/// JSON form of an [`OpenBlock`]: namespace, range, generation, history, contested.
 type OpenTuple = (Namespace, Span, Generation, StoreEpoch, bool);
 
 impl From<OpenTuple> for OpenBlock {
@@ -112,82 +117,87 @@ impl From<OpenBlock> for OpenTuple {
     }
 }
 
-/// The part of an allocation's answer that must survive the leader.
+/// Part of an allocation's answer that must survive a change of leaders.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Reply {
     /// The block.
     pub block: Block,
-    /// The epoch it was allocated in.
+    /// Epoch of the leader that allocated it.
     pub epoch: Epoch,
-    /// The generation its numbers were leaked under; none when they are surely unused.
+    /// Generation that the numbers were leaked under; `None` if they are surely unused.
     pub leaked: Option<Generation>,
 }
 
-/// Numbers given back unused, keyed in the ledger by namespace and start.
+/// A range of free numbers: they were returned unused. Its ledger key is the namespace and the
+/// start.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Part {
-    /// The numbers.
+    /// Range of the numbers.
     pub span: Span,
-    /// The last generation they had.
+    /// Last generation of the numbers.
     pub generation: Generation,
-    /// The history of the database that says that they are unused.
+    /// Database history in which the numbers are known to be unused.
     pub store: StoreEpoch,
-    /// Whether somebody who lost them to the holder that gave them back may still have inserts on the way.
+    /// Whether a holder that lost the numbers to the one that returned them may still have inserts
+    /// in flight.
     pub contested: bool,
 }
 
 impl Part {
-    /// Whether they can be used without a look into the database of this history. Another history may lack their release, and
-    /// a contested number may get a link yet: such a part goes out as if it were leaked.
+    /// Returns whether the numbers can be used without asking the database of history `store`.
+    ///
+    /// Another history may lack the release of the numbers, and a contested number may still get a
+    /// link. A part of either kind is handed out as if it were leaked.
     #[must_use]
     pub fn is_surely_unused(&self, store: &StoreEpoch) -> bool {
         !self.contested && self.store == *store
     }
 
-    /// Whether links may have been acknowledged under it in another history of the database, where they are lost now.
+    /// Returns whether the part must be burned in the history `store`: links may have been
+    /// acknowledged under it in another history and are lost in this one.
     #[must_use]
     pub fn is_doomed(&self, store: &StoreEpoch) -> bool {
         self.contested && self.store != *store
     }
 }
 
-/// A block whose holder is gone: which of its numbers have links, only the database knows.
+/// A block whose holder is gone. Only the database knows which of its numbers have links.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct LeakedBlock {
-    /// The numbers.
+    /// Range of the numbers.
     pub span: Span,
-    /// The last generation they had.
+    /// Last generation of the numbers.
     pub generation: Generation,
-    /// Who had them.
+    /// Holder that lost the block.
     pub holder: HolderId,
-    /// In which of its starts.
+    /// Incarnation of that holder at the time.
     pub incarnation: Incarnation,
-    /// The history of the database that its links went to.
+    /// Database history that links of the block were written to.
     pub store: StoreEpoch,
 }
 
-/// What is keyed by namespace and start.
+/// Map keyed by namespace and first number.
 pub type ByStart<T> = BTreeMap<(Namespace, u64), T>;
 
-/// The whole ledger, and which keys the open batch has touched.
+/// The whole ledger in memory, and the keys that the open batch changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct State {
-    /// The `head` key.
+    /// Value of the `head` key.
     pub head: Head,
-    /// The `holder/…` keys.
+    /// Values of the `holder/…` keys.
     pub holders: BTreeMap<HolderId, HolderRecord>,
-    /// The `leaked/…` keys.
+    /// Values of the `leaked/…` keys.
     pub leaked: ByStart<LeakedBlock>,
-    /// The `free/…` keys.
+    /// Values of the `free/…` keys.
     pub free: ByStart<Part>,
     touched: BTreeSet<Key>,
-    /// The open batch's allocations.
+    /// Allocations of the open batch.
     pub(super) entries: Vec<Entry>,
     pub(super) unsaved: Unsaved,
 }
 
 impl State {
-    /// Rebuilds the state from one consistent read.
+    /// Rebuilds the state from a consistent snapshot of the ledger.
     #[must_use]
     pub fn rebuild(snapshot: Snapshot) -> Self {
         let (mut state, mut journals) = (Self::default(), Vec::new());
@@ -210,22 +220,23 @@ impl State {
         state
     }
 
-    /// Marks a key for the open batch.
+    /// Adds a key to the writes of the open batch.
     pub(super) fn touch(&mut self, key: Key) {
         self.touched.insert(key);
     }
 
-    /// How many keys the open batch writes, without `head`.
+    /// Returns how many keys the open batch writes, without `head`.
     pub(super) fn touched(&self) -> usize {
         self.touched.len() + usize::from(!self.entries.is_empty())
     }
 
-    /// The namespace's record.
+    /// Returns the record of a namespace, if it exists.
     pub(super) fn namespace_mut(&mut self, namespace: &Namespace) -> Option<&mut NamespaceRecord> {
         self.head.namespaces.get_mut(namespace)
     }
 
-    /// The writes of the open batch, `head` first; closes it. Each key is written once, as etcd demands.
+    /// Closes the open batch and returns its writes, `head` first. Each key is written once, as
+    /// etcd requires.
     pub(super) fn take_writes(&mut self, limits: &Limits) -> Vec<Write> {
         let (touched, batch) = (std::mem::take(&mut self.touched), self.head.batch);
         let journal = self.close_journal(limits, &touched);
@@ -248,7 +259,7 @@ impl State {
     fn record(&self, key: &Key) -> Option<Record> {
         match key {
             Key::Head => Some(Record::Head(self.head.clone())),
-            // Made of entries, see `close_journal`.
+            // `close_journal` builds journals from entries.
             Key::Journal(_) => None,
             Key::Holder(id) => self.holders.get(id).map(|holder| Record::Holder(id.clone(), holder.clone())),
             Key::Leaked(namespace, start) => {

@@ -1,4 +1,4 @@
-//! What the committed state looks like. Reports are made only while no transaction is in flight.
+//! The report of the committed state. It is built only while no transaction is in flight.
 
 use numbers::{Millis, Namespace};
 
@@ -23,7 +23,8 @@ pub(super) fn report(term: &Term, now: Millis) -> StatusReport {
     StatusReport { epoch: term.epoch, namespaces: namespaces.collect(), holders: holders.collect() }
 }
 
-/// A holder that has given its blocks back since its last report has nothing in hand.
+/// Returns the unused numbers that holders reported. A report counts only while its holder has an
+/// open block of the namespace: after it has returned them all, it has nothing in hand.
 fn in_hand(term: &Term, namespace: &Namespace) -> u64 {
     let holds = |id| {
         let record = term.state.holders.get(id);

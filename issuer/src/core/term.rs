@@ -1,4 +1,4 @@
-//! One leader's time in office: the queue, the batch being written, and the state it works on.
+//! One leader's term: its state, the queue of calls, and the batch in flight.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -19,28 +19,31 @@ use crate::{
     ledger::{HeadRead, Key, MAX_TXN_WRITES, Snapshot, Txn, TxnOutcome},
 };
 
-/// How far one beat takes the mark at most: a wrong one must not be out of the database's reach for ever.
+/// Maximum step by which one beat raises the mark. A wrong report must not put it out of the
+/// database's reach for good.
 const MARK_STEP: u64 = 1 << 20;
 
-/// From take-over until deposition. It is dropped whole: see the invariants of [`crate::core`].
+/// The state of a leader from take-over to deposition. It is dropped whole: see the invariants of
+/// [`crate::core`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Term {
     pub(super) limits: Limits,
     pub(super) epoch: Epoch,
     pub(super) state: State,
-    /// When each holder was last heard of in this term; a holder that was not counts from the take-over, so that
-    /// everyone has a full TTL after a leader change.
+    /// Time at which each holder was last heard in this term. A missing holder counts from the
+    /// take-over, so that each one has a full TTL after a change of leaders.
     pub(super) heard: BTreeMap<HolderId, Millis>,
     pub(super) since: Millis,
-    /// When each block was leaked in this term; one that was leaked before counts from the take-over.
+    /// Time at which each block was leaked in this term. A missing block counts from the take-over.
     pub(super) leaked_since: ByStart<Millis>,
-    /// When each announcement of a ceiling began in this term; an earlier one counts from the take-over.
+    /// Time at which each announcement of a ceiling began in this term. An earlier one counts from
+    /// the take-over.
     pub(super) announced_at: BTreeMap<Namespace, Millis>,
-    /// What holders reported to have in hand; gone with the term.
+    /// Last reports of numbers in hand; lost with the term.
     pub(super) in_hand: BTreeMap<HolderId, Report>,
-    /// Who asked for numbers in vain, and when last; gone with the term.
+    /// Starving holders, with the time of their last request; lost with the term.
     pub(super) starving: BTreeMap<(Namespace, HolderId), Millis>,
-    /// The revision of `head` that the next transaction must find.
+    /// Revision of `head` that the next transaction compares.
     head: Revision,
     queue: VecDeque<Work>,
     in_flight: Option<InFlight>,
@@ -48,23 +51,23 @@ pub(super) struct Term {
     retiring: bool,
 }
 
-/// What waits for the next transaction.
+/// A queued piece of work for the next transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Work {
-    /// Somebody's call.
+    /// A call.
     Call(Ticket, Request),
-    /// A holder was silent for too long, and may be heard of until this is executed.
+    /// The expiry of a silent holder. It lapses if the holder is heard before it is executed.
     Expire(HolderId),
 }
 
-/// The batch being written.
+/// The batch whose transaction is in flight.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct InFlight {
     txn: Txn,
     answers: Vec<(Ticket, Result<Answer, Refusal>)>,
 }
 
-/// Whether the term goes on.
+/// Whether the term goes on after a commit, or another leader has written the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
     InOffice,
@@ -78,8 +81,8 @@ impl Standing {
 }
 
 impl Term {
-    /// Rebuilds the state and writes `head` once before anything is served: it proves that this leader can write,
-    /// and that the snapshot was not stale.
+    /// Rebuilds the state, and writes `head` once before any call is served. The write proves that
+    /// this leader can commit and that the snapshot was not stale.
     pub(super) fn take_over(
         limits: Limits,
         now: Millis,
@@ -118,7 +121,7 @@ impl Term {
         self.serving
     }
 
-    /// Queues a call, or executes it at once when no transaction is in flight.
+    /// Queues a call, or executes it at once if no transaction is in flight.
     pub(super) fn arrived(
         &mut self,
         now: Millis,
@@ -136,7 +139,7 @@ impl Term {
         }
     }
 
-    /// Takes the outcome of the transaction in flight.
+    /// Handles the outcome of the transaction in flight.
     pub(super) fn committed(
         &mut self,
         now: Millis,
@@ -144,7 +147,7 @@ impl Term {
         effects: &mut Vec<Effect>,
     ) -> Standing {
         let Some(in_flight) = &self.in_flight else {
-            // The shell reports outcomes only of transactions it was given, one at a time.
+            // The shell reports outcomes only of transactions that it was given, one at a time.
             return Standing::InOffice;
         };
         let revision = match outcome {
@@ -160,7 +163,7 @@ impl Term {
         };
         self.head = revision;
         self.serving = true;
-        let in_flight = self.in_flight.take().expect("it was there at the top of this function");
+        let in_flight = self.in_flight.take().expect("`in_flight` was `Some` at the top of this function");
         effects.extend(in_flight.answers.into_iter().map(|(ticket, answer)| Effect::Answer(ticket, answer)));
         if self.retiring {
             effects.push(Effect::Abdicate);
@@ -170,14 +173,15 @@ impl Term {
         Standing::InOffice
     }
 
-    /// The lost-reply rule: a copy was refused because an earlier one had applied, if `head` carries this batch.
+    /// Applies the lost-reply rule: a refused copy means that an earlier copy has applied, if
+    /// `head` carries this batch. Returns the revision of `head` in that case.
     fn applied_before(&self, txn: &Txn, head: Option<HeadRead>) -> Option<Revision> {
         let guarded = self.limits.guards(Guard::LostReply);
         head.filter(|read| !guarded || (read.head.epoch == txn.epoch && read.head.batch == txn.batch))
             .map(|read| read.revision)
     }
 
-    /// Takes no more requests, and abdicates when nothing is in flight any more.
+    /// Refuses new requests, and abdicates as soon as no transaction is in flight.
     pub(super) fn retire(&mut self, effects: &mut Vec<Effect>) {
         self.retiring = true;
         self.refuse_queue(None, effects);
@@ -186,7 +190,8 @@ impl Term {
         }
     }
 
-    /// Ends the term: what is in flight is in doubt, what waits was surely not executed.
+    /// Ends the term. Calls in flight have an unknown outcome; queued calls were surely not
+    /// executed.
     pub(super) fn end(mut self, leader: Option<&Leader>, effects: &mut Vec<Effect>) {
         let in_doubt = self.in_flight.take().into_iter().flat_map(|batch| batch.answers);
         effects.extend(in_doubt.map(|(ticket, _)| Effect::Answer(ticket, Err(Refusal::Unknown))));
@@ -201,14 +206,15 @@ impl Term {
         }
     }
 
-    /// Gives every holder a full TTL again: their beats may be waiting to be read. What else counts from the take-over waits longer
-    /// too, which is safe.
+    /// Gives every holder a full TTL again, because their beats may be waiting to be read. Other
+    /// delays that count from the take-over get longer, too, which is safe.
     pub(super) fn woke(&mut self, now: Millis) {
         self.since = now;
         self.heard.clear();
     }
 
-    /// Looks for holders that were silent for too long. A full queue is left alone: there will be another tick.
+    /// Queues the expiry of holders that were silent for too long. Those for which the queue has no
+    /// room wait for another tick.
     pub(super) fn tick(&mut self, now: Millis, effects: &mut Vec<Effect>) {
         if self.retiring || !self.serving {
             return;
@@ -227,7 +233,8 @@ impl Term {
         self.open_batch(now, effects);
     }
 
-    /// Makes room for a new holder: one that is silent and holds nothing is forgotten. Should it come back it registers again.
+    /// Makes room for a new holder: forgets one that is silent and has no open block. If it comes
+    /// back, it registers again.
     pub(super) fn forget_one(&mut self, now: Millis) {
         let idle =
             |(id, record): &(&HolderId, &HolderRecord)| record.open.is_empty() && self.is_silent(now, id);
@@ -241,14 +248,16 @@ impl Term {
         }
     }
 
-    /// Whether a holder was not heard of for its TTL, counted from the take-over at the earliest.
+    /// Returns whether a holder was not heard for its TTL, counted from the take-over at the
+    /// earliest.
     pub(super) fn is_silent(&self, now: Millis, holder: &HolderId) -> bool {
         let heard = self.heard.get(holder).copied().unwrap_or(self.since);
         now.since(heard) >= self.limits.holder_ttl_ms
     }
 
-    /// Executes what waits, as much as one transaction holds, and sends the transaction. Requests that change
-    /// nothing are answered at once if the batch has no change at all, so reading costs no write.
+    /// Executes queued work, as much as fits one transaction, and sends the transaction. If the
+    /// whole batch changes nothing, its requests are answered at once, so that reading costs no
+    /// write.
     fn open_batch(&mut self, now: Millis, effects: &mut Vec<Effect>) {
         while self.in_flight.is_none() && !self.queue.is_empty() {
             let mut answers = Vec::new();
@@ -260,7 +269,7 @@ impl Term {
                 if is_full && self.state.touched() > 0 {
                     break;
                 }
-                match self.queue.pop_front().expect("the front was just looked at") {
+                match self.queue.pop_front().expect("`front` has just returned an element") {
                     Work::Call(ticket, request) => {
                         answers.push((ticket, self.execute(now, request, &mut head_changed)));
                     }
@@ -297,15 +306,16 @@ impl Term {
         self.in_flight = Some(InFlight { txn, answers });
     }
 
-    /// An upper bound of the keys, beside `head`, that a piece of work writes.
+    /// Returns an upper bound of the keys that a piece of work writes, without `head`.
     fn cost(&self, work: &Work) -> usize {
         let of_holder =
             |holder: &HolderId| 1 + self.state.holders.get(holder).map_or(0, |record| record.open.len());
         match work {
             Work::Expire(holder) => of_holder(holder),
-            // One more may be forgotten to make room.
+            // One more holder may be forgotten to make room.
             Work::Call(_, Request::Register { holder, .. }) => 1 + of_holder(holder),
-            // The holder or the journal, the free part that was taken and the one that is left of it, and what is burned on the way.
+            // The holder or the journal, the free part that was taken, the rest of it, and blocks
+            // that are burned on the way.
             Work::Call(_, Request::Allocate { .. }) => 3 + 2 * BURNED_MAX,
             Work::Call(_, Request::Return { blocks, .. }) => {
                 1 + blocks.iter().map(|returned| returned.unused.len()).sum::<usize>()
@@ -328,7 +338,8 @@ impl Term {
             }
             Request::KeepAlive { holder, incarnation, last_seq, progress, mark } => {
                 self.hear(now, &holder, incarnation)?;
-                // Answered only after a commit: it proves that this leader is not deposed, see `ceiling`.
+                // Answered only after a commit, which proves that this leader is not deposed: see
+                // `ceiling`.
                 *head_changed |= self.limits.guards(Guard::BeatCommit);
                 *head_changed |= self.hear_mark(mark);
                 Ok(self.alive(now, holder, Report { last_seq, numbers: progress }))
@@ -341,7 +352,8 @@ impl Term {
         }
     }
 
-    /// Notes what a holder has in hand, and tells it the ceilings, and who starves.
+    /// Records a holder's report, and answers with the ceilings and the namespaces in which others
+    /// starve.
     fn alive(&mut self, now: Millis, holder: HolderId, report: Report) -> Answer {
         let known = &self.state.head.namespaces;
         let announced = |name: &Namespace| known.get(name).map(|record| (name.clone(), record.announced));
@@ -354,7 +366,7 @@ impl Term {
         Answer::Alive { epoch: self.epoch, ceilings, starving, scarce, mark: self.state.head.mark }
     }
 
-    /// Takes note of how far a holder's database has come; whether that is further than was known.
+    /// Raises the highest known mark to the reported one, and returns whether that changed it.
     fn hear_mark(&mut self, mark: Mark) -> bool {
         let known = self.state.head.mark;
         let heard = mark.min(Mark(known.0.saturating_add(MARK_STEP)));
@@ -364,11 +376,13 @@ impl Term {
         heard > known
     }
 
-    /// Checks that a call comes from the holder's current incarnation, and notes that it was heard of.
+    /// Checks that a call comes from the holder's current incarnation, and records that the holder
+    /// was heard.
     fn hear(&mut self, now: Millis, holder: &HolderId, got: Incarnation) -> Result<(), Refusal> {
         let record = self.state.holders.get(holder).ok_or_else(|| Refusal::UnknownHolder(holder.clone()))?;
         if record.incarnation < got {
-            // This ledger has lost the registration, as after a restored backup: the holder has to start over.
+            // This ledger has lost the registration, as after a restored backup. The holder has to
+            // register again.
             return Err(Refusal::UnknownHolder(holder.clone()));
         }
         if record.incarnation > got {

@@ -1,4 +1,4 @@
-//! The core against a fake ledger that keeps the guard's rule, and can lose replies.
+//! Tests of the core against a fake ledger that enforces the guard, and can lose replies.
 
 mod ceiling;
 mod journal;
@@ -14,7 +14,7 @@ use numbers::{
 use super::*;
 use crate::ledger::{HeadRead, Key, Record, Write};
 
-/// Applies transactions by the rule that every ledger keeps.
+/// An in-memory ledger that applies transactions by the rule of every ledger.
 #[derive(Default)]
 struct FakeLedger {
     leader: Epoch,
@@ -52,7 +52,7 @@ impl FakeLedger {
     }
 }
 
-/// One issuer on the fake ledger, with every commit answered at once.
+/// One issuer on the fake ledger. Every commit is answered at once.
 struct Bench {
     core: Core,
     ledger: FakeLedger,
@@ -75,7 +75,7 @@ impl Bench {
         self.settle(effects);
     }
 
-    /// Runs effects until none is left; the answers in their order.
+    /// Runs effects until none is left, and returns the answers in their order.
     fn settle(&mut self, effects: Vec<Effect>) -> Vec<Result<Answer, Refusal>> {
         let mut answers = Vec::new();
         let mut waiting = effects;
@@ -94,14 +94,14 @@ impl Bench {
         answers
     }
 
-    /// Lets time pass and the core notice.
+    /// Advances the clock, and runs a tick.
     fn wait(&mut self, milliseconds: u64) {
         self.now = Millis(self.now.0 + milliseconds);
         let effects = self.core.step(self.now, Event::Tick);
         self.settle(effects);
     }
 
-    /// A block, and the generation that it was leaked under.
+    /// Allocates a block, and returns it with the generation that it was leaked under.
     fn allocate_leaked(&mut self, request: Request) -> (Block, Option<Generation>) {
         match self.ask(request) {
             Ok(Answer::Allocated { block, leaked, .. }) => (block, leaked),
@@ -168,7 +168,8 @@ fn allocate_for(name: &str, incarnation: Incarnation, seq: u64, store: &str) -> 
     }
 }
 
-/// Blocks of one length, also near the end, and a ceiling that never gets in the way.
+/// Returns limits under which all blocks have one length, even near the end, and the ceiling never
+/// matters.
 fn blocks_of(len: u64) -> Limits {
     Limits { block_min: len, block_max: len, fair_shares: 0, headroom_blocks: u64::MAX, ..Limits::default() }
 }
@@ -177,7 +178,7 @@ fn beat(name: &str, incarnation: Incarnation) -> Request {
     beat_of(name, incarnation, 0, 7)
 }
 
-/// A beat that says how many numbers are in hand after the allocation of a seq.
+/// Returns a beat that reports `in_hand` unused numbers after the allocation of `last_seq`.
 fn beat_of(name: &str, incarnation: Incarnation, last_seq: u64, in_hand: u64) -> Request {
     let progress = vec![(namespace(), in_hand)];
     Request::KeepAlive { holder: holder(name), incarnation, last_seq: Seq(last_seq), progress, mark: Mark(0) }

@@ -1,4 +1,4 @@
-//! A holder's beats: a stream of them, each answered before the next is read.
+//! The KeepAlive stream: each beat of a holder is answered before the next one is read.
 
 use std::{future::ready, pin::Pin, sync::Arc, time::Duration};
 
@@ -15,14 +15,14 @@ use crate::{
     driver::Standing,
 };
 
-/// The answers, in the order of the beats.
+/// Answers, in the order of the beats.
 pub(super) type Answers = Pin<Box<dyn Stream<Item = Result<KeepAliveResponse, Status>> + Send>>;
 
-/// Accepts a stream when its first beat is answered, so that a follower's refusal, with the leader's
-/// address, answers the call itself: a stream that opens looks like a leader to the caller.
+/// Opens a stream once its first beat is answered. So a follower's refusal, with the leader's
+/// address, answers the call itself; to the caller, a stream that opens looks like a leader.
 ///
-/// The stream ends with the first refusal, at once with FAILED_PRECONDITION when this issuer stops
-/// leading, and after a holder's TTL without a beat: then the holder counts as gone.
+/// The stream ends with the first refusal. It also ends at once with FAILED_PRECONDITION if this
+/// issuer stops leading, and after one holder TTL without a beat, when the holder counts as gone.
 pub(super) async fn keep_alive(
     service: IssuerService,
     beats: Streaming<KeepAliveRequest>,
@@ -40,7 +40,7 @@ pub(super) async fn keep_alive(
     Ok(Response::new(Box::pin(while_leading(answers, standing, epoch))))
 }
 
-/// The next beat; `None` when the holder has hung up, or was silent for as long as it may be.
+/// Waits for the next beat. Returns `None` if the holder hung up, or was silent for `patience`.
 async fn next(
     mut beats: Streaming<KeepAliveRequest>,
     patience: Duration,
@@ -63,7 +63,7 @@ async fn answer(service: &IssuerService, beat: KeepAliveRequest) -> Result<KeepA
     }
 }
 
-/// The answers, until one is a refusal or the epoch ends.
+/// Passes answers on until one is a refusal or the epoch ends.
 fn while_leading<A: Send + 'static>(
     answers: impl Stream<Item = Result<A, Status>> + Send + 'static,
     standing: watch::Receiver<Standing>,
@@ -75,7 +75,7 @@ fn while_leading<A: Send + 'static>(
         let answer = tokio::select! {
             biased;
             answer = answers.next() => answer?,
-            // The holder hears at once that it has to look for another leader.
+            // Tells the holder at once that it has to look for another leader.
             _ = standing.wait_for(|standing| standing.serving != Some(epoch)) => {
                 Err(status_of(&Refusal::NotLeader(None)))
             }

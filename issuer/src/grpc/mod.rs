@@ -1,4 +1,4 @@
-//! The gRPC face of the core: calls are checked for form, asked of the core, and answered.
+//! The gRPC service: validates calls, passes them to the core, and returns its answers.
 
 mod beats;
 mod convert;
@@ -22,12 +22,13 @@ use beats::Answers;
 use status::status_of;
 pub use status::{BUSY_KEY, EPOCH_KEY, EXHAUSTED_KEY, IN_OTHER_HANDS_KEY, LEADER_KEY};
 
-/// Every call is small; what is not is refused before it is decoded.
+/// Maximum size of a request, in bytes. Every valid call is small; a larger one is refused before
+/// it is decoded.
 const DECODE_LIMIT: usize = 16 * 1024;
-/// How long a call may wait for its transaction, unless its own deadline is shorter.
+/// Maximum time that a call waits for its transaction, unless its own deadline is shorter.
 const CALL_DEADLINE: Duration = Duration::from_secs(10);
 
-/// The service.
+/// The gRPC service in front of the core.
 #[derive(Clone)]
 pub struct IssuerService {
     handle: Handle,
@@ -37,7 +38,7 @@ pub struct IssuerService {
 }
 
 impl IssuerService {
-    /// Wraps a way to the core as a tonic service.
+    /// Creates the tonic service that passes calls to the core.
     #[must_use]
     pub fn server(
         handle: Handle,
@@ -51,7 +52,7 @@ impl IssuerService {
 
     async fn ask(&self, request: CoreRequest) -> Result<Answer, Status> {
         let asked = timeout(CALL_DEADLINE, self.handle.call(request)).await;
-        // Nobody knows what became of it: the transaction may still apply.
+        // The outcome is unknown: the transaction may still apply.
         asked.unwrap_or(Err(Refusal::Unknown)).map_err(|refusal| status_of(&refusal))
     }
 
@@ -72,7 +73,8 @@ impl IssuerService {
     }
 }
 
-/// The core answers each request with its own kind of answer.
+/// Returns the error for an answer that does not fit the request. The core answers each request
+/// with its own variant, so this does not happen.
 fn mismatch() -> Status {
     Status::internal("the answer does not fit the request")
 }

@@ -1,13 +1,14 @@
 //! The ledger as one file, for the issuer inside a resolver.
 //!
-//! 1. One process has the file open: an exclusive lock on a file beside it says so, and the system drops it with
-//!    the process.
+//! 1. One process has the file open. It holds an exclusive lock on a file beside it, which the
+//!    operating system releases when the process ends.
 //! 2. Each opening raises the epoch, so that a transaction of an earlier start can never apply.
-//! 3. A transaction has applied when the file was replaced: written to a temporary file, synced, renamed, and the
-//!    folder synced. A crash leaves the old file or the new one.
+//! 3. A transaction has applied once the file is replaced: the content is written to a temporary
+//!    file, synced and renamed, and the folder is synced. A crash leaves the old file or the new
+//!    one.
 //!
-//! Rejected: an append-only log with checkpoints. The whole state is a few kilobytes and changes once per block,
-//! which is every thousand links or more.
+//! Rejected: an append-only log with checkpoints. The whole state is a few kilobytes and changes
+//! once per block, which is every thousand links or more.
 
 use std::{
     collections::BTreeMap,
@@ -24,16 +25,16 @@ use serde::{Deserialize, Serialize};
 
 use super::{HeadRead, Ledger, LedgerError, Record, Snapshot, Txn, TxnOutcome, Write};
 
-/// The file's content: etcd's notions, kept by hand.
+/// The file's content, with etcd's epoch and revisions kept by this module.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Content {
-    /// Of the process that has it open.
+    /// Epoch of the process that has the file open.
     epoch: Epoch,
-    /// Grows with each applied transaction.
+    /// Count of applied transactions.
     revision: Revision,
-    /// The revision at which `head` was last written.
+    /// Revision at which `head` was last written.
     head: Revision,
-    /// Keys as [`super::Key::encode`] makes them.
+    /// Values by key, in the form of [`super::Key::encode`].
     entries: BTreeMap<String, serde_json::Value>,
 }
 
@@ -42,15 +43,16 @@ struct Content {
 pub struct EmbeddedLedger {
     path: PathBuf,
     content: Arc<Mutex<Content>>,
-    /// Held for the lock on it.
+    /// Keeps the lock on this file.
     _lock: File,
 }
 
 impl EmbeddedLedger {
-    /// Opens or creates the file and begins a new epoch. Blocks on the disk: call it at start-up.
+    /// Opens or creates the file, and begins a new epoch. Blocks on the disk, so call it at startup
+    /// or on a blocking thread.
     ///
     /// # Errors
-    /// When the file is damaged, cannot be written, or is open in another process.
+    /// Returns an error if the file is damaged, cannot be written, or is open in another process.
     pub fn open(path: &Path) -> Result<Self, LedgerError> {
         let folder = path.parent().unwrap_or(Path::new("."));
         DirBuilder::new()
@@ -70,7 +72,7 @@ impl EmbeddedLedger {
         Ok(Self { path: path.to_owned(), content: Arc::new(Mutex::new(content)), _lock: lock })
     }
 
-    /// The epoch that this opening began.
+    /// Returns the epoch that this opening began.
     #[must_use]
     pub fn epoch(&self) -> Epoch {
         lock_content(&self.content).epoch
@@ -88,13 +90,13 @@ impl Ledger for EmbeddedLedger {
 
     async fn commit(&self, txn: &Txn) -> TxnOutcome {
         let (path, content, txn) = (self.path.clone(), Arc::clone(&self.content), txn.clone());
-        // A panic or an abort leaves the outcome open, like any other lost reply.
+        // A panic or an abort leaves the outcome unknown, like any other lost reply.
         tokio::task::spawn_blocking(move || apply(&path, &content, &txn)).await.unwrap_or(TxnOutcome::Unknown)
     }
 }
 
-/// Compares, then replaces the file, then the content in memory. The lock is held throughout: transactions come
-/// one at a time anyway.
+/// Checks the guard, replaces the file, then updates the content in memory. The lock is held
+/// throughout, since transactions come one at a time anyway.
 fn apply(path: &Path, content: &Mutex<Content>, txn: &Txn) -> TxnOutcome {
     let mut current = lock_content(content);
     if current.epoch != txn.epoch || current.head != txn.head {
@@ -139,7 +141,7 @@ fn lock(path: &Path) -> Result<File, LedgerError> {
     }
 }
 
-/// A file that nobody else on the machine reads.
+/// Creates a file that only this user can read and write.
 fn create_private(path: &Path) -> io::Result<File> {
     File::options().write(true).create(true).truncate(true).mode(0o600).open(path)
 }

@@ -9,10 +9,10 @@ use tokio::time::timeout;
 
 use super::{HeadRead, Ledger, LedgerError, Record, Snapshot, Txn, TxnOutcome, Write, record::HEAD};
 
-/// Keys per page of the take-over read; a page stays far below gRPC's message limit.
+/// Keys per page when the ledger is read. A page stays far below gRPC's message limit.
 const PAGE: i64 = 500;
 
-/// A cluster's keys in etcd.
+/// The keys of one cluster in etcd.
 #[derive(Clone)]
 pub struct EtcdLedger {
     client: Client,
@@ -22,7 +22,7 @@ pub struct EtcdLedger {
 }
 
 impl EtcdLedger {
-    /// The ledger of `cluster`. No call waits longer than `deadline`.
+    /// Creates the ledger of `cluster`. Each call to etcd ends by `deadline`.
     #[must_use]
     pub fn new(client: Client, cluster: &str, deadline: Duration) -> Self {
         let prefix = format!("/shortmint/{cluster}/");
@@ -34,7 +34,7 @@ impl EtcdLedger {
         format!("{}{below}", self.prefix)
     }
 
-    /// One page of the ledger at `at`; 0 means now.
+    /// Reads one page of keys from `from` on, at revision `at`; 0 means the latest revision.
     async fn page(&self, from: Vec<u8>, at: i64) -> Result<etcd_client::GetResponse, LedgerError> {
         let mut end = self.prefix.clone().into_bytes();
         if let Some(last) = end.last_mut() {
@@ -69,7 +69,7 @@ impl EtcdLedger {
     }
 }
 
-/// The key whose `create_revision` is the epoch.
+/// Returns the key whose `create_revision` is the epoch.
 #[must_use]
 pub fn leader_key(cluster: &str) -> String {
     format!("/shortmint/{cluster}/leader")
@@ -77,7 +77,8 @@ pub fn leader_key(cluster: &str) -> String {
 
 #[async_trait]
 impl Ledger for EtcdLedger {
-    /// Reads page by page at the revision of the first page, so that all of it is of one instant.
+    /// Reads page by page at the revision of the first page, so that the whole snapshot is of one
+    /// instant.
     async fn load(&self) -> Result<Snapshot, LedgerError> {
         let mut snapshot = Snapshot::default();
         let (mut from, mut at) = (self.prefix.clone().into_bytes(), 0);
@@ -104,8 +105,9 @@ impl Ledger for EtcdLedger {
         match timeout(self.deadline, self.client.kv_client().txn(transaction)).await {
             Ok(Ok(answer)) => outcome(&answer),
             Ok(Err(error)) => {
-                // Some of these surely did not apply. Nothing is gained by telling which: the identical
-                // transaction is sent again either way, and the guard lets one copy apply.
+                // Some of these errors mean that it surely did not apply. The distinction gains
+                // nothing: the identical transaction is sent again either way, and the guard lets
+                // one copy apply.
                 tracing::warn!(batch = %txn.batch, %error, "commit to etcd");
                 TxnOutcome::Unknown
             }
@@ -152,7 +154,7 @@ fn collect(
     Ok(())
 }
 
-/// etcd counts revisions from 1 and never backwards.
+/// Converts a revision of etcd, which counts from 1 and never decreases.
 fn revision_of(revision: i64) -> Revision {
     Revision(u64::try_from(revision).unwrap_or(0))
 }

@@ -1,12 +1,14 @@
-//! Where the issuer's state lives: a few keys, and one kind of transaction on them.
+//! The ledger, which persists the issuer's state: a few keys, and one kind of transaction on them.
 //!
-//! 1. Every transaction compares the leader key's `create_revision` with its epoch *and* the `mod_revision` of
-//!    `head`; it writes `head` first. So of two copies of one transaction at most one applies, and a deposed
-//!    leader's applies never.
-//! 2. A refused transaction answers with the `head` that refused it, read in the same instant. That settles a
-//!    lost reply without another round trip: `head` carries the batch's own number, or it never will.
+//! 1. Every transaction compares the leader key's `create_revision` with its epoch *and* the
+//!    `mod_revision` of `head`, and writes `head` first. So at most one of two copies of a
+//!    transaction applies, and a transaction of a deposed leader never applies.
+//! 2. A refused transaction answers with the `head` that refused it, read at the same instant. That
+//!    settles a lost reply without another round trip: either `head` carries the batch's own
+//!    number, or it never will.
 //!
-//! Rejected: a separate read of `head` after a lost reply. It is a second place for a stale read.
+//! Rejected: a separate read of `head` after a lost reply. It would be a second place for a stale
+//! read.
 
 pub mod embedded;
 #[cfg(feature = "etcd")]
@@ -30,96 +32,97 @@ pub enum Write {
     Delete(Key),
 }
 
-/// A guarded group of changes: all or nothing.
+/// A guarded group of changes. All of them apply, or none does.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Txn {
-    /// Applies only while this leader leads.
+    /// Epoch of the leader. The transaction applies only while that leader leads.
     pub epoch: Epoch,
-    /// Applies only to this revision of `head`.
+    /// Revision of `head`. The transaction applies only if `head` still has it.
     pub head: Revision,
-    /// The number it writes into `head`.
+    /// Batch number that the transaction writes into `head`.
     pub batch: Batch,
-    /// The changes; the first writes `head`, and no key comes twice. Shared: the core keeps a copy until the outcome is known.
+    /// Changes. The first one writes `head`, and each key occurs once. Shared, because the core
+    /// keeps a copy until the outcome is known.
     pub writes: Arc<[Write]>,
 }
 
-/// The most keys a transaction may write: etcd's default `--max-txn-ops`.
+/// Maximum number of keys that a transaction writes: etcd's default `--max-txn-ops`.
 pub const MAX_TXN_WRITES: usize = 128;
 
-/// What became of a transaction.
+/// The outcome of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum TxnOutcome {
     /// Applied; `head` now has this revision.
     Applied(Revision),
-    /// A compare failed; this is what `head` was at that instant.
+    /// A compare failed. Holds `head` as of that instant, if it exists.
     Refused(Option<HeadRead>),
-    /// Nobody knows: the reply was lost, came too late, or the store had trouble.
+    /// Unknown: the reply was lost or late, or the store had an error.
     Unknown,
 }
 
-/// `head` as it was read.
+/// The value and revision of `head`, as read.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HeadRead {
-    /// Its value.
+    /// Value of `head`.
     pub head: Head,
-    /// Its revision.
+    /// Revision of `head`.
     pub revision: Revision,
 }
 
-/// Everything in the ledger at one instant.
+/// The whole ledger at one instant.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Snapshot {
-    /// The revision of `head`; 0 when there is none yet.
+    /// Revision of `head`; 0 if it does not exist yet.
     pub head: Revision,
-    /// Every key.
+    /// All keys with their values.
     pub records: Vec<Record>,
 }
 
-/// Why a ledger could not be read or opened.
+/// The reason why a ledger could not be opened or read.
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
-    /// A key or value is not what this version writes.
+    /// A key or value is not one that this version writes.
     #[error("the ledger holds something unexpected")]
     Record(#[from] RecordError),
     /// The file could not be read or written.
     #[error("{action} {path}")]
     File {
-        /// What was tried.
+        /// Attempted action.
         action: &'static str,
-        /// On which file.
+        /// Path of the file.
         path: String,
-        /// What the system said.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// Another process has the file open.
     #[error("{path} is in use by another process")]
     InUse {
-        /// Which file.
+        /// Path of the file.
         path: String,
     },
     /// The file's content is damaged.
     #[error("{path} is not a ledger")]
     Damaged {
-        /// Which file.
+        /// Path of the file.
         path: String,
-        /// What the parser said.
+        /// Error of the parser.
         source: serde_json::Error,
     },
-    /// etcd could not be asked.
+    /// A call to etcd failed.
     #[cfg(feature = "etcd")]
     #[error("etcd did not answer")]
     Etcd(#[from] etcd_client::Error),
-    /// etcd did not answer in time.
+    /// etcd did not answer by the deadline.
     #[error("the ledger did not answer in time")]
     TimedOut,
 }
 
-/// The seam between the issuer and its store: etcd, or a file.
+/// A store for the issuer's state: etcd, or a file.
 #[async_trait]
 pub trait Ledger: Send + Sync + 'static {
-    /// Reads everything at one instant.
+    /// Reads the whole ledger at one instant.
     async fn load(&self) -> Result<Snapshot, LedgerError>;
 
-    /// Runs one transaction. Sending the same one again is safe: see the module's documentation.
+    /// Runs one transaction. It is safe to send the same one again: see the module's documentation.
     async fn commit(&self, txn: &Txn) -> TxnOutcome;
 }

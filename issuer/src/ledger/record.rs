@@ -1,14 +1,14 @@
 //! Keys and values of the ledger as text, the same in every store.
 //!
-//! Numbers in keys are zero-padded so that keys sort as the numbers do. Values are JSON: an operator can read
-//! them with the store's own tools, and there are few.
+//! Numbers in keys are zero-padded, so that keys sort as the numbers do. Values are JSON, because
+//! there are few of them and an operator can read them with the store's own tools.
 
 use numbers::{HolderId, NameError, Namespace};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::core::{Head, HolderRecord, Journal, LeakedBlock, Part};
 
-/// A key below the cluster's prefix.
+/// A key, relative to the cluster's prefix.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key {
     /// `head`
@@ -26,47 +26,47 @@ pub enum Key {
 /// A key with its value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Record {
-    /// The head.
+    /// Value of `head`.
     Head(Head),
     /// A holder.
     Holder(HolderId, HolderRecord),
-    /// A block whose holder is gone.
+    /// A leaked block.
     Leaked(Namespace, LeakedBlock),
-    /// Numbers given back unused.
+    /// A range of free numbers.
     Free(Namespace, Part),
-    /// A batch's allocations, in a slot.
+    /// A journal, in its slot.
     Journal(u64, Journal),
 }
 
-/// A key or value that this version does not know.
+/// The error for a key or value that this version does not know.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// The key has no such form.
+    /// The key has none of the known forms.
     #[error("key {0:?} has no known form")]
     Key(String),
     /// A name inside the key is malformed.
     #[error("key {key:?} has a malformed name")]
     Name {
-        /// The key.
+        /// Key of the record.
         key: String,
-        /// What is wrong with it.
+        /// Error of the name.
         source: NameError,
     },
     /// The value does not parse.
     #[error("the value of {key:?} does not parse")]
     Value {
-        /// The key.
+        /// Key of the record.
         key: String,
-        /// What the parser said.
+        /// Error of the parser.
         source: serde_json::Error,
     },
 }
 
-/// The key of the head, below the prefix.
+/// Key of `head`, relative to the cluster's prefix.
 pub const HEAD: &str = "head";
 
 impl Key {
-    /// The key as text, below the cluster's prefix.
+    /// Returns the key as text, relative to the cluster's prefix.
     #[must_use]
     pub fn encode(&self) -> String {
         match self {
@@ -80,7 +80,7 @@ impl Key {
 }
 
 impl Record {
-    /// The key this record lives under.
+    /// Returns the key of this record.
     #[must_use]
     pub fn key(&self) -> Key {
         match self {
@@ -92,7 +92,7 @@ impl Record {
         }
     }
 
-    /// The value as JSON.
+    /// Returns the value as JSON.
     #[must_use]
     pub fn encode(&self) -> String {
         match self {
@@ -104,10 +104,11 @@ impl Record {
         }
     }
 
-    /// Reads a record back from a key (below the prefix) and its value.
+    /// Decodes a record from its key, relative to the prefix, and its value.
     ///
     /// # Errors
-    /// When either is not what [`Key::encode`] and [`Record::encode`] write.
+    /// Returns [`RecordError`] if the key or the value is not one that [`Key::encode`] and
+    /// [`Record::encode`] produce.
     pub fn decode(key: &str, value: &[u8]) -> Result<Self, RecordError> {
         let mut parts = key.splitn(3, '/');
         match (parts.next(), parts.next(), parts.next()) {

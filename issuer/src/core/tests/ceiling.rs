@@ -1,4 +1,4 @@
-//! What holders are told of the ceiling, and when it is used.
+//! Tests of the ceiling: when it is announced to holders, and when it is used.
 
 use super::*;
 

@@ -1,8 +1,10 @@
-//! Allocations as journal entries: whatever the slots, the next leader knows of every one.
+//! Tests of allocations as journal entries: with any number of slots, the next leader knows every
+//! allocation.
 
 use super::*;
 
-/// Several holders allocate in turn and together, and some return; then another leader repeats every last answer.
+/// Holders allocate in turn and at the same time, and one returns a block. Then another leader must
+/// repeat every last answer.
 fn the_next_leader_knows(limits: Limits) {
     let mut bench = Bench::new(limits);
     let holders: Vec<_> = (0..150).map(|n| format!("h{n}")).collect();
@@ -11,7 +13,7 @@ fn the_next_leader_knows(limits: Limits) {
     }
     let mut last = BTreeMap::new();
     for seq in 1..=6 {
-        // All at once: the first makes a batch of its own, the others share the next ones.
+        // All at once: the first makes a batch of its own, and the others share the next ones.
         let asking = holders.iter().filter(|holder| seq < 4 || holder.ends_with(['1', '2']));
         let effects: Vec<_> =
             asking.clone().map(|h| bench.arrive(allocate(h, Incarnation(1), seq))).collect();

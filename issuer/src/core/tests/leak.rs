@@ -1,4 +1,4 @@
-//! Holders that are gone, stood still or are reservations, and where their blocks go.
+//! Tests of leaked blocks: where they go when a holder is gone or suspended, or ends a reservation.
 
 use super::*;
 

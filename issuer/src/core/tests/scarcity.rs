@@ -1,8 +1,8 @@
-//! The end of a number space: shares, and when "exhausted" may be said.
+//! Tests of the end of a namespace: fair shares, and when "exhausted" may be answered.
 
 use super::*;
 
-/// Large blocks for a small namespace.
+/// Returns an issuer whose default blocks are large compared with the namespace.
 fn bench() -> Bench {
     Bench::new(Limits { headroom_blocks: u64::MAX, ..Limits::default() })
 }
@@ -15,7 +15,7 @@ fn is_in_other_hands(allocated: &Result<Block, Refusal>) -> bool {
     matches!(allocated, Err(Refusal::InOtherHands { .. }))
 }
 
-/// Whom the answer to a beat tells of starving holders, and whether numbers are scarce.
+/// Returns whether the answer to a beat reports a starving holder, and whether it reports scarcity.
 fn told(bench: &mut Bench, beat: Request) -> (bool, bool) {
     match bench.ask(beat) {
         Ok(Answer::Alive { starving, scarce, .. }) => (starving == [namespace()], scarce),
@@ -23,7 +23,7 @@ fn told(bench: &mut Bench, beat: Request) -> (bool, bool) {
     }
 }
 
-/// Allocates until there is nothing left; the last seq that got a block.
+/// Allocates until nothing is left, and returns the last seq that got a block.
 fn take_all(bench: &mut Bench, holder: &str, incarnation: Incarnation) -> u64 {
     (1..).take_while(|seq| bench.allocate(holder, incarnation, *seq).is_ok()).last().unwrap_or(0)
 }
@@ -35,7 +35,7 @@ fn the_first_to_ask_gets_half_of_its_share_and_not_all() {
     assert_eq!(bench.allocate("a", alone, 1).unwrap().span.len(), 310, "half of it for the only holder");
     let other = bench.register("b", "1", 620);
     assert_eq!(bench.allocate("b", other, 1).unwrap().span.len(), 77);
-    // A reservation takes what it asks for, and counts as nobody who mints.
+    // A reservation gets the length that it asks for, and does not count as a minting holder.
     let reserved = Request::Register {
         holder: holder("r"),
         instance: Instance::new("reserved").unwrap(),
