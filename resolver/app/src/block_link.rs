@@ -1,5 +1,5 @@
-//! Takes a link down, and lifts the block again. Both are for operators; `links/src/block.rs` says
-//! what a block does.
+//! Blocks a link (a takedown), and lifts the block again. For operators only; `links/src/block.rs`
+//! describes the effects of a block.
 
 use codes::LinkId;
 use links::{Block, Edit, Link, Meant, Record, Slug, api_key::Grant};
@@ -20,7 +20,7 @@ fn check_reason(text: Option<&str>) -> Checked<String> {
 }
 
 impl LinkService {
-    /// Takes a link down for a reason.
+    /// Blocks a link for a reason.
     pub async fn block_link(
         &self,
         name: &LinkName,
@@ -34,14 +34,14 @@ impl LinkService {
         self.set_block(name, Some(reason.ok_or(AppError::Internal)?), by).await
     }
 
-    /// Lifts the block of a link. A link without one stays as it is.
+    /// Lifts the block of a link. Has no effect on a link without one.
     pub async fn unblock_link(&self, name: &LinkName, by: &Grant) -> Result<Record, AppError> {
         require_operator(by)?;
         self.set_block(name, None, by).await
     }
 
     /// Changes the link that has the name or had it last, since a deleted link may be about to be
-    /// restored. If another link takes the name meanwhile, that one is changed too.
+    /// restored. If another link takes the name in the meantime, that one is changed too.
     async fn set_block(
         &self,
         name: &LinkName,
@@ -59,7 +59,7 @@ impl LinkService {
         let Some(slug) = record.link.slug().filter(|_| record.link.is_deleted()) else { return Ok(record) };
         match self.has_its_name(&record.link, slug).await? {
             None => {
-                // A deleted link that is taken down has its slug again, as a new link would.
+                // A deleted link that is blocked holds its slug again, as a new link would.
                 self.lookup.taken(record.link.domain(), slug);
                 self.creator.wait_until_shown(&record.link).await;
                 Ok(record)
@@ -84,7 +84,7 @@ impl LinkService {
         }
     }
 
-    /// Finds another link that has the slug of a deleted one.
+    /// Returns another link that has the slug of a deleted one.
     async fn has_its_name(&self, link: &Link, slug: &Slug) -> Result<Option<LinkId>, AppError> {
         let found = self.store.find_slug(link.domain(), slug).await?;
         Ok(found.filter(|id| *id != link.id))

@@ -1,8 +1,11 @@
-//! The database's clock, as this process knows it: when links begin and end is the same on every resolver.
+//! An estimate of the database's clock, so that links begin and end at the same time on every
+//! resolver.
 //!
-//! 1. An answer that names the database's time T came while that clock stood between T and T plus the round trip. The estimate
-//!    moves only as far as it must to lie in there, so a slow answer does not spoil what a quick one told.
-//! 2. Between two answers it advances with the monotonic clock. This machine's wall clock may be an hour off, and may jump.
+//! 1. An answer with the database's time T arrived while that clock showed a time between T and T
+//!    plus the round trip. The estimate moves only as far as needed to lie in that interval, so a
+//!    slow answer does not spoil what a quick one established.
+//! 2. Between two answers the estimate advances with the monotonic clock. This machine's wall clock
+//!    may be an hour off, and may jump.
 
 use std::{
     sync::atomic::{AtomicI64, Ordering},
@@ -16,18 +19,19 @@ use tokio::time::Instant;
 #[derive(Debug)]
 pub struct DatabaseClock {
     start: Instant,
-    /// What the database's clock showed at `start`, in microseconds since 1970.
+    /// The database's time at `start`, in microseconds since 1970.
     at_start_us: AtomicI64,
 }
 
 impl DatabaseClock {
-    /// A clock after the first answer, which took so long.
+    /// Creates a clock that shows `now` at this moment: the time in the database's first answer.
     #[must_use]
     pub fn new(now: Timestamp) -> Self {
         Self { start: Instant::now(), at_start_us: AtomicI64::new(now.as_microsecond()) }
     }
 
-    /// Learns from an answer that has just come, to a question that was sent then.
+    /// Adjusts the estimate by an answer that has just arrived. `sent` is when its question was
+    /// sent, and `now` is the database's time in the answer.
     pub fn learn(&self, sent: Instant, now: Timestamp) {
         let earliest = now.as_microsecond() - micros(self.start.elapsed());
         let latest = earliest.saturating_add(micros(sent.elapsed()));
@@ -35,11 +39,11 @@ impl DatabaseClock {
         self.at_start_us.store(known.clamp(earliest, latest), Ordering::Relaxed);
     }
 
-    /// The database's time.
+    /// Returns the estimated time of the database.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         let now = self.at_start_us.load(Ordering::Relaxed).saturating_add(micros(self.start.elapsed()));
-        // Past the year 9999 every time has come.
+        // A time past the year 9999 is capped: every link's time has come by then.
         Timestamp::from_microsecond(now).unwrap_or(Timestamp::MAX)
     }
 }

@@ -1,5 +1,5 @@
-//! Creates a link: with the next code, a custom slug, a code from a digest, or the link that was
-//! made for the same request before.
+//! Creates a link with the next code, a custom slug or a code from a digest, or returns the earlier
+//! link of the same request.
 
 use std::fmt::Write as _;
 
@@ -18,51 +18,51 @@ use super::{
 };
 use crate::creator::{CodeWish, CreateError, Wishes};
 
-/// Characters of a code from a digest, unless asked otherwise.
+/// Length of a code from a digest, in characters, if the request sets none.
 pub const DIGEST_LEN: usize = 8;
-/// Bytes of an idempotency key.
+/// Maximum length of an idempotency key, in bytes.
 pub const IDEMPOTENCY_KEY_BYTES: usize = 255;
 
-/// A request for a new link. `None` stands for a field that is absent or null.
+/// A request for a new link. `None` means that a field is absent or null.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CreateLink {
-    /// Where the link leads: an absolute URL.
+    /// The long URL, absolute.
     pub long_url: Option<String>,
-    /// A name for people.
+    /// A title for people.
     pub title: Option<String>,
-    /// A text for people.
+    /// A description for people.
     pub description: Option<String>,
     /// Tags, at most a hundred.
     pub tags: Vec<String>,
-    /// The link does not redirect before this time.
+    /// The time before which the link does not redirect.
     pub valid_since: Option<Timestamp>,
-    /// The link does not redirect from this time on.
+    /// The time from which the link no longer redirects.
     pub valid_until: Option<Timestamp>,
-    /// How many visits the link redirects.
+    /// The number of visits after which the link no longer redirects.
     pub max_visits: Option<u64>,
-    /// Whether robots may follow the link; `false` unless set.
+    /// Whether robots may follow the link; `false` by default.
     pub crawlable: Option<bool>,
-    /// Whether the visitor's query goes along; `true` unless set.
+    /// Whether a redirect passes on the visitor's query; `true` by default.
     pub forward_query: Option<bool>,
-    /// Whether the link redirects; `true` unless set.
+    /// Whether the link redirects; `true` by default.
     pub enabled: Option<bool>,
     /// The status of redirects: 301, 302, 307 or 308.
     pub redirect_status: Option<u64>,
-    /// The password that visitors are asked for.
+    /// The password that visitors have to enter.
     pub password: Option<String>,
-    /// A slug of the caller.
+    /// A slug of the caller's choice.
     pub custom_slug: Option<String>,
-    /// A prefix of the code.
+    /// A prefix of the generated code.
     pub path_prefix: Option<String>,
-    /// Characters of the code.
+    /// The length of the generated code, in characters.
     pub short_code_length: Option<u64>,
-    /// The name of the keyspace of the code.
+    /// The name of the keyspace that the code is minted from.
     pub keyspace: Option<String>,
-    /// How the code comes about: `sequence` or `hash`.
+    /// How the code is generated: `sequence` or `hash`.
     pub strategy: Option<String>,
-    /// The domain; the default one unless set.
+    /// The link's domain; the default domain if `None`.
     pub domain: Option<String>,
-    /// Whether a link that exists already for the URL will do.
+    /// Whether an existing link for the URL may be returned.
     pub find_if_exists: bool,
 }
 
@@ -74,9 +74,11 @@ pub struct IdempotencyKey {
 }
 
 impl IdempotencyKey {
-    /// Checks a key. `request` is a canonical form of the request without its password, since a
-    /// digest that is quick to compute would give a password away. The adapter makes it from the
-    /// request on the wire, so that it is the same in all versions of this program.
+    /// Checks an idempotency key.
+    ///
+    /// `request` is a canonical form of the request without its password, because a digest that is
+    /// quick to compute would reveal the password. The adapter derives it from the request on the
+    /// wire, so that it is the same in all versions of this program.
     ///
     /// # Errors
     /// Returns [`AppError::Invalid`] for a key that is empty, too long or not visible ASCII.
@@ -98,7 +100,8 @@ impl IdempotencyKey {
 /// A checked request.
 struct Request {
     draft: Draft,
-    /// The draft's, before its domain and password are known.
+    /// The draft's details. They are moved into the draft once the domain and the password are
+    /// known.
     details: Details,
     wishes: Wishes,
     domain: Option<Authority>,
@@ -106,7 +109,7 @@ struct Request {
     finds: bool,
 }
 
-/// How a code comes about.
+/// The way in which a code is generated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Strategy {
     #[default]
@@ -140,8 +143,8 @@ impl LinkService {
         self.create(draft, wishes, by).await
     }
 
-    /// Checks a link of a call for many, which has a path of its own into the database: without
-    /// custom slugs, tags, domains, passwords and deduplication.
+    /// Checks a link of a bulk call. Bulk calls have their own path into the database, which
+    /// supports no custom slugs, tags, domains, passwords or deduplication.
     pub fn check_plain_create(
         &self,
         request: CreateLink,
@@ -219,8 +222,8 @@ impl LinkService {
         Ok(Request { draft, details, wishes, domain, password, finds })
     }
 
-    /// Checks which code the link is to have. As in Shlink, a custom slug makes the other fields of
-    /// the code irrelevant.
+    /// Checks the fields of the code, and returns which code the link is to have. As in Shlink, a
+    /// custom slug makes the other fields of the code irrelevant.
     fn check_code(&self, request: &CreateLink, wrong: &mut FieldErrors) -> CodeWish {
         let prefix = request.path_prefix.as_deref().map_or(Ok(None), values::path_prefix);
         let prefix = wrong.check(Field::PathPrefix, prefix).flatten();
@@ -257,9 +260,9 @@ impl LinkService {
                 CodeWish::Next
             }
             (Some(index), _) => self.next_of(index),
-            // Codes of a length that no keyspace has are not minted but come from a digest (D2).
-            // Those that are longer than any keyspace's are so many that a random one is free: a
-            // digest would go through all links of the same URL.
+            // A code of a length that no keyspace has is not minted but comes from a digest (D2).
+            // Codes longer than any keyspace's are so many that a random one is free; a digest
+            // would try the codes of all links to the same URL.
             (None, Some(len)) => match self.creator.keyspace_of_len(len) {
                 Some(index) => self.next_of(index),
                 None if len > Code::MAX_LEN => CodeWish::Random { len },
@@ -269,12 +272,14 @@ impl LinkService {
         }
     }
 
-    /// The next code of a keyspace, which for the default one is also what no wish gives.
+    /// Returns the request for the next code of a keyspace, in its canonical form for the default
+    /// keyspace.
     fn next_of(&self, index: KeyspaceIndex) -> CodeWish {
         if index == self.creator.default_keyspace() { CodeWish::Next } else { CodeWish::In(index) }
     }
 
-    /// Looks up and computes what takes time. Nothing is stored yet but a new domain.
+    /// Performs the lookups and computations that take time. The only thing that it stores is a new
+    /// domain.
     async fn prepare(
         &self,
         request: Request,
@@ -288,12 +293,13 @@ impl LinkService {
             self.refuse_circle([&draft.long_url], domain, slug.as_str())?;
         }
         if let Some(password) = password {
-            // Boxed, because few creates need it and it would make the futures of all creates larger.
+            // Boxed, because few creates need it and it would make the futures of all creates
+            // larger.
             details.password = Some(Box::pin(self.hash_password(password, by)).await?);
         }
         if finds {
             if details.password.is_some() {
-                // An existing link's password must not be found out this way.
+                // Otherwise a caller could find out an existing link's password.
                 let expected = "expected no password together with findIfExists";
                 return Err(AppError::invalid(Field::Password.name(), expected));
             }
@@ -326,7 +332,7 @@ impl LinkService {
         match self.creator.create_full(draft, wishes).await {
             Ok(created) => Ok(created),
             Err(CreateError::Taken) => {
-                // Another create of the same link may have been faster.
+                // A concurrent create of the same link may have been faster.
                 let found = match retry {
                     Some((draft, wishes)) => Box::pin(self.find_existing(&draft, &wishes, by)).await?,
                     None => None,
@@ -358,17 +364,17 @@ impl From<CreateError> for AppError {
     }
 }
 
-/// Whether an existing link may answer the request.
+/// Returns whether an existing link may answer the request.
 fn finds_existing(wishes: &Wishes) -> bool {
     wishes.same.as_ref().is_some_and(|same| same.fingerprint.is_none())
 }
 
-/// Adds the details to a draft, if there are any.
+/// Attaches the details to a draft unless they are empty.
 fn with_details(draft: Draft, details: Details) -> Draft {
     Draft { details: (!details.is_empty()).then(|| Box::new(details)), ..draft }
 }
 
-/// The field that asked for a code other than the next one.
+/// Returns the field that asked for a code other than the next one.
 fn field_of_code(code: &CodeWish, names_keyspace: bool, hashes: bool) -> Field {
     match code {
         CodeWish::Next | CodeWish::Picked(_) => Field::CustomSlug,
@@ -379,11 +385,11 @@ fn field_of_code(code: &CodeWish, names_keyspace: bool, hashes: bool) -> Field {
     }
 }
 
-/// Digests what makes two requests the same, as in Shlink: the long URL and those of the other
-/// fields that are set, but not the title and the two flags.
+/// Returns a digest of the fields by which two requests are the same, as in Shlink: the long URL
+/// and the other fields that are set, except the title and the two flags.
 ///
-/// The digest is stored, so its input stays as it was first written: an array in the notation of
-/// JSON, with members added at the end.
+/// The digest is stored, so the format of its input must not change: an array in JSON notation,
+/// where new members are appended.
 fn digest_of_wish(long_url: &str, details: &Details, wishes: &Wishes, by: &Grant) -> String {
     let mut tags: Vec<&str> = wishes.tags.iter().map(Tag::as_str).collect();
     tags.sort_unstable();
@@ -427,7 +433,7 @@ fn digest(text: impl AsRef<[u8]>) -> String {
     Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A string in the notation of JSON (RFC 8259, section 7).
+/// Displays a string in JSON notation (RFC 8259, section 7).
 struct Quoted<'a>(&'a str);
 
 impl std::fmt::Display for Quoted<'_> {

@@ -1,14 +1,19 @@
-//! Creating a link: claim a number, join the open batch, answer after COMMIT.
+//! Creates links: claims a number, inserts the row in a batch, and answers after COMMIT.
 //!
-//! 1. I6: the answer leaves after the store said that the row is committed.
-//! 2. I4: an insert with unknown outcome is resolved by reading. If the row is there, and the register says after that that the
-//!    number is still ours alone, it is our row; if it is absent it may still arrive, so the number is burned and the link gets
-//!    another. A reclaimed number was somebody else's before, and a row under it proves nothing.
-//! 3. A hand-picked code that could have been minted competes with the minter for the primary key, so one of them has it. Before its creator is
-//!    answered, every resolver knows of it (`lookup/unminted_slugs.rs`).
-//! 4. A new link is not put into the cache: its first visitor asks any of many resolvers and costs one row of a shared read there, while
-//!    keeping every new link took a tenth of a create and the room of links that somebody follows.
-//! 5. A create runs to its end though its client goes away: its number comes back with its fate either way.
+//! 1. I6: a create is answered only after the store reported that the row is committed.
+//! 2. I4: an insert with unknown outcome is resolved by reading. If the row exists, and the
+//!    register says after that read that the number still belongs to this process alone, the row is
+//!    its own. If the row is absent it may still arrive, so the number is burned and the link gets
+//!    another one. A reclaimed number belonged to another holder before, and a row under it proves
+//!    nothing.
+//! 3. A mintable custom slug competes with the minter for the primary key, so only one of them gets
+//!    the code. Every resolver knows of the slug before its creator is answered
+//!    (`lookup/unminted_slugs.rs`).
+//! 4. A new link is not put into the cache. Its first visitor asks any of many resolvers, and costs
+//!    one row of a shared read there. Caching every new link took a tenth of the time of a create,
+//!    and displaced links that are visited.
+//! 5. A create runs to completion even if its client disconnects, so its number always comes back
+//!    with its fate.
 
 mod batch;
 mod doubt;
@@ -41,9 +46,9 @@ use crate::{
     turns::{NoTurn, Turns},
 };
 
-/// How long a create may take in all.
+/// Deadline of a create, from start to answer.
 const DEADLINE: Duration = Duration::from_secs(10);
-/// Creates at a time; more are shed before a queue grows.
+/// Maximum number of concurrent creates. Further creates are rejected before a queue builds up.
 const CREATES_MAX: usize = 8_192;
 /// A created link with its code.
 #[derive(Clone, Debug)]
@@ -54,71 +59,72 @@ pub struct Created {
     pub link: Link,
 }
 
-/// Which code a link is to have.
+/// The code that a new link is to have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum CodeWish {
-    /// The next of the default keyspace.
+    /// The next code of the default keyspace.
     #[default]
     Next,
-    /// The next of this keyspace.
+    /// The next code of this keyspace.
     In(KeyspaceIndex),
-    /// One that the creator has picked.
+    /// This custom slug.
     Picked(Slug),
-    /// Any, of so many characters: more than codes of keyspaces have.
+    /// A random code that is longer than the codes of all keyspaces.
     Random {
-        /// So many.
+        /// Length in characters.
         len: usize,
     },
-    /// One of a digest of the long URL.
+    /// A code from a digest of the long URL.
     Digest {
-        /// What stands before it.
+        /// Text that precedes the digest's characters.
         prefix: String,
-        /// So many characters.
+        /// Number of the digest's characters.
         len: usize,
     },
 }
 
-/// What is to be created, beyond a draft.
+/// The parts of a create request that are not in the draft.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wishes {
-    /// Which code it is to have.
+    /// The code that the link is to have.
     pub code: CodeWish,
-    /// Tags.
+    /// The link's tags.
     pub tags: Vec<Tag>,
-    /// To be given the link that was made for the same wish before.
+    /// Deduplication: an earlier link of the same request is returned instead of a new one.
     pub same: Option<Same>,
 }
 
-/// Why no link was created.
+/// The reason why no link was created.
 #[derive(Debug, thiserror::Error)]
 pub enum CreateError {
-    /// No number came in time.
+    /// No number could be claimed before the deadline.
     #[error("no number is to be had at the moment")]
     NoNumber,
-    /// The same key came with another wish before.
+    /// The idempotency key was used before with a different request.
     #[error("the idempotency key came with something else before")]
     OtherWish,
-    /// The hand-picked code is somebody else's.
+    /// Another link has the custom slug.
     #[error("the slug is in use")]
     Taken,
-    /// The domain was removed.
+    /// The domain was removed while the link was created.
     #[error("the domain was removed meanwhile")]
     NoDomain,
-    /// The keyspace has none left.
+    /// The keyspace has no codes left.
     #[error("every code of the keyspace is taken")]
     Exhausted,
-    /// The database did not store it, or nobody knows whether it did: the caller knows no code, so no harm is done.
+    /// The database did not store the link, or the outcome is unknown. The caller got no code, so a
+    /// link that was stored after all does no harm.
     #[error("the database is not to be had at the moment")]
     NoStore,
-    /// Too many creates are under way.
+    /// Too many creates are in progress.
     #[error("too many creates are under way")]
     Overloaded,
-    /// Its key has too many of them.
+    /// The API key has too many creates in progress.
     #[error(transparent)]
     NoTurn(#[from] NoTurn),
 }
 
-/// Creates links in one keyspace after another.
+/// Creates links: claims a number, inserts the row in a batch, and answers after COMMIT.
 pub struct Creator {
     parts: Arc<Parts>,
     slots: Arc<Semaphore>,
@@ -126,27 +132,27 @@ pub struct Creator {
     tasks: TaskTracker,
 }
 
-/// What a creator works with.
+/// The parts that a [`Creator`] works with.
 pub struct CreatorConfig {
-    /// Numbers to codes.
+    /// The bijection from numbers to codes.
     pub mint: Arc<Mint>,
-    /// Where numbers come from, the default keyspace's first.
+    /// The supplies of numbers, that of the default keyspace first.
     pub mintings: Vec<Arc<Minting>>,
-    /// Where links go.
+    /// The database that stores the links.
     pub store: Arc<dyn LinkStore>,
-    /// Whose numbers they are, as the register knows it.
+    /// This process, as the register names the owner of its blocks.
     pub owner: Owner,
-    /// To read rows in doubt.
+    /// Reads rows whose insert is in doubt.
     pub lookup: Arc<Lookup>,
-    /// The database's time.
+    /// The estimate of the database's time.
     pub clock: Arc<DatabaseClock>,
-    /// Whose turn it is to create what is a transaction of its own.
+    /// Per-key permits for creates that are transactions of their own.
     pub turns: Arc<Turns>,
-    /// What an operator sees.
+    /// Counters and histograms.
     pub metrics: Arc<Metrics>,
 }
 
-/// What a create needs while it runs.
+/// The parts that a create uses, shared by all creates.
 struct Parts {
     mint: Arc<Mint>,
     mintings: Vec<Arc<Minting>>,
@@ -160,7 +166,7 @@ struct Parts {
 }
 
 impl Creator {
-    /// A creator and its batch task, on the current runtime.
+    /// Starts a creator and its batch task on the current runtime.
     #[must_use]
     pub fn start(vitals: &Vitals, config: CreatorConfig) -> Self {
         let CreatorConfig { mint, mintings, store, owner, lookup, clock, turns, metrics } = config;
@@ -174,11 +180,14 @@ impl Creator {
         }
     }
 
-    /// Creates a link. Await it to its end: a number whose create is dropped stays claimed until
-    /// the next start. A client that disconnects does not end its call (`http/run_to_end.rs`).
+    /// Creates a link with the next code of the default keyspace.
+    ///
+    /// Await the call to its end: the number of a dropped create stays claimed until the next
+    /// start. A client that disconnects does not drop its call (`http/run_to_end.rs`).
     ///
     /// # Errors
-    /// When no number or no store was to be had within the deadline.
+    /// Returns [`CreateError`] if no number could be claimed or the database did not store the link
+    /// before the deadline.
     pub async fn create(&self, draft: Draft) -> Result<Created, CreateError> {
         let _slot = self.slots.try_acquire().map_err(|_| CreateError::Overloaded)?;
         let _under_way = self.tasks.token();
@@ -188,16 +197,17 @@ impl Creator {
         created
     }
 
-    /// Creates a link with whatever is wished for it.
+    /// Creates a link with a chosen kind of code, with tags, a domain or deduplication.
     ///
     /// # Errors
-    /// As [`Creator::create`]; and when somebody has the code.
+    /// Returns the errors of [`Creator::create`], and [`CreateError::Taken`] if another link has
+    /// the slug.
     pub async fn create_full(&self, draft: Draft, wishes: Wishes) -> Result<Record, CreateError> {
         let Wishes { code, tags, same } = wishes;
         if code == CodeWish::Next && is_plain(&draft, &tags, same.as_ref()) {
             return Ok(Record { link: self.create(draft).await?.link, tags });
         }
-        // In a box: few creates need the room that this takes.
+        // Boxed, because few creates need the room that this future takes.
         Box::pin(self.create_wished(draft, code, tags, same)).await
     }
 
@@ -225,7 +235,8 @@ impl Creator {
                 }
             }
             CodeWish::Picked(slug) => {
-                // Whoever finds an existing link under a slug has looked already; a retry has not.
+                // `findIfExists` has looked for a link with this slug already; a retry by
+                // idempotency key has not.
                 let same = same.filter(|same| same.fingerprint.is_some());
                 parts.create_named(slug, draft, &tags, same).await
             }
@@ -238,39 +249,41 @@ impl Creator {
         Ok(Record { link: created?, tags })
     }
 
-    /// The keyspace of this name.
+    /// Returns the keyspace with this name, if this process mints from it.
     #[must_use]
     pub fn keyspace(&self, name: &str) -> Option<KeyspaceIndex> {
         let named = self.parts.mintings.iter().find(|minting| minting.namespace.as_str() == name);
         named.map(|minting| minting.index)
     }
 
-    /// The keyspace that codes are of unless somebody wishes otherwise.
+    /// Returns the keyspace of codes for which the caller names none.
     #[must_use]
     pub fn default_keyspace(&self) -> KeyspaceIndex {
         self.parts.default().index
     }
 
-    /// How many keyspaces this process knows of.
+    /// Returns the number of keyspaces that this process knows.
     #[must_use]
     pub fn keyspaces(&self) -> usize {
         self.parts.mint.keyspaces()
     }
 
-    /// How many characters a keyspace's codes have.
+    /// Returns the length of a keyspace's codes, in characters.
     #[must_use]
     pub fn code_len(&self, keyspace: KeyspaceIndex) -> Option<usize> {
         self.parts.mint.len_of(keyspace)
     }
 
-    /// The keyspace whose codes have so many characters; the default one, if several do.
+    /// Returns the keyspace whose codes have `len` characters. If several do, the default keyspace
+    /// takes precedence.
     #[must_use]
     pub fn keyspace_of_len(&self, len: usize) -> Option<KeyspaceIndex> {
         let indexes = self.parts.mintings.iter().map(|minting| minting.index);
         indexes.into_iter().find(|index| self.parts.mint.len_of(*index) == Some(len))
     }
 
-    /// Creates links together, at most [`store::BATCH_MAX`]; what became of each, in their order.
+    /// Creates at most [`store::BATCH_MAX`] links in one batch, and returns the outcome of each in
+    /// the order of `drafts`.
     pub async fn create_many(&self, drafts: Vec<Draft>) -> Vec<Result<Created, CreateError>> {
         let count = drafts.len();
         let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() else {
@@ -288,25 +301,27 @@ impl Creator {
         task.await.unwrap_or_else(|_| (0..count).map(|_| Err(CreateError::NoStore)).collect())
     }
 
-    /// Waits for the creates under way. Call it when no new ones can come.
+    /// Waits for the creates in progress. Call it when no new creates can arrive.
     pub async fn finish(&self) {
         self.tasks.close();
         self.tasks.wait().await;
     }
 }
 
-/// What a batch can carry: nothing but the link itself, whose number is its code.
+/// Returns whether the batch can carry a link: one without tags and deduplication, on the default
+/// domain.
 fn is_plain(draft: &Draft, tags: &[Tag], same: Option<&Same>) -> bool {
     tags.is_empty() && same.is_none() && draft.domain().is_default()
 }
 
 impl Parts {
-    /// Where numbers come from unless somebody wishes otherwise.
+    /// Returns the supply of the default keyspace.
     fn default(&self) -> &Minting {
         self.mintings.first().expect("a configuration has at least one keyspace")
     }
 
-    /// The next number with its code. Numbers whose codes are words of our paths are given up.
+    /// Claims the next number and mints its code. Numbers whose codes are reserved words of the URL
+    /// paths are burned.
     async fn claim(&self, minting: &Minting, deadline: Instant) -> Result<(Claim, Minted), CreateError> {
         loop {
             let claim = minting.claim(deadline).await.map_err(|error| match error {
@@ -339,7 +354,8 @@ impl Parts {
         Err(CreateError::NoNumber)
     }
 
-    /// Decides what a claim's insert came to; none when another number is to be tried.
+    /// Decides the fate of a claimed number and the answer of its create. Returns `None` if another
+    /// number has to be tried.
     async fn conclude(
         &self,
         minting: &Minting,
@@ -374,14 +390,16 @@ impl Parts {
         end
     }
 
-    /// Creates many at once; the links in the order of their drafts. Those whose first number was not to be had are tried again
-    /// one by one.
+    /// Creates several links in one batch, and returns their outcomes in the order of `drafts`.
+    /// Links that get no number at first, or whose first number turns out to be unusable, are
+    /// retried one by one.
     async fn create_many(&self, drafts: Vec<Draft>, deadline: Instant) -> Vec<Result<Created, CreateError>> {
         let minting = self.default();
         let (mut claims, mut links) = (Vec::new(), Vec::new());
         while links.len() < drafts.len() {
             let Ok((claim, minted)) = self.claim(minting, deadline).await else { break };
-            // A batch is of one history of the database; the rest goes one by one.
+            // A batch belongs to one history of the database; the other links are created one by
+            // one.
             if claims.first().is_some_and(|(first, _): &(Claim, Minted)| first.history != claim.history) {
                 self.settle(minting, claim, Fate::Unused);
                 break;

@@ -1,4 +1,4 @@
-//! Deletes a link. Its code stays with it and is never minted again; a custom slug is free again.
+//! Deletes a link. Its code stays with it and is never minted again; a custom slug becomes free.
 
 use links::{Meant, api_key::Grant, scope::Scope};
 use store::Deleted;
@@ -10,7 +10,8 @@ use super::{
 };
 
 impl LinkService {
-    /// Deletes the link that is meant, which is looked up as an edit looks it up.
+    /// Deletes the link with the target's name, if it is at one of the target's versions. The link
+    /// is looked up as for an edit.
     pub async fn delete_link(&self, target: &Target, by: &Grant) -> Result<(), AppError> {
         require(by, Scope::Delete)?;
         for _ in 0..LOOKUPS {

@@ -1,18 +1,22 @@
-//! Domains, keyspaces and rules about targets, as every resolver keeps them: a copy that is asked about four times a second and read
-//! again when it has changed. The same question keeps the database's clock.
+//! Each resolver's copy of the domains, keyspaces and target rules. A poll about four times a
+//! second reads them again if their version has changed. The same poll adjusts the estimate of the
+//! database's clock.
 //!
-//! 1. They are few and change seldom, and a redirect cannot wait for them. To ask for one number is cheaper than to listen, and works through any pooler.
-//! 2. A change shows everywhere within [`SHOWN`] of its COMMIT, unless the database is away: then everybody goes on with what they have.
-//! 3. A visitor on a host that the copy does not know is one of the default domain's. While the copy is older than [`TRUSTED`] nobody can say so:
-//!    links are still led to, but an absence is not reported (I8). Whoever adds a domain answers [`SHOWN`] after the COMMIT.
+//! 1. They are few and change seldom, and a redirect cannot wait for them. Polling one number is
+//!    cheaper than listening, and works through any pooler.
+//! 2. A change is visible everywhere within [`SHOWN`] of its COMMIT, unless the database is down.
+//!    Then every resolver continues with its copy.
+//! 3. A visitor on a host that the copy does not know belongs to the default domain. While the copy
+//!    is older than [`TRUSTED`] that is not certain: links still redirect, but an absence is not
+//!    reported (I8). A call that adds a domain is answered [`SHOWN`] after the COMMIT.
 //! 4. Likewise for keyspaces: while the copy is old, a code of a keyspace that another resolver has
 //!    added cannot be told from a slug. No process uses a keyspace before [`SHOWN`] has passed
-//!    since it first saw the keyspace committed: not to mint (`prepare`), and not for codes that
-//!    people pick (`creator/shown.rs`).
-//! 5. A database that lacks a keyspace which this process knows is an older copy of the one that it
-//!    was adopted in. Processes that start on it do not know the keyspace, and may give its index
-//!    to another one: this process mints no more, denies nothing, and ends. Its next start adopts
-//!    the keyspace again.
+//!    since it first saw the keyspace committed: neither for minting (`keyspaces.rs`), nor for
+//!    custom slugs (`creator/shown.rs`).
+//! 5. A database that lacks a keyspace which this process knows is an older copy of the one that
+//!    adopted it. Processes that start on that copy do not know the keyspace, and may give its
+//!    index to another one. So this process stops minting, reports no absence, and ends. Its next
+//!    start adopts the keyspace again.
 
 mod changes;
 mod entries;
@@ -41,82 +45,86 @@ pub use entries::Entries;
 pub use question::Question;
 use refreshes::Refreshes;
 
-/// How long a copy is believed to be whole, after the last question that was answered was sent.
+/// How long a copy is trusted to be complete after the last answered poll was sent.
 pub const TRUSTED: Duration = Duration::from_millis(700);
-/// When a change shows everywhere: a copy that does not have it is not trusted any more.
+/// Delay after which a change is visible everywhere: a copy that lacks it is no longer trusted.
 pub const SHOWN: Duration = Duration::from_millis(770);
 
-/// What short links of the default domain begin with.
+/// The base of the default domain's short links.
 #[derive(Clone, Debug)]
 pub struct PublicUrl {
-    /// Its scheme.
+    /// The scheme.
     pub protocol: Protocol,
-    /// Its host, and its port unless it is the scheme's own.
+    /// The host, and the port unless it is the scheme's default.
     pub authority: String,
 }
 
-/// What an operator decides about domains and targets.
+/// The operator's settings for domains and target rules.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy {
-    /// How many domains there may be beside the default one.
+    /// Maximum number of domains beside the default one.
     pub domains_max: u32,
-    /// Whether the rules about targets hold for redirects too, and not for new links only.
+    /// Whether the target rules apply to redirects as well, not only to new links.
     pub checks_redirects: bool,
 }
 
-/// Where a visitor is.
+/// The domain that a visitor's request belongs to.
 #[derive(Clone, Debug)]
 pub struct Place {
-    /// On which domain.
+    /// The domain.
     pub domain: Arc<Domain>,
-    /// Whether it is known that the host is none of the other domains'.
+    /// Whether the domain is certain: the copy was fresh, or the host is the default domain's.
     pub is_sure: bool,
 }
 
-/// The copy, and the task that keeps it.
+/// The copy of the settings, and the state of the task that refreshes it.
 pub struct Directory {
     entries: RwLock<Arc<Entries>>,
-    /// Whether visitors' hosts have to be looked at: there are other domains, or something is said of the default one. Read with each redirect.
+    /// Whether hosts need no lookup: there are no other domains, and the default domain has no
+    /// settings. Read with each redirect.
     is_plain: AtomicBool,
-    /// When the last question was sent whose answer can be believed.
+    /// When the last answered poll was sent.
     heard: Mutex<Option<Instant>>,
     refreshes: Refreshes,
     clock: Arc<DatabaseClock>,
     store: Arc<dyn LinkStore>,
     public_url: PublicUrl,
-    /// The host of `public_url`, as requests name it.
+    /// The host of `public_url`, normalised as requests name it.
     default_host: String,
-    /// The name of each domain, and when this process first saw it: others may not know it before
-    /// [`SHOWN`] has passed.
+    /// The name of each domain, and when this process first saw it. Other processes may not know it
+    /// before [`SHOWN`] has passed.
     first_seen: Mutex<HashMap<DomainId, (Option<Authority>, Instant)>>,
-    /// What the operator decided.
+    /// The operator's settings.
     policy: Policy,
-    /// What else has to be read again when somebody beside this process writes.
+    /// Learns of keyspaces and target rules, and reloads the unminted slugs after another process
+    /// wrote.
     lookup: Arc<Lookup>,
-    /// What ends minting when the database contradicts this process.
+    /// Ends minting when the database contradicts this process.
     closing: Closing,
-    /// What the database says against the keyspaces of this process: from then on nothing is read.
+    /// How the database contradicts the keyspaces of this process. Once set, the settings are not
+    /// read again.
     contradiction: OnceLock<Contradiction>,
 }
 
-/// What a directory works with.
+/// The parts that a [`Directory`] works with.
 pub struct DirectoryConfig {
-    /// Where settings are stored.
+    /// The database that stores the settings.
     pub store: Arc<dyn LinkStore>,
-    /// What short links of the default domain begin with.
+    /// The base of the default domain's short links.
     pub public_url: PublicUrl,
-    /// What the operator decided.
+    /// The operator's settings.
     pub policy: Policy,
-    /// What has to hear of keyspaces and rules.
+    /// Learns of keyspaces and target rules.
     pub lookup: Arc<Lookup>,
-    /// The clock that the polls keep.
+    /// The clock that the polls adjust.
     pub clock: Arc<DatabaseClock>,
-    /// What ends minting when the database contradicts this process.
+    /// Ends minting when the database contradicts this process.
     pub closing: Closing,
 }
 
 impl Directory {
-    /// A copy of these settings, which were asked for at this instant, and the task that keeps it, on the current runtime.
+    /// Creates a copy from settings whose poll was sent at `asked`, and starts the task that
+    /// refreshes it on the current runtime.
     #[must_use]
     pub fn start(
         vitals: &Vitals,
@@ -150,15 +158,15 @@ impl Directory {
         self.refreshes.run(|| self.read()).await;
     }
 
-    /// Reads settings again that have changed before this call.
+    /// Waits for a refresh that covers every change committed before this call.
     ///
     /// # Errors
-    /// When the store does not say in time.
+    /// Returns [`StoreError`] if the store does not answer in time.
     pub async fn refresh(&self) -> Result<(), StoreError> {
         self.refreshes.next().await
     }
 
-    /// Asks for settings that have changed. There is one such question at a time.
+    /// Polls for changed settings. There is one poll at a time.
     async fn read(&self) -> Result<(), StoreError> {
         if let Some(contradiction) = self.contradiction.get() {
             return Err(StoreError::Keyspace(contradiction.to_string()));
@@ -169,7 +177,7 @@ impl Directory {
         if let Some(settings) = settings {
             self.replace(settings)?;
             if !self.store.is_shared() {
-                // Nobody tells of what an import beside this process brings.
+                // An import by another process on this machine sends no notifications.
                 self.lookup.reload_picked();
             }
         }
@@ -181,9 +189,9 @@ impl Directory {
         *self.heard.lock().expect("no code panics while it holds this lock") = Some(sent);
     }
 
-    /// Takes in other settings. They may be older than those in force: an older copy of the
-    /// database was put back. If it lacks a keyspace that this process uses, domains and rules are
-    /// taken in, and nothing is believed to be whole.
+    /// Replaces the settings. The new ones may be older than the present ones, if an older copy of
+    /// the database was restored. If it lacks a keyspace that this process uses, domains and rules
+    /// are replaced, and the copy is no longer trusted.
     fn replace(&self, settings: SharedSettings) -> Result<(), StoreError> {
         let adopted = self.lookup.adopt(&settings.keyspaces);
         self.replace_entries(settings);
@@ -210,8 +218,8 @@ impl Directory {
         self.is_plain.store(is_plain, Ordering::Release);
     }
 
-    /// Notes which domains are new, or have new names. In another copy of the database the same
-    /// number may be another domain's.
+    /// Records which domains are new or have new names. In another copy of the database the same id
+    /// may belong to another domain.
     fn note_seen(&self, known: Option<&SettingsVersion>, settings: &SharedSettings) {
         let mut first_seen = self.first_seen.lock().expect("no code panics while it holds this lock");
         if known.is_some_and(|known| known.copy != settings.version.copy) {
@@ -226,8 +234,8 @@ impl Directory {
         }
     }
 
-    /// Waits until every resolver knows a domain by its name: a link on it would be an unknown code
-    /// of the default one to those that do not.
+    /// Waits until every resolver knows a domain by its name. A resolver that does not know it
+    /// would take a link on it for an unknown code of the default domain.
     async fn wait_until_known(&self, domain: DomainId) {
         if self.store.is_shared() && !domain.is_default() {
             let first_seen = self
@@ -240,19 +248,20 @@ impl Directory {
         }
     }
 
-    /// The copy as it is now.
+    /// Returns the present copy.
     #[must_use]
     pub fn entries(&self) -> Arc<Entries> {
         Arc::clone(&self.entries.read().expect("no code panics while it holds this lock"))
     }
 
-    /// Whether every host is the default domain's, of which nothing is said.
+    /// Returns whether every host belongs to the default domain, which has no settings.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         self.is_plain.load(Ordering::Acquire)
     }
 
-    /// Whether a visitor of this host is led by the default domain's links, and by nothing else.
+    /// Returns whether a visitor of this host gets the default domain's links only, and the default
+    /// domain is enabled.
     #[must_use]
     pub fn is_default(&self, host: Option<&str>) -> bool {
         let entries = self.entries.read().expect("no code panics while it holds this lock");
@@ -260,10 +269,10 @@ impl Directory {
         !entries.default_domain().settings.disabled && !host.is_some_and(is_other)
     }
 
-    /// Where a visitor of this host is.
+    /// Returns the domain of a visitor's host.
     #[must_use]
     pub fn place(&self, host: Option<&str>) -> Place {
-        // Before the copy is asked: it may be replaced between the two.
+        // Before the lookup in the copy, which may be replaced between the two.
         let was_fresh = self.is_fresh();
         let entries = self.entries();
         let is_default = host.is_some_and(|host| self.is_default_name(host));
@@ -272,7 +281,7 @@ impl Directory {
         Place { domain, is_sure: is_default || was_fresh }
     }
 
-    /// The domain of a visitor's host; none when it is the default one's, or nobody's.
+    /// Returns the domain of a host; `None` if that is the default domain or unknown.
     fn of_host<'a>(&self, entries: &'a Entries, host: &str) -> Option<&'a Arc<Domain>> {
         if host == self.default_name() {
             return None;
@@ -281,26 +290,27 @@ impl Directory {
         if *host == self.default_host { None } else { entries.named(&host) }
     }
 
-    /// Whether this is the name of the default domain, however it is written.
+    /// Returns whether a host is a spelling of the default domain's name.
     #[must_use]
     pub fn is_default_name(&self, host: &str) -> bool {
         host == self.default_name() || *requested_authority(host) == self.default_host
     }
 
-    /// The database's time.
+    /// Returns the estimated time of the database.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// Whether the copy lacks nothing that a client may know of.
+    /// Returns whether the copy has every change that a client may know of.
     #[must_use]
     pub fn is_fresh(&self) -> bool {
         let heard = *self.heard.lock().expect("no code panics while it holds this lock");
         heard.is_some_and(|heard| !self.store.is_shared() || heard.elapsed() < TRUSTED)
     }
 
-    /// The domain itself, or the default one if it has that one's name: --public-url decides whose it is.
+    /// Returns the id of the default domain if the domain `id` has its name, or else `id`. The
+    /// domain that --public-url names is always the default one.
     #[must_use]
     pub fn settled(&self, id: DomainId) -> DomainId {
         let entries = self.entries();
@@ -309,7 +319,7 @@ impl Directory {
         if name.filter(is_its).is_some() { DomainId::DEFAULT } else { id }
     }
 
-    /// Whether a URL is the short URL of this name on this domain: a link that led there would lead
+    /// Returns whether a URL is the short URL of this name on this domain. A link to it would lead
     /// to itself.
     #[must_use]
     pub fn is_short_url(&self, url: &LongUrl, domain: DomainId, name: &str) -> bool {
@@ -322,14 +332,14 @@ impl Directory {
         is_there && Slug::of_path(&url.path()).is_some_and(|slug| slug.as_str() == name)
     }
 
-    /// The default domain's name.
+    /// Returns the default domain's name.
     #[must_use]
     pub fn default_name(&self) -> &str {
         &self.public_url.authority
     }
 
-    /// Returns the name of a domain as links show it: `None` for the default domain, [`REMOVED`] for
-    /// one that was removed.
+    /// Returns the name of a domain as links show it: `None` for the default domain, [`REMOVED`]
+    /// for one that was removed.
     #[must_use]
     pub fn shown_name(&self, id: DomainId) -> Option<String> {
         if id.is_default() {
@@ -340,7 +350,8 @@ impl Directory {
         entries.domain(id).map_or_else(|| Some(REMOVED.to_owned()), |domain| name(domain))
     }
 
-    /// What short links of a domain begin with, without a slash at the end. A domain that this copy does not have yet has no links here.
+    /// Returns the base of a domain's short links, without a slash at the end. A domain that this
+    /// copy does not have yet has no links here.
     #[must_use]
     pub fn base(&self, id: DomainId) -> String {
         let entries = self.entries();

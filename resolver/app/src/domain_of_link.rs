@@ -1,12 +1,12 @@
-//! The domain of a link: found or added for a new one, and guarded against circles.
+//! The domain of a link: found or added for a new link, and guarded against links to themselves.
 
 use links::{Authority, DomainId, LongUrl, LongUrlError, api_key::Grant, scope::Scope};
 
 use super::{AppError, Field, LinkService};
 
 impl LinkService {
-    /// Returns the domain of a new link; `None` for the default one. A key that is limited to a
-    /// domain makes links of that one, whatever was asked for.
+    /// Returns the domain of a new link; `None` for the default domain. A key that is limited to a
+    /// domain creates links on that domain, whatever was requested.
     pub(super) async fn domain_for_new_link(
         &self,
         asked: Option<Authority>,
@@ -20,7 +20,7 @@ impl LinkService {
         Ok(Some(domain).filter(|domain| !domain.is_default()))
     }
 
-    /// Finds a domain by its name, and adds it if there is none and the key may add domains.
+    /// Finds a domain by its name, or adds it if it does not exist and the key may add domains.
     pub async fn find_or_add_domain(&self, name: &Authority, by: &Grant) -> Result<DomainId, AppError> {
         if let Some(id) = self.directory.find_for_link(name.as_str()).await? {
             return Ok(id);
@@ -33,7 +33,7 @@ impl LinkService {
         self.directory.add(name, by.id).await?.ok_or(AppError::TooManyDomains { most })
     }
 
-    /// Refuses URLs that are the short URL of this name on this domain. Longer circles, over links
+    /// Rejects URLs that are the short URL of this name on this domain. Longer cycles, over links
     /// of other domains, end in the browser.
     pub(super) fn refuse_circle<'a>(
         &self,

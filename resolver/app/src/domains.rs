@@ -1,7 +1,7 @@
 //! Lists, edits and removes domains.
 //!
-//! A key that is limited to a domain is not told of others. A key of its own links is shown only the
-//! domains that those are on, since the names of domains tell of other tenants.
+//! A key that is limited to a domain does not learn of others. A key that is limited to its own
+//! links sees only the domains of those links, since names of domains reveal other tenants.
 
 use links::{Authority, Domain, DomainEdit, DomainId, DomainSettings, api_key::Grant, scope::Scope};
 use store::{DomainEdited, DomainRemoved};
@@ -18,13 +18,14 @@ pub struct NamedDomain {
     pub name: String,
     /// Whether it is the default domain.
     pub is_default: bool,
-    /// What an operator may set.
+    /// The settings that an operator may change.
     pub settings: DomainSettings,
 }
 
 impl LinkService {
     /// Returns the domains that a key may know of, the default one first: those with links or with
-    /// settings. `all` shows an operator the others too, which count among `--domains-max`.
+    /// settings. With `all`, an operator sees the other domains too, which count towards
+    /// `--domains-max`.
     pub async fn domains(&self, all: bool, by: &Grant) -> Result<Vec<NamedDomain>, AppError> {
         require(by, Scope::Read)?;
         let shows_all = all && require_operator(by).is_ok();
@@ -42,14 +43,14 @@ impl LinkService {
         let shows_default = by.limits.domain.is_none_or(|own| own.is_default());
         let default = || self.named(entries.default_domain());
         let mut domains: Vec<NamedDomain> = shows_default.then(default).flatten().into_iter().collect();
-        // A row with the default domain's name is shadowed by it.
+        // The default domain shadows a row with its name.
         let is_default = |domain: &Domain| self.directory.settled(domain.id).is_default();
         let others = entries.others().into_iter().filter(|domain| is_shown(domain) && !is_default(domain));
         domains.extend(others.filter_map(|domain| self.named(domain)));
         Ok(domains)
     }
 
-    /// Finds a domain that a key may know of. As in Shlink, every key knows the default one.
+    /// Finds a domain that a key may know of. As in Shlink, every key knows the default domain.
     pub async fn find_domain(&self, name: &str, by: &Grant) -> Result<DomainId, AppError> {
         let found = self.directory.find(name).await?;
         match found {
@@ -69,8 +70,8 @@ impl LinkService {
         Ok(self.store.domains_with_links(Some(by.id)).await?.contains(&id))
     }
 
-    /// Edits where a domain sends visitors that no link matched. As in Shlink, an unknown domain is
-    /// added; `None` is the default one.
+    /// Edits the fallback targets of a domain, where visitors are redirected if no link matches.
+    /// `name` is `None` for the default domain. As in Shlink, an unknown domain is added.
     pub async fn edit_domain_redirects(
         &self,
         name: Option<Authority>,
@@ -80,7 +81,7 @@ impl LinkService {
         may_change_domains(by)?;
         let id = match name {
             None => DomainId::DEFAULT,
-            // A key of one domain must not make others.
+            // A key that is limited to one domain must not add others.
             Some(name) if by.limits.domain.is_some() => {
                 self.directory.find(name.as_str()).await?.ok_or_else(|| no_domain(name.as_str()))?
             }
@@ -98,7 +99,7 @@ impl LinkService {
     ) -> Result<NamedDomain, AppError> {
         may_change_domains(by)?;
         let id = self.directory.find(name).await?.ok_or_else(|| no_domain(name))?;
-        // An operator may have disabled the domain: its owner must not enable it again.
+        // An operator may have disabled the domain; its owner must not enable it again.
         let is_off = self.directory.entries().domain(id).is_some_and(|domain| domain.settings.disabled);
         let enables = is_off && edit.disabled == Some(false);
         if by.limits.hides_links() && (edit.authority.is_some() || enables) {
@@ -114,7 +115,7 @@ impl LinkService {
         Ok(NamedDomain { name: name.to_owned(), is_default: id.is_default(), settings: domain.settings })
     }
 
-    /// Removes a domain without links and keys.
+    /// Removes a domain that has neither links nor keys limited to it.
     pub async fn remove_domain(&self, name: &str, by: &Grant) -> Result<(), AppError> {
         require_operator(by)?;
         let in_use = |by| AppError::DomainInUse { name: name.to_owned(), by };
@@ -153,7 +154,7 @@ impl LinkService {
         }
     }
 
-    /// `None` for a domain without a name, which was removed.
+    /// Returns a domain with its name; `None` for a domain that was removed and has no name.
     fn named(&self, domain: &Domain) -> Option<NamedDomain> {
         let is_default = domain.id.is_default();
         let name = match &domain.authority {
@@ -165,7 +166,8 @@ impl LinkService {
     }
 }
 
-/// A domain concerns others than those whose links a key of own links sees.
+/// Requires an administrator's key that sees all links of its domain, because a change of a domain
+/// affects the links of other keys.
 fn may_change_domains(by: &Grant) -> Result<(), AppError> {
     require(by, Scope::Admin)?;
     if by.limits.own_links_only { Err(AppError::LimitedKey) } else { Ok(()) }

@@ -7,44 +7,44 @@ use store::Edited;
 
 use super::{AppError, Field, FieldErrors, LinkService, authorize::require, find_link::LinkName, values};
 
-/// How often a link is looked up under its name if the one that was found is gone.
+/// How often a link is looked up by its name if the one that was found is gone.
 pub(super) const LOOKUPS: usize = 2;
 
-/// The link that a change means.
+/// The link that a change is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// Its name.
+    /// The link's name.
     pub name: LinkName,
-    /// The versions that the caller knows; `None` for any.
+    /// The acceptable versions of the link; `None` for any.
     pub versions: Option<Vec<u64>>,
 }
 
 /// A partial update. `None` leaves a field unchanged, `Some(None)` clears it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EditLink {
-    /// Where the link leads: an absolute URL.
+    /// The long URL, absolute.
     pub long_url: Option<String>,
-    /// A name for people.
+    /// A title for people.
     pub title: Option<Option<String>>,
-    /// A text for people.
+    /// A description for people.
     pub description: Option<Option<String>>,
     /// Tags, at most a hundred.
     pub tags: Option<Vec<String>>,
-    /// The link does not redirect before this time.
+    /// The time before which the link does not redirect.
     pub valid_since: Option<Option<Timestamp>>,
-    /// The link does not redirect from this time on.
+    /// The time from which the link no longer redirects.
     pub valid_until: Option<Option<Timestamp>>,
-    /// How many visits the link redirects.
+    /// The number of visits after which the link no longer redirects.
     pub max_visits: Option<Option<u64>>,
     /// Whether robots may follow the link.
     pub crawlable: Option<bool>,
-    /// Whether the visitor's query goes along.
+    /// Whether a redirect passes on the visitor's query.
     pub forward_query: Option<bool>,
     /// Whether the link redirects.
     pub enabled: Option<bool>,
     /// The status of redirects: 301, 302, 307 or 308.
     pub redirect_status: Option<Option<u64>>,
-    /// The password that visitors are asked for.
+    /// The password that visitors have to enter.
     pub password: Option<Option<String>>,
 }
 
@@ -71,7 +71,7 @@ impl LinkService {
         self.change_link(target, edit, by).await
     }
 
-    /// Replaces all redirect rules of a link, whose priority is their place.
+    /// Replaces all redirect rules of a link. Their order is their priority.
     pub async fn set_redirect_rules(
         &self,
         target: &Target,
@@ -82,8 +82,8 @@ impl LinkService {
         self.change_link(target, Edit { rules: Some(rules), ..Edit::default() }, by).await
     }
 
-    /// Changes the link that is meant. The link is looked up twice: another resolver may have
-    /// deleted the one that was found, and another link may have its name since.
+    /// Changes the target link. It is looked up up to [`LOOKUPS`] times: another resolver may have
+    /// deleted the link that was found, and another link may have its name since.
     async fn change_link(&self, target: &Target, mut edit: Edit, by: &Grant) -> Result<Record, AppError> {
         for _ in 0..LOOKUPS {
             let link = self.find_link(&target.name, by).await?;
@@ -140,8 +140,9 @@ impl LinkService {
         wrong.finish().map(|()| edit)
     }
 
-    /// Refuses times that contradict those of the link. Two concurrent edits may each agree with
-    /// the earlier state; then the link does not redirect, which is shown, until one is undone.
+    /// Rejects times that contradict those of the link. Two concurrent edits may each agree with
+    /// the earlier state. Then the link does not redirect, which is shown, until one of them is
+    /// undone.
     async fn check_window(&self, target: &Target, edit: &Edit, by: &Grant) -> Result<(), AppError> {
         if edit.valid_since.is_none() && edit.valid_until.is_none() {
             return Ok(());
@@ -154,12 +155,12 @@ impl LinkService {
         wrong.finish()
     }
 
-    /// Refuses an edit that would make a link redirect to itself, or that would enable a link whose
-    /// targets are denied.
+    /// Rejects an edit that would make a link redirect to itself, or that would enable a link whose
+    /// long URLs are denied.
     fn check_against(&self, link: &Link, edit: &Edit) -> Result<(), AppError> {
         let rules = edit.rules.iter().flatten().map(|rule| &rule.long_url);
         if edit.disabled == Some(false) {
-            // The new targets were checked when they were read; those that the link keeps may be
+            // The new long URLs were checked when they were read. Those that the link keeps may be
             // denied by now.
             let long_url = Some(&link.long_url).filter(|_| edit.long_url.is_none());
             let kept_rules = if edit.rules.is_none() { link.rules() } else { &[] };
@@ -173,7 +174,8 @@ impl LinkService {
     }
 }
 
-/// Checks a value that may be cleared; `None` too if the value is wrong, which is noted.
+/// Checks a value that may be cleared. Returns `None` if it is cleared, or if it is wrong, which is
+/// recorded.
 fn check_some<T, R>(
     wrong: &mut FieldErrors,
     field: Field,

@@ -1,7 +1,7 @@
-//! Errors of the use cases: the same for every way in.
+//! Errors of the use cases, the same for all protocols.
 //!
 //! The messages are complete sentences for the caller. `http/rest/problem.rs` adds a status and a
-//! type of RFC 9457; `http/grpc/status.rs` adds a code of gRPC.
+//! type of RFC 9457; `http/grpc/status.rs` adds a gRPC code.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use store::StoreError;
 use super::field::Field;
 use crate::{budgets::Spent, reservation::ReserveError, turns::NoTurn};
 
-/// Wrong fields that one answer names.
+/// Maximum number of wrong fields that one answer names. One more entry stands for the rest.
 pub const FIELDS_TOLD: usize = 16;
 
 /// A field with a wrong value.
@@ -23,7 +23,7 @@ pub struct InvalidField {
     pub expected: String,
 }
 
-/// Why a use case did nothing, or could not tell whether it did.
+/// The error of a use case: it did nothing, or its outcome is unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum AppError {
     /// Fields have wrong values.
@@ -35,7 +35,7 @@ pub enum AppError {
         /// The missing scope.
         scope: Scope,
     },
-    /// The API key is limited to a domain or to its own links.
+    /// The API key is limited to a domain or to its own links, and the call needs an unlimited one.
     #[error("Expected an API key that is limited neither to one domain nor to links of its own.")]
     LimitedKey,
     /// The call is for the default domain, and the API key is limited to another one.
@@ -57,10 +57,10 @@ pub enum AppError {
         /// The domain, unless it is the default one.
         domain: Option<String>,
     },
-    /// The idempotency key came with a different request before.
+    /// The idempotency key was used before with a different request.
     #[error("This Idempotency-Key came with something else before: expected another key, or the same body.")]
     IdempotencyKeyReused,
-    /// The link has a newer version than the caller knows.
+    /// The link is no longer at the version that the caller knows.
     #[error("The link was edited since: expected the version that it has now.")]
     Superseded,
     /// The link was taken down by an operator.
@@ -95,9 +95,9 @@ pub enum AppError {
     /// The domain cannot be removed.
     #[error("The domain \"{name}\" cannot be removed: {by}.")]
     DomainInUse {
-        /// Its name.
+        /// The domain's name.
         name: String,
-        /// What keeps it.
+        /// The reason, as a clause.
         by: &'static str,
     },
     /// No rule for targets has this pattern.
@@ -120,10 +120,10 @@ pub enum AppError {
         /// The name that is taken.
         new: String,
     },
-    /// The API key is limited, and tags belong to all links.
+    /// The API key is limited, but tags belong to all links.
     #[error("You are not allowed to {what} tags")]
     ForbiddenTags {
-        /// A verb.
+        /// The refused action, a verb.
         what: &'static str,
     },
     /// No reservation has this id, or the API key does not see it.
@@ -135,7 +135,7 @@ pub enum AppError {
     /// The reservation was given up.
     #[error("The reservation \"{id}\" was given up.")]
     ReservationClosed {
-        /// Its id.
+        /// The reservation's id.
         id: String,
     },
     /// The API key would hold too many reserved codes.
@@ -143,18 +143,18 @@ pub enum AppError {
         "Expected fewer codes, or reservations to be given up: {held} of {most} codes are in open reservations of this key."
     )]
     TooManyReserved {
-        /// Codes that it holds.
+        /// Number of codes in open reservations of the key.
         held: u64,
         /// The limit.
         most: u64,
     },
-    /// A share of what the process holds at a time is used up.
+    /// A share of the process's capacity is used up: the caller's own, or the one for all callers.
     #[error("{}", Share(.0))]
     TooMuchAtOnce(Spent),
     /// The keyspace has no codes left.
     #[error("Every code of this keyspace is taken: an operator has to add a keyspace.")]
     Exhausted,
-    /// No number or no database answered in time.
+    /// No number could be claimed, or the database did not answer in time.
     #[error("No number or no database is to be had at the moment. Nothing is lost: try again.")]
     Unavailable,
     /// A defect of this program.
@@ -178,7 +178,7 @@ impl AppError {
         }
     }
 
-    /// One wrong field.
+    /// Returns the error for a single wrong field.
     pub fn invalid(field: &str, expected: impl Into<String>) -> Self {
         Self::Invalid(vec![InvalidField { field: field.to_owned(), expected: expected.into() }])
     }
@@ -214,20 +214,21 @@ impl From<ReserveError> for AppError {
 
 /// Collects wrong fields, so that one answer names them all, in the order of the request.
 ///
-/// The adapter notes a field that it cannot read at the field's place; a use case that finds a value
-/// wrong later puts the field back there.
+/// The adapter records a field that it cannot read at the field's position in the request. An error
+/// that a use case finds later gets the same position.
 #[derive(Debug, Default)]
 pub struct FieldErrors {
-    /// With the places in the request; the required URL stands first even if it is absent.
+    /// The errors with the positions of their fields. The required URL comes first, even if it is
+    /// absent.
     wrong: Vec<(usize, InvalidField)>,
-    /// Places of the fields of a link, by their number.
+    /// Positions of the link fields in the request, indexed by [`Field`]; 0 for an absent field.
     places: [usize; Field::ALL.len()],
-    /// The place that is being read, from 1.
+    /// The position of the field that is being read, from 1.
     place: usize,
 }
 
 impl FieldErrors {
-    /// Begins the next field of the request.
+    /// Starts the next field of the request. `field` is `None` if links have no such field.
     pub fn begin(&mut self, field: Option<Field>) {
         self.place += 1;
         if let Some(field) = field.filter(|field| *field != Field::LongUrl) {
@@ -235,12 +236,13 @@ impl FieldErrors {
         }
     }
 
-    /// Returns the value, or notes what was expected of the field.
+    /// Returns the value, or records what was expected of the field that is being read.
     pub fn note<T>(&mut self, field: &str, read: Result<T, String>) -> Option<T> {
         read.map_err(|expected| self.add(self.place, field, expected)).ok()
     }
 
-    /// As [`FieldErrors::note`], for a field of a link. Only the first error of a field counts.
+    /// Like [`FieldErrors::note`], for a field of a link. Only the first error of a field is
+    /// recorded.
     pub fn check<T>(&mut self, field: Field, read: Result<T, String>) -> Option<T> {
         let (place, name) = (self.places[field as usize], field.name());
         read.map_err(|expected| {
@@ -251,8 +253,8 @@ impl FieldErrors {
         .ok()
     }
 
-    /// Adds an error. A request may have thousands of wrong fields: the last entry stands for the
-    /// rest.
+    /// Adds an error. A request may have thousands of wrong fields, so the last entry stands for
+    /// the rest.
     fn add(&mut self, place: usize, field: &str, expected: String) {
         let (place, field, expected) = match FIELDS_TOLD.checked_sub(self.wrong.len()) {
             None => return,
@@ -262,8 +264,10 @@ impl FieldErrors {
         self.wrong.push((place, InvalidField { field: field.to_owned(), expected }));
     }
 
+    /// Returns the collected errors in the order of the request.
+    ///
     /// # Errors
-    /// Returns [`AppError::Invalid`] if anything was wrong.
+    /// Returns [`AppError::Invalid`] if any field was wrong.
     pub fn finish(mut self) -> Result<(), AppError> {
         if self.wrong.is_empty() {
             return Ok(());
@@ -273,7 +277,7 @@ impl FieldErrors {
     }
 }
 
-/// Wrong fields in one line.
+/// Displays wrong fields on one line, separated by semicolons.
 struct Joined<'a>(&'a [InvalidField]);
 
 impl fmt::Display for Joined<'_> {
@@ -286,7 +290,7 @@ impl fmt::Display for Joined<'_> {
     }
 }
 
-/// A domain behind a name; nothing for the default one.
+/// Displays a domain that follows a name; nothing for the default domain.
 struct OnDomain<'a>(&'a Option<String>);
 
 impl fmt::Display for OnDomain<'_> {
@@ -295,7 +299,7 @@ impl fmt::Display for OnDomain<'_> {
     }
 }
 
-/// What a used-up share means to the caller.
+/// Displays a used-up share as sentences for the caller.
 struct Share<'a>(&'a Spent);
 
 impl fmt::Display for Share<'_> {

@@ -1,57 +1,58 @@
-//! The fields of a link that a caller sets, named once.
+//! The fields of a link that a caller sets, defined in one place.
 //!
 //! The names are those of Shlink's REST API where it has the field. Every adapter reads and writes
-//! them through [`Field`]: a field that is added here fails to compile wherever a match lacks it.
+//! fields through [`Field`]. After a field is added here, every match that lacks it fails to
+//! compile.
 
 use links::{Slug, TAGS_MAX};
 
-/// Bytes of a title; a longer one is cut there, as Shlink does.
+/// Maximum length of a title, in bytes. A longer title is truncated, as in Shlink.
 pub const TITLE_BYTES: usize = 512;
-/// Bytes of a description.
+/// Maximum length of a description, in bytes.
 pub const DESCRIPTION_BYTES: usize = 4_096;
-/// Characters of a code that is not a custom slug, as in Shlink.
+/// Maximum length of a requested code that is not a custom slug, in characters, as in Shlink.
 pub const CODE_LEN_MAX: usize = Slug::MAX_LEN;
 
 /// A field of a link that a create or an edit may set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
-    /// Where the link leads: an absolute URL.
+    /// The long URL, absolute.
     LongUrl,
-    /// A name for people.
+    /// A title for people.
     Title,
-    /// A text for people.
+    /// A description for people.
     Description,
     /// Tags, at most a hundred.
     Tags,
-    /// The link does not redirect before this time.
+    /// The time before which the link does not redirect.
     ValidSince,
-    /// The link does not redirect from this time on.
+    /// The time from which the link no longer redirects.
     ValidUntil,
-    /// How many visits the link redirects.
+    /// The number of visits after which the link no longer redirects.
     MaxVisits,
     /// Whether robots may follow the link.
     Crawlable,
-    /// Whether the visitor's query goes along.
+    /// Whether a redirect passes on the visitor's query.
     ForwardQuery,
     /// Whether the link redirects.
     Enabled,
     /// The status of redirects: 301, 302, 307 or 308.
     RedirectStatus,
-    /// The password that visitors are asked for.
+    /// The password that visitors have to enter.
     Password,
-    /// A slug of the caller.
+    /// A slug of the caller's choice.
     CustomSlug,
-    /// A prefix of the code.
+    /// A prefix of the generated code.
     PathPrefix,
-    /// Characters of the code.
+    /// The length of the generated code, in characters.
     ShortCodeLength,
-    /// The name of the keyspace of the code.
+    /// The name of the keyspace that the code is minted from.
     Keyspace,
-    /// How the code comes about: `sequence` or `hash`.
+    /// How the code is generated: `sequence` or `hash`.
     Strategy,
-    /// The domain.
+    /// The link's domain.
     Domain,
-    /// Whether a link that exists already for the URL will do.
+    /// Whether an existing link for the URL may be returned.
     FindIfExists,
 }
 
@@ -79,7 +80,7 @@ impl Field {
         Self::FindIfExists,
     ];
 
-    /// Returns the name in requests.
+    /// Returns the field's name in requests.
     pub const fn name(self) -> &'static str {
         match self {
             Self::LongUrl => "longUrl",
@@ -104,13 +105,15 @@ impl Field {
         }
     }
 
-    /// Finds a field by its name in requests.
+    /// Finds a field by its name in requests; names are case-sensitive.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|field| field.name() == name)
     }
 
-    /// Whether an edit passes over the field. The code and the domain of a link never change, but
-    /// Shlink's clients send them with an edit too, since they know one form for both.
+    /// Returns whether edits ignore the field.
+    ///
+    /// A link's code and domain never change, but Shlink's clients use one form for creates and
+    /// edits and send these fields with both.
     pub const fn is_passed_over_by_edits(self) -> bool {
         matches!(
             self,
@@ -118,7 +121,7 @@ impl Field {
         )
     }
 
-    /// Describes the values that the field takes.
+    /// Returns the phrase that describes the accepted values.
     pub fn expected(self) -> String {
         match self {
             Self::LongUrl => "expected a string with an absolute URL".to_owned(),

@@ -1,12 +1,13 @@
-//! Finds the link that exists already for a long URL (`findIfExists`), however it was made.
+//! Finds an existing link for a long URL (`findIfExists`), however it was created.
 //!
-//! The rules are Shlink's: of the request's fields those count that are given, and the tags all of
-//! them or none. Of several links the one with the lowest id is returned, the oldest of its keyspace.
-//! Beyond Shlink's fields:
-//! 1. A link with a password is never found this way, nor is one with redirect rules, which may lead
-//!    elsewhere.
-//! 2. A link that is disabled or has a status of its own is found by requests for that.
-//! 3. A key that is limited, or may not read, finds links of its own limits only.
+//! The rules are Shlink's. Only fields that the request sets are compared, and tags have to be
+//! equal if the request has any. Of several links the one with the lowest id is returned, the
+//! oldest of its keyspace. Rules for fields that Shlink lacks:
+//! 1. A link with a password is never found this way, nor is one with redirect rules, which may
+//!    lead elsewhere.
+//! 2. A disabled link is found only by a request for a disabled link. If the request sets a status,
+//!    the link must have the same one.
+//! 3. A key that is limited, or lacks the scope `read`, finds only links within its limits.
 
 use std::sync::Arc;
 
@@ -15,7 +16,8 @@ use links::{Details, Draft, Link, Record, Tag, api_key::Grant, scope::Scope};
 use super::{AppError, LinkService, authorize::visible};
 use crate::creator::{CodeWish, Wishes};
 
-/// Links of one URL that are compared with a request: each may have hundreds of kilobytes of rules.
+/// Maximum number of links of one URL that are compared with a request. Each may have hundreds of
+/// kilobytes of rules.
 const COMPARED_MAX: usize = 32;
 
 impl LinkService {
@@ -72,7 +74,7 @@ impl LinkService {
                 && has_state(draft, link)
         };
         let Some(link) = found.map_err(|_| AppError::Unavailable)?.filter(answers) else { return Ok(None) };
-        // The cached copy may not have heard yet of a change or a deletion.
+        // The cached copy may not reflect a recent edit or deletion yet.
         let fresh = self.lookup.read_fresh(link.id).await.map_err(|_| AppError::Unavailable)?;
         let Some(link) = fresh.filter(answers) else { return Ok(None) };
         let _turn = self.turns.write(by.id).await?;
@@ -81,7 +83,8 @@ impl LinkService {
         Ok(is_same.then(|| Record { link: Link::clone(&link), tags: has }))
     }
 
-    /// Shlink does not compare the length of the code. A keyspace and a prefix are compared.
+    /// Returns whether a link's code is of the requested kind: its keyspace and prefix are
+    /// compared. As in Shlink, the length is not.
     fn has_code(&self, code: &CodeWish, link: &Link) -> bool {
         match code {
             CodeWish::In(index) => link.id.unpack().is_some_and(|(keyspace, _)| keyspace == *index),
@@ -106,7 +109,8 @@ fn has_domain(draft: &Draft, link: &Link) -> bool {
     wanted.is_none_or(|domain| link.details.as_deref().and_then(|has| has.domain) == Some(domain))
 }
 
-/// Whether the link redirects to its URL in the way that is asked for.
+/// Returns whether a link redirects to its URL in the requested way: enabled or not, with the
+/// requested status if there is one, and without password and rules.
 fn has_state(draft: &Draft, link: &Link) -> bool {
     let none = Details::default();
     let (wanted, has) = (draft.details.as_deref().unwrap_or(&none), link.details.as_deref().unwrap_or(&none));

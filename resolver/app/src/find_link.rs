@@ -25,7 +25,7 @@ impl LinkService {
         Ok(Record { tags: self.store.tags_of(link.id).await?, link: Link::clone(&link) })
     }
 
-    /// Finds a link that is not deleted and that the key sees, whether or not it redirects now.
+    /// Finds a link that the key sees and that is not deleted, whether or not it redirects now.
     pub async fn find_link(&self, name: &LinkName, by: &Grant) -> Result<Arc<Link>, AppError> {
         let missing = || self.no_link(name);
         let Some(domain) = self.domain_of(name).await? else { return Err(missing()) };
@@ -35,7 +35,7 @@ impl LinkService {
         }
     }
 
-    /// Finds the link that was deleted last under a name, if the key may see it.
+    /// Finds the most recently deleted link with this name, if the key may see it.
     pub(super) async fn find_deleted(&self, name: &LinkName, by: &Grant) -> Result<Link, AppError> {
         let missing = || self.no_link(name);
         let Some(domain) = self.domain_of(name).await? else { return Err(missing()) };
@@ -47,7 +47,7 @@ impl LinkService {
         found.filter(|link| by.sees(link)).ok_or_else(missing)
     }
 
-    /// The error for a name without a link. The default domain is not named in it.
+    /// Returns the error for a name without a link. It does not mention the default domain.
     pub fn no_link(&self, LinkName { code, domain }: &LinkName) -> AppError {
         let is_other = |name: &&String| *name != "DEFAULT" && *name != self.directory.default_name();
         AppError::NoLink { code: code.clone(), domain: domain.as_ref().filter(is_other).cloned() }
@@ -61,9 +61,10 @@ impl LinkService {
         }
     }
 
-    /// Looks up the names of the keys that created and edited these links. If the store does not
-    /// answer, the links are shown without them: a committed write is not reported as failed for
-    /// want of a name.
+    /// Looks up the names of the keys that created and edited these links.
+    ///
+    /// If the store does not answer, the links are shown without them: a committed write must not
+    /// be reported as failed because a name is missing.
     pub async fn names(&self, records: &[Record]) -> Names {
         let links = records.iter().map(|record| &record.link);
         self.key_names.of_links(&*self.store, links).await.unwrap_or_else(|error| {
@@ -72,8 +73,10 @@ impl LinkService {
         })
     }
 
-    /// The names of keys that the creator of this link may see. A key that reads no links gets its
-    /// own links only, but another key may have edited them: which one, it is not told.
+    /// Looks up the names of keys that the creator of this link may see.
+    ///
+    /// A key that cannot read links gets only its own links back. If another key has edited such a
+    /// link, the answer does not reveal which one.
     pub async fn names_for_creator(&self, record: &Record, by: &Grant) -> Names {
         if by.scopes.allow(Scope::Read) && !record.is_only_of(by.id) {
             return self.names(std::slice::from_ref(record)).await;

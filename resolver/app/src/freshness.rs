@@ -1,7 +1,8 @@
-//! How long a cached link may be believed.
+//! Freshness of cached links: how long a link may be served without a new read.
 //!
-//! While this process hears of every change, a link is right if it was read since then. While it does not, because the connection that
-//! tells is broken, a link is believed for [`AWAY`]. So a change shows everywhere within that time, and at once as a rule.
+//! While the change listener is connected, a link is current if it was read after the listener
+//! connected. While it is disconnected, a link is served for [`AWAY`] after its read. So a change
+//! is visible everywhere within that time, and usually at once.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -11,16 +12,17 @@ use std::{
 use supply::guard::{self, Guard};
 use tokio::time::Instant;
 
-/// How long a link is believed while nobody tells of changes. It is longer than it takes to notice that.
+/// How long a link may be served while the change listener is disconnected. It is longer than it
+/// takes to notice a broken connection.
 pub const AWAY: Duration = Duration::from_secs(2);
-/// Nothing was read at so late a time.
+/// The value of `told_since` while the listener is disconnected. No read has so late a time.
 const NEVER: u64 = u64::MAX;
 
 /// When a link was read, in microseconds since the start of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ReadAt(u64);
 
-/// Since when no change was missed.
+/// The instant since which the change listener has missed no change.
 #[derive(Debug)]
 pub struct Freshness {
     start: Instant,
@@ -28,49 +30,50 @@ pub struct Freshness {
 }
 
 impl Freshness {
-    /// Nobody tells yet.
+    /// Creates the state of a listener that is not connected yet.
     #[must_use]
     pub fn new() -> Self {
         Self { start: Instant::now(), told_since: AtomicU64::new(NEVER) }
     }
 
-    /// From this time on nothing is missed.
+    /// Records that no change is missed from this instant on.
     pub fn is_told_since(&self, since: Instant) {
         self.told_since.store(self.stamp(since).0, Ordering::Release);
     }
 
-    /// Changes may be missed from now on.
+    /// Records that changes may be missed from now on.
     pub fn is_not_told(&self) {
         self.told_since.store(NEVER, Ordering::Release);
     }
 
-    /// Whether every change has been heard of for so long.
+    /// Returns whether no change has been missed for at least `time`.
     #[must_use]
     pub fn is_told_for(&self, time: Duration) -> bool {
         let since = self.told_since.load(Ordering::Acquire);
         since != NEVER && self.start.elapsed() >= Duration::from_micros(since).saturating_add(time)
     }
 
-    /// The mark of what is read now.
+    /// Returns the read time of a link that is read now.
     #[must_use]
     pub fn now(&self) -> ReadAt {
         self.stamp(Instant::now())
     }
 
-    /// The mark of what was read then.
+    /// Returns the read time of a link that was read at `instant`.
     #[must_use]
     pub fn at(&self, instant: Instant) -> ReadAt {
         self.stamp(instant)
     }
 
-    /// Whether no change of a link can have been missed since it was read.
+    /// Returns whether the listener has missed no change of a link since the link was read.
     #[must_use]
     pub fn is_settled(&self, read_at: ReadAt) -> bool {
         let told_since = self.told_since.load(Ordering::Acquire);
         read_at.0 >= told_since || (told_since != NEVER && !guard::is_on(Guard::Settled))
     }
 
-    /// Whether it was read so lately that it may be believed for a moment, whatever was missed.
+    /// Returns whether a link was read less than [`AWAY`] ago, so that it may be served whatever
+    /// was missed.
     #[must_use]
     pub fn is_young(&self, read_at: ReadAt) -> bool {
         let until = Duration::from_micros(read_at.0).saturating_add(AWAY);

@@ -1,8 +1,8 @@
-//! Names of API keys by their number, for answers that say who created or edited a link.
+//! Names of API keys by id, for answers that say who created or edited a link.
 //!
-//! 1. A name belongs to its number for ever: a key is never renamed and its row never removed. So an answer of the store is kept until there is
-//!    no more room for it.
-//! 2. A page of links asks once for all the names that are not known yet.
+//! 1. A key is never renamed and its row never removed, so a name that the store has returned stays
+//!    valid. It is cached until there is no more room for it.
+//! 2. A page of links sends one query for all names that are not cached yet.
 
 use std::sync::Arc;
 
@@ -13,15 +13,15 @@ use links::{
 use moka::sync::Cache;
 use store::{LinkStore, StoreError};
 
-/// Names that are kept. Each takes some two hundred bytes.
+/// Maximum number of cached names. Each takes some two hundred bytes.
 const KEPT: u64 = 20_000;
 
-/// Remembers names of keys.
+/// A cache of the names of API keys.
 pub struct KeyNames {
     known: Cache<ApiKeyId, Arc<str>>,
 }
 
-/// The names that one answer needs, in the order of their keys: mostly there is one.
+/// The names that one answer needs, sorted by key id. Usually there is one.
 #[derive(Clone, Debug, Default)]
 pub struct Names(Vec<(ApiKeyId, Arc<str>)>);
 
@@ -32,7 +32,10 @@ impl Default for KeyNames {
 }
 
 impl KeyNames {
-    /// The names of the keys that created and edited these links.
+    /// Returns the names of the keys that created and edited these links.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the store does not answer.
     pub async fn of_links(
         &self,
         store: &dyn LinkStore,
@@ -64,7 +67,7 @@ impl KeyNames {
 }
 
 impl Names {
-    /// Knows one name only.
+    /// Creates a set with one name.
     pub fn only(id: ApiKeyId, name: &Arc<str>) -> Self {
         Self(vec![(id, Arc::clone(name))])
     }
@@ -74,14 +77,16 @@ impl Names {
         Some(&self.0[index].1)
     }
 
-    /// The key that created a link; none for one of the operator's command line.
+    /// Returns the name of the key that created a link. Returns `None` for a link that the operator
+    /// created on the command line.
     pub fn creator<'a>(&'a self, link: &'a Link) -> Option<&'a str> {
         let origin = link.details.as_ref().and_then(|details| details.origin.as_ref());
         let foreign = origin.and_then(|origin| origin.created_by.as_deref());
         foreign.or_else(|| self.get(link.created_by))
     }
 
-    /// The key that edited a link last; none likewise, or when it was never edited.
+    /// Returns the name of the key that edited a link last. Returns `None` if the operator edited
+    /// it on the command line, or if it was never edited.
     pub fn editor<'a>(&'a self, link: &'a Link) -> Option<&'a str> {
         let details = link.details.as_ref()?;
         let foreign = details.origin.as_ref().and_then(|origin| origin.edited_by.as_deref());

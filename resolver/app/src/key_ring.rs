@@ -1,4 +1,4 @@
-//! API keys as a resolver knows them: looked up in the store, and the answers remembered for a moment.
+//! API keys: looked up in the store, with the answers cached for a moment.
 
 use std::{
     collections::BTreeSet,
@@ -15,29 +15,35 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// How long an answer of the database is believed: a revoked key stops within it, everywhere.
+/// How long an answer of the database is cached. A revoked key stops working within it, everywhere.
 const BELIEVED: Duration = Duration::from_secs(1);
-/// How often the keys that were used are noted in the store.
+/// Interval at which the used keys are recorded in the store.
 const USE_NOTED_EVERY: Duration = Duration::from_secs(10);
-/// How long a good key keeps its owner from being taken for somebody who guesses.
+/// How long after its last lookup a valid key counts as recently valid, so that it is not taken for
+/// a guess.
 const GOOD_LATELY: Duration = Duration::from_secs(600);
-/// Keys remembered, known and unknown ones together: a flood of wrong keys cannot fill the memory.
+/// Maximum number of cached keys, known and unknown ones together. A flood of wrong keys cannot
+/// fill the memory.
 const REMEMBERED: u64 = 10_000;
 
-/// Keys that were not good lately and are looked up at a time: whoever has a good one finds connections beside any number of them.
+/// Maximum number of concurrent lookups of keys that were not valid recently. Callers with a valid
+/// key find connections beside any number of them.
 const STRANGERS: usize = 2;
-/// How long a lookup waits for others.
+/// How long a lookup may wait for others.
 const LOOKUP_WITHIN: Duration = Duration::from_secs(5);
 
-/// Looks keys up, and remembers the answers for a moment.
+/// A cache of API keys in front of the store.
 pub struct KeyRing {
-    /// Of the keys that are being looked up: the store is asked once for all calls that come with the same one.
+    /// A lock for each key that is being looked up: concurrent calls with the same key send one
+    /// query.
     asked: Cache<KeyHash, Arc<tokio::sync::Mutex<()>>>,
     strangers: Semaphore,
     answers: Cache<KeyHash, Option<Grant>, RandomState>,
-    /// Keys that were used since this was last noted in the store: never more than there are.
+    /// Keys that were used since the last record in the store. There are never more than keys
+    /// exist.
     used: Mutex<BTreeSet<ApiKeyId>>,
-    /// What was good lately: whoever comes with one is not taken for somebody who guesses, though others do from the same address.
+    /// Keys that were valid recently. A caller with one of them is not taken for a guesser, even if
+    /// others at the same address guess.
     good: Cache<KeyHash, ()>,
 }
 
@@ -48,7 +54,7 @@ impl Default for KeyRing {
 }
 
 impl KeyRing {
-    /// Knows no key yet.
+    /// Creates an empty cache.
     #[must_use]
     pub fn new() -> Self {
         let good = Cache::builder().max_capacity(REMEMBERED).time_to_live(GOOD_LATELY).build();
@@ -58,22 +64,23 @@ impl KeyRing {
         Self { asked, strangers: Semaphore::new(STRANGERS), answers, used: Mutex::default(), good }
     }
 
-    /// Whether this was a good key lately.
+    /// Returns whether a key was valid recently.
     #[must_use]
     pub fn remembers(&self, hash: &KeyHash) -> bool {
         self.good.contains_key(hash)
     }
 
-    /// What was found a moment ago, without asking the store.
+    /// Returns the cached answer for a key; the inner `None` means that the key is unknown or
+    /// revoked.
     #[must_use]
     pub fn answered(&self, hash: &KeyHash) -> Option<Option<Grant>> {
         self.answers.get(hash)
     }
 
-    /// Whose key it is and what it may do; none when it is unknown or revoked.
+    /// Returns the grant of a key; `None` if the key is unknown or revoked.
     ///
     /// # Errors
-    /// When the store cannot say.
+    /// Returns [`StoreError`] if the store does not answer.
     pub async fn find(&self, store: &dyn LinkStore, hash: KeyHash) -> Result<Option<Grant>, StoreError> {
         if let Some(answer) = self.answers.get(&hash) {
             return Ok(answer);
@@ -81,13 +88,15 @@ impl KeyRing {
         let answer = self.in_turn(&hash, store.find_api_key(&hash)).await?;
         if let Some(grant) = &answer {
             self.good.insert(hash, ());
-            // A key in use is looked up again once it is believed no more, so this hears of it each second.
+            // The cached answer of a key in use expires every second, so its use is recorded that
+            // often.
             self.used().insert(grant.id);
         }
         Ok(answer)
     }
 
-    /// Asks when no other call asks for the same key, and few ask for strange ones; unless somebody was told meanwhile.
+    /// Runs a query when no other call queries the same key and there are few queries of unfamiliar
+    /// keys. Skips it if another call's answer has been cached in the meantime.
     async fn in_turn(
         &self,
         hash: &KeyHash,
@@ -111,12 +120,13 @@ impl KeyRing {
     }
 
     fn used(&self) -> MutexGuard<'_, BTreeSet<ApiKeyId>> {
-        // A set of numbers is whole whenever its lock is free.
+        // A poisoned lock can be used: the set is consistent whenever its lock is free.
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Notes in the store which keys are in use, for as long as the process runs. What cannot be noted is noted with the next ones.
+/// Records in the store which keys are in use, for as long as the process runs. Uses that cannot be
+/// recorded are recorded with the next ones.
 pub async fn note_used(keys: Arc<KeyRing>, store: Arc<dyn LinkStore>) {
     loop {
         sleep(USE_NOTED_EVERY).await;

@@ -1,4 +1,4 @@
-//! Adopts the keyspaces of this process's configuration.
+//! Adoption of the keyspaces in this process's configuration.
 
 use codes::{Keyspace, KeyspaceIndex};
 use store::{LinkStore, StoreError};
@@ -7,11 +7,16 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::domain_cache::SHOWN;
 
-/// Adopts keyspaces, and waits until every resolver has heard of all of them: one that has not
-/// takes their codes for slugs. The wait counts from when this process has read them back, because
-/// the COMMIT may have come much later than the time of the adoption. Numbers that are registered
-/// do not make it needless: an older copy of the database may have lacked the keyspace, and another
-/// process may have minted in it until it noticed, and adopted it again just now.
+/// Adopts keyspaces, and waits until every resolver knows all of them.
+///
+/// A resolver that does not know a keyspace takes its codes for slugs. The wait counts from when
+/// this process has read the keyspaces back, because the COMMIT may have come much later than the
+/// time of the adoption. Registered numbers do not make the wait needless. An older copy of the
+/// database may have lacked the keyspace. Another process may then have minted in it until it
+/// noticed, and have adopted it again just now.
+///
+/// # Errors
+/// Returns [`StoreError`] if the store does not adopt the keyspaces.
 pub async fn adopt_keyspaces(
     store: &dyn LinkStore,
     mine: &[Keyspace],

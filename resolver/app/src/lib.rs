@@ -1,15 +1,15 @@
-//! The application: one file for each use case, a typed command in, a typed result or [`AppError`]
-//! out.
+//! The application: one file for each use case, which takes a typed command and returns a typed
+//! result or [`AppError`].
 //!
-//! 1. Nothing here knows HTTP, gRPC, JSON or the command line. `http/rest`, `http/grpc` and the bulk
-//!    call translate; they decide nothing.
-//! 2. Authorisation is decided here, once for every way in: each use case names its scope and checks
-//!    the limits of the API key ([`authorize`]).
-//! 3. A use case that is dropped may have stored its change. Adapters run each to its end, so that
-//!    caches hear of the change and a key's turn is not free while the database still works.
+//! 1. This crate knows neither HTTP, gRPC, JSON nor the command line. `http/rest`, `http/grpc` and
+//!    the bulk call translate; they decide nothing.
+//! 2. Authorisation is decided here, once for all protocols: each use case names its scope and
+//!    checks the limits of the API key ([`authorize`]).
+//! 3. A use case that is dropped may have stored its change. Adapters run each use case to its end,
+//!    so that caches are invalidated and the key's permit is held while the database still works.
 //!
-//! A field's lexical form (JSON or protobuf) is checked by the adapter, its value here, and both note
-//! errors in one [`FieldErrors`], so that an answer names every wrong field.
+//! The adapter checks a field's lexical form (JSON or protobuf), and this crate checks its value.
+//! Both record errors in one [`FieldErrors`], so that an answer names every wrong field.
 
 pub mod audit;
 pub mod authorize;
@@ -69,21 +69,21 @@ pub use reserve_codes::Reserved;
 
 /// The use cases of links and of what belongs to them.
 pub struct LinkService {
-    /// Links by their code or slug, cached.
+    /// Lookup of links by code or slug, cached.
     pub lookup: Arc<Lookup>,
-    /// Claims numbers and inserts new links.
+    /// Creation of links: claims numbers and inserts rows.
     pub creator: Creator,
-    /// Sets codes aside before their links exist.
+    /// Reservation of codes before their links exist.
     pub reserver: Reserver,
-    /// Domains and the rules for targets, cached.
+    /// Domains and target rules, cached.
     pub directory: Arc<Directory>,
     /// The database.
     pub store: Arc<dyn LinkStore>,
-    /// Names of API keys.
+    /// Names of API keys, cached.
     pub key_names: KeyNames,
-    /// Hashes passwords.
+    /// Password hashing and verification, rate-limited.
     pub passwords: PasswordGuard,
-    /// Turns of each API key at the database.
+    /// Permits that limit the concurrent database calls of each API key.
     pub turns: KeyTurns,
     /// The operator's rules.
     pub policy: LinkPolicy,
@@ -96,10 +96,10 @@ pub struct LinkPolicy {
     pub own_hosts: Vec<(url::Host, u16)>,
     /// Schemes that long URLs may have.
     pub schemes: Schemes,
-    /// How long `findIfExists` returns the same link without a look at the database.
+    /// How long `findIfExists` returns the same link without a search of the database.
     pub find_existing_for: Duration,
     /// How long an idempotency key is remembered.
     pub idempotency_for: Duration,
-    /// Codes that the open reservations of one API key may hold.
+    /// Maximum number of codes in the open reservations of one API key.
     pub reserved_max: u64,
 }

@@ -1,7 +1,8 @@
-//! Lists links: the ids of a page first, then the links a few at a time.
+//! Lists links: first the ids of a page, then the links a few at a time.
 //!
-//! A page may have ten thousand links of many kilobytes. [`LinkService::list_links`] returns its ids
-//! and sizes; [`pieces`] cuts them into pieces of bounded memory, which are read one after another.
+//! A page may have ten thousand links of many kilobytes. [`LinkService::list_links`] returns its
+//! ids and sizes; [`pieces`] splits them into pieces of bounded memory, which are read one after
+//! another.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -17,74 +18,74 @@ use super::{AppError, FieldErrors, LinkService, authorize::require};
 
 const ORDERS: &str =
     "expected dateCreated, shortCode, longUrl, title, visits or nonBotVisits, with -ASC or -DESC behind it";
-/// Links of a page, unless asked otherwise.
+/// Default number of links on a page.
 pub const PER_PAGE: u64 = 10;
-/// Links of a piece.
+/// Maximum number of links in a piece.
 const PIECE_LINKS: usize = 256;
-/// Bytes of a piece.
+/// Maximum size of a piece in bytes, unless it consists of one larger link.
 pub const PIECE_BYTES: u64 = 256 * 1024;
-/// Bytes of an entry beside its texts.
+/// Bytes that an entry takes beside its texts.
 const ENTRY_BYTES: u64 = 512;
 
 /// A request for a page of links.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListLinks {
-    /// The page, from 1.
+    /// The number of the page, from 1.
     pub page: Option<u64>,
-    /// Links of a page. Pages are cut at [`PER_PAGE_MAX`].
+    /// The number of links on a page; at most [`PER_PAGE_MAX`].
     pub per_page: PerPage,
-    /// A text in the URL, title, code, tag or domain.
+    /// A text in the long URL, title, code, tags or domain.
     pub search: Option<String>,
     /// The exact long URL.
     pub long_url: Option<String>,
-    /// The domain.
+    /// The links' domain.
     pub domain: Option<String>,
-    /// The name of the API keys that made the links.
+    /// The name of the API keys that created the links.
     pub api_key_name: Option<String>,
     /// Tags that the links have.
     pub tags: Vec<String>,
-    /// Whether one of the tags suffices.
+    /// Whether a link needs all of the tags, or any of them.
     pub tags_mode: TagsMode,
-    /// Tags that the links do not have.
+    /// Tags that the links must not have.
     pub exclude_tags: Vec<String>,
-    /// Whether one of these tags excludes a link.
+    /// Whether a link is excluded by having all of these tags, or any of them.
     pub exclude_tags_mode: TagsMode,
-    /// Links that were created from this time on.
+    /// The earliest creation time.
     pub since: Option<Timestamp>,
-    /// Links that were created until this time.
+    /// The latest creation time.
     pub until: Option<Timestamp>,
-    /// Deleted links instead of the others.
+    /// Whether deleted links are listed instead of the others.
     pub deleted: bool,
-    /// Leaves out links whose time has passed.
+    /// Whether links whose end has passed are left out.
     pub exclude_past: bool,
-    /// Leaves out links whose visits are used up.
+    /// Whether links with an exhausted visit limit are left out.
     pub exclude_spent: bool,
-    /// A field, with `-ASC` or `-DESC` behind it.
+    /// A field, optionally followed by `-ASC` or `-DESC`.
     pub order_by: Option<String>,
 }
 
-/// How many links a page has.
+/// The requested number of links on a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PerPage {
     /// [`PER_PAGE`].
     #[default]
     Default,
-    /// As many as fit.
+    /// The maximum, [`PER_PAGE_MAX`].
     All,
     /// This many.
     Count(u64),
 }
 
-/// A page whose links are not read yet.
+/// A page of a list, whose links have not been read yet.
 pub struct ListedLinks {
     filter: Filter,
-    /// Ids and sizes.
+    /// Ids and sizes of the page's links.
     pub entries: Vec<Outlined>,
-    /// Links of all pages.
+    /// The number of links on all pages.
     pub total: u64,
-    /// The page, from 1.
+    /// The number of the page, from 1.
     pub page: u64,
-    /// Links of a page.
+    /// The number of links on a page.
     pub per_page: u64,
 }
 
@@ -115,8 +116,8 @@ impl LinkService {
             let outline = self.store.outline(&filter, code).await?;
             return Ok(listed(filter, outline));
         };
-        // No database can sort by codes, which are computed from numbers: a list that fits one page
-        // is sorted here.
+        // No database can sort by codes, which are computed from numbers. A list that fits on one
+        // page is sorted here.
         (filter.page, filter.per_page) = (1, Some(PER_PAGE_MAX));
         let mut outline = self.store.outline(&filter, code).await?;
         if outline.total > PER_PAGE_MAX {
@@ -134,15 +135,16 @@ impl LinkService {
         Ok(listed(filter, outline))
     }
 
-    /// Weighs a piece again just before it is read: while a client was slow or a turn was waited
-    /// for, its links may have grown a thousandfold.
+    /// Returns the current sizes of a piece's links. Call it just before the piece is read: while a
+    /// client was slow or a permit was awaited, the links may have grown a thousandfold.
     pub async fn weigh(&self, entries: &[Outlined], by: &Grant) -> Result<Vec<Outlined>, AppError> {
         let ids: Vec<LinkId> = entries.iter().map(|entry| entry.id).collect();
         let _turn = self.turns.query(by.id).await?;
         Ok(self.store.weigh(&ids).await?)
     }
 
-    /// Reads the links of a piece, without those that left the list meanwhile or came back to it.
+    /// Reads the links of a piece. Links that were deleted or restored since the page was listed
+    /// are left out.
     pub async fn read_piece(
         &self,
         listed: &ListedLinks,
@@ -156,7 +158,8 @@ impl LinkService {
         Ok(records)
     }
 
-    /// Narrows a filter to what the request and the key leave; `false` if nothing can be left.
+    /// Narrows a filter to the requested domain and API key, and to the limits of the caller's key.
+    /// Returns `false` if no link can match.
     async fn narrow(
         &self,
         (domain, api_key_name): (Option<String>, Option<String>),
@@ -177,7 +180,7 @@ impl LinkService {
             let _turn = self.turns.write(by.id).await?;
             let keys = self.store.list_api_keys().await?;
             let named: Vec<_> = keys.iter().filter(|key| key.name == name).map(|key| key.id).collect();
-            // As in Shlink, a limited key cannot ask about other keys.
+            // As in Shlink, a limited key cannot filter by other keys.
             if !by.limits.hides_links() || named.contains(&by.id) {
                 filter.created_by = Some(named);
             }
@@ -188,7 +191,7 @@ impl LinkService {
         Ok(true)
     }
 
-    /// Finds the domains whose names contain a text.
+    /// Returns the domains whose names contain a text.
     fn domains_like(&self, text: &str) -> Vec<DomainId> {
         let text = text.to_lowercase();
         let entries = self.directory.entries();
@@ -202,12 +205,12 @@ impl LinkService {
     }
 }
 
-/// Bytes of an entry, with what there is beside its texts.
+/// Returns the memory that an entry takes, in bytes, including the overhead beside its texts.
 pub fn size(entry: &Outlined) -> u64 {
     entry.bytes + ENTRY_BYTES
 }
 
-/// Cuts a page into pieces, none of which takes much memory unless a single link does.
+/// Splits a page into pieces that take little memory each, unless a single link takes much.
 pub fn pieces(mut entries: &[Outlined]) -> impl Iterator<Item = &[Outlined]> {
     std::iter::from_fn(move || {
         let mut bytes = 0;
@@ -222,7 +225,7 @@ pub fn pieces(mut entries: &[Outlined]) -> impl Iterator<Item = &[Outlined]> {
     })
 }
 
-/// Checks a request. Returns the filter and, for the order of codes, whether it is descending.
+/// Checks a request. Returns the filter, and for the order by code whether it is descending.
 fn filter(request: ListLinks, mut wrong: FieldErrors) -> Result<(Filter, Option<bool>), AppError> {
     let order = wrong.note("orderBy", parse_order(request.order_by.as_deref()));
     let (order, by_code) = order.unwrap_or_default();
@@ -237,7 +240,7 @@ fn filter(request: ListLinks, mut wrong: FieldErrors) -> Result<(Filter, Option<
         wrong.note::<()>("(the query)", Err("expected no NUL".to_owned()));
     }
     wrong.finish()?;
-    // An invalid tag has no links: it is kept as it was written, and matches nothing.
+    // No link has an invalid tag. It is kept as written, and matches nothing.
     let tags = |names: &[String]| {
         let tag = |name: &String| Tag::exactly(name).unwrap_or_else(|_| Tag::from_stored(name));
         names.iter().map(tag).collect::<BTreeSet<Tag>>().into_iter().collect()
@@ -254,7 +257,8 @@ fn filter(request: ListLinks, mut wrong: FieldErrors) -> Result<(Filter, Option<
         exclude_tags: tags(&request.exclude_tags),
         exclude_tags_mode: request.exclude_tags_mode,
         since: request.since,
-        // Links are stored with fractions of a second and shown without: the whole second counts.
+        // Links are stored with fractions of a second but shown without, so the whole second is
+        // included.
         until: request.until.map(whole_second),
         deleted: request.deleted,
         exclude_past: request.exclude_past,
@@ -275,7 +279,7 @@ fn whole_second(time: Timestamp) -> Timestamp {
     time.checked_add(SignedDuration::from_millis(999)).unwrap_or(time)
 }
 
-/// Parses an order. The second value is set for the order of codes: whether it is descending.
+/// Parses an order. The second value is set for the order by code: whether it is descending.
 fn parse_order(text: Option<&str>) -> Result<(OrderBy, Option<bool>), String> {
     let Some(text) = text else { return Ok((OrderBy::default(), None)) };
     let (field, direction) = text.split_once('-').unwrap_or((text, "ASC"));
@@ -288,7 +292,7 @@ fn parse_order(text: Option<&str>) -> Result<(OrderBy, Option<bool>), String> {
         "dateCreated" => OrderField::DateCreated,
         "longUrl" => OrderField::LongUrl,
         "title" => OrderField::Title,
-        // No visits are kept by this version, so all links have as many.
+        // This version keeps no visits, so all links have the same number.
         "visits" | "nonBotVisits" => OrderField::Id,
         "shortCode" => return Ok((OrderBy { field: OrderField::Id, descending }, Some(descending))),
         _ => return Err(ORDERS.to_owned()),

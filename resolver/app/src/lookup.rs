@@ -1,18 +1,22 @@
-//! From a code to its link: cache, then arithmetic, then one batched read.
+//! Lookup of links by code: cache, then arithmetic, then one batched read.
 //!
-//! 1. I8: an absence is reported only when arithmetic or the store said so.
-//! 2. One read is in flight. The misses that arrive meanwhile form the next, each id once; those for an id that is being read
-//!    share the answer if it is a link. They do not share an absence: the link may have been acknowledged after that read
-//!    began, so they are read again.
-//! 3. A link is in the cache before those who waited for it are answered, and the cache is asked again when a miss leaves
-//!    the queue: so a thousand clients on one cold code cost one read.
-//! 4. Absences are not remembered: another resolver may create the link at any moment, and its creator may ask here next. What codes
-//!    that do not exist may cost is bounded by their askers' budgets, by arithmetic, and by reads that all share.
-//! 5. A hand-picked code that could have been minted is a link under the id that it stands for, and is looked up like any other; only that past
-//!    the ceiling `picked` is asked as well. Any other leads to its id through the table of slugs, and so does every code of another domain. That it leads there is remembered for
-//!    as long as the link is not deleted: such an id is never given to another slug.
-//! 6. Who hears that a link was changed forgets it, and reads it from the primary for as long as a replica may lag behind. A link
-//!    that was read before the news and enters the cache after it is taken out again.
+//! 1. I8: an absence is reported only if arithmetic or the store says so.
+//! 2. One read is in flight. The misses that arrive meanwhile form the next one, each id once.
+//!    Misses for an id that is being read share the answer if it is a link. They do not share an
+//!    absence, because the link may have been acknowledged after that read began; they are read
+//!    again.
+//! 3. A link is cached before its waiters are answered, and the cache is consulted again when a
+//!    miss leaves the queue. So a thousand clients on one cold code cost one read.
+//! 4. Absences are not cached: another resolver may create the link at any moment, and its creator
+//!    may ask here next. The cost of codes that do not exist is bounded by the clients' budgets, by
+//!    arithmetic, and by the reads that all misses share.
+//! 5. A mintable custom slug is a link under the id that it stands for, and is looked up like any
+//!    other code; only above the ceiling `picked` is consulted as well. Any other slug, and every
+//!    code of another domain, leads to its id through the table of slugs. The mapping is cached as
+//!    long as the link is not deleted, because such an id is never given to another slug.
+//! 6. When a resolver hears that a link was changed, it evicts the link, and reads it from the
+//!    primary for as long as a replica may lag behind. A link that was read before the notification
+//!    and enters the cache after it is evicted again.
 
 mod by_slug;
 mod cache;
@@ -53,38 +57,38 @@ use slugs::Slugs;
 use unminted_slugs::Picked;
 pub use unminted_slugs::TRUSTED;
 
-/// Changes that wait to be noted; the one who tells of them waits as well.
+/// Capacity of the channel of change notifications. A full channel makes the sender wait.
 const CHANGES_MAX: usize = 256;
-/// Misses that may wait; more are refused at once.
+/// Maximum number of waiting misses. Further misses are rejected at once.
 const WAITING_MAX: usize = 16_384;
 /// How long a miss may wait for its read.
 const DEADLINE: Duration = Duration::from_secs(5);
-/// The same, when there is an old answer.
+/// How long a miss may wait for its read if an old answer is cached.
 const STALE_DEADLINE: Duration = Duration::from_secs(1);
 
-/// Why nobody can say whether a link exists.
+/// The reason why it is unknown whether a link exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LookupError {
     /// The store did not answer, or not in time.
     #[error("the database is not to be had at the moment")]
     NoStore,
-    /// Too many lookups wait already.
+    /// Too many lookups are waiting.
     #[error("too many lookups are waiting")]
     Overloaded,
 }
 
 type Found = Result<Option<Arc<Link>>, LookupError>;
 
-/// What an operator decides about lookups.
+/// The operator's settings for lookups.
 #[derive(Clone, Copy, Debug)]
 pub struct LookupSizes {
-    /// Memory for cached links, about.
+    /// Approximate memory for cached links, in bytes.
     pub cache_bytes: u64,
-    /// How far a replica may lag behind without an old link being read from it.
+    /// Maximum lag of a replica that links are read from.
     pub replica_lag: Duration,
 }
 
-/// Looks links up.
+/// Looks up links by code or slug.
 pub struct Lookup {
     mint: Arc<Mint>,
     ceilings: Arc<Ceilings>,
@@ -96,12 +100,13 @@ pub struct Lookup {
     misses: mpsc::Sender<Miss>,
     metrics: Arc<Metrics>,
     gate: Gate,
-    /// Keyspaces that were added while this process ran, and when it heard of each.
+    /// Keyspaces that were added while this process ran, with the instant at which it learned of
+    /// each.
     keyspaces_seen: Mutex<HashMap<KeyspaceIndex, Instant>>,
 }
 
 impl Lookup {
-    /// A lookup and its tasks, on the current runtime.
+    /// Starts a lookup and its tasks on the current runtime.
     #[must_use]
     pub fn start(
         vitals: &Vitals,
@@ -153,10 +158,10 @@ impl Lookup {
         }
     }
 
-    /// The link of a code, if there is one.
+    /// Returns the link under a code's id, if there is one. It may be deleted or on another domain.
     ///
     /// # Errors
-    /// When nobody can say.
+    /// Returns [`LookupError`] if it is unknown whether the link exists.
     pub async fn find(&self, code: Code) -> Found {
         let known = self.cache.get(&Name::Code(code));
         if let Some(link) = self.believed(known.as_ref()) {
@@ -172,11 +177,11 @@ impl Lookup {
         self.read(id, Name::Code(code), known).await
     }
 
-    /// Takes in the keyspaces that are new to this process, if the database still has those that it
-    /// knows.
+    /// Adopts the keyspaces that are new to this process, if the database still has the known ones.
     ///
     /// # Errors
-    /// When the database contradicts what this process mints and reads codes by: then none is taken in.
+    /// Returns [`Contradiction`] if the database contradicts the keyspaces by which this process
+    /// mints and reads codes. None is adopted then.
     pub fn adopt(&self, keyspaces: &[(KeyspaceIndex, Keyspace)]) -> Result<(), Contradiction> {
         self.mint.compare(keyspaces)?;
         let is_new = |index: &KeyspaceIndex| self.mint.len_of(*index).is_none();
@@ -189,39 +194,40 @@ impl Lookup {
         Ok(())
     }
 
-    /// When this process heard of the keyspace of an id; none if it was started with it.
+    /// Returns when this process learned of the keyspace of an id. Returns `None` if it knew the
+    /// keyspace from its start.
     #[must_use]
     pub fn keyspace_seen(&self, id: LinkId) -> Option<Instant> {
         let (index, _) = id.unpack()?;
         self.keyspaces_seen.lock().expect("no code panics while it holds this lock").get(&index).copied()
     }
 
-    /// The id that a text stands for as a code.
+    /// Returns the id that a text stands for as a code; `None` if it is not a mintable code.
     #[must_use]
     pub fn id_of(&self, text: &str) -> Option<LinkId> {
         self.mint.read(&Code::parse(text).ok()?)
     }
 
-    /// What visitors ask for to be redirected by this link: its slug, or the code of its number.
+    /// Returns the name under which a link redirects: its slug, or the code of its number.
     #[must_use]
     pub fn name_of(&self, link: &Link) -> Option<String> {
         self.name(link.id, link.slug())
     }
 
-    /// The same of a link with this id, and this slug if it has one.
+    /// Returns the name of a link with this id: its slug if it has one, or the code of its number.
     #[must_use]
     pub fn name(&self, id: LinkId, slug: Option<&Slug>) -> Option<String> {
         let minted = || self.mint.code_of(id).map(|code| code.to_string());
         slug.map(ToString::to_string).or_else(minted)
     }
 
-    /// The code of a number, if a keyspace has it.
+    /// Returns the code of an id; `None` if its keyspace is unknown.
     #[must_use]
     pub fn code_of(&self, id: LinkId) -> Option<String> {
         self.mint.code_of(id).map(|code| code.to_string())
     }
 
-    /// The name of the keyspace that this belongs to, if it is a code of one.
+    /// Returns the name of the keyspace that a lookup key is a code of; `None` for a slug.
     #[must_use]
     pub fn keyspace_of(&self, wanted: &Wanted) -> Option<Namespace> {
         match wanted {
@@ -230,13 +236,14 @@ impl Lookup {
         }
     }
 
-    /// Whether this code stands for a number of some keyspace.
+    /// Returns whether a code stands for a number of some keyspace.
     #[must_use]
     pub fn is_mintable(&self, code: &Code) -> bool {
         self.mint.belongs(code)
     }
 
-    /// Whether it is remembered where this leads.
+    /// Returns whether the caches know where a key leads on a domain, possibly from an outdated
+    /// entry.
     #[must_use]
     pub fn knows_on(&self, domain: DomainId, wanted: &Wanted) -> bool {
         let knows_slug = |slug| self.slugs.knows(&(domain, slug));
@@ -246,38 +253,42 @@ impl Lookup {
         }
     }
 
-    /// Notes that a code was taken on a domain: the default one's link of the same code is not given there any more.
+    /// Records that a code was taken on a domain, where the default domain's link of the same code
+    /// is no longer served.
     pub fn taken(&self, domain: DomainId, slug: &Slug) {
         self.slugs.note_taken(&(domain, slug.clone()));
     }
 
-    /// Forgets a link that this process has changed. The others hear of it from the store.
+    /// Evicts a link that this process has changed. The store notifies the other resolvers.
     pub fn changed(&self, id: LinkId) {
         self.news.note_changed(id);
         self.cache.invalidate(&Name::of(&self.mint, id));
     }
 
-    /// Notes a hand-picked code that could have been minted. Its creator answers when all others know it too: after [`TRUSTED`].
+    /// Records a mintable custom slug. Its creator is answered when all other resolvers know it
+    /// too, after [`TRUSTED`].
     pub fn picked(&self, id: LinkId) {
         self.picked.add(id);
     }
 
-    /// Reads again which codes were picked.
+    /// Reloads the set of mintable custom slugs.
     pub fn reload_picked(&self) {
         self.picked.reload();
     }
 
-    /// The link of a cache's entry that may be believed.
+    /// Returns the link of a cache entry that may be served without a read, and counts the hit.
     fn believed(&self, known: Option<&Arc<Cached>>) -> Option<Arc<Link>> {
         let cached = known.filter(|cached| self.news.is_fresh(cached))?;
         self.count_hits(1);
         Some(Arc::clone(&cached.link))
     }
 
-    /// The link as the store has it; or as it was, while the store is away.
+    /// Reads a link from the store. If the store does not answer, the outdated cache entry `known`
+    /// is served.
     async fn read(&self, id: LinkId, name: Name, known: Option<Arc<Cached>>) -> Found {
         let Some(stale) = known else { return self.ask(id, Some(name), DEADLINE).await };
-        // Better a link that may have changed than none, or one that comes late, while the database is away.
+        // While the database is away, an outdated link is better than none, or than one that comes
+        // late.
         if self.news.store_is_away() {
             self.count_hits(1);
             return Ok(Some(Arc::clone(&stale.link)));
@@ -291,64 +302,65 @@ impl Lookup {
         }
     }
 
-    /// The link of a code, if the cache has it and it may be believed.
+    /// Returns the cache entry of a code, if it may be served without a read.
     #[must_use]
     pub fn cached(&self, code: &Code) -> Option<Arc<Cached>> {
         self.cache.get(&Name::Code(*code)).filter(|cached| self.news.is_fresh(cached))
     }
 
-    /// Asks these rules before a link leads on.
+    /// Replaces the target rules that redirects are checked against.
     pub fn judge_by(&self, targets: Targets) {
         self.gate.replace(targets);
-        // In this order: a thread that still asked the old rules keeps what they allowed under an
-        // old generation.
+        // In this order: a thread that still consulted the old rules caches the result under an old
+        // generation.
         self.generations.advance_all();
     }
 
-    /// Whether the rules about targets let links lead to this URL.
+    /// Returns whether the target rules allow links to lead to this URL.
     #[must_use]
     pub fn allows(&self, url: &LongUrl) -> bool {
         self.gate.allows(url)
     }
 
-    /// Whether they let a cached link lead where it always leads.
+    /// Returns whether the target rules allow a cached link to lead to its long URL.
     #[must_use]
     pub fn allows_cached(&self, cached: &Cached) -> bool {
         self.gate.allows_again(&cached.link.long_url, &cached.verdict)
     }
 
-    /// Whether a cached link is right until its generation changes.
+    /// Returns whether a cached link is current until its generation changes.
     #[must_use]
     pub fn is_settled(&self, cached: &Cached) -> bool {
         cached.is_sure && self.news.freshness.is_settled(cached.read_at)
     }
 
-    /// A hash of a code that nobody outside of this process can foresee.
+    /// Returns a keyed hash of a code, which clients cannot predict.
     #[must_use]
     pub fn hash(&self, code: &Code) -> u64 {
         self.generations.hasher.hash_one(code)
     }
 
-    /// Changes when the code of this hash leaves the cache or gets another link, and now and then without a reason.
+    /// Returns the generation of a code's hash. It changes when the code leaves the cache or gets
+    /// another link, and sometimes without a reason.
     #[must_use]
     pub fn generation(&self, hash: u64) -> u32 {
         self.generations.of(hash).load(Ordering::Acquire)
     }
 
-    /// Tells the cache that a link is in use.
+    /// Marks a cached link as used, so that it does not expire.
     pub fn touch(&self, code: &Code) {
         self.cache.get(&Name::Code(*code));
     }
 
-    /// Counts lookups that the cache, or what a thread has kept of it, has answered.
+    /// Counts lookups that were answered from the cache or from a thread's copy of it.
     pub fn count_hits(&self, hits: u64) {
         self.metrics.cache_hits.increment(hits);
     }
 
-    /// The link of an id as the store has it, past the cache.
+    /// Reads the link of an id from the store's primary, past the cache.
     ///
     /// # Errors
-    /// When nobody can say.
+    /// Returns [`LookupError`] if it is unknown whether the link exists.
     pub async fn read_fresh(&self, id: LinkId) -> Found {
         self.ask(id, None, DEADLINE).await
     }
@@ -363,7 +375,7 @@ impl Lookup {
         }
     }
 
-    /// Whether the cache has a link of this code, new or old.
+    /// Returns whether the cache has a link of this code, current or outdated.
     #[must_use]
     pub fn knows(&self, code: &Code) -> bool {
         self.cache.contains_key(&Name::Code(*code))

@@ -1,54 +1,56 @@
-//! What an operator sees of the resolver. Handles are made once; no code, URL or client is ever in a label.
+//! Metrics of the resolver. Handles are created once, and no label contains a code, URL or client.
 
 use std::sync::Arc;
 
 use daemon::Recorder;
 use metrics::{Counter, Histogram, Unit, counter, describe_counter, describe_histogram, histogram};
 
-/// Every handle.
+/// The handles of all counters and histograms.
 pub struct Metrics {
     /// Redirects answered.
     pub redirects: Counter,
-    /// Visits counted.
+    /// Visits counted: redirects of GET requests.
     pub visits: Counter,
-    /// Visits that found their queue full.
+    /// Visits dropped because their queue was full.
     pub visits_dropped: Counter,
-    /// Links that were removed because nobody had visited them for long.
+    /// Links removed because they had not been visited for long.
     pub links_removed: Counter,
-    /// Codes asked for that have no link.
+    /// Requests for paths that lead to no live link.
     pub not_found: Counter,
-    /// Requests refused because their client had asked for too many codes that have no link.
+    /// Requests rejected because their client had requested too many unknown codes.
     pub unknown_refused: Counter,
     /// Lookups answered from the cache.
     pub cache_hits: Counter,
-    /// Codes that the ceiling ruled out: no query was needed.
+    /// Lookups of codes answered without a query, because the ceiling and the unminted slugs rule
+    /// them out.
     pub ruled_out: Counter,
     /// Batched reads of links.
     pub link_reads: Counter,
-    /// Links that they asked for.
+    /// Ids requested by the batched reads.
     pub links_asked: Counter,
     /// Links created.
     pub creates: Counter,
     /// Batched inserts.
     pub insert_batches: Counter,
-    /// Numbers skipped because a link was stored under them already.
+    /// Numbers and generated codes skipped because another link has them.
     pub conflicts: Counter,
-    /// Inserts whose outcome nobody knew at first.
+    /// Inserts whose outcome was unknown at first.
     pub inserts_unknown: Counter,
-    /// Numbers given up because nobody knows whether a link is stored under them.
+    /// Numbers burned: a link may be stored under them, or they must not be used.
     pub burned: Counter,
     /// Numbers set aside by reservations.
     pub reserved: Counter,
-    /// Time of a create, from its body to its answer.
+    /// Duration of a create in the creator, from start to outcome, without bulk creates.
     pub create_seconds: Histogram,
     /// Requests answered 503.
     pub unavailable: Counter,
-    /// Connections refused: all that there may be, of all clients or of one, were being answered.
+    /// Connections rejected because a limit, of all clients or of one, was reached by connections
+    /// in use.
     pub connections_refused: Counter,
 }
 
 impl Metrics {
-    /// Registers everything, so that a first scrape shows zeros rather than nothing.
+    /// Registers all metrics, so that the first scrape shows zeros rather than nothing.
     #[must_use]
     pub fn new(recorder: &Recorder) -> Arc<Self> {
         recorder.with(|| {

@@ -1,11 +1,11 @@
-//! Password hashing and tries at the passwords of links, both bounded.
+//! Password hashing and attempts at links' passwords, both limited.
 //!
-//! 1. A hash takes tens of milliseconds of a core on purpose. A few are computed at a time, away from
-//!    the listeners' threads, and half of the cores stay free of them. Hashes of new passwords count
-//!    among them.
-//! 2. Guessing is slowed down for each link: by the client's address (IPv6: its /64), and for all
-//!    clients together. Nobody is locked out: a try beyond the rate waits until it has grown, a few of
-//!    them at a time, and a correct password gives its try back.
+//! 1. A hash deliberately takes tens of milliseconds of a core. A few are computed at a time, away
+//!    from the listeners' threads, and half of the cores stay free of them. The limit includes
+//!    hashes of new passwords.
+//! 2. Guessing is slowed down for each link: per client address (IPv6: per /64), and for all
+//!    clients together. No client is locked out: an attempt beyond the rate waits until the rate
+//!    has recovered, a few attempts at a time, and a correct password gives its attempt back.
 
 use std::{net::IpAddr, sync::Arc, thread::available_parallelism, time::Duration};
 
@@ -20,24 +20,26 @@ use tokio::{
 
 use crate::budgets::{Held, Holder, Lane, Pool, Rate, Spent};
 
-/// Passwords that are hashed at a time at most, new ones and tries.
+/// Maximum number of concurrent hashes, of new passwords and of attempts.
 const AT_ONCE: usize = 2;
-/// How long one may wait for its turn, and how many do: of all, of one client or key, and for a hash
-/// of a new password.
+/// How long a hash may wait for its turn.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Maximum number of waiting hashes.
 const WAITING: u64 = 32;
+/// Maximum number of waiting hashes of one client or key.
 const WAITING_OF_ONE: u64 = 4;
+/// Maximum number of hashes of new passwords, waiting or computed.
 const NEW: usize = 8;
-/// How long a try past the budget may wait for it to grow: a little more than one takes to come back.
+/// How long an attempt beyond the rate may wait: a little longer than one takes to recover.
 const SLOWED: Duration = Duration::from_secs(8);
-/// Tries of one client at one link, per minute.
+/// Attempts of one client at one link, per minute.
 const TRIES_OF_CLIENT: u32 = 10;
-/// Tries that wait for their rate to grow: of all clients and of one.
+/// Maximum number of attempts that wait for their rate to recover: of all clients, and of one.
 const TRIES: (u64, u64) = (64, 8);
-/// Tries of all at one link, per minute.
+/// Attempts of all clients at one link, per minute.
 const TRIES_OF_ALL: u32 = 120;
 
-/// Hashes passwords, a few at a time, and limits the tries at each link.
+/// Hashes passwords, a few at a time, and limits the attempts at each link.
 pub struct PasswordGuard {
     turns: Arc<Semaphore>,
     waiting: Arc<Pool>,
@@ -63,28 +65,29 @@ impl Default for PasswordGuard {
     }
 }
 
-/// The outcome of a try of a password.
+/// The outcome of an attempt to open a link with a password.
 pub enum Tried {
-    /// The password is right.
+    /// The password is correct.
     Opened,
-    /// It is not.
+    /// The password is wrong.
     Wrong,
-    /// The rate of the client or of the link is spent for so long.
+    /// The rate of the client or of the link is spent. Carries the time until a retry may succeed.
     TooMany(Duration),
-    /// Too many hashes wait already.
+    /// Too many hashes are waiting already.
     Busy,
 }
 
 impl PasswordGuard {
-    /// The hash of a new password; none when too many wait for theirs.
+    /// Returns the hash of a new password; `None` if too many hashes are waiting.
     pub async fn hash(&self, by: ApiKeyId, password: String) -> Option<Result<PasswordHash, PasswordError>> {
-        // Visitors wait in the same line, and creates must not fill it.
+        // Visitors wait in the same queue, and creates must not fill it.
         let _new = self.new.try_acquire().ok()?;
         let waiting = self.waiting.take(Holder::Key(by), 1).ok()?;
         self.in_turn(waiting, move || PasswordHash::of(&password)).await
     }
 
-    /// Does what takes a core for long when it is its turn; none when that does not come in time.
+    /// Runs a computation that takes long when it is its turn. Returns `None` if its turn does not
+    /// come in time.
     async fn in_turn<T: Send + 'static>(
         &self,
         waiting: Held,
@@ -92,7 +95,7 @@ impl PasswordGuard {
     ) -> Option<T> {
         let turn = timeout(PATIENCE, Arc::clone(&self.turns).acquire_owned()).await.ok()?.ok()?;
         drop(waiting);
-        // The turn ends with the work, not with whoever asked for it.
+        // The turn ends with the computation, even if the caller goes away earlier.
         let done = spawn_blocking(move || {
             let _turn = turn;
             work()
@@ -100,7 +103,8 @@ impl PasswordGuard {
         done.await.ok()
     }
 
-    /// Compares a password with the hash of a link's, within the rates of the client and of the link.
+    /// Compares a password with the hash of a link's password, within the rates of the client and
+    /// of the link.
     pub async fn open(&self, link: LinkId, client: IpAddr, hash: &PasswordHash, password: String) -> Tried {
         let (client, holder) = (network(client), Holder::client(client));
         let of_client = || self.of_client.spend((link, client), self.since.elapsed());
@@ -122,7 +126,7 @@ impl PasswordGuard {
             Err(Spent::Own) => Tried::TooMany(Duration::from_secs(1)),
             Err(Spent::All) => Tried::Busy,
         };
-        // Nothing was learned by it.
+        // The attempt revealed nothing: the password was correct, or was not compared.
         self.of_client.give_back((link, client));
         self.of_all.give_back(link);
         tried

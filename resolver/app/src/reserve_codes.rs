@@ -1,7 +1,7 @@
 //! Reserves codes before their links exist, fills them, and gives them up.
 //!
-//! A call may hold a connection to the database for seconds. So the calls of one key take turns, as
-//! its lists do, and leave connections to other keys.
+//! A call may hold a database connection for seconds. So the calls of one key share the permits of
+//! its lists, which leaves connections to other keys.
 
 use std::sync::Arc;
 
@@ -21,31 +21,32 @@ use supply::Minting;
 
 use crate::reservation::{Filled, ReserveError};
 
-/// A reservation with its codes, so that a caller who lost the first answer gets them again.
+/// A reservation with its codes. It is returned by every read, for callers that lost the first
+/// answer.
 #[derive(Clone, Debug)]
 pub struct Reserved {
     /// The reservation.
     pub reservation: Reservation,
-    /// How many codes have a link.
+    /// The number of codes that have a link.
     pub filled: u64,
-    /// All of its codes, in the order of their numbers.
+    /// All codes of the reservation, in the order of their numbers.
     pub codes: Vec<Code>,
 }
 
 impl LinkService {
-    /// Finds the keyspace that codes are reserved from: the default one without a name.
+    /// Finds the keyspace that codes are reserved from. `None` means the default keyspace.
     pub fn keyspace_to_reserve_from(&self, name: Option<&str>) -> Result<&Arc<Minting>, AppError> {
         self.reserver.keyspace(name).ok_or_else(|| {
             AppError::invalid("keyspace", "expected the name of a keyspace that this resolver mints from")
         })
     }
 
-    /// Reserves codes.
+    /// Reserves codes from a keyspace.
     pub async fn reserve(&self, count: u64, keyspace: &Minting, by: &Grant) -> Result<Reserved, AppError> {
         require_default_domain(by)?;
         let _turn = self.turns.query(by.id).await?;
         // Concurrent calls do not see each other's codes, so a key may exceed its limit once for
-        // each of its turns.
+        // each of its permits.
         let (held, most) = (self.store.reserved(by.id).await?, self.policy.reserved_max);
         if held.saturating_add(count) > most {
             return Err(AppError::TooManyReserved { held, most });
@@ -54,7 +55,7 @@ impl LinkService {
         self.with_codes(reservation).await
     }
 
-    /// Returns the reservations of a key; those of all keys for an operator.
+    /// Returns the reservations of a key, or those of all keys for an operator.
     pub async fn reservations(&self, by: &Grant) -> Result<Vec<Reservation>, AppError> {
         require(by, Scope::Reserve)?;
         let of = (!sees_all(by)).then_some(by.id);
@@ -70,7 +71,7 @@ impl LinkService {
         self.with_codes(reservation).await
     }
 
-    /// Gives up the codes of a reservation that have no link. May be repeated.
+    /// Gives up the codes of a reservation that have no link. Idempotent.
     pub async fn give_up_reservation(&self, id: &str, by: &Grant) -> Result<(), AppError> {
         require(by, Scope::Reserve)?;
         let _turn = self.turns.query(by.id).await?;
@@ -79,10 +80,11 @@ impl LinkService {
         Ok(())
     }
 
-    /// Stores links under codes of a reservation. `read` reads them, once it is the key's turn: they
-    /// take many times the memory of their text, and none of it is held while a turn is waited for.
+    /// Stores links under codes of a reservation, and returns what `read` returned beside the
+    /// links, with the outcome of each link.
     ///
-    /// Returns what `read` returned beside the links, and the outcome of each link.
+    /// `read` parses the links once the key has its permit. Parsed links take many times the memory
+    /// of their text, and none of it is held while a permit is awaited.
     pub async fn fill_reservation<T, E: From<AppError>>(
         &self,
         id: &str,
@@ -100,7 +102,8 @@ impl LinkService {
         Ok((rest, filled))
     }
 
-    /// Returns the name of the keyspace of a reservation; empty if this process does not mint from it.
+    /// Returns the name of a reservation's keyspace, or an empty text if this process does not mint
+    /// from it.
     pub fn keyspace_of_reservation(&self, reservation: &Reservation) -> &str {
         self.reserver.minting(reservation).map_or("", |minting| minting.namespace.as_str())
     }
@@ -120,12 +123,12 @@ impl LinkService {
     }
 }
 
-/// Whether a key sees the reservations of other keys.
+/// Returns whether a key sees the reservations of other keys.
 fn sees_all(by: &Grant) -> bool {
     require_operator(by).is_ok()
 }
 
-/// Reserved codes belong to the default domain.
+/// Requires a key that may use the default domain, which all reserved codes belong to.
 fn require_default_domain(by: &Grant) -> Result<(), AppError> {
     require(by, Scope::Reserve)?;
     let is_other = by.limits.domain.is_some_and(|domain| !domain.is_default());

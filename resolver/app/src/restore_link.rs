@@ -1,6 +1,6 @@
-//! Restores the link that was deleted last under a code or a slug.
+//! Restores the most recently deleted link with a code or slug.
 //!
-//! It takes the scope `delete`: a key that may delete a link may undo that.
+//! The use case requires the scope `delete`: a key that may delete a link may undo that.
 
 use codes::LinkId;
 use links::{Link, Meant, Record, api_key::Grant, scope::Scope};
@@ -9,14 +9,14 @@ use store::Restored;
 use super::{AppError, Field, LinkService, authorize::require, find_link::LinkName};
 
 impl LinkService {
-    /// Restores a link with its tags and limits, in a new version.
+    /// Restores a link with its tags and limits, at a new version.
     pub async fn restore_link(&self, name: &LinkName, by: &Grant) -> Result<Record, AppError> {
         require(by, Scope::Delete)?;
         let link = self.find_deleted(name, by).await?;
         let domain = link.domain();
         let taken =
             || AppError::SlugTaken { slug: name.code.clone(), domain: self.directory.shown_name(domain) };
-        // The rules for targets may have changed since the link was made.
+        // The target rules may have changed since the link was created.
         let targets = link.rules().iter().map(|rule| &rule.long_url).chain([&link.long_url]);
         self.check_targets(Field::LongUrl, targets)?;
         if is_minted_by_now(&link, self.lookup.id_of(&name.code)) {
@@ -40,7 +40,7 @@ impl LinkService {
     }
 }
 
-/// Whether the slug of a link became the code of a number after the link was deleted.
+/// Returns whether a link's slug has become the code of a number since the link was deleted.
 fn is_minted_by_now(link: &Link, code: Option<LinkId>) -> bool {
     link.domain().is_default() && code.is_some_and(|id| id != link.id)
 }

@@ -8,11 +8,11 @@ use super::{
     authorize::{require, visible},
 };
 
-/// Tags that one answer may have.
+/// Maximum number of tags in one answer.
 const TAGS_MAX: usize = 100_000;
 
 impl LinkService {
-    /// Returns the tags of visible links whose names contain a text, in the order of their names.
+    /// Returns the tags of visible links whose names contain a text, sorted by name.
     pub async fn tags(&self, search: Option<&str>, by: &Grant) -> Result<Vec<TagCount>, AppError> {
         require(by, Scope::Read)?;
         if search.is_some_and(|text| text.contains('\0')) {
@@ -58,7 +58,7 @@ impl LinkService {
         }
     }
 
-    /// Takes tags away from all links. Unknown tags are no error.
+    /// Removes tags from all links. Unknown tags are not an error.
     pub async fn delete_tags<'a>(
         &self,
         names: impl Iterator<Item = &'a str>,
@@ -73,7 +73,7 @@ impl LinkService {
     }
 }
 
-/// Tags belong to all links, so a key that does not see all links changes none.
+/// Requires a key that sees all links, because tags belong to all links.
 fn may_change_tags(by: &Grant, what: &'static str) -> Result<(), AppError> {
     if by.limits.hides_links() { Err(AppError::ForbiddenTags { what }) } else { Ok(()) }
 }

@@ -1,4 +1,4 @@
-//! Rules for the hosts that links may lead to. All of this is for operators.
+//! Use cases of the target rules: the hosts that links may lead to. For operators only.
 
 use links::{api_key::Grant, targets::TargetRule};
 

@@ -1,6 +1,8 @@
-//! Turns of each key at connections to the database: some stay free for others, whatever one key asks for.
+//! Limits on the concurrent database calls of each API key, so that connections stay free for
+//! others.
 //!
-//! They are waited for in order, because Shlink's web client asks for several lists at once.
+//! Calls beyond the limit wait in order, because Shlink's web client requests several lists at
+//! once.
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,25 +13,25 @@ use tokio::{
     time::timeout,
 };
 
-/// How long one waits for its turn.
+/// How long a call waits for its permit.
 const WITHIN: Duration = Duration::from_secs(5);
-/// Keys whose turns are kept, and for how long after the last: longer than any is waited for or taken.
+/// Maximum number of keys whose permits are kept.
 const KEPT: u64 = 10_000;
+/// How long a key's permits are kept after their last use: longer than any is awaited or held.
 const KEPT_FOR: Duration = Duration::from_secs(600);
 
-/// Turns of one key at queries that may take the database long, such as lists: half of the
-/// connections that are kept for them.
+/// Permits of one key for queries that may take the database long, such as lists: half of the
+/// connections for such queries.
 const QUERIES_OF_KEY: usize = 2;
-/// Turns of one key at the connections for everything else. Changes of one link wait for each other
-/// there.
+/// Permits of one key for all other calls. Changes of one link wait for each other there.
 const WRITES_OF_KEY: usize = 4;
 
-/// The turn of a key did not come in time.
+/// The error if a key's permit did not become free in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the key has as much under way as it may")]
 pub struct NoTurn;
 
-/// So many turns of each key.
+/// A fixed number of permits for each key.
 #[derive(Debug)]
 pub struct Turns {
     of_key: usize,
@@ -37,23 +39,23 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// Every key has so many at a time.
+    /// Creates limits with `of_key` permits for each key.
     #[must_use]
     pub fn new(of_key: usize) -> Self {
         Self { of_key, by_key: Cache::builder().max_capacity(KEPT).time_to_idle(KEPT_FOR).build() }
     }
 
-    /// A turn, which ends when it is dropped.
+    /// Waits for a permit, which is given back when it is dropped.
     ///
     /// # Errors
-    /// When it did not come in time.
+    /// Returns [`NoTurn`] if no permit became free in time.
     pub async fn take(&self, key: ApiKeyId) -> Result<OwnedSemaphorePermit, NoTurn> {
         let turns = self.by_key.get_with(key, || Arc::new(Semaphore::new(self.of_key)));
         timeout(WITHIN, turns.acquire_owned()).await.ok().and_then(Result::ok).ok_or(NoTurn)
     }
 }
 
-/// The turns of each key, by what the database is asked to do.
+/// The permits of each key, by kind of database call.
 #[derive(Debug)]
 pub struct KeyTurns {
     queries: Turns,
@@ -67,7 +69,7 @@ impl Default for KeyTurns {
 }
 
 impl KeyTurns {
-    /// Waits for a turn at a query that may take the database long.
+    /// Waits for a permit for a query that may take the database long.
     ///
     /// # Errors
     /// Returns [`NoTurn`] if the key's earlier queries took too long.
@@ -75,9 +77,9 @@ impl KeyTurns {
         self.queries.take(key).await
     }
 
-    /// Waits for a turn at a brief statement: a change of a link, tag, domain or rule, or a read of
-    /// what a link has beside its row. Creates that are a transaction of their own take these turns
-    /// too; plain ones have connections of their own.
+    /// Waits for a permit for a brief statement: a change of a link, tag, domain or rule, or a read
+    /// of a link's data outside its row. Creates that are transactions of their own need these
+    /// permits too; plain creates have their own connections.
     ///
     /// # Errors
     /// Returns [`NoTurn`] if the key's earlier statements took too long.
@@ -85,7 +87,7 @@ impl KeyTurns {
         self.writes.take(key).await
     }
 
-    /// Returns the turns that creates and changes share.
+    /// Returns the permits that creates and changes share.
     #[must_use]
     pub fn writes(&self) -> Arc<Turns> {
         Arc::clone(&self.writes)

@@ -1,10 +1,13 @@
-//! Which links are visited, and the removal of those that nobody has visited for long (E3).
+//! Recording of last visits, and the removal of links that have not been visited for long (E3).
 //!
-//! 1. Each resolver tells the database of a link's visit once an hour at most: that is as fine as anybody needs it, and a popular link costs no more
-//!    than a rare one. What could not be told is told with the next visits.
-//! 2. The removal is off unless an operator says after how long. One resolver at a time does it, in steps of a few hundred links that are each a
-//!    transaction, and another one goes on where it was when it dies.
-//! 3. A removed link is deleted as by a person: its row stays, and the log has it.
+//! 1. Each resolver reports a link's visit to the database at most once an hour. That is precise
+//!    enough, and a popular link costs no more than a rare one. Visits that could not be reported
+//!    are reported with the next ones.
+//! 2. The removal is off unless the operator sets an age for it. One resolver at a time runs it, in
+//!    steps of a few hundred links that are each a transaction. If that resolver dies, another one
+//!    continues where it stopped.
+//! 3. A removed link is deleted as if a person had deleted it: its row stays, and the audit log has
+//!    an entry.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -24,37 +27,39 @@ use tokio::{
 
 use crate::{lookup::Lookup, metrics::Metrics};
 
-/// How often a link's visit is told.
+/// The interval at which a link's visits are reported.
 const TOLD_EVERY: Duration = Duration::from_secs(3_600);
-/// Links whose visits were told lately. Each takes some tens of bytes.
+/// Maximum number of links whose last report is remembered. Each takes some tens of bytes.
 const TOLD_MAX: usize = 200_000;
-/// How long visits are collected before they are told.
+/// How long visits are collected before they are reported.
 const COLLECTED_FOR: Duration = Duration::from_secs(5);
-/// Links that wait to be told; more wait for the next visit.
+/// Maximum number of collected links. Further links are reported with their next visit.
 const COLLECTED_MAX: usize = 10_000;
-/// Visited links on the way from the counter.
+/// Capacity of the channel of visited links from the task that counts visits.
 const WAITING: usize = 4_096;
-/// How long a resolver that does the removal may be silent before another one does it.
+/// How long the running resolver may be silent before another one takes over the removal.
 const HELD_FOR: Duration = Duration::from_secs(60);
-/// How long it pauses between two steps: others use the database too.
+/// Pause between two steps, because others use the database too.
 const BREATH: Duration = Duration::from_millis(50);
-/// How often it is asked whose turn it is.
+/// Interval at which a resolver asks whether it is its turn.
 const ASKED_EVERY: Duration = Duration::from_secs(30);
-/// How long a removal rests once it has seen every link.
+/// Pause after a removal has examined every link.
 const EVERY: Duration = Duration::from_secs(24 * 3_600);
 
-/// Hears of visits. It belongs to the one task that counts them, which hears of every redirect: no other table is asked as often, so it is a
-/// plain one that nobody shares.
+/// Receives all visits and reports those that are due.
+///
+/// It belongs to the one task that counts visits and is consulted at every redirect. No other table
+/// is read as often, so it is a plain one that no other task shares.
 pub struct Seen {
     links: mpsc::Sender<(LinkId, Timestamp)>,
-    /// When each link was told last, in seconds since 1970.
+    /// When each link was last reported, in seconds since 1970.
     told: HashMap<LinkId, i64, RandomState>,
-    /// In seconds.
+    /// The interval at which a link's visits are reported, in seconds.
     told_every: i64,
 }
 
 impl Seen {
-    /// The task that tells the database, on the current runtime.
+    /// Starts the task that reports to the database, on the current runtime.
     #[must_use]
     pub fn start(vitals: &Vitals, store: Arc<dyn LinkStore>, unvisited_for: Option<Duration>) -> Self {
         let (links, waiting) = mpsc::channel(WAITING);
@@ -63,7 +68,8 @@ impl Seen {
         Self { links, told: HashMap::default(), told_every }
     }
 
-    /// Notes a visit. It never waits: what finds no room is noted with the next visit.
+    /// Records a visit. It never waits: a visit that finds the channel full is dropped, and the
+    /// link's next one is reported.
     pub fn note(&mut self, link: LinkId, at: Timestamp) {
         let at_second = at.as_second();
         if self.told.get(&link).is_some_and(|told| at_second - told < self.told_every) {
@@ -71,7 +77,8 @@ impl Seen {
         }
         if self.links.try_send((link, at)).is_ok() {
             if self.told.len() >= TOLD_MAX {
-                // All are told once more then: that costs no more than as many new ones did.
+                // Every link is then reported once more, which costs no more than as many new links
+                // did.
                 self.told.clear();
             }
             self.told.insert(link, at_second);
@@ -79,7 +86,8 @@ impl Seen {
     }
 }
 
-/// How often a link's visit is told: well within the time after which it would be removed.
+/// Returns the interval at which a link's visits are reported: well below the age at which the link
+/// would be removed.
 fn told_every(unvisited_for: Option<Duration>) -> Duration {
     unvisited_for.map_or(TOLD_EVERY, |span| TOLD_EVERY.min(span / 4))
 }
@@ -109,18 +117,19 @@ async fn note(store: Arc<dyn LinkStore>, mut waiting: mpsc::Receiver<(LinkId, Ti
                 if waiting.is_closed() {
                     return;
                 }
-                // They are told with the next ones. When there is no room for more, those wait for their next visit.
+                // They are reported with the next ones. Without room for more, further links wait
+                // for their next visit.
                 sleep(COLLECTED_FOR).await;
             }
         }
     }
 }
 
-/// Removes links that nobody has visited for so long.
+/// The task that removes links which have not been visited for long.
 pub struct Sweeper {
     /// The database.
     pub store: Arc<dyn LinkStore>,
-    /// Its cache is invalidated.
+    /// The cache, from which removed links are evicted.
     pub lookup: Arc<Lookup>,
     /// Counts removed links.
     pub metrics: Arc<Metrics>,
@@ -131,12 +140,12 @@ pub struct Sweeper {
 }
 
 impl Sweeper {
-    /// Does it whenever it is this process's turn.
+    /// Runs steps of the removal whenever it is this process's turn.
     pub async fn run(self) {
         let sweep = Sweep {
             holder: self.holder.clone(),
             held_for: HELD_FOR,
-            // A visit may have been told so much later than it was.
+            // A visit may be reported this much later than it happened.
             unvisited_for: self.unvisited_for + told_every(Some(self.unvisited_for)),
             every: EVERY.min(self.unvisited_for / 4),
         };

@@ -1,4 +1,5 @@
-//! Values of a link's fields: each check returns the typed value, or says what was expected.
+//! Checks of a link's fields. Each check returns the typed value, or a phrase that says what was
+//! expected.
 
 use jiff::Timestamp;
 use links::{Authority, LongUrl, LongUrlError, RedirectStatus, Slug, TAGS_MAX, Tag};
@@ -15,7 +16,7 @@ pub type Checked<T> = Result<T, String>;
 const DENIED: &str = "expected a URL whose host links may lead to";
 
 impl LinkService {
-    /// Checks a target: its form, its scheme, and that links may lead to its host.
+    /// Checks a long URL: its form, its scheme, and that the target rules allow its host.
     pub fn check_long_url(&self, text: &str) -> Checked<LongUrl> {
         let policy = &self.policy;
         let url =
@@ -28,8 +29,8 @@ impl LinkService {
         if self.directory.entries().targets().allow_url(&url) { Ok(url) } else { Err(DENIED.to_owned()) }
     }
 
-    /// Refuses a link that would begin to redirect again although a rule denies one of its targets
-    /// by now.
+    /// Rejects a link that is about to redirect again although the target rules deny one of its
+    /// long URLs.
     pub(super) fn check_targets<'a>(
         &self,
         field: Field,
@@ -40,7 +41,7 @@ impl LinkService {
         if is_allowed { Ok(()) } else { Err(AppError::invalid(field.name(), DENIED)) }
     }
 
-    /// Checks the name of a domain; `None` for the default one.
+    /// Checks the name of a domain. Returns `None` for the default domain.
     pub fn check_domain(&self, name: &str) -> Checked<Option<Authority>> {
         if name == "DEFAULT" || self.directory.is_default_name(name) {
             return Ok(None);
@@ -49,7 +50,7 @@ impl LinkService {
     }
 }
 
-/// Trims a title and cuts it after [`TITLE_BYTES`]; `None` for an empty one.
+/// Trims a title and truncates it to [`TITLE_BYTES`]. Returns `None` for an empty title.
 pub(super) fn title(text: &str) -> Checked<Option<String>> {
     if text.contains('\0') {
         return Err(Field::Title.expected());
@@ -59,7 +60,7 @@ pub(super) fn title(text: &str) -> Checked<Option<String>> {
     Ok(Some(text[..end].to_owned()).filter(|title| !title.is_empty()))
 }
 
-/// Trims a description; `None` for an empty one.
+/// Trims a description. Returns `None` for an empty one.
 pub(super) fn description(text: &str) -> Checked<Option<String>> {
     if text.len() > DESCRIPTION_BYTES || text.contains('\0') {
         return Err(Field::Description.expected());
@@ -67,7 +68,7 @@ pub(super) fn description(text: &str) -> Checked<Option<String>> {
     Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty()))
 }
 
-/// Parses tags and drops repetitions.
+/// Parses tags and removes duplicates.
 pub(super) fn tags(items: &[String]) -> Checked<Vec<Tag>> {
     if items.len() > TAGS_MAX {
         return Err(Field::Tags.expected());
@@ -82,7 +83,8 @@ pub(super) fn tags(items: &[String]) -> Checked<Vec<Tag>> {
     Ok(tags)
 }
 
-/// Checks a visit limit. Both databases store it with a sign.
+/// Checks a visit limit. The upper bound is that of a signed 64-bit integer, as both databases
+/// store.
 pub(super) fn max_visits(count: u64) -> Checked<u64> {
     if (1..=i64::MAX as u64).contains(&count) { Ok(count) } else { Err(Field::MaxVisits.expected()) }
 }
@@ -99,7 +101,7 @@ pub(super) fn code_len(len: u64) -> Checked<usize> {
     len.ok_or_else(|| Field::ShortCodeLength.expected())
 }
 
-/// Parses a custom slug behind its prefix.
+/// Parses a custom slug and prepends the prefix.
 pub(super) fn custom_slug(text: &str, prefix: Option<&str>) -> Checked<Slug> {
     let read = |text: &str| Slug::pick(text).map_err(|error| error.to_string());
     let slug = read(text)?;
@@ -109,21 +111,23 @@ pub(super) fn custom_slug(text: &str, prefix: Option<&str>) -> Checked<Slug> {
     }
 }
 
-/// Parses a prefix of codes; `None` for an empty one. A prefix that ends in a slash consists of path
-/// segments and keeps them. Any other is the beginning of a word: its slashes become dashes as its
-/// spaces do, as in Shlink unless its slugs have several segments.
+/// Parses a prefix of codes. Returns `None` for an empty prefix.
+///
+/// Spaces become dashes. A prefix that ends in a slash consists of path segments and keeps its
+/// slashes. Any other prefix is the beginning of a word: its slashes become dashes too, as in
+/// Shlink unless multi-segment slugs are enabled there.
 pub(super) fn path_prefix(text: &str) -> Checked<Option<String>> {
     let mut prefix = text.trim().trim_start_matches('/').replace(' ', "-");
     if !prefix.ends_with('/') {
         prefix = prefix.replace('/', "-");
     }
-    // With any code behind it, the prefix has to make a slug.
+    // The prefix must form a valid slug with any code behind it.
     Slug::pick(&format!("{prefix}00000000")).map_err(|error| error.to_string())?;
     Ok(Some(prefix).filter(|prefix| !prefix.is_empty()))
 }
 
-/// Refuses a link that could never redirect. A link whose time has passed already is accepted, as in
-/// Shlink, whose own tests ask for it; imported lists have such links.
+/// Rejects a link that could never redirect, because it ends before it begins. An end in the past
+/// is accepted, as in Shlink, whose own tests require it; imported lists have such links.
 pub(super) fn window(since: Option<Timestamp>, until: Option<Timestamp>, wrong: &mut FieldErrors) {
     if let (Some(since), Some(until)) = (since, until)
         && until <= since

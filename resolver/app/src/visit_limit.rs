@@ -1,11 +1,16 @@
-//! Visits of links that may be followed only so often: exactly so many are admitted, however many resolvers and visitors there are.
+//! Admission of visits to links with a visit limit. Exactly as many are admitted as the limit
+//! allows, however many resolvers and visitors there are.
 //!
-//! 1. Each visit is counted in the store before it is answered. Links with a limit are few; no other redirect comes here, and none writes.
-//! 2. The visits that wait while a batch is counted form the next one, and those of one link are one count.
-//! 3. When nobody knows whether a batch was counted, all of its visitors are asked to come again: there may be fewer redirects than the limit
-//!    then, and never more.
-//! 4. A look at a link (HEAD, the preview of a chat) and its password's form take no use away: they ask, and nothing is written.
-//! 5. What was found is remembered for a moment, so that a crowd that comes too late, or only looks, costs little.
+//! 1. Each visit is counted in the store before it is answered. Links with a limit are few; no
+//!    other redirect comes here, and none writes.
+//! 2. The visits that arrive while a batch is counted form the next one. Visits of the same link
+//!    are counted together.
+//! 3. If it is unknown whether a batch was counted, all of its visitors are asked to retry. Then
+//!    there may be fewer redirects than the limit, and never more.
+//! 4. Previews of a link (HEAD, or by a chat) and its password form use up no visit: they query the
+//!    store and write nothing.
+//! 5. Results are cached for a moment, so that a crowd that comes too late, or only previews, costs
+//!    little.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -21,17 +26,17 @@ use tokio::{
 
 use crate::lookup::LookupError;
 
-/// Visits that may wait; more are refused at once.
+/// Maximum number of waiting visits. Further visits are rejected at once.
 const WAITING_MAX: usize = 16_384;
-/// Looks at a time; more are refused at once.
+/// Maximum number of concurrent previews. Further previews are rejected at once.
 const LOOKS_MAX: usize = 64;
-/// Links of one batch.
+/// Maximum number of links in a batch.
 const LINKS_MAX: usize = 100;
 /// How long a visit may wait.
 const DEADLINE: Duration = Duration::from_secs(5);
-/// How long a link without uses left is not asked about: a limit that is raised shows after that.
+/// How long a link without visits left is remembered. A raised limit takes effect after that.
 const SPENT: Duration = Duration::from_millis(500);
-/// How long a look is believed that found uses left. It takes none away, so nothing depends on it.
+/// How long it is remembered that a preview found visits left. No visit is admitted because of it.
 const LOOKED: Duration = Duration::from_millis(250);
 const SPENT_MAX: u64 = 100_000;
 
@@ -42,7 +47,7 @@ struct Waiting {
     admitted: oneshot::Sender<Admitted>,
 }
 
-/// Admits visits.
+/// Admits visits of links with a visit limit.
 pub struct Admission {
     waiting: mpsc::Sender<Waiting>,
     known: Known,
@@ -51,17 +56,17 @@ pub struct Admission {
     runtime: runtime::Handle,
 }
 
-/// What was found a moment ago.
+/// The cached results of recent counts and previews.
 #[derive(Clone)]
 struct Known {
-    /// Links without uses left.
+    /// Links without visits left.
     spent: Cache<LinkId, ()>,
-    /// Links that a look has found uses of, and that nobody has followed here since.
+    /// Links with visits left, as of a preview, that have not been followed here since.
     looked: Cache<LinkId, ()>,
 }
 
 impl Admission {
-    /// An admission and its task, on the current runtime.
+    /// Starts an admission and its task on the current runtime.
     #[must_use]
     pub fn start(vitals: &Vitals, store: Arc<dyn LinkStore>) -> Self {
         let (waiting, queue) = mpsc::channel(WAITING_MAX);
@@ -74,10 +79,10 @@ impl Admission {
         Self { waiting, known, store, looks, runtime }
     }
 
-    /// Whether a link was followed as often as it may be. A look takes no use away.
+    /// Returns whether a link's visit limit is exhausted. Uses up no visit.
     ///
     /// # Errors
-    /// When nobody knows: the visitor may come again.
+    /// Returns [`LookupError`] if that is unknown; the visitor may retry.
     pub async fn is_spent(&self, link: LinkId) -> Admitted {
         if self.known.spent.contains_key(&link) {
             return Ok(true);
@@ -104,10 +109,10 @@ impl Admission {
         Ok(is_spent)
     }
 
-    /// Whether one more visit of a link with a limit is within it. What is admitted is counted.
+    /// Counts one more visit of a link, and returns whether it is within the link's limit.
     ///
     /// # Errors
-    /// When nobody knows: the visitor may come again.
+    /// Returns [`LookupError`] if that is unknown; the visitor may retry.
     pub async fn admit(&self, link: LinkId) -> Admitted {
         if self.known.spent.contains_key(&link) {
             return Ok(false);
@@ -146,7 +151,7 @@ fn answer(
         Err(error) => {
             tracing::warn!(error = &error as &dyn std::error::Error, "count visits of limited links");
             for visitor in batch.into_values().flatten() {
-                // Whoever asked may have given up.
+                // The caller may have given up.
                 let _ = visitor.send(Err(LookupError::NoStore));
             }
             return;

@@ -1,10 +1,12 @@
-//! Visits: an event per redirect, handed over in batches.
+//! Visits: one event per redirect, passed on in batches.
 //!
-//! 1. Each listener's thread fills a buffer of its own. Noting a redirect takes no lock that another core wants, and allocates
-//!    nothing but one new buffer every [`BATCH_VISITS`] visits.
-//! 2. A full buffer goes to a bounded queue at once, any other with [`VisitBuffer::flush`]. When the queue is full the batch is dropped
-//!    and counted: a redirect never waits for what counts it.
-//! 3. The texts are copied. A header's value shares the memory of the whole head that it came in, and would keep all of it.
+//! 1. Each listener's thread fills its own buffer. Recording a redirect takes no lock that another
+//!    core wants, and allocates only one new buffer every [`BATCH_VISITS`] visits.
+//! 2. A full buffer is sent to a bounded queue at once, any other by [`VisitBuffer::flush`]. If the
+//!    queue is full the batch is dropped and counted: a redirect never waits for the counting of
+//!    visits.
+//! 3. Texts are copied. A header's value shares the memory of the whole request head, and would
+//!    keep all of it alive.
 
 use std::{
     net::IpAddr,
@@ -18,31 +20,31 @@ use tokio::sync::mpsc;
 
 use crate::{metrics::Metrics, unvisited_cleanup::Seen};
 
-/// Visits in one batch.
+/// Maximum number of visits in a batch.
 const BATCH_VISITS: usize = 512;
-/// Bytes of text in one batch; a longer one is handed over early.
+/// Bytes of text after which a batch is sent early.
 const BATCH_TEXT: usize = 128 * 1024;
-/// Batches that may wait.
+/// Capacity of the queue of batches.
 const BATCHES_WAITING: usize = 256;
-/// What is kept of a text, in bytes. Longer ones are nobody's browser.
+/// Maximum length of a recorded text, in bytes. No browser sends longer ones.
 const TEXT_MAX: usize = 512;
 
-/// One visit, while its batch is in memory.
+/// A visit of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Visit<'a> {
     /// The link that was followed.
     pub link: LinkId,
-    /// When.
+    /// When the link was followed.
     pub at: Timestamp,
-    /// Who, as the listener saw it.
+    /// The client's address, as the listener determined it.
     pub client: IpAddr,
-    /// What the client calls itself; empty when it does not say. At most 512 bytes, not necessarily UTF-8.
+    /// The `User-Agent` header, empty if absent. At most 512 bytes, not necessarily UTF-8.
     pub user_agent: &'a [u8],
-    /// Where it came from, likewise.
+    /// The `Referer` header, with the same properties.
     pub referer: &'a [u8],
 }
 
-/// Visits in their order.
+/// A batch of visits, in the order in which they were recorded.
 #[derive(Debug, Default)]
 pub struct Batch {
     entries: Vec<Entry>,
@@ -67,7 +69,7 @@ impl Batch {
         let mut keep = |text: &[u8]| {
             let kept = &text[..text.len().min(TEXT_MAX)];
             self.text.extend_from_slice(kept);
-            u16::try_from(kept.len()).expect("what is kept of a text is short")
+            u16::try_from(kept.len()).expect("a recorded text has at most TEXT_MAX bytes")
         };
         let (user_agent, referer) = (keep(visit.user_agent), keep(visit.referer));
         let Visit { link, at, client, .. } = visit;
@@ -78,19 +80,19 @@ impl Batch {
         self.entries.len() >= BATCH_VISITS || self.text.len() >= BATCH_TEXT
     }
 
-    /// How many visits.
+    /// Returns the number of visits.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether the batch has no visits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The visits.
+    /// Returns the visits in their order.
     pub fn iter(&self) -> impl Iterator<Item = Visit<'_>> {
         let mut rest = &self.text[..];
         let mut next = move |len: u16| {
@@ -108,7 +110,7 @@ impl Batch {
     }
 }
 
-/// Where batches go.
+/// The queue of batches, with its metrics.
 #[derive(Clone)]
 pub struct Visits {
     batches: mpsc::Sender<Batch>,
@@ -116,7 +118,7 @@ pub struct Visits {
 }
 
 impl Visits {
-    /// The queue and the task that empties it, on the current runtime.
+    /// Creates the queue, and starts the task that empties it on the current runtime.
     #[must_use]
     pub fn start(vitals: &Vitals, metrics: &Arc<Metrics>, seen: Seen) -> Self {
         let (batches, queue) = mpsc::channel(BATCHES_WAITING);
@@ -124,7 +126,7 @@ impl Visits {
         Self { batches, metrics: Arc::clone(metrics) }
     }
 
-    /// A buffer for one listener's thread.
+    /// Creates a buffer for one listener's thread.
     #[must_use]
     pub fn buffer(&self) -> VisitBuffer {
         VisitBuffer { visits: self.clone(), noted: Mutex::new(Noted { batch: Batch::new(), redirects: 0 }) }
@@ -138,7 +140,8 @@ async fn count(mut queue: mpsc::Receiver<Batch>, metrics: Arc<Metrics>, mut seen
     }
 }
 
-/// One thread's visits. The lock is never contended: nobody else has this buffer.
+/// The buffer of one listener's thread. Its lock is never contended, because no other thread uses
+/// it.
 pub struct VisitBuffer {
     visits: Visits,
     noted: Mutex<Noted>,
@@ -146,12 +149,13 @@ pub struct VisitBuffer {
 
 struct Noted {
     batch: Batch,
-    /// Counted here: a counter that all threads write costs each of them more than all else that is noted.
+    /// Counted here: a counter that all threads write costs each of them more than everything else
+    /// that is recorded.
     redirects: u64,
 }
 
 impl VisitBuffer {
-    /// Notes a redirect, and the visit that it is.
+    /// Records a redirect, and the visit that it counts as, if any.
     pub fn note(&self, visit: Option<Visit<'_>>) {
         let mut noted = self.noted();
         noted.redirects += 1;
@@ -163,7 +167,7 @@ impl VisitBuffer {
         }
     }
 
-    /// Hands over what there is.
+    /// Sends the recorded redirects and visits, if there are any.
     pub fn flush(&self) {
         let noted = self.noted();
         if noted.redirects > 0 {

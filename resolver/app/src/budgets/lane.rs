@@ -1,4 +1,4 @@
-//! Slowing down instead of locking out.
+//! Waiting for a rate to recover, in place of a refusal.
 
 use std::{sync::Arc, time::Duration};
 
@@ -6,22 +6,23 @@ use tokio::time::{Instant, sleep};
 
 use super::{Holder, Pool};
 
-/// A few places in which those wait who have spent a rate, until it has grown again.
+/// A bounded number of places in which callers wait until a spent rate has recovered.
 pub struct Lane {
     places: Arc<Pool>,
     patience: Duration,
 }
 
 impl Lane {
-    /// Places, and how long one may be taken.
+    /// Creates a lane with these places. `patience` is how long a caller may hold one.
     pub fn new(places: Arc<Pool>, patience: Duration) -> Self {
         Self { places, patience }
     }
 
-    /// Spends, at once or when there is something to spend again.
+    /// Spends from a rate, at once or as soon as it has recovered.
     ///
     /// # Errors
-    /// How long until there is, when that takes too long or all places are taken.
+    /// Returns the time until the rate recovers if that exceeds the lane's patience, or if all
+    /// places are taken.
     pub async fn pass<T>(
         &self,
         holder: Holder,
@@ -40,7 +41,7 @@ impl Lane {
             sleep(wait).await;
             match spend() {
                 Ok(spent) => return Ok(spent),
-                // Somebody else was faster.
+                // Another caller was faster.
                 Err(longer) => wait = longer.max(Duration::from_millis(1)),
             }
         }

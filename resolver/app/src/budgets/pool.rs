@@ -1,4 +1,4 @@
-//! An amount of something that is held and given back, in shares.
+//! Pools: amounts that are held and given back, divided into shares.
 
 use std::{
     collections::HashMap,
@@ -10,32 +10,33 @@ use daemon::network;
 use foldhash::quality::RandomState;
 use links::api_key::ApiKeyId;
 
-/// On whose account something is held.
+/// The account on which an amount is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Holder {
-    /// A client without a key, or before its key is known: an IPv4 address, or an IPv6 network of 64 bits.
+    /// A client without a key, or whose key is not known yet: an IPv4 address, or an IPv6 network
+    /// of 64 bits.
     Client(IpAddr),
-    /// A key, wherever it is used.
+    /// An API key, wherever it is used.
     Key(ApiKeyId),
 }
 
 impl Holder {
-    /// The client at this address.
+    /// Returns the account of the client at this address.
     pub fn client(address: IpAddr) -> Self {
         Self::Client(network(address))
     }
 }
 
-/// How much may be held at a time.
+/// The amounts that may be held at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shares {
-    /// By the process.
+    /// Limit for the whole process.
     pub all: u64,
-    /// By all clients without a key, of that.
+    /// Limit for all clients without a key together, within `all`.
     pub clients: u64,
-    /// By one client without a key.
+    /// Limit for one client without a key.
     pub client: u64,
-    /// By one key.
+    /// Limit for one API key.
     pub key: u64,
 }
 
@@ -48,16 +49,16 @@ impl Shares {
     }
 }
 
-/// Which share was taken already.
+/// The share that was used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spent {
-    /// The holder's own.
+    /// The holder's own share.
     Own,
-    /// That of the process, or of all clients without a key.
+    /// The share of the process, or of all clients without a key.
     All,
 }
 
-/// What is there to be held, and who holds how much of it.
+/// An amount that is divided into shares, and how much of it each holder has.
 pub struct Pool {
     shares: Shares,
     holdings: Mutex<Holdings>,
@@ -67,29 +68,33 @@ pub struct Pool {
 struct Holdings {
     all: u64,
     clients: u64,
-    /// Of those who hold something: no longer than what there is to hold.
+    /// The amount of each holder that has any. It has no more entries than the pool has units.
     by_holder: HashMap<Holder, u64, RandomState>,
 }
 
 impl Pool {
-    /// Nothing is held yet.
+    /// Creates a pool of which nothing is held yet.
     pub fn new(shares: Shares) -> Arc<Self> {
         Arc::new(Self { shares, holdings: Mutex::default() })
     }
 
-    /// A pool that is for clients only: so much for all of them, and so much for each.
+    /// Creates a pool for clients. They may hold `all` of it together, and each of them `client`;
+    /// so may each key.
     pub fn of_clients((all, client): (u64, u64)) -> Arc<Self> {
         Self::new(Shares { all, clients: all, client, key: client })
     }
 
-    /// Takes an amount on somebody's account, until it is dropped.
+    /// Takes an amount on a holder's account. It is given back when the result is dropped.
+    ///
+    /// # Errors
+    /// Returns the share that would be exceeded.
     pub fn take(self: &Arc<Self>, holder: Holder, amount: u64) -> Result<Held, Spent> {
         let mut held = Held { pool: Arc::clone(self), holder, amount: 0 };
         held.grow_to(amount)?;
         Ok(held)
     }
 
-    /// The most that a holder may hold when nobody holds anything.
+    /// Returns the maximum that a holder may have while nothing else is held.
     pub fn share_of(&self, holder: Holder) -> u64 {
         self.shares.own(holder)
     }
@@ -130,7 +135,7 @@ impl Holdings {
     }
 }
 
-/// What somebody holds of a pool; it is given back when this is dropped.
+/// An amount that is held from a pool. Dropping it gives the amount back.
 pub struct Held {
     pool: Arc<Pool>,
     holder: Holder,
@@ -138,12 +143,15 @@ pub struct Held {
 }
 
 impl Held {
-    /// The most that its holder may hold.
+    /// Returns the maximum that its holder may have.
     pub fn share(&self) -> u64 {
         self.pool.share_of(self.holder)
     }
 
-    /// Holds so much in all, if that is more than before.
+    /// Raises the amount to `amount`, if that is more than before.
+    ///
+    /// # Errors
+    /// Returns the share that would be exceeded.
     pub fn grow_to(&mut self, amount: u64) -> Result<(), Spent> {
         let more = amount.saturating_sub(self.amount);
         if more > 0 {

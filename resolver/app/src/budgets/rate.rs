@@ -1,7 +1,7 @@
-//! What is spent and grows back evenly.
+//! Rates: amounts that are spent and recover evenly.
 //!
-//! A rate is a fixed table of counters, so a flood from many addresses takes no memory. Two clients may share a counter, and then what they
-//! may spend; which ones, nobody outside can foresee.
+//! A rate is a fixed table of counters, so a flood from many addresses takes no memory. Two clients
+//! may share a counter, and then share their rate. Outsiders cannot predict which ones do.
 
 use std::{
     hash::{BuildHasher, Hash},
@@ -11,38 +11,40 @@ use std::{
 
 use foldhash::quality::RandomState;
 
-/// Counters of a rate: half a megabyte.
+/// Number of counters of a rate; they take half a megabyte.
 const COUNTERS: usize = 65_536;
-/// The time in which a rate grows back.
+/// The time in which a spent rate recovers completely.
 pub const MINUTE: Duration = Duration::from_secs(60);
 
-/// A rate that is full at first, holds a minute's worth and grows evenly: the generic cell rate algorithm (ITU-T I.371), which needs
-/// one number for each client, the time at which all that was spent will have grown back.
+/// A rate for each client that starts full, holds the amount for one minute and recovers evenly.
+///
+/// It is the generic cell rate algorithm (ITU-T I.371), which needs one number for each client: the
+/// time at which the rate will be full again.
 pub struct Rate {
-    /// In microseconds since the start.
+    /// When each counter's rate will be full again, in microseconds since the start.
     full_again: Box<[AtomicU64]>,
-    /// What one of a minute's worth costs, in microseconds; 0 when all is free.
+    /// The time in which one unit recovers, in microseconds; 0 for an unlimited rate.
     cost: u64,
     hasher: RandomState,
 }
 
-/// What is left of a rate.
+/// The remainder of a client's rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Left {
-    /// So many.
+    /// The number of units left.
     pub count: u64,
-    /// When it is full again.
+    /// The time until the rate is full again.
     pub full_in: Duration,
 }
 
 impl Rate {
-    /// So many in a minute for each; 0 for any number.
+    /// Creates a rate of `per_minute` units a minute for each client; 0 means unlimited.
     pub fn new(per_minute: u32) -> Self {
         let counters = if per_minute == 0 { 0 } else { COUNTERS };
         Self { full_again: counters_of(counters), cost: cost(per_minute), hasher: RandomState::default() }
     }
 
-    /// One whose measure comes with each use.
+    /// Creates a rate whose limit is passed with each use, to [`Rate::spend_of`].
     pub fn with_counters() -> Self {
         Self { full_again: counters_of(COUNTERS), cost: 0, hasher: RandomState::default() }
     }
@@ -52,12 +54,15 @@ impl Rate {
         self.full_again.get(place.checked_rem(self.full_again.len())?)
     }
 
-    /// Takes one from a client's rate and says what is left; or when there is one again.
+    /// Spends one unit of a client's rate, and returns what is left.
+    ///
+    /// # Errors
+    /// Returns the time until a unit has recovered.
     pub fn spend(&self, client: impl Hash, now: Duration) -> Result<Left, Duration> {
         self.take(client, now, self.cost)
     }
 
-    /// The same for a client who may take so many in a minute.
+    /// Like [`Rate::spend`], for a client with `per_minute` units a minute.
     pub fn spend_of(&self, client: impl Hash, now: Duration, per_minute: u32) -> Result<Left, Duration> {
         self.take(client, now, cost(per_minute))
     }
@@ -78,10 +83,11 @@ impl Rate {
         }
     }
 
-    /// Gives one back.
+    /// Gives one unit back. Has no effect on a rate of [`Rate::with_counters`].
     pub fn give_back(&self, client: impl Hash) {
         let Some(counter) = self.counter(client) else { return };
-        // A time that has passed means a full rate, whatever it is; and the closure never declines.
+        // A time in the past means a full rate, whatever it is. The update cannot fail, because the
+        // closure always returns `Some`.
         let back = |full_again: u64| Some(full_again.saturating_sub(self.cost));
         let _ = counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, back);
     }

@@ -1,5 +1,6 @@
-//! Group commit: whatever has arrived while a batch was being written is the next one, which begins when that has ended, or beside it
-//! when many wait or it is slow.
+//! Group commit: the links that arrive while a batch is being written form the next batch. It
+//! starts when the current one has ended, or beside it if many links wait or the current one is
+//! slow.
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
@@ -15,20 +16,22 @@ use tokio::{
 
 use crate::metrics::Metrics;
 
-/// So many that wait are written beside the batch that is under way; fewer wait for it, and grow. Measured with `bench create` on 2026-11-21
-/// and 22: without this 64 clients made 1.29 × pgbench's rate and 256 made 2.34, with one batch at a time 1.49 and 2.02.
+/// If this many links wait, they are written beside the batch in progress; fewer links wait for its
+/// end, and accumulate. Measured with `bench create` on 2026-11-21 and 22: without this 64 clients
+/// made 1.29 × pgbench's rate and 256 made 2.34, with one batch at a time 1.49 and 2.02.
 const LARGE: usize = 100;
 
-/// And so long after the last batch began, whatever waits is written beside it: a database whose disk is slow, or that is far away, takes
-/// several in the time of one. By the same bench with a flush of 2 ms, 64 clients made 0.58 × pgbench's rate instead of 0.48, 256 made
-/// 2.08 instead of 1.39, and nothing changed without it.
+/// This long after the last batch started, any waiting links are written beside it. A database with
+/// a slow disk, or one that is far away, takes several batches in the time of one. By the same
+/// bench with a flush of 2 ms, 64 clients made 0.58 × pgbench's rate instead of 0.48, and 256 made
+/// 2.08 instead of 1.39. Without that flush delay nothing changed.
 const PATIENCE: Duration = Duration::from_millis(1);
 
-/// What became of one link of a batch.
+/// The outcome of the insert of one link.
 pub(super) enum Outcome {
     Stored(Timestamp),
     Taken,
-    /// Somebody has its code on another domain: the number stays without a row.
+    /// Another link has the code on the link's domain. The number has no row.
     CodeTaken,
     Failed,
     /// Surely not stored: the database has failed over since the number was allocated.
@@ -54,8 +57,10 @@ pub(super) struct Waiting {
     pub(super) outcome: oneshot::Sender<Outcome>,
 }
 
-/// Writes batches until nobody can send any more. What has waited past its deadline is not sent at all: a
-/// database that hangs must not keep a long queue waiting, batch after batch.
+/// Writes batches until all senders are dropped.
+///
+/// A link whose deadline has passed is not written: a database that hangs must not keep a long
+/// queue waiting, batch after batch.
 pub(super) async fn write_batches(
     store: Arc<dyn LinkStore>,
     mut waiting: mpsc::Receiver<Waiting>,
@@ -67,8 +72,8 @@ pub(super) async fn write_batches(
     let mut patience = pin!(sleep(PATIENCE));
     loop {
         let free = lanes.saturating_sub(under_way.len());
-        // While a batch is quick this is looked at when it has ended, and not with each arrival: to be woken up by each of them costs more
-        // than it gains.
+        // While a batch is quick, the queue is examined when the batch has ended and not at each
+        // arrival: waking up for each of them costs more than it gains.
         let is_worth_it = under_way.is_empty() || (free > 0 && (is_slow || waiting.len() >= LARGE));
         let share = (waiting.len() / free.max(1)).clamp(LARGE, BATCH_MAX);
         tokio::select! {
@@ -94,20 +99,21 @@ async fn write(store: &dyn LinkStore, batch: Batch, metrics: &Metrics) {
     }
 }
 
-/// Links of one history of the database, and who waits for them.
+/// Links of one history of the database, with the channels that wait for their outcomes.
 struct Batch {
     history: Arc<StoreEpoch>,
     links: Vec<NewLink>,
     outcomes: Vec<oneshot::Sender<Outcome>>,
 }
 
-/// What is to be inserted: one batch, or two for a moment after the database has failed over.
+/// Groups waiting links by the database's history, and rejects those past their deadline. There is
+/// one group, or two for a moment after the database has failed over.
 fn sort(waiting: &mut Vec<Waiting>) -> Vec<Batch> {
     let (now, most) = (Instant::now(), waiting.len());
     let mut batches: Vec<Batch> = Vec::with_capacity(1);
     for Waiting { link, history, deadline, outcome } in waiting.drain(..) {
         if deadline <= now {
-            // A create holds its receiver until it is answered, so there is nobody to miss this.
+            // The send cannot fail: a create holds its receiver until it is answered.
             let _ = outcome.send(Outcome::Failed);
             continue;
         }
@@ -123,7 +129,8 @@ fn sort(waiting: &mut Vec<Waiting>) -> Vec<Batch> {
     batches
 }
 
-/// Inserts links of one history of the database, at most [`BATCH_MAX`]; the outcome of each, in their order.
+/// Inserts at most [`BATCH_MAX`] links of one history of the database, and returns the outcome of
+/// each in the order of `links`.
 pub(super) async fn insert(
     store: &dyn LinkStore,
     metrics: &Metrics,

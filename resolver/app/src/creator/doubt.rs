@@ -1,4 +1,4 @@
-//! What became of an insert in doubt (I4): its row is read, and then the register.
+//! Resolution of inserts in doubt (I4): reads the row, and then the register.
 
 use std::time::Duration;
 
@@ -10,12 +10,14 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::{CreateError, Parts};
 use supply::{Claim, Fate, Row, Verdict, guard};
 
-/// Pause before the row of an insert in doubt is looked for again.
+/// Pause before the row of an insert in doubt is read again.
 const RESOLVE_PAUSE: Duration = Duration::from_millis(100);
 
 impl Parts {
-    /// Looks for the row of an insert in doubt until the store answers. Ours: acknowledged. Absent or not ours: another number is
-    /// tried. No answer: the creator is told.
+    /// Reads the row of an insert in doubt until the store answers or the deadline passes.
+    ///
+    /// If the row is this insert's, the create is acknowledged. If it is absent or another's,
+    /// another number is tried. Without an answer the create fails.
     pub(super) async fn resolve(
         &self,
         claim: &Claim,
@@ -38,8 +40,8 @@ impl Parts {
         }
     }
 
-    /// One look at the row of an insert in doubt, with the time that it was stored; `None` when the
-    /// store does not say.
+    /// Reads the row of an insert in doubt once, and returns the verdict and the row's creation
+    /// time. Returns `None` if the store does not answer.
     async fn look(&self, claim: &Claim, id: LinkId, draft: &Draft) -> Option<(Verdict, Option<Timestamp>)> {
         let Some(link) = self.lookup.read_fresh(id).await.ok()? else {
             return Some((Verdict::of_row(claim, Row::Absent, guard::rules()), None));

@@ -1,4 +1,5 @@
-//! Creates that more is wished for than a code and a long URL. They are few, and each is a transaction of its own.
+//! Creates with a custom slug, tags, a domain or deduplication. They are few, and each is a
+//! transaction of its own.
 
 use std::collections::HashSet;
 
@@ -11,11 +12,12 @@ use tokio::time::Instant;
 use super::{CreateError, Parts, batch::Outcome};
 use supply::{Fate, Minting};
 
-/// Digests of one URL that are tried: a thousand candidates, of which one is free unless hardly any code of that length is.
+/// Maximum number of digests that are tried for one URL: a thousand candidates. One of them is free
+/// unless hardly any code of that length is.
 const SALTS_MAX: u32 = 250;
 
 impl Parts {
-    /// A minted code, and tags; or the link that was made for the same wish before.
+    /// Creates a link with a minted code and tags, or returns the earlier link of the same request.
     pub(super) async fn create_unless(
         &self,
         minting: &Minting,
@@ -67,7 +69,7 @@ impl Parts {
         Err(CreateError::NoNumber)
     }
 
-    /// A code that somebody picked.
+    /// Creates a link with a custom slug.
     pub(super) async fn create_named(
         &self,
         slug: Slug,
@@ -76,7 +78,7 @@ impl Parts {
         same: Option<&Same>,
     ) -> Result<Link, CreateError> {
         let domain = draft.domain();
-        // On another domain no code is its number's alone: the table of slugs decides whose it is.
+        // On another domain a code does not belong to its number alone: the table of slugs decides.
         let code = Code::parse(slug.as_str()).ok().filter(|_| domain.is_default());
         let mintable = code.and_then(|code| self.mint.read(&code));
         let mark = getrandom::u32().map_err(|_| CreateError::NoStore)?;
@@ -115,7 +117,8 @@ impl Parts {
         Ok(link)
     }
 
-    /// A code from a digest of the long URL. The first of its candidates that is free is taken; the store decides that it is (D3).
+    /// Creates a link with a code from a digest of the long URL. The first free candidate is taken,
+    /// and the store decides whether it is free (D3).
     pub(super) async fn create_by_digest(
         &self,
         prefix: &str,
@@ -131,7 +134,7 @@ impl Parts {
                 if !tried.insert(candidate.clone()) {
                     continue;
                 }
-                // A word of our own paths is no slug.
+                // A reserved word of the URL paths cannot be a slug.
                 let Ok(slug) = Slug::parse(&format!("{prefix}{candidate}")) else { continue };
                 match self.create_named(slug, draft.clone(), tags, same).await {
                     Err(CreateError::Taken) => self.metrics.conflicts.increment(1),
@@ -145,7 +148,8 @@ impl Parts {
         Err(CreateError::Exhausted)
     }
 
-    /// A code at random, of more characters than a minted one has: hardly ever is one taken.
+    /// Creates a link with a random code that is longer than minted codes, and therefore hardly
+    /// ever taken.
     pub(super) async fn create_at_random(
         &self,
         len: usize,
@@ -156,7 +160,7 @@ impl Parts {
     ) -> Result<Link, CreateError> {
         while Instant::now() < deadline {
             let code = random_code(len).map_err(|_| CreateError::NoStore)?;
-            // A word of our own paths is no slug.
+            // A reserved word of the URL paths cannot be a slug.
             let Ok(slug) = Slug::parse(&code) else { continue };
             match self.create_named(slug, draft.clone(), tags, same).await {
                 Err(CreateError::Taken) => self.metrics.conflicts.increment(1),
@@ -172,14 +176,16 @@ impl Parts {
                 self.wait_until_shown(&link).await;
                 Ok(Link::clone(&link))
             }
-            // Rows are never removed, so this is a database that has failed over in between.
+            // Rows are never removed, so the database has failed over in the meantime.
             None => Err(CreateError::NoStore),
         }
     }
 
-    /// Looks whether the row of an insert in doubt is there: its id, time and version. If it is not, it
-    /// may still arrive, also in place of a deleted link: then its creator, who is told that nobody
-    /// knows, finds the slug in use.
+    /// Looks for the row of an insert in doubt, and returns its id, creation time and version.
+    ///
+    /// Returns `None` if another link has the slug. A row that is absent may still arrive, also in
+    /// place of a deleted link. The create then fails with an unknown outcome, and a retry finds
+    /// the slug in use.
     async fn find_own(
         &self,
         link: &NamedLink,

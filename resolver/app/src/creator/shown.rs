@@ -1,8 +1,9 @@
-//! When a link may be acknowledged: once no resolver answers any more as if it were not there.
+//! The wait before a link is acknowledged, until no resolver denies it any more.
 //!
-//! Resolvers deny the code of a picked slug by arithmetic while their filter is trusted, and for as long they give the default
-//! domain's link in place of another domain's ([`TRUSTED`], counted from before the question was asked). Whoever stores such a
-//! link, or tells a client of one that is young, waits for as long after the COMMIT.
+//! While their filter is trusted, resolvers deny the code of a custom slug by arithmetic. For as
+//! long they also serve the default domain's link in place of another domain's. Trust lasts for
+//! [`TRUSTED`], counted from before the question was sent. So a create of such a link, and an
+//! answer that names a recent one, waits for that long after the COMMIT.
 
 use std::time::Duration;
 
@@ -15,16 +16,17 @@ use supply::guard::{self, Guard};
 
 use crate::{domain_cache::SHOWN, lookup::TRUSTED};
 
-/// How long the wait is: a tenth more than resolvers trust, for clocks that run at different speeds.
+/// How long an acknowledgement waits: a tenth more than [`TRUSTED`], for clocks that run at
+/// different speeds.
 const WAIT: Duration = Duration::from_millis(275);
 const _: () = assert!(WAIT.as_millis() * 10 == TRUSTED.as_millis() * 11);
 
-/// A link that was stored or changed so long ago was committed more than [`WAIT`] ago: its times are those of the beginning of
-/// a transaction, and no transaction lasts that long.
+/// Age from which a link needs no wait: it was committed more than [`WAIT`] ago. A link's times are
+/// those of the beginning of its transaction, and no transaction lasts this long.
 const OLD: SignedDuration = SignedDuration::from_secs(30);
 
 impl Creator {
-    /// Waits until no resolver denies a link that is about to be told of.
+    /// Waits until no resolver denies a link that is about to be acknowledged.
     pub async fn wait_until_shown(&self, link: &Link) {
         self.parts.wait_until_shown(link).await;
     }
@@ -43,8 +45,8 @@ impl Parts {
         }
     }
 
-    /// Others may not have heard of a keyspace that this process has just heard of. Minting waits
-    /// for that before it begins.
+    /// Waits until the other resolvers know the link's keyspace, which this process may have just
+    /// learned of. Minting waits for the same before it begins.
     async fn wait_for_keyspace(&self, link: &Link) {
         if self.store.is_shared()
             && guard::is_on(Guard::KeyspaceShown)

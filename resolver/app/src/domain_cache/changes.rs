@@ -1,4 +1,4 @@
-//! Finds domains, and changes domains and rules about targets.
+//! Finds domains, and changes domains and target rules.
 
 use links::{Authority, DomainEdit, DomainId, api_key::ApiKeyId, targets::TargetRule};
 use store::{DomainEdited, DomainRemoved, StoreError};
@@ -7,27 +7,28 @@ use tokio::{join, time::sleep};
 use super::{Directory, Entries, SHOWN};
 
 impl Directory {
-    /// The domain of this name, if there is one: looked for in the store, if it is not in the copy,
-    /// or if the copy is old. Another resolver may have given the domain another name, and have
-    /// said so.
+    /// Returns the id of the domain with this name, if there is one.
+    ///
+    /// The settings are read again if the copy is old or lacks the name. Another resolver may have
+    /// renamed the domain and have acknowledged that.
     ///
     /// # Errors
-    /// When the store does not say.
+    /// Returns [`StoreError`] if the store does not answer.
     pub async fn find(&self, name: &str) -> Result<Option<DomainId>, StoreError> {
         if name == "DEFAULT" || name == self.default_name() {
             return Ok(Some(DomainId::DEFAULT));
         }
         let parsed = Authority::parse(name).ok();
         let is_default = |name: &Authority| self.is_default_name(name.as_str());
-        // One that was stored with a scheme's own port is found by the name that the list shows,
-        // whoever has its visitors.
+        // A domain that was stored with its scheme's default port is found by the name in the list,
+        // even if another domain serves its visitors.
         let known = |entries: &Entries| {
             let listed = entries.named(name).map(|domain| domain.id);
             let default = || parsed.as_ref().filter(|name| is_default(name)).map(|_| DomainId::DEFAULT);
             let other = || entries.named(parsed.as_ref()?.as_str()).map(|domain| domain.id);
             listed.or_else(default).or_else(other)
         };
-        // Before the copy is asked: it may become fresh between the two.
+        // Before the lookup in the copy, which may become fresh between the two.
         let was_fresh = self.is_fresh();
         let found = known(&self.entries());
         let is_settled = found.map_or(parsed.is_none(), |id| was_fresh || id.is_default());
@@ -38,10 +39,11 @@ impl Directory {
         Ok(known(&self.entries()))
     }
 
-    /// The domain of this name for a new link on it, once every resolver knows the domain.
+    /// Returns the id of the domain with this name for a new link, once every resolver knows the
+    /// domain.
     ///
     /// # Errors
-    /// When the store does not say.
+    /// Returns [`StoreError`] if the store does not answer.
     pub async fn find_for_link(&self, name: &str) -> Result<Option<DomainId>, StoreError> {
         let found = self.find(name).await?;
         if let Some(id) = found {
@@ -50,11 +52,11 @@ impl Directory {
         Ok(found)
     }
 
-    /// Adds a domain, and answers when it shows everywhere; none when there are as many as there
-    /// may be.
+    /// Adds a domain, and returns its id when it is visible everywhere. Returns `None` if there are
+    /// as many domains as the operator allows.
     ///
     /// # Errors
-    /// When the store does not add it.
+    /// Returns [`StoreError`] if the store does not add the domain.
     pub async fn add(&self, name: &Authority, by: ApiKeyId) -> Result<Option<DomainId>, StoreError> {
         let added = self.store.add_domain(name, self.policy.domains_max, by).await?;
         if added.is_some() {
@@ -63,16 +65,16 @@ impl Directory {
         Ok(added)
     }
 
-    /// How many domains there may be beside the default one.
+    /// Returns the maximum number of domains beside the default one.
     #[must_use]
     pub fn domains_max(&self) -> u32 {
         self.policy.domains_max
     }
 
-    /// Removes a domain that nothing depends on; answers when that shows everywhere.
+    /// Removes a domain without links and keys, and returns when that is visible everywhere.
     ///
     /// # Errors
-    /// When the store does not remove it.
+    /// Returns [`StoreError`] if the store does not answer.
     pub async fn remove(&self, id: DomainId, by: ApiKeyId) -> Result<DomainRemoved, StoreError> {
         let removed = self.store.remove_domain(id, by).await?;
         if removed == DomainRemoved::Done {
@@ -81,10 +83,10 @@ impl Directory {
         Ok(removed)
     }
 
-    /// Changes a domain; answers when the change shows everywhere.
+    /// Edits a domain, and returns when the change is visible everywhere.
     ///
     /// # Errors
-    /// When the store does not change it.
+    /// Returns [`StoreError`] if the store does not answer.
     pub async fn edit(
         &self,
         id: DomainId,
@@ -98,11 +100,11 @@ impl Directory {
         Ok(edited)
     }
 
-    /// Adds or removes a rule about targets, and answers when the change shows everywhere. True if
-    /// anything has changed.
+    /// Adds or removes a target rule, and returns when the change is visible everywhere. The result
+    /// is `true` if anything has changed.
     ///
     /// # Errors
-    /// When the store does not.
+    /// Returns [`StoreError`] if the store does not answer.
     pub async fn set_target(
         &self,
         rule: &TargetRule,
@@ -120,8 +122,8 @@ impl Directory {
         Ok(changed)
     }
 
-    /// Waits until a committed change shows everywhere. If this process cannot read the change now,
-    /// it will hear of it like all others.
+    /// Waits until a committed change is visible everywhere. If this process cannot read the change
+    /// now, a later poll brings it, as in every other process.
     async fn show(&self) {
         let shown = async {
             if self.store.is_shared() {

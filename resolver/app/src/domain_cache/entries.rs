@@ -1,14 +1,14 @@
-//! One state of the copy that every resolver keeps of domains and rules about targets.
+//! One version of the domains and target rules.
 
 use std::{collections::HashMap, sync::Arc};
 
 use links::{Domain, DomainId, DomainSettings, requested_authority, targets::Targets};
 use store::{SettingsVersion, SharedSettings};
 
-/// A state of the settings.
+/// One version of the domains and target rules, indexed by name and id.
 #[derive(Debug)]
 pub struct Entries {
-    /// The version; none before anything was read.
+    /// The version; `None` before the first read.
     pub(super) version: Option<SettingsVersion>,
     by_name: HashMap<Box<str>, Arc<Domain>>,
     by_id: HashMap<DomainId, Arc<Domain>>,
@@ -17,7 +17,7 @@ pub struct Entries {
 }
 
 impl Entries {
-    /// Before anything was read.
+    /// Returns the state before the first read.
     pub(super) fn nothing() -> Self {
         Self { version: None, ..Self::new(SharedSettings::default()) }
     }
@@ -32,8 +32,9 @@ impl Entries {
         for (name, domain) in named() {
             by_name.insert(name.into(), Arc::clone(domain));
         }
-        // What was stored with a scheme's own port, before that was dropped, is what requests
-        // without it mean: unless it has a domain of its own, which then keeps its visitors.
+        // A name that was stored with its scheme's default port, as earlier versions did, also
+        // serves requests without the port. If another domain has the name without the port, that
+        // one keeps its visitors.
         for (name, domain) in named() {
             by_name.entry((*requested_authority(name)).into()).or_insert_with(|| Arc::clone(domain));
         }
@@ -47,19 +48,19 @@ impl Entries {
         }
     }
 
-    /// The domain of this number.
+    /// Returns the domain with this id.
     #[must_use]
     pub fn domain(&self, id: DomainId) -> Option<&Arc<Domain>> {
         self.by_id.get(&id)
     }
 
-    /// The domain of this name; not the default one, which has none here.
+    /// Returns the domain with this name. The default domain has no name here.
     #[must_use]
     pub fn named(&self, name: &str) -> Option<&Arc<Domain>> {
         self.by_name.get(name)
     }
 
-    /// Every domain but the default one, in the order of their names.
+    /// Returns every domain but the default one, sorted by name.
     #[must_use]
     pub fn others(&self) -> Vec<&Arc<Domain>> {
         let mut others: Vec<_> = self.by_id.values().filter(|domain| domain.authority.is_some()).collect();
@@ -67,19 +68,19 @@ impl Entries {
         others
     }
 
-    /// Where links may lead to.
+    /// Returns the target rules.
     #[must_use]
     pub fn targets(&self) -> &Targets {
         &self.targets
     }
 
-    /// The default domain.
+    /// Returns the default domain.
     #[must_use]
     pub fn default_domain(&self) -> &Arc<Domain> {
         &self.default
     }
 
-    /// Whether every host is the default domain's, of which nothing is said.
+    /// Returns whether every host belongs to the default domain, which has no settings.
     pub(super) fn is_plain(&self) -> bool {
         self.by_name.is_empty() && self.default.settings == DomainSettings::default()
     }

@@ -1,4 +1,4 @@
-//! What a visitor asks for, and whether an absence may be told.
+//! Interpretation of a visitor's request, and whether an absence may be reported.
 
 use std::sync::Arc;
 
@@ -10,30 +10,31 @@ use supply::guard::{self, Guard};
 
 use crate::lookup::{LookupError, Wanted};
 
-/// A visitor's host and path, as the copy of the settings explains them.
+/// A visitor's host and path, as the copy of the settings interprets them.
 #[derive(Clone, Debug)]
 pub struct Question {
     /// The domain of the host.
     pub place: Place,
-    /// What the path asks for; none when no link can have it.
+    /// The key that the path asks for; `None` if no link can have it.
     pub wanted: Option<Wanted>,
-    /// Whether the copy was fresh before it was asked.
+    /// Whether the copy was fresh before the interpretation.
     was_fresh: bool,
 }
 
 impl Directory {
-    /// Explains a visitor's host and path.
+    /// Interprets a visitor's host and path.
     #[must_use]
     pub fn question(&self, host: Option<&str>, path: &str) -> Question {
-        // Before the copy is asked: settings that come between the two are not in what it says.
+        // Before the interpretation: it does not reflect settings that arrive between the two.
         let was_fresh = self.is_fresh();
         let place = self.place(host);
         Question { place, wanted: Wanted::of_path(&self.lookup, path), was_fresh }
     }
 
-    /// Whether the visitor may be told that there is no link, now that the store has said so. The
-    /// copy may lack the domain of the host, or the keyspace of a text that looks like a code. So
-    /// it must have been fresh before it was asked; if it has become fresh since, that does not
+    /// Returns whether an absence that the store has reported may be passed on to the visitor.
+    ///
+    /// The copy may lack the domain of the host, or the keyspace of a text that looks like a code.
+    /// So it must have been fresh before the interpretation; having become fresh since does not
     /// help.
     #[must_use]
     pub fn may_deny(&self, question: &Question) -> bool {
@@ -46,12 +47,13 @@ impl Directory {
         is_placed && (is_explained || was_fresh)
     }
 
-    /// The link that has this name, a code or a slug, on exactly this domain. The name may be a
-    /// code of a keyspace that this copy lacks, so the settings are read again before an absence is
-    /// reported.
+    /// Returns the link with this name, a code or a slug, on exactly this domain.
+    ///
+    /// The name may be a code of a keyspace that this copy lacks, so the settings are read again
+    /// before an absence is reported.
     ///
     /// # Errors
-    /// When the store does not say.
+    /// Returns [`LookupError`] if it is unknown whether the link exists.
     pub async fn find_named(&self, domain: DomainId, name: &str) -> Result<Option<Arc<Link>>, LookupError> {
         let was_fresh = self.is_fresh();
         let is_explained =

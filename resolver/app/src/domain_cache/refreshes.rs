@@ -1,11 +1,11 @@
-//! Refreshes of the settings, which all calls that wait for one share.
+//! Refreshes of the settings, shared by all calls that wait for one.
 //!
-//! 1. One refresh is under way at a time, so none overtakes another.
-//! 2. A call is served by a refresh that began after the call, so the answer has whatever was
+//! 1. One refresh is in progress at a time, so none overtakes another.
+//! 2. A call is served by a refresh that began after the call, so the result has every change
 //!    committed before the call.
-//! 3. A call waits for at most two refreshes, the one under way and the next, and each has a
-//!    deadline. So no call waits for longer than [`WAIT_MAX`] while the database hangs, however
-//!    many calls wait.
+//! 3. A call waits for at most two refreshes, the one in progress and the next, and each has a
+//!    deadline. So no call waits longer than [`WAIT_MAX`] while the database hangs, however many
+//!    calls wait.
 
 use std::{
     sync::{
@@ -21,11 +21,11 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// How often the settings are read when no call asks for them.
+/// Interval of refreshes when no call requests one.
 const INTERVAL: Duration = Duration::from_millis(250);
-/// The deadline of one refresh.
+/// Deadline of one refresh.
 const DEADLINE: Duration = Duration::from_millis(2_000);
-/// How long a call waits at most.
+/// Maximum wait of a call.
 const WAIT_MAX: Duration = Duration::from_millis(4_000);
 const _: () = assert!(WAIT_MAX.as_millis() >= 2 * DEADLINE.as_millis());
 
@@ -95,7 +95,7 @@ mod tests {
 
     use super::*;
 
-    /// Each refresh takes a second; the calls wait for them beside it.
+    /// Runs calls beside refreshes that take a second each.
     async fn beside<T>(refreshes: &Refreshes, began: &AtomicU64, calls: impl Future<Output = T>) -> T {
         let refresh = || async {
             began.fetch_add(1, Ordering::SeqCst);

@@ -6,10 +6,11 @@ use tokio::time::Instant;
 use super::{Found, Lookup, LookupError, cache::Name, lookup_key::Wanted, slugs::Place};
 
 impl Lookup {
-    /// The link that visitors of a domain are led to by a path: the domain's own, or the default one's.
+    /// Returns the link that a path leads to on a domain: the domain's own link, or the default
+    /// domain's.
     ///
     /// # Errors
-    /// When nobody can say.
+    /// Returns [`LookupError`] if it is unknown whether the link exists.
     pub async fn find_on(&self, domain: DomainId, wanted: &Wanted) -> Found {
         if domain.is_default() {
             return self.find_default(wanted).await;
@@ -28,7 +29,7 @@ impl Lookup {
             }
             return Ok(shared);
         }
-        // Before an absence is reported the store has said so of both (I8).
+        // An absence is reported only after the store has denied both links (I8).
         let own = if was_free { self.find_slug(&place).await? } else { None };
         Ok(own.or(shared))
     }
@@ -41,7 +42,7 @@ impl Lookup {
         Ok(found.filter(|link| link.domain().is_default()))
     }
 
-    /// The link of a slug on a domain, if there is one.
+    /// Returns the link of a slug on a domain, if there is one.
     async fn find_slug(&self, place: &Place) -> Found {
         if let Some(id) = self.slugs.known(place).await {
             let name = Name::of(&self.mint, id);
@@ -60,7 +61,8 @@ impl Lookup {
                 let name = Name::of(&self.mint, id);
                 let mut found = self.read(id, name, self.cache.get(&name)).await?;
                 if !self.has(place, found.as_deref()).await? {
-                    // The answer may be older than the link, and the cache may have the link of a history that is lost under its id.
+                    // The cached id may be older than the link. The cache may also hold, under that
+                    // id, a link of a lost history of the database.
                     self.slugs.forget(place).await;
                     self.cache.invalidate(&name);
                     let Some(id) = self.slugs.ask_anew(place).await? else { return Ok(None) };
@@ -75,8 +77,8 @@ impl Lookup {
         }
     }
 
-    /// Whether the link found by a slug still has it: the link is not deleted, or it is blocked and
-    /// holds its name.
+    /// Returns whether the link found by a slug still has it: the link is not deleted, or it is
+    /// blocked and still holds its slug.
     async fn has(&self, place: &Place, link: Option<&Link>) -> Result<bool, LookupError> {
         let (domain, slug) = place;
         let is_its = |link: &&Link| {
@@ -90,10 +92,10 @@ impl Lookup {
         Ok(link.is_blocked() && self.slugs.is_held(place, link.id, version).await?)
     }
 
-    /// The link of whatever a person calls it, a code or a slug, on exactly this domain.
+    /// Returns the link with this name, a code or a slug, on exactly this domain.
     ///
     /// # Errors
-    /// When nobody can say.
+    /// Returns [`LookupError`] if it is unknown whether the link exists.
     pub async fn find_named(&self, domain: DomainId, name: &str) -> Found {
         match Wanted::named(self, name) {
             None => Ok(None),

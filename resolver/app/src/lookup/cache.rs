@@ -1,4 +1,5 @@
-//! The links in memory, and counters by which whoever keeps a copy of one sees that it has left.
+//! The cache of links, with generation counters. A per-thread copy of an entry is stale once its
+//! generation differs.
 
 use std::{
     hash::BuildHasher,
@@ -16,26 +17,29 @@ use moka::sync::Cache;
 
 use crate::freshness::ReadAt;
 
-/// An entry lives this long after its last use (A5).
+/// How long an entry lives after its last use (A5).
 const IDLE: Duration = Duration::from_secs(3600);
-/// Bytes an entry costs beside its texts: keys, counters and the allocator's share.
+/// Bytes that an entry takes beside its texts: keys, counters and the allocator's share.
 const ENTRY_BYTES: usize = 200;
-/// Counters of changes; 16 KiB stay in a core's cache.
+/// Number of generation counters; their 16 KiB stay in a core's cache.
 const GENERATIONS: u64 = 4_096;
 
-/// A link in the cache, with what its answers are made of.
+/// A cached link, with the values that its answers are made of.
 pub struct Cached {
     /// The link.
     pub link: Arc<Link>,
-    /// When it was read, or a little before.
+    /// When the link was read, or a little earlier.
     pub(super) read_at: ReadAt,
-    /// Whether the primary said it: a copy may not know of a change that was told long ago.
+    /// Whether the primary answered the read. A replica may lack a change that was announced long
+    /// ago.
     pub(super) is_sure: bool,
-    /// Where it always leads, as the header says it; none of a row that nobody checked, or whose answer depends on more than the request.
+    /// The `Location` header that the link always has. `None` if the URL does not fit a header, or
+    /// if the answer depends on more than the request.
     pub location: Option<Box<[u8]>>,
-    /// Whether the rules about targets let it lead there.
+    /// The cached verdict of the target rules on the long URL.
     pub(super) verdict: Verdict,
-    /// What it takes of the cache's memory, about: an entry with many rules takes a thousand times as much as one with none.
+    /// Approximate memory of the entry, in bytes. An entry with many rules takes a thousand times
+    /// as much as one without.
     bytes: u32,
 }
 
@@ -54,12 +58,12 @@ impl Cached {
     }
 }
 
-/// What a link is in the cache under.
+/// The key of a link in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Name {
-    /// What visitors ask for.
+    /// The code, of a link whose number has one.
     Code(Code),
-    /// The id, of a link whose slug could not have been minted.
+    /// The id, of a link whose slug is not mintable.
     Id(LinkId),
 }
 
@@ -69,10 +73,12 @@ impl Name {
     }
 }
 
-/// Not SipHash: it takes a quarter of a lookup, and keys are random to everybody but us.
+/// The cache of links. Its hasher is not SipHash, which takes a quarter of a lookup; clients cannot
+/// predict the keys anyway.
 pub(super) type Links = Cache<Name, Arc<Cached>, RandomState>;
 
-/// Counters that many codes share: each change of the cache is seen by whoever has kept a copy of an entry.
+/// Generation counters, each shared by many codes. A counter advances when one of its codes leaves
+/// the cache, so that threads notice that their copies are stale.
 pub(super) struct Generations {
     counters: Box<[AtomicU32]>,
     pub(super) hasher: RandomState,
@@ -86,7 +92,7 @@ impl Generations {
 
     pub(super) fn of(&self, hash: u64) -> &AtomicU32 {
         let place = (hash >> 32) % GENERATIONS;
-        &self.counters[usize::try_from(place).expect("a remainder of a small number fits")]
+        &self.counters[usize::try_from(place).expect("the place is below GENERATIONS")]
     }
 
     pub(super) fn advance_all(&self) {
@@ -96,14 +102,14 @@ impl Generations {
     }
 
     fn advance(&self, name: &Name) {
-        // Nobody keeps entries of their own of the others.
+        // Threads keep copies of entries under codes only.
         if let Name::Code(code) = name {
             self.of(self.hasher.hash_one(code)).fetch_add(1, Ordering::AcqRel);
         }
     }
 }
 
-/// A cache of so many bytes; whatever leaves it advances its generation.
+/// Builds a cache of this many bytes. Every entry that leaves it advances its generation.
 pub(super) fn cache(bytes: u64, generations: Arc<Generations>) -> Links {
     Cache::builder()
         .max_capacity(bytes)

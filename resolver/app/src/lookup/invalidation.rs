@@ -1,4 +1,5 @@
-//! What is heard of changed links, and how far the cache and a replica may be believed meanwhile.
+//! Cache invalidation by change notifications, and how long cached links and replicas may be
+//! trusted.
 
 use std::{
     sync::{
@@ -18,21 +19,23 @@ use supply::guard::{self, Guard};
 
 use crate::freshness::{Freshness, ReadAt};
 
-/// Links that are known to be changed lately.
+/// Maximum number of recently changed links that are remembered.
 const CHANGED_MAX: u64 = 100_000;
-/// Longer than any read takes.
+/// A time longer than any read takes.
 const READ_MAX: Duration = Duration::from_secs(60);
-/// How long old answers are given at once after the read of a new one has failed, in milliseconds.
+/// How long outdated entries are served at once after a read of a newer version has failed, in
+/// milliseconds.
 const STORE_AWAY_MS: u64 = 1_000;
 
-/// What was heard of changes.
+/// State of the change notifications.
 pub(super) struct News {
     pub(super) freshness: Freshness,
-    /// How far a replica may lag behind.
+    /// Maximum lag of a replica that links are read from.
     replica_lag: Duration,
-    /// Links that were changed lately, and when that was heard.
+    /// Recently changed links, with the time of each notification.
     changed: Cache<LinkId, ReadAt>,
-    /// Until when the store is not asked for what there is an old answer to, in milliseconds since the start.
+    /// While the store is down, cached entries are served without a read until this time, in
+    /// milliseconds since `start`.
     store_away: AtomicU64,
     start: Instant,
 }
@@ -42,7 +45,7 @@ impl News {
         let changed = Cache::builder()
             .max_capacity(CHANGED_MAX)
             .eviction_policy(EvictionPolicy::lru())
-            // `keep` needs it for as long as a read may take.
+            // `keep` needs an entry for as long as a read may take.
             .time_to_live(replica_lag.max(READ_MAX))
             .build();
         Self {
@@ -54,8 +57,10 @@ impl News {
         }
     }
 
-    /// A replica may not have heard of the last changes yet; and which those are is known only when none was missed for as long as it
-    /// may lag behind, and there is room to remember them.
+    /// Returns the servers that may answer a read of these links.
+    ///
+    /// A replica may lack the latest changes. Which those are is known only if no change was missed
+    /// for the time of the maximum lag, and if there is room to remember them all.
     pub(super) fn source(&self, ids: &[LinkId]) -> Source {
         let is_told = self.freshness.is_told_for(self.replica_lag) || !guard::is_on(Guard::ToldFor);
         let is_known = is_told && self.changed.entry_count() < CHANGED_MAX / 2;
@@ -73,8 +78,8 @@ impl News {
         settled || self.freshness.is_young(cached.read_at)
     }
 
-    /// Whether what was read then may be given to callers that came later: no change can have been
-    /// missed since, or it is young.
+    /// Returns whether the result of a read that began at `began` may be given to callers that
+    /// arrived later: no change can have been missed since, or the result is young.
     pub(super) fn may_be_shared(&self, began: ReadAt) -> bool {
         self.freshness.is_settled(began) || self.freshness.is_young(began)
     }
@@ -100,7 +105,7 @@ impl News {
     }
 }
 
-/// The task that forgets what was changed.
+/// The task that evicts changed links from the cache.
 pub(super) struct Listener {
     pub(super) mint: Arc<Mint>,
     pub(super) cache: Links,
@@ -125,7 +130,7 @@ impl Listener {
                 }
                 Change::Away => {
                     self.news.freshness.is_not_told();
-                    // Whoever keeps entries of its own has to ask here again.
+                    // Threads that keep copies of entries have to consult this cache again.
                     self.generations.advance_all();
                 }
                 Change::Links(ids) => ids.into_iter().for_each(|id| self.forget(id)),
@@ -134,7 +139,8 @@ impl Listener {
     }
 
     fn forget(&self, id: LinkId) {
-        // In this order: a reader that misses the note has put its link into the cache before it is emptied.
+        // In this order: a reader that misses the note has inserted its link before the
+        // invalidation.
         self.news.note_changed(id);
         self.cache.invalidate(&Name::of(&self.mint, id));
     }

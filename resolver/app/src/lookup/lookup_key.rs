@@ -1,21 +1,21 @@
-//! What is looked up: a code that could have been minted here, or any other slug.
+//! The key of a lookup: a code that is mintable here, or any other slug.
 
 use codes::Code;
 use links::Slug;
 
 use super::Lookup;
 
-/// What a path asks for.
+/// The key of a lookup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// A code that could have been minted here, whether by us or by a person.
+    /// A mintable code, whether it was minted or taken as a custom slug.
     Code(Code),
-    /// Anything else that a person could have picked.
+    /// Any other valid slug.
     Slug(Slug),
 }
 
 impl Wanted {
-    /// What a visitor's path asks for.
+    /// Parses the path of a visitor's request; `None` if no link can have it.
     #[must_use]
     pub fn of_path(lookup: &Lookup, path: &str) -> Option<Self> {
         let decoded = || {
@@ -25,7 +25,7 @@ impl Wanted {
         Self::code(lookup, path.get(1..)?).or_else(decoded)
     }
 
-    /// What a person calls a link.
+    /// Parses the name of a link in a call of the API: a code or a slug, exactly as stored.
     pub(super) fn named(lookup: &Lookup, name: &str) -> Option<Self> {
         let slug = || Slug::parse(name).ok().filter(|slug| slug.as_str() == name);
         Self::code(lookup, name).or_else(|| slug().map(Self::Slug))
@@ -35,7 +35,7 @@ impl Wanted {
         Code::parse(text).ok().filter(|code| lookup.is_mintable(code)).map(Self::Code)
     }
 
-    /// The same as a slug, which it is on other domains than the default one.
+    /// Returns the key as a slug, which it is on every domain but the default one.
     pub(super) fn slug(&self) -> Option<Slug> {
         match self {
             Self::Code(code) => Slug::parse(code.as_str()).ok(),

@@ -1,5 +1,5 @@
-//! The task that reads what no cache has. One read is in flight; the misses that arrive meanwhile
-//! wait in a bounded queue and form the next one.
+//! The task that reads links on cache misses. One read is in flight; the misses that arrive
+//! meanwhile wait in a bounded queue and form the next one.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -13,22 +13,22 @@ use supply::guard::{self, Guard};
 
 use crate::{freshness::ReadAt, metrics::Metrics};
 
-/// A lookup that waits.
+/// A lookup that waits for a read.
 pub(super) struct Miss {
     pub(super) id: LinkId,
     pub(super) waiter: Waiter,
 }
 
-/// Who waits for it.
+/// The caller of a lookup, and the key under which it wants the link cached.
 pub(super) struct Waiter {
-    /// Where the link goes in the cache; none when the store itself is asked.
+    /// The cache key of the link; `None` if the caller bypasses the cache.
     pub(super) name: Option<Name>,
     pub(super) found: oneshot::Sender<Found>,
 }
 
 type Waiting = HashMap<LinkId, Vec<Waiter>>;
 
-/// The task that reads.
+/// The task that reads links in batches.
 pub(super) struct Reader {
     pub(super) store: Arc<dyn LinkStore>,
     pub(super) queue: mpsc::Receiver<Miss>,
@@ -58,35 +58,36 @@ impl Reader {
         }
     }
 
-    /// Answers a miss that has become a hit since, and lets the others wait.
+    /// Answers a miss that has become a hit in the meantime, and adds any other to `waiting`.
     fn admit(&self, Miss { id, waiter }: Miss, waiting: &mut Waiting) {
         let known = waiter.name.and_then(|name| self.cache.get(&name));
         match known.filter(|cached| self.news.is_fresh(cached)) {
-            // Whoever asked may have given up.
+            // The caller may have given up.
             Some(cached) => drop(waiter.found.send(Ok(Some(Arc::clone(&cached.link))))),
             None => waiting.entry(id).or_default().push(waiter),
         }
     }
 
-    /// Reads a batch and answers it; what arrived meanwhile and was not answered along with it comes back.
+    /// Reads a batch and answers it. Returns the misses that arrived meanwhile and were not
+    /// answered along with it.
     async fn read(&mut self, batch: Waiting) -> Waiting {
         self.metrics.link_reads.increment(1);
         let ids: Vec<LinkId> = batch.keys().copied().collect();
         self.metrics.links_asked.increment(u64::try_from(ids.len()).unwrap_or(0));
-        // Before the source is chosen: what is changed after that is found by `keep`.
+        // Taken before the source is chosen: `keep` finds any change after that.
         let began = self.news.freshness.now();
-        // Who asks past the cache decides by the answer what became of an insert.
+        // A caller that bypasses the cache decides by the answer what became of an insert.
         let is_decisive = batch.values().flatten().any(|waiter| waiter.name.is_none());
         let source = if is_decisive { Source::Primary } else { self.news.source(&ids) };
         let read = self.store.read(&ids, source).await;
         // Collected only now: waking up for each arrival would cost more than a redirect's share of
         // the read.
         let (mut late, mut next) = (Waiting::new(), Waiting::new());
-        // Those that come back count as well: the next read takes them in.
+        // Late misses count as well: those that come back join the next read.
         while next.len() + late.len() < READ_MAX
             && let Ok(miss) = self.queue.try_recv()
         {
-            // Who asks past the cache shares no answer that a copy may have given.
+            // A caller that bypasses the cache shares no answer that a replica may have given.
             let shares = miss.waiter.name.is_some() && batch.contains_key(&miss.id);
             let waiting = if shares { &mut late } else { &mut next };
             waiting.entry(miss.id).or_default().push(miss.waiter);
@@ -97,7 +98,8 @@ impl Reader {
         next
     }
 
-    /// Answers those who waited, and the late ones whose link was found; the other late ones come back.
+    /// Answers a batch's waiters, and the late ones whose link was found. Returns the other late
+    /// ones.
     fn answer(
         &self,
         batch: Waiting,
@@ -109,7 +111,7 @@ impl Reader {
             Ok(Reading { links, complete, as_of }) => {
                 let complete = complete || !guard::is_on(Guard::Complete);
                 let links = links.into_iter().map(|link| (link.id, Arc::new(link))).collect();
-                // A replica's rows are as old as it can prove, and count as read then.
+                // A replica's rows are as recent as it can prove, and count as read at that time.
                 (links, complete, as_of.map_or(began, |as_of| self.news.freshness.at(as_of).min(began)))
             }
             Err(error) => {
@@ -127,7 +129,7 @@ impl Reader {
             let shares = late.contains_key(&id)
                 && (is_there || !guard::is_on(Guard::Late))
                 && self.news.may_be_shared(began);
-            // Nor may it be older than an edit that a late caller knows of.
+            // Nor may the answer be older than an edit that a late caller knows of.
             let shares = shares && !(self.news.changed_since(id, began) && guard::is_on(Guard::Joined));
             let shared = if shares { late.remove(&id).unwrap_or_default() } else { Vec::new() };
             let mut kept = None;
@@ -135,7 +137,8 @@ impl Reader {
                 if let Some(name) = name.filter(|name| kept.replace(*name) != Some(*name)) {
                     self.keep(name, id, link, (began, complete));
                 }
-                // A copy that may lag behind says what is there, never what is not; and nothing to who asks past the cache.
+                // A server that may lag behind can prove a presence, but no absence. To a caller
+                // that bypasses the cache it proves nothing.
                 let answer = link.cloned();
                 let known = complete || (is_there && name.is_some());
                 let _ = found.send(if known { Ok(answer) } else { Err(LookupError::NoStore) });
@@ -144,10 +147,10 @@ impl Reader {
         late
     }
 
-    /// Puts what was read into the cache, or takes out what is not there any more.
+    /// Inserts a link that was read into the cache, or evicts one that no longer exists.
     fn keep(&self, name: Name, id: LinkId, link: Option<&Arc<Link>>, (began, complete): (ReadAt, bool)) {
         match link {
-            // A deleted link is an absence: its code may be picked again at any moment.
+            // A deleted link is an absence: its slug may be taken again at any moment.
             Some(link) if link.is_deleted() && guard::is_on(Guard::Deleted) => self.cache.invalidate(&name),
             Some(link) => self.cache.insert(name, Cached::new(link, began, complete)),
             None if complete => self.cache.invalidate(&name),

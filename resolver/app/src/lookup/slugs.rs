@@ -1,7 +1,8 @@
-//! From a slug to its link's id: on the default domain of one that could not have been minted, on others of any code.
+//! Lookup of link ids by slug. On the default domain these are slugs that are not mintable, on
+//! other domains all slugs and codes.
 //!
-//! Those who ask for the same slug at the same time share one question. They do not share an absence: the slug may have been acknowledged
-//! after that question was sent, so whoever joined late asks again.
+//! Concurrent lookups of the same slug share one query. They do not share an absence: the slug may
+//! have been acknowledged after that query was sent, so a caller that joined it sends another one.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,45 +20,47 @@ use tokio::{
 use super::{LookupError, TRUSTED};
 use supply::guard::{self, Guard};
 
-/// Bytes of slugs that are remembered.
+/// Maximum memory for cached slugs, in bytes.
 const BYTES: u64 = 16 << 20;
-/// Bytes an entry costs beside its text.
+/// Bytes that an entry takes beside its text.
 const ENTRY_BYTES: usize = 120;
-/// The same as for links.
+/// How long an entry lives after its last use, as in the cache of links.
 const IDLE: Duration = Duration::from_secs(3600);
-/// Questions at a time; more wait.
+/// Maximum number of concurrent queries. Further ones wait.
 const AT_ONCE: usize = 32;
-/// How long a visitor may wait for an answer.
+/// Deadline of a query.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// Codes that are remembered to be free on a domain, where the default one's link of the same code is given.
+/// Maximum number of codes that are remembered to be free on a domain, where the default domain's
+/// link of the same code is served.
 const FREE_MAX: u64 = 100_000;
 
-/// Deleted links that are remembered to hold their slugs.
+/// Maximum number of deleted links that are remembered to hold their slugs.
 const HELD_MAX: u64 = 10_000;
 
 /// A slug on a domain.
 pub(super) type Place = (DomainId, Slug);
 
-/// Why a slug has no id.
+/// The reason why a slug has no id.
 #[derive(Debug)]
 enum Missing {
     Absent,
     NoStore(StoreError),
 }
 
-/// Slugs and ids.
+/// The cache of link ids by slug.
 pub(super) struct Slugs {
     ids: Cache<Place, LinkId, RandomState>,
-    /// Codes that were free, and when the store was asked for them. Each is believed for [`TRUSTED`]; whoever takes one answers
-    /// later than that.
+    /// Codes that were free on a domain, with the instant at which the store was asked. Each is
+    /// trusted for [`TRUSTED`]; a create that takes one is answered later than that.
     free: moka::sync::Cache<Place, Instant, RandomState>,
-    /// Deleted links that are blocked and hold their slugs, each with the version that the store
-    /// was asked for. To release a slug makes a new version.
+    /// Deleted links that are blocked and hold their slugs, each with the version for which the
+    /// store confirmed it. Releasing a slug creates a new version.
     held: moka::sync::Cache<LinkId, u64, RandomState>,
     store: Arc<dyn LinkStore>,
     questions: Arc<Semaphore>,
-    /// Where questions are asked: a visitor who goes away must not take the connection along.
+    /// The runtime of the queries. A caller that goes away must not cancel its query and so break
+    /// the connection.
     runtime: Handle,
 }
 
@@ -80,42 +83,43 @@ impl Slugs {
         }
     }
 
-    /// The id, if it is remembered.
+    /// Returns the cached id of a slug.
     pub(super) async fn known(&self, place: &Place) -> Option<LinkId> {
         self.ids.get(place).await
     }
 
-    /// Whether it is remembered.
+    /// Returns whether the id of a slug is cached.
     pub(super) fn knows(&self, place: &Place) -> bool {
         self.ids.contains_key(place)
     }
 
-    /// Forgets a slug whose link was deleted: another may have it now.
+    /// Evicts a slug whose link was deleted: another link may have it now.
     pub(super) async fn forget(&self, place: &Place) {
         self.ids.invalidate(place).await;
     }
 
-    /// Whether this was nobody's a moment ago.
+    /// Returns whether a slug was free less than [`TRUSTED`] ago.
     pub(super) fn was_free(&self, place: &Place) -> bool {
         let is_fresh = |asked: Instant| asked.elapsed() < TRUSTED || !guard::is_on(Guard::Free);
         self.free.get(place).is_some_and(is_fresh)
     }
 
-    /// Remembers for a moment that this is free, as the store said when it was asked then.
+    /// Remembers for [`TRUSTED`] that a slug was free when the store was asked at `asked`.
     pub(super) fn note_free(&self, place: Place, asked: Instant) {
-        // A process alone knows when a slug is taken, and its creators wait for nobody: an older answer would come after theirs.
+        // Without other processes, `note_taken` suffices, and creates do not wait. An older answer
+        // could then be recorded after a create was acknowledged, and hide its link.
         if self.store.is_shared() {
             self.free.insert(place, asked);
         }
     }
 
-    /// Forgets that this was nobody's.
+    /// Forgets that a slug was free.
     pub(super) fn note_taken(&self, place: &Place) {
         self.free.invalidate(place);
     }
 
-    /// Whether a deleted link of this version holds its slug. Another link may have got it before
-    /// this one was blocked.
+    /// Returns whether a deleted link at this version holds its slug. Another link may have taken
+    /// the slug before this one was blocked.
     pub(super) async fn is_held(&self, place: &Place, id: LinkId, version: u64) -> Result<bool, LookupError> {
         if self.held.get(&id) == Some(version) {
             return Ok(true);
@@ -127,7 +131,7 @@ impl Slugs {
         Ok(is_held)
     }
 
-    /// The id, as the store has it.
+    /// Returns the id of a slug, from the cache or the store.
     pub(super) async fn find(&self, place: &Place) -> Result<Option<LinkId>, LookupError> {
         let mut is_mine = false;
         let asked = self.ids.try_get_with_by_ref(place, async {
@@ -144,7 +148,7 @@ impl Slugs {
         }
     }
 
-    /// The same, by a question that nobody else has asked before.
+    /// Returns the id of a slug by a query that no other caller shares.
     pub(super) async fn ask_anew(&self, place: &Place) -> Result<Option<LinkId>, LookupError> {
         match self.ask(place).await {
             Ok(id) => Ok(Some(id)),

@@ -1,10 +1,14 @@
-//! Hand-picked codes that could have been minted, and were not yet: what the ceiling does not know of.
+//! The set of unminted slugs: mintable custom slugs whose numbers may lie above the ceiling, where
+//! arithmetic says that no link exists.
 //!
-//! 1. A set of ids, read from the store when this process begins to hear of changes, and told of each one from then on.
-//! 2. It says "absent" only while it is trusted: for [`TRUSTED`] after the last question to the connection that tells was *sent*, once all that
-//!    was told before the answer is in the set. Whoever picks such a code answers that long after its COMMIT. So when a client knows the
-//!    code, every question that is still trusted was sent after the COMMIT, and its answer came after the news.
-//! 3. With more ids than fit it is not trusted, and the store is asked: slower, never wrong.
+//! 1. The set of their ids is loaded from the store when the change listener connects, and extended
+//!    by each notification from then on.
+//! 2. It proves an absence only while it is trusted: for [`TRUSTED`] after the listener's last
+//!    probe was *sent*, once all notifications that preceded the answer are in the set. A create of
+//!    such a slug is answered that long after its COMMIT. So when a client knows the code, every
+//!    probe that is still trusted was sent after the COMMIT, and its answer came after the
+//!    notification.
+//! 3. With more ids than fit the set is not trusted, and the store is asked: slower, never wrong.
 
 use std::{
     collections::HashSet,
@@ -20,24 +24,25 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-/// How long the set is believed without news.
+/// How long the set is trusted after the listener's last probe was sent.
 pub const TRUSTED: Duration = Duration::from_millis(250);
-/// Ids that are kept; 16 bytes each.
+/// Maximum number of ids; each takes 16 bytes.
 const IDS_MAX: usize = 1_000_000;
-/// Ids per page of the first reading.
+/// Number of ids on a page of a load.
 const PAGE: usize = 10_000;
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The set.
+/// The set of mintable custom slugs, by id.
 pub(super) struct Picked {
-    /// A std lock: it is held for a few instructions and never across an await. Only codes past the ceiling come here.
+    /// A std lock: it is held for a few instructions and never across an await. Only lookups of
+    /// codes above the ceiling use it.
     state: RwLock<State>,
     stale: Notify,
 }
 
 struct State {
     ids: HashSet<LinkId>,
-    /// Which reading from the store is wanted, and which was the last that came to its end.
+    /// The number of the latest requested load, and of the latest that was completed.
     wanted: u64,
     read: u64,
     until: Trust,
@@ -49,13 +54,13 @@ enum Trust {
 }
 
 impl Picked {
-    /// Knows nothing.
+    /// Creates an empty set, which is not trusted until it has been loaded.
     pub(super) fn new() -> Self {
         let state = State { ids: HashSet::new(), wanted: 0, read: 0, until: Trust::Until(Instant::now()) };
         Self { state: RwLock::new(state), stale: Notify::new() }
     }
 
-    /// Whether surely nobody has picked the code of this id.
+    /// Returns whether the code of this id is surely not a custom slug.
     pub(super) fn rules_out(&self, id: LinkId, now: Instant) -> bool {
         let state = self.read_state();
         let is_trusted = match state.until {
@@ -74,23 +79,23 @@ impl Picked {
         }
     }
 
-    /// Believes the set for a while after a question that was sent then.
+    /// Trusts the set for [`TRUSTED`] after `sent`, when the probe was sent.
     pub(super) fn trust(&self, sent: Instant) {
         self.write_state().until = Trust::Until(sent + TRUSTED);
     }
 
-    /// Believes the set for ever: nobody else writes.
+    /// Trusts the set without limit: no other process writes.
     pub(super) fn trust_always(&self) {
         self.write_state().until = Trust::Always;
     }
 
-    /// Something may have been missed: the set is read again.
+    /// Requests a reload of the set, because notifications may have been missed.
     pub(super) fn reload(&self) {
         self.write_state().wanted += 1;
         self.stale.notify_one();
     }
 
-    /// Reads the set whenever it has to be.
+    /// Loads the set whenever a reload is requested.
     pub(super) async fn load(self: Arc<Self>, store: Arc<dyn LinkStore>) {
         loop {
             let (wanted, read) = {

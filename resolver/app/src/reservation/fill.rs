@@ -11,11 +11,12 @@ use super::{Filled, ReserveError, Reserver};
 use supply::guard::{self, Guard};
 
 impl Reserver {
-    /// Stores links under reserved codes; the outcome of each, in their order.
+    /// Stores links under reserved codes, and returns the outcome of each in the order of `items`.
     ///
     /// # Errors
-    /// When the reservation was given up, or when this resolver does not know its keyspace and the
-    /// database does not answer.
+    /// Returns [`ReserveError::Closed`] if the reservation was given up, or
+    /// [`ReserveError::Unavailable`] if this resolver does not know its keyspace and the database
+    /// does not answer.
     pub async fn fill(
         &self,
         reservation: &Reservation,
@@ -51,10 +52,10 @@ impl Reserver {
         (reserved && !is_reserved(code)).then_some(id)
     }
 
-    /// Inserts a batch. A row that exists already may come from an earlier copy of the call, so it
-    /// is read. So is one whose insert is in doubt; if it is absent, it may still arrive.
+    /// Inserts a batch. A row that exists already may come from an earlier attempt of the call, so
+    /// it is read. So is the row of an insert in doubt; if it is absent, it may still arrive.
     async fn store_batch(&self, links: &[NewLink]) -> Vec<Filled> {
-        // Its numbers are nobody else's in any history of the database.
+        // Any history will do: no other holder has these numbers in any history of the database.
         let Ok(history) = self.store.epoch().await else { return vec![Filled::Failed; links.len()] };
         let (inserted, absent) = match self.store.insert(&history, links).await {
             Ok(inserted) => (inserted, Filled::Conflict),
@@ -73,7 +74,7 @@ impl Reserver {
         let rows = if ids.is_empty() {
             Some(Vec::new())
         } else {
-            // What a copy says while the primary is away decides nothing.
+            // An answer of a replica while the primary is down decides nothing.
             let read = self.store.read(&ids, Source::Primary).await;
             read.ok().filter(|read| read.complete).map(|read| read.links)
         };

@@ -1,4 +1,4 @@
-//! Makes reservations and gives them up; the invariants stand in the module above.
+//! Makes reservations and gives them up. The invariants are in the parent module.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,35 +19,37 @@ use supply::{
 
 use crate::{domain_cache::Directory, metrics::Metrics};
 
-/// How long setting numbers aside may take in all.
+/// Deadline for setting aside all numbers of a reservation.
 const DEADLINE: Duration = Duration::from_secs(10);
-/// Blocks per reservation: free parts may be short, and the issuer bounds what one holder has.
+/// Maximum number of blocks in a reservation. Free parts may be short, and the issuer limits the
+/// blocks of one holder.
 const BLOCKS_MAX: u64 = 48;
-/// So few codes are computed on the thread that asks for them.
+/// Up to this many codes are computed on the calling thread.
 const CODES_AT_ONCE: u64 = 100;
-/// The starts that a reservation's holder registers with: one while it lives, one to give it up.
+/// The instance name with which a reservation's holder registers while the reservation is open.
 const LIVING: &str = "reserved";
+/// The instance name with which it registers when the reservation is given up.
 const GIVEN_UP: &str = "given-up";
 
 /// Makes, fills and gives up reservations.
 pub struct Reserver {
-    /// The way to the issuer.
+    /// The client of the issuer.
     pub client: Arc<IssuerClient>,
-    /// Where reservations and links are.
+    /// The database that stores reservations and links.
     pub store: Arc<dyn LinkStore>,
-    /// Numbers to codes.
+    /// The bijection from numbers to codes.
     pub mint: Arc<Mint>,
-    /// The keyspaces that mint, the default one first.
+    /// The supplies of numbers of the keyspaces that mint, that of the default keyspace first.
     pub mintings: Vec<Arc<Minting>>,
-    /// What every resolver knows of keyspaces.
+    /// The copy of the settings, which has the keyspaces of all resolvers.
     pub directory: Arc<Directory>,
-    /// What an operator sees.
+    /// Counters and histograms.
     pub metrics: Arc<Metrics>,
-    /// Of the blocks.
+    /// Counters of blocks.
     pub supply_metrics: Arc<SupplyMetrics>,
 }
 
-/// What the register knows a reservation's block by.
+/// Returns the register entry of a reservation's block.
 fn entry_of(
     id: &ReservationId,
     minting: &Minting,
@@ -65,7 +67,7 @@ fn entry_of(
 }
 
 impl Reserver {
-    /// The keyspace of a name, or the default one.
+    /// Returns the supply of a keyspace by name; `None` means the default keyspace.
     #[must_use]
     pub fn keyspace(&self, name: Option<&str>) -> Option<&Arc<Minting>> {
         match name {
@@ -74,10 +76,11 @@ impl Reserver {
         }
     }
 
-    /// Sets numbers aside. What was got of one that fails is given up again.
+    /// Reserves numbers. If that fails, those already allocated are given up again.
     ///
     /// # Errors
-    /// When there are not enough numbers, or issuer or database are away.
+    /// Returns [`ReserveError::Exhausted`] if there are not enough numbers, or
+    /// [`ReserveError::Unavailable`] if the issuer or the database is unavailable.
     pub async fn reserve(
         &self,
         key: ApiKeyId,
@@ -99,9 +102,9 @@ impl Reserver {
                 Ok(Reservation { id, keyspace, created_by: key, created_at, closed_at: None, spans })
             }
             Err(error) => {
-                // What it has got leaks. To return it as unused would be wrong: the reservation was
-                // in the list of its key meanwhile, which may have filled some of it. Should this
-                // fail too, the reservation is in the list of its key, which can give it up.
+                // The allocated blocks leak. To return them as unused would be wrong: the key could
+                // see the reservation in its list meanwhile, and may have filled some of it. If
+                // this fails too, the key can still give up the reservation in its list.
                 if timeout(DEADLINE, self.close(&id, minting)).await.is_err() {
                     tracing::warn!(reservation = %id, "a reservation that failed could not be given up");
                 }
@@ -110,7 +113,7 @@ impl Reserver {
         }
     }
 
-    /// Gets blocks until there are enough numbers.
+    /// Allocates and registers blocks until there are enough numbers.
     async fn take(
         &self,
         id: &ReservationId,
@@ -156,8 +159,9 @@ impl Reserver {
         allocated.map_err(|refused| no(&refused))?.ok_or(ReserveError::Unavailable)
     }
 
-    /// Enters a block into the register: what of it is free. Codes that people have picked are left out. There is nothing when the register has
-    /// its numbers already, and it was given back.
+    /// Registers a block, and returns the parts of it that are free. Codes that are taken as custom
+    /// slugs are left out. Returns nothing if the register has some of its numbers already; then
+    /// the block is returned.
     async fn enter(
         &self,
         id: &ReservationId,
@@ -186,10 +190,11 @@ impl Reserver {
         Ok(Vec::new())
     }
 
-    /// Gives a reservation up: what was not filled goes to others. It may be repeated.
+    /// Gives a reservation up, so that unfilled numbers go to other holders. Idempotent.
     ///
     /// # Errors
-    /// When issuer or database are away; then some of it may be done.
+    /// Returns [`ReserveError::Unavailable`] if the issuer or the database is unavailable, or if
+    /// this process does not mint from the keyspace. Part of the work may be done then.
     pub async fn give_up(&self, reservation: &Reservation) -> Result<(), ReserveError> {
         // Only a resolver that mints from its keyspace can give a reservation up.
         let minting = self.minting(reservation).ok_or(ReserveError::Unavailable)?;
@@ -202,14 +207,14 @@ impl Reserver {
         Ok(())
     }
 
-    /// The keyspace of a reservation, if this resolver mints from it.
+    /// Returns the supply of a reservation's keyspace, if this resolver mints from it.
     #[must_use]
     pub fn minting(&self, reservation: &Reservation) -> Option<&Arc<Minting>> {
         self.mintings.iter().find(|minting| minting.index == reservation.keyspace)
     }
 
-    /// Makes sure that this process knows a reservation's keyspace, which may have been added while
-    /// it ran. Otherwise it would take the codes for slugs.
+    /// Ensures that this process knows a reservation's keyspace, which may have been added while it
+    /// ran. Otherwise it would take the codes for slugs.
     pub(super) async fn know(&self, reservation: &Reservation) -> Result<(), ReserveError> {
         let is_known =
             || self.mint.len_of(reservation.keyspace).is_some() || !guard::is_on(Guard::KeyspaceKnown);
@@ -220,10 +225,11 @@ impl Reserver {
         if is_known() { Ok(()) } else { Err(ReserveError::Unavailable) }
     }
 
-    /// The codes of a reservation, in the order of their numbers.
+    /// Returns the codes of a reservation, in the order of their numbers.
     ///
     /// # Errors
-    /// When this resolver does not know their keyspace, and the database does not tell it.
+    /// Returns [`ReserveError::Unavailable`] if this resolver does not know the keyspace and the
+    /// database does not answer.
     pub async fn codes(&self, reservation: &Reservation) -> Result<Vec<Code>, ReserveError> {
         self.know(reservation).await?;
         let (mint, keyspace, spans) =
@@ -237,15 +243,15 @@ impl Reserver {
         if count <= CODES_AT_ONCE {
             return Ok(compute());
         }
-        // One permutation per code: a hundred thousand of them would hold up everything else on
+        // Each code is one permutation. A hundred thousand of them would block everything else on
         // this thread.
         spawn_blocking(compute).await.map_err(|_| ReserveError::Unavailable)
     }
 
-    /// How many of a reservation's numbers have a link.
+    /// Returns how many of a reservation's numbers have a link.
     ///
     /// # Errors
-    /// When the database does not answer.
+    /// Returns [`StoreError`] if the database does not answer.
     pub async fn filled(&self, reservation: &Reservation) -> Result<u64, StoreError> {
         let mut filled = 0;
         for span in &reservation.spans {

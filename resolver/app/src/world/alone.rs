@@ -1,4 +1,4 @@
-//! Schedules that are written down, of one process over a database without faults.
+//! Fixed schedules, of one process over a database without faults.
 
 use std::{sync::Arc, time::Duration};
 
@@ -71,7 +71,7 @@ async fn a_process_whose_keyspace_an_older_copy_lacks_ends() {
             }
         })
         .await
-        .expect("it is noticed as soon as any change");
+        .expect("a contradiction is noticed within SHOWN, as any change is");
         assert_eq!(node.lost(), Some(Lost::Keyspaces(expected)));
         sleep(SHOWN).await;
         assert!(!node.ends.directory.is_fresh(), "nothing is denied by settings of another history");
@@ -94,7 +94,7 @@ async fn a_new_start_waits_though_numbers_of_its_keyspace_are_registered() {
     assert!(began.elapsed() >= SHOWN);
 }
 
-/// A process that knows a domain by one name, and then another one renames it.
+/// Starts a process that knows a domain by one name, and lets another process rename the domain.
 async fn renamed() -> (Node, DomainId, Instant) {
     let common = common().await;
     let node = start(&common, &["a=3:0-9"]).await;

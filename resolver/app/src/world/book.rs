@@ -1,4 +1,4 @@
-//! What creators were told, and whether it stays true.
+//! The record of all acknowledgements, and the check that they remain true.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -12,28 +12,28 @@ use tokio::time::Instant;
 
 use super::Rng;
 
-/// So many of the links that were changed last are looked up more often than others.
+/// Number of the most recently changed links that are looked up more often than others.
 const CHANGED_LAST: usize = 30;
-/// A process may show a lost link for so long after the database went back: until it hears of its restart, and while the server
-/// is down.
+/// How long a process may show a lost link after the database was restored from an older copy:
+/// until it hears of the restart, and while the server is down.
 const LINGERS: Duration = Duration::from_secs(6);
 
-/// A promise that was broken.
+/// A broken promise.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Violation {
-    /// I6: a code has one link.
+    /// I6: a code belongs to one link.
     #[error("{name} was given to {first}{lost} and to {second}")]
     GivenTwice { name: Name, first: String, lost: &'static str, second: String },
-    /// I6, I8: a link that was acknowledged is found.
+    /// I6, I8: an acknowledged link is found.
     #[error("{name} of {url} leads to {found:?}")]
     LeadsElsewhere { name: Name, url: String, found: Option<String> },
-    /// A change shows everywhere within the time that is promised.
+    /// A change is visible everywhere within the promised time.
     #[error("{name} was changed, and still leads to {found:?}")]
     Outdated { name: Name, found: Option<String> },
-    /// I6: the answer leaves after COMMIT.
+    /// I6: a create is answered after COMMIT.
     #[error("{name} was acknowledged, and nothing is stored")]
     NotStored { name: Name },
-    /// A reserved code is its reservation's until that is given up.
+    /// A reserved code belongs to its reservation until that is given up.
     #[error("{name} was reserved, and is another's")]
     ReservedTaken { name: Name },
     /// Every process serves every reservation.
@@ -44,7 +44,7 @@ pub(super) enum Violation {
     BlockRefused,
 }
 
-/// What visitors ask for, and where.
+/// A code or slug, on a domain.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Name {
     pub(super) domain: DomainId,
@@ -60,17 +60,17 @@ impl fmt::Display for Name {
     }
 }
 
-/// A link that was acknowledged.
+/// An acknowledged link.
 #[derive(Clone, Debug)]
 pub(super) struct Acknowledged {
     pub(super) name: Name,
     pub(super) id: LinkId,
     pub(super) url: String,
-    /// Whether a person picked the code.
+    /// Whether the code was taken as a custom slug.
     pub(super) is_picked: bool,
     /// Whether its row was lost with a history of the database.
     pub(super) is_lost: bool,
-    /// Where it stands in the book.
+    /// The link's index in the book.
     place: usize,
 }
 
@@ -80,16 +80,17 @@ impl Acknowledged {
     }
 }
 
-/// What is known of all processes together.
+/// The record of all links that any process has acknowledged.
 #[derive(Debug, Default)]
 pub(super) struct Book {
     pub(super) links: Vec<Acknowledged>,
     by_name: HashMap<Name, usize>,
-    /// Names whose rows were lost with a history of the database, also of links that nobody was told of yet.
+    /// Names whose rows were lost with a history of the database, including links not acknowledged
+    /// yet.
     lost: HashSet<Name>,
-    /// When the database went back to an older copy last.
+    /// When the database was last restored from an older copy.
     went_back: Option<Instant>,
-    /// The links that were changed, the last one last.
+    /// Indexes of the changed links, the latest last.
     changed: Vec<usize>,
     broken: Option<Violation>,
 }
@@ -103,19 +104,20 @@ impl Book {
         self.broken.clone()
     }
 
-    /// A creator was told of a link of its own. `stored` says whether its row is there at this very moment.
+    /// Records that a create was acknowledged. `stored` says whether the link's row exists at this
+    /// moment.
     pub(super) fn acknowledge(&mut self, mut link: Acknowledged, stored: bool) {
         if let Some(before) = self.by_name.get(&link.name).map(|place| &self.links[*place]) {
-            // A picked code is in no register, and who picks one does not ask what it was: only minting has
-            // to keep away.
+            // Custom slugs are in no register, and their creators do not ask for earlier links.
+            // Only minting has to avoid lost names.
             if !(before.is_lost && (before.is_picked || link.is_picked)) {
                 let lost = if before.is_lost { ", which was lost," } else { "" };
                 let (first, second) = (before.url.clone(), link.url.clone());
                 self.fail(Violation::GivenTwice { name: link.name.clone(), first, lost, second });
             }
         }
-        // Only a row that was there when its history was lost may be missing: it was lost before its creator
-        // was told.
+        // A row may be missing only if it was lost with its history before the create was
+        // acknowledged.
         if !stored && !self.lost.contains(&link.name) {
             self.fail(Violation::NotStored { name: link.name.clone() });
         }
@@ -124,21 +126,21 @@ impl Book {
         self.links.push(link);
     }
 
-    /// The link of a name that was acknowledged last.
+    /// Returns the most recently acknowledged link of a name.
     pub(super) fn own(&self, name: &Name) -> Option<Acknowledged> {
         self.by_name.get(name).map(|place| self.links[*place].clone())
     }
 
-    /// Whether a link of this name was acknowledged and is not lost.
+    /// Returns whether an acknowledged link of this name exists and is not lost.
     pub(super) fn is_there(&self, name: &Name) -> bool {
         self.by_name.get(name).is_some_and(|place| !self.links[*place].is_lost)
     }
 
-    /// Somebody looked a link up that was acknowledged before; where it leads, if anywhere. Of one that was
-    /// changed, `held` says whether it may still lead there.
+    /// Checks the result of a lookup of an acknowledged link. `leads_to` is where the link leads,
+    /// if anywhere. For a changed link, `held` says whether that answer is still permitted.
     pub(super) fn found(&mut self, link: &Acknowledged, leads_to: Option<&str>, held: Option<bool>) {
-        // Somebody may have picked a lost one since. That it is minted again is found when its creator is
-        // told.
+        // A lost name may have been taken as a custom slug since. If it is minted again,
+        // `acknowledge` notices that.
         if held.unwrap_or(leads_to == Some(link.url.as_str())) || self.links[link.place].is_lost {
             return;
         }
@@ -152,14 +154,15 @@ impl Book {
         });
     }
 
-    /// Whether this is a lost link that a process may still believe in.
+    /// Returns whether this is a lost link that a process may still serve.
     fn may_linger(&self, name: &Name, leads_to: Option<&str>) -> bool {
         let is_it =
             |link: &Acknowledged| link.is_lost && link.name == *name && Some(link.url.as_str()) == leads_to;
         self.went_back.is_some_and(|at| at.elapsed() < LINGERS) && self.links.iter().any(is_it)
     }
 
-    /// The database has gone back to a copy that lacks these; how many of them somebody was told of.
+    /// Records that the database was restored from a copy that lacks these names. Returns how many
+    /// of them were acknowledged.
     pub(super) fn lose(&mut self, names: HashSet<Name>) -> u64 {
         let mut count = 0;
         self.went_back = Some(Instant::now());
@@ -171,12 +174,13 @@ impl Book {
         count
     }
 
-    /// Somebody is about to change a link.
+    /// Records that a client is about to change a link.
     pub(super) fn change(&mut self, link: &Acknowledged) {
         self.changed.push(link.place);
     }
 
-    /// One of the links that were changed last, or of the youngest, which somebody may not know yet, or any.
+    /// Returns a random link: one of the most recently changed, one of the youngest, which some
+    /// process may not know yet, or any.
     pub(super) fn some_link(&self, rng: &mut Rng) -> Option<Acknowledged> {
         let changed = &self.changed[self.changed.len().saturating_sub(CHANGED_LAST)..];
         let place = if !changed.is_empty() && rng.permille(330) {
@@ -190,7 +194,7 @@ impl Book {
     }
 }
 
-/// A place among so many.
+/// Returns a random index below `count`.
 fn below(rng: &mut Rng, count: usize) -> usize {
     usize::try_from(rng.next()).unwrap_or(0) % count
 }

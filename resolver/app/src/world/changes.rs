@@ -1,4 +1,4 @@
-//! What clients do to links that are there: they edit, delete and restore them as the API does.
+//! Clients that change links: they edit, delete and restore them as the API does.
 
 use std::time::Duration;
 
@@ -15,16 +15,18 @@ use super::{
 };
 use crate::freshness::AWAY;
 
-/// A change shows everywhere within this time of its COMMIT: [`AWAY`] where nobody tells of changes, and the
-/// time that news take in this world.
+/// Delay after the COMMIT within which a change is visible everywhere: [`AWAY`] where the change
+/// listener is disconnected, and the time that notifications take in the simulation.
 pub(super) const SHOWN: Duration = AWAY.saturating_add(Duration::from_millis(500));
-/// For so long after a read has failed old answers are given: a second without asking again, or [`AWAY`] of
-/// what a copy has said.
+/// How long outdated answers are given after a read has failed: a second without a retry, or
+/// [`AWAY`] for a replica's answer.
 const TROUBLED: Duration = AWAY.saturating_add(Duration::from_secs(1));
 
 impl Shared {
-    /// Whether a link that was changed may lead there, as a lookup says that began then, for somebody who knows what was in force
-    /// from some time on; none of a link that never was.
+    /// Returns whether a changed link may lead to `leads_to`, as a lookup that began at `began`
+    /// says. Returns `None` for a link that was never changed.
+    ///
+    /// `known` is an instant from which the visitor knows the link's state.
     pub(super) fn held(
         &self,
         ends: &Ends,
@@ -33,7 +35,8 @@ impl Shared {
         (began, known): (Instant, Option<Instant>),
     ) -> Option<bool> {
         let from = if leads_to.is_none() {
-            // No absence is remembered (I8): while the lookup was under way the link was deleted.
+            // Absences are not cached (I8), so the link must have been deleted at some time during
+            // the lookup.
             began
         } else if ends.trouble.was_within(TROUBLED) {
             self.began
@@ -43,7 +46,7 @@ impl Shared {
         self.common.database.held(id, leads_to, from)
     }
 
-    /// Edits, deletes or restores a link that was acknowledged.
+    /// Edits, deletes or restores an acknowledged link.
     pub(super) async fn change(&self, ends: &Ends, rng: &mut Rng) {
         let link = self.book().some_link(rng);
         let Some(link) = link else { return };
@@ -60,19 +63,19 @@ impl Shared {
     async fn edit(&self, ends: &Ends, link: &Acknowledged) {
         let url = self.next_url("edited");
         let edit = Edit { long_url: Some(LongUrl::from_stored(url.as_str())), ..Edit::default() };
-        // An editor that is not answered tells its own process nothing: that one hears of it as all others
-        // do.
+        // An edit without an answer does not evict the link in its own process, which is notified
+        // like all others.
         let Ok(edited) = ends.store.edit(link.id, &edit, BY).await else { return };
         ends.lookup.changed(link.id);
         if matches!(edited, Edited::Done(_)) {
             self.count(|outcome| outcome.changed += 1);
-            // Who is asked where it was made says nothing older.
+            // A lookup in the process that made the edit must not return an older state.
             let made = self.common.database.led_there_since(link.id, &url);
             self.look_from(ends, link, made.map(|at| at + Duration::from_nanos(1))).await;
         }
     }
 
-    /// Minted codes only: one that a person picked could be picked again.
+    /// Deletes a link with a minted code. A custom slug would be free for another link.
     async fn delete(&self, ends: &Ends, link: &Acknowledged) {
         let Ok(deleted) = ends.store.delete(link.id, &Meant::default(), BY).await else { return };
         ends.lookup.changed(link.id);
@@ -81,7 +84,7 @@ impl Shared {
         }
     }
 
-    /// Brings a link back while somebody looks whether it is there; whoever looks after that finds it.
+    /// Restores a link during a lookup. A lookup after the restore finds it.
     async fn restore(&self, ends: &Ends, link: &Acknowledged) {
         let restore = async {
             let restored = ends.store.restore(link.id, &Meant::default(), ends.creator.keyspaces(), BY).await;

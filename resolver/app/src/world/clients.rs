@@ -1,5 +1,5 @@
-//! The calls that clients make while faults strike. They create in every way, look up acknowledged
-//! links (`looks`), change them (`changes`), and reserve codes (`reserved`).
+//! Clients of the simulated resolvers. While faults strike, they create links in every way, look up
+//! acknowledged links (`looks`), change them (`changes`), and reserve codes (`reserved`).
 
 use std::{
     collections::{HashMap, HashSet},
@@ -27,14 +27,15 @@ use super::{
 };
 use crate::creator::{CodeWish, CreateError, Wishes};
 
-/// URLs that many links share: a row for the same URL is not therefore one's own.
+/// Number of URLs that many links share. So a row for the same URL is not necessarily a create's
+/// own.
 const SHARED_URLS: u64 = 3;
-/// Of a thousand lookups so many are preceded by one for a code that no link may have yet.
+/// Lookups that are preceded by one for a code that may have no link yet, per thousand.
 const AHEAD: u64 = 150;
-/// Whose key everything is done with.
+/// The API key of all calls.
 pub(super) const BY: ApiKeyId = ApiKeyId(1);
 
-/// How a link came by its code.
+/// The way in which a link got its code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum How {
     Minted,
@@ -42,33 +43,34 @@ pub(super) enum How {
     Reserved,
 }
 
-/// What the tasks of a run share.
+/// The state that the tasks of a run share.
 pub(super) struct Shared {
     pub(super) common: Common,
     pub(super) ledger: Arc<MemoryLedger>,
     pub(super) book: Mutex<Book>,
     pub(super) outcome: Mutex<Outcome>,
     pub(super) urls: AtomicU64,
-    /// Of a thousand links so many are for one of a few URLs.
+    /// Links to one of a few shared URLs, per thousand.
     pub(super) shared_urls: u64,
-    /// Of a thousand things that clients do so many are changes of links.
+    /// Changes of links among the clients' calls, per thousand.
     pub(super) changes: u64,
-    /// Of a thousand things that clients do so many are about reservations.
+    /// Reservation calls among the clients' calls, per thousand.
     pub(super) reserves: u64,
-    /// How many of a thousand calls pick a code of the youngest keyspace.
+    /// Calls that take a code of the youngest keyspace as a custom slug, per thousand.
     pub(super) picks: u64,
     pub(super) reservations: Mutex<Vec<Reserved>>,
-    /// What clients reach of every process that was ever started. One that is gone does not answer.
+    /// The client interfaces of every process ever started. A dead process does not answer.
     pub(super) ends: Mutex<Vec<Ends>>,
-    /// Codes that a client has tried to pick.
+    /// Codes that a client has tried to take as custom slugs.
     pub(super) picked: Mutex<HashSet<String>>,
     /// The names of the domains beside the default one.
     pub(super) hosts: Mutex<HashMap<DomainId, String>>,
-    /// How many domains clients wish for.
+    /// Number of domains that clients use.
     pub(super) domains: u64,
     pub(super) began: Instant,
-    /// Whether the database or the ledger was ever put back.
+    /// Whether the database was ever restored from an older copy.
     pub(super) lossy: AtomicBool,
+    /// Whether the ledger was ever restored from an older copy.
     pub(super) ledger_lossy: AtomicBool,
 }
 
@@ -97,12 +99,12 @@ impl Shared {
         }
     }
 
-    /// A URL that no other link has.
+    /// Returns a URL that no other link has.
     pub(super) fn next_url(&self, kind: &str) -> String {
         format!("https://example.org/{kind}/{}", self.urls.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// A domain that the world has heard of.
+    /// Returns a random domain whose name is known to the simulation.
     fn some_domain(&self, rng: &mut Rng) -> Option<DomainId> {
         let hosts = self.hosts.lock().expect("no code panics while it holds this lock");
         let mut domains: Vec<DomainId> = hosts.keys().copied().collect();
@@ -111,8 +113,8 @@ impl Shared {
         domains.get(place).copied()
     }
 
-    /// The domain of a new link, which is added if there is none of its name. The number of domains
-    /// grows as time passes.
+    /// Returns the domain of a new link, and adds it if it does not exist. The number of domains
+    /// grows with time.
     async fn domain_for_link(&self, ends: &Ends, rng: &mut Rng) -> Option<DomainId> {
         let highest = (self.began.elapsed().as_secs() / 2).min(self.domains.checked_sub(1)?);
         let name = Authority::parse(&host(rng.between(0, highest))).ok()?;
@@ -132,7 +134,7 @@ impl Shared {
         reading.is_ok_and(|reading| !reading.links.is_empty())
     }
 
-    /// The name that the database has for a link's domain.
+    /// Records the name that the database has for a link's domain.
     async fn note_host(&self, domain: DomainId) {
         let Ok(polled) = self.common.database.sqlite.poll_settings(None).await else { return };
         let domains = polled.settings.unwrap_or_default().domains;
@@ -161,7 +163,7 @@ impl Shared {
         self.book().acknowledge(Acknowledged::new(name, link.id, url, how == How::Picked), stored);
     }
 
-    /// Whether the keyspace is said to be exhausted.
+    /// Counts an error. Returns whether it says that the keyspace is exhausted.
     fn refused(&self, error: &CreateError) -> bool {
         match error {
             CreateError::Exhausted => self.count(|outcome| outcome.exhausted += 1),
@@ -176,7 +178,8 @@ impl Shared {
         matches!(error, CreateError::Exhausted)
     }
 
-    /// One create of some kind; whether a link was acknowledged, or the keyspace is said to be exhausted.
+    /// Creates a link in a random way. Returns whether a link was acknowledged, or the keyspace is
+    /// exhausted.
     pub(super) async fn create(&self, ends: &Ends, rng: &mut Rng) -> bool {
         let draft = self.draft(rng);
         match rng.between(0, 9) {
@@ -211,7 +214,7 @@ impl Shared {
         any
     }
 
-    /// A minted code with tags, or on another domain.
+    /// Creates a link under a minted code, with tags or on another domain.
     async fn create_full(&self, ends: &Ends, mut draft: Draft, rng: &mut Rng) -> bool {
         let tags = Tag::parse("t").into_iter().collect();
         if let Some(domain) = self.domain_for_link(ends, rng).await {
@@ -227,21 +230,21 @@ impl Shared {
         }
     }
 
-    /// Picks a code: one that the minter could come to, a word, or on another domain what is a link of the
-    /// default one.
+    /// Creates a link under a custom slug: a mintable code, a word, or on another domain the name
+    /// of an existing link.
     async fn pick(&self, ends: &Ends, draft: Draft, rng: &mut Rng) {
         let domain = if rng.permille(700) { self.domain_for_link(ends, rng).await } else { None };
         let theirs = self.book().some_link(rng).filter(|_| domain.is_some());
         let text = match theirs {
             Some(link) => link.name.text,
-            // The youngest keyspace that the process knows may be unknown to others.
+            // Other processes may not know the youngest keyspace that this process knows.
             None => self.some_slug(ends, rng.permille(500), rng),
         };
         self.pick_name(ends, draft, domain, text).await;
     }
 
-    /// Picks a code of the youngest keyspace that the process knows, or a word.
-    /// Every process is asked for it as soon as its creator is answered.
+    /// Takes a code of the youngest keyspace that the process knows, or a word, as a custom slug.
+    /// Looks it up in every process as soon as it is acknowledged.
     async fn pick_youngest(self: &Arc<Self>, ends: &Ends, rng: &mut Rng) {
         let (draft, text) = (self.draft(rng), self.some_slug(ends, true, rng));
         self.pick_name(ends, draft, None, text.clone()).await;
@@ -271,7 +274,7 @@ impl Shared {
         }
     }
 
-    /// A code of a keyspace, the youngest or the first, or a word.
+    /// Returns a code of the youngest or the first keyspace, or a word.
     fn some_slug(&self, ends: &Ends, is_youngest: bool, rng: &mut Rng) -> String {
         let place = if is_youngest { ends.creator.keyspaces().saturating_sub(1) } else { 0 };
         let mint = |keyspace: &Keyspace| {
@@ -284,7 +287,7 @@ impl Shared {
     }
 }
 
-/// The name of a domain.
+/// Returns the name of a domain.
 pub(super) fn host(number: u64) -> String {
     format!("d{number}.test")
 }
@@ -308,7 +311,7 @@ impl Running {
         Self { node, setup, clients }
     }
 
-    /// Another start of this process, with the same configuration.
+    /// Starts a successor of this process with the same configuration.
     pub(super) async fn again(&self, shared: &Arc<Shared>, rng: &mut Rng) -> Self {
         Self::start(shared, &self.node.holder, self.setup.clone(), rng).await
     }
@@ -319,7 +322,7 @@ impl Running {
     }
 }
 
-/// A client that creates and changes links.
+/// Runs a client that creates and changes links.
 async fn write(shared: Arc<Shared>, ends: Ends, mut rng: Rng) {
     loop {
         sleep(rng.millis(5, 250)).await;
@@ -335,7 +338,7 @@ async fn write(shared: Arc<Shared>, ends: Ends, mut rng: Rng) {
     }
 }
 
-/// One that looks links up.
+/// Runs a client that looks up links.
 async fn read(shared: Arc<Shared>, ends: Ends, mut rng: Rng) {
     loop {
         sleep(rng.millis(1, 60)).await;

@@ -1,5 +1,5 @@
-//! The database as a server that stops, starts, fails over and is put back: a SQLite database in memory
-//! behind it.
+//! A simulated database server that stops, starts, fails over and is restored from older copies.
+//! Behind it is a SQLite database in memory.
 
 use std::{
     collections::HashSet,
@@ -20,27 +20,28 @@ use tokio::{
 use super::{Rng, timeline::Timeline};
 use supply::guard::{self, Guard};
 
-/// Changes that a listener may not have heard yet; one that is further behind has lost its connection.
+/// Capacity of a listener's channel of changes. A listener that is further behind has lost its
+/// connection.
 const UNHEARD_MAX: usize = 4_096;
 
-/// Chances in a thousand.
+/// Probabilities of the faults of a call, per thousand.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rates {
-    /// A call fails before anything was done.
+    /// A call fails before it has any effect.
     pub(super) failed: u64,
-    /// A call is done, and nobody hears of it.
+    /// A call takes effect, but its answer is lost.
     pub(super) lost: u64,
-    /// An insert lands after its creator was told that nobody knows.
+    /// An insert takes effect after it was reported with an unknown outcome.
     pub(super) late: u64,
-    /// A call takes long to get there.
+    /// A call takes long to reach the server.
     pub(super) slow: u64,
     /// An answer takes long to come back.
     pub(super) slow_back: u64,
-    /// A notification's connection breaks.
+    /// A listener's connection breaks.
     pub(super) deaf: u64,
-    /// A question for settings hangs.
+    /// A poll of the settings hangs.
     pub(super) hung: u64,
-    /// A read is served by the copy.
+    /// A read is served by the replica, if there is one.
     pub(super) copied: u64,
 }
 
@@ -49,19 +50,19 @@ struct State {
     rates: Rates,
     timeline: u64,
     starts: u64,
-    /// The start since which somebody has compared the mark with the ledger's.
+    /// The latest start of the server after which the mark was compared with the ledger's.
     compared: u64,
     down_until: Instant,
     copy: Option<Copy>,
 }
 
-/// An older copy, which also serves as a replica that lags.
+/// An older copy, which also serves as a lagging replica.
 pub(super) struct Copy {
     pub(super) connection: Arc<Mutex<Connection>>,
     pub(super) at: Instant,
 }
 
-/// One server.
+/// A simulated database server.
 pub(super) struct Database {
     pub(super) sqlite: SqliteStore,
     connection: Arc<Mutex<Connection>>,
@@ -69,11 +70,11 @@ pub(super) struct Database {
     pub(super) start: watch::Sender<Option<Timestamp>>,
     listeners: Mutex<Vec<mpsc::Sender<Change>>>,
     timeline: Mutex<Timeline>,
-    /// When the world began, by its own clock and by the machine's.
+    /// When the simulation began, by its own clock and by the machine's.
     began: (Instant, Timestamp),
 }
 
-/// A row as it is told from others: its id, its slug and its domain.
+/// The identity of a row: its id, its slug and its domain.
 type Row = (i64, Option<String>, i64);
 
 fn rows(connection: &Connection) -> HashSet<Row> {
@@ -113,7 +114,7 @@ impl Database {
     }
 
     fn tell_start(&self) {
-        let started = i64::try_from(self.state().starts).expect("there are few starts");
+        let started = i64::try_from(self.state().starts).expect("a run has few starts of the server");
         self.start.send_replace(Timestamp::from_second(started).ok());
     }
 
@@ -131,7 +132,8 @@ impl Database {
         Instant::now() < self.state().down_until
     }
 
-    /// Which start of the server this is: a call that spans two of them has lost its connection.
+    /// Returns the number of the server's present start. A call that spans two starts has lost its
+    /// connection.
     pub(super) fn starts(&self) -> u64 {
         self.state().starts
     }
@@ -141,7 +143,8 @@ impl Database {
         state.compared = state.starts;
     }
 
-    /// Whether it may be an older copy that nobody has compared yet.
+    /// Returns whether the mark has been compared since the server started. If not, the database
+    /// may be an older copy.
     pub(super) fn is_compared(&self) -> bool {
         let state = self.state();
         state.compared == state.starts || !guard::is_on(Guard::Compared)
@@ -158,7 +161,7 @@ impl Database {
         self.tell(&Change::Away);
     }
 
-    /// Copies it as it is.
+    /// Keeps a copy of the present state.
     pub(super) fn keep_copy(&self) {
         let connection = copied(&self.connection.lock().expect("no code panics while it holds this lock"));
         let copy = Copy { connection: Arc::new(Mutex::new(connection)), at: Instant::now() };
@@ -169,20 +172,20 @@ impl Database {
         self.state().copy.is_some()
     }
 
-    /// The mark that the copy has.
+    /// Returns the mark that the copy has.
     pub(super) fn mark_of_copy(&self) -> Option<i64> {
         let state = self.state();
         let connection = state.copy.as_ref()?.connection.lock().ok()?;
         connection.query_row("SELECT mark FROM deployment", [], |row| row.get(0)).ok()
     }
 
-    /// The copy as a replica, and since when it lags.
+    /// Returns the copy as a replica, and the time from which it lags.
     pub(super) fn replica(&self) -> Option<(SqliteStore, Instant)> {
         self.state().copy.as_ref().map(|copy| (SqliteStore::here(&copy.connection), copy.at))
     }
 
-    /// The copy takes the place of what there is; as another timeline when it was a standby. The rows that
-    /// are lost with it.
+    /// Replaces the database by the copy, on another timeline if the copy was a standby. Returns
+    /// the rows that are lost.
     pub(super) fn put_back(&self, as_standby: bool) -> HashSet<Row> {
         let Some(copy) = self.state().copy.take() else { return HashSet::new() };
         let lost = {
@@ -197,14 +200,15 @@ impl Database {
         lost
     }
 
-    /// The server's time, which goes on with the world's and not with the machine's.
+    /// Returns the server's time, which advances with the simulation's clock and not with the
+    /// machine's.
     pub(super) fn now(&self) -> Timestamp {
         let (instant, time) = self.began;
         let passed = i64::try_from(instant.elapsed().as_millis()).expect("a run takes minutes");
         Timestamp::from_millisecond(time.as_millisecond() + passed).expect("a run takes minutes")
     }
 
-    /// Gives a link that was just stored the server's time: SQLite has given it the machine's.
+    /// Sets the creation time of a new link to the server's time. SQLite has used the machine's.
     pub(super) fn stamp(&self, id: LinkId) -> Timestamp {
         let now = self.now();
         let connection = self.connection.lock().expect("no code panics while it holds this lock");
@@ -213,11 +217,11 @@ impl Database {
         now
     }
 
-    /// Removes the holders' names from register rows that a block would take over, so that the rule
-    /// does not protect them.
+    /// Removes the holders' names from register rows that a block would take over, so that the
+    /// safeguard does not protect them.
     pub(super) fn forget_holders(&self, block: &BlockEntry, leaked: u64) {
         let (first, end) = LinkId::range(block.keyspace, block.span);
-        let leaked = i64::try_from(leaked).expect("there are few generations");
+        let leaked = i64::try_from(leaked).expect("a run has few generations");
         let forget = "UPDATE block SET holder = 'forgotten'
                       WHERE generation <= ?1 AND first_id >= ?2 AND end_id <= ?3";
         let connection = self.connection.lock().expect("no code panics while it holds this lock");
@@ -228,7 +232,7 @@ impl Database {
         self.timeline.lock().expect("no code panics while it holds this lock")
     }
 
-    /// Notes where a link leads at this moment.
+    /// Records where a link leads at this moment.
     pub(super) async fn note(&self, id: LinkId) {
         let Ok(reading) = self.sqlite.read(&[id], Source::Primary).await else { return };
         let link = reading.links.first().filter(|link| !link.is_deleted());
@@ -236,22 +240,23 @@ impl Database {
         self.timeline().note(id, leads_to);
     }
 
-    /// Since when a link has led there, as long as it did.
+    /// Returns the time since which a link has led to this URL; `None` if it never led there.
     pub(super) fn led_there_since(&self, id: LinkId, url: &str) -> Option<Instant> {
         self.timeline().since(id, url)
     }
 
-    /// Whether a link was changed, and is deleted now.
+    /// Returns whether a link was changed and is deleted now.
     pub(super) fn is_deleted(&self, id: LinkId) -> bool {
         self.timeline().is_deleted(id)
     }
 
-    /// Whether a link led there at some time from then on; none of one that was never changed.
+    /// Returns whether a link led to this URL at any time since `from`; `None` if it was never
+    /// changed.
     pub(super) fn held(&self, id: LinkId, leads_to: Option<&str>, from: Instant) -> Option<bool> {
         self.timeline().held(id, leads_to, from)
     }
 
-    /// As the primary tells it: timeline, and history.
+    /// Returns the epoch as the primary reports it: timeline and history.
     pub(super) async fn epoch(&self) -> Result<StoreEpoch, StoreError> {
         let history = self.sqlite.epoch().await?;
         let timeline = self.state().timeline;

@@ -1,35 +1,35 @@
-//! What a run is about.
+//! The focus of a run: which faults and calls are frequent in it.
 
-/// How many domains there are beside the default one where they matter, and where they are added.
+/// Number of domains beside the default one in runs that use several.
 pub(super) const DOMAINS: u64 = 2;
+/// Number of domains beside the default one that clients add in runs that add domains.
 pub(super) const DOMAINS_ADDED: u64 = 6;
 
-/// What happens most in a run.
+/// The kind of events that are most frequent in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Focus {
     /// Inserts in doubt for the same few URLs, and processes that crash.
     Doubts,
-    /// Older copies of the database take over.
+    /// Older copies of the database that take over.
     Histories,
-    /// Older copies of the ledger.
+    /// Older copies of the ledger that take over.
     Ledgers,
-    /// Links are edited, deleted and restored. Answers come late, notifications are missed, and a
-    /// replica lags.
+    /// Edits, deletions and restorations of links, with late answers, missed notifications and a
+    /// lagging replica.
     Changes,
     /// The same names on several domains.
     Domains,
-    /// Ceilings move quickly, processes do not hear of them, and restored ledgers have forgotten
-    /// them.
+    /// Ceilings that move quickly, processes that do not hear of them, and restored ledgers that
+    /// have forgotten them.
     Ceilings,
-    /// Keyspaces and domains are added, running processes hear of them late, and clients reserve
-    /// codes.
+    /// Added keyspaces and domains, of which running processes hear late, and reservations.
     Rollouts,
-    /// Domains are added, and older copies of the database take over that lack them.
+    /// Added domains, and older copies of the database that lack them.
     Copies,
 }
 
 impl Focus {
-    /// Each in turn.
+    /// Returns the focus of a seed. Successive seeds take turns.
     pub(super) fn of(seed: u64) -> Self {
         match seed % 8 {
             0 => Self::Doubts,
@@ -45,8 +45,8 @@ impl Focus {
 
     pub(super) fn keyspaces(self, tiny: bool) -> &'static [&'static str] {
         match self {
-            // A ceiling has to be in reach: the room below it is a 64th of the keyspace, or one
-            // block.
+            // A ceiling has to be within reach: the headroom below it is a 64th of the keyspace, or
+            // one block.
             Self::Ceilings => &["c=2:0-9A-Z"],
             Self::Rollouts => &["a=3:0-9", "b=2:a-z", "c=2:A-M", "d=3:N-Z", "e=3:a-m", "f=2:N-Z", "g=3:n-z"],
             _ if tiny => &["tiny=1:0-9"],
@@ -62,7 +62,7 @@ impl Focus {
         }
     }
 
-    /// Of a thousand things that clients do so many are about reservations.
+    /// Returns the reservation calls among the clients' calls, per thousand.
     pub(super) fn reserves(self) -> u64 {
         match self {
             Self::Rollouts => 300,

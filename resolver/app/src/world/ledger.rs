@@ -1,4 +1,4 @@
-//! The issuer's ledger in memory: compare and set as etcd does it, with answers that get lost.
+//! The issuer's ledger in memory: compare-and-set as in etcd, with answers that get lost.
 
 use std::{
     collections::BTreeMap,
@@ -24,11 +24,11 @@ struct State {
     content: Content,
     copy: Option<Content>,
     rng: Rng,
-    /// Of a thousand transactions so many are in doubt.
+    /// Transactions with unknown outcome, per thousand.
     doubts: u64,
 }
 
-/// One ledger, and an older copy of it.
+/// A ledger, with an older copy of it.
 pub(super) struct MemoryLedger(Mutex<State>);
 
 impl MemoryLedger {
@@ -41,7 +41,7 @@ impl MemoryLedger {
         self.0.lock().expect("no code panics while it holds this lock")
     }
 
-    /// A leader was elected; its epoch.
+    /// Elects a leader, and returns its epoch.
     pub(super) fn elect(&self) -> Epoch {
         let mut state = self.state();
         state.epoch = state.epoch.next();
@@ -61,18 +61,18 @@ impl MemoryLedger {
         self.state().copy.is_some()
     }
 
-    /// The copy takes the ledger's place; whether there was one.
+    /// Replaces the ledger by its copy, and returns whether there was one.
     pub(super) fn put_back(&self) -> bool {
         let mut state = self.state();
         let Some(copy) = state.copy.take() else { return false };
         state.content = copy;
-        // Revisions go on: no transaction of before fits.
+        // Revisions continue, so no earlier transaction applies.
         state.revision = state.revision.next();
         state.content.head = state.revision;
         true
     }
 
-    /// The highest mark of the database that it was told.
+    /// Returns the highest mark of the database that was reported to the ledger.
     pub(super) fn mark(&self) -> Mark {
         match self.state().content.records.get(&Key::Head) {
             Some(Record::Head(head)) => head.mark,

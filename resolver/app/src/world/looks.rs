@@ -1,4 +1,4 @@
-//! What visitors do: they ask every process for links that were acknowledged.
+//! Simulated visitors: they ask every process for acknowledged links.
 
 use std::sync::Arc;
 
@@ -13,14 +13,16 @@ use super::{
 };
 
 impl Shared {
-    /// Looks a link up that was acknowledged before; whether the process could say.
+    /// Looks up an acknowledged link and checks the answer. Returns whether the process could
+    /// answer.
     pub(super) async fn look(&self, ends: &Ends, link: &Acknowledged) -> bool {
         self.look_from(ends, link, None).await
     }
 
-    /// The same by a visitor who knows what was in force from then on.
+    /// Like [`Shared::look`], for a visitor who knows the link's state from an instant on.
     pub(super) async fn look_from(&self, ends: &Ends, link: &Acknowledged, from: Option<Instant>) -> bool {
-        // Its domain was lost with it, before anybody heard of the domain's name: there is no host to ask.
+        // The link's domain was lost with it before its name was recorded, so there is no host to
+        // ask for.
         if link.is_lost && self.host_of(link.name.domain).is_none() {
             return true;
         }
@@ -32,7 +34,7 @@ impl Shared {
         true
     }
 
-    /// Asks for the code of the next link and does not wait: the read may be under way when the
+    /// Starts a lookup of a later code and does not wait for it. Its read may be in flight when the
     /// link is stored.
     pub(super) fn ask_ahead(self: &Arc<Self>, ends: &Ends, link: &Acknowledged, by: u64) {
         let number = link.id.unpack().map(|(keyspace, number)| LinkId::new(keyspace, number + by));
@@ -42,8 +44,8 @@ impl Shared {
         tokio::spawn(async move { shared.find(&ends, &name).await });
     }
 
-    /// Asks another domain for a link of the default one. The domain's own link goes first; if it
-    /// has none, it gives this one.
+    /// Looks up a link of the default domain on another domain. The domain's own link takes
+    /// precedence; if it has none, it serves this one.
     pub(super) async fn look_elsewhere(&self, ends: &Ends, link: &Acknowledged, domain: DomainId) {
         let name = Name { domain, text: link.name.text.clone() };
         let own = self.book().own(&name);
@@ -51,12 +53,14 @@ impl Shared {
         match own {
             Some(own) => self.book().found(&own, found.as_deref(), None),
             None if found.is_none() => self.book().found(link, None, None),
-            // The default domain's, or one that was picked a moment ago.
+            // The answer is the default domain's link, or one that has just been created on this
+            // domain.
             None => {}
         }
     }
 
-    /// Where a name leads, as a visitor of its host is told; none when the process cannot say.
+    /// Looks up a name as a visitor of its host, and returns where it leads. The outer `None` means
+    /// that the process cannot say.
     async fn find(&self, ends: &Ends, name: &Name) -> Option<Option<String>> {
         let host = self.host_of(name.domain)?;
         let question = ends.directory.question(Some(&host), &format!("/{}", name.text));
@@ -66,7 +70,7 @@ impl Shared {
             None => None,
         };
         let found = found.filter(|found| !found.is_deleted());
-        // A process that cannot know the host leads its visitors to the default domain's links.
+        // A process that cannot know the host yet serves the default domain's links there.
         if domain != name.domain && !question.place.is_sure {
             return None;
         }
@@ -76,7 +80,7 @@ impl Shared {
         Some(found.map(|found| found.long_url.as_str().to_owned()))
     }
 
-    /// The name of a domain, as far as the world has heard of it.
+    /// Returns the name of a domain, as far as the simulation knows it.
     fn host_of(&self, domain: DomainId) -> Option<String> {
         if domain.is_default() {
             return Some(DEFAULT_HOST.to_owned());

@@ -1,30 +1,32 @@
-//! The real resolver under seeded faults: supplier, returns, heartbeat, creator and lookup as they are, over
-//! a store and an issuer that fail in every way they may.
+//! Simulation of the real resolver under seeded faults. Supplier, returns, heartbeat, creator and
+//! lookup are the production code; the store and the issuer behind them fail in every possible way.
 //!
-//! 1. The store is the real SQLite one, in memory and on this thread, behind [`ways::FaultyStore`], which
-//!    delays, refuses, loses replies, lets writes land late, and puts older copies back. So the fake cannot
-//!    differ from what the conformance suite holds the stores to.
+//! 1. The store is the real SQLite store, in memory and on this thread, behind
+//!    [`ways::FaultyStore`]. That delays and refuses calls, loses replies, lets writes land late,
+//!    and restores older copies. So the fake cannot differ from what the conformance suite requires
+//!    of the stores.
 //! 2. The issuer is the real one, over [`ledger::MemoryLedger`] and connections that break.
-//! 3. Time is tokio's paused clock on one thread, and every choice of the world is drawn from the seed. tokio
-//!    draws the order of `select!` by itself, so a seed that fails is run again a few times to see it again.
-//! 4. [`book::Book`] knows what was acknowledged. A code is acknowledged once; a link that is not lost with a
-//!    history is found by every process, or nobody can say; at the end all of them are found.
-//! 5. [`timeline::Timeline`] knows where each link that was changed led, and when. A change shows everywhere
-//!    within the time that is promised, unless links cannot be read; an absence is never older than the
-//!    lookup that finds it.
-//!
-//! 6. The resolvers' clocks are slower than the issuer's where ceilings are what a run is about.
+//! 3. Time is tokio's paused clock on one thread, and the seed determines every choice of the
+//!    simulation. tokio chooses the order of `select!` by itself, so a seed that fails may have to
+//!    be run a few times to fail again.
+//! 4. [`book::Book`] records what was acknowledged. A code is acknowledged once. Unless a link is
+//!    lost with a history, every process finds it or answers that it does not know; at the end
+//!    every process finds all of them.
+//! 5. [`timeline::Timeline`] records where each changed link led, and when. A change is visible
+//!    everywhere within the promised time, unless links cannot be read. An absence is never older
+//!    than the lookup that reports it.
+//! 6. In runs that focus on ceilings, the resolvers' clocks are slower than the issuer's.
 //! 7. Keyspaces and domains are added in rolling updates, the default keyspace differs between
-//!    processes, and questions for settings hang or are answered late. Every process finds each
-//!    code, or cannot say.
+//!    processes, and polls of the settings hang or are answered late. Every process finds each
+//!    code, or answers that it does not know.
 //! 8. Clients reserve codes, fill them through any process and give them up. A reserved code is
 //!    never given to another link, and every process knows that it is reserved.
 //!
-//! A few schedules that seldom come by chance are written down in [`alone`].
+//! A few schedules that rarely occur by chance are written out in [`alone`].
 //!
-//! Not here: the pure core of the issuer and the ledger's own protocol under message loss
-//! (`tests/proof`), keyspaces that an older copy of the database lacks (but for one schedule), and
-//! whole processes that stand still.
+//! Not covered: the pure core of the issuer and the ledger's own protocol under message loss
+//! (`tests/proof`), keyspaces that an older copy of the database lacks (except for one schedule),
+//! and whole processes that are paused.
 
 mod alone;
 mod book;
@@ -51,16 +53,16 @@ use outcome::Outcome;
 use run::{Failure, run};
 use supply::guard::{Guard, without};
 
-/// Seeds of each run of the tests; `SHORTMINT_WORLD_SEEDS` asks for more, and `SHORTMINT_WORLD_SEED` for one,
-/// with its log.
+/// Number of seeds in a test run. `SHORTMINT_WORLD_SEEDS` sets another number, and
+/// `SHORTMINT_WORLD_SEED` runs a single seed with its log.
 const SEEDS: u64 = 2_000;
-/// Seeds within which a rule that is taken out has to be missed.
+/// Number of seeds within which the absence of a safeguard has to break a promise.
 const SEEDS_OF_A_GUARD: u64 = 4_000;
-/// How often a seed that misses a rule is run with the rule in force: `select!` makes each run a little
-/// different.
+/// How often a seed that breaks a promise without a safeguard is run with it: `select!` makes each
+/// run a little different.
 const RUNS_IN_FORCE: u64 = 3;
 
-/// Draws numbers from a seed: SplitMix64.
+/// A seeded random number generator: SplitMix64.
 #[derive(Clone, Debug)]
 struct Rng(u64);
 
@@ -72,12 +74,12 @@ impl Rng {
         mixed ^ (mixed >> 31)
     }
 
-    /// From `low` to `high`, both included.
+    /// Returns a number from `low` to `high`, both included.
     fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.next() % (high - low + 1)
     }
 
-    /// Whether one of a thousand such chances comes true.
+    /// Returns `true` with a probability of `chances` in a thousand.
     fn permille(&mut self, chances: u64) -> bool {
         self.next() % 1_000 < chances
     }
@@ -91,12 +93,13 @@ impl Rng {
     }
 }
 
-/// A number that whoever runs the tests asks for.
+/// Returns the number in an environment variable.
 fn asked(variable: &str) -> Option<u64> {
     std::env::var(variable).ok().and_then(|text| text.parse().ok())
 }
 
-/// Runs seeds on every core until one fails; what happened in all of them.
+/// Runs seeds on every core until one fails. Returns the sum of all outcomes, and the seed that
+/// failed.
 fn run_all(seeds: u64, guard: Option<(Guard, Focus)>) -> (Outcome, Option<(u64, Failure)>) {
     use std::sync::atomic::{AtomicU64, Ordering};
     let next = AtomicU64::new(0);
@@ -110,7 +113,7 @@ fn run_all(seeds: u64, guard: Option<(Guard, Focus)>) -> (Outcome, Option<(u64, 
             let focus = guard.map_or(Focus::of(seed), |(_, focus)| focus);
             match without(guard.map(|(guard, _)| guard), || run(seed, focus)) {
                 Ok(outcome) => sum.add(&outcome),
-                // That a world does not go on without a rule is no promise that it broke.
+                // Without a safeguard, a run may get stuck without having broken a promise.
                 Err(Failure::Stuck(_) | Failure::NoWorld(_)) if guard.is_some() => {}
                 Err(failure) => {
                     next.fetch_max(seeds, Ordering::Relaxed);
@@ -148,7 +151,8 @@ fn nothing_acknowledged_is_given_twice_or_denied_whatever_fails() {
     outcome.expect_enough();
 }
 
-/// What a rule is good for: without it some seed breaks a promise, which the same seed keeps with it.
+/// Checks that a safeguard is needed: without it some seed breaks a promise, which the same seed
+/// keeps with it.
 fn is_missed(guard: Guard, focus: Focus) {
     let seeds = asked("SHORTMINT_WORLD_SEEDS").unwrap_or(SEEDS_OF_A_GUARD);
     let (_, failed) = run_all(seeds, Some((guard, focus)));

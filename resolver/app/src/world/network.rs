@@ -1,4 +1,5 @@
-//! Connections between resolvers and the issuer that leads: they break, and lead nowhere while there is none.
+//! Connections between resolvers and the leading issuer. They break, and lead nowhere while there
+//! is no leader.
 
 use std::{
     io,
@@ -11,7 +12,7 @@ use tokio::{
     sync::{mpsc, watch},
 };
 
-/// Where the leader is, for one resolver.
+/// The network between the resolvers and the leader.
 #[derive(Clone)]
 pub(super) struct Network {
     leader: Arc<Mutex<Option<Dialer>>>,
@@ -23,18 +24,18 @@ impl Network {
         Self { leader: Arc::default(), breaks: watch::Sender::new(0) }
     }
 
-    /// From now on this one leads, or none.
+    /// Sets the leader that connections lead to, and breaks the present ones.
     pub(super) fn lead(&self, dialer: Option<Dialer>) {
         *self.leader.lock().expect("no code panics while it holds this lock") = dialer;
         self.cut();
     }
 
-    /// Every connection breaks: what is on its way is lost.
+    /// Breaks every connection. Messages in transit are lost.
     pub(super) fn cut(&self) {
         self.breaks.send_modify(|breaks| *breaks += 1);
     }
 
-    /// A way for one resolver, until `is_dead` says that it is gone.
+    /// Returns a dialer for one resolver. It works until `is_dead` returns `true`.
     pub(super) fn dialer(&self, is_dead: impl Fn() -> bool + Send + 'static) -> Dialer {
         let (connections, mut incoming) = mpsc::channel::<io::Result<DuplexStream>>(4);
         let network = self.clone();

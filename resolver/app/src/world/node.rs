@@ -1,4 +1,5 @@
-//! One process of the resolver: its supplier, creator and lookup, started as the daemon starts them.
+//! One simulated process of the resolver: its supplier, creator and lookup, started as the daemon
+//! starts them.
 
 use std::{
     sync::{
@@ -44,34 +45,34 @@ use crate::{
 
 /// The default domain's name.
 pub(super) const DEFAULT_HOST: &str = "world.test";
-/// Creates of a key at a time: what bounds them is not what a world is about.
+/// Concurrent creates of a key: so many that the limit has no effect.
 const TURNS: usize = 1_000;
-/// How long a process that starts waits before it asks the database again.
+/// How long a starting process waits before it asks the database again.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What every process of a run has in common.
+/// The state that all processes of a run share.
 pub(super) struct Common {
     pub(super) database: Arc<Database>,
     pub(super) network: Network,
     pub(super) key: CodeKey,
-    /// Every keyspace of a run, in the order in which they are added: the first has index 1. Each
-    /// process has a mint of its own.
+    /// Every keyspace of a run, in the order in which they are added; the first has index 1. Each
+    /// process has its own mint.
     pub(super) keyspaces: Vec<Keyspace>,
     pub(super) mint: Mint,
-    /// How many domains there may be beside the default one.
+    /// Maximum number of domains beside the default one.
     pub(super) domains_max: u32,
     pub(super) replica_lag: Duration,
 }
 
-/// What a process is configured with.
+/// The configuration of a process.
 #[derive(Clone, Debug)]
 pub(super) struct Setup {
     pub(super) keyspaces: Vec<Keyspace>,
-    /// Which of them is the default one.
+    /// The index of the default keyspace.
     pub(super) default: usize,
 }
 
-/// What clients reach of a process.
+/// The interfaces of a process that clients use.
 #[derive(Clone)]
 pub(super) struct Ends {
     pub(super) creator: Arc<Creator>,
@@ -83,7 +84,7 @@ pub(super) struct Ends {
     pub(super) trouble: Arc<Trouble>,
 }
 
-/// A way to the issuer, for as long as the process lives and is not cut off.
+/// Returns a dialer to the issuer that works while the process lives and is not cut off.
 fn dialer(common: &Common, is_dead: &Arc<AtomicBool>, cut_off: &Arc<Mutex<Instant>>) -> Dialer {
     let (is_dead, until) = (Arc::clone(is_dead), Arc::clone(cut_off));
     common.network.dialer(move || {
@@ -92,7 +93,7 @@ fn dialer(common: &Common, is_dead: &Arc<AtomicBool>, cut_off: &Arc<Mutex<Instan
     })
 }
 
-/// Numbers for the keyspaces of a configuration, the default one first.
+/// Returns supplies of numbers for the configured keyspaces, that of the default one first.
 fn mintings(
     setup: &Setup,
     known: &[(KeyspaceIndex, Keyspace)],
@@ -109,7 +110,7 @@ fn mintings(
     std::iter::once(first).chain(others).filter_map(minting).collect()
 }
 
-/// Asks the database until it answers.
+/// Repeats a call to the database until it succeeds.
 async fn until_it_answers<T>(ask: impl AsyncFn() -> Result<T, StoreError>) -> T {
     loop {
         match ask().await {
@@ -122,7 +123,7 @@ async fn until_it_answers<T>(ask: impl AsyncFn() -> Result<T, StoreError>) -> T 
     }
 }
 
-/// What the ends of a process are made of.
+/// The parts from which a process's interfaces are assembled.
 struct Parts<'a> {
     common: &'a Common,
     store: Arc<dyn LinkStore>,
@@ -140,7 +141,7 @@ impl Parts<'_> {
     fn assemble(self, ceilings: Arc<Ceilings>, shared: (Instant, SettingsPoll)) -> Ends {
         let Self { common, store, trouble, mint, owner, mintings, client, metrics, supply_metrics, closing } =
             self;
-        // Its failures are found by the checks: a task that panics mints and answers no more.
+        // The checks detect a failed task: after a panic it mints and answers no more.
         let (vitals, _) = Vitals::new();
         let sizes = LookupSizes { cache_bytes: 1 << 20, replica_lag: common.replica_lag };
         let lookup = Lookup::start(
@@ -188,14 +189,14 @@ impl Parts<'_> {
     }
 }
 
-/// A process.
+/// A simulated process.
 pub(super) struct Node {
     pub(super) holder: String,
     pub(super) ends: Ends,
     is_dead: Arc<AtomicBool>,
-    /// Until when it does not reach the issuer.
+    /// The time until which the process cannot reach the issuer.
     cut_off: Arc<Mutex<Instant>>,
-    /// Until when its questions for settings hang.
+    /// The time until which its polls of the settings hang.
     hung_until: Arc<Mutex<Instant>>,
     stop: CancellationToken,
     lost: watch::Receiver<Option<Lost>>,
@@ -260,40 +261,40 @@ impl Node {
         self.is_dead.load(Ordering::Relaxed)
     }
 
-    /// Whether it ends by itself.
+    /// Returns whether the process has to end by itself.
     pub(super) fn is_lost(&self) -> bool {
         self.lost().is_some()
     }
 
-    /// Why it ends by itself.
+    /// Returns the reason why the process has to end by itself.
     pub(super) fn lost(&self) -> Option<Lost> {
         self.lost.borrow().clone()
     }
 
-    /// The process dies: nothing that it has sent is answered, and it sends nothing more.
+    /// Kills the process: its calls in flight are not answered, and it sends no more.
     pub(super) fn kill(&self) {
         self.is_dead.store(true, Ordering::Relaxed);
         self.supply.abort();
     }
 
-    /// Keeps it from the issuer for so long; connections that there are have to be cut.
+    /// Blocks new connections to the issuer for this long. Existing ones have to be cut separately.
     pub(super) fn cut_off(&self, time: Duration) {
         *self.cut_off.lock().expect("no code panics while it holds this lock") = Instant::now() + time;
     }
 
-    /// Lets its questions for settings hang for so long.
+    /// Lets its polls of the settings hang for this long.
     pub(super) fn hang(&self, time: Duration) {
         *self.hung_until.lock().expect("no code panics while it holds this lock") = Instant::now() + time;
     }
 
-    /// Gives back what it has and ends.
+    /// Returns the process's unused numbers and ends it.
     pub(super) async fn finish(&mut self) {
         self.ends.creator.finish().await;
         self.stop.cancel();
         let _ = (&mut self.supply).await;
     }
 
-    /// How often the register has refused a block.
+    /// Returns whether the register has refused a block of this process.
     pub(super) fn overlaps(&self) -> bool {
         let page = self.recorder.render();
         let line = page.lines().find(|line| line.starts_with("resolver_blocks_overlapping_total"));

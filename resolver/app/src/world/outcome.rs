@@ -1,6 +1,6 @@
-//! What happened in a run, counted: what never happens proves nothing.
+//! Counts of the events in a run. An event that never happens proves nothing.
 
-/// What happened in one run or in many.
+/// The counts of one run, or their sums over many.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Outcome {
     pub(super) acknowledged: u64,
@@ -54,7 +54,7 @@ impl Outcome {
         pairs.into_iter().for_each(|(sum, one)| *sum += one);
     }
 
-    /// What never happens proves nothing.
+    /// Asserts that each event has happened often enough to prove something.
     pub(super) fn expect_enough(&self) {
         let Self { acknowledged, slugs, looked_up, exhausted, unknown, crashes, .. } = *self;
         let Self { elections, outages, fail_overs, put_back, ledgers_put_back, lost, .. } = *self;

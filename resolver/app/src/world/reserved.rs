@@ -1,4 +1,4 @@
-//! Clients make reservations, fill them through any process, and give them up.
+//! Clients that make reservations, fill them through any process, and give them up.
 
 use std::collections::HashMap;
 
@@ -16,10 +16,10 @@ use super::{
 };
 use crate::reservation::{Filled, ReserveError};
 
-/// Codes per reservation, and links per fill.
+/// Maximum number of codes in a reservation, and of links in a fill.
 const COUNT_MAX: u64 = 5;
 
-/// A reservation that a client was told of.
+/// A reservation that was acknowledged to a client.
 #[derive(Debug)]
 pub(super) struct Reserved {
     id: ReservationId,
@@ -39,17 +39,17 @@ impl Shared {
         with(&mut self.reservations.lock().expect("no code panics while it holds this lock"))
     }
 
-    /// Whether a code was told to a client that has not given it up.
+    /// Returns whether a code belongs to an acknowledged reservation that no client has given up.
     pub(super) fn is_reserved(&self, name: &Name) -> bool {
         let is_it =
             |one: &Reserved| !one.is_given_up && one.codes.iter().any(|code| code.as_str() == name.text);
         name.domain.is_default() && self.with_reservations(|all| all.iter().any(is_it))
     }
 
-    /// Makes a reservation, or does something with one that there is.
+    /// Makes a reservation, or fills or gives up an existing one.
     pub(super) async fn use_reservation(&self, ends: &Ends, rng: &mut Rng) {
         let some = self.with_reservations(|all| {
-            // The youngest is the one whose keyspace may be unknown.
+            // The youngest reservation is the one whose keyspace may be unknown.
             let among = if rng.permille(600) { 2 } else { all.len() };
             let back = usize::try_from(rng.next()).unwrap_or(0) % among.max(1);
             all.iter().rev().nth(back).map(|one| one.id.clone())
@@ -80,7 +80,8 @@ impl Shared {
         self.with_reservations(|all| all.push(reserved));
     }
 
-    /// The reservation as the process knows it; none when it cannot say.
+    /// Returns the reservation as the process reads it; `None` if it does not exist or cannot be
+    /// read.
     async fn reservation(&self, ends: &Ends, id: &ReservationId) -> Option<Reservation> {
         ends.store.reservation(id).await.ok()?
     }
@@ -101,7 +102,8 @@ impl Shared {
         }
     }
 
-    /// Some of a reservation's codes, each with a link, which a client may have tried before.
+    /// Returns links for some of a reservation's codes. A client may have tried to store the same
+    /// link before.
     fn items(&self, id: &ReservationId, rng: &mut Rng) -> Vec<(Code, Draft)> {
         let count = rng.between(1, COUNT_MAX);
         let drafts: Vec<Draft> = (0..count).map(|_| self.draft(rng)).collect();
@@ -128,7 +130,7 @@ impl Shared {
         match filled {
             Filled::Stored => {
                 let own = self.book().own(&name);
-                // By an earlier copy of the call.
+                // An earlier attempt of the call has stored it.
                 if own.is_some_and(|own| own.url == url) {
                     return;
                 }
@@ -147,7 +149,8 @@ impl Shared {
         }
     }
 
-    /// Whether no client has tried to store another URL under a reserved code, or to pick it.
+    /// Returns whether no client has tried to store another URL under a reserved code, or to take
+    /// it as a custom slug.
     fn is_ours_alone(&self, id: &ReservationId, code: &Code, url: &str) -> bool {
         let is_picked =
             self.picked.lock().expect("no code panics while it holds this lock").contains(code.as_str());
@@ -166,7 +169,8 @@ impl Shared {
         }
     }
 
-    /// Without a fault every process tells every open reservation's codes; whether this one could.
+    /// Checks that a process returns every open reservation's codes when there are no faults.
+    /// Returns whether the process could answer.
     pub(super) async fn tell_reserved(&self, ends: &Ends) -> bool {
         let open = self.with_reservations(|all| {
             let open = all.iter().filter(|one| !one.is_given_up);

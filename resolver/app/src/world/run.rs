@@ -1,5 +1,5 @@
-//! One run: processes that create, change and look links up, faults that strike them (`strikes`), and the
-//! checks.
+//! A simulation run: processes whose clients create, change and look up links, faults that strike
+//! them (`strikes`), and the checks.
 
 use std::{
     collections::HashMap,
@@ -35,22 +35,22 @@ use supply::guard::with_slow_clocks;
 
 /// How long faults strike, in milliseconds.
 const FAULTS_MS: (u64, u64) = (6_000, 14_000);
-/// How long every process may take to create again when no fault strikes any more.
+/// How long a process may take to create links again after the faults have ended.
 const RECOVERY: Duration = Duration::from_secs(60);
-/// How long late writes and news of changes may take, and then some.
+/// Upper bound on the delay of late writes and change notifications.
 const LANDED: Duration = Duration::from_secs(4);
-/// How often the copy that serves as a replica is taken anew where replicas matter, in milliseconds.
+/// Interval at which the replica is copied anew where replicas matter, in milliseconds.
 const COPIED_EVERY_MS: (u64, u64) = (300, 6_000);
-/// Why a run ended early.
+/// The reason why a run ended early.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(super) enum Failure {
     /// A promise was broken.
     #[error(transparent)]
     Broken(#[from] Violation),
-    /// It does not go on though no fault strikes.
+    /// A process made no progress although there were no faults.
     #[error("{0}")]
     Stuck(String),
-    /// There was no world to begin with.
+    /// The simulation could not be set up.
     #[error("no world: {0}")]
     NoWorld(String),
 }
@@ -59,19 +59,20 @@ fn no_world(error: impl std::fmt::Display) -> Failure {
     Failure::NoWorld(error.to_string())
 }
 
-/// How many keyspaces the first processes have.
+/// Number of keyspaces that the first processes have.
 const KEYSPACES_AT_FIRST: usize = 2;
 
-/// By how many thousandths clocks are slower than the issuer's; a ceiling leaves a tenth of its time for them.
+/// How much slower clocks are than the issuer's, in thousandths. A ceiling leaves a tenth of its
+/// time as a margin.
 const CLOCK_SLOWER: u32 = 100;
 
-/// Runs a seed.
+/// Runs the simulation of a seed.
 pub(super) fn run(seed: u64, focus: Focus) -> Result<Outcome, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     let runtime = runtime.map_err(no_world)?;
     let slower = if focus == Focus::Ceilings { CLOCK_SLOWER } else { 0 };
     let done = with_slow_clocks(slower, || runtime.block_on(World::new(seed, focus).run()));
-    // Tasks of dead processes wait for ever.
+    // Tasks of dead processes never end.
     runtime.shutdown_background();
     done
 }
@@ -82,7 +83,7 @@ pub(super) struct World {
     limits: Limits,
     shared: Option<Arc<Shared>>,
     pub(super) nodes: Vec<Running>,
-    /// How many keyspaces the youngest configuration has.
+    /// Number of keyspaces in the newest configuration.
     pub(super) keyspaces: usize,
     issuer: Option<Embedded>,
 }
@@ -111,7 +112,7 @@ impl World {
     }
 
     pub(super) fn shared(&self) -> &Arc<Shared> {
-        self.shared.as_ref().expect("it is made at the start")
+        self.shared.as_ref().expect("`set_up` creates the shared state first")
     }
 
     async fn run(mut self) -> Result<Outcome, Failure> {
@@ -136,14 +137,14 @@ impl World {
             self.check()?;
         }
         let calmed = self.calm_down(tiny).await;
-        // A broken promise says more than what came of it.
+        // A broken promise says more than its consequences.
         self.check()?;
         calmed?;
         let outcome = *self.shared().outcome.lock().expect("no code panics while it holds this lock");
         Ok(outcome)
     }
 
-    /// The youngest configuration, with this keyspace as the default one.
+    /// Returns the newest configuration, with the default keyspace at this index.
     pub(super) fn setup(&self, default: usize) -> Setup {
         let all = &self.shared().common.keyspaces;
         let keyspaces = all[..self.keyspaces.min(all.len())].to_vec();
@@ -154,8 +155,8 @@ impl World {
         let rng = &mut self.rng;
         match self.focus {
             _ if !hostile => Rates::default(),
-            // Old answers are better than none: where reads fail often nothing can be said of how old they
-            // are.
+            // Outdated answers are better than none: where reads fail often, their age has no bound
+            // that could be checked.
             Focus::Changes => Rates {
                 failed: rng.between(0, 5),
                 lost: rng.between(0, 5),
@@ -194,7 +195,7 @@ impl World {
         let database = Arc::new(Database::new(self.rng.fork(), rates));
         let definitions = self.focus.keyspaces(tiny).iter();
         let keyspaces: Vec<Keyspace> =
-            definitions.map(|text| Keyspace::parse(text).expect("it is well-formed")).collect();
+            definitions.map(|text| Keyspace::parse(text).expect("the definition is well-formed")).collect();
         let key = code_key()?;
         database.sqlite.migrate().await.map_err(no_world)?;
         database.sqlite.adopt_fingerprint(&key.fingerprint()).await.map_err(no_world)?;
@@ -239,7 +240,7 @@ impl World {
         self.elect().await
     }
 
-    /// The domains that there are from the beginning.
+    /// Adds the domains that exist from the beginning.
     async fn add_domains(&self, database: &Database) -> Result<HashMap<DomainId, String>, Failure> {
         let count = if self.focus == Focus::Domains { DOMAINS } else { 0 };
         let mut hosts = HashMap::new();
@@ -251,7 +252,7 @@ impl World {
         Ok(hosts)
     }
 
-    /// A new leader, and the end of the last one.
+    /// Elects a new leader and stops the last one.
     pub(super) async fn elect(&mut self) -> Result<(), Failure> {
         let shared = Arc::clone(self.shared());
         let recorder = Recorder::new();
@@ -261,7 +262,7 @@ impl World {
         let served = Embedded::serve(ledger, epoch, self.limits, &recorder, &vitals).await;
         let issuer = served.map_err(no_world)?;
         shared.common.network.lead(Some(issuer.dialer()));
-        // The last one does not know yet that it is deposed.
+        // The last leader does not know yet that it is deposed.
         if let Some(last) = self.issuer.replace(issuer) {
             tokio::spawn(last.stop());
         }
@@ -277,8 +278,8 @@ impl World {
         shared.book().broken().map_or(Ok(()), |violation| Err(violation.into()))
     }
 
-    /// No fault strikes any more: every process creates again, and everything that was acknowledged is found
-    /// by all.
+    /// Ends all faults, and checks that every process creates links again and finds every
+    /// acknowledged link.
     async fn calm_down(&mut self, tiny: bool) -> Result<(), Failure> {
         let shared = Arc::clone(self.shared());
         shared.common.database.calm();
@@ -296,15 +297,15 @@ impl World {
                     sleep(Duration::from_millis(50)).await;
                 }
             };
-            // What a process has leaked in its own start only another one takes up, and a tiny keyspace has
-            // nothing else.
+            // Numbers that a process has leaked at its own restart go only to another process, and
+            // a tiny keyspace has no others.
             let may_starve = self.nodes.len() == 1 && tiny;
             if timeout(RECOVERY, creates).await.is_err() && !may_starve {
                 let holder = &running.node.holder;
                 return Err(Failure::Stuck(format!("{holder} has created nothing without a fault")));
             }
         }
-        // The last change was told of for long.
+        // By now every process has been notified of the last change.
         sleep(LANDED).await;
         let links = shared.book().links.clone();
         for running in &self.nodes {
@@ -326,7 +327,7 @@ impl World {
 }
 
 impl World {
-    /// What was reserved is told by every process.
+    /// Checks that every process returns the reserved codes.
     async fn tell_reserved(&self) -> Result<(), Failure> {
         let shared = self.shared();
         for running in &self.nodes {
@@ -341,7 +342,7 @@ impl World {
     }
 }
 
-/// Keeps a copy, and another one later, for ever.
+/// Replaces the kept copy at random intervals, without end.
 async fn keep_copies(database: Arc<Database>, mut rng: Rng) {
     loop {
         sleep(rng.millis(COPIED_EVERY_MS.0, COPIED_EVERY_MS.1)).await;
@@ -349,7 +350,7 @@ async fn keep_copies(database: Arc<Database>, mut rng: Rng) {
     }
 }
 
-/// The same key in every run: codes then differ by their numbers alone.
+/// Returns the code key, the same in every run, so that codes differ only by their numbers.
 pub(super) fn code_key() -> Result<CodeKey, Failure> {
     CodeKey::parse(&"5a".repeat(32)).map_err(no_world)
 }

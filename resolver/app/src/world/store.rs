@@ -1,4 +1,4 @@
-//! The store as one process reaches it: the real SQLite one at the end of ways that fail (`ways`).
+//! The store as one process reaches it: the real SQLite store behind a faulty connection (`ways`).
 
 use std::{sync::Arc, time::Duration};
 
@@ -25,8 +25,8 @@ use tokio::sync::{mpsc, watch};
 use super::{database::Database, ways::FaultyStore};
 use supply::guard::{self, Guard};
 
-/// Nothing is stored in another history than the one that the numbers are of: the real store asks in its
-/// statement.
+/// Rejects an insert if the database's history is not the one that the numbers belong to, or if its
+/// mark has not been compared. The real store checks that in its statement.
 async fn must_be_of(database: &Database, history: &StoreEpoch) -> Result<(), InsertError> {
     if !database.is_compared() {
         return Err(InsertError::Failed(StoreError::NotCompared));

@@ -1,5 +1,5 @@
-//! The faults that strike between the small ones of each call: crashes, outages, elections, and copies that
-//! take over.
+//! Faults beyond those of single calls: crashes, outages, elections, and older copies that take
+//! over.
 
 use std::{
     collections::HashSet,
@@ -18,14 +18,14 @@ use super::{
     run::{Failure, World},
 };
 
-/// How long a process does not reach the issuer: its ceiling is not believed any more, and others get its
-/// blocks.
+/// How long a process cannot reach the issuer, in milliseconds: until its ceiling is no longer
+/// trusted, and its blocks go to others.
 const CUT_OFF_MS: (u64, u64) = (3_500, 7_000);
 
-/// For how long a process does not hear of a keyspace that is being added.
+/// How long a process does not hear of a keyspace that is being added, in milliseconds.
 const LATE_MS: (u64, u64) = (1_000, 5_000);
 
-/// What strikes.
+/// A fault that strikes a run.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
     Crash,
@@ -43,9 +43,10 @@ enum Fault {
 }
 
 impl World {
-    /// A crash, an outage, a cut or an election; or what the run is about.
+    /// Draws a fault: an ordinary one (crash, outage, cut or election), or one of the run's focus.
     fn draw_fault(&mut self) -> Fault {
-        // Each of those ends what changes and replicas are proved by.
+        // Each of the ordinary faults ends the state on which the checks of changes and replicas
+        // depend.
         let ordinary = if self.focus == Focus::Changes { 150 } else { 500 };
         let about: &[Fault] = if self.rng.permille(ordinary) {
             &[Fault::Crash, Fault::Crash, Fault::Cut, Fault::Election, Fault::Outage, Fault::Outage]
@@ -89,8 +90,8 @@ impl World {
             Fault::KeepCopy => database.keep_copy(),
             Fault::FailOver if database.has_copy() => self.fall_back_beside_a_start(true).await,
             Fault::FailOver | Fault::PutBack => {
-                // A cold copy is put back only when somebody was told of a mark since: what is left otherwise
-                // is documented.
+                // A cold copy is restored only if a higher mark has been reported since. The other
+                // case is documented as a limitation.
                 let told = database.mark_of_copy().and_then(|mark| u64::try_from(mark).ok()).map(Mark);
                 if told.is_some_and(|mark| shared.ledger.mark() > mark) {
                     self.fall_back_beside_a_start(false).await;
@@ -124,8 +125,8 @@ impl World {
         usize::try_from(self.rng.next()).unwrap_or(0) % self.nodes.len()
     }
 
-    /// A process dies and starts again; or its successor starts while it still mints, is given its blocks at
-    /// once, and it does not know.
+    /// Kills a process and starts its successor. Sometimes the successor starts earlier and gets
+    /// the process's blocks at once, while the process still mints unaware of it.
     async fn crash(&mut self) {
         let shared = Arc::clone(self.shared());
         let index = self.some_node();
@@ -142,8 +143,8 @@ impl World {
         }
     }
 
-    /// Starts what has ended by itself. After the ledger was put back an elder process may register again,
-    /// and its successor is the one that is told to end: what watches over processes starts it again.
+    /// Restarts processes that have ended by themselves. After the ledger was restored, an elder
+    /// process may register again, and its successor is told to end. A supervisor would restart it.
     pub(super) async fn start_lost(&mut self) {
         let shared = Arc::clone(self.shared());
         for running in self.nodes.iter_mut().filter(|running| running.node.is_lost()) {
@@ -153,7 +154,7 @@ impl World {
     }
 
     /// Starts a process with a configuration that has one more keyspace, usually as the default
-    /// one. The others go on without it.
+    /// one. The others continue without it.
     async fn roll_out(&mut self) {
         let shared = Arc::clone(self.shared());
         if self.keyspaces < shared.common.keyspaces.len() {
@@ -171,7 +172,7 @@ impl World {
         self.nodes[index] = Running::start(&shared, &holder, setup, &mut self.rng).await;
     }
 
-    /// A process does not reach the issuer for a while, and the others do.
+    /// Cuts one process off from the issuer for a while, but not the others.
     fn cut_off(&mut self) {
         let shared = Arc::clone(self.shared());
         shared.count(|outcome| outcome.isolated += 1);
@@ -180,7 +181,7 @@ impl World {
         shared.common.network.cut();
     }
 
-    /// Every process is gone, and starts again when the ledger is an older one: none of them remembers a
+    /// Kills every process, and starts them on an older ledger, so that none of them remembers a
     /// ceiling.
     async fn start_on_older_ledger(&mut self) -> Result<(), Failure> {
         let shared = Arc::clone(self.shared());
@@ -193,12 +194,13 @@ impl World {
         Ok(())
     }
 
-    /// An older copy takes over while a process is not there, or while it starts: then it takes over a block
-    /// whose links are lost, or has taken it over just before.
+    /// Lets an older copy of the database take over while a process is absent or starts. A starting
+    /// process takes over a block whose links are then lost, or has taken it over just before.
     async fn fall_back_beside_a_start(&mut self, as_standby: bool) {
         let shared = Arc::clone(self.shared());
         let index = self.some_node();
-        // The elder may be there beside it, and store links under numbers that its successor has seen unused.
+        // The elder process may still run, and store links under numbers that its successor has
+        // read as unused.
         let is_succeeded = self.rng.permille(400);
         let is_under_way = is_succeeded || self.rng.permille(600);
         if !is_succeeded {
@@ -219,10 +221,11 @@ impl World {
         }
     }
 
-    /// An older copy of the database takes over.
+    /// Lets an older copy of the database take over.
     fn fall_back(&mut self, as_standby: bool) {
         let shared = Arc::clone(self.shared());
-        // Where the ledger went back as well nothing knows any more what was given: see `supply::history`.
+        // If the ledger was restored as well, no record is left of what was allocated: see
+        // `supply::history`.
         if shared.ledger_lossy.load(Ordering::Relaxed) {
             return;
         }

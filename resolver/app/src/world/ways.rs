@@ -1,4 +1,4 @@
-//! The ways to the database and back: every call may come late, fail, or lose its answer.
+//! The faulty connection to the database: every call may come late, fail, or lose its answer.
 
 use std::{
     collections::HashSet,
@@ -23,14 +23,15 @@ use tokio::{
 use super::database::Database;
 use supply::guard::{self, Guard};
 
-/// How often a listener asks whether it still hears, as the real one does.
+/// Interval of a listener's probes, as in the real store.
 const ASKED_EVERY: Duration = Duration::from_millis(100);
-/// How long a process's questions for settings hang, in milliseconds, on the way there or back.
+/// How long a process's polls of the settings hang, in milliseconds, on the way there or back.
 const HUNG_MS: (u64, u64) = (300, 4_000);
-/// How long a broken listener rests.
+/// Pause of a listener after its connection broke.
 const DEAF_FOR: Duration = Duration::from_millis(500);
 
-/// When a process could last not read links from the primary: then old answers are better than none.
+/// When a process last failed to read links from the primary. It may give outdated answers after
+/// that.
 #[derive(Debug, Default)]
 pub(super) struct Trouble(Mutex<Option<Instant>>);
 
@@ -39,20 +40,20 @@ impl Trouble {
         *self.0.lock().expect("no code panics while it holds this lock") = Some(Instant::now());
     }
 
-    /// Whether there was any within so long.
+    /// Returns whether a read has failed within this time.
     pub(super) fn was_within(&self, time: Duration) -> bool {
         let last = *self.0.lock().expect("no code panics while it holds this lock");
         last.is_some_and(|last| last.elapsed() <= time)
     }
 }
 
-/// One process's way to the database.
+/// One process's connection to the database.
 pub(super) struct FaultyStore {
     pub(super) database: Arc<Database>,
-    /// Whether the process is gone: nothing that it asks is heard or answered any more.
+    /// Whether the process is dead: its calls are neither executed nor answered.
     pub(super) is_dead: Arc<AtomicBool>,
     pub(super) trouble: Arc<Trouble>,
-    /// Until when questions for settings hang.
+    /// The time until which polls of the settings hang.
     pub(super) hung_until: Arc<Mutex<Instant>>,
 }
 
@@ -63,7 +64,8 @@ impl FaultyStore {
         }
     }
 
-    /// The way there; which start of the server it leads to.
+    /// Delays a call on its way to the server, or fails it. Returns the number of the server's
+    /// start that it reaches.
     async fn before(&self) -> Result<u64, StoreError> {
         let (delay, fails) = self.database.draw(|rng, rates| {
             let slow = rng.permille(rates.slow);
@@ -77,7 +79,7 @@ impl FaultyStore {
         if fails { Err(StoreError::TimedOut) } else { Ok(self.database.starts()) }
     }
 
-    /// The way back.
+    /// Delays an answer on its way back, or loses it. It is lost if the server has restarted.
     async fn after(&self, starts: u64) -> Result<(), StoreError> {
         let (delay, is_lost) = self.database.draw(|rng, rates| {
             let slow = rng.permille(rates.slow_back);
@@ -98,8 +100,8 @@ impl FaultyStore {
         done
     }
 
-    /// Asks for the settings as the real store does: with the time, and with the start of the
-    /// server, which tells copies apart.
+    /// Polls the settings as the real store does: with the server's time, and with its start in the
+    /// version, which tells copies apart.
     pub(super) async fn poll(&self, known: Option<&SettingsVersion>) -> Result<SettingsPoll, StoreError> {
         let (begins, hang, is_back) = self.database.draw(|rng, rates| {
             (rng.permille(rates.hung), rng.millis(HUNG_MS.0, HUNG_MS.1), rng.permille(400))
@@ -134,7 +136,8 @@ impl FaultyStore {
         polled
     }
 
-    /// An insert: once it was sent, no silence says that nothing is stored.
+    /// Runs an insert, which may land late. Once it was sent, a missing answer does not prove that
+    /// nothing is stored.
     pub(super) async fn write<T: Send + 'static>(
         &self,
         call: impl Future<Output = Result<T, InsertError>> + Send + 'static,
@@ -160,7 +163,7 @@ impl FaultyStore {
         done
     }
 
-    /// A change of a link, which is noted and told in the moment of its COMMIT.
+    /// Runs a change of a link. It is recorded and announced at the moment of its COMMIT.
     pub(super) async fn change<T: Send>(
         &self,
         id: LinkId,
@@ -176,8 +179,9 @@ impl FaultyStore {
         .await
     }
 
-    /// As the real store: the history is asked for in the statement, which stores nothing in another one. Why
-    /// nothing was stored is asked afterwards, and by then the server may have another history or other rows.
+    /// Inserts links as the real store does. The statement checks the history, and stores nothing
+    /// in another one. The reason why nothing was stored is queried afterwards, when the server may
+    /// have another history or other rows.
     pub(super) async fn insert_links(
         &self,
         history: &StoreEpoch,
@@ -201,8 +205,11 @@ impl FaultyStore {
         }
     }
 
-    /// As the real store: a replica that lags little enough is asked first, and the primary for what it
-    /// lacks. Without a primary any other server is asked, which says what is there and never what is not.
+    /// Reads links as the real store does.
+    ///
+    /// A replica whose lag is within the bound is asked first, and the primary for the links that
+    /// it lacks. If the primary does not answer, any other server is asked, which proves presences
+    /// but no absences.
     pub(super) async fn read_links(&self, ids: &[LinkId], source: Source) -> Result<Reading, StoreError> {
         let asks = self.database.draw(|rng, rates| rng.permille(rates.copied));
         let copy = self.database.replica().filter(|_| asks);
@@ -215,7 +222,7 @@ impl FaultyStore {
             None => Vec::new(),
         };
         let as_of = replica.map(|(_, at)| *at);
-        // What a replica says was deleted may have been restored since.
+        // A link that is deleted on the replica may have been restored since.
         links.retain(|link| !link.is_deleted());
         let has: HashSet<LinkId> = links.iter().map(|link| link.id).collect();
         let missing: Vec<LinkId> = ids.iter().copied().filter(|id| !has.contains(id)).collect();
@@ -234,7 +241,8 @@ impl FaultyStore {
         Ok(Reading { links, complete: false, as_of })
     }
 
-    /// In the order of the changes, each a little late; a connection that breaks misses some, and says so.
+    /// Sends changes in their order, each a little late. A connection that breaks misses some
+    /// changes, and reports that.
     pub(super) async fn tell_all(&self, changes: &mpsc::Sender<Change>) {
         loop {
             let mut told = self.database.listen();
@@ -249,7 +257,7 @@ impl FaultyStore {
         }
     }
 
-    /// None when nobody listens any more.
+    /// Sends changes until the connection breaks. Returns `None` when the receiver is gone.
     async fn tell_until_broken(
         &self,
         told: &mut mpsc::Receiver<Change>,
@@ -279,7 +287,8 @@ impl FaultyStore {
     }
 }
 
-/// Stores links if the database is of this history; else it is as if all of their numbers were taken.
+/// Inserts links if the database has this history. Otherwise it reports all of their numbers as
+/// taken.
 async fn insert_in(
     database: &Database,
     history: &StoreEpoch,
