@@ -1,4 +1,4 @@
-//! The file that holds the code key.
+//! The file of the code key.
 
 use std::{
     fs,
@@ -8,7 +8,7 @@ use std::{
 
 use codes::{CodeKey, CodeKeyError};
 
-/// Why there is no key.
+/// The errors of a code key file.
 #[derive(Debug, thiserror::Error)]
 pub enum CodeKeyFileError {
     /// The file does not exist.
@@ -20,15 +20,15 @@ pub enum CodeKeyFileError {
     /// The file's content is not a key.
     #[error(transparent)]
     Malformed(#[from] CodeKeyError),
-    /// The system gave no random bytes.
+    /// The system provided no random bytes.
     #[error("no random bytes from the system: {0}")]
     Random(#[from] getrandom::Error),
 }
 
-/// Reads a key file: 64 hexadecimal characters, white space around them allowed.
+/// Reads a key file: 64 hexadecimal characters, optionally with white space around them.
 ///
 /// # Errors
-/// When there is none, or it is malformed.
+/// Returns [`CodeKeyFileError`] if the file does not exist, cannot be read, or is malformed.
 pub fn read(path: &Path) -> Result<CodeKey, CodeKeyFileError> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(CodeKey::parse(text.trim())?),
@@ -38,11 +38,12 @@ pub fn read(path: &Path) -> Result<CodeKey, CodeKeyFileError> {
     }
 }
 
-/// Draws a key and writes it to a new file that only the owner can read. The file is synced before the key is
-/// used: codes minted under a lost key could not be read back.
+/// Generates a key and writes it to a new file that only the owner can read. The file is synced
+/// before the key is used, because codes minted under a lost key could not be read back.
 ///
 /// # Errors
-/// When the file exists or cannot be written.
+/// Returns [`CodeKeyFileError`] if the file exists or cannot be written, or the system provides no
+/// random bytes.
 pub fn create(path: &Path) -> Result<CodeKey, CodeKeyFileError> {
     let key = CodeKey::draw()?;
     write(path, &key).map_err(CodeKeyFileError::Io)?;
@@ -58,7 +59,7 @@ fn write(path: &Path, key: &CodeKey) -> io::Result<()> {
     let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     writeln!(file, "{}", key.reveal())?;
     file.sync_all()?;
-    // The name of a new file is in its folder.
+    // The folder is synced as well, because it holds the name of the new file.
     fs::File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 

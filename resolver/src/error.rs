@@ -1,21 +1,22 @@
-//! Why the resolver cannot start or go on. What a single request is answered is decided in [`crate::http`].
+//! Errors that keep the resolver from starting or continuing. [`crate::http`] decides the answers
+//! to single requests.
 
 use std::io;
 
 use daemon::Exit;
 use store::StoreError;
 
-/// The library's one error.
+/// The error type of this library.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A flag's value cannot be.
+    /// The value of a flag is invalid.
     #[error("{flag} {value}: {reason}")]
     Config {
         /// The flag.
         flag: &'static str,
-        /// Its value; a secret is left out.
+        /// The value; a secret is left out.
         value: String,
-        /// What is wrong with it, and what was expected.
+        /// The problem, and the expected form.
         reason: String,
     },
     /// An address could not be bound.
@@ -23,43 +24,43 @@ pub enum Error {
     Bind {
         /// The flag.
         flag: &'static str,
-        /// Its value.
+        /// The address.
         address: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The database did not answer at start, or could not do what it was asked.
+    /// The database did not answer until the deadline for the start.
     #[error("--database {database}: not to be had within {seconds} s")]
     Unreachable {
-        /// Which, without its password.
+        /// The database's address, without its password.
         database: String,
-        /// How long was waited.
+        /// The time waited, in seconds.
         seconds: u64,
         /// The last error.
         source: StoreError,
     },
-    /// The database said no to a command.
+    /// The database refused a command.
     #[error("database")]
     Store(#[from] StoreError),
-    /// The issuer inside this process could not start.
+    /// The embedded issuer could not start.
     #[error("embedded issuer")]
     Issuer(#[from] issuer::Error),
-    /// A call of another server's API came to nothing.
+    /// A call of another server's API failed.
     #[error(transparent)]
     Client(#[from] crate::commands::ClientError),
-    /// A task that the process cannot do without has panicked.
+    /// A task that the process depends on has panicked.
     #[error("the task {0:?} has failed")]
     TaskFailed(&'static str),
-    /// The system refused something.
+    /// A system call failed.
     #[error("system")]
     Io(#[from] io::Error),
-    /// The system gave no random bytes.
+    /// The system provided no random bytes.
     #[error("no random bytes from the system: {0}")]
     Random(getrandom::Error),
 }
 
 impl Error {
-    /// The exit code that the daemon ends with.
+    /// Returns the exit code of the process for this error.
     #[must_use]
     pub fn exit(&self) -> Exit {
         match self {

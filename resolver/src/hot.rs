@@ -1,13 +1,18 @@
-//! Each listener thread's own table of the links it was asked for last, in front of the cache that all threads share.
+//! Each listener thread's own cache of recently requested links, in front of the cache that all
+//! threads share.
 //!
-//! 1. A hit reads memory that no other core writes, and little of it: no shared counter, no list to reorder, no reference count. The
-//!    shared cache costs 0.9 µs of a redirect's 8 (`bench redirect`, 2026-11-21), and more with every core that asks for the same link.
-//! 2. An entry is as good as the shared cache's: whatever leaves that, for whatever reason, changes the [generation](Lookup::generation)
-//!    that the entry was made under, and then the shared cache is asked again.
-//! 3. The shared cache hears of one use in [`TOLD_EVERY`], and of one a minute at least, so that a link in use stays in it.
-//! 4. Four entries share a place, and the one that was used least makes room, so that a scan of rare links leaves the popular ones.
-//! 5. With many links in use each line of memory is one that the core has to wait for: a hit takes one of tags, one for the entry and
-//!    those of the URL.
+//! 1. A hit reads little memory, none of which another core writes: no shared counter, no list to
+//!    reorder, no reference count. The shared cache costs 0.9 µs of a redirect's 8
+//!    (`bench redirect`, 2026-11-21), and more with every core that asks for the same link.
+//! 2. An entry is as valid as the shared cache's. When an entry leaves the shared cache, for any
+//!    reason, the [generation](Lookup::generation) under which it was copied changes. Then the
+//!    thread asks the shared cache again.
+//! 3. Of a link's uses only one in [`TOLD_EVERY`], and at least one a minute, is reported to the
+//!    shared cache, so that a link in use stays in it.
+//! 4. The cache is set-associative with four ways. The least used entry of a set is evicted, so a
+//!    scan of rare links leaves the popular ones in place.
+//! 5. With many links in use, each cache line is one that the core has to wait for. A hit takes one
+//!    line of tags, one for the entry, and those of the URL.
 
 use std::sync::{Mutex, MutexGuard};
 
@@ -15,30 +20,31 @@ use app::lookup::Lookup;
 use codes::{Code, LinkId};
 use jiff::Timestamp;
 
-/// Places of a thread's table.
+/// The number of sets in a thread's table.
 const SETS: usize = 8_192;
-/// Entries in each place.
+/// The number of entries in each set.
 const WAYS: usize = 4;
-/// Links with longer URLs stay in the shared cache only: this bounds a table to 66 MiB in the worst case, 4 MiB in the usual one.
+/// The longest location that is copied, in bytes; links with longer ones stay in the shared cache
+/// only. This bounds a table to 66 MiB in the worst case; the usual size is 4 MiB.
 const URL_MAX: usize = 2_048;
-/// The shared cache hears of one use in so many.
+/// One use in this many is reported to the shared cache.
 const TOLD_EVERY: u32 = 64;
-/// And after so many seconds.
+/// The number of seconds after which a use is reported in any case.
 const TOLD_AFTER: i64 = 60;
 
-/// Where a link leads, as far as a redirect needs it.
+/// The part of a cached link that a redirect needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// The link.
+    /// The id of the link.
     pub link: LinkId,
-    /// Where it leads, as the header says it. Each thread has a copy of its own, and each answer too: the count of a shared one's
-    /// references is one more line to wait for.
+    /// The value of the `location` header. Each thread has its own copy, and so has each response:
+    /// a shared one's reference count would be one more cache line to wait for.
     pub location: Box<[u8]>,
-    /// Whether the visitor's query goes along, which makes another location.
+    /// Whether the visitor's query is forwarded, which changes the location.
     pub forward_query: bool,
 }
 
-/// One line of a core's cache.
+/// An entry of the table; it fills one cache line.
 #[repr(align(64))]
 struct Entry {
     code: Code,
@@ -51,20 +57,21 @@ struct Entry {
 type Set = [Option<Entry>; WAYS];
 
 struct Table {
-    /// A part of the hash of what stands in each place, to know which entry to look at.
+    /// A part of each entry's hash, to know which entry of a set to look at.
     tags: Box<[[u32; WAYS]]>,
     sets: Box<[Set]>,
-    /// Hits since they were last told.
+    /// The number of hits since the last report.
     hits: u64,
 }
 
-/// One thread's table. The lock is never contended: nobody else has this table.
+/// One thread's cache of links. The lock is never contended, because no other thread uses the
+/// table.
 pub struct HotLinks {
     table: Mutex<Table>,
 }
 
 impl HotLinks {
-    /// An empty table.
+    /// Creates an empty cache.
     #[must_use]
     pub fn new() -> Self {
         let sets = (0..SETS).map(|_| Set::default()).collect();
@@ -72,7 +79,8 @@ impl HotLinks {
         Self { table: Mutex::new(Table { tags, sets, hits: 0 }) }
     }
 
-    /// What `answer` makes of a link's target, if this table or the shared cache has it. It is a hit only if that is something.
+    /// Calls `answer` with a link's target if this table or the shared cache has the link, and
+    /// returns the result. A call that returns `None` does not count as a hit.
     pub fn find<T>(
         &self,
         lookup: &Lookup,
@@ -81,12 +89,13 @@ impl HotLinks {
         answer: impl FnOnce(&Target) -> Option<T>,
     ) -> Option<T> {
         let hash = lookup.hash(code);
-        let place = usize::try_from(hash % SETS as u64).expect("a remainder of a usize fits");
-        let tag = u32::try_from(hash >> 32).expect("half of the bits are left");
+        let place = usize::try_from(hash % SETS as u64).expect("the remainder is less than `SETS`, a usize");
+        let tag = u32::try_from(hash >> 32).expect("a shift by 32 bits leaves 32 bits");
         let mut table = self.table();
         let Table { tags, sets, hits } = &mut *table;
         let (tags, set) = (&mut tags[place], &mut sets[place]);
-        // Read before the shared cache is: what leaves it afterwards changes it again.
+        // The generation is read before the shared cache: an eviction in between changes it again,
+        // so the copy is stale at once.
         let generation = lookup.generation(hash);
         if let Some(entry) = find_in(set, *tags, tag, code)
             && entry.generation == generation
@@ -102,7 +111,8 @@ impl HotLinks {
         let location = cached.location.clone()?;
         let target = Target { link: cached.link.id, location, forward_query: cached.link.forward_query };
         let made = answer(&target).inspect(|_| *hits += 1);
-        // While changes may be missed only the shared cache knows how long a link is believed.
+        // While change notifications may be missed, only the shared cache knows how long an entry
+        // may be served.
         if target.location.len() <= URL_MAX && lookup.is_settled(&cached) {
             let entry = Entry { code: *code, generation, uses: 1, told_at: now.as_second(), target };
             tags[admit(set, entry)] = tag;
@@ -110,7 +120,8 @@ impl HotLinks {
         made
     }
 
-    /// Tells how many hits there were since the last time: each on its own would write what other cores write too.
+    /// Reports the number of hits since the last call. Reporting each hit would write memory that
+    /// other cores write too.
     pub fn tell_hits(&self, lookup: &Lookup) {
         lookup.count_hits(std::mem::take(&mut self.table().hits));
     }
@@ -131,8 +142,9 @@ fn find_in<'a>(set: &'a mut Set, tags: [u32; WAYS], tag: u32, code: &Code) -> Op
     may_be.filter_map(|(entry, _)| entry.as_mut()).find(|entry| entry.code == *code)
 }
 
-/// Puts an entry in the place of its former self, or where there is room, or in the place of the one that was used least; then the
-/// others' uses count half. Says in which place.
+/// Stores an entry and returns its way in the set. It replaces an entry of the same code, else
+/// fills a free slot, else evicts the least used entry; an eviction halves the use counts of the
+/// set.
 fn admit(set: &mut Set, entry: Entry) -> usize {
     let worth = |slot: &Option<Entry>| {
         slot.as_ref().filter(|other| other.code != entry.code).map_or(0, |other| other.uses.saturating_add(1))

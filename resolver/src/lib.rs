@@ -1,13 +1,14 @@
 //! The resolver mints short codes, stores links and serves redirects.
 //!
-//! Data flows one way: [`http`] listens, routes and translates; the crate `app` decides; the crate
-//! `store` stores. What a link may be stands in the crate `links`, and the crate `codes` turns numbers
-//! into codes and back.
+//! Data flows in one direction: [`http`] listens, routes and translates, the crate `app` decides,
+//! and the crate `store` stores. The crate `links` defines links and their rules. The crate `codes`
+//! maps numbers to codes and back.
 //!
-//! Invariants are listed where they are enforced: numbers in `app::supply`, creates in
+//! Invariants are documented where they are enforced: numbers in `supply`, creates in
 //! `app::creator`, lookups in `app::lookup`, the register in `store`, the bijection in `codes`.
 //!
-//! Deliberately absent: no redirect waits for the issuer or for etcd (I9), and none writes.
+//! Deliberately absent: no redirect waits for the issuer or for etcd (I9). Only redirects of links
+//! with a visit limit write to the store.
 
 pub mod code_key_file;
 pub mod commands;

@@ -1,4 +1,5 @@
-//! The resolver's binary: parse, log, bind, run, and turn what happened into an exit code.
+//! The resolver's binary: parses arguments, starts logging, binds, runs, and maps the result to an
+//! exit code.
 
 use std::process::ExitCode;
 
@@ -38,7 +39,7 @@ async fn serve(config: Config) -> Result<(), Error> {
     resolver::run(config, settings, listeners, |greeting| print(&welcome(&greeting)), shutdown).await
 }
 
-/// A line to copy, so that the first link is one paste away.
+/// Formats the message at the start, with a command to copy that creates the first link.
 fn welcome(greeting: &Greeting) -> String {
     let url = &greeting.public_url;
     let Some(key) = &greeting.new_key else { return format!("Shortmint serves {url}\n") };
@@ -48,7 +49,7 @@ fn welcome(greeting: &Greeting) -> String {
     )
 }
 
-#[expect(clippy::print_stdout, reason = "the answer to what a person asked for")]
+#[expect(clippy::print_stdout, reason = "the output of a command belongs on the standard output")]
 fn print(text: &str) {
     print!("{text}");
 }

@@ -1,8 +1,10 @@
-//! From which country and city an address comes, as a file in MaxMind DB format says (version 2.0 of the format).
+//! GeoIP: the country and the city of an address, from a file in MaxMind DB format (version 2.0).
 //!
-//! 1. Two layouts are known: MaxMind's (`country.iso_code`, `city.names.en`) and that of ip-location-db (`country_code`, `city`).
-//! 2. The file is read into memory. Whoever replaces it renames another one into its place, as geoipupdate does, so that no mixture is read.
-//! 3. A new file that cannot be read changes nothing: places that are a little old are better than none.
+//! 1. Two layouts are supported: MaxMind's (`country.iso_code`, `city.names.en`) and that of
+//!    ip-location-db (`country_code`, `city`).
+//! 2. The file is read into memory. It must be replaced by renaming another file into its place, as
+//!    geoipupdate does, so that no mixture is read.
+//! 3. A new file that cannot be read is ignored: slightly outdated locations are better than none.
 
 use std::{
     fs::{self, File, Metadata},
@@ -17,31 +19,32 @@ use daemon::Vitals;
 use maxminddb::{MaxMindDbError, PathElement, PathElement::Key, Reader};
 use tokio::{task::spawn_blocking, time::sleep};
 
-/// The largest file that is read, in bytes: several times what the largest free ones have.
+/// The maximum size of a file in bytes, several times that of the largest free ones.
 const FILE_MAX: u64 = 512 << 20;
-/// The longest name of a city, in bytes; no rule can ask for a longer one.
+/// The maximum length of a city's name in bytes; no rule can have a longer one.
 const CITY_MAX: usize = 255;
-/// How much of a file's own word on its type is repeated, in letters.
+/// The maximum length of a file's type in an error, in characters.
 const TYPE_SHOWN: usize = 64;
-/// How often the file is looked at.
+/// The interval at which the file is checked for changes.
 const LOOKED_EVERY: Duration = Duration::from_secs(60);
-/// The words in types of databases, such as GeoLite2-City, that know countries.
+/// The words that mark types of databases with countries, such as GeoLite2-City.
 const TYPES: [&str; 3] = ["country", "city", "enterprise"];
-/// Where a record has its country: the first that is there counts.
+/// The paths of a record's country; the first one present is used.
 const COUNTRY: [&[PathElement<'static>]; 2] = [&[Key("country"), Key("iso_code")], &[Key("country_code")]];
-/// Where it has its city.
+/// The paths of a record's city; the first one present is used.
 const CITY: [&[PathElement<'static>]; 2] = [&[Key("city"), Key("names"), Key("en")], &[Key("city")]];
 
-/// Where an address is located.
+/// The location of an address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Located {
-    /// In which country, if that is known.
+    /// The country, if known.
     pub country: Option<CountryCode>,
-    /// In which city, by its English name of at most 255 bytes, if that is known.
+    /// The English name of the city, at most 255 bytes, if known.
     pub city: Option<Box<str>>,
 }
 
-/// Two capital letters, most often of ISO 3166-1; databases know a few more countries than the standard, such as XK.
+/// A country code: two capital letters, usually of ISO 3166-1. Databases have a few more countries
+/// than the standard, such as XK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CountryCode([u8; 2]);
 
@@ -51,44 +54,44 @@ impl CountryCode {
         letters.iter().all(u8::is_ascii_alphabetic).then(|| Self(letters.map(|it| it.to_ascii_uppercase())))
     }
 
-    /// The two capital letters.
+    /// Returns the two capital letters.
     #[must_use]
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).expect("ASCII letters are UTF-8")
     }
 }
 
-/// Why there are no places.
+/// The errors of a GeoIP file.
 #[derive(Debug, thiserror::Error)]
 pub enum PlacesError {
-    /// The file is not there, or the system does not let it be read.
+    /// The file does not exist or cannot be read.
     #[error("expected a file that can be read: {0}")]
     Io(io::Error),
-    /// It is a folder, a device or the like.
+    /// The path is a folder, a device or the like.
     #[error("expected a regular file")]
     NotAFile,
-    /// It is larger than memory should be taken for.
+    /// The file is larger than the limit on its memory.
     #[error("expected a file of at most {} MiB", FILE_MAX >> 20)]
     TooLarge,
-    /// Its content is something else, or damaged.
+    /// The content has another format, or is damaged.
     #[error("expected a database in MaxMind DB format: {0}")]
     Malformed(MaxMindDbError),
-    /// It is a database of other things.
+    /// The database has other data than countries or cities.
     #[error("expected a database of countries or cities, such as GeoLite2-City, not one of the type {0:?}")]
     OtherType(String),
-    /// The thread that read it has panicked, or the process ends.
+    /// The thread that read the file has panicked, or the process is stopping.
     #[error("expected that the file is read to its end")]
     Stopped,
 }
 
-/// A database of places, in memory.
+/// A GeoIP database in memory.
 #[derive(Debug)]
 pub struct Places {
     reader: Reader<Vec<u8>>,
     mark: Mark,
 }
 
-/// What tells one file from another in its place: when it was modified, and its length.
+/// The identity of a file's content: its modification time and its length.
 type Mark = (Option<SystemTime>, u64);
 
 fn mark(file: io::Result<Metadata>) -> Result<Mark, PlacesError> {
@@ -97,15 +100,17 @@ fn mark(file: io::Result<Metadata>) -> Result<Mark, PlacesError> {
 }
 
 impl Places {
-    /// Reads a file. This blocks for as long as the disk takes.
+    /// Reads a file. This call blocks.
     ///
     /// # Errors
-    /// When there is no file, it is too large, or it is not a database of countries or cities.
+    /// Returns [`PlacesError`] if the file cannot be read, is too large, or is not a database of
+    /// countries or cities.
     pub fn open(path: &Path) -> Result<Self, PlacesError> {
-        // To open a pipe would wait for whoever writes into it.
+        // Opening a pipe would wait for its writer.
         mark(fs::metadata(path))?;
         let file = File::open(path).map_err(PlacesError::Io)?;
-        // Of the file that is open, and from before it is read: what is written into it later is seen as a change.
+        // The mark of the open file, taken before it is read: a later write to the file then shows
+        // as a change.
         let mark = mark(file.metadata())?;
         let len = usize::try_from(mark.1).ok().filter(|_| mark.1 <= FILE_MAX).ok_or(PlacesError::TooLarge)?;
         let mut content = Vec::with_capacity(len);
@@ -123,7 +128,8 @@ impl Places {
         Ok(Self { reader, mark })
     }
 
-    /// Where an address is located. What cannot be read of its record is as if it were not there; none when nothing is left.
+    /// Returns the location of an address. A field that cannot be read is treated as absent.
+    /// Returns `None` if no field is present.
     #[must_use]
     pub fn locate(&self, address: IpAddr) -> Option<Located> {
         let found = self.reader.lookup(address.to_canonical()).ok()?;
@@ -134,7 +140,7 @@ impl Places {
     }
 }
 
-/// A file of places, and what it held when it could last be read.
+/// A GeoIP file, with the content of its last successful read.
 #[derive(Debug)]
 pub struct PlacesFile {
     path: PathBuf,
@@ -142,25 +148,26 @@ pub struct PlacesFile {
 }
 
 impl PlacesFile {
-    /// Reads the file for the first time. This blocks as [`Places::open`] does.
+    /// Reads the file for the first time. This call blocks.
     ///
     /// # Errors
-    /// Those of [`Places::open`].
+    /// Returns the errors of [`Places::open`].
     pub fn open(path: PathBuf) -> Result<Self, PlacesError> {
         Ok(Self { places: RwLock::new(Arc::new(Places::open(&path)?)), path })
     }
 
-    /// The places as they are now.
+    /// Returns the current content.
     #[must_use]
     pub fn places(&self) -> Arc<Places> {
         Arc::clone(&self.places.read().expect("no code panics while it holds this lock"))
     }
 
-    /// Reads the file if its time of modification or its length has changed, and says whether it did. This blocks; while it reads,
-    /// both the old and the new database are in memory.
+    /// Reads the file again if its modification time or its length has changed. Returns whether it
+    /// did. This call blocks, and while it reads, both the old and the new database are in memory.
     ///
     /// # Errors
-    /// Those of [`Places::open`]; the places are then those from before, and the next call reads again.
+    /// Returns the errors of [`Places::open`]. The old content stays in use, and the next call
+    /// tries again.
     pub fn reload_if_changed(&self) -> Result<bool, PlacesError> {
         if mark(fs::metadata(&self.path))? == self.places().mark {
             return Ok(false);
@@ -170,7 +177,7 @@ impl PlacesFile {
         Ok(true)
     }
 
-    /// Reads the file whenever it has changed, within a minute, for as long as the process runs.
+    /// Reads the file again within a minute of each change, for as long as the process runs.
     pub async fn follow(self: Arc<Self>) {
         let mut told = None;
         loop {
@@ -188,30 +195,30 @@ impl PlacesFile {
     }
 }
 
-/// The files that an operator names: those of cities are often one for each family of addresses.
+/// The configured GeoIP files. Databases of cities often have one file per address family.
 #[derive(Clone, Debug, Default)]
 pub struct Atlas {
     files: Vec<Arc<PlacesFile>>,
 }
 
 impl Atlas {
-    /// Reads the files for the first time. This blocks as [`Places::open`] does.
+    /// Reads the files for the first time. This call blocks.
     ///
     /// # Errors
-    /// Those of [`Places::open`], with the file that they concern.
+    /// Returns the errors of [`Places::open`] with the path of the file.
     pub fn open(paths: &[PathBuf]) -> Result<Self, (PathBuf, PlacesError)> {
         let open = |path: &PathBuf| PlacesFile::open(path.clone()).map_err(|error| (path.clone(), error));
         Ok(Self { files: paths.iter().map(|path| open(path).map(Arc::new)).collect::<Result<_, _>>()? })
     }
 
-    /// The tasks that read the files again when they change, on the current runtime.
+    /// Starts the tasks that read the files again when they change, on the current runtime.
     pub fn follow(&self, vitals: &Vitals) {
         for file in &self.files {
             vitals.spawn("reader of places", Arc::clone(file).follow());
         }
     }
 
-    /// Where an address is located: what one file does not know another one may.
+    /// Returns the location of an address. A field comes from the first file that has it.
     #[must_use]
     pub fn locate(&self, address: IpAddr) -> Located {
         let mut located = Located::default();
@@ -223,7 +230,8 @@ impl Atlas {
     }
 }
 
-/// Whether this is not what the log has already: a new file, another error than was told, or no error any more.
+/// Returns whether a result is worth logging: a new file, another error than the last one, or the
+/// end of an error.
 fn is_news(told: &mut Option<String>, looked: &Result<bool, PlacesError>) -> bool {
     let error = looked.as_ref().err().map(ToString::to_string);
     let is_other = *told != error;
@@ -244,7 +252,7 @@ mod tests {
         fs::write(&new, content).and_then(|()| fs::rename(&new, path)).unwrap();
     }
 
-    /// The country and the city, a dash for what is not known.
+    /// Formats the country and the city, with a dash for an unknown field.
     fn locate(places: &Places, ip: &str) -> String {
         let Some(Located { country, city }) = places.locate(ip.parse().unwrap()) else {
             return "none".into();

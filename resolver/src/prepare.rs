@@ -1,4 +1,5 @@
-//! What the database has to agree to before anything is served: schema, code key, keyspaces, a first API key.
+//! Checks before the start of service that need the database's agreement: schema, code key,
+//! keyspaces, and a first API key.
 
 use app::keyspaces::adopt_keyspaces;
 use codes::{CodeKey, Keyspace, KeyspaceIndex};
@@ -14,13 +15,13 @@ use crate::{
     config::{Config, Database, Settings},
 };
 
-/// What the database has to agree to before anything is served.
+/// The values agreed with the database before the start of service.
 pub(crate) struct Prepared {
     pub(crate) code_key: CodeKey,
     pub(crate) keyspaces: Vec<(KeyspaceIndex, Keyspace)>,
     pub(crate) new_key: Option<String>,
     pub(crate) shared: SettingsPoll,
-    /// When the question for them was sent.
+    /// When the poll of `shared` was sent.
     pub(crate) asked: Instant,
 }
 
@@ -31,7 +32,7 @@ pub(crate) async fn prepare(
 ) -> Result<Prepared, Error> {
     let database = &config.database;
     if matches!(database.database, Database::Sqlite(_)) {
-        // One process uses the file, so nobody's older code can be disturbed.
+        // Only one process uses the file, so a migration disturbs no older version.
         wait_for(database, async || store.migrate().await).await?;
     }
     wait_for(database, async || store.check().await).await?;
@@ -43,7 +44,8 @@ pub(crate) async fn prepare(
         }
         adopted => adopted?,
     };
-    // Before keys or numbers are given: the witness file may know that this is an older copy.
+    // Before keys or numbers are issued, because the witness file may show that this is an older
+    // copy.
     wait_for(database, async || store.advance(Mark(0), Comparison::default()).await).await?;
     let poll = async || {
         let asked = Instant::now();
@@ -54,8 +56,9 @@ pub(crate) async fn prepare(
     Ok(Prepared { code_key, keyspaces, new_key, shared, asked })
 }
 
-/// Reads the code key, or draws one for a database that has none yet. The file is written before the database adopts its
-/// mark: a database whose key is lost could not be read.
+/// Reads the code key, or generates one for a database that has none yet. The file is written
+/// before the database adopts its fingerprint, because the codes of a database whose key is lost
+/// could not be read.
 async fn adopt_code_key(
     config: &Config,
     settings: &Settings,
@@ -91,7 +94,7 @@ async fn adopt_code_key(
     )))
 }
 
-/// Makes the first key if there has never been one; the key, when it was drawn now.
+/// Creates the first API key if there has never been one. Returns the key if it was generated now.
 async fn first_api_key(config: &Config, store: &dyn LinkStore) -> Result<Option<String>, Error> {
     let (key, drawn) = match &config.initial_api_key {
         Some(text) => {

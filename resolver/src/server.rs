@@ -1,4 +1,5 @@
-//! The resolver as a daemon: admin listener first, then the database, then numbers, then the public listener.
+//! The resolver as a daemon. It starts the admin listener first, then the database, then the supply
+//! of numbers, then the public listener.
 
 mod parts;
 
@@ -36,27 +37,27 @@ use crate::{
     prepare::{Prepared, prepare},
 };
 
-/// How long creates under way may take to finish at the end.
+/// The deadline for creates under way when the process stops.
 const FINISH_DEADLINE: Duration = Duration::from_secs(10);
-/// How much of a block is used, in thousandths, when the next one is fetched; each process adds a share of its own up to
-/// as much again, so that resolvers started together do not ask together.
+/// The used part of a block at which the next one is fetched, in thousandths. Each process adds a
+/// random share of up to as much again, so that resolvers started together do not ask together.
 const REFILL_PERMILLE: u64 = 200;
 
-/// The sockets the daemon serves on; a test binds port 0.
+/// The sockets that the daemon serves on; a test binds port 0.
 pub struct Listeners {
-    /// For browsers and API clients.
+    /// The sockets for browsers and API clients.
     pub public: PublicListeners,
-    /// For probes and Prometheus.
+    /// The socket for probes and Prometheus.
     pub admin: TcpListener,
-    /// For other services, if they are served.
+    /// The socket of the links API over gRPC, if it is served.
     pub grpc: Option<TcpListener>,
 }
 
 impl Listeners {
-    /// Binds what the configuration names.
+    /// Binds the addresses of the configuration.
     ///
     /// # Errors
-    /// When an address is taken or not this machine's.
+    /// Returns [`Error::Bind`] if an address is in use or does not belong to this machine.
     pub fn bind(config: &Config, settings: &Settings) -> Result<Self, Error> {
         let wrong = |flag, address: std::net::SocketAddr| {
             move |source: io::Error| Error::Bind { flag, address: address.to_string(), source }
@@ -72,19 +73,21 @@ impl Listeners {
     }
 }
 
-/// What the daemon tells the person who started it.
+/// The message of the daemon at its start.
 #[derive(Debug)]
 pub struct Greeting {
-    /// Where it serves.
+    /// The public URL.
     pub public_url: String,
-    /// The first API key, only when it was drawn now: it cannot be shown again.
+    /// The first API key, if it was generated at this start: it cannot be shown again.
     pub new_key: Option<String>,
 }
 
-/// Runs until shut down: then clients are sent elsewhere, requests under way are finished and unused numbers given back.
+/// Runs the resolver until `shutdown` is cancelled. Then it drains, finishes requests under way and
+/// returns unused numbers.
 ///
 /// # Errors
-/// When the configuration does not fit the database, the database does not answer at start, or serving fails.
+/// Returns an error if the configuration does not match the database, the database does not answer
+/// at start, serving fails, or the process may mint no more.
 pub async fn run(
     config: Config,
     settings: Settings,
@@ -99,7 +102,8 @@ pub async fn run(
     let (shown, on_page) = watch::channel(Shown::default());
     let admin =
         Admin { recorder: recorder.clone(), ready: readiness, refresh: refresh(&supply_metrics, on_page) };
-    // Served until this function returns: probes are answered while servers are waited for.
+    // Served until this function returns, so that probes are answered while the process waits for
+    // servers.
     let _admin = AbortOnDropHandle::new(tokio::spawn(admin.serve(listeners.admin, CancellationToken::new())));
 
     let _claimed = claim(&config.database.database)?;
@@ -141,8 +145,8 @@ pub async fn run(
         () = shutdown.cancelled() => None,
     };
     ready.send_replace(false);
-    // Codes that people pick need no numbers: a process whose keyspaces are contradicted must not
-    // go on taking them.
+    // Hand-picked codes need no numbers, so a process whose keyspaces are contradicted would
+    // continue to accept them: it stops without a delay.
     let is_contradicted = matches!(lost, Some(Lost::Keyspaces(_)));
     let delay = if is_contradicted { Duration::ZERO } else { config.drain_delay };
     let drained = tokio::join!(drain(&app, &phase, public, delay), grpc.stop(delay)).0;
@@ -156,7 +160,7 @@ pub async fn run(
     lost.map_or(Ok(()), |lost| Err(stopped_by(&lost, &config, settings.holder.to_string())))
 }
 
-/// The links API for other services.
+/// The server of the links API over gRPC.
 struct Grpc {
     stop: CancellationToken,
     task: Option<JoinHandle<()>>,
@@ -167,14 +171,15 @@ impl Grpc {
         let stop = CancellationToken::new();
         let serve = |listener| {
             let serving = http::grpc::serve(listener, Arc::clone(app), stop.clone());
-            // What cannot be served any more ends the process, as every task does that it cannot do without.
+            // A failure of the links API ends the process, like that of every other supervised
+            // task.
             vitals
-                .spawn("links API", async move { serving.await.expect("the links API is served to its end") })
+                .spawn("links API", async move { serving.await.expect("a failure has to end this process") })
         };
         Self { task: listener.map(serve), stop }
     }
 
-    /// Ends calls after as long a delay as the public listener has.
+    /// Stops the server after the same delay as the public listener.
     async fn stop(self, delay: Duration) {
         sleep(delay).await;
         self.stop.cancel();
@@ -184,7 +189,7 @@ impl Grpc {
     }
 }
 
-/// Why this process does not go on.
+/// Returns the error for the reason why this process may mint no more.
 fn stopped_by(lost: &Lost, config: &Config, holder: String) -> Error {
     match lost {
         Lost::Superseded(reason) => Error::Config {
@@ -215,8 +220,8 @@ fn stopped_by(lost: &Lost, config: &Config, holder: String) -> Error {
     }
 }
 
-/// Takes a SQLite file for this process, for as long as the result lives: each process keeps what it knows of links to itself, and
-/// hears of no other's changes in a file.
+/// Locks a SQLite file for this process, for as long as the result lives. Each process keeps its
+/// own cache of links, and is not notified of changes by another process to a file.
 fn claim(database: &Database) -> Result<Option<File>, Error> {
     let Database::Sqlite(path) = database else { return Ok(None) };
     let failed = |error: std::io::Error| file_error("--database", path, &error);
@@ -252,7 +257,7 @@ fn open_witness(path: &Path) -> Result<Witness, Error> {
     })
 }
 
-/// The supplier's task.
+/// The task of the supplier, with its handles.
 struct Supply {
     stop: CancellationToken,
     lost: watch::Receiver<Option<Lost>>,
@@ -268,17 +273,17 @@ impl Supply {
         Self { task: vitals.spawn("supplier", supplier.run(stop.clone())), stop, lost, closing }
     }
 
-    /// Why this process mints no more; waits until it is so.
+    /// Waits until this process may mint no more, and returns the reason.
     async fn lost(&self) -> Lost {
         let mut lost = self.lost.clone();
         match lost.wait_for(Option::is_some).await.map(|lost| lost.clone()) {
             Ok(Some(lost)) => lost,
-            // The supplier's task has ended, which ends the process by another way.
+            // The supplier's task has ended, and its failure ends the process on another path.
             _ => std::future::pending().await,
         }
     }
 
-    /// Gives the unused numbers back, within the supplier's own bound.
+    /// Stops the supplier, which returns the unused numbers within its own time limit.
     async fn stop(self) {
         self.stop.cancel();
         if let Err(error) = self.task.await {
@@ -291,7 +296,7 @@ fn joined(ended: Result<io::Result<()>, JoinError>) -> Result<(), Error> {
     Ok(ended.unwrap_or_else(|_| Err(io::Error::other("the listener's task failed")))?)
 }
 
-/// Sends clients elsewhere, then closes the listeners, then lets the last creates end.
+/// Drains for `delay`, closes the listeners, and lets the last creates finish.
 async fn drain(
     app: &App,
     phase: &watch::Sender<Phase>,
@@ -309,7 +314,8 @@ async fn drain(
     joined(ended)
 }
 
-/// Numbers for the keyspaces of this configuration, the default one first; earlier keyspaces only resolve.
+/// Creates the mintings of the configured keyspaces, the default one first. Keyspaces of earlier
+/// configurations only resolve.
 fn mintings(
     settings: &Settings,
     known: &[(KeyspaceIndex, Keyspace)],
@@ -329,14 +335,14 @@ fn mintings(
     Ok(mintings)
 }
 
-/// Where numbers come from.
+/// The source of numbers.
 struct Issuer {
     target: Target,
     embedded: Option<Embedded>,
 }
 
 impl Issuer {
-    /// What shows the state of the issuer inside this process, if there is one.
+    /// Returns the observer of the embedded issuer, if there is one.
     fn observer(&self) -> Option<Arc<Observer>> {
         self.embedded.as_ref().map(Embedded::observer)
     }
@@ -351,14 +357,15 @@ async fn start_issuer(config: &Config, recorder: &Recorder, vitals: &Vitals) -> 
     Ok(Issuer { target: Target::Embedded(embedded.dialer()), embedded: Some(embedded) })
 }
 
-/// A name for this start that no other start has.
+/// Generates the random id of this start: 32 hexadecimal characters.
 fn draw_instance() -> Result<String, Error> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(Error::Random)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// What a metrics page shows beside the counters; nothing before the daemon has come that far.
+/// The state that a metrics page shows in addition to counters. It is empty until the daemon has
+/// started that far.
 #[derive(Default)]
 struct Shown {
     mintings: Vec<Arc<Minting>>,

@@ -1,4 +1,4 @@
-//! `resolver audit`: who wrote what, and when, as a running server's log tells it.
+//! `resolver audit`: shows the audit log of a running server.
 
 use serde_json::Value;
 
@@ -8,10 +8,11 @@ use super::{
 };
 use crate::{Error, config::AuditArgs};
 
-/// Cells of the column of changes, at most: what was changed is what people look for, and `--json` has all of it.
+/// The maximum width of a value in the column of changes, in cells. The column is for a quick look;
+/// `--json` has the whole values.
 const VALUE_CHARS: usize = 60;
 
-/// Prints a page of the log, the latest entry first.
+/// Returns a page of the audit log, the latest entry first.
 pub(super) async fn run(args: AuditArgs) -> Result<String, Error> {
     let server = Server::new(&args.server)?;
     let query = args.before.map(|before| ("before", before.to_string())).into_iter().collect();
@@ -25,7 +26,7 @@ pub(super) async fn run(args: AuditArgs) -> Result<String, Error> {
     Ok(table(entries, args.table.width) + &more)
 }
 
-/// Entries, a line each, none wider than `width` cells.
+/// Formats entries as a table with one line each, none wider than `width` cells.
 fn table(entries: &[Value], width: usize) -> String {
     if entries.is_empty() {
         return "no entries\n".to_owned();
@@ -44,7 +45,7 @@ fn table(entries: &[Value], width: usize) -> String {
     layout(columns, width)
 }
 
-/// The fields that an entry changed; or all that is said of it, when it was no edit.
+/// Formats the fields that an entry changed, or all its details if it is not an edit.
 fn changes(entry: &Value) -> String {
     let details = &entry["details"];
     let changed = details["changed"].as_object();

@@ -1,5 +1,6 @@
-//! Calls of a running server's API, as `resolver link`, `domain` and `target` make them: one at a time, bounded in time and in size, and
-//! sent again only where that cannot do a thing twice.
+//! The client of a running server's API, for `resolver link`, `domain`, `target` and `audit`. It
+//! makes one call at a time, limited in time and size, and retries only calls that are safe to
+//! repeat.
 
 mod problem;
 
@@ -21,74 +22,81 @@ use crate::{Error, config::ServerArgs};
 
 pub use self::problem::ClientError;
 
-/// How long a connection may take.
+/// The time limit for a connection.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
-/// How long a call may take, with all that is sent again.
+/// The time limit for a call including its retries.
 const CALL_TIME: Duration = Duration::from_secs(30);
-/// The longest answer.
+/// The maximum size of an answer in bytes.
 const ANSWER_BYTES: u64 = 16 * 1024 * 1024;
-/// Pauses before a call is sent again, unless the server asks for longer ones.
+/// The pauses before each retry, unless the server asks for a longer one.
 const PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(1)];
-/// The longest segment of a path, in bytes before it is escaped. No name that the server knows is longer.
+/// The maximum length of a path segment, in bytes before it is percent-encoded. The server knows no
+/// longer name.
 const SEGMENT_BYTES: usize = 1_024;
-/// Cells of an argument that an error shows.
+/// The maximum width of an argument in an error, in cells.
 const ARGUMENT_CELLS: usize = 100;
-/// What a change without a flag lacks.
+/// The error text for a change without any flag.
 pub(super) const NOTHING_TO_CHANGE: &str = "expected at least one flag that says what to change";
-/// RFC 3986's unreserved characters stay as they are.
+/// The characters to percent-encode: all but the unreserved ones of RFC 3986.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// One call.
+/// A call of the API.
 #[derive(Clone, Debug)]
 pub(super) struct Call {
-    /// GET, POST, PUT, PATCH or DELETE.
+    /// The method: GET, POST, PUT, PATCH or DELETE.
     pub(super) method: Method,
-    /// What stands behind `/rest/v3/`, escaped.
+    /// The path after `/rest/v3/`, percent-encoded.
     pub(super) path: String,
-    /// The pairs of the query, not escaped.
+    /// The pairs of the query, not percent-encoded.
     pub(super) query: Vec<(&'static str, String)>,
-    /// The JSON to send, if any.
+    /// The JSON body, if any.
     pub(super) body: Option<Value>,
-    /// The one header that some calls have, beside those that all have.
+    /// A header in addition to those of all calls.
     pub(super) header: Option<(&'static str, String)>,
-    /// Whether sending it again does nothing twice.
+    /// Whether the call is safe to repeat.
     pub(super) is_repeatable: bool,
 }
 
 impl Call {
-    /// A call that only reads.
+    /// Creates a call that only reads.
     pub(super) fn read(path: String, query: Vec<(&'static str, String)>) -> Self {
         Self { is_repeatable: true, ..Self::write(Method::GET, path, query) }
     }
 
-    /// A call that changes something, without a body.
+    /// Creates a call that changes something, without a body.
     pub(super) fn write(method: Method, path: String, query: Vec<(&'static str, String)>) -> Self {
         Self { method, path, query, body: None, header: None, is_repeatable: false }
     }
 }
 
-/// A text as one segment of a path, escaped. None of a text that would make another path: an empty one, and dots, which are taken out on the way.
+/// Percent-encodes a text as one path segment. Returns `None` for a text that would change the
+/// path: an empty or too long one, and `.` and `..`, which are removed on the way.
 pub(super) fn segment(text: &str) -> Option<String> {
     let is_one = text.len() <= SEGMENT_BYTES && !matches!(text, "" | "." | "..");
     is_one.then(|| utf8_percent_encode(text, ESCAPED).to_string())
 }
 
-/// For an argument that cannot be: its name, as much of its value as has room on one line, and what was expected.
+/// Returns the error for an invalid argument: its name, its value cut to one line, and the expected
+/// form.
 pub(super) fn wrong(flag: &'static str, value: &str, expected: &str) -> Error {
     Error::Config { flag, value: cut(&printable(value), ARGUMENT_CELLS), reason: expected.to_owned() }
 }
 
-/// A server to ask.
+/// A client of a server.
 #[derive(Clone)]
 pub(super) struct Server {
     agent: Agent,
-    /// Without a slash at its end.
+    /// The base URL, without a trailing slash.
     url: String,
     key: String,
 }
 
 impl Server {
-    /// Checks the address and the key.
+    /// Creates a client.
+    ///
+    /// # Errors
+    /// Returns an error if the address is not a plain HTTP(S) URL, or the key is empty or not
+    /// visible ASCII.
     pub(super) fn new(args: &ServerArgs) -> Result<Self, Error> {
         let expected = "expected an address such as https://sho.rt, without a query or a password";
         let url = Url::parse(&args.server).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
@@ -104,7 +112,8 @@ impl Server {
         Ok(Self { agent, url: url.as_str().trim_end_matches('/').to_owned(), key: args.api_key.clone() })
     }
 
-    /// Makes a call, again where that is allowed and helps; the answer's body.
+    /// Makes a call, with retries if it is repeatable and the error is temporary. Returns the body
+    /// of the answer.
     pub(super) async fn call(&self, call: Call) -> Result<Vec<u8>, Error> {
         let until = Instant::now() + CALL_TIME;
         let mut pauses = PAUSES.iter().filter(|_| call.is_repeatable);
@@ -126,13 +135,13 @@ impl Server {
         }
     }
 
-    /// Makes a call whose answer is JSON.
+    /// Makes a call, and parses the answer as JSON.
     pub(super) async fn ask(&self, call: Call) -> Result<Value, Error> {
         let body = self.call(call).await?;
         Ok(serde_json::from_slice(&body).map_err(|_| self.foreign())?)
     }
 
-    /// For an answer that no server of links would give.
+    /// Returns the error for an answer in a form that a resolver would not send.
     pub(super) fn foreign(&self) -> ClientError {
         let expected = "expected the address of a server of links, but what it answers has another form";
         ClientError::Foreign { server: self.url.clone(), expected }
@@ -193,9 +202,10 @@ impl Server {
     }
 }
 
-/// Whether there was no connection at all. Where that is not certain, it says no.
+/// Returns whether an error shows that there was no connection at all. If that is uncertain,
+/// returns false.
 fn found_nobody(error: &io::Error) -> bool {
-    // A name that nobody knows has no kind of its own in the standard library.
+    // An unknown host name has no error kind of its own in the standard library.
     let is_unknown_name =
         error.raw_os_error().is_none() && error.to_string().starts_with("failed to lookup address");
     is_unknown_name
@@ -217,12 +227,12 @@ fn agent(url: &Url) -> Agent {
     };
     let config = Agent::config_builder()
         .http_status_as_error(false)
-        // The key goes to the server that was named and to no other.
+        // The API key is sent to the configured server and to no other.
         .max_redirects(0)
         .timeout_resolve(Some(CONNECT_TIME))
         .timeout_connect(Some(CONNECT_TIME))
         .user_agent(concat!("resolver/", env!("CARGO_PKG_VERSION")));
-    // The machine's proxy means another machine by this address.
+    // For the machine's proxy, a loopback address would be the proxy itself.
     let config = if is_here { config.proxy(None) } else { config };
     config.build().into()
 }

@@ -1,11 +1,11 @@
-//! `resolver completions`
+//! `resolver completions`: prints the completion script of a shell.
 
 use clap::CommandFactory as _;
 use clap_complete::Shell;
 
 use crate::config::Cli;
 
-/// The script with which a shell completes what is typed.
+/// Returns the completion script of a shell.
 pub(super) fn script(shell: Shell) -> String {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "resolver", &mut script);

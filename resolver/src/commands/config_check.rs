@@ -1,4 +1,5 @@
-//! `resolver config check`: every setting of the server, with where it comes from. Nothing is started, and secrets are not shown.
+//! `resolver config check`: shows every setting of the server with its source. It starts nothing,
+//! and hides secrets.
 
 use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory as _, parser::ValueSource};
 use serde_json::{Value, json};
@@ -9,18 +10,19 @@ use crate::{
     config::{Cli, Config, ConfigCheckArgs, Settings},
 };
 
-/// Stands for a secret.
+/// The placeholder of a secret.
 const HIDDEN: &str = "(hidden)";
-/// Stands for a setting that is absent and that nothing is used instead of.
+/// The placeholder of an absent setting without a default.
 const NONE: &str = "(none)";
-/// Arguments that are no settings.
+/// Arguments that are not settings.
 const NOT_SETTINGS: [&str; 3] = ["json", "help", "version"];
 
-/// Checks the configuration and prints it.
+/// Checks the configuration, and returns the table or the JSON of its settings.
 pub(super) fn run(args: &ConfigCheckArgs) -> Result<String, Error> {
     let settings = args.config.settings()?;
     let mut cli = Cli::command();
-    // They were parsed once: so they can be parsed again, to learn where each value comes from.
+    // The arguments were parsed successfully before. They are parsed again to learn the source of
+    // each value.
     let matches = cli.try_get_matches_from_mut(std::env::args_os()).unwrap_or_default();
     let found = found(&cli, &matches, &args.config, &settings);
     let keyspaces: Vec<Value> = settings
@@ -38,7 +40,7 @@ pub(super) fn run(args: &ConfigCheckArgs) -> Result<String, Error> {
         of("source", Setting::shown_source),
         of("value", |setting| printable(&setting.value)),
     ];
-    // Values are not cut: people copy them.
+    // Values are not cut, because people copy them.
     let mut text = layout(columns, usize::MAX);
     for keyspace in &settings.keyspaces {
         text.push_str(&format!("keyspace {keyspace}: {} codes\n", keyspace.capacity()));
@@ -46,7 +48,7 @@ pub(super) fn run(args: &ConfigCheckArgs) -> Result<String, Error> {
     Ok(text)
 }
 
-/// One setting.
+/// A setting with its source.
 struct Setting {
     name: String,
     value: String,
@@ -54,7 +56,7 @@ struct Setting {
     variable: Option<String>,
 }
 
-/// Where a value comes from.
+/// The source of a setting's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     Flag,
@@ -82,7 +84,7 @@ impl Setting {
     }
 }
 
-/// All settings of the server, in the order of its help.
+/// Returns all settings of the server, in the order of its help.
 fn found(cli: &Command, matches: &ArgMatches, config: &Config, settings: &Settings) -> Vec<Setting> {
     let check = ["config", "check"];
     let command = check.iter().try_fold(cli, |command, name| command.find_subcommand(name));
@@ -117,7 +119,7 @@ fn setting(arg: &Arg, matches: &ArgMatches, config: &Config, settings: &Settings
     Some(Setting { name, value, source, variable })
 }
 
-/// The value of a setting that nobody has given.
+/// Returns the effective value of a setting that is not given.
 fn instead(id: &str, settings: &Settings) -> String {
     match id {
         "issuer" => "embedded".to_owned(),
@@ -192,7 +194,7 @@ mod tests {
         switches(&Cli::command(), &mut found);
         assert!(!found.is_empty());
         for switch in found {
-            // A variable's value is read by the same parser as a flag's.
+            // The value of a variable goes through the same parser as that of a flag.
             let name = switch.get_id().clone();
             for (word, value) in [
                 ("1", true),

@@ -1,4 +1,4 @@
-//! `resolver domain list|edit|redirects|remove`: the domains of a running server.
+//! `resolver domain list|edit|redirects|remove`: manages the domains of a running server.
 
 mod table;
 
@@ -15,10 +15,10 @@ use crate::{
 
 /// The path of all domains.
 const DOMAINS: &str = "domains";
-/// What stands behind that path in place of a name, for the call that changes redirects.
+/// The segment in place of a name, for the call that edits fallback targets.
 const REDIRECTS: &str = "redirects";
 
-/// Runs a subcommand; what it has to say.
+/// Runs a subcommand, and returns its output.
 pub(super) async fn run(command: DomainCommand) -> Result<String, Error> {
     match command {
         DomainCommand::List(args) => list(&args).await,
@@ -73,15 +73,15 @@ async fn remove(args: &DomainRemoveArgs) -> Result<String, Error> {
     Ok(format!("{}: removed\n", args.domain))
 }
 
-/// The path of a domain.
+/// Returns the path of a domain.
 fn path_of(name: &str) -> Result<String, Error> {
-    // A domain of this name would be taken for the other call, which adds the domain that it is given.
+    // A domain of this name would address the other call, which adds the domain in its body.
     let segment = segment(name).filter(|_| name != REDIRECTS);
     let expected = "expected a domain as the list shows it, or DEFAULT";
     Ok(format!("{DOMAINS}/{}", segment.ok_or_else(|| wrong("NAME", name, expected))?))
 }
 
-/// What an edit sends; what is not named stays.
+/// Builds the body of an edit. Fields without a flag are absent, and so unchanged.
 fn edit_body(args: &DomainEditArgs) -> Map<String, Value> {
     let protocol = args.protocol.map(|protocol| match protocol {
         DomainProtocol::Http => json!("http"),
@@ -95,7 +95,8 @@ fn edit_body(args: &DomainEditArgs) -> Map<String, Value> {
     ])
 }
 
-/// What a change of redirects sends, beside the domain: null takes away, and what is not named stays.
+/// Builds the body of an edit of fallback targets, apart from the domain: null removes a target,
+/// and an absent field stays unchanged.
 fn redirects_body(args: &DomainRedirectsArgs) -> Map<String, Value> {
     let target = |url: &Option<String>, is_taken_away: bool| {
         url.as_ref().map(|url| json!(url)).or(is_taken_away.then_some(Value::Null))
@@ -107,7 +108,7 @@ fn redirects_body(args: &DomainRedirectsArgs) -> Map<String, Value> {
     ])
 }
 
-/// The fields of which something is said.
+/// Returns the fields that have a value.
 fn said<const COUNT: usize>(fields: [(&str, Option<Value>); COUNT]) -> Map<String, Value> {
     fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }

@@ -1,10 +1,14 @@
-//! `resolver export`: every link as a line of JSON, which `resolver import` reads back as it was, or of CSV for spreadsheets.
+//! `resolver export`: writes all links as lines of JSON, which `resolver import` restores exactly,
+//! or as CSV for spreadsheets.
 //!
-//! 1. Links come in the order of their ids. Beside the file a small one says how far it is whole and which link was the last in it, so that
-//!    one that was interrupted goes on with `--resume`. It is not a snapshot: a link is in it as it was when its turn came.
-//! 2. Only JSON carries a password (as its hash), rules and deleted links. A table says of each link what it lacks, and the import stores a
-//!    link disabled whose password is missing; the summary counts both.
-//! 3. The file has hashes of passwords in it: only its owner may read it.
+//! 1. Links are written in the order of their ids. A small progress file beside the output records
+//!    how many bytes of it are complete and which link was the last, so that `--resume` continues
+//!    an interrupted export. An export is not a snapshot: each link is written as it was when its
+//!    turn came.
+//! 2. Only JSON carries passwords (as hashes), rules and deleted links. A CSV table lists for each
+//!    link the properties that it lacks, and an import disables links whose password is missing.
+//!    The summary counts both.
+//! 3. The file contains hashes of passwords, so only its owner may read it.
 
 mod out;
 mod row;
@@ -18,10 +22,10 @@ use crate::{
     config::{ExportArgs, ExportFormat},
 };
 
-/// Links of one read. Each may have much said of it.
+/// The number of links of one read; each may be large.
 const PAGE: usize = 500;
 
-/// Exports the links; what it came to.
+/// Exports all links, and returns a summary.
 pub(super) async fn run(args: ExportArgs) -> Result<String, Error> {
     let store = ready(&args.database).await?;
     let mint = open_mint(&*store, &args.database, args.code_key_file.as_deref()).await?;
@@ -51,7 +55,8 @@ pub(super) async fn run(args: ExportArgs) -> Result<String, Error> {
     Ok(args.out.map_or_else(String::new, |path| format!("{links} links written to {}\n", path.display())))
 }
 
-/// A bar on a terminal, and nothing elsewhere; without an end, when the database does not know how many links there are.
+/// Returns a progress bar, which shows on a terminal only; a spinner if the number of links is
+/// unknown.
 fn bar(links: Option<u64>) -> ProgressBar {
     let Some(links) = links else {
         let style = ProgressStyle::with_template("{spinner} {pos} links");

@@ -1,12 +1,17 @@
-//! `resolver import`: links of other systems, with the codes that they have there.
+//! `resolver import`: stores links of other systems under the codes that they have there.
 //!
-//! 1. An input has a name, by default the digest of its content. How far it has come is stored with the links themselves, so that one that was
-//!    killed goes on where it was when it is started again, and one that is started twice stores nothing twice.
-//! 2. A link that cannot be kept is told, with its place in the input and the reason, and the next one still comes.
-//! 3. A code that leads to the same URL already counts as there; one that leads elsewhere is told and left as it is.
-//! 4. A resolver may serve meanwhile: it hears of the links as of those that another resolver makes.
-//! 5. A link whose password or other protection does not come along is never published by default: it is stored disabled and counted.
-//! 6. Bounded in bytes: rows wait in a few pieces of about [`PIECE_BYTES`], however large a link is.
+//! 1. An input has a name, by default the digest of its content. Its position is stored in the same
+//!    transaction as the links. So an import that was killed continues where it stopped when it is
+//!    started again, and a repeated import stores nothing twice.
+//! 2. A link that cannot be stored is reported with its position in the input and the reason, and
+//!    the import continues.
+//! 3. A code that leads to the same URL already counts as present. A code that leads elsewhere is
+//!    reported and left unchanged.
+//! 4. Resolvers may serve meanwhile: they learn of the links as of those of other resolvers.
+//! 5. By default a link whose password or other protection is not part of the input is never
+//!    published: it is stored disabled and counted.
+//! 6. Memory is bounded: rows wait in a few pieces of about [`PIECE_BYTES`] bytes, however large a
+//!    link is.
 
 mod item;
 mod outcome;
@@ -35,25 +40,25 @@ use self::{
 use super::{file_error, open_mint::open_mint, ready, warn};
 use crate::{Error, config::ImportArgs};
 
-/// Links of one transaction, and about how many bytes of them.
+/// The maximum number of links in one transaction, and about how many bytes.
 const BATCH: usize = 500;
 const BATCH_BYTES: usize = 8 * 1024 * 1024;
-/// Rows of a piece that waits to be stored, and about how many bytes of them.
+/// The maximum number of rows in a piece that waits to be stored, and about how many bytes.
 const PIECE: usize = 250;
 const PIECE_BYTES: usize = 1024 * 1024;
-/// Pieces that wait.
+/// The maximum number of waiting pieces.
 const PIECES: usize = 2;
-/// How often a batch is sent again whose outcome is not known.
+/// The maximum number of tries for a batch whose outcome is unknown.
 const TRIES: usize = 5;
 
-/// Imports a file; what it came to.
+/// Imports a file, and returns a summary.
 pub(super) async fn run(args: ImportArgs) -> Result<String, Error> {
     let schemes = Schemes::parse(&args.allowed_schemes).map_err(|error| Error::Config {
         flag: "--allowed-schemes",
         value: args.allowed_schemes.join(","),
         reason: error.to_string(),
     })?;
-    // Before the database: a mistyped name is to be heard of at once.
+    // The file is opened before the database, so that a mistyped name is reported at once.
     let unreadable = |error: &io::Error| file_error("FILE", &args.file, error);
     let file = File::open(&args.file).map_err(|error| unreadable(&error))?;
     let name = match &args.name {
@@ -88,11 +93,11 @@ pub(super) async fn run(args: ImportArgs) -> Result<String, Error> {
     Ok(importer.outcome.told(begun.elapsed().as_secs_f64(), args.json))
 }
 
-/// The file for refused links. A run that goes on where another was adds to it.
+/// Opens the file for refused links. A run that continues an earlier one appends to it.
 fn rejects(path: Option<&Path>, position: u64) -> Result<Option<File>, Error> {
     let Some(path) = path else { return Ok(None) };
     let (mut options, goes_on) = (OpenOptions::new(), position > 0);
-    // Reasons quote what links have: only their owner reads them.
+    // Reasons quote properties of links, so only the owner reads the file.
     options.create(true).write(true).append(goes_on).truncate(!goes_on).mode(0o600);
     let opened = options.open(path);
     opened.map(Some).map_err(|error| file_error("--rejects", path, &error))
@@ -100,16 +105,17 @@ fn rejects(path: Option<&Path>, position: u64) -> Result<Option<File>, Error> {
 
 struct Importer {
     store: Arc<dyn LinkStore>,
-    /// How far an earlier run has come.
+    /// The position that an earlier run has reached.
     position: u64,
     batch: ImportBatch,
-    /// About how many bytes the batch has.
+    /// The approximate size of the batch in bytes.
     bytes: usize,
-    /// Places of the batch's items, with their codes, and whether they are stored disabled for lack of protection.
+    /// For each item of the batch: its position, its code, and whether it is stored disabled for
+    /// lack of protection.
     places: Vec<(u64, String, bool)>,
     adoption: Adoption,
     domains: HashMap<String, DomainId>,
-    /// Domains that do not redirect here either.
+    /// Domains that are disabled here as well.
     disabled: HashSet<DomainId>,
     outcome: Outcome,
 }
@@ -120,7 +126,7 @@ impl Importer {
         let bar = progress(length);
         let (sender, mut received) = mpsc::channel(PIECES);
         let (source, reader) = (args.from, bar.wrap_read(file));
-        // Reading and parsing wait for the disk, and nothing else waits for them.
+        // Reading and parsing wait for the disk, so they run on a thread of their own.
         let reading = spawn_blocking(move || send_pieces(rows(source, reader), &sender));
         let mut place = 0;
         while let Some(piece) = received.recv().await {
@@ -136,7 +142,8 @@ impl Importer {
                         return Err(Error::Config { flag, value, reason: error.to_string() });
                     }
                     Err(error) => {
-                        // What is wrong between two items is not an item: it moves no place.
+                        // An error between two items is not an item: it does not advance the
+                        // position.
                         place = error.place().unwrap_or(place);
                         if error.place().is_none_or(|place| place > self.position) {
                             self.outcome.refuse(error.to_string())?;
@@ -151,7 +158,8 @@ impl Importer {
         reading.await.map_err(|_| Error::TaskFailed("reader of the import"))?;
         self.store_batch(place).await?;
         bar.finish_and_clear();
-        // Until no resolver believes any more that nobody has these codes, or that there are no such domains.
+        // Waits until every resolver knows the new domains and no longer answers that these codes
+        // are absent.
         tokio::time::sleep(SHOWN.max(TRUSTED * 11 / 10)).await;
         Ok(())
     }
@@ -188,20 +196,21 @@ impl Importer {
         }
     }
 
-    /// The domain of this name, which is added if there is none.
+    /// Returns the domain of this name, and adds it if it does not exist. Returns `None` for an
+    /// invalid name.
     async fn domain(&mut self, name: &str) -> Result<Option<DomainId>, Error> {
         let name = name.to_lowercase();
         if let Some(id) = self.domains.get(&name) {
             return Ok(Some(*id));
         }
         let Ok(authority) = Authority::parse(&name) else { return Ok(None) };
-        // The operator's own command: --domains-max bounds what keys may do.
+        // `--domains-max` limits API keys, not the operator's own command.
         let Some(id) = self.store.add_domain(&authority, u32::MAX, OPERATOR).await? else { return Ok(None) };
         self.domains.insert(name, id);
         Ok(Some(id))
     }
 
-    /// Stores what has come together, up to this place of the input.
+    /// Stores the batch, which ends at this position of the input.
     async fn store_batch(&mut self, end: u64) -> Result<(), Error> {
         self.batch.end = end;
         if end <= self.position {
@@ -211,7 +220,7 @@ impl Importer {
         let imported = loop {
             tries += 1;
             match self.store.import(&self.batch).await {
-                // Whatever became of it, to send it again is safe.
+                // Storing a batch is idempotent, so an unknown outcome is retried.
                 Err(StoreError::TimedOut | StoreError::Unreachable(_) | StoreError::Postgres(_))
                     if tries < TRIES =>
                 {
@@ -240,7 +249,7 @@ impl Importer {
     }
 }
 
-/// Reads rows and sends them in pieces, until the input or whoever takes them has ended.
+/// Reads rows and sends them in pieces, until the input ends or the receiver is gone.
 fn send_pieces<R: Read>(rows: transfer::Rows<R>, to: &mpsc::Sender<Vec<Result<Row, RowError>>>) {
     let (mut piece, mut bytes) = (Vec::new(), 0);
     for row in rows {
@@ -254,11 +263,12 @@ fn send_pieces<R: Read>(rows: transfer::Rows<R>, to: &mpsc::Sender<Vec<Result<Ro
             }
         }
     }
-    // The importer may have ended meanwhile.
+    // The importer may have stopped.
     let _ = to.blocking_send(piece);
 }
 
-/// The content's digest: the same file goes on where it was, and another one begins.
+/// Returns the SHA-256 digest of a file's content, the default name of an input: the same content
+/// continues an import, other content begins one.
 fn digest(path: &Path) -> io::Result<String> {
     let (mut file, mut hash, mut buffer) = (File::open(path)?, Sha256::new(), vec![0; 1 << 16]);
     loop {
@@ -270,7 +280,7 @@ fn digest(path: &Path) -> io::Result<String> {
     }
 }
 
-/// A bar on a terminal, and nothing elsewhere.
+/// Returns a progress bar, which shows on a terminal only.
 fn progress(bytes: u64) -> ProgressBar {
     let style = ProgressStyle::with_template("{bar:40} {percent}% {bytes}/{total_bytes} {eta}");
     ProgressBar::new(bytes).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))

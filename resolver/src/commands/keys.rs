@@ -1,4 +1,4 @@
-//! `resolver api-key create|list|rotate|revoke`
+//! `resolver api-key create|list|rotate|revoke`: manages API keys in the database.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{Error, config::ApiKeyCommand};
 
-/// The name of the default domain where a domain is named.
+/// The word for the default domain on the command line.
 const DEFAULT_DOMAIN: &str = "DEFAULT";
 
 pub(super) async fn run(command: ApiKeyCommand) -> Result<String, Error> {
@@ -58,7 +58,7 @@ pub(super) async fn run(command: ApiKeyCommand) -> Result<String, Error> {
     }
 }
 
-/// The domain of this name; it is added if there is none, as for a new link.
+/// Returns the domain of this name, and adds it if it does not exist, as for a new link.
 async fn find_domain(store: &dyn LinkStore, name: Option<String>) -> Result<Option<DomainId>, Error> {
     let Some(name) = name else { return Ok(None) };
     if name == DEFAULT_DOMAIN {
@@ -69,7 +69,7 @@ async fn find_domain(store: &dyn LinkStore, name: Option<String>) -> Result<Opti
         value: name,
         reason: format!("{error}, or DEFAULT for that of --public-url"),
     })?;
-    // The operator's own command: --domains-max bounds what keys may do.
+    // `--domains-max` limits API keys, not the operator's own command.
     Ok(store.add_domain(&authority, u32::MAX, OPERATOR).await?)
 }
 
@@ -91,7 +91,7 @@ async fn create(
     }
 }
 
-/// Names of domains, for limits of keys.
+/// The names of domains, for the limits of keys.
 struct DomainNames(HashMap<DomainId, String>);
 
 impl DomainNames {
@@ -148,7 +148,7 @@ fn to_table(keys: &[ApiKeyRecord], domains: &DomainNames) -> String {
     layout(columns, usize::MAX)
 }
 
-/// What a key may not do, in words.
+/// Formats the limits of a key in words.
 fn limits(limits: &KeyLimits, domains: &DomainNames) -> String {
     let domain = limits.domain.map(|domain| format!("domain {}", domains.name(domain)));
     let own = limits.own_links_only.then(|| "own links only".to_owned());

@@ -1,5 +1,5 @@
-//! `resolver link create|get|list|edit|delete|restore|block|unblock`: what people and scripts ask
-//! of a running server.
+//! `resolver link create|get|list|edit|delete|restore|block|unblock`: manages the links of a
+//! running server.
 
 mod body;
 mod path;
@@ -23,7 +23,7 @@ use crate::{
     },
 };
 
-/// Runs a subcommand; what it has to say.
+/// Runs a subcommand, and returns its output.
 pub(super) async fn run(command: LinkCommand) -> Result<String, Error> {
     match command {
         LinkCommand::Create(args) => create(&args).await,
@@ -92,7 +92,7 @@ async fn block(args: &LinkBlockArgs) -> Result<String, Error> {
     shown(&server, &server.ask(call).await?, args.json)
 }
 
-/// Restores or unblocks.
+/// Restores or unblocks a link, depending on `verb`.
 async fn turn(args: &LinkGetArgs, verb: &str) -> Result<String, Error> {
     let server = Server::new(&args.server)?;
     let path = format!("{}/{verb}", path_of(&args.name.code)?);
@@ -118,7 +118,8 @@ async fn list(args: &LinkListArgs) -> Result<String, Error> {
     Ok(table::list(links, args.table.width) + if is_all { "" } else { &place })
 }
 
-/// Writes the links of all pages, each on a line. Pages are counted anew for each call: a link that is deleted meanwhile can hide another one.
+/// Writes the links of all pages as lines of JSON. Each call counts pages anew, so a link that is
+/// deleted meanwhile can hide another one.
 async fn write_all(server: &Server, args: &LinkListArgs, out: &mut impl Write) -> Result<(), Error> {
     let query = list_query(args);
     for page in 1_u64.. {
@@ -127,7 +128,7 @@ async fn write_all(server: &Server, args: &LinkListArgs, out: &mut impl Write) -
         let (links, pagination) = read_page(server, &answer)?;
         let lines: String = links.iter().map(|link| format!("{link}\n")).collect();
         match out.write_all(lines.as_bytes()).and_then(|()| out.flush()) {
-            // Whoever reads has seen enough.
+            // The reader has closed the pipe.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => break,
             written => written?,
         }
@@ -155,7 +156,7 @@ fn of_domain(name: &LinkName) -> Vec<(&'static str, String)> {
     name.domain.iter().map(|domain| ("domain", domain.clone())).collect()
 }
 
-/// The header with which only a link of this version is changed.
+/// Returns the header that limits a change to this version of the link.
 fn if_match(version: Option<u64>) -> Option<(&'static str, String)> {
     version.map(|version| ("If-Match", format!("\"{version}\"")))
 }

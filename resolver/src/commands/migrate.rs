@@ -1,4 +1,4 @@
-//! `resolver migrate`
+//! `resolver migrate`: sets up or updates the schema of the database.
 
 use super::{open, open_existing, wait_for};
 use crate::{Error, config::MigrateArgs};
@@ -6,7 +6,7 @@ use crate::{Error, config::MigrateArgs};
 pub(super) async fn run(args: &MigrateArgs) -> Result<String, Error> {
     let MigrateArgs { database: args, forget_ledger, put_back } = args;
     let store = match put_back {
-        // A mistyped path must not become an empty database.
+        // A mistyped path must not create an empty database.
         Some(_) => open_existing(&args.database).await?,
         None => open(&args.database, None).await?,
     };

@@ -1,4 +1,4 @@
-//! The subcommands that are not the server.
+//! The subcommands other than `serve`.
 
 mod audit;
 mod client;
@@ -26,10 +26,11 @@ use crate::{
     config::{Command, ConfigCommand, Database, DatabaseArgs},
 };
 
-/// Runs a subcommand; what it has to say.
+/// Runs a subcommand, and returns its output.
 ///
 /// # Errors
-/// When the configuration is wrong or the database is not to be had.
+/// Returns an error if the configuration is wrong, the database or the server is unreachable, or
+/// the subcommand fails.
 pub async fn run(command: Command) -> Result<String, Error> {
     match command {
         Command::Serve(_) => Ok(String::new()),
@@ -46,7 +47,7 @@ pub async fn run(command: Command) -> Result<String, Error> {
     }
 }
 
-/// Opens the database without asking it anything.
+/// Opens the database without a query.
 pub(crate) async fn open(
     database: &Database,
     replica: Option<&Database>,
@@ -54,7 +55,8 @@ pub(crate) async fn open(
     open_witnessed(database, replica, None).await
 }
 
-/// The same with the file that outlasts the database, if there is one.
+/// Opens the database, with the witness file that survives a restore of the database if there is
+/// one.
 pub(crate) async fn open_witnessed(
     database: &Database,
     replica: Option<&Database>,
@@ -93,8 +95,8 @@ async fn open_sqlite(path: &Path) -> Result<SqliteStore, StoreError> {
     tokio::task::spawn_blocking(move || SqliteStore::open(&path)).await.unwrap_or(Err(StoreError::Stopped))
 }
 
-/// Opens a database that somebody has set up. A command that only reads or fills one must not create it: a mistyped path would leave an empty
-/// database behind.
+/// Opens an existing database. A command that only reads or fills a database must not create one: a
+/// mistyped path would leave an empty database behind.
 async fn open_existing(database: &Database) -> Result<Arc<dyn LinkStore>, Error> {
     if let Database::Sqlite(path) = database
         && !path.exists()
@@ -109,7 +111,8 @@ async fn open_existing(database: &Database) -> Result<Arc<dyn LinkStore>, Error>
     open(database, None).await
 }
 
-/// The database, once it answers. One without this version's schema is refused at once: waiting would not bring it.
+/// Waits until the database answers. Returns an error at once if it lacks this version's schema,
+/// because waiting would not add it.
 async fn ready(args: &DatabaseArgs) -> Result<Arc<dyn LinkStore>, Error> {
     let store = open_existing(&args.database).await?;
     let checked = wait_for(args, async || match store.check().await {
@@ -124,18 +127,19 @@ async fn ready(args: &DatabaseArgs) -> Result<Arc<dyn LinkStore>, Error> {
     Ok(store)
 }
 
-/// For a file that cannot be opened, read or written: its name and what the system says.
+/// Returns the error for a file that cannot be opened, read or written: its path and the system's
+/// message.
 pub(crate) fn file_error(flag: &'static str, path: &Path, error: &std::io::Error) -> Error {
     Error::Config { flag, value: path.display().to_string(), reason: error.to_string() }
 }
 
-/// Warns a person without mixing with what a script reads.
-#[expect(clippy::print_stderr, reason = "warnings go beside the answer")]
+/// Prints a warning on the standard error, so that it does not mix with output that a script reads.
+#[expect(clippy::print_stderr, reason = "warnings go to the standard error")]
 fn warn(text: &str) {
     eprintln!("resolver: warning: {text}");
 }
 
-/// Asks the database until it answers, at most for the start's deadline.
+/// Calls `ask` until the database answers, at most until the deadline for the start.
 pub(crate) async fn wait_for<T>(
     args: &DatabaseArgs,
     ask: impl AsyncFn() -> Result<T, StoreError>,
@@ -144,7 +148,7 @@ pub(crate) async fn wait_for<T>(
     loop {
         match ask().await {
             Ok(answer) => return Ok(answer),
-            // These do not change by waiting.
+            // Waiting does not fix these errors.
             Err(
                 error @ (StoreError::Keyspace(_)
                 | StoreError::Corrupt(_)

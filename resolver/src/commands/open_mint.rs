@@ -1,4 +1,4 @@
-//! The codes of a deployment, for commands that run beside its resolvers.
+//! The mapping between numbers and codes, for commands that run beside a deployment's resolvers.
 
 use std::{path::Path, sync::Arc};
 
@@ -7,7 +7,11 @@ use store::LinkStore;
 
 use crate::{Error, code_key_file, config::DatabaseArgs};
 
-/// Numbers to codes and back, as the resolvers of this database have it.
+/// Opens the mapping that the resolvers of this database use.
+///
+/// # Errors
+/// Returns an error if no resolver was started on the database yet, if the code key cannot be read,
+/// or if it is not the database's.
 pub(super) async fn open_mint(
     store: &dyn LinkStore,
     database: &DatabaseArgs,

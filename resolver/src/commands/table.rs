@@ -1,28 +1,30 @@
-//! What a server answers, as tables for people. Widths are those of a terminal, where a character takes no, one or two cells (UAX #11).
+//! Tables of a server's answers. Widths are in cells of a terminal, where a character takes none,
+//! one or two (UAX #11).
 
 use std::fmt::Write as _;
 
 use serde_json::Value;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// Cells between two columns.
+/// The number of cells between two columns.
 const GAP: usize = 2;
-/// Cells that a column keeps: seven of them have room in the narrowest table.
+/// The minimum width of a column: seven such columns fit into the narrowest table.
 const NARROWEST: usize = 4;
-/// Stands for what was cut off.
+/// The mark of a cut text.
 const CUT: char = '…';
 
 /// A column of a table.
 pub(super) struct Column {
     head: &'static str,
-    /// Whether it is cut only after the others, since people copy what is in it.
+    /// Whether the column is cut only after the others, because people copy its values.
     is_kept: bool,
     cells: Vec<String>,
     width: usize,
 }
 
 impl Column {
-    /// A column of these cells. One that is kept is cut only after the others, since people copy what is in it.
+    /// Creates a column. With `is_kept` it is cut only after the others, because people copy its
+    /// values.
     pub(super) fn new(head: &'static str, is_kept: bool, cells: impl Iterator<Item = String>) -> Self {
         let cells: Vec<String> = cells.collect();
         let width = cells.iter().map(|cell| cell.width()).chain([head.width()]).max().unwrap_or(0);
@@ -30,15 +32,15 @@ impl Column {
     }
 }
 
-/// A table with a line for each row below the heads. Columns that say nothing are left out. No line is wider than `width` cells, if these
-/// are at least 40 and the columns at most seven.
+/// Formats a table with one line per row below the heads. Empty columns are left out. No line is
+/// wider than `width` cells, if `width` is at least 40 and there are at most seven columns.
 pub(super) fn layout(mut columns: Vec<Column>, width: usize) -> String {
     columns.retain(|column| column.cells.iter().any(|cell| !cell.is_empty()));
     fit(&mut columns, width);
     lines(&columns)
 }
 
-/// Takes cells from the widest columns until all have room.
+/// Narrows the widest columns until the table fits.
 fn fit(columns: &mut [Column], width: usize) {
     let room = width.saturating_sub(GAP * columns.len().saturating_sub(1));
     for takes_all in [false, true] {
@@ -48,7 +50,7 @@ fn fit(columns: &mut [Column], width: usize) {
             let widest = takeable.max_by_key(|column| column.width);
             match widest {
                 Some(column) if total > room && column.width > NARROWEST => {
-                    // An eighth at once: long URLs have thousands.
+                    // An eighth at a time, because long URLs have thousands of cells.
                     let step = (column.width / 8).max(1).min(total - room);
                     column.width = column.width.saturating_sub(step).max(NARROWEST);
                 }
@@ -75,7 +77,7 @@ fn lines(columns: &[Column]) -> String {
     lines
 }
 
-/// A table of two columns: a name and what there is to say of it, which is left out when it is nothing.
+/// Formats a table of two columns, names and values. Rows with an empty value are left out.
 pub(super) fn pairs(rows: &[(&str, String)]) -> String {
     let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0) + GAP;
     let mut lines = String::new();
@@ -86,7 +88,7 @@ pub(super) fn pairs(rows: &[(&str, String)]) -> String {
     lines
 }
 
-/// A value as people read it; nothing for null and for what has parts.
+/// Formats a JSON value; null, arrays and objects as an empty text.
 pub(super) fn text(value: &Value) -> String {
     match value {
         Value::String(text) => printable(text),
@@ -97,7 +99,8 @@ pub(super) fn text(value: &Value) -> String {
     }
 }
 
-/// A text on one line that cannot command the terminal: without control characters and those that turn the direction of writing.
+/// Converts a text to one line without terminal commands: control characters and bidirectional
+/// controls are replaced.
 pub(super) fn printable(text: &str) -> String {
     let shown = |one: char| match one {
         '\n' | '\r' | '\t' | '\u{2028}' | '\u{2029}' => ' ',
@@ -108,19 +111,19 @@ pub(super) fn printable(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
-/// As much of a text as has room in so many cells; the last one says that there is more.
+/// Cuts a text to `width` cells. The last cell of a cut text is an ellipsis.
 pub(super) fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }
     let room = width.saturating_sub(1);
-    // Marks that take no cell of their own could go on for ever.
+    // Combining marks take no cell, so their number needs a limit of its own.
     let most = width.saturating_mul(4);
     let mut cells = 0;
     let mut kept = String::new();
     let mut rest = text.chars().take(most).peekable();
     while let Some(one) = rest.next() {
-        // An emoji's variation selector makes the character before it wide.
+        // An emoji variation selector makes the character before it two cells wide.
         let is_emoji = rest.peek() == Some(&'\u{FE0F}');
         cells += if is_emoji { 2 } else { one.width().unwrap_or(0) };
         if cells > room {

@@ -1,4 +1,5 @@
-//! `resolver target list|allow|deny|remove`: to which hosts links of a running server may lead.
+//! `resolver target list|allow|deny|remove`: manages the hosts that links of a running server may
+//! lead to.
 
 use serde_json::{Value, json};
 use ureq::http::Method;
@@ -15,7 +16,7 @@ use crate::{
 /// The path of all rules.
 const TARGETS: &str = "targets";
 
-/// Runs a subcommand; what it has to say.
+/// Runs a subcommand, and returns its output.
 pub(super) async fn run(command: TargetCommand) -> Result<String, Error> {
     match command {
         TargetCommand::List(args) => list(&args).await,
@@ -37,7 +38,7 @@ async fn set(args: &TargetRuleArgs, allowed: bool) -> Result<String, Error> {
     let body = json!({ "pattern": args.pattern, "allowed": allowed });
     let call = Call { body: Some(body), ..Call::write(Method::PUT, TARGETS.to_owned(), Vec::new()) };
     let rule = server.ask(call).await?;
-    // As the server keeps it, which is how the list shows it.
+    // The pattern as the server stores it, which is the form that the list shows.
     let pattern = rule["pattern"].as_str().filter(|_| rule["allowed"] == allowed);
     let pattern = pattern.ok_or_else(|| server.foreign())?;
     Ok(format!("{}: {}\n", printable(pattern), word(&rule)))
@@ -50,13 +51,13 @@ async fn remove(args: &TargetRuleArgs) -> Result<String, Error> {
     Ok(format!("{}: removed\n", printable(&args.pattern)))
 }
 
-/// The path of a rule.
+/// Returns the path of a rule.
 fn path_of(pattern: &str) -> Result<String, Error> {
     let expected = "expected a pattern as the list shows it";
     Ok(format!("{TARGETS}/{}", segment(pattern).ok_or_else(|| wrong("PATTERN", pattern, expected))?))
 }
 
-/// Rules, a line each, none wider than `width` cells.
+/// Formats rules as a table with one line each, none wider than `width` cells.
 fn table(rules: &[Value], width: usize) -> String {
     if rules.is_empty() {
         return "no rules: links may lead to any host\n".to_owned();
@@ -66,7 +67,7 @@ fn table(rules: &[Value], width: usize) -> String {
     layout(vec![pattern, allowed], width)
 }
 
-/// What a rule says of its hosts.
+/// Returns the word for a rule's effect on its hosts.
 fn word(rule: &Value) -> &'static str {
     match rule["allowed"].as_bool() {
         Some(true) => "allowed",

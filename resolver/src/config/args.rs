@@ -1,4 +1,4 @@
-//! What the subcommands beside the server take.
+//! Arguments of the subcommands that use the database, and of `resolver config`.
 
 use std::{
     path::{Path, PathBuf},
@@ -13,25 +13,26 @@ use url::Url;
 
 use super::Config;
 
-/// `resolver import`
+/// Arguments of `resolver import`.
 #[derive(Clone, Debug, Args)]
 pub struct ImportArgs {
-    /// The file: what the other system exports, or what its API answers.
+    /// File to import: an export of the other system, or an answer of its API.
     pub file: PathBuf,
-    /// Which system it is of: shortmint for what `resolver export` writes, shlink, kutt, yourls, or csv for a table with shortCode and
-    /// longUrl in its first line.
+    /// System that the file comes from: shortmint for a file of `resolver export`, shlink, kutt,
+    /// yourls, or csv for a table with shortCode and longUrl in its first line.
     #[arg(long, value_name = "SYSTEM", default_value = "shortmint")]
     pub from: Source,
-    /// What to call this import. One of the same name goes on where it was; the digest of the file, when absent.
+    /// Name of this import. An import with the name of an earlier one continues it. Defaults to the
+    /// digest of the file.
     #[arg(long)]
     pub name: Option<String>,
-    /// Domains of the other system that are the default domain here.
+    /// Domains of the other system that become the default domain here.
     #[arg(long, value_name = "HOST[,HOST…]", value_delimiter = ',')]
     pub default_domain: Vec<String>,
-    /// What becomes of links whose password or other protection does not come along.
+    /// Treatment of links whose password or other protection is not part of the file.
     #[arg(long, value_enum, default_value = "disable")]
     pub unprotected: Unprotected,
-    /// The schemes that long URLs and URLs of rules may have, as the server has it.
+    /// Schemes that long URLs and URLs of redirect rules may have, as for the server.
     #[arg(
         long,
         env = "RESOLVER_ALLOWED_SCHEMES",
@@ -40,13 +41,13 @@ pub struct ImportArgs {
         value_delimiter = ','
     )]
     pub allowed_schemes: Vec<String>,
-    /// A file for the links that cannot be kept, each with the reason.
+    /// File for the links that cannot be imported, each with the reason.
     #[arg(long, value_name = "FILE")]
     pub rejects: Option<PathBuf>,
-    /// The file with the key that orders codes; beside the SQLite file, or in ./data, when absent.
+    /// File with the code key. Defaults to code.key beside the SQLite file, or in ./data.
     #[arg(long, env = "RESOLVER_CODE_KEY_FILE", value_name = "FILE")]
     pub code_key_file: Option<PathBuf>,
-    /// Print JSON instead of sentences.
+    /// Print JSON instead of text.
     #[arg(long)]
     pub json: bool,
     /// The database.
@@ -54,10 +55,11 @@ pub struct ImportArgs {
     pub database: DatabaseArgs,
 }
 
-/// What becomes of imported links that were protected where they come from and would be open here.
+/// The treatment of imported links whose protection is not part of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Unprotected {
-    /// Store them disabled: their codes are kept, and they lead nowhere until somebody enables them.
+    /// Store them disabled: their codes are kept, and they do not redirect until somebody enables
+    /// them.
     Disable,
     /// Refuse them.
     Refuse,
@@ -65,19 +67,20 @@ pub enum Unprotected {
     Open,
 }
 
-/// `resolver export`
+/// Arguments of `resolver export`.
 #[derive(Clone, Debug, Args)]
 pub struct ExportArgs {
-    /// In which form. Only ndjson carries everything: passwords as their hashes, rules and deleted links.
+    /// Format of the export. Only ndjson carries everything: passwords as their hashes, rules and
+    /// deleted links.
     #[arg(long, value_enum, default_value = "ndjson")]
     pub format: ExportFormat,
-    /// Where to; the standard output, when absent.
+    /// File to write. Defaults to the standard output.
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// Go on with a file that was not finished.
+    /// Continue an unfinished file.
     #[arg(long, requires = "out")]
     pub resume: bool,
-    /// The file with the key that orders codes; beside the SQLite file, or in ./data, when absent.
+    /// File with the code key. Defaults to code.key beside the SQLite file, or in ./data.
     #[arg(long, env = "RESOLVER_CODE_KEY_FILE", value_name = "FILE")]
     pub code_key_file: Option<PathBuf>,
     /// The database.
@@ -85,44 +88,46 @@ pub struct ExportArgs {
     pub database: DatabaseArgs,
 }
 
-/// In which form links are written.
+/// The formats of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ExportFormat {
     /// A table for spreadsheets, with the names of its columns in the first line.
     Csv,
-    /// One JSON object in each line, between a first and a last line that say what it is: what `resolver import` reads.
+    /// One JSON object per line, between a header and an end line: the format that
+    /// `resolver import` reads.
     Ndjson,
 }
 
-/// `resolver api-key …`
+/// Subcommands of `resolver api-key`.
 #[derive(Debug, Subcommand)]
 pub enum ApiKeyCommand {
-    /// Make a key and print it; it is stored only as a hash and cannot be shown again.
+    /// Create an API key and print it. Only its hash is stored, so it cannot be shown again.
     Create {
-        /// What to call it.
+        /// Name of the key.
         #[arg(long)]
         name: String,
-        /// What it may do: create, read, edit, delete, visits, reserve, domains (to add domains),
-        /// or admin for everything. Several are separated by commas.
+        /// Scopes of the key, separated by commas: create, read, edit, delete, visits, reserve,
+        /// domains (to add domains), or admin for everything.
         #[arg(long, default_value = "admin")]
         scopes: Scopes,
-        /// After how long it expires, for example 90d; never, when absent.
+        /// Let the key expire after this time, such as 90d. Never if absent.
         #[arg(long, value_parser = parse_duration, value_name = "TIME")]
         expires_in: Option<Duration>,
-        /// The one domain whose links it may see and make.
+        /// Limit the key to the links of this domain.
         #[arg(long, value_name = "DOMAIN")]
         domain: Option<String>,
-        /// Let it see links of its own only.
+        /// Limit the key to the links that it has created.
         #[arg(long)]
         own_links_only: bool,
-        /// Calls that it may make in a minute, instead of what --calls-per-key says; 0 for any number.
+        /// Maximum number of calls per minute with this key, instead of --calls-per-key; 0 for no
+        /// limit.
         #[arg(long, value_name = "COUNT")]
         calls_per_minute: Option<u32>,
         /// The database.
         #[command(flatten)]
         database: DatabaseArgs,
     },
-    /// List the keys.
+    /// List all API keys.
     List {
         /// Print JSON instead of a table.
         #[arg(long)]
@@ -131,21 +136,22 @@ pub enum ApiKeyCommand {
         #[command(flatten)]
         database: DatabaseArgs,
     },
-    /// Give a key another secret and print it; its links and limits stay.
+    /// Replace the secret of an API key and print the new one. Its links and limits stay.
     Rotate {
-        /// Which.
+        /// Name of the key.
         #[arg(long)]
         name: String,
-        /// How long the old secret is still good, so that clients can be changed one after the other.
+        /// Keep the old secret valid for this long, so that clients can be changed one after the
+        /// other.
         #[arg(long, default_value = "0s", value_parser = parse_duration_or_zero, value_name = "TIME")]
         keep_old_for: Duration,
         /// The database.
         #[command(flatten)]
         database: DatabaseArgs,
     },
-    /// Revoke a key; resolvers refuse it within a second.
+    /// Revoke an API key. Resolvers refuse it within a second.
     Revoke {
-        /// Which.
+        /// Name of the key.
         #[arg(long)]
         name: String,
         /// The database.
@@ -154,28 +160,28 @@ pub enum ApiKeyCommand {
     },
 }
 
-/// `resolver config …`
+/// Subcommands of `resolver config`.
 #[derive(Debug, Subcommand)]
 pub enum ConfigCommand {
-    /// Check flags and environment, and print what they come to.
+    /// Validate flags and environment, and print the resulting settings with their sources.
     Check(Box<ConfigCheckArgs>),
 }
 
-/// `resolver config check`
+/// Arguments of `resolver config check`.
 #[derive(Clone, Debug, Args)]
 pub struct ConfigCheckArgs {
     /// Print JSON instead of a table.
     #[arg(long)]
     pub json: bool,
-    /// The server's flags.
+    /// The flags of the server.
     #[command(flatten)]
     pub config: Config,
 }
 
-/// Which database.
+/// The database, for all subcommands that use it.
 #[derive(Clone, Debug, Args)]
 pub struct DatabaseArgs {
-    /// postgres://USER@HOST/NAME, or sqlite:PATH.
+    /// URL of the database: postgres://USER@HOST/NAME or sqlite:PATH.
     #[arg(
         long,
         env = "RESOLVER_DATABASE",
@@ -184,38 +190,40 @@ pub struct DatabaseArgs {
         value_name = "URL"
     )]
     pub database: Database,
-    /// How long to wait for the database at start.
+    /// Wait for the database for at most this long at start.
     #[arg(long, env = "RESOLVER_START_DEADLINE", default_value = "30s", value_parser = parse_duration)]
     pub start_deadline: Duration,
 }
 
-/// Flags of `resolver migrate`.
+/// Arguments of `resolver migrate`.
 #[derive(Clone, Debug, Args)]
 pub struct MigrateArgs {
-    /// Which database.
+    /// The database.
     #[command(flatten)]
     pub database: DatabaseArgs,
-    /// Adopt the ledger of the issuer that the next resolver registers with. Use it when the former ledger is lost for good, or
-    /// when numbers come from another issuer on purpose, and only while no resolver of the former one runs.
+    /// Adopt the ledger of the issuer that the next resolver registers with. Use it if the former
+    /// ledger is lost for good, or to change to another issuer on purpose, and only while no
+    /// resolver of the former issuer runs.
     #[arg(long)]
     pub forget_ledger: bool,
-    /// Begin a new history after the database and the issuer's ledger were both restored from backups. Leaves out this many numbers of each
-    /// keyspace: choose more than were allocated to resolvers and reservations since the older backup. Stop all resolvers and issuers first.
+    /// Begin a new history after the database and the issuer's ledger were both restored from
+    /// backups. This many numbers of each keyspace are skipped: choose more than were allocated to
+    /// resolvers and reservations since the older backup. Stop all resolvers and issuers first.
     #[arg(long, value_name = "NUMBERS", conflicts_with = "forget_ledger")]
     pub put_back: Option<u64>,
 }
 
-/// A database's address.
+/// The address of a database.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Database {
-    /// A URL, with its password.
+    /// A Postgres URL, including its password.
     Postgres(String),
-    /// A file.
+    /// The path of a SQLite file.
     Sqlite(PathBuf),
 }
 
 impl DatabaseArgs {
-    /// Where a resolver of this database keeps what is its own: beside the SQLite file, or in ./data.
+    /// Returns the folder for a resolver's own files: that of the SQLite file, or ./data.
     #[must_use]
     pub fn data_folder(&self) -> PathBuf {
         match &self.database {
@@ -240,14 +248,15 @@ impl std::str::FromStr for Database {
 }
 
 impl std::fmt::Display for Database {
-    /// Without the password.
+    /// Formats the address without the password and without the parameters of the URL.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
             Self::Postgres(text) => match Url::parse(text) {
                 Ok(mut url) => {
                     if url.password().is_some() {
-                        // A URL that has a password has a host, and then a password may be set.
+                        // Cannot fail: a URL with a password has a host, and so may have another
+                        // password.
                         let _ = url.set_password(Some("***"));
                     }
                     url.set_query(None);

@@ -1,13 +1,13 @@
-//! What `resolver audit` takes.
+//! Arguments of `resolver audit`.
 
 use clap::Args;
 
 use super::client_args::{ServerArgs, TableArgs};
 
-/// `resolver audit`
+/// Arguments of `resolver audit`.
 #[derive(Clone, Debug, Args)]
 pub struct AuditArgs {
-    /// Begin with the entries before this one, by its number.
+    /// Show only entries before the one with this number.
     #[arg(long, value_name = "ID")]
     pub before: Option<i64>,
     /// Print the answer as JSON instead of a table.

@@ -1,41 +1,43 @@
-//! What the subcommands take that ask a running server: which one, and how wide their tables may be.
+//! Arguments of the subcommands that call a running server: its address and API key, and the width
+//! of tables.
 
 use std::fmt;
 
 use clap::Args;
 
-/// Characters of a line, when nobody says how many the terminal has.
+/// The default width of a line, in characters.
 const WIDTH: usize = 100;
-/// The narrowest and the widest lines that tables are laid out for.
+/// The minimum and maximum width of a line.
 const WIDTHS: (usize, usize) = (40, 1_000);
 
-/// Which server is asked, and with which key.
+/// The server to call, and the API key for it.
 #[derive(Clone, Args)]
 pub struct ServerArgs {
-    /// The server's address.
+    /// URL of the server.
     #[arg(long, env = "RESOLVER_SERVER", default_value = "http://127.0.0.1:8080", value_name = "URL")]
     pub server: String,
-    /// The API key. In the environment other people on the machine do not see it.
+    /// API key. Pass it in the environment to hide it from other users of this machine.
     #[arg(long, env = "RESOLVER_API_KEY", hide_env_values = true, value_name = "KEY")]
     pub api_key: String,
 }
 
 impl fmt::Debug for ServerArgs {
-    /// Without the key.
+    /// Formats the arguments without the key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServerArgs").field("server", &self.server).finish_non_exhaustive()
     }
 }
 
-/// How tables are laid out.
+/// The layout of tables.
 #[derive(Clone, Debug, Args)]
 pub struct TableArgs {
-    /// Characters of a line of the table.
+    /// Maximum width of a table's line, in characters.
     #[arg(long, env = "COLUMNS", default_value = "100", value_name = "COUNT", value_parser = line_width)]
     pub width: usize,
 }
 
-/// Shells leave COLUMNS empty or 0 where there is no terminal, which must not keep a list from being printed.
+/// Parses the width of a line. Shells set COLUMNS to an empty text or 0 without a terminal, so a
+/// malformed value means the default instead of an error.
 fn line_width(text: &str) -> Result<usize, std::convert::Infallible> {
     let width = text.parse().ok().filter(|width| *width > 0).unwrap_or(WIDTH);
     Ok(width.clamp(WIDTHS.0, WIDTHS.1))

@@ -1,39 +1,43 @@
-//! What `resolver domain` takes.
+//! Arguments of `resolver domain`.
 
 use clap::{Args, Subcommand, ValueEnum, builder::NonEmptyStringValueParser};
 
 use super::client_args::{ServerArgs, TableArgs};
 
-/// `resolver domain …`
+/// Subcommands of `resolver domain`.
 #[derive(Debug, Subcommand)]
 pub enum DomainCommand {
     /// List domains, the default one first.
     ///
-    /// The default domain is the one that the server's --public-url names. Where a domain says nothing of redirects, the server's own flags hold,
-    /// such as --base-url-redirect; they are in the answer that --json prints.
+    /// The default domain is the one of the server's --public-url. A domain without its own
+    /// fallback targets uses those of the server's flags, such as --base-url-redirect; --json shows
+    /// them.
     List(DomainListArgs),
-    /// Change a domain's name, its protocol, or whether its links redirect: what is not named stays as it is.
+    /// Edit a domain's name, its protocol, or whether its links redirect. Properties without a flag
+    /// stay unchanged.
     ///
-    /// A change holds on every resolver when this command ends. A domain that is not known is not added: a link that is made on it adds it, and so does
-    /// resolver domain redirects.
+    /// A change is in effect on every resolver when this command ends. An unknown domain is not
+    /// added: create a link on it, or use resolver domain redirects, to add it.
     Edit(DomainEditArgs),
-    /// Change where visitors of a domain go that no link leads on: what is not named stays as it is.
+    /// Edit the fallback targets of a domain, for requests that match no link. Targets without a
+    /// flag stay unchanged.
     ///
-    /// A domain that is not known is added. In the path, the query or the fragment of a URL,
-    /// {DOMAIN} stands for the domain and {ORIGINAL_PATH} for what was asked for. For example:
-    /// resolver domain redirects go.example --base https://example.com/ --invalid-short-url 'https://example.com/lost?path={ORIGINAL_PATH}'
+    /// An unknown domain is added. In the path, the query or the fragment of a URL, {DOMAIN} is
+    /// replaced by the domain and {ORIGINAL_PATH} by the requested path. For example: resolver
+    /// domain redirects go.example --base https://example.com/ --invalid-short-url
+    /// 'https://example.com/lost?path={ORIGINAL_PATH}'
     Redirects(DomainRedirectsArgs),
-    /// Remove a domain that has no links, and that no key is limited to.
+    /// Remove a domain that has no links and that no API key is limited to.
     ///
-    /// Links that were deleted on it before cannot be brought back. Visitors of that host are led
-    /// by the default domain's links from then on, if they still come here.
+    /// Links that were deleted on it cannot be restored afterwards. Requests for its host are
+    /// answered with the default domain's links from then on.
     Remove(DomainRemoveArgs),
 }
 
-/// `resolver domain remove`
+/// Arguments of `resolver domain remove`.
 #[derive(Clone, Debug, Args)]
 pub struct DomainRemoveArgs {
-    /// Which, with its port if it has one.
+    /// Domain, with its port if it has one.
     #[arg(value_name = "NAME")]
     pub domain: String,
     /// The server.
@@ -41,10 +45,10 @@ pub struct DomainRemoveArgs {
     pub server: ServerArgs,
 }
 
-/// `resolver domain list`
+/// Arguments of `resolver domain list`.
 #[derive(Clone, Debug, Args)]
 pub struct DomainListArgs {
-    /// List domains too that have no links and of which nothing is said.
+    /// Include domains without links and without settings.
     #[arg(long)]
     pub all: bool,
     /// Print the answer as JSON instead of a table.
@@ -58,22 +62,24 @@ pub struct DomainListArgs {
     pub server: ServerArgs,
 }
 
-/// `resolver domain edit`
+/// Arguments of `resolver domain edit`.
 #[derive(Clone, Debug, Args)]
 pub struct DomainEditArgs {
-    /// Which, with its port if it has one; DEFAULT for that of the server's --public-url.
+    /// Domain, with its port if it has one; DEFAULT for the domain of the server's --public-url.
     #[arg(value_name = "NAME")]
     pub domain: String,
-    /// What it is called from now on; its links follow. The default domain's name is --public-url's.
+    /// New name of the domain. Its links move with it. The name of the default domain is that of
+    /// --public-url.
     #[arg(long = "name", value_name = "NEW")]
     pub new_name: Option<String>,
-    /// Let its links redirect again.
+    /// Let the domain's links redirect again.
     #[arg(long)]
     pub enable: bool,
-    /// Let its links redirect no more; they stay, and the default domain's do not stand in for them.
+    /// Stop redirects on the domain. Its links are kept, and those of the default domain do not
+    /// replace them.
     #[arg(long, conflicts_with = "enable")]
     pub disable: bool,
-    /// What its short links begin with, as the API shows them.
+    /// Protocol of the domain's short URLs in answers of the API.
     #[arg(long, value_enum)]
     pub protocol: Option<DomainProtocol>,
     /// Print the answer as JSON instead of a table.
@@ -84,40 +90,41 @@ pub struct DomainEditArgs {
     pub server: ServerArgs,
 }
 
-/// What short links of a domain begin with.
+/// The protocol of a domain's short URLs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DomainProtocol {
-    /// With http.
+    /// HTTP.
     Http,
-    /// With https.
+    /// HTTPS.
     Https,
-    /// As the server's --public-url does.
+    /// The protocol of the server's --public-url.
     Default,
 }
 
-/// `resolver domain redirects`
+/// Arguments of `resolver domain redirects`.
 #[derive(Clone, Debug, Args)]
 pub struct DomainRedirectsArgs {
-    /// Which, with its port if it has one; DEFAULT for that of the server's --public-url.
+    /// Domain, with its port if it has one; DEFAULT for the domain of the server's --public-url.
     #[arg(value_name = "NAME")]
     pub domain: String,
-    /// Where visitors of the domain itself go.
-    // An empty variable of a script must not take away what is there; that is what the other flag is for.
+    /// Fallback target for the domain itself.
+    // An empty variable in a script must not remove the target: that is the purpose of the other
+    // flag.
     #[arg(long, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
     pub base: Option<String>,
-    /// Say nothing of them: the server's --base-url-redirect holds.
+    /// Remove the target, so that the server's --base-url-redirect applies.
     #[arg(long, conflicts_with = "base")]
     pub no_base: bool,
-    /// Where visitors go who ask for what no code could be.
+    /// Fallback target for paths that cannot be a code.
     #[arg(long, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
     pub regular_404: Option<String>,
-    /// Say nothing of them: the server's --regular-404-redirect holds.
+    /// Remove the target, so that the server's --regular-404-redirect applies.
     #[arg(long, conflicts_with = "regular_404")]
     pub no_regular_404: bool,
-    /// Where visitors go whose code leads nowhere.
+    /// Fallback target for codes without a live link.
     #[arg(long, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
     pub invalid_short_url: Option<String>,
-    /// Say nothing of them: the server's --invalid-short-url-redirect holds.
+    /// Remove the target, so that the server's --invalid-short-url-redirect applies.
     #[arg(long, conflicts_with = "invalid_short_url")]
     pub no_invalid_short_url: bool,
     /// Print the answer as JSON instead of a table.

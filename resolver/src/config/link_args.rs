@@ -1,4 +1,4 @@
-//! What `resolver link` takes: which link is meant, and what is to be said of it.
+//! Arguments of `resolver link`.
 
 use std::path::PathBuf;
 
@@ -9,35 +9,35 @@ use clap::{
 
 use super::client_args::{ServerArgs, TableArgs};
 
-/// `resolver link …`
+/// Subcommands of `resolver link`.
 #[derive(Debug, Subcommand)]
 pub enum LinkCommand {
-    /// Make a link and print its short URL.
+    /// Create a link and print its short URL.
     Create(Box<LinkCreateArgs>),
     /// Show a link.
     Get(LinkGetArgs),
     /// List links.
     List(Box<LinkListArgs>),
-    /// Change a link: what is not named stays as it is.
+    /// Edit a link. Fields without a flag stay unchanged.
     Edit(Box<LinkEditArgs>),
-    /// Delete a link. A minted code is never given again; a slug may be picked again.
+    /// Delete a link. A minted code is never assigned again; a custom slug can be used again.
     Delete(LinkDeleteArgs),
-    /// Bring back the link that was deleted last under a code or slug.
+    /// Restore the most recently deleted link with this code or slug.
     Restore(LinkGetArgs),
-    /// Take a link down: it leads nowhere until resolver link unblock, whatever its owner does. The
-    /// key is an admin's, without limits.
+    /// Take a link down: it does not redirect until resolver link unblock, whatever its owner does.
+    /// Requires an admin's key without limits.
     Block(LinkBlockArgs),
-    /// Bring a link back that was taken down.
+    /// Lift the takedown of a link. Requires an admin's key without limits.
     Unblock(LinkGetArgs),
 }
 
-/// `resolver link block`
+/// Arguments of `resolver link block`.
 #[derive(Clone, Debug, Args)]
 pub struct LinkBlockArgs {
-    /// Which.
+    /// The link.
     #[command(flatten)]
     pub name: LinkName,
-    /// Why; the link's owner is shown it.
+    /// Reason for the takedown. The link's owner can see it.
     #[arg(long, value_name = "TEXT")]
     pub reason: String,
     /// Print the answer as JSON instead of a table.
@@ -48,68 +48,70 @@ pub struct LinkBlockArgs {
     pub server: ServerArgs,
 }
 
-/// What may be said of a link when it is made and when it is changed.
+/// The fields that a create and an edit can set.
 #[derive(Clone, Debug, Default, Args)]
 pub struct LinkSetters {
-    /// A tag; may be given more than once. An edit replaces all tags that the link has.
+    /// Tag of the link; can be repeated. An edit replaces all tags of the link.
     #[arg(long, value_name = "TAG")]
     pub tag: Vec<String>,
-    /// What to call it.
+    /// Title of the link.
     #[arg(long)]
     pub title: Option<String>,
-    /// What there is to know about it.
+    /// Description of the link.
     #[arg(long)]
     pub description: Option<String>,
-    /// From when on it redirects: 2026-11-22T10:00:00+00:00, or a date, which means its beginning in UTC.
+    /// Time from which the link redirects: 2026-11-22T10:00:00+00:00, or a date, which means its
+    /// beginning in UTC.
     #[arg(long, value_name = "TIME")]
     pub valid_since: Option<String>,
-    /// Until when it redirects, likewise.
+    /// Time until which the link redirects, in the same form.
     #[arg(long, value_name = "TIME")]
     pub valid_until: Option<String>,
-    /// How often it may be followed.
+    /// Maximum number of visits.
     #[arg(long, value_name = "COUNT")]
     pub max_visits: Option<u64>,
-    /// The status of its redirects, instead of the server's.
+    /// Status of the link's redirects, instead of the server's.
     #[arg(long, value_name = "STATUS", value_parser = PossibleValuesParser::new(["301", "302", "307", "308"]).try_map(|text| text.parse::<u16>()))]
     pub redirect_status: Option<u16>,
-    /// Let search engines list it.
+    /// Let search engines list the link.
     #[arg(long)]
     pub crawlable: bool,
-    /// Do not hand on the query of the short URL.
+    /// Do not forward the query of the short URL to the target.
     #[arg(long)]
     pub no_forward_query: bool,
-    /// The file whose first line visitors have to give as a password; - for the standard input.
+    /// File whose first line is the password of the link; - for the standard input.
     #[arg(long, value_name = "FILE")]
     pub password_file: Option<PathBuf>,
 }
 
-/// `resolver link create`
+/// Arguments of `resolver link create`.
 #[derive(Clone, Debug, Args)]
 pub struct LinkCreateArgs {
-    /// Where it leads.
+    /// URL that the link redirects to.
     pub long_url: String,
-    /// The code, instead of one that the server mints; several segments are parted by slashes.
+    /// Custom slug, instead of a minted code. Slashes separate several segments.
     #[arg(long)]
     pub slug: Option<String>,
-    /// The domain that it is on; the server's own, when absent.
+    /// Domain of the link. Defaults to the server's default domain.
     #[arg(long)]
     pub domain: Option<String>,
-    /// What is said of it.
+    /// The fields of the link.
     #[command(flatten)]
     pub setters: LinkSetters,
-    /// Characters of the code.
+    /// Length of the code, in characters.
     #[arg(long, value_name = "COUNT")]
     pub length: Option<u64>,
-    /// The keyspace that the code is of.
+    /// Keyspace of the code.
     #[arg(long, value_name = "NAME")]
     pub keyspace: Option<String>,
-    /// How the code comes about.
+    /// Method of choosing the code.
     #[arg(long, value_enum)]
     pub strategy: Option<CodeStrategy>,
-    /// Take the link that was made for the same wish before, if there is one.
+    /// Return an existing link for the long URL that matches the given fields, if there is one.
     #[arg(long)]
     pub find_if_exists: bool,
-    /// A name for this call, 1 to 255 visible ASCII characters: sent again it makes no other link, so a call that fails is tried again.
+    /// Idempotency key of this call, 1 to 255 visible ASCII characters. A repeated call with the
+    /// same key creates no other link, so a failed call is retried.
     #[arg(long, value_name = "KEY", value_parser = idempotency_key)]
     pub idempotency_key: Option<String>,
     /// Print the whole answer as JSON instead of the short URL.
@@ -120,29 +122,29 @@ pub struct LinkCreateArgs {
     pub server: ServerArgs,
 }
 
-/// How a code comes about.
+/// The methods of choosing a code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CodeStrategy {
-    /// From the next number.
+    /// Mint it from the next number.
     Sequence,
-    /// From a digest of the long URL.
+    /// Derive it from a digest of the long URL.
     Hash,
 }
 
-/// Which link is meant.
+/// The link to act on.
 #[derive(Clone, Debug, Args)]
 pub struct LinkName {
-    /// Its code, without the domain; several segments are parted by slashes.
+    /// Code or custom slug of the link, without the domain. Slashes separate several segments.
     pub code: String,
-    /// The domain that it is on; the server's own, when absent.
+    /// Domain of the link. Defaults to the server's default domain.
     #[arg(long)]
     pub domain: Option<String>,
 }
 
-/// `resolver link get`, `restore` and `unblock`
+/// Arguments of `resolver link get`, `restore` and `unblock`.
 #[derive(Clone, Debug, Args)]
 pub struct LinkGetArgs {
-    /// Which.
+    /// The link.
     #[command(flatten)]
     pub name: LinkName,
     /// Print the answer as JSON instead of a table.
@@ -153,43 +155,46 @@ pub struct LinkGetArgs {
     pub server: ServerArgs,
 }
 
-/// `resolver link list`
+/// Arguments of `resolver link list`.
 #[derive(Clone, Debug, Args)]
 pub struct LinkListArgs {
-    /// A text that the long URL, the title, a tag, the slug or the domain has in it, whatever its case; or a whole minted code.
+    /// Search for links whose long URL, title, tag, slug or domain contains this text, ignoring
+    /// case, or whose minted code is this text.
     #[arg(long, value_name = "TEXT")]
     pub search: Option<String>,
-    /// A tag that links have; may be given more than once, and then it takes all of them.
+    /// List only links with this tag; can be repeated to require several tags.
     #[arg(long, value_name = "TAG")]
     pub tag: Vec<String>,
-    /// One of the tags is enough.
+    /// Require only one of the tags.
     #[arg(long, requires = "tag")]
     pub any_tag: bool,
-    /// The domain that links are on; all of them, when absent.
+    /// List only links on this domain. Defaults to all domains.
     #[arg(long)]
     pub domain: Option<String>,
-    /// The links that were deleted, and no others.
+    /// List only deleted links.
     #[arg(long)]
     pub deleted: bool,
-    /// By dateCreated, shortCode, longUrl, title, visits or nonBotVisits, with -ASC or -DESC behind it.
+    /// Order of the list: dateCreated, shortCode, longUrl, title, visits or nonBotVisits, followed
+    /// by -ASC or -DESC.
     #[arg(long, value_name = "FIELD-ASC")]
     pub order: Option<String>,
-    /// Which page, from 1.
+    /// Number of the page, from 1.
     #[arg(long, value_name = "NUMBER", conflicts_with = "ndjson")]
     pub page: Option<u64>,
-    /// Links of a page; with --ndjson, of each call.
+    /// Number of links per page; with --ndjson, per call.
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     pub per_page: Option<u64>,
-    /// Created then or later: 2026-11-22T10:00:00+00:00, or a date, which means its beginning in UTC.
+    /// List only links created at this time or later: 2026-11-22T10:00:00+00:00, or a date, which
+    /// means its beginning in UTC.
     #[arg(long, value_name = "TIME")]
     pub since: Option<String>,
-    /// Created then or earlier, likewise.
+    /// List only links created at this time or earlier, in the same form.
     #[arg(long, value_name = "TIME")]
     pub until: Option<String>,
     /// Print the page as JSON instead of a table.
     #[arg(long, conflicts_with = "ndjson")]
     pub json: bool,
-    /// Print the links of all pages, each as a line of JSON; the oldest first, unless --order says otherwise.
+    /// Print the links of all pages as lines of JSON, the oldest first unless --order is given.
     #[arg(long)]
     pub ndjson: bool,
     /// The table.
@@ -200,22 +205,22 @@ pub struct LinkListArgs {
     pub server: ServerArgs,
 }
 
-/// `resolver link edit`
+/// Arguments of `resolver link edit`.
 #[derive(Clone, Debug, Args)]
 pub struct LinkEditArgs {
-    /// Which.
+    /// The link.
     #[command(flatten)]
     pub name: LinkName,
-    /// Where it leads from now on.
+    /// New URL that the link redirects to.
     #[arg(long, value_name = "URL")]
     pub long_url: Option<String>,
-    /// What is said of it from now on.
+    /// The fields to set.
     #[command(flatten)]
     pub setters: LinkSetters,
-    /// What is taken away or turned.
+    /// The fields to clear, and the switches to turn.
     #[command(flatten)]
     pub clears: LinkClears,
-    /// Only if this is still its version, as shown with it.
+    /// Edit the link only if it still has this version, as shown with it.
     #[arg(long, value_name = "NUMBER")]
     pub if_version: Option<u64>,
     /// Print the answer as JSON instead of a table.
@@ -226,54 +231,54 @@ pub struct LinkEditArgs {
     pub server: ServerArgs,
 }
 
-/// What only an edit can do: take away what was said of a link, or turn a switch back.
+/// Changes that only an edit can make: clearing a field, or turning a switch back.
 #[derive(Clone, Debug, Default, Args)]
 pub struct LinkClears {
-    /// Without tags.
+    /// Remove all tags.
     #[arg(long, conflicts_with = "tag")]
     pub no_tags: bool,
-    /// Without a title.
+    /// Remove the title.
     #[arg(long, conflicts_with = "title")]
     pub no_title: bool,
-    /// Without a description.
+    /// Remove the description.
     #[arg(long, conflicts_with = "description")]
     pub no_description: bool,
-    /// Valid from its beginning on.
+    /// Remove the start time.
     #[arg(long, conflicts_with = "valid_since")]
     pub no_valid_since: bool,
-    /// Valid without an end.
+    /// Remove the end time.
     #[arg(long, conflicts_with = "valid_until")]
     pub no_valid_until: bool,
-    /// To be followed as often as anyone likes.
+    /// Remove the visit limit.
     #[arg(long, conflicts_with = "max_visits")]
     pub no_max_visits: bool,
-    /// With the server's status.
+    /// Use the server's redirect status.
     #[arg(long, conflicts_with = "redirect_status")]
     pub no_redirect_status: bool,
-    /// Without a password.
+    /// Remove the password.
     #[arg(long, conflicts_with = "password_file")]
     pub no_password: bool,
-    /// Keep search engines from listing it.
+    /// Keep search engines from listing the link.
     #[arg(long, conflicts_with = "crawlable")]
     pub no_crawlable: bool,
-    /// Hand on the query of the short URL.
+    /// Forward the query of the short URL to the target.
     #[arg(long, conflicts_with = "no_forward_query")]
     pub forward_query: bool,
-    /// Let it redirect again.
+    /// Let the link redirect again.
     #[arg(long)]
     pub enable: bool,
-    /// Let it redirect no more.
+    /// Stop the link from redirecting.
     #[arg(long, conflicts_with = "enable")]
     pub disable: bool,
 }
 
-/// `resolver link delete`
+/// Arguments of `resolver link delete`.
 #[derive(Clone, Debug, Args)]
 pub struct LinkDeleteArgs {
-    /// Which.
+    /// The link.
     #[command(flatten)]
     pub name: LinkName,
-    /// Only if this is still its version, as shown with it.
+    /// Delete the link only if it still has this version, as shown with it.
     #[arg(long, value_name = "NUMBER")]
     pub if_version: Option<u64>,
     /// The server.

@@ -1,4 +1,4 @@
-//! The settings that flags and environment come to: every flag checked, every default filled in.
+//! The validated settings, with every default filled in.
 
 use std::{collections::HashMap, path::PathBuf, time::Duration};
 
@@ -19,66 +19,66 @@ use crate::{
     places::Atlas,
 };
 
-/// The configuration, checked and with every default filled in.
+/// The validated configuration, with every default filled in.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// What the keyspaces' flag came to.
+    /// The keyspaces, in the order of the flag.
     pub keyspaces: Vec<Keyspace>,
-    /// Where links are created.
+    /// The keyspace for new links.
     pub default_keyspace: Namespace,
-    /// This process's name with the issuer.
+    /// The name of this process at the issuer.
     pub holder: HolderId,
-    /// What short links begin with, without a slash at the end.
+    /// The beginning of short URLs of the default domain, without a trailing slash.
     pub public_url: String,
-    /// The hosts that long URLs must not lead to.
+    /// The host of the public URL, with its ports. Long URLs must not lead to it.
     pub own_hosts: Vec<(Host, u16)>,
-    /// Schemes that long URLs may have.
+    /// The schemes that long URLs may have.
     pub schemes: Schemes,
-    /// Whether links are created by opening an address.
+    /// Whether links can be created by a GET request with the API key in its URL.
     pub single_step_create: bool,
-    /// Where times are meant that come without an offset.
+    /// The time zone of times without an offset.
     pub time_zone: TimeZone,
-    /// The status of redirects.
+    /// The default status of redirects.
     pub redirect_status: hyper::StatusCode,
-    /// How long a link is given to whoever wishes for the same.
+    /// The time for which repeated creates with `findIfExists` return the same link.
     pub find_existing_for: Duration,
-    /// What short links of the default domain begin with, in parts.
+    /// The public URL in parts.
     pub default_domain: PublicUrl,
-    /// Where visitors go that no link leads on.
+    /// The fallback targets of requests that match no link.
     pub stray_targets: StrayTargets,
-    /// Whether visitors are told that there was a link.
+    /// Whether a link that is no longer live is answered with 410 instead of 404.
     pub tells_gone: bool,
-    /// How long a call may be sent again.
+    /// The lifetime of idempotency keys.
     pub idempotency_for: Duration,
-    /// After how long without a visit links are removed.
+    /// The time without a visit after which links are deleted; `None` for never.
     pub remove_unvisited_after: Option<Duration>,
-    /// Codes that the open reservations of one key may have.
+    /// The maximum number of codes in the open reservations of one API key.
     pub reserved_max: u64,
-    /// Of domains and targets.
+    /// The policy for domains and target rules.
     pub policy: Policy,
-    /// Of calls of the API.
+    /// The call limits of the API.
     pub call_limits: CallLimits,
-    /// Where the code key is.
+    /// The path of the code key.
     pub code_key_file: PathBuf,
-    /// What outlasts the database.
+    /// The path of the witness file, which survives a restore of the database.
     pub witness: Option<PathBuf>,
-    /// What one client may take.
+    /// The limits of one client.
     pub client_limits: ClientLimits,
-    /// Where addresses are located.
+    /// The GeoIP databases.
     pub places: Atlas,
-    /// Of the cache and of replicas.
+    /// The size of the cache and the lag of replicas.
     pub lookup: LookupSizes,
-    /// Threads of the public listener.
+    /// The number of threads of the public listener.
     pub threads: usize,
-    /// Whether redirects of known links are answered without hyper.
+    /// Whether redirects of cached links are answered without hyper.
     pub fast_path: bool,
 }
 
 impl Config {
-    /// Checks everything and fills the defaults in.
+    /// Validates the configuration, and fills in the defaults.
     ///
     /// # Errors
-    /// Names the flag, its value and what was expected.
+    /// Returns [`Error::Config`] with the flag, its value and the expected form.
     pub fn settings(&self) -> Result<Settings, Error> {
         let keyspaces = parse_keyspaces(&self.keyspaces)
             .map_err(|error| wrong("--keyspaces", &self.keyspaces, error.to_string()))?;
@@ -213,7 +213,7 @@ impl Config {
         let expected =
             "expected a name of the IANA database that this system has, such as UTC or Europe/Berlin";
         if self.time_zone == "UTC" {
-            // Also where no zones are installed.
+            // UTC needs no installed time zone database.
             return Ok(TimeZone::UTC);
         }
         TimeZone::get(&self.time_zone).map_err(|_| wrong("--time-zone", &self.time_zone, expected))
@@ -225,7 +225,7 @@ impl Config {
                 HolderId::new(id.as_str()).map_err(|error| wrong("--holder-id", id, error.to_string()))
             }
             None if self.issuer.is_empty() => {
-                Ok(HolderId::new("embedded").expect("a plain word is a holder id"))
+                Ok(HolderId::new("embedded").expect("`embedded` is a valid holder id"))
             }
             None => Err(wrong(
                 "--holder-id",
@@ -247,7 +247,7 @@ impl Config {
             && url.password().is_none();
         let host =
             url.host().filter(|_| plain).ok_or_else(|| wrong("--public-url", &text, expected))?.to_owned();
-        // A short link answers under both schemes where the port is the scheme's own.
+        // With default ports a short link is served under both schemes.
         let ports = match url.port() {
             Some(port) => vec![port],
             None => vec![80, 443],
@@ -257,7 +257,7 @@ impl Config {
     }
 }
 
-/// The parts of a checked public URL.
+/// Splits a validated public URL into its parts.
 fn default_domain(public_url: &str) -> PublicUrl {
     let (scheme, authority) = public_url.split_once("://").unwrap_or(("http", public_url));
     let protocol = Protocol::parse(&scheme.to_ascii_lowercase()).unwrap_or(Protocol::Http);

@@ -1,39 +1,41 @@
-//! What `resolver target` takes.
+//! Arguments of `resolver target`.
 
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::client_args::{ServerArgs, TableArgs};
 
-/// `resolver target …`
+/// Subcommands of `resolver target`.
 #[derive(Debug, Subcommand)]
 pub enum TargetCommand {
-    /// List the rules.
+    /// List the target rules.
     List(TargetListArgs),
-    /// Let links lead to hosts of a pattern.
+    /// Let links lead to hosts that match a pattern.
     ///
-    /// Of the patterns that fit a host, the longest decides. Hosts that none fits are allowed, so this makes an exception of a rule that denies more:
-    /// after resolver target deny '*' only what is allowed by a rule is.
+    /// Of the patterns that match a host, the longest decides, and a host without a matching
+    /// pattern is allowed. So this rule is an exception from one that denies more: after resolver
+    /// target deny '*' links may lead only to hosts that a rule allows.
     Allow(TargetRuleArgs),
-    /// Keep links from leading to hosts of a pattern: new ones, and unless the server runs with
-    /// --check-targets creation, those that are there.
+    /// Keep links from leading to hosts that match a pattern: new links, and existing ones unless
+    /// the server runs with --check-targets creation.
     ///
-    /// Of the patterns that fit a host, the longest decides: resolver target deny '*.example.com' and resolver target allow docs.example.com
-    /// leave one host below that domain to lead to.
+    /// Of the patterns that match a host, the longest decides: after resolver target deny
+    /// '*.example.com' and resolver target allow docs.example.com, only that one host below
+    /// example.com is allowed.
     Deny(TargetRuleArgs),
-    /// Take a rule away, whatever it says.
+    /// Remove a rule, whether it allows or denies.
     Remove(TargetRuleArgs),
 }
 
-/// When the rules about targets are asked.
+/// The operations for which target rules are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CheckTargets {
-    /// When a link is made, changed or brought back, and whenever it redirects.
+    /// Check when a link is created, edited or restored, and at every redirect.
     Always,
-    /// Not when it redirects: links that are there lead on.
+    /// Check only when a link is created, edited or restored. Existing links keep redirecting.
     Creation,
 }
 
-/// `resolver target list`
+/// Arguments of `resolver target list`.
 #[derive(Clone, Debug, Args)]
 pub struct TargetListArgs {
     /// Print the answer as JSON instead of a table.
@@ -47,10 +49,11 @@ pub struct TargetListArgs {
     pub server: ServerArgs,
 }
 
-/// `resolver target allow`, `deny` and `remove`
+/// Arguments of `resolver target allow`, `deny` and `remove`.
 #[derive(Clone, Debug, Args)]
 pub struct TargetRuleArgs {
-    /// A host such as example.com; '*.example.com' for every host below it, but not itself; '*' for every host. The quotes are for the shell.
+    /// Host such as example.com; '*.example.com' for every host below it, but not itself; '*' for
+    /// every host. Quote the star for the shell.
     pub pattern: String,
     /// The server.
     #[command(flatten)]
@@ -89,7 +92,7 @@ mod tests {
         }
         for (args, part) in [
             (&["deny"][..], "<PATTERN>"),
-            // What a shell makes of a star without quotes.
+            // A shell expands a star without quotes.
             (&["deny", "Cargo.toml", "README.md"], "README.md"),
             (&["list", "example.com"], "example.com"),
             (&["allow", "example.com", "--json"], "--json"),

@@ -1,7 +1,7 @@
 //! Authenticates calls of both APIs by their API key.
 //!
-//! A wrong key is counted before it is looked up: a guess must not be answered faster than its
-//! refusal, nor cost a query once there were too many.
+//! A wrong key is counted before it is looked up. So a guess is answered no faster than its
+//! refusal, and costs no query once there were too many.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -30,8 +30,12 @@ pub(super) enum AuthError {
     App(#[from] AppError),
 }
 
-/// Returns what the key may do, and what is left of its rate. It may run on any runtime: the store is
-/// asked on the daemon's own.
+/// Authenticates a call. Returns the grant of its key, and the remaining rate to report. The
+/// function may run on any runtime: it queries the store on the daemon's own.
+///
+/// # Errors
+/// Returns [`AuthError`] if the key is missing or wrong, if the client or the key has made too many
+/// calls, or if the key cannot be looked up.
 pub(super) async fn authenticate(
     app: &Arc<App>,
     client: IpAddr,
@@ -53,7 +57,7 @@ pub(super) async fn authenticate(
         app.calls.give_back_wrong_key(client);
     }
     if let Some(domain) = grant.limits.domain {
-        // The operator may have named the default domain's own name.
+        // The operator may have made the domain's name that of the default domain.
         grant.limits.domain = Some(app.directory.settled(domain));
     }
     let of_key = app.calls.spend_of_key(&grant).map_err(AuthError::TooManyCalls)?;

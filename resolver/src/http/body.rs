@@ -1,4 +1,4 @@
-//! What answers carry: bytes that are there, or that still come.
+//! Bodies of answers: bytes in memory, or a stream of pieces.
 
 use std::{
     pin::Pin,
@@ -10,51 +10,53 @@ use tokio::sync::mpsc;
 
 use super::{budgets::Held, pulse::Answering};
 
-/// A piece of a body that still comes, or the end of a body that lacks its end: the connection is closed, so that the client notices.
+/// A piece of a streamed body. An error closes the connection before the body's end, so that the
+/// client notices.
 pub(crate) type Piece = Result<Bytes, BrokenOff>;
 
-/// A body cannot be written to its end.
+/// The error for a body that cannot be completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the answer broke off")]
 pub(crate) struct BrokenOff;
 
-/// What a connection is given at a time: it keeps a copy until the client has taken it, and the room for it for longer.
+/// The number of bytes given to a connection at a time. The connection keeps a copy until the
+/// client has read it, and keeps the allocated space for longer.
 const GIVEN: usize = 16 * 1024;
 
 /// The body of an answer.
 pub(crate) struct Body {
-    /// What is there.
+    /// Bytes in memory that were not sent yet.
     bytes: Bytes,
-    /// What comes behind it, until the channel is closed.
+    /// The pieces that follow, until the channel is closed.
     pieces: Option<mpsc::Receiver<Piece>>,
-    /// Given back when the answer has gone.
+    /// A reservation in a [`Pool`](super::budgets::Pool), released when the body is dropped.
     held: Option<Held>,
-    /// Dropped when all of it was given to the connection.
+    /// The guard that keeps the connection from counting as idle, dropped with the body.
     answering: Option<Answering>,
 }
 
 impl Body {
-    /// A body that is there.
+    /// Creates a body from bytes in memory.
     pub(crate) fn whole(bytes: impl Into<Bytes>) -> Self {
         Self { bytes: bytes.into(), pieces: None, held: None, answering: None }
     }
 
-    /// What comes through a channel, until that is closed; with the right to be under way.
+    /// Creates a body from a channel of pieces. It holds `under_way` until it is dropped.
     pub(crate) fn stream(pieces: mpsc::Receiver<Piece>, under_way: Held) -> Self {
         Self { bytes: Bytes::new(), pieces: Some(pieces), held: Some(under_way), answering: None }
     }
 
-    /// Bytes that are there.
+    /// Returns the number of unsent bytes in memory; the pieces of a stream do not count.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Keeps something until the answer has gone.
+    /// Holds a reservation until the body is dropped.
     pub(crate) fn hold(&mut self, held: Held) {
         self.held = Some(held);
     }
 
-    /// Keeps its connection from resting until the answer was given to it.
+    /// Holds the guard of the connection until the whole body was given to it.
     pub(super) fn attend(&mut self, answering: Answering) {
         self.answering = Some(answering);
     }

@@ -1,16 +1,22 @@
-//! How much a client without a key, a key and the whole process may hold and spend: one mechanism for bytes, descriptors,
-//! connections, tries and time. Limits of one call stand beside the code that keeps them; `resolver/README.md` has all of them as a table.
+//! Budgets of clients without a key, of API keys and of the process: one mechanism for bytes,
+//! descriptors, connections, attempts and time. Limits of a single call are defined beside the code
+//! that enforces them. `resolver/README.md` has a table of all limits.
 //!
-//! 1. What is *held* and given back (bytes of bodies, calls and lists under way, places in a queue) is taken from a [`Pool`],
-//!    which knows three shares: that of a key or of a client, that of all clients without a key together, and that of the
-//!    process. So neither one key nor any number of clients without one can take all of it.
-//! 2. What is *spent* (guesses, unknown codes, calls) grows back evenly: a [`Rate`].
-//! 3. Who has spent a rate that guards a secret is slowed down and not locked out: a [`Lane`] lets a few wait until the rate
-//!    has grown, so that the right password or key gets through beside any number of wrong ones.
-//! 4. Whoever sends a body has to keep up a [`Pace`]: time is what is held by sending slowly.
-//! 5. Sizes come from what the system grants this process ([`Resources`]), not from guesses about machines.
+//! 1. An amount that is *held* and given back (bytes of bodies, calls and lists under way, slots of
+//!    a queue) is taken from a [`Pool`]. A pool has three shares: of one key or client, of all
+//!    clients without a key together, and of the process. So neither one key nor any number of
+//!    clients without one can take all of it.
+//! 2. An amount that is *spent* (guesses, unknown codes, calls) grows back evenly: a [`Rate`].
+//! 3. A client that has spent a rate which guards a secret is slowed down instead of locked out. A
+//!    [`Lane`] lets a few callers wait until the rate has grown, so that the right password or key
+//!    passes beside any number of wrong ones.
+//! 4. A client that sends a body has to keep up a [`Pace`], because slow sending holds resources
+//!    for its duration.
+//! 5. Sizes derive from the resources that the system grants this process ([`Resources`]), not from
+//!    guesses about machines.
 //!
-//! Rejected: one semaphore in bytes for all. A tenth of the clients, without any key, would hold all of it.
+//! Rejected: one semaphore in bytes for all. A tenth of the clients, without any key, would hold
+//! all of it.
 
 mod pace;
 
@@ -23,62 +29,64 @@ use super::Answer;
 pub(super) use app::budgets::{Held, Holder, Lane, Left, MINUTE, Pool, Rate, Shares, Spent};
 pub(super) use pace::{Pace, TooSlow};
 
-/// Connections to the public listener, where the system grants as many descriptors.
+/// The maximum number of connections to the public listener, if the system grants as many
+/// descriptors.
 const CONNECTIONS_MAX: usize = 16_384;
-/// The same for the links API over gRPC.
+/// The maximum number of connections to the links API over gRPC.
 const GRPC_CONNECTIONS_MAX: usize = 1_024;
-/// The most that one client has of the public ones, unless the operator says otherwise.
+/// The maximum default number of public connections per client.
 const PER_CLIENT_MAX: usize = 1_024;
-/// What a connection to the public listener holds at worst: a head and answers that wait, of 16 KiB
-/// each. Bodies and long answers have budgets of their own.
+/// The memory of a connection to the public listener at worst: a head and waiting answers, of 16
+/// KiB each. Bodies and long answers have budgets of their own.
 const CONNECTION_BYTES: u64 = 32 << 10;
-/// The same over gRPC, with its windows and headers.
+/// The memory of a connection over gRPC at worst, with its windows and headers.
 const GRPC_CONNECTION_BYTES: u64 = 256 << 10;
-/// Public connections take this share of the memory at worst, and those over gRPC as much.
+/// The divisor for the share of the memory that public connections may take at worst, and that
+/// those over gRPC may take as well.
 const CONNECTIONS_OF_MEMORY: u64 = 4;
-/// Descriptors for databases, files, the log and the admin listener.
+/// The number of descriptors kept for databases, files, the log and the admin listener.
 const DESCRIPTORS_KEPT: usize = 256;
-/// Bodies take this share of the memory, within bounds.
+/// The divisor for the share of the memory that bodies may take, within bounds.
 const BODIES_OF_MEMORY: u64 = 32;
 const BODIES_MIN: u64 = 16 << 20;
 const BODIES_MAX: u64 = 64 << 20;
-/// The longest body of a call, which a key has to be able to send.
+/// The longest body of a call, in bytes. A key's share has to admit it.
 const LONGEST_BODY: u64 = 4 << 20;
-/// Bytes of bodies of one client without a key: forms with passwords.
+/// The bytes of bodies of one client without a key: password forms.
 const BODIES_OF_CLIENT: u64 = 16 << 10;
-/// Calls under way: of the process, and of one key. Each has a head of up to 16 KiB, and keeps its
-/// place when its client goes away.
+/// Calls under way, of the process and of one key. Each has a head of up to 16 KiB, and keeps its
+/// slot when its client disconnects.
 const CALLS: (u64, u64) = (8_192, 4_096);
-/// Bulk calls under way: of the process, and of one key.
+/// Bulk calls under way, of the process and of one key.
 pub(super) const BULK_CALLS: (u64, u64) = (12, 4);
-/// Long lists under way, likewise.
+/// Long lists under way, of the process and of one key.
 const LISTS: (u64, u64) = (16, 4);
-/// Answers that are longer count until the client has taken them.
+/// The length in bytes above which an answer counts until the client has read it.
 const LONG_ANSWER: u64 = 16 * 1024;
-/// Bytes of long answers of one client without a key: pictures.
+/// The bytes of long answers of one client without a key: QR codes.
 const ANSWERS_OF_CLIENT: u64 = 512 << 10;
-/// Keys that wait to be looked up once too many were wrong, likewise.
+/// Keys that wait for a lookup after too many wrong ones, of the process and of one client.
 const LATE_KEYS: (u64, u64) = (64, 8);
-/// QR codes that are drawn or wait for it, likewise.
+/// QR codes that are drawn or wait for their turn, of the process and of one client.
 const PICTURES: (u64, u64) = (32, 8);
-/// QR codes that one client may have drawn in a minute.
+/// The maximum number of QR codes of one client per minute.
 const PICTURES_PER_MINUTE: u32 = 240;
 
-/// Connections that there may be.
+/// The maximum numbers of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionLimits {
-    /// To the public listener.
+    /// Connections to the public listener.
     pub public: usize,
-    /// Of those, one client's, unless the operator says otherwise.
+    /// The default number of public connections of one client.
     pub per_client: u32,
-    /// To the links API over gRPC.
+    /// Connections to the links API over gRPC.
     pub grpc: usize,
 }
 
 impl ConnectionLimits {
-    /// What the descriptors and the memory of this process are enough for: three quarters of the
-    /// descriptors that are not kept for its own use are the public listener's, and one in eight is
-    /// for gRPC. A client has a quarter of the public ones.
+    /// Computes the limits from the descriptors and the memory of this process. Of the descriptors
+    /// that are not kept for its own use, the public listener gets three quarters and gRPC one in
+    /// eight. A client gets a quarter of the public connections.
     #[must_use]
     pub fn of(resources: &Resources) -> Self {
         let spare = resources.descriptors - DESCRIPTORS_KEPT.min(resources.descriptors / 2);
@@ -96,11 +104,12 @@ impl ConnectionLimits {
     }
 }
 
-/// What is held and spent, beside connections.
+/// The budgets of the process, apart from connections.
 pub(crate) struct Budgets {
-    /// Bytes of bodies.
+    /// Bytes of request bodies.
     pub(super) bodies: Arc<Pool>,
-    /// Bytes of messages over gRPC: an idle stream holds as much as a busy one, so they have none of the bodies.
+    /// Bytes of messages over gRPC. An idle stream holds as much as a busy one, so they do not
+    /// count as bodies.
     pub(super) messages: Arc<Pool>,
     /// Bytes of long answers.
     answers: Arc<Pool>,
@@ -108,15 +117,15 @@ pub(crate) struct Budgets {
     pub(super) calls: Arc<Pool>,
     /// Bulk calls under way.
     pub(super) bulk_calls: Arc<Pool>,
-    /// Lists of links that are longer than one piece.
+    /// Lists of links that are longer than one piece, under way.
     pub(super) lists: Arc<Pool>,
-    /// QR codes: those under way, and how many a client has asked for.
+    /// QR codes under way, and the rate of QR codes per client.
     pub(super) pictures: Arc<Pool>,
     pub(super) picture_rate: Rate,
 }
 
 impl Budgets {
-    /// As large as the memory allows.
+    /// Computes the budgets from the memory of this process.
     pub(crate) fn of(resources: &Resources) -> Self {
         let bodies = (resources.memory / BODIES_OF_MEMORY).clamp(BODIES_MIN, BODIES_MAX);
         let of_keys = |(all, key)| Pool::new(Shares { all, clients: 0, client: 0, key });
@@ -125,7 +134,7 @@ impl Budgets {
                 all: bodies,
                 clients: bodies / 8,
                 client: BODIES_OF_CLIENT,
-                // A buffer that grows holds its old bytes beside the new ones for a moment.
+                // A growing buffer holds its old bytes beside the new ones for a moment.
                 key: (bodies / 4).max(LONGEST_BODY + LONGEST_BODY / 2),
             }),
             messages: of_keys((bodies, bodies / 4)),
@@ -143,7 +152,7 @@ impl Budgets {
         }
     }
 
-    /// Puts a long answer on somebody's account until the client has taken it.
+    /// Reserves space for a long answer until the client has read it.
     pub(super) fn keep(&self, holder: Holder, answer: &mut Answer) -> Result<(), Spent> {
         if let Some(held) = self.room_for(holder, answer.body().len() as u64)? {
             answer.body_mut().hold(held);
@@ -151,8 +160,8 @@ impl Budgets {
         Ok(())
     }
 
-    /// The right to hold a long answer of so many bytes. One that is longer than the whole share is given by itself: it would be
-    /// refused for ever.
+    /// Reserves space for a long answer of this many bytes; short ones need none. An answer longer
+    /// than the whole share takes all of it, or it would always be refused.
     pub(super) fn room_for(&self, holder: Holder, bytes: u64) -> Result<Option<Held>, Spent> {
         if bytes <= LONG_ANSWER {
             return Ok(None);
@@ -160,7 +169,7 @@ impl Budgets {
         self.answers.take(holder, bytes.min(self.answers.share_of(holder))).map(Some)
     }
 
-    /// Widens the room for a long answer that turned out to be longer.
+    /// Enlarges the reservation for a long answer that turned out to be longer.
     pub(super) fn widen(&self, held: &mut Option<Held>, holder: Holder, bytes: u64) -> Result<(), Spent> {
         match held {
             Some(held) => held.grow_to(bytes.min(held.share())),
@@ -169,7 +178,8 @@ impl Budgets {
     }
 }
 
-/// A lane for keys whose client has come with too many wrong ones.
+/// Returns the lane for keys whose client has used too many wrong ones. `patience` is the longest
+/// wait.
 pub(super) fn late_keys(patience: Duration) -> Lane {
     Lane::new(Pool::of_clients(LATE_KEYS), patience)
 }

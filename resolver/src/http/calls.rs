@@ -1,10 +1,12 @@
-//! How many calls of the API a key and a client may make in a minute, and what they are told of it
+//! Call limits of the API per key and per client, and their report in the answers
 //! (draft-ietf-httpapi-ratelimit-headers: `RateLimit-Policy` and `RateLimit`).
 //!
-//! 1. A budget holds a minute's worth and grows evenly, as that for unknown codes does (`budgets/rate.rs`). Each resolver counts by itself: to
-//!    count together would cost a round trip for each call.
-//! 2. Whoever comes with keys that do not exist spends a small budget of their address: guesses are slow, whatever the other limits are.
-//! 3. When that is spent keys are still looked up, few in a second: a good key of the same address waits, and passes.
+//! 1. A budget holds a minute's worth and grows evenly, as that for unknown codes does ([`Rate`]).
+//!    Each resolver counts by itself; a shared count would cost a round trip per call.
+//! 2. A call with an unknown key takes from a small budget of its client's address. So guessing is
+//!    slow, whatever the other limits are.
+//! 3. When that budget is used up, a few keys per minute are still looked up. So a correct key from
+//!    the same address waits, and passes.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -18,23 +20,23 @@ use super::{
     budgets::{Holder, Lane, Left, MINUTE, Rate, late_keys},
 };
 
-/// Wrong keys that one client may come with, per minute, at once.
+/// The number of wrong keys per minute that one client may try without waiting.
 const WRONG_KEYS: u32 = 60;
-/// Keys of one client that are looked up in a minute when it has come with so many.
+/// The number of keys per minute that are still looked up for a client with too many wrong ones.
 const LATE_KEYS: u32 = 60;
-/// How long a key may wait for that.
+/// The longest wait of a key for such a lookup.
 const LATE_PATIENCE: Duration = Duration::from_secs(5);
 
-/// How many calls there may be in a minute; 0 for any number.
+/// The maximum numbers of calls per minute; 0 for no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallLimits {
-    /// With one key that has no limit of its own.
+    /// The calls of one key without a limit of its own.
     pub per_key: u32,
-    /// From one client, whatever its keys.
+    /// The calls of one client, whatever its keys.
     pub per_client: u32,
 }
 
-/// What is left to whoever called.
+/// The rest of a caller's budget, for the answer's headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Share {
     policy: &'static str,
@@ -42,16 +44,16 @@ pub(super) struct Share {
     left: Left,
 }
 
-/// A call too many.
+/// The error for a call beyond a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Refused {
-    /// How long to wait until there is one again.
+    /// The time until the next call is allowed.
     pub(super) wait: Duration,
-    /// What is told of the budget; nothing to whoever comes with wrong keys.
+    /// The budget to report; `None` for a client with too many wrong keys.
     pub(super) share: Option<Share>,
 }
 
-/// Who calls how often.
+/// The call rates of keys and clients.
 pub(crate) struct Calls {
     limits: CallLimits,
     keys: Rate,
@@ -64,7 +66,7 @@ pub(crate) struct Calls {
 
 impl Calls {
     pub(crate) fn new(limits: CallLimits) -> Self {
-        // Of keys some may have a limit of their own, so there are always counters for them.
+        // A key may have a limit of its own, so keys always have counters.
         Self {
             limits,
             keys: Rate::with_counters(),
@@ -76,7 +78,7 @@ impl Calls {
         }
     }
 
-    /// Takes a call from a client's budget, before its key is looked at.
+    /// Takes a call from a client's budget, before its key is checked.
     pub(super) fn spend_of_client(&self, client: IpAddr) -> Result<Option<Share>, Refused> {
         let per_minute = self.limits.per_client;
         if per_minute == 0 {
@@ -96,12 +98,13 @@ impl Calls {
         Share::of("key", per_minute, spent).map(Some)
     }
 
-    /// Gives it back: the key was right.
+    /// Returns a wrong key to a client's budget, because the key was right.
     pub(super) fn give_back_wrong_key(&self, client: IpAddr) {
         self.wrong_keys.give_back(network(client));
     }
 
-    /// Takes a wrong key from a client's budget. When that is spent it waits for one of the few that are looked up all the same.
+    /// Takes a wrong key from a client's budget. When that is used up, the call waits for one of
+    /// the few lookups that are still made.
     pub(super) async fn spend_of_wrong_keys(&self, client: IpAddr) -> Result<(), Refused> {
         let network = network(client);
         if self.wrong_keys.spend(network, self.since.elapsed()).is_ok() {
@@ -118,14 +121,14 @@ impl Calls {
 impl Share {
     fn of(policy: &'static str, per_minute: u32, spent: Result<Left, Duration>) -> Result<Self, Refused> {
         spent.map(|left| Self { policy, per_minute, left }).map_err(|wait| {
-            // Of a full minute's worth all but what is still to be waited for has to grow.
+            // Of a full minute's worth, everything has to grow back except the remainder.
             let full_in = MINUTE - MINUTE / per_minute + wait;
             let share = Self { policy, per_minute, left: Left { count: 0, full_in } };
             Refused { wait, share: Some(share) }
         })
     }
 
-    /// Tells what is left.
+    /// Adds the headers that report the budget.
     pub(super) fn tell(self, answer: &mut Answer) {
         let Self { policy, per_minute, left } = self;
         let headers = [

@@ -1,14 +1,20 @@
-//! Redirects of links that the thread knows, straight from what a connection sends: what almost every request is.
+//! The fast path: redirects of cached links, answered from the bytes of a connection without hyper.
+//! Almost every request is one.
 //!
-//! 1. On the way through hyper a request and its answer become maps of headers, which are taken apart again at once, and a connection passes
-//!    through the states of a protocol that a redirect has no use for. Here the parser that hyper uses too (httparse) reads the head in place,
-//!    and the answer is put together from prepared bytes. That takes a tenth off a redirect's processor time, kernel included (`bench redirect`
-//!    on 2026-11-22, median of five: 0.92 of nginx's; through hyper 1.02), and of what is left the kernel has four fifths.
-//! 2. Only what leaves nothing to decide is answered: GET or HEAD in HTTP/1.1 without a body, for one host, on a connection that stays open,
-//!    with a head that came in one piece, and a link that the thread knows. At the first request that is anything else the connection
-//!    goes to hyper for good, with every byte that was not answered. So the rules of HTTP are kept in one place, and this is not it;
-//!    and a proxy that sends other requests along its connections too has its redirects at hyper's price.
-//! 3. All connections of a thread share its buffers: one that waits for its next request holds none.
+//! 1. hyper turns a request and its response into header maps, which are taken apart again at once,
+//!    and moves a connection through protocol states that a redirect does not need. Here the parser
+//!    that hyper uses too (httparse) reads the head in place, and the response is assembled from
+//!    prepared bytes. That takes a tenth off a redirect's processor time, kernel included
+//!    (`bench redirect` on 2026-11-22, median of five: 0.92 of nginx's; through hyper 1.02). Of the
+//!    remaining time the kernel has four fifths.
+//! 2. The fast path answers only requests that leave nothing to decide: GET or HEAD in HTTP/1.1
+//!    without a body, for one host, on a connection that stays open, with a head that arrived in
+//!    one piece, and for a link that the thread knows. At the first other request the connection
+//!    goes to hyper permanently, together with every unanswered byte. So the rules of HTTP are kept
+//!    in one place, which is hyper. A proxy that also sends other requests along its connections
+//!    gets its redirects at hyper's price.
+//! 3. All connections of a thread share its buffers. A connection that waits for its next request
+//!    holds none.
 
 mod head;
 
@@ -28,28 +34,30 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use super::redirect::kept_for;
 pub(super) use head::Received;
 
-/// What is read at a time, and so the longest head.
+/// The number of bytes read at a time, and so the longest head that the fast path accepts.
 const READ_BYTES: usize = 16 * 1024;
-/// Answers that wait for a client who does not read them, about a hundred usual ones. Who asks for more at once is hyper's.
+/// The number of response bytes after which no further request is answered, about a hundred usual
+/// responses. The requests that a client pipelines beyond that go to hyper.
 const ANSWERS_BYTES: usize = 16 * 1024;
 
-/// What became of a connection.
+/// How the fast path ended for a connection.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Left {
-    /// These bytes are hyper's to answer, and all that follow.
+    /// hyper takes over the connection. Carries the bytes that were read but not answered; all
+    /// later bytes are hyper's too.
     ToHyper(Vec<u8>),
-    /// The client has sent all that it wanted to.
+    /// The client has closed its side, and everything it sent was answered.
     Ended,
 }
 
-/// Where a thread reads requests and writes answers.
+/// A thread's buffers for requests and responses.
 pub(super) struct Buffers {
     read: Box<[u8]>,
     answers: Answers,
 }
 
 impl Buffers {
-    /// For redirects of this status.
+    /// Allocates buffers for redirects of this status.
     pub(super) fn new(status: StatusCode) -> Self {
         let caching = kept_for(status).map_or_else(String::new, |kept| format!("cache-control: {kept}\r\n"));
         let head = format!("HTTP/1.1 {status}\r\n{caching}content-length: 0\r\nlocation: ");
@@ -58,18 +66,18 @@ impl Buffers {
     }
 }
 
-/// Answers that wait to be sent.
+/// Responses that wait to be sent.
 pub(super) struct Answers {
     bytes: Vec<u8>,
-    /// What an answer begins with, up to its location.
+    /// The beginning of a response, up to the value of `location`.
     head: String,
-    /// What stands behind the location in this second.
+    /// The rest of a response after its location. It has the date, so it holds for `second` only.
     tail: String,
     second: i64,
 }
 
 impl Answers {
-    /// A redirect to what is fit to stand in a header.
+    /// Appends a redirect to a location, which must be a valid header value.
     pub(super) fn redirect(&mut self, location: &[u8], now: Timestamp) {
         if self.second != now.as_second() {
             self.second = now.as_second();
@@ -83,10 +91,12 @@ impl Answers {
     }
 }
 
-/// Answers a connection's requests for as long as `answer` does: it adds an answer, or says no and adds none.
+/// Answers a connection's requests for as long as `answer` can. `answer` appends a response and
+/// returns true, or appends nothing and returns false. The function hands the connection to hyper
+/// when `is_stopping` returns true.
 ///
 /// # Errors
-/// When the connection fails.
+/// Returns an error if the connection fails.
 pub(super) async fn serve<S>(
     stream: &mut S,
     buffers: &Mutex<Buffers>,
@@ -112,15 +122,17 @@ where
     }
 }
 
-/// What cannot be done at once.
+/// The part of a turn that cannot be done without waiting.
 struct Turn {
-    /// Answers for which the connection has no room yet.
+    /// Responses for which the connection has no room yet.
     unsent: Vec<u8>,
-    /// What becomes of the connection when they are sent.
+    /// The end of the fast path for the connection, once `unsent` is written; `None` if it
+    /// continues.
     left: Option<Left>,
 }
 
-/// Reads and answers until nothing more has come, or so much that it is another's turn.
+/// Reads and answers until no more bytes are available. Yields to other connections whenever a read
+/// fills the whole buffer.
 fn take_turn<S: AsyncRead + AsyncWrite>(
     cx: &mut Context<'_>,
     mut stream: Pin<&mut S>,
@@ -146,14 +158,14 @@ fn take_turn<S: AsyncRead + AsyncWrite>(
             return Poll::Ready(Ok(Turn { unsent: unsent.to_vec(), left }));
         }
         if read.remaining() == 0 {
-            // More has come, and the thread has other connections.
+            // More bytes may be available, and the thread has other connections.
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
     }
 }
 
-/// Answers what it can, in turn; returns the bytes from the first request on that it could not answer.
+/// Answers requests in order. Returns the bytes from the first request on that it could not answer.
 fn answer_all<'a>(
     mut bytes: &'a [u8],
     answers: &mut Answers,
@@ -181,7 +193,7 @@ mod tests {
     use super::*;
     use crate::http::pulse::Ward;
 
-    /// Knows links whose codes begin with a k.
+    /// Answers requests for links whose codes begin with a k.
     fn answer(request: &Received<'_>, answers: &mut Answers) -> bool {
         let Some(code) = request.asked.path.strip_prefix("/k") else { return false };
         answers.redirect(format!("https://to.example/{code}").as_bytes(), Timestamp::UNIX_EPOCH);
@@ -199,8 +211,8 @@ mod tests {
         )
     }
 
-    /// Sends pieces one by one through a connection that holds so many bytes; returns what was answered, what became of the connection,
-    /// and what was not even read.
+    /// Sends pieces one by one through a connection with a buffer of `holds` bytes. Returns the
+    /// responses, how the fast path ended, and the bytes that it did not read.
     async fn converse(pieces: Vec<Vec<u8>>, holds: usize) -> (String, Left, Vec<u8>) {
         let (near, mut far) = duplex(holds);
         let (mut from, mut to) = tokio::io::split(near);
@@ -286,7 +298,7 @@ mod tests {
         assert!(rest > 0 && rest.is_multiple_of(get("/k").len()));
     }
 
-    /// A client who always has more to send.
+    /// A client that always has more to send.
     struct Endless {
         reads: usize,
     }
@@ -298,11 +310,11 @@ mod tests {
             buffer: &mut ReadBuf<'_>,
         ) -> Poll<io::Result<()>> {
             if self.reads == 10 {
-                // More than a thread may spend on one: the test fails, and does not hang.
+                // More reads than one turn may have: the test fails here instead of hanging.
                 return Poll::Pending;
             }
             self.reads += 1;
-            // Long heads with short answers, and one ends where the buffer does.
+            // Long heads with short responses. The last head ends where the buffer does.
             let head = "GET /k HTTP/1.1\r\nHost: a.example\r\nCookie: ";
             let request = format!("{head}{}\r\n\r\n", "c".repeat(1_024 - head.len() - 4));
             buffer.put_slice(request.repeat(buffer.remaining() / 1_024).as_bytes());
@@ -364,7 +376,7 @@ mod tests {
 
     #[test]
     fn a_connection_that_is_to_stop_goes_to_hyper_before_it_is_read() {
-        // A client who has gone: whoever read would see that.
+        // The client is gone, so a read would return `Left::Ended`.
         let (_, mut far) = duplex(1_000);
         let buffers = Mutex::new(Buffers::new(StatusCode::FOUND));
         let left = on_a_runtime(serve(&mut far, &buffers, |_| true, answer)).unwrap();

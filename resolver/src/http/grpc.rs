@@ -1,10 +1,13 @@
-//! The links API for other services of a company (`proto/shortmint/links/v1`), on a listener of its own.
+//! The links API over gRPC (`proto/shortmint/links/v1`), for other services, on a listener of its
+//! own.
 //!
-//! 1. Messages become commands of the application (`requests.rs`), whose use cases also serve the REST
-//!    API: both accept and refuse the same.
-//! 2. Limits by client count the connection's other end, or whom it speaks for if it is a trusted proxy that says so (`x-forwarded-for`).
-//! 3. Connections are limited by a gate, and a key is checked before its message is read ([`admission`]).
-//! 4. Health checks and reflection need no key. They are bounded, for each client and for all
+//! 1. Messages are converted to commands of the application (`requests.rs`), whose use cases also
+//!    serve the REST API. So both APIs accept and refuse the same requests.
+//! 2. Limits per client apply to the peer of the connection, or to the client that a trusted proxy
+//!    names (`x-forwarded-for`).
+//! 3. A [`Gate`] limits connections, and the key of a call is checked before its message is read
+//!    ([`admission`]).
+//! 4. Health checks and reflection need no key. They are limited, per client and in total
 //!    ([`Bounded`]).
 
 mod admission;
@@ -38,27 +41,32 @@ use super::{
 };
 use crate::Error;
 
-/// The longest request, as long as a body of the REST API.
+/// The maximum size of a request in bytes, the same as for bodies of the REST API.
 const MESSAGE_BYTES: usize = 64 * 1024;
-/// The longest question about health, or for descriptors.
+/// The maximum size of a request for health or reflection, in bytes.
 const QUESTION_BYTES: usize = 4 * 1024;
-/// What the headers of a call may have in all: a call may last, and they with it.
+/// The maximum total size of a call's headers in bytes. They are held for as long as the call
+/// lasts.
 const HEADER_BYTES: u32 = 8 * 1024;
-/// Creates of one stream that are under way.
+/// The maximum number of creates under way in one stream.
 const UNDER_WAY: usize = 64;
-/// How long a call may take to come and to be answered; of a stream, to begin.
+/// The time limit of a call: from its arrival to its answer, or to the beginning of a stream.
 const CALL_TIME: Duration = Duration::from_secs(30);
-/// What may come of a stream, and of a connection, before it is read.
+/// The flow-control windows of a stream and of a connection: the bytes that may arrive before they
+/// are read.
 const STREAM_WINDOW: u32 = 64 * 1024;
 const CONNECTION_WINDOW: u32 = 256 * 1024;
-/// How long a stream may be silent.
+/// The time after which a silent stream is ended.
 const SILENCE: Duration = Duration::from_secs(600);
-/// How long calls may take to end when the server stops.
+/// The deadline for calls under way when the server stops.
 const STOP_DEADLINE: Duration = Duration::from_secs(10);
-/// Calls of one connection at a time: each may hold its headers.
+/// The maximum number of concurrent calls of one connection; each may hold its headers.
 const STREAMS_MAX: u32 = 256;
 
-/// Serves until it is told to stop, and then lets the calls under way end.
+/// Serves until `stop` is cancelled, and then lets the calls under way end within a deadline.
+///
+/// # Errors
+/// Returns an error if the reflection service cannot be built or the listener fails.
 pub(crate) async fn serve(
     listener: TcpListener,
     app: Arc<App>,
@@ -97,7 +105,7 @@ pub(crate) async fn serve(
         ended = &mut server => return joined(ended),
         () = stop.cancelled() => {}
     }
-    // A silent client can hold a graceful stop up for ever (hyper #4170).
+    // A silent client can delay a graceful shutdown forever (hyper #4170).
     let abort = server.abort_handle();
     match timeout(STOP_DEADLINE, server).await {
         Ok(ended) => joined(ended),
@@ -116,19 +124,20 @@ fn joined(ended: Result<Result<(), tonic::transport::Error>, tokio::task::JoinEr
     })
 }
 
-/// The links API.
+/// The service of the links API.
 #[derive(Clone)]
 struct Service(Arc<App>);
 
 impl Service {
-    /// One create of a stream. Each is a call: a key that was revoked meanwhile, or has called too often, makes no more.
-    /// What it holds is held until its result has gone: a client that reads none sends on.
+    /// Makes one create of a stream. Each counts as a call: a key that was revoked or has reached
+    /// its limit meanwhile makes no more. The reservation lasts until the result was sent, because
+    /// a client that reads no results goes on sending.
     async fn create_next(&self, request: CreateLinkRequest, caller: &Caller) -> Result<(Link, Held), Status> {
         let by = caller.authenticate(&self.0).await?;
         let held = self.0.budgets.bodies.take(Holder::Key(by.id), request.encoded_len() as u64);
         let mut held = held.map_err(|spent| of_app(&spent.into()))?;
         let link = self.create(request, by).await?;
-        // A link that was there before may be longer than what was asked. It is told in any case.
+        // A link that existed before may be longer than the request. It is returned in any case.
         let _ = held.grow_to(link.encoded_len() as u64);
         Ok((link, held))
     }
@@ -146,9 +155,9 @@ impl Service {
         self.link(&record, &names).ok_or_else(|| of_app(&AppError::Internal))
     }
 
-    /// Runs what uses the database as a task of its own: a client that goes away must not leave it
-    /// half done, with a number that is nobody's, a cache that has not heard of it, or a question
-    /// that the database still works on while the turn of its key is free again.
+    /// Runs a call that uses the database in a task of its own. A client that disconnects must not
+    /// leave it half done: with a number that no link uses, a cache entry that was not invalidated,
+    /// or a query that still runs while its key's turn counts as free.
     async fn to_its_end<T: Send + 'static>(
         &self,
         call: impl Future<Output = Result<T, AppError>> + Send + 'static,
@@ -162,7 +171,7 @@ impl Service {
         self.link(&record, &names).ok_or_else(|| of_app(&AppError::Internal))
     }
 
-    /// None for a row that no code leads to.
+    /// Converts a record to its message. Returns `None` for a row without a code or slug.
     fn link(&self, Record { link, tags }: &Record, names: &Names) -> Option<Link> {
         let short_code = self.0.lookup.name_of(link)?;
         let details = link.details.as_deref().cloned().unwrap_or_default();
@@ -194,7 +203,7 @@ impl Service {
     }
 }
 
-/// The key of a call.
+/// Returns the grant of a call's key.
 fn key_of<T>(request: &Request<T>) -> Result<Grant, Status> {
     Ok(Admitted::of(request.extensions())?.grant.clone())
 }
@@ -213,7 +222,7 @@ impl Links for Service {
         request: Request<Streaming<CreateLinkRequest>>,
     ) -> Result<Response<Self::CreateLinksStream>, Status> {
         require(&key_of(&request)?, Scope::Create).map_err(|error| of_app(&error))?;
-        // With what is held for a message: one may come for as long as the stream is there.
+        // The reservation for a message is kept: one may arrive for as long as the stream is open.
         let admitted = Arc::new(Admitted::of(request.extensions())?.clone());
         let service = self.clone();
         let requests = tokio_stream::StreamExt::timeout(request.into_inner(), SILENCE);

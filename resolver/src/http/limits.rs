@@ -1,12 +1,14 @@
-//! What one client may take from the others: connections, and lookups of codes that do not exist.
+//! Limits per client: open connections, and lookups of codes that do not exist.
 //!
-//! 1. Asking for codes at random is how somebody would look for other people's links, and each such code may cost a query. Who has
-//!    asked for too many is refused before the database is asked, and not at once, until the budget has grown again; links in the cache
-//!    go on, which a new link is only after it was asked for once.
-//! 2. IPv6 clients have a /64 to themselves, so that is what counts as an address.
-//! 3. Behind a proxy all clients have its address. Proxies that are named are believed about whom they speak for, and only they.
-//! 4. A client that has all its connections gets another in the place of its own idlest. So silent
-//!    connections keep neither other clients out nor the neighbours behind the same address.
+//! 1. Guessing random codes is the way to find other people's links, and each unknown code may cost
+//!    a query. A client with too many unknown codes is refused, after a delay, without a query
+//!    until its budget has grown again. Cached links stay available to it; a link enters the cache
+//!    only when it is requested.
+//! 2. An IPv6 client usually has a /64 to itself, so an IPv6 address counts as its /64 network.
+//! 3. Behind a proxy all clients share the proxy's address. The configured proxies, and no others,
+//!    are trusted to name the client that they speak for.
+//! 4. A client with all its connections in use gets a new one in place of its own idlest. So its
+//!    silent connections keep out neither other clients nor its neighbours behind the same address.
 
 use std::{
     collections::HashMap,
@@ -29,23 +31,24 @@ use super::{
     pulse::{Seat, idlest},
 };
 
-/// In which header a proxy says for whom it asks.
+/// The header in which a proxy names its client.
 pub(super) const FORWARDED_FOR: &str = "x-forwarded-for";
 
-/// How much one client may take.
+/// The limits of one client, and the proxies that are trusted to name clients.
 #[derive(Clone, Debug)]
 pub struct ClientLimits {
-    /// Connections at a time; 0 for any number, and a share of all there may be when absent.
+    /// The maximum number of open connections; 0 for no limit, `None` for a share of all
+    /// connections.
     pub connections: Option<u32>,
-    /// Codes that do not exist, per minute; 0 for any number.
+    /// The maximum number of unknown codes per minute; 0 for no limit.
     pub unknown_codes: u32,
-    /// Whose word about their clients is taken.
+    /// The networks of proxies that are trusted to name their clients.
     pub trusted_proxies: Vec<IpNet>,
-    /// The header in which they say from which country a client comes.
+    /// The header in which trusted proxies give the client's country.
     pub country_header: Option<HeaderName>,
 }
 
-/// Who takes how much.
+/// The connections and the budgets of all clients.
 pub(crate) struct Clients {
     limits: ClientLimits,
     per_client: u32,
@@ -54,7 +57,8 @@ pub(crate) struct Clients {
     connections: Mutex<Connections>,
 }
 
-/// The connections of each client, by a number. A connection that was just taken has no seat yet.
+/// The connections of each client, by sequence number. A connection that was just accepted has no
+/// [`Seat`] yet.
 #[derive(Default)]
 struct Connections {
     next: u64,
@@ -64,15 +68,15 @@ struct Connections {
 type Seats = HashMap<u64, Option<Seat>, RandomState>;
 
 impl Clients {
-    /// With a share of connections for whoever is not said to have another.
+    /// Creates the limits. `share` is the number of connections per client if `limits` has none.
     pub(crate) fn new(limits: ClientLimits, share: u32) -> Self {
         let per_client = limits.connections.unwrap_or(share);
         let unknown_codes = Rate::new(limits.unknown_codes);
         Self { limits, per_client, unknown_codes, since: Instant::now(), connections: Mutex::default() }
     }
 
-    /// Takes one of a client's connections, if need be in the place of its idlest; none when all it
-    /// may have are being answered. A proxy may have any number.
+    /// Registers a connection of a client, if necessary in place of its idlest ones. Returns `None`
+    /// if all its connections are being answered. A trusted proxy has no limit.
     pub(super) fn connect(self: &Arc<Self>, peer: IpAddr) -> Option<Connected> {
         let mut connected = Connected { clients: Arc::clone(self), place: None, ended: 0 };
         if self.per_client == 0 || self.trusts(peer) {
@@ -99,7 +103,8 @@ impl Clients {
         Some(connected)
     }
 
-    /// Notes how a connection is ended, unless it was ended meanwhile.
+    /// Registers the handle with which a connection can be ended, unless the connection has left
+    /// its place meanwhile.
     pub(super) fn attend(&self, place: Option<(IpAddr, u64)>, seat: Seat) {
         let Some((address, number)) = place else { return };
         let mut connections = self.connections();
@@ -109,13 +114,14 @@ impl Clients {
         }
     }
 
-    /// Whether a peer is a proxy that speaks for others.
+    /// Returns whether a peer is a trusted proxy.
     pub(super) fn trusts(&self, peer: IpAddr) -> bool {
         self.limits.trusted_proxies.iter().any(|proxies| proxies.contains(&peer.to_canonical()))
     }
 
-    /// Who asks, when a trusted proxy passes the question on: the last address in the lines of `X-Forwarded-For` that is not a trusted
-    /// proxy's. What stands before that, anybody may have written.
+    /// Returns the client behind a trusted proxy: the last address in the lines of
+    /// `X-Forwarded-For` that is not a trusted proxy's. Anyone may have written the addresses
+    /// before it.
     pub(super) fn behind<'a>(
         &self,
         proxy: IpAddr,
@@ -133,7 +139,8 @@ impl Clients {
         client
     }
 
-    /// Who asks on a connection of this peer: the peer, unless that is a trusted proxy.
+    /// Returns the client on a connection from this peer: the peer itself, unless it is a trusted
+    /// proxy.
     pub(super) fn client_of<'a>(
         &self,
         peer: IpAddr,
@@ -142,18 +149,23 @@ impl Clients {
         if self.trusts(peer) { self.behind(peer, lines) } else { peer }
     }
 
-    /// From which country a client comes, in two letters, if a trusted proxy says so.
+    /// Returns the country that a trusted proxy gives for its client, as it stands in the header.
+    /// The header is configured, and `None` means that it is absent or the peer is not trusted.
     pub(super) fn country<'a>(&self, peer: IpAddr, headers: &'a HeaderMap) -> Option<&'a str> {
         let name = self.limits.country_header.as_ref().filter(|_| self.trusts(peer))?;
         headers.get(name)?.to_str().ok().filter(|country| !country.is_empty())
     }
 
-    /// Takes a code that may not exist from a client's budget; or how long it has to wait until it may ask for another.
+    /// Takes an unknown code from a client's budget.
+    ///
+    /// # Errors
+    /// Returns the time until the client may request another unknown code, if its budget is used
+    /// up.
     pub(super) fn spend(&self, client: IpAddr) -> Result<(), Duration> {
         self.unknown_codes.spend(network(client), self.since.elapsed()).map(drop)
     }
 
-    /// Gives it back: the code exists, or nobody knows.
+    /// Returns an unknown code to a client's budget, because the code exists or the lookup failed.
     pub(super) fn give_back(&self, client: IpAddr) {
         self.unknown_codes.give_back(network(client));
     }
@@ -163,7 +175,7 @@ impl Clients {
     }
 }
 
-/// A client's connection, until it is dropped.
+/// A registered connection of a client; dropping it releases the connection's place.
 pub(super) struct Connected {
     clients: Arc<Clients>,
     place: Option<(IpAddr, u64)>,
@@ -171,12 +183,14 @@ pub(super) struct Connected {
 }
 
 impl Connected {
-    /// Where its seat is to be noted.
+    /// Returns the place for [`Clients::attend`]; `None` if connections of this peer are not
+    /// limited.
     pub(super) fn place(&self) -> Option<(IpAddr, u64)> {
         self.place
     }
 
-    /// Whether others of the client were ended for it: their places become free in a moment.
+    /// Returns whether other connections of the client were ended for this one, so that their slots
+    /// become free in a moment.
     pub(super) fn has_ended_others(&self) -> bool {
         self.ended > 0
     }
@@ -187,7 +201,7 @@ impl Drop for Connected {
         let Some((address, number)) = self.place else { return };
         let mut connections = self.clients.connections();
         if let Some(seats) = connections.by_client.get_mut(&address) {
-            // It is not there when it had to make room.
+            // A connection that was ended to make room is removed already.
             seats.remove(&number);
             if seats.is_empty() {
                 connections.by_client.remove(&address);
@@ -196,7 +210,7 @@ impl Drop for Connected {
     }
 }
 
-/// For whom a request is passed on, line by line.
+/// Returns the lines of a request's `X-Forwarded-For` header.
 pub(super) fn forwarded_for<B>(request: &Request<B>) -> impl DoubleEndedIterator<Item = &[u8]> {
     request.headers().get_all(FORWARDED_FOR).iter().map(HeaderValue::as_bytes)
 }
@@ -225,7 +239,7 @@ mod tests {
         ))
     }
 
-    /// A connection that is served until it is ended, and the other end of it.
+    /// Returns a connection that is served until it is ended, with its other end.
     fn serve(clients: &Arc<Clients>, ward: &Arc<Ward>, peer: &str) -> Option<(DuplexStream, JoinHandle<()>)> {
         let connected = clients.connect(ip(peer))?;
         let (far, near) = duplex(64);
@@ -258,7 +272,7 @@ mod tests {
         let (_other, of_other) = serve(&clients, &wards[0], "192.0.2.2").unwrap();
         sleep(Duration::from_secs(2)).await;
 
-        // On any thread: the silent one goes first, and then the one that rests.
+        // Connections on all threads count: the silent one goes first, then the idle one.
         let mut third = serve(&clients, &wards[0], "192.0.2.1").unwrap();
         third.0.write_all(b"?").await.unwrap();
         sleep(Duration::from_secs(1)).await;

@@ -1,12 +1,15 @@
-//! Accepting connections: one single-threaded runtime per core, all on the same address (SO_REUSEPORT).
+//! Accepts connections: one single-threaded runtime per core, all on the same address
+//! (SO_REUSEPORT).
 //!
-//! Stopping without cutting anybody off takes three steps. While *draining*, everything is served, but each answer closes its
-//! connection, so that clients come back elsewhere. Then *closing*: what waits in the accept queue is still taken, the sockets
-//! are closed, idle connections ended and the others let finish, until a deadline.
+//! A stop cuts off no request that ends within the deadline. It takes two phases after normal
+//! service. In [`Phase::Draining`] requests are served, but each answer closes its connection, so
+//! that clients reconnect to another resolver. In [`Phase::Closing`] the connections in the accept
+//! queue are still taken. Then the sockets are closed, idle connections ended, and the others have
+//! until the deadline to finish.
 //!
-//! The number of connections is bounded by the descriptors of this process, and each client has a
-//! share. When either bound is reached, the idlest connections are closed, of all clients or of
-//! that one. So silent connections keep no new one out.
+//! The descriptors and the memory of the process bound the number of connections, and each client
+//! has a share. When either bound is reached, the idlest connections are closed: of all clients, or
+//! of that client. So silent connections keep no new one out.
 
 use std::{
     convert::Infallible,
@@ -50,44 +53,44 @@ use super::{
 };
 use crate::hot::Target;
 
-/// Connections that may wait to be accepted, per thread; the kernel's own limit applies too.
+/// The length of the accept queue of each thread; the kernel's own limit applies too.
 const BACKLOG: i32 = 4_096;
-/// How long the place of a connection that was ended for another may take to become free.
+/// The time to wait for the slot of a connection that was ended to make room.
 const ROOM_WITHIN: Duration = Duration::from_millis(100);
-/// How long to wait when the system has no descriptor left.
+/// The pause after a failed accept, which usually means that no descriptor is left.
 const NO_DESCRIPTOR: Duration = Duration::from_millis(20);
-/// The head of a request, and so the longest header.
+/// The maximum size of the head of a request in bytes, and so of a header.
 const HEAD_BYTES: usize = 16 * 1024;
-/// How long visits and counts may lie with their thread.
+/// The interval at which each thread hands over its visits and counts.
 const FLUSH: Duration = Duration::from_millis(50);
-/// How long connections may take to finish once closing.
+/// The deadline for connections to finish after [`Phase::Closing`] has begun.
 const CLOSE_DEADLINE: Duration = Duration::from_secs(10);
 
-/// How far stopping has come.
+/// The phases of a listener's life, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
-    /// Business as usual.
+    /// Normal service.
     Serving,
-    /// Served, but clients are asked to come back elsewhere.
+    /// Requests are served, but each answer closes its connection.
     Draining,
-    /// No new connections.
+    /// New connections are refused.
     Closing,
 }
 
-/// Sockets on one address, one per thread.
+/// Listening sockets on one address, one per thread.
 pub struct PublicListeners {
     sockets: Vec<StdListener>,
     address: SocketAddr,
 }
 
 impl PublicListeners {
-    /// The address, with the port that port 0 became.
+    /// Returns the bound address, with the actual port if port 0 was requested.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The sockets, for a server of the caller's own.
+    /// Returns the sockets, for a caller that runs its own server on them.
     #[must_use]
     pub fn into_sockets(self) -> Vec<StdListener> {
         self.sockets
@@ -97,9 +100,10 @@ impl PublicListeners {
 /// Binds one socket per thread.
 ///
 /// # Errors
-/// When the address is taken or not this machine's.
+/// Returns an error if the address is in use or does not belong to this machine.
 pub fn bind(address: SocketAddr, threads: usize) -> io::Result<PublicListeners> {
-    // SO_REUSEPORT alone would let a second process of the same user take half of the connections unnoticed.
+    // SO_REUSEPORT alone would let a second process of the same user take half of the connections
+    // unnoticed.
     drop(StdListener::bind(address)?);
     let first = bind_one(address)?;
     let address = first.local_addr()?;
@@ -120,10 +124,11 @@ fn bind_one(address: SocketAddr) -> io::Result<StdListener> {
     Ok(socket.into())
 }
 
-/// Serves on every socket, each on a thread of its own; returns when all have ended after [`Phase::Closing`].
+/// Serves on every socket, each on its own thread. Returns when all threads have ended after
+/// [`Phase::Closing`].
 ///
 /// # Errors
-/// When a thread or its runtime cannot be started.
+/// Returns an error if a thread or its runtime cannot be started, or if a listener fails.
 pub async fn serve(
     listeners: PublicListeners,
     app: Arc<App>,
@@ -139,7 +144,7 @@ pub async fn serve(
         thread::Builder::new().name(format!("listener-{index}")).spawn(move || {
             let door = Door { desk: Arc::new(Desk::new(app)), ward: Arc::default(), phase, slots, full };
             let served = runtime.block_on(door.keep(socket));
-            // Nobody waits any more if another thread failed to start.
+            // The receiver is gone if another thread failed to start.
             let _ = done.send(served);
         })?;
         ended.push(waiting);
@@ -150,13 +155,13 @@ pub async fn serve(
     Ok(())
 }
 
-/// One thread's share.
+/// The listener of one thread.
 struct Door {
     desk: Arc<Desk>,
     ward: Arc<Ward>,
     phase: watch::Receiver<Phase>,
     slots: Arc<Semaphore>,
-    /// All of them were taken, or all descriptors.
+    /// Limits how often full slots or exhausted descriptors are logged.
     full: Arc<Seldom>,
 }
 
@@ -175,7 +180,7 @@ impl Door {
             }
         }
         self.ward.close();
-        // What the kernel has accepted already would be cut off by closing the socket.
+        // Closing the socket would reset the connections that the kernel has accepted already.
         while let Ok(accepted) = timeout(Duration::ZERO, listener.accept()).await {
             self.greet(accepted, &connections).await;
         }
@@ -202,7 +207,7 @@ impl Door {
                     return;
                 };
                 let (desk, ward) = (Arc::clone(&self.desk), Arc::clone(&self.ward));
-                // Answers are written whole: waiting to fill a segment only delays them.
+                // Answers are written whole, so waiting to fill a segment would only delay them.
                 let _ = stream.set_nodelay(true);
                 let stream = self.ward.attend(stream);
                 let (patient, place) = (stream.patient(), client.place());
@@ -214,7 +219,8 @@ impl Door {
                 self.desk.app.clients.attend(place, seat);
             }
             Err(error) => {
-                // Out of file descriptors, most likely: spinning would make it worse.
+                // The process is most likely out of file descriptors, and retrying at once would
+                // make it worse.
                 if let Some(times) = self.full.happened() {
                     tracing::warn!(%error, times, "accept on the public listener");
                 }
@@ -224,9 +230,10 @@ impl Door {
         }
     }
 
-    /// A place for a connection. When all are taken, the idlest of this thread make room. The
-    /// kernel spreads connections evenly, so they are about the idlest of all. A client whose own
-    /// idlest connection made room takes no place of other clients.
+    /// Acquires a slot for a connection. When all slots are taken, the idlest connections of this
+    /// thread make room. The kernel spreads connections evenly, so they are about the idlest of
+    /// all. A client whose own idlest connection was ended for this one takes no slot from other
+    /// clients.
     async fn room(&self, is_free_soon: bool) -> Option<OwnedSemaphorePermit> {
         if let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() {
             return Some(slot);
@@ -247,7 +254,8 @@ impl Door {
     }
 }
 
-/// What a thread has noted reaches the others also when it has little to do.
+/// Hands over the visits and counts of a thread at an interval, so that they are not held up on an
+/// idle thread.
 async fn flush_now_and_then(desk: Arc<Desk>) {
     loop {
         sleep(FLUSH).await;
@@ -255,7 +263,8 @@ async fn flush_now_and_then(desk: Arc<Desk>) {
     }
 }
 
-/// Serves one connection to its end; once closing, to the end of the request under way.
+/// Serves one connection until it ends or, in [`Phase::Closing`], until the request under way is
+/// answered.
 async fn converse(mut stream: Watched<TcpStream>, desk: Arc<Desk>, peer: IpAddr, ward: Arc<Ward>) {
     if !desk.app.fast_path {
         return Box::pin(converse_freely(stream, desk, peer, ward)).await;
@@ -277,7 +286,7 @@ async fn converse(mut stream: Watched<TcpStream>, desk: Arc<Desk>, peer: IpAddr,
     match express::serve(&mut stream, &desk.buffers, is_stopping, redirected).await {
         Ok(Left::ToHyper(unanswered)) => {
             stream.unread(unanswered);
-            // In a box: what hyper keeps of a connection is many times what a redirect needs.
+            // Boxed: hyper's state of a connection is many times what the fast path needs.
             Box::pin(converse_freely(stream, desk, peer, ward)).await;
         }
         Ok(Left::Ended) => {}
@@ -285,7 +294,7 @@ async fn converse(mut stream: Watched<TcpStream>, desk: Arc<Desk>, peer: IpAddr,
     }
 }
 
-/// The same through hyper, whatever is asked for.
+/// Serves one connection through hyper, with all kinds of requests.
 async fn converse_freely(stream: Watched<TcpStream>, desk: Arc<Desk>, peer: IpAddr, ward: Arc<Ward>) {
     let patient = stream.patient();
     let asking = patient.clone();
@@ -316,23 +325,24 @@ async fn converse_freely(stream: Watched<TcpStream>, desk: Arc<Desk>, peer: IpAd
                 sleep(HELD_BACK).await;
             }
             answer.body_mut().attend(asking.begin_answer());
-            // Else the next request's head could come as slowly as a stream may.
+            // Otherwise the next request's head could arrive as slowly as a stream may.
             Ok(parting(&desk.app, answer, is_streamed, id))
         })))
     });
     let mut connection = pin!(
         http1::Builder::new()
             .max_buf_size(HEAD_BYTES)
-            // Answers are one piece: a plain write is cheaper than a gathering one.
+            // An answer is one piece, for which a plain write is cheaper than a vectored one.
             .writev(false)
             .serve_connection(TokioIo::new(stream), service)
     );
     let mut is_told = false;
-    // Not a `select!` with the phase: that would take a lock that all cores share, on every turn of every connection.
+    // Not a `select!` on the phase: that would take a lock shared by all cores on every poll of
+    // every connection.
     let ended = poll_fn(|cx| {
         patient.is_woken_by(cx.waker());
         let polled = connection.as_mut().poll(cx);
-        // Afterwards, for what has come until then is still answered.
+        // Checked after the poll, so that requests that arrived before are still answered.
         if polled.is_pending() && ward.is_closing() && !std::mem::replace(&mut is_told, true) {
             connection.as_mut().graceful_shutdown();
             return connection.as_mut().poll(cx);
@@ -344,8 +354,8 @@ async fn converse_freely(stream: Watched<TcpStream>, desk: Arc<Desk>, peer: IpAd
     }
 }
 
-/// A request of HTTP/1.1 has one line that names the host, neither none nor two (RFC 9112, section 3.2): which of two is meant a proxy in front may
-/// see otherwise than we do.
+/// Returns whether a request has exactly one `Host` header (RFC 9112, section 3.2); HTTP/1.0 may
+/// omit it. With two of them, a proxy in front could read another host than this server.
 fn names_one_host<B>(request: &hyper::Request<B>) -> bool {
     let count = request.headers().get_all(HOST).iter().count();
     count == 1 || (count == 0 && request.version() < Version::HTTP_11)
@@ -355,8 +365,8 @@ fn no_host() -> Answer {
     answer(StatusCode::BAD_REQUEST, pages::TEXT, "expected one line with the header Host\n")
 }
 
-/// Names the request, and asks the client to come back on another connection, after the last answer of this one or when this process wants to be
-/// rid of it.
+/// Adds the request's id to an answer. Closes the connection after the last answer of it, or while
+/// this process is draining.
 fn parting(app: &App, mut answer: Answer, is_last: bool, id: RequestId) -> Answer {
     id.tell(&mut answer);
     if is_last || app.is_draining() {
@@ -365,7 +375,7 @@ fn parting(app: &App, mut answer: Answer, is_last: bool, id: RequestId) -> Answe
     answer
 }
 
-/// Returns once new connections are to be refused, also when nobody is left to say so.
+/// Waits for [`Phase::Closing`]. Returns as well if the sender of phases is gone.
 async fn closing(phase: &mut watch::Receiver<Phase>) {
     let _ = phase.wait_for(|phase| *phase == Phase::Closing).await;
 }

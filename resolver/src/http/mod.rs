@@ -1,11 +1,11 @@
-//! The public listener: redirects and the API.
+//! The public listener: redirects and the REST API; and the links API over gRPC.
 //!
-//! [`listener`] accepts on one single-threaded runtime per core. [`express`] answers redirects of
-//! links that the thread knows. All else goes through hyper: [`router`] decides what a request is,
-//! [`redirect`] and [`rest`] answer it. The listener's threads parse, look into the cache and wait.
-//! They poll creates as well, because a create does little more ([`run_to_end`]). Every other call
-//! of the API runs on the daemon's own runtime beside them. Stores and their connections belong to
-//! that runtime in any case.
+//! [`listener`] accepts connections on one single-threaded runtime per core. [`express`] answers
+//! redirects of links that the thread has cached. All other requests go through hyper: [`router`]
+//! routes them, [`redirect`] and [`rest`] answer them. The listener's threads parse, read the cache
+//! and wait. They also poll creates, because a create does little more ([`run_to_end`]). Every
+//! other call of the API runs on the daemon's own runtime beside them. Stores and their connections
+//! belong to that runtime in any case.
 
 mod authenticate;
 mod body;
@@ -66,91 +66,93 @@ use express::Buffers;
 pub use limits::ClientLimits;
 pub(crate) use limits::Clients;
 pub use listener::{Phase, PublicListeners, bind, serve};
-/// QR codes that are drawn at a time.
+/// The maximum number of QR codes that are drawn at a time.
 pub const PICTURES_MAX: usize = 2;
 pub(crate) use robots::Robots;
 pub use stray::StrayTargets;
 use wakeups::Wakeups;
 
-/// What every answer is.
+/// The type of all answers.
 pub(crate) type Answer = Response<Body>;
 
-/// What the handlers work with.
+/// The state that all handlers share.
 pub struct App {
     /// The use cases.
     pub links: LinkService,
-    /// Codes to links.
+    /// The lookup of links by code or slug.
     pub lookup: Arc<Lookup>,
-    /// API keys.
+    /// The cache of API keys.
     pub keys: Arc<KeyRing>,
-    /// What each client takes.
+    /// The limits per client.
     pub(crate) clients: Arc<Clients>,
-    /// Calls of the API.
+    /// The call limits of the API.
     pub(crate) calls: Calls,
-    /// QR codes that are drawn at a time.
+    /// The permits for drawing QR codes, [`PICTURES_MAX`] of them.
     pub pictures: Arc<Semaphore>,
-    /// What clients, keys and the process may hold.
+    /// The budgets of clients, keys and the process.
     pub(crate) budgets: Budgets,
-    /// When budgets began to grow.
+    /// The origin of the clock that rates use.
     pub(crate) started: Instant,
-    /// Connections that there may be.
+    /// The maximum numbers of connections.
     pub connections: ConnectionLimits,
-    /// Visits of links with a limit.
+    /// The visit limits of links.
     pub admission: Admission,
-    /// What becomes of visits.
+    /// The pipeline of visits.
     pub visits: Visits,
-    /// For health and keys.
+    /// The store, for health checks and API keys.
     pub store: Arc<dyn LinkStore>,
-    /// What an operator sees.
+    /// The metrics.
     pub metrics: Arc<Metrics>,
-    /// Domains, and where links may lead to.
+    /// The cache of domains and target rules.
     pub directory: Arc<Directory>,
-    /// Where visitors' addresses are located.
+    /// The GeoIP database.
     pub places: Atlas,
-    /// Where visitors go that no link leads on.
+    /// The fallback targets of requests that match no link.
     pub stray_targets: StrayTargets,
-    /// Whether visitors of links that lead nowhere any more are told so (410), and not that there is no such link (404).
+    /// Whether a link that is no longer live is answered with 410 instead of 404.
     pub tells_gone: bool,
-    /// What the API is, in OpenAPI's words; written when it is first asked for.
+    /// The OpenAPI document, built at the first request for it.
     pub(crate) openapi: OnceLock<Bytes>,
-    /// What crawlers are told.
+    /// The cached texts of `robots.txt`.
     pub(crate) robots: Robots,
-    /// What short links of the default domain begin with, without a slash at the end.
+    /// The beginning of short URLs of the default domain, without a trailing slash.
     pub public_url: String,
-    /// Whether links are created by opening an address that has the key in it.
+    /// Whether links can be created by a GET request with the API key in its URL.
     pub single_step_create: bool,
-    /// Where times are meant that come without an offset.
+    /// The time zone of times without an offset.
     pub time_zone: TimeZone,
-    /// The status of redirects.
+    /// The default status of redirects.
     pub redirect_status: StatusCode,
-    /// Whether redirects of known links are answered without hyper.
+    /// Whether redirects of cached links are answered without hyper.
     pub fast_path: bool,
-    /// Where everything runs that is not a redirect.
+    /// The daemon's runtime, for everything but redirects and creates.
     pub runtime: runtime::Handle,
-    /// Set while this process wants its clients to go elsewhere.
+    /// Whether the process is draining, so that answers close their connections.
     pub draining: AtomicBool,
 }
 
 impl App {
     pub(crate) fn is_draining(&self) -> bool {
-        // A request that reads the old value is served as well; only its connection stays open a little longer.
+        // A request that reads the old value is served as well; its connection only stays open a
+        // little longer.
         self.draining.load(Ordering::Relaxed)
     }
 }
 
-/// What the handlers on one listener's thread work with.
+/// The state of the handlers on one listener's thread.
 struct Desk {
     app: Arc<App>,
     hot: HotLinks,
     visits: VisitBuffer,
-    /// Of this thread's connections, for as long as one of them is read and answered: nobody waits for this lock.
+    /// The fast path's buffers, used by one connection of the thread at a time. The lock is never
+    /// contended.
     buffers: Mutex<Buffers>,
-    /// Its requests that other threads wake.
+    /// The wake-ups of this thread's requests by other threads.
     wakeups: Arc<Wakeups>,
 }
 
 impl Desk {
-    /// What the handlers on this thread work with.
+    /// Creates the state for the current thread.
     fn new(app: Arc<App>) -> Self {
         Self {
             hot: HotLinks::new(),
@@ -161,23 +163,23 @@ impl Desk {
         }
     }
 
-    /// Tells the others what this thread has noted.
+    /// Hands over the visits and counts of this thread.
     fn flush(&self) {
         self.visits.flush();
         self.hot.tell_hits(&self.app.lookup);
     }
 }
 
-/// Who asks.
+/// The origin of a request.
 #[derive(Clone, Copy, Debug)]
 struct Visitor {
-    /// Whose connection it is.
+    /// The address at the other end of the connection.
     peer: IpAddr,
-    /// Whom it speaks for.
+    /// The client: the peer, or the address that a trusted proxy names.
     client: IpAddr,
 }
 
-/// An answer with a body.
+/// Builds an answer with a body.
 pub(crate) fn answer(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Answer {
     let mut answer = Response::new(Body::whole(body));
     *answer.status_mut() = status;
@@ -185,27 +187,29 @@ pub(crate) fn answer(status: StatusCode, content_type: &'static str, body: impl 
     answer
 }
 
-/// An answer without a body.
+/// Builds an answer without a body.
 pub(crate) fn empty(status: StatusCode) -> Answer {
     let mut answer = Response::new(Body::whole(Bytes::new()));
     *answer.status_mut() = status;
     answer
 }
 
-/// How long a refusal is held back: a prompt one would be asked for again at once, and take the core from others.
+/// The delay of a refusal. A client that is refused promptly would retry at once, and take the core
+/// from others.
 const HELD_BACK: Duration = Duration::from_secs(1);
 
-/// Marks an answer that is held back.
+/// Marks an answer whose sending is delayed.
 #[derive(Clone, Copy)]
 struct HeldBack;
 
-/// Has a refusal held back. Nothing is kept for it meanwhile, and its connection may be ended to make room for another.
+/// Delays a refusal by [`HELD_BACK`]. Meanwhile it holds no resources, and its connection may be
+/// ended to make room for another.
 fn hold_back(mut answer: Answer) -> Answer {
     answer.extensions_mut().insert(HeldBack);
     answer
 }
 
-/// Asks the client to come back in a second.
+/// Adds `Retry-After: 1` to an answer.
 pub(crate) fn retry_later(mut answer: Answer) -> Answer {
     answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     answer

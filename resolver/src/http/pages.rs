@@ -1,4 +1,4 @@
-//! The few fixed pages.
+//! The fixed HTML pages.
 
 use std::time::Duration;
 
@@ -32,7 +32,8 @@ const WRONG_PASSWORD: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\
     <h1>This link has a password</h1>\n<p>That was not it.</p>\n<form method=\"post\"><p><label>Password <input type=\"password\" name=\"password\" required autofocus></label>\n\
     <button>Go on</button></p></form>\n</html>\n";
 
-/// Asks for a link's password; 403 after a wrong one, so that programs can tell.
+/// Shows the password form of a link. After a wrong password the status is 403, so that programs
+/// can tell.
 pub(super) fn ask_password(is_wrong: bool) -> Answer {
     let (status, page) =
         if is_wrong { (StatusCode::FORBIDDEN, WRONG_PASSWORD) } else { (StatusCode::OK, ASK_PASSWORD) };
@@ -44,14 +45,15 @@ pub(super) fn ask_password(is_wrong: bool) -> Answer {
 const TOO_MANY_TRIES: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"robots\" content=\"noindex\"><title>Slow down</title>\n\
     <h1>Slow down</h1>\n<p>Too many passwords were tried for this link. Please try again later.</p>\n</html>\n";
 
-/// Answers a visitor who has tried too many passwords for a link.
+/// Answers 429 to a visitor who has tried too many passwords for a link.
 pub(super) fn too_many_tries(wait: Duration) -> Answer {
     let mut page = answer(StatusCode::TOO_MANY_REQUESTS, HTML, TOO_MANY_TRIES);
     page.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1));
     page
 }
 
-/// What previews of a link show that may be followed only so often: neither where it leads nor anything that is said of it.
+/// The page for previews of a link with a visit limit. It shows neither the target nor the link's
+/// title and description.
 pub(super) const LIMITED: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"robots\" content=\"noindex\"><title>Short link</title>\n\
     <h1>Short link</h1>\n<p>This link leads on only a limited number of times. Open it in a browser to follow it.</p>\n</html>\n";
 

@@ -1,7 +1,8 @@
-//! `GET|HEAD /{code}/qr-code`: the short link as a picture. What it may be is in [`qr`].
+//! QR codes of short links: `GET|HEAD /{code}/qr-code`. [`qr`] defines the options and draws them.
 //!
-//! A picture takes milliseconds of a core, more than a thousand redirects, and one of a long slug many times as long: few are drawn at a time, away
-//! from the listeners' threads, and a client has a budget of them.
+//! Drawing takes milliseconds of a core, more than a thousand redirects do, and many times as long
+//! for a long slug. So few are drawn at a time, off the listeners' threads, and each client has a
+//! budget of them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,17 +25,17 @@ use super::{
     stray::{busy, gone, too_much, unavailable},
 };
 
-/// What stands behind the code.
+/// The suffix of the path, after the code.
 const BEHIND: &str = "/qr-code";
-/// How long a picture may wait for its turn.
+/// The longest wait for a permit to draw.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The path of the link whose picture is asked for.
+/// Returns the path of the link from the path of its QR code; `None` for any other path.
 pub(super) fn link_of(path: &str) -> Option<&str> {
     path.strip_suffix(BEHIND).filter(|link| link.len() > 1)
 }
 
-/// Draws the short link that a visitor would be led on by.
+/// Draws the QR code of the short URL that the path leads to.
 pub(super) async fn draw(desk: &Desk, visitor: Visitor, request: &Request<Incoming>) -> Answer {
     let app = &desk.app;
     if let Err(wait) = app.budgets.picture_rate.spend(network(visitor.client), app.started.elapsed()) {
@@ -49,7 +50,7 @@ pub(super) async fn draw(desk: &Desk, visitor: Visitor, request: &Request<Incomi
         Ok(found) => found,
         Err(answer) => return answer,
     };
-    // A campaign is printed before it begins.
+    // A link that is not live yet has a QR code, because a campaign is printed before it begins.
     if found.link.is_over(app.directory.now()) {
         return gone(app, &found.place, &found.wanted, path);
     }
@@ -59,7 +60,7 @@ pub(super) async fn draw(desk: &Desk, visitor: Visitor, request: &Request<Incomi
         Ok(options) => options,
         Err(error) => return wrong(error),
     };
-    // Readers guess how letters beyond ASCII are written: in a URL all of them can be escaped.
+    // QR readers guess the encoding of non-ASCII characters, so these are percent-encoded.
     let short_url = location(&format!("{}/{name}", app.directory.base(found.link.domain()))).into_owned();
     match paint(app, short_url, options).await {
         Some(Ok(Image { bytes, content_type })) => {
@@ -75,7 +76,8 @@ pub(super) async fn draw(desk: &Desk, visitor: Visitor, request: &Request<Incomi
     }
 }
 
-/// None when too many pictures are asked for.
+/// Draws a QR code off the listener's thread. Returns `None` if no permit to draw became free in
+/// time.
 async fn paint(app: &Arc<App>, text: String, options: QrOptions) -> Option<Result<Image, QrError>> {
     let turn = timeout(PATIENCE, Arc::clone(&app.pictures).acquire_owned()).await.ok()?.ok()?;
     let painted = app.runtime.spawn_blocking(move || {

@@ -1,7 +1,8 @@
-//! Connections that keep their thread waiting are ended by one look a second at all of them.
+//! Connection timeouts: one scan a second ends connections that make no progress.
 //!
-//! hyper's own limit for a request's head is a timer for each request, which costs about as much as parsing it, and it ends idle
-//! connections with the same limit. Here a connection notes where it stands, by a clock that ticks once a second.
+//! hyper's own limit for the head of a request is a timer per request, which costs about as much as
+//! parsing it, and it applies the same limit to idle connections. Here each connection records its
+//! state, by a clock that ticks once a second.
 
 use std::{
     cmp::Reverse,
@@ -23,58 +24,61 @@ use tokio::{
     time::sleep,
 };
 
-/// How long a client may take to send a request's head, in seconds.
+/// The time a client has to send the head of a request, in seconds.
 const HEAD_SECONDS: u32 = 10;
-/// How long a connection may stay open without a request, in seconds; nginx's default.
+/// The time a connection may stay open without a request, in seconds; nginx's default. A stream
+/// without activity and an answer that the client does not read have the same limit.
 const IDLE_SECONDS: u32 = 75;
 const TICK: Duration = Duration::from_secs(1);
 
-/// Nothing of the next request has come.
+/// No byte of the next request has arrived.
 const IDLE: u8 = 0;
-/// A part of a head has come.
+/// A part of a head has arrived.
 const HEAD: u8 = 1;
-/// A request is being answered, until the last of its answer is on its way to the client.
+/// A request is being answered. The state ends when the last piece of the answer has been handed to
+/// the connection.
 const BUSY: u8 = 2;
-/// The same, and it still comes while its answer goes: whatever moves is a sign of life.
+/// A request is being answered while its body still arrives: activity in either direction is a sign
+/// of life.
 const STREAM: u8 = 3;
-/// A request is under way, and the client has not sent the next piece of its body.
+/// The server waits for the client to send the next piece of a body.
 const BODY: u8 = 4;
-/// A request is being answered, and the client does not take what is there of the answer.
+/// The server waits for the client to read the answer.
 const UNTAKEN: u8 = 5;
-/// A part of an end that makes room, of all connections of a thread: to look for the idlest of them takes longer than to end it.
+/// The divisor for the number of connections that are ended at a time. Finding the idlest
+/// connection takes longer than ending it, so a part of them is ended together.
 const PART: usize = 64;
 
-/// Where a connection stands. Only its own thread writes it.
+/// The state of a connection. Only its own thread writes it.
 #[derive(Debug, Default)]
 struct Pulse {
     state: AtomicU8,
     since: AtomicU32,
-    /// Which of its thread's connections it is.
+    /// The connection's sequence number on its thread.
     number: AtomicU64,
-    /// Whether anything was ever answered on it.
+    /// Whether a request was ever answered on it.
     is_used: AtomicBool,
-    /// Wakes the connection's task.
+    /// The waker of the connection's task.
     waker: OnceLock<Waker>,
 }
 
 task_local! {
-    /// The connection whose request this task answers.
+    /// The connection whose request the current task answers.
     static SERVED: Patient;
 }
 
-/// How idle a connection is: the least is ended first. One on which nothing was ever answered is
-/// idler than one that was used, and so is one that owes the body of its request. Then the one that
-/// has rested for longer.
+/// How idle a connection is, in the order in which connections are ended: the smallest value first.
+/// A connection on which nothing was ever answered, or that owes the body of its request, comes
+/// before one that was used. Among equals the one that has been idle for longer comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Idleness {
     is_used: bool,
     rested: Reverse<u32>,
 }
 
-/// The one rule by which connections make room for others, of a thread and of a client: the idlest
-/// of those that rest are ended, a part of all at a time. A connection that is being answered
-/// stays, unless its client keeps us waiting: else requests whose bodies never come would take
-/// every place.
+/// Selects the connections to end when room is needed, on a thread or of a client: the idlest ones,
+/// a sixty-fourth of all but at least one. A connection that is being answered stays, unless it
+/// waits for its client. Otherwise requests whose bodies never arrive would take every slot.
 pub(super) fn idlest<K: Copy + Ord>(
     connections: impl ExactSizeIterator<Item = (K, Option<Idleness>)>,
 ) -> Vec<K> {
@@ -88,7 +92,7 @@ pub(super) fn idlest<K: Copy + Ord>(
     resting.into_iter().map(|(_, key)| key).collect()
 }
 
-/// A connection as those see it who may end it.
+/// A handle to a connection for limits that may end it.
 #[derive(Debug)]
 pub(super) struct Seat {
     pulse: Arc<Pulse>,
@@ -97,29 +101,30 @@ pub(super) struct Seat {
 }
 
 impl Seat {
-    /// How idle it is, unless it is being answered.
+    /// Returns how idle the connection is, or `None` while it is being answered.
     pub(super) fn idleness(&self) -> Option<Idleness> {
         self.pulse.idleness(self.ward.seconds.load(Ordering::Relaxed))
     }
 
-    /// Ends it. Its thread drops it with its next turn.
+    /// Ends the connection. Its thread drops it when it next polls the task.
     pub(super) fn end(&self) {
         self.task.abort();
     }
 }
 
-/// One thread's connections and its clock.
+/// The connections of one thread, and their clock.
 #[derive(Debug, Default)]
 pub(super) struct Ward {
     seconds: AtomicU32,
     closing: AtomicBool,
-    /// How many streams it has had.
+    /// The number of streams registered so far.
     attended: AtomicU64,
     connections: Mutex<Vec<(Arc<Pulse>, AbortHandle)>>,
 }
 
 impl Ward {
-    /// Ends what has waited for too long, once a second; runs for as long as the thread.
+    /// Ends connections that have exceeded their limits, once a second. Runs for as long as the
+    /// thread.
     pub(super) async fn watch(self: Arc<Self>) {
         loop {
             sleep(TICK).await;
@@ -133,27 +138,27 @@ impl Ward {
         }
     }
 
-    /// Ends the idlest connections, so that others find room; how many there were.
+    /// Ends the idlest connections to make room for others, and returns their number.
     pub(super) fn end_idlest(&self) -> usize {
         let (now, mut connections) = (self.seconds.load(Ordering::Relaxed), self.connections());
-        // Those that have ended hold no place that could be given to others.
+        // Ended connections hold no slot that another could take.
         connections.retain(|(_, connection)| !connection.is_finished());
-        // Of those that have rested for as many seconds, the ones that came first: a new one has not
-        // had the time to send its request.
+        // Among connections idle for the same number of seconds the oldest goes first: a new one
+        // has not had the time to send its request.
         let idleness = |(place, (pulse, _)): (usize, &(Arc<Pulse>, AbortHandle))| {
             ((pulse.number.load(Ordering::Relaxed), place), pulse.idleness(now))
         };
         let idlest = idlest(connections.iter().enumerate().map(idleness));
         let mut places: Vec<usize> = idlest.into_iter().map(|(_, place)| place).collect();
         places.sort_unstable();
-        // From behind, so that what is put into a place is none of those that are to go.
+        // From the end, so that `swap_remove` never moves a connection that is still to be removed.
         for place in places.iter().rev() {
             connections.swap_remove(*place).1.abort();
         }
         places.len()
     }
 
-    /// Lets every connection finish what it has begun, and end.
+    /// Starts a graceful close: each connection finishes the request under way and ends.
     pub(super) fn close(&self) {
         self.closing.store(true, Ordering::Relaxed);
         let wakers =
@@ -161,12 +166,13 @@ impl Ward {
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// Whether connections are to end.
+    /// Returns whether a graceful close has started.
     pub(super) fn is_closing(&self) -> bool {
         self.closing.load(Ordering::Relaxed)
     }
 
-    /// A stream that is watched, once [`Ward::admit`] has its task.
+    /// Wraps a stream so that its state is recorded. Its limits apply once [`Ward::admit`] has its
+    /// task.
     pub(super) fn attend<S>(self: &Arc<Self>, stream: S) -> Watched<S> {
         let pulse = Arc::new(Pulse::default());
         pulse.since.store(self.seconds.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -174,7 +180,7 @@ impl Ward {
         Watched { stream, unread: Vec::new(), pulse, ward: Arc::clone(self) }
     }
 
-    /// Watches the task that serves a connection.
+    /// Registers the task that serves a connection, so that it can be ended.
     pub(super) fn admit(self: &Arc<Self>, patient: Patient, task: AbortHandle) -> Seat {
         self.connections().push((Arc::clone(&patient.0), task.clone()));
         Seat { pulse: patient.0, ward: Arc::clone(self), task }
@@ -192,7 +198,7 @@ impl Pulse {
             BODY => false,
             _ => return None,
         };
-        // Its own thread may have noted a later second meanwhile.
+        // The connection's own thread may have recorded a later second meanwhile.
         let rested = Reverse(now.saturating_sub(self.since.load(Ordering::Relaxed)));
         Some(Idleness { is_used, rested })
     }
@@ -207,40 +213,41 @@ impl Pulse {
     }
 }
 
-/// A connection's name in its ward.
+/// A handle to a connection's state, for the code that serves it.
 #[derive(Clone)]
 pub(super) struct Patient(Arc<Pulse>);
 
 impl Patient {
-    /// How its task is woken when the ward closes. A task has one waker for its whole life.
+    /// Registers the waker of the connection's task, for a graceful close. A task has one waker for
+    /// its whole life, so only the first call has an effect.
     pub(super) fn is_woken_by(&self, waker: &Waker) {
         self.0.waker.get_or_init(|| waker.clone());
     }
 
-    /// A request whose answer begins before its body has ended.
+    /// Records that a request is being answered while its body still arrives.
     pub(super) fn is_streamed(&self) {
         self.0.state.store(STREAM, Ordering::Relaxed);
     }
 
-    /// The request has an answer, which goes to the client until this is dropped.
+    /// Records that the request has an answer. It is under way until the returned guard is dropped.
     pub(super) fn begin_answer(&self) -> Answering {
         self.0.is_used.store(true, Ordering::Relaxed);
         Answering(self.clone())
     }
 
-    /// Only its refusal is waited for: it rests.
+    /// Records that only a delayed refusal is outstanding, so that the connection counts as idle.
     pub(super) fn is_held_back(&self) {
         self.0.state.store(IDLE, Ordering::Relaxed);
     }
 
-    /// A whole head has come: until it is answered, the body's pace and the answer's deadline are
-    /// the limits.
+    /// Records that a whole head has arrived. Until the request is answered, the pace of its body
+    /// and the deadline of its answer are the limits.
     pub(super) fn is_served(&self) {
         self.0.state.store(BUSY, Ordering::Relaxed);
     }
 
-    /// Answers a request of this connection, so that [`from_client`] knows whose client it waits
-    /// for.
+    /// Runs the future that answers a request of this connection. Within it, [`from_client`] knows
+    /// whose client it waits for.
     pub(super) fn serve<F: Future>(&self, answer: F) -> TaskLocalFuture<Self, F> {
         SERVED.scope(self.clone(), answer)
     }
@@ -252,8 +259,8 @@ impl Patient {
     }
 }
 
-/// Waits for a piece of a request's body. Meanwhile the connection is one of those that make room.
-/// Outside of [`Patient::serve`], as in a task of its own, it only waits.
+/// Waits for a piece of a request's body. Meanwhile the connection may be ended to make room.
+/// Outside of [`Patient::serve`], such as in a task of its own, the function only waits.
 pub(super) async fn from_client<T>(piece: impl Future<Output = T>) -> T {
     let (mut piece, mut owed) = (pin!(piece), None);
     poll_fn(|cx| {
@@ -266,7 +273,7 @@ pub(super) async fn from_client<T>(piece: impl Future<Output = T>) -> T {
     .await
 }
 
-/// A piece of a body that is waited for, until this is dropped.
+/// A guard for the wait for a piece of a body; the wait ends when it is dropped.
 struct Owed(Patient);
 
 impl Owed {
@@ -282,8 +289,8 @@ impl Drop for Owed {
     }
 }
 
-/// An answer under way. Between its pieces the client waits for us, so its connection does not
-/// rest.
+/// A guard for an answer under way. Between its pieces the client waits for the server, so the
+/// connection does not count as idle.
 pub(super) struct Answering(Patient);
 
 impl Drop for Answering {
@@ -293,10 +300,10 @@ impl Drop for Answering {
     }
 }
 
-/// A stream whose reads and writes tell where its connection stands.
+/// A stream whose reads and writes update the state of its connection.
 pub(super) struct Watched<S> {
     stream: S,
-    /// What is read before anything else of the stream.
+    /// Bytes that are read before those of the stream.
     unread: Vec<u8>,
     pulse: Arc<Pulse>,
     ward: Arc<Ward>,
@@ -307,7 +314,7 @@ impl<S> Watched<S> {
         Patient(Arc::clone(&self.pulse))
     }
 
-    /// Gives back what was read and is for the next reader: the beginning of a request.
+    /// Puts back bytes that the next reader needs: the beginning of a request.
     pub(super) fn unread(&mut self, bytes: Vec<u8>) {
         if !bytes.is_empty() {
             self.note(HEAD);
@@ -334,7 +341,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
             buffer.put_slice(&self.unread[..len]);
             self.unread.drain(..len);
             if self.unread.is_empty() {
-                // Not to be kept for as long as the connection is.
+                // Frees the allocation, which would otherwise last as long as the connection.
                 self.unread = Vec::new();
             }
             return Poll::Ready(Ok(()));
@@ -344,7 +351,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
         if buffer.filled().len() > before {
             match self.pulse.state.load(Ordering::Relaxed) {
                 IDLE | STREAM => self.note(HEAD),
-                // These bytes may be less than a piece.
+                // These bytes may be less than a piece of the body.
                 BODY => self.note(BODY),
                 _ => {}
             }
@@ -357,10 +364,10 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write(cx, bytes);
         match (self.pulse.state.load(Ordering::Relaxed), polled.is_pending()) {
-            // Asks for the body (`100 Continue`).
+            // hyper asks for the body (`100 Continue`).
             (BODY, _) => self.note(BODY),
             (BUSY, true) => self.note(UNTAKEN),
-            // To try again is no sign of life.
+            // A failed retry is no sign of life.
             (UNTAKEN, true) => {}
             (BUSY | UNTAKEN, false) => self.note(BUSY),
             _ => {

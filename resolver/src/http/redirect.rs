@@ -1,7 +1,8 @@
-//! `GET|HEAD /{code}`
+//! Redirects: `GET|HEAD /{code}`.
 //!
-//! Almost every redirect is of a link that is [`known`] to the thread, and is answered in the turn in which its request was read, by
-//! [`express`](super::express) or, on a connection that also asks for other things, [`at_once`]. All others go through [`follow`].
+//! Almost every redirect is for a link that the cache of the thread has ([`known`]). It is answered
+//! in the same poll that read its request: by the fast path ([`express`](super::express)), or by
+//! [`at_once`] on a connection that hyper serves. All others go through [`follow`].
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -31,10 +32,11 @@ use crate::{
     places::{CountryCode, Located},
 };
 
-/// What a redirect takes from a request.
+/// The parts of a request that a redirect uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Asked<'a> {
-    /// Whether it is a HEAD: a look at the link, by a checker or a preview, and nobody's visit.
+    /// Whether the method is HEAD: a link checker or a preview looks at the link, which is not a
+    /// visit.
     pub(super) is_look: bool,
     pub(super) path: &'a str,
     pub(super) query: Option<&'a str>,
@@ -56,7 +58,8 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// What `lead` makes of the link's target, when the cache has the link; then the visit is noted. It waits for nothing.
+/// Calls `lead` with the link's target if the caches have the link, and returns the result. If that
+/// is not `None`, the visit is recorded. The function never waits.
 pub(super) fn known<T>(
     desk: &Desk,
     client: IpAddr,
@@ -70,7 +73,7 @@ pub(super) fn known<T>(
     }
     let now = directory.now();
     desk.hot.find(&desk.app.lookup, &code, now, |target| {
-        // A query that goes along makes a location of its own.
+        // A forwarded query changes the location.
         if target.forward_query && asked.query.is_some_and(|query| !query.is_empty()) {
             return None;
         }
@@ -78,7 +81,7 @@ pub(super) fn known<T>(
     })
 }
 
-/// The redirect, when the cache has the link.
+/// Returns the redirect if the caches have the link.
 pub(super) fn at_once(desk: &Desk, visitor: Visitor, request: &Request<Incoming>) -> Option<Answer> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return None;
@@ -89,7 +92,7 @@ pub(super) fn at_once(desk: &Desk, visitor: Visitor, request: &Request<Incoming>
     })
 }
 
-/// Redirects to where a code leads.
+/// Answers a request for a link, with a lookup in the store if necessary.
 pub(super) async fn follow(desk: &Desk, visitor: Visitor, request: &Request<Incoming>) -> Answer {
     let app = &*desk.app;
     let found = match find(app, visitor.client, request.uri().path(), host(request)).await {
@@ -105,7 +108,8 @@ pub(super) async fn follow(desk: &Desk, visitor: Visitor, request: &Request<Inco
     }
     let (has_password, is_look) = (found.link.password().is_some(), is_look(request));
     if found.link.is_limited() && (has_password || is_look) {
-        // Nobody is asked for a password that opens nothing, and whoever only looks takes no use away from others.
+        // A password form for a link whose visits are used up would be pointless, and a preview
+        // must not use up a visit.
         match app.admission.is_spent(found.link.id).await {
             Ok(false) => {}
             Ok(true) => return gone(app, &found.place, &found.wanted, request.uri().path()),
@@ -119,21 +123,26 @@ pub(super) async fn follow(desk: &Desk, visitor: Visitor, request: &Request<Inco
     }
 }
 
-/// Whether a request is a look at the link, by a checker of links or for a preview in a chat, and not a visit. Where a link leads that may be
-/// followed only so often is not told then: a look costs nothing, and anybody can pass for a preview.
+/// Returns whether a request is a look at the link, by a link checker or for a chat preview, and
+/// not a visit. Such a request is not told the target of a link with a visit limit: a look uses up
+/// no visit, and anyone can claim to be a preview.
 fn is_look<B>(request: &Request<B>) -> bool {
     let user_agent = std::str::from_utf8(bytes(request.headers(), &USER_AGENT));
     *request.method() == Method::HEAD || user_agent.is_ok_and(is_preview)
 }
 
-/// A link that a visitor has asked for, live or not.
+/// A link that a visitor requested, live or not.
 pub(super) struct FoundLink {
     pub(super) link: Arc<Link>,
     pub(super) place: Place,
     pub(super) wanted: Wanted,
 }
 
-/// The link of a path, or the answer that there is none.
+/// Looks up the link of a path.
+///
+/// # Errors
+/// Returns the answer to send if the path has no link, the link is blocked, the client has used up
+/// its budget of unknown codes, or it is unknown whether the link exists (I8).
 pub(super) async fn find(
     app: &App,
     client: IpAddr,
@@ -152,7 +161,7 @@ pub(super) async fn find(
     if is_disabled {
         return Err(stray(app, place, Stray::Code(wanted), path));
     }
-    // What is in the cache exists, and costs nothing.
+    // A link in the cache exists, and looking it up costs no query.
     let is_free = app.lookup.knows_on(place.domain.id, wanted);
     if !is_free && let Err(wait) = app.clients.spend(client) {
         return Err(hold_back(slow_down(app, wait)));
@@ -164,7 +173,7 @@ pub(super) async fn find(
     let is_stopped = matches!(&found, Ok(Some(link)) if is_stopped(app, link));
     let leads = |link: &Link| link.is_live(app.directory.now()) && !is_stopped;
     match found {
-        // Perhaps the default domain's, and the host is another's.
+        // The link may be the default domain's while the host belongs to another domain.
         Ok(Some(link)) if !leads(&link) && !app.directory.may_deny(&question) => Err(unavailable(app)),
         Ok(Some(_)) if is_stopped => Err(taken_down(app)),
         Ok(Some(link)) => Ok(FoundLink { link, place: place.clone(), wanted: wanted.clone() }),
@@ -173,13 +182,13 @@ pub(super) async fn find(
     }
 }
 
-/// Whether an operator took the link down, or denies the only target that it has.
+/// Returns whether the link is blocked, or its only target is denied by a target rule.
 fn is_stopped(app: &App, link: &Link) -> bool {
     let is_denied = || link.rules().is_empty() && !link.is_deleted() && !app.lookup.allows(&link.long_url);
     link.is_blocked() || is_denied()
 }
 
-/// Leads a visitor who may follow a live link on, unless it was followed as often as it may be.
+/// Redirects a visitor who may follow a live link, unless the link's visits are used up.
 pub(super) async fn lead<B>(
     desk: &Desk,
     visitor: Visitor,
@@ -194,7 +203,7 @@ pub(super) async fn lead<B>(
         Err(NoTarget::Denied) => return taken_down(app),
         Err(NoTarget::Unfit) => return stray(app, place, Stray::Code(wanted), path),
     };
-    // Last: a visit that leads nowhere is not counted.
+    // The visit is counted last, so that a visit without a target is not.
     if link.is_limited() {
         match app.admission.admit(link.id).await {
             Ok(true) => {}
@@ -207,15 +216,16 @@ pub(super) async fn lead<B>(
     redirect(status.unwrap_or(app.redirect_status), target)
 }
 
-/// Why a live link leads this visitor nowhere.
+/// The reasons for which a live link has no target for this visitor.
 enum NoTarget {
-    /// A rule about targets denies it.
+    /// A target rule denies it.
     Denied,
-    /// It does not fit a header.
+    /// It is not a valid header value.
     Unfit,
 }
 
-/// Where a link leads this visitor.
+/// Returns the location for this visitor: that of the link's first matching rule, or the link's
+/// own.
 fn target<B>(
     app: &App,
     visitor: Visitor,
@@ -227,7 +237,7 @@ fn target<B>(
     let text = |name| std::str::from_utf8(bytes(request.headers(), name)).unwrap_or("");
     let located =
         if asks_where(link.rules()) { app.places.locate(visitor.client) } else { Located::default() };
-    // A proxy in front knows its clients better than a file does.
+    // A proxy in front knows the country of its clients better than the GeoIP file does.
     let told = app.clients.country(visitor.peer, request.headers());
     let rule = choose(
         link.rules(),
@@ -252,13 +262,14 @@ fn target<B>(
         HeaderValue::try_from(location(long_url).as_ref())
     };
     if target.is_err() {
-        // A stored URL was checked and a query came through the HTTP parser, so this is a row that nobody checked.
+        // Stored URLs are validated and the query passed the HTTP parser, so the row was written
+        // without validation.
         tracing::error!(id = ?link.id, "the long URL does not fit a header");
     }
     target.map_err(|_| NoTarget::Unfit)
 }
 
-/// The host that a request names.
+/// Returns the host of a request.
 pub(super) fn host<B>(request: &Request<B>) -> Option<&str> {
     let named = || request.headers().get(HOST)?.to_str().ok();
     request.uri().authority().map(|authority| authority.as_str()).or_else(named)
@@ -269,14 +280,15 @@ fn note(desk: &Desk, client: IpAddr, asked: &Asked<'_>, at: Timestamp, link: Lin
     desk.visits.note((!asked.is_look).then_some(Visit { link, at, client, user_agent, referer }));
 }
 
-/// How long a redirect of this status may be kept; nothing is said of one that nobody keeps.
+/// Returns the `Cache-Control` value for a redirect of this status; `None` for a status that is not
+/// cached by default.
 pub(super) fn kept_for(status: StatusCode) -> Option<&'static str> {
-    // A permanent redirect that browsers kept for ever could never be edited.
+    // A permanent redirect that browsers kept forever could never be edited.
     matches!(status, StatusCode::MOVED_PERMANENTLY | StatusCode::PERMANENT_REDIRECT)
         .then_some("private,max-age=30")
 }
 
-/// An answer that leads on.
+/// Builds a redirect to a location.
 pub(super) fn redirect(status: StatusCode, target: HeaderValue) -> Answer {
     let mut redirect = empty(status);
     redirect.headers_mut().insert(LOCATION, target);

@@ -1,9 +1,10 @@
-//! `X-Request-Id`: a name for each request, by which the logs of a proxy, of a client and of this server are put together.
+//! Request ids (`X-Request-Id`), which correlate the logs of a proxy, of a client and of this
+//! server.
 //!
-//! 1. A name that comes with a request is sent back, if it is one line of at most [`LEN_MAX`] visible ASCII characters; else one is made, as
-//!    Shlink does.
-//! 2. Redirects that are answered without hyper ([`express`](super::express)) have none: the header would make each of them longer by as much as
-//!    half of what it has, and nobody looks one of them up.
+//! 1. An id in the request is sent back if it is a single header of at most [`LEN_MAX`] visible
+//!    ASCII characters. Otherwise the server generates one, as Shlink does.
+//! 2. Answers of the fast path ([`express`](super::express)) have no request id. The header would
+//!    lengthen each of them by up to half, and single redirects are not looked up in logs.
 
 use std::sync::{
     OnceLock,
@@ -15,14 +16,14 @@ use hyper::{HeaderMap, StatusCode, header::HeaderValue};
 use super::Answer;
 
 const NAME: &str = "x-request-id";
-/// The longest name that is sent back.
+/// The maximum length of an id that is sent back.
 const LEN_MAX: usize = 128;
 
-/// A request's name.
+/// The id of a request.
 pub(super) struct RequestId(HeaderValue);
 
 impl RequestId {
-    /// The name that a request has, or a new one.
+    /// Returns the id in a request's headers if it is valid, or generates one.
     pub(super) fn of(headers: &HeaderMap) -> Self {
         let mut given = headers.get_all(NAME).iter();
         match (given.next(), given.next()) {
@@ -31,18 +32,20 @@ impl RequestId {
         }
     }
 
-    /// Sixteen digits of this process and sixteen of this request: unique, and not secret.
+    /// Generates an id: sixteen hexadecimal digits of this process and sixteen of this request. Ids
+    /// are unique, not secret.
     fn new() -> Self {
         static PROCESS: OnceLock<u64> = OnceLock::new();
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        // Without random numbers the names of two processes are alike, which harms nobody.
+        // Without random numbers the ids of two processes may be equal, which does no harm.
         let process = PROCESS.get_or_init(|| getrandom::u64().unwrap_or_default());
         let number = u128::from(*process) << 64 | u128::from(COUNT.fetch_add(1, Ordering::Relaxed));
         let name = HeaderValue::from_str(&format!("{number:032x}"));
         Self(name.unwrap_or(HeaderValue::from_static("-")))
     }
 
-    /// Sends it with the answer. What no client can mend is logged under it.
+    /// Adds the id to an answer. Logs an internal error with the id, because no client can fix its
+    /// cause.
     pub(super) fn tell(self, answer: &mut Answer) {
         if answer.status() == StatusCode::INTERNAL_SERVER_ERROR {
             tracing::error!(request_id = ?self.0, "a request was answered with an internal error");

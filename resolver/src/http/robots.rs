@@ -1,8 +1,10 @@
-//! `GET|HEAD /robots.txt` (RFC 9309): crawlers may follow the links of which that was said (`crawlable`), and look at nothing else.
+//! `GET|HEAD /robots.txt` (RFC 9309): allows crawlers the links marked `crawlable`, and disallows
+//! everything else.
 //!
-//! 1. On a domain the links are its own and the default one's, by which its visitors are led as well.
-//! 2. Few ask, and seldom. What was read is believed for a minute, and those who ask at the same time share one reading.
-//! 3. Crawlers need not read more than 500 KiB: of more links the latest are listed.
+//! 1. A domain lists its own links and those of the default domain, which redirect its visitors as
+//!    well.
+//! 2. Requests are few. A text is cached for a minute, and concurrent requests share one read.
+//! 3. Crawlers need not read more than 500 KiB, so of more links the latest are listed.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,37 +18,37 @@ use store::{PER_PAGE_MAX, StoreError};
 
 use super::{Answer, App, answer, pages, stray::unavailable};
 
-/// How long what was read is believed.
+/// The time for which a text is cached.
 const BELIEVED: Duration = Duration::from_secs(60);
-/// Domains whose text is kept.
+/// The maximum number of domains with a cached text.
 const DOMAINS: u64 = 100;
-/// The longest text, in bytes.
+/// The maximum length of a text, in bytes.
 const TEXT_MAX: usize = 500 * 1024;
 const HEAD: &str = "# https://www.rfc-editor.org/rfc/rfc9309\n\nUser-agent: *\n";
 const TAIL: &str = "Disallow: /\n";
-/// Letters that mean something in a rule, or are none of a path, are escaped.
+/// Characters that are special in a rule or not allowed in a path are escaped.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
-/// The text of each domain.
+/// The cached text of each domain.
 pub(crate) struct Robots {
     texts: Cache<DomainId, Bytes>,
 }
 
 impl Robots {
-    /// Knows no text yet.
+    /// Creates an empty cache.
     pub(crate) fn new() -> Self {
         Self { texts: Cache::builder().max_capacity(DOMAINS).time_to_live(BELIEVED).build() }
     }
 }
 
-/// Tells crawlers which links of a host they may follow.
+/// Answers with the rules for crawlers of a host.
 pub(super) async fn show(app: &Arc<App>, host: Option<&str>) -> Answer {
     let place = app.directory.place(host);
     if place.domain.settings.disabled {
         return answer(StatusCode::OK, pages::TEXT, format!("{HEAD}{TAIL}"));
     }
     let (domain, reader) = (place.domain.id, Arc::clone(app));
-    // On the daemon's own runtime: whoever waits for the same reading must not depend on this connection.
+    // On the daemon's own runtime, because requests of other connections may share this read.
     let read = app.runtime.spawn(async move {
         reader.robots.texts.try_get_with(domain, read(&reader, domain)).await.map_err(|error| {
             tracing::warn!(error = &*error as &dyn std::error::Error, "list links for crawlers");
@@ -54,7 +56,7 @@ pub(super) async fn show(app: &Arc<App>, host: Option<&str>) -> Answer {
     });
     match read.await {
         Ok(Ok(text)) => answer(StatusCode::OK, pages::TEXT, text),
-        // A crawler that is told this looks at nothing until it is told more.
+        // A crawler that receives this status visits nothing until it receives another.
         Ok(Err(())) | Err(_) => unavailable(app),
     }
 }
@@ -77,7 +79,7 @@ async fn read(app: &App, domain: DomainId) -> Result<Bytes, StoreError> {
             let records = app.store.records(&ids).await?;
             let live = records.iter().map(|record| &record.link).filter(|link| link.is_live(now));
             for name in live.filter_map(|link| app.lookup.name_of(link)) {
-                // To its end: a rule means every path that begins with it.
+                // `$` anchors the rule: without it, it would match every path with this prefix.
                 let rule = format!("Allow: /{}$\n", utf8_percent_encode(&name, ESCAPED));
                 if text.len() + rule.len() + TAIL.len() > TEXT_MAX {
                     break 'links;

@@ -1,4 +1,4 @@
-//! What a request is: the table of contents of the public listener.
+//! Routes the requests of the public listener.
 
 use hyper::{
     Method, Request, StatusCode,
@@ -8,7 +8,7 @@ use hyper::{
 
 use super::{Answer, Desk, Visitor, answer, empty, pages, picture, redirect, rest, robots, stray, unlock};
 
-/// Whether a request's answer begins before its body has ended.
+/// Returns whether the answer to a request begins before its body has ended.
 pub(super) fn is_streamed(request: &Request<Incoming>) -> bool {
     rest::is_bulk(request.method(), request.uri().path())
 }

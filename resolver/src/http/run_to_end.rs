@@ -1,8 +1,9 @@
-//! A call that runs to its end though its client goes away.
+//! A call that runs to its end even if its client disconnects.
 //!
-//! A task of its own would do, but to hand a create to another runtime and its answer back costs
-//! more than all the rest of the create except the insert. So the task of the connection polls the
-//! call in place. If that task is dropped, the rest of the call moves to the daemon's runtime.
+//! A task of its own would do that too. But moving a create to another runtime and its answer back
+//! costs more than all the rest of the create except the insert. So the task of the connection
+//! polls the call in place. If that task is dropped, the rest of the call moves to the daemon's
+//! runtime.
 //!
 //! Timers, connections and tasks that the call starts belong to the daemon's runtime in either
 //! case. They outlive the listener's thread and take none of its time.
@@ -15,19 +16,20 @@ use std::{
 
 use tokio::runtime;
 
-/// The call has panicked, which ends nothing but itself.
+/// The error for a call that panicked. The panic ends only the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Panicked;
 
-/// A future that is not lost when it is dropped.
+/// A future that continues on another runtime when it is dropped.
 pub(super) struct RunToEnd<F: Future<Output: Send> + Send + 'static> {
-    /// None once it has ended.
+    /// The future; `None` once it has ended.
     future: Option<Pin<Box<F>>>,
     runtime: runtime::Handle,
 }
 
 impl<F: Future<Output: Send> + Send + 'static> RunToEnd<F> {
-    /// Polls a future in place, and on this runtime from when it is dropped.
+    /// Wraps a future. It is polled in place, and by a task of `runtime` once the wrapper is
+    /// dropped.
     pub(super) fn new(runtime: &runtime::Handle, future: F) -> Self {
         Self { future: Some(Box::pin(future)), runtime: runtime.clone() }
     }
@@ -39,8 +41,8 @@ impl<F: Future<Output: Send> + Send + 'static> Future for RunToEnd<F> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         let _entered = this.runtime.enter();
-        let future = this.future.as_mut().expect("a future is not polled after its end");
-        // The future is not looked at again after a panic.
+        let future = this.future.as_mut().expect("a future must not be polled after it has ended");
+        // The future is dropped after a panic and not polled again.
         match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
             Ok(Poll::Pending) => Poll::Pending,
             Ok(Poll::Ready(output)) => {
@@ -83,7 +85,7 @@ mod tests {
         let (done, ended) = oneshot::channel();
         let call = RunToEnd::new(daemon.handle(), async move {
             waiting.await.unwrap();
-            // A timer and a task of the runtime that is left.
+            // The timer and the task belong to the daemon's runtime.
             tokio::time::sleep(Duration::from_millis(1)).await;
             tokio::spawn(async move { done.send(thread::current().id()).unwrap() }).await.unwrap();
         });

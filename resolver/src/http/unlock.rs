@@ -1,4 +1,5 @@
-//! `POST /{code}` with the password of a link, from the form that [`pages::ask_password`] shows. No script is needed.
+//! Password-protected links: `POST /{code}` with the password, from the form that
+//! [`pages::ask_password`] shows. The form needs no script.
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
@@ -23,11 +24,11 @@ use super::{
     stray::{gone, too_much, unavailable},
 };
 
-/// The form's body: a password of 256 bytes, each escaped.
+/// The maximum size of the form's body in bytes: a password of 256 bytes, each percent-encoded.
 const BODY_BYTES: usize = 1_024;
 const BODY_TIME: Duration = Duration::from_secs(10);
 
-/// Leads a visitor on who knows the password.
+/// Redirects a visitor who enters the right password.
 pub(super) async fn unlock(desk: &Desk, visitor: Visitor, request: Request<Incoming>) -> Answer {
     let app = &desk.app;
     let (parts, body) = request.into_parts();
@@ -57,13 +58,14 @@ pub(super) async fn unlock(desk: &Desk, visitor: Visitor, request: Request<Incom
     }
     let mut answer = lead(desk, visitor, &request, now, &found).await;
     if answer.status().is_redirection() {
-        // The page behind is to be asked for with GET, whatever the link's own status.
+        // The target has to be requested with GET, whatever the link's own status.
         *answer.status_mut() = StatusCode::SEE_OTHER;
     }
     answer
 }
 
-/// On the daemon's own runtime: a listener's thread has no others to hash on.
+/// Checks a password on the daemon's own runtime: a listener's thread has no other threads for
+/// hashing.
 async fn open(app: &Arc<App>, link: LinkId, client: IpAddr, hash: &PasswordHash, password: String) -> Tried {
     let (shared, hash) = (Arc::clone(app), hash.clone());
     let task =
@@ -71,7 +73,7 @@ async fn open(app: &Arc<App>, link: LinkId, client: IpAddr, hash: &PasswordHash,
     task.await.unwrap_or(Tried::Busy)
 }
 
-/// Whether a request is the form's.
+/// Returns whether a request submits the form.
 pub(super) fn is_form(request: &Request<Incoming>) -> bool {
     let kind = request.headers().get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
     request.uri().path().len() > 1 && kind.starts_with(b"application/x-www-form-urlencoded")

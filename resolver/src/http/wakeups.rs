@@ -1,12 +1,12 @@
 //! Wake-ups from other threads, delivered to a listener's thread in groups.
 //!
 //! Creates and reads of links end on the daemon's own runtime, dozens at a time, and each wakes a
-//! request that waits on a listener's thread. To wake a task of another runtime costs a write to
-//! that runtime's eventfd, every time. Here the first of a group wakes one task of the listener's
-//! thread, and those that follow before that task runs only join its list. It wakes their tasks
-//! from their own thread, where that is a push to a queue.
+//! request that waits on a listener's thread. Waking a task of another runtime costs a write to
+//! that runtime's eventfd every time. Here the first wake-up of a group wakes one task of the
+//! listener's thread, and those that follow before that task runs only join its list. That task
+//! wakes theirs from their own thread, where a wake-up is a push to a queue.
 //!
-//! A list holds each waiting request once, so connections bound its length.
+//! A list holds each waiting request once, so the number of connections bounds its length.
 
 use std::{
     pin::Pin,
@@ -29,27 +29,27 @@ pub(super) struct Wakeups {
 }
 
 impl Wakeups {
-    /// For requests that are polled on this thread.
+    /// Creates a group for requests that the current thread polls.
     pub(super) fn of_this_thread() -> Arc<Self> {
         Arc::new(Self { thread: thread::current().id(), woken: Mutex::default(), some: Notify::new() })
     }
 
-    /// Delivers wake-ups until it is dropped. Run it as a task of the thread.
+    /// Delivers wake-ups until it is dropped. It must run as a task of the thread.
     pub(super) async fn deliver(self: Arc<Self>) {
         let mut woken = Vec::new();
         loop {
             self.some.notified().await;
             std::mem::swap(&mut woken, &mut *lock(&self.woken));
             for sleeper in woken.drain(..) {
-                // Before the task is woken: what happens after this wakes it again.
+                // Before the task is woken: an event after this line lists it again.
                 sleeper.is_listed.swap(false, Ordering::AcqRel);
                 sleeper.wake_task();
             }
         }
     }
 
-    /// Makes a future's wake-ups go through the group. The future is boxed: futures of the API are
-    /// large, and those of redirects beside them are not.
+    /// Wraps a future so that its wake-ups go through the group. The future is boxed, because
+    /// futures of the API are large, unlike those of redirects beside them.
     pub(super) fn gather<F: Future>(self: &Arc<Self>, future: F) -> Gathered<F> {
         let sleeper =
             Arc::new(Sleeper { group: Arc::clone(self), task: Mutex::new(None), is_listed: false.into() });
@@ -84,11 +84,11 @@ impl<F: Future> Future for Gathered<F> {
     }
 }
 
-/// A request that may be woken from anywhere.
+/// A request that any thread may wake.
 #[derive(Debug)]
 struct Sleeper {
     group: Arc<Wakeups>,
-    /// The task that polls it.
+    /// The waker of the task that polls it.
     task: Mutex<Option<Waker>>,
     /// Whether it is in the group's list.
     is_listed: AtomicBool,
@@ -103,7 +103,7 @@ impl Sleeper {
     }
 
     fn wake_task(&self) {
-        // Not under the lock: a waker may run anything.
+        // Not under the lock, because a waker may run any code.
         let task = lock(&self.task).clone();
         if let Some(task) = task {
             task.wake();
@@ -123,7 +123,8 @@ impl Wake for Sleeper {
     }
 }
 
-/// Nothing panics while one of these locks is held, and none is held across an await.
+/// Locks a mutex. No code panics while it holds one of these locks, and none is held across an
+/// await.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -184,7 +185,7 @@ mod tests {
         let delivering = tokio::spawn(Arc::clone(&group).deliver());
         tokio::task::yield_now().await;
         assert_eq!((lock(&group.woken).len(), count.0.load(Ordering::Relaxed)), (0, 1));
-        // After a delivery it is listed anew; from its own thread it is woken at once.
+        // After a delivery it is listed again. A wake-up from its own thread is immediate.
         thread::spawn(woken.clone()).join().unwrap();
         tokio::task::yield_now().await;
         assert_eq!(count.0.load(Ordering::Relaxed), 2);

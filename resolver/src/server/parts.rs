@@ -1,4 +1,4 @@
-//! What the parts of the daemon share, and how they are put together.
+//! Assembles the parts of the daemon.
 
 use std::sync::{Arc, OnceLock, atomic::AtomicBool};
 
@@ -31,14 +31,14 @@ use crate::{
     http::{self, App, Budgets, Calls, Clients, ConnectionLimits, Robots},
 };
 
-/// What the parts of the daemon share.
+/// The values that the parts of the daemon share.
 pub(super) struct Parts {
     pub(super) mint: Arc<Mint>,
     pub(super) client: Arc<IssuerClient>,
     pub(super) owner: Owner,
-    /// The default keyspace's first.
+    /// The mintings of the keyspaces, the default one first.
     pub(super) mintings: Vec<Arc<Minting>>,
-    /// The clock that they have, and the ceilings.
+    /// The clock of the mintings and the ceilings.
     pub(super) clock: Clock,
     pub(super) store: Arc<dyn LinkStore>,
     pub(super) metrics: Arc<Metrics>,
@@ -47,7 +47,7 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// Starts the supplier and everything that answers requests.
+    /// Starts the supplier and all parts that answer requests.
     pub(super) fn assemble(
         self,
         settings: &Settings,
@@ -190,7 +190,7 @@ impl Parts {
         }
     }
 
-    /// Nothing is removed unless the settings say after how long.
+    /// Starts the removal of unvisited links, if it is configured.
     fn start_sweeper(&self, settings: &Settings, lookup: &Arc<Lookup>) {
         let Some(unvisited_for) = settings.remove_unvisited_after else { return };
         let sweeper = Sweeper {

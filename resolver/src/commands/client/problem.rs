@@ -1,4 +1,4 @@
-//! What can be wrong with a call, as a person is told.
+//! Errors of API calls, formatted for people.
 
 use std::time::Duration;
 
@@ -7,53 +7,54 @@ use serde_json::Value;
 
 use crate::commands::table::{cut, printable};
 
-/// Cells of an error's text.
+/// The maximum width of an error's text, in cells.
 pub(super) const TEXT_CELLS: usize = 2_000;
 
-/// Why a call of the API came to nothing.
+/// The errors of an API call.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The server did not answer, or its answer broke off.
+    /// The server did not answer, or its answer was incomplete.
     #[error("--server {server}: not to be had: {reason}{}", if *.in_doubt { "; whether the call was carried out is not known" } else { "" })]
     Unreachable {
-        /// Its address.
+        /// The server's address.
         server: String,
-        /// What happened to the connection.
+        /// The error of the connection.
         reason: String,
-        /// Whether the server may have carried a change out all the same.
+        /// Whether the server may have made the change nevertheless.
         in_doubt: bool,
     },
     /// The server refused the call.
     #[error("the server refused the call: {text}")]
     Refused {
-        /// The answer's status.
+        /// The answer's HTTP status.
         status: u16,
-        /// What it says, on one line.
+        /// The server's reason, on one line.
         text: String,
     },
-    /// What answers there is no server of links, or sends more than any would.
+    /// The address does not belong to a resolver, or the answer is too large.
     #[error("--server {server}: {expected}")]
     Foreign {
-        /// Its address.
+        /// The server's address.
         server: String,
-        /// What was expected instead.
+        /// What was expected, and how the answer differs.
         expected: &'static str,
     },
-    /// The call is none that could be sent.
+    /// The call cannot be sent as an HTTP request.
     #[error("expected a call that can be sent: {0}")]
     Unsendable(String),
 }
 
 impl ClientError {
-    /// The exit code to end with.
+    /// Returns the exit code of the process for this error.
     #[must_use]
     pub fn exit(&self) -> Exit {
         match self {
             Self::Unreachable { .. } => Exit::Unavailable,
-            // A later call may do.
+            // A later call may succeed.
             Self::Refused { status: 429 | 502..=504, .. } => Exit::Unavailable,
             Self::Refused { status: 404, .. } => Exit::NotFound,
-            // What was asked for, or the key that it was asked with, is wrong; 409 is a name that another has, 412 a version that is no more.
+            // The request or its API key is wrong. 409 means that a name is taken, 412 that the
+            // version is outdated.
             Self::Refused { status: 400 | 401 | 403 | 409 | 412 | 422, .. } | Self::Unsendable(_) => {
                 Exit::Config
             }
@@ -62,18 +63,18 @@ impl ClientError {
     }
 }
 
-/// What came back.
+/// An HTTP answer.
 pub(super) struct Reply {
-    /// Its status.
+    /// The status.
     pub(super) status: u16,
-    /// How long the server asks to wait.
+    /// The pause that the server asks for.
     pub(super) wait: Option<Duration>,
-    /// All of its body.
+    /// The whole body.
     pub(super) body: Vec<u8>,
 }
 
 impl Reply {
-    /// Why it is none of those that were asked for.
+    /// Converts an answer without success to an error.
     pub(super) fn refusal(&self) -> ClientError {
         let mut text = problem_text(self.status, &self.body);
         if let Some(wait) = self.wait {
@@ -83,7 +84,8 @@ impl Reply {
     }
 }
 
-/// A problem (RFC 9457) on one line: the fields that are wrong with what was expected of them, or what it says of itself.
+/// Formats a problem (RFC 9457) on one line: the invalid fields with their expected values, or else
+/// its detail.
 fn problem_text(status: u16, body: &[u8]) -> String {
     let problem: Value = serde_json::from_slice(body).unwrap_or_default();
     let Some(title) = problem["title"].as_str() else {

@@ -1,17 +1,17 @@
-//! Domains as tables for people.
+//! Domains as tables.
 
 use serde_json::Value;
 
 use crate::commands::table::{Column, layout, pairs, printable, text};
 
-/// Where visitors go that no link leads on: what tables call it, and what the API does.
+/// The fallback targets: their names in tables, and their fields in the API.
 const REDIRECTS: [(&str, &str); 3] = [
     ("base URL", "baseUrlRedirect"),
     ("regular 404", "regular404Redirect"),
     ("invalid short URL", "invalidShortUrlRedirect"),
 ];
 
-/// Domains, a line each, none wider than `width` cells.
+/// Formats domains as a table with one line each, none wider than `width` cells.
 pub(super) fn list(domains: &[Value], width: usize) -> String {
     if domains.is_empty() {
         return "no domains\n".to_owned();
@@ -29,7 +29,7 @@ pub(super) fn list(domains: &[Value], width: usize) -> String {
     layout(columns, width)
 }
 
-/// A domain as a table of two columns; what is not said of it is left out.
+/// Formats a domain as a table of two columns. Fields without a value are left out.
 pub(super) fn domain(domain: &Value) -> String {
     let mut rows = vec![
         ("domain", text(&domain["domain"])),
@@ -41,7 +41,8 @@ pub(super) fn domain(domain: &Value) -> String {
     pairs(&rows)
 }
 
-/// Where visitors of a domain go that no link leads on, likewise.
+/// Formats the fallback targets of a domain as a table of two columns. Targets without a value are
+/// left out.
 pub(super) fn redirects(name: &str, redirects: &Value) -> String {
     let mut rows = vec![("domain", printable(name))];
     rows.extend(REDIRECTS.map(|(name, field)| (name, text(&redirects[field]))));

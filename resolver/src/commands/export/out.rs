@@ -1,4 +1,4 @@
-//! Where an export is written, and how far it has come.
+//! The output of an export, and its progress file.
 
 use std::{
     collections::BTreeMap,
@@ -18,23 +18,23 @@ use crate::{
     config::{ExportArgs, ExportFormat},
 };
 
-/// Only the owner reads an export: it has hashes of passwords in it.
+/// The mode of an export: only its owner reads it, because it contains hashes of passwords.
 const MODE: u32 = 0o600;
 
-/// What was written so far.
+/// The counts of an export.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Tally {
-    /// Links.
+    /// The number of links written.
     pub(super) links: u64,
-    /// Deleted links that a table has no place for.
+    /// The number of deleted links, which a table leaves out.
     deleted: u64,
-    /// Properties that links have and the form does not carry.
+    /// For each property that the format does not carry, the number of links that have it.
     left_out: BTreeMap<String, u64>,
 }
 
 impl Tally {
-    /// What a person has to know of it.
+    /// Returns the warnings about what the export lacks.
     pub(super) fn warnings(&self, is_table: bool) -> Vec<String> {
         let lost = self.left_out.iter().map(|(what, count)| {
             let form = if is_table { "a table does" } else { "an export does" };
@@ -54,7 +54,7 @@ impl Tally {
     }
 }
 
-/// Where a file that is not finished goes on.
+/// The content of a progress file: where an unfinished export continues.
 #[derive(Serialize, Deserialize)]
 struct Progress {
     bytes: u64,
@@ -63,16 +63,16 @@ struct Progress {
     tally: Tally,
 }
 
-/// Where links are written.
+/// The output of an export: a file or the standard output.
 pub(super) struct Out {
     to: To,
-    /// The last link that was looked at.
+    /// The last link that was read.
     pub(super) after: Option<LinkId>,
     pub(super) tally: Tally,
     file: Option<Kept>,
 }
 
-/// A file, and the one beside it that says how far it is whole.
+/// An output file, and the progress file beside it.
 struct Kept {
     path: PathBuf,
     progress: PathBuf,
@@ -100,7 +100,7 @@ impl Out {
         Ok(Self { to, after, tally, file: Some(Kept { path: path.clone(), progress, file }) })
     }
 
-    /// Writes a link, as far as the form carries it.
+    /// Writes a link, as far as the format carries it.
     pub(super) fn write(&mut self, row: &Row) -> Result<(), Error> {
         let is_table = matches!(self.to, To::Csv(_));
         if is_table && row.deleted_at.is_some() {
@@ -119,7 +119,7 @@ impl Out {
         written.map_err(|error| self.failed(error))
     }
 
-    /// Notes that everything up to this link is written.
+    /// Records that all links up to this one are written.
     pub(super) fn keep(&mut self, last: LinkId) -> Result<(), Error> {
         self.after = Some(last);
         self.to.flush().and_then(|()| self.note(last)).map_err(|error| self.failed(error))
@@ -134,7 +134,7 @@ impl Out {
         fs::rename(&new, progress)
     }
 
-    /// Ends a file that is whole.
+    /// Completes the output, and removes the progress file.
     pub(super) fn end(mut self) -> Result<Tally, Error> {
         self.finish().map_err(|error| self.failed(error))?;
         Ok(self.tally)

@@ -1,4 +1,4 @@
-//! A stored link as a row of an export.
+//! Converts stored links to rows of an export.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -9,16 +9,16 @@ use transfer::{LeftOut, Row, Secret};
 
 use crate::Error;
 
-/// Makes rows of links.
+/// Converts links to rows.
 pub(super) struct Rows {
     mint: Arc<Mint>,
     domains: HashMap<DomainId, Domain>,
-    /// Names of keys.
+    /// The names of API keys.
     keys: HashMap<ApiKeyId, String>,
 }
 
 impl Rows {
-    /// Reads the names that links have only numbers of.
+    /// Reads the names of domains and API keys, which links refer to by id.
     pub(super) async fn new(mint: Arc<Mint>, store: &dyn LinkStore) -> Result<Self, Error> {
         let domains = store.poll_settings(None).await?.settings.unwrap_or_default().domains;
         let keys = store.list_api_keys().await?;
@@ -29,7 +29,8 @@ impl Rows {
         })
     }
 
-    /// A link with everything that is known of it; none for a row that no code leads to.
+    /// Converts a link with all its properties. Returns `None` for a link without a slug whose id
+    /// is not a code.
     pub(super) fn row(&self, Exported { record: Record { link, tags }, uses }: Exported) -> Option<Row> {
         let minted = || self.mint.code_of(link.id).map(|code| code.to_string());
         let code = link.slug().map(ToString::to_string).or_else(minted)?;
@@ -66,8 +67,9 @@ impl Rows {
     }
 }
 
-/// The fields that the details of a link have under their own names. All of them are named here, so that one that is added to the details is not
-/// left out of exports by oversight: what keeps visitors out has to come along.
+/// Converts the details that have a field of the same name in a row. The pattern names every field
+/// of the details, so that a new field cannot be left out of exports by oversight: protection
+/// against visitors must be exported.
 fn said(details: Details) -> Row {
     let Details {
         slug: _,
@@ -107,10 +109,10 @@ fn said(details: Details) -> Row {
     }
 }
 
-/// Properties that no row has a field for.
+/// Returns the properties of a link for which rows have no field.
 fn left_out(details: &Details, domain: Option<&Domain>) -> Vec<LeftOut> {
     let is_disabled = domain.is_some_and(|domain| domain.settings.disabled);
-    // A later release wrote something that may well protect the link.
+    // A later release wrote a property that may protect the link.
     let is_unknown = !details.others.is_empty();
     let lost = [(is_disabled, LeftOut::DisabledDomain), (is_unknown, LeftOut::Unknown)];
     lost.into_iter().filter(|(is_lost, _)| *is_lost).map(|(_, left)| left).collect()

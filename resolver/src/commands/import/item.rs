@@ -1,4 +1,4 @@
-//! A row of an import as a link; or why it cannot be one.
+//! Converts rows of an import to links.
 
 use std::collections::HashMap;
 
@@ -13,32 +13,35 @@ use transfer::{LeftOut, Row};
 
 use crate::config::Unprotected;
 
-/// The longest title, in bytes, as for links that are created here.
+/// The maximum length of a title in bytes, the same as for links that are created here.
 const TITLE_BYTES: usize = 512;
-/// The longest description, in bytes: as much as a whole link of another system.
+/// The maximum length of a description in bytes, that of a whole link of another system.
 const DESCRIPTION_BYTES: usize = 64 * 1024;
-/// The largest count that both databases compute with.
+/// The largest count that both databases can compute with.
 const COUNT_MAX: u64 = i64::MAX.unsigned_abs();
 
-/// How rows become links.
+/// The settings for the conversion of rows to links.
 pub(super) struct Adoption {
-    /// What becomes of links whose protection does not come along.
+    /// The policy for links whose protection is not part of the input.
     pub(super) unprotected: Unprotected,
-    /// The keys of this deployment, by name.
+    /// The ids of this deployment's API keys, by name.
     pub(super) keys: HashMap<String, ApiKeyId>,
     /// The schemes that long URLs may have.
     pub(super) schemes: Schemes,
 }
 
-/// A link that can be stored.
+/// A converted link, ready to be stored.
 pub(super) struct Adopted {
     pub(super) item: ImportItem,
-    /// Whether it is disabled because its protection does not come along.
+    /// Whether the link is disabled because its protection is not part of the input.
     pub(super) is_disabled: bool,
 }
 
 impl Adoption {
-    /// Makes a link of a row.
+    /// Converts a row to a link.
+    ///
+    /// # Errors
+    /// Returns the reason if the link cannot be stored.
     pub(super) fn adopt(&self, row: Row, domain: DomainId) -> Result<Adopted, String> {
         let is_exposed = row.deleted_at.is_none() && row.left_out.iter().any(|left| left.is_protection());
         if is_exposed && self.unprotected == Unprotected::Refuse {
@@ -92,7 +95,7 @@ impl Adoption {
             disabled: row.enabled == Some(false),
             blocked,
             status: row.redirect_status.map(status).transpose()?,
-            // Not with the hash in it: reasons are written to files.
+            // Without the hash, because reasons are written to files.
             password: password.map_err(|error| format!("passwordHash: {error}"))?,
             rules: row.redirect_rules.as_deref().map_or(Ok(Vec::new()), |text| self.rules(text))?,
             deleted_at: row.deleted_at,
@@ -109,7 +112,8 @@ impl Adoption {
         })
     }
 
-    /// A takedown comes along whatever the form and the flags: only an operator lifts it.
+    /// Converts a takedown. It is kept whatever the format and the flags, because only an operator
+    /// may lift it.
     fn block(&self, row: &Row) -> Result<(Option<Block>, Option<Box<str>>), String> {
         if row.blocked.is_none() && row.blocked_at.is_none() && row.blocked_by.is_none() {
             return Ok((None, None));
@@ -139,7 +143,7 @@ impl Adoption {
         Ok(rules)
     }
 
-    /// The key of this name; and the name, if no key here has it.
+    /// Returns the API key of this name. If there is none, returns the operator's id and the name.
     fn key(&self, field: &str, name: Option<&str>) -> Result<(ApiKeyId, Option<Box<str>>), String> {
         let Some(name) = name else { return Ok((OPERATOR, None)) };
         check_name(name).map_err(|error| format!("{field} {name:?}: {error}"))?;
@@ -147,7 +151,7 @@ impl Adoption {
     }
 }
 
-/// As finely as times are stored.
+/// Truncates a time to milliseconds, the precision of stored times.
 fn whole_millisecond(time: Timestamp) -> Timestamp {
     Timestamp::from_millisecond(time.as_millisecond()).unwrap_or(time)
 }
@@ -172,7 +176,7 @@ fn slug(code: &str) -> Result<Slug, String> {
 fn tags(texts: &[String]) -> Result<Vec<Tag>, String> {
     let mut tags: Vec<Tag> = Vec::new();
     for text in texts {
-        // As it was written: a tag that was renamed may have capitals and spaces.
+        // Not normalized, because a renamed tag may have capitals and spaces.
         let tag = Tag::exactly(text).map_err(|error| format!("tag {text:?}: {error}"))?;
         if !tags.contains(&tag) {
             tags.push(tag);
@@ -181,7 +185,8 @@ fn tags(texts: &[String]) -> Result<Vec<Tag>, String> {
     Ok(tags)
 }
 
-/// Postgres keeps no NUL, and no link of this project has more.
+/// Checks a text. Postgres stores no NUL, and no text of a link here is longer than
+/// [`DESCRIPTION_BYTES`].
 fn text(field: &str, text: Option<String>) -> Result<Option<String>, String> {
     match text {
         Some(text) if text.contains('\0') => Err(format!("{field}: expected no NUL")),
@@ -192,7 +197,7 @@ fn text(field: &str, text: Option<String>) -> Result<Option<String>, String> {
     }
 }
 
-/// Databases differ in how far back their times go.
+/// Checks that a time is not before 1970, because databases differ in their earliest time.
 fn since_1970(field: &str, time: Timestamp) -> Result<Timestamp, String> {
     if time < Timestamp::UNIX_EPOCH {
         Err(format!("{field} {time}: expected a time since 1970"))

@@ -1,4 +1,4 @@
-//! What an import came to, and how it is told.
+//! The outcome of an import, and its summary.
 
 use std::{collections::BTreeMap, fs::File, io::Write as _};
 
@@ -7,16 +7,16 @@ use transfer::{LeftOut, Source};
 
 use crate::Error;
 
-/// Reasons that are printed; more are only counted.
+/// The maximum number of reasons that are printed; further ones are only counted.
 const TOLD: usize = 20;
 
-/// What an import came to.
+/// The counts of an import, and the reasons of refusals.
 pub(super) struct Outcome {
     pub(super) stored: u64,
     pub(super) already_there: u64,
     /// Links that earlier runs have stored or refused.
     pub(super) before: u64,
-    /// Links that are stored disabled because their protection did not come along.
+    /// Links that are stored disabled because their protection is not part of the input.
     pub(super) disabled: u64,
     refused: u64,
     reasons: Vec<String>,
@@ -25,7 +25,7 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
-    /// Nothing has happened yet; reasons go into this file, too.
+    /// Creates an empty outcome. Reasons are also written to `rejects`.
     pub(super) fn new(rejects: Option<File>) -> Self {
         Self {
             stored: 0,
@@ -39,7 +39,7 @@ impl Outcome {
         }
     }
 
-    /// Counts a link that cannot be kept.
+    /// Counts a link that cannot be stored, and records the reason.
     pub(super) fn refuse(&mut self, reason: String) -> Result<(), Error> {
         self.refused += 1;
         if let Some(file) = &mut self.rejects {
@@ -51,14 +51,14 @@ impl Outcome {
         Ok(())
     }
 
-    /// Counts properties of a link that do not come along.
+    /// Counts properties of a link that are not part of the input.
     pub(super) fn note_left_out(&mut self, left_out: &[LeftOut]) {
         for left in left_out {
             *self.left_out.entry(left.as_str()).or_default() += 1;
         }
     }
 
-    /// What a person has to know, whatever reads the answer.
+    /// Returns the warnings for the standard error.
     pub(super) fn warnings(&self, source: Source) -> Vec<String> {
         let lost = self.left_out.iter().map(|(what, count)| {
             format!("{count} links {} a property that does not come along from {source}: {what}", lost(what))
@@ -73,7 +73,7 @@ impl Outcome {
         lost.chain(disabled).collect()
     }
 
-    /// The summary.
+    /// Formats the summary.
     pub(super) fn told(&self, seconds: f64, as_json: bool) -> String {
         let Self { stored, already_there, before, disabled, refused, reasons, left_out, .. } = self;
         let count = u32::try_from(*stored).map_or(f64::from(u32::MAX), f64::from);
@@ -107,8 +107,8 @@ impl Outcome {
     }
 }
 
-/// How a property is told of that did not come along. A table without columns for limits does not
-/// say which links had any.
+/// Returns the verb for a property that is missing from the input. A table without columns for
+/// limits does not show which links had any, so those "may have lost" it.
 fn lost(what: &str) -> &'static str {
     if what == LeftOut::Limits.as_str() { "may have lost" } else { "lost" }
 }

@@ -1,4 +1,5 @@
-//! What `resolver link` sends, made from its flags: bodies, queries, and the password that is read from a file.
+//! Requests of `resolver link`, built from its flags: bodies, queries, and the password from a
+//! file.
 
 use std::{
     fs::File,
@@ -13,14 +14,15 @@ use crate::{
     config::{CodeStrategy, LinkClears, LinkCreateArgs, LinkEditArgs, LinkListArgs, LinkSetters},
 };
 
-/// Links of one call, when all are asked for.
+/// The number of links per call when all are listed.
 const PER_CALL: u64 = 500;
-/// Bytes of a password file's first line. The server takes fewer, and says how many.
+/// The maximum length of a password file's first line in bytes. The server accepts fewer, and its
+/// error says how many.
 const PASSWORD_BYTES: u64 = 4_096;
-/// How the server's own domain is called where a domain is named.
+/// The word for the server's default domain.
 const OWN_DOMAIN: &str = "DEFAULT";
 
-/// The query of a list.
+/// Builds the query of a list.
 pub(super) fn list_query(args: &LinkListArgs) -> Vec<(&'static str, String)> {
     let mut query: Vec<(&'static str, String)> = Vec::new();
     let mut put = |name, value: Option<String>| query.extend(value.map(|value| (name, value)));
@@ -32,7 +34,7 @@ pub(super) fn list_query(args: &LinkListArgs) -> Vec<(&'static str, String)> {
     put("tagsMode", (!args.tag.is_empty()).then(|| mode.to_owned()));
     put("domain", args.domain.clone());
     put("deleted", args.deleted.then(|| "true".to_owned()));
-    // New links come last then, so that they move none to another page while pages are read.
+    // New links come last in this order, so that they move no other link to another page meanwhile.
     let order = args.ndjson.then(|| "dateCreated-ASC".to_owned());
     put("orderBy", args.order.clone().or(order));
     put("page", args.page.map(|page| page.to_string()));
@@ -43,7 +45,7 @@ pub(super) fn list_query(args: &LinkListArgs) -> Vec<(&'static str, String)> {
     query
 }
 
-/// What a create sends.
+/// Builds the body of a create.
 pub(super) fn create_body(args: &LinkCreateArgs, password: Option<String>) -> Map<String, Value> {
     let mut body = Map::from_iter([("longUrl".to_owned(), json!(args.long_url))]);
     let strategy = args.strategy.map(|strategy| match strategy {
@@ -61,7 +63,7 @@ pub(super) fn create_body(args: &LinkCreateArgs, password: Option<String>) -> Ma
     body
 }
 
-/// What an edit sends: null takes away, and what is not named stays.
+/// Builds the body of an edit: null clears a field, and an absent field stays unchanged.
 pub(super) fn edit_body(args: &LinkEditArgs, password: Option<String>) -> Map<String, Value> {
     let LinkClears { no_tags, no_title, no_description, .. } = args.clears;
     let LinkClears { no_valid_since, no_valid_until, no_max_visits, no_redirect_status, .. } = args.clears;
@@ -101,12 +103,12 @@ fn put_setters(body: &mut Map<String, Value>, setters: &LinkSetters, password: O
     put(body, "password", password.map(Value::String));
 }
 
-/// Says a field, if there is something to say.
+/// Adds a field if it has a value.
 fn put(body: &mut Map<String, Value>, name: &str, value: Option<Value>) {
     body.extend(value.map(|value| (name.to_owned(), value)));
 }
 
-/// The password of the file that is named.
+/// Reads the password from the file of `--password-file`; `-` is the standard input.
 pub(super) fn password(setters: &LinkSetters) -> Result<Option<String>, Error> {
     let Some(path) = &setters.password_file else { return Ok(None) };
     let wrong =

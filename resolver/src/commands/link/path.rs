@@ -1,4 +1,4 @@
-//! Where links are in the API.
+//! Paths of links in the API.
 
 use crate::{
     Error,
@@ -7,13 +7,13 @@ use crate::{
 
 /// The path of all links.
 pub(super) const LINKS: &str = "short-urls";
-/// The longest code, in bytes.
+/// The maximum length of a code in bytes.
 const CODE_BYTES: usize = 1_024;
 
-/// The path of a link, each segment of its code escaped by itself.
+/// Returns the path of a link. Each segment of its code is percent-encoded by itself.
 pub(super) fn path_of(code: &str) -> Result<String, Error> {
     let names: Vec<&str> = code.split('/').collect();
-    // Behind a code, these two would be something else than a link.
+    // As the last segment, these two would address a resource below the link.
     let is_other = names.len() > 1 && matches!(names.last(), Some(&("visits" | "redirect-rules")));
     let segments: Option<Vec<String>> = names.into_iter().map(segment).collect();
     let segments = segments.filter(|_| code.len() <= CODE_BYTES && !is_other).ok_or_else(|| {

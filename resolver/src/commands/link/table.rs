@@ -1,10 +1,10 @@
-//! Links as tables for people.
+//! Links as tables.
 
 use serde_json::Value;
 
 use crate::commands::table::{Column, layout, pairs, text};
 
-/// The links of a page, a line each, none wider than `width` cells.
+/// Formats the links of a page as a table with one line each, none wider than `width` cells.
 pub(super) fn list(links: &[Value], width: usize) -> String {
     if links.is_empty() {
         return "no links\n".to_owned();
@@ -28,7 +28,7 @@ fn state(link: &Value) -> String {
     words.into_iter().find(|(is, _)| *is).map_or_else(String::new, |(_, word)| word.to_owned())
 }
 
-/// A link as a table of two columns; what is not said of it is left out.
+/// Formats a link as a table of two columns. Fields without a value are left out.
 pub(super) fn link(link: &Value) -> String {
     let (meta, visits) = (&link["meta"], &link["visitsSummary"]);
     pairs(&[

@@ -1,12 +1,12 @@
-//! The least rate at which a client has to send a body.
+//! The minimum rate at which a client has to send a body.
 
 use std::{pin::pin, task::Poll, time::Duration};
 
 use futures_util::poll;
 use tokio::time::{Instant, timeout};
 
-/// How long a client was waited for, and what it has sent meanwhile. Our own time does not count: a client that waits for a
-/// database is not slow.
+/// The time spent waiting for a client, and the bytes received meanwhile. The server's own time
+/// does not count: a client that waits for a database is not slow.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::http) struct Pace {
     grace: Duration,
@@ -15,20 +15,24 @@ pub(in crate::http) struct Pace {
     received: u64,
 }
 
-/// The client sends more slowly than it may.
+/// The error for a client that sends too slowly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::http) struct TooSlow;
 
 impl Pace {
-    /// So long for nothing, and a second more for every so many bytes.
+    /// Creates a pace that allows `grace`, and another second for every `bytes_per_second` bytes
+    /// received.
     pub(in crate::http) fn new(grace: Duration, bytes_per_second: u32) -> Self {
         Self { grace, bytes_per_second, waited: Duration::ZERO, received: 0 }
     }
 
-    /// Waits for the next piece for as long as the client may still take.
+    /// Waits for the next piece of a body.
+    ///
+    /// # Errors
+    /// Returns [`TooSlow`] if the client has used up its time.
     pub(in crate::http) async fn wait<T>(&mut self, piece: impl Future<Output = T>) -> Result<T, TooSlow> {
         let mut piece = pin!(piece);
-        // What is there already takes no time: the clock is not asked.
+        // A piece that is available already takes no time, so the clock is not read.
         if let Poll::Ready(piece) = poll!(&mut piece) {
             return Ok(piece);
         }
@@ -40,7 +44,7 @@ impl Pace {
         waited.map_err(|_| TooSlow)
     }
 
-    /// Notes bytes that are worth their time.
+    /// Records received bytes, which extend the client's time.
     pub(in crate::http) fn received(&mut self, bytes: usize) {
         self.received += bytes as u64;
     }

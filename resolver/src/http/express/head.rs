@@ -1,4 +1,4 @@
-//! Requests that leave nothing to decide but where they lead.
+//! Parses the heads of requests that the fast path can answer.
 
 use std::mem::MaybeUninit;
 
@@ -6,20 +6,23 @@ use httparse::{Header, Request, Status};
 
 use crate::http::{limits::FORWARDED_FOR, redirect::Asked};
 
-/// Headers that say how long a request is, or what becomes of its connection.
+/// Headers that give a request a body or affect its connection. A request with one of them goes to
+/// hyper.
 const DECIDES: [&str; 5] = ["connection", "content-length", "transfer-encoding", "upgrade", "expect"];
-/// Headers of a request; more are hyper's.
+/// The maximum number of headers of a request; a request with more goes to hyper.
 const HEADERS_MAX: usize = 32;
 
-/// A request that has no body, no say in what becomes of its connection, and no header twice that matters here.
+/// A request without a body, without headers that affect its connection, and without a repeated
+/// header among those read here.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::http) struct Received<'a> {
     pub(in crate::http) asked: Asked<'a>,
-    /// For whom a proxy asks.
+    /// The value of `X-Forwarded-For`, the client that a proxy speaks for.
     pub(in crate::http) forwarded_for: Option<&'a [u8]>,
 }
 
-/// The first of these requests, and what stands behind it; none when it is not all there, or hyper's.
+/// Parses the first request in `bytes`. Returns it with the bytes after it, or `None` if the head
+/// is incomplete or the request is one for hyper.
 pub(super) fn receive(bytes: &[u8]) -> Option<(Received<'_>, &[u8])> {
     let mut headers = [const { MaybeUninit::uninit() }; HEADERS_MAX];
     let mut request = Request::new(&mut []);
@@ -34,7 +37,7 @@ pub(super) fn receive(bytes: &[u8]) -> Option<(Received<'_>, &[u8])> {
     let target = request.path.filter(|target| request.version == Some(1) && target.starts_with('/'))?;
     let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
     if query.is_some_and(|query| query.bytes().any(|byte| matches!(byte, b'"' | b'<' | b'>' | b'#'))) {
-        // hyper refuses these, or ends the query there.
+        // hyper rejects a query with one of these characters, or ends the query at it.
         return None;
     }
     let (mut host, mut user_agent, mut referer, mut forwarded_for) = (None, None, None, None);

@@ -1,5 +1,5 @@
-//! The key of a call is checked before its message is read, as the REST API does: tonic decodes a message, and so holds it, before
-//! the method that is called runs.
+//! Checks the key of a call before its message is read, as the REST API does. tonic decodes a
+//! message, and so holds it in memory, before the called method runs.
 
 use std::{
     convert::Infallible,
@@ -26,12 +26,12 @@ use crate::http::{
     limits::{Clients, forwarded_for},
 };
 
-/// A service behind the check of keys. What was found goes along with the request, as a [`Grant`].
+/// A service behind the check of API keys. It adds [`Admitted`] to the extensions of the request.
 #[derive(Clone)]
 pub(super) struct Admission<S> {
     app: Arc<App>,
     service: S,
-    /// Bytes of a message, which are held for as long as it may be read.
+    /// The bytes of a message, reserved for as long as one may be read.
     message: u64,
 }
 
@@ -55,7 +55,7 @@ where
     type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        // The service that is called is a clone, which is always ready: tonic's are.
+        // Calls go to a clone of the service. Clones of tonic's services are always ready.
         Poll::Ready(Ok(()))
     }
 
@@ -76,7 +76,7 @@ where
                     Ok(keep_until_gone(answer, held))
                 }
                 Err(error) => {
-                    // What it holds is let go first: the answer may be held back.
+                    // The request's memory is released first, because the answer may be delayed.
                     drop(request);
                     hold_back(&error).await;
                     Ok(Status::from(error).into_http())
@@ -86,7 +86,7 @@ where
     }
 }
 
-/// Holds what a call and its answer hold until the client has taken the answer.
+/// Keeps the reservations of a call and its answer until the client has read the answer.
 fn keep_until_gone(mut answer: Response<Body>, call: Arc<Held>) -> Response<Body> {
     let long = answer.extensions_mut().remove::<LongAnswer>();
     answer.map(|body| {
@@ -97,10 +97,11 @@ fn keep_until_gone(mut answer: Response<Body>, call: Arc<Held>) -> Response<Body
     })
 }
 
-/// Bytes that are counted for as long as anybody has them: the connection keeps them when the body is gone.
+/// Bytes that count as reserved until their last reference is dropped: the connection keeps them
+/// after the body is gone.
 struct Counted {
     bytes: Bytes,
-    #[expect(dead_code, reason = "it is held until the bytes have gone")]
+    #[expect(dead_code, reason = "its drop releases the reservation")]
     held: (Arc<Held>, Option<LongAnswer>),
 }
 
@@ -110,29 +111,29 @@ impl AsRef<[u8]> for Counted {
     }
 }
 
-/// Goes along with an answer that is longer than its message's share: the right to hold it.
+/// An extension of an answer that is longer than its message's share: its reservation.
 #[derive(Clone)]
 pub(super) struct LongAnswer(
-    #[expect(dead_code, reason = "it is held until the answer has gone")] pub(super) Arc<Held>,
+    #[expect(dead_code, reason = "its drop releases the reservation")] pub(super) Arc<Held>,
 );
 
-/// A call whose key is good.
+/// A call with a valid key.
 #[derive(Clone)]
 pub(super) struct Admitted {
     pub(super) grant: Grant,
     pub(super) caller: Caller,
-    #[expect(dead_code, reason = "it is held for as long as a message may come")]
+    #[expect(dead_code, reason = "its drop releases the reservation")]
     held: Arc<Held>,
 }
 
 impl Admitted {
     pub(super) fn of(extensions: &Extensions) -> Result<&Self, Status> {
-        // Each service of the API is behind the check.
+        // Every service of the API is behind the check, so the extension is present.
         extensions.get().ok_or_else(|| of_app(&AppError::Internal))
     }
 }
 
-/// Who calls, and with which key.
+/// The client of a call and its key.
 #[derive(Clone)]
 pub(super) struct Caller {
     client: IpAddr,
@@ -150,14 +151,15 @@ impl Caller {
     }
 }
 
-/// Lets whoever has guessed too many keys wait for the answer.
+/// Delays the answer to a client with too many wrong keys.
 pub(super) async fn hold_back(error: &AuthError) {
     if let AuthError::TooManyCalls(Refused { share: None, .. }) = error {
         sleep(HELD_BACK).await;
     }
 }
 
-/// The other end of the connection, or whom it speaks for if it is a trusted proxy.
+/// Returns the client of a request: the peer of the connection, or the client that a trusted proxy
+/// names.
 pub(super) fn client_of(clients: &Clients, request: &Request<Body>) -> IpAddr {
     let peer = request.extensions().get().and_then(Guest::peer);
     clients.client_of(peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)), forwarded_for(request))

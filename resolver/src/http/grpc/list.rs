@@ -11,17 +11,21 @@ use crate::http::{
     budgets::{Held, Holder},
 };
 
-/// Bytes of a list: clients take messages of 4 MiB unless told otherwise.
+/// The maximum size of a list in bytes. Clients accept messages of 4 MiB by default.
 const MESSAGE_BYTES: u64 = 3 * 1024 * 1024;
 
-/// A page of links, and their number in all; with the right to hold them.
+/// A page of links with the total number of links, and the reservation for the page's memory.
 pub(super) struct List {
     pub(super) records: Vec<Record>,
     pub(super) total: u64,
     pub(super) held: Option<Held>,
 }
 
-/// Reads a page of links if it is short enough for one message.
+/// Reads a page of links.
+///
+/// # Errors
+/// Returns [`AppError::Invalid`] if the page is too long for one message, and an error if the key's
+/// share of memory is used up or the store fails.
 pub(super) async fn list(app: &App, request: ListLinks, by: &Grant) -> Result<List, AppError> {
     let listed = app.links.list_links(request, FieldErrors::default(), by).await?;
     let outlined = fits_message(listed.entries.iter().map(size).sum())?;

@@ -1,5 +1,5 @@
-//! Messages as commands of the application. An absent field is absent there; an edit's empty text, 0
-//! or empty list clears a field.
+//! Converts messages to commands of the application. An absent field stays absent. In an edit an
+//! empty text, 0 or an empty list clears a field.
 
 use app::{
     AppError,
@@ -14,19 +14,25 @@ use prost::Message as _;
 use proto::links::v1::{CreateLinkRequest, EditLinkRequest, ListLinksRequest};
 use tonic::Status;
 
-/// The name of a link.
+/// Returns the name of a link.
 pub(super) fn name(short_code: String, domain: Option<String>) -> LinkName {
     LinkName { code: short_code, domain: text(domain) }
 }
 
-/// The idempotency key of a create.
+/// Returns the idempotency key of a create.
+///
+/// # Errors
+/// Returns an error if the key is invalid.
 pub(super) fn idempotency(request: &CreateLinkRequest) -> Result<Option<IdempotencyKey>, AppError> {
     let Some(key) = &request.idempotency_key else { return Ok(None) };
     let canonical = CreateLinkRequest { password: None, idempotency_key: None, ..request.clone() };
     IdempotencyKey::new(key.as_bytes(), canonical.encode_to_vec()).map(Some)
 }
 
-/// A link to be created.
+/// Converts a create.
+///
+/// # Errors
+/// Returns `INVALID_ARGUMENT` if a time is out of range.
 pub(super) fn create(request: CreateLinkRequest) -> Result<CreateLink, Status> {
     Ok(CreateLink {
         long_url: Some(request.long_url),
@@ -51,7 +57,10 @@ pub(super) fn create(request: CreateLinkRequest) -> Result<CreateLink, Status> {
     })
 }
 
-/// An edit, and the link that it means.
+/// Converts an edit, and names the link that it is for.
+///
+/// # Errors
+/// Returns `INVALID_ARGUMENT` if a time is out of range.
 pub(super) fn edit(request: EditLinkRequest) -> Result<(Target, EditLink), Status> {
     let edit = EditLink {
         long_url: request.long_url,
@@ -71,7 +80,7 @@ pub(super) fn edit(request: EditLinkRequest) -> Result<(Target, EditLink), Statu
     Ok((Target { name, versions: request.version.map(|version| vec![version]) }, edit))
 }
 
-/// A page of a list.
+/// Converts a request for a page of links.
 pub(super) fn list(request: ListLinksRequest) -> ListLinks {
     let tags = request.tags.into_iter().take(TAGS_MAX + 1).map(|tag| tag.trim().to_owned());
     ListLinks {
@@ -89,12 +98,12 @@ pub(super) fn list(request: ListLinksRequest) -> ListLinks {
     }
 }
 
-/// A text that is not blank.
+/// Returns a text without surrounding white space, or `None` if it is blank.
 fn text(text: Option<String>) -> Option<String> {
     text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
-/// The value of an edit; `None` for the default, which clears the field.
+/// Returns the value of an edited field; `None`, which clears the field, for the type's default.
 fn or_cleared<T: Default + PartialEq>(value: T) -> Option<T> {
     Some(value).filter(|value| *value != T::default())
 }

@@ -1,11 +1,11 @@
-//! Errors as statuses of gRPC: the one place.
+//! Converts errors to gRPC statuses. This is the only place that does so.
 
 use app::{AppError, budgets::Spent};
 use tonic::{Code, Status};
 
 use crate::http::authenticate::AuthError;
 
-/// Metadata with the short name of an error, as the type of a problem in the REST API.
+/// The metadata key for the short name of an error, which is the problem type in the REST API.
 const PROBLEM_TYPE: &str = "problem-type";
 
 impl From<AuthError> for Status {
@@ -20,7 +20,7 @@ impl From<AuthError> for Status {
     }
 }
 
-/// The status of an error of the application.
+/// Returns the status of an application error.
 pub(super) fn of_app(error: &AppError) -> Status {
     let code = match error {
         AppError::Invalid(_) | AppError::IdempotencyKeyReused => Code::InvalidArgument,
@@ -49,7 +49,7 @@ pub(super) fn of_app(error: &AppError) -> Status {
         AppError::Internal => Code::Internal,
     };
     let message = match error {
-        // A message has a version where a request of HTTP has an ETag.
+        // A gRPC message has a version where an HTTP request has an ETag.
         AppError::Superseded => {
             "version: the link was edited since: expected the version that it has now, or none".to_owned()
         }

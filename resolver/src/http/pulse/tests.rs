@@ -51,7 +51,7 @@ async fn the_idlest_makes_room_and_silent_ones_before_those_that_were_used() {
     let silent = serve(false);
     sleep(Duration::from_secs(2)).await;
     let (gone, later, newest) = (serve(false), serve(false), serve(false));
-    // One that has ended by itself makes no room.
+    // A connection that has ended by itself frees no slot.
     gone.1.abort();
     sleep(Duration::from_millis(1)).await;
     let ends = [(&silent, [&later, &newest]), (&later, [&used, &newest]), (&newest, [&used, &used])];
@@ -144,7 +144,7 @@ async fn a_request_that_comes_while_its_answer_goes_lives_for_as_long_as_anythin
     watching.abort();
 }
 
-/// A connection whose request is under way, and the other end of it.
+/// Returns a connection whose request is under way, with its other end.
 fn begun(ward: &Arc<Ward>) -> (DuplexStream, Watched<DuplexStream>) {
     let (far, near) = duplex(64);
     let watched = ward.attend(near);
