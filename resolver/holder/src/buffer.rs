@@ -1,92 +1,100 @@
-//! The double buffer: the block being claimed from, the next one, and those whose last claims are still open.
+//! The double buffer of a keyspace: the block being claimed from, the next one, and used-up blocks
+//! with open claims.
 //!
-//! 1. A number is claimed at most once, unless it came back as [`Fate::Unused`]: then it surely has no link.
-//! 2. `used + burned + unused` of a closed block is its length; a block closes only when every claim on it has ended.
-//! 3. A number whose fate nobody knows is burned, never handed out again (I4).
-//! 4. A block goes back whole, with the account of all its numbers; so what has too many gaps for a call is minted from instead.
-//! 5. A block belongs to one history of the database. When another one takes over, its numbers are given up: somebody may have taken
-//!    the block over and acknowledged links under it that are lost now.
+//! 1. A number is claimed at most once, unless it came back as [`Fate::Unused`], which proves that
+//!    it has no link.
+//! 2. `used + burned + unused` of a closed block equals its length. A block closes only when every
+//!    claim on it has been settled.
+//! 3. A number whose fate is unknown is burned, never handed out again (I4).
+//! 4. A block is returned whole, with the account of all its numbers. So a block with too many gaps
+//!    for one call is minted from instead.
+//! 5. A block belongs to one history of the database. When another history begins, the block's
+//!    numbers are given up. Another holder may have taken the block over and acknowledged links
+//!    under it that are lost now.
 //!
-//! Claims are taken under the caller's short lock. Rejected: an atomic add per claim. The permutation that follows costs
-//! a hundred times as much, and the two blocks, the pool and the closing account would each need their own protocol.
+//! Claims are taken under the caller's short lock. Rejected: an atomic add per claim. The
+//! permutation that follows costs a hundred times as much, and the two blocks, the pool and the
+//! closing account would each need their own protocol.
 
 use std::{collections::VecDeque, sync::Arc};
 
 use numbers::{Block, Generation, Span, StoreEpoch};
 
-/// Blocks in hand that have numbers left: the current one and the next.
+/// The maximum number of blocks in hand with unclaimed numbers: the current one and the next.
 const BLOCKS: usize = 2;
-/// Unused ranges of a block that fit into the call that gives it back.
+/// The maximum number of unused ranges in the call that returns a block.
 pub(crate) const RANGES_MAX: usize = 32;
-/// Numbers that came back and are used first; past this bound they wait in their block's account (C4).
+/// The maximum size of the pool of returned numbers, which are used first. Past this bound a
+/// returned number stays in its block's account (C4).
 const POOL_MAX: usize = 10_000;
 
-/// Which entry of the block register, of those that this start made. A ledger that was lost allocates the same block with the same
-/// generation again; its entry is another one.
+/// The number of a block register entry, counted from 1 within one start of the holder. A ledger
+/// that was lost may allocate the same block with the same generation again. That block gets
+/// another entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntryId(pub u64);
 
-/// A block that is in the register.
+/// A block that was entered into the register.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Entered {
     /// The block.
     pub block: Block,
-    /// The register's entry of it.
+    /// The block's entry in the register.
     pub entry: EntryId,
-    /// The history of the database that the register is in.
+    /// The history of the database that contains the register entry.
     pub history: Arc<StoreEpoch>,
 }
 
-/// One number in somebody's hands. It must come back with its [`Fate`].
+/// A claimed number. It must be settled with its [`Fate`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[must_use = "a claim that does not come back keeps its block open"]
 pub struct Claim {
     /// The number.
     pub number: u64,
-    /// The fencing token of its block.
+    /// The generation of its block.
     pub generation: Generation,
-    /// The register's entry of its block.
+    /// The register entry of its block.
     pub entry: EntryId,
     /// The history of the database that its link may be stored in.
     pub history: Arc<StoreEpoch>,
-    /// Whether an earlier holder had the number too: its last inserts may still arrive.
+    /// Whether an earlier holder had the number too, so that its last inserts may still arrive.
     pub reclaimed: bool,
 }
 
-/// What became of a claimed number.
+/// The outcome of a claimed number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fate {
-    /// A link is stored under it, ours or somebody else's.
+    /// A link is stored under the number, by this process or another.
     Used,
-    /// Surely no link is stored under it.
+    /// No link is stored under the number, for certain.
     Unused,
-    /// Nobody knows, or it must not be used.
+    /// The outcome is unknown, or the number must not be used.
     Burned,
 }
 
-/// A block with the account of its numbers, ready to go back.
+/// A block with the account of its numbers, ready to be returned.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Closed {
     /// The block.
     pub block: Block,
-    /// The register's entry of it.
+    /// The block's entry in the register.
     pub entry: EntryId,
-    /// Numbers with a link.
+    /// The count of numbers with a link.
     pub used: u64,
-    /// Numbers given up.
+    /// The count of numbers given up.
     pub burned: u64,
-    /// Numbers nobody used: ascending, disjoint and apart.
+    /// The unused numbers, as ascending, disjoint and non-adjacent ranges.
     pub unused: Vec<Span>,
 }
 
 impl Closed {
-    /// Returns how many of its numbers are not used: burned or unused.
+    /// Returns the count of burned and unused numbers.
     #[must_use]
     pub fn unsettled(&self) -> u64 {
         self.burned + self.unused.iter().map(|span| span.len()).sum::<u64>()
     }
 
-    /// What stays of the block when its unused numbers are released.
+    /// Returns the ranges of the block that remain registered when its unused numbers are released.
     #[must_use]
     pub fn kept(&self) -> Vec<Span> {
         let block = self.block.span;
@@ -107,9 +115,9 @@ struct Held {
     entry: EntryId,
     history: Arc<StoreEpoch>,
     reclaimed: bool,
-    /// What was never claimed, in order.
+    /// The numbers that were never claimed, in ascending order.
     left: VecDeque<Span>,
-    /// How many numbers those are, and how many they were at first.
+    /// The count of numbers in `left`, now and when the block was added.
     left_len: u64,
     first_len: u64,
     claimed: u64,
@@ -118,16 +126,16 @@ struct Held {
     unused: Vec<u64>,
 }
 
-/// Numbers of one keyspace in hand.
+/// The numbers of one keyspace in hand.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Buffer {
-    /// Blocks with numbers left, in the order they came.
+    /// Blocks with unclaimed numbers, in order of arrival.
     fresh: VecDeque<Held>,
-    /// Blocks with none left and claims still open.
+    /// Blocks without unclaimed numbers, until their claims are settled and they are taken out.
     draining: Vec<Held>,
     /// Claims that came back unused.
     pool: VecDeque<Claim>,
-    /// Numbers that came back and found the pool full.
+    /// The count of unused numbers that came back while the pool was full.
     overflowed: u64,
     claims: u64,
 }
@@ -136,7 +144,7 @@ impl Held {
     fn new(entered: Entered, reclaimed: bool, left: VecDeque<Span>) -> Self {
         let Entered { block, entry, history } = entered;
         let left_len = left.iter().map(|span| span.len()).sum();
-        // What is not left has a link under it: the database said so.
+        // The numbers that are not left have a link: the database said so.
         let used = block.span.len() - left_len;
         Self {
             block,
@@ -165,17 +173,18 @@ impl Held {
         Some(Claim { number: first.start(), generation: block.generation, entry, history, reclaimed })
     }
 
-    /// Whether as much as the refill point is used.
+    /// Returns whether at least `permille` thousandths of the block's numbers have been claimed.
     fn is_past(&self, permille: u64) -> bool {
         (self.first_len - self.left_len) * 1_000 >= self.first_len * permille
     }
 
-    /// What may still come to be used: burned numbers too, because a crash before the block goes back makes them unused again.
+    /// Returns the count of numbers that are not known to be used. It includes burned ones: a crash
+    /// before the block is returned makes them unused again.
     fn unsettled(&self) -> u64 {
         self.left_len + self.claimed + self.burned + self.unused.len() as u64
     }
 
-    /// Makes a block that was closed one to mint from again.
+    /// Converts a block that is about to close into one to mint from, with these unused numbers.
     fn reopened(self, unused: Vec<Span>) -> Self {
         let left_len = unused.iter().map(|span| span.len()).sum();
         Self { left: unused.into(), left_len, first_len: left_len, unused: Vec::new(), ..self }
@@ -191,13 +200,13 @@ impl Held {
     }
 }
 
-/// Joins neighbours among sorted ranges.
+/// Joins adjacent ranges in a sorted list.
 fn joined(sorted: Vec<Span>) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
     for span in sorted {
         match spans.last_mut() {
             Some(last) if last.end() == span.start() => {
-                *last = Span::new(last.start(), last.len() + span.len()).expect("both lie in one block");
+                *last = Span::new(last.start(), last.len() + span.len()).expect("both are in one block");
             }
             _ => spans.push(span),
         }
@@ -206,7 +215,7 @@ fn joined(sorted: Vec<Span>) -> Vec<Span> {
 }
 
 impl Buffer {
-    /// Takes a number: one that came back, or the next of the current block.
+    /// Takes a number: one that came back, or the next one of the current block.
     pub fn claim(&mut self) -> Option<Claim> {
         let claim = match self.pool.pop_front() {
             Some(claim) => claim,
@@ -225,10 +234,10 @@ impl Buffer {
         claim
     }
 
-    /// Takes a claim back.
+    /// Settles a claim.
     pub fn settle(&mut self, claim: Claim, fate: Fate) {
         if fate == Fate::Unused && self.pool.len() < POOL_MAX {
-            // It stays claimed in its block's account: it is going to be claimed again.
+            // The number stays claimed in its block's account, because it will be claimed again.
             self.pool.push_back(claim);
             return;
         }
@@ -247,19 +256,21 @@ impl Buffer {
         self.fresh.iter_mut().chain(&mut self.draining).find(|held| held.entry == entry)
     }
 
-    /// Adds a block that was registered and that nobody had before.
+    /// Adds a registered block whose numbers no holder had before.
     pub fn add(&mut self, entered: Entered) {
         let left = VecDeque::from([entered.block.span]);
         self.fresh.push_back(Held::new(entered, false, left));
     }
 
-    /// Adds a block that was taken over: only `left` of it is unused, ascending and disjoint.
+    /// Adds a block that was taken over. Only the numbers in `left`, which is ascending and
+    /// disjoint, are unused.
     pub fn add_reclaimed(&mut self, entered: Entered, left: Vec<Span>) {
         let held = Held::new(entered, true, left.into());
         if held.left_len == 0 { self.draining.push(held) } else { self.fresh.push_back(held) }
     }
 
-    /// Gives up what is left of a history of the database that has ended; how many numbers that is.
+    /// Burns the unclaimed numbers and the pooled claims of a history that has ended. Returns how
+    /// many these are.
     pub fn give_up(&mut self, history: &StoreEpoch) -> u64 {
         let of_it = |claim: &Claim| *claim.history == *history;
         let (ended, pool): (VecDeque<Claim>, VecDeque<Claim>) =
@@ -281,19 +292,21 @@ impl Buffer {
         given_up
     }
 
-    /// Whether another block is wanted: there is room for one, and the last one is used to `permille` thousandths.
+    /// Returns whether another block is wanted: there is room for one, and the last one is used to
+    /// `permille` thousandths.
     #[must_use]
     pub fn wants_block(&self, permille: u64) -> bool {
         self.fresh.len() < BLOCKS && self.fresh.back().is_none_or(|last| last.is_past(permille))
     }
 
-    /// Gives up every number that is not claimed: their blocks go back once the claims under way have ended.
+    /// Gives up every number that is not claimed. The blocks can be returned once their open claims
+    /// are settled.
     pub fn relinquish(&mut self) {
         self.empty_pool();
         self.draining.extend(self.fresh.drain(..));
     }
 
-    /// Takes out the blocks that are used up, or were relinquished, and have no open claim.
+    /// Takes out the blocks without unclaimed numbers, or relinquished, that have no open claim.
     pub fn take_closed(&mut self) -> Vec<Closed> {
         let mut closed = Vec::new();
         for held in self.take_done() {
@@ -313,7 +326,7 @@ impl Buffer {
         done
     }
 
-    /// Books what waits in the pool as unused with its blocks.
+    /// Books the claims in the pool as unused in their blocks' accounts.
     fn empty_pool(&mut self) {
         for claim in std::mem::take(&mut self.pool) {
             if let Some(held) = self.held_mut(claim.entry) {
@@ -323,45 +336,47 @@ impl Buffer {
         }
     }
 
-    /// Takes everything out, when no claim will come any more. A block with a claim that never came back stays out of it:
-    /// its numbers are in doubt.
+    /// Takes out all blocks, once no further claim will come. A block with an unsettled claim is
+    /// left out, because its numbers are in doubt.
     pub fn take_all(&mut self) -> Vec<Closed> {
         self.relinquish();
         self.take_done().into_iter().map(Held::close).collect()
     }
 
-    /// Returns each block with what was never claimed of it, for a proof to judge.
+    /// Returns each block with the ranges that were never claimed, for proofs to check.
     #[cfg(feature = "rules")]
     pub fn blocks(&self) -> impl Iterator<Item = (&Block, EntryId, impl Iterator<Item = Span> + '_)> {
         let blocks = self.fresh.iter().chain(&self.draining);
         blocks.map(|held| (&held.block, held.entry, held.left.iter().copied()))
     }
 
-    /// Numbers that can be claimed at once.
+    /// Returns the count of numbers that can be claimed at once.
     #[must_use]
     pub fn in_hand(&self) -> u64 {
         self.fresh.iter().map(|held| held.left_len).sum::<u64>() + self.pool.len() as u64
     }
 
-    /// Numbers of the blocks here that are not used, claimed and burned ones too.
+    /// Returns the count of numbers in the blocks here that are not known to be used, including
+    /// claimed and burned ones.
     #[must_use]
     pub fn unsettled(&self) -> u64 {
         self.fresh.iter().chain(&self.draining).map(Held::unsettled).sum()
     }
 
-    /// Numbers in the pool: they came back and are used first.
+    /// Returns the count of numbers in the pool. They came back and are used first.
     #[must_use]
     pub fn pooled(&self) -> u64 {
         self.pool.len() as u64
     }
 
-    /// How often a number came back and found the pool full. It waits in its block's account instead, and goes back with it.
+    /// Returns how often a number came back while the pool was full. Such a number stays in its
+    /// block's account, and is returned with the block.
     #[must_use]
     pub fn overflowed(&self) -> u64 {
         self.overflowed
     }
 
-    /// Claims ever made.
+    /// Returns the count of claims ever made.
     #[must_use]
     pub fn claims(&self) -> u64 {
         self.claims

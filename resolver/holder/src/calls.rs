@@ -1,6 +1,6 @@
-//! What the core asks of the issuer and of the store, and what they answer.
+//! The core's calls to the issuer and to the store, and the answers.
 //!
-//! Numbers and names are typed; how they travel is the shell's business.
+//! Numbers and names are typed; their encoding is left to the shell.
 
 use std::sync::Arc;
 
@@ -9,32 +9,32 @@ use numbers::{Block, Generation, Incarnation, Mark, Namespace, Seq, Span, StoreE
 
 use crate::buffer::{Closed, EntryId};
 
-/// A call on the issuer. Each may be sent again until it has a definite answer (I5).
+/// A call to the issuer. Each may be repeated until it has a definite answer (I5).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Call {
     /// Registers this start of the holder, with the capacity of each namespace.
     Register {
-        /// The namespaces that it mints in.
+        /// The namespaces that the holder mints in, with their capacities.
         namespaces: Vec<(Namespace, u64)>,
     },
-    /// Asks for a block. The shell adds how long it should be.
+    /// Asks for a block. The shell adds the wanted length.
     Allocate {
         /// The position of the keyspace among those of this holder.
         keyspace: usize,
-        /// The registration.
+        /// The incarnation of the registration.
         incarnation: Incarnation,
-        /// The next seq, or that of a call in doubt.
+        /// The next seq, or that of a call with an unknown outcome.
         seq: Seq,
-        /// The history of the database that its links would be stored in.
+        /// The history of the database that links with these numbers would be stored in.
         store: StoreEpoch,
     },
-    /// Gives a block back.
+    /// Returns a block.
     Return {
-        /// The registration.
+        /// The incarnation of the registration.
         incarnation: Incarnation,
         /// The block with its account.
         closed: Closed,
-        /// The end of the register, if the register refused the block.
+        /// The end of the registered numbers, if the register refused the block.
         registered_end: Option<u64>,
     },
 }
@@ -42,33 +42,35 @@ pub enum Call {
 /// The issuer's answer to a [`Call`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Answer {
-    /// To `Register`.
+    /// The answer to `Register`.
     Registered(Registered),
-    /// To `Allocate`.
+    /// The answer to `Allocate`.
     Allocated {
-        /// The block.
+        /// The allocated block.
         block: Block,
-        /// The generation it was leaked under; `None` if its numbers are surely unused.
+        /// The generation that the block was leaked under; `None` if its numbers are unused for
+        /// certain.
         leaked: Option<Generation>,
-        /// The history that it was allocated for; `None` if the issuer does not say.
+        /// The history that the block was allocated for; `None` from an issuer of an earlier
+        /// release.
         store: Option<StoreEpoch>,
     },
-    /// To `Return`.
+    /// The answer to `Return`.
     Returned,
 }
 
-/// A registration.
+/// A registration with the issuer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Registered {
-    /// Which start of the holder this is.
+    /// The incarnation of this start of the holder.
     pub incarnation: Incarnation,
-    /// The last seq that was answered to it.
+    /// The last seq that was answered under this incarnation.
     pub last_seq: Seq,
-    /// How long the holder counts as alive after a beat, in milliseconds.
+    /// The holder TTL in milliseconds: how long the holder counts as alive after a beat.
     pub holder_ttl_ms: u64,
-    /// The ledger's name; `None` from an issuer of an earlier release.
+    /// The id of the ledger; `None` from an issuer of an earlier release.
     pub ledger: Option<String>,
-    /// The highest mark of the database that was reported.
+    /// The highest mark of the database that was reported to the ledger.
     pub mark: Mark,
 }
 
@@ -78,24 +80,25 @@ pub enum Refused {
     /// Every number of the namespace is used.
     #[error("the keyspace is exhausted")]
     Exhausted,
-    /// No number is free now, but other holders may give some back.
+    /// No number is free now, but other holders may return some.
     #[error("no number is free: others may give some back")]
     InOtherHands,
-    /// A later start of a holder with this name has registered.
+    /// A later start of a holder with this name has registered. Carries the issuer's message.
     #[error("another process has registered with this holder id: {0}")]
     Superseded(String),
-    /// The ledger does not know this holder or namespace (any more).
+    /// The ledger does not know this holder or namespace, or not any more. Carries the issuer's
+    /// message.
     #[error("not registered: {0}")]
     NotRegistered(String),
-    /// An answer that no issuer gives.
+    /// The answer is invalid. Carries a description of the expected one.
     #[error("the issuer's answer makes no sense: expected {0}")]
     Malformed(&'static str),
-    /// Any other refusal, which repeating the call would not change.
+    /// Any other refusal, which a repeated call would not change.
     #[error("the issuer refused ({code}): {message}")]
     Other {
-        /// The name of its status code.
+        /// The name of the gRPC status code.
         code: String,
-        /// Its message.
+        /// The issuer's message.
         message: String,
     },
 }
@@ -103,101 +106,103 @@ pub enum Refused {
 /// An entry of the database's block register.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RegisterEntry {
-    /// The keyspace.
+    /// The index of the keyspace.
     pub index: KeyspaceIndex,
-    /// The numbers and their generation.
+    /// The range of numbers and its generation.
     pub block: Block,
     /// The registration that the block was allocated to.
     pub incarnation: Incarnation,
-    /// Tells apart the entries of one start.
+    /// The number of the entry, unique within one start of the holder.
     pub entry: EntryId,
 }
 
-/// A call on the store. All but `Release` are asked again until the store answers: without it no
-/// link could be stored anyway.
+/// A call to the store. Every call except `Release` is repeated until the store answers, because
+/// without the store no link could be stored anyway.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum StoreCall {
-    /// Names the ledger that the database's numbers come from, unless it has one.
+    /// Adopts this ledger as the source of the database's numbers, unless the database has one
+    /// already.
     AdoptLedger(String),
     /// Raises the database's mark above this one.
     RaiseMark(Mark),
-    /// Asks which history of the database this is.
+    /// Reads the current history of the database.
     Epoch,
     /// Enters a block into the register.
     Register(RegisterEntry),
-    /// Enters a block in place of entries of this generation or an earlier one.
+    /// Enters a block in place of register entries of this generation or an earlier one.
     TakeOver(RegisterEntry, Generation),
-    /// Asks which numbers of a range have no link.
+    /// Reads which numbers of a range have no link.
     Unused(KeyspaceIndex, Span),
-    /// Asks for the first number past all that are registered.
+    /// Reads the first number past all registered ones.
     RegisteredEnd(KeyspaceIndex),
-    /// Keeps only these ranges of an entry.
+    /// Removes an entry's numbers from the register, except these ranges.
     Release(RegisterEntry, Vec<Span>),
 }
 
 /// The store's answer to a [`StoreCall`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum StoreAnswer {
-    /// To `AdoptLedger`: the ledger that the database has.
+    /// The answer to `AdoptLedger`: the id of the adopted ledger.
     Ledger(String),
-    /// To `RaiseMark`; false if the database's server was started meanwhile.
+    /// The answer to `RaiseMark`; false if the database server has restarted since the ledger was
+    /// asked.
     Raised(bool),
-    /// To `Epoch`.
+    /// The answer to `Epoch`.
     Epoch(StoreEpoch),
-    /// To `Register` and `TakeOver`: the block is in the register.
+    /// The answer to `Register` and `TakeOver`: the block is in the register.
     Entered,
-    /// To `Register`, `TakeOver` and `Release`: another entry has some of the numbers.
+    /// The answer to `Register`, `TakeOver` and `Release`: another entry has some of the numbers.
     Overlaps,
-    /// To `Unused`.
+    /// The answer to `Unused`.
     Unused(Vec<Span>),
-    /// To `RegisteredEnd`.
+    /// The answer to `RegisteredEnd`.
     End(u64),
-    /// To `Release`.
+    /// The answer to `Release`.
     Released,
 }
 
-/// Why the core is stepped.
+/// An input of [`Core::step`](crate::Core::step).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// A wait is over, or numbers run low.
+    /// A wait has ended, or numbers run low.
     Woken,
-    /// The issuer's answer to the call that is under way.
+    /// The issuer has answered the call under way.
     Answered(Result<Answer, Refused>),
-    /// The store's answer; `None` if it failed, so that the outcome is unknown.
+    /// The store has answered; `None` if it failed, so that the outcome is unknown.
     Stored(Option<StoreAnswer>),
-    /// The process ends: no claim will come any more.
+    /// The process shuts down: no further claim will come.
     Stop,
 }
 
 /// A block on its way back: released in the register first, then returned to the issuer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Returning {
-    /// The position of its keyspace.
+    /// The position of the block's keyspace.
     pub keyspace: usize,
     /// The block with its account.
     pub closed: Closed,
-    /// Whether the register has let go of its unused numbers, or need not.
+    /// Whether the register has released the unused numbers, or has none to release.
     pub released: bool,
-    /// The end of the register, if the register refused the block.
+    /// The end of the registered numbers, if the register refused the block.
     pub registered_end: Option<u64>,
 }
 
 impl Returning {
-    /// A block that was minted from.
+    /// Creates the return of a block that was minted from.
     #[must_use]
     pub fn closed(keyspace: usize, closed: Closed) -> Self {
         let released = closed.unused.is_empty();
         Self { keyspace, closed, released, registered_end: None }
     }
 
-    /// A block that never came into the register: it goes back whole.
+    /// Creates the return of a block that never was in the register: it goes back whole.
     #[must_use]
     pub fn untouched(keyspace: usize, block: Block) -> Self {
         let closed = Closed { unused: vec![block.span], block, entry: EntryId(0), used: 0, burned: 0 };
         Self { keyspace, closed, released: true, registered_end: None }
     }
 
-    /// A block that the register refused: none of its numbers is ever used.
+    /// Creates the return of a block that the register refused. All of its numbers are burned.
     #[must_use]
     pub fn refused(keyspace: usize, block: Block, entry: EntryId, registered_end: u64) -> Self {
         let burned = block.span.len();
@@ -206,12 +211,12 @@ impl Returning {
         Self { keyspace, closed, released: true, registered_end }
     }
 
-    /// Returns how many of its numbers are not used.
+    /// Returns the count of the block's burned and unused numbers.
     #[must_use]
     pub fn unsettled(&self) -> u64 {
         self.closed.unsettled()
     }
 }
 
-/// A history that blocks and claims share.
+/// A history of the database, shared by blocks and claims.
 pub(crate) type History = Arc<StoreEpoch>;

@@ -1,13 +1,14 @@
-//! The end of the allocated numbers as the issuer told it, and how long it may be believed (G2).
+//! The ceilings: the end of the allocated numbers as reported by the issuer, and how long it is
+//! trusted (G2).
 //!
-//! 1. A ceiling is believed for nine tenths of the holder TTL that came with it, counted from before
-//!    the beat was sent. The issuer allocates nothing above it for the whole TTL; the last tenth is
-//!    for clocks that run at different speeds.
-//! 2. The monotonic clock stands still while a machine is suspended, and the wall clock can be set.
-//!    So a ceiling is believed only while neither of them says that the time is over.
-//! 3. A ceiling never sinks: an issuer that was restored from a backup may tell a lower one, but
-//!    numbers below the higher one may be in use. For the same reason it is never below the end of
-//!    the database's register.
+//! 1. A ceiling is trusted for nine tenths of the holder TTL that came with it, counted from before
+//!    the beat was sent. The issuer allocates nothing above it for the whole TTL; the last tenth
+//!    allows for clocks that run at different speeds.
+//! 2. The monotonic clock stops while a machine is suspended, and the wall clock can be set. So a
+//!    ceiling is trusted only until either clock says that its time is over.
+//! 3. A ceiling never decreases. An issuer that was restored from a backup may report a lower one,
+//!    but numbers below the higher one may be in use. For the same reason a ceiling is never below
+//!    the end of the database's register.
 
 use std::collections::BTreeMap;
 
@@ -16,23 +17,23 @@ use numbers::Millis;
 
 use crate::rules::{Rule, Rules};
 
-/// An instant by two clocks, each in milliseconds.
+/// An instant on two clocks, each in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Moment {
-    /// The monotonic clock, from an arbitrary start.
+    /// The time on the monotonic clock, from an arbitrary start.
     pub monotonic: Millis,
-    /// The wall clock, since the Unix epoch.
+    /// The time on the wall clock, since the Unix epoch.
     pub wall: Millis,
 }
 
-/// A ceiling that a beat's answer brought.
+/// A ceiling from the answer to a beat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Told {
-    /// The first number that is surely not allocated.
+    /// The first number that is not allocated, for certain.
     pub ceiling: u64,
-    /// The end of the database's register at that time.
+    /// The end of the database's register, read after the answer.
     pub registered_end: u64,
-    /// When the beat was sent, or earlier.
+    /// The instant at which the beat was sent, or an earlier one.
     pub sent: Moment,
     /// The holder TTL in milliseconds.
     pub holder_ttl_ms: u64,
@@ -45,7 +46,7 @@ struct Trusted {
     lasts_ms: u64,
 }
 
-/// The ceilings of all keyspaces that are believed now.
+/// The trusted ceilings of all keyspaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Ceilings {
     trusted: BTreeMap<KeyspaceIndex, Trusted>,
@@ -53,8 +54,8 @@ pub struct Ceilings {
 }
 
 impl Trusted {
-    /// Whether neither clock has counted as much as it lasts. A wall clock that was set back says
-    /// nothing.
+    /// Returns whether the ceiling is still within its time on both clocks. A wall clock that was
+    /// set back proves nothing.
     fn is_fresh(&self, now: Moment, rules: Rules) -> bool {
         let by_wall = now.wall >= self.sent.wall && now.wall.since(self.sent.wall) < self.lasts_ms;
         let by_monotonic = now.monotonic.since(self.sent.monotonic) < self.lasts_ms;
@@ -69,7 +70,7 @@ impl Ceilings {
         Self { trusted: BTreeMap::new(), rules }
     }
 
-    /// Believes a ceiling.
+    /// Adds or renews the ceiling of a keyspace.
     pub fn trust(&mut self, index: KeyspaceIndex, told: Told) {
         let tenths = if self.rules.keep(Rule::Margin) { 9 } else { 10 };
         let registered = if self.rules.keep(Rule::RegisteredEnd) { told.registered_end } else { 0 };
@@ -87,14 +88,14 @@ impl Ceilings {
         entry.ceiling = ceiling;
     }
 
-    /// Returns the ceiling that may be relied on now: no number from it on is allocated.
+    /// Returns the ceiling that is trusted now. No number from it on is allocated.
     #[must_use]
     pub fn fresh(&self, index: KeyspaceIndex, now: Moment) -> Option<u64> {
         let trusted = self.trusted.get(&index)?;
         trusted.is_fresh(now, self.rules).then_some(trusted.ceiling)
     }
 
-    /// Returns the ceiling that is believed, and until when by the monotonic clock.
+    /// Returns the last known ceiling, and until when on the monotonic clock it is trusted.
     #[must_use]
     pub fn believed(&self, index: KeyspaceIndex) -> Option<(u64, Millis)> {
         let Trusted { ceiling, sent, lasts_ms } = *self.trusted.get(&index)?;
@@ -102,7 +103,7 @@ impl Ceilings {
         Some((ceiling, Millis(if is_bounded { sent.monotonic.0 + lasts_ms } else { u64::MAX })))
     }
 
-    /// Returns whether a number is surely not allocated.
+    /// Returns whether a number is not allocated, for certain.
     #[must_use]
     pub fn rules_out(&self, index: KeyspaceIndex, number: u64, now: Moment) -> bool {
         self.fresh(index, now).is_some_and(|ceiling| number >= ceiling)

@@ -1,20 +1,23 @@
-//! The supplier as a state machine: it registers with the issuer, refills, and returns blocks.
+//! The state machine of a number supplier: it registers with the issuer, refills buffers and
+//! returns blocks.
 //!
-//! 1. I5: allocations go out one at a time with a seq that grows by one. A call in doubt is repeated
-//!    with its own seq; the shell repeats it until the answer is definite.
-//! 2. A block is in the database's register before a number of it is claimed. One that overlaps
-//!    another is never used.
-//! 3. A block is released in the register before it is returned to the issuer: the next holder
-//!    registers the same numbers.
-//! 4. When the issuer says that a later start of this holder has registered, this process mints no
-//!    more and never registers again. Two processes that did would take the holder from each other
-//!    without end; the younger one wins, as a restart must.
-//! 5. Numbers come from one ledger for good: the first one that the database has seen.
-//! 6. Nothing here is needed to mint from blocks in hand: the issuer may be away.
+//! 1. I5: allocation requests go out one at a time, with a seq that grows by one. A call with an
+//!    unknown outcome is repeated under its own seq; the shell repeats it until the answer is
+//!    definite.
+//! 2. A block is entered into the database's register before a number of it is claimed. A block
+//!    that overlaps a registered one is never used.
+//! 3. A block is released in the register before it is returned to the issuer, because the next
+//!    holder registers the same numbers.
+//! 4. If the issuer reports that a later start of this holder has registered, this process stops
+//!    minting and never registers again. Otherwise two processes would take the holder from each
+//!    other without end. The later start wins, as a restart must.
+//! 5. All numbers of a database come from one ledger: the first one that the database adopted.
+//! 6. Minting from blocks in hand needs nothing of this: it continues while the issuer is away.
 //!
-//! [`Core::step`] returns effects of which exactly one, the last, brings the next event: a call, a
-//! store call or a wait. After [`Effect::Done`] and [`Effect::Lost`] none follows, and none is
-//! returned for a [`Event::Stop`] while a call is under way: its answer brings the next.
+//! [`Core::step`] returns a list of effects. The last one, and only that one, causes the next
+//! event: it is a call, a store call or a wait. There is no such effect after [`Effect::Done`] and
+//! [`Effect::Lost`]. Nor is there one for an [`Event::Stop`] while a call is under way, because the
+//! answer to that call is the next event.
 
 mod beats;
 mod refill;
@@ -36,120 +39,125 @@ use crate::{
 
 pub use beats::Beat;
 
-/// How long an exhausted keyspace or a refusal rests before the next try, in milliseconds.
+/// The back-off in milliseconds after a refusal, or for an exhausted keyspace.
 pub const REST_MS: u64 = 2_000;
-/// How long a keyspace rests whose last numbers are in other hands.
+/// The back-off in milliseconds for a keyspace whose last numbers are held by others.
 const SCARCE_REST_MS: u64 = 250;
-/// How often used-up blocks are looked for when nothing else wakes the supplier.
+/// The interval in milliseconds at which used-up blocks are collected if nothing else wakes the
+/// supplier.
 const SWEEP_MS: u64 = 1_000;
-/// Pause before a store that failed is asked again.
+/// The pause in milliseconds before a failed store call is repeated.
 const STORE_PAUSE_MS: u64 = 200;
-/// Pause before what could not be given back at the end is tried again.
+/// The pause in milliseconds before blocks that could not be returned at shutdown are tried again.
 const RETURN_PAUSE_MS: u64 = 200;
 
-/// What to do next.
+/// An instruction of the core to its shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Call the issuer, again and again until it answers or refuses; then [`Event::Answered`].
+    /// Call the issuer, and repeat the call until it answers or refuses; then send
+    /// [`Event::Answered`].
     Call(Call),
-    /// Ask the store once; then [`Event::Stored`].
+    /// Call the store once; then send [`Event::Stored`].
     Store(StoreCall),
-    /// Wait until then; then [`Event::Woken`].
+    /// Wait until a time; then send [`Event::Woken`].
     Wait {
-        /// The time.
+        /// The end of the wait.
         until: Millis,
-        /// Whether numbers that run low end the wait.
+        /// Whether the wait also ends when numbers run low.
         for_demand: bool,
     },
-    /// The registration has changed: [`Core::session`].
+    /// The registration has changed: see [`Core::session`].
     Session,
-    /// Creators that wait for a number of this keyspace look again.
+    /// Wake the creators that wait for a number of this keyspace: it has numbers, is exhausted or
+    /// is closed.
     Came(usize),
-    /// A beat is wanted at once: the issuer is to know what is in hand now.
+    /// Send a beat at once, so that the issuer learns what is in hand now.
     Hurry,
-    /// Something that an operator may want to know.
+    /// Report an occurrence to the operator.
     Note(Note),
     /// This holder mints no more.
     Lost(Lost),
-    /// Everything is given back, or cannot be.
+    /// The shutdown is complete: no block is left that can be returned.
     Done,
 }
 
-/// What an operator may want to know.
+/// An occurrence for the log and the metrics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// Registered with the issuer.
+    /// The holder has registered with the issuer.
     Registered(Incarnation),
-    /// The issuer has another ledger than this database's numbers come from.
+    /// The issuer's ledger is not the one that the database has adopted.
     AnotherLedger {
-        /// What the issuer has.
+        /// The id of the issuer's ledger.
         issuer: String,
-        /// What the database has adopted.
+        /// The id of the ledger that the database has adopted.
         database: String,
     },
-    /// A block that an earlier call was answered with, unheard, comes in.
+    /// The answer to an earlier allocation was lost; its block is entered now.
     Missed(Block),
-    /// A block is in a buffer.
+    /// A block was added to the buffer of this keyspace.
     Refilled(usize),
-    /// A block was taken over, with so many unused numbers.
+    /// A leaked block was taken over. Carries the count of its unused numbers.
     TakenOver(Block, u64),
-    /// The register has numbers of this block already.
+    /// The register already has numbers of this block.
     Overlaps {
-        /// The block.
+        /// The rejected block.
         block: Block,
-        /// Whether it was leaked, so that it was to be taken over.
+        /// Whether the block was leaked, so that this holder tried to take it over.
         leaked: bool,
     },
-    /// Every number of the keyspace is used.
+    /// Every number of this keyspace is used.
     Exhausted(usize),
-    /// The last numbers of the keyspace are in other hands.
+    /// The last numbers of this keyspace are held by others.
     InOtherHands(usize),
-    /// The issuer refused, and the call is tried again after a rest.
+    /// The issuer refused a call, named by the text. The call is tried again after a back-off.
     Refused(&'static str, Refused),
-    /// A block could not be returned, and is tried again.
+    /// A block could not be returned. It is tried again.
     NotReturned(Refused),
-    /// A block has too many gaps for a call: it will be reclaimed after the holder is gone.
+    /// A block has too many gaps for a return call. It will be reclaimed when the holder is gone.
     TooManyGaps(Block),
 }
 
-/// Why a holder mints no more, for good.
+/// The reason why a holder mints no more, for good.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Lost {
-    /// A later start of the same holder has registered; what the issuer said.
+    /// A later start of the same holder has registered. Carries the issuer's message.
     Superseded(String),
-    /// The issuer's ledger is not the one that the database's numbers come from.
+    /// The issuer's ledger is not the one that the database has adopted.
     AnotherLedger {
-        /// What the issuer has.
+        /// The id of the issuer's ledger.
         issuer: String,
-        /// What the database has adopted.
+        /// The id of the ledger that the database has adopted.
         database: String,
     },
 }
 
-/// A registration that is in force.
+/// The registration in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Session {
-    /// Which start of the holder it is.
+    /// The incarnation of this start of the holder.
     pub incarnation: Incarnation,
-    /// How long the holder counts as alive after a beat, in milliseconds.
+    /// The holder TTL in milliseconds: how long the holder counts as alive after a beat.
     pub holder_ttl_ms: u64,
 }
 
-/// What the event that comes next belongs to.
+/// The operation that the next event belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Stage {
-    /// Nothing is under way.
+    /// No call is under way.
     Idle,
-    /// After a refusal, until then; the round goes on with this keyspace.
+    /// Backing off after a refusal until this time. The round then continues with this keyspace.
     Resting(Millis, usize),
     Registering,
     Adopting(Registered),
     Raising(Registered),
-    /// A block of this registration that was never heard of is asked for, keyspace after keyspace.
+    /// Asking for a block of this registration whose allocation went unanswered, one keyspace after
+    /// another.
     Missed(Registered, usize),
-    /// A block for this keyspace is asked for.
+    /// Asking for a block for this keyspace. The history is `None` until the store has answered.
     Refilling(usize, Option<History>),
-    /// A block comes in; one that was missed, before the registration counts.
+    /// Entering a block into the register. A block whose allocation went unanswered carries the
+    /// registration, which takes effect only afterwards.
     Entering(Arrival, Option<Registered>),
     Releasing(Returning, usize),
     GivingBack(Returning, usize),
@@ -172,20 +180,21 @@ pub struct Core {
     specs: Vec<Spec>,
     rules: Rules,
     session: Option<Session>,
-    /// The last registration, and the last seq that was answered to it.
+    /// The incarnation of the last registration, and the last seq that was answered under it.
     incarnation: Incarnation,
     seq: Seq,
     /// The last seq whose block is in a buffer.
     entered: Seq,
-    /// How many entries this start has made in the register.
+    /// The count of register entries that this start has made.
     entries: EntryId,
-    /// Whether the issuer's ledger was once the database's.
+    /// Whether the issuer's ledger has ever matched the database's.
     confirmed: bool,
-    /// Until when each keyspace asks for nothing.
+    /// The end of each keyspace's back-off, before which it asks for no block.
     rests: Vec<Option<Millis>>,
     returns: VecDeque<Returning>,
     stage: Stage,
-    /// The store call that is repeated until it is answered, and from when on.
+    /// The store call that is repeated until it is answered, and the time of the next try after a
+    /// failure.
     asked: Option<StoreCall>,
     retry_at: Option<Millis>,
     stopping: bool,
@@ -193,7 +202,8 @@ pub struct Core {
 }
 
 impl Core {
-    /// A holder that has not registered yet, with its keyspaces in the shell's order.
+    /// Creates the state of a holder that has not registered yet. `specs` are its keyspaces in the
+    /// shell's order.
     #[must_use]
     pub fn new(specs: Vec<Spec>, rules: Rules) -> Self {
         Self {
@@ -215,33 +225,34 @@ impl Core {
         }
     }
 
-    /// Returns the registration that is in force.
+    /// Returns the registration in force.
     #[must_use]
     pub fn session(&self) -> Option<Session> {
         self.session
     }
 
-    /// Returns why this holder mints no more, if it does not.
+    /// Returns the reason why this holder mints no more; `None` while it does.
     #[must_use]
     pub fn lost(&self) -> Option<&Lost> {
         self.lost.as_ref()
     }
 
-    /// Returns whether the next event ends a wait: no call is under way.
+    /// Returns whether a wait is under way, and not a call.
     #[must_use]
     pub fn is_waiting(&self) -> bool {
         self.retry_at.is_some() || matches!(self.stage, Stage::Idle | Stage::Resting(..))
     }
 
-    /// Changes the capacities, and registers with them. Processes are started anew for that; a proof
-    /// lets one start register twice, because an issuer must bear it.
+    /// Changes the capacities and requires a new registration with them. A daemon reads capacities
+    /// only at its start. A proof lets one start register twice, because an issuer must cope with
+    /// it.
     #[cfg(feature = "rules")]
     pub fn configure(&mut self, capacities: impl Iterator<Item = u64>) {
         self.specs.iter_mut().zip(capacities).for_each(|(spec, capacity)| spec.capacity = capacity);
         self.session = None;
     }
 
-    /// Returns the block that is on its way into a buffer, for a proof to judge.
+    /// Returns the block that is being entered into the register, for proofs to check.
     #[cfg(feature = "rules")]
     #[must_use]
     pub fn arriving(&self) -> Option<&Block> {
@@ -251,7 +262,8 @@ impl Core {
         }
     }
 
-    /// Takes an event and returns what to do. An answer that nobody asked for changes nothing.
+    /// Handles an event at the time `now`, and returns the effects for the shell to carry out. An
+    /// answer that belongs to no call under way changes nothing.
     pub fn step(&mut self, now: Millis, event: Event, keyspaces: &mut impl Keyspaces) -> Vec<Effect> {
         let mut step = Step { core: self, now, keyspaces, effects: Vec::new() };
         step.take(event);
@@ -259,7 +271,7 @@ impl Core {
     }
 }
 
-/// One step under way.
+/// A step in progress.
 struct Step<'a, K> {
     core: &'a mut Core,
     now: Millis,
@@ -313,7 +325,8 @@ impl<K: Keyspaces> Step<'_, K> {
         self.effects.extend(self.core.asked.clone().map(Effect::Store));
     }
 
-    /// Registers if it has to; else asks for what is wanted, and gives back what is used up.
+    /// Starts a round: registers if there is no registration, otherwise refills, and then returns
+    /// used-up blocks.
     fn round(&mut self) {
         if self.core.stopping {
             return self.give_all_back();
@@ -351,14 +364,14 @@ impl<K: Keyspaces> Step<'_, K> {
         }
     }
 
-    /// Asks the store, as often as it takes.
+    /// Makes a store call that is repeated until the store answers.
     fn ask(&mut self, stage: Stage, call: StoreCall) {
         self.core.stage = stage;
         self.core.asked = Some(call.clone());
         self.effects.push(Effect::Store(call));
     }
 
-    /// The store failed: the same question, after a pause.
+    /// Repeats the last store call after a pause, because the store failed.
     fn ask_later(&mut self, stage: Stage) {
         let until = Millis(self.now.0 + STORE_PAUSE_MS);
         self.core.stage = stage;
@@ -385,7 +398,8 @@ impl<K: Keyspaces> Step<'_, K> {
         self.effects.push(Effect::Note(note));
     }
 
-    /// Ends a round: until numbers run low, a rest is over, or used-up blocks are looked for again.
+    /// Ends a round. The next one begins when numbers run low, a back-off ends or used-up blocks
+    /// are to be collected.
     fn idle(&mut self) {
         if self.core.stopping {
             return self.give_all_back();
@@ -396,7 +410,7 @@ impl<K: Keyspaces> Step<'_, K> {
         self.wait(rested.map_or(sweep, |until| until.min(sweep)), true);
     }
 
-    /// A definite refusal. The round goes on with `keyspace` after a rest.
+    /// Handles a definite refusal. The round continues with `keyspace` after a back-off.
     fn refused(&mut self, what: &'static str, refused: Refused, keyspace: usize) {
         if let Refused::Superseded(reason) = refused {
             return self.lose(Lost::Superseded(reason));
@@ -422,7 +436,7 @@ impl<K: Keyspaces> Step<'_, K> {
         self.effects.push(Effect::Lost(lost));
     }
 
-    /// The register's entry of a block.
+    /// Returns the register entry of a block.
     fn entry(&self, keyspace: usize, block: Block, entry: EntryId) -> RegisterEntry {
         let (index, incarnation) = (self.core.specs[keyspace].index, self.core.incarnation);
         RegisterEntry { index, block, incarnation, entry }

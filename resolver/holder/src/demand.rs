@@ -1,40 +1,41 @@
-//! When a holder asks for numbers ahead of need, and when only for a create that waits.
+//! The decision between asking for numbers ahead of need and asking only for a waiting create.
 //!
-//! Near the end of a number space a holder that fills its buffer takes numbers from another whose creates wait. Once it hears that
-//! one starves, it asks only for creates of its own that found nothing. So a number that is handed over was wanted at that
-//! moment, and holders that starve together do not take the last number from each other without end.
+//! Near the end of a number space, a holder that fills its buffer takes numbers from another whose
+//! creates wait. Once it hears that one starves, it asks only for its own creates that found no
+//! number. So a number that is handed over was wanted at that moment, and holders that starve
+//! together do not take the last number from each other without end.
 
 use numbers::Millis;
 
-/// How long a holder asks for nothing ahead of need after it last heard that one starves, in
+/// How long a holder stops asking ahead of need after it last heard that a holder starves, in
 /// milliseconds.
 const LEAN_MS: u64 = 30_000;
 
-/// What decides whether to ask.
+/// The demand for numbers in one keyspace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Demand {
     lean_until: Option<Millis>,
-    /// Whether a create found nothing since numbers came last.
+    /// Whether a create found no number since numbers last arrived.
     unmet: bool,
 }
 
 impl Demand {
-    /// A create found nothing.
+    /// Records that a create found no number.
     pub(super) fn note_unmet(&mut self) {
         self.unmet = true;
     }
 
-    /// Numbers came. Creates that still find nothing say so again.
+    /// Records that numbers arrived. Creates that still find none record it again.
     pub(super) fn note_met(&mut self) {
         self.unmet = false;
     }
 
-    /// Another holder starves, or this one does.
+    /// Records that another holder starves, or this one does.
     pub(super) fn save(&mut self, now: Millis) {
         self.lean_until = Some(Millis(now.0 + LEAN_MS));
     }
 
-    /// Whether to ask for a block for which the buffer has room.
+    /// Returns whether to ask for a block that the buffer has room for.
     pub(super) fn asks(&self, now: impl FnOnce() -> Millis) -> bool {
         self.unmet || self.lean_until.is_none_or(|until| now() >= until)
     }

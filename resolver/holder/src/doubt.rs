@@ -1,40 +1,41 @@
-//! The verdict on an insert whose outcome is unknown (I4): its row is read, and then the register.
+//! The verdict on an insert with an unknown outcome (I4): its row is read, and then the register.
 //!
-//! The order matters. If the number belongs to this holder alone after the row was read, nobody
-//! else can have written what was read.
+//! The order matters. If the number belongs to this holder alone after the row was read, no other
+//! process can have written the row.
 
 use crate::{
     buffer::{Claim, Fate},
     rules::{Rule, Rules},
 };
 
-/// What was read under the number of an insert in doubt.
+/// The row that was read under the number of an insert in doubt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Row {
-    /// No row.
+    /// There is no row.
     Absent,
-    /// A row that equals the one that was sent.
+    /// The row equals the one that was sent.
     Same,
-    /// Any other row.
+    /// There is another row.
     Different,
 }
 
-/// What is known about the insert.
+/// A verdict on an insert in doubt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The row is this insert's: the link is acknowledged.
     Ours,
-    /// The row is another's: another number is tried.
+    /// The row belongs to another insert, so another number is tried.
     Another,
-    /// There is no row, but the insert may still arrive: the number is burned, another one is tried.
+    /// There is no row, but the insert may still arrive. The number is burned, and another one is
+    /// tried.
     Absent,
-    /// The row may be this insert's. Whether the register still has the number under the claim's
-    /// own entry decides: see [`Verdict::of_register`].
+    /// The row may be this insert's. The register decides, by whether it still has the number under
+    /// the claim's own entry: see [`Verdict::of_register`].
     AskRegister,
 }
 
 impl Verdict {
-    /// Judges the row that was read.
+    /// Judges an insert by the row that was read.
     #[must_use]
     pub fn of_row(claim: &Claim, row: Row, rules: Rules) -> Self {
         match row {
@@ -46,15 +47,15 @@ impl Verdict {
         }
     }
 
-    /// Judges a row that equals the one that was sent, by whether the register has the number under
-    /// the claim's own entry.
+    /// Judges an insert whose row equals the one that was sent. `holds` is whether the register has
+    /// the number under the claim's own entry.
     #[must_use]
     pub fn of_register(holds: bool) -> Self {
         if holds { Self::Ours } else { Self::Another }
     }
 
-    /// Returns the fate of the claimed number. One without a verdict is burned: its insert may
-    /// still arrive.
+    /// Returns the fate of the claimed number. Without a verdict the number is burned, because its
+    /// insert may still arrive.
     #[must_use]
     pub fn fate(verdict: Option<Self>) -> Fate {
         match verdict {

@@ -1,4 +1,4 @@
-//! The numbers of one keyspace, with what decides when to ask for the next block.
+//! The numbers of one keyspace, with the decision when to ask for the next block.
 
 use codes::KeyspaceIndex;
 use numbers::{Millis, Namespace, Span, StoreEpoch};
@@ -8,14 +8,14 @@ use crate::{
     demand::Demand,
 };
 
-/// What a keyspace is to the issuer and to the database.
+/// The identity of a keyspace at the issuer and in the database.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Spec {
-    /// Its index in the database.
+    /// The keyspace's index in the database.
     pub index: KeyspaceIndex,
-    /// Its namespace at the issuer.
+    /// The keyspace's namespace at the issuer.
     pub namespace: Namespace,
-    /// How many numbers it has.
+    /// The count of numbers in the keyspace.
     pub capacity: u64,
 }
 
@@ -24,21 +24,21 @@ pub struct Spec {
 pub struct Keyspace {
     buffer: Buffer,
     demand: Demand,
-    /// How much of a block is used when the next one is fetched, in thousandths. Resolvers differ in
-    /// it, so that those started together do not ask together.
+    /// The refill point: the used part of a block, in thousandths, at which the next one is
+    /// fetched. It differs between resolvers, so that those started together do not ask together.
     refill_permille: u64,
-    /// Whether the issuer has said that every number is used.
+    /// Whether the issuer has reported that every number is used.
     exhausted: bool,
     /// Whether this process mints no more.
     closed: bool,
-    /// Unused and burned numbers on their way back to the issuer.
+    /// The count of unused and burned numbers on their way back to the issuer.
     returning: u64,
 }
 
 /// The keyspaces of one holder, in the order of [`Core`](crate::Core)'s specs. Creators share them
 /// with the core, so the shell lends them one at a time.
 pub trait Keyspaces {
-    /// Runs something with one of them.
+    /// Runs a function with one keyspace, given by its position.
     fn with<T>(&mut self, keyspace: usize, act: impl FnOnce(&mut Keyspace) -> T) -> T;
 }
 
@@ -54,22 +54,23 @@ impl Keyspaces for Vec<Keyspace> {
     }
 }
 
-/// Why there is no number.
+/// The reason why a claim got no number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClaimError {
-    /// The issuer did not deliver in time.
+    /// No number arrived before the deadline.
     #[error("no number came in time")]
     TimedOut,
-    /// All numbers of the keyspace are used.
+    /// Every number of the keyspace is used.
     #[error("the keyspace is exhausted")]
     Exhausted,
-    /// This process mints no more: its blocks are another's now.
+    /// This process mints no more, because its blocks belong to another now.
     #[error("this process mints no more")]
     Closed,
 }
 
 impl Keyspace {
-    /// A keyspace with no number in hand.
+    /// Creates a keyspace without numbers in hand. `refill_permille` is the refill point in
+    /// thousandths of a block.
     #[must_use]
     pub fn new(refill_permille: u64) -> Self {
         Self {
@@ -85,7 +86,8 @@ impl Keyspace {
     /// Claims a number; `None` if none is in hand yet.
     ///
     /// # Errors
-    /// When there are none left, or this process mints no more.
+    /// Returns [`ClaimError::Exhausted`] if every number is used, and [`ClaimError::Closed`] if
+    /// this process mints no more.
     pub fn claim(&mut self) -> Result<Option<Claim>, ClaimError> {
         if self.closed {
             return Err(ClaimError::Closed);
@@ -97,12 +99,12 @@ impl Keyspace {
         if claim.is_none() && self.exhausted { Err(ClaimError::Exhausted) } else { Ok(claim) }
     }
 
-    /// Takes a claim back.
+    /// Settles a claim.
     pub fn settle(&mut self, claim: Claim, fate: Fate) {
         self.buffer.settle(claim, fate);
     }
 
-    /// Adds a block. `left` is what is unused of one that was taken over.
+    /// Adds a block. For a block that was taken over, `left` holds its unused ranges.
     pub fn add(&mut self, entered: Entered, left: Option<Vec<Span>>) {
         match left {
             None => self.buffer.add(entered),
@@ -112,33 +114,33 @@ impl Keyspace {
         self.exhausted = false;
     }
 
-    /// Gives up what is left of a history of the database that has ended; returns how many numbers
-    /// that is.
+    /// Gives up the remaining numbers of a history that has ended, and returns their count.
     pub fn give_up(&mut self, history: &StoreEpoch) -> u64 {
         self.buffer.give_up(history)
     }
 
-    /// Whether to ask for a block. An exhausted keyspace is asked about in any case: its numbers may
-    /// have come back. The time is read only if it matters: each claim asks here.
+    /// Returns whether to ask for a block. An exhausted keyspace still asks, because numbers may
+    /// have come back to the issuer. `now` is called only if the time matters, because every claim
+    /// calls this function.
     #[must_use]
     pub fn wants_block(&self, now: impl FnOnce() -> Millis) -> bool {
         let room = !self.closed && self.buffer.wants_block(self.refill_permille);
         room && (self.exhausted || self.demand.asks(now))
     }
 
-    /// Notes that the issuer has nothing left: creators are told.
+    /// Records that the issuer has no number left. Claims fail once none is in hand either.
     pub fn exhaust(&mut self) {
         self.exhausted = true;
     }
 
-    /// Notes that the issuer has nothing now, but may have later: creators wait.
+    /// Records that the issuer has no number now, but may have some later. Creators keep waiting.
     pub fn starve(&mut self, now: Millis) {
         self.exhausted = false;
         self.demand.save(now);
     }
 
-    /// Gives up what is not claimed, because another holder starves, and saves from now on. A holder
-    /// that starves itself has nothing to give.
+    /// Gives up unclaimed numbers because another holder starves, and asks only on need for a
+    /// while. A holder that starves itself has none to give.
     pub fn relinquish(&mut self, now: Millis) {
         self.demand.save(now);
         self.buffer.relinquish();
@@ -149,14 +151,15 @@ impl Keyspace {
         self.closed = true;
     }
 
-    /// Takes out the blocks that are to go back. Their numbers count as this holder's until
-    /// [`Keyspace::has_left`].
+    /// Takes out the blocks that are ready to be returned. Their numbers count as this holder's
+    /// until [`Keyspace::has_left`].
     pub fn take_closed(&mut self) -> Vec<Closed> {
         let closed = self.buffer.take_closed();
         self.leaves_all(closed)
     }
 
-    /// Does the same with all blocks, when no claim will come any more.
+    /// Takes out all blocks, once no further claim will come. Their numbers count as this holder's
+    /// until [`Keyspace::has_left`].
     pub fn take_all(&mut self) -> Vec<Closed> {
         let closed = self.buffer.take_all();
         self.leaves_all(closed)
@@ -167,36 +170,38 @@ impl Keyspace {
         closed
     }
 
-    /// Counts numbers of a block that goes back.
+    /// Adds numbers of a block to the count of those on their way back.
     pub fn leaves(&mut self, numbers: u64) {
         self.returning += numbers;
     }
 
-    /// Counts them no more: the issuer has them, or another holder.
+    /// Subtracts numbers from the count of those on their way back, because the issuer or another
+    /// holder has them.
     pub fn has_left(&mut self, numbers: u64) {
         self.returning -= numbers;
     }
 
-    /// Returns how many numbers of this holder's blocks are not used. Burned ones count until the
-    /// issuer has heard of them: should this process die before that, they are found unused.
+    /// Returns the count of numbers in this holder's blocks that are not known to be used. Burned
+    /// ones count until the issuer has heard of them: if this process died before that, they would
+    /// be found unused.
     #[must_use]
     pub fn unsettled(&self) -> u64 {
         self.buffer.unsettled() + self.returning
     }
 
-    /// Returns those of them that are in the buffer.
+    /// Returns the part of [`Keyspace::unsettled`] that is in the buffer.
     #[must_use]
     pub fn unsettled_here(&self) -> u64 {
         self.buffer.unsettled()
     }
 
-    /// Whether the issuer has said that every number is used.
+    /// Returns whether the issuer has reported that every number is used.
     #[must_use]
     pub fn is_exhausted(&self) -> bool {
         self.exhausted
     }
 
-    /// Returns the numbers in hand.
+    /// Returns the buffer with the numbers in hand.
     #[must_use]
     pub fn buffer(&self) -> &Buffer {
         &self.buffer

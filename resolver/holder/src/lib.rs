@@ -1,18 +1,18 @@
 //! The holder's side of the number protocol, without clocks, sockets or a database.
 //!
-//! [`Core::step`] takes an event and the time, and says what to do next: call the issuer, ask the
-//! store, or wait. The crate `supply` carries that out; the model checker and the simulation of
-//! `tests/proof` run the same code against machines of their own.
+//! [`Core::step`] takes an event and the time, and returns what to do next: call the issuer, call
+//! the store, or wait. The crate `supply` carries that out. The model checker and the simulation of
+//! `tests/proof` run the same code with their own issuer and store.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
 //! | [`buffer`] | the numbers of the blocks in hand: claims and their fates |
-//! | [`keyspace`] | a buffer with what decides when to ask for the next block |
+//! | [`keyspace`] | a keyspace's buffer, with the decision when to ask for the next block |
 //! | [`core`] | registration, refills and returns, as one state machine |
-//! | [`calls`] | what the core asks for, and the answers |
+//! | [`calls`] | the core's calls to issuer and store, and the answers |
 //! | [`doubt`] | the verdict on an insert whose outcome is unknown |
-//! | [`ceilings`] | how long the end of the allocated numbers may be believed |
-//! | [`rules`] | the rules that a proof switches off |
+//! | [`ceilings`] | the end of the allocated numbers, and how long it is trusted |
+//! | [`rules`] | the safety rules, each of which a proof can switch off |
 
 pub mod buffer;
 pub mod calls;

@@ -1,7 +1,8 @@
-//! The end of a number space, with the cores of issuer and holders: every code is minted before any
-//! holder hears that the keyspace is exhausted, and then all of them hear it. Holders differ in how
-//! much they create; inserts fail, creates are under way for a while, and holders crash with numbers
-//! in hand.
+//! Tests of the end of a number space, with the cores of issuer and holders.
+//!
+//! Every code is minted before any holder hears that the keyspace is exhausted, and then all
+//! holders hear it. Holders differ in how much they create. Inserts fail, creates are under way for
+//! a while, and holders crash with numbers in hand.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -18,20 +19,20 @@ use crate::{
     Refused, Registered, Rules, Spec, StoreAnswer, StoreCall,
 };
 
-/// What a run is made of.
+/// The parameters of a run.
 #[derive(Clone, Debug)]
 struct Plan {
     capacity: u64,
-    /// How many creates each holder has per round.
+    /// The number of creates per round, for each holder.
     loads: Vec<u64>,
     block_min: u64,
     seed: u64,
-    /// One create of so many fails, one round of so many has a crash; 0 for none.
+    /// One in `fails` creates fails, and one in `crashes` rounds has a crash; 0 for none.
     fails: u64,
     crashes: u64,
 }
 
-/// One transaction at a time, applied at once.
+/// A ledger that applies one transaction at a time, immediately.
 #[derive(Default)]
 struct Ledger {
     head: Revision,
@@ -57,7 +58,7 @@ impl Ledger {
     }
 }
 
-/// One process.
+/// A holder's process.
 struct Process {
     name: HolderId,
     starts: u64,
@@ -121,7 +122,7 @@ impl World {
         world
     }
 
-    /// Whether one of `many` chances comes true; never of none.
+    /// Returns true with a probability of 1 in `many`; false if `many` is 0.
     fn one_in(&mut self, many: u64) -> bool {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
@@ -148,10 +149,10 @@ impl World {
 
     fn ask(&mut self, request: Request) -> Result<Answer, Refusal> {
         let effects = self.core.step(self.now, Event::Arrived(Ticket(1), request));
-        self.settle(effects).expect("each call is answered")
+        self.settle(effects).expect("the issuer answers each call")
     }
 
-    /// A process starts, after a crash with nothing in hand.
+    /// Starts a process with nothing in hand, as after a crash.
     fn start(&mut self, index: usize) {
         let starts = self.processes[index].starts + 1;
         self.processes[index] = Process::new(index, starts, self.plan.capacity);
@@ -162,7 +163,7 @@ impl World {
         self.minted.len() as u64 == self.plan.capacity
     }
 
-    /// One create: it claims a number, and its insert is under way from then on.
+    /// Starts a create: claims a number, whose insert is under way from then on.
     fn create(&mut self, index: usize) {
         let claimed = self.processes[index].keyspaces[0].claim();
         match claimed {
@@ -176,7 +177,7 @@ impl World {
         }
     }
 
-    /// Every insert under way ends.
+    /// Ends every insert under way.
     fn finish(&mut self, index: usize) {
         for claim in std::mem::take(&mut self.processes[index].under_way) {
             let number = claim.number;
@@ -188,7 +189,7 @@ impl World {
         }
     }
 
-    /// The supplier works until it waits.
+    /// Steps the supplier until it waits.
     fn supply(&mut self, index: usize) {
         let mut event = HolderEvent::Woken;
         loop {
@@ -243,7 +244,7 @@ impl World {
         }
     }
 
-    /// Answers for the database: it takes every entry.
+    /// Answers for the database, which accepts every register entry.
     fn store(&self, call: StoreCall) -> StoreAnswer {
         match call {
             StoreCall::AdoptLedger(ledger) => StoreAnswer::Ledger(ledger),
@@ -256,7 +257,7 @@ impl World {
         }
     }
 
-    /// What the database says of a block that is taken over.
+    /// Returns the unused numbers of a block that is taken over, one range each.
     fn unused(&self, span: Span) -> Vec<Span> {
         let unused = (span.start()..span.end()).filter(|number| !self.minted.contains(number));
         unused.map(|number| Span::new(number, 1).unwrap()).collect()
@@ -264,7 +265,7 @@ impl World {
 
     fn beat(&mut self, index: usize) {
         let Process { core, keyspaces, name, .. } = &mut self.processes[index];
-        let beat = core.beat(core.session().expect("it is registered"), keyspaces);
+        let beat = core.beat(core.session().expect("a process registers at its start"), keyspaces);
         let (holder, incarnation) = (name.clone(), beat.incarnation);
         let (last_seq, progress) = (beat.last_seq, beat.progress);
         match self.ask(Request::KeepAlive { holder, incarnation, last_seq, progress, mark: Mark(0) }) {
@@ -277,7 +278,7 @@ impl World {
         }
     }
 
-    /// One round of two seconds, which is how often beats come near the end.
+    /// Runs one round of two seconds, which is the interval of beats near the end.
     fn round(&mut self) {
         for index in 0..self.processes.len() {
             for _ in 0..self.plan.loads[index] {

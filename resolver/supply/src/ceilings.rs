@@ -1,4 +1,4 @@
-//! The ceilings that beats brought, shared with the lookups that ask about them.
+//! The trusted ceilings, shared by the heartbeat and the lookups.
 
 use std::sync::{Mutex, MutexGuard};
 
@@ -8,12 +8,12 @@ use tokio::time::Instant;
 
 use crate::{Clock, guard};
 
-/// The ceilings of all keyspaces that this resolver asks about. See [`holder::ceilings`].
+/// The trusted ceilings of all keyspaces. See [`holder::ceilings`].
 #[derive(Debug)]
 pub struct Ceilings {
     clock: Clock,
-    /// A std mutex: it is held for a few instructions and never across an await. Only misses of the
-    /// cache come here.
+    /// A std mutex: it is held for a few instructions and never across an await. Only cache misses
+    /// reach it.
     trusted: Mutex<holder::Ceilings>,
 }
 
@@ -24,7 +24,7 @@ impl Ceilings {
         Self { clock, trusted: Mutex::new(holder::Ceilings::new(guard::rules())) }
     }
 
-    /// Returns the clock that ages them.
+    /// Returns the clock by which ceilings expire.
     #[must_use]
     pub fn clock(&self) -> Clock {
         self.clock
@@ -38,7 +38,7 @@ impl Ceilings {
         self.trusted().trust(index, told);
     }
 
-    /// Returns whether surely no link has this id: its number was never allocated.
+    /// Returns whether no link can have this id, because its number was never allocated.
     #[must_use]
     pub fn rules_out(&self, id: LinkId, now: Instant) -> bool {
         let Some((index, number)) = id.unpack() else { return false };

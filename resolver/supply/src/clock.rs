@@ -1,4 +1,4 @@
-//! The clock that the pure core is told the time by.
+//! The clock that provides the pure core with the time.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -13,31 +13,31 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Starts at zero.
+    /// Starts a clock at zero.
     #[must_use]
     pub fn start() -> Self {
         Self { origin: Instant::now() }
     }
 
-    /// Returns the time now.
+    /// Returns the current time.
     #[must_use]
     pub fn now(self) -> Millis {
         self.at(Instant::now())
     }
 
-    /// Returns the time of an instant; zero for one before the start.
+    /// Converts an instant to a time; zero for an instant before the start.
     #[must_use]
     pub fn at(self, instant: Instant) -> Millis {
         Millis(milliseconds(instant.saturating_duration_since(self.origin)))
     }
 
-    /// Returns the instant of a time.
+    /// Converts a time to an instant.
     #[must_use]
     pub fn instant(self, time: Millis) -> Instant {
         self.origin + Duration::from_millis(time.0)
     }
 
-    /// Returns an instant with the wall clock's time now.
+    /// Returns an instant together with the current time of the wall clock.
     #[must_use]
     pub fn moment(self, instant: Instant) -> Moment {
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

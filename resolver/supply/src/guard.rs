@@ -1,89 +1,112 @@
-//! The rules of the resolver that keep its promises, one name each. The proof (`world`) takes them out one at a time, and each
-//! has to be missed. Outside of unit tests every rule is in force, and asking costs nothing.
+//! The safety rules of the resolver, each with a name. The proof (`world`) disables them one at a
+//! time, and must detect each absence. Outside of tests every rule is in force, and the check costs
+//! nothing.
+//!
+//! Paths are relative to `resolver/`.
 
 #[cfg(not(any(test, feature = "guards")))]
 use std::time::Duration;
 
-/// A rule.
+/// A safety rule of the resolver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guard {
-    /// A block is released in the register before it is returned (`holder/src/core/returns.rs`).
+    /// A block is released in the register before it is returned to the issuer
+    /// (`holder/src/core/returns.rs`).
     ReleaseFirst,
-    /// A slug is acknowledged when no resolver denies it any more (`creator/shown.rs`).
+    /// A custom slug is acknowledged only once no resolver denies it any more
+    /// (`app/src/creator/shown.rs`).
     SlugWait,
-    /// What a copy does not have is not absent (`lookup/reader.rs`).
+    /// A copy of the database that may lag behind does not prove absence
+    /// (`app/src/lookup/reader.rs`).
     Complete,
-    /// The database's mark is compared with what the ledger was told (`supply/src/history.rs`).
+    /// The database's mark is compared with the marks reported to the ledger
+    /// (`supply/src/history.rs`).
     Mark,
-    /// A row under a number that was taken over may be its former holder's (`holder/src/doubt.rs`).
+    /// The row under a number that was taken over may be its former holder's
+    /// (`holder/src/doubt.rs`).
     Reclaimed,
-    /// A row is one's own only while the number is (`holder/src/doubt.rs`).
+    /// A row counts as this holder's own only while the register has the number under the claim's
+    /// own entry (`holder/src/doubt.rs`).
     Holds,
-    /// An insert in doubt is looked for before its link is acknowledged (`create.rs`).
+    /// After an insert with an unknown outcome the row is read before the link is acknowledged
+    /// (`app/src/creator.rs`).
     Doubt,
-    /// That nobody has picked a code is believed for a moment only (`lookup/unminted_slugs.rs`).
+    /// The filter of custom slugs rules a code out only for a bounded time after it was renewed
+    /// (`app/src/lookup/unminted_slugs.rs`).
     Trusted,
-    /// What was changed lately is read from the primary (`lookup/invalidation.rs`).
+    /// A link that was changed lately is read from the primary (`app/src/lookup/invalidation.rs`).
     ChangedLately,
-    /// No replica is asked before changes were heard of for as long as it may lag behind (`lookup/invalidation.rs`).
+    /// No replica is read before change events have arrived for as long as it may lag behind
+    /// (`app/src/lookup/invalidation.rs`).
     ToldFor,
-    /// What only a copy has said is believed for a moment, not until it is changed (`lookup/invalidation.rs`).
+    /// A cached link from a copy that may lag behind is trusted for a short time, not until its
+    /// invalidation (`app/src/lookup/invalidation.rs`).
     Sure,
-    /// A link that was changed while it was read does not stay in the cache (`lookup/reader.rs`).
+    /// A link that was changed while it was read does not stay in the cache
+    /// (`app/src/lookup/reader.rs`).
     ChangedSince,
-    /// Who joins a read that is under way shares no absence (`lookup/reader.rs`).
+    /// A caller that joins a read under way does not share an absence (`app/src/lookup/reader.rs`).
     Late,
-    /// Who joins a read that is under way shares no link that was changed since it began (`lookup/reader.rs`).
+    /// A caller that joins a read under way does not share a link that was changed since the read
+    /// began (`app/src/lookup/reader.rs`).
     Joined,
-    /// A deleted link is not kept in the cache (`lookup/reader.rs`).
+    /// A deleted link is not kept in the cache (`app/src/lookup/reader.rs`).
     Deleted,
-    /// While nobody tells of changes a link is believed for a moment only (`freshness.rs`).
+    /// While no change listener is connected a link is trusted for a short time only
+    /// (`app/src/freshness.rs`).
     Away,
-    /// What was read before changes were heard of again is read again (`freshness.rs`).
+    /// A link that was read before the change listener connected again is read again
+    /// (`app/src/freshness.rs`).
     Settled,
-    /// That a code is nobody's on a domain is believed for a moment only (`lookup/slugs.rs`).
+    /// A code counts as free on a domain for a short time after the store said so
+    /// (`app/src/lookup/slugs.rs`).
     Free,
-    /// A ceiling is believed for less than the holder TTL (`holder/src/ceilings.rs`).
+    /// A ceiling is trusted for a bounded time (`holder/src/ceilings.rs`).
     Ceiling,
-    /// No ceiling is below what the register has (`holder/src/ceilings.rs`).
+    /// No ceiling is below the end of the register (`holder/src/ceilings.rs`).
     RegisteredEnd,
-    /// A ceiling is believed for a tenth less than the holder TTL, because clocks run at different speeds (`holder/src/ceilings.rs`).
+    /// A ceiling is trusted for a tenth less than the holder TTL, because clocks run at different
+    /// speeds (`holder/src/ceilings.rs`).
     Margin,
-    /// A keyspace is not used before every resolver has heard of it (`prepare.rs`).
+    /// A keyspace is not used before every resolver has heard of it (`app/src/keyspaces.rs`).
     KeyspaceWait,
-    /// A picked code is not acknowledged before every resolver knows its keyspace
-    /// (`creator/shown.rs`).
+    /// A custom slug that is a code is not acknowledged before every resolver knows its keyspace
+    /// (`app/src/creator/shown.rs`).
     KeyspaceShown,
-    /// A reservation's keyspace that is not known is asked for (`reservation/reserver.rs`).
+    /// An unknown keyspace of a reservation is read from the settings first
+    /// (`app/src/reservation/reserver.rs`).
     KeyspaceKnown,
-    /// A reserved code is filled once (`reservation/fill.rs`).
+    /// A reserved code is filled once (`app/src/reservation/fill.rs`).
     FilledOnce,
     /// The numbers of an open reservation are not taken over (`store/src/postgres/blocks.rs`).
     OpenReservation,
-    /// Whether the settings were fresh is asked before they are (`directory/question.rs`).
+    /// The freshness of the settings is determined before they are read
+    /// (`app/src/domain_cache/question.rs`).
     FreshBefore,
-    /// A version of the settings differs from the same number in an older copy of the database
-    /// (`store/src/outcomes.rs`).
+    /// A version of the settings differs from the same version number in an older copy of the
+    /// database (`store/src/outcomes.rs`).
     SettingsCopy,
-    /// After a restart of the server nothing is stored before the mark is compared (`store/src/postgres/admin.rs`).
+    /// After a restart of the database server nothing is stored under a number before the mark is
+    /// compared (`store/src/postgres/admin.rs`).
     Compared,
-    /// Nothing is stored in another history than the one that its number is of (`store/src/postgres/batch.rs`).
+    /// A link is stored only in the history that its number belongs to
+    /// (`store/src/postgres/batch.rs`).
     History,
 }
 
-/// Whether a rule is in force.
+/// Returns whether a rule is in force.
 #[cfg(not(any(test, feature = "guards")))]
 pub const fn is_on(_: Guard) -> bool {
     true
 }
 
-/// How long a time takes by a clock that may be too slow.
+/// Returns the duration unchanged; only proofs simulate slow clocks.
 #[cfg(not(any(test, feature = "guards")))]
 pub const fn by_this_clock(time: Duration) -> Duration {
     time
 }
 
-/// The rules of the pure core that are in force.
+/// Returns the rules of the pure core that are in force.
 #[cfg(not(any(test, feature = "guards")))]
 #[must_use]
 pub fn rules() -> holder::Rules {
@@ -102,19 +125,19 @@ mod switch {
     use super::Guard;
 
     thread_local! {
-        /// The rule that this thread's world goes without.
+        /// The rule that is disabled on this thread.
         static OFF: Cell<Option<Guard>> = const { Cell::new(None) };
-        /// By how many thousandths its resolvers' clocks are slower than the issuer's.
+        /// How much slower the resolvers' clocks are than the issuer's, in thousandths.
         static SLOWER: Cell<u32> = const { Cell::new(0) };
     }
 
-    /// How long a time takes by a clock that may be too slow.
+    /// Returns how long a slow clock of this thread takes to count a duration.
     #[must_use]
     pub fn by_this_clock(time: Duration) -> Duration {
         time * (1_000 + SLOWER.get()) / 1_000
     }
 
-    /// Runs something while the resolvers' clocks are slower than the issuer's.
+    /// Runs a function while the resolvers' clocks are slower than the issuer's.
     pub fn with_slow_clocks<T>(thousandths: u32, run: impl FnOnce() -> T) -> T {
         let before = SLOWER.replace(thousandths);
         let done = run();
@@ -122,13 +145,13 @@ mod switch {
         done
     }
 
-    /// Whether a rule is in force on this thread.
+    /// Returns whether a rule is in force on this thread.
     #[must_use]
     pub fn is_on(guard: Guard) -> bool {
         OFF.get() != Some(guard)
     }
 
-    /// The rules of the pure core that are in force on this thread.
+    /// Returns the rules of the pure core that are in force on this thread.
     #[must_use]
     pub fn rules() -> Rules {
         Rules::without(OFF.get().and_then(|guard| match guard {
@@ -142,7 +165,7 @@ mod switch {
         }))
     }
 
-    /// Runs something without a rule.
+    /// Runs a function with a rule disabled, or with all rules for `None`.
     pub fn without<T>(guard: Option<Guard>, run: impl FnOnce() -> T) -> T {
         let before = OFF.replace(guard);
         let done = run();

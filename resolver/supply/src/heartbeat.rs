@@ -1,10 +1,12 @@
-//! Beats to the issuer: they keep this holder's blocks its own, report how far it is, and bring the ceilings.
+//! Beats (keep-alives) to the issuer: they keep this holder's blocks its own, report the numbers in
+//! hand, and bring the ceilings.
 //!
-//! A loop of its own, so that a database that hangs or an allocation that waits never silences a living holder. Losing the issuer
-//! stops nothing but the ceilings' freshness. Near the end of a number space the answers say who starves.
+//! Beats run in a task of their own, so that a database that hangs or an allocation that waits
+//! never silences a living holder. While the issuer is away only the ceilings expire. Near the end
+//! of a number space the answers name the keyspaces in which a holder starves.
 //!
-//! What a beat reports is read after the last seq that it covers: a block that came in between is in the report, and the report
-//! never says less than what is in hand.
+//! A beat's report is read after the last seq that it covers. So a block that arrives in between is
+//! in the report, which never states less than what is in hand.
 
 use std::{
     collections::VecDeque,
@@ -21,21 +23,21 @@ use tokio_stream::StreamExt;
 use super::{history::Seen, supplier::Holder};
 use crate::guard;
 
-/// Pause after a stream that ended or was refused.
+/// The pause after a stream ended or was refused.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// How long a beat waits for the database's mark, at least.
+/// The minimum time that the answer to a beat waits for the database's mark.
 const MARK_PATIENCE: Duration = Duration::from_millis(500);
 
-/// Beats for one holder.
+/// The task that sends beats for one holder.
 pub(super) struct Heartbeat {
     holder: Arc<Holder>,
 }
 
-/// When the beats that have no answer yet were sent.
+/// The beats without an answer yet, in the order they were sent.
 type Sent = Arc<Mutex<VecDeque<SentBeat>>>;
 
-/// One of them.
+/// A beat without an answer yet.
 struct SentBeat {
     at: Moment,
     seen: Seen,
@@ -46,14 +48,14 @@ impl Heartbeat {
         Self { holder }
     }
 
-    /// Beats for as long as there is a registration, over one stream after another. Ends when another process has taken over, or
-    /// when it is dropped.
+    /// Sends beats while there is a registration, over one stream after another. Ends when this
+    /// holder is lost, or when it is dropped.
     pub(super) async fn run(self) {
         let mut sessions = self.holder.session.subscribe();
         while self.holder.lost.borrow().is_none() {
             let session = *sessions.borrow_and_update();
             let Some(session) = session else {
-                // Its sender is in this very task.
+                // This task owns the sender, so the channel cannot be closed.
                 let _ = sessions.changed().await;
                 continue;
             };
@@ -65,7 +67,7 @@ impl Heartbeat {
         }
     }
 
-    /// One stream, until it breaks or the issuer steps down.
+    /// Runs one stream until it breaks or the issuer steps down.
     async fn beat(&self, session: Session) {
         let sent = Sent::default();
         let interval = ttl(session) / 3;
@@ -85,8 +87,8 @@ impl Heartbeat {
         }
     }
 
-    /// The beats of one try. The instant is noted before a beat is handed on, so what rests on it counts from too early rather
-    /// than too late.
+    /// Returns the beats of one try. The instant is recorded before a beat is handed on, so times
+    /// derived from it count from too early rather than too late.
     fn beats(
         &self,
         session: Session,
@@ -124,7 +126,7 @@ impl Heartbeat {
         due.map(move |()| beat())
     }
 
-    /// Gives numbers up where another holder starves.
+    /// Adopts the issuer's pace, and gives up unclaimed numbers where another holder starves.
     fn share(&self, answer: &pb::KeepAliveResponse) {
         self.holder.pace.ask(answer.next_beat_ms);
         let starving: Vec<_> =
@@ -138,8 +140,9 @@ impl Heartbeat {
         config.mintings.iter().for_each(|minting| minting.want());
     }
 
-    /// Raises the database's mark; the next beat tells it. A database that hangs must not silence a living holder.
-    /// Until it has answered creates may be waiting for it, so the next beat follows soon.
+    /// Raises the database's mark, which the next beat reports. The wait is bounded, because a
+    /// database that hangs must not silence a living holder. Until the database has answered,
+    /// creates may be waiting for it, so the next beat follows soon.
     async fn raise(&self, told: Mark, seen: Seen, patience: Duration) {
         let Holder { history, config, pace, .. } = &*self.holder;
         let raised = timeout(patience, history.advance_soon(&config.store, told, seen)).await;
@@ -148,7 +151,8 @@ impl Heartbeat {
         }
     }
 
-    /// Takes the ceilings, none below what the database's register says. A database that does not answer renews none.
+    /// Stores the ceilings of an answer, none of them below the end of the database's register. If
+    /// the database does not answer, no ceiling is renewed.
     async fn believe(&self, answer: pb::KeepAliveResponse, sent: Moment) {
         let config = &self.holder.config;
         let holder_ttl = guard::by_this_clock(Duration::from_millis(answer.holder_ttl_ms));

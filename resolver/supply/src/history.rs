@@ -1,4 +1,4 @@
-//! How this process finds out that the database was restored from an older copy.
+//! Detection of a database that was restored from an older copy.
 //!
 //! 1. After each answer of the ledger to a registration or a beat, the holder raises the database's
 //!    mark, and reports it with its next beat. A database below a reported mark is an older copy.
@@ -7,13 +7,14 @@
 //! 3. The mark is raised only if the database server has not restarted since the ledger was asked:
 //!    a database is restored while its server is down. So the first raise after a restore compares
 //!    with every mark that was reported before it, and cannot hide the difference.
-//! 4. A database that is below begins a new history. Blocks of the old one are burned, because
-//!    their codes may be public.
-//! 5. A restart of the server triggers a beat, because cold copies are made while it is down. Between
-//!    the restart and the first comparison nothing is stored under a number: the database may be an
-//!    older copy, and lack links whose numbers somebody still has in hand, or has found unused there.
+//! 4. A database below a reported mark begins a new history. Blocks of the old one are burned,
+//!    because their codes may be public.
+//! 5. A restart of the server triggers a beat, because cold copies are made while it is down.
+//!    Between the restart and the first comparison nothing is stored under a number. The database
+//!    may be an older copy, which lacks links whose numbers another process still has in hand, or
+//!    has found unused there.
 //!
-//! Not noticed: a copy made beside a running server and restored before the beat that follows it.
+//! Not detected: a copy made beside a running server and restored before the beat that follows it.
 
 use std::{
     sync::{
@@ -30,16 +31,16 @@ use tokio::time::sleep;
 
 use crate::guard::{self, Guard};
 
-/// Pause before a database that did not answer is asked again.
+/// The pause before a database that did not answer is asked again.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// The marks that this process was told, as one.
+/// The highest mark known to this process.
 #[derive(Debug, Default)]
 pub(super) struct History {
     told: AtomicU64,
 }
 
-/// When the database's server was started, as far as it was seen before the ledger was asked.
+/// The start time of the database server, as last seen before the ledger was asked.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Seen(Option<Timestamp>);
 
@@ -50,13 +51,13 @@ impl Seen {
 }
 
 impl History {
-    /// The highest mark that is known. The database had committed it, so it may be reported.
+    /// Returns the highest known mark. The database had committed it, so it may be reported.
     pub(super) fn known(&self) -> Mark {
         Mark(self.told.load(Ordering::Acquire))
     }
 
-    /// Raises the database's mark above every mark that is known. False when the server has
-    /// restarted since `seen`: the ledger has to be asked again.
+    /// Raises the database's mark above every known mark. Returns false if the server has restarted
+    /// since `seen`: the ledger has to be asked again.
     pub(super) async fn advance(
         &self,
         store: &Arc<dyn LinkStore>,
@@ -68,8 +69,9 @@ impl History {
         Ok(self.learn(store.advance(self.least(), how).await?))
     }
 
-    /// The same for a database that may not answer yet: it is asked again until it does, without
-    /// another beat, which would cost the issuer a commit each time. The caller bounds the wait.
+    /// Raises the mark like [`History::advance`], and repeats the call until the database answers.
+    /// It sends no further beat, which would cost the issuer a commit each time. The caller bounds
+    /// the wait.
     pub(super) async fn advance_soon(&self, store: &Arc<dyn LinkStore>, told: Mark, seen: Seen) -> bool {
         loop {
             match self.advance(store, told, seen).await {
@@ -80,7 +82,7 @@ impl History {
         }
     }
 
-    /// What the database has to have come to.
+    /// Returns the mark that the database must have reached.
     fn least(&self) -> Mark {
         if guard::is_on(Guard::Mark) { self.known() } else { Mark(0) }
     }
@@ -112,7 +114,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_comparison_that_fails_is_asked_again_without_another_beat() {
-        // It has no tables yet, so it fails.
+        // The database has no tables yet, so the comparison fails.
         let connection = Arc::new(Mutex::new(Connection::open_in_memory().unwrap()));
         let store: Arc<dyn LinkStore> = Arc::new(SqliteStore::here(&connection));
         let history = History::default();

@@ -1,8 +1,9 @@
-//! Finds the leader among the issuers, and keeps asking until a call is surely executed or surely refused.
+//! A client that finds the leader among the issuers, and repeats a call until it is executed or
+//! refused for certain.
 //!
-//! FAILED_PRECONDITION with a leader's address means "not executed, go there". UNAVAILABLE, DEADLINE_EXCEEDED and a broken
-//! connection mean "unknown": the same call is sent again, to the next issuer. That is safe because every call can be
-//! repeated: see the contract in `proto/`.
+//! FAILED_PRECONDITION with a leader's address means "not executed, go there". UNAVAILABLE,
+//! DEADLINE_EXCEEDED and a broken connection mean "unknown": the same call is sent again, to the
+//! next issuer. That is safe because every call can be repeated: see the contract in `proto/`.
 
 use std::{collections::HashMap, sync::Mutex, time::Duration};
 
@@ -20,15 +21,16 @@ use tonic::{
     transport::{Channel, Endpoint, Uri},
 };
 
-/// How long one try may take.
+/// The time limit of one try.
 const TRY: Duration = Duration::from_secs(2);
-/// Pause after an issuer that could not answer; doubles up to the maximum. A new leader is found within it, so it is short.
+/// The back-off after an issuer could not answer; it doubles up to the maximum. It is short,
+/// because it delays the discovery of a new leader.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_millis(250);
-/// Leaders' addresses that are remembered, beyond those configured.
+/// The maximum number of connections kept; when it is reached, all are dropped.
 const CHANNELS_MAX: usize = 64;
 
-/// Where the issuers are.
+/// The location of the issuers.
 #[derive(Clone)]
 pub enum Target {
     /// In this process.
@@ -37,45 +39,47 @@ pub enum Target {
     Remote(Vec<String>),
 }
 
-/// A client of whichever issuer leads.
+/// A client of the issuer that leads.
 pub struct IssuerClient {
     target: Target,
-    /// A std mutex: never held across an await.
+    /// A std mutex: it is never held across an await.
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
     channels: HashMap<String, Channel>,
-    /// Where the leader was last.
+    /// The last known address of the leader.
     leader: Option<String>,
-    /// Which configured issuer to try next when the leader is not known.
+    /// The count of tries without a known leader. It selects the configured issuer for the next
+    /// one.
     turn: usize,
 }
 
-/// What to do after a try.
+/// The next step after a try.
 enum Next {
     Refused(Refused),
-    /// Surely not executed; the leader is there.
+    /// Not executed, for certain: the leader is at this address.
     Follow(String),
-    /// Not executed, or nobody knows: ask the next issuer.
+    /// Not executed, or the outcome is unknown: ask the next issuer.
     Again,
-    /// Surely not executed, by the leader itself: ask it again. It is no refusal, because an earlier try may still be under way,
-    /// and its seq must not go to another request.
+    /// Not executed, for certain, by the leader itself: ask it again. This is not a refusal,
+    /// because an earlier try may still be under way, and its seq must not go to another request.
     Busy,
 }
 
 impl IssuerClient {
-    /// A client that has not connected yet.
+    /// Creates a client that has not connected yet.
     #[must_use]
     pub fn new(target: Target) -> Self {
         Self { target, state: Mutex::new(State::default()) }
     }
 
-    /// Registers a start of this holder.
+    /// Registers a start of this holder. There is no time limit; the caller bounds the wait by
+    /// dropping the future.
     ///
     /// # Errors
-    /// When the issuer definitely refuses; so for every call here. The caller bounds the wait by dropping it.
+    /// Returns [`Refused`] if the issuer definitely refuses, as do the other calls of this client.
     pub async fn register(&self, request: pb::RegisterRequest) -> Result<pb::RegisterResponse, Refused> {
         self.call(|mut stub| {
             let request = request.clone();
@@ -99,7 +103,7 @@ impl IssuerClient {
         .await
     }
 
-    /// Gives blocks back.
+    /// Returns blocks.
     ///
     /// # Errors
     /// See [`IssuerClient::register`].
@@ -114,7 +118,7 @@ impl IssuerClient {
         .await
     }
 
-    /// Opens a stream of beats, made anew for each try; the answers.
+    /// Opens a stream of beats and returns the answers. `make` creates the beats anew for each try.
     ///
     /// # Errors
     /// See [`IssuerClient::register`].
@@ -132,7 +136,7 @@ impl IssuerClient {
         .await
     }
 
-    /// Calls until there is a definite answer.
+    /// Repeats a call until there is a definite answer.
     async fn call<T, F>(&self, make: impl Fn(Stub<Channel>) -> F) -> Result<T, Refused>
     where
         F: Future<Output = Result<Response<T>, Status>> + Send,
@@ -166,7 +170,7 @@ impl IssuerClient {
         }
     }
 
-    /// The leader, if known, else the next issuer in turn.
+    /// Returns the leader if it is known, else the next issuer in turn.
     fn choose(&self) -> (String, Channel) {
         let mut state = self.state();
         let url = match (&self.target, state.leader.clone()) {
@@ -189,7 +193,8 @@ impl IssuerClient {
     }
 
     fn connect(&self, url: &str) -> Channel {
-        // An address that came from a follower is checked when it is remembered, those of the flags at start.
+        // A follower's hint is checked when it is remembered, and addresses from flags at the
+        // start.
         let endpoint = Endpoint::from_shared(url.to_owned())
             .unwrap_or_else(|_| Endpoint::from_static("http://malformed.invalid"))
             .connect_timeout(Duration::from_secs(1))
@@ -236,7 +241,8 @@ fn next(status: &Status) -> Next {
         Code::Unavailable | Code::DeadlineExceeded | Code::Unknown | Code::Cancelled | Code::Internal => {
             Next::Again
         }
-        // The ledger has forgotten calls that it had answered: registering again tells where to go on.
+        // The ledger has forgotten calls that it had answered. A new registration returns the last
+        // seq.
         Code::OutOfRange => Next::Refused(Refused::NotRegistered(message())),
         Code::PermissionDenied => Next::Refused(Refused::Superseded(message())),
         Code::ResourceExhausted if status.metadata().contains_key(EXHAUSTED_KEY) => {

@@ -1,9 +1,9 @@
-//! The supply of numbers: carries out what the pure core of `holder` asks for.
+//! The supply of numbers: carries out the effects of the pure core in `holder`.
 //!
-//! [`Minting`] lets creators wait for a number of one keyspace. [`Supplier`] steps the core: it calls
-//! the issuer, asks the store and waits. `heartbeat` tells the issuer that this holder lives, and
-//! brings the [`Ceilings`] that rule codes out; `history` raises the database's mark. [`SetAside`]
-//! makes the issuer's calls for a reservation.
+//! [`Minting`] lets creators wait for a number of one keyspace. [`Supplier`] steps the core: it
+//! calls the issuer and the store, and waits. `heartbeat` sends beats (keep-alives) to the issuer,
+//! and stores the [`Ceilings`] from the answers. `history` raises the database's mark. [`SetAside`]
+//! is a reservation's registration with the issuer.
 
 mod ceilings;
 mod clock;

@@ -1,4 +1,4 @@
-//! The core's calls as messages to the issuer, and its answers.
+//! Conversion of the core's calls to messages for the issuer, and of the issuer's answers.
 
 use holder::{Answer, Closed, Refused, Registered};
 use numbers::{Block, Generation, Incarnation, Mark, Namespace, Seq, Span, StoreEpoch};
@@ -10,7 +10,7 @@ pub(super) fn registered(answer: pb::RegisterResponse) -> Registered {
         incarnation: Incarnation(incarnation),
         last_seq: Seq(last_seq),
         holder_ttl_ms: holder_ttl_ms.max(1_000),
-        // None from an issuer of an earlier release.
+        // An issuer of an earlier release sends none.
         ledger: (!ledger.is_empty()).then_some(ledger),
         mark: Mark(mark),
     }
@@ -22,7 +22,7 @@ pub(super) fn allocated(answer: pb::AllocateBlockResponse) -> Result<Answer, Ref
     Ok(Answer::Allocated { block, leaked, store: StoreEpoch::new(answer.store_epoch).ok() })
 }
 
-/// A block of a message; `None` if it is none.
+/// Converts a block of a message; `None` if it is invalid.
 pub(super) fn block(message: pb::Block) -> Option<Block> {
     Some(Block {
         namespace: Namespace::new(message.namespace).ok()?,

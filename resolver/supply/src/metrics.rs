@@ -1,4 +1,4 @@
-//! Metrics of the supply of numbers. Handles are made once.
+//! Metrics of the supply of numbers. Handles are created once.
 
 use std::sync::Arc;
 
@@ -9,21 +9,21 @@ use metrics::{
 
 use crate::Minting;
 
-/// Every handle.
+/// The handles of the supply's metrics.
 pub struct SupplyMetrics {
     recorder: Recorder,
-    /// Blocks that overlapped the register.
+    /// Counts blocks that overlapped the register.
     pub blocks_overlapping: Counter,
-    /// Unused numbers found in leaked blocks.
+    /// Counts unused numbers found in leaked blocks.
     pub reclaimed: Counter,
-    /// Refills that were refused.
+    /// Counts calls to the issuer that were refused.
     pub refills_failed: Counter,
-    /// Time from wanting a block to having it.
+    /// The time in seconds from the request for a block until its numbers are in the buffer.
     pub refill_seconds: Histogram,
 }
 
 impl SupplyMetrics {
-    /// Registers everything, so that a first scrape shows zeros rather than nothing.
+    /// Registers all metrics, so that the first scrape shows zeros instead of no series.
     #[must_use]
     pub fn new(recorder: &Recorder) -> Arc<Self> {
         recorder.with(|| {
@@ -38,7 +38,7 @@ impl SupplyMetrics {
         })
     }
 
-    /// Shows the numbers in hand.
+    /// Sets the gauges of the numbers in hand.
     #[expect(clippy::cast_precision_loss, reason = "numbers in hand stay below 2^48")]
     pub fn report<'a>(&self, mintings: impl IntoIterator<Item = &'a Arc<Minting>>) {
         self.recorder.with(|| {

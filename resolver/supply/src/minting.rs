@@ -1,4 +1,4 @@
-//! Creators claim numbers here, and wait when there are none.
+//! The claims of numbers in a keyspace. Creators wait here while no number is in hand.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard},
@@ -15,20 +15,20 @@ use tokio::{
 
 use super::{Clock, rate::Rate};
 
-/// One keyspace's numbers, shared by creators and the supplier.
+/// The numbers of one keyspace, shared by creators and the supplier.
 #[derive(Debug)]
 pub struct Minting {
-    /// Which keyspace.
+    /// The index of the keyspace in the database.
     pub index: KeyspaceIndex,
-    /// The issuer's namespace of it.
+    /// The namespace of the keyspace at the issuer.
     pub namespace: Namespace,
     capacity: u64,
     clock: Clock,
     /// A std mutex: it is held for a few instructions and never across an await.
     state: Mutex<State>,
-    /// Wakes creators when numbers came.
+    /// Wakes creators when numbers have come, or none will.
     came: Notify,
-    /// Wakes the supplier when numbers run low or a block is used up.
+    /// Wakes the supplier when numbers run low or blocks can be returned.
     wanted: Notify,
 }
 
@@ -36,25 +36,26 @@ pub struct Minting {
 struct State {
     keyspace: Keyspace,
     rate: Rate,
-    /// Whether the alarm of a full pool was raised and has not ended.
+    /// Whether the error about a full pool was logged, and the pool has not been empty since.
     overflowing: bool,
 }
 
-/// What an operator may want to know of the numbers of one keyspace.
+/// A snapshot of the numbers of one keyspace in hand, for metrics.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stock {
-    /// Numbers that can be claimed at once.
+    /// The count of numbers that can be claimed at once.
     pub in_hand: u64,
-    /// Those of them that came back after a failed insert.
+    /// The part of `in_hand` that came back after a failed insert.
     pub pooled: u64,
-    /// How often the pool was full.
+    /// How often a number came back while the pool was full.
     pub overflowed: u64,
     /// Claims per second over the last minute.
     pub rate: f64,
 }
 
 impl Stock {
-    /// How long the numbers last at the current rate, in seconds: 0 with none in hand, else without end when none are claimed.
+    /// Returns how long the numbers last at the current rate, in seconds. It is 0 without numbers
+    /// in hand, and otherwise infinite if none are claimed.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "numbers in hand stay below 2^48")]
     pub fn supply_seconds(&self) -> f64 {
@@ -68,13 +69,13 @@ impl Stock {
     }
 }
 
-/// A block is meant to last this long at the measured rate.
+/// How long a block should last at the measured rate.
 const SUPPLY: Duration = Duration::from_secs(600);
 
 impl Minting {
-    /// Numbers of a keyspace, none in hand yet. `refill_permille` says how much of a block is used
-    /// when the next one is fetched; resolvers differ in it, so that those started together do not
-    /// ask together.
+    /// Creates a keyspace without numbers in hand. `refill_permille` is the used part of a block,
+    /// in thousandths, at which the next one is fetched. It differs between resolvers, so that
+    /// those started together do not ask together.
     #[must_use]
     pub fn new(spec: Spec, refill_permille: u64, clock: Clock) -> Self {
         let Spec { index, namespace, capacity } = spec;
@@ -98,10 +99,12 @@ impl Minting {
         Spec { index: self.index, namespace: self.namespace.clone(), capacity: self.capacity }
     }
 
-    /// Claims a number, waiting for a refill until the deadline.
+    /// Claims a number, and waits for a refill until the deadline.
     ///
     /// # Errors
-    /// When none came, or there are none left.
+    /// Returns [`ClaimError::TimedOut`] if no number came before the deadline,
+    /// [`ClaimError::Exhausted`] if every number is used, and [`ClaimError::Closed`] if this
+    /// process mints no more.
     pub async fn claim(&self, deadline: Instant) -> Result<Claim, ClaimError> {
         loop {
             let came = self.came.notified();
@@ -121,7 +124,7 @@ impl Minting {
         claim
     }
 
-    /// Takes a claim back.
+    /// Settles a claim. An unused number wakes the creators that wait.
     pub fn settle(&self, claim: Claim, fate: Fate) {
         self.put_back(claim, fate);
         if fate == Fate::Unused {
@@ -145,13 +148,13 @@ impl Minting {
         }
     }
 
-    /// Adds a block that is in the register. `left` is what is unused of one that was taken over.
+    /// Adds a registered block. For a block that was taken over, `left` holds its unused ranges.
     pub fn add(&self, entered: Entered, left: Option<Vec<Span>>) {
         self.state().keyspace.add(entered, left);
         self.came();
     }
 
-    /// Gives up what is left of a history of the database that has ended.
+    /// Gives up the remaining numbers of a history that has ended.
     pub fn give_up(&self, history: &StoreEpoch) {
         let numbers = self.state().keyspace.give_up(history);
         if numbers > 0 {
@@ -185,14 +188,15 @@ impl Minting {
         self.wanted.notified().await;
     }
 
-    /// Notes how many claims there were until now. To be called about once a second.
+    /// Samples the count of claims for the rate. The caller does this about once a second.
     pub fn sample(&self, now: Instant) {
         let mut state = self.state();
         let claims = state.keyspace.buffer().claims();
         state.rate.sample(now, claims);
     }
 
-    /// How many numbers a block should have to last for ten minutes at the rate of the last minute.
+    /// Returns the length of a block that lasts for ten minutes at the rate of the last minute, at
+    /// least 1.
     pub(super) fn wanted_len(&self, now: Instant) -> u64 {
         self.sample(now);
         self.state().rate.claims_in(SUPPLY).clamp(1, Span::LIMIT)
@@ -211,7 +215,7 @@ impl Minting {
         }
     }
 
-    /// Returns how many numbers the keyspace has.
+    /// Returns the count of numbers in the keyspace.
     #[must_use]
     pub fn capacity(&self) -> u64 {
         self.capacity

@@ -1,4 +1,4 @@
-//! Whose blocks they are, as the database's register knows it.
+//! The owner of blocks, as named in the database's block register.
 
 use holder::{EntryId, calls::RegisterEntry};
 use store::BlockEntry;
@@ -6,15 +6,15 @@ use store::BlockEntry;
 /// A start of a holder.
 #[derive(Clone, Debug)]
 pub struct Owner {
-    /// This process's stable name.
+    /// The stable name of the holder.
     pub holder: String,
-    /// Drawn at this start.
+    /// The random id of this start.
     pub instance: String,
 }
 
 impl Owner {
-    /// Returns the name of an entry in the register. It differs for each entry, although a ledger that
-    /// was lost may allocate the same numbers with the same generation again.
+    /// Returns the name of an entry in the register. It differs for each entry, although a ledger
+    /// that was lost may allocate the same numbers with the same generation again.
     #[must_use]
     pub fn entry_name(&self, entry: EntryId) -> String {
         format!("{}/{}", self.instance, entry.0)

@@ -1,4 +1,5 @@
-//! How soon the next beat follows: sooner while numbers are scarce, and at once when this holder starves.
+//! The interval between beats: shorter while numbers are scarce, and shortest when this holder
+//! starves.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -10,28 +11,29 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-/// Least time between two beats, as a part of the usual one: each costs the issuer a commit.
+/// The minimum interval between two beats, as a fraction of the usual one, because each beat costs
+/// the issuer a commit.
 const LEAST_SHARE: u32 = 20;
 
 /// The pace of one holder's beats.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
-    /// What the issuer asked for, in milliseconds; 0 for the usual time.
+    /// The interval that the issuer asked for, in milliseconds; 0 for the usual one.
     asked_ms: AtomicU64,
     changed: Notify,
-    /// A beat is wanted at once.
+    /// Signals that a beat is to be sent at once.
     wanted: Notify,
 }
 
 impl Pace {
-    /// Takes what the issuer asks for.
+    /// Sets the interval that the issuer asks for, in milliseconds.
     pub(super) fn ask(&self, milliseconds: u64) {
         if self.asked_ms.swap(milliseconds, Ordering::Relaxed) != milliseconds {
             self.changed.notify_one();
         }
     }
 
-    /// Wants a beat at once: the issuer is to know what is in hand now.
+    /// Requests a beat at once, so that the issuer learns what is in hand now.
     pub(super) fn hurry(&self) {
         self.wanted.notify_one();
     }

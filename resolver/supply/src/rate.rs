@@ -1,12 +1,14 @@
-//! How fast numbers are claimed, over the last minute.
+//! The rate at which numbers are claimed, over the last minute.
 
 use std::{collections::VecDeque, time::Duration};
 
 use tokio::time::Instant;
 
-/// The window: long enough to smooth a burst, short enough that a rising load is seen before a block runs out.
+/// The window of the rate: long enough to smooth a burst, short enough to notice a rising load
+/// before a block runs out.
 const WINDOW: Duration = Duration::from_secs(60);
-/// Samples closer together than this replace each other, so that the window holds a bounded number of them.
+/// The minimum time between samples. Closer samples replace each other, so that the window holds a
+/// bounded number of them.
 const STEP: Duration = Duration::from_millis(500);
 
 /// Samples of a counter that only grows.
@@ -16,27 +18,29 @@ pub(super) struct Rate {
 }
 
 impl Rate {
-    /// Notes the counter.
+    /// Records the counter's value.
     pub(super) fn sample(&mut self, now: Instant, count: u64) {
         let step = |last: &&(Instant, u64)| self.samples.len() > 1 && now.duration_since(last.0) < STEP;
         if self.samples.back().filter(step).is_some() {
             self.samples.pop_back();
         }
         self.samples.push_back((now, count));
-        // The oldest one kept is the last from before the window, so that a full window is measured.
+        // The oldest sample kept is the last one from before the window, so that a full window is
+        // measured.
         while self.samples.get(1).is_some_and(|(then, _)| now.duration_since(*then) >= WINDOW) {
             self.samples.pop_front();
         }
     }
 
-    /// The mean rate over the window, or over what there is of it; 0 before the second sample.
+    /// Returns the mean rate over the window, or over the time sampled so far; 0 before the second
+    /// sample.
     pub(super) fn per_second(&self) -> f64 {
         let (elapsed, counted) = self.span();
         let seconds = elapsed.as_secs_f64();
         if seconds > 0.0 { f64::from(u32::try_from(counted).unwrap_or(u32::MAX)) / seconds } else { 0.0 }
     }
 
-    /// How much the counter would grow in `length` at this rate.
+    /// Returns how much the counter would grow in `length` at this rate.
     pub(super) fn claims_in(&self, length: Duration) -> u64 {
         let (elapsed, counted) = self.span();
         let elapsed = elapsed.as_millis().max(1);

@@ -6,17 +6,17 @@ use proto::issuer::v1 as pb;
 
 use crate::{IssuerClient, Minting, messages};
 
-/// A holder that stands for a reservation, as the issuer knows it.
+/// The registration of a holder that stands for a reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetAside {
-    /// The holder's name.
+    /// The name of the holder.
     pub holder: String,
-    /// The start that it registered with.
+    /// The incarnation of the registration.
     pub incarnation: u64,
 }
 
 impl IssuerClient {
-    /// Registers the holder of a reservation; `reserved` keeps its blocks from leaking.
+    /// Registers the holder of a reservation. With `reserved` its blocks do not leak.
     ///
     /// # Errors
     /// See [`IssuerClient::register`].
@@ -38,8 +38,8 @@ impl IssuerClient {
         Ok(SetAside { holder, incarnation })
     }
 
-    /// Allocates a block of at most `wanted_len` numbers to a reservation; `None` for an answer that
-    /// a reservation cannot use, such as a block that was another holder's before.
+    /// Allocates a block of at most `wanted_len` numbers to a reservation. Returns `None` for an
+    /// answer that a reservation cannot use, such as a block that was another holder's before.
     ///
     /// # Errors
     /// See [`IssuerClient::register`].
@@ -65,7 +65,7 @@ impl IssuerClient {
         Ok(block.filter(|block| block.namespace == minting.namespace && block.span.len() <= wanted_len))
     }
 
-    /// Returns a block whose numbers the register has already, all of them burned, with the end of
+    /// Returns a block that overlaps the register, with all of its numbers burned and the end of
     /// the registered numbers.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
-//! Carries out what the pure core asks for: calls to the issuer, questions to the store, and waits.
+//! The shell of the pure core: carries out its calls to the issuer, its store calls and its waits.
 //!
-//! The rules are in [`holder::core`]. Here is only what they do not know: the clock, the way to the
-//! issuer and to the store, the log and the metrics.
+//! The rules are in [`holder::core`]. This module adds the clock, the connections to issuer and
+//! store, the log and the metrics.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -30,40 +30,40 @@ use super::{
 };
 use crate::{guard, metrics::SupplyMetrics};
 
-/// How long a call under way may take at the end, and how long giving everything back.
+/// The time limit at shutdown for a call under way, and again for returning all blocks.
 const STOP_DEADLINE: Duration = Duration::from_secs(5);
-/// How long after a beat that was wanted at once another one follows.
+/// The delay of the second beat after the one that a restart of the database server triggers.
 const SECOND_BEAT: Duration = Duration::from_secs(1);
 
-/// What a supplier works with.
+/// The configuration and connections of a supplier.
 pub struct SupplierConfig {
-    /// Whose blocks they are.
+    /// The owner of the blocks.
     pub owner: Owner,
-    /// The way to the issuer.
+    /// The client of the issuer.
     pub client: Arc<IssuerClient>,
-    /// The register.
+    /// The store with the block register.
     pub store: Arc<dyn LinkStore>,
-    /// The keyspaces that mint.
+    /// The keyspaces that this process mints in.
     pub mintings: Vec<Arc<Minting>>,
-    /// Where trusted ceilings go.
+    /// The collection that receives trusted ceilings.
     pub ceilings: Arc<Ceilings>,
-    /// What an operator sees.
+    /// The metrics of the supply.
     pub metrics: Arc<SupplyMetrics>,
 }
 
-/// Why a holder mints no more, for good.
+/// The reason why a holder mints no more, for good.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lost {
-    /// A later start of the same holder has registered; what the issuer said.
+    /// A later start of the same holder has registered. Carries the issuer's message.
     Superseded(String),
-    /// The issuer's ledger is not the one that the database's numbers come from.
+    /// The issuer's ledger is not the one that the database has adopted.
     AnotherLedger {
-        /// What the issuer has.
+        /// The id of the issuer's ledger.
         issuer: String,
-        /// What the database has adopted.
+        /// The id of the ledger that the database has adopted.
         database: String,
     },
-    /// The database contradicts the keyspaces that this process knows.
+    /// The database contradicts the keyspaces of this process.
     Keyspaces(Contradiction),
 }
 
@@ -76,7 +76,7 @@ impl From<holder::Lost> for Lost {
     }
 }
 
-/// Ends minting for good, from a part of the process that has found a reason.
+/// A handle for other parts of the process to end minting for good.
 #[derive(Clone, Debug)]
 pub struct Closing {
     mintings: Vec<Arc<Minting>>,
@@ -84,7 +84,8 @@ pub struct Closing {
 }
 
 impl Closing {
-    /// Refuses every claim from now on, and tells the daemon why. The first reason counts.
+    /// Refuses every claim from now on, and reports the reason to the daemon. Only the first reason
+    /// counts.
     pub fn close(&self, why: Lost) {
         self.mintings.iter().for_each(|minting| minting.close());
         self.lost.send_if_modified(|lost| {
@@ -97,10 +98,10 @@ impl Closing {
     }
 }
 
-/// The core, and what its two tasks share: the supplier and the heartbeat.
+/// The core, and the state that the supplier and the heartbeat share.
 pub(super) struct Holder {
     pub(super) config: SupplierConfig,
-    /// A std mutex: it is held for a step and never across an await.
+    /// A std mutex: it is held for one step and never across an await.
     core: Mutex<Core>,
     pub(super) session: watch::Sender<Option<Session>>,
     pub(super) lost: watch::Sender<Option<Lost>>,
@@ -113,12 +114,12 @@ impl Holder {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs something with the core and the keyspaces.
+    /// Runs a function with the core and the keyspaces.
     pub(super) fn with_core<T>(&self, act: impl FnOnce(&mut Core, &mut Shared<'_>) -> T) -> T {
         act(&mut self.core(), &mut Shared(&self.config.mintings))
     }
 
-    /// Carries out what needs no answer, and returns the one effect that does.
+    /// Carries out the effects that need no answer, and returns the one that does.
     pub(super) fn apply(&self, effects: Vec<Effect>) -> Option<Effect> {
         let mut next = None;
         for effect in effects {
@@ -199,14 +200,14 @@ impl Holder {
 /// The task that keeps the buffers filled.
 pub struct Supplier {
     holder: Arc<Holder>,
-    /// What the database's server was seen to be when the ledger was asked.
+    /// The database server's start time when the ledger was last asked.
     seen: Seen,
-    /// When the block that is under way was asked for.
+    /// The time at which the block under way was requested.
     asked: Instant,
 }
 
 impl Supplier {
-    /// A supplier that has not registered yet.
+    /// Creates a supplier that has not registered yet.
     #[must_use]
     pub fn new(config: SupplierConfig) -> Self {
         let specs = config.mintings.iter().map(|minting| minting.spec()).collect();
@@ -221,20 +222,21 @@ impl Supplier {
         Self { holder: Arc::new(holder), seen: Seen::default(), asked: Instant::now() }
     }
 
-    /// Tells when this holder mints no more, and why.
+    /// Returns a channel that reports when and why this holder stops minting.
     #[must_use]
     pub fn lost(&self) -> watch::Receiver<Option<Lost>> {
         self.holder.lost.subscribe()
     }
 
-    /// Returns what ends minting for good.
+    /// Returns a handle that ends minting for good.
     #[must_use]
     pub fn closing(&self) -> Closing {
         Closing { mintings: self.holder.config.mintings.clone(), lost: self.holder.lost.clone() }
     }
 
-    /// Works until told to stop; then gives back what is left. Creators must have ended before that.
-    /// A holder that is lost gives nothing back: its blocks are another's.
+    /// Runs until `stop` is cancelled, then returns the unused blocks. Creators must have ended
+    /// before that. A holder that is lost returns nothing, because its blocks belong to another
+    /// now.
     pub async fn run(mut self, stop: CancellationToken) {
         let holder = Arc::clone(&self.holder);
         let _beats = AbortOnDropHandle::new(tokio::spawn(Heartbeat::new(Arc::clone(&holder)).run()));
@@ -242,7 +244,8 @@ impl Supplier {
         let _starts = AbortOnDropHandle::new(tokio::spawn(starts));
         let _samples = AbortOnDropHandle::new(tokio::spawn(sample(holder.config.mintings.clone())));
         {
-            // A call under way is let end: a block that is allocated now and not heard of would be leaked.
+            // A call under way may finish: a block that is allocated now and whose answer is lost
+            // would be leaked.
             let mut supply = std::pin::pin!(self.supply(&stop));
             let ended = tokio::select! {
                 () = &mut supply => true,
@@ -255,11 +258,11 @@ impl Supplier {
                 tracing::warn!("the issuer or the database did not take the unused numbers back in time");
             }
         }
-        // A holder that is lost has ended before it was told to.
+        // A lost holder's work has ended before the stop.
         stop.cancelled().await;
     }
 
-    /// Steps the core until it has nothing more to do.
+    /// Steps the core until it is done or lost.
     async fn supply(&mut self, stop: &CancellationToken) {
         let (mut event, mut stopping) = (Event::Woken, false);
         let holder = Arc::clone(&self.holder);
@@ -295,7 +298,8 @@ impl Supplier {
         effects
     }
 
-    /// Tells the core to stop. A wait ends with that; the answer to a call is still to be taken.
+    /// Tells the core to stop, and returns the next event. A stop replaces the end of a wait. An
+    /// answer to a call is still delivered.
     fn stopped(&self, event: Event) -> Event {
         if event == Event::Woken {
             return Event::Stop;
@@ -304,7 +308,7 @@ impl Supplier {
         event
     }
 
-    /// Waits until then, until numbers run low, or until this holder is lost.
+    /// Waits until `until`, until numbers run low if `for_demand`, or until this holder is lost.
     async fn wait(&self, until: Instant, for_demand: bool) {
         let mut lost = self.holder.lost.subscribe();
         tokio::select! {
@@ -314,7 +318,7 @@ impl Supplier {
         }
     }
 
-    /// Until numbers of some keyspace run low.
+    /// Waits until numbers of some keyspace run low.
     async fn wanted(&self) {
         let mintings = &self.holder.config.mintings;
         let mut wanted: Vec<_> = mintings.iter().map(|minting| Box::pin(minting.wanted())).collect();
@@ -330,7 +334,7 @@ impl Supplier {
         let holder = owner.holder.clone();
         match call {
             Call::Register { namespaces } => {
-                // What this process has raised the mark to is told with the first beat.
+                // A mark that is raised after the answer is reported with the first beat.
                 self.seen = Seen::now(store);
                 let specs = namespaces.into_iter();
                 let specs =
@@ -360,7 +364,7 @@ impl Supplier {
         }
     }
 
-    /// Asks the store once; `None` if it failed.
+    /// Makes a store call once; `None` if it failed.
     async fn ask(&self, call: StoreCall) -> Option<StoreAnswer> {
         let what = what(&call);
         match self.try_ask(call).await {
@@ -399,7 +403,7 @@ impl Supplier {
     }
 }
 
-/// What a store call does, for the log.
+/// Returns a description of a store call for the log.
 fn what(call: &StoreCall) -> &'static str {
     match call {
         StoreCall::AdoptLedger(_) => "adopt the ledger",
@@ -413,8 +417,8 @@ fn what(call: &StoreCall) -> &'static str {
     }
 }
 
-/// Keeps the rates up to date, also while the supplier waits for an issuer that is away: how long the
-/// supply lasts is what an operator wants to know then.
+/// Samples the claim rates every second, also while the supplier waits for an unreachable issuer.
+/// An operator needs to know then how long the supply lasts.
 async fn sample(mintings: Vec<Arc<Minting>>) {
     let mut ticks = interval(Duration::from_secs(1));
     loop {
@@ -423,13 +427,13 @@ async fn sample(mintings: Vec<Arc<Minting>>) {
     }
 }
 
-/// Wants a beat when the database's server was started: it raises the mark.
+/// Triggers beats when the database server has restarted, so that the mark is raised.
 fn follow_starts(store: &dyn LinkStore, pace: Arc<Pace>) -> impl Future<Output = ()> + Send + 'static {
     let start = store.server_start();
     async move {
         let Some(mut start) = start else { return };
         while start.changed().await.is_ok() {
-            // The answer to the first lets the mark be raised, and the second tells it.
+            // The answer to the first beat lets the mark be raised; the second beat reports it.
             pace.hurry();
             sleep(SECOND_BEAT).await;
             pace.hurry();

@@ -1,11 +1,13 @@
-//! Proofs that no number is issued twice: the issuer's real core and the resolver's real buffer, over an etcd and a database
-//! that fail in every way they may.
+//! Proofs that no number is issued twice, even if etcd and the database fail in every permitted
+//! way. They run the real cores of issuer and holder.
 //!
-//! 1. [`stores`] holds the two compare-and-set stores as values: what etcd and Postgres promise, and nothing else. Each of
-//!    their compares can be switched off, as can each guard of the core: see [`Mutant`].
+//! 1. [`stores`] models the two compare-and-set stores as values: the guarantees of etcd and
+//!    Postgres, and nothing else. Each of their compares can be switched off, as can each guard of
+//!    the cores: see [`Mutant`].
 //! 2. [`model`] explores every schedule of a small system with stateright.
-//! 3. `simulation` runs long random schedules of a larger one, each from a seed.
-//! 4. The mutation check runs both with each guard off in turn, and fails when neither notices.
+//! 3. [`simulation`] runs long random schedules of a larger system, each from a seed.
+//! 4. The mutation check runs both with one guard off at a time, and fails if neither detects its
+//!    absence.
 
 pub mod model;
 pub mod mutant;

@@ -1,9 +1,10 @@
-//! The guards that keep numbers apart, each of which can be taken out to see whether a proof notices.
+//! The guards that keep numbers unique, each of which can be switched off to see whether a proof
+//! detects it.
 
 use holder::{Rule, Rules};
 use issuer::core::{Guard, Limits};
 
-/// A system with one guard taken out.
+/// A guard that is switched off in a system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Mutant {
     /// etcd does not compare the leader key's `create_revision`.
@@ -14,15 +15,16 @@ pub enum Mutant {
     RegisterConstraint,
     /// The block register does not compare generations at a take-over.
     GenerationCompare,
-    /// A guard inside the issuer's core.
+    /// A guard of the issuer's core is off.
     Core(Guard),
-    /// A rule of the holder's core.
+    /// A rule of the holder's core is off.
     Holder(Rule),
 }
 
 impl Mutant {
-    /// Every guard there is, but for [`Rule::RegisteredEnd`]: a ledger that went back breaks promises
-    /// here, and the resolver's world is where its absence is noticed.
+    /// All mutants except [`Rule::RegisteredEnd`]. A ledger restored from a backup breaks promises
+    /// in these proofs anyway. So only the resolver's `world` tests detect the absence of that
+    /// rule.
     pub const ALL: [Self; 28] = [
         Self::EpochCompare,
         Self::HeadCompare,
@@ -54,7 +56,7 @@ impl Mutant {
         Self::Holder(Rule::Freshness),
     ];
 
-    /// The core's limits with this guard off.
+    /// Returns the limits of the issuer's core with the mutant's guard off.
     #[must_use]
     pub fn limits(mutant: Option<Self>, limits: Limits) -> Limits {
         let off = match mutant {
@@ -64,7 +66,7 @@ impl Mutant {
         Limits { off, ..limits }
     }
 
-    /// The rules of the holders' core with this one off.
+    /// Returns the rules of the holder's core with the mutant's rule off.
     #[must_use]
     pub fn rules(mutant: Option<Self>) -> Rules {
         Rules::without(match mutant {

@@ -1,6 +1,7 @@
-//! etcd and Postgres as values: the two compare-and-set stores that the protocol rests on, and nothing of their transport.
+//! etcd and Postgres as values: the two compare-and-set stores that the protocol relies on, without
+//! their transport.
 //!
-//! What gets lost, late or doubled on the way is the business of the model and the simulation.
+//! The model and the simulation lose, delay and duplicate messages on the way.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,7 @@ use crate::Mutant;
 /// The ledger's keys in etcd, with the leader key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FakeEtcd {
-    /// The `create_revision` of the leader key; none while there is no leader.
+    /// The `create_revision` of the leader key; `None` while there is no leader.
     pub leader: Option<Epoch>,
     revision: Revision,
     head: Revision,
@@ -23,7 +24,7 @@ pub struct FakeEtcd {
 }
 
 impl FakeEtcd {
-    /// Creates the leader key if it is absent; its epoch.
+    /// Creates the leader key and returns its epoch; `None` if the key exists.
     pub fn campaign(&mut self) -> Option<Epoch> {
         if self.leader.is_some() {
             return None;
@@ -33,19 +34,19 @@ impl FakeEtcd {
         self.leader
     }
 
-    /// Removes the leader key: it was resigned or its lease ran out.
+    /// Removes the leader key, because it was resigned or its lease expired.
     pub fn vacate(&mut self) {
         self.revision = self.revision.next();
         self.leader = None;
     }
 
-    /// Everything at this instant.
+    /// Returns all records at this instant.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         Snapshot { head: self.head, records: self.records.values().cloned().collect() }
     }
 
-    /// `head` as it is now.
+    /// Returns the current `head`; `None` before the first transaction.
     #[must_use]
     pub fn head(&self) -> Option<&Head> {
         match self.records.get(&Key::Head) {
@@ -54,7 +55,7 @@ impl FakeEtcd {
         }
     }
 
-    /// Runs a transaction by the rule that every ledger keeps: see `issuer::ledger`.
+    /// Executes a transaction under the rule that every ledger obeys: see `issuer::ledger`.
     pub fn commit(&mut self, txn: &Txn, mutant: Option<Mutant>) -> TxnOutcome {
         let leads = self.leader == Some(txn.epoch) || mutant == Some(Mutant::EpochCompare);
         let unchanged = self.head == txn.head || mutant == Some(Mutant::HeadCompare);
@@ -74,12 +75,12 @@ impl FakeEtcd {
     }
 }
 
-/// An entry of the block register: the numbers and the fencing token they were allocated with.
+/// An entry of the block register: a range of numbers and the fencing token of its allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Entry {
-    /// The numbers.
+    /// The range of numbers.
     pub span: Span,
-    /// The generation of the allocation.
+    /// The fencing token of the allocation.
     pub generation: u64,
 }
 
@@ -91,7 +92,7 @@ pub struct FakeDatabase {
 }
 
 impl FakeDatabase {
-    /// Registers a block; whether the register took it. Sending it again is safe.
+    /// Registers a block, and returns whether the register accepted it. Idempotent.
     pub fn register(&mut self, entry: Entry, mutant: Option<Mutant>) -> bool {
         if self.register.contains(&entry) {
             return true;
@@ -104,8 +105,9 @@ impl FakeDatabase {
         false
     }
 
-    /// Takes a leaked block over from the generation it was leaked under, or an earlier one; whether nobody has taken it since.
-    /// An entry of an open reservation is never removed. Sending it again is safe.
+    /// Takes over a block that was leaked under the generation `leaked`. Register entries of that
+    /// generation or an earlier one are replaced, except those of an open reservation. Returns
+    /// false if another holder has taken the block over since. Idempotent.
     pub fn take_over(
         &mut self,
         entry: Entry,
@@ -124,14 +126,14 @@ impl FakeDatabase {
         });
         let taken = self.register(entry, mutant);
         if !taken {
-            // One transaction: what was deleted comes back with the rest.
+            // It is one transaction, so the deletions are rolled back too.
             self.register = before;
         }
         taken
     }
 
-    /// Takes the unused numbers of a block out of the register; false when another allocation has some of what is kept. Sending
-    /// it again is safe.
+    /// Removes the unused numbers of a block from the register. Returns false if another allocation
+    /// has some of the kept ones. Idempotent.
     pub fn release(&mut self, entry: Entry, kept: &[Span]) -> bool {
         let is_of_it =
             |other: &Entry| other.generation == entry.generation && entry.span.contains(other.span);
@@ -144,26 +146,27 @@ impl FakeDatabase {
         true
     }
 
-    /// What is registered.
+    /// Returns the register's entries.
     #[must_use]
     pub fn entries(&self) -> &[Entry] {
         &self.register
     }
 
-    /// Whether the number belongs to this very allocation.
+    /// Returns whether the register assigns the number to this very allocation.
     #[must_use]
     pub fn holds(&self, number: u64, generation: u64) -> bool {
         let here = |entry: &&Entry| entry.span.start() <= number && number < entry.span.end();
         self.register.iter().filter(here).any(|entry| entry.generation == generation)
     }
 
-    /// The first number past all that are registered.
+    /// Returns the first number past all registered ones.
     #[must_use]
     pub fn registered_end(&self) -> u64 {
         self.register.iter().map(|entry| entry.span.end()).max().unwrap_or(0)
     }
 
-    /// Inserts a link unless the number is taken; whether it was inserted. The primary key is no switch: it is Postgres's own.
+    /// Inserts a link, and returns false if the number is taken. The primary key cannot be switched
+    /// off: Postgres itself enforces it.
     pub fn insert(&mut self, number: u64, url: u64) -> bool {
         if self.links.contains_key(&number) {
             return false;
@@ -172,13 +175,14 @@ impl FakeDatabase {
         true
     }
 
-    /// What is stored under a number.
+    /// Returns the URL that is stored under a number.
     #[must_use]
     pub fn link(&self, number: u64) -> Option<u64> {
         self.links.get(&number).copied()
     }
 
-    /// The numbers of a range without a link: ascending, disjoint and apart.
+    /// Returns the numbers of a range without a link, as ascending, disjoint and non-adjacent
+    /// ranges.
     #[must_use]
     pub fn unused(&self, span: Span) -> Vec<Span> {
         let mut spans = Vec::new();
@@ -191,7 +195,7 @@ impl FakeDatabase {
         spans
     }
 
-    /// How many links there are.
+    /// Returns the count of links.
     #[must_use]
     pub fn links(&self) -> usize {
         self.links.len()

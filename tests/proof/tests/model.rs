@@ -1,11 +1,12 @@
-//! Every schedule of the model's worlds keeps every law; with a guard off, some schedule breaks one.
+//! Every schedule of the model's worlds keeps every law; with a guard off, some schedule breaks
+//! one.
 
 use proof::{
     Mutant,
     model::{Bounds, Outcome, Witness, aimed_at, check},
 };
 
-#[expect(clippy::print_stdout, reason = "the size of each world is a part of the proof")]
+#[expect(clippy::print_stdout, reason = "the size of each world belongs to the proof")]
 fn explore(bounds: Bounds, mutant: Option<Mutant>) -> Outcome {
     let outcome = check(bounds, mutant);
     println!(
@@ -19,7 +20,7 @@ fn explore(bounds: Bounds, mutant: Option<Mutant>) -> Outcome {
     outcome
 }
 
-/// Explores a world that is as it should be.
+/// Explores a world with all guards on: no law may break, and every witness must occur.
 fn holds(bounds: Bounds, witnesses: &[Witness]) {
     let outcome = explore(bounds, None);
     if let Some(broken) = outcome.broken.first() {

@@ -1,4 +1,4 @@
-//! The mutation check: with any one guard taken out, the simulation or the model must notice.
+//! The mutation check: with any one guard off, the simulation or the model must detect its absence.
 
 use proof::{
     Mutant,
@@ -6,16 +6,16 @@ use proof::{
     simulation,
 };
 
-/// Seeds that the simulation may need.
+/// The maximum number of seeds that the simulation gets for a mutant.
 const SEEDS: u64 = 3_000;
 
-/// What the simulation says of a system without this guard.
+/// Returns the violation that the simulation finds with this guard off.
 fn noticed_by_the_simulation(mutant: Mutant) -> Option<String> {
     let violation = (0..SEEDS).find_map(|seed| simulation::run(seed, Some(mutant)).err())?;
     Some(violation.to_string())
 }
 
-/// What the model says, in the world that is aimed at this guard.
+/// Returns the law that breaks in the model's world that is aimed at this guard.
 fn noticed_by_the_model(mutant: Mutant) -> Option<String> {
     let (bounds, _) = aimed_at(mutant)?;
     check(bounds, Some(mutant)).broken.first().map(|broken| broken.law.name().to_owned())

@@ -1,4 +1,4 @@
-//! Thousands of seeds of the simulation, and the ones that once failed.
+//! The simulation over thousands of seeds.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -7,10 +7,11 @@ use std::{
 
 use proof::simulation::{Happening, Summary, run};
 
-/// Seeds of each run of the tests. `simulate` runs more: `cargo run --release -p proof --bin simulate -- --seeds 100000`.
+/// The number of seeds in each run of the tests. `simulate` runs more: `cargo run --release -p
+/// proof --bin simulate -- --seeds 100000`.
 const SEEDS: u64 = 12_000;
 
-/// Each of these happens at least so often in [`SEEDS`] seeds.
+/// The minimum count of each of the [`USUAL`] events in [`SEEDS`] seeds.
 const OFTEN: u64 = 1_000;
 const USUAL: [Happening; 8] = [
     Happening::Several,
@@ -23,7 +24,8 @@ const USUAL: [Happening; 8] = [
     Happening::GivenUp,
 ];
 
-/// Runs one seed as the thousands are run. To look at a failure, put its line below into a test of its own:
+/// Runs one seed with all guards on. To keep a seed that failed, call this function in a test of
+/// its own:
 /// ```ignore
 /// #[test]
 /// fn numbers_stay_apart_when_…() {
@@ -34,7 +36,7 @@ fn replay(seed: u64) -> Summary {
     run(seed, None).unwrap_or_else(|violation| panic!("{violation}\nto see it again: replay({seed});"))
 }
 
-/// Runs many seeds on every core; what happened in all of them.
+/// Runs many seeds, with one thread per processor, and returns the merged summary.
 fn replay_all(seeds: u64) -> Summary {
     let next = AtomicU64::new(0);
     let work = || {

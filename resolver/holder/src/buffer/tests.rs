@@ -1,4 +1,4 @@
-//! The buffer in every order of claims, fates and new blocks.
+//! Tests of the buffer with claims, fates and new blocks in any order.
 
 use std::collections::BTreeSet;
 
@@ -114,7 +114,8 @@ fn the_numbers_of_a_history_that_has_ended_are_given_up_and_no_others() {
 }
 
 proptest! {
-    /// Any order of claims, fates and new blocks: no number is out twice, and at the end every number is accounted for.
+    /// Any order of claims, fates and new blocks: no number is claimed twice at a time, and at the
+    /// end every number is accounted for.
     #[test]
     fn numbers_are_claimed_once_and_accounts_balance(steps in prop::collection::vec((0_u8..5, any::<u8>()), 0..400)) {
         let mut buffer = Buffer::default();

@@ -1,21 +1,22 @@
-//! Beats: they keep this holder's blocks its own, report what is in hand, and bring the ceilings.
+//! Beats (keep-alives): they keep this holder's blocks its own, report the numbers in hand, and
+//! bring the ceilings.
 //!
-//! What a beat reports is read after the last seq that it covers: a block that came in between is in
-//! the report, and the report never says less than what is in hand.
+//! A beat's report is read after the last seq that it covers. So a block that arrives in between is
+//! in the report, which never states less than what is in hand.
 
 use numbers::{Incarnation, Millis, Namespace, Seq};
 
 use super::{Core, Effect, Lost, Session, Step};
 use crate::{keyspace::Keyspaces, rules::Rule};
 
-/// What a beat tells the issuer.
+/// The content of a beat, as sent to the issuer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Beat {
-    /// The registration.
+    /// The incarnation of the registration.
     pub incarnation: Incarnation,
     /// The last seq whose block the report covers.
     pub last_seq: Seq,
-    /// How many numbers of this holder's blocks are not used, in each namespace.
+    /// The count of unused numbers in this holder's blocks, for each namespace.
     pub progress: Vec<(Namespace, u64)>,
 }
 
@@ -30,7 +31,8 @@ impl Core {
         Beat { incarnation, last_seq, progress }
     }
 
-    /// Gives numbers up where another holder starves. The supplier is to be woken.
+    /// Gives up unclaimed numbers of the keyspaces in which another holder starves. The caller then
+    /// wakes the supplier, which returns their blocks.
     pub fn share(&self, now: Millis, starving: &[Namespace], keyspaces: &mut impl Keyspaces) {
         for (keyspace, spec) in self.specs.iter().enumerate() {
             if starving.contains(&spec.namespace) {
@@ -39,7 +41,7 @@ impl Core {
         }
     }
 
-    /// The issuer does not know this registration any more. One that was made since stays.
+    /// Drops a registration that the issuer does not know any more. A newer registration stays.
     pub fn forget(&mut self, session: Session) -> Vec<Effect> {
         if self.session != Some(session) {
             return Vec::new();
@@ -48,8 +50,8 @@ impl Core {
         vec![Effect::Session]
     }
 
-    /// Another process has taken this holder's place: at once, the supplier may be waiting for the
-    /// database.
+    /// Stops minting because another process has taken this holder's place. This acts at once,
+    /// because the supplier may be waiting for the database.
     pub fn supersede(&mut self, reason: String, keyspaces: &mut impl Keyspaces) -> Vec<Effect> {
         let mut step = Step { core: self, now: Millis(0), keyspaces, effects: Vec::new() };
         step.lose(Lost::Superseded(reason));

@@ -1,8 +1,9 @@
 //! Refills: a block is allocated, entered into the register, and then minted from.
 //!
 //! A leaked block is taken over from the generation it was leaked under, and the database is asked
-//! which of its numbers are unused. If the database is of another history by then, the first insert
-//! is refused and the block is burned: links that were lost with the old one may be public codes.
+//! which of its numbers are unused. If the database has changed to another history by then, the
+//! first insert is refused and the block is burned, because links that were lost with the old
+//! history may be public codes.
 
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use crate::{
 };
 
 impl<K: Keyspaces> Step<'_, K> {
-    /// Asks for a block for the first keyspace from this one on that wants one.
+    /// Asks for a block for the first keyspace, from `from` on, that wants one.
     pub(super) fn refill(&mut self, from: usize) {
         let wants = |step: &mut Self, keyspace: usize| {
             let rests = step.core.rests[keyspace].is_some_and(|until| step.now < until);
@@ -46,7 +47,7 @@ impl<K: Keyspaces> Step<'_, K> {
             Ok(Answer::Allocated { block, leaked, store }) => {
                 self.core.seq = self.core.seq.next();
                 if block.namespace == self.core.specs[keyspace].namespace {
-                    // An issuer of an earlier release does not say the history.
+                    // An issuer of an earlier release omits the history.
                     let history = store.map_or(asked, Arc::new);
                     let entry = self.next_entry();
                     return self.enter(Arrival { keyspace, block, entry, leaked, history }, None);
@@ -63,7 +64,8 @@ impl<K: Keyspaces> Step<'_, K> {
             Err(Refused::InOtherHands) => {
                 let now = self.now;
                 self.keyspaces.with(keyspace, |keyspace| keyspace.starve(now));
-                // The others hear of it with their beats, and the issuer hears that this one has none.
+                // The issuer learns that this holder has no numbers left, and the others hear of it
+                // in the answers to their beats.
                 self.effects.push(Effect::Hurry);
                 self.note(Note::InOtherHands(keyspace));
                 return self.skip(keyspace, SCARCE_REST_MS);
@@ -73,7 +75,7 @@ impl<K: Keyspaces> Step<'_, K> {
         self.refused("allocate a block", refused, keyspace + 1);
     }
 
-    /// Lets a keyspace rest and goes on with the next.
+    /// Puts a keyspace into back-off and continues with the next one.
     fn skip(&mut self, keyspace: usize, rest_ms: u64) {
         self.core.rests[keyspace] = Some(Millis(self.now.0 + rest_ms));
         self.refill(keyspace + 1);
@@ -102,7 +104,7 @@ impl<K: Keyspaces> Step<'_, K> {
         self.ask(Stage::Entering(arrival, missed), call);
     }
 
-    /// The register's answers, one after the other.
+    /// Handles the store's answers while a block is entered, one after the other.
     pub(super) fn entering(&mut self, arrival: Arrival, missed: Option<Registered>, answer: StoreAnswer) {
         let index = self.core.specs[arrival.keyspace].index;
         match answer {
@@ -135,8 +137,8 @@ impl<K: Keyspaces> Step<'_, K> {
         self.has_entered(keyspace, missed);
     }
 
-    /// The register has some of its numbers: none of them is used, and the issuer is told how far the
-    /// register goes.
+    /// Queues a block that overlaps the register. None of its numbers is used, and the issuer is
+    /// told the end of the registered numbers.
     fn refuse(&mut self, arrival: Arrival, missed: Option<Registered>, registered_end: u64) {
         let Arrival { keyspace, block, entry, .. } = arrival;
         self.push(Returning::refused(keyspace, block, entry, registered_end));

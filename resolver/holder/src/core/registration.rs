@@ -1,5 +1,5 @@
-//! Registration: the ledger is the database's, the database's mark is raised, and a block that was
-//! never heard of comes in.
+//! Registration: adopts the ledger, raises the database's mark, and enters a block whose allocation
+//! went unanswered.
 
 use std::sync::Arc;
 
@@ -30,8 +30,9 @@ impl<K: Keyspaces> Step<'_, K> {
         }
     }
 
-    /// The database has a ledger. If it is another one, a process that starts ends before it mints;
-    /// one that runs goes on without new numbers, because its redirects need none.
+    /// Compares the issuer's ledger with the one that the database has adopted. If they differ, a
+    /// process that starts stops before it mints. A running one continues without new numbers,
+    /// because its redirects need none.
     pub(super) fn adopted(&mut self, registered: Registered, database: String) {
         match registered.ledger.clone() {
             Some(issuer) if issuer != database => {
@@ -56,7 +57,8 @@ impl<K: Keyspaces> Step<'_, K> {
 
     pub(super) fn raised(&mut self, registered: Registered, raised: bool) {
         if !raised {
-            // The database's server was started after the ledger was asked: the mark says nothing.
+            // The database server has restarted since the ledger was asked, so the mark proves
+            // nothing.
             return self.idle();
         }
         self.note(Note::Registered(registered.incarnation));
@@ -67,9 +69,9 @@ impl<K: Keyspaces> Step<'_, K> {
         self.in_session(&registered);
     }
 
-    /// Asks for a block that the issuer allocated to a late copy of a refused request. It comes in like
-    /// any other. Given back unregistered instead, a leaked block would keep its last holder's entry,
-    /// and could not be taken over in parts.
+    /// Asks for a block that the issuer allocated to a late copy of a refused request. The block is
+    /// entered like any other. If it were returned unregistered, a leaked block would keep its last
+    /// holder's register entry, and could not be taken over in parts.
     fn look_for_missed(&mut self, registered: Registered, keyspace: usize) {
         if keyspace == self.core.specs.len() {
             return self.in_session(&registered);
@@ -94,14 +96,14 @@ impl<K: Keyspaces> Step<'_, K> {
             {
                 self.note(Note::Missed(block.clone()));
                 let Some(store) = store else {
-                    // From an issuer of an earlier release: the block's history is unknown.
+                    // An issuer of an earlier release omits the block's history, so it is unknown.
                     self.push(Returning::untouched(keyspace, block));
                     return self.in_session(&registered);
                 };
                 let (entry, history) = (self.next_entry(), Arc::new(store));
                 return self.enter(Arrival { keyspace, block, entry, leaked, history }, Some(registered));
             }
-            // Of another keyspace, or taken from this holder since.
+            // The block is of another keyspace, or was taken from this holder since.
             Err(Refused::NotRegistered(_)) => return self.look_for_missed(registered, keyspace + 1),
             Ok(_) => Refused::Malformed("a block of the namespace that was asked for"),
             Err(refused) => refused,

@@ -1,8 +1,9 @@
-//! Returns: blocks are released in the register, then returned to the issuer. What fails is tried
-//! again at the next sweep.
+//! Returns: blocks are released in the register, then returned to the issuer. A failed return is
+//! tried again at the next sweep.
 //!
-//! What cannot be sent is kept, or the issuer would count the block as open for as long as this
-//! process lives. The issuer bounds how many blocks a holder has, and so how many wait here.
+//! Blocks that cannot be sent stay in the queue. If they were dropped, the issuer would count them
+//! as open for as long as this process lives. The issuer bounds the number of blocks per holder,
+//! and thereby the length of the queue.
 
 use super::{Effect, Millis, Note, RETURN_PAUSE_MS, Stage, Step};
 use crate::{
@@ -13,7 +14,7 @@ use crate::{
 };
 
 impl<K: Keyspaces> Step<'_, K> {
-    /// Gives back what is used up.
+    /// Returns used-up blocks.
     pub(super) fn give_back(&mut self) {
         if self.core.stopping {
             return self.give_all_back();
@@ -25,7 +26,7 @@ impl<K: Keyspaces> Step<'_, K> {
         self.sweep(self.core.returns.len());
     }
 
-    /// Gives back everything, when no claim will come any more.
+    /// Returns all blocks, once no further claim will come.
     pub(super) fn give_all_back(&mut self) {
         if self.core.session.is_none() {
             return self.end();
@@ -47,16 +48,16 @@ impl<K: Keyspaces> Step<'_, K> {
         }
     }
 
-    /// Puts a block in line that did not come from a buffer.
+    /// Queues a block that did not come from a buffer, and counts its numbers as on their way.
     pub(super) fn push(&mut self, returning: Returning) {
         let numbers = returning.unsettled();
         self.keyspaces.with(returning.keyspace, |keyspace| keyspace.leaves(numbers));
         self.queue(returning);
     }
 
-    /// Puts a block in line. At the end of the process there may be one with too many gaps for a
-    /// call. It stays open with the issuer: nothing is burned for the sake of a message's length, and
-    /// the gaps are found when the block is taken over.
+    /// Queues a block for its return. At shutdown a block may have too many gaps for a call. It
+    /// stays open with the issuer: no number is burned only because of a message's length, and the
+    /// gaps are found when the block is taken over.
     fn queue(&mut self, returning: Returning) {
         if !self.core.rules.keep(Rule::OnTheWay) {
             let numbers = returning.unsettled();
@@ -69,7 +70,7 @@ impl<K: Keyspaces> Step<'_, K> {
         self.core.returns.push_back(returning);
     }
 
-    /// Its numbers are not in this holder's hands any more.
+    /// Stops counting the numbers of a block that this holder no longer has.
     fn gone(&mut self, returning: &Returning) {
         if self.core.rules.keep(Rule::OnTheWay) {
             let numbers = returning.unsettled();
@@ -77,7 +78,8 @@ impl<K: Keyspaces> Step<'_, K> {
         }
     }
 
-    /// Sends the first `left` of those that wait, each once; what fails waits on.
+    /// Sends the first `left` queued blocks, once each. A block that fails goes to the back of the
+    /// queue.
     fn sweep(&mut self, left: usize) {
         let next = if left > 0 { self.core.returns.pop_front() } else { None };
         let Some(returning) = next else { return self.swept() };
@@ -108,7 +110,8 @@ impl<K: Keyspaces> Step<'_, K> {
                 returning.released = true;
                 self.send(returning, left);
             }
-            // Somebody has taken it over meanwhile: it is not this holder's to give any more.
+            // Another holder has taken the block over meanwhile, so it is no longer this holder's
+            // to return.
             Some(StoreAnswer::Overlaps) => {
                 self.gone(&returning);
                 self.sweep(left);
@@ -132,7 +135,8 @@ impl<K: Keyspaces> Step<'_, K> {
             Ok(_) => self.gone(&returning),
             Err(refused) => {
                 self.core.returns.push_back(returning);
-                // The registration is at fault, not the block: every other call would be refused too.
+                // The registration is at fault, not the block: every other call would be refused
+                // too.
                 if matches!(refused, Refused::Superseded(_) | Refused::NotRegistered(_)) {
                     return self.refused("return a block", refused, self.core.specs.len());
                 }

@@ -1,6 +1,6 @@
-//! Runs the simulation over as many seeds as one likes:
-//! `cargo run --release -p proof --bin simulate -- --seeds 100000 [--from N] [--mutant NAME]`.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for people")]
+//! Runs the simulation over a range of seeds: `cargo run --release -p proof --bin simulate --
+//! --seeds 100000 [--from N] [--mutant NAME]`.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "the output is meant for a terminal")]
 
 use std::{
     io::{IsTerminal, stderr},
@@ -19,13 +19,13 @@ use proof::{
 /// Runs the simulation of the number protocol over many seeds.
 #[derive(Parser)]
 struct Options {
-    /// How many seeds.
+    /// Set the number of seeds.
     #[arg(long, default_value_t = 10_000)]
     seeds: u64,
-    /// The first of them.
+    /// Set the first seed.
     #[arg(long, default_value_t = 0)]
     from: u64,
-    /// The guard to take out, as the mutation check names it: EpochCompare, Core(Seq), …
+    /// Switch off a guard, named as in the mutation check: EpochCompare, Core(Seq), …
     #[arg(long, value_parser = mutant)]
     mutant: Option<Mutant>,
 }
@@ -36,7 +36,7 @@ fn mutant(name: &str) -> Result<Mutant, String> {
     Mutant::ALL.iter().find(named).copied().ok_or_else(|| format!("expected one of {}", known()))
 }
 
-/// Where the seeds are at, shared by the threads.
+/// The progress over the seeds, shared by the threads.
 struct Progress {
     next: AtomicU64,
     done: AtomicU64,
@@ -44,7 +44,7 @@ struct Progress {
 }
 
 impl Progress {
-    /// Runs seeds until they are all taken or one fails.
+    /// Runs seeds until all are taken or one fails.
     fn work(&self, mutant: Option<Mutant>) -> (Summary, Option<Violation>) {
         let mut summary = Summary::default();
         loop {
@@ -94,7 +94,7 @@ fn report(results: &[(Summary, Option<Violation>)], done: u64) -> ExitCode {
         eprintln!();
     }
     println!("{done} seeds without a violation\n{all}");
-    // The lowest, so that two runs name the same one.
+    // The lowest failing seed is reported, so that two runs name the same one.
     match results.iter().filter_map(|(_, violation)| violation.as_ref()).min_by_key(|found| found.seed) {
         None => ExitCode::SUCCESS,
         Some(violation) => {

@@ -1,4 +1,4 @@
-//! Which world finds which missing guard.
+//! The mapping from each mutant to the world that detects it.
 
 use holder::Rule;
 use issuer::core::Guard;
@@ -6,8 +6,8 @@ use issuer::core::Guard;
 use super::{Bounds, Law};
 use crate::Mutant;
 
-/// The world that finds a guard's absence the soonest, and the law that it breaks; none when only
-/// the simulation finds it.
+/// Returns the world that detects a mutant the soonest, and the law that the mutant breaks. Returns
+/// `None` if only the simulation detects it.
 #[must_use]
 pub fn aimed_at(mutant: Mutant) -> Option<(Bounds, Law)> {
     let aimed = match mutant {
@@ -21,7 +21,7 @@ pub fn aimed_at(mutant: Mutant) -> Option<(Bounds, Law)> {
         Mutant::Core(Guard::RegisterCommit) => (Bounds::DEPOSED_REGISTRAR, Law::HandsDisjoint),
         Mutant::Core(Guard::BeatCommit) => (Bounds::CEILING, Law::NothingAllocatedAbove),
         Mutant::Core(Guard::Contested) => (Bounds::CONTESTED, Law::AcknowledgedOnce),
-        // Two allocations are two journals only when `head` keeps none of them.
+        // Two allocations use two journals only if `head` keeps none of them.
         Mutant::Core(Guard::Journal) => {
             (Bounds { journal_recent: 0, ..Bounds::LEADER_CHANGE }, Law::AccountBalances)
         }
@@ -32,8 +32,8 @@ pub fn aimed_at(mutant: Mutant) -> Option<(Bounds, Law)> {
         Mutant::Core(Guard::Reserved) => (Bounds::RESERVED, Law::ReservationKept),
         Mutant::Core(Guard::ReservedUnused) => (Bounds::RESERVED, Law::ReservationUnused),
         Mutant::Core(Guard::ReservedLen) => (Bounds::RESERVED, Law::ReservationLen),
-        // A holder that is never told that all numbers are used waits for ever, and no law of the
-        // model speaks of that.
+        // A holder that never hears of exhaustion waits without end, and no law of the model covers
+        // that.
         Mutant::Core(Guard::ReservedApart) => return None,
         Mutant::Holder(Rule::LeakedGeneration) => (Bounds::SLOW_HEIR, Law::RegisterForward),
         Mutant::Holder(Rule::Freshness) => (Bounds::CEILING, Law::NothingAllocatedAbove),

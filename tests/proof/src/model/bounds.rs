@@ -1,26 +1,26 @@
-//! How large a world is, and how often each thing may happen in it.
+//! The bounds of a world: its size, and how often each kind of event may happen in it.
 //!
-//! One large world would not be explored to its end. So there are several small ones, each aimed at one hazard: what that hazard
-//! does not need happens there seldom or never.
+//! One large world would not be explored to its end. So there are several small ones, each aimed at
+//! one hazard. Events that the hazard does not need happen there seldom or never.
 
 use issuer::core::Limits;
 
 /// A world and its bounds.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// What it is aimed at.
+    /// The name of the world, after its hazard.
     pub name: &'static str,
-    /// How many issuers there are.
+    /// The number of issuers.
     pub issuers: usize,
-    /// How many holders there are.
+    /// The number of holders, including reservations.
     pub holders: usize,
-    /// How many of them, the last ones, are reservations.
+    /// The number of reservations, which are the last of the holders.
     pub reservations: usize,
-    /// How many numbers a reservation asks for at a time.
+    /// The length of the block that a reservation asks for.
     pub reserved_len: u64,
-    /// Numbers of the one namespace.
+    /// The capacity of the only namespace.
     pub capacity: u64,
-    /// Numbers of it once its capacity is raised.
+    /// The capacity of the namespace once it is raised.
     pub raised_capacity: u64,
     /// The length of every block.
     pub block: u64,
@@ -30,64 +30,65 @@ pub struct Bounds {
     pub headroom_blocks: u64,
     /// See [`Limits::journal_recent`].
     pub journal_recent: usize,
-    /// One step of the clock, in milliseconds.
+    /// The length of one step of the clock, in milliseconds.
     pub step_ms: u64,
     /// See [`Limits::holder_ttl_ms`].
     pub holder_ttl_ms: u64,
-    /// By how many thousandths holders' clocks are slower than the issuers'.
+    /// How much slower the holders' clocks are than the issuers', in thousandths.
     pub slower: u64,
     /// See [`Limits::reclaim_after_ms`].
     pub reclaim_after_ms: u64,
-    /// Whether issuers look for silent holders.
+    /// Whether issuers get ticks, at which they look for silent holders.
     pub ticks: bool,
-    /// Whether a transaction is executed, and its outcome heard of, in the step in which it is sent: for hazards that do not lie
-    /// between issuer and etcd.
+    /// Whether a transaction is executed and its outcome delivered in the step that sends it. This
+    /// suits hazards that are not between issuer and etcd.
     pub prompt_commits: bool,
-    /// Whether a holder gets an answer in the step in which it is given.
+    /// Whether an answer reaches its holder in the step that gives it.
     pub prompt_answers: bool,
-    /// Copies of transactions that may still be under way when nobody waits for them any more.
+    /// The maximum number of transactions under way that no issuer waits for any more.
     pub late_commits: usize,
-    /// Blocks with numbers left that a holder may have before it asks for another.
+    /// The number of blocks with unused numbers below which a reservation asks for another. With
+    /// more than 1, a resolver fetches its next block early.
     pub in_hand: usize,
-    /// How often each thing may happen.
+    /// How often each kind of event may happen.
     pub budget: Budget,
 }
 
-/// How often each thing may still happen.
+/// How often each kind of event may still happen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Budget {
-    /// Elections after the first. The leader key is vacated at any instant while one is left.
+    /// Elections after the first. While any are left, the leader key may be vacated at any instant.
     pub elections: u8,
     /// Snapshots that are read before the election is won.
     pub early_reads: u8,
     /// Transactions whose outcome is reported as unknown.
     pub unknown: u8,
-    /// Calls that are sent again although nobody said that they were not executed.
+    /// Calls that are sent again without a report that they were not executed.
     pub resends: u8,
-    /// Starts of holders after the first; of a reservation, that it is given up.
+    /// Starts of holders after the first. A reservation's second start means that it is given up.
     pub starts: u8,
     /// Allocations that holders ask for.
     pub allocations: u8,
-    /// Blocks that are given back.
+    /// Blocks that are returned.
     pub returns: u8,
-    /// Beats of keep-alive.
+    /// Beats (keep-alives).
     pub beats: u8,
     /// Links that are inserted.
     pub inserts: u8,
-    /// Inserts that are under way for a while.
+    /// Inserts that stay under way for a while.
     pub late_inserts: u8,
     /// Inserts whose reply is lost, and which are resolved by reading.
     pub doubtful_inserts: u8,
-    /// Registrations with the raised capacity, in the same start.
+    /// Registrations with the raised capacity within the same start.
     pub raises: u8,
     /// Steps of the clock.
     pub time_steps: u8,
-    /// Restorations of etcd from a backup that was taken earlier.
+    /// Restorations of etcd from an earlier backup.
     pub restores: u8,
 }
 
 impl Bounds {
-    /// The core's limits.
+    /// Returns the limits of the issuer's core in this world.
     #[must_use]
     pub fn limits(&self) -> Limits {
         Limits {
@@ -101,7 +102,8 @@ impl Bounds {
             holders: 3,
             fair_shares: self.fair_shares,
             headroom_blocks: self.headroom_blocks,
-            // The first allocation is journalled, and others only when its holder was written whole since.
+            // The first allocation is journalled. Others are only if their holder's record was
+            // written whole since.
             journal_recent: self.journal_recent,
             journal_slots: 1,
             journal_saves: 0,
@@ -109,7 +111,7 @@ impl Bounds {
         }
     }
 
-    /// What all worlds have in common: nothing happens in it.
+    /// The bounds that all worlds start from: no event may happen.
     const STILL: Self = Self {
         name: "nothing happens",
         issuers: 2,
@@ -119,7 +121,8 @@ impl Bounds {
         capacity: 6,
         raised_capacity: 12,
         block: 2,
-        // The length of every block is fixed, so that a world holds what its hazard needs.
+        // The length of every block is fixed, so that a world holds exactly the numbers that its
+        // hazard needs.
         fair_shares: 0,
         headroom_blocks: 100,
         journal_recent: 1,
@@ -158,7 +161,7 @@ impl Bounds {
         ..Self::STILL
     };
 
-    /// Replies are lost again and again around one leader change, and callers lose patience.
+    /// Replies are lost repeatedly around one leader change, and callers lose patience.
     pub const LOST_REPLIES: Self = Self {
         name: "lost replies",
         late_commits: 1,
@@ -166,7 +169,8 @@ impl Bounds {
         ..Self::STILL
     };
 
-    /// Three issuers, one of which read the ledger before it won: terms that end before they serve.
+    /// Three issuers, one of which read the ledger before it won, with terms that end before they
+    /// serve.
     pub const THREE_ISSUERS: Self = Self {
         name: "three issuers",
         issuers: 3,
@@ -176,7 +180,7 @@ impl Bounds {
         ..Self::STILL
     };
 
-    /// Requests are doubled, answers are lost or come late, and holders start again meanwhile.
+    /// Requests are duplicated, answers are lost or late, and holders restart meanwhile.
     pub const DOUBLED_REQUESTS: Self = Self {
         name: "doubled requests",
         issuers: 1,
@@ -186,7 +190,8 @@ impl Bounds {
         ..Self::STILL
     };
 
-    /// Holders crash with inserts under way, or fall silent and go on minting; others reclaim their blocks.
+    /// Holders crash with inserts under way, or fall silent and continue to mint, and others
+    /// reclaim their blocks.
     pub const RECLAIM: Self = Self {
         name: "crash and reclaim",
         issuers: 1,
@@ -204,7 +209,7 @@ impl Bounds {
         ..Self::STILL
     };
 
-    /// An heir gives a leaked block back unused while the one who lost it still mints from it.
+    /// A holder returns a leaked block unused while the previous holder still mints from it.
     pub const CONTESTED: Self = Self {
         name: "a leaked block that is given back",
         capacity: 2,
@@ -219,7 +224,7 @@ impl Bounds {
         ..Self::RECLAIM
     };
 
-    /// A third holder: an heir that is slow to take over is overtaken by the next.
+    /// A third holder: one that is slow to take over a leaked block is overtaken by the next.
     pub const SLOW_HEIR: Self = Self {
         name: "an heir that is overtaken",
         issuers: 1,
@@ -230,7 +235,8 @@ impl Bounds {
         ..Self::STILL
     };
 
-    /// Tails come back and are allocated again, while the leader changes and an insert is in doubt.
+    /// Unused ends of blocks are returned and allocated again, while the leader changes and an
+    /// insert is in doubt.
     pub const RETURN: Self = Self {
         name: "return and allocate again",
         prompt_commits: true,
@@ -246,7 +252,7 @@ impl Bounds {
         ..Self::STILL
     };
 
-    /// A leader that was deposed and does not know it is asked where to go on.
+    /// A leader that does not know that it was deposed receives a registration.
     pub const DEPOSED_REGISTRAR: Self = Self {
         name: "a deposed leader is asked where to go on",
         holders: 1,
@@ -282,7 +288,8 @@ impl Bounds {
         ..Self::STILL
     };
 
-    /// The ceiling moves while transactions take their time, so that beats and allocations share one.
+    /// The ceiling moves while transactions take their time, so that beats and allocations share
+    /// one.
     pub const CEILING_IN_BATCHES: Self = Self {
         name: "a ceiling that moves in batches",
         issuers: 1,
@@ -292,7 +299,7 @@ impl Bounds {
         ..Self::CEILING
     };
 
-    /// etcd is restored from an old backup: what is allocated then was allocated before.
+    /// etcd is restored from an old backup, so numbers are allocated a second time.
     pub const RESTORED: Self = Self {
         name: "etcd restored from a backup",
         prompt_commits: true,
@@ -307,7 +314,8 @@ impl Bounds {
         ..Self::STILL
     };
 
-    /// Two holders use the last numbers up, and report what they have, while one of them may give its own back.
+    /// Two holders use up the last numbers and report the numbers in hand, while one of them may
+    /// return its own.
     pub const EXHAUSTED: Self = Self {
         name: "the last numbers",
         issuers: 1,
@@ -342,8 +350,8 @@ impl Bounds {
         ..Self::STILL
     };
 
-    /// A reservation is silent, is filled and given up, while a holder crashes and reclaims what
-    /// leaks.
+    /// A reservation is silent, is filled and is given up, while a holder crashes and reclaims
+    /// leaked blocks.
     pub const RESERVED: Self = Self {
         name: "a reservation",
         issuers: 1,
@@ -370,7 +378,7 @@ impl Bounds {
         ..Self::EXHAUSTED
     };
 
-    /// Every world that is explored.
+    /// All worlds that are explored.
     pub const ALL: [Self; 16] = [
         Self::LEADER_CHANGE,
         Self::LOST_REPLIES,

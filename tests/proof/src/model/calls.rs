@@ -1,4 +1,4 @@
-//! The calls of holders: sent, lost, doubled and answered.
+//! The calls of holders: sending, repetition and answers.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::{
     world::{Call, CallId, Part},
 };
 
-/// The holders' names.
+/// The names of the holders.
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
 impl Step<'_> {
@@ -24,7 +24,7 @@ impl Step<'_> {
         Call { number, request, sent: now, answers: Vec::new() }
     }
 
-    /// The holder loses patience: one more copy of its call.
+    /// Sends one more copy of a call whose holder has lost patience.
     pub(super) fn resend(&mut self, id: CallId) {
         if let Some(call) = self.waiting(id) {
             let request = Arc::clone(&call.request);
@@ -32,13 +32,13 @@ impl Step<'_> {
         }
     }
 
-    /// The call, if its caller still waits for it.
+    /// Returns the call, if its caller still waits for it.
     pub(super) fn waiting(&mut self, (holder, number): CallId) -> Option<&mut Call> {
         let holder = &mut self.world.holders[usize::from(holder)];
         holder.call.iter_mut().chain(&mut holder.beat).find(|call| call.number == number)
     }
 
-    /// A caller gets an answer.
+    /// Delivers an answer to its caller.
     pub(super) fn take(&mut self, (holder, number): CallId, answer: usize) {
         let holder = usize::from(holder);
         let state = &mut self.world.holders[holder];
@@ -63,9 +63,9 @@ impl Step<'_> {
 }
 
 pub(super) fn index(holder: usize) -> u8 {
-    u8::try_from(holder).expect("at most three holders")
+    u8::try_from(holder).expect("a world has at most three holders")
 }
 
 pub(super) fn name(holder: usize) -> HolderId {
-    HolderId::new(NAMES[holder]).expect("letters are allowed")
+    HolderId::new(NAMES[holder]).expect("letters are valid")
 }

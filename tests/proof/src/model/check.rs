@@ -1,4 +1,4 @@
-//! Explores a world to its end, and tells what was found.
+//! Exploration of a world to its end, with a summary of the result.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,46 +7,46 @@ use stateright::{Checker, HasDiscoveries, Model};
 use super::{Action, Bounds, Law, System, Witness};
 use crate::Mutant;
 
-/// What the exploration of a world found.
+/// The result of exploring a world.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The world's name.
+    /// The name of the world.
     pub name: &'static str,
-    /// States that were reached, each as often as it was.
+    /// The count of states reached, including repeated ones.
     pub states: usize,
-    /// Different states.
+    /// The count of distinct states.
     pub unique: usize,
-    /// Steps to the farthest state.
+    /// The number of steps to the farthest state.
     pub depth: usize,
-    /// How long it took.
+    /// The duration of the exploration.
     pub took: Duration,
-    /// What was seen to happen.
+    /// The witnesses that were seen.
     pub seen: Vec<Witness>,
-    /// Broken laws, each with a schedule that breaks it. When there is one the rest of the world is
-    /// not explored.
+    /// The broken laws, each with a schedule that breaks it. The exploration stops at the first
+    /// one.
     pub broken: Vec<Broken>,
 }
 
 /// A broken law.
 #[derive(Clone, Debug)]
 pub struct Broken {
-    /// Which.
+    /// The law.
     pub law: Law,
-    /// The steps that lead to it.
+    /// The steps that lead to the violation.
     pub schedule: Vec<Action>,
 }
 
-/// Explores a world, to its last state or the first broken law.
+/// Explores a world to its last state, or to the first broken law.
 ///
 /// # Panics
-/// When the checker's threads do.
+/// Panics if one of the checker's threads panics.
 #[must_use]
 pub fn check(bounds: Bounds, mutant: Option<Mutant>) -> Outcome {
     let system = System::new(bounds, mutant);
     let seen = Arc::clone(&system.seen);
     #[expect(
         clippy::disallowed_methods,
-        reason = "how long the exploration takes is no matter of tokio's clock"
+        reason = "the exploration runs without tokio, so tokio's clock cannot time it"
     )]
     let started = std::time::Instant::now();
     let checker = system.checker().threads(2).finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();

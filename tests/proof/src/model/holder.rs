@@ -1,7 +1,8 @@
-//! What resolvers do: the real core of a holder, with the database below it.
+//! The steps of resolvers: the real core of a holder, on top of the modelled database.
 //!
-//! The core's clock has two readings, one for what happens at once and one, past every rest, for a
-//! wake that comes late. So a rest costs no steps of the world's clock and every order is explored.
+//! The core's clock has two readings: one for steps that follow at once, and one past every
+//! back-off for a late wake. So a back-off costs no steps of the world's clock, and every order is
+//! explored.
 
 use std::sync::Arc;
 
@@ -21,19 +22,21 @@ use super::{
 };
 use crate::Mutant;
 
-/// The core's clock for what happens at once.
+/// The reading of the core's clock for steps that follow at once.
 const AT_ONCE: Millis = Millis(0);
-/// The core's clock past every rest.
+/// The reading of the core's clock past every back-off.
 const LATE: Millis = Millis(1 << 40);
 
 impl Holder {
-    /// A resolver that starts.
+    /// Creates a resolver at the start of its process.
     pub(super) fn minting(system: &System, starts: u8, calls: u8) -> Self {
         let (bounds, rules) = (&system.bounds, Mutant::rules(system.mutant));
         let spec = Spec { index: keyspace(), namespace: namespace(), capacity: bounds.capacity };
-        // Another block is fetched when the last one is used up, or at once.
+        // The next block is fetched at once if a holder may have several, else when the last one is
+        // used up.
         let refill_permille = if bounds.in_hand > 1 { 0 } else { 1_000 };
-        // It saves, so that asking for a block is a late wake of its own, and never follows at once.
+        // The keyspace asks only on need, so asking for a block takes a late wake and never follows
+        // at once.
         let mut keyspace = Keyspace::new(refill_permille);
         keyspace.relinquish(AT_ONCE);
         let part = Part::Mints(Arc::new(Minter {
@@ -54,24 +57,24 @@ impl Holder {
 }
 
 impl Minter {
-    /// Whether a number can be claimed.
+    /// Returns whether a number can be claimed.
     pub(super) fn has_numbers(&self) -> bool {
         self.keyspaces[0].buffer().in_hand() > 0
     }
 }
 
 fn keyspace() -> codes::KeyspaceIndex {
-    codes::KeyspaceIndex::new(1).expect("it is in range")
+    codes::KeyspaceIndex::new(1).expect("1 is a valid keyspace index")
 }
 
 impl System {
-    /// What a holder's clock shows: it may be slower than the issuers'.
+    /// Returns the time on a holder's clock, which may be slower than the issuers'.
     fn shows(&self, now: Millis) -> Moment {
         let shown = Millis(now.0 * (1_000 - self.bounds.slower) / 1_000);
         Moment { monotonic: shown, wall: shown }
     }
 
-    /// The ceiling that a holder relies on now, if any.
+    /// Returns the ceiling that a holder trusts now.
     pub(super) fn fresh_ceiling(&self, holder: &Holder, now: Millis) -> Option<u64> {
         holder.minter()?.ceilings.fresh(keyspace(), self.shows(now))
     }
@@ -85,7 +88,7 @@ impl Step<'_> {
         }
     }
 
-    /// The core is woken, at once or after every rest.
+    /// Wakes the core, at once or after every back-off.
     pub(super) fn wake(&mut self, holder: usize, late: bool) {
         self.step(holder, if late { LATE } else { AT_ONCE }, Event::Woken);
     }
@@ -97,7 +100,7 @@ impl Step<'_> {
             match effect {
                 Effect::Call(call) => self.send(holder, call),
                 Effect::Store(StoreCall::Epoch) => {
-                    let epoch = StoreAnswer::Epoch(StoreEpoch::new("1").expect("digits are allowed"));
+                    let epoch = StoreAnswer::Epoch(StoreEpoch::new("1").expect("digits are valid"));
                     self.step(holder, AT_ONCE, Event::Stored(Some(epoch)));
                 }
                 Effect::Store(StoreCall::RaiseMark(_)) => {
@@ -113,7 +116,7 @@ impl Step<'_> {
         let request = match call {
             Call::Register { namespaces } => {
                 let instance = Instance::new(self.world.holders[holder].starts.to_string());
-                let instance = instance.expect("digits are allowed");
+                let instance = instance.expect("digits are valid");
                 Request::Register { holder: name(holder), instance, namespaces, reserved: false }
             }
             Call::Allocate { incarnation, seq, store, .. } => {
@@ -132,7 +135,7 @@ impl Step<'_> {
         self.world.holders[holder].call = Some(self.call(holder, request));
     }
 
-    /// The issuer's answer comes to the core.
+    /// Delivers the issuer's answer to the core.
     pub(super) fn answered(&mut self, holder: usize, answer: Result<core::Answer, Refusal>) {
         let answer = match answer {
             Ok(core::Answer::Registered { incarnation, last_seq, .. }) => {
@@ -149,7 +152,7 @@ impl Step<'_> {
         self.step(holder, AT_ONCE, Event::Answered(answer));
     }
 
-    /// As the resolver's client reads a refusal.
+    /// Converts a refusal as the resolver's client does.
     fn refused(&mut self, holder: usize, refusal: &Refusal) -> Refused {
         match refusal {
             Refusal::Exhausted { .. } => Refused::Exhausted,
@@ -158,7 +161,7 @@ impl Step<'_> {
                 Refused::NotRegistered(String::new())
             }
             Refusal::CapacityShrunk { .. } => {
-                // Its operator updates it.
+                // The operator raises the holder's capacity as well.
                 self.system.seen.note(Witness::LoweringRefused);
                 self.configure(holder);
                 Refused::NotRegistered(String::new())
@@ -168,14 +171,14 @@ impl Step<'_> {
         }
     }
 
-    /// The holder is configured with the raised capacity, and registers again.
+    /// Configures the holder with the raised capacity, so that it registers again.
     pub(super) fn configure(&mut self, holder: usize) {
         let raised = self.system.bounds.raised_capacity;
         self.world.holders[holder].is_raised = true;
         self.minter(holder).core.configure(std::iter::once(raised));
     }
 
-    /// The issuer does not know the registration that beats.
+    /// Drops the registration, because the issuer does not know it.
     pub(super) fn forget(&mut self, holder: usize) {
         let core = &mut self.minter(holder).core;
         if let Some(session) = core.session() {
@@ -183,7 +186,7 @@ impl Step<'_> {
         }
     }
 
-    /// The database does what the core asks for.
+    /// Executes the store call of the core.
     pub(super) fn execute_store(&mut self, holder: usize) {
         let Some(call) = self.minter(holder).asked.take() else { return };
         let answer = self.store(holder, call);
@@ -197,7 +200,7 @@ impl Step<'_> {
         match call {
             StoreCall::AdoptLedger(ledger) => StoreAnswer::Ledger(ledger),
             StoreCall::RaiseMark(_) => StoreAnswer::Raised(true),
-            StoreCall::Epoch => StoreAnswer::Epoch(StoreEpoch::new("1").expect("digits are allowed")),
+            StoreCall::Epoch => StoreAnswer::Epoch(StoreEpoch::new("1").expect("digits are valid")),
             StoreCall::Register(asked) => {
                 let taken = database.register(entry(&asked.block, instance, asked.entry), mutant);
                 self.entered(taken, Witness::RegisterRefused)
@@ -251,13 +254,13 @@ impl Step<'_> {
         (index(holder), self.world.holders[holder].starts)
     }
 
-    /// Whether the register has one of the numbers from a newer allocation.
+    /// Returns whether the register has one of the numbers under a newer allocation.
     fn newer_holds(&self, span: numbers::Span, token: u64) -> bool {
         let newer = self.world.database.entries().iter().filter(|entry| entry.generation > token);
         newer.into_iter().any(|entry| entry.span.overlaps(span))
     }
 
-    /// The holder says that it is alive, and wants to hear of the ceiling.
+    /// Sends a beat, whose answer brings the ceiling.
     pub(super) fn beat(&mut self, holder: usize) {
         let Minter { core, keyspaces, .. } = self.minter(holder);
         let Some(session) = core.session() else { return };
@@ -272,7 +275,7 @@ impl Step<'_> {
         self.world.holders[holder].beat = Some(self.call(holder, request));
     }
 
-    /// A beat's answer.
+    /// Handles the answer to a beat.
     pub(super) fn heard(
         &mut self,
         holder: usize,
@@ -290,7 +293,7 @@ impl Step<'_> {
         self.judge_ceiling(holder);
     }
 
-    /// The holder gives up what is not claimed, as if another one starved.
+    /// Gives up the holder's unclaimed numbers, as if another holder starved.
     pub(super) fn give_back(&mut self, holder: usize) {
         self.minter(holder).keyspaces[0].relinquish(AT_ONCE);
         self.wake(holder, false);
@@ -304,14 +307,14 @@ impl Step<'_> {
         Some((insert, claim))
     }
 
-    /// The holder claims a number and inserts a link.
+    /// Claims a number and inserts a link.
     pub(super) fn insert(&mut self, holder: usize) {
         if let Some((insert, claim)) = self.claim(holder) {
             self.land(LateInsert { claim: Some(claim), ..insert });
         }
     }
 
-    /// It claims one, and the insert is under way for a while.
+    /// Claims a number and leaves its insert under way.
     pub(super) fn insert_late(&mut self, holder: usize) {
         if let Some((insert, claim)) = self.claim(holder) {
             self.world.late_inserts.push(LateInsert { claim: Some(claim), ..insert });
@@ -321,9 +324,9 @@ impl Step<'_> {
         }
     }
 
-    /// It inserts one and the reply is lost. It reads the row then, and takes it for its own if the
-    /// register says that the number is its own alone. Two creators may well store the same long URL,
-    /// so the row itself says nothing.
+    /// Inserts a link, and loses the reply. The holder then reads the row, and takes it for its own
+    /// if the register has the number under its own entry. Two creators may store the same long
+    /// URL, so the row alone proves nothing.
     pub(super) fn insert_in_doubt(&mut self, holder: usize) {
         let Some((insert, claim)) = self.claim(holder) else { return };
         Arc::make_mut(&mut self.world.database).insert(insert.number, insert.url);
@@ -341,7 +344,7 @@ impl Step<'_> {
         }
     }
 
-    /// An insert reaches the database. It is acknowledged if the holder that sent it is still there.
+    /// Executes an insert in the database. It is acknowledged if the start that sent it still runs.
     pub(super) fn land(&mut self, insert: LateInsert) {
         let LateInsert { holder, start, number, url, claim } = insert;
         let inserted = Arc::make_mut(&mut self.world.database).insert(number, url);
@@ -365,7 +368,7 @@ impl Step<'_> {
         }
     }
 
-    /// A creator is told that its link exists.
+    /// Acknowledges a link to its creator.
     fn acknowledge(&mut self, number: u64) {
         let first = Arc::make_mut(&mut self.world.past).acknowledged.insert(number);
         self.world.keep(Law::AcknowledgedOnce, first);
@@ -379,7 +382,7 @@ impl Step<'_> {
         self.world.keep(Law::NoFalseAbove, below);
     }
 
-    /// The process ends and starts again. Its calls and inserts stay under way.
+    /// Ends the process and starts it again. Its calls and inserts stay under way.
     pub(super) fn crash(&mut self, holder: usize) {
         let Holder { starts, calls, .. } = self.world.holders[holder];
         self.world.holders[holder] = if self.system.is_reservation(holder) {

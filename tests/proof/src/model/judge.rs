@@ -1,4 +1,4 @@
-//! What must hold of what holders have, heard and stored.
+//! Checks of the laws on blocks in hand, the register, reservations and ceilings.
 
 use std::collections::BTreeMap;
 
@@ -14,17 +14,17 @@ use super::{
     world::{Holder, entry, namespace},
 };
 
-/// A block that is allocated to a holder and not in its hands yet.
+/// Returns the blocks that are allocated to a holder and not in its hands yet.
 fn arriving(holder: &Holder) -> impl Iterator<Item = &Block> {
     let reserved = holder.reservation().and_then(|reservation| reservation.allocated.as_ref());
     let minted = holder.minter().and_then(|minter| minter.core.arriving());
     reserved.map(|(block, _)| block).into_iter().chain(minted)
 }
 
-/// The blocks in a holder's hands, with the numbers that it has not used.
+/// Returns the blocks in a holder's hands, with their unused numbers.
 fn in_hand(holder: &Holder) -> Vec<(&Block, Vec<Span>)> {
     if let Some(reservation) = holder.reservation() {
-        let one = |number: &u64| Span::new(*number, 1).expect("one number");
+        let one = |number: &u64| Span::new(*number, 1).expect("a span of one number is valid");
         let blocks = reservation.reserved.iter();
         return blocks.map(|reserved| (&reserved.block, reserved.left.iter().map(one).collect())).collect();
     }
@@ -33,7 +33,7 @@ fn in_hand(holder: &Holder) -> Vec<(&Block, Vec<Span>)> {
     blocks.map(|(block, _, left)| (block, left.collect())).collect()
 }
 
-/// The blocks that a holder has entered into the register.
+/// Returns the blocks that a holder has entered into the register, with their entries.
 fn entries(holder: &Holder) -> Vec<(&Block, EntryId)> {
     if let Some(reservation) = holder.reservation() {
         return reservation.reserved.iter().map(|reserved| (&reserved.block, EntryId(0))).collect();
@@ -48,8 +48,9 @@ fn overlap(left: &[Span], span: Span) -> bool {
 }
 
 impl Step<'_> {
-    /// I1 by what holders were given. Numbers that a holder has used are its own for ever; those
-    /// that it has left must be no one else's, unless the older allocation had leaked.
+    /// Checks I1 against the blocks of other holders. Numbers that a holder has used stay its own.
+    /// Its unused ones must not be allocated to another holder, unless the older allocation had
+    /// leaked.
     pub(super) fn judge_hands(&mut self, holder: usize, new: &Block) {
         if self.world.past.restored {
             return;
@@ -70,7 +71,7 @@ impl Step<'_> {
         self.world.keep(Law::HandsDisjoint, kept);
     }
 
-    /// The blocks of a reservation.
+    /// Returns the blocks of a reservation.
     pub(super) fn reserved(&self, holder: usize) -> impl Iterator<Item = &Block> {
         let reservation = self.world.holders[holder].reservation().into_iter();
         reservation.flat_map(|reservation| {
@@ -79,14 +80,14 @@ impl Step<'_> {
         })
     }
 
-    /// Whether an open reservation has the number, other than this holder.
+    /// Returns whether an open reservation other than this holder has the number.
     pub(super) fn is_reserved_by_another(&self, number: u64, owner: usize) -> bool {
         let others = (0..self.world.holders.len()).filter(|holder| *holder != owner);
         let mut open = others.filter(|holder| self.is_open_reservation(*holder));
         open.any(|holder| self.reserved(holder).any(|block| within(number, block.span)))
     }
 
-    /// A reservation's numbers are surely unused, and not more than it asked for.
+    /// Checks that a reservation's numbers are unused for certain, and as many as it asked for.
     pub(super) fn judge_reservation(&mut self, holder: usize) {
         if !self.is_open_reservation(holder) {
             return;
@@ -101,7 +102,7 @@ impl Step<'_> {
         self.world.keep(Law::ReservationLen, block.span.len() == wanted_len);
     }
 
-    /// I1 by the register: a number is held under at most one token.
+    /// Checks I1 in the register: a number is held under at most one token.
     pub(super) fn judge_register(&mut self) {
         let mut tokens = BTreeMap::<u64, u64>::new();
         let mut kept = true;
@@ -120,8 +121,9 @@ impl Step<'_> {
         self.world.keep(Law::RegisterDisjoint, kept);
     }
 
-    /// A holder has heard that every number is used: then each has a link, is reserved, or an
-    /// insert of one is under way. The capacity may have been raised since.
+    /// Checks that every number has a link, is reserved or has an insert under way, because a
+    /// holder heard that all are used. `capacity` is the one that it heard of; it may have been
+    /// raised since.
     pub(super) fn judge_exhausted(&mut self, capacity: u64) {
         let capacity = Span::new(0, capacity).expect("a namespace has numbers");
         let under_way = |number: &u64| self.world.late_inserts.iter().any(|claim| claim.number == *number);
@@ -133,11 +135,11 @@ impl Step<'_> {
             self.system.seen.note(Witness::ExhaustedBesideReservation);
         }
         self.system.seen.note(Witness::ExhaustedHeard);
-        // A ledger from a backup burns numbers that it has forgotten.
+        // A ledger restored from a backup burns numbers that it has forgotten.
         self.world.keep(Law::ExhaustedWhenUsed, !unused || self.world.past.restored);
     }
 
-    /// A holder has heard of a ceiling: what lies above it must not be in use already.
+    /// Checks that no number above a ceiling that a holder has heard of is in use.
     pub(super) fn judge_ceiling(&mut self, holder: usize) {
         let Some(ceiling) = self.system.fresh_ceiling(&self.world.holders[holder], self.world.now) else {
             return;

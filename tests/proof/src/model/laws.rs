@@ -1,7 +1,7 @@
-//! What must hold in every state: the "always" properties.
+//! Laws: properties that must hold in every state (the "always" properties).
 //!
-//! A law is judged in the step that could break it, and a broken one stays broken: so the checker looks at a set that is empty
-//! in every state of a system that is right, and a law costs no states.
+//! A law is checked in the step that could break it, and a broken law stays broken. So the checker
+//! reads a set that is empty in every state of a correct system, and a law adds no states.
 
 use std::collections::BTreeMap;
 
@@ -13,46 +13,49 @@ use crate::stores::FakeEtcd;
 /// A property of every schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Law {
-    /// I1 as the ledger sees it: every number is open, leaked or free at most once, and below the watermark.
+    /// I1 in the ledger: every number is open, leaked or free at most once, and below the high
+    /// watermark.
     LedgerDisjoint,
-    /// I1 as the register sees it: two different blocks that were entered do not share a number, unless one took the other over.
+    /// I1 in the register: two different registered blocks share no number, unless one has taken
+    /// over the other.
     RegisterDisjoint,
-    /// I1 as the holders see it: what they were given overlaps only where the older one had leaked.
+    /// I1 among the holders: the blocks in their hands overlap only where the older one had leaked.
     HandsDisjoint,
-    /// I2: the watermark never decreases.
+    /// I2: the high watermark never decreases.
     WatermarkForward,
-    /// I3: what is answered was committed.
+    /// I3: an answered allocation was committed.
     AnsweredWhenCommitted,
-    /// I5: one seq, one block.
+    /// I5: one seq gets one block.
     OneBlockPerSeq,
     /// I6: a number is acknowledged once.
     AcknowledgedOnce,
-    /// I10: the account balances, and each of its terms is what it counts.
+    /// I10: the account balances, and each of its terms equals an independent count.
     AccountBalances,
-    /// Only the leader of the day writes.
+    /// Only the current leader writes.
     OnlyTheLeaderWrites,
-    /// The register never goes back from a newer allocation to an older one.
+    /// The register never replaces a newer allocation by an older one.
     RegisterForward,
-    /// No number is acknowledged above a ceiling that somebody trusts.
+    /// No number is acknowledged above a ceiling that a holder trusts.
     NoFalseAbove,
-    /// No number is allocated above a ceiling that somebody trusts.
+    /// No number is allocated above a ceiling that a holder trusts.
     NothingAllocatedAbove,
-    /// A holder hears that all numbers are used only when none is unused.
+    /// A holder hears that all numbers are used only if none is unused.
     ExhaustedWhenUsed,
     /// The capacity never decreases.
     CapacityForward,
-    /// G7: what an open reservation holds is not leaked.
+    /// G7: the blocks of an open reservation do not leak.
     ReservationKept,
-    /// G7: no link but its own is stored under a reserved number, before or after it was reserved.
+    /// G7: no link of another holder is stored under a reserved number, before or after the
+    /// reservation.
     ReservationUnused,
-    /// G7: a reservation gets as many numbers as it asks for.
+    /// G7: a reservation gets exactly as many numbers as it asks for.
     ReservationLen,
-    /// The core does not panic.
+    /// The issuer's core does not panic.
     NoPanic,
 }
 
 impl Law {
-    /// All of them.
+    /// All laws.
     pub const ALL: [Self; 18] = [
         Self::LedgerDisjoint,
         Self::RegisterDisjoint,
@@ -74,7 +77,7 @@ impl Law {
         Self::NoPanic,
     ];
 
-    /// Its name for a person.
+    /// Returns the name of the law for reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -100,22 +103,22 @@ impl Law {
     }
 }
 
-/// Where the ledger says that numbers are.
+/// The state of the numbers according to the ledger.
 #[derive(Debug, Default)]
 pub(super) struct Whereabouts {
     pub(super) open: Vec<(numbers::Generation, Span)>,
     pub(super) leaked: Vec<(numbers::Generation, Span)>,
     free: Vec<Span>,
-    /// What of `open` is in the hands of reservations.
+    /// The part of `open` that belongs to reservations.
     pub(super) reserved: Vec<Span>,
     namespace: Option<NamespaceRecord>,
 }
 
 impl Whereabouts {
-    /// Reads a ledger.
+    /// Reads the state of the numbers from a ledger.
     pub(super) fn of(etcd: &FakeEtcd) -> Self {
         let mut found = Self::default();
-        // As the next leader would read it: holders' records and journals together.
+        // This is the view of the next leader: holders' records and journals together.
         let state = State::rebuild(etcd.snapshot());
         found.namespace = state.head.namespaces.into_values().next();
         let reservations = state.holders.values().filter(|holder| holder.reserved);
@@ -129,7 +132,7 @@ impl Whereabouts {
         found
     }
 
-    /// I1.
+    /// Returns whether every number is in one place and below the high watermark (I1).
     pub(super) fn are_disjoint(&self) -> bool {
         let blocks = self.open.iter().chain(&self.leaked).map(|(_, span)| span);
         let mut times = BTreeMap::new();
@@ -140,7 +143,7 @@ impl Whereabouts {
         times.iter().all(|(number, times)| *times == 1 && *number < end)
     }
 
-    /// I10. No more can be used than there are links.
+    /// Returns whether the account balances (I10). The used numbers cannot exceed the links.
     pub(super) fn are_accounted_for(&self, links: usize) -> bool {
         let Some(record) = &self.namespace else { return true };
         let Account { allocated, used, open, free, leaked, .. } = record.account;
@@ -153,17 +156,17 @@ impl Whereabouts {
             && used <= links as u64
     }
 
-    /// The watermark; 0 before there is a namespace.
+    /// Returns the high watermark; 0 before there is a namespace.
     pub(super) fn high_watermark(&self) -> u64 {
         self.namespace.as_ref().map_or(0, |record| record.high_watermark)
     }
 
-    /// The capacity; 0 before there is a namespace.
+    /// Returns the capacity; 0 before there is a namespace.
     pub(super) fn capacity(&self) -> u64 {
         self.namespace.as_ref().map_or(0, |record| record.capacity)
     }
 
-    /// The ceiling; 0 before there is a namespace.
+    /// Returns the ceiling; 0 before there is a namespace.
     pub(super) fn ceiling(&self) -> u64 {
         self.namespace.as_ref().map_or(0, |record| record.ceiling)
     }

@@ -1,14 +1,17 @@
-//! The number protocol, explored: every schedule of a few small systems, with the real cores in them.
+//! A model checker of the number protocol: it explores every schedule of a few small systems that
+//! run the real cores.
 //!
-//! 1. The machines are values: issuers ([`issuer::core::Core`]) and holders ([`holder::Core`]), the very code of the daemons, and the two stores of
-//!    [`crate::stores`]. The network is in the state too: a call, a transaction or an answer that is under way may stay so for
-//!    ever, which is how it gets lost; a paused machine is one whose steps do not come.
-//! 2. Every step is an [`Action`]. stateright takes all of them in all orders, within the [`Bounds`] of a world.
-//! 3. What must hold is a [`Law`], what must happen in some schedule a [`Witness`].
+//! 1. The machines are values: issuers ([`issuer::core::Core`]) and holders ([`holder::Core`]), the
+//!    same code as in the daemons, and the two stores of [`crate::stores`]. The network is part of
+//!    the state. A call, a transaction or an answer may stay under way without end, which models
+//!    its loss. A paused machine is one whose steps do not occur.
+//! 2. Every step is an [`Action`]. stateright takes all of them in all orders, within the
+//!    [`Bounds`] of a world.
+//! 3. A [`Law`] must hold in every state, and a [`Witness`] must occur in some schedule.
 //! 4. One guard at a time can be switched off ([`Mutant`]); then some world must break a law.
 //!
-//! Rejected: one world with everything in it. Its states are too many to visit, so a schedule of six steps that matters may be
-//! left out; small worlds are explored to their last state.
+//! Rejected: one world with everything in it. It has too many states to visit, so a schedule of six
+//! steps that matters may be left out. Small worlds are explored to their last state.
 //!
 //! Left out: more than one namespace and other histories of the database. They change which numbers
 //! are taken and not how they are kept apart.
@@ -43,7 +46,7 @@ use crate::Mutant;
 use witness::Seen;
 use world::{CallId, Flight, Minter, Part, Reservation};
 
-/// A system to explore.
+/// A world with its bounds, explored with all guards or with one off.
 #[derive(Clone, Debug)]
 pub struct System {
     bounds: Bounds,
@@ -51,11 +54,11 @@ pub struct System {
     seen: Arc<Seen>,
 }
 
-/// What may happen next.
+/// A step of the system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each is documented at the step that takes it")]
+#[expect(missing_docs, reason = "the function that takes each step documents it")]
 pub enum Action {
-    /// The leader's lease ends: etcd revokes it, or its time is up.
+    /// The leader's lease ends: etcd revokes it, or it expires.
     Vacate,
     Elect {
         server: usize,
@@ -69,7 +72,7 @@ pub enum Action {
     TimeOut(usize),
     ExecuteLate(usize),
     Tick(usize),
-    /// The clock goes on.
+    /// The clock advances by one step.
     Pass,
     Deliver {
         call: CallId,
@@ -80,12 +83,12 @@ pub enum Action {
         call: CallId,
         answer: usize,
     },
-    /// The core of a holder goes on: at once, or after every rest.
+    /// A holder's core is woken: at once, or after every back-off has ended.
     Wake {
         holder: usize,
         late: bool,
     },
-    /// The database does what a core has asked for.
+    /// The database executes a holder's store call.
     Store(usize),
     Beat(usize),
     Insert(usize),
@@ -97,7 +100,7 @@ pub enum Action {
     Register(usize),
     /// A reservation asks for a block.
     Allocate(usize),
-    /// A reservation's block comes into the register.
+    /// A reservation's block is entered into the register.
     Enter(usize),
     Crash(usize),
     /// A holder registers again, with the raised capacity.
@@ -107,11 +110,11 @@ pub enum Action {
     Restore,
 }
 
-/// A step under way.
+/// A step in progress.
 struct Step<'a> {
     system: &'a System,
     world: World,
-    /// Allocations that holders have asked for in it.
+    /// The count of allocations that holders have requested in this step.
     allocations: u8,
 }
 
@@ -212,12 +215,12 @@ impl Step<'_> {
 }
 
 impl System {
-    /// Whether a holder is a reservation.
+    /// Returns whether a holder is a reservation.
     fn is_reservation(&self, holder: usize) -> bool {
         holder + self.bounds.reservations >= self.bounds.holders
     }
 
-    /// A world, with a guard off or none.
+    /// Creates a system with all guards, or with one off.
     #[must_use]
     pub fn new(bounds: Bounds, mutant: Option<Mutant>) -> Self {
         Self { bounds, mutant, seen: Arc::default() }
@@ -274,7 +277,7 @@ impl System {
     fn holder_actions(&self, world: &World, holder: usize, actions: &mut Vec<Action>) {
         let (state, left) = (&world.holders[holder], &world.left);
         for call in state.call.iter().chain(&state.beat) {
-            let id = (u8::try_from(holder).expect("at most three holders"), call.number);
+            let id = (u8::try_from(holder).expect("a world has at most three holders"), call.number);
             if left.resends > 0 {
                 actions.push(Action::Resend(id));
             }
@@ -302,7 +305,7 @@ impl System {
         if left.allocations > 0 && state.wants_block(self.bounds.in_hand) && state.is_first_start() {
             actions.push(Action::Allocate(holder));
         }
-        // A refused block goes back in a call, so the one before must have ended.
+        // A refused block is returned by a call, so the previous call must have ended.
         if reservation.allocated.is_some() && state.call.is_none() {
             actions.push(Action::Enter(holder));
         }
@@ -359,7 +362,7 @@ impl Model for System {
         let mut step = Step { system: self, world: before.clone(), allocations: 0 };
         step.run(action);
         let Step { mut world, allocations, .. } = step;
-        // A core that would ask for more blocks than this world has is left where it was.
+        // A step in which a core asks for more blocks than this world permits is dropped.
         world.left.allocations = world.left.allocations.checked_sub(allocations)?;
         let idle = matches!(action, Action::Tick(_) | Action::Wake { .. }) && world == *before;
         (!idle).then_some(world)

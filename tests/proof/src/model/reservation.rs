@@ -1,4 +1,5 @@
-//! What reservations do, as `app::reservation::Reserver` does it: blocks that no process mints from.
+//! The steps of reservations, as in `app::reservation::Reserver`: blocks that no process mints
+//! from.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use super::{
 };
 
 impl Holder {
-    /// A reservation that is made.
+    /// Creates a reservation.
     pub(super) fn reserving(starts: u8, calls: u8) -> Self {
         let part = Part::Reserves(Reservation::default());
         Self { starts, calls, call: None, beat: None, is_raised: false, part }
@@ -27,12 +28,13 @@ impl Holder {
         }
     }
 
-    /// Whether it was never started again; of a reservation, whether it is open.
+    /// Returns whether the holder was never started again. For a reservation this means that it is
+    /// open.
     pub(super) fn is_first_start(&self) -> bool {
         self.starts == 1
     }
 
-    /// Whether it would ask for a block.
+    /// Returns whether a reservation would ask for a block.
     pub(super) fn wants_block(&self, in_hand: usize) -> bool {
         let Some(reservation) = self.reservation() else { return false };
         let fresh = reservation.reserved.iter().filter(|block| !block.left.is_empty()).count();
@@ -49,22 +51,22 @@ impl Step<'_> {
         }
     }
 
-    /// Whether a holder is a reservation that is not given up.
+    /// Returns whether a holder is a reservation that has not been given up.
     pub(super) fn is_open_reservation(&self, holder: usize) -> bool {
         self.system.is_reservation(holder) && self.world.holders[holder].is_first_start()
     }
 
-    /// It registers, as one that keeps its blocks while it is open.
+    /// Registers a reservation. It keeps its blocks while it is open.
     pub(super) fn register(&mut self, holder: usize) {
         let instance = Instance::new(self.world.holders[holder].starts.to_string());
-        let instance = instance.expect("digits are allowed");
+        let instance = instance.expect("digits are valid");
         let namespaces = vec![(namespace(), self.system.bounds.capacity)];
         let reserved = self.is_open_reservation(holder);
         let request = Request::Register { holder: name(holder), instance, namespaces, reserved };
         self.world.holders[holder].call = Some(self.call(holder, request));
     }
 
-    /// It asks for a block.
+    /// Asks for a block for a reservation.
     pub(super) fn allocate(&mut self, holder: usize) {
         let wanted_len = self.system.bounds.reserved_len;
         let Some(Reservation { incarnation: Some(incarnation), seq, .. }) = self.reservation(holder) else {
@@ -76,12 +78,12 @@ impl Step<'_> {
             seq: seq.next(),
             namespace: namespace(),
             wanted_len,
-            store: StoreEpoch::new("1").expect("digits are allowed"),
+            store: StoreEpoch::new("1").expect("digits are valid"),
         };
         self.world.holders[holder].call = Some(self.call(holder, request));
     }
 
-    /// It gets an answer.
+    /// Delivers an answer to a reservation.
     pub(super) fn reservation_takes(&mut self, holder: usize, answer: Result<Answer, Refusal>) {
         let Some(reservation) = self.reservation(holder) else { return };
         match answer {
@@ -94,14 +96,14 @@ impl Step<'_> {
                 self.judge_hands(holder, &block);
                 self.judge_reservation(holder);
             }
-            // Registering again tells where to go on.
+            // A new registration returns the last seq.
             Err(Refusal::UnknownHolder(_) | Refusal::Seq { .. }) => reservation.incarnation = None,
             _ => {}
         }
     }
 
-    /// Its new block is entered into the register. If the register refuses, the block goes back burned,
-    /// with what the register knows.
+    /// Enters a reservation's new block into the register. If the register refuses, the block is
+    /// returned with all numbers burned and with the end of the registered numbers.
     pub(super) fn enter_reserved(&mut self, holder: usize) {
         let Some((block, _)) = self.reservation(holder).and_then(|state| state.allocated.take()) else {
             return;
@@ -129,7 +131,7 @@ impl Step<'_> {
         self.world.holders[holder].call = Some(self.call(holder, request));
     }
 
-    /// Somebody stores a link under its next number.
+    /// Stores a link under the next number of a reservation.
     pub(super) fn fill(&mut self, holder: usize, late: bool) {
         let start = self.world.holders[holder].starts;
         let Some(reservation) = self.reservation(holder) else { return };

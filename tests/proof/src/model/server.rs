@@ -1,4 +1,4 @@
-//! What happens to issuers and to etcd.
+//! The steps of issuers and of etcd.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -19,7 +19,8 @@ use super::{
 };
 
 impl Step<'_> {
-    /// A follower wins the election, and reads the ledger at once unless it has done so before.
+    /// Lets a follower win the election. It reads the ledger at once, unless it did so before and
+    /// `early` is set.
     pub(super) fn elect(&mut self, server: usize, early: bool) {
         let Some(epoch) = Arc::make_mut(&mut self.world.etcd).campaign() else { return };
         let read_early = self.world.servers[server].early.take().filter(|_| early);
@@ -28,7 +29,8 @@ impl Step<'_> {
         self.tell(server, Event::Elected { epoch, snapshot });
     }
 
-    /// An issuer hears that it does not lead any more. Its shell drops the transaction it waits for; that may execute yet.
+    /// Deposes an issuer. Its shell drops the transaction that it waits for, which may still
+    /// execute.
     pub(super) fn depose(&mut self, server: usize) {
         self.world.servers[server].epoch = None;
         if let Some(Flight::Sent(txn)) = self.world.servers[server].flight.take() {
@@ -37,7 +39,7 @@ impl Step<'_> {
         self.tell(server, Event::Following(None));
     }
 
-    /// etcd executes the transaction that an issuer waits for.
+    /// Executes the transaction that an issuer waits for.
     pub(super) fn execute(&mut self, server: usize) {
         if let Some(Flight::Sent(txn)) = self.world.servers[server].flight.take() {
             let outcome = self.apply(&txn);
@@ -51,7 +53,7 @@ impl Step<'_> {
         }
     }
 
-    /// An issuer hears of the outcome.
+    /// Delivers the outcome of a transaction to its issuer.
     pub(super) fn reply(&mut self, server: usize) {
         if let Some(Flight::Executed(_, outcome)) = self.world.servers[server].flight.take() {
             let refused = matches!(outcome, TxnOutcome::Refused(_));
@@ -62,7 +64,7 @@ impl Step<'_> {
         }
     }
 
-    /// An issuer hears nothing in time: the reply was lost, or the transaction is still under way.
+    /// Lets an issuer's wait time out: the reply was lost, or the transaction is still under way.
     pub(super) fn time_out(&mut self, server: usize) {
         if let Some(Flight::Sent(txn)) = self.world.servers[server].flight.take() {
             self.leave_behind(txn);
@@ -70,7 +72,7 @@ impl Step<'_> {
         self.tell(server, Event::Committed(TxnOutcome::Unknown));
     }
 
-    /// A copy executes that nobody waits for.
+    /// Executes a copy of a transaction that no issuer waits for.
     pub(super) fn execute_late(&mut self, index: usize) {
         let txn = self.world.late_commits.remove(index);
         if let TxnOutcome::Refused(_) = self.apply(&txn) {
@@ -78,7 +80,8 @@ impl Step<'_> {
         }
     }
 
-    /// etcd is set back to the backup. It was away for longer than a lease lasts, so every issuer knows that it does not lead.
+    /// Restores etcd from the backup. It was away for longer than a lease lasts, so every issuer
+    /// knows that it does not lead.
     pub(super) fn restore(&mut self) {
         let Some(backup) = self.world.backup.take() else { return };
         self.world.etcd = backup;
@@ -89,7 +92,7 @@ impl Step<'_> {
         }
     }
 
-    /// A call comes to an issuer.
+    /// Delivers a call to an issuer.
     pub(super) fn deliver(&mut self, id: CallId, server: usize) {
         let Some((request, copies)) = self.world.calls.get_mut(&id) else { return };
         let request = Arc::clone(request);
@@ -100,7 +103,7 @@ impl Step<'_> {
         self.tell(server, Event::Arrived(ticket(id, &request), Arc::unwrap_or_clone(request)));
     }
 
-    /// Gives the core an event and runs the effects.
+    /// Steps the core with an event and carries out the effects.
     pub(super) fn tell(&mut self, server: usize, event: Event) {
         let (now, core) = (self.world.now, Arc::make_mut(&mut self.world.servers[server].core));
         let Ok(effects) = catch_unwind(AssertUnwindSafe(|| core.step(now, event))) else {
@@ -121,7 +124,7 @@ impl Step<'_> {
         }
     }
 
-    /// An issuer gives its leadership up, if it has any.
+    /// Resigns an issuer's leadership, if it has any.
     fn resign(&mut self, server: usize) {
         let epoch = self.world.servers[server].epoch.take();
         if epoch.is_some() && self.world.etcd.leader == epoch {
@@ -136,7 +139,7 @@ impl Step<'_> {
         }
     }
 
-    /// Runs a transaction on etcd and judges what it did.
+    /// Executes a transaction in etcd and checks the laws on its result.
     fn apply(&mut self, txn: &Txn) -> TxnOutcome {
         let leads = self.world.etcd.leader == Some(txn.epoch);
         let before = Whereabouts::of(&self.world.etcd);
@@ -169,7 +172,8 @@ impl Step<'_> {
         outcome
     }
 
-    /// What open reservations hold is open in the ledger, however long they are silent.
+    /// Checks that the blocks of open reservations are open in the ledger, however long the
+    /// reservations are silent.
     fn judge_kept(&mut self, after: &Whereabouts) {
         let open = (0..self.world.holders.len()).filter(|holder| self.is_open_reservation(*holder));
         let held: Vec<_> = open.flat_map(|holder| self.reserved(holder)).collect();
@@ -192,7 +196,8 @@ impl Step<'_> {
         }
     }
 
-    /// An issuer answers. What was surely not executed, or is in doubt, is sent again by the caller at once.
+    /// Delivers an issuer's answer. After an answer that means "not executed" or "unknown" the
+    /// caller sends the call again at once.
     fn answer(&mut self, server: usize, ticket: Ticket, answer: Result<Answer, Refusal>) {
         let (id, incarnation, seq) = from_ticket(ticket);
         if let Ok(Answer::Allocated { block, epoch, leaked, .. }) = &answer {
@@ -201,7 +206,7 @@ impl Step<'_> {
             self.world.keep(Law::AnsweredWhenCommitted, committed);
             let known = self.world.past.answered.get(&key).copied();
             let same = known.is_none_or(|known| known == given);
-            // An etcd that was set back has forgotten what it answered.
+            // A restored etcd has forgotten its answers.
             self.world.keep(Law::OneBlockPerSeq, same || self.world.past.restored);
             if known.is_some() {
                 self.system.seen.note(Witness::SeqRepeated);

@@ -1,4 +1,5 @@
-//! The first state: one issuer leads, every holder is registered. How they got there is explored after crashes and elections.
+//! The initial state: one issuer leads, and every holder is registered. How a system gets there is
+//! explored after crashes and elections.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use super::{
 };
 use crate::Mutant;
 
-/// The first state of a system.
+/// Returns the initial state of a system.
 pub(super) fn world(system: &System) -> World {
     let limits = Mutant::limits(system.mutant, system.bounds.limits());
     let server = || Server { core: Arc::new(Core::new(limits)), epoch: None, flight: None, early: None };
@@ -31,7 +32,7 @@ pub(super) fn world(system: &System) -> World {
         left: system.bounds.budget,
         past: Arc::default(),
     };
-    // Nothing is under way for long here.
+    // In the initial state no call or transaction may be left under way.
     let bounds = Bounds { prompt_commits: true, prompt_answers: true, ..system.bounds };
     let prompt = System { bounds, ..system.clone() };
     let mut step = Step { system: &prompt, world, allocations: 0 };

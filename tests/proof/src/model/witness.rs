@@ -1,44 +1,48 @@
-//! What must happen in some schedule, or the proof would prove nothing: the "sometimes" properties.
+//! Witnesses: events that must occur in some schedule, or the proof would be void (the "sometimes"
+//! properties).
 //!
-//! A witness belongs to a step and not to a state. Kept in the state it would double the number of states; so it is kept
-//! beside the model.
+//! A witness belongs to a step and not to a state. In the state it would double the number of
+//! states, so witnesses are recorded outside the model.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Something that some schedule must bring about.
+/// An event that some schedule must cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Witness {
-    /// A block from a transaction whose leader fell before it could answer was answered by a later leader.
+    /// A block from a transaction whose leader fell before it could answer was answered by a later
+    /// leader.
     DoubtOutlivedItsLeader,
-    /// A lost reply was settled: the copy was refused, and `head` said that the first one had applied.
+    /// A lost reply was settled: the copy was refused, and `head` showed that the first one had
+    /// been applied.
     LostReplySettled,
     /// A transaction of a deposed leader was refused.
     DeposedRefused,
-    /// A copy that nobody waited for any more executed and was refused.
+    /// A copy of a transaction executed after its issuer had stopped waiting for it, and was
+    /// refused.
     LateCopyRefused,
     /// A leader that had read the ledger before it won was refused.
     EarlyReadRefused,
     /// A repeated seq was answered with the same block.
     SeqRepeated,
-    /// A leaked block was taken over and no number of it was used.
+    /// A leaked block without used numbers was taken over.
     ReclaimedUnused,
-    /// A leaked block was taken over and some numbers of it were used.
+    /// A leaked block with some used numbers was taken over.
     ReclaimedPartly,
-    /// A take-over was refused, because somebody had taken the block since.
+    /// A take-over was refused, because another holder had taken the block over since.
     TakeOverRefused,
-    /// The register refused a new block, because it knew its numbers already.
+    /// The register refused a new block, because it already had some of its numbers.
     RegisterRefused,
-    /// The watermark was moved past what the register knows.
+    /// The high watermark was below the end of the register, which was then reported to the issuer.
     WatermarkRepaired,
-    /// Numbers that came back were allocated again.
+    /// Returned numbers were allocated again.
     TailAllocatedAgain,
-    /// An insert found a row of somebody else.
+    /// An insert found another link under its number.
     NumberTaken,
     /// An insert in doubt was found to be the holder's own.
     DoubtResolved,
     /// An announced ceiling came into use.
     CeilingUsed,
-    /// A holder trusted a ceiling while another number was acknowledged.
+    /// A number was acknowledged while a holder trusted a ceiling.
     CeilingTrusted,
     /// A holder heard that every number is used.
     ExhaustedHeard,
@@ -48,16 +52,16 @@ pub enum Witness {
     LoweringRefused,
     /// A link was stored under a reserved number.
     ReservationFilled,
-    /// A reservation was silent for longer than a holder may be.
+    /// A reservation was silent for longer than the holder TTL.
     ReservationSilent,
-    /// What a reservation had not filled was taken over after it was given up.
+    /// The unfilled numbers of a reservation were taken over after it was given up.
     ReservationReclaimed,
     /// A holder heard that every number is used while a reservation held some.
     ExhaustedBesideReservation,
 }
 
 impl Witness {
-    /// All of them, in their order.
+    /// All witnesses, in the order of their declaration.
     pub const ALL: [Self; 23] = [
         Self::DoubtOutlivedItsLeader,
         Self::LostReplySettled,
@@ -85,17 +89,17 @@ impl Witness {
     ];
 }
 
-/// Which witnesses have been seen.
+/// The set of witnesses seen so far.
 #[derive(Debug, Default)]
 pub struct Seen([AtomicBool; Witness::ALL.len()]);
 
 impl Seen {
-    /// Notes one.
+    /// Records a witness.
     pub fn note(&self, witness: Witness) {
         self.0[witness as usize].store(true, Ordering::Relaxed);
     }
 
-    /// Those that were noted.
+    /// Returns the recorded witnesses.
     #[must_use]
     pub fn list(&self) -> Vec<Witness> {
         let seen = |witness: &Witness| self.0[*witness as usize].load(Ordering::Relaxed);

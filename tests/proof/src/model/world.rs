@@ -1,4 +1,4 @@
-//! One state of the system: what every machine and the network between them hold at an instant.
+//! The state of the system: all machines and the network between them at one instant.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,18 +15,18 @@ use numbers::{Block, Epoch, Generation, Incarnation, Millis, Namespace, Seq, Spa
 use super::{bounds::Budget, laws::Law};
 use crate::stores::{Entry, FakeDatabase, FakeEtcd};
 
-/// A state. What seldom changes is shared between states.
+/// A state of the system. Parts that seldom change are shared between states.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct World {
     pub(super) etcd: Arc<FakeEtcd>,
-    /// What etcd was when a backup was taken.
+    /// The state of etcd when a backup was taken.
     pub(super) backup: Option<Arc<FakeEtcd>>,
     pub(super) database: Arc<FakeDatabase>,
     pub(super) servers: Vec<Server>,
     pub(super) holders: Vec<Holder>,
-    /// Transactions under way that nobody waits for.
+    /// Transactions under way that no issuer waits for.
     pub(super) late_commits: Vec<Arc<Txn>>,
-    /// Calls under way, and how many copies of each.
+    /// Calls under way, with the count of copies of each.
     pub(super) calls: BTreeMap<CallId, (Arc<Request>, u8)>,
     pub(super) late_inserts: Vec<LateInsert>,
     pub(super) now: Millis,
@@ -34,45 +34,45 @@ pub struct World {
     pub(super) past: Arc<Past>,
 }
 
-/// An issuer: the real core, and what its shell knows.
+/// An issuer: the real core, and the state of its shell.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Server {
     pub(super) core: Arc<core::Core>,
-    /// The epoch that it believes to lead in.
+    /// The epoch in which it believes to lead.
     pub(super) epoch: Option<Epoch>,
     pub(super) flight: Option<Flight>,
-    /// A snapshot from before it won.
+    /// A snapshot that was read before the election was won.
     pub(super) early: Option<Arc<Snapshot>>,
 }
 
-/// Where the transaction is that an issuer waits for.
+/// The progress of the transaction that an issuer waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Flight {
-    /// On its way to etcd.
+    /// The transaction is on its way to etcd.
     Sent(Arc<Txn>),
-    /// Executed; the outcome is on its way back.
+    /// The transaction has executed; the outcome is on its way back.
     Executed(Arc<Txn>, TxnOutcome),
 }
 
 /// A holder of numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Holder {
-    /// Starts so far; names the instance.
+    /// The count of starts so far, which names the instance.
     pub(super) starts: u8,
-    /// Calls so far, over all starts.
+    /// The count of calls so far, over all starts.
     pub(super) calls: u8,
     /// The call under way, apart from beats: one at a time.
     pub(super) call: Option<Call>,
     pub(super) beat: Option<Call>,
-    /// Whether it is configured with the raised capacity.
+    /// Whether the holder is configured with the raised capacity.
     pub(super) is_raised: bool,
     pub(super) part: Part,
 }
 
-/// What a holder is.
+/// The kind of a holder.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Part {
-    /// A resolver, as far as numbers are concerned.
+    /// A resolver that mints numbers.
     Mints(Arc<Minter>),
     /// A reservation.
     Reserves(Reservation),
@@ -84,23 +84,23 @@ pub(super) struct Minter {
     pub(super) core: Core,
     pub(super) keyspaces: Vec<Keyspace>,
     pub(super) ceilings: Ceilings,
-    /// What the core asks of the store, and is not executed yet.
+    /// The core's store call that has not been executed yet.
     pub(super) asked: Option<StoreCall>,
 }
 
-/// A reservation, as the process knows it that makes it.
+/// The state of a reservation in the process that makes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Reservation {
     pub(super) incarnation: Option<Incarnation>,
-    /// The last seq that it was answered.
+    /// The last seq that was answered.
     pub(super) seq: Seq,
-    /// A block that it has not entered into the register yet, and the generation it was leaked under.
+    /// A block that is not in the register yet, and the generation it was leaked under.
     pub(super) allocated: Option<(Block, Option<Generation>)>,
     /// Blocks that are in the register.
     pub(super) reserved: Vec<Reserved>,
 }
 
-/// Who called and which of its calls it is.
+/// The id of a call: its holder, and its number among the holder's calls.
 pub(super) type CallId = (u8, u8);
 
 /// A call that its caller waits for.
@@ -117,7 +117,7 @@ pub(super) struct Call {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Reserved {
     pub(super) block: Block,
-    /// Numbers that nobody has begun to fill.
+    /// Numbers without an insert so far.
     pub(super) left: Vec<u64>,
 }
 
@@ -125,34 +125,34 @@ pub(super) struct Reserved {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct LateInsert {
     pub(super) holder: u8,
-    /// Which start of it claimed the number.
+    /// The start of the holder that claimed the number.
     pub(super) start: u8,
     pub(super) number: u64,
-    /// What is stored.
+    /// The URL to store.
     pub(super) url: u64,
-    /// The claim that its holder settles; a reservation has none.
+    /// The claim that the holder settles; a reservation has none.
     pub(super) claim: Option<Claim>,
 }
 
-/// What the laws need to know of the past.
+/// The parts of the past that the laws need.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Past {
-    /// Every allocation that etcd has ever had.
+    /// Every allocation that etcd has ever contained.
     pub(super) allocated: BTreeSet<(Generation, Span)>,
-    /// The generations of blocks that were ever leaked.
+    /// The generations of blocks that ever leaked.
     pub(super) leaked: BTreeSet<Generation>,
-    /// What was answered to each (holder, incarnation, seq).
+    /// The block that was answered to each (holder, incarnation, seq).
     pub(super) answered: BTreeMap<(u8, u64, u64), (Generation, Span)>,
-    /// Numbers of acknowledged links.
+    /// The numbers of acknowledged links.
     pub(super) acknowledged: BTreeSet<u64>,
-    /// Whether etcd has been set back.
+    /// Whether etcd has been restored from a backup.
     pub(super) restored: bool,
-    /// Laws that were broken.
+    /// The laws that were broken.
     pub(super) broken: BTreeSet<Law>,
 }
 
 impl World {
-    /// Whether a law has been broken on the way here.
+    /// Returns whether a law was broken on the way to this state.
     #[must_use]
     pub fn broke(&self, law: Law) -> bool {
         self.past.broken.contains(&law)
@@ -162,7 +162,7 @@ impl World {
         Arc::make_mut(&mut self.past).broken.insert(law);
     }
 
-    /// Breaks the law unless it is kept.
+    /// Marks the law as broken unless `kept`.
     pub(super) fn keep(&mut self, law: Law, kept: bool) {
         if !kept {
             self.break_law(law);
@@ -170,32 +170,33 @@ impl World {
     }
 }
 
-/// Bits of a token for the holder and its start, and for the entries of one start.
+/// The bits of a token for the holder with its start, and for the entries of one start.
 const START_BITS: u32 = 6;
 const ENTRY_BITS: u32 = 6;
 
-/// The register's entry of a block. The real one has generation, instance and entry id apart.
+/// Returns the register entry of a block. In the real register generation, instance and entry id
+/// are separate.
 pub(super) fn entry(block: &Block, (holder, start): (u8, u8), id: EntryId) -> Entry {
     Entry { span: block.span, generation: token(block.generation, (holder, start), id) }
 }
 
-/// A generation, an instance and an entry in one number, in the order of the generations.
+/// Packs a generation, an instance and an entry into one number that sorts by generation.
 pub(super) fn token(generation: Generation, (holder, start): (u8, u8), id: EntryId) -> u64 {
     let start = u64::from(holder) * 8 + u64::from(start);
     (((generation.0 << START_BITS) | start) << ENTRY_BITS) | id.0
 }
 
-/// The greatest token of a generation.
+/// Returns the greatest token of a generation.
 pub(super) fn last_token(generation: Generation) -> u64 {
     ((generation.0 + 1) << (START_BITS + ENTRY_BITS)) - 1
 }
 
-/// The name of the only namespace.
+/// Returns the name of the only namespace.
 pub(super) fn namespace() -> Namespace {
-    Namespace::new("web").expect("letters are allowed")
+    Namespace::new("web").expect("letters are valid")
 }
 
-/// A ticket from which its call is known again.
+/// Packs a call's id, incarnation and seq into a ticket.
 pub(super) fn ticket((holder, number): CallId, request: &Request) -> Ticket {
     let (incarnation, seq) = match request {
         Request::Allocate { incarnation, seq, .. } => (incarnation.0, seq.0),
@@ -204,9 +205,9 @@ pub(super) fn ticket((holder, number): CallId, request: &Request) -> Ticket {
     Ticket(((u64::from(holder) * 256 + u64::from(number)) * 256 + incarnation) * 256 + seq)
 }
 
-/// What [`ticket`] was made of: the call, the incarnation and the seq.
+/// Unpacks a ticket made by [`ticket`]: the call, the incarnation and the seq.
 pub(super) fn from_ticket(ticket: Ticket) -> (CallId, u64, u64) {
     let byte = |shift: u32| ticket.0 >> shift & 0xff;
-    let small = |shift| u8::try_from(byte(shift)).expect("one byte");
+    let small = |shift| u8::try_from(byte(shift)).expect("the mask leaves one byte");
     ((small(24), small(16)), byte(8), byte(0))
 }

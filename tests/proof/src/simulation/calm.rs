@@ -1,5 +1,5 @@
-//! What follows the last fault: every holder creates again, all stop, what they left is swept, and
-//! every number is accounted for.
+//! The end of a run, after the last fault: every holder creates again, all stop, their leftovers
+//! are swept, and every number is accounted for.
 
 use std::collections::BTreeSet;
 
@@ -9,12 +9,12 @@ use super::{
     world::{Event, World},
 };
 
-/// How long processes may take to stop.
+/// The time limit in milliseconds for processes to stop.
 const STOP_MAX: u64 = 2_500;
-/// How long the sweep may take.
+/// The time limit in milliseconds for the sweep.
 const SWEEP_MAX: u64 = 40_000;
 impl World {
-    /// The last fault has struck. Processes that live beside their successors are ended.
+    /// Begins the calm after the last fault. Processes that were replaced by another are ended.
     pub(super) fn calm_down(&mut self) {
         self.calm = true;
         for index in 0..self.processes.len() {
@@ -26,7 +26,7 @@ impl World {
         self.agenda.after(RECOVERY_MAX, Event::Overdue);
     }
 
-    /// A holder has created a link, or was told that there is no number left.
+    /// Records that a holder has created a link, or heard that there is no number left.
     pub(super) fn recover(&mut self, holder: usize) {
         let Some(recovered) = &mut self.recovered else { return };
         recovered.insert(holder);

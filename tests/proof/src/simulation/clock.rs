@@ -1,30 +1,30 @@
 //! Clocks that run faster or slower than the agenda, by at most as much as the margin of a ceiling
-//! allows for.
+//! allows.
 
-/// How fast a clock runs that is exact.
+/// The speed of an exact clock, in milliseconds per second.
 const EXACT: u64 = 1_000;
 
-/// A clock, by how far it gets in a second, in milliseconds.
+/// A clock, given by its speed in milliseconds per second.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock(u64);
 
 impl Clock {
-    /// A clock that agrees with the agenda.
+    /// Returns a clock that agrees with the agenda.
     pub(super) const fn exact() -> Self {
         Self(EXACT)
     }
 
-    /// The slowest, an exact, or the fastest clock that differs by so many thousandths.
+    /// Returns the slowest, an exact and the fastest clock for a drift in thousandths.
     pub(super) fn choices(drift: u64) -> [Self; 3] {
         [Self(EXACT - drift), Self(EXACT), Self(EXACT + drift)]
     }
 
-    /// The milliseconds that it shows at a time of the agenda.
+    /// Returns the milliseconds that the clock shows at a time of the agenda.
     pub(super) fn shows(self, time: u64) -> u64 {
         time * self.0 / EXACT
     }
 
-    /// The first time of the agenda at which it shows so many milliseconds.
+    /// Returns the first time of the agenda at which the clock shows this many milliseconds.
     pub(super) fn time_of(self, shown: u64) -> u64 {
         (shown * EXACT).div_ceil(self.0)
     }

@@ -1,7 +1,9 @@
-//! The database as a process: one register and one set of links for each namespace, and calls that fail in every way they may.
+//! The database as a process, with one register and one set of links for each namespace. Its calls
+//! fail in every permitted way.
 //!
-//! A call on the register that ends in an error has been executed or never will be: its rows are locked until its own
-//! transaction ends, so nothing overtakes it. An insert is one statement, and a server that hangs may run it much later.
+//! A register call that ends in an error either has been executed or never will be. Its rows are
+//! locked until its own transaction ends, so no other call overtakes it. An insert is one
+//! statement, and a server that hangs may run it much later.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -16,10 +18,10 @@ use super::{
 };
 use crate::stores::{Entry, FakeDatabase};
 
-/// How long an answer is waited for.
+/// How long a caller waits for an answer, in milliseconds.
 const PATIENCE: u64 = 150;
 
-/// A call on the store of links.
+/// A call to the store of links.
 #[derive(Clone, Debug)]
 pub(super) enum StoreOp {
     Epoch,
@@ -36,7 +38,7 @@ pub(super) enum StoreOp {
     CloseReservation { reservation: u64 },
 }
 
-/// A reservation as it is stored. Its numbers are what the register has of it.
+/// A reservation as stored. Its numbers are its entries in the register.
 #[derive(Clone, Debug)]
 pub(super) struct Reservation {
     pub(super) id: u64,
@@ -45,7 +47,7 @@ pub(super) struct Reservation {
     pub(super) spans: Vec<Span>,
 }
 
-/// What it said.
+/// An answer of the store.
 #[derive(Clone, Debug)]
 pub(super) enum StoreReply {
     Epoch(StoreEpoch),
@@ -53,40 +55,40 @@ pub(super) enum StoreReply {
     Unused(Vec<Span>),
     End(u64),
     Released,
-    /// What was to be kept of a block has been taken over.
+    /// The kept part of a block has been taken over.
     Overlap,
     Inserted(bool),
     Row(Option<u64>),
     Holds(bool),
     Done,
     Reservations(Vec<Reservation>),
-    /// Of an insert: surely not stored, because a copy has taken over.
+    /// The answer to an insert: not stored, for certain, because a copy has taken over.
     AnotherHistory,
-    /// An error. Of an insert: surely not stored.
+    /// An error. For an insert it means "not stored, for certain".
     Failed,
-    /// Of an insert: nobody knows.
+    /// The answer to an insert whose outcome is unknown.
     Unknown,
 }
 
-/// What becomes of a call on its way.
+/// The fate of a call on its way.
 enum Way {
     Answered,
-    /// It never arrives, and the caller is told.
+    /// The call never arrives, and the caller hears so.
     Failed,
-    /// It is executed after so long, and the caller is not told.
+    /// The call is executed after this delay, and the caller does not hear so.
     Unheard(u64),
-    /// It is not executed, and the caller does not know.
+    /// The call is not executed, and the caller does not hear so.
     Lost,
 }
 
-/// The server.
+/// The database server.
 #[derive(Debug)]
 pub(super) struct Database {
     pub(super) keyspaces: Vec<FakeDatabase>,
     /// The namespace of each reservation, and whether it was given up.
     reservations: BTreeMap<u64, (usize, bool)>,
     epoch: StoreEpoch,
-    /// How often a copy took over: calls to the server before that are lost.
+    /// The count of failovers. Calls to the server before the last one are lost.
     pub(super) history: u32,
     copy: (Vec<FakeDatabase>, BTreeMap<u64, (usize, bool)>),
     pub(super) away_until: u64,
@@ -100,12 +102,12 @@ impl Database {
         Self { keyspaces, reservations, epoch, history: 0, copy, away_until: 0 }
     }
 
-    /// Leaves a copy behind.
+    /// Makes a copy of the database.
     pub(super) fn copy(&mut self) {
         self.copy = (self.keyspaces.clone(), self.reservations.clone());
     }
 
-    /// The copy takes over, with a history of its own.
+    /// Fails over to the copy, which begins a history of its own.
     pub(super) fn fail_over(&mut self) {
         (self.keyspaces, self.reservations) = std::mem::take(&mut self.copy);
         self.history += 1;
@@ -158,7 +160,7 @@ impl World {
         }
     }
 
-    /// A call reaches the database.
+    /// Executes a call in the database.
     pub(super) fn store(&mut self, from: Caller, op: &StoreOp, answers: bool, history: u32) {
         if history != self.database.history {
             if answers {

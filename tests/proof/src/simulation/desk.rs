@@ -1,7 +1,8 @@
-//! Where a holder's tasks put their calls and find the answers: the least executor that can run them.
+//! A minimal executor for a holder's tasks, and the slots through which they call and get answers.
 //!
-//! Tasks are ordinary futures, so that a simulated holder reads like the supplier and the creator that it stands for. Nothing
-//! runs by itself: the world delivers one reply, and the tasks that were waiting for it are polled until they wait again.
+//! Tasks are ordinary futures, so that a simulated holder reads like the supplier and the creator
+//! that it stands for. Nothing runs by itself: the world delivers one reply, and the tasks that
+//! waited for it are polled until they wait again.
 
 use std::{
     cell::RefCell,
@@ -20,31 +21,31 @@ use super::{
     rng::Rng,
 };
 
-/// What ends a wait.
+/// A reply, which ends a wait.
 #[derive(Clone, Debug)]
 pub(super) enum Reply {
-    /// An issuer answered.
+    /// An issuer has answered.
     Answer(Result<Answer, Refusal>),
-    /// The database answered.
+    /// The database has answered.
     Store(StoreReply),
-    /// Time has passed, or another task gave a sign.
+    /// A time has passed, or another task has sent a signal.
     Awake,
 }
 
-/// What a task wants of the world.
+/// A command of a task to the world.
 #[derive(Debug)]
 pub(super) enum Command {
     /// Send a call to an issuer.
     Call { slot: u64, issuer: usize, request: Rc<Request> },
-    /// Ask the database.
+    /// Call the database.
     Store { slot: u64, op: StoreOp },
-    /// Wake the slot after some milliseconds.
+    /// Wake the slot after `after` milliseconds.
     Wake { slot: u64, after: u64 },
-    /// Tell the checkers.
+    /// Report a note to the checkers.
     Note(Note),
 }
 
-/// One process's calls and waits.
+/// The calls and waits of one process.
 #[derive(Debug)]
 pub(super) struct Desk(RefCell<Inner>);
 
@@ -67,7 +68,7 @@ struct Slot {
     reply: Option<Reply>,
 }
 
-/// Resolves when the slot has a reply.
+/// A future that resolves when its slot has a reply.
 pub(super) struct Wait<'a> {
     desk: &'a Desk,
     slot: u64,
@@ -100,12 +101,12 @@ impl Desk {
         }))
     }
 
-    /// The process's clock.
+    /// Returns the time on the process's clock.
     pub(super) fn now(&self) -> u64 {
         self.0.borrow().now
     }
 
-    /// When the process's clock shows this, by the agenda.
+    /// Returns the agenda's time at which the process's clock shows `shown`.
     pub(super) fn time_of(&self, shown: u64) -> u64 {
         self.0.borrow().clock.time_of(shown)
     }
@@ -133,25 +134,25 @@ impl Desk {
         self.0.borrow_mut().outbox.push(command);
     }
 
-    /// Tells the checkers.
+    /// Reports a note to the checkers.
     pub(super) fn note(&self, note: Note) {
         self.put(Command::Note(note));
     }
 
-    /// Wakes a slot after some time, unless something else ends its wait before.
+    /// Wakes a slot after some time, unless another reply ends its wait before.
     pub(super) fn wake_after(&self, slot: u64, after: u64) {
         let after = self.time_of(after);
         self.put(Command::Wake { slot, after });
     }
 
-    /// Waits for a time.
+    /// Waits for some time.
     pub(super) async fn sleep(&self, after: u64) {
         let slot = self.open();
         self.wake_after(slot, after);
         self.wait(slot).await;
     }
 
-    /// Sends one call; none when no answer came in time.
+    /// Sends one call. Returns `None` if no answer came within `patience`.
     pub(super) async fn call(
         &self,
         issuer: usize,
@@ -167,7 +168,7 @@ impl Desk {
         }
     }
 
-    /// Asks the database; it always says something, if only that nobody knows.
+    /// Calls the database. There always is a reply, if only that the outcome is unknown.
     pub(super) async fn store(&self, op: StoreOp) -> StoreReply {
         let slot = self.open();
         self.put(Command::Store { slot, op });
@@ -177,7 +178,7 @@ impl Desk {
         }
     }
 
-    /// Ends a wait. A second reply to a slot is nobody's.
+    /// Ends a wait. A second reply to a slot is dropped.
     pub(super) fn deliver(&self, slot: u64, reply: Reply) {
         let mut inner = self.0.borrow_mut();
         if let Some(waiting) = inner.slots.get_mut(&slot).filter(|slot| slot.reply.is_none()) {
@@ -188,7 +189,7 @@ impl Desk {
     }
 }
 
-/// Tasks with their desk.
+/// The tasks of a process, with their desk.
 pub(super) struct Tasks {
     desk: Rc<Desk>,
     tasks: Vec<Option<Pin<Box<dyn Future<Output = ()>>>>>,
@@ -205,7 +206,7 @@ impl Tasks {
         self.tasks.push(Some(Box::pin(task)));
     }
 
-    /// Polls what can go on, until everything waits; what they want of the world.
+    /// Polls the ready tasks until all of them wait. Returns their commands.
     pub(super) fn run(&mut self, now: u64) -> Vec<Command> {
         {
             let mut inner = self.desk.0.borrow_mut();

@@ -1,7 +1,9 @@
-//! etcd as a process: the store, the lease of the leader key, and the copies of it that are behind.
+//! etcd as a process: the store, the lease of the leader key, and the copies of the store that are
+//! behind.
 //!
-//! A restore takes the place of the store as `etcdutl snapshot restore --bump-revision` does: no lease survives it, no call
-//! on its way to the old members reaches the new ones, and revisions go on where no client has been.
+//! A restore replaces the store as `etcdutl snapshot restore --bump-revision` does. No lease
+//! survives it, no call on its way to the old members reaches the new ones, and revisions continue
+//! above those that any client has seen.
 
 use issuer::ledger::{Snapshot, Txn, TxnOutcome};
 use numbers::Epoch;
@@ -9,11 +11,11 @@ use numbers::Epoch;
 use super::plan::LEASE_TTL;
 use crate::{Mutant, stores::FakeEtcd};
 
-/// The store with what stands around it.
+/// The store, with its lease, backup and members that are behind.
 #[derive(Debug, Default)]
 pub(super) struct Etcd {
     store: FakeEtcd,
-    /// How often it was restored: calls to the members before that are lost.
+    /// The count of restores. Calls to the members before the last one are lost.
     pub(super) history: u32,
     leader: usize,
     lease_until: u64,
@@ -23,7 +25,7 @@ pub(super) struct Etcd {
 }
 
 impl Etcd {
-    /// The store, as of now: a lease that has run out takes the leader key with it.
+    /// Returns the store as of `now`. A lease that has expired removes the leader key.
     pub(super) fn at(&mut self, now: u64) -> &FakeEtcd {
         if self.store.leader.is_some() && now >= self.lease_until {
             self.store.vacate();
@@ -31,24 +33,25 @@ impl Etcd {
         &self.store
     }
 
-    /// Whether no call gets through.
+    /// Returns whether no call gets through.
     pub(super) fn is_away(&self, now: u64) -> bool {
         now < self.away_until
     }
 
-    /// Loses its quorum for a while. Leases do not run out meanwhile: a new leader of etcd gives them a full time again.
+    /// Loses the quorum for a while. Leases do not expire meanwhile, because a new leader of etcd
+    /// renews them for a full TTL.
     pub(super) fn go_away(&mut self, now: u64, length: u64) {
         self.at(now);
         self.away_until = now + length;
         self.lease_until = self.lease_until.max(self.away_until + LEASE_TTL);
     }
 
-    /// Who holds the leader key.
+    /// Returns the issuer that has the leader key, with its epoch.
     pub(super) fn leader(&mut self, now: u64) -> Option<(usize, Epoch)> {
         self.at(now).leader.map(|epoch| (self.leader, epoch))
     }
 
-    /// Creates the leader key if nobody holds it.
+    /// Creates the leader key if it does not exist.
     pub(super) fn campaign(&mut self, now: u64, issuer: usize) -> Option<Epoch> {
         self.at(now);
         let epoch = self.store.campaign()?;
@@ -57,7 +60,7 @@ impl Etcd {
         Some(epoch)
     }
 
-    /// Keeps a lease alive; false when it is gone.
+    /// Renews a lease; false if it has ended.
     pub(super) fn beat(&mut self, now: u64, epoch: Epoch) -> bool {
         let holds = self.at(now).leader == Some(epoch);
         if holds {
@@ -66,14 +69,14 @@ impl Etcd {
         holds
     }
 
-    /// Gives the leader key up, if it is still of this term.
+    /// Deletes the leader key, if it is still of this term.
     pub(super) fn resign(&mut self, epoch: Epoch) {
         if self.store.leader == Some(epoch) {
             self.store.vacate();
         }
     }
 
-    /// Ends the lease though its leader lives; whether there was one.
+    /// Ends the lease of a living leader. Returns whether there was one.
     pub(super) fn revoke(&mut self, now: u64) -> bool {
         let led = self.at(now).leader.is_some();
         if led {
@@ -82,29 +85,29 @@ impl Etcd {
         led
     }
 
-    /// Runs a transaction.
+    /// Executes a transaction.
     pub(super) fn commit(&mut self, now: u64, txn: &Txn, mutant: Option<Mutant>) -> TxnOutcome {
         self.at(now);
         self.store.commit(txn, mutant)
     }
 
-    /// Everything as of now, or as a member that is behind has it.
+    /// Returns all records as of now, or as a member that is behind has them.
     pub(super) fn load(&mut self, stale: bool) -> Snapshot {
         let now = self.store.snapshot();
         if stale { self.stale.clone().unwrap_or(now) } else { now }
     }
 
-    /// Leaves a member behind.
+    /// Leaves a member behind at the present state.
     pub(super) fn fall_behind(&mut self) {
         self.stale = Some(self.store.snapshot());
     }
 
-    /// Copies the store.
+    /// Makes a backup of the store.
     pub(super) fn back_up(&mut self) {
         self.backup = Some(self.store.clone());
     }
 
-    /// Puts the backup in the place of the store; what holds from then on. None when there is no backup.
+    /// Replaces the store by the backup, and returns the restored records; `None` without a backup.
     pub(super) fn restore(&mut self) -> Option<Snapshot> {
         let mut restored = self.backup.take()?;
         let reached = loop {

@@ -1,4 +1,4 @@
-//! Faults, and nothing that looks at their consequences.
+//! Injection of faults, without any check of their consequences.
 
 use super::{
     plan::{Blow, PAUSE_MAX},
@@ -9,7 +9,7 @@ use super::{
 /// A fault that strikes at a time of its own.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Fault {
-    /// One of the plan's, and then the next.
+    /// A fault drawn from the plan. It also schedules the next one.
     Next,
     BackUp,
     CopyStore,
@@ -72,7 +72,7 @@ impl World {
 
     fn blow(&mut self, blow: Blow) {
         let now = self.agenda.now();
-        // Every fault has ended when the calm begins.
+        // Every fault must end before the calm begins.
         let left = self.plan.calm_at - now;
         let length = self.rng.between(1, PAUSE_MAX).min(left);
         let issuer = self.rng.index(self.issuers.len());
@@ -111,14 +111,14 @@ impl World {
         }
     }
 
-    /// The process dies and starts again after at most so long.
+    /// Ends an issuer's process, and starts it again after at most `down_max` milliseconds.
     pub(super) fn crash_issuer(&mut self, issuer: usize, down_max: u64) {
         self.issuers[issuer].crash();
         let down = self.rng.between(0, down_max);
         self.agenda.after(down, Event::StartIssuer { issuer });
     }
 
-    /// The process dies and its supervisor starts another.
+    /// Ends a holder's process, and lets its supervisor start another.
     pub(super) fn crash_holder(&mut self, holder: usize) {
         if let Some(process) = self.current[holder].take() {
             self.kill(process);
@@ -127,7 +127,8 @@ impl World {
         }
     }
 
-    /// The process stands still; perhaps its supervisor takes it for dead.
+    /// Pauses a holder's process. In the case of [`Blow::ReplaceHolder`] its supervisor takes it
+    /// for dead and starts another.
     fn pause_holder(&mut self, holder: usize, length: u64, blow: Blow) {
         let Some(process) = self.current[holder] else { return };
         self.processes[process].paused_until = self.agenda.now() + length;

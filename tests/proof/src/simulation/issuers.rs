@@ -1,4 +1,5 @@
-//! Issuers as processes: the real core, with a shell that does what `issuer::driver` and the election do.
+//! Issuers as processes: the real core, with a shell that does the same as `issuer::driver` and the
+//! election.
 
 use std::{collections::BTreeMap, rc::Rc};
 
@@ -16,30 +17,30 @@ use super::{
     world::{Caller, Event, World},
 };
 
-/// How long a transaction is waited for.
+/// How long an issuer waits for a transaction, in milliseconds.
 const TXN_PATIENCE: u64 = 200;
-/// First pause before a transaction in doubt is sent again, and the longest.
+/// The first and the longest pause before a transaction in doubt is sent again, in milliseconds.
 const AGAIN: (u64, u64) = (20, 300);
-/// Pause after a term.
+/// The pause after a term, in milliseconds.
 const REST: u64 = 200;
 
 /// One issuer.
 #[derive(Debug)]
 pub(super) struct Issuer {
-    /// Grows at each start: what was meant for an earlier one is lost.
+    /// The count of crashes. Events meant for an earlier life are lost.
     pub(super) life: u32,
     pub(super) up: bool,
     pub(super) paused_until: u64,
     core: Core,
     limits: Limits,
-    /// What the core's times are by.
+    /// The clock that provides the core with the time.
     clock: Clock,
-    /// The term that it believes to be in, and how long its lease lasts by its own clock.
+    /// The term that it believes to be in, and the end of its lease.
     term: Option<(Epoch, u64)>,
     rest_until: u64,
     waiting: BTreeMap<Ticket, (Caller, Rc<Request>)>,
     next_ticket: Ticket,
-    /// Names the transaction whose outcome is waited for.
+    /// The number of the transaction whose outcome is awaited.
     commit: u64,
     committing: bool,
     in_doubt: bool,
@@ -68,7 +69,7 @@ impl Issuer {
         }
     }
 
-    /// The process dies, and what it knew with it.
+    /// Ends the process, and clears its memory.
     pub(super) fn crash(&mut self) {
         *self = Self {
             life: self.life + 1,
@@ -83,13 +84,13 @@ fn url(issuer: usize) -> String {
     format!("http://issuer-{issuer}")
 }
 
-/// The issuer that an address belongs to.
+/// Returns the issuer with the address of a leader.
 pub(super) fn issuer_at(leader: &Leader) -> Option<usize> {
     leader.url.rsplit('-').next()?.parse().ok()
 }
 
 impl World {
-    /// Looks after the lease, or runs for leader; then lets the core look for silent holders.
+    /// Renews the lease or campaigns, and then ticks the core, which looks for silent holders.
     pub(super) fn tick(&mut self, index: usize) {
         self.elect(index);
         self.step(index, Input::Tick);
@@ -129,7 +130,7 @@ impl World {
         }
     }
 
-    /// Reads the ledger after a victory, perhaps from a member that is behind.
+    /// Reads the ledger after an election is won, perhaps from a member that is behind.
     pub(super) fn load(&mut self, index: usize, epoch: Epoch) {
         let stale = self.chance(|rates| rates.stale_read);
         let snapshot = self.etcd.load(stale);
@@ -165,12 +166,13 @@ impl World {
     /// Asks the process to stop: it hands over and starts again.
     pub(super) fn retire(&mut self, index: usize) {
         self.step(index, Input::Retire);
-        // A process that does not lead has nothing to hand over; one that waits for a transaction is killed in the end.
+        // A process that does not lead has nothing to hand over. One that waits for a transaction
+        // is killed in the end.
         let (life, delay) = (self.issuers[index].life, self.rng.between(100, 600));
         self.agenda.after(delay, Event::StopIssuer { issuer: index, life });
     }
 
-    /// Takes a call in.
+    /// Delivers a call to an issuer.
     pub(super) fn call(&mut self, index: usize, from: Caller, request: Rc<Request>) {
         let issuer = &mut self.issuers[index];
         issuer.next_ticket = issuer.next_ticket.next();
@@ -179,7 +181,7 @@ impl World {
         self.step(index, Input::Arrived(ticket, (*request).clone()));
     }
 
-    /// Takes the outcome of a transaction, if it is still waited for.
+    /// Delivers the outcome of a transaction, if it is still awaited.
     pub(super) fn committed(&mut self, index: usize, commit: u64, outcome: TxnOutcome) {
         let issuer = &mut self.issuers[index];
         if !issuer.committing || issuer.commit != commit {
@@ -250,7 +252,7 @@ impl World {
         }
     }
 
-    /// A transaction reaches etcd, whatever has become of its sender.
+    /// Executes a transaction in etcd, whatever has become of its sender.
     pub(super) fn txn(&mut self, issuer: usize, life: u32, commit: u64, answers: bool, txn: &Txn) {
         let now = self.agenda.now();
         let leader = self.etcd.at(now).leader;

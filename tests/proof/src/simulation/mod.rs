@@ -1,15 +1,19 @@
-//! Long random schedules of a whole system, each from a seed: issuers with the real core, holders with the real buffer, and
-//! an etcd and a database that fail in every way they may.
+//! A simulation of long random schedules of a whole system, each from a seed. Issuers and holders
+//! run their real cores, over an etcd and a database that fail in every permitted way.
 //!
-//! 1. A seed decides everything: [`run`] of the same seed is the same run, down to the last event.
-//! 2. Faults (`faults`, and the rates that messages are held against) and checkers (`checks`) know nothing of each other.
-//! 3. Time is the agenda's. Nothing reads a clock, no thread is started, and no hash map decides an
-//!    order. Holders and issuers see it by clocks of their own, which run at different speeds.
+//! 1. A seed determines everything: [`run`] of the same seed is the same run, down to the last
+//!    event.
+//! 2. Faults (`faults`, and the rates at which messages fail) and checkers (`checks`) are
+//!    independent of each other.
+//! 3. The agenda provides the time. No code reads a real clock, no thread is started, and no hash
+//!    map determines an order. Holders and issuers read the time from clocks of their own, which
+//!    run at different speeds.
 //! 4. Beside the faults an operator raises capacities, one holder after another, and clients make,
 //!    fill and give up reservations.
 //!
-//! Rejected: the real supplier on a paused tokio clock. Its order of wake-ups is the runtime's and not the seed's, and its
-//! store and its issuer are reached through sockets and SQL.
+//! Rejected: the real supplier on a paused tokio clock. The runtime and not the seed would
+//! determine its order of wake-ups, and it reaches its store and its issuer through SQL and
+//! sockets.
 
 mod agenda;
 mod calm;
@@ -36,14 +40,14 @@ pub use summary::{Happening, Summary};
 
 use crate::Mutant;
 
-/// What a run found, with all that is needed to see it again.
+/// A violation found by a run, with the data to reproduce it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// The seed.
+    /// The seed of the run.
     pub seed: u64,
-    /// When, in simulated milliseconds; none when the code under test panicked.
+    /// The simulated time in milliseconds; `None` if the code under test panicked.
     pub at_ms: Option<u64>,
-    /// What did not hold.
+    /// A description of the violation.
     pub what: String,
 }
 
@@ -62,7 +66,7 @@ impl std::error::Error for Violation {}
 /// Runs one seed.
 ///
 /// # Errors
-/// When something did not hold. A panic of the code under test is one of these things.
+/// Returns [`Violation`] if a check failed or the code under test panicked.
 pub fn run(seed: u64, mutant: Option<Mutant>) -> Result<Summary, Violation> {
     let run = AssertUnwindSafe(|| {
         let mut world = world::World::new(seed, mutant);

@@ -1,25 +1,26 @@
-//! What a seed decides before anything happens: how large the system is, and which faults it has to live with how often.
+//! The plan of a run, drawn from its seed: the size of the system, and the faults with their
+//! frequencies. All times are in milliseconds.
 
 use issuer::core::Limits;
 
 use super::rng::Rng;
 use crate::Mutant;
 
-/// How often a leader beats its lease and every issuer looks for silent holders.
+/// The interval at which a leader renews its lease and every issuer looks for silent holders.
 pub(super) const TICK: u64 = 250;
-/// The lease of the leader key.
+/// The TTL of the leader key's lease.
 pub(super) const LEASE_TTL: u64 = 1_000;
-/// Longest pause of a process, past every time to live.
+/// The longest pause of a process, longer than every TTL.
 pub(super) const PAUSE_MAX: u64 = 4_000;
-/// How late a copy may be that its sender has given up.
+/// The longest delay of a copy that its sender has given up.
 pub(super) const LATE_MAX: u64 = 5_000;
-/// The most that a clock differs, in thousandths: a slow holder beside a fast issuer takes up the
-/// tenth that a ceiling is believed for less than the holder TTL.
+/// The largest drift of a clock, in thousandths. A slow holder beside a fast issuer uses up the
+/// tenth of the holder TTL for which a ceiling is not trusted.
 pub(super) const DRIFT_MAX: u64 = 50;
-/// Within this time after the last fault every holder creates again.
+/// The time limit after the last fault within which every holder must create again.
 pub(super) const RECOVERY_MAX: u64 = 12_000;
 
-/// Faults that strike once, each with its weight in a seed.
+/// Faults that strike once at a time, each with its weight in a seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Blow {
     CrashIssuer,
@@ -47,7 +48,7 @@ impl Blow {
     ];
 }
 
-/// Faults that may strike every message, in thousandths.
+/// Faults that may strike any message, with rates in thousandths.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rates {
     pub(super) call_lost: u64,
@@ -61,14 +62,14 @@ pub(super) struct Rates {
     pub(super) store_failed: u64,
 }
 
-/// A restore of etcd: when the backup was taken, and when it replaced the store.
+/// A restore of etcd: the time of the backup, and the time at which it replaces the store.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Restore {
     pub(super) backup_at: u64,
     pub(super) restore_at: u64,
 }
 
-/// A fail-over of the database to a copy that is behind: what was committed in between is lost.
+/// A failover of the database to a copy that is behind. Commits in between are lost.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FailOver {
     pub(super) copied_at: u64,
@@ -83,7 +84,7 @@ pub(super) struct Raise {
     pub(super) capacity: u64,
 }
 
-/// A seed's system and its faults.
+/// The system of a seed, and its faults.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) issuers: usize,
@@ -93,20 +94,21 @@ pub(super) struct Plan {
     pub(super) capacities: Vec<u64>,
     pub(super) raises: Vec<Raise>,
     pub(super) limits: Limits,
-    /// By how many thousandths clocks are fast or slow.
+    /// How fast or slow clocks may run, in thousandths.
     pub(super) drift: u64,
-    /// Whether holders may have to wait for ceilings all the time, because the headroom is less than they use within a TTL.
+    /// Whether holders may have to wait for ceilings constantly, because the headroom is less than
+    /// they use within a TTL.
     pub(super) starves: bool,
-    /// Longest pause between two creates of one creator.
+    /// The longest pause between two creates of one creator.
     pub(super) think_max: u64,
     /// Whether holders make, fill and give up reservations beside their creates.
     pub(super) reserves: bool,
-    /// How many creates of a thousand are of a URL that others create too.
+    /// How many creates in a thousand have a URL that others create too.
     pub(super) shared_urls: u64,
     pub(super) rates: Rates,
     pub(super) blows: Vec<Blow>,
     pub(super) blow_gap_max: u64,
-    /// When the last fault has struck and ended.
+    /// The time at which the last fault has ended.
     pub(super) calm_at: u64,
     pub(super) restore: Option<Restore>,
     pub(super) fail_over: Option<FailOver>,
@@ -124,14 +126,15 @@ impl Plan {
         let (holders, creators) = (rng.pick(&[1, 2, 3, 4]), rng.pick(&[1, 2, 3]));
         let think_max = rng.pick(&[50, 150, 400]);
         let mut limits = limits(rng, mutant);
-        // Both at once would leave nobody who knows what was allocated: two histories that agree on nothing.
+        // With both faults no store would know the allocations: the two histories would agree on
+        // nothing.
         let restore = rng.chance(120).then_some(Restore { backup_at, restore_at });
         let fail_at = rng.between(700, calm_at);
         let fail_over = FailOver { copied_at: fail_at - rng.between(1, 600), fail_at };
         let fail_over = (restore.is_none() && rng.chance(140)).then_some(fail_over);
         let starves = rng.chance(300);
         if !starves {
-            // Twice what the creators can use within a holder TTL.
+            // The headroom is twice the numbers that the creators can use within a holder TTL.
             let creators = u64::try_from(holders * creators).unwrap_or(u64::MAX);
             limits.headroom_blocks = 2 + creators * 4 * limits.holder_ttl_ms / think_max / limits.block_max;
         }
@@ -157,7 +160,7 @@ impl Plan {
     }
 }
 
-/// Capacities that are raised, in the order of time; none in half of the seeds.
+/// Draws the raises of capacities in order of time; half of the seeds have none.
 fn raises(rng: &mut Rng, calm_at: u64, capacities: &[u64]) -> Vec<Raise> {
     let mut reached = capacities.to_vec();
     let count = rng.pick(&[0, 0, 0, 1, 2, 3]);
@@ -178,7 +181,8 @@ fn limits(rng: &mut Rng, mutant: Option<Mutant>) -> Limits {
         block_min,
         block_max: block_min * rng.pick(&[1, 3, 6]),
         holder_ttl_ms: rng.pick(&[800, 1_500]),
-        // At 0 a block could be allocated, leaked and reclaimed within one transaction, and I3 could not be seen in the ledger.
+        // At 0 a block could be allocated, leaked and reclaimed within one transaction, and I3
+        // could not be checked in the ledger.
         reclaim_after_ms: rng.pick(&[1, 500, 2_000]),
         headroom_blocks: rng.pick(&[1, 2, 8]),
         journal_recent: rng.pick(&[0, 1, 4]),
@@ -189,7 +193,7 @@ fn limits(rng: &mut Rng, mutant: Option<Mutant>) -> Limits {
     Mutant::limits(mutant, limits)
 }
 
-/// Most rates are low or off, so that a run gets anywhere and rare things meet one another.
+/// Draws the rates. Most are low or 0, so that a run makes progress and rare faults coincide.
 fn rates(rng: &mut Rng) -> Rates {
     let mut rate = || rng.pick(&[0, 0, 5, 30, 150]);
     Rates {
@@ -205,7 +209,7 @@ fn rates(rng: &mut Rng) -> Rates {
     }
 }
 
-/// Each fault as often as its weight says.
+/// Draws the faults, each repeated by its weight.
 fn blows(rng: &mut Rng) -> Vec<Blow> {
     let weigh = |blow: &Blow| vec![*blow; rng.pick(&[0, 1, 1, 3])];
     Blow::ALL.iter().flat_map(weigh).collect()

@@ -1,11 +1,12 @@
-//! The one source of chance: SplitMix64, five lines that give the same stream on every machine and in every release.
+//! The only source of randomness: SplitMix64, five lines that give the same stream on every machine
+//! and in every release.
 
 /// A stream of numbers that its seed determines.
 #[derive(Clone, Debug)]
 pub(super) struct Rng(u64);
 
 impl Rng {
-    /// The stream of a seed.
+    /// Creates the stream of a seed.
     pub(super) fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -17,28 +18,28 @@ impl Rng {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number of `low..=high`.
+    /// Draws a number in `low..=high`.
     pub(super) fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.draw() % (high - low + 1)
     }
 
-    /// An index below `len`, which is not 0.
+    /// Draws an index below `len`, which is not 0.
     pub(super) fn index(&mut self, len: usize) -> usize {
         let len = u64::try_from(len).unwrap_or(u64::MAX);
         usize::try_from(self.draw() % len).unwrap_or(0)
     }
 
-    /// One of the values.
+    /// Draws one of the values.
     pub(super) fn pick<T: Copy>(&mut self, values: &[T]) -> T {
         values[self.index(values.len())]
     }
 
-    /// True in so many of a thousand cases.
+    /// Draws true with a probability of `permille` thousandths.
     pub(super) fn chance(&mut self, permille: u64) -> bool {
         permille > 0 && self.draw() % 1_000 < permille
     }
 
-    /// A stream of its own, so that one actor's draws do not shift another's.
+    /// Returns a separate stream, so that one actor's draws do not shift another's.
     pub(super) fn fork(&mut self) -> Self {
         Self(self.draw())
     }

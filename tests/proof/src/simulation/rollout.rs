@@ -1,4 +1,4 @@
-//! Capacities that an operator raises: a rolling update, which reaches one holder after another.
+//! Raises of capacities by an operator: a rolling update, which reaches one holder after another.
 //!
 //! 1. A holder that the update has reached registers again in the same start, or starts with the
 //!    new capacity.
@@ -7,12 +7,12 @@
 
 use super::world::{Event, World};
 
-/// The update reaches every holder within this time.
+/// The time limit in milliseconds within which an update reaches every holder.
 const ROLLOUT_MAX: u64 = 1_500;
-/// A holder that was refused is updated within this time.
+/// The time limit in milliseconds within which a refused holder is updated.
 const REPAIR_MAX: u64 = 400;
-/// How many of a thousand holders register once more with what they are configured with, while an
-/// update is under way.
+/// How many holders in a thousand register once more with their present configuration during an
+/// update.
 const RELOADS: u64 = 400;
 
 impl World {
@@ -22,7 +22,7 @@ impl World {
         }
     }
 
-    /// An operator raises a capacity.
+    /// Raises a capacity, as an operator does.
     pub(super) fn raise(&mut self, index: usize) {
         let raise = self.plan.raises[index];
         self.namespaces[raise.namespace].1 = raise.capacity;
@@ -36,8 +36,7 @@ impl World {
         }
     }
 
-    /// A holder registers again: with the capacities of the update, or with those that it had
-    /// before.
+    /// Registers a holder again: with the capacities of the update, or with its present ones.
     pub(super) fn configure(&mut self, holder: usize, updates: bool) {
         if updates {
             self.configured[holder] = self.namespaces.clone();
@@ -52,8 +51,7 @@ impl World {
         self.run_process(index);
     }
 
-    /// A holder was refused because its configuration is older than the issuer's: its operator
-    /// updates it.
+    /// Updates a holder that was refused because its configuration is older than the issuer's.
     pub(super) fn repair(&mut self, holder: usize) {
         let delay = self.rng.between(1, REPAIR_MAX);
         self.agenda.after(delay, Event::Configure { holder, updates: true });

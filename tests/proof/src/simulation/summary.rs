@@ -1,21 +1,22 @@
-//! What happened in a run, so that a proof over thousands of seeds can say that nothing rare was missing.
+//! Counts of events in a run, so that a proof over thousands of seeds can show that no rare event
+//! was missing.
 
 use std::fmt;
 
-/// Defines the things worth counting, with their words.
+/// Defines the counted events with their descriptions.
 macro_rules! happenings {
     ($($name:ident: $words:literal),* $(,)?) => {
-        /// Something worth counting.
+        /// A counted event.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Happening {
             $(#[doc = $words] $name,)*
         }
 
         impl Happening {
-            /// All of them, in the order of the summary.
+            /// All counted events, in the order of the summary.
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
-            /// The words for it.
+            /// Returns the description of the event.
             #[must_use]
             pub fn words(self) -> &'static str {
                 match self { $(Self::$name => $words,)* }
@@ -83,7 +84,7 @@ happenings! {
     FreeTaken: "links found under numbers given back as unused",
 }
 
-/// Counts of a run, or of many.
+/// The counts of one run, or of many.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
     counts: Vec<u64>,
@@ -96,7 +97,7 @@ impl Default for Summary {
 }
 
 impl Summary {
-    /// How often something happened.
+    /// Returns how often an event happened.
     #[must_use]
     pub fn count(&self, happening: Happening) -> u64 {
         self.counts[happening as usize]
@@ -106,7 +107,7 @@ impl Summary {
         self.counts[happening as usize] += count;
     }
 
-    /// Adds another run's counts.
+    /// Adds the counts of another run.
     pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
             *mine += theirs;

@@ -1,7 +1,7 @@
-//! The world: everything there is, and the loop that lets one thing happen after another.
+//! The simulated world: all machines, and the loop that executes one event after another.
 //!
-//! A run has three parts. Faults strike until [`Plan::calm_at`]; then every holder must create
-//! again within [`super::plan::RECOVERY_MAX`]; then all stop, what they left is swept, and every
+//! A run has three parts. Faults strike until [`Plan::calm_at`]. Then every holder must create
+//! again within [`super::plan::RECOVERY_MAX`]. Then all stop, their leftovers are swept, and every
 //! number is accounted for.
 
 use std::{collections::BTreeSet, rc::Rc};
@@ -28,17 +28,17 @@ use super::{
 };
 use crate::Mutant;
 
-/// No run has as many events: one that does goes round in a circle.
+/// The maximum number of events in a run. A run that reaches it makes no progress.
 const EVENTS_MAX: u64 = 300_000;
 
-/// Who waits for an answer.
+/// The caller that an answer goes to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Caller {
     pub(super) process: usize,
     pub(super) slot: u64,
 }
 
-/// What can happen.
+/// An event of the simulation.
 #[derive(Debug)]
 pub(super) enum Event {
     Tick { issuer: usize, life: u32 },
@@ -62,7 +62,7 @@ pub(super) enum Event {
     End,
 }
 
-/// One process of a holder.
+/// A process of a holder.
 pub(super) struct Process {
     pub(super) holder: usize,
     pub(super) paused_until: u64,
@@ -71,7 +71,7 @@ pub(super) struct Process {
     pub(super) body: Rc<Holder>,
 }
 
-/// Everything there is.
+/// The whole simulated system.
 pub(super) struct World {
     pub(super) plan: Plan,
     pub(super) mutant: Option<Mutant>,
@@ -92,7 +92,7 @@ pub(super) struct World {
     clocks: Vec<Clock>,
     /// The namespaces as each holder is configured with them.
     pub(super) configured: Vec<Vec<(Namespace, u64)>>,
-    /// Holders that have created since the calm began; none when that is not asked any more.
+    /// The holders that have recovered since the calm began; `None` while recovery is not required.
     pub(super) recovered: Option<BTreeSet<usize>>,
     pub(super) swept: bool,
 }
@@ -140,7 +140,8 @@ impl World {
         world
     }
 
-    /// Lets everything happen; what was violated, and when.
+    /// Executes events until the sweep is done. Returns the time and the description of the first
+    /// violation.
     pub(super) fn run(&mut self) -> Result<(), (u64, String)> {
         while let Some(event) = self.agenda.next() {
             self.happen(event);
@@ -213,7 +214,7 @@ impl World {
         }
     }
 
-    /// Lets an issuer have an event: later when it is paused, never when it has died since.
+    /// Delivers an event to an issuer: later if it is paused, never if it has died since.
     fn on_issuer(&mut self, index: usize, life: u32, event: Event, then: impl FnOnce(&mut Self, Event)) {
         let issuer = &self.issuers[index];
         if !issuer.up || issuer.life != life {
@@ -233,12 +234,12 @@ impl World {
         self.agenda.after(1, Event::Tick { issuer: index, life });
     }
 
-    /// Draws against one of the plan's rates, while faults strike.
+    /// Draws an event with one of the plan's rates; never true once the calm has begun.
     pub(super) fn chance(&mut self, rate: impl Fn(&Rates) -> u64) -> bool {
         !self.calm && self.rng.chance(rate(&self.plan.rates))
     }
 
-    /// How long a message takes.
+    /// Draws the travel time of a message in milliseconds.
     pub(super) fn delay(&mut self) -> u64 {
         self.rng.between(1, 6)
     }
@@ -295,11 +296,13 @@ impl World {
         match note {
             Note::Acknowledged { .. } | Note::Exhausted { .. } => self.recover(holder),
             Note::Outdated if self.current.get(holder) == Some(&Some(process)) => self.repair(holder),
-            // What a holder has leaked in its own start only another one may take up.
+            // Blocks that a holder has leaked in its own start can only be taken over by another
+            // holder.
             Note::Happened(Happening::InOtherHands, _) if self.plan.holders == 1 => self.recover(holder),
             Note::CeilingReached if self.plan.starves => self.recover(holder),
             Note::Superseded if self.current.get(holder) == Some(&Some(process)) => {
-                // Two processes of one name are an operator's mistake, and only its supervisor can end it.
+                // Two processes of one name are an operator's mistake, and only the supervisor can
+                // end one of them.
                 self.crash_holder(holder);
             }
             Note::Swept => self.finish(),
@@ -309,7 +312,7 @@ impl World {
         self.checks.note(now, process, note, &self.database, &mut self.summary);
     }
 
-    /// The setup of the next process of a holder.
+    /// Returns the setup of the next process of a holder.
     pub(super) fn setup(&self, name: &str, namespaces: &[(Namespace, u64)]) -> Setup {
         let start = u64::try_from(self.processes.len()).unwrap_or(u64::MAX) + 1;
         Setup {
@@ -353,7 +356,7 @@ impl World {
         index
     }
 
-    /// Ends a process; what it sent is still on its way.
+    /// Ends a process. Its messages stay on their way.
     pub(super) fn kill(&mut self, index: usize) {
         self.processes[index].tasks = None;
         self.checks.links.forget(index);

@@ -1,7 +1,8 @@
-//! I1, I2, I3, I5, I10 and the fencing of the ledger, from what was applied and answered.
+//! Checks of I1, I2, I3, I5, I10 and the fencing of the ledger, from the applied transactions and
+//! the answers.
 //!
-//! The books are kept here from the writes alone, so that an account that the core moves wrongly differs from the records
-//! that it wrote.
+//! The accounts here are kept from the writes alone. So if the core changes an account wrongly, it
+//! differs from the records that the core wrote.
 
 mod reserved;
 
@@ -16,7 +17,7 @@ use numbers::{Block, Epoch, HolderId, Incarnation, Namespace, Seq, Span};
 use self::reserved::is_reservation;
 use super::super::summary::{Happening, Summary};
 
-/// Where the ledger says that numbers are.
+/// The state of numbers according to the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Open,
@@ -24,35 +25,35 @@ enum Place {
     Leaked,
 }
 
-/// One allocation request.
+/// The key of an allocation request.
 type Asked = (HolderId, Incarnation, Seq);
 
-/// How far a namespace has got.
+/// The progress of a namespace.
 #[derive(Clone, Copy, Debug, Default)]
 struct Marks {
     high_watermark: u64,
     ceiling: u64,
     announced: u64,
     capacity: u64,
-    /// The capacity before it was raised last; 0 when it never was.
+    /// The capacity before the last raise; 0 if it was never raised.
     earlier: u64,
 }
 
-/// The ledger's books.
+/// The check of the ledger.
 #[derive(Debug)]
 pub(super) struct LedgerCheck {
     pub(super) broken: Option<String>,
     namespaces: Vec<Namespace>,
     marks: Vec<Marks>,
-    /// Every holder with what journals say of it.
+    /// Every holder, with its journal entries applied.
     holders: BTreeMap<HolderId, HolderRecord>,
-    /// What each key says of the whereabouts of numbers.
+    /// The numbers that each key accounts for, with their states.
     places: BTreeMap<Key, Vec<(usize, Span, Place)>>,
-    /// The same by number: end and place.
+    /// The same by namespace and start number: end and state.
     spans: BTreeMap<(usize, u64), (u64, Place)>,
-    /// What was committed for each request, in this history of the ledger.
+    /// The committed answer to each request, in this history of the ledger.
     replies: BTreeMap<Asked, Block>,
-    /// Blocks that were committed as somebody's, in any history.
+    /// Blocks that were committed as allocated, in any history.
     committed: BTreeSet<Block>,
     answered: BTreeSet<Asked>,
     /// Numbers that a reservation has had at some time.
@@ -83,14 +84,14 @@ impl LedgerCheck {
         self.namespaces.iter().position(|name| name == namespace).unwrap_or(0)
     }
 
-    /// Numbers given back unused, by the ledger's records.
+    /// Returns the numbers that were returned unused, by the ledger's records.
     pub(super) fn free(&self, namespace: usize) -> Vec<Span> {
         let here = self.spans.range((namespace, 0)..(namespace + 1, 0));
         let free = here.filter(|(_, (_, place))| *place == Place::Free);
         free.filter_map(|((_, start), (end, _))| Span::new(*start, end - start).ok()).collect()
     }
 
-    /// A transaction was applied.
+    /// Checks an applied transaction.
     pub(super) fn applied(&mut self, txn: &Txn, leader: Option<Epoch>, summary: &mut Summary) {
         if leader != Some(txn.epoch) {
             self.fail(format!(
@@ -119,7 +120,7 @@ impl LedgerCheck {
         }
     }
 
-    /// A transaction's writes with, in the place of entries, the holders that they are of as they are now.
+    /// Returns a transaction's writes, with the current holder records in place of journal entries.
     fn follow_journals(&mut self, txn: &Txn) -> Vec<Write> {
         let mut writes = Vec::new();
         for write in txn.writes.iter() {
@@ -145,7 +146,8 @@ impl LedgerCheck {
     fn follow_entries(&mut self, entries: &[Entry], writes: &mut Vec<Write>) {
         for entry in entries {
             let record = self.holders.get_mut(&entry.holder);
-            // `head` lists an entry until a journal or its holder's record has it, and a journal begins with what `head` listed.
+            // `head` lists an entry until a journal or its holder's record has it, and a journal
+            // begins with the entries that `head` listed.
             let Some(record) = record.filter(|record| record.last_seq < entry.seq) else { continue };
             record.allocated(entry.clone());
             writes.retain(|write| !matches!(write, Write::Put(Record::Holder(id, _)) if *id == entry.holder));
@@ -153,7 +155,8 @@ impl LedgerCheck {
         }
     }
 
-    /// A leader has read the ledger as it is: holders' records and journals together say all that was ever written.
+    /// Checks the ledger that a leader has read in its current state: holders' records and journals
+    /// together contain all that was ever written.
     pub(super) fn read(&mut self, snapshot: &Snapshot) {
         let found = State::rebuild(snapshot.clone()).holders;
         let told = |holders: &BTreeMap<HolderId, HolderRecord>| -> Vec<_> {
@@ -174,14 +177,15 @@ impl LedgerCheck {
         }
     }
 
-    /// Removes what a key said.
+    /// Removes the statements of a key.
     fn forget(&mut self, key: &Key) {
         for (namespace, span, _) in self.places.remove(key).unwrap_or_default() {
             self.spans.remove(&(namespace, span.start()));
         }
     }
 
-    /// Enters what a record says: no number is in two places (I1), no request has two blocks (I5).
+    /// Adds the statements of a record, and checks that no number is in two places (I1) and no
+    /// request has two blocks (I5).
     fn learn(&mut self, record: &Record) {
         let said: Vec<_> = match record {
             Record::Head(_) | Record::Journal(..) => return,
@@ -203,7 +207,8 @@ impl LedgerCheck {
                 holder.open.iter().map(|held| open(&held.block)).collect()
             }
             Record::Leaked(namespace, leaked) => {
-                // A holder may start again in the very batch that allocates a block to its last start.
+                // A holder may start again in the very batch that allocates a block to its last
+                // start.
                 let LeakedBlock { span, generation, .. } = *leaked;
                 self.committed.insert(Block { namespace: namespace.clone(), span, generation });
                 self.leaked(namespace, leaked);
@@ -274,18 +279,18 @@ impl LedgerCheck {
         }
     }
 
-    /// How many numbers were ever allocated.
+    /// Returns the high watermark: how many numbers were ever allocated.
     pub(super) fn allocated(&self, namespace: usize) -> u64 {
         self.marks[namespace].high_watermark
     }
 
-    /// What is open, free or leaked.
+    /// Returns the numbers that are open, free or leaked.
     pub(super) fn not_settled(&self, namespace: usize) -> Vec<Span> {
         let spans = self.spans.range((namespace, 0)..(namespace + 1, 0));
         spans.filter_map(|((_, start), (end, _))| Span::new(*start, end - start).ok()).collect()
     }
 
-    /// Numbers that are open, free and leaked.
+    /// Returns how many numbers are open, free and leaked, in this order.
     fn sums(&self, namespace: usize) -> [u64; 3] {
         let mut sums = [0; 3];
         for ((_, start), (end, place)) in self.spans.range((namespace, 0)..(namespace + 1, 0)) {
@@ -298,7 +303,8 @@ impl LedgerCheck {
         sums
     }
 
-    /// An issuer answered: a block only when it is committed for this very request (I3), and the same each time (I5).
+    /// Checks an issuer's answer. A block must be committed for this very request (I3), and be the
+    /// same each time (I5).
     pub(super) fn answered(
         &mut self,
         request: &Request,
@@ -325,7 +331,7 @@ impl LedgerCheck {
         }
     }
 
-    /// The ledger has gone back to this.
+    /// Rebuilds the accounts from a restored ledger.
     pub(super) fn restored(&mut self, snapshot: &Snapshot) {
         let fresh = Self::new(std::mem::take(&mut self.namespaces));
         let (committed, broken) = (std::mem::take(&mut self.committed), self.broken.take());

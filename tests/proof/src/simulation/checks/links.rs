@@ -1,4 +1,4 @@
-//! I6, the ceiling, and at the end the account against the rows in the database.
+//! Checks of I6 and of the ceiling, and at the end of the account against the rows in the database.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,24 +8,25 @@ use numbers::Span;
 use super::super::database::Database;
 use crate::stores::FakeDatabase;
 
-/// A namespace as it is found at the end.
+/// The final state of a namespace.
 pub(super) struct Found<'a> {
     pub(super) account: Account,
     pub(super) free: Vec<Span>,
-    /// Held by reservations that are open at the end.
+    /// Numbers of reservations that are open at the end.
     pub(super) kept: Vec<Span>,
     pub(super) keyspace: &'a FakeDatabase,
 }
 
-/// What was acknowledged, trusted and given up.
+/// The check of links: acknowledged numbers, trusted ceilings and burned numbers.
 #[derive(Debug)]
 pub(in super::super) struct LinkCheck {
     pub(super) broken: Option<String>,
     acknowledged: BTreeMap<(usize, u64), u64>,
-    /// By process and namespace: the ceiling and until when it is trusted. None when ceilings cannot be trusted any more.
+    /// The ceiling of each process and namespace, and until when it is trusted. `None` once
+    /// ceilings cannot be trusted any more.
     trusted: Option<BTreeMap<(usize, usize), (u64, u64)>>,
     burned: Vec<BTreeSet<u64>>,
-    /// Links that a fail-over has lost: their numbers must not be acknowledged again all the same.
+    /// Links that a failover has lost. Their numbers must still not be acknowledged again.
     lost: BTreeSet<(usize, u64)>,
     failed_over: bool,
 }
@@ -46,7 +47,7 @@ impl LinkCheck {
         self.broken.get_or_insert(what);
     }
 
-    /// A link was acknowledged; whether it was held against a ceiling.
+    /// Checks an acknowledged link. Returns whether a trusted ceiling applied.
     pub(super) fn acknowledged(
         &mut self,
         now: u64,
@@ -60,8 +61,8 @@ impl LinkCheck {
         self.stored(now, link, url, stored)
     }
 
-    /// A link was filled in under a reserved number. A caller may send it twice and hear so twice,
-    /// and may fill a number again whose link was lost in a fail-over.
+    /// Checks a link that was filled in under a reserved number. A caller may send it twice and get
+    /// two confirmations, and may fill a number again whose link was lost in a failover.
     pub(super) fn filled(&mut self, now: u64, link: (usize, u64), url: u64, stored: Option<u64>) {
         let before = self.acknowledged.insert(link, url);
         if let Some(other) = before.filter(|other| *other != url && !self.lost.contains(&link)) {
@@ -72,7 +73,7 @@ impl LinkCheck {
 
     fn stored(&mut self, now: u64, link: (usize, u64), url: u64, stored: Option<u64>) -> bool {
         if stored.is_none() && self.failed_over {
-            // Its answer was on the way when the copy took over.
+            // The answer was on its way when the copy took over.
             self.lost.insert(link);
         } else if stored != Some(url) {
             self.fail(format!("I6: number {link:?} was acknowledged for {url}, {stored:?} is stored"));
@@ -86,14 +87,14 @@ impl LinkCheck {
         lowest.is_some()
     }
 
-    /// The lowest ceiling that a process trusts, and which process.
+    /// Returns the lowest ceiling that a process trusts, and that process.
     fn lowest(&self, now: u64, namespace: usize) -> Option<(u64, usize)> {
         let trusted = self.trusted.iter().flatten();
         let fresh = trusted.filter(|((_, other), (_, until))| *other == namespace && *until > now);
         fresh.map(|((process, _), (ceiling, _))| (*ceiling, *process)).min()
     }
 
-    /// So many numbers are allocated now.
+    /// Checks the high watermark against the trusted ceilings.
     pub(super) fn allocated(&mut self, now: u64, namespace: usize, high_watermark: u64) {
         let lowest = self.lowest(now, namespace);
         if let Some((ceiling, process)) = lowest.filter(|(ceiling, _)| *ceiling < high_watermark) {
@@ -103,36 +104,37 @@ impl LinkCheck {
         }
     }
 
-    /// A process trusts a ceiling.
+    /// Records that a process trusts a ceiling.
     pub(super) fn trusts(&mut self, process: usize, namespace: usize, ceiling: u64, until: u64) {
         if let Some(trusted) = &mut self.trusted {
             trusted.insert((process, namespace), (ceiling, until));
         }
     }
 
-    /// A process is gone, and what it trusted with it.
+    /// Removes the ceilings of a process that has ended.
     pub(in super::super) fn forget(&mut self, process: usize) {
         if let Some(trusted) = &mut self.trusted {
             trusted.retain(|(owner, _), _| *owner != process);
         }
     }
 
-    /// The ledger has lost history: what holders were told of the ceiling is void until they hold it against the register.
+    /// Drops all ceilings: the ledger has lost history, so they are void until holders compare them
+    /// with the register.
     pub(super) fn distrust(&mut self) {
         self.trusted = None;
     }
 
-    /// A holder gave a number up.
+    /// Records that a holder burned a number.
     pub(super) fn burned(&mut self, namespace: usize, number: u64) {
         self.burned[namespace].insert(number);
     }
 
-    /// Whether a holder gave a number up.
+    /// Returns whether a holder burned a number.
     pub(super) fn is_burned(&self, namespace: usize, number: u64) -> bool {
         self.burned[namespace].contains(&number)
     }
 
-    /// A copy of the database has taken over that lacks the last links.
+    /// Records that a copy of the database has taken over that lacks the last links.
     pub(super) fn failed_over(&mut self, database: &Database) {
         let stored = |(namespace, number): &(usize, u64)| database.keyspaces[*namespace].link(*number);
         let lost = self.acknowledged.keys().filter(|link| stored(link).is_none());
@@ -140,7 +142,7 @@ impl LinkCheck {
         self.failed_over = true;
     }
 
-    /// Every acknowledged link resolves to its own URL.
+    /// Checks that every acknowledged link resolves to its own URL.
     pub(super) fn still_there(&mut self, database: &Database) {
         let stored = |(namespace, number): &(usize, u64)| database.keyspaces[*namespace].link(*number);
         let wrong = |(link, url): &(&_, &u64)| stored(link) != Some(**url) && !self.lost.contains(link);
@@ -150,9 +152,9 @@ impl LinkCheck {
         }
     }
 
-    /// I10 when nothing is leaked, and open only for reservations: the rows are those that the
-    /// account calls used, and those of inserts that landed after their numbers were given up or
-    /// given back. Says how many landed under numbers given back.
+    /// Checks I10 once nothing is leaked, and only reservations are open. The rows must be those
+    /// that the account counts as used, and those of inserts that landed after their numbers were
+    /// burned or returned. Returns how many landed under returned numbers.
     pub(super) fn account(&mut self, namespace: usize, found: &Found<'_>, history_lost: bool) -> u64 {
         let Found { account, free, kept, keyspace } = found;
         let rows = |span: &Span| span.len() - keyspace.unused(*span).iter().map(|gap| gap.len()).sum::<u64>();

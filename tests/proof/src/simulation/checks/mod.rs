@@ -1,5 +1,5 @@
-//! What must hold, whatever happened. The checkers know nothing of faults; they are told what was committed, answered and
-//! acknowledged, and keep their own books.
+//! Checks of the invariants, whatever has happened. The checkers are independent of the faults.
+//! They learn what was committed, answered and acknowledged, and keep their own accounts.
 
 mod ledger;
 mod links;
@@ -18,7 +18,7 @@ use super::{
     summary::{Happening, Summary},
 };
 
-/// What a holder tells the checkers.
+/// A report of a holder to the checkers.
 #[derive(Clone, Debug)]
 pub(super) enum Note {
     Acknowledged {
@@ -26,13 +26,13 @@ pub(super) enum Note {
         number: u64,
         url: u64,
     },
-    /// The numbers of a reservation are told.
+    /// A client has received the numbers of a reservation.
     Reserved {
         reservation: u64,
         namespace: usize,
         spans: Vec<Span>,
     },
-    /// From now on they may be anybody's.
+    /// From now on the reservation's numbers may be allocated to others.
     GivingUp {
         reservation: u64,
     },
@@ -62,7 +62,7 @@ pub(super) enum Note {
         namespace: Namespace,
         capacity: u64,
     },
-    /// The holder is configured with a lower capacity than the issuer knows.
+    /// The holder is configured with a lower capacity than the issuer's.
     Outdated,
     CeilingReached,
     Superseded,
@@ -79,7 +79,7 @@ pub(super) struct Checks {
     pub(super) links: LinkCheck,
     reservations: ReservationCheck,
     broken: Option<String>,
-    /// Whether the ledger has lost history: some promises are not made for that.
+    /// Whether the ledger or the database has lost history. Some promises do not hold then.
     history_lost: bool,
 }
 
@@ -97,19 +97,19 @@ impl Checks {
         }
     }
 
-    /// The first thing that did not hold.
+    /// Returns the first violation.
     pub(super) fn broken(&self) -> Option<String> {
         let (links, reservations) = (&self.links.broken, &self.reservations.broken);
         let all = [&self.broken, &self.ledger.broken, &self.register.broken, links, reservations];
         all.into_iter().flatten().next().cloned()
     }
 
-    /// Something did not hold.
+    /// Records a violation.
     pub(super) fn fail(&mut self, what: String) {
         self.broken.get_or_insert(what);
     }
 
-    /// A transaction was applied while this epoch's leader held the leader key.
+    /// Checks an applied transaction. `leader` is the epoch that held the leader key at that time.
     pub(super) fn applied(&mut self, now: u64, txn: &Txn, leader: Option<Epoch>, summary: &mut Summary) {
         self.ledger.applied(txn, leader, summary);
         for namespace in 0..self.namespaces.len() {
@@ -117,7 +117,7 @@ impl Checks {
         }
     }
 
-    /// An issuer answered.
+    /// Checks an issuer's answer.
     pub(super) fn answered(
         &mut self,
         request: &Request,
@@ -127,31 +127,31 @@ impl Checks {
         self.ledger.answered(request, answer, summary);
     }
 
-    /// A leader has read the ledger as it is.
+    /// Checks the ledger that a new leader has read in its current state.
     pub(super) fn read(&mut self, snapshot: &Snapshot) {
         self.ledger.read(snapshot);
     }
 
-    /// The ledger has gone back to this.
+    /// Records that the ledger was restored to an earlier state.
     pub(super) fn restored(&mut self, snapshot: &Snapshot) {
         self.history_lost = true;
         self.links.distrust();
         self.ledger.restored(snapshot);
     }
 
-    /// A copy of the database stays behind.
+    /// Records that a copy of the database was made.
     pub(super) fn store_copied(&mut self) {
         self.register.copied();
     }
 
-    /// The copy has taken over.
+    /// Records that the copy of the database has taken over.
     pub(super) fn failed_over(&mut self, database: &Database) {
         self.history_lost = true;
         self.register.failed_over();
         self.links.failed_over(database);
     }
 
-    /// A process says something.
+    /// Handles a report of a process.
     pub(super) fn note(
         &mut self,
         now: u64,
@@ -216,8 +216,8 @@ impl Checks {
         }
     }
 
-    /// A number below the capacity that is neither used nor given up, wherever the ledger has it.
-    /// The capacity may have been raised since.
+    /// Returns a number below the capacity that is neither used nor given up, wherever the ledger
+    /// has it. The capacity may have been raised since.
     fn unused(&self, namespace: &Namespace, capacity: u64, database: &Database) -> Option<u64> {
         let index = self.namespaces.iter().position(|name| name == namespace)?;
         let allocated = self.ledger.allocated(index);
@@ -231,7 +231,7 @@ impl Checks {
         numbers.find(|number| *number < capacity && !settled(*number))
     }
 
-    /// Every process has stopped, and what was left is swept.
+    /// Checks the final state, after every process has stopped and the leftovers are swept.
     pub(super) fn at_the_end(&mut self, head: Option<&Head>, database: &Database, summary: &mut Summary) {
         self.links.still_there(database);
         let Some(head) = head else { return self.fail("the ledger is empty".to_owned()) };

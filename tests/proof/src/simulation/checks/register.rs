@@ -1,15 +1,16 @@
-//! I1 in the block register: entries do not overlap, and a number goes only from an older allocation to a newer one.
+//! Checks of I1 in the block register: entries do not overlap, and a number passes only from an
+//! older allocation to a newer one.
 
 use numbers::Span;
 
 use crate::stores::Entry;
 
-/// What the register took, by its own answers.
+/// The accepted entries of the register, by its own answers.
 #[derive(Debug)]
 pub(in super::super) struct RegisterCheck {
     pub(super) broken: Option<String>,
     entries: Vec<Vec<Entry>>,
-    /// The same, as a copy of the database has it.
+    /// The entries in the copy of the database.
     copy: Vec<Vec<Entry>>,
 }
 
@@ -18,17 +19,17 @@ impl RegisterCheck {
         Self { broken: None, entries: vec![Vec::new(); namespaces], copy: Vec::new() }
     }
 
-    /// A copy of the database stays behind.
+    /// Records that a copy of the database was made.
     pub(super) fn copied(&mut self) {
         self.copy = self.entries.clone();
     }
 
-    /// The copy has taken over.
+    /// Records that the copy has taken over.
     pub(super) fn failed_over(&mut self) {
         self.entries = std::mem::take(&mut self.copy);
     }
 
-    /// The register took an entry.
+    /// Checks an entry that the register accepted.
     pub(in super::super) fn registered(&mut self, namespace: usize, entry: Entry) {
         let entries = &mut self.entries[namespace];
         if entries.contains(&entry) {
@@ -41,7 +42,7 @@ impl RegisterCheck {
         }
     }
 
-    /// The register was asked for a take-over.
+    /// Checks a take-over that the register answered.
     pub(in super::super) fn take_over(&mut self, namespace: usize, entry: Entry, leaked: u64, taken: bool) {
         let entries = &mut self.entries[namespace];
         if entries.contains(&entry) {
@@ -53,7 +54,7 @@ impl RegisterCheck {
         }
     }
 
-    /// The register let go of all but the kept part of an entry.
+    /// Records that the register released all but the kept part of an entry.
     pub(in super::super) fn released(&mut self, namespace: usize, entry: Entry, kept: &[Span]) {
         let entries = &mut self.entries[namespace];
         entries.retain(|other| other.generation != entry.generation || !entry.span.contains(other.span));

@@ -1,10 +1,11 @@
-//! G7: a number that was told as reserved is nobody else's until its reservation is given up.
+//! G7: a number that a client received as reserved belongs to no one else until its reservation is
+//! given up.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use numbers::Span;
 
-/// Numbers that were told as reserved.
+/// The check of reserved numbers.
 #[derive(Debug, Default)]
 pub(super) struct ReservationCheck {
     pub(super) broken: Option<String>,
@@ -14,7 +15,7 @@ pub(super) struct ReservationCheck {
 }
 
 impl ReservationCheck {
-    /// The numbers of a reservation are told.
+    /// Records that a client has received the numbers of a reservation.
     pub(super) fn told(&mut self, reservation: u64, namespace: usize, spans: &[Span]) {
         if self.given_up.contains(&reservation) {
             return;
@@ -27,13 +28,13 @@ impl ReservationCheck {
         }
     }
 
-    /// Somebody begins to give a reservation up.
+    /// Records that a client begins to give a reservation up.
     pub(super) fn given_up(&mut self, reservation: u64) {
         self.given_up.insert(reservation);
         self.told.retain(|_, of| *of != reservation);
     }
 
-    /// A holder has acknowledged a link under a number of its own.
+    /// Checks a link that a holder has acknowledged under a number of its own.
     pub(super) fn minted(&mut self, link: (usize, u64)) {
         if let Some(reservation) = self.told.get(&link) {
             let what = format!("G7: number {link:?} of reservation {reservation} was minted by a holder");
@@ -41,7 +42,7 @@ impl ReservationCheck {
         }
     }
 
-    /// A reserved number has its link; whether the reservation was given up before.
+    /// Returns whether the reservation of a filled number was given up before.
     pub(super) fn filled(&self, reservation: u64) -> bool {
         self.given_up.contains(&reservation)
     }

@@ -1,4 +1,4 @@
-//! Finds the leader and keeps asking until a call is surely executed or surely refused.
+//! A client that finds the leader, and repeats a call until it is executed or refused for certain.
 
 use std::rc::Rc;
 
@@ -7,37 +7,37 @@ use issuer::core::{Answer, Refusal, Request};
 use super::Holder;
 use crate::simulation::{checks::Note, issuers::issuer_at, summary::Happening};
 
-/// How long one try may take.
+/// The time limit of one try, in milliseconds.
 pub(super) const TRY: u64 = 300;
 const PAUSE: (u64, u64) = (20, 250);
 
-/// A definite no.
+/// A definite refusal.
 pub(super) enum Refused {
     Exhausted,
     InOtherHands,
     NotRegistered,
-    /// Anything else: a rest, and the same again.
+    /// Any other refusal; the caller backs off and tries again.
     Other,
 }
 
-/// What to do after a try.
+/// The next step after a try.
 pub(super) enum Next {
     Done(Answer),
     Refused(Refused),
     Follow(usize),
     Again,
-    /// The leader has no time or no room yet: the same again, at the same place.
+    /// The leader is busy or has no headroom yet: send the call to it again.
     Busy,
 }
 
 impl Holder {
-    /// Calls until there is a definite answer.
+    /// Repeats a call until there is a definite answer.
     pub(super) async fn call(&self, request: Request) -> Result<Answer, Refused> {
         self.call_until(request, u64::MAX).await
     }
 
-    /// Calls until there is a definite answer, or until the deadline; then the call may have been
-    /// executed.
+    /// Repeats a call until there is a definite answer, or until the deadline. After the deadline
+    /// the call may have been executed.
     pub(super) async fn call_until(&self, request: Request, deadline: u64) -> Result<Answer, Refused> {
         let request = Rc::new(request);
         let (mut pause, mut hops) = (PAUSE.0, 0);
@@ -59,7 +59,7 @@ impl Holder {
         Err(Refused::Other)
     }
 
-    /// One try, at the leader if it is known.
+    /// Tries a call once, at the leader if it is known.
     pub(super) async fn one_try(&self, request: &Rc<Request>) -> Next {
         let issuer = self.choose();
         let answer = self.desk.call(issuer, request, TRY).await;
@@ -80,7 +80,8 @@ impl Holder {
         })
     }
 
-    /// As `issuer::grpc` makes statuses of refusals, and as the resolver's client reads them.
+    /// Maps an answer to the next step, as `issuer::grpc` with its statuses and the resolver's
+    /// client do.
     fn next(&self, answer: Option<Result<Answer, Refusal>>) -> Next {
         let refusal = match answer {
             None => return Next::Again,

@@ -1,4 +1,4 @@
-//! Creates links, as `app::creator` does.
+//! A client that creates links, as `app::creator` does.
 
 use std::{rc::Rc, sync::Arc};
 
@@ -11,14 +11,14 @@ use crate::simulation::{
     summary::Happening,
 };
 
-/// How long a create may take in all.
+/// The time limit of a create, in milliseconds.
 const DEADLINE: u64 = 1_500;
-/// Pause before the row of an insert in doubt is looked for again.
+/// The pause before the row of an insert in doubt is read again, in milliseconds.
 const RESOLVE_PAUSE: u64 = 60;
-/// URLs that several creators use.
+/// The number of URLs that several creators use.
 const SHARED_URLS: u64 = 3;
 
-/// Creates one link after another.
+/// Creates one link after another, until the process stops.
 pub(super) async fn create_links(holder: Rc<Holder>) {
     while !holder.is_stopping() {
         let think = holder.desk.draw(|rng| rng.between(1, holder.setup.think_max));
@@ -31,7 +31,7 @@ pub(super) async fn create_links(holder: Rc<Holder>) {
 }
 
 impl Holder {
-    /// A URL that nobody else has, or one that everybody has.
+    /// Returns a URL that no other create has, or one that all creators share.
     pub(super) fn next_url(&self) -> u64 {
         if self.desk.draw(|rng| rng.chance(self.setup.shared_urls)) {
             return self.desk.draw(|rng| rng.between(1, SHARED_URLS));
@@ -77,7 +77,7 @@ impl Holder {
         }
     }
 
-    /// Claims a number, waiting for a refill until the deadline.
+    /// Claims a number, and waits for a refill until the deadline.
     async fn claim(&self, namespace: usize, deadline: u64) -> Option<Claim> {
         loop {
             let (claim, wants) = {
@@ -103,8 +103,8 @@ impl Holder {
         }
     }
 
-    /// Looks for the row of an insert in doubt until the store answers: its fate, whether the create ends with it, and whether
-    /// it is acknowledged.
+    /// Reads the row of an insert in doubt until the store answers or the deadline has passed.
+    /// Returns the number's fate, whether the create ends, and whether the link is acknowledged.
     async fn resolve(&self, claim: &Claim, namespace: usize, url: u64, deadline: u64) -> (Fate, bool, bool) {
         self.desk.note(Note::Happened(Happening::InsertUnknown, 1));
         loop {
@@ -123,7 +123,7 @@ impl Holder {
         }
     }
 
-    /// One look; none when the store does not say. The register is asked after the row was read.
+    /// Reads the row once, and then asks the register. Returns `None` if the store does not answer.
     async fn look(&self, claim: &Claim, namespace: usize, url: u64) -> Option<Verdict> {
         let number = claim.number;
         let StoreReply::Row(found) = self.desk.store(StoreOp::Read { namespace, number }).await else {

@@ -1,9 +1,10 @@
-//! Holders: processes around the real core of a holder ([`holder::Core`]), its keyspaces and ceilings.
+//! Holders: processes around the real core of a holder ([`holder::Core`]), its keyspaces and
+//! ceilings.
 //!
-//! [`supplier`] carries out what the core asks for, as `supply::Supplier` does; [`creator`] claims from
-//! the real keyspaces and lets the real [`holder::Verdict`] judge an insert in doubt. [`client`] stands
-//! for `supply::IssuerClient` and [`reserver`] for `app::reservation::Reserver`: the same sequence of
-//! awaits, where only who answers differs.
+//! [`supplier`] carries out the core's effects, as `supply::Supplier` does. [`creator`] claims from
+//! the real keyspaces, and lets the real [`holder::Verdict`] judge an insert in doubt. [`client`]
+//! stands for `supply::IssuerClient` and [`reserver`] for `app::reservation::Reserver`. They have
+//! the same sequence of awaits, and differ only in where the answers come from.
 
 mod client;
 mod creator;
@@ -19,15 +20,15 @@ use numbers::{Generation, HolderId, Instance, Namespace};
 
 use super::desk::{Desk, Reply, Tasks};
 
-/// What a process starts with.
+/// The configuration of a process at its start.
 #[derive(Clone, Debug)]
 pub(super) struct Setup {
     pub(super) id: HolderId,
     pub(super) instance: Instance,
-    /// The same as a number, for the register.
+    /// The number of the start, which stands for the instance in the register.
     pub(super) start: u64,
     pub(super) issuers: usize,
-    /// With the capacities that the process starts with.
+    /// The namespaces, with the capacities that the process starts with.
     pub(super) namespaces: Vec<(Namespace, u64)>,
     pub(super) holder_ttl_ms: u64,
     pub(super) rules: Rules,
@@ -35,11 +36,11 @@ pub(super) struct Setup {
     pub(super) creators: usize,
     pub(super) think_max: u64,
     pub(super) shared_urls: u64,
-    /// Whether it makes, fills and gives up reservations.
+    /// Whether the process makes, fills and gives up reservations.
     pub(super) reserves: bool,
 }
 
-/// One process, shared by its tasks.
+/// A holder's process, shared by its tasks.
 pub(super) struct Holder {
     desk: Rc<Desk>,
     setup: Setup,
@@ -50,26 +51,26 @@ struct State {
     core: Core,
     keyspaces: Vec<Keyspace>,
     ceilings: Ceilings,
-    /// The namespaces that it is configured with now.
+    /// The namespaces that the process is configured with now.
     configured: Vec<(Namespace, u64)>,
-    /// Whether the issuer wants beats more often.
+    /// Whether the issuer asks for more frequent beats.
     scarce: bool,
-    /// Where the leader was last, and whom to ask when nobody knows.
+    /// The last known leader, and the count of tries without one, which selects the issuer to ask.
     leader: Option<usize>,
     turn: usize,
     urls: u64,
     reservations: u64,
     creators: usize,
     stopping: bool,
-    /// Slots of creators that wait for numbers, and of a supplier that waits for work.
+    /// The slots of creators that wait for numbers, and of a supplier that waits for work.
     came: Vec<u64>,
     wanted: Vec<u64>,
 }
 
-/// The index of a namespace in the database.
+/// Returns the index of a namespace in the database.
 fn index(namespace: usize) -> KeyspaceIndex {
     let index = i64::try_from(namespace + 1).expect("a run has few namespaces");
-    KeyspaceIndex::new(index).expect("it is in range")
+    KeyspaceIndex::new(index).expect("a run has few namespaces")
 }
 
 fn specs(namespaces: &[(Namespace, u64)]) -> Vec<Spec> {
@@ -81,22 +82,23 @@ fn specs(namespaces: &[(Namespace, u64)]) -> Vec<Spec> {
     namespaces.iter().enumerate().map(spec).collect()
 }
 
-/// The register's fencing token: the generation with start and entry, because a ledger that was lost counts generations anew.
+/// Packs a generation, a start and an entry into a fencing token of the register. A generation
+/// alone is not enough, because a ledger that was lost counts generations anew.
 fn token(generation: Generation, start: u64, entry: EntryId) -> u64 {
     (generation.0 << (START_BITS + ENTRY_BITS)) | (start << ENTRY_BITS) | entry.0
 }
 
-/// The highest token of a generation.
+/// Returns the highest token of a generation.
 fn last_token(generation: Generation) -> u64 {
     token(generation, (1 << START_BITS) - 1, EntryId((1 << ENTRY_BITS) - 1))
 }
 
-/// The start that a token is of, or the reservation.
+/// Returns the start or the reservation that a token belongs to.
 pub(super) fn owner(token: u64) -> u64 {
     (token >> ENTRY_BITS) & ((1 << START_BITS) - 1)
 }
 
-/// Bits for the start, and for the entries of one start; no run has as many.
+/// The bits for the start, and for the entries of one start; no run has as many.
 const START_BITS: u32 = 16;
 const ENTRY_BITS: u32 = 16;
 
@@ -121,7 +123,7 @@ impl Holder {
         Rc::new(Self { desk, setup, state: RefCell::new(state) })
     }
 
-    /// A process that mints: its supplier, its beats and its creators.
+    /// Starts a process that mints, with its supplier, its beats and its creators.
     pub(super) fn start(desk: Rc<Desk>, setup: Setup, tasks: &mut Tasks) -> Rc<Self> {
         let holder = Self::new(desk, setup);
         holder.state.borrow_mut().creators = holder.setup.creators;
@@ -136,20 +138,20 @@ impl Holder {
         holder
     }
 
-    /// A process that takes up every block whose holder is gone and gives it back.
+    /// Starts a process that takes over every leaked block and returns it.
     pub(super) fn sweep(desk: Rc<Desk>, setup: Setup, tasks: &mut Tasks) -> Rc<Self> {
         let holder = Self::new(desk, setup);
         tasks.spawn(sweeper::sweep(Rc::clone(&holder)));
         holder
     }
 
-    /// Asks the process to stop and to give back what it has.
+    /// Asks the process to stop and to return its blocks.
     pub(super) fn stop(&self) {
         self.state.borrow_mut().stopping = true;
         self.signal(|state| &mut state.wanted);
     }
 
-    /// Registers with these capacities, in the same start.
+    /// Registers again with these capacities, in the same start.
     pub(super) fn configure(&self, namespaces: &[(Namespace, u64)]) {
         let mut state = self.state.borrow_mut();
         state.configured = namespaces.to_vec();
@@ -162,7 +164,7 @@ impl Holder {
         self.state.borrow().stopping
     }
 
-    /// Waits until a signal is given, at most so long.
+    /// Waits for a signal, for at most `at_most` milliseconds.
     async fn wait(&self, signal: fn(&mut State) -> &mut Vec<u64>, at_most: u64) {
         let slot = self.desk.open();
         signal(&mut self.state.borrow_mut()).push(slot);
@@ -170,7 +172,7 @@ impl Holder {
         self.desk.wait(slot).await;
     }
 
-    /// Wakes everything that waits for a signal.
+    /// Wakes all tasks that wait for a signal.
     fn signal(&self, signal: fn(&mut State) -> &mut Vec<u64>) {
         let slots = std::mem::take(signal(&mut self.state.borrow_mut()));
         for slot in slots {

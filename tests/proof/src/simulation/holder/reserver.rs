@@ -1,7 +1,8 @@
-//! Makes, fills and gives up reservations, as `app::reservation::Reserver` does for its
-//! callers.
+//! A client of reservations: it makes, fills and gives them up, as `app::reservation::Reserver`
+//! does for its callers.
 //!
-//! Any process fills and gives up any reservation: all that is known of one is in the database.
+//! Any process fills and gives up any reservation, because the whole state of a reservation is in
+//! the database.
 
 use std::{rc::Rc, sync::Arc};
 
@@ -19,28 +20,29 @@ use crate::{
     stores::Entry,
 };
 
-/// How long setting numbers aside may take in all, and giving up.
+/// The time limit in milliseconds for reserving numbers, and for giving a reservation up.
 const DEADLINE: u64 = 2_000;
-/// Blocks per reservation.
+/// The maximum number of blocks per reservation.
 const BLOCKS_MAX: u64 = 8;
-/// How often a fill is sent that is not known to be stored, and the pause between two tries.
+/// How often a fill with an unknown outcome is sent, and the pause between two tries in
+/// milliseconds.
 const FILL_TRIES: usize = 4;
 const FILL_PAUSE: u64 = 60;
-/// Reservations that one process makes at most, as bits.
+/// The bits for the reservations of one start.
 const PER_START_BITS: u32 = 5;
 
-/// Nothing came of a reservation.
+/// The error of a reservation that was not made.
 struct Failed;
 
-/// What became of a fill.
+/// The outcome of a fill.
 enum Fill {
     Stored,
     Conflict,
-    /// It may be sent again, as it is.
+    /// The fill may be sent again unchanged.
     Again,
 }
 
-/// Makes, fills and gives up reservations until told to stop.
+/// Makes, fills and gives up reservations until the process stops.
 pub(super) async fn reserve(holder: Rc<Holder>) {
     while !holder.is_stopping() {
         let think = holder.desk.draw(|rng| rng.between(1, 2 * holder.setup.think_max));
@@ -58,8 +60,8 @@ fn name(reservation: u64) -> HolderId {
 }
 
 impl Holder {
-    /// A name that no start and no other reservation has, also as the owner of an entry in the
-    /// register.
+    /// Draws the next reservation's id. No start and no other reservation has it, also as the owner
+    /// of a register entry.
     fn next_reservation(&self) -> Option<u64> {
         let mut state = self.state.borrow_mut();
         state.reservations += 1;
@@ -82,13 +84,14 @@ impl Holder {
             Ok(spans) => self.desk.note(Note::Reserved { reservation, namespace, spans }),
             Err(Failed) => {
                 self.desk.note(Note::Happened(Happening::ReserveFailed, 1));
-                // What it has got leaks: others may have filled some of it.
+                // The reservation's blocks leak, because other clients may have filled some of
+                // their numbers.
                 self.give_up(reservation, namespace).await;
             }
         }
     }
 
-    /// Gets blocks until there are enough numbers.
+    /// Allocates blocks until there are enough numbers.
     async fn take(
         &self,
         reservation: u64,
@@ -123,7 +126,7 @@ impl Holder {
         let instance = if reserved { "reserved" } else { "given-up" };
         let request = Request::Register {
             holder: name(reservation),
-            instance: Instance::new(instance).expect("the name is well-formed"),
+            instance: Instance::new(instance).expect("both names are valid"),
             namespaces: vec![self.state.borrow().configured[namespace].clone()],
             reserved,
         };
@@ -161,7 +164,7 @@ impl Holder {
         }
     }
 
-    /// Enters a block into the register: what of it is free.
+    /// Enters a block into the register, and returns its free numbers.
     async fn enter_reserved(
         &self,
         reservation: u64,
@@ -215,7 +218,7 @@ impl Holder {
         self.call_until(request, deadline).await.map(|_| ()).map_err(|_: Refused| Failed)
     }
 
-    /// Gives a reservation up; whether all of it is done. It may be repeated.
+    /// Gives a reservation up, and returns whether that is complete. It may be repeated.
     pub(super) async fn give_up(&self, reservation: u64, namespace: usize) -> bool {
         self.desk.note(Note::GivingUp { reservation });
         let StoreReply::Done = self.desk.store(StoreOp::CloseReservation { reservation }).await else {
@@ -238,8 +241,7 @@ impl Holder {
         }
     }
 
-    /// Stores a link under a number of any reservation that is open, also of one that is still
-    /// being made.
+    /// Stores a link under a number of any open reservation, also of one that is still being made.
     async fn fill_one(&self) {
         let Some(Reservation { id, namespace, closed: false, spans }) = self.pick().await else { return };
         if spans.is_empty() {
@@ -261,7 +263,8 @@ impl Holder {
         }
     }
 
-    /// A row that is there already may come from an earlier copy of the call, so it is looked at.
+    /// Sends a fill once. If the row exists already it is read, because an earlier copy of the call
+    /// may have stored it.
     async fn fill(&self, namespace: usize, number: u64, url: u64) -> Fill {
         let StoreReply::Epoch(history) = self.desk.store(StoreOp::Epoch).await else { return Fill::Again };
         let insert = StoreOp::Insert { namespace, number, url, history: Arc::new(history) };

@@ -1,4 +1,4 @@
-//! Steps the real core of a holder: its calls and questions go to the desk.
+//! The shell of a holder's real core: its calls and store calls go through the desk.
 //!
 //! Times are a fifth of the real ones here, so the core's clock runs five times as fast.
 
@@ -23,15 +23,15 @@ use crate::{
 
 /// How much faster the core's clock runs than the simulated one.
 const SCALE: u64 = 5;
-/// Pause before a store that failed is asked again.
+/// The pause before a store that failed is asked again, in milliseconds.
 const STORE_PAUSE: u64 = 60;
-/// How often a process that stops waits before it ends. The real one is bounded by time; what is left
-/// then is leaked.
+/// How many times a stopping process waits before it ends. The real one has a time limit; blocks
+/// left then are leaked.
 const STOP_WAITS: usize = 50;
-/// How often a process that stops looks whether its creates have ended.
+/// The interval at which a stopping process checks whether its creates have ended, in milliseconds.
 const POLL: u64 = 20;
 
-/// Works until told to stop; then gives back what is left.
+/// Steps the core until the process stops, and then returns the unused blocks.
 pub(super) async fn supply(holder: Rc<Holder>) {
     let mut event = Event::Woken;
     while !holder.may_end() {
@@ -44,7 +44,7 @@ pub(super) async fn supply(holder: Rc<Holder>) {
     holder.end(event).await;
 }
 
-/// Beats, and believes the ceilings that it is told.
+/// Sends beats, and stores the ceilings from the answers.
 pub(super) async fn beat(holder: Rc<Holder>) {
     while !holder.is_stopping() {
         let request = holder.next_beat();
@@ -57,12 +57,12 @@ pub(super) async fn beat(holder: Rc<Holder>) {
 }
 
 impl Holder {
-    /// Whether it is to stop, and its creates have ended.
+    /// Returns whether the process is stopping and its creates have ended.
     fn may_end(&self) -> bool {
         self.is_stopping() && self.state.borrow().creators == 0
     }
 
-    /// Steps the core to its end.
+    /// Steps the core through its shutdown.
     pub(super) async fn end(&self, event: Event) {
         let mut event = if event == Event::Woken {
             Event::Stop
@@ -83,7 +83,7 @@ impl Holder {
         }
     }
 
-    /// One step of the core: what is to be done next, if anything.
+    /// Steps the core, carries out the effects that need no answer, and returns the one that does.
     pub(super) async fn step(&self, event: Event) -> Option<Effect> {
         let now = self.core_now();
         let effects = {
@@ -100,7 +100,7 @@ impl Holder {
                 effect => next = Some(effect),
             }
         }
-        // Of a holder that is lost; it starts again.
+        // A lost holder's process ends, and another one starts.
         next.filter(|effect| *effect != Effect::Done)
     }
 
@@ -120,7 +120,7 @@ impl Holder {
         Millis(self.desk.now() * SCALE)
     }
 
-    /// Waits as the core asks for.
+    /// Waits as the core requests.
     pub(super) async fn rest(&self, until: Millis, for_demand: bool) -> Event {
         let most = until.since(self.core_now()).div_ceil(SCALE).max(1);
         let most = if self.is_stopping() { most.min(POLL) } else { most };
@@ -132,7 +132,7 @@ impl Holder {
         Event::Woken
     }
 
-    /// Carries out what brings the next event.
+    /// Carries out the effect that causes the next event, and returns that event.
     pub(super) async fn perform(&self, effect: Effect) -> Event {
         match effect {
             Effect::Call(call) => Event::Answered(self.send(call).await),
@@ -172,7 +172,7 @@ impl Holder {
 
     async fn ask(&self, call: StoreCall) -> Option<StoreAnswer> {
         let op = match call {
-            // There is one ledger here, and marks are the other world's matter.
+            // There is one ledger here, and marks are covered by the resolver's `world` tests.
             StoreCall::AdoptLedger(ledger) => return Some(StoreAnswer::Ledger(ledger)),
             StoreCall::RaiseMark(_) => return Some(StoreAnswer::Raised(true)),
             StoreCall::Epoch => StoreOp::Epoch,
@@ -209,7 +209,8 @@ impl Holder {
         usize::from(index.get()) - 1
     }
 
-    /// The register's entry: the real one has an instance and an entry id beside the generation.
+    /// Returns the register entry of a block. The real one has an instance and an entry id beside
+    /// the generation.
     fn entry(&self, entry: &RegisterEntry) -> Entry {
         let generation = token(entry.block.generation, self.setup.start, entry.entry);
         Entry { span: entry.block.span, generation }
@@ -256,7 +257,8 @@ impl Holder {
         state.core.share(now, starving, &mut state.keyspaces);
     }
 
-    /// Believes ceilings, each with the end of the register; none if the database does not answer.
+    /// Stores ceilings, each with the end of the register. If the database does not answer, the
+    /// ceiling is not stored.
     async fn believe(&self, told: Vec<(numbers::Namespace, u64)>, sent: Moment) {
         let holder_ttl_ms = self.setup.holder_ttl_ms;
         for (name, ceiling) in told {
@@ -290,7 +292,7 @@ impl Holder {
     }
 }
 
-/// The issuer's answer as the core takes it.
+/// Converts the issuer's answer for the core.
 fn answer(answer: core::Answer, holder_ttl_ms: u64) -> Result<Answer, Refused> {
     Ok(match answer {
         core::Answer::Registered { incarnation, last_seq, .. } => {

@@ -1,5 +1,5 @@
-//! The last holder: it takes up what the others left and gives it back, so that every number can be
-//! accounted for. Some reservations stay open.
+//! The last holder: it takes over the blocks that the others left and returns them, so that every
+//! number can be accounted for. Some reservations stay open.
 
 use std::{collections::BTreeSet, rc::Rc};
 
@@ -12,20 +12,20 @@ use crate::simulation::{
     summary::Happening,
 };
 
-/// How many of a thousand open reservations are given up at the end.
+/// How many open reservations in a thousand are given up at the end.
 const GIVEN_UP: u64 = 700;
-/// How often a reservation that could not be given up is tried again.
+/// How often giving up a reservation is tried.
 const TRIES: usize = 8;
-/// How often a namespace is looked at in vain: an allocation burns only some blocks of another
-/// history of the database, and then goes on to other numbers.
+/// How many allocations of a namespace may bring no new leaked block. An allocation burns only some
+/// blocks of another history of the database, and then continues with other numbers.
 const LOOKS: usize = 24;
-/// What reservations leaked has rested by then.
+/// The wait in milliseconds after which the blocks of given-up reservations can be taken over.
 const RESTED: u64 = 2_500;
 
-/// How far the sweep of a namespace is.
+/// The progress of the sweep of a namespace.
 #[derive(Default)]
 struct Sweep {
-    /// The first numbers of the blocks that were seen.
+    /// The start numbers of the blocks seen so far.
     seen: BTreeSet<u64>,
     looks: usize,
 }
@@ -34,19 +34,21 @@ impl Sweep {
     fn note(&mut self, answer: &Result<Answer, Refused>) {
         match answer {
             Ok(Answer::Allocated { block, leaked, .. }) => {
-                // What comes back of a leaked block goes out as leaked for ever: once around is enough.
+                // Numbers returned from a leaked block are allocated as leaked again, so seeing a
+                // block once is enough.
                 let again = !self.seen.insert(block.span.start());
                 self.looks += usize::from(leaked.is_none() || again);
             }
             Err(Refused::InOtherHands) => self.looks += 1,
-            // Leaked blocks come before everything else, so there is none when nothing is to be had.
+            // Leaked blocks are allocated before all others, so none is left if no number can be
+            // allocated.
             Err(Refused::Exhausted | Refused::Other { .. }) => self.looks = LOOKS,
             _ => {}
         }
     }
 }
 
-/// Asks for blocks until there is none that was leaked, and returns each at once.
+/// Asks for blocks until none was leaked, and returns each at once.
 pub(super) async fn sweep(holder: Rc<Holder>) {
     holder.give_up_reservations().await;
     for namespace in 0..holder.setup.namespaces.len() {
@@ -61,7 +63,7 @@ pub(super) async fn sweep(holder: Rc<Holder>) {
 }
 
 impl Holder {
-    /// Gives back what is in hand, and wants more: a create found nothing.
+    /// Returns the numbers in hand and asks for more, as after a create that found none.
     fn empty(&self, namespace: usize) {
         let now = self.core_now();
         let keyspace: &mut Keyspace = &mut self.state.borrow_mut().keyspaces[namespace];
@@ -94,7 +96,7 @@ impl Holder {
         }
     }
 
-    /// Gives up what somebody began to give up, and most of the rest.
+    /// Gives up the reservations that a process began to give up, and most of the others.
     async fn give_up_reservations(&self) {
         let StoreReply::Reservations(all) = self.until_it_answers(StoreOp::Reservations).await else {
             return;

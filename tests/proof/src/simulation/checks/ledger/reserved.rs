@@ -1,11 +1,11 @@
-//! G7 in the ledger: what a reservation gets, and that it keeps it.
+//! Checks of G7 in the ledger: the blocks that a reservation gets and keeps.
 
 use issuer::core::{Answer, LeakedBlock, Refusal};
 use numbers::{HolderId, Incarnation, Namespace, Span};
 
 use super::LedgerCheck;
 
-/// Whether this is the name of a reservation's holder.
+/// Returns whether this is the name of a reservation's holder.
 pub(super) fn is_reservation(holder: &HolderId) -> bool {
     holder.as_str().starts_with('r')
 }
@@ -17,7 +17,7 @@ impl LedgerCheck {
         }
     }
 
-    /// G7: what a reservation holds is leaked only when it is given up.
+    /// Checks that a reservation's block leaks only after it was given up (G7).
     pub(super) fn leaked(&mut self, namespace: &Namespace, leaked: &LeakedBlock) {
         if !is_reservation(&leaked.holder) {
             return;
@@ -29,7 +29,7 @@ impl LedgerCheck {
         }
     }
 
-    /// What reservations hold.
+    /// Returns the numbers of open reservations.
     pub(in super::super) fn reserved(&self, namespace: usize) -> Vec<Span> {
         let holders = self.holders.iter().filter(|(id, record)| is_reservation(id) && record.reserved);
         let open = holders.flat_map(|(_, record)| &record.open);
@@ -37,13 +37,13 @@ impl LedgerCheck {
         here.map(|held| held.block.span).collect()
     }
 
-    /// Whether a reservation has or had the number. An answer that says that all numbers are used
-    /// may have been given when it had.
+    /// Returns whether a reservation has or had the number. It may have had the number when an
+    /// issuer answered that all numbers are used.
     pub(in super::super) fn was_reserved(&self, namespace: usize, number: u64) -> bool {
         self.ever_reserved.contains(&(namespace, number))
     }
 
-    /// G7: a reservation gets no numbers that were leaked, and no more than it asks for.
+    /// Checks that a reservation gets no leaked numbers, and no more than it asks for (G7).
     pub(super) fn judge_reserved(
         &mut self,
         holder: &HolderId,
