@@ -1,19 +1,26 @@
-//! Allocations as short entries: a transaction of a hundred allocations writes one key, and not a hundred holders' records.
+//! The journal: allocations as short entries, so that a transaction of a hundred allocations writes
+//! one key instead of a hundred holders' records.
 //!
-//! The ledger keeps a holder in two places: its record, whole, as of the batch that wrote it; and in the journals of later batches
-//! what was allocated to it since. Everything else that changes a holder writes its record whole.
+//! The ledger keeps a holder in two places: its record as of the batch that wrote it, and, in the
+//! journals of later batches, what was allocated to it since. Any other change of a holder writes
+//! its whole record.
 //!
-//! 1. `head`, which every transaction writes, lists the latest allocations itself. Only when they are more than a few do they go to a
-//!    key of their own: on an idle issuer most allocations are a transaction of one put.
-//! 2. That key is slot `batch mod slots`, so there are few keys and each is overwritten in place.
-//! 3. A slot is overwritten only when every holder that it names has been written whole since. Holders whose oldest entry grows
-//!    old are written a few at a time with each batch. Where that is not enough, as after a burst of more holders than the slots
-//!    can see to, a batch keeps no journal and writes its holders whole: slower, and always right.
-//! 4. An entry counts for a record that is older than the entry's batch, and for no other; `head` lists none that a record contains. Batches are numbered over all leaders, so a
-//!    holder that was forgotten and came back is not taken for its former self.
+//! 1. `head`, which every transaction writes, lists the latest allocations itself. Only if there are
+//!    more than a few do they go to a key of their own. On an idle issuer most allocations are a
+//!    transaction of one put.
+//! 2. That key is the slot `batch mod slots`, so there are few keys, and each is overwritten in
+//!    place.
+//! 3. A slot is overwritten only after every holder that it names has been written whole since. Each
+//!    batch writes a few of the holders whose oldest entry grows old. Where that is not enough, as
+//!    after a burst of more holders than the slots can hold, a batch keeps no journal and writes its
+//!    holders whole. That is slower, and always correct.
+//! 4. An entry applies to a record that is older than the entry's batch, and to no other. `head`
+//!    lists no entry that a record contains. Batches are numbered across all leaders, so a holder
+//!    that was forgotten and came back is not mistaken for its former self.
 //!
-//! Why: with one put per allocation etcd took a quarter of the processor time of an allocation, and encoding and sending the records
-//! another tenth (`perf` under `bench allocate`, 256 holders, 2026-11-21); and each further put of a transaction makes etcd's answer later.
+//! Why: without it etcd does a put per allocation. With 256 holders that make unary calls the
+//! journal doubles the rate (1.98 times; `bench allocate --beside`, 2026-11-24), and with one holder
+//! it costs nothing (1.04).
 
 use std::collections::BTreeSet;
 
@@ -25,19 +32,19 @@ use crate::{
     ledger::{Key, Record, Write},
 };
 
-/// The most entries of one batch; it keeps a slot's value far below etcd's limit of 1.5 MB.
+/// Maximum number of entries in one batch. It keeps a slot's value far below etcd's limit of 1.5 MB.
 pub(super) const ENTRIES_MAX: usize = 128;
 
-/// One allocation.
+/// An allocation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Entry {
-    /// Who got the block.
+    /// The holder that got the block.
     pub holder: HolderId,
-    /// For which request of its incarnation.
+    /// The number of the holder's request within its incarnation.
     pub seq: Seq,
     /// The leader that allocated it.
     pub epoch: Epoch,
-    /// The generation that the numbers were leaked under; none when they are surely unused.
+    /// The generation that the numbers were leaked under; `None` if they are surely unused.
     pub leaked: Option<Generation>,
     /// The block.
     pub open: OpenBlock,
@@ -46,14 +53,14 @@ pub struct Entry {
 /// The allocations of one batch, and those that `head` listed before it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Journal {
-    /// Which batch.
+    /// The batch that wrote it.
     pub batch: Batch,
-    /// What was allocated to holders that it did not write whole, in order.
+    /// Allocations to holders whose records the batch did not write, in order.
     pub entries: Vec<Entry>,
 }
 
 impl HolderRecord {
-    /// What an allocation changes in its holder's record.
+    /// Applies an allocation to the holder's record.
     pub fn allocated(&mut self, entry: Entry) {
         let Entry { seq, epoch, leaked, open, .. } = entry;
         self.last_seq = seq;
@@ -63,12 +70,12 @@ impl HolderRecord {
     }
 }
 
-/// Holders with entries that their records do not contain, each with the batch of the oldest.
+/// Holders with entries that their stored records lack, each with the batch of its oldest entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Unsaved(BTreeSet<(Batch, HolderId)>);
 
 impl Unsaved {
-    /// Notes that a holder has an entry in this batch's journal.
+    /// Records that a holder has an entry in this batch's journal.
     pub(super) fn note(&mut self, holder: &HolderId, record: &mut HolderRecord, batch: Batch) {
         if record.unsaved.is_none() {
             record.unsaved = Some(batch);
@@ -76,7 +83,7 @@ impl Unsaved {
         }
     }
 
-    /// Notes that a holder's record is written whole.
+    /// Records that a holder's record is written whole.
     pub(super) fn saved(&mut self, holder: &HolderId, record: &mut HolderRecord, batch: Batch) {
         record.as_of = batch;
         if let Some(oldest) = record.unsaved.take() {
@@ -84,19 +91,20 @@ impl Unsaved {
         }
     }
 
-    /// Notes that a holder is forgotten.
+    /// Records that a holder is forgotten.
     pub(super) fn forgotten(&mut self, holder: &HolderId) {
         self.0.retain(|(_, unsaved)| unsaved != holder);
     }
 
-    /// Whether this batch may overwrite its slot.
+    /// Returns whether this batch may overwrite its slot.
     pub(super) fn leaves_room(&self, limits: &Limits, batch: Batch) -> bool {
         let overwritten = |oldest: &Batch| batch.0 - oldest.0 >= limits.journal_slots;
         let named = self.0.first().is_some_and(|(oldest, _)| overwritten(oldest));
         limits.journal_slots > 0 && !(named && limits.guards(Guard::Journal))
     }
 
-    /// Holders whose slot comes round half-way soon: the oldest first, and no more than `room`.
+    /// Returns the holders whose entries are at least half as old as the rotation of slots, the oldest
+    /// first, at most `room`.
     fn due(&self, limits: &Limits, batch: Batch, room: usize) -> Vec<HolderId> {
         let old = |oldest: &Batch| batch.0 - oldest.0 >= limits.journal_slots.div_ceil(2);
         let due = self.0.iter().take_while(|(oldest, _)| old(oldest)).take(room.min(limits.journal_saves));
@@ -105,7 +113,8 @@ impl Unsaved {
 }
 
 impl State {
-    /// Books an allocation with its holder: as an entry of the open batch, or in its record, whole.
+    /// Applies an allocation to its holder, and stores it as an entry of the open batch or with the
+    /// holder's whole record.
     pub(super) fn allocate(&mut self, limits: &Limits, entry: Entry) {
         let journalled = self.unsaved.leaves_room(limits, self.head.batch.next());
         let Some(record) = self.holders.get_mut(&entry.holder) else { return };
@@ -117,15 +126,15 @@ impl State {
         }
     }
 
-    /// Adds the open batch's entries to those that `head` lists, without those of holders that it writes whole; or makes a journal
-    /// of them all, when they are too many for `head`.
+    /// Adds the open batch's entries to those that `head` lists, except those of holders that it writes
+    /// whole. If there are too many for `head`, returns a journal of all of them.
     pub(super) fn close_journal(&mut self, limits: &Limits, whole: &BTreeSet<Key>) -> Option<Write> {
         let batch = self.head.batch;
         let recent = &mut self.head.recent;
         let anything_new = !self.entries.is_empty();
         recent.append(&mut self.entries);
         recent.retain(|entry| !whole.contains(&Key::Holder(entry.holder.clone())));
-        // Whether the slot may be overwritten was asked when the batch's own entries were made.
+        // `allocate` has checked that the slot may be overwritten.
         if recent.len() <= limits.journal_recent || !anything_new {
             return None;
         }
@@ -138,15 +147,16 @@ impl State {
         Some(Write::Put(Record::Journal(batch.0 % limits.journal_slots, Journal { batch, entries })))
     }
 
-    /// Has a few holders written whole whose entries grow old.
+    /// Schedules a few holders with old entries to be written whole.
     pub(super) fn save_some(&mut self, limits: &Limits, room: usize) {
         for holder in self.unsaved.due(limits, self.head.batch, room) {
             self.touch(Key::Holder(holder));
         }
     }
 
-    /// Reads what journals, and then `head`, say that records do not. Where an earlier leader put an entry is not asked, since it may have had another
-    /// number of slots: every holder counts as the oldest there is, so none of the journals is overwritten before it is saved.
+    /// Applies the entries of journals, and then those of `head`, to the records that lack them. An
+    /// earlier leader may have had another number of slots, so the slot of an entry is not used: every
+    /// holder counts as the oldest, and no journal is overwritten before it is saved.
     pub(super) fn replay(&mut self, mut journals: Vec<Journal>) {
         journals.sort_by_key(|journal| journal.batch);
         for Journal { batch, entries } in journals {
