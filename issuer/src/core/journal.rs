@@ -5,22 +5,22 @@
 //! journals of later batches, what was allocated to it since. Any other change of a holder writes
 //! its whole record.
 //!
-//! 1. `head`, which every transaction writes, lists the latest allocations itself. Only if there are
-//!    more than a few do they go to a key of their own. On an idle issuer most allocations are a
-//!    transaction of one put.
+//! 1. `head`, which every transaction writes, lists the latest allocations itself. Only if there
+//!    are more than a few do they go to a key of their own. On an idle issuer most allocations are
+//!    a transaction of one put.
 //! 2. That key is the slot `batch mod slots`, so there are few keys, and each is overwritten in
 //!    place.
-//! 3. A slot is overwritten only after every holder that it names has been written whole since. Each
-//!    batch writes a few of the holders whose oldest entry grows old. Where that is not enough, as
-//!    after a burst of more holders than the slots can hold, a batch keeps no journal and writes its
-//!    holders whole. That is slower, and always correct.
+//! 3. A slot is overwritten only after every holder that it names has been written whole since.
+//!    Each batch writes a few of the holders whose oldest entry grows old. Where that is not
+//!    enough, as after a burst of more holders than the slots can hold, a batch keeps no journal
+//!    and writes its holders whole. That is slower, and always correct.
 //! 4. An entry applies to a record that is older than the entry's batch, and to no other. `head`
 //!    lists no entry that a record contains. Batches are numbered across all leaders, so a holder
 //!    that was forgotten and came back is not mistaken for its former self.
 //!
 //! Why: without it etcd does a put per allocation. With 256 holders that make unary calls the
-//! journal doubles the rate (1.98 times; `bench allocate --beside`, 2026-11-24), and with one holder
-//! it costs nothing (1.04).
+//! journal doubles the rate (1.98 times; `bench allocate --beside`, 2026-11-24), and with one
+//! holder it costs nothing (1.04).
 
 use std::collections::BTreeSet;
 
@@ -32,7 +32,8 @@ use crate::{
     ledger::{Key, Record, Write},
 };
 
-/// Maximum number of entries in one batch. It keeps a slot's value far below etcd's limit of 1.5 MB.
+/// Maximum number of entries in one batch. It keeps a slot's value far below etcd's limit of 1.5
+/// MB.
 pub(super) const ENTRIES_MAX: usize = 128;
 
 /// An allocation.
@@ -103,8 +104,8 @@ impl Unsaved {
         limits.journal_slots > 0 && !(named && limits.guards(Guard::Journal))
     }
 
-    /// Returns the holders whose entries are at least half as old as the rotation of slots, the oldest
-    /// first, at most `room`.
+    /// Returns the holders whose entries are at least half as old as the rotation of slots, the
+    /// oldest first, at most `room`.
     fn due(&self, limits: &Limits, batch: Batch, room: usize) -> Vec<HolderId> {
         let old = |oldest: &Batch| batch.0 - oldest.0 >= limits.journal_slots.div_ceil(2);
         let due = self.0.iter().take_while(|(oldest, _)| old(oldest)).take(room.min(limits.journal_saves));
@@ -126,8 +127,8 @@ impl State {
         }
     }
 
-    /// Adds the open batch's entries to those that `head` lists, except those of holders that it writes
-    /// whole. If there are too many for `head`, returns a journal of all of them.
+    /// Adds the open batch's entries to those that `head` lists, except those of holders that it
+    /// writes whole. If there are too many for `head`, returns a journal of all of them.
     pub(super) fn close_journal(&mut self, limits: &Limits, whole: &BTreeSet<Key>) -> Option<Write> {
         let batch = self.head.batch;
         let recent = &mut self.head.recent;
@@ -155,8 +156,8 @@ impl State {
     }
 
     /// Applies the entries of journals, and then those of `head`, to the records that lack them. An
-    /// earlier leader may have had another number of slots, so the slot of an entry is not used: every
-    /// holder counts as the oldest, and no journal is overwritten before it is saved.
+    /// earlier leader may have had another number of slots, so the slot of an entry is not used:
+    /// every holder counts as the oldest, and no journal is overwritten before it is saved.
     pub(super) fn replay(&mut self, mut journals: Vec<Journal>) {
         journals.sort_by_key(|journal| journal.batch);
         for Journal { batch, entries } in journals {

@@ -16,7 +16,7 @@ fn check_reason(text: Option<&str>) -> Checked<String> {
     if fits {
         return Ok(text.to_owned());
     }
-    Err(format!("expected the reason, in 1 to {} bytes without control characters", Block::REASON_BYTES))
+    Err(Block::expected_reason())
 }
 
 impl LinkService {

@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use store::Same;
 
 use super::{
-    AppError, Field, FieldErrors, InvalidField, LinkService, authorize::require, values, values::Checked,
+    AppError, Field, FieldErrors, LinkFields, LinkService, authorize::require, values, values::Checked,
 };
 use crate::creator::{CodeWish, CreateError, Wishes};
 
@@ -23,33 +23,11 @@ pub const DIGEST_LEN: usize = 8;
 /// Maximum length of an idempotency key, in bytes.
 pub const IDEMPOTENCY_KEY_BYTES: usize = 255;
 
-/// A request for a new link. `None` means that a field is absent or null.
+/// A request for a new link.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CreateLink {
-    /// The long URL, absolute.
-    pub long_url: Option<String>,
-    /// A title for people.
-    pub title: Option<String>,
-    /// A description for people.
-    pub description: Option<String>,
-    /// Tags, at most a hundred.
-    pub tags: Vec<String>,
-    /// The time before which the link does not redirect.
-    pub valid_since: Option<Timestamp>,
-    /// The time from which the link no longer redirects.
-    pub valid_until: Option<Timestamp>,
-    /// The number of visits after which the link no longer redirects.
-    pub max_visits: Option<u64>,
-    /// Whether robots may follow the link; `false` by default.
-    pub crawlable: Option<bool>,
-    /// Whether a redirect passes on the visitor's query; `true` by default.
-    pub forward_query: Option<bool>,
-    /// Whether the link redirects; `true` by default.
-    pub enabled: Option<bool>,
-    /// The status of redirects: 301, 302, 307 or 308.
-    pub redirect_status: Option<u64>,
-    /// The password that visitors have to enter.
-    pub password: Option<String>,
+    /// The fields that an edit has too.
+    pub fields: LinkFields,
     /// A slug of the caller's choice.
     pub custom_slug: Option<String>,
     /// A prefix of the generated code.
@@ -98,15 +76,13 @@ impl IdempotencyKey {
 }
 
 /// A checked request.
-struct Request {
-    draft: Draft,
-    /// The draft's details. They are moved into the draft once the domain and the password are
-    /// known.
-    details: Details,
-    wishes: Wishes,
-    domain: Option<Authority>,
-    password: Option<String>,
-    finds: bool,
+pub(super) struct Request {
+    /// The link, without its domain and password.
+    pub(super) draft: Draft,
+    pub(super) wishes: Wishes,
+    pub(super) domain: Option<Authority>,
+    pub(super) password: Option<String>,
+    pub(super) finds: bool,
 }
 
 /// The way in which a code is generated.
@@ -143,83 +119,31 @@ impl LinkService {
         self.create(draft, wishes, by).await
     }
 
-    /// Checks a link of a bulk call. Bulk calls have their own path into the database, which
-    /// supports no custom slugs, tags, domains, passwords or deduplication.
-    pub fn check_plain_create(
-        &self,
-        request: CreateLink,
-        wrong: FieldErrors,
-        by: ApiKeyId,
-    ) -> Result<Draft, AppError> {
-        let (names_keyspace, hashes) =
-            (request.keyspace.is_some(), request.strategy.as_deref() == Some("hash"));
-        let Request { draft, details, wishes, domain, password, finds } =
-            self.check_create(request, wrong, by)?;
-        let set = [
-            (field_of_code(&wishes.code, names_keyspace, hashes), wishes.code != CodeWish::Next),
-            (Field::Tags, !wishes.tags.is_empty()),
-            (Field::FindIfExists, finds),
-            (Field::Domain, domain.is_some()),
-            (Field::Password, password.is_some()),
-        ];
-        let invalid = |field: Field| InvalidField {
-            field: field.name().to_owned(),
-            expected: "expected no value in a call for many links".to_owned(),
-        };
-        let invalid: Vec<_> =
-            set.into_iter().filter(|(_, is_set)| *is_set).map(|(field, _)| invalid(field)).collect();
-        if invalid.is_empty() { Ok(with_details(draft, details)) } else { Err(AppError::Invalid(invalid)) }
-    }
-
     /// Hashes the password of a link.
     pub(super) async fn hash_password(&self, password: String, by: &Grant) -> Result<PasswordHash, AppError> {
         let hashed = self.passwords.hash(by.id, password).await.ok_or(AppError::Unavailable)?;
         hashed.map_err(|error| AppError::invalid(Field::Password.name(), error.to_string()))
     }
 
-    fn check_create(
+    pub(super) fn check_create(
         &self,
-        request: CreateLink,
+        mut request: CreateLink,
         mut wrong: FieldErrors,
         by: ApiKeyId,
     ) -> Result<Request, AppError> {
-        let url = request.long_url.as_deref().ok_or_else(|| Field::LongUrl.expected());
-        let long_url = wrong.check(Field::LongUrl, url.and_then(|url| self.check_long_url(url)));
-        let mut wishes = Wishes { code: self.check_code(&request, &mut wrong), ..Wishes::default() };
-        let title = request.title.as_deref().map_or(Ok(None), values::title);
-        let title = wrong.check(Field::Title, title).flatten();
-        let description = request.description.as_deref().map_or(Ok(None), values::description);
-        wishes.tags = wrong.check(Field::Tags, values::tags(&request.tags)).unwrap_or_default();
-        let details = Details {
-            description: wrong.check(Field::Description, description).flatten(),
-            valid_since: request.valid_since,
-            valid_until: request.valid_until,
-            max_visits: wrong
-                .check(Field::MaxVisits, request.max_visits.map(values::max_visits).transpose())
-                .flatten(),
-            status: wrong
-                .check(
-                    Field::RedirectStatus,
-                    request.redirect_status.map(values::redirect_status).transpose(),
-                )
-                .flatten(),
-            disabled: !request.enabled.unwrap_or(true),
-            ..Details::default()
-        };
+        if request.fields.long_url.as_ref().is_none_or(Option::is_none) {
+            wrong.check::<()>(Field::LongUrl, Err(Field::LongUrl.expected()));
+        }
+        let code = self.check_code(&request, &mut wrong);
+        let password = request.fields.password.take().flatten();
+        let mut edit = self.check_fields(request.fields, &mut wrong);
         let domain = request.domain.as_deref().map_or(Ok(None), |name| self.check_domain(name));
         let domain = wrong.check(Field::Domain, domain).flatten();
-        values::window(details.valid_since, details.valid_until, &mut wrong);
+        values::window(edit.valid_since.flatten(), edit.valid_until.flatten(), &mut wrong);
         wrong.finish()?;
-        let draft = Draft {
-            long_url: long_url.ok_or(AppError::Internal)?,
-            title,
-            crawlable: request.crawlable.unwrap_or(false),
-            forward_query: request.forward_query.unwrap_or(true),
-            created_by: by,
-            details: None,
-        };
-        let (password, finds) = (request.password, request.find_if_exists);
-        Ok(Request { draft, details, wishes, domain, password, finds })
+        let wishes = Wishes { code, tags: edit.tags.take().unwrap_or_default(), ..Wishes::default() };
+        let draft = Draft::from_edit(edit, by).ok_or(AppError::Internal)?;
+        Ok(Request { draft, wishes, domain, password, finds: request.find_if_exists })
     }
 
     /// Checks the fields of the code, and returns which code the link is to have. As in Shlink, a
@@ -286,7 +210,8 @@ impl LinkService {
         idempotency: Option<IdempotencyKey>,
         by: &Grant,
     ) -> Result<(Draft, Wishes), AppError> {
-        let Request { draft, mut details, mut wishes, domain, password, finds } = request;
+        let Request { mut draft, mut wishes, domain, password, finds } = request;
+        let mut details = draft.details.take().map_or_else(Details::default, |details| *details);
         details.domain = self.domain_for_new_link(domain, by).await?;
         if let CodeWish::Picked(slug) = &wishes.code {
             let domain = details.domain.unwrap_or(DomainId::DEFAULT);
@@ -372,17 +297,6 @@ fn finds_existing(wishes: &Wishes) -> bool {
 /// Attaches the details to a draft unless they are empty.
 fn with_details(draft: Draft, details: Details) -> Draft {
     Draft { details: (!details.is_empty()).then(|| Box::new(details)), ..draft }
-}
-
-/// Returns the field that asked for a code other than the next one.
-fn field_of_code(code: &CodeWish, names_keyspace: bool, hashes: bool) -> Field {
-    match code {
-        CodeWish::Next | CodeWish::Picked(_) => Field::CustomSlug,
-        CodeWish::In(_) if names_keyspace => Field::Keyspace,
-        CodeWish::Digest { prefix, .. } if !prefix.is_empty() => Field::PathPrefix,
-        CodeWish::Digest { .. } if hashes => Field::Strategy,
-        CodeWish::In(_) | CodeWish::Digest { .. } | CodeWish::Random { .. } => Field::ShortCodeLength,
-    }
 }
 
 /// Returns a digest of the fields by which two requests are the same, as in Shlink: the long URL

@@ -1,11 +1,12 @@
 //! Edits a link, or replaces its redirect rules.
 
 use codes::LinkId;
-use jiff::Timestamp;
 use links::{Edit, Link, Meant, Record, Rule, api_key::Grant, scope::Scope};
 use store::Edited;
 
-use super::{AppError, Field, FieldErrors, LinkService, authorize::require, find_link::LinkName, values};
+use super::{
+    AppError, Field, FieldErrors, LinkFields, LinkService, authorize::require, find_link::LinkName, values,
+};
 
 /// How often a link is looked up by its name if the one that was found is gone.
 pub(super) const LOOKUPS: usize = 2;
@@ -19,48 +20,20 @@ pub struct Target {
     pub versions: Option<Vec<u64>>,
 }
 
-/// A partial update. `None` leaves a field unchanged, `Some(None)` clears it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct EditLink {
-    /// The long URL, absolute.
-    pub long_url: Option<String>,
-    /// A title for people.
-    pub title: Option<Option<String>>,
-    /// A description for people.
-    pub description: Option<Option<String>>,
-    /// Tags, at most a hundred.
-    pub tags: Option<Vec<String>>,
-    /// The time before which the link does not redirect.
-    pub valid_since: Option<Option<Timestamp>>,
-    /// The time from which the link no longer redirects.
-    pub valid_until: Option<Option<Timestamp>>,
-    /// The number of visits after which the link no longer redirects.
-    pub max_visits: Option<Option<u64>>,
-    /// Whether robots may follow the link.
-    pub crawlable: Option<bool>,
-    /// Whether a redirect passes on the visitor's query.
-    pub forward_query: Option<bool>,
-    /// Whether the link redirects.
-    pub enabled: Option<bool>,
-    /// The status of redirects: 301, 302, 307 or 308.
-    pub redirect_status: Option<Option<u64>>,
-    /// The password that visitors have to enter.
-    pub password: Option<Option<String>>,
-}
-
 impl LinkService {
     /// Edits a link. `wrong` holds the fields that the adapter could not read: as in Shlink, all
     /// fields are checked before the link is looked up.
     pub async fn edit_link(
         &self,
         target: &Target,
-        mut request: EditLink,
-        wrong: FieldErrors,
+        mut fields: LinkFields,
+        mut wrong: FieldErrors,
         by: &Grant,
     ) -> Result<Record, AppError> {
         require(by, Scope::Edit)?;
-        let password = request.password.take();
-        let mut edit = self.check_edit(request, wrong)?;
+        let password = fields.password.take();
+        let mut edit = self.check_fields(fields, &mut wrong);
+        wrong.finish()?;
         if let Some(password) = password {
             edit.password = Some(match password {
                 Some(password) => Some(self.hash_password(password, by).await?),
@@ -107,39 +80,6 @@ impl LinkService {
         Ok(edited)
     }
 
-    fn check_edit(&self, request: EditLink, mut wrong: FieldErrors) -> Result<Edit, AppError> {
-        let mut edit = Edit {
-            crawlable: request.crawlable,
-            forward_query: request.forward_query,
-            disabled: request.enabled.map(|enabled| !enabled),
-            valid_since: request.valid_since,
-            valid_until: request.valid_until,
-            ..Edit::default()
-        };
-        if let Some(url) = request.long_url {
-            edit.long_url = wrong.check(Field::LongUrl, self.check_long_url(&url));
-        }
-        if let Some(title) = request.title {
-            edit.title = Some(check_some(&mut wrong, Field::Title, title.as_deref(), values::title));
-        }
-        if let Some(text) = request.description {
-            let read = values::description;
-            edit.description = Some(check_some(&mut wrong, Field::Description, text.as_deref(), read));
-        }
-        if let Some(tags) = request.tags {
-            edit.tags = wrong.check(Field::Tags, values::tags(&tags));
-        }
-        if let Some(count) = request.max_visits {
-            let read = |count| values::max_visits(count).map(Some);
-            edit.max_visits = Some(check_some(&mut wrong, Field::MaxVisits, count, read));
-        }
-        if let Some(status) = request.redirect_status {
-            let read = |status| values::redirect_status(status).map(Some);
-            edit.status = Some(check_some(&mut wrong, Field::RedirectStatus, status, read));
-        }
-        wrong.finish().map(|()| edit)
-    }
-
     /// Rejects times that contradict those of the link. Two concurrent edits may each agree with
     /// the earlier state. Then the link does not redirect, which is shown, until one of them is
     /// undone.
@@ -172,15 +112,4 @@ impl LinkService {
             None => Ok(()),
         }
     }
-}
-
-/// Checks a value that may be cleared. Returns `None` if it is cleared, or if it is wrong, which is
-/// recorded.
-fn check_some<T, R>(
-    wrong: &mut FieldErrors,
-    field: Field,
-    value: Option<T>,
-    read: impl FnOnce(T) -> values::Checked<Option<R>>,
-) -> Option<R> {
-    value.and_then(|value| wrong.check(field, read(value)).flatten())
 }

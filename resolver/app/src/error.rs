@@ -8,7 +8,7 @@ use std::fmt;
 use links::scope::Scope;
 use store::StoreError;
 
-use super::field::Field;
+use super::link_fields::Field;
 use crate::{budgets::Spent, reservation::ReserveError, turns::NoTurn};
 
 /// Maximum number of wrong fields that one answer names. One more entry stands for the rest.
@@ -212,68 +212,59 @@ impl From<ReserveError> for AppError {
     }
 }
 
-/// Collects wrong fields, so that one answer names them all, in the order of the request.
+/// Collects wrong fields, so that one answer names them all.
 ///
-/// The adapter records a field that it cannot read at the field's position in the request. An error
-/// that a use case finds later gets the same position.
+/// The adapter records the fields that it cannot read, and passes them to the use case, which adds
+/// those with wrong values.
 #[derive(Debug, Default)]
-pub struct FieldErrors {
-    /// The errors with the positions of their fields. The required URL comes first, even if it is
-    /// absent.
-    wrong: Vec<(usize, InvalidField)>,
-    /// Positions of the link fields in the request, indexed by [`Field`]; 0 for an absent field.
-    places: [usize; Field::ALL.len()],
-    /// The position of the field that is being read, from 1.
-    place: usize,
-}
+pub struct FieldErrors(Vec<InvalidField>);
 
 impl FieldErrors {
-    /// Starts the next field of the request. `field` is `None` if links have no such field.
-    pub fn begin(&mut self, field: Option<Field>) {
-        self.place += 1;
-        if let Some(field) = field.filter(|field| *field != Field::LongUrl) {
-            self.places[field as usize] = self.place;
-        }
-    }
-
-    /// Returns the value, or records what was expected of the field that is being read.
+    /// Returns the value, or records what was expected of the field. Only the first error of a
+    /// field is recorded.
     pub fn note<T>(&mut self, field: &str, read: Result<T, String>) -> Option<T> {
-        read.map_err(|expected| self.add(self.place, field, expected)).ok()
+        read.map_err(|expected| self.add(field, expected)).ok()
     }
 
-    /// Like [`FieldErrors::note`], for a field of a link. Only the first error of a field is
-    /// recorded.
+    /// Like [`FieldErrors::note`], for a field of a link.
     pub fn check<T>(&mut self, field: Field, read: Result<T, String>) -> Option<T> {
-        let (place, name) = (self.places[field as usize], field.name());
-        read.map_err(|expected| {
-            if !self.wrong.iter().any(|(_, known)| known.field == name) {
-                self.add(place, name, expected);
-            }
-        })
-        .ok()
+        self.note(field.name(), read)
+    }
+
+    /// Returns whether so many fields are wrong that no more are recorded.
+    pub fn is_full(&self) -> bool {
+        self.0.len() > FIELDS_TOLD
     }
 
     /// Adds an error. A request may have thousands of wrong fields, so the last entry stands for
     /// the rest.
-    fn add(&mut self, place: usize, field: &str, expected: String) {
-        let (place, field, expected) = match FIELDS_TOLD.checked_sub(self.wrong.len()) {
+    fn add(&mut self, field: &str, expected: String) {
+        if self.0.iter().any(|known| known.field == field) {
+            return;
+        }
+        let (field, expected) = match FIELDS_TOLD.checked_sub(self.0.len()) {
             None => return,
-            Some(0) => (usize::MAX, "(the others)", "expected fewer wrong fields".to_owned()),
-            Some(_) => (place, field, expected),
+            Some(0) => ("(the others)", "expected fewer wrong fields".to_owned()),
+            Some(_) => (field, expected),
         };
-        self.wrong.push((place, InvalidField { field: field.to_owned(), expected }));
+        self.0.push(InvalidField { field: field.to_owned(), expected });
     }
 
-    /// Returns the collected errors in the order of the request.
+    /// Returns the collected errors.
     ///
     /// # Errors
     /// Returns [`AppError::Invalid`] if any field was wrong.
-    pub fn finish(mut self) -> Result<(), AppError> {
-        if self.wrong.is_empty() {
-            return Ok(());
-        }
-        self.wrong.sort_by_key(|(place, _)| *place);
-        Err(AppError::Invalid(self.wrong.into_iter().map(|(_, invalid)| invalid).collect()))
+    pub fn finish(self) -> Result<(), AppError> {
+        if self.0.is_empty() { Ok(()) } else { Err(AppError::Invalid(self.0)) }
+    }
+
+    /// Like [`FieldErrors::finish`], with the errors in the order of the fields' names.
+    ///
+    /// # Errors
+    /// Returns [`AppError::Invalid`] if any field was wrong.
+    pub fn finish_by_name(mut self) -> Result<(), AppError> {
+        self.0.sort_by(|one, other| one.field.cmp(&other.field));
+        self.finish()
     }
 }
 

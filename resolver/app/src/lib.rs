@@ -17,6 +17,7 @@ mod block_link;
 pub mod budgets;
 pub mod clock;
 pub mod create_link;
+mod create_many;
 pub mod creator;
 mod delete_link;
 pub mod domain_cache;
@@ -24,13 +25,13 @@ mod domain_of_link;
 mod domains;
 pub mod edit_link;
 pub mod error;
-pub mod field;
 mod find_existing;
 pub mod find_link;
 pub mod freshness;
 pub mod key_names;
 pub mod key_ring;
 pub mod keyspaces;
+pub mod link_fields;
 pub mod list_links;
 pub mod lookup;
 pub mod metrics;
@@ -64,7 +65,7 @@ use turns::KeyTurns;
 
 pub use domains::NamedDomain;
 pub use error::{AppError, FieldErrors, InvalidField};
-pub use field::Field;
+pub use link_fields::{Change, Field, LinkFields};
 pub use reserve_codes::Reserved;
 
 /// The use cases of links and of what belongs to them.

@@ -9,17 +9,14 @@ use std::{collections::BTreeSet, sync::Arc};
 use codes::LinkId;
 use jiff::{SignedDuration, Timestamp};
 use links::{
-    Domain, DomainId, Filter, LongUrl, OrderBy, OrderField, Outline, Outlined, Record, TAGS_MAX, Tag,
-    TagsMode, api_key::Grant, scope::Scope,
+    Domain, DomainId, Filter, LongUrl, OrderBy, OrderField, Outline, Outlined, PER_PAGE, PER_PAGE_MAX,
+    Record, TAGS_MAX, Tag, TagsMode, api_key::Grant, scope::Scope,
 };
-use store::PER_PAGE_MAX;
 
 use super::{AppError, FieldErrors, LinkService, authorize::require};
 
 const ORDERS: &str =
     "expected dateCreated, shortCode, longUrl, title, visits or nonBotVisits, with -ASC or -DESC behind it";
-/// Default number of links on a page.
-pub const PER_PAGE: u64 = 10;
 /// Maximum number of links in a piece.
 const PIECE_LINKS: usize = 256;
 /// Maximum size of a piece in bytes, unless it consists of one larger link.

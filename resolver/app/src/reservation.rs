@@ -20,11 +20,6 @@ mod reserver;
 
 pub use reserver::Reserver;
 
-/// Maximum number of codes in a reservation: more would make the answer megabytes long.
-pub const COUNT_MAX: u64 = 100_000;
-/// Maximum number of links in one fill.
-pub const FILL_MAX: usize = 10_000;
-
 /// The reason why a reservation could not be made or used.
 #[derive(Debug, thiserror::Error)]
 pub enum ReserveError {

@@ -2,12 +2,15 @@
 //! expected.
 
 use jiff::Timestamp;
-use links::{Authority, LongUrl, LongUrlError, RedirectStatus, Slug, TAGS_MAX, Tag};
+use links::{
+    Authority, CODE_LEN_MAX, DESCRIPTION_BYTES, LongUrl, LongUrlError, RedirectStatus, Slug, TAGS_MAX,
+    TITLE_BYTES, Tag,
+};
 
 use super::{
     LinkService,
     error::{AppError, FieldErrors},
-    field::{CODE_LEN_MAX, DESCRIPTION_BYTES, Field, TITLE_BYTES},
+    link_fields::Field,
 };
 
 /// A checked value, or a phrase that begins with "expected".

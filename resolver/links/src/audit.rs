@@ -47,6 +47,25 @@ pub enum Action {
 }
 
 impl Action {
+    /// All actions.
+    pub const ALL: [Self; 15] = [
+        Self::EditLink,
+        Self::DeleteLink,
+        Self::RestoreLink,
+        Self::BlockLink,
+        Self::UnblockLink,
+        Self::RenameTag,
+        Self::DeleteTag,
+        Self::AddDomain,
+        Self::EditDomain,
+        Self::RemoveDomain,
+        Self::SetTarget,
+        Self::RemoveTarget,
+        Self::CreateKey,
+        Self::RevokeKey,
+        Self::RotateKey,
+    ];
+
     /// Returns the name of the action, in the log and in the database.
     #[must_use]
     pub fn as_str(self) -> &'static str {

@@ -30,6 +30,12 @@ pub struct Block {
 impl Block {
     /// Maximum length of the reason, in bytes.
     pub const REASON_BYTES: usize = 1_024;
+
+    /// Describes the reasons that a block takes.
+    #[must_use]
+    pub fn expected_reason() -> String {
+        format!("expected the reason, in 1 to {} bytes without control characters", Self::REASON_BYTES)
+    }
 }
 
 fn to_millis<S: Serializer>(time: &Timestamp, to: S) -> Result<S::Ok, S::Error> {

@@ -10,6 +10,7 @@ mod details;
 mod domain;
 mod filter;
 mod forward;
+mod limits;
 mod long_url;
 mod lookalike;
 mod password;
@@ -41,6 +42,7 @@ pub use domain::{
 };
 pub use filter::{Filter, OrderBy, OrderField, Outline, Outlined, Page, TagsMode};
 pub use forward::forward_query;
+pub use limits::{CODE_LEN_MAX, DESCRIPTION_BYTES, PER_PAGE, PER_PAGE_MAX, STRAY_TARGET_BYTES, TITLE_BYTES};
 pub use long_url::{LongUrl, LongUrlError};
 pub use password::{PasswordError, PasswordHash};
 pub use placeholder::{fill_placeholders, has_safe_placeholders};

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{Block, Details, Link, LongUrl, PasswordHash, RedirectStatus, Rule, Tag};
+use super::{Block, Details, Draft, Link, LongUrl, PasswordHash, RedirectStatus, Rule, Tag};
 use crate::api_key::ApiKeyId;
 
 /// A link with its tags, as the API shows it.
@@ -103,14 +103,7 @@ impl Edit {
         set(&mut link.title, self.title.as_ref());
         set(&mut link.crawlable, self.crawlable.as_ref());
         set(&mut link.forward_query, self.forward_query.as_ref());
-        set(&mut details.valid_since, self.valid_since.as_ref());
-        set(&mut details.valid_until, self.valid_until.as_ref());
-        set(&mut details.max_visits, self.max_visits.as_ref());
-        set(&mut details.description, self.description.as_ref());
-        set(&mut details.disabled, self.disabled.as_ref());
-        set(&mut details.status, self.status.as_ref());
-        set(&mut details.password, self.password.as_ref());
-        set(&mut details.rules, self.rules.as_ref());
+        self.set_details(&mut details);
         if let Some(reason) = &self.block {
             // Rounded down to milliseconds, the resolution in which it is stored.
             let at = Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
@@ -126,6 +119,38 @@ impl Edit {
         details.version += 1;
         link.details = Some(Box::new(details));
         link
+    }
+}
+
+impl Edit {
+    /// Sets the optional attributes that the edit has values for.
+    fn set_details(&self, details: &mut Details) {
+        set(&mut details.valid_since, self.valid_since.as_ref());
+        set(&mut details.valid_until, self.valid_until.as_ref());
+        set(&mut details.max_visits, self.max_visits.as_ref());
+        set(&mut details.description, self.description.as_ref());
+        set(&mut details.disabled, self.disabled.as_ref());
+        set(&mut details.status, self.status.as_ref());
+        set(&mut details.password, self.password.as_ref());
+        set(&mut details.rules, self.rules.as_ref());
+    }
+}
+
+impl Draft {
+    /// Builds a new link from an edit: fields without a value have their defaults. Returns `None`
+    /// if the edit has no long URL. Takedowns, tags and the precondition are not part of a draft.
+    #[must_use]
+    pub fn from_edit(edit: Edit, by: ApiKeyId) -> Option<Self> {
+        let mut details = Details::default();
+        edit.set_details(&mut details);
+        Some(Self {
+            long_url: edit.long_url?,
+            title: edit.title.flatten(),
+            crawlable: edit.crawlable.unwrap_or(false),
+            forward_query: edit.forward_query.unwrap_or(true),
+            created_by: by,
+            details: (!details.is_empty()).then(|| Box::new(details)),
+        })
     }
 }
 

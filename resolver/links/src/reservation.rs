@@ -8,6 +8,11 @@ use numbers::Span;
 
 use crate::api_key::ApiKeyId;
 
+/// Maximum number of codes in a reservation: more would make the answer megabytes long.
+pub const COUNT_MAX: u64 = 100_000;
+/// Maximum number of links in one fill.
+pub const FILL_MAX: usize = 10_000;
+
 /// Random id of a reservation: 32 hexadecimal digits in lower case.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ReservationId(String);

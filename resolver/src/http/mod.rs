@@ -68,6 +68,7 @@ pub(crate) use limits::Clients;
 pub use listener::{Phase, PublicListeners, bind, serve};
 /// The maximum number of QR codes that are drawn at a time.
 pub const PICTURES_MAX: usize = 2;
+pub(crate) use rest::Router;
 pub(crate) use robots::Robots;
 pub use stray::StrayTargets;
 use wakeups::Wakeups;
@@ -113,12 +114,12 @@ pub struct App {
     pub tells_gone: bool,
     /// The OpenAPI document, built at the first request for it.
     pub(crate) openapi: OnceLock<Bytes>,
+    /// The calls of the REST API.
+    pub(crate) router: Router,
     /// The cached texts of `robots.txt`.
     pub(crate) robots: Robots,
     /// The beginning of short URLs of the default domain, without a trailing slash.
     pub public_url: String,
-    /// Whether links can be created by a GET request with the API key in its URL.
-    pub single_step_create: bool,
     /// The time zone of times without an offset.
     pub time_zone: TimeZone,
     /// The default status of redirects.

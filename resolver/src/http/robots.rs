@@ -11,10 +11,11 @@ use std::{sync::Arc, time::Duration};
 use app::list_links::pieces;
 use codes::LinkId;
 use hyper::{StatusCode, body::Bytes};
+use links::PER_PAGE_MAX;
 use links::{DomainId, Filter, OrderBy, OrderField};
 use moka::future::Cache;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use store::{PER_PAGE_MAX, StoreError};
+use store::StoreError;
 
 use super::{Answer, App, answer, pages, stray::unavailable};
 

@@ -52,8 +52,6 @@ pub const BATCH_MAX: usize = 1_000;
 /// megabyte per link, and few links have them. A read of such links only must fit into memory, and
 /// end before the primary's deadline.
 pub const READ_MAX: usize = 128;
-/// Maximum number of links on one page of a list.
-pub const PER_PAGE_MAX: u64 = 10_000;
 /// Maximum number of reservations in one list.
 pub const RESERVATIONS_MAX: usize = 1_000;
 

@@ -2,9 +2,9 @@
 //! empty text, 0 or an empty list clears a field.
 
 use app::{
-    AppError,
+    AppError, LinkFields,
     create_link::{CreateLink, IdempotencyKey},
-    edit_link::{EditLink, Target},
+    edit_link::Target,
     find_link::LinkName,
     list_links::{ListLinks, PerPage},
 };
@@ -34,19 +34,22 @@ pub(super) fn idempotency(request: &CreateLinkRequest) -> Result<Option<Idempote
 /// # Errors
 /// Returns `INVALID_ARGUMENT` if a time is out of range.
 pub(super) fn create(request: CreateLinkRequest) -> Result<CreateLink, Status> {
+    let fields = LinkFields {
+        long_url: Some(Some(request.long_url)),
+        title: request.title.map(Some),
+        description: request.description.map(Some),
+        tags: Some(request.tags).filter(|tags| !tags.is_empty()).map(Some),
+        valid_since: time("valid_since_ms", request.valid_since_ms)?.map(Some),
+        valid_until: time("valid_until_ms", request.valid_until_ms)?.map(Some),
+        max_visits: request.max_visits.map(Some),
+        crawlable: request.crawlable.map(Some),
+        forward_query: request.forward_query.map(Some),
+        enabled: request.enabled.map(Some),
+        redirect_status: request.redirect_status.map(|status| Some(u64::from(status))),
+        password: request.password.map(Some),
+    };
     Ok(CreateLink {
-        long_url: Some(request.long_url),
-        title: request.title,
-        description: request.description,
-        tags: request.tags,
-        valid_since: time("valid_since_ms", request.valid_since_ms)?,
-        valid_until: time("valid_until_ms", request.valid_until_ms)?,
-        max_visits: request.max_visits,
-        crawlable: request.crawlable,
-        forward_query: request.forward_query,
-        enabled: request.enabled,
-        redirect_status: request.redirect_status.map(u64::from),
-        password: request.password,
+        fields,
         custom_slug: request.custom_slug,
         path_prefix: request.path_prefix,
         short_code_length: request.short_code_length.map(u64::from),
@@ -61,18 +64,18 @@ pub(super) fn create(request: CreateLinkRequest) -> Result<CreateLink, Status> {
 ///
 /// # Errors
 /// Returns `INVALID_ARGUMENT` if a time is out of range.
-pub(super) fn edit(request: EditLinkRequest) -> Result<(Target, EditLink), Status> {
-    let edit = EditLink {
-        long_url: request.long_url,
+pub(super) fn edit(request: EditLinkRequest) -> Result<(Target, LinkFields), Status> {
+    let edit = LinkFields {
+        long_url: request.long_url.map(Some),
         title: request.title.map(or_cleared),
         description: request.description.map(or_cleared),
-        tags: request.tags.map(|tags| tags.tags),
+        tags: request.tags.map(|tags| Some(tags.tags)),
         valid_since: time_or_cleared("valid_since_ms", request.valid_since_ms)?,
         valid_until: time_or_cleared("valid_until_ms", request.valid_until_ms)?,
         max_visits: request.max_visits.map(or_cleared),
-        crawlable: request.crawlable,
-        forward_query: request.forward_query,
-        enabled: request.enabled,
+        crawlable: request.crawlable.map(Some),
+        forward_query: request.forward_query.map(Some),
+        enabled: request.enabled.map(Some),
         redirect_status: request.redirect_status.map(|status| or_cleared(u64::from(status))),
         password: request.password.map(or_cleared),
     };
@@ -131,9 +134,10 @@ mod tests {
     fn what_is_absent_in_a_message_is_absent_in_the_command_and_nothing_clears() {
         let long_url = "https://a.b/".to_owned();
         let request = CreateLinkRequest { long_url: long_url.clone(), ..CreateLinkRequest::default() };
-        let expected = CreateLink { long_url: Some(long_url), ..CreateLink::default() };
+        let fields = LinkFields { long_url: Some(Some(long_url)), ..LinkFields::default() };
+        let expected = CreateLink { fields, ..CreateLink::default() };
         assert_eq!(create(request).unwrap(), expected);
-        assert_eq!(edit(EditLinkRequest::default()).unwrap().1, EditLink::default());
+        assert_eq!(edit(EditLinkRequest::default()).unwrap().1, LinkFields::default());
         let request = EditLinkRequest {
             title: Some(String::new()),
             valid_until_ms: Some(0),
@@ -142,13 +146,13 @@ mod tests {
             tags: Some(proto::links::v1::Tags::default()),
             ..EditLinkRequest::default()
         };
-        let expected = EditLink {
+        let expected = LinkFields {
             title: Some(None),
-            tags: Some(Vec::new()),
+            tags: Some(Some(Vec::new())),
             valid_since: Some(Some("2023-11-14T22:13:20.123Z".parse().unwrap())),
             valid_until: Some(None),
             max_visits: Some(None),
-            ..EditLink::default()
+            ..LinkFields::default()
         };
         assert_eq!(edit(request).unwrap().1, expected);
         let far = CreateLinkRequest { valid_until_ms: Some(i64::MAX), ..CreateLinkRequest::default() };

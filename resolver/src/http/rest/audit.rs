@@ -1,42 +1,64 @@
-//! `GET /rest/v3/audit`: who wrote what, and when, the latest first. An addition of ours.
+//! `GET /rest/v3/audit`: the log of changes, the latest first. An addition to Shlink's API.
 
 use app::audit::PER_PAGE;
+use hyper::Method;
 use links::{
     api_key::Grant,
     audit::{Entry, tell},
+    scope::Scope,
 };
-use serde_json::{Value, json};
 
-use super::{json, problem::Problem, query::Query, short_url::atom};
+use super::{
+    call::Call,
+    json,
+    openapi::{Kind, Topic},
+    problem::Problem,
+    read::Fields,
+    route::{Route, keyed},
+    short_url::atom,
+};
 use crate::http::{Answer, App};
 
-/// Lists entries before one of them.
-pub(super) async fn list(app: &App, query: &Query, by: &Grant) -> Result<Answer, Problem> {
-    let before = query.text("before").map(str::parse::<i64>).transpose();
-    let before = before.map_err(|_| Problem::invalid("before", "expected the number of an entry"))?;
-    let entries = app.links.audit_log(before, by).await?;
-    let next = entries.last().filter(|_| entries.len() == PER_PAGE).map(|entry| entry.id);
-    let shown: Vec<Value> = entries.iter().map(|entry| show(app, entry)).collect();
-    Ok(json(&json!({ "audit": { "data": shown, "before": next } })))
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::new(Method::GET, "/rest/v3/audit", keyed!(Scope::Admin, list))
+            .document("listAudit", Topic::Service, "List changes and who made them")
+            .addition()
+            .text(format!(
+                "The latest entry first, {PER_PAGE} on a page. `before` of the answer leads to the next page; null ends the list."
+            ))
+            .query::<dto::AuditQuery>()
+            .answers::<dto::AuditPage>("Entries of the log.")
+            .fails(&[Kind::InvalidData]),
+    ]
 }
 
-fn show(app: &App, entry: &Entry) -> Value {
+impl Fields for dto::AuditQuery {
+    fn expected(_: &str) -> String {
+        "expected the number of an entry".to_owned()
+    }
+}
+
+async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+    let (dto::AuditQuery { before }, _) = call.query();
+    let before = before.map(|text| text.parse::<i64>()).transpose();
+    let before = before.map_err(|_| Problem::invalid("before", dto::AuditQuery::expected("before")))?;
+    let entries = call.app.links.audit_log(before, by).await?;
+    let before = entries.last().filter(|_| entries.len() == PER_PAGE).map(|entry| entry.id);
+    let data = entries.iter().map(|entry| shown(&call.app, entry)).collect();
+    Ok(json(&dto::AuditPage { audit: dto::AuditData { data, before } }))
+}
+
+fn shown<'a>(app: &App, entry: &'a Entry) -> dto::AuditEntry<'a> {
     let (subject, domain, details) = if entry.is_of_link() {
         let told = tell(&entry.subject, entry.details.as_ref());
         let code = || told.id.and_then(|id| app.lookup.code_of(id));
-        // An entry whose code no keyspace has any more keeps its number.
+        // An entry of a keyspace that is not known any more keeps its number.
         let name = told.slug.or_else(code).unwrap_or_else(|| entry.subject.clone());
         (name, app.directory.shown_name(told.domain), Some(told.details))
     } else {
         (entry.subject.clone(), None, entry.details.clone())
     };
-    json!({
-        "id": entry.id,
-        "date": atom(entry.at),
-        "apiKey": entry.by_name,
-        "action": entry.action,
-        "subject": subject,
-        "domain": domain,
-        "details": details,
-    })
+    let (date, api_key, action) = (atom(entry.at), entry.by_name.as_deref(), &*entry.action);
+    dto::AuditEntry { id: entry.id, date, api_key, action, subject, domain, details }
 }

@@ -1,10 +1,10 @@
-//! Reading a request's body, within bounds: bytes of one body, bytes of all bodies, and the client's pace.
+//! Reads a request's body within bounds: the length of one body, the memory of all bodies, and the
+//! client's pace.
 
 use std::time::Duration;
 
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Bytes, Incoming};
-use serde_json::{Map, Value};
 use tokio::time::timeout;
 
 use super::problem::Problem;
@@ -13,18 +13,18 @@ use crate::http::{
     pulse::from_client,
 };
 
-/// Bytes of a refused body that are read and thrown away, and for how long.
+/// Maximum length of a refused body that is read and discarded, and the time for it.
 const DISCARDED: usize = 4 * 1024 * 1024;
 const DISCARDED_FOR: Duration = Duration::from_millis(500);
-/// How long a client may send nothing, and so also a body of a few bytes.
+/// The time that a client may send nothing, and so also the time for a body of a few bytes.
 const GRACE: Duration = Duration::from_secs(10);
-/// What it has to send in a second after that.
+/// The least rate after that.
 const BYTES_PER_SECOND: u32 = 16 * 1024;
-/// What is read before a buffer grows.
+/// The first capacity of a body's buffer, in bytes.
 const FIRST_BYTES: usize = 16 * 1024;
 
-/// Reads the whole body; its bytes are held on the account of `held`. One that is too large is refused; what the client still
-/// sends of it is thrown away first, for a moment: a close in the middle of it would take the answer with it.
+/// Reads the whole body. Its memory is on the account of `held`. If it is too large, the rest is
+/// discarded for a moment: closing the connection meanwhile would lose the answer.
 pub(super) async fn read(mut body: Incoming, limit: usize, held: &mut Held) -> Result<Bytes, Problem> {
     let read = read_within(&mut body, limit, held).await;
     if read.is_err() {
@@ -53,7 +53,8 @@ async fn read_within(body: &mut Incoming, limit: usize, held: &mut Held) -> Resu
     Ok(bytes.into())
 }
 
-/// Grows a buffer by half, to no more than the body can have, once that is held.
+/// Grows a buffer by half, at most to the length that the body can have, once that is on the
+/// account.
 fn make_room(bytes: &mut Vec<u8>, more: usize, most: usize, held: &mut Held) -> Result<(), Problem> {
     let needed = bytes.len() + more;
     if needed <= bytes.capacity() {
@@ -65,7 +66,7 @@ fn make_room(bytes: &mut Vec<u8>, more: usize, most: usize, held: &mut Held) -> 
     Ok(())
 }
 
-/// Throws away what a client still sends, for a moment; whether that was all.
+/// Discards what a client still sends, for a moment. Returns whether the body has ended.
 pub(super) async fn discard(body: &mut Incoming) -> bool {
     let mut left = DISCARDED;
     let all = async {
@@ -77,14 +78,16 @@ pub(super) async fn discard(body: &mut Incoming) -> bool {
         }
         true
     };
-    // Whoever sends nothing more has its answer after that.
+    // A client that sends nothing more gets its answer after that.
     timeout(DISCARDED_FOR, all).await.unwrap_or(false)
 }
 
-/// What a value takes in memory, about: its place in a list or an object, and that of the first entries of its own.
+/// The approximate memory of a parsed JSON value: its place in a list or an object, and the first
+/// capacity of its own.
 const VALUE_BYTES: usize = 256;
 
-/// Holds what a body takes in memory once it is read. What is more than the whole share would be asked to come again for ever.
+/// Puts the memory of the parsed body on the account. A body of more than the whole share is
+/// refused: a retry would never succeed.
 pub(super) fn hold_values(body: &[u8], held: &mut Held) -> Result<(), Problem> {
     let weight = weight(body);
     if weight > held.share() {
@@ -95,15 +98,16 @@ pub(super) fn hold_values(body: &[u8], held: &mut Held) -> Result<(), Problem> {
     Ok(held.grow_to(weight)?)
 }
 
-/// What a body takes in memory once it is read: its text and, of an object, its values. An array is read item by item.
+/// Returns the memory of a parsed body: its text and, for an object, its values. An array is parsed
+/// item by item.
 fn weight(body: &[u8]) -> u64 {
     let is_object = body.trim_ascii_start().first() == Some(&b'{');
     let values = if is_object { values(body) } else { 0 };
     (body.len() + values * VALUE_BYTES) as u64
 }
 
-/// How many values JSON has at most: each but the first stands behind one of these, itself or its name. Within strings they
-/// mean nothing.
+/// Returns an upper bound of the number of JSON values: each but the first follows one of these
+/// characters, itself or its name. Within strings they mean nothing.
 fn values(body: &[u8]) -> usize {
     let (mut count, mut quoted, mut escaped) = (1, false, false);
     for byte in body {
@@ -116,18 +120,6 @@ fn values(body: &[u8]) -> usize {
         }
     }
     count
-}
-
-/// The fields of a JSON object; an empty body is an object without fields. So is an empty array: that is what PHP writes for an empty object.
-pub(super) fn fields(body: &Bytes) -> Result<Map<String, Value>, Problem> {
-    if body.is_empty() || is_empty_array(body) {
-        return Ok(Map::new());
-    }
-    serde_json::from_slice(body).map_err(|_| Problem::MalformedBody)
-}
-
-fn is_empty_array(body: &[u8]) -> bool {
-    matches!(body.trim_ascii(), [b'[', inside @ .., b']'] if inside.trim_ascii().is_empty())
 }
 
 #[cfg(test)]

@@ -1,26 +1,31 @@
-//! `POST /rest/v3/short-urls/bulk`: up to 100,000 links in one call, as a JSON array or one object per line. An addition of ours.
+//! `POST /rest/v3/short-urls/bulk`: up to 100,000 links in one call, as a JSON array or one object
+//! per line. An addition to Shlink's API.
 //!
-//! 1. Links are created while the body still arrives, some batches at a time, and each answer is written as soon as its batch is
-//!    committed: `{"results":[…]}` for an array, a line for each item otherwise, in the order of the items.
-//! 2. A bad item is answered with what was expected, and fails no other. A body that cannot be read on ends with an item that says so;
-//!    what came before it is created.
-//! 3. Bounded: a few calls at a time, a few of each key, a few batches of each call, and each batch in links and in bytes. Answers may wait
-//!    for a client that sends its whole body before it reads any: there is room for all of them, and a call counts as under way until
-//!    they are read. What is wrong with items is told until that has taken much room; after that only that they are.
-//! 4. A client has to keep up a [`Pace`]: a call that trickles must not hold the place of one that does not. White space earns no time.
+//! 1. Links are created while the body still arrives, several batches at a time. Each result is
+//!    written as soon as its batch is committed: `{"results":[…]}` for an array, otherwise a line
+//!    for each item, in the order of the items.
+//! 2. A wrong item is answered with what was expected, and fails no other. A body that cannot be
+//!    read further ends with an item that says so; what came before it is created.
+//! 3. Bounds: few calls at a time, few of each key, few batches of each call, and each batch in
+//!    links and in bytes. Results may wait for a client that sends its whole body before it reads
+//!    any: there is room for all of them, and a call counts as under way until they are read. What
+//!    is wrong with items is reported until that has taken much room; after that only that they are
+//!    wrong.
+//! 4. A client has to keep up a [`Pace`]: a call that trickles must not hold the place of one that
+//!    does not. White space earns no time.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use app::{
-    AppError,
-    authorize::require,
+    AppError, FieldErrors, InvalidField,
     creator::{CreateError, Created},
     error::FIELDS_TOLD,
 };
+use dto::{BatchResult, BatchWord};
 use futures_util::{StreamExt, stream::FuturesOrdered};
 use http_body_util::BodyExt;
 use hyper::{
-    StatusCode,
+    Method, StatusCode,
     body::{Bytes, Incoming},
     header::{CONTENT_TYPE, HeaderValue},
 };
@@ -29,7 +34,8 @@ use links::{
     api_key::{ApiKeyId, Grant},
     scope::Scope,
 };
-use serde_json::{Map, Value, json};
+use schemars::SchemaGenerator;
+use serde_json::json;
 use store::BATCH_MAX;
 use tokio::{
     sync::mpsc,
@@ -37,50 +43,85 @@ use tokio::{
 };
 
 use super::{
-    JSON,
-    create::draft,
+    call::Call,
+    link_fields::{self, SHORT_CODE},
+    openapi::{Kind, Topic},
     problem::Problem,
-    split::{Form, SplitError, Splitter},
+    read::{UNKNOWN, in_order, read_fields},
+    route::{ContentSchema, Handler, JSON, Route},
+    split::{Form, ITEM_BYTES, SplitError, Splitter},
 };
 use crate::http::{
     Answer, App, Body, BrokenOff, Piece,
-    budgets::{Holder, Pace, TooSlow},
+    budgets::{BULK_CALLS, Holder, Pace, TooSlow},
 };
 
-/// Items of one call.
-pub(super) const ITEMS_MAX: usize = 100_000;
-/// Batches of one call that are under way.
+/// The path of the call.
+pub(super) const PATH: &str = "/rest/v3/short-urls/bulk";
+/// Maximum number of items of one call.
+const ITEMS_MAX: usize = 100_000;
+/// Maximum number of batches of one call that are under way.
 const BATCHES: usize = 4;
-/// Answers that wait to be written, in batches: all of a call, and its last words.
+/// Maximum number of batches of results that wait to be written: all of a call, and its end.
 const ANSWERS: usize = ITEMS_MAX / BATCH_MAX + 8;
-/// Bytes of items that make a batch, however few they are.
+/// The length of the items, in bytes, that make a batch, however few they are.
 const BATCH_BYTES: usize = 1024 * 1024;
-/// Bytes of an invalid item's answer.
+/// Maximum length of an invalid item's result, in bytes.
 const INVALID_BYTES: usize = 512;
-/// Bytes of a call's invalid items that say what was expected.
+/// Maximum length of the results of a call's invalid items that say what was expected, in bytes.
 const EXPECTED_BYTES: usize = 2 * 1024 * 1024;
-/// Bytes of a call's answers: more than a hundred thousand answers can have.
+/// Maximum length of a call's results, in bytes: more than a hundred thousand results can have.
 const ANSWER_BYTES: usize = 40 * 1024 * 1024;
-/// Bytes that are still read after trouble, and thrown away.
+/// Maximum number of bytes that are read and discarded after an error.
 const DISCARDED: usize = 64 * 1024 * 1024;
-/// How long the client may send nothing at all.
+/// The time that the client may send nothing.
 const GRACE: Duration = Duration::from_secs(10);
-/// What it has to send in a second after that, white space aside: a source of ten links a second is quick enough.
+/// The least rate after that, without white space: ten links a second are enough.
 const BYTES_PER_SECOND: u32 = 1_024;
-/// And for all of it.
+/// The time that a call may take.
 const CALL_TIME: Duration = Duration::from_secs(600);
 const NDJSON: &str = "application/x-ndjson";
 
-/// What became of an item: the answer, or a link that may be created.
-type Item = Result<Draft, Value>;
+/// A link that may be created, or the result of an item that may not.
+type Item = Result<Draft, BatchResult>;
 
-/// Answers a call, and goes on behind the answer's first byte.
-pub(super) async fn create(app: &Arc<App>, by: &Grant, body: Incoming) -> Result<Answer, Problem> {
-    require(by, Scope::Create)?;
-    if by.limits.domain.is_some_and(|domain| !domain.is_default()) {
-        // Links of one domain have a way of their own into the database.
-        return Err(AppError::OneDomainOnly.into());
-    }
+pub(super) fn routes() -> Vec<Route> {
+    let lines =
+        |description: &str| ContentSchema::Plain(json!({ "type": "string", "description": description }));
+    let items = ContentSchema::ArrayOf(SchemaGenerator::subschema_for::<dto::BatchItem>, ITEMS_MAX);
+    let results = ContentSchema::Of(SchemaGenerator::subschema_for::<dto::BatchResults>);
+    // `BatchResult` is a component of its own, since lines have it without the list.
+    let create = Route::new(Method::POST, PATH, Handler::Streamed(Scope::Create))
+        .document("createShortUrls", Topic::Links, "Create many links")
+        .addition()
+        .text(format!(
+            "Up to {ITEMS_MAX} links in one call, as a JSON array or as one object per line; the first byte that is not white space \
+             decides. Links are created while the body still arrives, and their results come in the order of the items while others are \
+             created: read the answer while you send. A wrong item fails no other. A body that cannot be read further ends with a result \
+             for `(the body)`; what came before it is created. An item has at most {ITEM_BYTES} bytes. At most {} such calls are answered \
+             at a time; another one is refused with 503, and so is, with 429, a key that has {} of them under way.",
+            BULK_CALLS.0, BULK_CALLS.1
+        ))
+        .body_of(vec![(JSON, items), (NDJSON, lines("A BatchItem on each line."))])
+        .answers_of(
+            200,
+            "A result for each item, in the form of the body.",
+            vec![(JSON, results), (NDJSON, lines("A BatchResult on each line."))],
+        )
+        .fails(&[Kind::OneDomainOnly]);
+    // A missing body has no items, which is no error.
+    vec![create.body_is_optional()]
+}
+
+/// Answers a call whose body still arrives.
+pub(super) async fn answer(call: Call, scope: Scope, body: Incoming) -> Answer {
+    let created = async { create(&call.app, call.authorize(scope).await?, body).await };
+    call.finish(created.await.unwrap_or_else(Problem::into_answer))
+}
+
+/// Begins the answer, and goes on after its first byte was sent.
+async fn create(app: &Arc<App>, by: &Grant, body: Incoming) -> Result<Answer, Problem> {
+    app.links.may_create_many(by)?;
     let call = app.budgets.bulk_calls.take(Holder::Key(by.id), 1)?;
     let mut reading = Reading {
         app: Arc::clone(app),
@@ -107,13 +148,13 @@ pub(super) async fn create(app: &Arc<App>, by: &Grant, body: Incoming) -> Result
     Ok(answer)
 }
 
-/// Creates batch after batch. Returns early when nobody reads the answers any more.
+/// Creates batch after batch. Returns early if the client no longer reads the results.
 async fn answer_all(mut reading: Reading, first: Vec<Item>, mut writer: Writer) {
     let mut under_way = FuturesOrdered::new();
     let mut items = first;
     while !items.is_empty() {
         under_way.push_back(create_batch(Arc::clone(&reading.app), items));
-        // While the body is being read, batches that have ended are answered.
+        // Batches that have ended are answered while the body is being read.
         let mut next = std::pin::pin!(reading.next());
         items = loop {
             tokio::select! {
@@ -132,27 +173,27 @@ async fn answer_all(mut reading: Reading, first: Vec<Item>, mut writer: Writer) 
     reading.discard().await;
 }
 
-/// The body, item by item.
+/// Reads the body item by item.
 struct Reading {
     app: Arc<App>,
     key: ApiKeyId,
     body: Incoming,
     splitter: Splitter,
-    /// Items that have come and are not in a batch yet.
+    /// Items that have arrived and are not in a batch yet.
     rest: Vec<Bytes>,
     count: usize,
-    /// Bytes in which it was told what is wrong with items.
+    /// Length of the results so far that say what was expected, in bytes.
     told: usize,
     pace: Pace,
     until: Instant,
     ended: bool,
-    /// Why it ended before its end.
+    /// The error that ended the body early.
     trouble: Option<String>,
 }
 
 impl Reading {
-    /// The next batch of items, a whole one unless it is the last: a large batch costs less for each link. None at the end. What cannot be read
-    /// is the last item.
+    /// Returns the next batch of items: a whole one unless it is the last, because a large batch
+    /// costs less for each link. It is empty at the end. An error of the body is the last item.
     async fn next(&mut self) -> Vec<Item> {
         let mut raw = std::mem::take(&mut self.rest);
         let mut bytes: usize = raw.iter().map(Bytes::len).sum();
@@ -191,15 +232,18 @@ impl Reading {
         }
         self.count += raw.len();
         let trouble = if self.rest.is_empty() { self.trouble.take() } else { None };
-        let items: Vec<Item> = raw.into_iter().map(|item| self.read_or_tell(&item)).collect();
-        items.into_iter().chain(trouble.map(|expected| Err(invalid(&[("(the body)", &expected)])))).collect()
+        let items: Vec<Item> = raw.into_iter().map(|item| self.read_or_report(&item)).collect();
+        items.into_iter().chain(trouble.map(|expected| Err(wrong_body(expected)))).collect()
     }
 
-    /// An item, or what is wrong with it: in as many words as are left.
-    fn read_or_tell(&mut self, item: &[u8]) -> Item {
-        self.read(item).map_err(|invalid| {
-            self.told += invalid.to_string().len();
-            if self.told <= EXPECTED_BYTES { invalid } else { json!({ "result": "invalid" }) }
+    /// Reads an item. What is wrong with it is reported as long as there is room.
+    fn read_or_report(&mut self, item: &[u8]) -> Item {
+        self.read(item).map_err(|mut invalid| {
+            self.told += len_of(&invalid);
+            if self.told > EXPECTED_BYTES {
+                invalid.expected = None;
+            }
+            invalid
         })
     }
 
@@ -207,10 +251,11 @@ impl Reading {
         (self.ended, self.trouble) = (true, Some(trouble.to_owned()));
     }
 
-    /// Lets the client finish what it sends after trouble: a close in the middle of it would take the answers with it.
+    /// Discards what the client sends after an error: closing the connection meanwhile would lose
+    /// the results.
     async fn discard(&mut self) {
         let mut left = DISCARDED;
-        // Nor may it trickle on.
+        // The pace applies here too.
         while let Ok(Ok(Some(Ok(frame)))) = timeout_at(self.until, self.pace.wait(self.body.frame())).await {
             left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
             if left == 0 {
@@ -220,31 +265,66 @@ impl Reading {
     }
 
     fn read(&self, item: &[u8]) -> Item {
-        let fields: Map<String, Value> =
-            serde_json::from_slice(item).map_err(|_| invalid(&[("(the item)", "expected a JSON object")]))?;
-        draft(&self.app, fields, self.key).map_err(|problem| match problem {
-            Problem::App(AppError::Invalid(fields)) => {
-                let fields: Vec<_> =
-                    fields.iter().map(|one| (one.field.as_str(), one.expected.as_str())).collect();
-                invalid(&fields)
-            }
+        let read = read_fields::<dto::LinkFields>(item);
+        let (fields, wrong) = read.map_err(|_| wrong_item("expected a JSON object"))?;
+        draft(&self.app, item, fields, wrong, self.key).map_err(|error| match error {
+            AppError::Invalid(fields) => invalid(&fields),
             _ => invalid(&[]),
         })
     }
 }
 
-/// What was expected, field by field; of an item with very much wrong in it only that it is.
-fn invalid(fields: &[(&str, &str)]) -> Value {
-    let expected: Map<_, _> =
-        fields.iter().map(|(field, expected)| ((*field).to_owned(), json!(expected))).collect();
-    let told = json!({ "result": "invalid", "expected": expected });
-    if fields.len() <= FIELDS_TOLD && told.to_string().len() <= INVALID_BYTES {
-        return told;
+/// Checks the fields of an item: a link of a call for many.
+pub(super) fn draft(
+    app: &App,
+    item: &[u8],
+    fields: dto::LinkFields,
+    mut wrong: FieldErrors,
+    by: ApiKeyId,
+) -> Result<Draft, AppError> {
+    if !fields.short_code.is_absent() {
+        wrong.note::<()>(SHORT_CODE, Err(UNKNOWN.to_owned()));
     }
-    json!({ "result": "invalid", "expected": { "(the item)": "expected fewer wrong fields, and shorter ones" } })
+    let request = link_fields::create(app, fields, &mut wrong);
+    app.links.check_plain_create(request, wrong, by).map_err(|error| in_order(error, item))
 }
 
-/// Creates what can be created; the answers in the order of the items.
+fn result(word: BatchWord) -> BatchResult {
+    BatchResult { result: word, short_code: None, short_url: None, expected: None }
+}
+
+/// Returns the result of an item with wrong fields. If they are very long, it says only that.
+fn invalid(fields: &[InvalidField]) -> BatchResult {
+    let expected = fields.iter().map(|one| (one.field.clone(), one.expected.clone())).collect();
+    let all = BatchResult { expected: Some(expected), ..result(BatchWord::Invalid) };
+    if fields.len() <= FIELDS_TOLD && len_of(&all) <= INVALID_BYTES {
+        return all;
+    }
+    wrong_item("expected fewer wrong fields, and shorter ones")
+}
+
+fn wrong_item(expected: &str) -> BatchResult {
+    let expected = BTreeMap::from_iter([("(the item)".to_owned(), expected.to_owned())]);
+    BatchResult { expected: Some(expected), ..result(BatchWord::Invalid) }
+}
+
+fn wrong_body(expected: String) -> BatchResult {
+    let expected = BTreeMap::from_iter([("(the body)".to_owned(), expected)]);
+    BatchResult { expected: Some(expected), ..result(BatchWord::Invalid) }
+}
+
+/// Returns the length of a result in JSON, in bytes.
+fn len_of(result: &BatchResult) -> usize {
+    written(result).len()
+}
+
+/// Writes a result as JSON.
+fn written(result: &BatchResult) -> Vec<u8> {
+    // A struct of texts always serializes.
+    serde_json::to_vec(result).unwrap_or_default()
+}
+
+/// Creates the links that may be created. Returns the results in the order of the items.
 async fn create_batch(app: Arc<App>, items: Vec<Item>) -> Vec<Vec<u8>> {
     let mut drafts = Vec::with_capacity(items.len());
     let mut refused = |item: Item| match item {
@@ -252,50 +332,51 @@ async fn create_batch(app: Arc<App>, items: Vec<Item>) -> Vec<Vec<u8>> {
             drafts.push(draft);
             None
         }
-        Err(invalid) => Some(invalid.to_string().into_bytes()),
+        Err(invalid) => Some(written(&invalid)),
     };
     let refused: Vec<Option<Vec<u8>>> = items.into_iter().map(&mut refused).collect();
-    let mut created = app.links.creator.create_many(drafts).await.into_iter();
+    let mut created = app.links.create_many(drafts).await.into_iter();
     let answer = |refused: Option<Vec<u8>>| match refused {
-        None => created.next().map(|created| words(&app, created)),
+        None => created.next().map(|created| result_of(&app, created)),
         refused => refused,
     };
     refused.into_iter().filter_map(answer).collect()
 }
 
-/// Neither codes nor the public URL need an escape in JSON.
-fn words(app: &App, created: Result<Created, CreateError>) -> Vec<u8> {
-    let result = match created {
+/// Formats a result. Neither codes nor the public URL need an escape in JSON.
+fn result_of(app: &App, created: Result<Created, CreateError>) -> Vec<u8> {
+    let word = match created {
         Ok(Created { code, .. }) => {
             let url = &app.public_url;
             return format!(r#"{{"result":"created","shortCode":"{code}","shortUrl":"{url}/{code}"}}"#)
                 .into_bytes();
         }
-        Err(CreateError::Exhausted) => "exhausted",
-        // No item picks its code or comes with a key; it would be told like this.
-        Err(CreateError::Taken | CreateError::OtherWish) => "taken",
+        Err(CreateError::Exhausted) => BatchWord::Exhausted,
+        // No item picks its code or has an idempotency key.
+        Err(CreateError::Taken | CreateError::OtherWish) => BatchWord::Taken,
         Err(
             CreateError::NoNumber
             | CreateError::NoStore
             | CreateError::Overloaded
             | CreateError::NoTurn(_)
             | CreateError::NoDomain,
-        ) => "unavailable",
+        ) => BatchWord::Unavailable,
     };
-    json!({ "result": result }).to_string().into_bytes()
+    written(&result(word))
 }
 
-/// Writes answers in the form of the questions.
+/// Writes results in the form of the body.
 struct Writer {
     form: Form,
     started: bool,
-    /// Bytes so far.
+    /// Length of the results so far, in bytes.
     written: usize,
     answers: mpsc::Sender<Piece>,
 }
 
 impl Writer {
-    /// Whether there is still somebody to read, and room for what is not read yet.
+    /// Queues results. Returns false if the client no longer reads, or if there is no more room for
+    /// results that it has not read.
     fn write(&mut self, answers: Vec<Vec<u8>>) -> bool {
         let mut bytes = Vec::new();
         for answer in answers {

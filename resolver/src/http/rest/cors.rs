@@ -1,4 +1,5 @@
-//! Cross-origin requests: web clients run on other origins and send `X-Api-Key`, so every call has a preflight.
+//! Cross-origin requests. Web clients run on other origins and send `X-Api-Key`, so every call has
+//! a preflight.
 
 use hyper::{
     HeaderMap, StatusCode,
@@ -10,12 +11,12 @@ use hyper::{
 
 use crate::http::{Answer, empty};
 
-/// Lets scripts of any origin read the answer: keys travel in a header, never in a cookie.
+/// Lets scripts of any origin read the answer. Keys are in a header, never in a cookie.
 pub(super) fn allow(answer: &mut Answer) {
     answer.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
 }
 
-/// Answers OPTIONS.
+/// Answers a preflight (OPTIONS).
 pub(super) fn preflight(path: &str, asked: &HeaderMap) -> Answer {
     let mut answer = empty(StatusCode::NO_CONTENT);
     let methods = HeaderValue::from_static(methods(path));

@@ -1,4 +1,5 @@
-//! Bodies of web forms: Shlink takes them wherever it takes JSON, and so do its clients' shell scripts.
+//! Bodies of web forms. Shlink takes them wherever it takes JSON, and shell scripts of its clients
+//! send them.
 
 use hyper::{
     HeaderMap,
@@ -12,18 +13,18 @@ use super::query::name_of_list;
 
 const FORM: &[u8] = b"application/x-www-form-urlencoded";
 
-/// Whether a body is a form. JSON that is sent as a form is JSON: that is what curl does unless it is
-/// told otherwise.
+/// Returns whether a body is a form. JSON with the media type of a form is JSON: curl sends it that
+/// way by default.
 pub(super) fn is_one(headers: &HeaderMap, body: &[u8]) -> bool {
     is_form(headers) && !matches!(body.trim_ascii_start().first(), None | Some(b'{' | b'['))
 }
 
-/// How many fields a form has at most.
+/// Returns an upper bound of the number of fields.
 pub(super) fn fields(body: &[u8]) -> usize {
     body.iter().filter(|byte| **byte == b'&').count() + 1
 }
 
-/// A form as the JSON that says the same. A field of a form that is empty is null.
+/// Converts a form to equivalent JSON. An empty field is null.
 pub(super) fn as_json(body: &[u8]) -> Bytes {
     let mut fields: Map<String, Value> = Map::new();
     for (name, value) in form_urlencoded::parse(body) {
@@ -31,7 +32,7 @@ pub(super) fn as_json(body: &[u8]) -> Bytes {
         match name_of_list(&name) {
             Some(list) => match fields.entry(list).or_insert_with(|| Value::Array(Vec::new())) {
                 Value::Array(items) => items.push(value),
-                // As in PHP, the last of two that are called alike is the one that counts.
+                // As in PHP, the last of two fields with the same name wins.
                 other => *other = Value::Array(vec![value]),
             },
             None => {

@@ -1,8 +1,9 @@
 //! `GET /rest/v3/short-urls`
 //!
-//! 1. The links of a long page are read a few at a time while the client takes the answer: a list takes
-//!    about a megabyte of memory, whatever it shows, and a client that does not read it holds no more.
-//! 2. Few lists are under way for one key, and a client that takes too long for a piece is cut off.
+//! 1. The links of a long page are read a few at a time while the client reads the answer. A list
+//!    takes about a megabyte of memory, whatever it shows, and one that its client does not read
+//!    takes no more.
+//! 2. One key has few lists under way, and a client that takes too long for a piece is cut off.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,29 +11,54 @@ use app::{
     AppError, FieldErrors,
     list_links::{ListLinks, ListedLinks, PerPage, pieces},
 };
-use hyper::header::{CONTENT_TYPE, HeaderValue};
-use links::{Outlined, Record, TagsMode, api_key::Grant};
-use serde_json::json;
+use dto::Flag;
+use hyper::{
+    Method,
+    header::{CONTENT_TYPE, HeaderValue},
+};
+use links::{Outlined, PER_PAGE_MAX, Record, api_key::Grant, scope::Scope};
 use tokio::{sync::mpsc, time::timeout};
 
 use super::{
-    JSON, fields, json,
-    pagination::{Paging, pagination},
+    call::Call,
+    json,
+    link_fields::short_url,
+    openapi::{Kind, Topic},
+    pagination::{Paging, page_number, page_size, pagination},
     problem::Problem,
-    query::Query,
-    short_url::ShortUrl,
+    read::Fields,
+    route::{JSON, Route, keyed},
+    router::LINKS,
+    time::parse_time,
 };
 use crate::http::{
     Answer, App, Body, BrokenOff, Piece,
     budgets::{Held, Holder},
 };
 
-/// How long a client may take for a piece.
+/// The time that a client has to read a piece.
 const PIECE_TIME: Duration = Duration::from_secs(30);
 
-/// Lists links: a short page at once, a long one in pieces, each read when the one before has been taken.
-pub(super) async fn list(app: &Arc<App>, query: &Query, by: &Grant) -> Result<Answer, Problem> {
-    let (request, wrong) = read(app, query);
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::new(Method::GET, LINKS, keyed!(Scope::Read, list))
+            .document("listShortUrls", Topic::Links, "List links")
+            .text(format!(
+                "Keys of one domain, or of their own links only, see no others. A page has at most {PER_PAGE_MAX} links. \
+                 A domain or an API key that does not exist has no links, which is no error."
+            ))
+            .query::<dto::LinkListQuery>()
+            .answers::<dto::ShortUrlPage>("A page of links.")
+            .fails(&[Kind::InvalidData]),
+    ]
+}
+
+/// Lists links: a short page at once, a long one in pieces, each read when the client has taken the
+/// one before.
+async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+    let app = &call.app;
+    let (query, wrong) = call.query();
+    let (request, wrong) = request(app, query, wrong);
     let listed = app.links.list_links(request, wrong, by).await?;
     let Some(piece) = in_one_piece(app, &listed.entries, by).await? else {
         let under_way = app.budgets.lists.take(Holder::Key(by.id), 1)?;
@@ -40,16 +66,16 @@ pub(super) async fn list(app: &Arc<App>, query: &Query, by: &Grant) -> Result<An
     };
     let records = app.links.read_piece(&listed, &piece, by).await?;
     let names = app.links.names(&records).await;
-    let links: Vec<_> = records.iter().filter_map(|record| ShortUrl::of(app, record, &names)).collect();
-    let pagination = pagination(paging(&listed), links.len(), listed.total);
-    Ok(json(&json!({ "shortUrls": { "data": links, "pagination": pagination } })))
+    let data: Vec<_> = records.iter().filter_map(|record| short_url(app, record, &names)).collect();
+    let pagination = pagination(paging(&listed), data.len(), listed.total);
+    Ok(json(&dto::ShortUrlPage { short_urls: dto::Page { data, pagination } }))
 }
 
 fn paging(listed: &ListedLinks) -> Paging {
     Paging { page: listed.page, per_page: Some(listed.per_page) }
 }
 
-/// The entries of a page that is a single piece; `None` for a longer page.
+/// Returns the entries of a page that is a single piece, and `None` for a longer page.
 async fn in_one_piece(
     app: &App,
     entries: &[Outlined],
@@ -63,7 +89,7 @@ async fn in_one_piece(
     Ok(is_one.then_some(piece))
 }
 
-/// An answer that is written while it is read.
+/// Answers while the list is still being read from the store.
 fn stream(app: Arc<App>, listed: ListedLinks, by: Grant, under_way: Held) -> Answer {
     let (to, pieces) = mpsc::channel(1);
     let runtime = app.runtime.clone();
@@ -77,7 +103,7 @@ fn stream(app: Arc<App>, listed: ListedLinks, by: Grant, under_way: Held) -> Ans
     answer
 }
 
-/// Writes a list piece by piece. A client has a while to take each.
+/// Writes a list piece by piece. The client has [`PIECE_TIME`] to take each.
 async fn write(
     app: &App,
     listed: &ListedLinks,
@@ -94,10 +120,13 @@ async fn write(
         }
     }
     let pagination = pagination(paging(listed), count, listed.total);
-    send(to, format!(r#"],"pagination":{pagination}}}}}"#).into_bytes()).await
+    text.extend_from_slice(br#"],"pagination":"#);
+    serde_json::to_writer(&mut text, &pagination).map_err(|_| BrokenOff)?;
+    text.extend_from_slice(b"}}");
+    send(to, text).await
 }
 
-/// Writes links behind each other; how many there were.
+/// Writes links as a comma-separated list, and returns their number.
 async fn write_links(
     app: &App,
     records: &[Record],
@@ -106,7 +135,7 @@ async fn write_links(
 ) -> Result<usize, BrokenOff> {
     let (names, mut count) = (app.links.names(records).await, 0);
     for record in records {
-        let Some(link) = ShortUrl::of(app, record, &names) else { continue };
+        let Some(link) = short_url(app, record, &names) else { continue };
         if !std::mem::take(&mut is_first) {
             text.push(b',');
         }
@@ -121,55 +150,50 @@ async fn send(to: &mpsc::Sender<Piece>, text: Vec<u8>) -> Result<(), BrokenOff> 
     sent.map_err(|_| BrokenOff)?.map_err(|_| BrokenOff)
 }
 
-/// Reads a query.
-fn read(app: &App, query: &Query) -> (ListLinks, FieldErrors) {
-    let mut wrong = FieldErrors::default();
-    let mut time = |name| {
-        let read = query.text(name).map(|text| fields::parse_time(text, &app.time_zone)).transpose();
+impl Fields for dto::LinkListQuery {
+    fn expected(parameter: &str) -> String {
+        match parameter {
+            "tagsMode" | "excludeTagsMode" => "expected any or all".to_owned(),
+            // The others are texts, which every value of a query is.
+            _ => "expected true or false".to_owned(),
+        }
+    }
+}
+
+/// Converts a query to a request of the application.
+fn request(app: &App, query: dto::LinkListQuery, mut wrong: FieldErrors) -> (ListLinks, FieldErrors) {
+    let mut time = |name, text: Option<String>| {
+        let read = text.map(|text| parse_time(&text, &app.time_zone)).transpose();
         wrong.note(name, read).flatten()
     };
-    let (since, until) = (time("startDate"), time("endDate"));
-    let mut mode = |name| wrong.note(name, read_mode(query.text(name))).unwrap_or_default();
-    let (tags_mode, exclude_tags_mode) = (mode("tagsMode"), mode("excludeTagsMode"));
-    let mut flag = |name| wrong.note(name, query.flag(name)).unwrap_or_default();
-    let deleted = flag("deleted");
-    let exclude_past = flag("excludePastValidUntil");
-    let exclude_spent = flag("excludeMaxVisitsReached");
-    let page = wrong.note("page", Paging::page(query));
-    let per_page = match query.text("itemsPerPage") {
+    let (since, until) = (time("startDate", query.start_date), time("endDate", query.end_date));
+    let page = wrong.note("page", page_number(query.page.as_deref()));
+    let per_page = match query.items_per_page {
         None => PerPage::Default,
-        Some(_) => match wrong.note("itemsPerPage", Paging::per_page(query, None)).flatten() {
+        Some(text) => match wrong.note("itemsPerPage", page_size(&text)).flatten() {
             None => PerPage::All,
             Some(count) => PerPage::Count(count),
         },
     };
-    let text = |name| query.text(name).map(str::to_owned);
-    let list = |name| query.list(name).map(str::to_owned).collect();
+    let (Flag(deleted), Flag(exclude_past), Flag(exclude_spent)) =
+        (query.deleted, query.exclude_past_valid_until, query.exclude_max_visits_reached);
     let request = ListLinks {
         page,
         per_page,
-        search: text("searchTerm"),
-        long_url: text("longUrl"),
-        domain: text("domain"),
-        api_key_name: text("apiKeyName"),
-        tags: list("tags"),
-        tags_mode,
-        exclude_tags: list("excludeTags"),
-        exclude_tags_mode,
+        search: query.search_term,
+        long_url: query.long_url,
+        domain: query.domain,
+        api_key_name: query.api_key_name,
+        tags: query.tags,
+        tags_mode: query.tags_mode.into(),
+        exclude_tags: query.exclude_tags,
+        exclude_tags_mode: query.exclude_tags_mode.into(),
         since,
         until,
         deleted,
         exclude_past,
         exclude_spent,
-        order_by: text("orderBy"),
+        order_by: query.order_by,
     };
     (request, wrong)
-}
-
-fn read_mode(text: Option<&str>) -> Result<TagsMode, String> {
-    match text {
-        None | Some("any") => Ok(TagsMode::Any),
-        Some("all") => Ok(TagsMode::All),
-        _ => Err("expected any or all".to_owned()),
-    }
 }

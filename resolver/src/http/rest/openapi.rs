@@ -1,26 +1,40 @@
-//! `GET /rest/v3/openapi.json`: the API in OpenAPI 3.1. An addition of ours.
+//! `GET /rest/v3/openapi.json`: the API in OpenAPI 3.1. An addition to Shlink's API.
 //!
-//! The document is built from the constants that the handlers use, and its problems from the answers that they give, so that it cannot say
-//! what the code does not do. `tests/it/openapi.rs` compares it with a running resolver.
+//! The document is made from the table of routes, from the schemas of the DTOs, and from the
+//! problems that calls are answered with, so that it cannot say what the code does not do.
+//! `tests/it/openapi.rs` compares it with a running resolver.
+//!
+//! Rejected: utoipa, whose attributes take literals only, so that limits would stand twice.
 
-mod bodies;
 mod operation;
 mod parameters;
-mod paths;
 mod problems;
-mod schemas;
 
 use links::scope::Scope;
-use operation::Topic;
 use serde_json::{Map, Value, json};
 
-use super::{access, health};
+use super::{
+    health,
+    route::{BODY_BYTES, Route},
+};
+pub(super) use operation::Topic;
+use operation::{Schemas, describe};
+pub(super) use parameters::Header;
+use parameters::Parameters;
+pub(super) use problems::Kind;
 
-/// The document. `public_url` is what its paths stand behind.
-pub(super) fn document(public_url: &str) -> Value {
+/// Writes the document. `public_url` is the address that its paths belong to.
+pub(super) fn document(routes: &[Route], public_url: &str) -> Value {
+    let (mut schemas, mut parameters) = (Schemas::new(), Parameters::default());
+    let mut paths: Map<String, Value> = Map::new();
+    for route in routes {
+        let Some(id) = route.docs.id else { continue };
+        let operation = describe(route, id, &mut schemas, &mut parameters);
+        let path = paths.entry(route.path).or_insert_with(|| json!({}));
+        path[route.method.as_str().to_ascii_lowercase()] = operation;
+    }
     let topics = Topic::ALL.map(|topic| json!({ "name": topic.name(), "description": topic.description() }));
-    let mut schemas = schemas::schemas();
-    schemas.extend(bodies::schemas());
+    let mut schemas = schemas.all();
     schemas.extend(problems::schemas());
     json!({
         "openapi": "3.1.1",
@@ -33,16 +47,16 @@ pub(super) fn document(public_url: &str) -> Value {
         "servers": [{ "url": public_url, "description": "Where short links of the default domain are." }],
         "security": [{ "ApiKey": [] }],
         "tags": topics,
-        "paths": paths::all(),
+        "paths": paths,
         "components": {
             "securitySchemes": {
                 "ApiKey": {
                     "type": "apiKey", "in": "header", "name": "X-Api-Key",
-                    "description": "A key that the operator has made. It has scopes, and may be limited to one domain or to links of its own.",
+                    "description": "A key that the operator has created. It has scopes, and may be limited to one domain or to its own links.",
                 },
             },
             "schemas": schemas,
-            "parameters": parameters::all(),
+            "parameters": parameters.all(),
             "headers": parameters::headers(),
         },
     })
@@ -52,76 +66,29 @@ fn description() -> String {
     let scopes = Scope::ALL.map(|scope| format!("`{scope}`")).join(", ");
     let paragraphs = [
         format!(
-            "Clients of Shlink's REST API v3 work unchanged; the level is {}. What Shlink does not have is marked with `x-addition: true`: \
-            whole calls, parameters and fields. An addition never changes what is Shlink's.",
+            "Clients of Shlink's REST API v3 work unchanged; the level is {}. Calls, parameters and fields that Shlink lacks are marked with \
+             `x-addition: true`. An addition never changes what is Shlink's.",
             health::API_LEVEL
         ),
-        format!("A key has some of the scopes {scopes}; each call says in `x-scope` which one it needs. `{}` is good for all.", Scope::Admin),
-        "Slugs may have several segments, and clients send their slashes as they are: the calls of a link, with all that stands below it, take \
-        `/rest/v3/short-urls/a/b` too. OpenAPI cannot say that of a path, so that generated clients have to write the slash as `%2F`, which \
-        means the same."
+        format!("A key has some of the scopes {scopes}; each call names the one it needs in `x-scope`. `{}` includes all.", Scope::Admin),
+        "Slugs may have several segments, and clients send their slashes unescaped: the calls of a link, with all paths below it, take \
+         `/rest/v3/short-urls/a/b` too. OpenAPI has no such paths, so generated clients have to write the slash as `%2F`, which \
+         means the same."
             .to_owned(),
-        "Problems are told as RFC 9457 has it, up to 16 wrong fields at once. Where Shlink has a type for them it is the same; all others are of the \
-        type `about:blank`, and their status says what they are. A method that a path does not have is answered like an unknown path, with 404 \
-        (`NoRoute`). A missing key is noticed before a malformed body, which is not read without one."
+        "Problems follow RFC 9457, with up to 16 wrong fields at once. Where Shlink has a type for them it is the same; all others have the \
+         type `about:blank`, and their status says what they are. A method that a path does not have is answered like an unknown path, with 404 \
+         (`NoRoute`). A missing key is reported before a malformed body, which is not read without one."
             .to_owned(),
         format!(
-            "Bodies are JSON of at most {} bytes, if nothing else is said; their media type is not looked at. Parameters that are not known are \
-            passed over, and so are empty ones. Unknown fields are refused, but for the names of a tag. Lengths of texts \
-            count bytes of UTF-8, and no text has a NUL in it.",
-            access::BODY_BYTES
+            "Bodies are JSON of at most {BODY_BYTES} bytes, unless a call says otherwise; their media type is ignored. Unknown and empty \
+             parameters are ignored. Unknown fields are refused. Lengths of texts count bytes of UTF-8, and no text contains NUL."
         ),
         "Every call with GET is answered with HEAD too, without the body. OPTIONS is answered with 204 anywhere, and every answer to a request \
-        with `Origin` may be read by scripts of any origin. Requests that are not HTTP, or whose heads are too large, are answered by the server below \
-        the API, without a problem."
+         with `Origin` may be read by scripts of any origin. Requests that are not HTTP, or whose heads are too large, are answered by the server below \
+         the API, without a problem."
             .to_owned(),
     ];
     paragraphs.join("\n\n")
-}
-
-/// Marks what Shlink does not have.
-fn ours(mut value: Value) -> Value {
-    value["x-addition"] = json!(true);
-    value
-}
-
-/// A text, and what else is said of it.
-fn text(description: &str, rest: &[(&str, Value)]) -> Value {
-    let mut text = json!({ "type": "string", "description": description });
-    for (name, value) in rest {
-        text[name] = value.clone();
-    }
-    text
-}
-
-/// The schema of what may be null too.
-fn nullable(mut schema: Value) -> Value {
-    schema["type"] = json!([schema["type"].take(), "null"]);
-    schema
-}
-
-/// A time that is sent.
-fn moment(description: &str) -> Value {
-    json!({
-        "type": "string",
-        "description": format!(
-            "{description} RFC 3339, or a date, which means its beginning. Without an offset it is in the server's time zone, UTC unless the operator \
-            says otherwise."
-        ),
-        "anyOf": [{ "format": "date-time" }, { "format": "date" }, { "format": "local-date-time" }],
-        "examples": ["2030-12-31T18:00:00+01:00", "2030-12-31", "2030-12-31 18:00:00"],
-    })
-}
-
-/// An object without any other fields.
-fn object(description: &str, required: &[&str], properties: Map<String, Value>) -> Value {
-    let mut object = json!({
-        "type": "object", "description": description, "properties": properties, "additionalProperties": false,
-    });
-    if !required.is_empty() {
-        object["required"] = json!(required);
-    }
-    object
 }
 
 #[cfg(test)]
@@ -129,6 +96,11 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::http::rest::routes;
+
+    fn shown() -> Value {
+        document(&routes(true), "https://s.test")
+    }
 
     /// Every `$ref` below a value.
     fn references<'a>(value: &'a Value, found: &mut BTreeSet<&'a str>) {
@@ -154,7 +126,7 @@ mod tests {
 
     #[test]
     fn every_reference_leads_somewhere_and_every_component_is_referred_to() {
-        let document = document("https://s.test");
+        let document = shown();
         let mut found = BTreeSet::new();
         references(&document, &mut found);
         for reference in &found {
@@ -163,7 +135,8 @@ mod tests {
         for kind in ["schemas", "parameters", "headers"] {
             for name in document["components"][kind].as_object().unwrap().keys() {
                 let reference = format!("#/components/{kind}/{name}");
-                // A path that does not exist has no place in the document; its answer is described in words.
+                // A path that does not exist has no place in the document; its answer is described
+                // in words.
                 assert!(found.contains(reference.as_str()) || name == "NoRoute", "{reference}");
             }
         }
@@ -171,7 +144,7 @@ mod tests {
 
     #[test]
     fn every_call_names_the_parameters_of_its_path_once_and_has_an_id_of_its_own() {
-        let document = document("https://s.test");
+        let document = shown();
         let mut ids = BTreeSet::new();
         for (method, path, call) in operations(&document) {
             assert!(ids.insert(call["operationId"].as_str().unwrap()), "{method} {path}");
@@ -191,7 +164,7 @@ mod tests {
 
     #[test]
     fn calls_with_a_key_tell_what_its_lack_comes_to_and_calls_without_do_not() {
-        let document = document("https://s.test");
+        let document = shown();
         for (method, path, call) in operations(&document) {
             let is_open = call["security"] == json!([]);
             assert_eq!(call["x-scope"].is_string(), !is_open, "{method} {path}");
@@ -205,6 +178,6 @@ mod tests {
 
     #[test]
     fn paths_stand_behind_the_public_url() {
-        assert_eq!(document("https://s.test")["servers"][0]["url"], "https://s.test");
+        assert_eq!(shown()["servers"][0]["url"], "https://s.test");
     }
 }

@@ -1,4 +1,5 @@
-//! The one place where errors become answers of the API (RFC 9457), with Shlink's types where it has one.
+//! Converts errors to problems (RFC 9457), with Shlink's types where it has one. This is the only
+//! place that does.
 
 use hyper::{
     Method, StatusCode,
@@ -12,10 +13,10 @@ use app::{AppError, Field, budgets::Spent, turns::NoTurn};
 
 use crate::http::{Answer, answer, authenticate::AuthError, calls::Refused, hold_back, retry_later};
 
-/// What can be wrong with a call.
+/// The reason why a call failed.
 #[derive(Debug)]
 pub(in crate::http) enum Problem {
-    /// A use case refused, or failed.
+    /// A use case refused the call, or failed.
     App(AppError),
     MalformedBody,
     BodyTooLarge {
@@ -53,7 +54,7 @@ fn words(status: StatusCode, kind: &'static str, title: &'static str, detail: im
     Words { status, kind: Some(kind), title, detail: detail.into() }
 }
 
-/// For problems that Shlink does not know: RFC 9457's type for "what the status says".
+/// Describes a problem that Shlink lacks, with the type `about:blank`: the status says what it is.
 fn plain(status: StatusCode, detail: impl Into<String>) -> Words {
     Words { status, kind: None, title: status.canonical_reason().unwrap_or("Error"), detail: detail.into() }
 }
@@ -98,7 +99,7 @@ impl Problem {
     /// A defect of this program.
     pub(super) const INTERNAL: Self = Self::App(AppError::Internal);
 
-    /// One field is wrong.
+    /// Returns the problem of one wrong field.
     pub(super) fn invalid(field: &str, expected: impl Into<String>) -> Self {
         Self::App(AppError::invalid(field, expected))
     }
@@ -109,14 +110,14 @@ impl Problem {
             if let Self::Auth(AuthError::TooManyCalls(refused)) = &self { Some(*refused) } else { None };
         let mut answer = answer(status, "application/problem+json", Value::Object(body).to_string());
         if status == StatusCode::PAYLOAD_TOO_LARGE {
-            // What of the body has not come yet would be read as the next request.
+            // The rest of the body would be read as the next request.
             answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
         if let Some(Refused { wait, share }) = refused {
             answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1));
             match share {
                 Some(share) => share.tell(&mut answer),
-                // Else whoever guesses as fast as answers come would have a core for them.
+                // Otherwise a client that guesses as fast as it is answered would use a whole core.
                 None => answer = hold_back(answer),
             }
         }
@@ -124,7 +125,7 @@ impl Problem {
         if is_full || status == StatusCode::SERVICE_UNAVAILABLE { retry_later(answer) } else { answer }
     }
 
-    /// The status, and all members of the body.
+    /// Returns the status, and all members of the body.
     pub(super) fn shown(&self) -> (StatusCode, Map<String, Value>) {
         let Words { status, kind, title, detail } = self.words();
         let kind =
@@ -187,7 +188,7 @@ impl Problem {
         }
     }
 
-    /// Members in front of the common ones, as in Shlink. `expected` is an addition.
+    /// Returns members in front of the common ones, as in Shlink. `expected` is an addition.
     fn extra(&self) -> Map<String, Value> {
         let fields = match self {
             Self::Auth(AuthError::NoKey) => vec![("expectedHeaders", json!(["X-Api-Key"]))],
@@ -199,7 +200,7 @@ impl Problem {
     }
 }
 
-/// The status and the title of each error of the application.
+/// Returns status, type, title and detail of an error of the application.
 fn of_app(error: &AppError) -> Words {
     let (status, title) = match error {
         AppError::Invalid(_) => (StatusCode::BAD_REQUEST, Some("Invalid data")),
@@ -230,7 +231,7 @@ fn of_app(error: &AppError) -> Words {
         AppError::Internal => (StatusCode::INTERNAL_SERVER_ERROR, Some("Internal Server Error")),
     };
     let detail = match error {
-        // The wrong fields have members of their own.
+        // Wrong fields have members of their own.
         AppError::Invalid(_) => "Provided data is not valid".to_owned(),
         AppError::Superseded => {
             "The link was edited since: expected If-Match with the ETag that it has now.".to_owned()
@@ -241,7 +242,7 @@ fn of_app(error: &AppError) -> Words {
     Words { status, kind: error.kind(), title, detail }
 }
 
-/// What Shlink's problems say beside the common members.
+/// Returns members of Shlink's problems beside the common ones.
 fn extra_of_app(error: &AppError) -> Vec<(&'static str, Value)> {
     let named = |name, value: &str, domain: &Option<String>| {
         let domain = domain.iter().map(|domain| ("domain", json!(domain)));

@@ -1,9 +1,9 @@
-//! Reading a query.
+//! Queries of requests.
 
 use hyper::Uri;
 use url::form_urlencoded;
 
-/// The pairs of a query, decoded. What has no name of ours is passed over, as Shlink does.
+/// The pairs of a query, decoded. As in Shlink, unknown names are ignored.
 pub(in crate::http) struct Query(Vec<(String, String)>);
 
 impl Query {
@@ -15,29 +15,20 @@ impl Query {
         Self::new(uri.query())
     }
 
-    /// A value that is not empty.
+    /// Returns the last value of this name that is not blank.
     pub(super) fn text(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().rev().find(|(key, _)| key == name);
         found.map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
     }
 
-    /// A value that is true or false; false without it. Or what was expected.
-    pub(super) fn flag(&self, name: &str) -> Result<bool, String> {
-        match self.text(name) {
-            None | Some("false" | "0") => Ok(false),
-            Some("true" | "1") => Ok(true),
-            _ => Err("expected true or false".to_owned()),
-        }
-    }
-
-    /// All values of a list: `tags[]=a&tags[]=b`, also with numbers in the brackets.
+    /// Returns the values of a list: `tags[]=a&tags[]=b`, also with numbers in the brackets.
     pub(super) fn list(&self, name: &str) -> impl Iterator<Item = &str> {
         let is_item = move |key: &str| name_of_list(key).is_some_and(|list| list == name);
         self.0.iter().filter(move |(key, _)| is_item(key)).map(|(_, value)| value.trim())
     }
 }
 
-/// The name of the list that a value belongs to: `tags` of `tags[]` and of `tags[1]`.
+/// Returns the name of the list that a value belongs to: `tags` for `tags[]` and `tags[1]`.
 pub(super) fn name_of_list(key: &str) -> Option<String> {
     let (name, index) = key.strip_suffix(']')?.rsplit_once('[')?;
     index.bytes().all(|byte| byte.is_ascii_digit()).then(|| name.to_owned())

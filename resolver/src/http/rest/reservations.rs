@@ -1,121 +1,154 @@
-//! `/rest/v3/reservations`: codes before links. An addition to Shlink's API.
+//! `/rest/v3/reservations`: codes before their links. An addition to Shlink's API.
 
-use app::{
-    AppError, InvalidField, Reserved,
-    reservation::{COUNT_MAX, FILL_MAX, Filled},
-};
+use std::collections::BTreeMap;
+
+use app::{AppError, FieldErrors, InvalidField, Reserved, reservation::Filled};
 use codes::Code;
-use hyper::StatusCode;
-use links::{Draft, api_key::Grant, reservation::Reservation};
-use serde::Serialize;
-use serde_json::{Map, Value, json};
+use dto::{FillResult, FillWord};
+use hyper::{Method, StatusCode};
+use links::{
+    Draft,
+    api_key::Grant,
+    reservation::{COUNT_MAX, FILL_MAX, Reservation},
+    scope::Scope,
+};
+use schemars::SchemaGenerator;
+use serde_json::Value;
+use store::RESERVATIONS_MAX;
 
-use super::{create::draft, json, problem::Problem, split::each_of_array};
+use super::{
+    bulk::draft,
+    call::Call,
+    json,
+    link_fields::{SHORT_CODE, given_code},
+    openapi::{Kind, Topic},
+    problem::Problem,
+    read::{Fields, read_fields},
+    route::{ContentSchema, JSON, Route, keyed},
+    split::each_of_array,
+};
 use crate::http::{Answer, App, empty};
 
-/// A link and its code, or the result of an item that cannot be stored at all.
-type Item = Result<(Code, Draft), Value>;
+const RESERVATIONS: &str = "/rest/v3/reservations";
+const RESERVATION: &str = "/rest/v3/reservations/{id}";
+/// Maximum length of a fill's body: ten thousand links of ordinary length.
+const FILL_BYTES: usize = 4 * 1024 * 1024;
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Shown<'a> {
-    id: &'a str,
-    keyspace: &'a str,
-    count: u64,
-    date_created: String,
-    date_closed: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    filled: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    short_codes: Option<Vec<String>>,
+pub(super) fn routes() -> Vec<Route> {
+    let of = |method, path, handler, id, summary| {
+        Route::new(method, path, handler).document(id, Topic::Reservations, summary).addition()
+    };
+    vec![
+        of(Method::POST, RESERVATIONS, keyed!(Scope::Reserve, create), "reserve", "Reserve codes")
+            .text(format!("Up to {COUNT_MAX} codes of one keyspace. No other link gets one of them until the reservation is given up."))
+            .body::<dto::NewReservation>()
+            .answers::<dto::Reservation>("The reservation with its codes.")
+            .fails(&[Kind::MalformedBody, Kind::InvalidData, Kind::OneDomainOnly, Kind::TooManyReserved, Kind::Exhausted]),
+        of(Method::GET, RESERVATIONS, keyed!(Scope::Reserve, list), "listReservations", "List reservations")
+            .text(format!("Those of the key, and all for an admin: the latest {RESERVATIONS_MAX}, without their codes."))
+            .answers::<dto::ReservationList>("Reservations."),
+        of(Method::GET, RESERVATION, keyed!(Scope::Reserve, get), "getReservation", "Show a reservation")
+            .text("With its codes: a caller that lost the answer to the first call gets them again.")
+            .answers::<dto::Reservation>("The reservation with its codes.")
+            .fails(&[Kind::NoReservation]),
+        of(Method::DELETE, RESERVATION, keyed!(Scope::Reserve, give_up), "giveUpReservation", "Give up unfilled codes")
+            .text("Links that were filled in stay. Codes without a link may be given to other links. The call may be repeated.")
+            .done("The reservation is given up.")
+            .fails(&[Kind::NoReservation]),
+        of(Method::POST, "/rest/v3/reservations/{id}/short-urls", keyed!(Scope::Reserve, fill), "fillReservation", "Create links under reserved codes")
+            .body_bytes(FILL_BYTES)
+            .text(format!(
+                "Up to {FILL_MAX} links in at most {FILL_BYTES} bytes. Each has a result of its own, and a wrong one fails no other. \
+                 A fill may be repeated: a link that is stored already is reported as `stored` again if it is the same, and as `conflict` if it is another."
+            ))
+            .body_of(vec![(JSON, ContentSchema::ArrayOf(SchemaGenerator::subschema_for::<dto::FillItem>, FILL_MAX))])
+            .answers::<dto::FillResults>("A result for each item, in their order.")
+            .fails(&[Kind::MalformedBody, Kind::InvalidData, Kind::OneDomainOnly, Kind::NoReservation, Kind::ReservationClosed]),
+    ]
 }
 
-impl<'a> Shown<'a> {
-    fn of(app: &'a App, reservation: &'a Reservation) -> Self {
-        Self {
-            id: reservation.id.as_str(),
-            keyspace: app.links.keyspace_of_reservation(reservation),
-            count: reservation.spans.iter().map(|span| span.len()).sum(),
-            date_created: reservation.created_at.to_string(),
-            date_closed: reservation.closed_at.map(|at| at.to_string()),
-            filled: None,
-            short_codes: None,
+impl Fields for dto::NewReservation {
+    fn expected(field: &str) -> String {
+        match field {
+            "count" => format!("expected a number from 1 to {COUNT_MAX}"),
+            _ => "expected the name of a keyspace, or null".to_owned(),
         }
     }
 }
 
-/// `POST /rest/v3/reservations`
-pub(super) async fn create(app: &App, fields: &Map<String, Value>, by: &Grant) -> Result<Answer, Problem> {
-    if let Some(field) = fields.keys().find(|field| !matches!(field.as_str(), "count" | "keyspace")) {
-        return Err(Problem::invalid(field, "expected no field of this name"));
+fn shown<'a>(app: &'a App, reservation: &'a Reservation) -> dto::Reservation<'a> {
+    dto::Reservation {
+        id: reservation.id.as_str(),
+        keyspace: app.links.keyspace_of_reservation(reservation),
+        count: reservation.spans.iter().map(|span| span.len()).sum(),
+        date_created: reservation.created_at.to_string(),
+        date_closed: reservation.closed_at.map(|at| at.to_string()),
+        filled: None,
+        short_codes: None,
     }
-    let count = fields.get("count").and_then(Value::as_u64).filter(|count| (1..=COUNT_MAX).contains(count));
-    let count =
-        count.ok_or_else(|| Problem::invalid("count", format!("expected a number from 1 to {COUNT_MAX}")))?;
-    let name = match fields.get("keyspace") {
-        None | Some(Value::Null) => None,
-        Some(Value::String(name)) => Some(name.as_str()),
-        Some(_) => return Err(Problem::invalid("keyspace", "expected the name of a keyspace, or null")),
-    };
-    let keyspace = app.links.keyspace_to_reserve_from(name)?;
-    Ok(show(app, app.links.reserve(count, keyspace, by).await?))
 }
 
-/// `GET /rest/v3/reservations`: those of the key; of all keys, for an operator.
-pub(super) async fn list(app: &App, by: &Grant) -> Result<Answer, Problem> {
-    let reservations = app.links.reservations(by).await?;
-    let shown: Vec<_> = reservations.iter().map(|reservation| Shown::of(app, reservation)).collect();
-    Ok(json(&json!({ "reservations": { "data": shown } })))
+fn answer_with_codes(app: &App, Reserved { reservation, filled, codes }: Reserved) -> Answer {
+    let short_codes = Some(codes.iter().map(ToString::to_string).collect());
+    json(&dto::Reservation { filled: Some(filled), short_codes, ..shown(app, &reservation) })
 }
 
-/// `GET /rest/v3/reservations/{id}`
-pub(super) async fn get(app: &App, id: &str, by: &Grant) -> Result<Answer, Problem> {
-    Ok(show(app, app.links.reservation(id, by).await?))
+async fn create(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+    let (fields, mut wrong): (dto::NewReservation, FieldErrors) = call.fields()?;
+    let count = fields.count.filter(|count| (1..=COUNT_MAX).contains(count));
+    let count = wrong.note("count", count.ok_or_else(|| dto::NewReservation::expected("count")));
+    wrong.finish()?;
+    let links = &call.app.links;
+    let keyspace = links.keyspace_to_reserve_from(fields.keyspace.value().as_deref())?;
+    let reserved = links.reserve(count.ok_or(Problem::INTERNAL)?, keyspace, by).await?;
+    Ok(answer_with_codes(&call.app, reserved))
 }
 
-fn show(app: &App, Reserved { reservation, filled, codes }: Reserved) -> Answer {
-    let codes = codes.iter().map(ToString::to_string).collect();
-    json(&Shown { filled: Some(filled), short_codes: Some(codes), ..Shown::of(app, &reservation) })
+/// Lists the reservations of the key; those of all keys for an operator.
+async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+    let reservations = call.app.links.reservations(by).await?;
+    let data = reservations.iter().map(|reservation| shown(&call.app, reservation)).collect();
+    Ok(json(&dto::ReservationList { reservations: dto::Data { data } }))
 }
 
-/// `DELETE /rest/v3/reservations/{id}`: gives up what is not filled. It may be repeated.
-pub(super) async fn give_up(app: &App, id: &str, by: &Grant) -> Result<Answer, Problem> {
-    app.links.give_up_reservation(id, by).await?;
+async fn get(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+    Ok(answer_with_codes(&call.app, call.app.links.reservation(&call.parameter, by).await?))
+}
+
+async fn give_up(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+    call.app.links.give_up_reservation(&call.parameter, by).await?;
     Ok(empty(StatusCode::NO_CONTENT))
 }
 
-/// The items of a call that can be stored, and the results so far.
-struct Fill {
-    /// Null for items that can be stored.
-    results: Vec<Value>,
-    /// Their places among the results, and their codes.
-    places: Vec<(usize, Code)>,
-}
+/// A link and its code, or the result of an item that cannot be stored.
+type Item = Result<(Code, Draft), FillResult>;
 
-/// `POST /rest/v3/reservations/{id}/short-urls`: an array of links, each with its `shortCode`; a result for each.
-pub(super) async fn fill(app: &App, id: &str, body: &[u8], by: &Grant) -> Result<Answer, Problem> {
+/// Stores links under reserved codes. The results are in the order of the items.
+async fn fill(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+    let app = &call.app;
     let read = || {
-        let items = read_all(app, body, by)?;
-        let (mut results, mut places, mut links) = (vec![Value::Null; items.len()], Vec::new(), Vec::new());
-        for (place, item) in items.into_iter().enumerate() {
-            match item {
-                Ok(item) => {
-                    places.push((place, item.0));
-                    links.push(item);
+        let (mut links, mut results) = (Vec::new(), Vec::new());
+        for item in read_all(app, &call.body, by)? {
+            results.push(match item {
+                Ok((code, draft)) => {
+                    links.push((code, draft));
+                    Err(code)
                 }
-                Err(invalid) => results[place] = invalid,
-            }
+                Err(invalid) => Ok(invalid),
+            });
         }
-        Ok::<_, Problem>((links, Fill { results, places }))
+        Ok::<_, Problem>((links, results))
     };
-    let (Fill { mut results, places }, filled) = app.links.fill_reservation(id, by, read).await?;
-    for ((place, code), filled) in places.into_iter().zip(filled) {
-        results[place] = result(app, &code, filled);
-    }
-    Ok(json(&json!({ "results": results })))
+    let (results, filled) = app.links.fill_reservation(&call.parameter, by, read).await?;
+    let mut filled = filled.into_iter();
+    let result = |item: Result<FillResult, Code>| match item {
+        Ok(invalid) => Some(invalid),
+        Err(code) => filled.next().map(|filled| result_of(app, &code, filled)),
+    };
+    Ok(json(&dto::FillResults { results: results.into_iter().filter_map(result).collect() }))
 }
 
-/// The items of a body, one by one: what JSON takes in memory is many times its text.
+/// Reads the items of a body one by one: parsed JSON takes many times the memory of its text.
 fn read_all(app: &App, body: &[u8], key: &Grant) -> Result<Vec<Item>, Problem> {
     let mut items = Vec::new();
     each_of_array(body, |item| {
@@ -125,43 +158,42 @@ fn read_all(app: &App, body: &[u8], key: &Grant) -> Result<Vec<Item>, Problem> {
                 format!("expected at most {FILL_MAX} links, got more"),
             ));
         }
-        let item = serde_json::from_slice(item).map_err(|_| Problem::MalformedBody)?;
-        items.push(read(app, item, key));
+        items.push(read(app, item, key)?);
         Ok(())
     })?;
     Ok(items)
 }
 
-/// One item; or its result, when it cannot be stored at all.
-fn read(app: &App, mut item: Map<String, Value>, key: &Grant) -> Item {
-    let invalid = |code: Value, invalid: &[InvalidField]| {
-        let expected: Map<_, _> =
-            invalid.iter().map(|one| (one.field.clone(), json!(one.expected))).collect();
-        json!({ "shortCode": code, "result": "invalid", "expected": expected })
-    };
-    let given = item.shift_remove("shortCode").unwrap_or_default();
+fn read(app: &App, item: &[u8], key: &Grant) -> Result<Item, Problem> {
+    let (mut fields, wrong) = read_fields::<dto::LinkFields>(item)?;
+    let given = given_code(item, &std::mem::take(&mut fields.short_code));
     let Some(code) = given.as_str().and_then(|text| Code::parse(text).ok()) else {
         let expected = "expected one of the reservation's codes".to_owned();
-        return Err(invalid(given, &[InvalidField { field: "shortCode".to_owned(), expected }]));
+        let wrong = InvalidField { field: SHORT_CODE.to_owned(), expected };
+        return Ok(Err(invalid(given, &[wrong])));
     };
-    match draft(app, item, key.id) {
+    Ok(match draft(app, item, fields, wrong, key.id) {
         Ok(draft) => Ok((code, draft)),
-        Err(Problem::App(AppError::Invalid(fields))) => Err(invalid(given, &fields)),
+        Err(AppError::Invalid(fields)) => Err(invalid(given, &fields)),
         Err(_) => Err(invalid(given, &[])),
-    }
+    })
 }
 
-fn result(app: &App, code: &Code, filled: Filled) -> Value {
-    let name = match filled {
-        Filled::Stored => {
-            let short_url = format!("{}/{code}", app.public_url);
-            return json!({ "shortCode": code.as_str(), "result": "stored", "shortUrl": short_url });
-        }
-        Filled::NotReserved => "not-reserved",
-        Filled::Repeated => "repeated",
-        Filled::Conflict => "conflict",
-        Filled::Failed => "failed",
-        Filled::Unknown => "unknown",
+fn invalid(code: Value, wrong: &[InvalidField]) -> FillResult {
+    let expected: BTreeMap<_, _> =
+        wrong.iter().map(|one| (one.field.clone(), one.expected.clone())).collect();
+    FillResult { short_code: code, result: FillWord::Invalid, short_url: None, expected: Some(expected) }
+}
+
+fn result_of(app: &App, code: &Code, filled: Filled) -> FillResult {
+    let result = match filled {
+        Filled::Stored => FillWord::Stored,
+        Filled::NotReserved => FillWord::NotReserved,
+        Filled::Repeated => FillWord::Repeated,
+        Filled::Conflict => FillWord::Conflict,
+        Filled::Failed => FillWord::Failed,
+        Filled::Unknown => FillWord::Unknown,
     };
-    json!({ "shortCode": code.as_str(), "result": name })
+    let short_url = (result == FillWord::Stored).then(|| format!("{}/{code}", app.public_url));
+    FillResult { short_code: Value::from(code.as_str()), result, short_url, expected: None }
 }

@@ -1,13 +1,15 @@
-//! Splits a body that is still arriving into its items: a JSON array of objects, or one object per line (NDJSON).
+//! Splits a body that is still arriving into its items: a JSON array of objects, or one object per
+//! line (NDJSON).
 //!
-//! Only the borders of items are found here, each byte being looked at once; what is between them is for the parser of JSON.
+//! It finds only the boundaries of items, and looks at each byte once. The JSON parser reads the
+//! rest.
 
 use hyper::body::Bytes;
 
-/// The longest item, in bytes: what a create by itself may be.
+/// Maximum length of an item, in bytes: that of a single create.
 pub(super) const ITEM_BYTES: usize = 64 * 1024;
 
-/// Why a body cannot be split any further.
+/// The reason why a body cannot be split any further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum SplitError {
     #[error("expected a JSON array of objects, or one object per line")]
@@ -18,10 +20,11 @@ pub(super) enum SplitError {
     Unfinished,
 }
 
-/// Takes an array apart that is there as a whole, a piece at a time, so that never many of its items are copied.
+/// Splits a complete array, a piece at a time, so that few of its items are copied at once.
 ///
 /// # Errors
-/// When it is no array of objects, or an item is too long, or `each` fails.
+/// Returns an error if the body is not an array of objects, if an item is too long, or if `each`
+/// fails.
 pub(super) fn each_of_array<E: From<SplitError>>(
     body: &[u8],
     mut each: impl FnMut(&[u8]) -> Result<(), E>,
@@ -37,7 +40,7 @@ pub(super) fn each_of_array<E: From<SplitError>>(
     splitter.finish(&mut items).map_err(E::from)
 }
 
-/// How items are separated; the first byte of the body says it.
+/// The separation of items. The first byte of the body decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Array,
@@ -46,13 +49,13 @@ pub(super) enum Form {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
-    /// Nothing but white space has come.
+    /// Only white space has arrived.
     Start,
     /// After the bracket: an item, or the end.
     First,
     /// After a comma: an item.
     Next,
-    /// In an item, so many braces deep.
+    /// In an item, at this depth of braces.
     Item { depth: u32, quoted: bool, escaped: bool },
     /// After an item: a comma, or the end.
     After,
@@ -60,11 +63,11 @@ enum Place {
     End,
 }
 
-/// Takes a body in pieces and gives it back in items.
+/// Splits a body that arrives in pieces.
 pub(super) struct Splitter {
-    /// What has come and is not an item yet.
+    /// Bytes that are not a complete item yet.
     held: Vec<u8>,
-    /// How much of it has been looked at.
+    /// The number of these bytes that were examined.
     seen: usize,
     place: Place,
     form: Form,
@@ -75,15 +78,16 @@ impl Splitter {
         Self { held: Vec::new(), seen: 0, place: Place::Start, form: Form::Lines }
     }
 
-    /// How items are separated, once the first one has come.
+    /// Returns the separation of items; meaningful once the first has arrived.
     pub(super) fn form(&self) -> Form {
         self.form
     }
 
-    /// Takes the next piece; the items that it ends go to `items`.
+    /// Adds a piece. Items that it completes go to `items`.
     ///
     /// # Errors
-    /// What came before the error is in `items`; nothing can come after it.
+    /// Returns an error if the body is malformed. Items before the error are in `items`; none
+    /// follow.
     pub(super) fn push(&mut self, piece: &[u8], items: &mut Vec<Bytes>) -> Result<(), SplitError> {
         self.held.extend_from_slice(piece);
         let mut start = 0;
@@ -123,10 +127,10 @@ impl Splitter {
         Ok(())
     }
 
-    /// Takes the end of the body: a last line needs no line feed.
+    /// Ends the body. The last line needs no line feed.
     ///
     /// # Errors
-    /// When an array has no end.
+    /// Returns an error if an array is not closed.
     pub(super) fn finish(&mut self, items: &mut Vec<Bytes>) -> Result<(), SplitError> {
         match (self.form, self.place) {
             (Form::Array, Place::End) => Ok(()),
@@ -154,7 +158,7 @@ impl Splitter {
     }
 }
 
-/// Where one more byte of an array leads; none when it cannot stand there.
+/// Returns the place after one more byte of an array; `None` if the byte is not allowed there.
 fn step(place: Place, byte: u8) -> Option<Place> {
     let item = Place::Item { depth: 1, quoted: false, escaped: false };
     Some(match (place, byte) {

@@ -1,35 +1,106 @@
 //! `/rest/v3/tags`
 
 use app::FieldErrors;
-use hyper::StatusCode;
-use links::api_key::Grant;
-use serde_json::{Map, Value, json};
+use hyper::{Method, StatusCode};
+use links::{api_key::Grant, scope::Scope};
 use store::TagCount;
 
 use super::{
+    call::Call,
     json,
+    openapi::{Kind, Topic},
     pagination::{Paging, pagination},
     problem::Problem,
-    query::Query,
+    read::Fields,
+    route::{Route, keyed},
 };
-use crate::http::{Answer, App, empty};
+use crate::http::{Answer, empty};
 
-/// Lists tags, with or without their counts.
-pub(super) async fn list(app: &App, query: &Query, with_stats: bool, by: &Grant) -> Result<Answer, Problem> {
-    let paging = Paging::read(query).map_err(|(field, expected)| Problem::invalid(field, expected))?;
-    let mut tags = app.links.tags(query.text("searchTerm"), by).await?;
-    order(&mut tags, query.text("orderBy").unwrap_or("tag"));
-    let total = tags.len() as u64;
-    let tags: Vec<Value> = paging
-        .of(tags)
-        .iter()
-        .map(|tag| if with_stats { stats(tag) } else { json!(tag.tag.as_str()) })
-        .collect();
-    let pagination = pagination(paging, tags.len(), total);
-    Ok(json(&json!({ "tags": { "data": tags, "pagination": pagination } })))
+const TAGS: &str = "/rest/v3/tags";
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::new(Method::GET, TAGS, keyed!(Scope::Read, list))
+            .document("listTags", Topic::Tags, "List tags")
+            .query::<dto::TagsQuery>()
+            .answers::<dto::TagPage>("Names of tags.")
+            .fails(&[Kind::InvalidData]),
+        Route::new(Method::GET, "/rest/v3/tags/stats", keyed!(Scope::Read, stats))
+            .document("tagsStats", Topic::Tags, "List tags with their counts")
+            .query::<dto::TagsQuery>()
+            .answers::<dto::TagStatsPage>("Tags with the number of their links.")
+            .fails(&[Kind::InvalidData]),
+        Route::new(Method::PUT, TAGS, keyed!(Scope::Edit, rename))
+            .document("renameTag", Topic::Tags, "Rename a tag")
+            .text("The tag has its new name on all links.")
+            .body::<dto::TagRenaming>()
+            .done("The tag has the new name.")
+            .fails(&[
+                Kind::MalformedBody,
+                Kind::InvalidData,
+                Kind::ForbiddenTags,
+                Kind::NoTag,
+                Kind::TagConflict,
+            ]),
+        Route::new(Method::DELETE, TAGS, keyed!(Scope::Delete, delete))
+            .document("deleteTags", Topic::Tags, "Delete tags")
+            .text("The tags are removed from all links. Tags that do not exist are no error.")
+            .query::<dto::TagsDeletionQuery>()
+            .done("None of the tags exists any more.")
+            .fails(&[Kind::ForbiddenTags]),
+    ]
 }
 
-/// As Shlink does, an order that it does not know is that of the names.
+impl Fields for dto::TagsQuery {
+    fn expected(_: &str) -> String {
+        "expected a text".to_owned()
+    }
+}
+
+impl Fields for dto::TagsDeletionQuery {
+    fn expected(_: &str) -> String {
+        "expected tags".to_owned()
+    }
+}
+
+impl Fields for dto::TagRenaming {
+    fn expected(_: &str) -> String {
+        "expected a string".to_owned()
+    }
+}
+
+/// Reads a page of tags, and the number of all.
+async fn page(call: &Call, by: &Grant) -> Result<(Vec<TagCount>, dto::Pagination), Problem> {
+    let (query, mut wrong): (dto::TagsQuery, FieldErrors) = call.query();
+    let paging = Paging::read(query.page.as_deref(), query.items_per_page.as_deref(), &mut wrong);
+    wrong.finish()?;
+    let mut tags = call.app.links.tags(query.search_term.as_deref(), by).await?;
+    order(&mut tags, query.order_by.as_deref().unwrap_or("tag"));
+    let total = tags.len() as u64;
+    let tags = paging.of(tags);
+    let pagination = pagination(paging, tags.len(), total);
+    Ok((tags, pagination))
+}
+
+async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+    let (tags, pagination) = page(call, by).await?;
+    let data = tags.iter().map(|tag| tag.tag.as_str()).collect();
+    Ok(json(&dto::TagPage { tags: dto::Page { data, pagination } }))
+}
+
+async fn stats(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+    let (tags, pagination) = page(call, by).await?;
+    let stats = tags.iter().map(|tag| dto::TagStats {
+        tag: tag.tag.as_str(),
+        short_urls_count: tag.links,
+        visits_summary: dto::VisitsSummary::default(),
+    });
+    let data = stats.collect();
+    Ok(json(&dto::TagStatsPage { tags: dto::Page { data, pagination } }))
+}
+
+/// Sorts tags that are in the order of their names. As in Shlink, an unknown order is that of the
+/// names.
 fn order(tags: &mut [TagCount], by: &str) {
     let (field, direction) = by.split_once('-').unwrap_or((by, "ASC"));
     if field == "shortUrlsCount" {
@@ -40,25 +111,14 @@ fn order(tags: &mut [TagCount], by: &str) {
     }
 }
 
-/// Visits are not counted in this version.
-fn stats(tag: &TagCount) -> Value {
-    let visits = json!({ "total": 0, "nonBots": 0, "bots": 0 });
-    json!({ "tag": tag.tag.as_str(), "shortUrlsCount": tag.links, "visitsSummary": visits })
-}
-
-/// Renames a tag.
-pub(super) async fn rename(app: &App, given: &Map<String, Value>, by: &Grant) -> Result<Answer, Problem> {
-    let mut wrong = FieldErrors::default();
-    for name in given.keys().filter(|name| !matches!(name.as_str(), "oldName" | "newName")) {
-        wrong.note::<()>(name, Err("expected no field of this name".to_owned()));
-    }
-    let name = |field| given.get(field).and_then(Value::as_str);
-    app.links.rename_tag(name("oldName"), name("newName"), wrong, by).await?;
+async fn rename(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+    let (dto::TagRenaming { old_name, new_name }, wrong) = call.fields()?;
+    call.app.links.rename_tag(old_name.as_deref(), new_name.as_deref(), wrong, by).await?;
     Ok(empty(StatusCode::NO_CONTENT))
 }
 
-/// Deletes tags.
-pub(super) async fn delete(app: &App, query: &Query, by: &Grant) -> Result<Answer, Problem> {
-    app.links.delete_tags(query.list("tags"), by).await?;
+async fn delete(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+    let (dto::TagsDeletionQuery { tags }, _) = call.query();
+    call.app.links.delete_tags(tags.iter().map(String::as_str), by).await?;
     Ok(empty(StatusCode::NO_CONTENT))
 }

@@ -1,87 +1,148 @@
 //! `/rest/v3/visits`, and the visits of a link, a tag or a domain, in Shlink's shapes.
 //!
-//! Visits are noted and counted as a metric, and not kept by this version: every list of them is empty and every count is 0. What does not
-//! exist is answered as if they were kept.
+//! This version counts visits as a metric and does not store them: lists are empty and counts are
+//! 0. What does not exist is reported as if visits were stored.
 
-use app::find_link::LinkName;
-use links::api_key::Grant;
-use serde_json::{Value, json};
+use app::FieldErrors;
+use dto::OrphanVisitsQuery;
+use hyper::Method;
+use links::{api_key::Grant, scope::Scope};
 
 use super::{
+    call::Call,
     json,
+    openapi::{Kind, Topic},
     pagination::{Paging, pagination},
     problem::Problem,
-    query::Query,
+    read::Fields,
+    route::{Route, keyed},
+    time::parse_time,
 };
-use crate::http::{Answer, App};
+use crate::http::Answer;
 
-/// Kinds of visits that no link has led on.
-pub(super) const ORPHANS: [&str; 3] = ["base_url", "invalid_short_url", "regular_404"];
+const OF_LINK: &str = "/rest/v3/short-urls/{shortCode}/visits";
+const ORPHAN: &str = "/rest/v3/visits/orphan";
 
-/// Counts of all visits.
-pub(super) fn overview() -> Answer {
-    let none = || json!({ "total": 0, "nonBots": 0, "bots": 0 });
-    json(&json!({ "visits": { "nonOrphanVisits": none(), "orphanVisits": none() } }))
+pub(super) fn routes() -> Vec<Route> {
+    let page = |path, handler, id, summary| {
+        Route::new(Method::GET, path, handler)
+            .document(id, Topic::Visits, summary)
+            .query::<dto::VisitsQuery>()
+            .answers::<dto::VisitPage>("A page of visits.")
+            .fails(&[Kind::InvalidData])
+    };
+    let deletion = |path, handler, id, summary| {
+        Route::new(Method::DELETE, path, handler)
+            .document(id, Topic::Visits, summary)
+            .answers::<dto::DeletedVisits>("The number of visits.")
+    };
+    let non_orphan = "List visits that a link redirected";
+    let orphan = "List visits that no link redirected";
+    let of_tag = "List visits of the links with a tag";
+    vec![
+        Route::new(Method::GET, "/rest/v3/visits", keyed!(Scope::Visits, overview))
+            .document("getVisitsOverview", Topic::Visits, "Count all visits")
+            .answers::<dto::VisitsOverview>("Counts."),
+        page(ORPHAN, keyed!(Scope::Visits, list_orphan), "getOrphanVisits", orphan)
+            .query::<dto::DomainQuery>()
+            .query::<OrphanVisitsQuery>(),
+        page(
+            "/rest/v3/visits/non-orphan",
+            keyed!(Scope::Visits, list_non_orphan),
+            "getNonOrphanVisits",
+            non_orphan,
+        )
+        .query::<dto::DomainQuery>(),
+        page(OF_LINK, keyed!(Scope::Visits, list_of_link), "getShortUrlVisits", "List visits of a link")
+            .query::<dto::DomainQuery>()
+            .fails(&[Kind::NoShortUrl]),
+        page("/rest/v3/tags/{tag}/visits", keyed!(Scope::Visits, list_of_tag), "getTagVisits", of_tag)
+            .query::<dto::DomainQuery>()
+            .fails(&[Kind::NoTag]),
+        page(
+            "/rest/v3/domains/{domain}/visits",
+            keyed!(Scope::Visits, list_of_domain),
+            "getDomainVisits",
+            "List visits of a domain",
+        )
+        .fails(&[Kind::NoDomain]),
+        deletion(
+            ORPHAN,
+            keyed!(Scope::Delete, delete_orphan),
+            "deleteOrphanVisits",
+            "Delete visits that no link redirected",
+        ),
+        deletion(
+            OF_LINK,
+            keyed!(Scope::Delete, delete_of_link),
+            "deleteShortUrlVisits",
+            "Delete the visits of a link",
+        )
+        .query::<dto::DomainQuery>()
+        .fails(&[Kind::NoShortUrl]),
+    ]
 }
 
-/// A page of visits.
-fn page(app: &App, query: &Query) -> Result<Answer, Problem> {
-    let wrong = |field: &'static str| move |expected: String| Problem::invalid(field, expected);
-    for name in ["startDate", "endDate"] {
-        let read = |text| super::fields::parse_time(text, &app.time_zone);
-        query.text(name).map(read).transpose().map_err(wrong(name))?;
+impl Fields for dto::VisitsQuery {
+    fn expected(_: &str) -> String {
+        "expected a text".to_owned()
     }
-    let paging = Paging::read(query).map_err(|(field, expected)| wrong(field)(expected))?;
-    let none: [Value; 0] = [];
-    Ok(json(&json!({ "visits": { "data": none, "pagination": pagination(paging, 0, 0) } })))
 }
 
-/// Visits of a link.
-pub(super) async fn of_link(
-    app: &App,
-    name: &LinkName,
-    query: &Query,
-    by: &Grant,
-) -> Result<Answer, Problem> {
-    app.links.find_link(name, by).await?;
-    page(app, query)
-}
-
-/// Visits of the links that have a tag.
-pub(super) async fn of_tag(app: &App, name: &str, query: &Query, by: &Grant) -> Result<Answer, Problem> {
-    let decoded = percent_encoding::percent_decode_str(name).decode_utf8_lossy();
-    app.links.find_tag(&decoded, by).await?;
-    page(app, query)
-}
-
-/// Visits of the links of a domain.
-pub(super) async fn of_domain(app: &App, name: &str, query: &Query, by: &Grant) -> Result<Answer, Problem> {
-    let decoded = percent_encoding::percent_decode_str(name).decode_utf8_lossy();
-    app.links.find_domain(&decoded, by).await?;
-    page(app, query)
-}
-
-/// Visits that some link has led on.
-pub(super) fn non_orphan(app: &App, query: &Query) -> Result<Answer, Problem> {
-    page(app, query)
-}
-
-/// Visits that no link has led on.
-pub(super) fn orphan(app: &App, query: &Query) -> Result<Answer, Problem> {
-    if query.text("type").is_some_and(|kind| !ORPHANS.contains(&kind)) {
-        let expected = format!("expected one of {}", ORPHANS.join(", "));
-        return Err(Problem::invalid("type", expected));
+impl Fields for OrphanVisitsQuery {
+    fn expected(_: &str) -> String {
+        format!("expected one of {}", Self::TYPES.join(", "))
     }
-    page(app, query)
 }
 
-/// Takes the visits of a link away.
-pub(super) async fn delete_of_link(app: &App, name: &LinkName, by: &Grant) -> Result<Answer, Problem> {
-    app.links.find_link(name, by).await?;
-    Ok(deleted())
+async fn overview(_: &Call, _: &Grant) -> Result<Answer, Problem> {
+    Ok(json(&dto::VisitsOverview::default()))
 }
 
-/// So many visits were taken away.
-pub(super) fn deleted() -> Answer {
-    json(&json!({ "deletedVisits": 0 }))
+/// Answers with a page of visits, or with all wrong parameters.
+fn page(call: &Call) -> Result<Answer, Problem> {
+    let (query, mut wrong): (dto::VisitsQuery, FieldErrors) = call.query();
+    for (name, text) in [("startDate", query.start_date), ("endDate", query.end_date)] {
+        wrong.note(name, text.map(|text| parse_time(&text, &call.app.time_zone)).transpose());
+    }
+    let paging = Paging::read(query.page.as_deref(), query.items_per_page.as_deref(), &mut wrong);
+    wrong.finish()?;
+    let visits = dto::Page { data: Vec::new(), pagination: pagination(paging, 0, 0) };
+    Ok(json(&dto::VisitPage { visits }))
+}
+
+async fn list_of_link(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+    call.app.links.find_link(&call.link()?, by).await?;
+    page(call)
+}
+
+async fn list_of_tag(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+    call.app.links.find_tag(&call.parameter(), by).await?;
+    page(call)
+}
+
+async fn list_of_domain(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+    call.app.links.find_domain(&call.parameter(), by).await?;
+    page(call)
+}
+
+async fn list_non_orphan(call: &Call, _: &Grant) -> Result<Answer, Problem> {
+    page(call)
+}
+
+async fn list_orphan(call: &Call, _: &Grant) -> Result<Answer, Problem> {
+    let (OrphanVisitsQuery { r#type: kind }, _) = call.query();
+    if kind.is_some_and(|kind| !OrphanVisitsQuery::TYPES.contains(&&*kind)) {
+        return Err(Problem::invalid("type", OrphanVisitsQuery::expected("type")));
+    }
+    page(call)
+}
+
+async fn delete_of_link(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+    call.app.links.find_link(&call.link()?, by).await?;
+    delete_orphan(call, by).await
+}
+
+async fn delete_orphan(_: &Call, _: &Grant) -> Result<Answer, Problem> {
+    Ok(json(&dto::DeletedVisits { deleted_visits: 0 }))
 }

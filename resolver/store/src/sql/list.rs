@@ -3,10 +3,12 @@
 use std::collections::HashMap;
 
 use codes::LinkId;
-use links::{DomainId, Filter, Link, OrderField, Outline, Outlined, Record, Slug, Tag, TagsMode};
+use links::{
+    DomainId, Filter, Link, OrderField, Outline, Outlined, PER_PAGE_MAX, Record, Slug, Tag, TagsMode,
+};
 
 use super::{Dialect, Row, Sql, Value, long_urls::candidates, places, tags::tags_of};
-use crate::{PER_PAGE_MAX, StoreError};
+use crate::StoreError;
 
 /// Maximum number of links counted for a list's total. A longer list reports this number, because
 /// an exact total would read all links for each page.

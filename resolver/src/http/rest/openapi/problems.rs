@@ -1,5 +1,5 @@
-//! What can go wrong, as schemas: each is derived from a problem as calls are answered with it, so that type, title, status and members
-//! are those of the code (RFC 9457).
+//! Problems as schemas (RFC 9457). Each is derived from a problem as calls are answered with it, so
+//! that type, title, status and members are those of the code.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -9,43 +9,43 @@ use links::scope::Scope;
 use serde_json::{Map, Value, json};
 
 use super::{
-    super::{access, problem::Problem},
+    super::{problem::Problem, route::BODY_BYTES},
     parameters,
 };
 use crate::http::{authenticate::AuthError, calls::Refused};
 
-/// The kinds of problems that operations refer to. Their names are those of the schemas.
+/// The kinds of problems that calls refer to. Their names are those of the schemas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
-    /// The body is no JSON object, or no array where one is expected.
+pub(in super::super) enum Kind {
+    /// The body is not a JSON object, or not an array where one is expected.
     MalformedBody,
-    /// The body is longer than is read.
+    /// The body is longer than the call's limit.
     BodyTooLarge,
     /// The body did not arrive in time.
     SlowBody,
     /// Fields or parameters are wrong.
     InvalidData,
-    /// There is no key.
+    /// The call has no key.
     NoKey,
     /// The key does not exist, was revoked or has expired.
     WrongKey,
     /// The key lacks a scope.
     Forbidden,
-    /// There is no such link.
+    /// The link does not exist.
     NoShortUrl,
     /// Another link has the slug.
     SlugTaken,
     /// The key of a repeated call came with another body.
     IdempotencyKeyReused,
-    /// There is no such domain.
+    /// The domain does not exist.
     NoDomain,
     /// Another domain has the name.
     DomainTaken,
-    /// There are as many domains as there may be.
+    /// There are as many domains as allowed.
     TooManyDomains,
     /// Links or keys depend on the domain.
     DomainInUse,
-    /// There is no such rule about targets.
+    /// The target rule does not exist.
     NoTarget,
     /// The key must not change tags.
     ForbiddenTags,
@@ -55,27 +55,27 @@ pub(super) enum Kind {
     OneDomainOnly,
     /// There were too many calls.
     TooManyCalls,
-    /// Somebody else has edited the link.
+    /// The link was edited since the caller read it.
     Superseded,
     /// The link was taken down.
     Blocked,
-    /// There is no such tag.
+    /// The tag does not exist.
     NoTag,
     /// Another tag has the name.
     TagConflict,
-    /// There is no such reservation.
+    /// The reservation does not exist.
     NoReservation,
     /// The reservation was given up.
     ReservationClosed,
     /// The key has as many codes in reservations as it may have.
     TooManyReserved,
-    /// Nothing is called by this method and path.
+    /// No call has this method and path.
     NoRoute,
     /// All codes are taken.
     Exhausted,
     /// The database or the issuer of numbers does not answer.
     Unavailable,
-    /// A mistake of the server.
+    /// A defect of the server.
     Internal,
 }
 
@@ -114,11 +114,12 @@ impl Kind {
         Self::Internal,
     ];
 
-    /// Problems of this kind: the first has every member that there can be, and a member that all have is always there.
+    /// Returns problems of this kind. The first has every optional member; a member that all have
+    /// is required.
     fn samples(self) -> Vec<Problem> {
         let text = str::to_owned;
         vec![match self {
-            Self::BodyTooLarge => Problem::BodyTooLarge { limit: access::BODY_BYTES },
+            Self::BodyTooLarge => Problem::BodyTooLarge { limit: BODY_BYTES },
             Self::MalformedBody => Problem::MalformedBody,
             Self::SlowBody => Problem::SlowBody,
             Self::NoKey => AuthError::NoKey.into(),
@@ -134,7 +135,7 @@ impl Kind {
         }]
     }
 
-    /// Errors of the application of this kind; none for a kind that only HTTP has.
+    /// Returns errors of the application of this kind; none for a kind that only HTTP has.
     fn samples_of_app(self) -> Vec<AppError> {
         let text = str::to_owned;
         let domain = || Some(text("example.com"));
@@ -184,7 +185,7 @@ impl Kind {
         }]
     }
 
-    /// When calls are answered like this.
+    /// Describes when calls are answered with this problem.
     fn when(self) -> &'static str {
         match self {
             Self::MalformedBody => {
@@ -270,7 +271,7 @@ impl Kind {
     }
 }
 
-/// The schema of a member like this one.
+/// Returns the schema of a member like this one.
 fn shape(name: &str, value: &Value) -> Value {
     match value {
         Value::Array(_) => json!({ "type": "array", "items": { "type": "string" } }),
@@ -282,12 +283,12 @@ fn shape(name: &str, value: &Value) -> Value {
     }
 }
 
-/// The schemas of all kinds, by name.
+/// Returns the schemas of all kinds, by name.
 pub(super) fn schemas() -> Map<String, Value> {
     Kind::ALL.into_iter().map(|kind| (format!("{kind:?}"), kind.schema())).collect()
 }
 
-/// The answers that tell of these kinds, by status.
+/// Returns the answers with these kinds, by status.
 pub(super) fn responses(kinds: &[Kind], is_limited: bool) -> Map<String, Value> {
     let mut by_status: BTreeMap<u16, Vec<Kind>> = BTreeMap::new();
     for kind in kinds {
@@ -310,11 +311,11 @@ fn response(status: u16, kinds: &[Kind], is_limited: bool) -> Value {
     if matches!(status, 429 | 503) {
         headers.insert("Retry-After".to_owned(), parameters::header("RetryAfter"));
     }
-    // These are told before anybody has looked at the key, or know of none.
+    // These are answered before the key is looked up, or have none.
     if is_limited && !matches!(status, 401 | 408 | 413) {
         parameters::add_rate_limit(&mut headers);
     }
-    // What each of them means is said once, by its schema.
+    // The schemas describe the kinds.
     let names: Vec<String> = kinds.iter().map(|kind| format!("`{kind:?}`")).collect();
     let mut response = json!({
         "description": format!("{name}: {}", names.join(" or ")),

@@ -1,17 +1,16 @@
-//! The fields of a link that a caller sets, defined in one place.
+//! The fields of a link that a caller sets: their names, the values that they take, and the command
+//! that creates and edits share.
 //!
-//! The names are those of Shlink's REST API where it has the field. Every adapter reads and writes
-//! fields through [`Field`]. After a field is added here, every match that lacks it fails to
-//! compile.
+//! The names are those of Shlink's REST API where it has the field. Every match on [`Field`] is
+//! exhaustive: the compiler lists the places that a new field needs.
 
-use links::{Slug, TAGS_MAX};
+use jiff::Timestamp;
+use links::{CODE_LEN_MAX, DESCRIPTION_BYTES, Edit, TAGS_MAX};
 
-/// Maximum length of a title, in bytes. A longer title is truncated, as in Shlink.
-pub const TITLE_BYTES: usize = 512;
-/// Maximum length of a description, in bytes.
-pub const DESCRIPTION_BYTES: usize = 4_096;
-/// Maximum length of a requested code that is not a custom slug, in characters, as in Shlink.
-pub const CODE_LEN_MAX: usize = Slug::MAX_LEN;
+use super::{
+    FieldErrors, LinkService,
+    values::{self, Checked},
+};
 
 /// A field of a link that a create or an edit may set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,15 +111,6 @@ impl Field {
 
     /// Returns whether edits ignore the field.
     ///
-    /// A link's code and domain never change, but Shlink's clients use one form for creates and
-    /// edits and send these fields with both.
-    pub const fn is_passed_over_by_edits(self) -> bool {
-        matches!(
-            self,
-            Self::CustomSlug | Self::PathPrefix | Self::ShortCodeLength | Self::Domain | Self::FindIfExists
-        )
-    }
-
     /// Returns the phrase that describes the accepted values.
     pub fn expected(self) -> String {
         match self {
@@ -148,6 +138,78 @@ impl Field {
             Self::Strategy => "expected sequence, hash or null".to_owned(),
         }
     }
+}
+
+/// The new value of a field: `None` leaves it unchanged, `Some(None)` clears it.
+pub type Change<T> = Option<Option<T>>;
+
+/// The fields that a create or an edit sets, unchecked. A create treats a cleared field as absent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LinkFields {
+    /// The target: an absolute URL.
+    pub long_url: Change<String>,
+    /// The name of the link for people.
+    pub title: Change<String>,
+    /// A description for people.
+    pub description: Change<String>,
+    /// Tags, at most [`TAGS_MAX`].
+    pub tags: Change<Vec<String>>,
+    /// The link does not redirect before this time.
+    pub valid_since: Change<Timestamp>,
+    /// The link does not redirect from this time on.
+    pub valid_until: Change<Timestamp>,
+    /// The visit limit: how many visits are redirected.
+    pub max_visits: Change<u64>,
+    /// Whether crawlers may follow the link; `false` by default.
+    pub crawlable: Change<bool>,
+    /// Whether the visitor's query is merged into the target; `true` by default.
+    pub forward_query: Change<bool>,
+    /// Whether the link redirects; `true` by default.
+    pub enabled: Change<bool>,
+    /// The status of redirects: 301, 302, 307 or 308.
+    pub redirect_status: Change<u64>,
+    /// The password that visitors are asked for.
+    pub password: Change<String>,
+}
+
+impl LinkService {
+    /// Checks the fields of a create or an edit, all but the password, which takes time to hash.
+    /// A wrong value is recorded in `wrong`.
+    pub(super) fn check_fields(&self, fields: LinkFields, wrong: &mut FieldErrors) -> Edit {
+        Edit {
+            long_url: fields
+                .long_url
+                .flatten()
+                .and_then(|url| wrong.check(Field::LongUrl, self.check_long_url(&url))),
+            title: check(wrong, Field::Title, fields.title, |text| values::title(&text)),
+            description: check(wrong, Field::Description, fields.description, |text| {
+                values::description(&text)
+            }),
+            tags: fields.tags.flatten().and_then(|tags| wrong.check(Field::Tags, values::tags(&tags))),
+            valid_since: fields.valid_since,
+            valid_until: fields.valid_until,
+            max_visits: check(wrong, Field::MaxVisits, fields.max_visits, |count| {
+                values::max_visits(count).map(Some)
+            }),
+            crawlable: fields.crawlable.flatten(),
+            forward_query: fields.forward_query.flatten(),
+            disabled: fields.enabled.flatten().map(|enabled| !enabled),
+            status: check(wrong, Field::RedirectStatus, fields.redirect_status, |status| {
+                values::redirect_status(status).map(Some)
+            }),
+            ..Edit::default()
+        }
+    }
+}
+
+/// Checks a value that may be cleared. A wrong value is recorded and counts as cleared.
+fn check<T, R>(
+    wrong: &mut FieldErrors,
+    field: Field,
+    change: Change<T>,
+    read: impl FnOnce(T) -> Checked<Option<R>>,
+) -> Change<R> {
+    change.map(|value| value.and_then(|value| wrong.check(field, read(value)).flatten()))
 }
 
 #[cfg(test)]

@@ -1,0 +1,57 @@
+//! The audit log.
+
+use links::audit::Action;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The query of the log.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct AuditQuery {
+    /// The number that the last page ended with: the entries before it are returned.
+    #[schemars(with = "i64", extend("x-addition" = true))]
+    pub before: Option<String>,
+}
+
+/// A change that was made.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-addition" = true))]
+pub struct AuditEntry<'a> {
+    /// The number of the entry, which grows with time.
+    pub id: i64,
+    /// When the change was made.
+    #[schemars(extend("format" = "date-time"))]
+    pub date: String,
+    /// The name of the API key; null for the operator's command line.
+    pub api_key: Option<&'a str>,
+    /// The kind of change.
+    #[schemars(extend("examples" = Action::ALL.map(Action::as_str)))]
+    pub action: &'a str,
+    /// What was changed: a link's code, a tag, a domain, a pattern, a key's name.
+    pub subject: String,
+    /// The domain of a link; null for the default one, `(removed)` for one that was removed.
+    pub domain: Option<String>,
+    /// The change in detail. For an edited link or domain, `changed` has each changed field with
+    /// its value before and after.
+    pub details: Option<Value>,
+}
+
+/// A page of the log.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(extend("x-addition" = true))]
+pub struct AuditPage<'a> {
+    /// The page.
+    pub audit: AuditData<'a>,
+}
+
+/// Entries, the latest first.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct AuditData<'a> {
+    /// The entries.
+    pub data: Vec<AuditEntry<'a>>,
+    /// The number to ask for the next page with; null at the end.
+    pub before: Option<i64>,
+}

@@ -1,0 +1,121 @@
+//! Domains of short links.
+
+use links::{Authority, Protocol, STRAY_TARGET_BYTES};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Flag, Patch, values::inline_schema};
+
+/// A domain.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Domain<'a> {
+    /// The name, with the port if there is one.
+    pub domain: &'a str,
+    /// Whether it is the domain of `--public-url`.
+    pub is_default: bool,
+    /// Where the domain sends visitors that no link redirects.
+    pub redirects: DomainRedirects<'a>,
+    /// Whether the domain's links redirect.
+    #[schemars(extend("x-addition" = true))]
+    pub enabled: bool,
+    /// The scheme of short URLs; null for that of `--public-url`.
+    #[schemars(with = "ProtocolOrNull", extend("x-addition" = true))]
+    pub protocol: Option<&'static str>,
+}
+
+/// Where a domain sends visitors that no link redirects; null for a page of this service.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DomainRedirects<'a> {
+    /// The target from the domain itself.
+    pub base_url_redirect: Option<&'a str>,
+    /// The target from a path that cannot be a code.
+    #[serde(rename = "regular404Redirect")]
+    pub regular_404_redirect: Option<&'a str>,
+    /// The target from a code without a link.
+    pub invalid_short_url_redirect: Option<&'a str>,
+}
+
+/// All domains.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct DomainList<'a> {
+    /// The list.
+    pub domains: DomainData<'a>,
+}
+
+/// The list of domains, and the redirects of those without settings.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct DomainData<'a> {
+    /// The domains, the default one first.
+    pub data: Vec<Domain<'a>>,
+    /// The redirects that the operator configured for all domains.
+    pub default_redirects: DomainRedirects<'a>,
+}
+
+/// Where a domain sends visitors that no link redirects.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+#[schemars(extend("required" = ["domain"]))]
+pub struct DomainRedirectsEdit {
+    /// The domain; `DEFAULT` for the default one.
+    #[schemars(with = "String", length(max = Authority::MAX_LEN))]
+    #[schemars(extend("format" = "authority", "examples" = ["sho.rt"]))]
+    pub domain: Option<String>,
+    /// The target from the domain itself: a URL with http or https, or one without a scheme, and
+    /// without control characters. Null or an empty text removes it.
+    #[schemars(length(max = STRAY_TARGET_BYTES), extend("format" = "line"))]
+    pub base_url_redirect: Patch<String>,
+    /// The target from a path that cannot be a code, likewise.
+    #[serde(rename = "regular404Redirect")]
+    #[schemars(length(max = STRAY_TARGET_BYTES), extend("format" = "line"))]
+    pub regular_404_redirect: Patch<String>,
+    /// The target from a code without a link, likewise.
+    #[schemars(length(max = STRAY_TARGET_BYTES), extend("format" = "line"))]
+    pub invalid_short_url_redirect: Patch<String>,
+}
+
+/// A partial update of a domain.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+#[schemars(extend("x-addition" = true))]
+pub struct DomainEdit {
+    /// The new name: a host name with or without a port.
+    #[schemars(with = "String", length(max = Authority::MAX_LEN))]
+    #[schemars(extend("format" = "authority", "examples" = ["sho.rt"]))]
+    pub domain: Patch<String>,
+    /// Whether the domain's links redirect.
+    pub enabled: Patch<Flag>,
+    /// The scheme of short URLs; null for that of `--public-url`.
+    #[schemars(with = "ProtocolOrNull")]
+    pub protocol: Patch<String>,
+}
+
+/// The query that names the domain of a link.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct DomainQuery {
+    /// The domain of the link; without it, and with `DEFAULT`, the default one.
+    #[schemars(with = "String")]
+    pub domain: Option<String>,
+}
+
+/// The query of the list of domains.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct DomainsQuery {
+    /// Whether domains without links and settings are listed too; only for keys with the scope
+    /// `admin` and without limits.
+    #[schemars(with = "bool", extend("default" = false))]
+    pub all: Flag,
+}
+
+/// The schema of a protocol or null.
+struct ProtocolOrNull;
+
+inline_schema!(
+    ProtocolOrNull,
+    json_schema!({ "enum": [Protocol::Http.as_str(), Protocol::Https.as_str(), null] })
+);

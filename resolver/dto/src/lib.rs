@@ -1,0 +1,47 @@
+//! The JSON of the REST API: bodies, queries and answers, each defined once.
+//!
+//! 1. A type here is all there is to say about its JSON: serde reads or writes it, schemars derives
+//!    its schema for the OpenAPI document, and the command line serializes the same type.
+//! 2. A field's doc comment is its description in the document. Limits come from the constants that
+//!    the code enforces.
+//! 3. Fields that Shlink does not have are marked with `x-addition`.
+//! 4. Requests are lenient as Shlink is: numbers and flags may be strings ([`Number`], [`Flag`]).
+//!    Their values are checked by the application.
+
+mod audit;
+mod bulk;
+mod domain;
+mod health;
+mod link;
+mod page;
+mod patch;
+mod query;
+mod reservation;
+mod rule;
+mod short_url;
+mod tag;
+mod target;
+mod values;
+mod visit;
+
+pub use audit::{AuditData, AuditEntry, AuditPage, AuditQuery};
+pub use bulk::{BatchResult, BatchResults, BatchWord, FillResult, FillResults, FillWord};
+pub use domain::{
+    Domain, DomainData, DomainEdit, DomainList, DomainQuery, DomainRedirects, DomainRedirectsEdit,
+    DomainsQuery,
+};
+pub use health::{Health, HealthLinks, HealthStatus, OpenApi};
+pub use link::{BatchItem, EditUse, FillItem, LinkFields, NewShortUrl, NewTakedown, ShortUrlEdit, TagName};
+pub use page::{Data, Page, Pagination, PagingQuery};
+pub use patch::Patch;
+pub use query::{LinkListQuery, MatchMode};
+pub use reservation::{NewReservation, Reservation, ReservationList};
+pub use rule::{Condition, NewCondition, NewRedirectRule, NewRedirectRules, RedirectRule, RedirectRules};
+pub use short_url::{LinkLimits, ShortUrl, ShortUrlPage, Takedown};
+pub use tag::{TagPage, TagRenaming, TagStats, TagStatsPage, TagsDeletionQuery, TagsQuery};
+pub use target::{Target, TargetList};
+pub use values::{Flag, Ignored, Number, Time};
+pub use visit::{
+    DeletedVisits, OrphanVisitsQuery, Visit, VisitLocation, VisitPage, VisitsByKind, VisitsOverview,
+    VisitsQuery, VisitsSummary,
+};

@@ -1,0 +1,67 @@
+//! Pages of lists, as Shlink counts them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::values::inline_schema;
+
+/// The position of a page in a list. An empty list has one page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Pagination {
+    /// The requested page, from 1.
+    pub current_page: u64,
+    /// The number of pages.
+    pub pages_count: u64,
+    /// The number of items per page.
+    pub items_per_page: u64,
+    /// The number of items on this page.
+    pub items_in_current_page: u64,
+    /// The number of items on all pages. For very long lists of links it is a lower bound.
+    pub total_items: u64,
+}
+
+/// A page of a list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct Page<T> {
+    /// The items.
+    pub data: Vec<T>,
+    /// The position of the page.
+    pub pagination: Pagination,
+}
+
+/// A list that is answered whole.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct Data<T> {
+    /// The items.
+    pub data: Vec<T>,
+}
+
+/// The query of a list in pages.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PagingQuery {
+    /// The page, from 1. One behind the last is empty.
+    #[schemars(with = "PageNumber", extend("default" = 1))]
+    pub page: Option<String>,
+    /// The number of items per page; all if it is -1 or absent.
+    #[schemars(with = "PageSize")]
+    pub items_per_page: Option<String>,
+}
+
+/// The schema of a page's number.
+pub(super) struct PageNumber;
+
+/// The schema of a page's size: from 1, or -1 for all.
+pub(super) struct PageSize;
+
+inline_schema!(PageNumber, json_schema!({ "type": "integer", "minimum": 1, "maximum": u64::MAX }));
+
+inline_schema!(
+    PageSize,
+    json_schema!({
+        "type": "integer", "anyOf": [{ "minimum": 1, "maximum": i64::MAX }, { "const": -1 }],
+    })
+);

@@ -1,0 +1,95 @@
+//! The query of a list of links.
+
+use links::{PER_PAGE, TagsMode};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{
+    Flag, Time,
+    page::{PageNumber, PageSize},
+};
+
+/// Orders of links, by the field that they are sorted by.
+const ORDERS: &str = "dateCreated|shortCode|longUrl|title|visits|nonBotVisits";
+
+/// The query of a list of links.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct LinkListQuery {
+    /// The page, from 1. One behind the last is empty.
+    #[schemars(with = "PageNumber", extend("default" = 1))]
+    pub page: Option<String>,
+    /// The number of links per page; -1 asks for as many as a page can have. The answer says how
+    /// many the page has.
+    #[schemars(with = "PageSize", extend("default" = PER_PAGE))]
+    pub items_per_page: Option<String>,
+    /// A text that the slug, long URL, title, a tag or the domain of the links contains, regardless
+    /// of case; or a whole code.
+    #[schemars(with = "String")]
+    pub search_term: Option<String>,
+    /// The exact long URL: all codes that lead there. An index answers it, and new links are found
+    /// at once.
+    #[schemars(with = "String", extend("x-addition" = true))]
+    pub long_url: Option<String>,
+    /// The domain of the links; `DEFAULT` for the default one.
+    #[schemars(with = "String")]
+    pub domain: Option<String>,
+    /// Tags that the links have.
+    #[serde(rename = "tags[]")]
+    pub tags: Vec<String>,
+    /// Whether the links have any or all of the tags.
+    #[schemars(extend("default" = "any"))]
+    pub tags_mode: MatchMode,
+    /// Tags that the links do not have.
+    #[serde(rename = "excludeTags[]")]
+    pub exclude_tags: Vec<String>,
+    /// Whether any or all of these tags exclude a link.
+    #[schemars(extend("default" = "any"))]
+    pub exclude_tags_mode: MatchMode,
+    /// Only links that were created from this time on. RFC 3339, or a date, which means its
+    /// beginning.
+    #[schemars(with = "Time")]
+    pub start_date: Option<String>,
+    /// Only links that were created until this time.
+    #[schemars(with = "Time")]
+    pub end_date: Option<String>,
+    /// Leaves out links whose `validUntil` has passed.
+    #[schemars(with = "bool", extend("default" = false))]
+    pub exclude_past_valid_until: Flag,
+    /// Leaves out links whose visit limit is used up.
+    #[schemars(with = "bool", extend("default" = false))]
+    pub exclude_max_visits_reached: Flag,
+    /// The name of an API key: only links that were created with it. A limited key can ask about
+    /// itself only.
+    #[schemars(with = "String")]
+    pub api_key_name: Option<String>,
+    /// Lists the deleted links, and no others.
+    #[schemars(with = "bool", extend("default" = false))]
+    pub deleted: Flag,
+    /// The field to sort by, followed by `-ASC` or `-DESC`; by default the latest links come first.
+    /// Only a list that fits one page can be sorted by `shortCode`.
+    #[schemars(with = "String", regex(pattern = format!("^({ORDERS})(-(ASC|DESC))?$")))]
+    #[schemars(extend("examples" = ["dateCreated-DESC"]))]
+    pub order_by: Option<String>,
+}
+
+/// Whether one of several tags is enough.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum MatchMode {
+    /// One of the tags is enough.
+    #[default]
+    Any,
+    /// All tags are needed.
+    All,
+}
+
+impl From<MatchMode> for TagsMode {
+    fn from(mode: MatchMode) -> Self {
+        match mode {
+            MatchMode::Any => Self::Any,
+            MatchMode::All => Self::All,
+        }
+    }
+}

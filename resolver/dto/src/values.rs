@@ -1,0 +1,215 @@
+//! Values as clients write them. Shlink reads numbers and flags from strings too, since forms and
+//! some languages have nothing else.
+
+use std::fmt;
+
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{self, IgnoredAny, Visitor},
+};
+
+/// Implements `JsonSchema` for a type whose schema is written where it is used.
+macro_rules! inline_schema {
+    ($type:ident, $schema:expr) => {
+        impl schemars::JsonSchema for $type {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($type).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                use schemars::json_schema;
+                $schema
+            }
+        }
+    };
+}
+
+pub(crate) use inline_schema;
+
+/// Digits of the largest number.
+const DIGITS_MAX: usize = 20;
+
+/// A whole number from 0, or a string of its digits. JSON does not distinguish 7 from 7.0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Number(pub u64);
+
+/// A flag: true or false, or 1 or 0, or a string of one of these.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Flag(pub bool);
+
+/// A field that Shlink's clients send and that has no effect here. Any value is accepted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ignored;
+
+/// A time in a request. It is text, because a time without an offset is in the server's zone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Time(pub String);
+
+impl<'de> Deserialize<'de> for Number {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(NumberVisitor).map(Self)
+    }
+}
+
+struct NumberVisitor;
+
+impl Visitor<'_> for NumberVisitor {
+    type Value = u64;
+
+    fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str("a whole number from 0")
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<u64, E> {
+        Ok(number)
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<u64, E> {
+        u64::try_from(number).map_err(|_| E::invalid_value(de::Unexpected::Signed(number), &self))
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the number is whole, and small enough to be exact"
+    )]
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<u64, E> {
+        const EXACT: f64 = 9_007_199_254_740_992.0;
+        let is_whole = number.fract() == 0.0 && (0.0..EXACT).contains(&number);
+        if is_whole { Ok(number as u64) } else { Err(E::invalid_value(de::Unexpected::Float(number), &self)) }
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<u64, E> {
+        let is_number =
+            (1..=DIGITS_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+        let number = is_number.then(|| text.parse().ok()).flatten();
+        number.ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
+    }
+}
+
+impl<'de> Deserialize<'de> for Flag {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(FlagVisitor).map(Self)
+    }
+}
+
+struct FlagVisitor;
+
+impl FlagVisitor {
+    fn of_number<E: de::Error>(number: Result<u64, E>) -> Result<bool, E> {
+        match number {
+            Ok(0) => Ok(false),
+            Ok(1) => Ok(true),
+            Ok(other) => Err(E::invalid_value(de::Unexpected::Unsigned(other), &Self)),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Visitor<'_> for FlagVisitor {
+    type Value = bool;
+
+    fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str("true or false")
+    }
+
+    fn visit_bool<E>(self, flag: bool) -> Result<bool, E> {
+        Ok(flag)
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<bool, E> {
+        Self::of_number(Ok(number))
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<bool, E> {
+        Self::of_number(NumberVisitor.visit_i64(number))
+    }
+
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<bool, E> {
+        Self::of_number(NumberVisitor.visit_f64(number))
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<bool, E> {
+        match text {
+            "true" | "1" => Ok(true),
+            "false" | "0" => Ok(false),
+            other => Err(E::invalid_value(de::Unexpected::Str(other), &self)),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Ignored {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        IgnoredAny::deserialize(from).map(|_| Self)
+    }
+}
+
+inline_schema!(
+    Number,
+    json_schema!({ "type": ["integer", "string"], "minimum": 1, "pattern": "^[0-9]{1,20}$" })
+);
+
+inline_schema!(Flag, json_schema!({ "enum": [true, false, "true", "false", "1", "0", 1, 0] }));
+
+inline_schema!(
+    Ignored,
+    json_schema!({ "deprecated": true, "description": "Ignored, whatever its value: Shlink's clients send it." })
+);
+
+inline_schema!(
+    Time,
+    json_schema!({
+        "type": "string",
+        "anyOf": [{ "format": "date-time" }, { "format": "date" }, { "format": "local-date-time" }],
+        "examples": ["2030-12-31T18:00:00+01:00", "2030-12-31", "2030-12-31 18:00:00"],
+    })
+);
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn numbers_and_flags_are_read_from_texts_too() {
+        for (value, number) in [
+            (json!(7), Some(7)),
+            (json!("7"), Some(7)),
+            (json!("07"), Some(7)),
+            (json!(" 7"), None),
+            (json!(7.0), Some(7)),
+            (json!(u64::MAX), Some(u64::MAX)),
+            (json!(u64::MAX.to_string()), Some(u64::MAX)),
+            (json!(7.5), None),
+            (json!(-7), None),
+            (json!(1e300), None),
+            (json!("7.0"), None),
+            (json!("+7"), None),
+            (json!(""), None),
+            (json!("99999999999999999999"), None),
+            (json!("٧"), None),
+            (json!(true), None),
+            (json!([7]), None),
+        ] {
+            let read = Number::deserialize(&value).ok().map(|Number(number)| number);
+            assert_eq!(read, number, "{value}");
+        }
+        for (value, flag) in [
+            (json!(true), Some(true)),
+            (json!("true"), Some(true)),
+            (json!(1), Some(true)),
+            (json!("0"), Some(false)),
+            (json!(2), None),
+            (json!("yes"), None),
+            (json!(""), None),
+            (Value::Null, None),
+        ] {
+            assert_eq!(Flag::deserialize(&value).ok().map(|Flag(flag)| flag), flag, "{value}");
+        }
+    }
+}

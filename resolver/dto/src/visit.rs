@@ -1,0 +1,143 @@
+//! Visits and their counts, in Shlink's shapes. This version stores no visits: lists are empty and
+//! counts are 0.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Page, Time,
+    page::{PageNumber, PageSize},
+    values::inline_schema,
+};
+
+/// Counts of visits. None are counted by this version, so all are 0.
+#[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct VisitsSummary {
+    /// All visits.
+    pub total: u64,
+    /// Visits of people.
+    pub non_bots: u64,
+    /// Visits of bots.
+    pub bots: u64,
+}
+
+/// Counts of all visits.
+#[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
+pub struct VisitsOverview {
+    /// The counts.
+    pub visits: VisitsByKind,
+}
+
+/// Counts of visits that a link redirected, and of the others.
+#[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct VisitsByKind {
+    /// Visits that a link redirected.
+    pub non_orphan_visits: VisitsSummary,
+    /// Visits that no link redirected.
+    pub orphan_visits: VisitsSummary,
+}
+
+/// A page of visits, the latest first.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct VisitPage {
+    /// The page.
+    pub visits: Page<Visit>,
+}
+
+/// A visit. None are stored by this version.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Visit {
+    /// The page that the visitor came from.
+    pub referer: String,
+    /// When the visit was.
+    #[schemars(extend("format" = "date-time"))]
+    pub date: String,
+    /// The user agent that the visitor's browser sends.
+    pub user_agent: String,
+    /// The visitor's location, if it is known.
+    pub visit_location: Option<VisitLocation>,
+    /// Whether the visit looks like a bot's.
+    pub potential_bot: bool,
+    /// The URL that was requested.
+    pub visited_url: Option<String>,
+    /// The URL that the visitor was redirected to.
+    pub redirect_url: Option<String>,
+    /// The kind of a visit that no link redirected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<OrphanType>")]
+    pub r#type: Option<&'static str>,
+}
+
+/// The location of a visitor.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct VisitLocation {
+    /// The country, as two letters of ISO 3166-1.
+    pub country_code: String,
+    /// The name of the country.
+    pub country_name: String,
+    /// The name of the region.
+    pub region_name: String,
+    /// The name of the city.
+    pub city_name: String,
+    /// The latitude in degrees.
+    pub latitude: f64,
+    /// The longitude in degrees.
+    pub longitude: f64,
+    /// The name of a time zone.
+    pub timezone: String,
+    /// Whether none of this is known.
+    pub is_empty: bool,
+}
+
+/// The number of visits that were deleted.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DeletedVisits {
+    /// The number of visits.
+    pub deleted_visits: u64,
+}
+
+/// The query of a list of visits.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct VisitsQuery {
+    /// The page, from 1. One behind the last is empty.
+    #[schemars(with = "PageNumber", extend("default" = 1))]
+    pub page: Option<String>,
+    /// The number of items per page; all if it is -1 or absent.
+    #[schemars(with = "PageSize")]
+    pub items_per_page: Option<String>,
+    /// Only visits from this time on. RFC 3339, or a date, which means its beginning.
+    #[schemars(with = "Time")]
+    pub start_date: Option<String>,
+    /// Only visits until this time.
+    #[schemars(with = "Time")]
+    pub end_date: Option<String>,
+    /// Leaves out visits of bots. Without stored visits it has no effect.
+    #[schemars(with = "String")]
+    pub exclude_bots: Option<String>,
+}
+
+/// The query of a list of visits that no link redirected: its kind, beside [`VisitsQuery`].
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct OrphanVisitsQuery {
+    /// The kind of these visits.
+    #[schemars(with = "OrphanType")]
+    pub r#type: Option<String>,
+}
+
+impl OrphanVisitsQuery {
+    /// The kinds of visits that no link redirected.
+    pub const TYPES: [&str; 3] = ["base_url", "invalid_short_url", "regular_404"];
+}
+
+/// The schema of a kind of visits that no link redirected.
+struct OrphanType;
+
+inline_schema!(OrphanType, json_schema!({ "type": "string", "enum": OrphanVisitsQuery::TYPES }));

@@ -1,0 +1,16 @@
+//! Limits of a link's fields and of lists that no type enforces by itself.
+
+use super::Slug;
+
+/// Maximum length of a title in bytes. A longer one is cut, as in Shlink.
+pub const TITLE_BYTES: usize = 512;
+/// Maximum length of a description in bytes.
+pub const DESCRIPTION_BYTES: usize = 4_096;
+/// Maximum length of a code that is not a custom slug, in characters, as in Shlink.
+pub const CODE_LEN_MAX: usize = Slug::MAX_LEN;
+/// Maximum length of a domain's redirect for visitors that no link redirects, in bytes.
+pub const STRAY_TARGET_BYTES: usize = 2_048;
+/// Default number of links on a page of a list.
+pub const PER_PAGE: u64 = 10;
+/// Maximum number of links on a page of a list.
+pub const PER_PAGE_MAX: u64 = 10_000;
