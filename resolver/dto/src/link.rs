@@ -120,22 +120,30 @@ pub struct LinkFields {
     #[schemars(extend("x-use" = Use::FILL))]
     pub short_code: Patch<String>,
 
+    /// Ignored, whatever its value: a flag of earlier releases of Shlink, which Shlink's clients send.
     #[serde(skip_serializing)]
-    validate_url: Ignored,
+    pub validate_url: Ignored,
+    /// Ignored, whatever its value: redirect rules of earlier releases of Shlink, which Shlink's clients send.
     #[serde(skip_serializing)]
-    device_long_urls: Ignored,
+    pub device_long_urls: Ignored,
+    /// Ignored, whatever its value: a field of Shlink's web client, which Shlink's clients send.
     #[serde(skip_serializing)]
-    title_was_auto_resolved: Ignored,
+    pub title_was_auto_resolved: Ignored,
+    /// Ignored, whatever its value: a field of answers, which Shlink's clients send.
     #[serde(skip_serializing)]
-    short_url: Ignored,
+    pub short_url: Ignored,
+    /// Ignored, whatever its value: a field of answers, which Shlink's clients send.
     #[serde(skip_serializing)]
-    date_created: Ignored,
+    pub date_created: Ignored,
+    /// Ignored, whatever its value: a field of answers of earlier releases of Shlink, which Shlink's clients send.
     #[serde(skip_serializing)]
-    visits_count: Ignored,
+    pub visits_count: Ignored,
+    /// Ignored, whatever its value: a field of answers, which Shlink's clients send.
     #[serde(skip_serializing)]
-    visits_summary: Ignored,
+    pub visits_summary: Ignored,
+    /// Ignored, whatever its value: a field of answers, which Shlink's clients send.
     #[serde(skip_serializing)]
-    has_redirect_rules: Ignored,
+    pub has_redirect_rules: Ignored,
 }
 
 /// A tag of a link.

@@ -7,7 +7,7 @@ mod table;
 
 use std::io::{self, Write};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use ureq::http::Method;
 
 use self::{
@@ -45,7 +45,7 @@ async fn create(args: &LinkCreateArgs) -> Result<String, Error> {
     let server = Server::new(&args.server)?;
     let body = create_body(args, password(&args.setters)?);
     let call = Call {
-        body: Some(Value::Object(body)),
+        body: Some(body),
         header: args.idempotency_key.clone().map(|key| ("Idempotency-Key", key)),
         is_repeatable: args.idempotency_key.is_some(),
         ..Call::write(Method::POST, LINKS.to_owned(), Vec::new())
@@ -65,11 +65,11 @@ async fn edit(args: &LinkEditArgs) -> Result<String, Error> {
     let server = Server::new(&args.server)?;
     let path = path_of(&args.name.code)?;
     let body = edit_body(args, password(&args.setters)?);
-    if body.is_empty() {
+    if body.as_object().is_none_or(Map::is_empty) {
         return Err(wrong("CODE", &args.name.code, NOTHING_TO_CHANGE));
     }
     let call = Call {
-        body: Some(Value::Object(body)),
+        body: Some(body),
         header: if_match(args.if_version),
         ..Call::write(Method::PATCH, path, of_domain(&args.name))
     };

@@ -7,11 +7,12 @@ use std::{
     path::Path,
 };
 
-use serde_json::{Map, Value, json};
+use dto::{Flag, LinkFields, Number, Patch, TagName, Time};
+use serde_json::Value;
 
 use crate::{
     Error,
-    config::{CodeStrategy, LinkClears, LinkCreateArgs, LinkEditArgs, LinkListArgs, LinkSetters},
+    config::{CodeStrategy, LinkCreateArgs, LinkEditArgs, LinkListArgs, LinkSetters},
 };
 
 /// The number of links per call when all are listed.
@@ -45,67 +46,78 @@ pub(super) fn list_query(args: &LinkListArgs) -> Vec<(&'static str, String)> {
     query
 }
 
-/// Builds the body of a create.
-pub(super) fn create_body(args: &LinkCreateArgs, password: Option<String>) -> Map<String, Value> {
-    let mut body = Map::from_iter([("longUrl".to_owned(), json!(args.long_url))]);
+/// Returns the body of a create.
+pub(super) fn create_body(args: &LinkCreateArgs, password: Option<String>) -> Value {
     let strategy = args.strategy.map(|strategy| match strategy {
-        CodeStrategy::Sequence => json!("sequence"),
-        CodeStrategy::Hash => json!("hash"),
+        CodeStrategy::Sequence => "sequence".to_owned(),
+        CodeStrategy::Hash => "hash".to_owned(),
     });
-    let domain = args.domain.as_ref().filter(|domain| *domain != OWN_DOMAIN);
-    put(&mut body, "customSlug", args.slug.as_ref().map(|slug| json!(slug)));
-    put(&mut body, "domain", domain.map(|domain| json!(domain)));
-    put(&mut body, "shortCodeLength", args.length.map(|length| json!(length)));
-    put(&mut body, "keyspace", args.keyspace.as_ref().map(|keyspace| json!(keyspace)));
-    put(&mut body, "strategy", strategy);
-    put(&mut body, "findIfExists", args.find_if_exists.then_some(json!(true)));
-    put_setters(&mut body, &args.setters, password);
-    body
+    sent(&LinkFields {
+        long_url: Patch::Set(args.long_url.clone()),
+        custom_slug: args.slug.clone().into(),
+        domain: args.domain.clone().filter(|domain| domain != OWN_DOMAIN).into(),
+        short_code_length: args.length.map(Number).into(),
+        keyspace: args.keyspace.clone().into(),
+        strategy: strategy.into(),
+        find_if_exists: args.find_if_exists.then_some(Flag(true)).into(),
+        ..fields(&args.setters, password)
+    })
 }
 
-/// Builds the body of an edit: null clears a field, and an absent field stays unchanged.
-pub(super) fn edit_body(args: &LinkEditArgs, password: Option<String>) -> Map<String, Value> {
-    let LinkClears { no_tags, no_title, no_description, .. } = args.clears;
-    let LinkClears { no_valid_since, no_valid_until, no_max_visits, no_redirect_status, .. } = args.clears;
-    let LinkClears { no_password, no_crawlable, forward_query, enable, disable, .. } = args.clears;
-    let mut body = Map::new();
-    put(&mut body, "longUrl", args.long_url.as_ref().map(|url| json!(url)));
-    put_setters(&mut body, &args.setters, password);
-    for (name, is_asked, value) in [
-        ("tags", no_tags, json!([])),
-        ("title", no_title, Value::Null),
-        ("description", no_description, Value::Null),
-        ("validSince", no_valid_since, Value::Null),
-        ("validUntil", no_valid_until, Value::Null),
-        ("maxVisits", no_max_visits, Value::Null),
-        ("redirectStatus", no_redirect_status, Value::Null),
-        ("password", no_password, Value::Null),
-        ("crawlable", no_crawlable, json!(false)),
-        ("forwardQuery", forward_query, json!(true)),
-        ("enabled", enable || disable, json!(enable)),
-    ] {
-        put(&mut body, name, is_asked.then_some(value));
+/// Returns the body of an edit. It clears fields with null, and leaves absent ones unchanged.
+pub(super) fn edit_body(args: &LinkEditArgs, password: Option<String>) -> Value {
+    let clears = &args.clears;
+    let mut edit = fields(&args.setters, password);
+    edit.long_url = args.long_url.clone().into();
+    clear(&mut edit.title, clears.no_title);
+    clear(&mut edit.description, clears.no_description);
+    clear(&mut edit.valid_since, clears.no_valid_since);
+    clear(&mut edit.valid_until, clears.no_valid_until);
+    clear(&mut edit.max_visits, clears.no_max_visits);
+    clear(&mut edit.redirect_status, clears.no_redirect_status);
+    clear(&mut edit.password, clears.no_password);
+    if clears.no_tags {
+        edit.tags = Patch::Set(Vec::new());
     }
-    body
+    if clears.no_crawlable {
+        edit.crawlable = Patch::Set(Flag(false));
+    }
+    if clears.forward_query {
+        edit.forward_query = Patch::Set(Flag(true));
+    }
+    if clears.enable || clears.disable {
+        edit.enabled = Patch::Set(Flag(clears.enable));
+    }
+    sent(&edit)
 }
 
-fn put_setters(body: &mut Map<String, Value>, setters: &LinkSetters, password: Option<String>) {
-    let text = |text: &Option<String>| text.as_ref().map(|text| json!(text));
-    put(body, "tags", (!setters.tag.is_empty()).then(|| json!(setters.tag)));
-    put(body, "title", text(&setters.title));
-    put(body, "description", text(&setters.description));
-    put(body, "validSince", text(&setters.valid_since));
-    put(body, "validUntil", text(&setters.valid_until));
-    put(body, "maxVisits", setters.max_visits.map(|count| json!(count)));
-    put(body, "redirectStatus", setters.redirect_status.map(|status| json!(status)));
-    put(body, "crawlable", setters.crawlable.then_some(json!(true)));
-    put(body, "forwardQuery", setters.no_forward_query.then_some(json!(false)));
-    put(body, "password", password.map(Value::String));
+/// Returns the fields that creates and edits set.
+fn fields(setters: &LinkSetters, password: Option<String>) -> LinkFields {
+    let tags: Vec<TagName> = setters.tag.iter().cloned().map(TagName).collect();
+    LinkFields {
+        tags: Some(tags).filter(|tags| !tags.is_empty()).into(),
+        title: setters.title.clone().into(),
+        description: setters.description.clone().into(),
+        valid_since: setters.valid_since.clone().map(Time).into(),
+        valid_until: setters.valid_until.clone().map(Time).into(),
+        max_visits: setters.max_visits.map(Number).into(),
+        redirect_status: setters.redirect_status.map(|status| Number(status.into())).into(),
+        crawlable: setters.crawlable.then_some(Flag(true)).into(),
+        forward_query: setters.no_forward_query.then_some(Flag(false)).into(),
+        password: password.into(),
+        ..LinkFields::default()
+    }
 }
 
-/// Adds a field if it has a value.
-fn put(body: &mut Map<String, Value>, name: &str, value: Option<Value>) {
-    body.extend(value.map(|value| (name.to_owned(), value)));
+fn clear<T>(field: &mut Patch<T>, is_cleared: bool) {
+    if is_cleared {
+        *field = Patch::Null;
+    }
+}
+
+fn sent(fields: &LinkFields) -> Value {
+    // A struct of plain values always serializes to an object.
+    serde_json::to_value(fields).unwrap_or_default()
 }
 
 /// Reads the password from the file of `--password-file`; `-` is the standard input.
@@ -142,6 +154,7 @@ fn first_line(source: impl Read) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use clap::Parser as _;
+    use serde_json::json;
 
     use super::*;
     use crate::config::{Cli, Command, LinkCommand};
@@ -156,11 +169,11 @@ mod tests {
 
     fn body(args: &[&str], password: Option<&str>) -> Value {
         let password = password.map(str::to_owned);
-        Value::Object(match parse(args) {
+        match parse(args) {
             LinkCommand::Create(args) => create_body(&args, password),
             LinkCommand::Edit(args) => edit_body(&args, password),
             other => panic!("{other:?}"),
-        })
+        }
     }
 
     const ALL_SETTERS: [&str; 18] = [
