@@ -1,5 +1,8 @@
-//! The Markdown documents: their links resolve, the files that they name exist, and their tables of
-//! flags match `--help`.
+//! The Markdown documents: their links resolve, the files and items that they name exist, and their
+//! tables of flags are those of `--help`.
+
+mod flags;
+mod items;
 
 use std::{
     collections::BTreeSet,
@@ -70,6 +73,9 @@ fn documents_fit_on_a_screen() {
     }
 }
 
+/// With this variable set, the tables of flags are written into the documents instead of compared.
+const WRITE_VARIABLE: &str = "SHORTMINT_WRITE_DOCUMENTS";
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_tables_of_flags_are_those_of_help() {
     let daemons = [
@@ -78,14 +84,16 @@ async fn the_tables_of_flags_are_those_of_help() {
     ];
     for (document, program, [serving, asking]) in daemons {
         let (help, of_client) = (help(&program, serving).await, help(&program, asking).await);
-        let mut flags: BTreeSet<&str> = help.lines().filter_map(flag).collect();
-        assert!(flags.remove("--help"), "{help}");
-        flags.remove("--version");
-        let text = std::fs::read_to_string(Path::new(ROOT).join(document)).unwrap();
-        let rows = text.lines().filter(|line| line.starts_with("| `--"));
-        let told = rows.filter_map(|row| row.split('|').nth(1));
-        let told: BTreeSet<&str> = told.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
-        assert_eq!(told, flags, "{document}");
+        let path = Path::new(ROOT).join(document);
+        let text = std::fs::read_to_string(&path).unwrap();
+        let (before, table, after) = flags::table_in(&text).expect("the document has a table of flags");
+        let generated = flags::table(&help);
+        assert!(generated.lines().count() > 8, "{help}");
+        if std::env::var_os(WRITE_VARIABLE).is_some() {
+            std::fs::write(&path, format!("{before}{generated}{after}")).unwrap();
+        } else {
+            assert_eq!(table, generated, "{document}: run this test with {WRITE_VARIABLE}=1");
+        }
         for name in text.split('`').filter(|name| is_variable(name)) {
             let is_known = |help: &str| {
                 help.contains(&format!("[env: {name}=")) || help.contains(&format!("[env: {name}]"))
@@ -95,19 +103,32 @@ async fn the_tables_of_flags_are_those_of_help() {
     }
 }
 
+#[test]
+fn items_that_documents_name_exist() {
+    let tree = tree();
+    let sources: Vec<(&String, String)> = tree
+        .iter()
+        .filter(|file| file.ends_with(".rs"))
+        .map(|file| (file, std::fs::read_to_string(file).unwrap()))
+        .collect();
+    let mut named = 0;
+    for document in documents() {
+        let text = std::fs::read_to_string(&document).unwrap();
+        for (file, item) in items::named_in(&text) {
+            let is_there = sources.iter().any(|(path, source)| {
+                file.is_none_or(|file| path.ends_with(&format!("/{file}"))) && items::has(source, item)
+            });
+            assert!(is_there, "{} names {item} in {file:?}", document.display());
+            named += 1;
+        }
+    }
+    assert!(named > 20, "items are found: {named}");
+}
+
 async fn help(program: &Path, subcommand: &[&str]) -> String {
     let scratch = Scratch::new().unwrap();
     let help = Launch::new(&scratch, "help", program).args(subcommand).arg("--help");
     help.run(RUN_WITHIN).await.unwrap().success().unwrap().stdout
-}
-
-/// Returns the long flag that a line of a help text describes.
-fn flag(line: &str) -> Option<&str> {
-    let line = line.trim_start();
-    let long = line.split_once(", ").filter(|(short, _)| short.len() == 2).map_or(line, |(_, long)| long);
-    let is_name = |one: char| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '-';
-    let end = long.find(|one| !is_name(one)).unwrap_or(long.len());
-    Some(&long[..end]).filter(|flag| flag.starts_with("--") && flag.len() > 2)
 }
 
 fn is_variable(name: &str) -> bool {
