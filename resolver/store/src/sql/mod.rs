@@ -5,7 +5,7 @@
 //!    order in which they first appear: SQLite takes them as names, and numbers names by their
 //!    first appearance.
 //! 2. An operation is an `async fn` over [`Sql`]. On Postgres it waits for the network. On SQLite
-//!    it never waits, and [`at_once`] runs it on the connection's own thread.
+//!    the connection's own thread runs it to its end, and may wait (`sqlite/transaction.rs`).
 //! 3. Times are `timestamptz` on Postgres and milliseconds on SQLite; [`Row::time`] reads both.
 //!
 //! Rejected: a query builder. It would express the same statements in more words; the one statement
@@ -28,12 +28,7 @@ mod tags;
 mod targets;
 mod uses;
 
-use std::{
-    collections::HashMap,
-    pin::pin,
-    task::{Context, Poll, Waker},
-    time::Duration,
-};
+use std::{collections::HashMap, time::Duration};
 
 use jiff::Timestamp;
 
@@ -399,14 +394,6 @@ pub(super) fn milliseconds(span: Duration) -> i64 {
 /// Converts the start and size of a page of ids to parameters.
 pub(super) fn page_of_ids(after: Option<LinkId>, most: usize) -> (i64, i64) {
     (after.map_or(0, LinkId::get), i64::try_from(most).unwrap_or(i64::MAX))
-}
-
-/// Runs an operation that never waits, and returns its result.
-pub(super) fn at_once<T>(operation: impl Future<Output = T>) -> T {
-    match pin!(operation).poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(done) => done,
-        Poll::Pending => unreachable!("nothing in SQLite's part of it waits"),
-    }
 }
 
 /// Returns `count` placeholders from `$from` on, separated by commas.

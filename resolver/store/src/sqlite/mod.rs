@@ -32,15 +32,14 @@ use tokio::{
     sync::{mpsc, watch},
     time::Instant,
 };
-use transaction::{insert_error, read, write};
+use transaction::{insert_error, write};
 use worker::Worker;
 
 use super::{
     Advanced, BlockEntry, Change, Comparison, Deleted, DomainEdited, DomainRemoved, Edited, Exported,
     FullLink, ImportBatch, Imported, IndexStep, Indexed, InsertError, Inserted, InsertedFull, InsertedNamed,
     LinkStore, NamedLink, Reading, Registration, Renamed, Restored, Same, SettingsPoll, SettingsVersion,
-    Source, StoreError, Sweep, Swept, TagCount, Visible, Witness,
-    sql::{self, at_once},
+    Source, StoreError, Sweep, Swept, TagCount, Visible, Witness, sql,
 };
 
 /// A store in a SQLite file.
@@ -129,18 +128,14 @@ impl LinkStore for SqliteStore {
     async fn advance(&self, at_least: Mark, how: Comparison) -> Result<Advanced, StoreError> {
         let at_least = at_least.max(Witness::mark_of(self.witness.as_ref()));
         let registered = Witness::registered_of(self.witness.as_ref());
-        let advance = move |connection: &mut _| {
-            write(connection, |sql| at_once(sql::advance(sql, at_least, how, &registered)))
-        };
-        let (advanced, history) = self.writer.run(advance).await?;
+        let (advanced, history) =
+            self.writer.write(async move |sql| sql::advance(sql, at_least, how, &registered).await).await?;
         Witness::note_advanced(self.witness.as_ref(), advanced, history);
         Ok(advanced)
     }
 
     async fn begin_history(&self, skip: u64) -> Result<Mark, StoreError> {
-        self.writer
-            .run(move |connection| write(connection, |sql| at_once(sql::begin_history(sql, skip))))
-            .await
+        self.writer.write(async move |sql| sql::begin_history(sql, skip).await).await
     }
 
     fn server_start(&self) -> Option<watch::Receiver<Option<Timestamp>>> {
@@ -187,9 +182,9 @@ impl LinkStore for SqliteStore {
         let witness = self.witness.clone();
         self.writer
             .run(move |connection| {
-                let (outcome, mark) = write(connection, |sql| {
-                    let outcome = at_once(sql::insert_full(sql, &link, &tags, same.as_ref()))?;
-                    let mark = if witness.is_some() { at_once(sql::raise(sql))? } else { Mark(0) };
+                let (outcome, mark) = write(connection, async |sql| {
+                    let outcome = sql::insert_full(sql, &link, &tags, same.as_ref()).await?;
+                    let mark = if witness.is_some() { sql::raise(sql).await? } else { Mark(0) };
                     Ok((outcome, mark))
                 })?;
                 Witness::note_mark_in(witness.as_ref(), mark);
@@ -207,39 +202,29 @@ impl LinkStore for SqliteStore {
     ) -> Result<InsertedNamed, InsertError> {
         let (link, tags, same) = (link.clone(), tags.to_vec(), same.cloned());
         self.writer
-            .run(move |connection| {
-                write(connection, |sql| at_once(sql::insert_named(sql, &link, &tags, same.as_ref())))
-            })
+            .write(async move |sql| sql::insert_named(sql, &link, &tags, same.as_ref()).await)
             .await
             .map_err(insert_error)
     }
 
     async fn use_links(&self, wanted: &[(LinkId, u64)]) -> Result<Vec<u64>, StoreError> {
         let wanted = wanted.to_vec();
-        self.writer
-            .run(move |connection| write(connection, |sql| at_once(sql::use_links(sql, &wanted))))
-            .await
+        self.writer.write(async move |sql| sql::use_links(sql, &wanted).await).await
     }
 
     async fn is_spent(&self, id: LinkId) -> Result<bool, StoreError> {
-        self.reader.run(move |connection| read(connection, |sql| at_once(sql::is_spent(sql, id)))).await
+        self.reader.read(async move |sql| sql::is_spent(sql, id).await).await
     }
 
     async fn find_slug(&self, domain: DomainId, slug: &Slug) -> Result<Option<LinkId>, StoreError> {
         let slug = slug.clone();
-        self.reader
-            .run(move |connection| {
-                read(connection, |sql| at_once(sql::find_slug(sql, domain, slug.as_str())))
-            })
-            .await
+        self.reader.read(async move |sql| sql::find_slug(sql, domain, slug.as_str()).await).await
     }
 
     async fn poll_settings(&self, known: Option<&SettingsVersion>) -> Result<SettingsPoll, StoreError> {
         let known = known.cloned();
-        let asked = self
-            .reader
-            .run(move |connection| read(connection, |sql| at_once(sql::shared_settings(sql, known.as_ref()))))
-            .await?;
+        let asked =
+            self.reader.read(async move |sql| sql::shared_settings(sql, known.as_ref()).await).await?;
         // SQLite's clock is this machine's.
         Ok(SettingsPoll { now: Timestamp::now(), settings: asked })
     }
@@ -251,23 +236,15 @@ impl LinkStore for SqliteStore {
         by: ApiKeyId,
     ) -> Result<Option<DomainId>, StoreError> {
         let authority = authority.clone();
-        self.writer
-            .run(move |connection| {
-                write(connection, |sql| at_once(sql::add_domain(sql, &authority, most, by)))
-            })
-            .await
+        self.writer.write(async move |sql| sql::add_domain(sql, &authority, most, by).await).await
     }
 
     async fn remove_domain(&self, id: DomainId, by: ApiKeyId) -> Result<DomainRemoved, StoreError> {
-        self.writer
-            .run(move |connection| write(connection, |sql| at_once(sql::remove_domain(sql, id, by))))
-            .await
+        self.writer.write(async move |sql| sql::remove_domain(sql, id, by).await).await
     }
 
     async fn domains_with_links(&self, of: Option<ApiKeyId>) -> Result<Vec<DomainId>, StoreError> {
-        self.lister
-            .run(move |connection| read(connection, |sql| at_once(sql::domains_with_links(sql, of))))
-            .await
+        self.lister.read(async move |sql| sql::domains_with_links(sql, of).await).await
     }
 
     async fn edit_domain(
@@ -277,63 +254,51 @@ impl LinkStore for SqliteStore {
         by: ApiKeyId,
     ) -> Result<DomainEdited, StoreError> {
         let edit = edit.clone();
-        self.writer
-            .run(move |connection| write(connection, |sql| at_once(sql::edit_domain(sql, id, &edit, by))))
-            .await
+        self.writer.write(async move |sql| sql::edit_domain(sql, id, &edit, by).await).await
     }
 
     async fn set_target(&self, rule: &TargetRule, by: ApiKeyId) -> Result<(), StoreError> {
         let rule = rule.clone();
-        self.writer
-            .run(move |connection| write(connection, |sql| at_once(sql::set_target(sql, &rule, by))))
-            .await
+        self.writer.write(async move |sql| sql::set_target(sql, &rule, by).await).await
     }
 
     async fn remove_target(&self, pattern: &str, by: ApiKeyId) -> Result<bool, StoreError> {
         let pattern = pattern.to_owned();
-        self.writer
-            .run(move |connection| write(connection, |sql| at_once(sql::remove_target(sql, &pattern, by))))
-            .await
+        self.writer.write(async move |sql| sql::remove_target(sql, &pattern, by).await).await
     }
 
     async fn import(&self, batch: &ImportBatch) -> Result<Vec<Imported>, StoreError> {
         let batch = batch.clone();
-        self.writer.run(move |connection| write(connection, |sql| at_once(sql::import(sql, &batch)))).await
+        self.writer.write(async move |sql| sql::import(sql, &batch).await).await
     }
 
     async fn import_position(&self, name: &str) -> Result<u64, StoreError> {
         let name = name.to_owned();
-        self.reader
-            .run(move |connection| read(connection, |sql| at_once(sql::import_position(sql, &name))))
-            .await
+        self.reader.read(async move |sql| sql::import_position(sql, &name).await).await
     }
 
     async fn export(&self, after: Option<LinkId>, most: usize) -> Result<Vec<Exported>, StoreError> {
         let (after, most) = sql::page_of_ids(after, most);
-        self.lister
-            .run(move |connection| read(connection, |sql| at_once(sql::export(sql, after, most))))
-            .await
+        self.lister.read(async move |sql| sql::export(sql, after, most).await).await
     }
 
     async fn link_count(&self) -> Result<Option<u64>, StoreError> {
-        self.lister.run(move |connection| read(connection, |sql| at_once(sql::link_count(sql)))).await
+        self.lister.read(async move |sql| sql::link_count(sql).await).await
     }
 
     async fn note_seen(&self, seen: &[(LinkId, Timestamp)]) -> Result<(), StoreError> {
         let seen = seen.to_vec();
-        self.writer.run(move |connection| write(connection, |sql| at_once(sql::note_seen(sql, &seen)))).await
+        self.writer.write(async move |sql| sql::note_seen(sql, &seen).await).await
     }
 
     async fn sweep(&self, sweep: &Sweep) -> Result<Swept, StoreError> {
         let sweep = sweep.clone();
-        self.writer.run(move |connection| write(connection, |sql| at_once(sql::sweep(sql, &sweep)))).await
+        self.writer.write(async move |sql| sql::sweep(sql, &sweep).await).await
     }
 
     async fn index_long_urls(&self, step: &IndexStep) -> Result<Indexed, StoreError> {
         let step = step.clone();
-        self.writer
-            .run(move |connection| write(connection, |sql| at_once(sql::index_long_urls(sql, &step))))
-            .await
+        self.writer.write(async move |sql| sql::index_long_urls(sql, &step).await).await
     }
 
     async fn links_of_url(
@@ -343,23 +308,17 @@ impl LinkStore for SqliteStore {
         most: usize,
     ) -> Result<Vec<Record>, StoreError> {
         let (url, of, most) = (url.clone(), *of, i64::try_from(most).unwrap_or(i64::MAX));
-        self.lister
-            .run(move |connection| read(connection, |sql| at_once(sql::links_of_url(sql, &url, &of, most))))
-            .await
+        self.lister.read(async move |sql| sql::links_of_url(sql, &url, &of, most).await).await
     }
 
     async fn picked(&self, after: Option<LinkId>, most: usize) -> Result<Vec<LinkId>, StoreError> {
         let (after, most) = sql::page_of_ids(after, most);
-        self.reader
-            .run(move |connection| read(connection, |sql| at_once(sql::picked(sql, after, most))))
-            .await
+        self.reader.read(async move |sql| sql::picked(sql, after, most).await).await
     }
 
     async fn edit(&self, id: LinkId, edit: &Edit, by: ApiKeyId) -> Result<Edited, StoreError> {
         let edit = edit.clone();
-        self.writer
-            .run(move |connection| write(connection, |sql| at_once(sql::edit(sql, id, &edit, by))))
-            .await
+        self.writer.write(async move |sql| sql::edit(sql, id, &edit, by).await).await
     }
 
     async fn close(&self) {
@@ -376,9 +335,7 @@ impl LinkStore for SqliteStore {
 
     async fn delete(&self, id: LinkId, meant: &Meant, by: ApiKeyId) -> Result<Deleted, StoreError> {
         let meant = meant.clone();
-        self.writer
-            .run(move |connection| write(connection, |sql| at_once(sql::delete(sql, id, &meant, by))))
-            .await
+        self.writer.write(async move |sql| sql::delete(sql, id, &meant, by).await).await
     }
 
     async fn find_deleted(
@@ -388,11 +345,7 @@ impl LinkStore for SqliteStore {
         code: Option<LinkId>,
     ) -> Result<Option<Link>, StoreError> {
         let name = name.to_owned();
-        self.lister
-            .run(move |connection| {
-                read(connection, |sql| at_once(sql::find_deleted(sql, domain, &name, code)))
-            })
-            .await
+        self.lister.read(async move |sql| sql::find_deleted(sql, domain, &name, code).await).await
     }
 
     async fn restore(
@@ -403,34 +356,28 @@ impl LinkStore for SqliteStore {
         by: ApiKeyId,
     ) -> Result<Restored, StoreError> {
         let meant = meant.clone();
-        self.writer
-            .run(move |connection| {
-                write(connection, |sql| at_once(sql::restore(sql, id, &meant, keyspaces, by)))
-            })
-            .await
+        self.writer.write(async move |sql| sql::restore(sql, id, &meant, keyspaces, by).await).await
     }
 
     async fn outline(&self, filter: &Filter, code: Option<LinkId>) -> Result<Outline, StoreError> {
         let filter = filter.clone();
-        self.lister
-            .run(move |connection| read(connection, |sql| at_once(sql::outline(sql, &filter, code))))
-            .await
+        self.lister.read(async move |sql| sql::outline(sql, &filter, code).await).await
     }
 
     async fn weigh(&self, ids: &[LinkId]) -> Result<Vec<Outlined>, StoreError> {
         let ids = ids.to_vec();
-        self.lister.run(move |connection| read(connection, |sql| at_once(sql::weigh(sql, &ids)))).await
+        self.lister.read(async move |sql| sql::weigh(sql, &ids).await).await
     }
 
     async fn records(&self, ids: &[LinkId]) -> Result<Vec<Record>, StoreError> {
         let ids = ids.to_vec();
-        self.lister.run(move |connection| read(connection, |sql| at_once(sql::records(sql, &ids)))).await
+        self.lister.read(async move |sql| sql::records(sql, &ids).await).await
     }
 
     async fn tags_of(&self, id: LinkId) -> Result<Vec<Tag>, StoreError> {
         Ok(self
             .lister
-            .run(move |connection| read(connection, |sql| at_once(sql::tags_of(sql, &[id]))))
+            .read(async move |sql| sql::tags_of(sql, &[id]).await)
             .await?
             .remove(&id)
             .unwrap_or_default())
@@ -443,25 +390,17 @@ impl LinkStore for SqliteStore {
         of: &Visible,
     ) -> Result<Vec<TagCount>, StoreError> {
         let (search, most, of) = (search.map(str::to_owned), i64::try_from(most).unwrap_or(i64::MAX), *of);
-        self.lister
-            .run(move |connection| {
-                read(connection, |sql| at_once(sql::tags(sql, search.as_deref(), most, &of)))
-            })
-            .await
+        self.lister.read(async move |sql| sql::tags(sql, search.as_deref(), most, &of).await).await
     }
 
     async fn rename_tag(&self, old: &Tag, new: &Tag, by: ApiKeyId) -> Result<Renamed, StoreError> {
         let (old, new) = (old.clone(), new.clone());
-        self.writer
-            .run(move |connection| write(connection, |sql| at_once(sql::rename_tag(sql, &old, &new, by))))
-            .await
+        self.writer.write(async move |sql| sql::rename_tag(sql, &old, &new, by).await).await
     }
 
     async fn delete_tags(&self, tags: &[Tag], by: ApiKeyId) -> Result<(), StoreError> {
         let tags = tags.to_vec();
-        self.writer
-            .run(move |connection| write(connection, |sql| at_once(sql::delete_tags(sql, &tags, by))))
-            .await
+        self.writer.write(async move |sql| sql::delete_tags(sql, &tags, by).await).await
     }
 
     /// Reports [`Change::Alone`]: one process uses the file, so no other process changes links.
@@ -507,7 +446,7 @@ impl LinkStore for SqliteStore {
 
     async fn add_api_key(&self, key: &NewKey) -> Result<Option<ApiKeyId>, StoreError> {
         let key = key.clone();
-        self.writer.run(move |connection| write(connection, |sql| at_once(sql::add_api_key(sql, &key)))).await
+        self.writer.write(async move |sql| sql::add_api_key(sql, &key).await).await
     }
 
     async fn add_first_api_key(&self, name: &str, hash: &KeyHash) -> Result<bool, StoreError> {
@@ -517,47 +456,35 @@ impl LinkStore for SqliteStore {
 
     async fn find_api_key(&self, hash: &KeyHash) -> Result<Option<Grant>, StoreError> {
         let hash = hash.clone();
-        self.reader
-            .run(move |connection| read(connection, |sql| at_once(sql::find_api_key(sql, &hash))))
-            .await
+        self.reader.read(async move |sql| sql::find_api_key(sql, &hash).await).await
     }
 
     async fn key_names(&self, ids: &[ApiKeyId]) -> Result<Vec<(ApiKeyId, String)>, StoreError> {
         let ids = ids.to_vec();
-        self.reader.run(move |connection| read(connection, |sql| at_once(sql::key_names(sql, &ids)))).await
+        self.reader.read(async move |sql| sql::key_names(sql, &ids).await).await
     }
 
     async fn list_api_keys(&self) -> Result<Vec<ApiKeyRecord>, StoreError> {
-        self.reader.run(|connection| read(connection, |sql| at_once(sql::list_api_keys(sql)))).await
+        self.reader.read(async |sql| sql::list_api_keys(sql).await).await
     }
 
     async fn note_keys_used(&self, ids: &[ApiKeyId]) -> Result<(), StoreError> {
         let ids = ids.to_vec();
-        self.writer
-            .run(move |connection| write(connection, |sql| at_once(sql::note_keys_used(sql, &ids))))
-            .await
+        self.writer.write(async move |sql| sql::note_keys_used(sql, &ids).await).await
     }
 
     async fn revoke_api_key(&self, name: &str) -> Result<bool, StoreError> {
         let name = name.to_owned();
-        self.writer
-            .run(move |connection| write(connection, |sql| at_once(sql::revoke_api_key(sql, &name))))
-            .await
+        self.writer.write(async move |sql| sql::revoke_api_key(sql, &name).await).await
     }
 
     async fn rotate_api_key(&self, name: &str, hash: &KeyHash, keep: Duration) -> Result<bool, StoreError> {
         let (name, hash, keep) = (name.to_owned(), hash.clone(), sql::milliseconds(keep));
-        self.writer
-            .run(move |connection| {
-                write(connection, |sql| at_once(sql::rotate_api_key(sql, &name, &hash, keep)))
-            })
-            .await
+        self.writer.write(async move |sql| sql::rotate_api_key(sql, &name, &hash, keep).await).await
     }
 
     async fn audit(&self, before: Option<i64>, most: usize) -> Result<Vec<Entry>, StoreError> {
         let most = i64::try_from(most).unwrap_or(i64::MAX);
-        self.lister
-            .run(move |connection| read(connection, |sql| at_once(sql::audit(sql, before, most))))
-            .await
+        self.lister.read(async move |sql| sql::audit(sql, before, most).await).await
     }
 }
