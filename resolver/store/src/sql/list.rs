@@ -5,7 +5,13 @@ use std::collections::HashMap;
 use codes::LinkId;
 use links::{DomainId, Filter, Link, OrderField, Outline, Outlined, Record, Slug, Tag, TagsMode};
 
-use super::{Dialect, Row, Sql, Value, long_urls::candidates, places, tags::tags_of};
+use super::{
+    Dialect, Row, Sql, Value,
+    details::{DELETED_AT, DOMAIN, IS_ON_DEFAULT_DOMAIN, MAX_VISITS, SLUG, VALID_UNTIL},
+    long_urls::candidates,
+    places,
+    tags::tags_of,
+};
 use crate::{PER_PAGE_MAX, StoreError};
 
 /// Maximum number of links counted for a list's total. A longer list reports this number, because
@@ -64,7 +70,7 @@ pub(crate) async fn weigh<S: Sql>(sql: &mut S, ids: &[LinkId]) -> Result<Vec<Out
 
 /// Columns of an outline, for [`outlined`].
 fn outlined_columns(dialect: Dialect) -> String {
-    format!("link.id, {}, link.details->>'slug'", weight(dialect))
+    format!("link.id, {}, {SLUG}", weight(dialect))
 }
 
 /// SQL expression for the size of a link's texts and tags, in bytes.
@@ -148,7 +154,7 @@ impl Wanted {
 
     fn filter(&mut self, filter: &Filter, code: Option<LinkId>) {
         let not = if filter.deleted { "NOT " } else { "" };
-        self.parts.push(format!("link.details->>'deletedAt' IS {not}NULL"));
+        self.parts.push(format!("{DELETED_AT} IS {not}NULL"));
         if filter.crawlable {
             self.parts.push("link.crawlable".to_owned());
         }
@@ -182,30 +188,29 @@ impl Wanted {
             self.parts.push(format!("link.created_at <= {until}"));
         }
         if filter.exclude_spent {
-            self.parts.push(
-                "(link.details->>'maxVisits' IS NULL OR CAST(link.details->>'maxVisits' AS bigint) >
+            self.parts.push(format!(
+                "({MAX_VISITS} IS NULL OR {MAX_VISITS} >
                   coalesce((SELECT used FROM link_use WHERE link_use.link_id = link.id), 0))"
-                    .to_owned(),
-            );
+            ));
         }
         if filter.exclude_past {
-            let (until, now) = ("CAST(link.details->>'validUntil' AS bigint)", self.dialect.now_millis());
-            self.parts.push(format!("({until} IS NULL OR {until} > {now})"));
+            let now = self.dialect.now_millis();
+            self.parts.push(format!("({VALID_UNTIL} IS NULL OR {VALID_UNTIL} > {now})"));
         }
     }
 
     fn on_domain(&mut self, domain: DomainId) -> String {
         if domain.is_default() {
-            return "link.details->>'domain' IS NULL".to_owned();
+            return IS_ON_DEFAULT_DOMAIN.to_owned();
         }
-        format!("CAST(link.details->>'domain' AS bigint) = {}", self.value(Value::Int(domain.get())))
+        format!("{DOMAIN} = {}", self.value(Value::Int(domain.get())))
     }
 
     fn search(&mut self, text: &str, code: Option<LinkId>, domains: &[DomainId]) {
         // Beyond ASCII, lower case differs between the two databases, and between servers with
         // different locales. Each database converts both sides itself.
         let like = self.value(Value::Text(pattern(text)));
-        let mut ways: Vec<String> = ["link.long_url", "link.title", "link.details->>'slug'"]
+        let mut ways: Vec<String> = ["link.long_url", "link.title", SLUG]
             .map(|column| format!("lower({column}) LIKE lower({like}) ESCAPE '\\'"))
             .into();
         let like = self.value(Value::Text(pattern(&text.to_lowercase())));

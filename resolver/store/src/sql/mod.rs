@@ -12,6 +12,7 @@
 //! that is composed at run time (`list`) has a dozen parts.
 
 mod audit;
+mod details;
 mod domains;
 mod edits;
 mod gaps;

@@ -5,7 +5,12 @@ use codes::{Code, LinkId};
 use jiff::Timestamp;
 use links::{DomainId, Draft, NewLink, Slug, Tag, api_key::ApiKeyId};
 
-use super::{Sql, Told, Value, details_text, tags::set_tags};
+use super::{
+    Sql, Told, Value,
+    details::{DELETED_AT, VERSION},
+    details_text,
+    tags::set_tags,
+};
 use crate::{FullLink, InsertedFull, InsertedNamed, NamedLink, Same, StoreError};
 
 /// Inserts a link under a claimed number, unless `same` matches an earlier link.
@@ -161,13 +166,13 @@ fn alive<S: Sql>(same: &Same) -> String {
     // deleted one: its version is not 0. A repeated request with an idempotency key gets the link
     // that it made itself, and no link that another API key has made under its code since.
     let its = if same.fingerprint.is_some() {
-        "AND link.created_by = $2"
+        "AND link.created_by = $2".to_owned()
     } else {
-        "AND link.details->>'version' IS NULL AND $2 = $2"
+        format!("AND {VERSION} IS NULL AND $2 = $2")
     };
     format!(
         "SELECT link.id FROM dedupe JOIN link ON link.id = dedupe.link_id
-         WHERE dedupe.digest = $1 AND dedupe.expires_at > {} AND link.details->>'deletedAt' IS NULL {its}",
+         WHERE dedupe.digest = $1 AND dedupe.expires_at > {} AND {DELETED_AT} IS NULL {its}",
         S::DIALECT.now()
     )
 }

@@ -11,6 +11,7 @@ use links::{
 use super::{
     Sql, Told, Value,
     audit::note,
+    details::{DELETED_AT, DELETED_AT_MS, DOMAIN_OR_DEFAULT, SLUG},
     edits::{lock, write},
     named::{find_slug, keep_domain, same_keyspaces, take_slug},
     sweep::note_arrived,
@@ -31,9 +32,9 @@ pub(crate) async fn find_deleted<S: Sql>(
     // slug.
     let find = format!(
         "SELECT {link} FROM link
-         WHERE details->>'deletedAt' IS NOT NULL AND coalesce(CAST(details->>'domain' AS bigint), 0) = $1
-           AND (details->>'slug' = $2 OR (details->>'slug' IS NULL AND id = $3))
-         ORDER BY CAST(details->>'deletedAt' AS bigint) DESC LIMIT 1"
+         WHERE {DELETED_AT} IS NOT NULL AND {DOMAIN_OR_DEFAULT} = $1
+           AND ({SLUG} = $2 OR ({SLUG} IS NULL AND id = $3))
+         ORDER BY {DELETED_AT_MS} DESC LIMIT 1"
     );
     // No link has the number -1.
     let code = code.map_or(-1, LinkId::get);

@@ -2,7 +2,7 @@
 
 use codes::LinkId;
 
-use super::{Sql, Value};
+use super::{Sql, Value, details::MAX_VISITS};
 use crate::StoreError;
 
 /// Takes visits from each link's budget, at most as many as wanted. Returns how many were granted,
@@ -17,9 +17,11 @@ pub(crate) async fn use_links<S: Sql>(sql: &mut S, wanted: &[(LinkId, u64)]) -> 
 
 /// Returns whether a link's visit limit is exhausted.
 pub(crate) async fn is_spent<S: Sql>(sql: &mut S, id: LinkId) -> Result<bool, StoreError> {
-    let spent = "SELECT link.id FROM link JOIN link_use ON link_use.link_id = link.id
-                 WHERE link.id = $1 AND CAST(link.details->>'maxVisits' AS bigint) <= link_use.used";
-    Ok(!sql.query(spent, &[Value::Int(id.get())]).await?.is_empty())
+    let spent = format!(
+        "SELECT link.id FROM link JOIN link_use ON link_use.link_id = link.id
+         WHERE link.id = $1 AND {MAX_VISITS} <= link_use.used"
+    );
+    Ok(!sql.query(&spent, &[Value::Int(id.get())]).await?.is_empty())
 }
 
 /// Takes at most `count` visits from a link's budget, and returns how many were granted. A link
@@ -31,9 +33,9 @@ async fn take<S: Sql>(sql: &mut S, id: LinkId, count: u64) -> Result<u64, StoreE
     // The limit is read after the lock was taken, so it is that of the last committed edit.
     let lock = format!("SELECT used FROM link_use WHERE link_id = $1 {}", dialect.for_update());
     let Some(used) = first(&sql.query(&lock, std::slice::from_ref(&id)).await?)? else { return Ok(0) };
-    let limit = "SELECT CAST(details->>'maxVisits' AS bigint) FROM link WHERE id = $1 AND details->>'maxVisits' IS NOT NULL";
+    let limit = format!("SELECT {MAX_VISITS} FROM link WHERE id = $1 AND {MAX_VISITS} IS NOT NULL");
     let wanted = i64::try_from(count).unwrap_or(i64::MAX);
-    let granted = match first(&sql.query(limit, std::slice::from_ref(&id)).await?)? {
+    let granted = match first(&sql.query(&limit, std::slice::from_ref(&id)).await?)? {
         Some(most) => wanted.min(most - used).max(0),
         None => wanted,
     };
