@@ -48,7 +48,7 @@ pub(super) use import::{export, import, import_position, link_count};
 pub(super) use keys::{
     add_api_key, find_api_key, key_names, list_api_keys, note_keys_used, revoke_api_key, rotate_api_key,
 };
-pub(super) use keyspaces::{check_slugs, ids_of, number_of_end, plan_keyspaces};
+pub(super) use keyspaces::{ids_of, number_of_end, parse_keyspaces};
 pub(super) use list::{outline, records, weigh};
 pub(super) use long_urls::{index_long_urls, links_of_url};
 pub(super) use named::{FIND_SLUG, find_slug, insert_full, insert_named, picked};
