@@ -17,12 +17,14 @@ mod shown;
 
 use std::{sync::Arc, time::Duration};
 
+pub(crate) use named::SALTS_MAX;
+
 use batch::{Outcome, Waiting, write_batches};
 use codes::{Code, KeyspaceIndex, Mint, Minted, is_reserved};
 use daemon::Vitals;
 use jiff::Timestamp;
-use links::{Draft, Link, NewLink, Record, Slug, Tag};
-use store::{LinkStore, Same};
+use links::{Draft, Idempotency, Link, NewLink, Record, Slug, Tag};
+use store::LinkStore;
 use supply::{
     Claim, ClaimError, Fate, Minting, Owner,
     guard::{self, Guard},
@@ -86,7 +88,7 @@ pub struct Wishes {
     /// Tags.
     pub tags: Vec<Tag>,
     /// To be given the link that was made for the same wish before.
-    pub same: Option<Same>,
+    pub idempotency: Option<Idempotency>,
 }
 
 /// Why no link was created.
@@ -97,7 +99,7 @@ pub enum CreateError {
     NoNumber,
     /// The same key came with another wish before.
     #[error("the idempotency key came with something else before")]
-    OtherWish,
+    KeyReused,
     /// The hand-picked code is somebody else's.
     #[error("the slug is in use")]
     Taken,
@@ -193,12 +195,12 @@ impl Creator {
     /// # Errors
     /// As [`Creator::create`]; and when somebody has the code.
     pub async fn create_full(&self, draft: Draft, wishes: Wishes) -> Result<Record, CreateError> {
-        let Wishes { code, tags, same } = wishes;
-        if code == CodeWish::Next && is_plain(&draft, &tags, same.as_ref()) {
+        let Wishes { code, tags, idempotency } = wishes;
+        if code == CodeWish::Next && is_plain(&draft, &tags, idempotency.as_ref()) {
             return Ok(Record { link: self.create(draft).await?.link, tags });
         }
         // In a box: few creates need the room that this takes.
-        Box::pin(self.create_wished(draft, code, tags, same)).await
+        Box::pin(self.create_wished(draft, code, tags, idempotency)).await
     }
 
     async fn create_wished(
@@ -206,32 +208,34 @@ impl Creator {
         draft: Draft,
         code: CodeWish,
         tags: Vec<Tag>,
-        same: Option<Same>,
+        idempotency: Option<Idempotency>,
     ) -> Result<Record, CreateError> {
-        let is_plain = is_plain(&draft, &tags, same.as_ref());
+        let is_plain = is_plain(&draft, &tags, idempotency.as_ref());
         let _slot = self.slots.try_acquire().map_err(|_| CreateError::Overloaded)?;
         let _under_way = self.tasks.token();
         let started = Instant::now();
-        let (parts, same, deadline) = (&self.parts, same.as_ref(), started + DEADLINE);
+        let (parts, idempotency, deadline) = (&self.parts, idempotency.as_ref(), started + DEADLINE);
         let created = match code {
-            CodeWish::Next => parts.create_unless(parts.default(), draft, &tags, same, deadline).await,
+            CodeWish::Next => parts.create_unless(parts.default(), draft, &tags, idempotency, deadline).await,
             CodeWish::In(index) => {
                 let minting = parts.mintings.iter().find(|minting| minting.index == index);
                 let minting = minting.ok_or(CreateError::Exhausted)?;
                 if is_plain {
                     parts.create(minting, draft, deadline).await.map(|created| created.link)
                 } else {
-                    parts.create_unless(minting, draft, &tags, same, deadline).await
+                    parts.create_unless(minting, draft, &tags, idempotency, deadline).await
                 }
             }
             CodeWish::Picked(slug) => {
                 // Whoever finds an existing link under a slug has looked already; a retry has not.
-                let same = same.filter(|same| same.fingerprint.is_some());
-                parts.create_named(slug, draft, &tags, same).await
+                let idempotency = idempotency.filter(|idempotency| idempotency.fingerprint.is_some());
+                parts.create_named(slug, draft, &tags, idempotency).await
             }
-            CodeWish::Random { len } => parts.create_at_random(len, &draft, &tags, same, deadline).await,
+            CodeWish::Random { len } => {
+                parts.create_at_random(len, &draft, &tags, idempotency, deadline).await
+            }
             CodeWish::Digest { prefix, len } => {
-                parts.create_by_digest(&prefix, len, &draft, &tags, same, deadline).await
+                parts.create_by_digest(&prefix, len, &draft, &tags, idempotency, deadline).await
             }
         };
         self.parts.metrics.create_seconds.record(started.elapsed());
@@ -296,8 +300,8 @@ impl Creator {
 }
 
 /// What a batch can carry: nothing but the link itself, whose number is its code.
-fn is_plain(draft: &Draft, tags: &[Tag], same: Option<&Same>) -> bool {
-    tags.is_empty() && same.is_none() && draft.domain().is_default()
+fn is_plain(draft: &Draft, tags: &[Tag], idempotency: Option<&Idempotency>) -> bool {
+    tags.is_empty() && idempotency.is_none() && draft.domain().is_default()
 }
 
 impl Parts {

@@ -2,7 +2,7 @@
 
 use codes::LinkId;
 use jiff::Timestamp;
-use links::{Edit, Link, Meant, Record, Rule, api_key::Grant, scope::Scope};
+use links::{Edit, Link, Precondition, Record, Rule, api_key::Grant, scope::Scope};
 use store::Edited;
 
 use super::{AppError, Field, FieldErrors, LinkService, authorize::require, find_link::LinkName, values};
@@ -88,7 +88,7 @@ impl LinkService {
         for _ in 0..LOOKUPS {
             let link = self.find_link(&target.name, by).await?;
             self.check_against(&link, &edit)?;
-            edit.meant = Meant { versions: target.versions.clone(), ..Meant::of(&link) };
+            edit.precondition = Precondition { versions: target.versions.clone(), ..Precondition::of(&link) };
             match self.store_edit(link.id, &edit, by).await? {
                 Edited::Done(record) => return Ok(*record),
                 Edited::Absent => {}

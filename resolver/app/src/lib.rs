@@ -28,6 +28,7 @@ pub mod field;
 mod find_existing;
 pub mod find_link;
 pub mod freshness;
+pub mod import_codes;
 pub mod key_names;
 pub mod key_ring;
 pub mod keyspaces;

@@ -20,7 +20,7 @@ use std::{
     sync::Arc,
 };
 
-use app::{domain_cache::SHOWN, lookup::TRUSTED};
+use app::{domain_cache::SHOWN, import_codes::ImportCodes, lookup::TRUSTED};
 use indicatif::{ProgressBar, ProgressStyle};
 use links::{Authority, DomainId, Schemes, api_key::OPERATOR};
 use sha2::{Digest, Sha256};
@@ -62,6 +62,7 @@ pub(super) async fn run(args: ImportArgs) -> Result<String, Error> {
     };
     let store = ready(&args.database).await?;
     let mint = open_mint(&*store, &args.database, args.code_key_file.as_deref()).await?;
+    let codes = ImportCodes::new(mint);
     let begun = Instant::now();
     let position = store.import_position(&name).await?;
     let keys = store.list_api_keys().await?.into_iter().map(|key| (key.name, key.id)).collect();
@@ -71,9 +72,9 @@ pub(super) async fn run(args: ImportArgs) -> Result<String, Error> {
         position,
         disabled: disabled.map(|domain| domain.id).collect(),
         store,
-        batch: ImportBatch { name, end: 0, items: Vec::new(), mint },
+        batch: ImportBatch { name, end: 0, items: Vec::new(), keyspaces: codes.keyspaces() },
         bytes: 0,
-        adoption: Adoption { unprotected: args.unprotected, keys, schemes },
+        adoption: Adoption { unprotected: args.unprotected, keys, schemes, codes },
         domains: HashMap::new(),
         places: Vec::new(),
         outcome: Outcome::new(rejects(args.rejects.as_deref(), position)?),
@@ -216,6 +217,10 @@ impl Importer {
                     if tries < TRIES =>
                 {
                     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+                }
+                Err(StoreError::NoFreeCode { item }) => {
+                    tries = 0;
+                    self.adoption.codes.add_candidates(&mut self.batch.items, item);
                 }
                 answer => break answer?,
             }

@@ -22,8 +22,8 @@ use async_trait::async_trait;
 use codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId};
 use jiff::Timestamp;
 use links::{
-    Authority, DomainEdit, DomainId, Edit, Filter, Link, LongUrl, Meant, NewLink, Outline, Outlined, Record,
-    Slug, Tag,
+    Authority, DomainEdit, DomainId, Edit, Filter, Idempotency, Link, LongUrl, NewLink, Outline, Outlined,
+    Precondition, Record, Slug, Tag,
     api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey},
     audit::Entry,
     reservation::{Reservation, ReservationId},
@@ -39,8 +39,7 @@ pub use outcomes::{
     SharedSettings, Swept, TagCount,
 };
 pub use requests::{
-    BlockEntry, Comparison, FullLink, ImportBatch, ImportItem, IndexStep, NamedLink, Same, Source, Sweep,
-    Visible,
+    BlockEntry, Comparison, FullLink, ImportBatch, IndexStep, NamedLink, Source, Sweep, Visible,
 };
 pub use witness::Witness;
 
@@ -160,7 +159,7 @@ pub trait LinkStore: Send + Sync + 'static {
     /// `history`. Nothing is stored then.
     async fn insert(&self, history: &StoreEpoch, links: &[NewLink]) -> Result<Vec<Inserted>, InsertError>;
 
-    /// Inserts a link with its tags under a claimed number, unless `same` matches an earlier link.
+    /// Inserts a link with its tags under a claimed number, unless `idempotency` matches an earlier one.
     ///
     /// # Errors
     /// Returns [`StoreError::AnotherHistory`] within the error if the database's history is not
@@ -170,15 +169,15 @@ pub trait LinkStore: Send + Sync + 'static {
         history: &StoreEpoch,
         link: &FullLink,
         tags: &[Tag],
-        same: Option<&Same>,
+        idempotency: Option<&Idempotency>,
     ) -> Result<InsertedFull, InsertError>;
 
-    /// Inserts a link under a custom slug, unless `same` matches an earlier link.
+    /// Inserts a link under a custom slug, unless `idempotency` matches an earlier one.
     async fn insert_named(
         &self,
         link: &NamedLink,
         tags: &[Tag],
-        same: Option<&Same>,
+        idempotency: Option<&Idempotency>,
     ) -> Result<InsertedNamed, InsertError>;
 
     /// Takes visits from the budgets of visit-limited links, at most as many as wanted of each.
@@ -268,7 +267,12 @@ pub trait LinkStore: Send + Sync + 'static {
     async fn close(&self) {}
 
     /// Deletes a link. Its row stays (I7).
-    async fn delete(&self, id: LinkId, meant: &Meant, by: ApiKeyId) -> Result<Deleted, StoreError>;
+    async fn delete(
+        &self,
+        id: LinkId,
+        precondition: &Precondition,
+        by: ApiKeyId,
+    ) -> Result<Deleted, StoreError>;
 
     /// Returns the most recently deleted link with this name: a slug, or a minted code whose id is
     /// `code`.
@@ -284,7 +288,7 @@ pub trait LinkStore: Send + Sync + 'static {
     async fn restore(
         &self,
         id: LinkId,
-        meant: &Meant,
+        precondition: &Precondition,
         keyspaces: usize,
         by: ApiKeyId,
     ) -> Result<Restored, StoreError>;

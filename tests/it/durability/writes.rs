@@ -6,7 +6,8 @@ use codes::{CodeKey, KeyspaceIndex, LinkId, Mint};
 use harness::Postgres;
 use jiff::Timestamp;
 use links::{
-    Authority, DomainEdit, DomainId, Draft, Edit, LongUrl, Meant, NewLink, Slug, Tag,
+    Authority, DomainEdit, DomainId, Draft, Edit, ImportCode, ImportItem, LongUrl, NewLink, PickedCode,
+    Precondition, Slug, Tag,
     api_key::{ApiKey, ApiKeyId, KeyLimits, NewKey},
     reservation::ReservationId,
     scope::Scopes,
@@ -14,8 +15,7 @@ use links::{
 };
 use numbers::Span;
 use store::{
-    BlockEntry, FullLink, ImportBatch, ImportItem, InsertError, LinkStore, NamedLink, StoreError,
-    postgres::PostgresStore,
+    BlockEntry, FullLink, ImportBatch, InsertError, LinkStore, NamedLink, StoreError, postgres::PostgresStore,
 };
 
 /// How a write ended, as its caller was told.
@@ -108,7 +108,7 @@ impl Write {
             Kind::Edit | Kind::Delete | Kind::UseLinks => write.insert(1).await.unwrap(),
             Kind::Restore => {
                 write.insert(1).await.unwrap();
-                store.delete(write.id(0), &Meant::default(), BY).await.unwrap();
+                store.delete(write.id(0), &Precondition::default(), BY).await.unwrap();
             }
             Kind::RenameTag | Kind::DeleteTags => write.insert_tagged("old").await.unwrap(),
             Kind::RemoveTarget => store.set_target(&write.target(), BY).await.unwrap(),
@@ -152,8 +152,8 @@ impl Write {
                 let edit = Edit { title: Some(Some("edited".to_owned())), ..Edit::default() };
                 store.edit(self.id(0), &edit, BY).await.map(drop)
             }
-            Kind::Delete => store.delete(self.id(0), &Meant::default(), BY).await.map(drop),
-            Kind::Restore => store.restore(self.id(0), &Meant::default(), 0, BY).await.map(drop),
+            Kind::Delete => store.delete(self.id(0), &Precondition::default(), BY).await.map(drop),
+            Kind::Restore => store.restore(self.id(0), &Precondition::default(), 0, BY).await.map(drop),
             Kind::RenameTag => store.rename_tag(&self.tag("old"), &self.tag("new"), BY).await.map(drop),
             Kind::DeleteTags => store.delete_tags(&[self.tag("old")], BY).await,
             Kind::SetTarget => store.set_target(&self.target(), BY).await,
@@ -308,7 +308,10 @@ impl Write {
 
     fn import(&self) -> ImportBatch {
         let item = |offset: u64| ImportItem {
-            slug: Some(Slug::parse(&format!("in/{}/{offset}", self.number)).unwrap()),
+            code: ImportCode::Kept(PickedCode {
+                slug: Slug::parse(&format!("in/{}/{offset}", self.number)).unwrap(),
+                mintable: None,
+            }),
             draft: self.draft(offset),
             tags: Vec::new(),
             created_at: Some(Timestamp::UNIX_EPOCH),
@@ -316,7 +319,7 @@ impl Write {
             uses: 0,
         };
         let name = format!("import {}", self.number);
-        ImportBatch { name, end: 20, items: (0..20).map(item).collect(), mint: Arc::clone(&self.mint) }
+        ImportBatch { name, end: 20, items: (0..20).map(item).collect(), keyspaces: self.mint.keyspaces() }
     }
 
     fn new_key(&self) -> NewKey {

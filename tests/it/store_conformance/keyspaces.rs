@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use codes::Keyspace;
-use links::{DomainId, Meant, Slug, api_key::ApiKeyId};
+use links::{DomainId, Precondition, Slug, api_key::ApiKeyId};
 use store::{Deleted, InsertError, InsertedNamed, LinkStore, NamedLink, StoreError};
 
 use super::{keyspace, new_link};
@@ -43,15 +43,18 @@ pub(super) async fn a_keyspace_with_hand_picked_codes_is_refused(store: &dyn Lin
     let names = matches!(&refused, Err(StoreError::Keyspace(reason)) if reason.contains("promo"));
     assert!(names, "{refused:?}");
     assert_eq!(
-        store.delete(id, &Meant { versions: Some(vec![7]), ..Meant::default() }, ApiKeyId(1)).await.unwrap(),
+        store
+            .delete(id, &Precondition { versions: Some(vec![7]), ..Precondition::default() }, ApiKeyId(1))
+            .await
+            .unwrap(),
         Deleted::Superseded
     );
-    assert_eq!(store.delete(id, &Meant::default(), ApiKeyId(1)).await.unwrap(), Deleted::Done);
-    assert_eq!(store.delete(id, &Meant::default(), ApiKeyId(1)).await.unwrap(), Deleted::Absent);
+    assert_eq!(store.delete(id, &Precondition::default(), ApiKeyId(1)).await.unwrap(), Deleted::Done);
+    assert_eq!(store.delete(id, &Precondition::default(), ApiKeyId(1)).await.unwrap(), Deleted::Absent);
     assert_eq!(store.find_slug(DomainId::DEFAULT, &slug).await.unwrap(), None);
     store.adopt_keyspaces(&[five]).await.unwrap();
     // By now it is the code of a number, which only those know who know all keyspaces.
-    let refused = store.restore(id, &Meant::default(), keyspaces, ApiKeyId(1)).await;
+    let refused = store.restore(id, &Precondition::default(), keyspaces, ApiKeyId(1)).await;
     assert!(matches!(refused, Err(StoreError::Keyspace(_))), "{refused:?}");
 }
 

@@ -1,11 +1,11 @@
 //! Which links lead to a long URL: new ones at once, old ones by an index that one holder at a time keeps.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
-use codes::{CodeKey, LinkId, Mint};
+use codes::LinkId;
 use jiff::Timestamp;
-use links::{Edit, LongUrl, Meant, Slug, api_key::ApiKeyId};
-use store::{ImportBatch, ImportItem, Imported, IndexStep, Indexed, LinkStore, Visible};
+use links::{Edit, ImportCode, ImportItem, LongUrl, PickedCode, Precondition, Slug, api_key::ApiKeyId};
+use store::{ImportBatch, Imported, IndexStep, Indexed, LinkStore, Visible};
 use tokio::time::{Instant, sleep};
 
 use super::new_link;
@@ -58,18 +58,18 @@ pub(super) async fn links_are_found_by_where_they_lead(store: &dyn LinkStore) {
     store.edit(old, &edit, ApiKeyId(1)).await.unwrap();
     assert!(ids("https://i.x/old", all).await.is_empty());
     assert!(ids("https://i.x/ä/7", all).await.contains(&old), "it leads there now");
-    store.delete(many[7].id, &Meant::default(), ApiKeyId(1)).await.unwrap();
+    store.delete(many[7].id, &Precondition::default(), ApiKeyId(1)).await.unwrap();
     assert!(!ids("https://i.x/ä/7", all).await.contains(&many[7].id), "it is deleted");
 }
 
 async fn import(store: &dyn LinkStore, url: &str) -> LinkId {
-    let key = CodeKey::draw().unwrap();
-    let slug = Some(Slug::parse("of-long-urls").unwrap());
+    let slug = Slug::parse("of-long-urls").unwrap();
+    let code = ImportCode::Kept(PickedCode { slug, mintable: None });
     let created_at = Some(Timestamp::from_second(1_000_000_000).unwrap());
     let draft = new_link(0, url).draft;
-    let items = vec![ImportItem { slug, draft, tags: Vec::new(), created_at, minted: false, uses: 0 }];
-    let mint = Arc::new(Mint::new(&key, store.adopt_keyspaces(&[]).await.unwrap()));
-    let batch = ImportBatch { name: "of long URLs".to_owned(), end: 1, items, mint };
+    let items = vec![ImportItem { code, draft, tags: Vec::new(), created_at, minted: false, uses: 0 }];
+    let keyspaces = store.adopt_keyspaces(&[]).await.unwrap().len();
+    let batch = ImportBatch { name: "of long URLs".to_owned(), end: 1, items, keyspaces };
     match store.import(&batch).await.unwrap()[..] {
         [Imported::Stored(id)] => id,
         ref other => panic!("expected a link, found {other:?}"),

@@ -3,6 +3,7 @@
 mod blocks;
 mod domains;
 mod history;
+mod imports;
 mod keys;
 mod keyspaces;
 mod links;
@@ -78,6 +79,7 @@ async fn suite(store: Arc<dyn LinkStore>) {
     sweep::what_came_or_was_visited_lately_stays_and_one_holder_removes_the_rest(&*store).await;
     takedowns::a_block_holds_the_slug_of_a_deleted_link(&*store).await;
     takedowns::an_imported_takedown_holds_its_slug(&*store).await;
+    imports::a_batch_is_stored_once_each_item_has_a_free_candidate(&*store).await;
     long_urls::links_are_found_by_where_they_lead(&*store).await;
     history::the_registers_end_is_known_with_its_first_block(&*store).await;
 }

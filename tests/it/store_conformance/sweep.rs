@@ -1,11 +1,11 @@
 //! The removal of links that nobody visits: by one holder at a time, in steps, and never of what came or was visited lately.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, time::Duration};
 
-use codes::{CodeKey, LinkId, Mint};
+use codes::LinkId;
 use jiff::Timestamp;
-use links::{Edit, Link, Meant, Slug, api_key::ApiKeyId};
-use store::{Deleted, Edited, ImportBatch, ImportItem, Imported, LinkStore, Restored, Source, Sweep, Swept};
+use links::{Edit, ImportCode, ImportItem, Link, PickedCode, Precondition, Slug, api_key::ApiKeyId};
+use store::{Deleted, Edited, ImportBatch, Imported, LinkStore, Restored, Source, Sweep, Swept};
 use tokio::time::{Instant, sleep};
 
 use super::new_link;
@@ -30,9 +30,9 @@ pub(super) async fn what_came_or_was_visited_lately_stays_and_one_holder_removes
     // A visit of long ago is no reason to remove what was brought back today.
     store.note_seen(&[(restored, Timestamp::UNIX_EPOCH)]).await.unwrap();
     store.note_seen(&[(visited, Timestamp::now())]).await.unwrap();
-    assert_eq!(store.delete(restored, &Meant::default(), ApiKeyId(1)).await.unwrap(), Deleted::Done);
+    assert_eq!(store.delete(restored, &Precondition::default(), ApiKeyId(1)).await.unwrap(), Deleted::Done);
     assert!(matches!(
-        store.restore(restored, &Meant::default(), 0, ApiKeyId(1)).await.unwrap(),
+        store.restore(restored, &Precondition::default(), 0, ApiKeyId(1)).await.unwrap(),
         Restored::Done(_)
     ));
     let blocked = old[300].id;
@@ -41,7 +41,7 @@ pub(super) async fn what_came_or_was_visited_lately_stays_and_one_holder_removes
     let read = store.read(&[blocked], Source::Primary).await.unwrap().links.remove(0);
     let block_of = |link: Link| link.details.unwrap().blocked.unwrap();
     assert_eq!(block_of(read), block_of(record.link), "reason, key and time are read as written");
-    assert_eq!(store.delete(blocked, &Meant::default(), ApiKeyId(1)).await.unwrap(), Deleted::Blocked);
+    assert_eq!(store.delete(blocked, &Precondition::default(), ApiKeyId(1)).await.unwrap(), Deleted::Blocked);
     let imported = import(store).await;
 
     // Whatever was neither made nor visited since then, however long this takes.
@@ -78,10 +78,10 @@ pub(super) async fn what_came_or_was_visited_lately_stays_and_one_holder_removes
 
 /// Imports a link that is old where it comes from: nobody can say when it was last visited there.
 async fn import(store: &dyn LinkStore) -> LinkId {
-    let key = CodeKey::draw().unwrap();
-    let mint = Arc::new(Mint::new(&key, store.adopt_keyspaces(&[]).await.unwrap()));
+    let keyspaces = store.adopt_keyspaces(&[]).await.unwrap().len();
+    let slug = Slug::parse("from/elsewhere").unwrap();
     let item = ImportItem {
-        slug: Some(Slug::parse("from/elsewhere").unwrap()),
+        code: ImportCode::Kept(PickedCode { slug, mintable: None }),
         draft: new_link(1, "https://x.y/elsewhere").draft,
         tags: Vec::new(),
         minted: false,
@@ -90,7 +90,7 @@ async fn import(store: &dyn LinkStore) -> LinkId {
     };
     let elsewhere = ImportItem { draft: new_link(1, "https://x.y/taken").draft, ..item.clone() };
     let items = vec![item, elsewhere];
-    let batch = ImportBatch { name: "old".to_owned(), end: 2, items, mint };
+    let batch = ImportBatch { name: "old".to_owned(), end: 2, items, keyspaces };
     let done = store.import(&batch).await.unwrap();
     let again = store.import(&batch).await.unwrap();
     assert_eq!(again, [Imported::AlreadyThere, Imported::Taken], "a call whose answer was lost");

@@ -2,17 +2,17 @@
 
 use std::collections::HashSet;
 
-use codes::{Code, LinkId, random_code};
+use codes::{LinkId, random_code};
 use jiff::Timestamp;
-use links::{Details, Draft, Link, NewLink, Slug, Tag};
-use store::{FullLink, InsertError, InsertedFull, InsertedNamed, NamedLink, Same};
+use links::{Details, Draft, Idempotency, Link, NewLink, Slug, Tag};
+use store::{FullLink, InsertError, InsertedFull, InsertedNamed, NamedLink};
 use tokio::time::Instant;
 
 use super::{CreateError, Parts, batch::Outcome};
 use supply::{Fate, Minting};
 
 /// Digests of one URL that are tried: a thousand candidates, of which one is free unless hardly any code of that length is.
-const SALTS_MAX: u32 = 250;
+pub(crate) const SALTS_MAX: u32 = 250;
 
 impl Parts {
     /// A minted code, and tags; or the link that was made for the same wish before.
@@ -21,7 +21,7 @@ impl Parts {
         minting: &Minting,
         draft: Draft,
         tags: &[Tag],
-        same: Option<&Same>,
+        idempotency: Option<&Idempotency>,
         deadline: Instant,
     ) -> Result<Link, CreateError> {
         while Instant::now() < deadline {
@@ -35,21 +35,21 @@ impl Parts {
                     return Err(none.into());
                 }
             };
-            let inserted = self.store.insert_full(&claim.history, &link, tags, same).await;
+            let inserted = self.store.insert_full(&claim.history, &link, tags, idempotency).await;
             drop(turn);
             let outcome = match inserted {
                 Ok(InsertedFull::Stored(at)) => Outcome::Stored(at),
                 Ok(InsertedFull::Taken) => Outcome::Taken,
                 Ok(InsertedFull::CodeTaken) => Outcome::CodeTaken,
-                Ok(InsertedFull::OtherWish) => {
+                Ok(InsertedFull::KeyReused) => {
                     self.settle(minting, claim, Fate::Unused);
-                    return Err(CreateError::OtherWish);
+                    return Err(CreateError::KeyReused);
                 }
                 Ok(InsertedFull::NoDomain) => {
                     self.settle(minting, claim, Fate::Unused);
                     return Err(CreateError::NoDomain);
                 }
-                Ok(InsertedFull::Same(id)) => {
+                Ok(InsertedFull::Existing(id)) => {
                     self.settle(minting, claim, Fate::Unused);
                     return self.given_before(id).await;
                 }
@@ -73,25 +73,24 @@ impl Parts {
         slug: Slug,
         mut draft: Draft,
         tags: &[Tag],
-        same: Option<&Same>,
+        idempotency: Option<&Idempotency>,
     ) -> Result<Link, CreateError> {
         let domain = draft.domain();
         // On another domain no code is its number's alone: the table of slugs decides whose it is.
-        let code = Code::parse(slug.as_str()).ok().filter(|_| domain.is_default());
-        let mintable = code.and_then(|code| self.mint.read(&code));
+        let mintable = slug.code_on(domain).and_then(|code| self.mint.read(&code));
         let mark = getrandom::u32().map_err(|_| CreateError::NoStore)?;
         let details = draft.details.get_or_insert_with(Box::<Details>::default);
         (details.slug, details.mark) = (Some(slug.clone()), Some(mark));
         let mut link = NamedLink { slug, mintable, keyspaces: self.mint.keyspaces(), draft };
         let turn = self.turns.take(link.draft.created_by).await?;
-        let inserted = self.store.insert_named(&link, tags, same).await;
+        let inserted = self.store.insert_named(&link, tags, idempotency).await;
         drop(turn);
         let stored = match inserted {
             Ok(InsertedNamed::Stored(id, at, version)) => Some((id, at, version)),
             Ok(InsertedNamed::Taken) => None,
             Ok(InsertedNamed::NoDomain) => return Err(CreateError::NoDomain),
-            Ok(InsertedNamed::OtherWish) => return Err(CreateError::OtherWish),
-            Ok(InsertedNamed::Same(id)) => return self.given_before(id).await,
+            Ok(InsertedNamed::KeyReused) => return Err(CreateError::KeyReused),
+            Ok(InsertedNamed::Existing(id)) => return self.given_before(id).await,
             Err(InsertError::Failed(error)) => {
                 tracing::warn!(error = &error as &dyn std::error::Error, "insert a link with a slug");
                 return Err(CreateError::NoStore);
@@ -122,7 +121,7 @@ impl Parts {
         len: usize,
         draft: &Draft,
         tags: &[Tag],
-        same: Option<&Same>,
+        idempotency: Option<&Idempotency>,
         deadline: Instant,
     ) -> Result<Link, CreateError> {
         let mut tried = HashSet::new();
@@ -133,7 +132,7 @@ impl Parts {
                 }
                 // A word of our own paths is no slug.
                 let Ok(slug) = Slug::parse(&format!("{prefix}{candidate}")) else { continue };
-                match self.create_named(slug, draft.clone(), tags, same).await {
+                match self.create_named(slug, draft.clone(), tags, idempotency).await {
                     Err(CreateError::Taken) => self.metrics.conflicts.increment(1),
                     end => return end,
                 }
@@ -151,14 +150,14 @@ impl Parts {
         len: usize,
         draft: &Draft,
         tags: &[Tag],
-        same: Option<&Same>,
+        idempotency: Option<&Idempotency>,
         deadline: Instant,
     ) -> Result<Link, CreateError> {
         while Instant::now() < deadline {
             let code = random_code(len).map_err(|_| CreateError::NoStore)?;
             // A word of our own paths is no slug.
             let Ok(slug) = Slug::parse(&code) else { continue };
-            match self.create_named(slug, draft.clone(), tags, same).await {
+            match self.create_named(slug, draft.clone(), tags, idempotency).await {
                 Err(CreateError::Taken) => self.metrics.conflicts.increment(1),
                 end => return end,
             }

@@ -167,7 +167,7 @@ impl Shared {
             CreateError::Exhausted => self.count(|outcome| outcome.exhausted += 1),
             CreateError::NoStore => self.count(|outcome| outcome.unknown += 1),
             CreateError::NoNumber
-            | CreateError::OtherWish
+            | CreateError::KeyReused
             | CreateError::Taken
             | CreateError::NoDomain
             | CreateError::NoTurn(_)

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId};
 use jiff::Timestamp;
 use links::{
-    Authority, DomainEdit, DomainId, Edit, Filter, Link, LongUrl, Meant, NewLink, Outline, Outlined, Record,
-    Slug, Tag,
+    Authority, DomainEdit, DomainId, Edit, Filter, Idempotency, Link, LongUrl, NewLink, Outline, Outlined,
+    Precondition, Record, Slug, Tag,
     api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey},
     audit::Entry,
     reservation::{Reservation, ReservationId},
@@ -17,8 +17,8 @@ use numbers::{Mark, Span, StoreEpoch};
 use store::{
     Advanced, BlockEntry, Change, Comparison, Deleted, DomainEdited, DomainRemoved, Edited, Exported,
     FullLink, ImportBatch, Imported, IndexStep, Indexed, InsertError, Inserted, InsertedFull, InsertedNamed,
-    LinkStore, NamedLink, Reading, Registration, Renamed, Restored, Same, SettingsPoll, SettingsVersion,
-    Source, StoreError, Sweep, Swept, TagCount, Visible,
+    LinkStore, NamedLink, Reading, Registration, Renamed, Restored, SettingsPoll, SettingsVersion, Source,
+    StoreError, Sweep, Swept, TagCount, Visible,
 };
 use tokio::sync::{mpsc, watch};
 
@@ -85,13 +85,13 @@ impl LinkStore for FaultyStore {
         history: &StoreEpoch,
         link: &FullLink,
         tags: &[Tag],
-        same: Option<&Same>,
+        idempotency: Option<&Idempotency>,
     ) -> Result<InsertedFull, InsertError> {
         let (database, history, link) = (Arc::clone(&self.database), history.clone(), link.clone());
-        let (tags, same) = (tags.to_vec(), same.cloned());
+        let (tags, idempotency) = (tags.to_vec(), idempotency.cloned());
         self.write(async move {
             must_be_of(&database, &history).await?;
-            let inserted = database.sqlite.insert_full(&history, &link, &tags, same.as_ref()).await?;
+            let inserted = database.sqlite.insert_full(&history, &link, &tags, idempotency.as_ref()).await?;
             Ok(match inserted {
                 InsertedFull::Stored(_) => InsertedFull::Stored(database.stamp(link.new.id)),
                 other => other,
@@ -104,12 +104,12 @@ impl LinkStore for FaultyStore {
         &self,
         link: &NamedLink,
         tags: &[Tag],
-        same: Option<&Same>,
+        idempotency: Option<&Idempotency>,
     ) -> Result<InsertedNamed, InsertError> {
         let (database, link) = (Arc::clone(&self.database), link.clone());
-        let (tags, same) = (tags.to_vec(), same.cloned());
+        let (tags, idempotency) = (tags.to_vec(), idempotency.cloned());
         self.write(async move {
-            let mut inserted = database.sqlite.insert_named(&link, &tags, same.as_ref()).await?;
+            let mut inserted = database.sqlite.insert_named(&link, &tags, idempotency.as_ref()).await?;
             if let InsertedNamed::Stored(id, at, _) = &mut inserted {
                 let id = *id;
                 *at = database.stamp(id);
@@ -126,8 +126,13 @@ impl LinkStore for FaultyStore {
         self.change(id, self.database.sqlite.edit(id, edit, by)).await
     }
 
-    async fn delete(&self, id: LinkId, meant: &Meant, by: ApiKeyId) -> Result<Deleted, StoreError> {
-        self.change(id, self.database.sqlite.delete(id, meant, by)).await
+    async fn delete(
+        &self,
+        id: LinkId,
+        precondition: &Precondition,
+        by: ApiKeyId,
+    ) -> Result<Deleted, StoreError> {
+        self.change(id, self.database.sqlite.delete(id, precondition, by)).await
     }
 
     async fn read(&self, ids: &[LinkId], source: Source) -> Result<Reading, StoreError> {
@@ -291,11 +296,11 @@ impl LinkStore for FaultyStore {
     async fn restore(
         &self,
         id: LinkId,
-        meant: &Meant,
+        precondition: &Precondition,
         keyspaces: usize,
         by: ApiKeyId,
     ) -> Result<Restored, StoreError> {
-        self.change(id, self.database.sqlite.restore(id, meant, keyspaces, by)).await
+        self.change(id, self.database.sqlite.restore(id, precondition, keyspaces, by)).await
     }
 
     async fn outline(&self, filter: &Filter, code: Option<LinkId>) -> Result<Outline, StoreError> {

@@ -273,7 +273,7 @@ fn words(app: &App, created: Result<Created, CreateError>) -> Vec<u8> {
         }
         Err(CreateError::Exhausted) => "exhausted",
         // No item picks its code or comes with a key; it would be told like this.
-        Err(CreateError::Taken | CreateError::OtherWish) => "taken",
+        Err(CreateError::Taken | CreateError::KeyReused) => "taken",
         Err(
             CreateError::NoNumber
             | CreateError::NoStore

@@ -30,8 +30,8 @@ use connect::{Connections, check_out, configure, pool, reads_anywhere};
 use jiff::Timestamp;
 use line::Line;
 use links::{
-    Authority, DomainEdit, DomainId, Edit, Filter, Link, LongUrl, Meant, NewLink, Outline, Outlined, Record,
-    Slug, Tag,
+    Authority, DomainEdit, DomainId, Edit, Filter, Idempotency, Link, LongUrl, NewLink, Outline, Outlined,
+    Precondition, Record, Slug, Tag,
     api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey},
     audit::Entry,
     reservation::{Reservation, ReservationId},
@@ -50,8 +50,8 @@ use transaction::insert;
 use super::{
     Advanced, BlockEntry, Change, Comparison, Deleted, DomainEdited, DomainRemoved, Edited, Exported,
     FullLink, ImportBatch, Imported, IndexStep, Indexed, InsertError, Inserted, InsertedFull, InsertedNamed,
-    LinkStore, NamedLink, Reading, Registration, Renamed, Restored, Same, SettingsPoll, SettingsVersion,
-    Source, StoreError, Sweep, Swept, TagCount, Visible, Witness, sql,
+    LinkStore, NamedLink, Reading, Registration, Renamed, Restored, SettingsPoll, SettingsVersion, Source,
+    StoreError, Sweep, Swept, TagCount, Visible, Witness, sql,
 };
 
 /// Polls the settings' version and copy, the time, the log position and the server's start time.
@@ -266,12 +266,12 @@ impl LinkStore for PostgresStore {
         history: &StoreEpoch,
         link: &FullLink,
         tags: &[Tag],
-        same: Option<&Same>,
+        idempotency: Option<&Idempotency>,
     ) -> Result<InsertedFull, InsertError> {
         let mut connection = self.connection().await.map_err(InsertError::Failed)?;
         insert(&mut connection, async |sql| {
             sql.must_be_of(history).await?;
-            sql::insert_full(sql, link, tags, same).await
+            sql::insert_full(sql, link, tags, idempotency).await
         })
         .await
     }
@@ -280,10 +280,10 @@ impl LinkStore for PostgresStore {
         &self,
         link: &NamedLink,
         tags: &[Tag],
-        same: Option<&Same>,
+        idempotency: Option<&Idempotency>,
     ) -> Result<InsertedNamed, InsertError> {
         let mut connection = self.connection().await.map_err(InsertError::Failed)?;
-        insert(&mut connection, async |sql| sql::insert_named(sql, link, tags, same).await).await
+        insert(&mut connection, async |sql| sql::insert_named(sql, link, tags, idempotency).await).await
     }
 
     async fn use_links(&self, wanted: &[(LinkId, u64)]) -> Result<Vec<u64>, StoreError> {
@@ -391,15 +391,20 @@ impl LinkStore for PostgresStore {
 
     async fn picked(&self, after: Option<LinkId>, most: usize) -> Result<Vec<LinkId>, StoreError> {
         let (after, most) = sql::page_of_ids(after, most);
-        self.run(async |sql| sql::picked(sql, after, most).await).await
+        self.run(async |sql| sql::unminted_slugs(sql, after, most).await).await
     }
 
     async fn edit(&self, id: LinkId, edit: &Edit, by: ApiKeyId) -> Result<Edited, StoreError> {
         self.run(async |sql| sql::edit(sql, id, edit, by).await).await
     }
 
-    async fn delete(&self, id: LinkId, meant: &Meant, by: ApiKeyId) -> Result<Deleted, StoreError> {
-        self.run(async |sql| sql::delete(sql, id, meant, by).await).await
+    async fn delete(
+        &self,
+        id: LinkId,
+        precondition: &Precondition,
+        by: ApiKeyId,
+    ) -> Result<Deleted, StoreError> {
+        self.run(async |sql| sql::delete(sql, id, precondition, by).await).await
     }
 
     async fn find_deleted(
@@ -414,11 +419,11 @@ impl LinkStore for PostgresStore {
     async fn restore(
         &self,
         id: LinkId,
-        meant: &Meant,
+        precondition: &Precondition,
         keyspaces: usize,
         by: ApiKeyId,
     ) -> Result<Restored, StoreError> {
-        self.run(async |sql| sql::restore(sql, id, meant, keyspaces, by).await).await
+        self.run(async |sql| sql::restore(sql, id, precondition, keyspaces, by).await).await
     }
 
     async fn outline(&self, filter: &Filter, code: Option<LinkId>) -> Result<Outline, StoreError> {

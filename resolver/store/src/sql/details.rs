@@ -25,8 +25,6 @@ pub(super) const BLOCKED: &str = "link.details->>'blocked'";
 pub(super) const DELETED_AT: &str = "link.details->>'deletedAt'";
 /// Deletion time of a link in milliseconds since 1970, or NULL.
 pub(super) const DELETED_AT_MS: &str = "CAST(link.details->>'deletedAt' AS bigint)";
-/// Version of a link as text, NULL if it was never edited.
-pub(super) const VERSION: &str = "link.details->>'version'";
 
 /// Condition on a row of `slug` with its row of `link`: the link is in use. Such a link is not
 /// deleted, or it is blocked and keeps its code from others. A deleted link with a minted code has
@@ -101,7 +99,7 @@ mod tests {
         let stored = members(&serde_json::to_value(full()).unwrap());
         assert_eq!(stored.len(), 18, "{stored:?}");
         let named_here = named("link.details");
-        assert!(named_here.len() == 8 && named_here.is_subset(&stored), "{named_here:?}");
+        assert!(named_here.len() == 7 && named_here.is_subset(&stored), "{named_here:?}");
 
         let limits = KeyLimits {
             domain: Some(DomainId::from_stored(1)),

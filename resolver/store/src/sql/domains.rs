@@ -78,7 +78,7 @@ pub(crate) async fn add_domain<S: Sql>(
 /// Removes a domain that has no links in use and to which no API key is limited.
 ///
 /// Each link of a domain has a row in `slug`. Adding or restoring a link locks the domain's row
-/// until the transaction ends ([`super::named::keep_domain`]), so none can appear between the check
+/// until the transaction ends ([`super::slugs::keep_domain`]), so none can appear between the check
 /// and the removal. Deleted links keep the domain's number, which is never reused, and cannot be
 /// restored.
 pub(crate) async fn remove_domain<S: Sql>(

@@ -12,18 +12,20 @@
 //! that is composed at run time (`list`) has a dozen parts.
 
 mod audit;
+mod create;
 mod details;
 mod domains;
 mod edits;
 mod gaps;
 mod history;
+mod idempotency;
 mod import;
 mod keys;
 mod keyspaces;
 mod list;
 mod long_urls;
-mod named;
 mod restore;
+mod slugs;
 mod sweep;
 mod tags;
 mod targets;
@@ -38,6 +40,7 @@ use codes::LinkId;
 use links::{Details, Link, LongUrl, Tag, api_key::ApiKeyId};
 
 pub(super) use audit::audit;
+pub(super) use create::{insert_full, insert_named};
 pub(super) use domains::{
     NOTE_SETTINGS, add_domain, domains_with_links, edit_domain, remove_domain, shared_settings,
 };
@@ -51,8 +54,8 @@ pub(super) use keys::{
 pub(super) use keyspaces::{ids_of, number_of_end, parse_keyspaces};
 pub(super) use list::{outline, records, weigh};
 pub(super) use long_urls::{index_long_urls, links_of_url};
-pub(super) use named::{FIND_SLUG, find_slug, insert_full, insert_named, picked};
 pub(super) use restore::{find_deleted, restore};
+pub(super) use slugs::{FIND_SLUG, find_slug, unminted_slugs};
 pub(super) use sweep::{note_seen, sweep};
 pub(super) use tags::{delete_tags, rename_tag, tags, tags_of};
 pub(super) use targets::{remove_target, set_target};

@@ -2,7 +2,7 @@
 
 use codes::LinkId;
 use jiff::{SignedDuration, Timestamp};
-use links::{Meant, api_key::OPERATOR};
+use links::{Precondition, api_key::OPERATOR};
 
 use super::{
     Sql, Value,
@@ -106,7 +106,7 @@ pub(crate) async fn sweep<S: Sql>(sql: &mut S, sweep: &Sweep) -> Result<Swept, S
     let mut removed = Vec::new();
     for row in sql.query(&unvisited, &values).await? {
         let id = LinkId::from_stored(row.int(0)?);
-        delete(sql, id, &Meant::default(), OPERATOR).await?;
+        delete(sql, id, &Precondition::default(), OPERATOR).await?;
         removed.push(id);
     }
     // A step that removed its maximum may have left more among the links that it examined.

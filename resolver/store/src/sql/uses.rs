@@ -1,6 +1,7 @@
 //! Visit limits: the budgets of links that redirect only a limited number of times.
 
 use codes::LinkId;
+use links::granted_visits;
 
 use super::{Sql, Value, details::MAX_VISITS};
 use crate::StoreError;
@@ -34,18 +35,17 @@ async fn take<S: Sql>(sql: &mut S, id: LinkId, count: u64) -> Result<u64, StoreE
     let lock = format!("SELECT used FROM link_use WHERE link_id = $1 {}", dialect.for_update());
     let Some(used) = first(&sql.query(&lock, std::slice::from_ref(&id)).await?)? else { return Ok(0) };
     let limit = format!("SELECT {MAX_VISITS} FROM link WHERE id = $1 AND {MAX_VISITS} IS NOT NULL");
-    let wanted = i64::try_from(count).unwrap_or(i64::MAX);
-    let granted = match first(&sql.query(&limit, std::slice::from_ref(&id)).await?)? {
-        Some(most) => wanted.min(most - used).max(0),
-        None => wanted,
-    };
+    let limit = first(&sql.query(&limit, std::slice::from_ref(&id)).await?)?;
+    let granted = granted_visits(limit, used, count.min(i64::MAX.unsigned_abs()));
     if granted > 0 {
         let spend = "UPDATE link_use SET used = used + CAST($1 AS bigint) WHERE link_id = $2";
-        sql.query(spend, &[Value::Int(granted), id]).await?;
+        let by = Value::Int(i64::try_from(granted).unwrap_or(i64::MAX));
+        sql.query(spend, &[by, id]).await?;
     }
-    Ok(u64::try_from(granted).unwrap_or(0))
+    Ok(granted)
 }
 
-fn first(rows: &[super::Row]) -> Result<Option<i64>, StoreError> {
-    rows.first().map(|row| row.int(0)).transpose()
+fn first(rows: &[super::Row]) -> Result<Option<u64>, StoreError> {
+    let count = |row: &super::Row| Ok(u64::try_from(row.int(0)?).unwrap_or(0));
+    rows.first().map(count).transpose()
 }

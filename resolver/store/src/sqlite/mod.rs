@@ -20,8 +20,8 @@ use async_trait::async_trait;
 use codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId};
 use jiff::Timestamp;
 use links::{
-    Authority, DomainEdit, DomainId, Edit, Filter, Link, LongUrl, Meant, NewLink, Outline, Outlined, Record,
-    Slug, Tag,
+    Authority, DomainEdit, DomainId, Edit, Filter, Idempotency, Link, LongUrl, NewLink, Outline, Outlined,
+    Precondition, Record, Slug, Tag,
     api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey},
     audit::Entry,
     reservation::{Reservation, ReservationId},
@@ -38,8 +38,8 @@ use worker::Worker;
 use super::{
     Advanced, BlockEntry, Change, Comparison, Deleted, DomainEdited, DomainRemoved, Edited, Exported,
     FullLink, ImportBatch, Imported, IndexStep, Indexed, InsertError, Inserted, InsertedFull, InsertedNamed,
-    LinkStore, NamedLink, Reading, Registration, Renamed, Restored, Same, SettingsPoll, SettingsVersion,
-    Source, StoreError, Sweep, Swept, TagCount, Visible, Witness, sql,
+    LinkStore, NamedLink, Reading, Registration, Renamed, Restored, SettingsPoll, SettingsVersion, Source,
+    StoreError, Sweep, Swept, TagCount, Visible, Witness, sql,
 };
 
 /// A store in a SQLite file.
@@ -176,14 +176,14 @@ impl LinkStore for SqliteStore {
         _history: &StoreEpoch,
         link: &FullLink,
         tags: &[Tag],
-        same: Option<&Same>,
+        idempotency: Option<&Idempotency>,
     ) -> Result<InsertedFull, InsertError> {
-        let (link, tags, same) = (link.clone(), tags.to_vec(), same.cloned());
+        let (link, tags, idempotency) = (link.clone(), tags.to_vec(), idempotency.cloned());
         let witness = self.witness.clone();
         self.writer
             .run(move |connection| {
                 let (outcome, mark) = write(connection, async |sql| {
-                    let outcome = sql::insert_full(sql, &link, &tags, same.as_ref()).await?;
+                    let outcome = sql::insert_full(sql, &link, &tags, idempotency.as_ref()).await?;
                     let mark = if witness.is_some() { sql::raise(sql).await? } else { Mark(0) };
                     Ok((outcome, mark))
                 })?;
@@ -198,11 +198,11 @@ impl LinkStore for SqliteStore {
         &self,
         link: &NamedLink,
         tags: &[Tag],
-        same: Option<&Same>,
+        idempotency: Option<&Idempotency>,
     ) -> Result<InsertedNamed, InsertError> {
-        let (link, tags, same) = (link.clone(), tags.to_vec(), same.cloned());
+        let (link, tags, idempotency) = (link.clone(), tags.to_vec(), idempotency.cloned());
         self.writer
-            .write(async move |sql| sql::insert_named(sql, &link, &tags, same.as_ref()).await)
+            .write(async move |sql| sql::insert_named(sql, &link, &tags, idempotency.as_ref()).await)
             .await
             .map_err(insert_error)
     }
@@ -313,7 +313,7 @@ impl LinkStore for SqliteStore {
 
     async fn picked(&self, after: Option<LinkId>, most: usize) -> Result<Vec<LinkId>, StoreError> {
         let (after, most) = sql::page_of_ids(after, most);
-        self.reader.read(async move |sql| sql::picked(sql, after, most).await).await
+        self.reader.read(async move |sql| sql::unminted_slugs(sql, after, most).await).await
     }
 
     async fn edit(&self, id: LinkId, edit: &Edit, by: ApiKeyId) -> Result<Edited, StoreError> {
@@ -333,9 +333,14 @@ impl LinkStore for SqliteStore {
         }
     }
 
-    async fn delete(&self, id: LinkId, meant: &Meant, by: ApiKeyId) -> Result<Deleted, StoreError> {
-        let meant = meant.clone();
-        self.writer.write(async move |sql| sql::delete(sql, id, &meant, by).await).await
+    async fn delete(
+        &self,
+        id: LinkId,
+        precondition: &Precondition,
+        by: ApiKeyId,
+    ) -> Result<Deleted, StoreError> {
+        let precondition = precondition.clone();
+        self.writer.write(async move |sql| sql::delete(sql, id, &precondition, by).await).await
     }
 
     async fn find_deleted(
@@ -351,12 +356,12 @@ impl LinkStore for SqliteStore {
     async fn restore(
         &self,
         id: LinkId,
-        meant: &Meant,
+        precondition: &Precondition,
         keyspaces: usize,
         by: ApiKeyId,
     ) -> Result<Restored, StoreError> {
-        let meant = meant.clone();
-        self.writer.write(async move |sql| sql::restore(sql, id, &meant, keyspaces, by).await).await
+        let precondition = precondition.clone();
+        self.writer.write(async move |sql| sql::restore(sql, id, &precondition, keyspaces, by).await).await
     }
 
     async fn outline(&self, filter: &Filter, code: Option<LinkId>) -> Result<Outline, StoreError> {
