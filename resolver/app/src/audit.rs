@@ -11,6 +11,6 @@ impl LinkService {
     /// Returns a page of entries before the entry with this id, the latest first.
     pub async fn audit_log(&self, before: Option<i64>, by: &Grant) -> Result<Vec<Entry>, AppError> {
         require_operator(by)?;
-        Ok(self.store.audit(before, PER_PAGE).await?)
+        Ok(self.keys.audit_entries(before, PER_PAGE).await?)
     }
 }

@@ -78,7 +78,7 @@ impl LinkService {
         name: &LinkName,
         by: &Grant,
     ) -> Result<Record, AppError> {
-        let edited = self.store.edit(link, edit, by.id).await?;
+        let edited = self.links.edit(link, edit, by.id).await?;
         self.lookup.changed(link);
         match edited {
             Edited::Done(record) => Ok(*record),
@@ -88,7 +88,7 @@ impl LinkService {
 
     /// Finds another link that has the slug of a deleted one.
     async fn has_its_name(&self, link: &Link, slug: &Slug) -> Result<Option<LinkId>, AppError> {
-        let found = self.store.find_slug(link.domain(), slug).await?;
+        let found = self.links.find_slug(link.domain(), slug).await?;
         Ok(found.filter(|id| *id != link.id))
     }
 }

@@ -24,7 +24,7 @@ use codes::{Code, KeyspaceIndex, Mint, Minted, is_reserved};
 use daemon::Vitals;
 use jiff::Timestamp;
 use links::{Draft, Idempotency, Link, NewLink, Record, Slug, Tag};
-use store::LinkStore;
+use store::{Links, Register};
 use supply::{
     Claim, ClaimError, Fate, Minting, Owner,
     guard::{self, Guard},
@@ -135,7 +135,9 @@ pub struct CreatorConfig {
     /// Where numbers come from, the default keyspace's first.
     pub mintings: Vec<Arc<Minting>>,
     /// Where links go.
-    pub store: Arc<dyn LinkStore>,
+    pub links: Arc<dyn Links>,
+    /// Which numbers are whose.
+    pub register: Arc<dyn Register>,
     /// Whose numbers they are, as the register knows it.
     pub owner: Owner,
     /// To read rows in doubt.
@@ -152,7 +154,8 @@ pub struct CreatorConfig {
 struct Parts {
     mint: Arc<Mint>,
     mintings: Vec<Arc<Minting>>,
-    store: Arc<dyn LinkStore>,
+    links: Arc<dyn Links>,
+    register: Arc<dyn Register>,
     owner: Owner,
     batch: mpsc::Sender<Waiting>,
     lookup: Arc<Lookup>,
@@ -165,11 +168,22 @@ impl Creator {
     /// A creator and its batch task, on the current runtime.
     #[must_use]
     pub fn start(vitals: &Vitals, config: CreatorConfig) -> Self {
-        let CreatorConfig { mint, mintings, store, owner, lookup, clock, turns, metrics } = config;
+        let CreatorConfig { mint, mintings, links, register, owner, lookup, clock, turns, metrics } = config;
         let (batch, waiting) = mpsc::channel(CREATES_MAX);
-        vitals.spawn("writer of links", write_batches(Arc::clone(&store), waiting, Arc::clone(&metrics)));
+        vitals.spawn("writer of links", write_batches(Arc::clone(&links), waiting, Arc::clone(&metrics)));
         Self {
-            parts: Arc::new(Parts { mint, mintings, store, owner, batch, lookup, clock, turns, metrics }),
+            parts: Arc::new(Parts {
+                mint,
+                mintings,
+                links,
+                register,
+                owner,
+                batch,
+                lookup,
+                clock,
+                turns,
+                metrics,
+            }),
             slots: Arc::new(Semaphore::new(CREATES_MAX)),
             runtime: runtime::Handle::current(),
             tasks: TaskTracker::new(),
@@ -394,7 +408,7 @@ impl Parts {
             claims.push((claim, minted));
         }
         let outcomes = match claims.first() {
-            Some((claim, _)) => batch::insert(&*self.store, &self.metrics, &claim.history, &links).await,
+            Some((claim, _)) => batch::insert(&*self.links, &self.metrics, &claim.history, &links).await,
             None => Vec::new(),
         };
         let mut first_tries = claims.into_iter().zip(outcomes);

@@ -101,7 +101,7 @@ impl LinkService {
     /// Stores an edit and invalidates the caches.
     pub(super) async fn store_edit(&self, link: LinkId, edit: &Edit, by: &Grant) -> Result<Edited, AppError> {
         let turn = self.turns.write(by.id).await?;
-        let edited = self.store.edit(link, edit, by.id).await?;
+        let edited = self.links.edit(link, edit, by.id).await?;
         drop(turn);
         self.lookup.changed(link);
         Ok(edited)

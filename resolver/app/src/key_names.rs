@@ -11,7 +11,7 @@ use links::{
     api_key::{ApiKeyId, OPERATOR},
 };
 use moka::sync::Cache;
-use store::{LinkStore, StoreError};
+use store::{Keys, StoreError};
 
 /// Names that are kept. Each takes some two hundred bytes.
 const KEPT: u64 = 20_000;
@@ -35,7 +35,7 @@ impl KeyNames {
     /// The names of the keys that created and edited these links.
     pub async fn of_links(
         &self,
-        store: &dyn LinkStore,
+        keys: &dyn Keys,
         links: impl IntoIterator<Item = &Link>,
     ) -> Result<Names, StoreError> {
         let editor = |link: &Link| link.details.as_ref().and_then(|details| details.edited_by);
@@ -52,7 +52,7 @@ impl KeyNames {
             }
         }
         if !missing.is_empty() {
-            for (id, name) in store.key_names(&missing).await? {
+            for (id, name) in keys.key_names(&missing).await? {
                 let name: Arc<str> = name.into();
                 self.known.insert(id, Arc::clone(&name));
                 names.push((id, name));

@@ -1,7 +1,7 @@
 //! Adopts the keyspaces of this process's configuration.
 
 use codes::{Keyspace, KeyspaceIndex};
-use store::{LinkStore, StoreError};
+use store::{Settings, StoreError};
 use supply::guard::{self, Guard};
 use tokio::time::{Instant, sleep_until};
 
@@ -13,12 +13,12 @@ use crate::domain_cache::SHOWN;
 /// do not make it needless: an older copy of the database may have lacked the keyspace, and another
 /// process may have minted in it until it noticed, and adopted it again just now.
 pub async fn adopt_keyspaces(
-    store: &dyn LinkStore,
+    settings: &dyn Settings,
     mine: &[Keyspace],
 ) -> Result<Vec<(KeyspaceIndex, Keyspace)>, StoreError> {
-    let keyspaces = store.adopt_keyspaces(mine).await?;
+    let keyspaces = settings.adopt_keyspaces(mine).await?;
     let seen = Instant::now();
-    if !store.is_shared() || !guard::is_on(Guard::KeyspaceWait) {
+    if !settings.is_shared() || !guard::is_on(Guard::KeyspaceWait) {
         return Ok(keyspaces);
     }
     sleep_until(seen + SHOWN).await;

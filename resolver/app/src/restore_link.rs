@@ -24,7 +24,7 @@ impl LinkService {
         }
         let _turn = self.turns.write(by.id).await?;
         let precondition = Precondition::of(&link);
-        let restored = self.store.restore(link.id, &precondition, self.creator.keyspaces(), by.id).await?;
+        let restored = self.links.restore(link.id, &precondition, self.creator.keyspaces(), by.id).await?;
         self.lookup.changed(link.id);
         match restored {
             Restored::Done(record) => {

@@ -23,7 +23,8 @@ pub enum ImportCode {
     Kept(PickedCode),
     /// The first free one of several, for a link that had none.
     FirstFree {
-        /// The candidates, in the order in which they are tried. Items with one long URL share them.
+        /// The candidates, in the order in which they are tried. Items with one long URL share
+        /// them.
         candidates: Arc<[PickedCode]>,
         /// Whether no further candidates can be had.
         is_all: bool,

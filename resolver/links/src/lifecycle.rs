@@ -3,10 +3,10 @@
 //!
 //! 1. A store reads the link and locks it, decides with these functions, and writes the result in
 //!    the same transaction.
-//! 2. A deleted link keeps its row (I7). A minted code stays with its number for ever. A custom slug
-//!    is free again after the deletion, unless an operator has blocked the link.
-//! 3. A custom slug that is mintable belongs to the link whose id packs the code's number. Any other
-//!    has an entry of its own, which the link claims and releases.
+//! 2. A deleted link keeps its row (I7). A minted code stays with its number for ever. A custom
+//!    slug is free again after the deletion, unless an operator has blocked the link.
+//! 3. A custom slug that is mintable belongs to the link whose id packs the code's number. Any
+//!    other has an entry of its own, which the link claims and releases.
 
 use codes::{Code, Keyspace};
 use jiff::Timestamp;
@@ -95,11 +95,11 @@ impl Link {
         self.slug().filter(|_| self.id.unpack().is_none())
     }
 
-    /// Returns `true` if a deleted link holds its slug, so that no other link can claim it: while it
-    /// is blocked.
+    /// Returns `true` if a deleted link holds its slug, so that no other link can claim it: while
+    /// it is blocked.
     ///
-    /// A slug that has become a code of a keyspace since the deletion is left to its number, because
-    /// as a slug it would lead elsewhere.
+    /// A slug that has become a code of a keyspace since the deletion is left to its number,
+    /// because as a slug it would lead elsewhere.
     #[must_use]
     pub fn holds_slug_when_deleted<'a>(&self, keyspaces: impl IntoIterator<Item = &'a Keyspace>) -> bool {
         let code = self.slug().and_then(|slug| slug.code_on(self.domain()));

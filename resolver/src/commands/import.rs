@@ -24,7 +24,7 @@ use app::{domain_cache::SHOWN, import_codes::ImportCodes, lookup::TRUSTED};
 use indicatif::{ProgressBar, ProgressStyle};
 use links::{Authority, DomainId, Schemes, api_key::OPERATOR};
 use sha2::{Digest, Sha256};
-use store::{ImportBatch, Imported, LinkStore, StoreError};
+use store::{Catalog, ImportBatch, Imported, Settings, StoreError};
 use tokio::{sync::mpsc, task::spawn_blocking, time::Instant};
 use transfer::{LeftOut, Row, RowError, rows};
 
@@ -71,7 +71,8 @@ pub(super) async fn run(args: ImportArgs) -> Result<String, Error> {
     let mut importer = Importer {
         position,
         disabled: disabled.map(|domain| domain.id).collect(),
-        store,
+        catalog: store.clone(),
+        settings: store,
         batch: ImportBatch { name, end: 0, items: Vec::new(), keyspaces: codes.keyspaces() },
         bytes: 0,
         adoption: Adoption { unprotected: args.unprotected, keys, schemes, codes },
@@ -100,7 +101,8 @@ fn rejects(path: Option<&Path>, position: u64) -> Result<Option<File>, Error> {
 }
 
 struct Importer {
-    store: Arc<dyn LinkStore>,
+    catalog: Arc<dyn Catalog>,
+    settings: Arc<dyn Settings>,
     /// How far an earlier run has come.
     position: u64,
     batch: ImportBatch,
@@ -197,7 +199,9 @@ impl Importer {
         }
         let Ok(authority) = Authority::parse(&name) else { return Ok(None) };
         // The operator's own command: --domains-max bounds what keys may do.
-        let Some(id) = self.store.add_domain(&authority, u32::MAX, OPERATOR).await? else { return Ok(None) };
+        let Some(id) = self.settings.add_domain(&authority, u32::MAX, OPERATOR).await? else {
+            return Ok(None);
+        };
         self.domains.insert(name, id);
         Ok(Some(id))
     }
@@ -211,7 +215,7 @@ impl Importer {
         let mut tries = 0;
         let imported = loop {
             tries += 1;
-            match self.store.import(&self.batch).await {
+            match self.catalog.import(&self.batch).await {
                 // Whatever became of it, to send it again is safe.
                 Err(StoreError::TimedOut | StoreError::Unreachable(_) | StoreError::Postgres(_))
                     if tries < TRIES =>

@@ -52,7 +52,7 @@ use hyper::{
     header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER},
 };
 use jiff::tz::TimeZone;
-use store::LinkStore;
+use store::Store;
 use tokio::{runtime, sync::Semaphore, time::Instant};
 
 use crate::{hot::HotLinks, places::Atlas};
@@ -100,7 +100,7 @@ pub struct App {
     /// What becomes of visits.
     pub visits: Visits,
     /// For health and keys.
-    pub store: Arc<dyn LinkStore>,
+    pub store: Arc<dyn Store>,
     /// What an operator sees.
     pub metrics: Arc<Metrics>,
     /// Domains, and where links may lead to.

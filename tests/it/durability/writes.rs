@@ -15,7 +15,8 @@ use links::{
 };
 use numbers::Span;
 use store::{
-    BlockEntry, FullLink, ImportBatch, InsertError, LinkStore, NamedLink, StoreError, postgres::PostgresStore,
+    BlockEntry, Catalog, FullLink, ImportBatch, InsertError, Keys, Links, NamedLink, Register, Settings,
+    StoreError, postgres::PostgresStore,
 };
 
 /// How a write ended, as its caller was told.
@@ -178,7 +179,7 @@ impl Write {
             Kind::RegisterBlock => store.register_block(&self.block(1)).await.map(drop),
             Kind::ReleaseBlock => store.release_block(&self.block(1), &[]).await,
             Kind::TakeOverBlock => store.take_over_block(&self.block(2), 1).await.map(drop),
-            Kind::UseLinks => store.use_links(&[(self.id(0), 1)]).await.map(drop),
+            Kind::UseLinks => store.take_visits(&[(self.id(0), 1)]).await.map(drop),
             Kind::Single | Kind::Batch | Kind::Copy | Kind::Full | Kind::Named => {
                 panic!("{:?} is an insert", self.kind)
             }

@@ -7,13 +7,13 @@ use links::{
     targets::TargetRule,
 };
 use store::{
-    Deleted, DomainEdited, DomainRemoved, Edited, InsertedFull, InsertedNamed, LinkStore, NamedLink,
-    Restored, SettingsVersion, Source,
+    Deleted, DomainEdited, DomainRemoved, Edited, InsertedFull, InsertedNamed, NamedLink, Restored,
+    SettingsVersion, Source, Store,
 };
 
 use super::{full_link, new_link};
 
-pub(super) async fn domains_and_targets_are_told_with_a_version_that_grows(store: &dyn LinkStore) {
+pub(super) async fn domains_and_targets_are_told_with_a_version_that_grows(store: &dyn Store) {
     let settings = async |known: Option<&SettingsVersion>| store.poll_settings(known).await.unwrap().settings;
     let first = settings(None).await.unwrap();
     assert_eq!(first.domains.iter().map(|domain| domain.id).collect::<Vec<_>>(), [DomainId::DEFAULT]);
@@ -53,7 +53,7 @@ pub(super) async fn domains_and_targets_are_told_with_a_version_that_grows(store
 }
 
 /// The same code on two domains, and a number whose code another link has on one of them.
-pub(super) async fn each_domain_has_links_of_its_own(store: &dyn LinkStore) {
+pub(super) async fn each_domain_has_links_of_its_own(store: &dyn Store) {
     let by = ApiKeyId(1);
     let add = async |name: &str| {
         let authority = Authority::parse(name).unwrap();
@@ -97,7 +97,7 @@ pub(super) async fn each_domain_has_links_of_its_own(store: &dyn LinkStore) {
     assert_eq!(store.find_slug(second, &slug).await.unwrap(), Some(ids[2]));
 }
 
-pub(super) async fn a_domain_is_removed_only_when_nothing_depends_on_it(store: &dyn LinkStore) {
+pub(super) async fn a_domain_is_removed_only_when_nothing_depends_on_it(store: &dyn Store) {
     let by = ApiKeyId(1);
     let names = ["removed.example", "kept.example"].map(|name| Authority::parse(name).unwrap());
     let id = store.add_domain(&names[0], u32::MAX, by).await.unwrap().unwrap();
@@ -150,7 +150,7 @@ pub(super) async fn a_domain_is_removed_only_when_nothing_depends_on_it(store: &
 }
 
 /// A minted code stays with its link, so its row in `slug` outlives the link.
-pub(super) async fn deleted_minted_links_keep_no_domain(store: &dyn LinkStore) {
+pub(super) async fn deleted_minted_links_keep_no_domain(store: &dyn Store) {
     let by = ApiKeyId(1);
     let name = Authority::parse("minted.example").unwrap();
     let id = store.add_domain(&name, u32::MAX, by).await.unwrap().unwrap();

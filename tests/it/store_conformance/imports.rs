@@ -1,7 +1,7 @@
 //! Imported links that had no code get the first free one of their candidates.
 
 use links::{ImportCode, ImportItem, PickedCode, Slug};
-use store::{ImportBatch, Imported, LinkStore, Source, StoreError};
+use store::{ImportBatch, Imported, Source, Store, StoreError};
 
 use super::new_link;
 
@@ -18,7 +18,7 @@ fn item(candidates: &[&str], is_all: bool, url: &str) -> ImportItem {
     }
 }
 
-pub(super) async fn a_batch_is_stored_once_each_item_has_a_free_candidate(store: &dyn LinkStore) {
+pub(super) async fn a_batch_is_stored_once_each_item_has_a_free_candidate(store: &dyn Store) {
     let keyspaces = store.adopt_keyspaces(&[]).await.unwrap().len();
     let batch = |end: u64, items: Vec<ImportItem>| {
         let name = "of candidates".to_owned();

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use codes::Keyspace;
 use links::{DomainId, Precondition, Slug, api_key::ApiKeyId};
-use store::{Deleted, InsertError, InsertedNamed, LinkStore, NamedLink, StoreError};
+use store::{Deleted, InsertError, InsertedNamed, NamedLink, Store, StoreError};
 
 use super::{keyspace, new_link};
 
-pub(super) async fn keyspaces_keep_their_index_and_cannot_be_redefined(store: &dyn LinkStore) {
+pub(super) async fn keyspaces_keep_their_index_and_cannot_be_redefined(store: &dyn Store) {
     let parse = |text| Keyspace::parse(text).unwrap();
     let (web, mobile) = (parse("web=6:A-Z"), parse("mobile=6:a-z"));
     assert_eq!(
@@ -24,7 +24,7 @@ pub(super) async fn keyspaces_keep_their_index_and_cannot_be_redefined(store: &d
     assert_eq!(store.adopt_keyspaces(&[]).await.unwrap(), both);
 }
 
-pub(super) async fn a_keyspace_with_hand_picked_codes_is_refused(store: &dyn LinkStore) {
+pub(super) async fn a_keyspace_with_hand_picked_codes_is_refused(store: &dyn Store) {
     let keyspaces = store.adopt_keyspaces(&[]).await.unwrap().len();
     let slug = Slug::parse("promo").unwrap();
     let mut draft = new_link(1, "https://x.y/promo").draft;
@@ -59,7 +59,7 @@ pub(super) async fn a_keyspace_with_hand_picked_codes_is_refused(store: &dyn Lin
 }
 
 /// Resolvers that start together must agree on the index of a new keyspace.
-pub(super) async fn adoptions_at_the_same_time_agree_on_the_index(store: &Arc<dyn LinkStore>) {
+pub(super) async fn adoptions_at_the_same_time_agree_on_the_index(store: &Arc<dyn Store>) {
     let adoptions: Vec<_> = (0..8)
         .map(|_| {
             let store = Arc::clone(store);

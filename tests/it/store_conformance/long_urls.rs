@@ -5,7 +5,7 @@ use std::time::Duration;
 use codes::LinkId;
 use jiff::Timestamp;
 use links::{Edit, ImportCode, ImportItem, LongUrl, PickedCode, Precondition, Slug, api_key::ApiKeyId};
-use store::{ImportBatch, Imported, IndexStep, Indexed, LinkStore, Visible};
+use store::{ImportBatch, Imported, IndexStep, Indexed, Store, Visible};
 use tokio::time::{Instant, sleep};
 
 use super::new_link;
@@ -14,7 +14,7 @@ use super::new_link;
 const HELD_FOR: Duration = Duration::from_secs(3);
 const SOON: Duration = Duration::from_secs(30);
 
-pub(super) async fn links_are_found_by_where_they_lead(store: &dyn LinkStore) {
+pub(super) async fn links_are_found_by_where_they_lead(store: &dyn Store) {
     let history = store.epoch().await.unwrap();
     let many: Vec<_> = (30_000..31_500).map(|n| new_link(n, &format!("https://i.x/ä/{}", n % 500))).collect();
     for links in many.chunks(1_000) {
@@ -62,7 +62,7 @@ pub(super) async fn links_are_found_by_where_they_lead(store: &dyn LinkStore) {
     assert!(!ids("https://i.x/ä/7", all).await.contains(&many[7].id), "it is deleted");
 }
 
-async fn import(store: &dyn LinkStore, url: &str) -> LinkId {
+async fn import(store: &dyn Store, url: &str) -> LinkId {
     let slug = Slug::parse("of-long-urls").unwrap();
     let code = ImportCode::Kept(PickedCode { slug, mintable: None });
     let created_at = Some(Timestamp::from_second(1_000_000_000).unwrap());

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use links::{Edit, Link, Precondition, Slug, api_key::ApiKeyId};
-use store::{Deleted, Edited, InsertedNamed, LinkStore, NamedLink, Restored, Source};
+use store::{Deleted, Edited, InsertedNamed, NamedLink, Restored, Source, Store};
 
 use super::new_link;
 
-pub(super) async fn a_change_leaves_the_next_link_of_the_same_code_alone(store: &dyn LinkStore) {
+pub(super) async fn a_change_leaves_the_next_link_of_the_same_code_alone(store: &dyn Store) {
     let by = ApiKeyId(1);
     let (slug, new) = (Slug::parse("again").unwrap(), new_link(8_201, "https://x.y/again"));
     let mut draft = new.draft;

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 use codes::LinkId;
 use jiff::Timestamp;
 use links::{Edit, ImportCode, ImportItem, Link, PickedCode, Precondition, Slug, api_key::ApiKeyId};
-use store::{Deleted, Edited, ImportBatch, Imported, LinkStore, Restored, Source, Sweep, Swept};
+use store::{Deleted, Edited, ImportBatch, Imported, Restored, Source, Store, Sweep, Swept};
 use tokio::time::{Instant, sleep};
 
 use super::new_link;
@@ -15,9 +15,7 @@ const HELD_FOR: Duration = Duration::from_secs(3_600);
 /// Both databases know times to the millisecond.
 const A_MOMENT: Duration = Duration::from_millis(20);
 
-pub(super) async fn what_came_or_was_visited_lately_stays_and_one_holder_removes_the_rest(
-    store: &dyn LinkStore,
-) {
+pub(super) async fn what_came_or_was_visited_lately_stays_and_one_holder_removes_the_rest(store: &dyn Store) {
     let history = store.epoch().await.unwrap();
     let old: Vec<_> = (20_000..20_900).map(|n| new_link(n, &format!("https://x.y/{n}"))).collect();
     store.insert(&history, &old).await.unwrap();
@@ -28,8 +26,8 @@ pub(super) async fn what_came_or_was_visited_lately_stays_and_one_holder_removes
     store.insert(&history, std::slice::from_ref(&new)).await.unwrap();
     let (visited, restored) = (old[100].id, old[200].id);
     // A visit of long ago is no reason to remove what was brought back today.
-    store.note_seen(&[(restored, Timestamp::UNIX_EPOCH)]).await.unwrap();
-    store.note_seen(&[(visited, Timestamp::now())]).await.unwrap();
+    store.note_visits(&[(restored, Timestamp::UNIX_EPOCH)]).await.unwrap();
+    store.note_visits(&[(visited, Timestamp::now())]).await.unwrap();
     assert_eq!(store.delete(restored, &Precondition::default(), ApiKeyId(1)).await.unwrap(), Deleted::Done);
     assert!(matches!(
         store.restore(restored, &Precondition::default(), 0, ApiKeyId(1)).await.unwrap(),
@@ -77,7 +75,7 @@ pub(super) async fn what_came_or_was_visited_lately_stays_and_one_holder_removes
 }
 
 /// Imports a link that is old where it comes from: nobody can say when it was last visited there.
-async fn import(store: &dyn LinkStore) -> LinkId {
+async fn import(store: &dyn Store) -> LinkId {
     let keyspaces = store.adopt_keyspaces(&[]).await.unwrap().len();
     let slug = Slug::parse("from/elsewhere").unwrap();
     let item = ImportItem {

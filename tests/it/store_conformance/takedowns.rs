@@ -7,7 +7,7 @@ use links::{
     Authority, Block, DomainId, Edit, ImportCode, ImportItem, PickedCode, Precondition, Slug,
     api_key::ApiKeyId,
 };
-use store::{Deleted, Edited, ImportBatch, Imported, InsertedNamed, LinkStore, NamedLink, Restored};
+use store::{Deleted, Edited, ImportBatch, Imported, InsertedNamed, NamedLink, Restored, Store};
 
 use super::new_link;
 
@@ -20,19 +20,19 @@ fn link(domain: DomainId, slug: &Slug) -> NamedLink {
     NamedLink { slug: slug.clone(), mintable: None, keyspaces: 0, draft }
 }
 
-async fn pick(store: &dyn LinkStore, domain: DomainId, slug: &Slug) -> Option<LinkId> {
+async fn pick(store: &dyn Store, domain: DomainId, slug: &Slug) -> Option<LinkId> {
     match store.insert_named(&link(domain, slug), &[], None).await.unwrap() {
         InsertedNamed::Stored(id, ..) => Some(id),
         _ => None,
     }
 }
 
-async fn block(store: &dyn LinkStore, id: LinkId, reason: Option<&str>) {
+async fn block(store: &dyn Store, id: LinkId, reason: Option<&str>) {
     let edit = Edit { block: Some(reason.map(str::to_owned)), ..Edit::default() };
     assert!(matches!(store.edit(id, &edit, BY).await.unwrap(), Edited::Done(_)));
 }
 
-pub(super) async fn a_block_holds_the_slug_of_a_deleted_link(store: &dyn LinkStore) {
+pub(super) async fn a_block_holds_the_slug_of_a_deleted_link(store: &dyn Store) {
     let authority = Authority::parse("held.example").unwrap();
     let other = store.add_domain(&authority, u32::MAX, ApiKeyId(1)).await.unwrap().unwrap();
     let slug = Slug::parse("held/slug").unwrap();
@@ -66,7 +66,7 @@ pub(super) async fn a_block_holds_the_slug_of_a_deleted_link(store: &dyn LinkSto
     }
 }
 
-pub(super) async fn an_imported_takedown_holds_its_slug(store: &dyn LinkStore) {
+pub(super) async fn an_imported_takedown_holds_its_slug(store: &dyn Store) {
     let keyspaces = store.adopt_keyspaces(&[]).await.unwrap().len();
     let item = |name: &str, is_blocked: bool| {
         let slug = Slug::parse(name).unwrap();

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use links::{Edit, Idempotency, Precondition, api_key::ApiKeyId};
-use store::{Deleted, Edited, InsertedFull, LinkStore, Source};
+use store::{Deleted, Edited, InsertedFull, Source, Store};
 
 use super::{full_link, new_link};
 
 pub(super) async fn the_same_wish_is_given_the_same_link_until_nobody_has_asked_for_so_long(
-    store: &dyn LinkStore,
+    store: &dyn Store,
 ) {
     let history = store.epoch().await.unwrap();
     let ask = async |number: u64, lifetime: Duration| {
@@ -36,7 +36,7 @@ pub(super) async fn the_same_wish_is_given_the_same_link_until_nobody_has_asked_
     assert!(matches!(ask(8_007, long).await, InsertedFull::Stored(_)));
 }
 
-pub(super) async fn a_call_that_is_sent_again_is_told_from_another_with_the_same_key(store: &dyn LinkStore) {
+pub(super) async fn a_call_that_is_sent_again_is_told_from_another_with_the_same_key(store: &dyn Store) {
     let history = store.epoch().await.unwrap();
     let ask = async |number: u64, fingerprint: &str| {
         let lifetime = Duration::from_secs(3_600);

@@ -7,7 +7,7 @@ use futures_util::{StreamExt, stream::FuturesUnordered};
 use jiff::Timestamp;
 use links::NewLink;
 use numbers::StoreEpoch;
-use store::{BATCH_MAX, InsertError, Inserted, LinkStore, StoreError};
+use store::{BATCH_MAX, InsertError, Inserted, Links, StoreError};
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, sleep},
@@ -57,7 +57,7 @@ pub(super) struct Waiting {
 /// Writes batches until nobody can send any more. What has waited past its deadline is not sent at all: a
 /// database that hangs must not keep a long queue waiting, batch after batch.
 pub(super) async fn write_batches(
-    store: Arc<dyn LinkStore>,
+    store: Arc<dyn Links>,
     mut waiting: mpsc::Receiver<Waiting>,
     metrics: Arc<Metrics>,
 ) {
@@ -87,7 +87,7 @@ pub(super) async fn write_batches(
     under_way.collect::<()>().await;
 }
 
-async fn write(store: &dyn LinkStore, batch: Batch, metrics: &Metrics) {
+async fn write(store: &dyn Links, batch: Batch, metrics: &Metrics) {
     let inserted = insert(store, metrics, &batch.history, &batch.links).await;
     for (inserted, outcome) in inserted.into_iter().zip(batch.outcomes) {
         let _ = outcome.send(inserted);
@@ -125,7 +125,7 @@ fn sort(waiting: &mut Vec<Waiting>) -> Vec<Batch> {
 
 /// Inserts links of one history of the database, at most [`BATCH_MAX`]; the outcome of each, in their order.
 pub(super) async fn insert(
-    store: &dyn LinkStore,
+    store: &dyn Links,
     metrics: &Metrics,
     history: &StoreEpoch,
     links: &[NewLink],

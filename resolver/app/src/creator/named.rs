@@ -35,7 +35,7 @@ impl Parts {
                     return Err(none.into());
                 }
             };
-            let inserted = self.store.insert_full(&claim.history, &link, tags, idempotency).await;
+            let inserted = self.links.insert_full(&claim.history, &link, tags, idempotency).await;
             drop(turn);
             let outcome = match inserted {
                 Ok(InsertedFull::Stored(at)) => Outcome::Stored(at),
@@ -83,7 +83,7 @@ impl Parts {
         (details.slug, details.mark) = (Some(slug.clone()), Some(mark));
         let mut link = NamedLink { slug, mintable, keyspaces: self.mint.keyspaces(), draft };
         let turn = self.turns.take(link.draft.created_by).await?;
-        let inserted = self.store.insert_named(&link, tags, idempotency).await;
+        let inserted = self.links.insert_named(&link, tags, idempotency).await;
         drop(turn);
         let stored = match inserted {
             Ok(InsertedNamed::Stored(id, at, version)) => Some((id, at, version)),
@@ -187,7 +187,7 @@ impl Parts {
         let id = match link.mintable {
             Some(id) => Some(id),
             None => self
-                .store
+                .links
                 .find_slug(link.draft.domain(), &link.slug)
                 .await
                 .map_err(|_| CreateError::NoStore)?,

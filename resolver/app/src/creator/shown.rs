@@ -38,7 +38,7 @@ impl Parts {
         let edited_at = link.details.as_ref().and_then(|details| details.edited_at);
         let changed_at = edited_at.map_or(link.created_at, |edited_at| edited_at.max(link.created_at));
         let is_old = || self.clock.now().duration_since(changed_at) > OLD;
-        if is_deniable && self.store.is_shared() && !is_old() && guard::is_on(Guard::SlugWait) {
+        if is_deniable && self.links.is_shared() && !is_old() && guard::is_on(Guard::SlugWait) {
             sleep(WAIT).await;
         }
     }
@@ -46,7 +46,7 @@ impl Parts {
     /// Others may not have heard of a keyspace that this process has just heard of. Minting waits
     /// for that before it begins.
     async fn wait_for_keyspace(&self, link: &Link) {
-        if self.store.is_shared()
+        if self.links.is_shared()
             && guard::is_on(Guard::KeyspaceShown)
             && let Some(seen) = self.lookup.keyspace_seen(link.id)
         {

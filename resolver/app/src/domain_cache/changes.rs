@@ -56,7 +56,7 @@ impl Directory {
     /// # Errors
     /// When the store does not add it.
     pub async fn add(&self, name: &Authority, by: ApiKeyId) -> Result<Option<DomainId>, StoreError> {
-        let added = self.store.add_domain(name, self.policy.domains_max, by).await?;
+        let added = self.settings.add_domain(name, self.policy.domains_max, by).await?;
         if added.is_some() {
             self.show().await;
         }
@@ -74,7 +74,7 @@ impl Directory {
     /// # Errors
     /// When the store does not remove it.
     pub async fn remove(&self, id: DomainId, by: ApiKeyId) -> Result<DomainRemoved, StoreError> {
-        let removed = self.store.remove_domain(id, by).await?;
+        let removed = self.settings.remove_domain(id, by).await?;
         if removed == DomainRemoved::Done {
             self.show().await;
         }
@@ -91,7 +91,7 @@ impl Directory {
         edit: &DomainEdit,
         by: ApiKeyId,
     ) -> Result<DomainEdited, StoreError> {
-        let edited = self.store.edit_domain(id, edit, by).await?;
+        let edited = self.settings.edit_domain(id, edit, by).await?;
         if matches!(edited, DomainEdited::Done(_)) {
             self.show().await;
         }
@@ -110,9 +110,9 @@ impl Directory {
         by: ApiKeyId,
     ) -> Result<bool, StoreError> {
         let changed = if is_there {
-            self.store.set_target(rule, by).await.map(|()| true)?
+            self.settings.set_target(rule, by).await.map(|()| true)?
         } else {
-            self.store.remove_target(rule.pattern(), by).await?
+            self.settings.remove_target(rule.pattern(), by).await?
         };
         if changed {
             self.show().await;
@@ -124,7 +124,7 @@ impl Directory {
     /// it will hear of it like all others.
     async fn show(&self) {
         let shown = async {
-            if self.store.is_shared() {
+            if self.settings.is_shared() {
                 sleep(SHOWN).await;
             }
         };

@@ -70,7 +70,7 @@ impl Name {
 }
 
 /// Not SipHash: it takes a quarter of a lookup, and keys are random to everybody but us.
-pub(super) type Links = Cache<Name, Arc<Cached>, RandomState>;
+pub(super) type LinkCache = Cache<Name, Arc<Cached>, RandomState>;
 
 /// Counters that many codes share: each change of the cache is seen by whoever has kept a copy of an entry.
 pub(super) struct Generations {
@@ -104,7 +104,7 @@ impl Generations {
 }
 
 /// A cache of so many bytes; whatever leaves it advances its generation.
-pub(super) fn cache(bytes: u64, generations: Arc<Generations>) -> Links {
+pub(super) fn cache(bytes: u64, generations: Arc<Generations>) -> LinkCache {
     Cache::builder()
         .max_capacity(bytes)
         .weigher(|_, cached: &Arc<Cached>| cached.bytes)

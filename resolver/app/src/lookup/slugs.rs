@@ -9,7 +9,7 @@ use codes::LinkId;
 use foldhash::quality::RandomState;
 use links::{DomainId, Slug};
 use moka::future::Cache;
-use store::{LinkStore, StoreError};
+use store::{Links, StoreError};
 use tokio::{
     runtime::Handle,
     sync::Semaphore,
@@ -55,14 +55,14 @@ pub(super) struct Slugs {
     /// Deleted links that are blocked and hold their slugs, each with the version that the store
     /// was asked for. To release a slug makes a new version.
     held: moka::sync::Cache<LinkId, u64, RandomState>,
-    store: Arc<dyn LinkStore>,
+    links: Arc<dyn Links>,
     questions: Arc<Semaphore>,
     /// Where questions are asked: a visitor who goes away must not take the connection along.
     runtime: Handle,
 }
 
 impl Slugs {
-    pub(super) fn new(store: Arc<dyn LinkStore>) -> Self {
+    pub(super) fn new(links: Arc<dyn Links>) -> Self {
         let weigh = |place: &Place, _: &LinkId| {
             u32::try_from(ENTRY_BYTES + place.1.as_str().len()).unwrap_or(u32::MAX)
         };
@@ -74,7 +74,7 @@ impl Slugs {
             held: moka::sync::Cache::builder()
                 .max_capacity(HELD_MAX)
                 .build_with_hasher(RandomState::default()),
-            store,
+            links,
             questions: Arc::new(Semaphore::new(AT_ONCE)),
             runtime: Handle::current(),
         }
@@ -104,7 +104,7 @@ impl Slugs {
     /// Remembers for a moment that this is free, as the store said when it was asked then.
     pub(super) fn note_free(&self, place: Place, asked: Instant) {
         // A process alone knows when a slug is taken, and its creators wait for nobody: an older answer would come after theirs.
-        if self.store.is_shared() {
+        if self.links.is_shared() {
             self.free.insert(place, asked);
         }
     }
@@ -154,11 +154,11 @@ impl Slugs {
     }
 
     async fn ask(&self, (domain, slug): &Place) -> Result<LinkId, Missing> {
-        let (store, questions) = (Arc::clone(&self.store), Arc::clone(&self.questions));
+        let (links, questions) = (Arc::clone(&self.links), Arc::clone(&self.questions));
         let (domain, slug) = (*domain, slug.clone());
         let ask = self.runtime.spawn(async move {
             let _question = questions.acquire().await;
-            timeout(DEADLINE, store.find_slug(domain, &slug)).await.unwrap_or(Err(StoreError::TimedOut))
+            timeout(DEADLINE, links.find_slug(domain, &slug)).await.unwrap_or(Err(StoreError::TimedOut))
         });
         let asked = ask.await.unwrap_or(Err(StoreError::Stopped));
         asked.map_err(Missing::NoStore)?.ok_or(Missing::Absent)

@@ -13,7 +13,7 @@ use std::{
 };
 
 use codes::LinkId;
-use store::LinkStore;
+use store::Links;
 use supply::guard::{self, Guard};
 use tokio::{
     sync::Notify,
@@ -91,7 +91,7 @@ impl Picked {
     }
 
     /// Reads the set whenever it has to be.
-    pub(super) async fn load(self: Arc<Self>, store: Arc<dyn LinkStore>) {
+    pub(super) async fn load(self: Arc<Self>, links: Arc<dyn Links>) {
         loop {
             let (wanted, read) = {
                 let state = self.read_state();
@@ -99,7 +99,7 @@ impl Picked {
             };
             if wanted == read {
                 self.stale.notified().await;
-            } else if let Err(error) = self.read_all(&*store).await {
+            } else if let Err(error) = self.read_all(&*links).await {
                 tracing::warn!(error = &error as &dyn std::error::Error, "read hand-picked codes");
                 sleep(PAUSE).await;
             } else {
@@ -108,10 +108,10 @@ impl Picked {
         }
     }
 
-    async fn read_all(&self, store: &dyn LinkStore) -> Result<(), store::StoreError> {
+    async fn read_all(&self, links: &dyn Links) -> Result<(), store::StoreError> {
         let mut after = None;
         loop {
-            let page = store.picked(after, PAGE).await?;
+            let page = links.unminted_slugs(after, PAGE).await?;
             page.iter().for_each(|id| self.add(*id));
             if page.len() < PAGE || self.read_state().ids.len() >= IDS_MAX {
                 return Ok(());

@@ -55,8 +55,8 @@ impl Reserver {
     /// is read. So is one whose insert is in doubt; if it is absent, it may still arrive.
     async fn store_batch(&self, links: &[NewLink]) -> Vec<Filled> {
         // Its numbers are nobody else's in any history of the database.
-        let Ok(history) = self.store.epoch().await else { return vec![Filled::Failed; links.len()] };
-        let (inserted, absent) = match self.store.insert(&history, links).await {
+        let Ok(history) = self.register.epoch().await else { return vec![Filled::Failed; links.len()] };
+        let (inserted, absent) = match self.links.insert(&history, links).await {
             Ok(inserted) => (inserted, Filled::Conflict),
             Err(InsertError::Failed(error)) => {
                 tracing::warn!(
@@ -74,7 +74,7 @@ impl Reserver {
             Some(Vec::new())
         } else {
             // What a copy says while the primary is away decides nothing.
-            let read = self.store.read(&ids, Source::Primary).await;
+            let read = self.links.read(&ids, Source::Primary).await;
             read.ok().filter(|read| read.complete).map(|read| read.links)
         };
         let look = |link: &NewLink| match &rows {

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use codes::{Code, Contradiction, Keyspace, KeyspaceIndex, Mint};
 use links::{Authority, DomainEdit, DomainId, Draft, Edit, LongUrl, Precondition, Slug};
-use store::{DomainEdited, Edited, InsertedNamed, LinkStore, NamedLink};
+use store::{DomainEdited, Edited, InsertedNamed, Links, NamedLink, Register, Settings, Store};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{

@@ -11,7 +11,7 @@ use std::{
 
 use codes::{Keyspace, KeyspaceIndex, LinkId};
 use links::{Authority, Details, DomainId, Draft, Link, LongUrl, Slug, Tag, api_key::ApiKeyId};
-use store::{LinkStore, Source};
+use store::{Links, Settings, Source};
 use tokio::{
     task::JoinHandle,
     time::{Instant, sleep},

@@ -52,7 +52,7 @@ mod tests {
     use serde_json::Value;
 
     use super::{DELETED_AT, SLUG};
-    use crate::{LinkStore as _, sqlite::SqliteStore};
+    use crate::{Store as _, sqlite::SqliteStore};
 
     /// Returns the members of a column that this file names.
     fn named(column: &str) -> BTreeSet<String> {

@@ -20,9 +20,8 @@ pub(super) enum Earlier {
     KeyReused,
 }
 
-/// Looks for an earlier equal request, if the request is deduplicated. If there is none that counts,
-/// the request takes its place, with the link that it is about to store. Each request renews the
-/// entry.
+/// Looks for an earlier equal request, if the request is deduplicated. If none counts, the request
+/// takes its place, with the link that it is about to store. Each request renews the entry.
 ///
 /// Of concurrent equal requests one is first, and the others wait for its COMMIT.
 pub(super) async fn claim<S: Sql>(

@@ -55,7 +55,7 @@ pub(crate) async fn outline<S: Sql>(
 }
 
 /// Returns current outlines, in the order of `ids`. Links that do not exist are left out.
-pub(crate) async fn weigh<S: Sql>(sql: &mut S, ids: &[LinkId]) -> Result<Vec<Outlined>, StoreError> {
+pub(crate) async fn outlines_of<S: Sql>(sql: &mut S, ids: &[LinkId]) -> Result<Vec<Outlined>, StoreError> {
     if ids.is_empty() {
         return Ok(Vec::new());
     }
@@ -267,7 +267,7 @@ mod tests {
     use rusqlite::Connection;
 
     use super::*;
-    use crate::{LinkStore as _, sqlite::SqliteStore};
+    use crate::{Catalog as _, Store as _, sqlite::SqliteStore};
 
     /// Creates a store with links 1 to `count`; the first one has a hundred long tags.
     async fn store(count: i64) -> (Arc<Mutex<Connection>>, SqliteStore) {
@@ -302,14 +302,14 @@ mod tests {
 
         let ids = [3, 9, 1, 2].map(LinkId::from_stored);
         let bytes = async || {
-            let weighed = store.weigh(&ids).await.unwrap();
+            let weighed = store.outlines_of(&ids).await.unwrap();
             weighed.iter().map(|entry| (entry.id.get(), entry.bytes)).collect::<Vec<_>>()
         };
         assert_eq!(bytes().await, [(3, 21), (1, outline.entries[0].bytes), (2, 21)]);
         let tag = "INSERT INTO link_tag (tag_id, link_id) VALUES (7, 3)";
         connection.lock().unwrap().execute(tag, []).unwrap();
         assert_eq!(bytes().await[0], (3, 21 + 250 + TAG_BYTES));
-        assert!(store.weigh(&[]).await.unwrap().is_empty());
+        assert!(store.outlines_of(&[]).await.unwrap().is_empty());
     }
 
     #[tokio::test]

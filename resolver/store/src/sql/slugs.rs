@@ -1,5 +1,5 @@
-//! The table of slugs: which link a hand-picked code leads to on a domain. On a domain other than the
-//! default one, minted codes have an entry as well.
+//! The table of slugs: which link a hand-picked code leads to on a domain. On a domain other than
+//! the default one, minted codes have an entry as well.
 
 use codes::LinkId;
 use links::DomainId;

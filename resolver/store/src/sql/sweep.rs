@@ -23,7 +23,7 @@ const NOTED: usize = 500;
 
 /// Records the last visits of links. Idempotent. The ids must ascend, so that two resolvers cannot
 /// deadlock.
-pub(crate) async fn note_seen<S: Sql>(sql: &mut S, seen: &[(LinkId, Timestamp)]) -> Result<(), StoreError> {
+pub(crate) async fn note_visits<S: Sql>(sql: &mut S, seen: &[(LinkId, Timestamp)]) -> Result<(), StoreError> {
     for seen in seen.chunks(NOTED) {
         let rows: Vec<String> =
             (0..seen.len()).map(|row| format!("(${}, ${})", 2 * row + 1, 2 * row + 2)).collect();

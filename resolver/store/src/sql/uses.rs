@@ -8,7 +8,10 @@ use crate::StoreError;
 
 /// Takes visits from each link's budget, at most as many as wanted. Returns how many were granted,
 /// in the order of `wanted`. The ids must ascend, so that two resolvers cannot deadlock.
-pub(crate) async fn use_links<S: Sql>(sql: &mut S, wanted: &[(LinkId, u64)]) -> Result<Vec<u64>, StoreError> {
+pub(crate) async fn take_visits<S: Sql>(
+    sql: &mut S,
+    wanted: &[(LinkId, u64)],
+) -> Result<Vec<u64>, StoreError> {
     let mut taken = Vec::with_capacity(wanted.len());
     for (id, count) in wanted {
         taken.push(take(sql, *id, *count).await?);

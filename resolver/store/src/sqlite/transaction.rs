@@ -1,8 +1,7 @@
 //! The shared statements on SQLite.
 //!
-//! A transaction borrows the connection of one thread, and nothing else runs on that thread. So an
-//! operation is run to its end by an executor that blocks the thread, although the shared operations
-//! are asynchronous.
+//! The shared operations are asynchronous. Here a transaction borrows the connection of one thread,
+//! and nothing else runs on that thread: an executor that blocks it runs an operation to its end.
 
 use futures_executor::block_on;
 use rusqlite::{Connection, ToSql, Transaction, TransactionBehavior, types::ValueRef};
