@@ -5,7 +5,7 @@ use app::keyspaces::adopt_keyspaces;
 use codes::{CodeKey, Keyspace, KeyspaceIndex};
 use links::api_key::ApiKey;
 use numbers::Mark;
-use store::{Comparison, LinkStore, SettingsPoll, StoreError};
+use store::{Comparison, Keys, SettingsPoll, Store, StoreError};
 use tokio::time::Instant;
 
 use crate::{
@@ -28,7 +28,7 @@ pub(crate) struct Prepared {
 pub(crate) async fn prepare(
     config: &Config,
     settings: &Settings,
-    store: &dyn LinkStore,
+    store: &dyn Store,
 ) -> Result<Prepared, Error> {
     let database = &config.database;
     if matches!(database.database, Database::Sqlite(_)) {
@@ -62,7 +62,7 @@ pub(crate) async fn prepare(
 async fn adopt_code_key(
     config: &Config,
     settings: &Settings,
-    store: &dyn LinkStore,
+    store: &dyn store::Settings,
 ) -> Result<CodeKey, Error> {
     let path = &settings.code_key_file;
     let wrong =
@@ -95,7 +95,7 @@ async fn adopt_code_key(
 }
 
 /// Creates the first API key if there has never been one. Returns the key if it was generated now.
-async fn first_api_key(config: &Config, store: &dyn LinkStore) -> Result<Option<String>, Error> {
+async fn first_api_key(config: &Config, keys: &dyn Keys) -> Result<Option<String>, Error> {
     let (key, drawn) = match &config.initial_api_key {
         Some(text) => {
             let key = ApiKey::chosen(text).map_err(|error| Error::Config {
@@ -108,6 +108,6 @@ async fn first_api_key(config: &Config, store: &dyn LinkStore) -> Result<Option<
         None => (ApiKey::draw().map_err(Error::Random)?, true),
     };
     let hash = key.hash();
-    let added = wait_for(&config.database, async || store.add_first_api_key("initial", &hash).await).await?;
+    let added = wait_for(&config.database, async || keys.add_first_api_key("initial", &hash).await).await?;
     Ok((added && drawn).then(|| key.reveal().to_owned()))
 }

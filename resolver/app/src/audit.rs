@@ -12,6 +12,6 @@ impl LinkService {
     /// the latest page.
     pub async fn audit_log(&self, before: Option<i64>, by: &Grant) -> Result<Vec<Entry>, AppError> {
         require_operator(by)?;
-        Ok(self.store.audit(before, PER_PAGE).await?)
+        Ok(self.keys.audit_entries(before, PER_PAGE).await?)
     }
 }

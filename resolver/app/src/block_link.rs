@@ -2,7 +2,7 @@
 //! describes the effects of a block.
 
 use codes::LinkId;
-use links::{Block, Edit, Link, Meant, Record, Slug, api_key::Grant};
+use links::{Block, Edit, Link, Precondition, Record, Slug, api_key::Grant};
 use store::Edited;
 
 use super::{
@@ -54,7 +54,7 @@ impl LinkService {
             Err(other) => return Err(other),
         };
         let _turn = self.turns.write(by.id).await?;
-        let edit = Edit { block: Some(reason), meant: Meant::of(&link), ..Edit::default() };
+        let edit = Edit { block: Some(reason), precondition: Precondition::of(&link), ..Edit::default() };
         let record = self.edited(link.id, &edit, name, by).await?;
         let Some(slug) = record.link.slug().filter(|_| record.link.is_deleted()) else { return Ok(record) };
         match self.has_its_name(&record.link, slug).await? {
@@ -64,7 +64,9 @@ impl LinkService {
                 self.creator.wait_until_shown(&record.link).await;
                 Ok(record)
             }
-            Some(other) => self.edited(other, &Edit { meant: Meant::default(), ..edit }, name, by).await,
+            Some(other) => {
+                self.edited(other, &Edit { precondition: Precondition::default(), ..edit }, name, by).await
+            }
         }
     }
 
@@ -76,7 +78,7 @@ impl LinkService {
         name: &LinkName,
         by: &Grant,
     ) -> Result<Record, AppError> {
-        let edited = self.store.edit(link, edit, by.id).await?;
+        let edited = self.links.edit(link, edit, by.id).await?;
         self.lookup.changed(link);
         match edited {
             Edited::Done(record) => Ok(*record),
@@ -86,7 +88,7 @@ impl LinkService {
 
     /// Returns another link that has the slug of a deleted one.
     async fn has_its_name(&self, link: &Link, slug: &Slug) -> Result<Option<LinkId>, AppError> {
-        let found = self.store.find_slug(link.domain(), slug).await?;
+        let found = self.links.find_slug(link.domain(), slug).await?;
         Ok(found.filter(|id| *id != link.id))
     }
 }

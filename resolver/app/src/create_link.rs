@@ -6,12 +6,11 @@ use std::fmt::Write as _;
 use codes::{Code, KeyspaceIndex};
 use jiff::Timestamp;
 use links::{
-    Authority, Details, DomainId, Draft, PasswordHash, Record, Slug, Tag,
+    Authority, Details, DomainId, Draft, Idempotency, PasswordHash, Record, Slug, Tag,
     api_key::{ApiKeyId, Grant},
     scope::Scope,
 };
 use sha2::{Digest, Sha256};
-use store::Same;
 
 use super::{
     AppError, Field, FieldErrors, LinkFields, LinkService, authorize::require, values, values::Checked,
@@ -229,10 +228,11 @@ impl LinkService {
                 return Err(AppError::invalid(Field::Password.name(), expected));
             }
             let digest = digest_of_wish(draft.long_url.as_str(), &details, &wishes, by);
-            wishes.same = Some(Same { digest, lifetime: self.policy.find_existing_for, fingerprint: None });
+            wishes.idempotency =
+                Some(Idempotency { digest, lifetime: self.policy.find_existing_for, fingerprint: None });
         } else if let Some(IdempotencyKey { key, fingerprint }) = idempotency {
             let ApiKeyId(id) = by.id;
-            wishes.same = Some(Same {
+            wishes.idempotency = Some(Idempotency {
                 digest: digest(format!("[\"idempotency\",{id},{}]", Quoted(&key))),
                 lifetime: self.policy.idempotency_for,
                 fingerprint: Some(fingerprint),
@@ -277,7 +277,7 @@ impl From<CreateError> for AppError {
     fn from(error: CreateError) -> Self {
         match error {
             CreateError::Exhausted => Self::Exhausted,
-            CreateError::OtherWish => Self::IdempotencyKeyReused,
+            CreateError::KeyReused => Self::IdempotencyKeyReused,
             CreateError::NoTurn(none) => none.into(),
             CreateError::Taken => Self::SlugTaken { slug: String::new(), domain: None },
             // After `NoDomain`, a retry finds that the domain was removed.
@@ -291,7 +291,7 @@ impl From<CreateError> for AppError {
 
 /// Returns whether an existing link may answer the request.
 fn finds_existing(wishes: &Wishes) -> bool {
-    wishes.same.as_ref().is_some_and(|same| same.fingerprint.is_none())
+    wishes.idempotency.as_ref().is_some_and(|idempotency| idempotency.fingerprint.is_none())
 }
 
 /// Attaches the details to a draft unless they are empty.

@@ -22,12 +22,14 @@ mod shown;
 
 use std::{sync::Arc, time::Duration};
 
+pub(crate) use named::SALTS_MAX;
+
 use batch::{Outcome, Waiting, write_batches};
 use codes::{Code, KeyspaceIndex, Mint, Minted, is_reserved};
 use daemon::Vitals;
 use jiff::Timestamp;
-use links::{Draft, Link, NewLink, Record, Slug, Tag};
-use store::{LinkStore, Same};
+use links::{Draft, Idempotency, Link, NewLink, Record, Slug, Tag};
+use store::{Links, Register};
 use supply::{
     Claim, ClaimError, Fate, Minting, Owner,
     guard::{self, Guard},
@@ -91,7 +93,7 @@ pub struct Wishes {
     /// The link's tags.
     pub tags: Vec<Tag>,
     /// Deduplication: an earlier link of the same request is returned instead of a new one.
-    pub same: Option<Same>,
+    pub idempotency: Option<Idempotency>,
 }
 
 /// The reason why no link was created.
@@ -102,7 +104,7 @@ pub enum CreateError {
     NoNumber,
     /// The idempotency key was used before with a different request.
     #[error("the idempotency key came with something else before")]
-    OtherWish,
+    KeyReused,
     /// Another link has the custom slug.
     #[error("the slug is in use")]
     Taken,
@@ -139,7 +141,9 @@ pub struct CreatorConfig {
     /// The supplies of numbers, that of the default keyspace first.
     pub mintings: Vec<Arc<Minting>>,
     /// The database that stores the links.
-    pub store: Arc<dyn LinkStore>,
+    pub links: Arc<dyn Links>,
+    /// Which numbers are whose.
+    pub register: Arc<dyn Register>,
     /// This process, as the register names the owner of its blocks.
     pub owner: Owner,
     /// Reads rows whose insert is in doubt.
@@ -156,7 +160,8 @@ pub struct CreatorConfig {
 struct Parts {
     mint: Arc<Mint>,
     mintings: Vec<Arc<Minting>>,
-    store: Arc<dyn LinkStore>,
+    links: Arc<dyn Links>,
+    register: Arc<dyn Register>,
     owner: Owner,
     batch: mpsc::Sender<Waiting>,
     lookup: Arc<Lookup>,
@@ -169,11 +174,22 @@ impl Creator {
     /// Starts a creator and its batch task on the current runtime.
     #[must_use]
     pub fn start(vitals: &Vitals, config: CreatorConfig) -> Self {
-        let CreatorConfig { mint, mintings, store, owner, lookup, clock, turns, metrics } = config;
+        let CreatorConfig { mint, mintings, links, register, owner, lookup, clock, turns, metrics } = config;
         let (batch, waiting) = mpsc::channel(CREATES_MAX);
-        vitals.spawn("writer of links", write_batches(Arc::clone(&store), waiting, Arc::clone(&metrics)));
+        vitals.spawn("writer of links", write_batches(Arc::clone(&links), waiting, Arc::clone(&metrics)));
         Self {
-            parts: Arc::new(Parts { mint, mintings, store, owner, batch, lookup, clock, turns, metrics }),
+            parts: Arc::new(Parts {
+                mint,
+                mintings,
+                links,
+                register,
+                owner,
+                batch,
+                lookup,
+                clock,
+                turns,
+                metrics,
+            }),
             slots: Arc::new(Semaphore::new(CREATES_MAX)),
             runtime: runtime::Handle::current(),
             tasks: TaskTracker::new(),
@@ -203,12 +219,12 @@ impl Creator {
     /// Returns the errors of [`Creator::create`], and [`CreateError::Taken`] if another link has
     /// the slug.
     pub async fn create_full(&self, draft: Draft, wishes: Wishes) -> Result<Record, CreateError> {
-        let Wishes { code, tags, same } = wishes;
-        if code == CodeWish::Next && is_plain(&draft, &tags, same.as_ref()) {
+        let Wishes { code, tags, idempotency } = wishes;
+        if code == CodeWish::Next && is_plain(&draft, &tags, idempotency.as_ref()) {
             return Ok(Record { link: self.create(draft).await?.link, tags });
         }
         // Boxed, because few creates need the room that this future takes.
-        Box::pin(self.create_wished(draft, code, tags, same)).await
+        Box::pin(self.create_wished(draft, code, tags, idempotency)).await
     }
 
     async fn create_wished(
@@ -216,33 +232,35 @@ impl Creator {
         draft: Draft,
         code: CodeWish,
         tags: Vec<Tag>,
-        same: Option<Same>,
+        idempotency: Option<Idempotency>,
     ) -> Result<Record, CreateError> {
-        let is_plain = is_plain(&draft, &tags, same.as_ref());
+        let is_plain = is_plain(&draft, &tags, idempotency.as_ref());
         let _slot = self.slots.try_acquire().map_err(|_| CreateError::Overloaded)?;
         let _under_way = self.tasks.token();
         let started = Instant::now();
-        let (parts, same, deadline) = (&self.parts, same.as_ref(), started + DEADLINE);
+        let (parts, idempotency, deadline) = (&self.parts, idempotency.as_ref(), started + DEADLINE);
         let created = match code {
-            CodeWish::Next => parts.create_unless(parts.default(), draft, &tags, same, deadline).await,
+            CodeWish::Next => parts.create_unless(parts.default(), draft, &tags, idempotency, deadline).await,
             CodeWish::In(index) => {
                 let minting = parts.mintings.iter().find(|minting| minting.index == index);
                 let minting = minting.ok_or(CreateError::Exhausted)?;
                 if is_plain {
                     parts.create(minting, draft, deadline).await.map(|created| created.link)
                 } else {
-                    parts.create_unless(minting, draft, &tags, same, deadline).await
+                    parts.create_unless(minting, draft, &tags, idempotency, deadline).await
                 }
             }
             CodeWish::Picked(slug) => {
                 // `findIfExists` has looked for a link with this slug already; a retry by
                 // idempotency key has not.
-                let same = same.filter(|same| same.fingerprint.is_some());
-                parts.create_named(slug, draft, &tags, same).await
+                let idempotency = idempotency.filter(|idempotency| idempotency.fingerprint.is_some());
+                parts.create_named(slug, draft, &tags, idempotency).await
             }
-            CodeWish::Random { len } => parts.create_at_random(len, &draft, &tags, same, deadline).await,
+            CodeWish::Random { len } => {
+                parts.create_at_random(len, &draft, &tags, idempotency, deadline).await
+            }
             CodeWish::Digest { prefix, len } => {
-                parts.create_by_digest(&prefix, len, &draft, &tags, same, deadline).await
+                parts.create_by_digest(&prefix, len, &draft, &tags, idempotency, deadline).await
             }
         };
         self.parts.metrics.create_seconds.record(started.elapsed());
@@ -310,8 +328,8 @@ impl Creator {
 
 /// Returns whether the batch can carry a link: one without tags and deduplication, on the default
 /// domain.
-fn is_plain(draft: &Draft, tags: &[Tag], same: Option<&Same>) -> bool {
-    tags.is_empty() && same.is_none() && draft.domain().is_default()
+fn is_plain(draft: &Draft, tags: &[Tag], idempotency: Option<&Idempotency>) -> bool {
+    tags.is_empty() && idempotency.is_none() && draft.domain().is_default()
 }
 
 impl Parts {
@@ -408,7 +426,7 @@ impl Parts {
             claims.push((claim, minted));
         }
         let outcomes = match claims.first() {
-            Some((claim, _)) => batch::insert(&*self.store, &self.metrics, &claim.history, &links).await,
+            Some((claim, _)) => batch::insert(&*self.links, &self.metrics, &claim.history, &links).await,
             None => Vec::new(),
         };
         let mut first_tries = claims.into_iter().zip(outcomes);

@@ -1,6 +1,6 @@
 //! Deletes a link. Its code stays with it and is never minted again; a custom slug becomes free.
 
-use links::{Meant, api_key::Grant, scope::Scope};
+use links::{Precondition, api_key::Grant, scope::Scope};
 use store::Deleted;
 
 use super::{
@@ -16,9 +16,9 @@ impl LinkService {
         require(by, Scope::Delete)?;
         for _ in 0..LOOKUPS {
             let link = self.find_link(&target.name, by).await?;
-            let meant = Meant { versions: target.versions.clone(), ..Meant::of(&link) };
+            let precondition = Precondition { versions: target.versions.clone(), ..Precondition::of(&link) };
             let turn = self.turns.write(by.id).await?;
-            let deleted = self.store.delete(link.id, &meant, by.id).await?;
+            let deleted = self.links.delete(link.id, &precondition, by.id).await?;
             drop(turn);
             self.lookup.changed(link.id);
             match deleted {

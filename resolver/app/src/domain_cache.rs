@@ -36,7 +36,7 @@ use codes::Contradiction;
 use daemon::Vitals;
 use jiff::Timestamp;
 use links::{Authority, Domain, DomainId, LongUrl, Protocol, REMOVED, Slug, requested_authority};
-use store::{LinkStore, SettingsPoll, SettingsVersion, SharedSettings, StoreError};
+use store::{Settings, SettingsPoll, SettingsVersion, SharedSettings, StoreError};
 use supply::{Closing, Lost};
 use tokio::time::{Instant, sleep_until};
 
@@ -87,7 +87,7 @@ pub struct Directory {
     heard: Mutex<Option<Instant>>,
     refreshes: Refreshes,
     clock: Arc<DatabaseClock>,
-    store: Arc<dyn LinkStore>,
+    settings: Arc<dyn Settings>,
     public_url: PublicUrl,
     /// The host of `public_url`, normalised as requests name it.
     default_host: String,
@@ -109,7 +109,7 @@ pub struct Directory {
 /// The parts that a [`Directory`] works with.
 pub struct DirectoryConfig {
     /// The database that stores the settings.
-    pub store: Arc<dyn LinkStore>,
+    pub settings: Arc<dyn Settings>,
     /// The base of the default domain's short links.
     pub public_url: PublicUrl,
     /// The operator's settings.
@@ -129,9 +129,9 @@ impl Directory {
     pub fn start(
         vitals: &Vitals,
         config: DirectoryConfig,
-        (asked, SettingsPoll { settings, .. }): (Instant, SettingsPoll),
+        (asked, polled): (Instant, SettingsPoll),
     ) -> Arc<Self> {
-        let DirectoryConfig { store, public_url, policy, lookup, clock, closing } = config;
+        let DirectoryConfig { settings, public_url, policy, lookup, clock, closing } = config;
         let directory = Arc::new(Self {
             entries: RwLock::new(Arc::new(Entries::nothing())),
             is_plain: AtomicBool::new(true),
@@ -139,7 +139,7 @@ impl Directory {
             first_seen: Mutex::default(),
             refreshes: Refreshes::new(),
             clock,
-            store,
+            settings,
             default_host: requested_authority(&public_url.authority).into_owned(),
             public_url,
             policy,
@@ -147,7 +147,7 @@ impl Directory {
             closing,
             contradiction: OnceLock::new(),
         });
-        if directory.replace(settings.unwrap_or_default()).is_ok() {
+        if directory.replace(polled.settings.unwrap_or_default()).is_ok() {
             directory.note_heard(asked);
         }
         vitals.spawn("reader of domains", Arc::clone(&directory).follow());
@@ -172,11 +172,11 @@ impl Directory {
             return Err(StoreError::Keyspace(contradiction.to_string()));
         }
         let (sent, known) = (Instant::now(), self.entries().version.clone());
-        let SettingsPoll { now, settings } = self.store.poll_settings(known.as_ref()).await?;
+        let SettingsPoll { now, settings } = self.settings.poll_settings(known.as_ref()).await?;
         self.clock.learn(sent, now);
         if let Some(settings) = settings {
             self.replace(settings)?;
-            if !self.store.is_shared() {
+            if !self.settings.is_shared() {
                 // An import by another process on this machine sends no notifications.
                 self.lookup.reload_picked();
             }
@@ -237,7 +237,7 @@ impl Directory {
     /// Waits until every resolver knows a domain by its name. A resolver that does not know it
     /// would take a link on it for an unknown code of the default domain.
     async fn wait_until_known(&self, domain: DomainId) {
-        if self.store.is_shared() && !domain.is_default() {
+        if self.settings.is_shared() && !domain.is_default() {
             let first_seen = self
                 .first_seen
                 .lock()
@@ -306,7 +306,7 @@ impl Directory {
     #[must_use]
     pub fn is_fresh(&self) -> bool {
         let heard = *self.heard.lock().expect("no code panics while it holds this lock");
-        heard.is_some_and(|heard| !self.store.is_shared() || heard.elapsed() < TRUSTED)
+        heard.is_some_and(|heard| !self.settings.is_shared() || heard.elapsed() < TRUSTED)
     }
 
     /// Returns the id of the default domain if the domain `id` has its name, or else `id`. The

@@ -31,7 +31,7 @@ impl LinkService {
         let shows_all = all && require_operator(by).is_ok();
         let of = by.limits.own_links_only.then_some(by.id);
         let _turn = self.turns.query(by.id).await?;
-        let used = if shows_all { Vec::new() } else { self.store.domains_with_links(of).await? };
+        let used = if shows_all { Vec::new() } else { self.settings.domains_with_links(of).await? };
         let entries = self.directory.entries();
         let is_shown = |domain: &Domain| match (by.limits.domain, of) {
             _ if shows_all => true,
@@ -67,7 +67,7 @@ impl LinkService {
             return Ok(true);
         }
         let _turn = self.turns.query(by.id).await?;
-        Ok(self.store.domains_with_links(Some(by.id)).await?.contains(&id))
+        Ok(self.settings.domains_with_links(Some(by.id)).await?.contains(&id))
     }
 
     /// Edits the fallback targets of a domain, where visitors are redirected if no link matches.

@@ -1,7 +1,7 @@
 //! Edits a link, or replaces its redirect rules.
 
 use codes::LinkId;
-use links::{Edit, Link, Meant, Record, Rule, api_key::Grant, scope::Scope};
+use links::{Edit, Link, Precondition, Record, Rule, api_key::Grant, scope::Scope};
 use store::Edited;
 
 use super::{
@@ -61,7 +61,7 @@ impl LinkService {
         for _ in 0..LOOKUPS {
             let link = self.find_link(&target.name, by).await?;
             self.check_against(&link, &edit)?;
-            edit.meant = Meant { versions: target.versions.clone(), ..Meant::of(&link) };
+            edit.precondition = Precondition { versions: target.versions.clone(), ..Precondition::of(&link) };
             match self.store_edit(link.id, &edit, by).await? {
                 Edited::Done(record) => return Ok(*record),
                 Edited::Absent => {}
@@ -74,7 +74,7 @@ impl LinkService {
     /// Stores an edit and invalidates the caches.
     pub(super) async fn store_edit(&self, link: LinkId, edit: &Edit, by: &Grant) -> Result<Edited, AppError> {
         let turn = self.turns.write(by.id).await?;
-        let edited = self.store.edit(link, edit, by.id).await?;
+        let edited = self.links.edit(link, edit, by.id).await?;
         drop(turn);
         self.lookup.changed(link);
         Ok(edited)

@@ -11,7 +11,7 @@ use links::{
     api_key::{ApiKeyId, OPERATOR},
 };
 use moka::sync::Cache;
-use store::{LinkStore, StoreError};
+use store::{Keys, StoreError};
 
 /// Maximum number of cached names. Each takes some two hundred bytes.
 const KEPT: u64 = 20_000;
@@ -38,7 +38,7 @@ impl KeyNames {
     /// Returns [`StoreError`] if the store does not answer.
     pub async fn of_links(
         &self,
-        store: &dyn LinkStore,
+        keys: &dyn Keys,
         links: impl IntoIterator<Item = &Link>,
     ) -> Result<Names, StoreError> {
         let editor = |link: &Link| link.details.as_ref().and_then(|details| details.edited_by);
@@ -55,7 +55,7 @@ impl KeyNames {
             }
         }
         if !missing.is_empty() {
-            for (id, name) in store.key_names(&missing).await? {
+            for (id, name) in keys.key_names(&missing).await? {
                 let name: Arc<str> = name.into();
                 self.known.insert(id, Arc::clone(&name));
                 names.push((id, name));

@@ -9,7 +9,7 @@ use std::{
 use foldhash::quality::RandomState;
 use links::api_key::{ApiKeyId, Grant, KeyHash};
 use moka::sync::Cache;
-use store::{LinkStore, StoreError};
+use store::{Keys, StoreError};
 use tokio::{
     sync::Semaphore,
     time::{sleep, timeout},
@@ -81,7 +81,7 @@ impl KeyRing {
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store does not answer.
-    pub async fn find(&self, store: &dyn LinkStore, hash: KeyHash) -> Result<Option<Grant>, StoreError> {
+    pub async fn find(&self, store: &dyn Keys, hash: KeyHash) -> Result<Option<Grant>, StoreError> {
         if let Some(answer) = self.answers.get(&hash) {
             return Ok(answer);
         }
@@ -127,7 +127,7 @@ impl KeyRing {
 
 /// Records in the store which keys are in use, for as long as the process runs. Uses that cannot be
 /// recorded are recorded with the next ones.
-pub async fn note_used(keys: Arc<KeyRing>, store: Arc<dyn LinkStore>) {
+pub async fn note_used(keys: Arc<KeyRing>, store: Arc<dyn Keys>) {
     loop {
         sleep(USE_NOTED_EVERY).await;
         let used = std::mem::take(&mut *keys.used());

@@ -1,7 +1,7 @@
 //! Adoption of the keyspaces in this process's configuration.
 
 use codes::{Keyspace, KeyspaceIndex};
-use store::{LinkStore, StoreError};
+use store::{Settings, StoreError};
 use supply::guard::{self, Guard};
 use tokio::time::{Instant, sleep_until};
 
@@ -18,12 +18,12 @@ use crate::domain_cache::SHOWN;
 /// # Errors
 /// Returns [`StoreError`] if the store does not adopt the keyspaces.
 pub async fn adopt_keyspaces(
-    store: &dyn LinkStore,
+    settings: &dyn Settings,
     mine: &[Keyspace],
 ) -> Result<Vec<(KeyspaceIndex, Keyspace)>, StoreError> {
-    let keyspaces = store.adopt_keyspaces(mine).await?;
+    let keyspaces = settings.adopt_keyspaces(mine).await?;
     let seen = Instant::now();
-    if !store.is_shared() || !guard::is_on(Guard::KeyspaceWait) {
+    if !settings.is_shared() || !guard::is_on(Guard::KeyspaceWait) {
         return Ok(keyspaces);
     }
     sleep_until(seen + SHOWN).await;

@@ -28,6 +28,7 @@ pub mod error;
 mod find_existing;
 pub mod find_link;
 pub mod freshness;
+pub mod import_codes;
 pub mod key_names;
 pub mod key_ring;
 pub mod keyspaces;
@@ -53,7 +54,7 @@ mod world;
 use std::{sync::Arc, time::Duration};
 
 use links::Schemes;
-use store::LinkStore;
+use store::{Catalog, Keys, Links, Register, Settings};
 
 use creator::Creator;
 use domain_cache::Directory;
@@ -78,8 +79,16 @@ pub struct LinkService {
     pub reserver: Reserver,
     /// Domains and target rules, cached.
     pub directory: Arc<Directory>,
-    /// The database.
-    pub store: Arc<dyn LinkStore>,
+    /// Links, one by one.
+    pub links: Arc<dyn Links>,
+    /// Lists of links, and tags.
+    pub catalog: Arc<dyn Catalog>,
+    /// Reservations.
+    pub register: Arc<dyn Register>,
+    /// Target rules, and which domains have links.
+    pub settings: Arc<dyn Settings>,
+    /// API keys and the audit log.
+    pub keys: Arc<dyn Keys>,
     /// Names of API keys, cached.
     pub key_names: KeyNames,
     /// Password hashing and verification, rate-limited.

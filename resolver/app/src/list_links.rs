@@ -110,13 +110,13 @@ impl LinkService {
             filter.search_domains = self.domains_like(text);
         }
         let Some(descending) = by_code else {
-            let outline = self.store.outline(&filter, code).await?;
+            let outline = self.catalog.outline(&filter, code).await?;
             return Ok(listed(filter, outline));
         };
         // No database can sort by codes, which are computed from numbers. A list that fits on one
         // page is sorted here.
         (filter.page, filter.per_page) = (1, Some(PER_PAGE_MAX));
-        let mut outline = self.store.outline(&filter, code).await?;
+        let mut outline = self.catalog.outline(&filter, code).await?;
         if outline.total > PER_PAGE_MAX {
             let expected =
                 format!("expected another order, or a filter that leaves at most {PER_PAGE_MAX} links");
@@ -137,7 +137,7 @@ impl LinkService {
     pub async fn weigh(&self, entries: &[Outlined], by: &Grant) -> Result<Vec<Outlined>, AppError> {
         let ids: Vec<LinkId> = entries.iter().map(|entry| entry.id).collect();
         let _turn = self.turns.query(by.id).await?;
-        Ok(self.store.weigh(&ids).await?)
+        Ok(self.catalog.outlines_of(&ids).await?)
     }
 
     /// Reads the links of a piece. Links that were deleted or restored since the page was listed
@@ -150,7 +150,7 @@ impl LinkService {
     ) -> Result<Vec<Record>, AppError> {
         let ids: Vec<LinkId> = entries.iter().map(|entry| entry.id).collect();
         let _turn = self.turns.query(by.id).await?;
-        let mut records = self.store.records(&ids).await?;
+        let mut records = self.catalog.records(&ids).await?;
         records.retain(|record| record.link.is_deleted() == listed.filter.deleted);
         Ok(records)
     }
@@ -175,7 +175,7 @@ impl LinkService {
         }
         if let Some(name) = api_key_name {
             let _turn = self.turns.write(by.id).await?;
-            let keys = self.store.list_api_keys().await?;
+            let keys = self.keys.list_api_keys().await?;
             let named: Vec<_> = keys.iter().filter(|key| key.name == name).map(|key| key.id).collect();
             // As in Shlink, a limited key cannot filter by other keys.
             if !by.limits.hides_links() || named.contains(&by.id) {

@@ -40,7 +40,7 @@ use links::{
     targets::{Gate, Targets},
 };
 use numbers::Namespace;
-use store::LinkStore;
+use store::Links;
 use supply::Ceilings;
 use tokio::{
     sync::{mpsc, oneshot},
@@ -49,7 +49,7 @@ use tokio::{
 
 use crate::metrics::Metrics;
 pub use cache::Cached;
-use cache::{Generations, Links, Name, cache};
+use cache::{Generations, LinkCache, Name, cache};
 use invalidation::{Listener, News};
 pub use lookup_key::Wanted;
 use reader::{Miss, Reader, Waiter};
@@ -92,7 +92,7 @@ pub struct LookupSizes {
 pub struct Lookup {
     mint: Arc<Mint>,
     ceilings: Arc<Ceilings>,
-    cache: Links,
+    cache: LinkCache,
     slugs: Slugs,
     picked: Arc<Picked>,
     news: Arc<News>,
@@ -113,7 +113,7 @@ impl Lookup {
         sizes: LookupSizes,
         mint: Arc<Mint>,
         ceilings: Arc<Ceilings>,
-        store: Arc<dyn LinkStore>,
+        links: Arc<dyn Links>,
         metrics: Arc<Metrics>,
     ) -> Self {
         let generations = Arc::new(Generations::new());
@@ -121,10 +121,10 @@ impl Lookup {
 
         let news = Arc::new(News::new(sizes.replica_lag));
         let (changes, heard) = mpsc::channel(CHANGES_MAX);
-        let telling = Arc::clone(&store);
+        let telling = Arc::clone(&links);
         let picked = Arc::new(Picked::new());
-        vitals.spawn("reader of picked codes", Arc::clone(&picked).load(Arc::clone(&store)));
-        vitals.spawn("listener for changed links", async move { telling.tell_changes(changes).await });
+        vitals.spawn("reader of picked codes", Arc::clone(&picked).load(Arc::clone(&links)));
+        vitals.spawn("listener for changed links", async move { telling.send_changes(changes).await });
         let listener = Listener {
             mint: Arc::clone(&mint),
             cache: cache.clone(),
@@ -134,9 +134,9 @@ impl Lookup {
         };
         vitals.spawn("forgetter of changed links", listener.run(heard));
         let (misses, queue) = mpsc::channel(WAITING_MAX);
-        let slugs = Slugs::new(Arc::clone(&store));
+        let slugs = Slugs::new(Arc::clone(&links));
         let reader = Reader {
-            store,
+            links,
             queue,
             cache: cache.clone(),
             news: Arc::clone(&news),

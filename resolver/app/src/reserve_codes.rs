@@ -47,7 +47,7 @@ impl LinkService {
         let _turn = self.turns.query(by.id).await?;
         // Concurrent calls do not see each other's codes, so a key may exceed its limit once for
         // each of its permits.
-        let (held, most) = (self.store.reserved(by.id).await?, self.policy.reserved_max);
+        let (held, most) = (self.register.count_reserved(by.id).await?, self.policy.reserved_max);
         if held.saturating_add(count) > most {
             return Err(AppError::TooManyReserved { held, most });
         }
@@ -60,7 +60,7 @@ impl LinkService {
         require(by, Scope::Reserve)?;
         let of = (!sees_all(by)).then_some(by.id);
         let _turn = self.turns.query(by.id).await?;
-        Ok(self.store.reservations(of).await?)
+        Ok(self.register.reservations(of).await?)
     }
 
     /// Returns a reservation with its codes.
@@ -118,7 +118,7 @@ impl LinkService {
     async fn find_reservation(&self, id: &str, by: &Grant) -> Result<Reservation, AppError> {
         let missing = || AppError::NoReservation { id: id.to_owned() };
         let parsed = ReservationId::parse(id).ok_or_else(missing)?;
-        let found = self.store.reservation(&parsed).await?;
+        let found = self.register.reservation(&parsed).await?;
         found.filter(|one| one.created_by == by.id || sees_all(by)).ok_or_else(missing)
     }
 }

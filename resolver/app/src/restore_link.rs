@@ -3,7 +3,7 @@
 //! The use case requires the scope `delete`: a key that may delete a link may undo that.
 
 use codes::LinkId;
-use links::{Link, Meant, Record, api_key::Grant, scope::Scope};
+use links::{Link, Precondition, Record, api_key::Grant, scope::Scope};
 use store::Restored;
 
 use super::{AppError, Field, LinkService, authorize::require, find_link::LinkName};
@@ -23,8 +23,8 @@ impl LinkService {
             return Err(taken());
         }
         let _turn = self.turns.write(by.id).await?;
-        let meant = Meant::of(&link);
-        let restored = self.store.restore(link.id, &meant, self.creator.keyspaces(), by.id).await?;
+        let precondition = Precondition::of(&link);
+        let restored = self.links.restore(link.id, &precondition, self.creator.keyspaces(), by.id).await?;
         self.lookup.changed(link.id);
         match restored {
             Restored::Done(record) => {

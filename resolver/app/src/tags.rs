@@ -20,7 +20,7 @@ impl LinkService {
         }
         let search = search.map(str::to_lowercase);
         let _turn = self.turns.query(by.id).await?;
-        Ok(self.store.tags(search.as_deref(), TAGS_MAX, &visible(by)).await?)
+        Ok(self.catalog.tags(search.as_deref(), TAGS_MAX, &visible(by)).await?)
     }
 
     /// Checks that a visible link has the tag.
@@ -28,7 +28,7 @@ impl LinkService {
         let missing = || AppError::NoTag { tag: name.to_owned() };
         let tag = Tag::exactly(name).map_err(|_| missing())?;
         let _turn = self.turns.query(by.id).await?;
-        let known = self.store.tags(Some(tag.as_str()), usize::MAX >> 1, &visible(by)).await?;
+        let known = self.catalog.tags(Some(tag.as_str()), usize::MAX >> 1, &visible(by)).await?;
         if known.iter().any(|other| other.tag == tag) { Ok(()) } else { Err(missing()) }
     }
 
@@ -51,7 +51,7 @@ impl LinkService {
         wrong.finish()?;
         let (Some(old), Some(new)) = (old, new) else { return Err(AppError::Internal) };
         let _turn = self.turns.write(by.id).await?;
-        match self.store.rename_tag(&old, &new, by.id).await? {
+        match self.catalog.rename_tag(&old, &new, by.id).await? {
             Renamed::Done => Ok(()),
             Renamed::Absent => Err(AppError::NoTag { tag: old.to_string() }),
             Renamed::Taken => Err(AppError::TagConflict { old: old.to_string(), new: new.to_string() }),
@@ -68,7 +68,7 @@ impl LinkService {
         may_change_tags(by, "delete")?;
         let tags: Vec<Tag> = names.filter_map(|name| Tag::exactly(name).ok()).collect();
         let _turn = self.turns.write(by.id).await?;
-        self.store.delete_tags(&tags, by.id).await?;
+        self.catalog.delete_tags(&tags, by.id).await?;
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ impl LinkService {
     /// Returns all rules.
     pub async fn target_rules(&self, by: &Grant) -> Result<Vec<TargetRule>, AppError> {
         require_operator(by)?;
-        Ok(self.store.poll_settings(None).await?.settings.unwrap_or_default().targets)
+        Ok(self.settings.poll_settings(None).await?.settings.unwrap_or_default().targets)
     }
 
     /// Adds a rule, or changes what its pattern allows.

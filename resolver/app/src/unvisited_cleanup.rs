@@ -19,7 +19,7 @@ use codes::LinkId;
 use daemon::Vitals;
 use foldhash::fast::RandomState;
 use jiff::Timestamp;
-use store::{LinkStore, Sweep, Swept};
+use store::{Catalog, Sweep, Swept};
 use tokio::{
     sync::mpsc,
     time::{Instant, sleep, timeout_at},
@@ -61,10 +61,10 @@ pub struct Seen {
 impl Seen {
     /// Starts the task that reports to the database, on the current runtime.
     #[must_use]
-    pub fn start(vitals: &Vitals, store: Arc<dyn LinkStore>, unvisited_for: Option<Duration>) -> Self {
+    pub fn start(vitals: &Vitals, catalog: Arc<dyn Catalog>, unvisited_for: Option<Duration>) -> Self {
         let (links, waiting) = mpsc::channel(WAITING);
         let told_every = i64::try_from(told_every(unvisited_for).as_secs()).unwrap_or(i64::MAX);
-        vitals.spawn("noter of visited links", note(store, waiting));
+        vitals.spawn("noter of visited links", note(catalog, waiting));
         Self { links, told: HashMap::default(), told_every }
     }
 
@@ -92,7 +92,7 @@ fn told_every(unvisited_for: Option<Duration>) -> Duration {
     unvisited_for.map_or(TOLD_EVERY, |span| TOLD_EVERY.min(span / 4))
 }
 
-async fn note(store: Arc<dyn LinkStore>, mut waiting: mpsc::Receiver<(LinkId, Timestamp)>) {
+async fn note(catalog: Arc<dyn Catalog>, mut waiting: mpsc::Receiver<(LinkId, Timestamp)>) {
     let mut seen: BTreeMap<LinkId, Timestamp> = BTreeMap::new();
     loop {
         if seen.is_empty() {
@@ -106,7 +106,7 @@ async fn note(store: Arc<dyn LinkStore>, mut waiting: mpsc::Receiver<(LinkId, Ti
             seen.insert(link, at);
         }
         let list: Vec<(LinkId, Timestamp)> = seen.iter().map(|(link, at)| (*link, *at)).collect();
-        match store.note_seen(&list).await {
+        match catalog.note_visits(&list).await {
             Ok(()) => seen.clear(),
             Err(error) => {
                 tracing::warn!(
@@ -128,7 +128,7 @@ async fn note(store: Arc<dyn LinkStore>, mut waiting: mpsc::Receiver<(LinkId, Ti
 /// The task that removes links which have not been visited for long.
 pub struct Sweeper {
     /// The database.
-    pub store: Arc<dyn LinkStore>,
+    pub catalog: Arc<dyn Catalog>,
     /// The cache, from which removed links are evicted.
     pub lookup: Arc<Lookup>,
     /// Counts removed links.
@@ -150,7 +150,7 @@ impl Sweeper {
             every: EVERY.min(self.unvisited_for / 4),
         };
         loop {
-            match self.store.sweep(&sweep).await {
+            match self.catalog.sweep(&sweep).await {
                 Ok(Swept::Some(removed)) => {
                     self.metrics.links_removed.increment(removed.len() as u64);
                     removed.iter().for_each(|id| self.lookup.changed(*id));

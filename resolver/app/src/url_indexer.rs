@@ -8,7 +8,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use store::{IndexStep, Indexed, LinkStore};
+use store::{Catalog, IndexStep, Indexed};
 use tokio::time::{Instant, sleep};
 
 /// How long the running resolver may be silent before another one takes over.
@@ -27,7 +27,7 @@ const NOT_OURS: Duration = Duration::from_secs(10);
 /// The task that maintains the index of long URLs.
 pub struct UrlIndexer {
     /// The database.
-    pub store: Arc<dyn LinkStore>,
+    pub catalog: Arc<dyn Catalog>,
     /// A name that no other process has.
     pub holder: String,
 }
@@ -38,7 +38,7 @@ impl UrlIndexer {
         let step = IndexStep { holder: self.holder, held_for: HELD_FOR };
         loop {
             let begun = Instant::now();
-            let rest = match self.store.index_long_urls(&step).await {
+            let rest = match self.catalog.index_long_urls(&step).await {
                 Ok(Indexed::Some(_)) => (begun.elapsed() * REST).clamp(REST_MIN, REST_MAX),
                 Ok(Indexed::Done) => IDLE,
                 Ok(Indexed::NotOurs) => NOT_OURS,

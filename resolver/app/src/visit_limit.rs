@@ -17,7 +17,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use codes::LinkId;
 use daemon::Vitals;
 use moka::sync::Cache;
-use store::{LinkStore, StoreError};
+use store::{Links, StoreError};
 use tokio::{
     runtime,
     sync::{Semaphore, mpsc, oneshot},
@@ -51,7 +51,7 @@ struct Waiting {
 pub struct Admission {
     waiting: mpsc::Sender<Waiting>,
     known: Known,
-    store: Arc<dyn LinkStore>,
+    links: Arc<dyn Links>,
     looks: Arc<Semaphore>,
     runtime: runtime::Handle,
 }
@@ -68,15 +68,15 @@ struct Known {
 impl Admission {
     /// Starts an admission and its task on the current runtime.
     #[must_use]
-    pub fn start(vitals: &Vitals, store: Arc<dyn LinkStore>) -> Self {
+    pub fn start(vitals: &Vitals, links: Arc<dyn Links>) -> Self {
         let (waiting, queue) = mpsc::channel(WAITING_MAX);
         let known = Known {
             spent: Cache::builder().max_capacity(SPENT_MAX).time_to_live(SPENT).build(),
             looked: Cache::builder().max_capacity(SPENT_MAX).time_to_live(LOOKED).build(),
         };
-        vitals.spawn("counter of limited links", count(Arc::clone(&store), queue, known.clone()));
+        vitals.spawn("counter of limited links", count(Arc::clone(&links), queue, known.clone()));
         let (looks, runtime) = (Arc::new(Semaphore::new(LOOKS_MAX)), runtime::Handle::current());
-        Self { waiting, known, store, looks, runtime }
+        Self { waiting, known, links, looks, runtime }
     }
 
     /// Returns whether a link's visit limit is exhausted. Uses up no visit.
@@ -91,10 +91,10 @@ impl Admission {
             return Ok(false);
         }
         let turn = Arc::clone(&self.looks).try_acquire_owned().map_err(|_| LookupError::Overloaded)?;
-        let store = Arc::clone(&self.store);
+        let links = Arc::clone(&self.links);
         let look = self.runtime.spawn(async move {
             let _turn = turn;
-            store.is_spent(link).await
+            links.is_spent(link).await
         });
         let is_spent = match look.await {
             Ok(Ok(is_spent)) => is_spent,
@@ -123,7 +123,7 @@ impl Admission {
     }
 }
 
-async fn count(store: Arc<dyn LinkStore>, mut queue: mpsc::Receiver<Waiting>, known: Known) {
+async fn count(store: Arc<dyn Links>, mut queue: mpsc::Receiver<Waiting>, known: Known) {
     let mut arrived = Vec::with_capacity(WAITING_MAX);
     let mut links: BTreeMap<LinkId, Vec<oneshot::Sender<Admitted>>> = BTreeMap::new();
     loop {
@@ -137,7 +137,7 @@ async fn count(store: Arc<dyn LinkStore>, mut queue: mpsc::Receiver<Waiting>, kn
         let batch = std::mem::replace(&mut links, later.unwrap_or_default());
         let wanted: Vec<(LinkId, u64)> =
             batch.iter().map(|(link, visitors)| (*link, visitors.len() as u64)).collect();
-        answer(batch, store.use_links(&wanted).await, &known);
+        answer(batch, store.take_visits(&wanted).await, &known);
     }
 }
 

@@ -3,6 +3,7 @@
 //! `code = base62(permute(number))`. Every code belongs to at most one keyspace, identified by the
 //! code's length and first character. So a code alone leads to the number it was minted from (C2).
 
+mod adoption;
 mod alphabet;
 mod code;
 mod code_key;
@@ -13,6 +14,7 @@ mod minting;
 mod permutation;
 mod random;
 
+pub use adoption::{AdoptionError, check_slugs, plan_adoption};
 pub use code::{Code, CodeError, is_reserved};
 pub use code_key::{CodeKey, CodeKeyError, Fingerprint};
 pub use keyspace::{Class, Keyspace, KeyspaceError, parse_keyspaces};

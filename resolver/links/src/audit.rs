@@ -6,7 +6,7 @@ mod state;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::api_key::ApiKeyId;
+use crate::{Edit, api_key::ApiKeyId};
 
 pub use domain::{domain_change, domain_name};
 pub use state::{Told, change, state, tell};
@@ -65,6 +65,16 @@ impl Action {
         Self::RevokeKey,
         Self::RotateKey,
     ];
+
+    /// Returns the kind of an edit.
+    #[must_use]
+    pub fn of_edit(edit: &Edit) -> Self {
+        match edit.block {
+            None => Self::EditLink,
+            Some(Some(_)) => Self::BlockLink,
+            Some(None) => Self::UnblockLink,
+        }
+    }
 
     /// Returns the name of the action, in the log and in the database.
     #[must_use]

@@ -10,6 +10,9 @@ mod details;
 mod domain;
 mod filter;
 mod forward;
+mod idempotency;
+mod import;
+mod lifecycle;
 mod limits;
 mod long_url;
 mod lookalike;
@@ -24,6 +27,7 @@ mod slug;
 mod status;
 mod tag;
 pub mod targets;
+mod visit_limit;
 mod visitor;
 
 use std::borrow::Cow;
@@ -42,11 +46,14 @@ pub use domain::{
 };
 pub use filter::{Filter, OrderBy, OrderField, Outline, Outlined, Page, TagsMode};
 pub use forward::forward_query;
+pub use idempotency::{EarlierRequest, Idempotency};
+pub use import::{ImportCode, ImportItem, PickedCode};
+pub use lifecycle::Refusal;
 pub use limits::{CODE_LEN_MAX, DESCRIPTION_BYTES, PER_PAGE, PER_PAGE_MAX, STRAY_TARGET_BYTES, TITLE_BYTES};
 pub use long_url::{LongUrl, LongUrlError};
 pub use password::{PasswordError, PasswordHash};
 pub use placeholder::{fill_placeholders, has_safe_placeholders};
-pub use record::{Edit, Meant, Record};
+pub use record::{Edit, Precondition, Record};
 pub use rule::{
     AddressPattern, Browser, CONDITION_TYPES, CONDITIONS_MAX, Condition, ConditionError, Country, Date,
     Device, RULES_MAX, Rule, Text,
@@ -55,6 +62,7 @@ pub use scheme::{Schemes, SchemesError};
 pub use slug::{Slug, SlugError};
 pub use status::{RedirectStatus, RedirectStatusError};
 pub use tag::{TAGS_MAX, Tag, TagError};
+pub use visit_limit::granted_visits;
 pub use visitor::{Facts, asks_where, choose, is_preview};
 
 /// A stored link.
@@ -167,6 +175,12 @@ impl Link {
     #[must_use]
     pub fn mark(&self) -> Option<u32> {
         self.details.as_ref()?.mark
+    }
+
+    /// Returns the version: it grows with each edit, and is 0 for a link that was never edited.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.details.as_ref().map_or(0, |details| details.version)
     }
 
     /// Returns `true` if an operator has taken the link down.

@@ -55,7 +55,7 @@ pub struct Edit {
     /// Tags, replaced as a whole.
     pub tags: Option<Vec<Tag>>,
     /// Precondition: the link and the versions that the edit applies to.
-    pub meant: Meant,
+    pub precondition: Precondition,
 }
 
 /// Precondition of a change: which link it applies to, and which versions.
@@ -63,14 +63,14 @@ pub struct Edit {
 /// A code that was given back may belong to another link by the time of the change. Versions
 /// prevent one client from overwriting the changes of another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Meant {
+pub struct Precondition {
     /// Creation time of the link; `None` applies to any link.
     pub created_at: Option<Timestamp>,
     /// Accepted versions; `None` accepts any.
     pub versions: Option<Vec<u64>>,
 }
 
-impl Meant {
+impl Precondition {
     /// Applies to this link, in any version.
     #[must_use]
     pub fn of(link: &Link) -> Self {
@@ -88,8 +88,7 @@ impl Meant {
     /// Returns `true` if the link's version is accepted.
     #[must_use]
     pub fn has_version_of(&self, link: &Link) -> bool {
-        let version = link.details.as_ref().map_or(0, |details| details.version);
-        self.versions.as_ref().is_none_or(|versions| versions.contains(&version))
+        self.versions.as_ref().is_none_or(|versions| versions.contains(&link.version()))
     }
 }
 

@@ -25,11 +25,11 @@ use std::{
     sync::Arc,
 };
 
-use app::{domain_cache::SHOWN, lookup::TRUSTED};
+use app::{domain_cache::SHOWN, import_codes::ImportCodes, lookup::TRUSTED};
 use indicatif::{ProgressBar, ProgressStyle};
 use links::{Authority, DomainId, Schemes, api_key::OPERATOR};
 use sha2::{Digest, Sha256};
-use store::{ImportBatch, Imported, LinkStore, StoreError};
+use store::{Catalog, ImportBatch, Imported, Settings, StoreError};
 use tokio::{sync::mpsc, task::spawn_blocking, time::Instant};
 use transfer::{LeftOut, Row, RowError, rows};
 
@@ -67,6 +67,7 @@ pub(super) async fn run(args: ImportArgs) -> Result<String, Error> {
     };
     let store = ready(&args.database).await?;
     let mint = open_mint(&*store, &args.database, args.code_key_file.as_deref()).await?;
+    let codes = ImportCodes::new(mint);
     let begun = Instant::now();
     let position = store.import_position(&name).await?;
     let keys = store.list_api_keys().await?.into_iter().map(|key| (key.name, key.id)).collect();
@@ -75,10 +76,11 @@ pub(super) async fn run(args: ImportArgs) -> Result<String, Error> {
     let mut importer = Importer {
         position,
         disabled: disabled.map(|domain| domain.id).collect(),
-        store,
-        batch: ImportBatch { name, end: 0, items: Vec::new(), mint },
+        catalog: store.clone(),
+        settings: store,
+        batch: ImportBatch { name, end: 0, items: Vec::new(), keyspaces: codes.keyspaces() },
         bytes: 0,
-        adoption: Adoption { unprotected: args.unprotected, keys, schemes },
+        adoption: Adoption { unprotected: args.unprotected, keys, schemes, codes },
         domains: HashMap::new(),
         places: Vec::new(),
         outcome: Outcome::new(rejects(args.rejects.as_deref(), position)?),
@@ -104,7 +106,8 @@ fn rejects(path: Option<&Path>, position: u64) -> Result<Option<File>, Error> {
 }
 
 struct Importer {
-    store: Arc<dyn LinkStore>,
+    catalog: Arc<dyn Catalog>,
+    settings: Arc<dyn Settings>,
     /// The position that an earlier run has reached.
     position: u64,
     batch: ImportBatch,
@@ -205,7 +208,9 @@ impl Importer {
         }
         let Ok(authority) = Authority::parse(&name) else { return Ok(None) };
         // `--domains-max` limits API keys, not the operator's own command.
-        let Some(id) = self.store.add_domain(&authority, u32::MAX, OPERATOR).await? else { return Ok(None) };
+        let Some(id) = self.settings.add_domain(&authority, u32::MAX, OPERATOR).await? else {
+            return Ok(None);
+        };
         self.domains.insert(name, id);
         Ok(Some(id))
     }
@@ -219,12 +224,16 @@ impl Importer {
         let mut tries = 0;
         let imported = loop {
             tries += 1;
-            match self.store.import(&self.batch).await {
+            match self.catalog.import(&self.batch).await {
                 // Storing a batch is idempotent, so an unknown outcome is retried.
                 Err(StoreError::TimedOut | StoreError::Unreachable(_) | StoreError::Postgres(_))
                     if tries < TRIES =>
                 {
                     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+                }
+                Err(StoreError::NoFreeCode { item }) => {
+                    tries = 0;
+                    self.adoption.codes.add_candidates(&mut self.batch.items, item);
                 }
                 answer => break answer?,
             }

@@ -9,7 +9,7 @@ use links::{
     scope::Scopes,
 };
 use serde_json::json;
-use store::LinkStore;
+use store::{Keys, Settings};
 
 use super::{
     ready,
@@ -59,7 +59,7 @@ pub(super) async fn run(command: ApiKeyCommand) -> Result<String, Error> {
 }
 
 /// Returns the domain of this name, and adds it if it does not exist, as for a new link.
-async fn find_domain(store: &dyn LinkStore, name: Option<String>) -> Result<Option<DomainId>, Error> {
+async fn find_domain(settings: &dyn Settings, name: Option<String>) -> Result<Option<DomainId>, Error> {
     let Some(name) = name else { return Ok(None) };
     if name == DEFAULT_DOMAIN {
         return Ok(Some(DomainId::DEFAULT));
@@ -70,11 +70,11 @@ async fn find_domain(store: &dyn LinkStore, name: Option<String>) -> Result<Opti
         reason: format!("{error}, or DEFAULT for that of --public-url"),
     })?;
     // `--domains-max` limits API keys, not the operator's own command.
-    Ok(store.add_domain(&authority, u32::MAX, OPERATOR).await?)
+    Ok(settings.add_domain(&authority, u32::MAX, OPERATOR).await?)
 }
 
 async fn create(
-    store: &dyn LinkStore,
+    keys: &dyn Keys,
     name: String,
     scopes: Scopes,
     expires_in: Option<Duration>,
@@ -85,7 +85,7 @@ async fn create(
     let span = expires_in.and_then(|span| SignedDuration::try_from(span).ok());
     let expires_at = span.and_then(|span| Timestamp::now().checked_add(span).ok());
     let new = NewKey { name: name.clone(), hash: key.hash(), scopes, expires_at, limits };
-    match store.add_api_key(&new).await? {
+    match keys.add_api_key(&new).await? {
         Some(_) => Ok(format!("{}\n", key.reveal())),
         None => Err(wrong(&name, "a key of this name exists: expected another name")),
     }
@@ -95,8 +95,8 @@ async fn create(
 struct DomainNames(HashMap<DomainId, String>);
 
 impl DomainNames {
-    async fn of(store: &dyn LinkStore) -> Result<Self, Error> {
-        let domains = store.poll_settings(None).await?.settings.unwrap_or_default().domains;
+    async fn of(settings: &dyn Settings) -> Result<Self, Error> {
+        let domains = settings.poll_settings(None).await?.settings.unwrap_or_default().domains;
         let named = domains.into_iter().filter_map(|domain| Some((domain.id, domain.authority?.to_string())));
         Ok(Self(named.collect()))
     }

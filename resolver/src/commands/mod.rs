@@ -18,7 +18,7 @@ pub use client::ClientError;
 
 use std::{path::Path, sync::Arc};
 
-use store::{LinkStore, StoreError, Witness, postgres::PostgresStore, sqlite::SqliteStore};
+use store::{Store, StoreError, Witness, postgres::PostgresStore, sqlite::SqliteStore};
 use tokio::time::{Instant, sleep};
 
 use crate::{
@@ -48,10 +48,7 @@ pub async fn run(command: Command) -> Result<String, Error> {
 }
 
 /// Opens the database without a query.
-pub(crate) async fn open(
-    database: &Database,
-    replica: Option<&Database>,
-) -> Result<Arc<dyn LinkStore>, Error> {
+pub(crate) async fn open(database: &Database, replica: Option<&Database>) -> Result<Arc<dyn Store>, Error> {
     open_witnessed(database, replica, None).await
 }
 
@@ -61,7 +58,7 @@ pub(crate) async fn open_witnessed(
     database: &Database,
     replica: Option<&Database>,
     witness: Option<Witness>,
-) -> Result<Arc<dyn LinkStore>, Error> {
+) -> Result<Arc<dyn Store>, Error> {
     let witness = witness.map(Arc::new);
     let malformed = |error: &dyn std::fmt::Display| Error::Config {
         flag: "--database",
@@ -97,7 +94,7 @@ async fn open_sqlite(path: &Path) -> Result<SqliteStore, StoreError> {
 
 /// Opens an existing database. A command that only reads or fills a database must not create one: a
 /// mistyped path would leave an empty database behind.
-async fn open_existing(database: &Database) -> Result<Arc<dyn LinkStore>, Error> {
+async fn open_existing(database: &Database) -> Result<Arc<dyn Store>, Error> {
     if let Database::Sqlite(path) = database
         && !path.exists()
     {
@@ -113,7 +110,7 @@ async fn open_existing(database: &Database) -> Result<Arc<dyn LinkStore>, Error>
 
 /// Waits until the database answers. Returns an error at once if it lacks this version's schema,
 /// because waiting would not add it.
-async fn ready(args: &DatabaseArgs) -> Result<Arc<dyn LinkStore>, Error> {
+async fn ready(args: &DatabaseArgs) -> Result<Arc<dyn Store>, Error> {
     let store = open_existing(&args.database).await?;
     let checked = wait_for(args, async || match store.check().await {
         Err(behind @ StoreError::SchemaBehind { .. }) => Ok(Err(behind)),

@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use codes::Mint;
-use store::LinkStore;
+use store::Settings;
 
 use crate::{Error, code_key_file, config::DatabaseArgs};
 
@@ -13,14 +13,14 @@ use crate::{Error, code_key_file, config::DatabaseArgs};
 /// Returns an error if no resolver was started on the database yet, if the code key cannot be read,
 /// or if it is not the database's.
 pub(super) async fn open_mint(
-    store: &dyn LinkStore,
+    settings: &dyn Settings,
     database: &DatabaseArgs,
     file: Option<&Path>,
 ) -> Result<Arc<Mint>, Error> {
     let path = file.map_or_else(|| database.data_folder().join("code.key"), Path::to_owned);
     let wrong =
         |reason: String| Error::Config { flag: "--code-key-file", value: path.display().to_string(), reason };
-    let Some(adopted) = store.fingerprint().await? else {
+    let Some(adopted) = settings.fingerprint().await? else {
         return Err(Error::Config {
             flag: "--database",
             value: database.database.to_string(),
@@ -33,6 +33,6 @@ pub(super) async fn open_mint(
     if key.fingerprint() != adopted {
         return Err(wrong(format!("this database belongs to another code key: its mark is {adopted}")));
     }
-    let keyspaces = store.adopt_keyspaces(&[]).await?;
+    let keyspaces = settings.adopt_keyspaces(&[]).await?;
     Ok(Arc::new(Mint::new(&key, keyspaces)))
 }

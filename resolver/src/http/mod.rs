@@ -52,7 +52,7 @@ use hyper::{
     header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER},
 };
 use jiff::tz::TimeZone;
-use store::LinkStore;
+use store::Store;
 use tokio::{runtime, sync::Semaphore, time::Instant};
 
 use crate::{hot::HotLinks, places::Atlas};
@@ -101,7 +101,7 @@ pub struct App {
     /// The pipeline of visits.
     pub visits: Visits,
     /// The store, for health checks and API keys.
-    pub store: Arc<dyn LinkStore>,
+    pub store: Arc<dyn Store>,
     /// The metrics.
     pub metrics: Arc<Metrics>,
     /// The cache of domains and target rules.

@@ -21,7 +21,7 @@ use app::{
 };
 use codes::Mint;
 use daemon::{Resources, Vitals};
-use store::{LinkStore, SettingsPoll};
+use store::{SettingsPoll, Store};
 use supply::{Ceilings, Clock, IssuerClient, Minting, Owner, SupplierConfig, SupplyMetrics};
 use tokio::{runtime, sync::Semaphore, time::Instant};
 
@@ -40,7 +40,7 @@ pub(super) struct Parts {
     pub(super) mintings: Vec<Arc<Minting>>,
     /// The clock of the mintings and the ceilings.
     pub(super) clock: Clock,
-    pub(super) store: Arc<dyn LinkStore>,
+    pub(super) store: Arc<dyn Store>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) supply_metrics: Arc<SupplyMetrics>,
     pub(super) vitals: Vitals,
@@ -65,18 +65,22 @@ impl Parts {
         let directory = self.start_directory(settings, lookup_and_clock, &supply, (asked, shared));
         let reserver = self.reserver(Arc::clone(&directory));
         self.start_sweeper(settings, &lookup);
-        let indexer = UrlIndexer { store: Arc::clone(&self.store), holder: self.owner.instance.clone() };
+        let indexer = UrlIndexer { catalog: self.store.clone(), holder: self.owner.instance.clone() };
         self.vitals.spawn("indexer of long URLs", indexer.run());
         let Self { store, metrics, vitals, .. } = self;
         let keys = Arc::new(KeyRing::new());
-        vitals.spawn("noter of used API keys", note_used(Arc::clone(&keys), Arc::clone(&store)));
+        vitals.spawn("noter of used API keys", note_used(Arc::clone(&keys), store.clone()));
         settings.places.follow(&vitals);
         let links = LinkService {
             lookup: Arc::clone(&lookup),
             creator,
             reserver,
             directory: Arc::clone(&directory),
-            store: Arc::clone(&store),
+            links: store.clone(),
+            catalog: store.clone(),
+            register: store.clone(),
+            settings: store.clone(),
+            keys: store.clone(),
             key_names: KeyNames::default(),
             passwords: PasswordGuard::default(),
             turns,
@@ -102,9 +106,9 @@ impl Parts {
             visits: Visits::start(
                 &vitals,
                 &metrics,
-                Seen::start(&vitals, Arc::clone(&store), settings.remove_unvisited_after),
+                Seen::start(&vitals, store.clone(), settings.remove_unvisited_after),
             ),
-            admission: Admission::start(&vitals, Arc::clone(&store)),
+            admission: Admission::start(&vitals, store.clone()),
             lookup,
             keys,
             clients: Arc::new(Clients::new(settings.client_limits.clone(), connections.per_client)),
@@ -127,7 +131,7 @@ impl Parts {
         let config = SupplierConfig {
             owner: self.owner.clone(),
             client: Arc::clone(&self.client),
-            store: Arc::clone(&self.store),
+            register: self.store.clone(),
             mintings: self.mintings.clone(),
             ceilings,
             metrics: Arc::clone(&self.supply_metrics),
@@ -141,7 +145,7 @@ impl Parts {
             settings.lookup,
             Arc::clone(&self.mint),
             ceilings,
-            Arc::clone(&self.store),
+            self.store.clone(),
             Arc::clone(&self.metrics),
         )
     }
@@ -150,7 +154,8 @@ impl Parts {
         let config = CreatorConfig {
             mint: Arc::clone(&self.mint),
             mintings: self.mintings.clone(),
-            store: Arc::clone(&self.store),
+            links: self.store.clone(),
+            register: self.store.clone(),
             owner: self.owner.clone(),
             lookup,
             clock,
@@ -168,7 +173,7 @@ impl Parts {
         shared: (Instant, SettingsPoll),
     ) -> Arc<Directory> {
         let config = DirectoryConfig {
-            store: Arc::clone(&self.store),
+            settings: self.store.clone(),
             public_url: settings.default_domain.clone(),
             policy: settings.policy,
             lookup,
@@ -181,7 +186,8 @@ impl Parts {
     fn reserver(&self, directory: Arc<Directory>) -> Reserver {
         Reserver {
             client: Arc::clone(&self.client),
-            store: Arc::clone(&self.store),
+            register: self.store.clone(),
+            links: self.store.clone(),
             mint: Arc::clone(&self.mint),
             mintings: self.mintings.clone(),
             directory,
@@ -194,7 +200,7 @@ impl Parts {
     fn start_sweeper(&self, settings: &Settings, lookup: &Arc<Lookup>) {
         let Some(unvisited_for) = settings.remove_unvisited_after else { return };
         let sweeper = Sweeper {
-            store: Arc::clone(&self.store),
+            catalog: self.store.clone(),
             lookup: Arc::clone(lookup),
             metrics: Arc::clone(&self.metrics),
             holder: self.owner.instance.clone(),

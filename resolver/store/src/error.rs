@@ -50,6 +50,12 @@ pub enum StoreError {
     /// gone.
     #[error("the register has these numbers under another allocation")]
     Overlap,
+    /// Every candidate code of an item of an import is taken. Nothing of the batch is stored.
+    #[error("item {item} of the batch: every candidate code is taken")]
+    NoFreeCode {
+        /// The index of the item in its batch.
+        item: usize,
+    },
     /// LISTEN receives no notifications. The connection ends at a transaction pooler, which shares
     /// servers between transactions, and not at the server itself.
     #[error("notifications of the database do not arrive: expected a connection to the server itself")]

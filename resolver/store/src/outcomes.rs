@@ -42,9 +42,9 @@ pub enum InsertedFull {
     NoDomain,
     /// Nothing was stored: an earlier create with the same idempotency key or content made this
     /// link.
-    Same(LinkId),
+    Existing(LinkId),
     /// Nothing was stored: the idempotency key was used before with another request.
-    OtherWish,
+    KeyReused,
 }
 
 /// The outcome of an insert under a custom slug.
@@ -59,9 +59,9 @@ pub enum InsertedNamed {
     NoDomain,
     /// Nothing was stored: an earlier create with the same idempotency key or content made this
     /// link.
-    Same(LinkId),
+    Existing(LinkId),
     /// Nothing was stored: the idempotency key was used before with another request.
-    OtherWish,
+    KeyReused,
 }
 
 /// The result of a read of links.

@@ -1,23 +1,11 @@
 //! Parameters of store calls: links and blocks to store, and selections of them.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
-use codes::{KeyspaceIndex, LinkId, Mint};
+use codes::{KeyspaceIndex, LinkId};
 use jiff::Timestamp;
-use links::{DomainId, Draft, NewLink, Slug, Tag, api_key::ApiKeyId};
+use links::{DomainId, Draft, ImportItem, NewLink, Slug, api_key::ApiKeyId};
 use numbers::Span;
-
-/// Deduplication of creates: a request with the same digest returns the earlier link.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Same {
-    /// Digest that identifies equal requests: of the requested link, or of the idempotency key.
-    pub digest: String,
-    /// How long a repeated request returns the link, counted from the last request.
-    pub lifetime: Duration,
-    /// For idempotency keys, whose `digest` covers the key only: a digest of the request. The link
-    /// is returned even if it was edited since.
-    pub fingerprint: Option<String>,
-}
 
 /// Which servers may answer a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,26 +55,8 @@ pub struct NamedLink {
     pub draft: Draft,
 }
 
-/// A link of an import.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ImportItem {
-    /// The link's code in its former system. `None` derives a code from a digest of the long URL.
-    pub slug: Option<Slug>,
-    /// The other fields of the link.
-    pub draft: Draft,
-    /// The link's tags.
-    pub tags: Vec<Tag>,
-    /// When the link was created in its former system.
-    pub created_at: Option<Timestamp>,
-    /// Whether its former system minted the code. If the code is mintable here too, it stays one
-    /// that no custom slug can take over.
-    pub minted: bool,
-    /// How many visits of its limit are used up.
-    pub uses: u64,
-}
-
 /// A batch of an import.
-#[derive(Clone)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportBatch {
     /// The name of the import.
     pub name: String,
@@ -95,8 +65,8 @@ pub struct ImportBatch {
     pub end: u64,
     /// The links.
     pub items: Vec<ImportItem>,
-    /// Tells which codes are mintable.
-    pub mint: Arc<Mint>,
+    /// Number of keyspaces that this process knows. With one more, other codes might be mintable.
+    pub keyspaces: usize,
 }
 
 /// One step of the removal of unvisited links.

@@ -101,7 +101,7 @@ impl Heartbeat {
         let beat = move || {
             let config = &holder.config;
             let at = config.ceilings.clock().moment(Instant::now());
-            lock(&sent).push_back(SentBeat { at, seen: Seen::now(&config.store) });
+            lock(&sent).push_back(SentBeat { at, seen: Seen::now(&config.register) });
             let beat = holder.with_core(|core, keyspaces| core.beat(session, keyspaces));
             let progress = beat.progress.into_iter();
             let progress = progress
@@ -145,7 +145,7 @@ impl Heartbeat {
     /// creates may be waiting for it, so the next beat follows soon.
     async fn raise(&self, told: Mark, seen: Seen, patience: Duration) {
         let Holder { history, config, pace, .. } = &*self.holder;
-        let raised = timeout(patience, history.advance_soon(&config.store, told, seen)).await;
+        let raised = timeout(patience, history.advance_soon(&config.register, told, seen)).await;
         if !matches!(raised, Ok(true)) {
             pace.hurry();
         }
@@ -160,7 +160,7 @@ impl Heartbeat {
         for pb::Ceiling { namespace, ceiling } in answer.ceilings {
             let known = config.mintings.iter().find(|minting| minting.namespace.as_str() == namespace);
             let Some(minting) = known else { continue };
-            if let Ok(registered_end) = config.store.registered_end(minting.index).await {
+            if let Ok(registered_end) = config.register.registered_end(minting.index).await {
                 config.ceilings.trust(minting.index, Told { ceiling, registered_end, sent, holder_ttl_ms });
             }
         }

@@ -26,7 +26,7 @@ use std::{
 
 use jiff::Timestamp;
 use numbers::Mark;
-use store::{Advanced, Comparison, LinkStore, StoreError};
+use store::{Advanced, Comparison, Register, StoreError};
 use tokio::time::sleep;
 
 use crate::guard::{self, Guard};
@@ -45,8 +45,8 @@ pub(super) struct History {
 pub(super) struct Seen(Option<Timestamp>);
 
 impl Seen {
-    pub(super) fn now(store: &Arc<dyn LinkStore>) -> Self {
-        Self(store.server_start().and_then(|start| *start.borrow()))
+    pub(super) fn now(register: &Arc<dyn Register>) -> Self {
+        Self(register.server_start().and_then(|start| *start.borrow()))
     }
 }
 
@@ -60,21 +60,21 @@ impl History {
     /// since `seen`: the ledger has to be asked again.
     pub(super) async fn advance(
         &self,
-        store: &Arc<dyn LinkStore>,
+        register: &Arc<dyn Register>,
         told: Mark,
         seen: Seen,
     ) -> Result<bool, StoreError> {
         self.hear(told);
         let how = Comparison { raises: true, since: seen.0 };
-        Ok(self.learn(store.advance(self.least(), how).await?))
+        Ok(self.learn(register.advance(self.least(), how).await?))
     }
 
     /// Raises the mark like [`History::advance`], and repeats the call until the database answers.
     /// It sends no further beat, which would cost the issuer a commit each time. The caller bounds
     /// the wait.
-    pub(super) async fn advance_soon(&self, store: &Arc<dyn LinkStore>, told: Mark, seen: Seen) -> bool {
+    pub(super) async fn advance_soon(&self, register: &Arc<dyn Register>, told: Mark, seen: Seen) -> bool {
         loop {
-            match self.advance(store, told, seen).await {
+            match self.advance(register, told, seen).await {
                 Ok(is_raised) => return is_raised,
                 Err(error) => tracing::debug!(error = &error as &dyn std::error::Error, "raise the mark"),
             }
@@ -110,15 +110,16 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
-    use store::sqlite::SqliteStore;
+    use store::{Store as _, sqlite::SqliteStore};
 
     #[tokio::test(start_paused = true)]
     async fn a_comparison_that_fails_is_asked_again_without_another_beat() {
         // The database has no tables yet, so the comparison fails.
         let connection = Arc::new(Mutex::new(Connection::open_in_memory().unwrap()));
-        let store: Arc<dyn LinkStore> = Arc::new(SqliteStore::here(&connection));
+        let store = Arc::new(SqliteStore::here(&connection));
+        let register: Arc<dyn Register> = store.clone();
         let history = History::default();
-        assert!(history.advance(&store, Mark(7), Seen::default()).await.is_err());
+        assert!(history.advance(&register, Mark(7), Seen::default()).await.is_err());
         let starts = async {
             sleep(Duration::from_secs(1)).await;
             store.migrate().await.unwrap();
@@ -126,7 +127,7 @@ mod tests {
             connection.lock().unwrap().execute(row, []).unwrap();
         };
         let patience = Duration::from_secs(3);
-        let raising = timeout(patience, history.advance_soon(&store, Mark(7), Seen::default()));
+        let raising = timeout(patience, history.advance_soon(&register, Mark(7), Seen::default()));
         let (is_raised, ()) = tokio::join!(raising, starts);
         assert!(is_raised == Ok(true) && history.known() > Mark(7), "{:?}", history.known());
     }

@@ -11,7 +11,7 @@ use std::{
 use codes::Contradiction;
 use holder::{Answer, Call, Core, Effect, Event, Note, Refused, Session, StoreAnswer, StoreCall};
 use proto::issuer::v1 as pb;
-use store::{LinkStore, Registration, StoreError};
+use store::{Register, Registration, StoreError};
 use tokio::{
     sync::watch,
     time::{Instant, interval, sleep, sleep_until, timeout, timeout_at},
@@ -42,7 +42,7 @@ pub struct SupplierConfig {
     /// The client of the issuer.
     pub client: Arc<IssuerClient>,
     /// The store with the block register.
-    pub store: Arc<dyn LinkStore>,
+    pub register: Arc<dyn Register>,
     /// The keyspaces that this process mints in.
     pub mintings: Vec<Arc<Minting>>,
     /// The collection that receives trusted ceilings.
@@ -240,7 +240,7 @@ impl Supplier {
     pub async fn run(mut self, stop: CancellationToken) {
         let holder = Arc::clone(&self.holder);
         let _beats = AbortOnDropHandle::new(tokio::spawn(Heartbeat::new(Arc::clone(&holder)).run()));
-        let starts = follow_starts(&*holder.config.store, Arc::clone(&holder.pace));
+        let starts = follow_starts(&*holder.config.register, Arc::clone(&holder.pace));
         let _starts = AbortOnDropHandle::new(tokio::spawn(starts));
         let _samples = AbortOnDropHandle::new(tokio::spawn(sample(holder.config.mintings.clone())));
         {
@@ -330,12 +330,12 @@ impl Supplier {
     }
 
     async fn call(&mut self, call: Call) -> Result<Answer, Refused> {
-        let SupplierConfig { owner, client, mintings, store, .. } = &self.holder.config;
+        let SupplierConfig { owner, client, mintings, register, .. } = &self.holder.config;
         let holder = owner.holder.clone();
         match call {
             Call::Register { namespaces } => {
                 // A mark that is raised after the answer is reported with the first beat.
-                self.seen = Seen::now(store);
+                self.seen = Seen::now(register);
                 let specs = namespaces.into_iter();
                 let specs =
                     specs.map(|(name, capacity)| pb::NamespaceSpec { name: name.to_string(), capacity });
@@ -377,28 +377,30 @@ impl Supplier {
     }
 
     async fn try_ask(&self, call: StoreCall) -> Result<StoreAnswer, StoreError> {
-        let SupplierConfig { owner, store, .. } = &self.holder.config;
+        let SupplierConfig { owner, register, .. } = &self.holder.config;
         let entered = |registration| match registration {
             Registration::Registered => StoreAnswer::Entered,
             Registration::Overlaps => StoreAnswer::Overlaps,
         };
         Ok(match call {
-            StoreCall::AdoptLedger(ledger) => StoreAnswer::Ledger(store.adopt_ledger(&ledger).await?),
+            StoreCall::AdoptLedger(ledger) => StoreAnswer::Ledger(register.adopt_ledger(&ledger).await?),
             StoreCall::RaiseMark(told) => {
-                StoreAnswer::Raised(self.holder.history.advance(store, told, self.seen).await?)
+                StoreAnswer::Raised(self.holder.history.advance(register, told, self.seen).await?)
             }
-            StoreCall::Epoch => StoreAnswer::Epoch(store.epoch().await?),
-            StoreCall::Register(entry) => entered(store.register_block(&owner.entry(&entry)).await?),
+            StoreCall::Epoch => StoreAnswer::Epoch(register.epoch().await?),
+            StoreCall::Register(entry) => entered(register.register_block(&owner.entry(&entry)).await?),
             StoreCall::TakeOver(entry, leaked) => {
-                entered(store.take_over_block(&owner.entry(&entry), leaked.0).await?)
+                entered(register.take_over_block(&owner.entry(&entry), leaked.0).await?)
             }
-            StoreCall::Unused(index, span) => StoreAnswer::Unused(store.unused(index, span).await?),
-            StoreCall::RegisteredEnd(index) => StoreAnswer::End(store.registered_end(index).await?),
-            StoreCall::Release(entry, kept) => match store.release_block(&owner.entry(&entry), &kept).await {
-                Ok(()) => StoreAnswer::Released,
-                Err(StoreError::Overlap) => StoreAnswer::Overlaps,
-                Err(error) => return Err(error),
-            },
+            StoreCall::Unused(index, span) => StoreAnswer::Unused(register.unused(index, span).await?),
+            StoreCall::RegisteredEnd(index) => StoreAnswer::End(register.registered_end(index).await?),
+            StoreCall::Release(entry, kept) => {
+                match register.release_block(&owner.entry(&entry), &kept).await {
+                    Ok(()) => StoreAnswer::Released,
+                    Err(StoreError::Overlap) => StoreAnswer::Overlaps,
+                    Err(error) => return Err(error),
+                }
+            }
         })
     }
 }
@@ -428,8 +430,8 @@ async fn sample(mintings: Vec<Arc<Minting>>) {
 }
 
 /// Triggers beats when the database server has restarted, so that the mark is raised.
-fn follow_starts(store: &dyn LinkStore, pace: Arc<Pace>) -> impl Future<Output = ()> + Send + 'static {
-    let start = store.server_start();
+fn follow_starts(register: &dyn Register, pace: Arc<Pace>) -> impl Future<Output = ()> + Send + 'static {
+    let start = register.server_start();
     async move {
         let Some(mut start) = start else { return };
         while start.changed().await.is_ok() {

@@ -13,7 +13,7 @@ use codes::{Fingerprint, Keyspace};
 use futures_util::future::join_all;
 use harness::{Flow, Postgres, Proxy};
 use numbers::Mark;
-use store::{Comparison, LinkStore, postgres::PostgresStore};
+use store::{Comparison, Register, Settings, Store, postgres::PostgresStore};
 use tokio::time::{sleep, timeout};
 use writes::{CALL_WITHIN, GROUPS, Told, Write};
 

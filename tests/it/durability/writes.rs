@@ -7,7 +7,8 @@ use codes::{CodeKey, KeyspaceIndex, LinkId, Mint};
 use harness::Postgres;
 use jiff::Timestamp;
 use links::{
-    Authority, DomainEdit, DomainId, Draft, Edit, LongUrl, Meant, NewLink, Slug, Tag,
+    Authority, DomainEdit, DomainId, Draft, Edit, ImportCode, ImportItem, LongUrl, NewLink, PickedCode,
+    Precondition, Slug, Tag,
     api_key::{ApiKey, ApiKeyId, KeyLimits, NewKey},
     reservation::ReservationId,
     scope::Scopes,
@@ -15,8 +16,8 @@ use links::{
 };
 use numbers::Span;
 use store::{
-    BlockEntry, FullLink, ImportBatch, ImportItem, InsertError, LinkStore, NamedLink, StoreError,
-    postgres::PostgresStore,
+    BlockEntry, Catalog, FullLink, ImportBatch, InsertError, Keys, Links, NamedLink, Register, Settings,
+    StoreError, postgres::PostgresStore,
 };
 
 /// The outcome of a write as reported to its caller.
@@ -109,7 +110,7 @@ impl Write {
             Kind::Edit | Kind::Delete | Kind::UseLinks => write.insert(1).await.unwrap(),
             Kind::Restore => {
                 write.insert(1).await.unwrap();
-                store.delete(write.id(0), &Meant::default(), BY).await.unwrap();
+                store.delete(write.id(0), &Precondition::default(), BY).await.unwrap();
             }
             Kind::RenameTag | Kind::DeleteTags => write.insert_tagged("old").await.unwrap(),
             Kind::RemoveTarget => store.set_target(&write.target(), BY).await.unwrap(),
@@ -153,8 +154,8 @@ impl Write {
                 let edit = Edit { title: Some(Some("edited".to_owned())), ..Edit::default() };
                 store.edit(self.id(0), &edit, BY).await.map(drop)
             }
-            Kind::Delete => store.delete(self.id(0), &Meant::default(), BY).await.map(drop),
-            Kind::Restore => store.restore(self.id(0), &Meant::default(), 0, BY).await.map(drop),
+            Kind::Delete => store.delete(self.id(0), &Precondition::default(), BY).await.map(drop),
+            Kind::Restore => store.restore(self.id(0), &Precondition::default(), 0, BY).await.map(drop),
             Kind::RenameTag => store.rename_tag(&self.tag("old"), &self.tag("new"), BY).await.map(drop),
             Kind::DeleteTags => store.delete_tags(&[self.tag("old")], BY).await,
             Kind::SetTarget => store.set_target(&self.target(), BY).await,
@@ -179,7 +180,7 @@ impl Write {
             Kind::RegisterBlock => store.register_block(&self.block(1)).await.map(drop),
             Kind::ReleaseBlock => store.release_block(&self.block(1), &[]).await,
             Kind::TakeOverBlock => store.take_over_block(&self.block(2), 1).await.map(drop),
-            Kind::UseLinks => store.use_links(&[(self.id(0), 1)]).await.map(drop),
+            Kind::UseLinks => store.take_visits(&[(self.id(0), 1)]).await.map(drop),
             Kind::Single | Kind::Batch | Kind::Copy | Kind::Full | Kind::Named => {
                 panic!("{:?} is an insert", self.kind)
             }
@@ -310,7 +311,10 @@ impl Write {
 
     fn import(&self) -> ImportBatch {
         let item = |offset: u64| ImportItem {
-            slug: Some(Slug::parse(&format!("in/{}/{offset}", self.number)).unwrap()),
+            code: ImportCode::Kept(PickedCode {
+                slug: Slug::parse(&format!("in/{}/{offset}", self.number)).unwrap(),
+                mintable: None,
+            }),
             draft: self.draft(offset),
             tags: Vec::new(),
             created_at: Some(Timestamp::UNIX_EPOCH),
@@ -318,7 +322,7 @@ impl Write {
             uses: 0,
         };
         let name = format!("import {}", self.number);
-        ImportBatch { name, end: 20, items: (0..20).map(item).collect(), mint: Arc::clone(&self.mint) }
+        ImportBatch { name, end: 20, items: (0..20).map(item).collect(), keyspaces: self.mint.keyspaces() }
     }
 
     fn new_key(&self) -> NewKey {

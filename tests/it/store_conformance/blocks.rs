@@ -10,7 +10,7 @@ use links::{
     reservation::{Reservation, ReservationId},
 };
 use numbers::Span;
-use store::{BlockEntry, LinkStore, Registration, StoreError, postgres::PostgresStore};
+use store::{BlockEntry, Register, Registration, Store, StoreError, postgres::PostgresStore};
 
 use super::{keyspace, new_link};
 
@@ -22,7 +22,7 @@ fn block(start: u64, len: u64, generation: u64, holder: &str) -> BlockEntry {
     BlockEntry { keyspace: keyspace(2), span, generation, holder, incarnation: 1, instance }
 }
 
-pub(super) async fn an_overlapping_block_is_refused(store: &dyn LinkStore) {
+pub(super) async fn an_overlapping_block_is_refused(store: &dyn Store) {
     let first = block(100, 100, 1, "a");
     let again = BlockEntry { instance: "another-entry-of-a".to_owned(), ..first.clone() };
     assert_eq!(store.register_block(&first).await.unwrap(), Registration::Registered);
@@ -53,7 +53,7 @@ pub(super) async fn an_overlapping_block_is_refused(store: &dyn LinkStore) {
     assert_eq!(store.register_block(&elsewhere).await.unwrap(), Registration::Registered, "another keyspace");
 }
 
-pub(super) async fn a_released_rest_can_be_registered_by_another(store: &dyn LinkStore) {
+pub(super) async fn a_released_rest_can_be_registered_by_another(store: &dyn Store) {
     let first = block(10_000, 100, 20, "a");
     store.register_block(&first).await.unwrap();
     let kept = [Span::new(10_000, 10).unwrap(), Span::new(10_050, 10).unwrap()];
@@ -65,7 +65,7 @@ pub(super) async fn a_released_rest_can_be_registered_by_another(store: &dyn Lin
     store.release_block(&block(20_000, 5, 30, "a"), &[]).await.unwrap();
 }
 
-pub(super) async fn a_leaked_block_is_taken_over_once_and_its_gaps_are_found(store: &dyn LinkStore) {
+pub(super) async fn a_leaked_block_is_taken_over_once_and_its_gaps_are_found(store: &dyn Store) {
     let (lost, heir, rival) =
         (block(30_000, 10, 40, "a"), block(30_000, 10, 41, "b"), block(30_000, 10, 42, "c"));
     store.register_block(&lost).await.unwrap();
@@ -119,7 +119,7 @@ pub(super) async fn a_leaked_block_is_taken_over_once_and_its_gaps_are_found(sto
 
 /// After a restore of etcd from a backup a reservation's numbers may be allocated again. To the new
 /// holder they look like an older entry of the same block.
-pub(super) async fn an_open_reservation_is_never_taken_over(store: &dyn LinkStore) {
+pub(super) async fn an_open_reservation_is_never_taken_over(store: &dyn Store) {
     let id = ReservationId::draw().unwrap();
     store.add_reservation(&id, keyspace(2), ApiKeyId(7)).await.unwrap();
     let reserved = BlockEntry { holder: id.holder(), ..block(95_000, 10, 70, "r") };
@@ -164,7 +164,7 @@ pub(super) async fn a_take_over_waits_for_a_predecessors_late_commit(postgres: &
     assert_eq!(taken.await.unwrap(), Registration::Registered);
 }
 
-pub(super) async fn the_registers_end_is_that_of_the_keyspace(store: &dyn LinkStore) {
+pub(super) async fn the_registers_end_is_that_of_the_keyspace(store: &dyn Store) {
     let empty = KeyspaceIndex::new(30_000).unwrap();
     assert_eq!(store.registered_end(empty).await.unwrap(), 0);
     let last = BlockEntry { keyspace: empty, ..block(Span::LIMIT - 5, 5, 60, "a") };
@@ -174,7 +174,7 @@ pub(super) async fn the_registers_end_is_that_of_the_keyspace(store: &dyn LinkSt
     assert_eq!(store.registered_end(keyspace(2)).await.unwrap(), 70_008);
 }
 
-pub(super) async fn a_reservations_numbers_are_the_registers_rows_of_its_holder(store: &dyn LinkStore) {
+pub(super) async fn a_reservations_numbers_are_the_registers_rows_of_its_holder(store: &dyn Store) {
     let (id, other) = (ReservationId::draw().unwrap(), ReservationId::draw().unwrap());
     let (key, index) = (ApiKeyId(7), keyspace(2));
     assert_eq!(store.reservation(&id).await.unwrap(), None);

@@ -1,19 +1,19 @@
 //! Domains, target rules, and one code on several domains.
 
 use links::{
-    Authority, DomainEdit, DomainId, Edit, Meant, Slug,
+    Authority, DomainEdit, DomainId, Edit, Precondition, Slug,
     api_key::{ApiKeyId, KeyHash, KeyLimits, NewKey},
     scope::Scopes,
     targets::TargetRule,
 };
 use store::{
-    Deleted, DomainEdited, DomainRemoved, Edited, InsertedFull, InsertedNamed, LinkStore, NamedLink,
-    Restored, SettingsVersion, Source,
+    Deleted, DomainEdited, DomainRemoved, Edited, InsertedFull, InsertedNamed, NamedLink, Restored,
+    SettingsVersion, Source, Store,
 };
 
 use super::{full_link, new_link};
 
-pub(super) async fn domains_and_targets_are_told_with_a_version_that_grows(store: &dyn LinkStore) {
+pub(super) async fn domains_and_targets_are_told_with_a_version_that_grows(store: &dyn Store) {
     let settings = async |known: Option<&SettingsVersion>| store.poll_settings(known).await.unwrap().settings;
     let first = settings(None).await.unwrap();
     assert_eq!(first.domains.iter().map(|domain| domain.id).collect::<Vec<_>>(), [DomainId::DEFAULT]);
@@ -53,7 +53,7 @@ pub(super) async fn domains_and_targets_are_told_with_a_version_that_grows(store
 }
 
 /// One slug on several domains, and a number whose code another link has on one of them.
-pub(super) async fn each_domain_has_links_of_its_own(store: &dyn LinkStore) {
+pub(super) async fn each_domain_has_links_of_its_own(store: &dyn Store) {
     let by = ApiKeyId(1);
     let add = async |name: &str| {
         let authority = Authority::parse(name).unwrap();
@@ -92,12 +92,12 @@ pub(super) async fn each_domain_has_links_of_its_own(store: &dyn LinkStore) {
         InsertedFull::Stored(_)
     ));
     assert_eq!(store.find_slug(id, &Slug::parse("other").unwrap()).await.unwrap(), Some(minted.new.id));
-    assert_eq!(store.delete(ids[1], &Meant::default(), by).await.unwrap(), Deleted::Done);
+    assert_eq!(store.delete(ids[1], &Precondition::default(), by).await.unwrap(), Deleted::Done);
     assert_eq!(store.find_slug(id, &slug).await.unwrap(), None, "deleted on one domain");
     assert_eq!(store.find_slug(second, &slug).await.unwrap(), Some(ids[2]));
 }
 
-pub(super) async fn a_domain_is_removed_only_when_nothing_depends_on_it(store: &dyn LinkStore) {
+pub(super) async fn a_domain_is_removed_only_when_nothing_depends_on_it(store: &dyn Store) {
     let by = ApiKeyId(1);
     let names = ["removed.example", "kept.example"].map(|name| Authority::parse(name).unwrap());
     let id = store.add_domain(&names[0], u32::MAX, by).await.unwrap().unwrap();
@@ -116,7 +116,7 @@ pub(super) async fn a_domain_is_removed_only_when_nothing_depends_on_it(store: &
     assert_eq!(store.domains_with_links(Some(ApiKeyId(42))).await.unwrap(), []);
 
     assert_eq!(store.remove_domain(id, by).await.unwrap(), DomainRemoved::HasLinks);
-    assert_eq!(store.delete(link, &Meant::default(), by).await.unwrap(), Deleted::Done);
+    assert_eq!(store.delete(link, &Precondition::default(), by).await.unwrap(), Deleted::Done);
     let limits = KeyLimits { domain: Some(id), ..KeyLimits::default() };
     let hash = KeyHash::of(b"of one domain");
     let key = NewKey { name: "removed".to_owned(), hash, scopes: Scopes::admin(), expires_at: None, limits };
@@ -141,7 +141,7 @@ pub(super) async fn a_domain_is_removed_only_when_nothing_depends_on_it(store: &
     full.new.draft.details.get_or_insert_default().domain = Some(id);
     let history = store.epoch().await.unwrap();
     assert_eq!(store.insert_full(&history, &full, &[], None).await.unwrap(), InsertedFull::NoDomain);
-    assert_eq!(store.restore(link, &Meant::default(), keyspaces, by).await.unwrap(), Restored::Absent);
+    assert_eq!(store.restore(link, &Precondition::default(), keyspaces, by).await.unwrap(), Restored::Absent);
     let again = store.add_domain(&names[0], u32::MAX, by).await.unwrap().unwrap();
     assert!(again.get() > kept.get(), "a number is never given again");
     for domain in [again, kept] {
@@ -150,7 +150,7 @@ pub(super) async fn a_domain_is_removed_only_when_nothing_depends_on_it(store: &
 }
 
 /// A minted code stays with its link, so its row in `slug` outlives the link.
-pub(super) async fn deleted_minted_links_keep_no_domain(store: &dyn LinkStore) {
+pub(super) async fn deleted_minted_links_keep_no_domain(store: &dyn Store) {
     let by = ApiKeyId(1);
     let name = Authority::parse("minted.example").unwrap();
     let id = store.add_domain(&name, u32::MAX, by).await.unwrap().unwrap();
@@ -170,12 +170,15 @@ pub(super) async fn deleted_minted_links_keep_no_domain(store: &dyn LinkStore) {
     for _ in 0..2 {
         assert!(uses().await);
         assert_eq!(store.remove_domain(id, by).await.unwrap(), DomainRemoved::HasLinks);
-        assert_eq!(store.delete(link, &Meant::default(), by).await.unwrap(), Deleted::Done);
+        assert_eq!(store.delete(link, &Precondition::default(), by).await.unwrap(), Deleted::Done);
         assert!(!uses().await);
         assert_eq!(store.find_slug(id, &code).await.unwrap(), Some(link), "nobody else gets its code");
-        assert!(matches!(store.restore(link, &Meant::default(), 0, by).await.unwrap(), Restored::Done(_)));
+        assert!(matches!(
+            store.restore(link, &Precondition::default(), 0, by).await.unwrap(),
+            Restored::Done(_)
+        ));
     }
-    assert_eq!(store.delete(link, &Meant::default(), by).await.unwrap(), Deleted::Done);
+    assert_eq!(store.delete(link, &Precondition::default(), by).await.unwrap(), Deleted::Done);
     for reason in [Some("phishing".to_owned()), None] {
         let is_blocked = reason.is_some();
         let block = Edit { block: Some(reason), ..Edit::default() };
@@ -186,5 +189,5 @@ pub(super) async fn deleted_minted_links_keep_no_domain(store: &dyn LinkStore) {
         }
     }
     assert_eq!(store.remove_domain(id, by).await.unwrap(), DomainRemoved::Done);
-    assert_eq!(store.restore(link, &Meant::default(), 0, by).await.unwrap(), Restored::Absent);
+    assert_eq!(store.restore(link, &Precondition::default(), 0, by).await.unwrap(), Restored::Absent);
 }

@@ -2,7 +2,7 @@
 //! history.
 
 use numbers::{Mark, Span};
-use store::{Advanced, BlockEntry, Comparison, LinkStore, Registration};
+use store::{Advanced, BlockEntry, Comparison, Registration, Store};
 
 use super::keyspace;
 
@@ -14,11 +14,11 @@ fn entry(start: u64, len: u64, generation: u64) -> BlockEntry {
     BlockEntry { keyspace: keyspace(INDEX), span, generation, holder, incarnation: 1, instance }
 }
 
-async fn raise(store: &dyn LinkStore, at_least: Mark) -> Advanced {
+async fn raise(store: &dyn Store, at_least: Mark) -> Advanced {
     store.advance(at_least, Comparison { raises: true, since: None }).await.unwrap()
 }
 
-pub(super) async fn a_store_below_a_known_mark_begins_a_history(store: &dyn LinkStore) {
+pub(super) async fn a_store_below_a_known_mark_begins_a_history(store: &dyn Store) {
     let Advanced::To(first) = raise(store, Mark(0)).await else { panic!("nothing is known") };
     let second = first.next();
     assert_eq!(raise(store, first).await, Advanced::To(second));
@@ -37,7 +37,7 @@ pub(super) async fn a_store_below_a_known_mark_begins_a_history(store: &dyn Link
     assert_eq!(store.epoch().await.unwrap(), after);
 }
 
-pub(super) async fn an_operator_leaves_numbers_out(store: &dyn LinkStore) {
+pub(super) async fn an_operator_leaves_numbers_out(store: &dyn Store) {
     let index = keyspace(1);
     let end = store.registered_end(index).await.unwrap();
     let before = store.epoch().await.unwrap();
@@ -49,7 +49,7 @@ pub(super) async fn an_operator_leaves_numbers_out(store: &dyn LinkStore) {
     assert_eq!(store.take_over_block(&entry, u64::MAX >> 1).await.unwrap(), Registration::Overlaps);
 }
 
-pub(super) async fn the_registers_end_is_known_with_its_first_block(store: &dyn LinkStore) {
+pub(super) async fn the_registers_end_is_known_with_its_first_block(store: &dyn Store) {
     assert_eq!(store.registered_end(keyspace(INDEX)).await.unwrap(), 0);
     store.register_block(&entry(0, 62, 1)).await.unwrap();
     assert_eq!(store.registered_end(keyspace(INDEX)).await.unwrap(), 62);

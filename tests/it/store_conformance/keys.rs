@@ -7,14 +7,14 @@ use links::{
     api_key::{ApiKey, Grant, KeyLimits, NewKey},
     scope::Scopes,
 };
-use store::LinkStore;
+use store::Store;
 
 fn new_key(name: &str, key: &ApiKey, scopes: &Scopes) -> NewKey {
     let limits = KeyLimits { own_links_only: true, ..KeyLimits::default() };
     NewKey { name: name.to_owned(), hash: key.hash(), scopes: *scopes, expires_at: None, limits }
 }
 
-pub(super) async fn keys_are_found_until_they_are_revoked_or_expire(store: &dyn LinkStore) {
+pub(super) async fn keys_are_found_until_they_are_revoked_or_expire(store: &dyn Store) {
     let key = ApiKey::draw().unwrap();
     let scopes: Scopes = "read,reserve".parse().unwrap();
     let new = new_key("ci", &key, &scopes);
@@ -57,7 +57,7 @@ pub(super) async fn keys_are_found_until_they_are_revoked_or_expire(store: &dyn 
     assert_eq!(keys.iter().map(|key| key.name.as_str()).collect::<Vec<_>>(), ["ci", "short"]);
     assert_eq!((&keys[0].scopes, keys[0].expires_at), (&scopes, None));
     assert!(keys[0].revoked_at.is_some_and(|revoked| revoked >= keys[0].created_at));
-    let noted = store.audit(None, 10).await.unwrap();
+    let noted = store.audit_entries(None, 10).await.unwrap();
     let noted: Vec<&str> = noted.iter().rev().map(|entry| entry.action.as_str()).collect();
     assert_eq!(
         noted[noted.len() - 5..],

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use codes::Keyspace;
-use links::{DomainId, Meant, Slug, api_key::ApiKeyId};
-use store::{Deleted, InsertError, InsertedNamed, LinkStore, NamedLink, StoreError};
+use links::{DomainId, Precondition, Slug, api_key::ApiKeyId};
+use store::{Deleted, InsertError, InsertedNamed, NamedLink, Store, StoreError};
 
 use super::{keyspace, new_link};
 
-pub(super) async fn keyspaces_keep_their_index_and_cannot_be_redefined(store: &dyn LinkStore) {
+pub(super) async fn keyspaces_keep_their_index_and_cannot_be_redefined(store: &dyn Store) {
     let parse = |text| Keyspace::parse(text).unwrap();
     let (web, mobile) = (parse("web=6:A-Z"), parse("mobile=6:a-z"));
     assert_eq!(
@@ -24,7 +24,7 @@ pub(super) async fn keyspaces_keep_their_index_and_cannot_be_redefined(store: &d
     assert_eq!(store.adopt_keyspaces(&[]).await.unwrap(), both);
 }
 
-pub(super) async fn a_keyspace_with_hand_picked_codes_is_refused(store: &dyn LinkStore) {
+pub(super) async fn a_keyspace_with_hand_picked_codes_is_refused(store: &dyn Store) {
     let keyspaces = store.adopt_keyspaces(&[]).await.unwrap().len();
     let slug = Slug::parse("promo").unwrap();
     let mut draft = new_link(1, "https://x.y/promo").draft;
@@ -43,21 +43,24 @@ pub(super) async fn a_keyspace_with_hand_picked_codes_is_refused(store: &dyn Lin
     let names = matches!(&refused, Err(StoreError::Keyspace(reason)) if reason.contains("promo"));
     assert!(names, "{refused:?}");
     assert_eq!(
-        store.delete(id, &Meant { versions: Some(vec![7]), ..Meant::default() }, ApiKeyId(1)).await.unwrap(),
+        store
+            .delete(id, &Precondition { versions: Some(vec![7]), ..Precondition::default() }, ApiKeyId(1))
+            .await
+            .unwrap(),
         Deleted::Superseded
     );
-    assert_eq!(store.delete(id, &Meant::default(), ApiKeyId(1)).await.unwrap(), Deleted::Done);
-    assert_eq!(store.delete(id, &Meant::default(), ApiKeyId(1)).await.unwrap(), Deleted::Absent);
+    assert_eq!(store.delete(id, &Precondition::default(), ApiKeyId(1)).await.unwrap(), Deleted::Done);
+    assert_eq!(store.delete(id, &Precondition::default(), ApiKeyId(1)).await.unwrap(), Deleted::Absent);
     assert_eq!(store.find_slug(DomainId::DEFAULT, &slug).await.unwrap(), None);
     store.adopt_keyspaces(&[five]).await.unwrap();
     // By now the slug is also the code of a number. Only a process that knows all keyspaces can
     // tell, so the stale count is refused.
-    let refused = store.restore(id, &Meant::default(), keyspaces, ApiKeyId(1)).await;
+    let refused = store.restore(id, &Precondition::default(), keyspaces, ApiKeyId(1)).await;
     assert!(matches!(refused, Err(StoreError::Keyspace(_))), "{refused:?}");
 }
 
 /// Resolvers that start at the same time must agree on the index of a new keyspace.
-pub(super) async fn adoptions_at_the_same_time_agree_on_the_index(store: &Arc<dyn LinkStore>) {
+pub(super) async fn adoptions_at_the_same_time_agree_on_the_index(store: &Arc<dyn Store>) {
     let adoptions: Vec<_> = (0..8)
         .map(|_| {
             let store = Arc::clone(store);

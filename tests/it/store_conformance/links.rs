@@ -7,12 +7,13 @@ use harness::Postgres;
 use links::{Edit, Filter, NewLink, OrderBy, OrderField, Tag, api_key::ApiKeyId};
 use numbers::StoreEpoch;
 use store::{
-    BATCH_MAX, Edited, InsertError, Inserted, LinkStore, Reading, Source, StoreError, postgres::PostgresStore,
+    BATCH_MAX, Edited, InsertError, Inserted, Links, Reading, Register, Source, Store, StoreError,
+    postgres::PostgresStore,
 };
 
 use super::{keyspace, new_link};
 
-pub(super) async fn links_are_stored_once_and_read_back(store: &dyn LinkStore) {
+pub(super) async fn links_are_stored_once_and_read_back(store: &dyn Store) {
     let links: Vec<_> =
         (0..BATCH_MAX as u64).rev().map(|n| new_link(n, &format!("https://x.y/{n}"))).collect();
     let stored = store.insert(&store.epoch().await.unwrap(), &links).await.unwrap();
@@ -30,7 +31,7 @@ pub(super) async fn links_are_stored_once_and_read_back(store: &dyn LinkStore) {
 }
 
 /// Small and large batches take different paths, so both sizes are tested.
-pub(super) async fn a_taken_id_does_not_fail_its_neighbours(store: &dyn LinkStore) {
+pub(super) async fn a_taken_id_does_not_fail_its_neighbours(store: &dyn Store) {
     let history = store.epoch().await.unwrap();
     for (first, count) in [(5_000, 3), (10_000, BATCH_MAX as u64)] {
         let url = |number: u64| format!("https://x.y/{number}?ü");
@@ -60,7 +61,7 @@ pub(super) async fn a_taken_id_does_not_fail_its_neighbours(store: &dyn LinkStor
 
 /// A large batch is stored exactly as given, with the details of each link. The reported creation
 /// times are those that are read back.
-pub(super) async fn a_large_batch_is_stored_as_it_was_given(store: &dyn LinkStore) {
+pub(super) async fn a_large_batch_is_stored_as_it_was_given(store: &dyn Store) {
     let mut links: Vec<_> =
         (12_000..12_000 + BATCH_MAX as u64).map(|n| new_link(n, &format!("https://x.y/{n}#é"))).collect();
     links[7].draft.details.get_or_insert_default().description = Some("\"ü\" \\ \n".to_owned());
@@ -75,7 +76,7 @@ pub(super) async fn a_large_batch_is_stored_as_it_was_given(store: &dyn LinkStor
     }
 }
 
-pub(super) async fn two_inserts_of_one_id_have_one_winner(store: &Arc<dyn LinkStore>) {
+pub(super) async fn two_inserts_of_one_id_have_one_winner(store: &Arc<dyn Store>) {
     let insert = |url: &'static str| {
         let store = Arc::clone(store);
         tokio::spawn(async move {
@@ -103,20 +104,20 @@ pub(super) async fn nothing_is_stored_in_another_history(postgres: &Postgres) {
     assert!(matches!(stored[..], [Inserted::Stored(_)]), "{stored:?}");
 }
 
-pub(super) async fn uses_are_taken_as_far_as_the_limit_goes(store: &dyn LinkStore) {
+pub(super) async fn uses_are_taken_as_far_as_the_limit_goes(store: &dyn Store) {
     let mut link = new_link(9_001, "https://x.y/limited");
     link.draft.details.get_or_insert_default().max_visits = Some(5);
     store.insert(&store.epoch().await.unwrap(), std::slice::from_ref(&link)).await.unwrap();
     let free = new_link(3, "https://x.y/3").id;
-    assert_eq!(store.use_links(&[(free, 7), (link.id, 3)]).await.unwrap(), [7, 3]);
-    assert_eq!(store.use_links(&[(link.id, 3)]).await.unwrap(), [2]);
-    assert_eq!(store.use_links(&[(link.id, 1)]).await.unwrap(), [0]);
+    assert_eq!(store.take_visits(&[(free, 7), (link.id, 3)]).await.unwrap(), [7, 3]);
+    assert_eq!(store.take_visits(&[(link.id, 3)]).await.unwrap(), [2]);
+    assert_eq!(store.take_visits(&[(link.id, 1)]).await.unwrap(), [0]);
     let raised = Edit { max_visits: Some(Some(6)), ..Edit::default() };
     assert!(matches!(store.edit(link.id, &raised, ApiKeyId(1)).await.unwrap(), Edited::Done(_)));
-    assert_eq!(store.use_links(&[(link.id, 9)]).await.unwrap(), [1]);
+    assert_eq!(store.take_visits(&[(link.id, 9)]).await.unwrap(), [1]);
 }
 
-pub(super) async fn a_page_is_outlined_and_its_links_are_read_in_that_order(store: &dyn LinkStore) {
+pub(super) async fn a_page_is_outlined_and_its_links_are_read_in_that_order(store: &dyn Store) {
     let number = 700_000;
     let mut links: Vec<NewLink> =
         (0..3).map(|n| new_link(number + n, &format!("https://outline.example/{n}"))).collect();
@@ -135,7 +136,8 @@ pub(super) async fn a_page_is_outlined_and_its_links_are_read_in_that_order(stor
     let tags = (0..50).map(|n| Tag::parse(&format!("{n}{}", "t".repeat(100))).unwrap()).collect();
     let tagged = Edit { tags: Some(tags), ..Edit::default() };
     store.edit(ids[0], &tagged, ApiKeyId(1)).await.unwrap();
-    let weighed = store.weigh(&[ids[2], LinkId::new(keyspace(1), 999_999), ids[0], ids[1]]).await.unwrap();
+    let weighed =
+        store.outlines_of(&[ids[2], LinkId::new(keyspace(1), 999_999), ids[0], ids[1]]).await.unwrap();
     let weighed: Vec<_> = weighed.iter().map(|entry| (entry.id, entry.bytes)).collect();
     assert_eq!((weighed[0], weighed[2]), ((ids[2], bytes[2]), (ids[1], bytes[1])));
     assert!(weighed[1].0 == ids[0] && weighed[1].1 > bytes[0] + 5_000, "with its tags: {weighed:?}");

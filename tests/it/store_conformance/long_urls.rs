@@ -1,12 +1,12 @@
 //! Lookup of links by long URL: new links are found at once, older ones by an index that one holder
 //! at a time maintains.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
-use codes::{CodeKey, LinkId, Mint};
+use codes::LinkId;
 use jiff::Timestamp;
-use links::{Edit, LongUrl, Meant, Slug, api_key::ApiKeyId};
-use store::{ImportBatch, ImportItem, Imported, IndexStep, Indexed, LinkStore, Visible};
+use links::{Edit, ImportCode, ImportItem, LongUrl, PickedCode, Precondition, Slug, api_key::ApiKeyId};
+use store::{ImportBatch, Imported, IndexStep, Indexed, Store, Visible};
 use tokio::time::{Instant, sleep};
 
 use super::new_link;
@@ -15,7 +15,7 @@ use super::new_link;
 const HELD_FOR: Duration = Duration::from_secs(3);
 const SOON: Duration = Duration::from_secs(30);
 
-pub(super) async fn links_are_found_by_where_they_lead(store: &dyn LinkStore) {
+pub(super) async fn links_are_found_by_where_they_lead(store: &dyn Store) {
     let history = store.epoch().await.unwrap();
     let many: Vec<_> = (30_000..31_500).map(|n| new_link(n, &format!("https://i.x/ä/{}", n % 500))).collect();
     for links in many.chunks(1_000) {
@@ -59,18 +59,18 @@ pub(super) async fn links_are_found_by_where_they_lead(store: &dyn LinkStore) {
     store.edit(old, &edit, ApiKeyId(1)).await.unwrap();
     assert!(ids("https://i.x/old", all).await.is_empty());
     assert!(ids("https://i.x/ä/7", all).await.contains(&old), "it leads there now");
-    store.delete(many[7].id, &Meant::default(), ApiKeyId(1)).await.unwrap();
+    store.delete(many[7].id, &Precondition::default(), ApiKeyId(1)).await.unwrap();
     assert!(!ids("https://i.x/ä/7", all).await.contains(&many[7].id), "it is deleted");
 }
 
-async fn import(store: &dyn LinkStore, url: &str) -> LinkId {
-    let key = CodeKey::draw().unwrap();
-    let slug = Some(Slug::parse("of-long-urls").unwrap());
+async fn import(store: &dyn Store, url: &str) -> LinkId {
+    let slug = Slug::parse("of-long-urls").unwrap();
+    let code = ImportCode::Kept(PickedCode { slug, mintable: None });
     let created_at = Some(Timestamp::from_second(1_000_000_000).unwrap());
     let draft = new_link(0, url).draft;
-    let items = vec![ImportItem { slug, draft, tags: Vec::new(), created_at, minted: false, uses: 0 }];
-    let mint = Arc::new(Mint::new(&key, store.adopt_keyspaces(&[]).await.unwrap()));
-    let batch = ImportBatch { name: "of long URLs".to_owned(), end: 1, items, mint };
+    let items = vec![ImportItem { code, draft, tags: Vec::new(), created_at, minted: false, uses: 0 }];
+    let keyspaces = store.adopt_keyspaces(&[]).await.unwrap().len();
+    let batch = ImportBatch { name: "of long URLs".to_owned(), end: 1, items, keyspaces };
     match store.import(&batch).await.unwrap()[..] {
         [Imported::Stored(id)] => id,
         ref other => panic!("expected a link, found {other:?}"),

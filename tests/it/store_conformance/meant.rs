@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use links::{Edit, Link, Meant, Slug, api_key::ApiKeyId};
-use store::{Deleted, Edited, InsertedNamed, LinkStore, NamedLink, Restored, Source};
+use links::{Edit, Link, Precondition, Slug, api_key::ApiKeyId};
+use store::{Deleted, Edited, InsertedNamed, NamedLink, Restored, Source, Store};
 
 use super::new_link;
 
-pub(super) async fn a_change_leaves_the_next_link_of_the_same_code_alone(store: &dyn LinkStore) {
+pub(super) async fn a_change_leaves_the_next_link_of_the_same_code_alone(store: &dyn Store) {
     let by = ApiKeyId(1);
     let (slug, new) = (Slug::parse("again").unwrap(), new_link(8_201, "https://x.y/again"));
     let mut draft = new.draft;
@@ -20,12 +20,16 @@ pub(super) async fn a_change_leaves_the_next_link_of_the_same_code_alone(store: 
         assert!(matches!(stored, InsertedNamed::Stored(id, ..) if id == new.id), "{stored:?}");
         store.read(&[new.id], Source::Primary).await.unwrap().links.remove(0)
     };
-    let first = Meant::of(&pick().await);
+    let first = Precondition::of(&pick().await);
     assert_eq!(store.delete(new.id, &first, by).await.unwrap(), Deleted::Done);
     // Stored times have a resolution of at least a millisecond.
     tokio::time::sleep(Duration::from_millis(5)).await;
-    let second = Meant::of(&pick().await);
-    let edit = |meant: &Meant| Edit { disabled: Some(true), meant: meant.clone(), ..Edit::default() };
+    let second = Precondition::of(&pick().await);
+    let edit = |precondition: &Precondition| Edit {
+        disabled: Some(true),
+        precondition: precondition.clone(),
+        ..Edit::default()
+    };
     assert_eq!(store.edit(new.id, &edit(&first), by).await.unwrap(), Edited::Absent);
     assert_eq!(store.delete(new.id, &first, by).await.unwrap(), Deleted::Absent);
     assert!(matches!(store.edit(new.id, &edit(&second), by).await.unwrap(), Edited::Done(_)));

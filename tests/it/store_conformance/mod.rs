@@ -4,6 +4,7 @@
 mod blocks;
 mod domains;
 mod history;
+mod imports;
 mod keys;
 mod keyspaces;
 mod links;
@@ -21,7 +22,7 @@ use harness::{Postgres, Scratch};
 use jiff::SignedDuration;
 use numbers::Mark;
 use store::{
-    Advanced, Comparison, FullLink, InsertError, LinkStore, StoreError, postgres::PostgresStore,
+    Advanced, Comparison, FullLink, InsertError, Store, StoreError, postgres::PostgresStore,
     sqlite::SqliteStore,
 };
 
@@ -29,7 +30,7 @@ use store::{
 async fn sqlite_keeps_what_the_resolver_relies_on() {
     let scratch = Scratch::new().unwrap();
     let store = SqliteStore::open(&scratch.path().join("links.db")).unwrap();
-    let store: Arc<dyn LinkStore> = Arc::new(store);
+    let store: Arc<dyn Store> = Arc::new(store);
     suite(Arc::clone(&store)).await;
     histories(&*store).await;
 }
@@ -37,14 +38,14 @@ async fn sqlite_keeps_what_the_resolver_relies_on() {
 #[tokio::test(flavor = "multi_thread")]
 async fn postgres_keeps_what_the_resolver_relies_on() {
     let postgres = Postgres::start().await.unwrap();
-    let store: Arc<dyn LinkStore> = Arc::new(PostgresStore::new(&postgres.url(), None).await.unwrap());
+    let store: Arc<dyn Store> = Arc::new(PostgresStore::new(&postgres.url(), None).await.unwrap());
     suite(Arc::clone(&store)).await;
     blocks::a_take_over_waits_for_a_predecessors_late_commit(&postgres).await;
     links::nothing_is_stored_in_another_history(&postgres).await;
     histories(&*store).await;
 }
 
-async fn suite(store: Arc<dyn LinkStore>) {
+async fn suite(store: Arc<dyn Store>) {
     a_store_without_a_schema_says_so(&*store).await;
     store.migrate().await.unwrap();
     store.migrate().await.unwrap();
@@ -79,12 +80,13 @@ async fn suite(store: Arc<dyn LinkStore>) {
     sweep::what_came_or_was_visited_lately_stays_and_one_holder_removes_the_rest(&*store).await;
     takedowns::a_block_holds_the_slug_of_a_deleted_link(&*store).await;
     takedowns::an_imported_takedown_holds_its_slug(&*store).await;
+    imports::a_batch_is_stored_once_each_item_has_a_free_candidate(&*store).await;
     long_urls::links_are_found_by_where_they_lead(&*store).await;
     history::the_registers_end_is_known_with_its_first_block(&*store).await;
 }
 
 /// Runs the cases that leave behind a history and a block register that no other case expects.
-async fn histories(store: &dyn LinkStore) {
+async fn histories(store: &dyn Store) {
     history::a_store_below_a_known_mark_begins_a_history(store).await;
     history::an_operator_leaves_numbers_out(store).await;
 }
@@ -109,12 +111,12 @@ fn full_link(number: u64, url: &str) -> FullLink {
     FullLink { new: new_link(number, url), code: format!("code{number}") }
 }
 
-async fn a_store_without_a_schema_says_so(store: &dyn LinkStore) {
+async fn a_store_without_a_schema_says_so(store: &dyn Store) {
     let refused = store.check().await;
     assert!(matches!(refused, Err(StoreError::SchemaBehind { found: 0, needed: 1.. })), "{refused:?}");
 }
 
-async fn the_first_fingerprint_is_the_one_that_counts(store: &dyn LinkStore) {
+async fn the_first_fingerprint_is_the_one_that_counts(store: &dyn Store) {
     let (first, second) =
         (Fingerprint::from_stored("aa".to_owned()), Fingerprint::from_stored("bb".to_owned()));
     assert_eq!(store.fingerprint().await.unwrap(), None);
@@ -123,7 +125,7 @@ async fn the_first_fingerprint_is_the_one_that_counts(store: &dyn LinkStore) {
     assert_eq!(store.fingerprint().await.unwrap(), Some(first));
 }
 
-async fn the_first_ledger_is_the_one_that_counts_until_it_is_forgotten(store: &dyn LinkStore) {
+async fn the_first_ledger_is_the_one_that_counts_until_it_is_forgotten(store: &dyn Store) {
     assert_eq!(store.adopt_ledger("resolver-0.aa").await.unwrap(), "resolver-0.aa");
     assert_eq!(store.adopt_ledger("resolver-1.bb").await.unwrap(), "resolver-0.aa");
     store.forget_ledger().await.unwrap();
@@ -132,7 +134,7 @@ async fn the_first_ledger_is_the_one_that_counts_until_it_is_forgotten(store: &d
 
 /// Compares the store's mark, as a resolver does with its first beat. Before that comparison
 /// nothing is stored under a number.
-async fn a_store_is_compared_before_it_is_used(store: &dyn LinkStore) {
+async fn a_store_is_compared_before_it_is_used(store: &dyn Store) {
     store.poll_settings(None).await.unwrap();
     let started = store.server_start().map(|start| start.borrow().expect("the poll has read it"));
     let history = store.epoch().await.unwrap();
@@ -153,6 +155,6 @@ async fn a_store_is_compared_before_it_is_used(store: &dyn LinkStore) {
     store.advance(Mark(0), Comparison { raises: false, since: started }).await.unwrap();
 }
 
-async fn a_history_has_one_name(store: &dyn LinkStore) {
+async fn a_history_has_one_name(store: &dyn Store) {
     assert_eq!(store.epoch().await.unwrap(), store.epoch().await.unwrap());
 }

@@ -1,12 +1,12 @@
 //! Removal of unvisited links by one holder at a time, in steps. Links that arrived or were visited
 //! recently stay.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, time::Duration};
 
-use codes::{CodeKey, LinkId, Mint};
+use codes::LinkId;
 use jiff::Timestamp;
-use links::{Edit, Link, Meant, Slug, api_key::ApiKeyId};
-use store::{Deleted, Edited, ImportBatch, ImportItem, Imported, LinkStore, Restored, Source, Sweep, Swept};
+use links::{Edit, ImportCode, ImportItem, Link, PickedCode, Precondition, Slug, api_key::ApiKeyId};
+use store::{Deleted, Edited, ImportBatch, Imported, Restored, Source, Store, Sweep, Swept};
 use tokio::time::{Instant, sleep};
 
 use super::new_link;
@@ -16,9 +16,7 @@ const HELD_FOR: Duration = Duration::from_secs(3_600);
 /// A pause that separates two stored times: both databases have a resolution of a millisecond.
 const A_MOMENT: Duration = Duration::from_millis(20);
 
-pub(super) async fn what_came_or_was_visited_lately_stays_and_one_holder_removes_the_rest(
-    store: &dyn LinkStore,
-) {
+pub(super) async fn what_came_or_was_visited_lately_stays_and_one_holder_removes_the_rest(store: &dyn Store) {
     let history = store.epoch().await.unwrap();
     let old: Vec<_> = (20_000..20_900).map(|n| new_link(n, &format!("https://x.y/{n}"))).collect();
     store.insert(&history, &old).await.unwrap();
@@ -29,11 +27,11 @@ pub(super) async fn what_came_or_was_visited_lately_stays_and_one_holder_removes
     store.insert(&history, std::slice::from_ref(&new)).await.unwrap();
     let (visited, restored) = (old[100].id, old[200].id);
     // An old visit is no reason to remove a link that was restored today.
-    store.note_seen(&[(restored, Timestamp::UNIX_EPOCH)]).await.unwrap();
-    store.note_seen(&[(visited, Timestamp::now())]).await.unwrap();
-    assert_eq!(store.delete(restored, &Meant::default(), ApiKeyId(1)).await.unwrap(), Deleted::Done);
+    store.note_visits(&[(restored, Timestamp::UNIX_EPOCH)]).await.unwrap();
+    store.note_visits(&[(visited, Timestamp::now())]).await.unwrap();
+    assert_eq!(store.delete(restored, &Precondition::default(), ApiKeyId(1)).await.unwrap(), Deleted::Done);
     assert!(matches!(
-        store.restore(restored, &Meant::default(), 0, ApiKeyId(1)).await.unwrap(),
+        store.restore(restored, &Precondition::default(), 0, ApiKeyId(1)).await.unwrap(),
         Restored::Done(_)
     ));
     let blocked = old[300].id;
@@ -42,7 +40,7 @@ pub(super) async fn what_came_or_was_visited_lately_stays_and_one_holder_removes
     let read = store.read(&[blocked], Source::Primary).await.unwrap().links.remove(0);
     let block_of = |link: Link| link.details.unwrap().blocked.unwrap();
     assert_eq!(block_of(read), block_of(record.link), "reason, key and time are read as written");
-    assert_eq!(store.delete(blocked, &Meant::default(), ApiKeyId(1)).await.unwrap(), Deleted::Blocked);
+    assert_eq!(store.delete(blocked, &Precondition::default(), ApiKeyId(1)).await.unwrap(), Deleted::Blocked);
     let imported = import(store).await;
 
     // Removes links that were neither created nor visited since `before`, however long the test
@@ -80,11 +78,11 @@ pub(super) async fn what_came_or_was_visited_lately_stays_and_one_holder_removes
 }
 
 /// Imports a link that is old in its former system. When it was last visited there is unknown.
-async fn import(store: &dyn LinkStore) -> LinkId {
-    let key = CodeKey::draw().unwrap();
-    let mint = Arc::new(Mint::new(&key, store.adopt_keyspaces(&[]).await.unwrap()));
+async fn import(store: &dyn Store) -> LinkId {
+    let keyspaces = store.adopt_keyspaces(&[]).await.unwrap().len();
+    let slug = Slug::parse("from/elsewhere").unwrap();
     let item = ImportItem {
-        slug: Some(Slug::parse("from/elsewhere").unwrap()),
+        code: ImportCode::Kept(PickedCode { slug, mintable: None }),
         draft: new_link(1, "https://x.y/elsewhere").draft,
         tags: Vec::new(),
         minted: false,
@@ -93,7 +91,7 @@ async fn import(store: &dyn LinkStore) -> LinkId {
     };
     let elsewhere = ImportItem { draft: new_link(1, "https://x.y/taken").draft, ..item.clone() };
     let items = vec![item, elsewhere];
-    let batch = ImportBatch { name: "old".to_owned(), end: 2, items, mint };
+    let batch = ImportBatch { name: "old".to_owned(), end: 2, items, keyspaces };
     let done = store.import(&batch).await.unwrap();
     let again = store.import(&batch).await.unwrap();
     assert_eq!(again, [Imported::AlreadyThere, Imported::Taken], "a call whose answer was lost");

@@ -1,14 +1,13 @@
 //! Blocks on deleted links: the slug is held while the block lasts, and no other link loses its
 //! slug.
 
-use std::sync::Arc;
-
-use codes::{CodeKey, LinkId, Mint};
+use codes::LinkId;
 use jiff::Timestamp;
-use links::{Authority, Block, DomainId, Edit, Meant, Slug, api_key::ApiKeyId};
-use store::{
-    Deleted, Edited, ImportBatch, ImportItem, Imported, InsertedNamed, LinkStore, NamedLink, Restored,
+use links::{
+    Authority, Block, DomainId, Edit, ImportCode, ImportItem, PickedCode, Precondition, Slug,
+    api_key::ApiKeyId,
 };
+use store::{Deleted, Edited, ImportBatch, Imported, InsertedNamed, NamedLink, Restored, Store};
 
 use super::new_link;
 
@@ -21,39 +20,39 @@ fn link(domain: DomainId, slug: &Slug) -> NamedLink {
     NamedLink { slug: slug.clone(), mintable: None, keyspaces: 0, draft }
 }
 
-async fn pick(store: &dyn LinkStore, domain: DomainId, slug: &Slug) -> Option<LinkId> {
+async fn pick(store: &dyn Store, domain: DomainId, slug: &Slug) -> Option<LinkId> {
     match store.insert_named(&link(domain, slug), &[], None).await.unwrap() {
         InsertedNamed::Stored(id, ..) => Some(id),
         _ => None,
     }
 }
 
-async fn block(store: &dyn LinkStore, id: LinkId, reason: Option<&str>) {
+async fn block(store: &dyn Store, id: LinkId, reason: Option<&str>) {
     let edit = Edit { block: Some(reason.map(str::to_owned)), ..Edit::default() };
     assert!(matches!(store.edit(id, &edit, BY).await.unwrap(), Edited::Done(_)));
 }
 
-pub(super) async fn a_block_holds_the_slug_of_a_deleted_link(store: &dyn LinkStore) {
+pub(super) async fn a_block_holds_the_slug_of_a_deleted_link(store: &dyn Store) {
     let authority = Authority::parse("held.example").unwrap();
     let other = store.add_domain(&authority, u32::MAX, ApiKeyId(1)).await.unwrap().unwrap();
     let slug = Slug::parse("held/slug").unwrap();
     for domain in [DomainId::DEFAULT, other] {
         let holder = async || store.find_slug(domain, &slug).await.unwrap();
         let id = pick(store, domain, &slug).await.expect("the slug is free");
-        assert_eq!(store.delete(id, &Meant::default(), BY).await.unwrap(), Deleted::Done);
+        assert_eq!(store.delete(id, &Precondition::default(), BY).await.unwrap(), Deleted::Done);
         assert_eq!(holder().await, None, "a deleted link gives its slug up");
         for _ in 0..2 {
             block(store, id, Some("phishing")).await;
             assert_eq!((holder().await, pick(store, domain, &slug).await), (Some(id), None));
         }
         assert!(
-            matches!(store.restore(id, &Meant::default(), 0, BY).await.unwrap(), Restored::Done(_)),
+            matches!(store.restore(id, &Precondition::default(), 0, BY).await.unwrap(), Restored::Done(_)),
             "it has its own slug"
         );
-        assert_eq!(store.delete(id, &Meant::default(), BY).await.unwrap(), Deleted::Blocked);
+        assert_eq!(store.delete(id, &Precondition::default(), BY).await.unwrap(), Deleted::Blocked);
         block(store, id, None).await;
         assert_eq!(holder().await, Some(id), "a link that lives keeps its slug");
-        assert_eq!(store.delete(id, &Meant::default(), BY).await.unwrap(), Deleted::Done);
+        assert_eq!(store.delete(id, &Precondition::default(), BY).await.unwrap(), Deleted::Done);
         block(store, id, Some("phishing")).await;
         block(store, id, None).await;
         assert_eq!(holder().await, None);
@@ -62,14 +61,13 @@ pub(super) async fn a_block_holds_the_slug_of_a_deleted_link(store: &dyn LinkSto
         for reason in [Some("too late"), None] {
             block(store, id, reason).await;
             assert_eq!(holder().await, Some(next), "another link has it by now");
-            assert_eq!(store.restore(id, &Meant::default(), 0, BY).await.unwrap(), Restored::Taken);
+            assert_eq!(store.restore(id, &Precondition::default(), 0, BY).await.unwrap(), Restored::Taken);
         }
     }
 }
 
-pub(super) async fn an_imported_takedown_holds_its_slug(store: &dyn LinkStore) {
-    let key = CodeKey::draw().unwrap();
-    let mint = Arc::new(Mint::new(&key, store.adopt_keyspaces(&[]).await.unwrap()));
+pub(super) async fn an_imported_takedown_holds_its_slug(store: &dyn Store) {
+    let keyspaces = store.adopt_keyspaces(&[]).await.unwrap().len();
     let item = |name: &str, is_blocked: bool| {
         let slug = Slug::parse(name).unwrap();
         let mut draft = new_link(1, "https://x.y/imported").draft;
@@ -77,10 +75,11 @@ pub(super) async fn an_imported_takedown_holds_its_slug(store: &dyn LinkStore) {
         let at = Timestamp::UNIX_EPOCH;
         details.deleted_at = Some(at);
         details.blocked = is_blocked.then(|| Block { reason: "phishing".to_owned(), by: BY, at });
-        ImportItem { slug: Some(slug), draft, tags: Vec::new(), created_at: None, minted: false, uses: 0 }
+        let code = ImportCode::Kept(PickedCode { slug, mintable: None });
+        ImportItem { code, draft, tags: Vec::new(), created_at: None, minted: false, uses: 0 }
     };
     let items = vec![item("held/import", true), item("free/import", false)];
-    let batch = ImportBatch { name: "takedowns".to_owned(), end: 2, items, mint };
+    let batch = ImportBatch { name: "takedowns".to_owned(), end: 2, items, keyspaces };
     let done = store.import(&batch).await.unwrap();
     let [Imported::Stored(held), Imported::Stored(_)] = done[..] else { panic!("{done:?}") };
     let holder = async |name| store.find_slug(DomainId::DEFAULT, &Slug::parse(name).unwrap()).await.unwrap();

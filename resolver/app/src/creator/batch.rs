@@ -8,7 +8,7 @@ use futures_util::{StreamExt, stream::FuturesUnordered};
 use jiff::Timestamp;
 use links::NewLink;
 use numbers::StoreEpoch;
-use store::{BATCH_MAX, InsertError, Inserted, LinkStore, StoreError};
+use store::{BATCH_MAX, InsertError, Inserted, Links, StoreError};
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, sleep},
@@ -62,7 +62,7 @@ pub(super) struct Waiting {
 /// A link whose deadline has passed is not written: a database that hangs must not keep a long
 /// queue waiting, batch after batch.
 pub(super) async fn write_batches(
-    store: Arc<dyn LinkStore>,
+    store: Arc<dyn Links>,
     mut waiting: mpsc::Receiver<Waiting>,
     metrics: Arc<Metrics>,
 ) {
@@ -92,7 +92,7 @@ pub(super) async fn write_batches(
     under_way.collect::<()>().await;
 }
 
-async fn write(store: &dyn LinkStore, batch: Batch, metrics: &Metrics) {
+async fn write(store: &dyn Links, batch: Batch, metrics: &Metrics) {
     let inserted = insert(store, metrics, &batch.history, &batch.links).await;
     for (inserted, outcome) in inserted.into_iter().zip(batch.outcomes) {
         let _ = outcome.send(inserted);
@@ -132,7 +132,7 @@ fn sort(waiting: &mut Vec<Waiting>) -> Vec<Batch> {
 /// Inserts at most [`BATCH_MAX`] links of one history of the database, and returns the outcome of
 /// each in the order of `links`.
 pub(super) async fn insert(
-    store: &dyn LinkStore,
+    store: &dyn Links,
     metrics: &Metrics,
     history: &StoreEpoch,
     links: &[NewLink],

@@ -50,7 +50,7 @@ impl Parts {
         let verdict = match Verdict::of_row(claim, row, guard::rules()) {
             Verdict::AskRegister => {
                 let entry = self.owner.entry_name(claim.entry);
-                Verdict::of_register(self.store.holds(id, claim.generation.0, &entry).await.ok()?)
+                Verdict::of_register(self.register.holds(id, claim.generation.0, &entry).await.ok()?)
             }
             verdict => verdict,
         };

@@ -3,10 +3,10 @@
 
 use std::collections::HashSet;
 
-use codes::{Code, LinkId, random_code};
+use codes::{LinkId, random_code};
 use jiff::Timestamp;
-use links::{Details, Draft, Link, NewLink, Slug, Tag};
-use store::{FullLink, InsertError, InsertedFull, InsertedNamed, NamedLink, Same};
+use links::{Details, Draft, Idempotency, Link, NewLink, Slug, Tag};
+use store::{FullLink, InsertError, InsertedFull, InsertedNamed, NamedLink};
 use tokio::time::Instant;
 
 use super::{CreateError, Parts, batch::Outcome};
@@ -14,7 +14,7 @@ use supply::{Fate, Minting};
 
 /// Maximum number of digests that are tried for one URL: a thousand candidates. One of them is free
 /// unless hardly any code of that length is.
-const SALTS_MAX: u32 = 250;
+pub(crate) const SALTS_MAX: u32 = 250;
 
 impl Parts {
     /// Creates a link with a minted code and tags, or returns the earlier link of the same request.
@@ -23,7 +23,7 @@ impl Parts {
         minting: &Minting,
         draft: Draft,
         tags: &[Tag],
-        same: Option<&Same>,
+        idempotency: Option<&Idempotency>,
         deadline: Instant,
     ) -> Result<Link, CreateError> {
         while Instant::now() < deadline {
@@ -37,21 +37,21 @@ impl Parts {
                     return Err(none.into());
                 }
             };
-            let inserted = self.store.insert_full(&claim.history, &link, tags, same).await;
+            let inserted = self.links.insert_full(&claim.history, &link, tags, idempotency).await;
             drop(turn);
             let outcome = match inserted {
                 Ok(InsertedFull::Stored(at)) => Outcome::Stored(at),
                 Ok(InsertedFull::Taken) => Outcome::Taken,
                 Ok(InsertedFull::CodeTaken) => Outcome::CodeTaken,
-                Ok(InsertedFull::OtherWish) => {
+                Ok(InsertedFull::KeyReused) => {
                     self.settle(minting, claim, Fate::Unused);
-                    return Err(CreateError::OtherWish);
+                    return Err(CreateError::KeyReused);
                 }
                 Ok(InsertedFull::NoDomain) => {
                     self.settle(minting, claim, Fate::Unused);
                     return Err(CreateError::NoDomain);
                 }
-                Ok(InsertedFull::Same(id)) => {
+                Ok(InsertedFull::Existing(id)) => {
                     self.settle(minting, claim, Fate::Unused);
                     return self.given_before(id).await;
                 }
@@ -75,25 +75,24 @@ impl Parts {
         slug: Slug,
         mut draft: Draft,
         tags: &[Tag],
-        same: Option<&Same>,
+        idempotency: Option<&Idempotency>,
     ) -> Result<Link, CreateError> {
         let domain = draft.domain();
         // On another domain a code does not belong to its number alone: the table of slugs decides.
-        let code = Code::parse(slug.as_str()).ok().filter(|_| domain.is_default());
-        let mintable = code.and_then(|code| self.mint.read(&code));
+        let mintable = slug.code_on(domain).and_then(|code| self.mint.read(&code));
         let mark = getrandom::u32().map_err(|_| CreateError::NoStore)?;
         let details = draft.details.get_or_insert_with(Box::<Details>::default);
         (details.slug, details.mark) = (Some(slug.clone()), Some(mark));
         let mut link = NamedLink { slug, mintable, keyspaces: self.mint.keyspaces(), draft };
         let turn = self.turns.take(link.draft.created_by).await?;
-        let inserted = self.store.insert_named(&link, tags, same).await;
+        let inserted = self.links.insert_named(&link, tags, idempotency).await;
         drop(turn);
         let stored = match inserted {
             Ok(InsertedNamed::Stored(id, at, version)) => Some((id, at, version)),
             Ok(InsertedNamed::Taken) => None,
             Ok(InsertedNamed::NoDomain) => return Err(CreateError::NoDomain),
-            Ok(InsertedNamed::OtherWish) => return Err(CreateError::OtherWish),
-            Ok(InsertedNamed::Same(id)) => return self.given_before(id).await,
+            Ok(InsertedNamed::KeyReused) => return Err(CreateError::KeyReused),
+            Ok(InsertedNamed::Existing(id)) => return self.given_before(id).await,
             Err(InsertError::Failed(error)) => {
                 tracing::warn!(error = &error as &dyn std::error::Error, "insert a link with a slug");
                 return Err(CreateError::NoStore);
@@ -125,7 +124,7 @@ impl Parts {
         len: usize,
         draft: &Draft,
         tags: &[Tag],
-        same: Option<&Same>,
+        idempotency: Option<&Idempotency>,
         deadline: Instant,
     ) -> Result<Link, CreateError> {
         let mut tried = HashSet::new();
@@ -136,7 +135,7 @@ impl Parts {
                 }
                 // A reserved word of the URL paths cannot be a slug.
                 let Ok(slug) = Slug::parse(&format!("{prefix}{candidate}")) else { continue };
-                match self.create_named(slug, draft.clone(), tags, same).await {
+                match self.create_named(slug, draft.clone(), tags, idempotency).await {
                     Err(CreateError::Taken) => self.metrics.conflicts.increment(1),
                     end => return end,
                 }
@@ -155,14 +154,14 @@ impl Parts {
         len: usize,
         draft: &Draft,
         tags: &[Tag],
-        same: Option<&Same>,
+        idempotency: Option<&Idempotency>,
         deadline: Instant,
     ) -> Result<Link, CreateError> {
         while Instant::now() < deadline {
             let code = random_code(len).map_err(|_| CreateError::NoStore)?;
             // A reserved word of the URL paths cannot be a slug.
             let Ok(slug) = Slug::parse(&code) else { continue };
-            match self.create_named(slug, draft.clone(), tags, same).await {
+            match self.create_named(slug, draft.clone(), tags, idempotency).await {
                 Err(CreateError::Taken) => self.metrics.conflicts.increment(1),
                 end => return end,
             }
@@ -194,7 +193,7 @@ impl Parts {
         let id = match link.mintable {
             Some(id) => Some(id),
             None => self
-                .store
+                .links
                 .find_slug(link.draft.domain(), &link.slug)
                 .await
                 .map_err(|_| CreateError::NoStore)?,

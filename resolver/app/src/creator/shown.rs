@@ -40,7 +40,7 @@ impl Parts {
         let edited_at = link.details.as_ref().and_then(|details| details.edited_at);
         let changed_at = edited_at.map_or(link.created_at, |edited_at| edited_at.max(link.created_at));
         let is_old = || self.clock.now().duration_since(changed_at) > OLD;
-        if is_deniable && self.store.is_shared() && !is_old() && guard::is_on(Guard::SlugWait) {
+        if is_deniable && self.links.is_shared() && !is_old() && guard::is_on(Guard::SlugWait) {
             sleep(WAIT).await;
         }
     }
@@ -48,7 +48,7 @@ impl Parts {
     /// Waits until the other resolvers know the link's keyspace, which this process may have just
     /// learned of. Minting waits for the same before it begins.
     async fn wait_for_keyspace(&self, link: &Link) {
-        if self.store.is_shared()
+        if self.links.is_shared()
             && guard::is_on(Guard::KeyspaceShown)
             && let Some(seen) = self.lookup.keyspace_seen(link.id)
         {

@@ -58,7 +58,7 @@ impl Directory {
     /// # Errors
     /// Returns [`StoreError`] if the store does not add the domain.
     pub async fn add(&self, name: &Authority, by: ApiKeyId) -> Result<Option<DomainId>, StoreError> {
-        let added = self.store.add_domain(name, self.policy.domains_max, by).await?;
+        let added = self.settings.add_domain(name, self.policy.domains_max, by).await?;
         if added.is_some() {
             self.show().await;
         }
@@ -76,7 +76,7 @@ impl Directory {
     /// # Errors
     /// Returns [`StoreError`] if the store does not answer.
     pub async fn remove(&self, id: DomainId, by: ApiKeyId) -> Result<DomainRemoved, StoreError> {
-        let removed = self.store.remove_domain(id, by).await?;
+        let removed = self.settings.remove_domain(id, by).await?;
         if removed == DomainRemoved::Done {
             self.show().await;
         }
@@ -93,7 +93,7 @@ impl Directory {
         edit: &DomainEdit,
         by: ApiKeyId,
     ) -> Result<DomainEdited, StoreError> {
-        let edited = self.store.edit_domain(id, edit, by).await?;
+        let edited = self.settings.edit_domain(id, edit, by).await?;
         if matches!(edited, DomainEdited::Done(_)) {
             self.show().await;
         }
@@ -112,9 +112,9 @@ impl Directory {
         by: ApiKeyId,
     ) -> Result<bool, StoreError> {
         let changed = if is_there {
-            self.store.set_target(rule, by).await.map(|()| true)?
+            self.settings.set_target(rule, by).await.map(|()| true)?
         } else {
-            self.store.remove_target(rule.pattern(), by).await?
+            self.settings.remove_target(rule.pattern(), by).await?
         };
         if changed {
             self.show().await;
@@ -126,7 +126,7 @@ impl Directory {
     /// now, a later poll brings it, as in every other process.
     async fn show(&self) {
         let shown = async {
-            if self.store.is_shared() {
+            if self.settings.is_shared() {
                 sleep(SHOWN).await;
             }
         };

@@ -75,7 +75,7 @@ impl Name {
 
 /// The cache of links. Its hasher is not SipHash, which takes a quarter of a lookup; clients cannot
 /// predict the keys anyway.
-pub(super) type Links = Cache<Name, Arc<Cached>, RandomState>;
+pub(super) type LinkCache = Cache<Name, Arc<Cached>, RandomState>;
 
 /// Generation counters, each shared by many codes. A counter advances when one of its codes leaves
 /// the cache, so that threads notice that their copies are stale.
@@ -110,7 +110,7 @@ impl Generations {
 }
 
 /// Builds a cache of this many bytes. Every entry that leaves it advances its generation.
-pub(super) fn cache(bytes: u64, generations: Arc<Generations>) -> Links {
+pub(super) fn cache(bytes: u64, generations: Arc<Generations>) -> LinkCache {
     Cache::builder()
         .max_capacity(bytes)
         .weigher(|_, cached: &Arc<Cached>| cached.bytes)

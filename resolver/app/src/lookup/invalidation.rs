@@ -14,7 +14,7 @@ use moka::{policy::EvictionPolicy, sync::Cache};
 use store::{Change, Source};
 use tokio::{sync::mpsc, time::Instant};
 
-use super::{Cached, Generations, Links, Name, unminted_slugs::Picked};
+use super::{Cached, Generations, LinkCache, Name, unminted_slugs::Picked};
 use supply::guard::{self, Guard};
 
 use crate::freshness::{Freshness, ReadAt};
@@ -108,7 +108,7 @@ impl News {
 /// The task that evicts changed links from the cache.
 pub(super) struct Listener {
     pub(super) mint: Arc<Mint>,
-    pub(super) cache: Links,
+    pub(super) cache: LinkCache,
     pub(super) generations: Arc<Generations>,
     pub(super) news: Arc<News>,
     pub(super) picked: Arc<Picked>,

@@ -5,10 +5,10 @@ use std::{collections::HashMap, sync::Arc};
 
 use codes::LinkId;
 use links::Link;
-use store::{LinkStore, READ_MAX, Reading, Source, StoreError};
+use store::{Links, READ_MAX, Reading, Source, StoreError};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{Cached, Found, Links, LookupError, Name, invalidation::News};
+use super::{Cached, Found, LinkCache, LookupError, Name, invalidation::News};
 use supply::guard::{self, Guard};
 
 use crate::{freshness::ReadAt, metrics::Metrics};
@@ -30,9 +30,9 @@ type Waiting = HashMap<LinkId, Vec<Waiter>>;
 
 /// The task that reads links in batches.
 pub(super) struct Reader {
-    pub(super) store: Arc<dyn LinkStore>,
+    pub(super) links: Arc<dyn Links>,
     pub(super) queue: mpsc::Receiver<Miss>,
-    pub(super) cache: Links,
+    pub(super) cache: LinkCache,
     pub(super) news: Arc<News>,
     pub(super) metrics: Arc<Metrics>,
 }
@@ -79,7 +79,7 @@ impl Reader {
         // A caller that bypasses the cache decides by the answer what became of an insert.
         let is_decisive = batch.values().flatten().any(|waiter| waiter.name.is_none());
         let source = if is_decisive { Source::Primary } else { self.news.source(&ids) };
-        let read = self.store.read(&ids, source).await;
+        let read = self.links.read(&ids, source).await;
         // Collected only now: waking up for each arrival would cost more than a redirect's share of
         // the read.
         let (mut late, mut next) = (Waiting::new(), Waiting::new());

@@ -10,7 +10,7 @@ use codes::LinkId;
 use foldhash::quality::RandomState;
 use links::{DomainId, Slug};
 use moka::future::Cache;
-use store::{LinkStore, StoreError};
+use store::{Links, StoreError};
 use tokio::{
     runtime::Handle,
     sync::Semaphore,
@@ -57,7 +57,7 @@ pub(super) struct Slugs {
     /// Deleted links that are blocked and hold their slugs, each with the version for which the
     /// store confirmed it. Releasing a slug creates a new version.
     held: moka::sync::Cache<LinkId, u64, RandomState>,
-    store: Arc<dyn LinkStore>,
+    links: Arc<dyn Links>,
     questions: Arc<Semaphore>,
     /// The runtime of the queries. A caller that goes away must not cancel its query and so break
     /// the connection.
@@ -65,7 +65,7 @@ pub(super) struct Slugs {
 }
 
 impl Slugs {
-    pub(super) fn new(store: Arc<dyn LinkStore>) -> Self {
+    pub(super) fn new(links: Arc<dyn Links>) -> Self {
         let weigh = |place: &Place, _: &LinkId| {
             u32::try_from(ENTRY_BYTES + place.1.as_str().len()).unwrap_or(u32::MAX)
         };
@@ -77,7 +77,7 @@ impl Slugs {
             held: moka::sync::Cache::builder()
                 .max_capacity(HELD_MAX)
                 .build_with_hasher(RandomState::default()),
-            store,
+            links,
             questions: Arc::new(Semaphore::new(AT_ONCE)),
             runtime: Handle::current(),
         }
@@ -108,7 +108,7 @@ impl Slugs {
     pub(super) fn note_free(&self, place: Place, asked: Instant) {
         // Without other processes, `note_taken` suffices, and creates do not wait. An older answer
         // could then be recorded after a create was acknowledged, and hide its link.
-        if self.store.is_shared() {
+        if self.links.is_shared() {
             self.free.insert(place, asked);
         }
     }
@@ -158,11 +158,11 @@ impl Slugs {
     }
 
     async fn ask(&self, (domain, slug): &Place) -> Result<LinkId, Missing> {
-        let (store, questions) = (Arc::clone(&self.store), Arc::clone(&self.questions));
+        let (links, questions) = (Arc::clone(&self.links), Arc::clone(&self.questions));
         let (domain, slug) = (*domain, slug.clone());
         let ask = self.runtime.spawn(async move {
             let _question = questions.acquire().await;
-            timeout(DEADLINE, store.find_slug(domain, &slug)).await.unwrap_or(Err(StoreError::TimedOut))
+            timeout(DEADLINE, links.find_slug(domain, &slug)).await.unwrap_or(Err(StoreError::TimedOut))
         });
         let asked = ask.await.unwrap_or(Err(StoreError::Stopped));
         asked.map_err(Missing::NoStore)?.ok_or(Missing::Absent)

@@ -17,7 +17,7 @@ use std::{
 };
 
 use codes::LinkId;
-use store::LinkStore;
+use store::Links;
 use supply::guard::{self, Guard};
 use tokio::{
     sync::Notify,
@@ -96,7 +96,7 @@ impl Picked {
     }
 
     /// Loads the set whenever a reload is requested.
-    pub(super) async fn load(self: Arc<Self>, store: Arc<dyn LinkStore>) {
+    pub(super) async fn load(self: Arc<Self>, links: Arc<dyn Links>) {
         loop {
             let (wanted, read) = {
                 let state = self.read_state();
@@ -104,7 +104,7 @@ impl Picked {
             };
             if wanted == read {
                 self.stale.notified().await;
-            } else if let Err(error) = self.read_all(&*store).await {
+            } else if let Err(error) = self.read_all(&*links).await {
                 tracing::warn!(error = &error as &dyn std::error::Error, "read hand-picked codes");
                 sleep(PAUSE).await;
             } else {
@@ -113,10 +113,10 @@ impl Picked {
         }
     }
 
-    async fn read_all(&self, store: &dyn LinkStore) -> Result<(), store::StoreError> {
+    async fn read_all(&self, links: &dyn Links) -> Result<(), store::StoreError> {
         let mut after = None;
         loop {
-            let page = store.picked(after, PAGE).await?;
+            let page = links.unminted_slugs(after, PAGE).await?;
             page.iter().for_each(|id| self.add(*id));
             if page.len() < PAGE || self.read_state().ids.len() >= IDS_MAX {
                 return Ok(());

@@ -8,7 +8,7 @@ use links::{
     reservation::{Reservation, ReservationId},
 };
 use numbers::{Block, Span};
-use store::{BlockEntry, LinkStore, Registration, StoreError};
+use store::{BlockEntry, Links, Register, Registration, StoreError};
 use tokio::{task::spawn_blocking, time::timeout};
 
 use super::ReserveError;
@@ -36,7 +36,9 @@ pub struct Reserver {
     /// The client of the issuer.
     pub client: Arc<IssuerClient>,
     /// The database that stores reservations and links.
-    pub store: Arc<dyn LinkStore>,
+    pub register: Arc<dyn Register>,
+    /// Where links go that are filled in.
+    pub links: Arc<dyn Links>,
     /// The bijection from numbers to codes.
     pub mint: Arc<Mint>,
     /// The supplies of numbers of the keyspaces that mint, that of the default keyspace first.
@@ -89,7 +91,7 @@ impl Reserver {
     ) -> Result<Reservation, ReserveError> {
         let id = ReservationId::draw().map_err(|_| ReserveError::Unavailable)?;
         let created_at =
-            self.store.add_reservation(&id, minting.index, key).await.map_err(|error| away(&error))?;
+            self.register.add_reservation(&id, minting.index, key).await.map_err(|error| away(&error))?;
         let spans = if count > minting.capacity() {
             Ok(Err(ReserveError::Exhausted))
         } else {
@@ -153,7 +155,7 @@ impl Reserver {
         (incarnation, seq): (u64, u64),
         wanted_len: u64,
     ) -> Result<Block, ReserveError> {
-        let store_epoch = self.store.epoch().await.map_err(|error| away(&error))?.to_string();
+        let store_epoch = self.register.epoch().await.map_err(|error| away(&error))?.to_string();
         let to = SetAside { holder: id.holder(), incarnation };
         let allocated = self.client.set_aside(&to, minting, seq, wanted_len, store_epoch).await;
         allocated.map_err(|refused| no(&refused))?.ok_or(ReserveError::Unavailable)
@@ -170,16 +172,16 @@ impl Reserver {
         block: Block,
     ) -> Result<Vec<Span>, ReserveError> {
         let entry = entry_of(id, minting, (incarnation, seq), &block);
-        let registered = self.store.register_block(&entry).await.map_err(|error| away(&error))?;
+        let registered = self.register.register_block(&entry).await.map_err(|error| away(&error))?;
         if registered == Registration::Registered {
-            let free = self.store.unused(minting.index, block.span).await.map_err(|error| away(&error))?;
+            let free = self.register.unused(minting.index, block.span).await.map_err(|error| away(&error))?;
             if free != [block.span] {
-                self.store.release_block(&entry, &free).await.map_err(|error| away(&error))?;
+                self.register.release_block(&entry, &free).await.map_err(|error| away(&error))?;
             }
             return Ok(free);
         }
         self.supply_metrics.blocks_overlapping.increment(1);
-        let end = self.store.registered_end(minting.index).await.map_err(|error| away(&error))?;
+        let end = self.register.registered_end(minting.index).await.map_err(|error| away(&error))?;
         tracing::error!(
             start = block.span.start(),
             len = block.span.len(),
@@ -202,7 +204,7 @@ impl Reserver {
     }
 
     async fn close(&self, id: &ReservationId, minting: &Minting) -> Result<(), ReserveError> {
-        self.store.close_reservation(id).await.map_err(|error| away(&error))?;
+        self.register.close_reservation(id).await.map_err(|error| away(&error))?;
         self.register(id, minting, false).await.map_err(|refused| no(&refused))?;
         Ok(())
     }
@@ -255,7 +257,7 @@ impl Reserver {
     pub async fn filled(&self, reservation: &Reservation) -> Result<u64, StoreError> {
         let mut filled = 0;
         for span in &reservation.spans {
-            let unused = self.store.unused(reservation.keyspace, *span).await?;
+            let unused = self.register.unused(reservation.keyspace, *span).await?;
             filled += span.len() - unused.iter().map(|gap| gap.len()).sum::<u64>();
         }
         Ok(filled)

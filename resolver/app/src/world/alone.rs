@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use codes::{Code, Contradiction, Keyspace, KeyspaceIndex, Mint};
-use links::{Authority, DomainEdit, DomainId, Draft, Edit, LongUrl, Meant, Slug};
-use store::{DomainEdited, Edited, InsertedNamed, LinkStore, NamedLink};
+use links::{Authority, DomainEdit, DomainId, Draft, Edit, LongUrl, Precondition, Slug};
+use store::{DomainEdited, Edited, InsertedNamed, Links, NamedLink, Register, Settings, Store};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{
@@ -148,7 +148,7 @@ async fn a_block_takes_no_slug_that_a_keyspace_has_now() {
         let link = NamedLink { mintable: None, keyspaces: 0, draft: draft(&slug), slug: slug.clone() };
         let stored = store.insert_named(&link, &[], None).await.unwrap();
         let InsertedNamed::Stored(id, ..) = stored else { panic!("{stored:?}") };
-        store.delete(id, &Meant::default(), BY).await.unwrap();
+        store.delete(id, &Precondition::default(), BY).await.unwrap();
         ids.push((id, slug));
     }
     store.adopt_keyspaces(&keyspaces(&["k=3:a-z"])).await.unwrap();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use codes::LinkId;
-use links::{Edit, LongUrl, Meant};
+use links::{Edit, LongUrl, Precondition};
 use store::{Deleted, Edited, Restored};
 use tokio::{join, time::Instant};
 
@@ -77,7 +77,7 @@ impl Shared {
 
     /// Deletes a link with a minted code. A custom slug would be free for another link.
     async fn delete(&self, ends: &Ends, link: &Acknowledged) {
-        let Ok(deleted) = ends.store.delete(link.id, &Meant::default(), BY).await else { return };
+        let Ok(deleted) = ends.store.delete(link.id, &Precondition::default(), BY).await else { return };
         ends.lookup.changed(link.id);
         if deleted == Deleted::Done {
             self.count(|outcome| outcome.changed += 1);
@@ -87,7 +87,8 @@ impl Shared {
     /// Restores a link during a lookup. A lookup after the restore finds it.
     async fn restore(&self, ends: &Ends, link: &Acknowledged) {
         let restore = async {
-            let restored = ends.store.restore(link.id, &Meant::default(), ends.creator.keyspaces(), BY).await;
+            let restored =
+                ends.store.restore(link.id, &Precondition::default(), ends.creator.keyspaces(), BY).await;
             let Ok(restored) = restored else { return };
             ends.lookup.changed(link.id);
             if let Restored::Done(record) = restored {

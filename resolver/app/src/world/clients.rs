@@ -11,7 +11,7 @@ use std::{
 
 use codes::{Keyspace, KeyspaceIndex, LinkId};
 use links::{Authority, Details, DomainId, Draft, Link, LongUrl, Slug, Tag, api_key::ApiKeyId};
-use store::{LinkStore, Source};
+use store::{Links, Settings, Source};
 use tokio::{
     task::JoinHandle,
     time::{Instant, sleep},
@@ -169,7 +169,7 @@ impl Shared {
             CreateError::Exhausted => self.count(|outcome| outcome.exhausted += 1),
             CreateError::NoStore => self.count(|outcome| outcome.unknown += 1),
             CreateError::NoNumber
-            | CreateError::OtherWish
+            | CreateError::KeyReused
             | CreateError::Taken
             | CreateError::NoDomain
             | CreateError::NoTurn(_)

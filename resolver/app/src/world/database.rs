@@ -11,7 +11,7 @@ use codes::LinkId;
 use jiff::Timestamp;
 use numbers::StoreEpoch;
 use rusqlite::{Connection, backup::Backup};
-use store::{BlockEntry, Change, LinkStore, Source, StoreError, sqlite::SqliteStore};
+use store::{BlockEntry, Change, Links, Register, Source, StoreError, sqlite::SqliteStore};
 use tokio::{
     sync::{mpsc, watch},
     time::Instant,

@@ -13,7 +13,7 @@ use codes::{CodeKey, Keyspace, KeyspaceIndex, Mint};
 use daemon::{Recorder, Vitals};
 use issuer::embedded::Dialer;
 use links::Protocol;
-use store::{LinkStore, SettingsPoll, StoreError};
+use store::{SettingsPoll, Store, StoreError};
 use tokio::{
     sync::watch,
     task::JoinHandle,
@@ -80,7 +80,7 @@ pub(super) struct Ends {
     pub(super) directory: Arc<Directory>,
     pub(super) reserver: Arc<Reserver>,
     pub(super) mint: Arc<Mint>,
-    pub(super) store: Arc<dyn LinkStore>,
+    pub(super) store: Arc<dyn Store>,
     pub(super) trouble: Arc<Trouble>,
 }
 
@@ -126,7 +126,7 @@ async fn until_it_answers<T>(ask: impl AsyncFn() -> Result<T, StoreError>) -> T 
 /// The parts from which a process's interfaces are assembled.
 struct Parts<'a> {
     common: &'a Common,
-    store: Arc<dyn LinkStore>,
+    store: Arc<dyn Store>,
     trouble: Arc<Trouble>,
     mint: Arc<Mint>,
     owner: Owner,
@@ -144,20 +144,15 @@ impl Parts<'_> {
         // The checks detect a failed task: after a panic it mints and answers no more.
         let (vitals, _) = Vitals::new();
         let sizes = LookupSizes { cache_bytes: 1 << 20, replica_lag: common.replica_lag };
-        let lookup = Lookup::start(
-            &vitals,
-            sizes,
-            Arc::clone(&mint),
-            ceilings,
-            Arc::clone(&store),
-            Arc::clone(&metrics),
-        );
+        let lookup =
+            Lookup::start(&vitals, sizes, Arc::clone(&mint), ceilings, store.clone(), Arc::clone(&metrics));
         let lookup = Arc::new(lookup);
         let clock = Arc::new(DatabaseClock::new(shared.1.now));
         let config = CreatorConfig {
             mint: Arc::clone(&mint),
             mintings: mintings.clone(),
-            store: Arc::clone(&store),
+            links: store.clone(),
+            register: store.clone(),
             owner,
             lookup: Arc::clone(&lookup),
             clock: Arc::clone(&clock),
@@ -168,7 +163,7 @@ impl Parts<'_> {
         let public_url = PublicUrl { protocol: Protocol::Http, authority: DEFAULT_HOST.to_owned() };
         let policy = Policy { domains_max: common.domains_max, checks_redirects: false };
         let config = DirectoryConfig {
-            store: Arc::clone(&store),
+            settings: store.clone(),
             public_url,
             policy,
             lookup: Arc::clone(&lookup),
@@ -178,7 +173,8 @@ impl Parts<'_> {
         let directory = Directory::start(&vitals, config, shared);
         let reserver = Reserver {
             client,
-            store: Arc::clone(&store),
+            register: store.clone(),
+            links: store.clone(),
             mint: Arc::clone(&mint),
             mintings,
             directory: Arc::clone(&directory),
@@ -210,7 +206,7 @@ impl Node {
         let is_dead = Arc::<AtomicBool>::default();
         let trouble = Arc::<Trouble>::default();
         let hung_until = Arc::new(Mutex::new(Instant::now()));
-        let store: Arc<dyn LinkStore> = Arc::new(FaultyStore {
+        let store: Arc<dyn Store> = Arc::new(FaultyStore {
             database: Arc::clone(&common.database),
             is_dead: Arc::clone(&is_dead),
             trouble: Arc::clone(&trouble),
@@ -234,7 +230,7 @@ impl Node {
         let supplier = Supplier::new(SupplierConfig {
             owner: owner.clone(),
             client: Arc::clone(&client),
-            store: Arc::clone(&store),
+            register: store.clone(),
             mintings: mintings.clone(),
             ceilings: Arc::clone(&ceilings),
             metrics: Arc::clone(&supply_metrics),

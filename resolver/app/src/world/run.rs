@@ -14,7 +14,7 @@ use codes::{CodeKey, Keyspace, Mint};
 use daemon::{Recorder, Vitals};
 use issuer::{core::Limits, embedded::Embedded};
 use links::{Authority, DomainId};
-use store::LinkStore;
+use store::{Settings, Store};
 use tokio::{
     task::JoinHandle,
     time::{Instant, sleep, timeout},

@@ -13,7 +13,8 @@ use codes::LinkId;
 use links::NewLink;
 use numbers::StoreEpoch;
 use store::{
-    Change, InsertError, Inserted, LinkStore, Reading, SettingsPoll, SettingsVersion, Source, StoreError,
+    Change, InsertError, Inserted, Links, Reading, Settings, SettingsPoll, SettingsVersion, Source,
+    StoreError,
 };
 use tokio::{
     sync::mpsc,

@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use codes::Mint;
 use links::{Authority, Details, Domain, DomainId, Link, Record, Tag, api_key::ApiKeyId};
-use store::{Exported, LinkStore};
+use store::{Exported, Store};
 use transfer::{LeftOut, Row, Secret};
 
 use crate::Error;
@@ -19,7 +19,7 @@ pub(super) struct Rows {
 
 impl Rows {
     /// Reads the names of domains and API keys, which links refer to by id.
-    pub(super) async fn new(mint: Arc<Mint>, store: &dyn LinkStore) -> Result<Self, Error> {
+    pub(super) async fn new(mint: Arc<Mint>, store: &dyn Store) -> Result<Self, Error> {
         let domains = store.poll_settings(None).await?.settings.unwrap_or_default().domains;
         let keys = store.list_api_keys().await?;
         Ok(Self {

@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
+use app::import_codes::ImportCodes;
 use jiff::Timestamp;
 use links::{
-    Block, CONDITIONS_MAX, Details, DomainId, Draft, LongUrl, Origin, PasswordHash, RULES_MAX,
+    Block, CONDITIONS_MAX, Details, DomainId, Draft, ImportItem, LongUrl, Origin, PasswordHash, RULES_MAX,
     RedirectStatus, Rule, Schemes, Slug, Tag,
     api_key::{ApiKeyId, OPERATOR, check_name},
 };
-use store::ImportItem;
 use transfer::{LeftOut, Row};
 
 use crate::config::Unprotected;
@@ -28,6 +28,8 @@ pub(super) struct Adoption {
     pub(super) keys: HashMap<String, ApiKeyId>,
     /// The schemes that long URLs may have.
     pub(super) schemes: Schemes,
+    /// Works out their codes.
+    pub(super) codes: ImportCodes,
 }
 
 /// A converted link, ready to be stored.
@@ -75,7 +77,11 @@ impl Adoption {
             details: (!details.is_empty()).then(|| Box::new(details)),
         };
         let (minted, uses) = (row.minted.unwrap_or(false), row.uses.unwrap_or(0).min(COUNT_MAX));
-        let item = ImportItem { slug, draft, tags, created_at, minted, uses };
+        let code = match slug {
+            Some(slug) => self.codes.kept(slug, domain),
+            None => self.codes.derived(&draft.long_url, domain),
+        };
+        let item = ImportItem { code, draft, tags, created_at, minted, uses };
         Ok(Adopted { item, is_disabled })
     }
 
@@ -230,6 +236,9 @@ fn cut(mut text: String, most: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use codes::{CodeKey, Mint};
     use transfer::Secret;
 
     use super::*;
@@ -237,7 +246,9 @@ mod tests {
     fn adopt(unprotected: Unprotected, row: Row) -> Result<Adopted, String> {
         let keys = HashMap::from([("ci".to_owned(), ApiKeyId(7))]);
         let row = Row { long_url: "https://e.test/".to_owned(), code: Some("x".to_owned()), ..row };
-        Adoption { unprotected, keys, schemes: Schemes::default() }.adopt(row, DomainId::DEFAULT)
+        let mint = Mint::new(&CodeKey::parse(&"5a".repeat(32)).unwrap(), []);
+        let codes = ImportCodes::new(Arc::new(mint));
+        Adoption { unprotected, keys, schemes: Schemes::default(), codes }.adopt(row, DomainId::DEFAULT)
     }
 
     fn is_live(adopted: &Adopted) -> bool {

@@ -353,7 +353,7 @@ fn result_of(app: &App, created: Result<Created, CreateError>) -> Vec<u8> {
         }
         Err(CreateError::Exhausted) => BatchWord::Exhausted,
         // No item picks its code or has an idempotency key.
-        Err(CreateError::Taken | CreateError::OtherWish) => BatchWord::Taken,
+        Err(CreateError::Taken | CreateError::KeyReused) => BatchWord::Taken,
         Err(
             CreateError::NoNumber
             | CreateError::NoStore

@@ -3,14 +3,14 @@
 
 use std::sync::LazyLock;
 
-use codes::{Fingerprint, Keyspace, KeyspaceIndex};
+use codes::{Fingerprint, Keyspace, KeyspaceIndex, check_slugs, plan_adoption};
 use links::api_key::KeyHash;
 use numbers::StoreEpoch;
 use tokio_postgres::{Client, GenericClient};
 
 use crate::{
     StoreError,
-    sql::{NOTE_SETTINGS, check_slugs, plan_keyspaces},
+    sql::{NOTE_SETTINGS, parse_keyspaces},
 };
 
 /// SQL query for the identity of the answering server as text: the cluster's system identifier and
@@ -123,17 +123,16 @@ pub(super) async fn adopt_keyspaces(
     transaction.execute("LOCK TABLE keyspace IN EXCLUSIVE MODE", &[]).await?;
     let rows = transaction.query("SELECT index, definition FROM keyspace ORDER BY index", &[]).await?;
     let stored = rows.iter().map(|row| Ok((i64::from(row.try_get::<_, i16>(0)?), row.try_get(1)?)));
-    let (known, before) = plan_keyspaces(stored.collect::<Result<_, StoreError>>()?, mine)?;
-    if before < known.len() {
+    let mut known = parse_keyspaces(stored.collect::<Result<_, StoreError>>()?)?;
+    let new = plan_adoption(&known, mine)?;
+    if !new.is_empty() {
         let slugs =
             transaction.query("SELECT slug FROM slug WHERE domain_id = 0 AND length(slug) <= 8", &[]).await?;
         let slugs = slugs.iter().map(|row| row.try_get(0)).collect::<Result<Vec<String>, _>>()?;
-        check_slugs(&slugs, &known[before..])?;
-    }
-    if before < known.len() {
+        check_slugs(&slugs, &new)?;
         transaction.execute(NOTE_SETTINGS, &[]).await?;
     }
-    for (index, keyspace) in &known[before..] {
+    for (index, keyspace) in &new {
         let index = i16::try_from(index.get()).map_err(|error| StoreError::Corrupt(error.to_string()))?;
         let (name, definition) = (keyspace.name.as_str(), keyspace.to_string());
         // Not the transaction's start time: the transaction may have waited for the lock.
@@ -141,6 +140,7 @@ pub(super) async fn adopt_keyspaces(
         transaction.execute(sql, &[&index, &name, &definition]).await?;
     }
     transaction.commit().await?;
+    known.extend(new);
     Ok(known)
 }
 

@@ -34,7 +34,7 @@ pub(super) async fn note<S: Sql>(
 }
 
 /// Returns the latest entries, at most `most`, only those before entry `before` if given.
-pub(crate) async fn audit<S: Sql>(
+pub(crate) async fn audit_entries<S: Sql>(
     sql: &mut S,
     before: Option<i64>,
     most: i64,

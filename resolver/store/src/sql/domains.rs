@@ -6,7 +6,13 @@ use links::{
     audit::{Action, domain_change, domain_name},
 };
 
-use super::{Row, Sql, Value, audit::note, keyspaces::keyspaces, targets::targets};
+use super::{
+    Row, Sql, Value,
+    audit::note,
+    details::{IS_IN_USE, KEY_DOMAIN},
+    keyspaces::keyspaces,
+    targets::targets,
+};
 use crate::{DomainEdited, DomainRemoved, SettingsVersion, SharedSettings, StoreError};
 
 /// Returns the shared settings, or `None` if their version is `known`.
@@ -69,15 +75,10 @@ pub(crate) async fn add_domain<S: Sql>(
     Ok(Some(DomainId::from_stored(row.int(0)?)))
 }
 
-/// SQL condition on a row of `slug`: its link is in use. Such a link is not deleted, or it is
-/// blocked and keeps its code from others. A deleted link with a minted code has a row as well, so
-/// that the code is not reused.
-const IS_IN_USE: &str = "(link.details->>'deletedAt' IS NULL OR link.details->>'blocked' IS NOT NULL)";
-
 /// Removes a domain that has no links in use and to which no API key is limited.
 ///
 /// Each link of a domain has a row in `slug`. Adding or restoring a link locks the domain's row
-/// until the transaction ends ([`super::named::keep_domain`]), so none can appear between the check
+/// until the transaction ends ([`super::slugs::keep_domain`]), so none can appear between the check
 /// and the removal. Deleted links keep the domain's number, which is never reused, and cannot be
 /// restored.
 pub(crate) async fn remove_domain<S: Sql>(
@@ -98,7 +99,7 @@ pub(crate) async fn remove_domain<S: Sql>(
         return Ok(DomainRemoved::HasLinks);
     }
     let keys = format!(
-        "SELECT id FROM api_key WHERE CAST(limits->>'domain' AS bigint) = $1 AND revoked_at IS NULL
+        "SELECT id FROM api_key WHERE {KEY_DOMAIN} = $1 AND revoked_at IS NULL
          AND (expires_at IS NULL OR expires_at > {}) LIMIT 1",
         S::DIALECT.now()
     );

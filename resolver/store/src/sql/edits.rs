@@ -1,10 +1,10 @@
 //! Edits and deletions of links. Each is notified in its own transaction, so that caches drop the
 //! link (rule 8 of `schema/README.md`).
 
-use codes::{Code, LinkId};
+use codes::LinkId;
 use jiff::Timestamp;
 use links::{
-    Edit, Link, Meant, Record, Slug,
+    Edit, Link, Precondition, Record, Refusal,
     api_key::ApiKeyId,
     audit::{Action, change, state},
 };
@@ -15,7 +15,7 @@ use super::{
     details_text,
     keyspaces::keyspaces,
     long_urls::note_long_urls,
-    named::{free_slug, take_slug},
+    slugs::{free_slug, take_slug},
     tags::{set_tags, tags_of},
 };
 use crate::{Deleted, Edited, StoreError};
@@ -27,19 +27,16 @@ pub(crate) async fn edit<S: Sql>(
     edit: &Edit,
     by: ApiKeyId,
 ) -> Result<Edited, StoreError> {
-    // A deleted link can be blocked as well, so that it cannot be restored.
-    let is_there = |found: &(Link, Timestamp)| edit.block.is_some() || lives(found);
-    let found = lock(sql, id).await?.filter(is_there);
-    let Some((link, now)) = found.filter(|(link, _)| edit.meant.is_of(link)) else {
-        return Ok(Edited::Absent);
-    };
-    if !edit.meant.has_version_of(&link) {
-        return Ok(Edited::Superseded);
+    let Some((link, now)) = lock(sql, id).await? else { return Ok(Edited::Absent) };
+    match edit.check(&link) {
+        Ok(()) => {}
+        Err(Refusal::Superseded) => return Ok(Edited::Superseded),
+        Err(Refusal::Absent | Refusal::Blocked) => return Ok(Edited::Absent),
     }
     let (before, link) = (link.clone(), edit.apply(link, now, by));
     write(sql, &link).await?;
-    if let Some(block) = edit.block.as_ref().filter(|_| link.is_deleted()) {
-        hold_name(sql, &link, block.is_some()).await?;
+    if edit.block.is_some() && link.is_deleted() {
+        hold_slug(sql, &link).await?;
     }
     let tags_before = match &edit.tags {
         Some(tags) => {
@@ -54,44 +51,30 @@ pub(crate) async fn edit<S: Sql>(
     }
     let tags = tags_of(sql, &[id]).await?.remove(&id).unwrap_or_default();
     let change = change(&before, &link, tags_before.as_deref().map(|before| (before, &*tags)));
-    let action = match &edit.block {
-        None => Action::EditLink,
-        Some(Some(_)) => Action::BlockLink,
-        Some(None) => Action::UnblockLink,
-    };
-    note(sql, by, action, &id.get().to_string(), Some(change)).await?;
+    note(sql, by, Action::of_edit(edit), &id.get().to_string(), Some(change)).await?;
     sql.tell(Told::Changed(&[id])).await?;
     Ok(Edited::Done(Box::new(Record { link, tags })))
 }
 
-/// Reserves the slug of a deleted link while the link is blocked, and releases it afterwards.
-///
-/// If another link has taken the slug meanwhile, that link keeps it. A mintable slug is kept by the
-/// link's row itself. A slug that has become a code of a keyspace since the deletion is left to its
-/// number, because as a slug it would lead elsewhere.
-async fn hold_name<S: Sql>(sql: &mut S, link: &Link, is_blocked: bool) -> Result<(), StoreError> {
-    let Some(slug) = link.slug().filter(|_| link.id.unpack().is_none()) else { return Ok(()) };
-    if is_blocked && is_mintable(sql, link, slug).await? {
-        Ok(())
-    } else if is_blocked {
-        take_slug(sql, link.domain(), slug.as_str(), link.id).await.map(drop)
-    } else {
-        free_slug(sql, link.domain(), slug.as_str(), link.id).await
+/// Claims the slug of a deleted link that was blocked, and releases it if the block was lifted. If
+/// another link has claimed the slug meanwhile, that link keeps it.
+async fn hold_slug<S: Sql>(sql: &mut S, link: &Link) -> Result<(), StoreError> {
+    let Some(slug) = link.claimed_slug() else { return Ok(()) };
+    if !link.is_blocked() {
+        return free_slug(sql, link.domain(), slug.as_str(), link.id).await;
     }
-}
-
-/// Returns whether a slug belongs to a keyspace. No further keyspace can be adopted before the
-/// transaction ends.
-async fn is_mintable<S: Sql>(sql: &mut S, link: &Link, slug: &Slug) -> Result<bool, StoreError> {
-    let Some(code) = Code::parse(slug.as_str()).ok().filter(|_| link.domain().is_default()) else {
-        return Ok(false);
+    let keyspaces = match slug.code_on(link.domain()) {
+        Some(_) => {
+            // No further keyspace can be adopted before the transaction ends.
+            sql.query(S::DIALECT.keep_keyspaces(), &[]).await?;
+            keyspaces(sql).await?
+        }
+        None => Vec::new(),
     };
-    sql.query(S::DIALECT.keep_keyspaces(), &[]).await?;
-    Ok(keyspaces(sql).await?.iter().any(|(_, keyspace)| keyspace.contains(&code)))
-}
-
-fn lives((link, _): &(Link, Timestamp)) -> bool {
-    !link.is_deleted()
+    if link.holds_slug_when_deleted(keyspaces.iter().map(|(_, keyspace)| keyspace)) {
+        take_slug(sql, link.domain(), slug.as_str(), link.id).await?;
+    }
+    Ok(())
 }
 
 /// Deletes a link. Its row stays with all its fields. A custom slug becomes free again; a minted
@@ -99,22 +82,18 @@ fn lives((link, _): &(Link, Timestamp)) -> bool {
 pub(crate) async fn delete<S: Sql>(
     sql: &mut S,
     id: LinkId,
-    meant: &Meant,
+    precondition: &Precondition,
     by: ApiKeyId,
 ) -> Result<Deleted, StoreError> {
-    let found = lock(sql, id).await?.filter(lives);
-    let Some((link, now)) = found.filter(|(link, _)| meant.is_of(link)) else { return Ok(Deleted::Absent) };
-    if !meant.has_version_of(&link) {
-        return Ok(Deleted::Superseded);
+    let Some((link, now)) = lock(sql, id).await? else { return Ok(Deleted::Absent) };
+    match link.check_deletion(precondition) {
+        Ok(()) => {}
+        Err(Refusal::Absent) => return Ok(Deleted::Absent),
+        Err(Refusal::Superseded) => return Ok(Deleted::Superseded),
+        Err(Refusal::Blocked) => return Ok(Deleted::Blocked),
     }
-    if link.is_blocked() {
-        return Ok(Deleted::Blocked);
-    }
-    let mut link = Edit::default().apply(link, now, by);
     let tags = tags_of(sql, &[id]).await?.remove(&id).unwrap_or_default();
-    if let Some(details) = &mut link.details {
-        (details.deleted_at, details.deleted_tags) = (Some(now), tags);
-    }
+    let link = link.deleted(tags, now, by);
     write(sql, &link).await?;
     set_tags(sql, id, &[]).await?;
     if let Some(slug) = link.slug() {

@@ -3,27 +3,24 @@
 
 use std::collections::HashMap;
 
-use codes::{Code, LinkId};
-use links::{Draft, Link, Record, Slug};
+use codes::LinkId;
+use links::{ImportCode, ImportItem, PickedCode, Record};
 
 use super::{
     Sql, Told, Value,
+    create::{Placed, insert_deleted, place, same_keyspaces},
     domains::note_change,
     long_urls::note_long_urls,
-    named::{Placed, insert_deleted, place, same_keyspaces, take_slug},
     places,
     restore::find_deleted,
+    slugs::{find_slug, take_slug},
     sweep::note_arrived,
     tags::add_tags,
 };
-use crate::{Exported, ImportBatch, ImportItem, Imported, NamedLink, StoreError};
+use crate::{Exported, ImportBatch, Imported, NamedLink, StoreError};
 
 /// Maximum number of ids in one notification.
 const TOLD_AT_ONCE: usize = 400;
-/// Maximum number of digests of one URL that are tried; see `creator/named.rs`.
-const SALTS_MAX: u32 = 250;
-/// Length of a code from a digest, in characters.
-const DIGEST_LEN: usize = 8;
 /// Size in bytes at which a page of an export ends.
 const EXPORTED_BYTES: u64 = 8 << 20;
 
@@ -56,17 +53,22 @@ pub(crate) async fn import<S: Sql>(sql: &mut S, batch: &ImportBatch) -> Result<V
     if position >= end {
         return look_again(sql, batch).await;
     }
-    same_keyspaces(sql, batch.mint.keyspaces()).await?;
+    same_keyspaces(sql, batch.keyspaces).await?;
     let mut imported = Vec::with_capacity(batch.items.len());
     let (mut changed, mut picked, mut seen, mut noted) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for item in &batch.items {
-        let done = import_item(sql, batch, item).await?;
+    for (index, item) in batch.items.iter().enumerate() {
+        let (done, code) = match store(sql, batch.keyspaces, item).await? {
+            Tried::Under(code, done) => (done, Some(code)),
+            Tried::AllTaken { is_all: true } => (Imported::Taken, None),
+            // Nothing of the batch is stored. It comes again with more candidates.
+            Tried::AllTaken { is_all: false } => return Err(StoreError::NoFreeCode { item: index }),
+        };
         if let Imported::Stored(id) = done {
             add_tags(sql, id, &item.tags).await?;
             spend(sql, id, item.uses).await?;
             seen.push(id);
             noted.push((id, &item.draft.long_url));
-            let is_mintable = batch.mint.code_of(id).is_some();
+            let is_mintable = code.is_some_and(|code| code.mintable.is_some());
             if is_mintable { &mut picked } else { &mut changed }.push(id);
         }
         imported.push(done);
@@ -91,94 +93,79 @@ pub(crate) async fn import<S: Sql>(sql: &mut S, batch: &ImportBatch) -> Result<V
 async fn look_again<S: Sql>(sql: &mut S, batch: &ImportBatch) -> Result<Vec<Imported>, StoreError> {
     let mut found = Vec::with_capacity(batch.items.len());
     for item in &batch.items {
-        // An item without a slug cannot conflict, and a deleted link leads nowhere.
-        let slug = item.slug.as_ref().filter(|_| !is_deleted(&item.draft));
-        found.push(match slug {
-            Some(slug) => already_there(sql, batch, item, slug).await?,
-            None => Imported::AlreadyThere,
+        found.push(match &item.code {
+            ImportCode::Kept(code) if !item.is_deleted() => already_there(sql, item, code).await?,
+            // A deleted link leads nowhere, and an item that had no code cannot conflict.
+            ImportCode::Kept(_) | ImportCode::FirstFree { .. } => Imported::AlreadyThere,
         });
     }
     Ok(found)
 }
 
-/// Stores one item under its slug, or under the first free code derived from its long URL.
-async fn import_item<S: Sql>(
+/// What became of an item.
+enum Tried<'a> {
+    /// The item has its own code, or got this one of its candidates.
+    Under(&'a PickedCode, Imported),
+    /// All of its candidates are taken.
+    AllTaken { is_all: bool },
+}
+
+/// Stores one item under its code, or under the first of its candidates that is free.
+async fn store<'a, S: Sql>(
     sql: &mut S,
-    batch: &ImportBatch,
-    item: &ImportItem,
-) -> Result<Imported, StoreError> {
-    if let Some(slug) = &item.slug {
-        if is_deleted(&item.draft) {
-            return bury(sql, batch, item, slug).await;
+    keyspaces: usize,
+    item: &'a ImportItem,
+) -> Result<Tried<'a>, StoreError> {
+    match &item.code {
+        ImportCode::Kept(code) if item.is_deleted() => {
+            Ok(Tried::Under(code, store_deleted(sql, item, code).await?))
         }
-        return match put(sql, batch, item, slug).await? {
-            Placed::Stored(id, ..) => Ok(Imported::Stored(id)),
-            Placed::Taken => already_there(sql, batch, item, slug).await,
-        };
-    }
-    for salt in 0..SALTS_MAX {
-        for candidate in batch.mint.candidates(item.draft.long_url.as_str(), salt, DIGEST_LEN) {
-            let Ok(slug) = Slug::parse(&candidate) else { continue };
-            if let Placed::Stored(id, ..) = put(sql, batch, item, &slug).await? {
-                return Ok(Imported::Stored(id));
+        ImportCode::Kept(code) => Ok(Tried::Under(
+            code,
+            match put(sql, keyspaces, item, code).await? {
+                Placed::Stored(id, ..) => Imported::Stored(id),
+                Placed::Taken => already_there(sql, item, code).await?,
+            },
+        )),
+        ImportCode::FirstFree { candidates, is_all } => {
+            for code in candidates.iter() {
+                if let Placed::Stored(id, ..) = put(sql, keyspaces, item, code).await? {
+                    return Ok(Tried::Under(code, Imported::Stored(id)));
+                }
             }
+            Ok(Tried::AllTaken { is_all: *is_all })
         }
     }
-    Ok(Imported::Taken)
 }
 
 async fn put<S: Sql>(
     sql: &mut S,
-    batch: &ImportBatch,
+    keyspaces: usize,
     item: &ImportItem,
-    slug: &Slug,
+    code: &PickedCode,
 ) -> Result<Placed, StoreError> {
-    let mintable = mintable(batch, item, slug);
-    let draft = named(item, slug, mintable);
-    let link = NamedLink { slug: slug.clone(), mintable, keyspaces: batch.mint.keyspaces(), draft };
+    let PickedCode { slug, mintable } = code.clone();
+    let link = NamedLink { slug, mintable, keyspaces, draft: item.draft_under(code) };
     place(sql, &link, item.created_at).await
 }
 
-/// Builds the link to store under a slug. A mintable code that its former system minted belongs to
-/// its number, as if it had been minted here.
-fn named(item: &ImportItem, slug: &Slug, mintable: Option<LinkId>) -> Draft {
-    let mut draft = item.draft.clone();
-    if item.minted && mintable.is_some() {
-        return draft;
-    }
-    let details = draft.details.get_or_insert_default();
-    details.slug = Some(slug.clone());
-    if item.minted {
-        details.origin.get_or_insert_default().minted = true;
-    }
-    draft
-}
-
-fn is_deleted(draft: &Draft) -> bool {
-    draft.details.as_ref().is_some_and(|details| details.deleted_at.is_some())
-}
-
-/// Stores a deleted link. Its slug stays free, unless the link is blocked (`links/src/block.rs`). A
-/// mintable code stays with the link.
-async fn bury<S: Sql>(
+/// Stores a link that was deleted in its former system. Its slug stays free, unless the link is
+/// blocked (`links/src/block.rs`). A mintable code stays with the link.
+async fn store_deleted<S: Sql>(
     sql: &mut S,
-    batch: &ImportBatch,
     item: &ImportItem,
-    slug: &Slug,
+    code: &PickedCode,
 ) -> Result<Imported, StoreError> {
-    let mintable = mintable(batch, item, slug);
-    let before = find_deleted(sql, item.draft.domain(), slug.as_str(), mintable).await?;
-    let deleted_at = |link: &Link| link.details.as_ref().and_then(|details| details.deleted_at);
-    let wanted = item.draft.details.as_ref().and_then(|details| details.deleted_at);
-    if before.is_some_and(|link| link.long_url == item.draft.long_url && deleted_at(&link) == wanted) {
+    let domain = item.draft.domain();
+    let before = find_deleted(sql, domain, code.slug.as_str(), code.mintable).await?;
+    if before.is_some_and(|link| item.is_there_deleted_as(&link)) {
         return Ok(Imported::AlreadyThere);
     }
-    let stored = insert_deleted(sql, mintable, &named(item, slug, mintable), item.created_at).await?;
+    let stored = insert_deleted(sql, code.mintable, &item.draft_under(code), item.created_at).await?;
     let Some(id) = stored else { return Ok(Imported::Taken) };
-    let is_blocked = item.draft.details.as_ref().is_some_and(|details| details.blocked.is_some());
-    if is_blocked && mintable.is_none() {
+    if item.holds_when_deleted(code) {
         // Another link may have taken the slug, there or here, before this one was blocked.
-        take_slug(sql, item.draft.domain(), slug.as_str(), id).await?;
+        take_slug(sql, domain, code.slug.as_str(), id).await?;
     }
     Ok(Imported::Stored(id))
 }
@@ -194,33 +181,22 @@ async fn spend<S: Sql>(sql: &mut S, id: LinkId, uses: u64) -> Result<(), StoreEr
     sql.query(spend, &[Value::Int(id.get()), Value::Int(uses)]).await.map(drop)
 }
 
-/// Returns the id whose minted code the slug is. Only slugs of the default domain have one.
-fn mintable(batch: &ImportBatch, item: &ImportItem, slug: &Slug) -> Option<LinkId> {
-    let code = Code::parse(slug.as_str()).ok().filter(|_| item.draft.domain().is_default())?;
-    batch.mint.read(&code)
-}
-
-/// Returns whether the code leads to the item's target already. An earlier import may have stored
-/// the link, perhaps under another name.
+/// Returns whether the code leads to the item's target already.
 async fn already_there<S: Sql>(
     sql: &mut S,
-    batch: &ImportBatch,
     item: &ImportItem,
-    slug: &Slug,
+    code: &PickedCode,
 ) -> Result<Imported, StoreError> {
-    let id = match mintable(batch, item, slug) {
+    let id = match code.mintable {
         Some(id) => Some(id),
-        None => super::find_slug(sql, item.draft.domain(), slug.as_str()).await?,
+        None => find_slug(sql, item.draft.domain(), code.slug.as_str()).await?,
     };
     let Some(id) = id else { return Ok(Imported::Taken) };
     let select = format!("SELECT {} FROM link WHERE id = $1", S::DIALECT.link());
     let rows = sql.query(&select, &[Value::Int(id.get())]).await?;
     let link = rows.first().map(super::Row::link).transpose()?;
-    let is_same = |link: &Link| {
-        let leads_there = link.domain() == item.draft.domain() && link.long_url == item.draft.long_url;
-        !link.is_deleted() && leads_there
-    };
-    Ok(if link.as_ref().is_some_and(is_same) { Imported::AlreadyThere } else { Imported::Taken })
+    let is_there = link.is_some_and(|link| item.is_there_as(&link));
+    Ok(if is_there { Imported::AlreadyThere } else { Imported::Taken })
 }
 
 /// Returns links with an id above `after`, in the order of their ids. The page has at most `most`

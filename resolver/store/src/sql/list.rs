@@ -7,7 +7,13 @@ use links::{
     DomainId, Filter, Link, OrderField, Outline, Outlined, PER_PAGE_MAX, Record, Slug, Tag, TagsMode,
 };
 
-use super::{Dialect, Row, Sql, Value, long_urls::candidates, places, tags::tags_of};
+use super::{
+    Dialect, Row, Sql, Value,
+    details::{DELETED_AT, DOMAIN, IS_ON_DEFAULT_DOMAIN, MAX_VISITS, SLUG, VALID_UNTIL},
+    long_urls::candidates,
+    places,
+    tags::tags_of,
+};
 use crate::StoreError;
 
 /// Maximum number of links counted for a list's total. A longer list reports this number, because
@@ -51,7 +57,7 @@ pub(crate) async fn outline<S: Sql>(
 }
 
 /// Returns current outlines, in the order of `ids`. Links that do not exist are left out.
-pub(crate) async fn weigh<S: Sql>(sql: &mut S, ids: &[LinkId]) -> Result<Vec<Outlined>, StoreError> {
+pub(crate) async fn outlines_of<S: Sql>(sql: &mut S, ids: &[LinkId]) -> Result<Vec<Outlined>, StoreError> {
     if ids.is_empty() {
         return Ok(Vec::new());
     }
@@ -66,7 +72,7 @@ pub(crate) async fn weigh<S: Sql>(sql: &mut S, ids: &[LinkId]) -> Result<Vec<Out
 
 /// Columns of an outline, for [`outlined`].
 fn outlined_columns(dialect: Dialect) -> String {
-    format!("link.id, {}, link.details->>'slug'", weight(dialect))
+    format!("link.id, {}, {SLUG}", weight(dialect))
 }
 
 /// SQL expression for the size of a link's texts and tags, in bytes.
@@ -150,7 +156,7 @@ impl Wanted {
 
     fn filter(&mut self, filter: &Filter, code: Option<LinkId>) {
         let not = if filter.deleted { "NOT " } else { "" };
-        self.parts.push(format!("link.details->>'deletedAt' IS {not}NULL"));
+        self.parts.push(format!("{DELETED_AT} IS {not}NULL"));
         if filter.crawlable {
             self.parts.push("link.crawlable".to_owned());
         }
@@ -184,30 +190,29 @@ impl Wanted {
             self.parts.push(format!("link.created_at <= {until}"));
         }
         if filter.exclude_spent {
-            self.parts.push(
-                "(link.details->>'maxVisits' IS NULL OR CAST(link.details->>'maxVisits' AS bigint) >
+            self.parts.push(format!(
+                "({MAX_VISITS} IS NULL OR {MAX_VISITS} >
                   coalesce((SELECT used FROM link_use WHERE link_use.link_id = link.id), 0))"
-                    .to_owned(),
-            );
+            ));
         }
         if filter.exclude_past {
-            let (until, now) = ("CAST(link.details->>'validUntil' AS bigint)", self.dialect.now_millis());
-            self.parts.push(format!("({until} IS NULL OR {until} > {now})"));
+            let now = self.dialect.now_millis();
+            self.parts.push(format!("({VALID_UNTIL} IS NULL OR {VALID_UNTIL} > {now})"));
         }
     }
 
     fn on_domain(&mut self, domain: DomainId) -> String {
         if domain.is_default() {
-            return "link.details->>'domain' IS NULL".to_owned();
+            return IS_ON_DEFAULT_DOMAIN.to_owned();
         }
-        format!("CAST(link.details->>'domain' AS bigint) = {}", self.value(Value::Int(domain.get())))
+        format!("{DOMAIN} = {}", self.value(Value::Int(domain.get())))
     }
 
     fn search(&mut self, text: &str, code: Option<LinkId>, domains: &[DomainId]) {
         // Beyond ASCII, lower case differs between the two databases, and between servers with
         // different locales. Each database converts both sides itself.
         let like = self.value(Value::Text(pattern(text)));
-        let mut ways: Vec<String> = ["link.long_url", "link.title", "link.details->>'slug'"]
+        let mut ways: Vec<String> = ["link.long_url", "link.title", SLUG]
             .map(|column| format!("lower({column}) LIKE lower({like}) ESCAPE '\\'"))
             .into();
         let like = self.value(Value::Text(pattern(&text.to_lowercase())));
@@ -264,7 +269,7 @@ mod tests {
     use rusqlite::Connection;
 
     use super::*;
-    use crate::{LinkStore as _, sqlite::SqliteStore};
+    use crate::{Catalog as _, Store as _, sqlite::SqliteStore};
 
     /// Creates a store with links 1 to `count`; the first one has a hundred long tags.
     async fn store(count: i64) -> (Arc<Mutex<Connection>>, SqliteStore) {
@@ -299,14 +304,14 @@ mod tests {
 
         let ids = [3, 9, 1, 2].map(LinkId::from_stored);
         let bytes = async || {
-            let weighed = store.weigh(&ids).await.unwrap();
+            let weighed = store.outlines_of(&ids).await.unwrap();
             weighed.iter().map(|entry| (entry.id.get(), entry.bytes)).collect::<Vec<_>>()
         };
         assert_eq!(bytes().await, [(3, 21), (1, outline.entries[0].bytes), (2, 21)]);
         let tag = "INSERT INTO link_tag (tag_id, link_id) VALUES (7, 3)";
         connection.lock().unwrap().execute(tag, []).unwrap();
         assert_eq!(bytes().await[0], (3, 21 + 250 + TAG_BYTES));
-        assert!(store.weigh(&[]).await.unwrap().is_empty());
+        assert!(store.outlines_of(&[]).await.unwrap().is_empty());
     }
 
     #[tokio::test]

@@ -21,7 +21,11 @@ use codes::LinkId;
 use jiff::Timestamp;
 use links::{LongUrl, Record};
 
-use super::{Sql, Value, milliseconds, tags_of};
+use super::{
+    Sql, Value,
+    details::{DELETED_AT, DOMAIN_OR_DEFAULT},
+    milliseconds, tags_of,
+};
 use crate::{IndexStep, Indexed, StoreError, Visible};
 
 /// Maximum number of links in one step. A statement has three seconds, even if each entry reads
@@ -163,7 +167,7 @@ pub(crate) async fn links_of_url<S: Sql>(
         conditions.push_str(&format!(" AND {condition} = ${}", values.len()));
     };
     if let Some(domain) = of.domain {
-        only("coalesce(CAST(link.details->>'domain' AS bigint), 0)", domain.get());
+        only(DOMAIN_OR_DEFAULT, domain.get());
     }
     if let Some(key) = of.created_by {
         only("link.created_by", key.0);
@@ -171,7 +175,7 @@ pub(crate) async fn links_of_url<S: Sql>(
     values.push(Value::Int(most));
     let select = format!(
         "SELECT {} FROM link WHERE link.id IN ({}) AND link.long_url = $2
-           AND link.details->>'deletedAt' IS NULL{conditions} ORDER BY link.id LIMIT ${}",
+           AND {DELETED_AT} IS NULL{conditions} ORDER BY link.id LIMIT ${}",
         S::DIALECT.link(),
         candidates(S::DIALECT, "$1", "$2", Some(LOOKED_AT)),
         values.len()

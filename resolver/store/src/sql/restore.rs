@@ -1,9 +1,8 @@
 //! Restoration of deleted links: their rows stay (I7), with all their fields.
 
-use codes::{Code, LinkId};
-use jiff::Timestamp;
+use codes::LinkId;
 use links::{
-    DomainId, Edit, Link, Meant, Record,
+    DomainId, Link, Precondition, Record,
     api_key::ApiKeyId,
     audit::{Action, state},
 };
@@ -11,8 +10,10 @@ use links::{
 use super::{
     Sql, Told, Value,
     audit::note,
+    create::same_keyspaces,
+    details::{DELETED_AT, DELETED_AT_MS, DOMAIN_OR_DEFAULT, SLUG},
     edits::{lock, write},
-    named::{find_slug, keep_domain, same_keyspaces, take_slug},
+    slugs::{find_slug, keep_domain, take_slug},
     sweep::note_arrived,
     tags::set_tags,
 };
@@ -31,9 +32,9 @@ pub(crate) async fn find_deleted<S: Sql>(
     // slug.
     let find = format!(
         "SELECT {link} FROM link
-         WHERE details->>'deletedAt' IS NOT NULL AND coalesce(CAST(details->>'domain' AS bigint), 0) = $1
-           AND (details->>'slug' = $2 OR (details->>'slug' IS NULL AND id = $3))
-         ORDER BY CAST(details->>'deletedAt' AS bigint) DESC LIMIT 1"
+         WHERE {DELETED_AT} IS NOT NULL AND {DOMAIN_OR_DEFAULT} = $1
+           AND ({SLUG} = $2 OR ({SLUG} IS NULL AND id = $3))
+         ORDER BY {DELETED_AT_MS} DESC LIMIT 1"
     );
     // No link has the number -1.
     let code = code.map_or(-1, LinkId::get);
@@ -49,26 +50,20 @@ pub(crate) async fn find_deleted<S: Sql>(
 pub(crate) async fn restore<S: Sql>(
     sql: &mut S,
     id: LinkId,
-    meant: &Meant,
+    precondition: &Precondition,
     keyspaces: usize,
     by: ApiKeyId,
 ) -> Result<Restored, StoreError> {
-    let is_meant = |(link, _): &(Link, Timestamp)| link.is_deleted() && meant.is_of(link);
-    let Some((link, now)) = lock(sql, id).await?.filter(is_meant) else {
+    let Some((link, now)) = lock(sql, id).await? else { return Ok(Restored::Absent) };
+    if link.check_restoration(precondition).is_err() {
         return Ok(Restored::Absent);
-    };
+    }
     if !keep_domain(sql, link.domain()).await? {
         return Ok(Restored::Absent);
     }
-    let mut link = Edit::default().apply(link, now, by);
-    let mut tags = Vec::new();
-    if let Some(details) = &mut link.details {
-        details.deleted_at = None;
-        tags = std::mem::take(&mut details.deleted_tags);
-    }
-    // A mintable slug belongs to its number, and has no row of its own on the default domain.
-    if let Some(slug) = link.slug().filter(|_| id.unpack().is_none()) {
-        if link.domain().is_default() && Code::parse(slug.as_str()).is_ok() {
+    let (link, mut tags) = link.restored(now, by);
+    if let Some(slug) = link.claimed_slug() {
+        if slug.code_on(link.domain()).is_some() {
             same_keyspaces(sql, keyspaces).await?;
         }
         // A blocked link holds its slug already.

@@ -2,9 +2,14 @@
 
 use codes::LinkId;
 use jiff::{SignedDuration, Timestamp};
-use links::{Meant, api_key::OPERATOR};
+use links::{Precondition, api_key::OPERATOR};
 
-use super::{Sql, Value, edits::delete, milliseconds};
+use super::{
+    Sql, Value,
+    details::{BLOCKED, DELETED_AT, VALID_SINCE},
+    edits::delete,
+    milliseconds,
+};
 use crate::{StoreError, Sweep, Swept};
 
 /// Name of the removal in table `chore`.
@@ -18,7 +23,7 @@ const NOTED: usize = 500;
 
 /// Records the last visits of links. Idempotent. The ids must ascend, so that two resolvers cannot
 /// deadlock.
-pub(crate) async fn note_seen<S: Sql>(sql: &mut S, seen: &[(LinkId, Timestamp)]) -> Result<(), StoreError> {
+pub(crate) async fn note_visits<S: Sql>(sql: &mut S, seen: &[(LinkId, Timestamp)]) -> Result<(), StoreError> {
     for seen in seen.chunks(NOTED) {
         let rows: Vec<String> =
             (0..seen.len()).map(|row| format!("(${}, ${})", 2 * row + 1, 2 * row + 2)).collect();
@@ -83,12 +88,14 @@ pub(crate) async fn sweep<S: Sql>(sql: &mut S, sweep: &Sweep) -> Result<Swept, S
         .await?;
     let Some(last) = looked_at.last() else { return rest(sql, sweep).await.map(|()| Swept::Done) };
     let last = last.int(0)?;
-    let unvisited = "SELECT link.id FROM link LEFT JOIN link_seen ON link_seen.link_id = link.id
-         WHERE link.id > $1 AND link.id <= $2 AND link.created_at < $3 AND link.details->>'deletedAt' IS NULL
-           AND link.details->>'blocked' IS NULL
+    let unvisited = format!(
+        "SELECT link.id FROM link LEFT JOIN link_seen ON link_seen.link_id = link.id
+         WHERE link.id > $1 AND link.id <= $2 AND link.created_at < $3 AND {DELETED_AT} IS NULL
+           AND {BLOCKED} IS NULL
            AND (link_seen.seen_at IS NULL OR link_seen.seen_at < $3)
-           AND (link.details->>'validSince' IS NULL OR CAST(link.details->>'validSince' AS bigint) < $4)
-         ORDER BY link.id LIMIT $5";
+           AND ({VALID_SINCE} IS NULL OR {VALID_SINCE} < $4)
+         ORDER BY link.id LIMIT $5"
+    );
     let values = [
         Value::Int(position),
         Value::Int(last),
@@ -97,9 +104,9 @@ pub(crate) async fn sweep<S: Sql>(sql: &mut S, sweep: &Sweep) -> Result<Swept, S
         Value::Int(REMOVED),
     ];
     let mut removed = Vec::new();
-    for row in sql.query(unvisited, &values).await? {
+    for row in sql.query(&unvisited, &values).await? {
         let id = LinkId::from_stored(row.int(0)?);
-        delete(sql, id, &Meant::default(), OPERATOR).await?;
+        delete(sql, id, &Precondition::default(), OPERATOR).await?;
         removed.push(id);
     }
     // A step that removed its maximum may have left more among the links that it examined.

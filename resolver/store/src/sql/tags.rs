@@ -4,7 +4,7 @@ use codes::LinkId;
 use links::{Tag, api_key::ApiKeyId, audit::Action};
 use serde_json::json;
 
-use super::{Sql, TagsOf, Value, audit::note, places};
+use super::{Sql, TagsOf, Value, audit::note, details::DOMAIN_OR_DEFAULT, places};
 use crate::{Renamed, StoreError, TagCount, Visible};
 
 /// Replaces all tags of a link.
@@ -70,7 +70,7 @@ pub(crate) async fn tags<S: Sql>(
         conditions.push_str(&format!(" AND {condition} = ${}", values.len()));
     };
     if let Some(domain) = of.domain {
-        only("coalesce(CAST(link.details->>'domain' AS bigint), 0)", domain.get());
+        only(DOMAIN_OR_DEFAULT, domain.get());
     }
     if let Some(key) = of.created_by {
         only("link.created_by", key.0);

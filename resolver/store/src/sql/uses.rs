@@ -1,13 +1,17 @@
 //! Visit limits: the budgets of links that redirect only a limited number of times.
 
 use codes::LinkId;
+use links::granted_visits;
 
-use super::{Sql, Value};
+use super::{Sql, Value, details::MAX_VISITS};
 use crate::StoreError;
 
 /// Takes visits from each link's budget, at most as many as wanted. Returns how many were granted,
 /// in the order of `wanted`. The ids must ascend, so that two resolvers cannot deadlock.
-pub(crate) async fn use_links<S: Sql>(sql: &mut S, wanted: &[(LinkId, u64)]) -> Result<Vec<u64>, StoreError> {
+pub(crate) async fn take_visits<S: Sql>(
+    sql: &mut S,
+    wanted: &[(LinkId, u64)],
+) -> Result<Vec<u64>, StoreError> {
     let mut taken = Vec::with_capacity(wanted.len());
     for (id, count) in wanted {
         taken.push(take(sql, *id, *count).await?);
@@ -17,9 +21,11 @@ pub(crate) async fn use_links<S: Sql>(sql: &mut S, wanted: &[(LinkId, u64)]) -> 
 
 /// Returns whether a link's visit limit is exhausted.
 pub(crate) async fn is_spent<S: Sql>(sql: &mut S, id: LinkId) -> Result<bool, StoreError> {
-    let spent = "SELECT link.id FROM link JOIN link_use ON link_use.link_id = link.id
-                 WHERE link.id = $1 AND CAST(link.details->>'maxVisits' AS bigint) <= link_use.used";
-    Ok(!sql.query(spent, &[Value::Int(id.get())]).await?.is_empty())
+    let spent = format!(
+        "SELECT link.id FROM link JOIN link_use ON link_use.link_id = link.id
+         WHERE link.id = $1 AND {MAX_VISITS} <= link_use.used"
+    );
+    Ok(!sql.query(&spent, &[Value::Int(id.get())]).await?.is_empty())
 }
 
 /// Takes at most `count` visits from a link's budget, and returns how many were granted. A link
@@ -31,19 +37,18 @@ async fn take<S: Sql>(sql: &mut S, id: LinkId, count: u64) -> Result<u64, StoreE
     // The limit is read after the lock was taken, so it is that of the last committed edit.
     let lock = format!("SELECT used FROM link_use WHERE link_id = $1 {}", dialect.for_update());
     let Some(used) = first(&sql.query(&lock, std::slice::from_ref(&id)).await?)? else { return Ok(0) };
-    let limit = "SELECT CAST(details->>'maxVisits' AS bigint) FROM link WHERE id = $1 AND details->>'maxVisits' IS NOT NULL";
-    let wanted = i64::try_from(count).unwrap_or(i64::MAX);
-    let granted = match first(&sql.query(limit, std::slice::from_ref(&id)).await?)? {
-        Some(most) => wanted.min(most - used).max(0),
-        None => wanted,
-    };
+    let limit = format!("SELECT {MAX_VISITS} FROM link WHERE id = $1 AND {MAX_VISITS} IS NOT NULL");
+    let limit = first(&sql.query(&limit, std::slice::from_ref(&id)).await?)?;
+    let granted = granted_visits(limit, used, count.min(i64::MAX.unsigned_abs()));
     if granted > 0 {
         let spend = "UPDATE link_use SET used = used + CAST($1 AS bigint) WHERE link_id = $2";
-        sql.query(spend, &[Value::Int(granted), id]).await?;
+        let by = Value::Int(i64::try_from(granted).unwrap_or(i64::MAX));
+        sql.query(spend, &[by, id]).await?;
     }
-    Ok(u64::try_from(granted).unwrap_or(0))
+    Ok(granted)
 }
 
-fn first(rows: &[super::Row]) -> Result<Option<i64>, StoreError> {
-    rows.first().map(|row| row.int(0)).transpose()
+fn first(rows: &[super::Row]) -> Result<Option<u64>, StoreError> {
+    let count = |row: &super::Row| Ok(u64::try_from(row.int(0)?).unwrap_or(0));
+    rows.first().map(count).transpose()
 }

@@ -1,6 +1,6 @@
 //! Statements in SQLite's own dialect. Each call is a transaction of its own.
 
-use codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId};
+use codes::{Fingerprint, Keyspace, KeyspaceIndex, LinkId, check_slugs, plan_adoption};
 use jiff::Timestamp;
 use links::{
     Link, LongUrl, NewLink,
@@ -12,8 +12,8 @@ use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 use crate::{
     BlockEntry, Inserted, Registration, StoreError,
     sql::{
-        Gaps, NOTE_SETTINGS, RAISE, SCAN_PAGE, check_slugs, details, details_text, ids_of, mark_of,
-        number_of_end, plan_keyspaces,
+        Gaps, NOTE_SETTINGS, RAISE, SCAN_PAGE, details, details_text, ids_of, mark_of, number_of_end,
+        parse_keyspaces,
     },
 };
 
@@ -75,24 +75,24 @@ pub(super) fn adopt_keyspaces(
         .prepare("SELECT \"index\", definition FROM keyspace ORDER BY \"index\"")?
         .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
         .collect::<Result<Vec<_>, _>>()?;
-    let (known, before) = plan_keyspaces(stored, mine)?;
-    if before < known.len() {
+    let mut known = parse_keyspaces(stored)?;
+    let new = plan_adoption(&known, mine)?;
+    if !new.is_empty() {
         let slugs = transaction
             .prepare("SELECT slug FROM slug WHERE domain_id = 0 AND length(slug) <= 8")?
             .query_map([], |row| row.get(0))?
             .collect::<Result<Vec<String>, _>>()?;
-        check_slugs(&slugs, &known[before..])?;
-    }
-    if before < known.len() {
+        check_slugs(&slugs, &new)?;
         transaction.execute(NOTE_SETTINGS, [])?;
     }
-    for (index, keyspace) in &known[before..] {
+    for (index, keyspace) in &new {
         let row = params![index.get(), keyspace.name.as_str(), keyspace.to_string()];
         let insert = "INSERT INTO keyspace (\"index\", name, definition, adopted_at)
                       VALUES (?1, ?2, ?3, CAST(unixepoch('subsec') * 1000 AS INTEGER))";
         transaction.execute(insert, row)?;
     }
     transaction.commit()?;
+    known.extend(new);
     Ok(known)
 }
 

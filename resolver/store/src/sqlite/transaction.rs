@@ -1,5 +1,9 @@
-//! The shared statements on SQLite, which never wait.
+//! The shared statements on SQLite.
+//!
+//! The shared operations are asynchronous. Here a transaction borrows the connection of one thread,
+//! and nothing else runs on that thread: an executor that blocks it runs an operation to its end.
 
+use futures_executor::block_on;
 use rusqlite::{Connection, ToSql, Transaction, TransactionBehavior, types::ValueRef};
 
 use crate::{
@@ -13,19 +17,19 @@ pub(super) struct SqliteSql<'a> {
     transaction: Transaction<'a>,
 }
 
-/// Runs an operation in a transaction that writes, and commits it.
+/// Runs an operation in a transaction that writes, and commits it. Blocks the thread.
 pub(super) fn write<T>(
     connection: &mut Connection,
-    operation: impl FnOnce(&mut SqliteSql<'_>) -> Result<T, StoreError>,
+    operation: impl AsyncFnOnce(&mut SqliteSql<'_>) -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
     // Takes the write lock at once, so that writers conflict here and not at COMMIT.
     run(connection, TransactionBehavior::Immediate, operation)
 }
 
-/// Runs an operation in a transaction that reads.
+/// Runs an operation in a transaction that reads. Blocks the thread.
 pub(super) fn read<T>(
     connection: &mut Connection,
-    operation: impl FnOnce(&mut SqliteSql<'_>) -> Result<T, StoreError>,
+    operation: impl AsyncFnOnce(&mut SqliteSql<'_>) -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
     run(connection, TransactionBehavior::Deferred, operation)
 }
@@ -33,10 +37,10 @@ pub(super) fn read<T>(
 fn run<T>(
     connection: &mut Connection,
     behavior: TransactionBehavior,
-    operation: impl FnOnce(&mut SqliteSql<'_>) -> Result<T, StoreError>,
+    operation: impl AsyncFnOnce(&mut SqliteSql<'_>) -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
     let mut sql = SqliteSql { transaction: connection.transaction_with_behavior(behavior)? };
-    let done = operation(&mut sql)?;
+    let done = block_on(operation(&mut sql))?;
     sql.transaction.commit()?;
     Ok(done)
 }

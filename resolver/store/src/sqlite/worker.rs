@@ -7,6 +7,7 @@ use std::thread;
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
+use super::transaction::{self, SqliteSql};
 use crate::StoreError;
 
 /// Maximum number of queued jobs. The callers are bounded batches and rare commands.
@@ -59,5 +60,29 @@ impl Worker {
         });
         jobs.send(job).await.map_err(|_| StoreError::Stopped)?;
         answered.await.unwrap_or(Err(StoreError::Stopped))
+    }
+
+    /// Runs a shared operation on the thread, in a transaction that writes, and commits it.
+    ///
+    /// The operation borrows the connection, so it is awaited by that thread and not by the caller.
+    ///
+    /// # Errors
+    /// Returns [`StoreError::Stopped`] if the thread has ended.
+    pub(super) async fn write<T: Send + 'static>(
+        &self,
+        operation: impl AsyncFnOnce(&mut SqliteSql<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.run(move |connection| transaction::write(connection, operation)).await
+    }
+
+    /// Runs a shared operation on the thread, in a transaction that reads.
+    ///
+    /// # Errors
+    /// Returns [`StoreError::Stopped`] if the thread has ended.
+    pub(super) async fn read<T: Send + 'static>(
+        &self,
+        operation: impl AsyncFnOnce(&mut SqliteSql<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.run(move |connection| transaction::read(connection, operation)).await
     }
 }

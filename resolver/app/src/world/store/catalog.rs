@@ -1,0 +1,85 @@
+//! The port [`Catalog`] of a process in the simulated world.
+
+use async_trait::async_trait;
+use codes::LinkId;
+use jiff::Timestamp;
+use links::{Filter, LongUrl, Outline, Outlined, Record, Tag, api_key::ApiKeyId};
+use store::{
+    Catalog, Exported, ImportBatch, Imported, IndexStep, Indexed, Renamed, StoreError, Sweep, Swept,
+    TagCount, Visible,
+};
+
+use super::super::ways::FaultyStore;
+
+#[async_trait]
+impl Catalog for FaultyStore {
+    async fn outline(&self, filter: &Filter, code: Option<LinkId>) -> Result<Outline, StoreError> {
+        self.pass(self.database.sqlite.outline(filter, code)).await
+    }
+
+    async fn outlines_of(&self, ids: &[LinkId]) -> Result<Vec<Outlined>, StoreError> {
+        self.pass(self.database.sqlite.outlines_of(ids)).await
+    }
+
+    async fn records(&self, ids: &[LinkId]) -> Result<Vec<Record>, StoreError> {
+        self.pass(self.database.sqlite.records(ids)).await
+    }
+
+    async fn links_of_url(
+        &self,
+        url: &LongUrl,
+        of: &Visible,
+        most: usize,
+    ) -> Result<Vec<Record>, StoreError> {
+        self.pass(self.database.sqlite.links_of_url(url, of, most)).await
+    }
+
+    async fn tags_of(&self, id: LinkId) -> Result<Vec<Tag>, StoreError> {
+        self.pass(self.database.sqlite.tags_of(id)).await
+    }
+
+    async fn tags(
+        &self,
+        search: Option<&str>,
+        most: usize,
+        of: &Visible,
+    ) -> Result<Vec<TagCount>, StoreError> {
+        self.pass(self.database.sqlite.tags(search, most, of)).await
+    }
+
+    async fn rename_tag(&self, old: &Tag, new: &Tag, by: ApiKeyId) -> Result<Renamed, StoreError> {
+        self.pass(self.database.sqlite.rename_tag(old, new, by)).await
+    }
+
+    async fn delete_tags(&self, tags: &[Tag], by: ApiKeyId) -> Result<(), StoreError> {
+        self.pass(self.database.sqlite.delete_tags(tags, by)).await
+    }
+
+    async fn import(&self, batch: &ImportBatch) -> Result<Vec<Imported>, StoreError> {
+        self.pass(self.database.sqlite.import(batch)).await
+    }
+
+    async fn import_position(&self, name: &str) -> Result<u64, StoreError> {
+        self.pass(self.database.sqlite.import_position(name)).await
+    }
+
+    async fn export(&self, after: Option<LinkId>, most: usize) -> Result<Vec<Exported>, StoreError> {
+        self.pass(self.database.sqlite.export(after, most)).await
+    }
+
+    async fn link_count(&self) -> Result<Option<u64>, StoreError> {
+        self.pass(self.database.sqlite.link_count()).await
+    }
+
+    async fn note_visits(&self, seen: &[(LinkId, Timestamp)]) -> Result<(), StoreError> {
+        self.pass(self.database.sqlite.note_visits(seen)).await
+    }
+
+    async fn sweep(&self, sweep: &Sweep) -> Result<Swept, StoreError> {
+        self.pass(self.database.sqlite.sweep(sweep)).await
+    }
+
+    async fn index_long_urls(&self, step: &IndexStep) -> Result<Indexed, StoreError> {
+        self.pass(self.database.sqlite.index_long_urls(step)).await
+    }
+}

@@ -1,0 +1,51 @@
+//! The port [`Keys`] of a process in the simulated world.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use links::{
+    api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey},
+    audit::Entry,
+};
+use store::{Keys, StoreError};
+
+use super::super::ways::FaultyStore;
+
+#[async_trait]
+impl Keys for FaultyStore {
+    async fn add_api_key(&self, key: &NewKey) -> Result<Option<ApiKeyId>, StoreError> {
+        self.pass(self.database.sqlite.add_api_key(key)).await
+    }
+
+    async fn add_first_api_key(&self, name: &str, hash: &KeyHash) -> Result<bool, StoreError> {
+        self.pass(self.database.sqlite.add_first_api_key(name, hash)).await
+    }
+
+    async fn find_api_key(&self, hash: &KeyHash) -> Result<Option<Grant>, StoreError> {
+        self.pass(self.database.sqlite.find_api_key(hash)).await
+    }
+
+    async fn key_names(&self, ids: &[ApiKeyId]) -> Result<Vec<(ApiKeyId, String)>, StoreError> {
+        self.pass(self.database.sqlite.key_names(ids)).await
+    }
+
+    async fn list_api_keys(&self) -> Result<Vec<ApiKeyRecord>, StoreError> {
+        self.pass(self.database.sqlite.list_api_keys()).await
+    }
+
+    async fn note_keys_used(&self, ids: &[ApiKeyId]) -> Result<(), StoreError> {
+        self.pass(self.database.sqlite.note_keys_used(ids)).await
+    }
+
+    async fn rotate_api_key(&self, name: &str, hash: &KeyHash, keep: Duration) -> Result<bool, StoreError> {
+        self.pass(self.database.sqlite.rotate_api_key(name, hash, keep)).await
+    }
+
+    async fn revoke_api_key(&self, name: &str) -> Result<bool, StoreError> {
+        self.pass(self.database.sqlite.revoke_api_key(name)).await
+    }
+
+    async fn audit_entries(&self, before: Option<i64>, most: usize) -> Result<Vec<Entry>, StoreError> {
+        self.pass(self.database.sqlite.audit_entries(before, most)).await
+    }
+}

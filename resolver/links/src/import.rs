@@ -1,0 +1,181 @@
+//! Links of an import: the codes that they may have, and what is stored of them.
+
+use std::sync::Arc;
+
+use codes::LinkId;
+use jiff::Timestamp;
+
+use crate::{Draft, Link, Slug, Tag};
+
+/// A code that is chosen and not minted, as hand-picked ones are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PickedCode {
+    /// The code, as a slug.
+    pub slug: Slug,
+    /// The id whose minted code the slug is, if it is mintable.
+    pub mintable: Option<LinkId>,
+}
+
+/// The code that an imported link is to have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ImportCode {
+    /// The code that the link had in its former system.
+    Kept(PickedCode),
+    /// The first free one of several, for a link that had none.
+    FirstFree {
+        /// The candidates, in the order in which they are tried. Items with one long URL share
+        /// them.
+        candidates: Arc<[PickedCode]>,
+        /// Whether no further candidates can be had.
+        is_all: bool,
+    },
+}
+
+/// A link of an import.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImportItem {
+    /// The code that the link is to have.
+    pub code: ImportCode,
+    /// The other fields of the link.
+    pub draft: Draft,
+    /// The link's tags.
+    pub tags: Vec<Tag>,
+    /// When the link was created in its former system.
+    pub created_at: Option<Timestamp>,
+    /// Whether its former system minted the code. If the code is mintable here too, it stays one
+    /// that no custom slug can take over.
+    pub minted: bool,
+    /// How many visits of its limit are used up.
+    pub uses: u64,
+}
+
+impl ImportItem {
+    /// Returns `true` if the link was deleted in its former system.
+    #[must_use]
+    pub fn is_deleted(&self) -> bool {
+        self.draft.details.as_ref().is_some_and(|details| details.deleted_at.is_some())
+    }
+
+    /// Returns the draft to store under a code. A mintable code that its former system minted
+    /// belongs to its number, as if it had been minted here; any other code is a custom slug.
+    #[must_use]
+    pub fn draft_under(&self, code: &PickedCode) -> Draft {
+        let mut draft = self.draft.clone();
+        if self.minted && code.mintable.is_some() {
+            return draft;
+        }
+        let details = draft.details.get_or_insert_default();
+        details.slug = Some(code.slug.clone());
+        if self.minted {
+            details.origin.get_or_insert_default().minted = true;
+        }
+        draft
+    }
+
+    /// Returns `true` if this link, which has the item's code, leads to the item's target already.
+    /// An earlier import may have stored it, perhaps under another name.
+    #[must_use]
+    pub fn is_there_as(&self, link: &Link) -> bool {
+        let leads_there = link.domain() == self.draft.domain() && link.long_url == self.draft.long_url;
+        !link.is_deleted() && leads_there
+    }
+
+    /// Returns `true` if this deleted link is the item, which was deleted in its former system.
+    #[must_use]
+    pub fn is_there_deleted_as(&self, link: &Link) -> bool {
+        let deleted_at = |details: &crate::Details| details.deleted_at;
+        let wanted = self.draft.details.as_deref().and_then(deleted_at);
+        link.long_url == self.draft.long_url && link.details.as_deref().and_then(deleted_at) == wanted
+    }
+
+    /// Returns `true` if the item, which was deleted in its former system, holds this code: it is
+    /// blocked. A mintable code stays with the link anyway.
+    #[must_use]
+    pub fn holds_when_deleted(&self, code: &PickedCode) -> bool {
+        let is_blocked = self.draft.details.as_ref().is_some_and(|details| details.blocked.is_some());
+        is_blocked && code.mintable.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use codes::KeyspaceIndex;
+
+    use super::*;
+    use crate::{Block, Details, DomainId, LongUrl, api_key::ApiKeyId};
+
+    fn item(details: Details, minted: bool) -> ImportItem {
+        ImportItem {
+            code: ImportCode::Kept(code(None)),
+            draft: Draft {
+                long_url: LongUrl::from_stored("https://x.y/"),
+                title: None,
+                crawlable: false,
+                forward_query: true,
+                created_by: ApiKeyId(1),
+                details: (!details.is_empty()).then(|| Box::new(details)),
+            },
+            tags: Vec::new(),
+            created_at: None,
+            minted,
+            uses: 0,
+        }
+    }
+
+    fn code(mintable: Option<LinkId>) -> PickedCode {
+        PickedCode { slug: Slug::parse("Abc").unwrap(), mintable }
+    }
+
+    fn mintable() -> PickedCode {
+        code(Some(LinkId::new(KeyspaceIndex::new(1).unwrap(), 5)))
+    }
+
+    fn deleted(at: i64) -> Details {
+        Details { deleted_at: Some(Timestamp::from_second(at).unwrap()), ..Details::default() }
+    }
+
+    fn stored(item: &ImportItem) -> Link {
+        Link::stored(LinkId::from_stored(1), item.draft.clone(), Timestamp::UNIX_EPOCH)
+    }
+
+    #[test]
+    fn a_code_is_a_slug_unless_it_was_minted_there_and_is_mintable_here() {
+        let of = |minted, code: &PickedCode| {
+            let details = item(Details::default(), minted).draft_under(code).details;
+            details.map(|details| (details.slug.is_some(), details.origin.is_some_and(|from| from.minted)))
+        };
+        assert_eq!(of(true, &mintable()), None);
+        assert_eq!(of(true, &code(None)), Some((true, true)), "an export tells that it was minted");
+        assert_eq!(of(false, &mintable()), Some((true, false)));
+        assert_eq!(of(false, &code(None)), Some((true, false)));
+    }
+
+    #[test]
+    fn a_link_is_there_already_if_it_leads_to_the_same_target_on_the_same_domain() {
+        let wanted = item(Details::default(), false);
+        let there = stored(&wanted);
+        assert!(wanted.is_there_as(&there));
+        assert!(!wanted.is_there_as(&Link { long_url: LongUrl::from_stored("https://z/"), ..there }));
+        let elsewhere = Details { domain: Some(DomainId::from_stored(2)), ..Details::default() };
+        assert!(!wanted.is_there_as(&stored(&item(elsewhere, false))));
+        assert!(!wanted.is_there_as(&stored(&item(deleted(1), false))));
+    }
+
+    #[test]
+    fn a_deleted_link_is_there_already_if_it_was_deleted_at_the_same_time() {
+        let wanted = item(deleted(1), false);
+        assert!(wanted.is_deleted() && wanted.is_there_deleted_as(&stored(&wanted)));
+        assert!(!wanted.is_there_deleted_as(&stored(&item(deleted(2), false))));
+        let other = Link { long_url: LongUrl::from_stored("https://z/"), ..stored(&wanted) };
+        assert!(!wanted.is_there_deleted_as(&other));
+    }
+
+    #[test]
+    fn a_deleted_link_holds_its_slug_while_it_is_blocked() {
+        let block = Block { reason: "any".to_owned(), by: ApiKeyId(1), at: Timestamp::UNIX_EPOCH };
+        let blocked = item(Details { blocked: Some(block), ..deleted(1) }, false);
+        assert!(blocked.holds_when_deleted(&code(None)));
+        assert!(!blocked.holds_when_deleted(&mintable()));
+        assert!(!item(deleted(1), false).holds_when_deleted(&code(None)));
+    }
+}

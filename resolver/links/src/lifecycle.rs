@@ -1,0 +1,264 @@
+//! What an edit, a deletion, a restoration or the reuse of a code makes of a link, and which links
+//! they apply to.
+//!
+//! 1. A store reads the link and locks it, decides with these functions, and writes the result in
+//!    the same transaction.
+//! 2. A deleted link keeps its row (I7). A minted code stays with its number for ever. A custom
+//!    slug is free again after the deletion, unless an operator has blocked the link.
+//! 3. A custom slug that is mintable belongs to the link whose id packs the code's number. Any
+//!    other has an entry of its own, which the link claims and releases.
+
+use codes::{Code, Keyspace};
+use jiff::Timestamp;
+
+use crate::{DomainId, Draft, Edit, Link, Precondition, Slug, Tag, api_key::ApiKeyId};
+
+/// Why a change does not apply to a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The link that the change is for does not exist any more: it was deleted, or another link has
+    /// its code. For a restoration: it is not deleted.
+    Absent,
+    /// The link is no longer at the version that the caller expects.
+    Superseded,
+    /// An operator has blocked the link. It keeps its name until the block is lifted.
+    Blocked,
+}
+
+impl Precondition {
+    fn check(&self, link: &Link) -> Result<(), Refusal> {
+        if !self.is_of(link) {
+            return Err(Refusal::Absent);
+        }
+        if self.has_version_of(link) { Ok(()) } else { Err(Refusal::Superseded) }
+    }
+}
+
+impl Edit {
+    /// Checks that the edit applies to a link. A deleted link can be blocked, so that it cannot be
+    /// restored, and no other edit applies to it.
+    ///
+    /// # Errors
+    /// Returns [`Refusal::Absent`] or [`Refusal::Superseded`].
+    pub fn check(&self, link: &Link) -> Result<(), Refusal> {
+        if link.is_deleted() && self.block.is_none() {
+            return Err(Refusal::Absent);
+        }
+        self.precondition.check(link)
+    }
+}
+
+impl Link {
+    /// Checks that a link may be deleted.
+    ///
+    /// # Errors
+    /// Returns the [`Refusal`] of the first check that failed.
+    pub fn check_deletion(&self, precondition: &Precondition) -> Result<(), Refusal> {
+        if self.is_deleted() {
+            return Err(Refusal::Absent);
+        }
+        precondition.check(self)?;
+        if self.is_blocked() { Err(Refusal::Blocked) } else { Ok(()) }
+    }
+
+    /// Deletes the link in a new version. It keeps all its fields, and the names of its tags.
+    #[must_use]
+    pub fn deleted(self, tags: Vec<Tag>, now: Timestamp, by: ApiKeyId) -> Self {
+        let mut link = Edit::default().apply(self, now, by);
+        let details = link.details.get_or_insert_default();
+        (details.deleted_at, details.deleted_tags) = (Some(now), tags);
+        link
+    }
+
+    /// Checks that a link may be restored. The precondition's versions do not matter.
+    ///
+    /// # Errors
+    /// Returns [`Refusal::Absent`] if it is another link, or not deleted.
+    pub fn check_restoration(&self, precondition: &Precondition) -> Result<(), Refusal> {
+        if self.is_deleted() && precondition.is_of(self) { Ok(()) } else { Err(Refusal::Absent) }
+    }
+
+    /// Restores a deleted link in a new version. Returns it with the tags that it had.
+    #[must_use]
+    pub fn restored(self, now: Timestamp, by: ApiKeyId) -> (Self, Vec<Tag>) {
+        let mut link = Edit::default().apply(self, now, by);
+        let details = link.details.get_or_insert_default();
+        details.deleted_at = None;
+        let tags = std::mem::take(&mut details.deleted_tags);
+        (link, tags)
+    }
+
+    /// Returns the slug that has an entry of its own. A mintable slug has none, because it belongs
+    /// to the link's number.
+    #[must_use]
+    pub fn claimed_slug(&self) -> Option<&Slug> {
+        self.slug().filter(|_| self.id.unpack().is_none())
+    }
+
+    /// Returns `true` if a deleted link holds its slug, so that no other link can claim it: while
+    /// it is blocked.
+    ///
+    /// A slug that has become a code of a keyspace since the deletion is left to its number,
+    /// because as a slug it would lead elsewhere.
+    #[must_use]
+    pub fn holds_slug_when_deleted<'a>(&self, keyspaces: impl IntoIterator<Item = &'a Keyspace>) -> bool {
+        let code = self.slug().and_then(|slug| slug.code_on(self.domain()));
+        let is_minted = code.is_some_and(|code| keyspaces.into_iter().any(|one| one.contains(&code)));
+        self.is_blocked() && !is_minted
+    }
+}
+
+impl Slug {
+    /// Returns the slug as a code that a keyspace may have. On a domain other than the default one,
+    /// no code belongs to its number alone.
+    #[must_use]
+    pub fn code_on(&self, domain: DomainId) -> Option<Code> {
+        Code::parse(self.as_str()).ok().filter(|_| domain.is_default())
+    }
+}
+
+impl Draft {
+    /// Returns the draft to store in the row of a link that had the code before, with its version;
+    /// `None` if the code cannot be reused.
+    ///
+    /// Only a custom slug can be reused, because a minted code stays with its link. The row of a
+    /// blocked link keeps its block, which a new link in its place would overwrite. The new link
+    /// continues the old one's version, so that an edit of one never applies to the other.
+    #[must_use]
+    pub fn in_place_of(&self, old: &Link, slug: &Slug) -> Option<(Self, u64)> {
+        if !old.is_deleted() || old.is_blocked() || old.slug() != Some(slug) {
+            return None;
+        }
+        let (mut draft, version) = (self.clone(), old.version() + 1);
+        draft.details.get_or_insert_default().version = version;
+        Some((draft, version))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use codes::{KeyspaceIndex, LinkId};
+
+    use super::*;
+    use crate::{Details, LongUrl};
+
+    const BY: ApiKeyId = ApiKeyId(7);
+    const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
+    fn draft(url: &str, details: Details) -> Draft {
+        Draft {
+            long_url: LongUrl::from_stored(url),
+            title: None,
+            crawlable: false,
+            forward_query: true,
+            created_by: BY,
+            details: (!details.is_empty()).then(|| Box::new(details)),
+        }
+    }
+
+    fn slug(text: &str) -> Slug {
+        Slug::parse(text).unwrap()
+    }
+
+    fn minted() -> LinkId {
+        LinkId::new(KeyspaceIndex::new(1).unwrap(), 5)
+    }
+
+    fn link(id: LinkId, text: Option<&str>) -> Link {
+        let details = Details { slug: text.map(slug), ..Details::default() };
+        Link::stored(id, draft("https://x.y/", details), NOW)
+    }
+
+    fn named(text: &str) -> Link {
+        link(LinkId::from_stored(5), Some(text))
+    }
+
+    fn blocked(link: Link) -> Link {
+        let block = Edit { block: Some(Some("phishing".to_owned())), ..Edit::default() };
+        block.apply(link, NOW, BY)
+    }
+
+    fn deleted(link: Link) -> Link {
+        link.deleted(Vec::new(), NOW, BY)
+    }
+
+    #[test]
+    fn a_change_applies_to_the_link_and_the_versions_that_it_is_for() {
+        let link = link(minted(), None);
+        let of = |created_at, versions| Precondition { created_at, versions };
+        let later = Some(NOW + jiff::SignedDuration::from_secs(1));
+        for (precondition, checked) in [
+            (of(None, None), Ok(())),
+            (of(Some(NOW), Some(vec![3, 0])), Ok(())),
+            (of(later, None), Err(Refusal::Absent)),
+            (of(later, Some(vec![3])), Err(Refusal::Absent)),
+            (of(Some(NOW), Some(vec![3])), Err(Refusal::Superseded)),
+        ] {
+            assert_eq!(link.check_deletion(&precondition), checked, "{precondition:?}");
+            let is_of = if checked == Err(Refusal::Absent) { checked } else { Ok(()) };
+            assert_eq!(deleted(link.clone()).check_restoration(&precondition), is_of, "{precondition:?}");
+            let edit = Edit { precondition, ..Edit::default() };
+            assert_eq!(edit.check(&link), checked, "{edit:?}");
+        }
+    }
+
+    #[test]
+    fn a_deleted_link_can_only_be_blocked_and_restored_and_a_blocked_one_not_deleted() {
+        let (live, any) = (link(minted(), None), Precondition::default());
+        let gone = deleted(live.clone());
+        assert_eq!(Edit::default().check(&gone), Err(Refusal::Absent));
+        for reason in [Some("phishing".to_owned()), None] {
+            assert_eq!(Edit { block: Some(reason), ..Edit::default() }.check(&gone), Ok(()));
+        }
+        assert_eq!(gone.check_deletion(&any), Err(Refusal::Absent));
+        assert_eq!(live.check_restoration(&any), Err(Refusal::Absent));
+        assert_eq!(blocked(live.clone()).check_deletion(&any), Err(Refusal::Blocked));
+        let another = Precondition { versions: Some(vec![9]), ..Precondition::default() };
+        assert_eq!(blocked(live).check_deletion(&another), Err(Refusal::Superseded));
+    }
+
+    #[test]
+    fn a_restored_link_has_what_it_had_in_a_new_version() {
+        let (live, tags) = (named("my-slug"), vec![Tag::parse("b").unwrap(), Tag::parse("a").unwrap()]);
+        let gone = live.clone().deleted(tags.clone(), NOW, BY);
+        assert_eq!((gone.is_deleted(), gone.version(), gone.slug()), (true, 1, live.slug()));
+        let (again, had) = gone.restored(NOW, ApiKeyId(8));
+        assert_eq!((again.is_deleted(), again.version(), again.slug()), (false, 2, live.slug()));
+        let details = again.details.unwrap();
+        assert_eq!((had, details.deleted_tags), (tags, Vec::new()));
+        assert_eq!(details.edited_by, Some(ApiKeyId(8)));
+    }
+
+    #[test]
+    fn a_slug_has_an_entry_of_its_own_unless_its_link_has_a_number() {
+        assert_eq!(named("my/slug").claimed_slug(), Some(&slug("my/slug")));
+        assert_eq!(link(minted(), Some("Abc")).claimed_slug(), None);
+        assert_eq!(link(minted(), None).claimed_slug(), None);
+    }
+
+    #[test]
+    fn a_blocked_link_holds_its_slug_unless_a_keyspace_has_it_by_now() {
+        let keyspaces = [Keyspace::parse("a=3:A-Z").unwrap()];
+        assert!(!named("my/slug").holds_slug_when_deleted(&keyspaces));
+        assert!(blocked(named("my/slug")).holds_slug_when_deleted(&keyspaces));
+        assert!(blocked(named("abc")).holds_slug_when_deleted(&keyspaces));
+        assert!(!blocked(named("Abc")).holds_slug_when_deleted(&keyspaces));
+        let mut elsewhere = blocked(named("Abc"));
+        elsewhere.details.as_mut().unwrap().domain = Some(DomainId::from_stored(3));
+        assert!(elsewhere.holds_slug_when_deleted(&keyspaces));
+    }
+
+    #[test]
+    fn a_code_is_reused_after_a_deletion_if_it_was_a_slug_and_its_link_is_not_blocked() {
+        let new = draft("https://new/", Details { slug: Some(slug("Abc")), ..Details::default() });
+        let old = link(minted(), Some("Abc"));
+        let (reused, version) = new.in_place_of(&deleted(old.clone()), &slug("Abc")).unwrap();
+        assert_eq!((version, reused.details.as_ref().unwrap().version), (2, 2));
+        assert_eq!(reused.long_url, new.long_url);
+        assert_eq!(new.in_place_of(&old, &slug("Abc")), None, "it is not deleted");
+        assert_eq!(new.in_place_of(&blocked(deleted(old)), &slug("Abc")), None);
+        assert_eq!(new.in_place_of(&deleted(link(minted(), None)), &slug("Abc")), None, "it was minted");
+        let other = deleted(link(minted(), Some("Abd")));
+        assert_eq!(new.in_place_of(&other, &slug("Abc")), None);
+    }
+}

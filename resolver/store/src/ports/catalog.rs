@@ -1,0 +1,80 @@
+//! Links as a collection: lists, tags, imports and exports, and the upkeep that goes through all of
+//! them.
+
+use async_trait::async_trait;
+use codes::LinkId;
+use jiff::Timestamp;
+use links::{Filter, LongUrl, Outline, Outlined, Record, Tag, api_key::ApiKeyId};
+
+use crate::{
+    Database, Exported, ImportBatch, Imported, IndexStep, Indexed, Renamed, StoreError, Sweep, Swept,
+    TagCount, Visible,
+};
+
+/// Lists, tags, imports and exports of links, and their upkeep.
+#[async_trait]
+pub trait Catalog: Database {
+    /// Returns one page of a list of links as outlines. `code` is the id of the searched text, if
+    /// that is a code.
+    async fn outline(&self, filter: &Filter, code: Option<LinkId>) -> Result<Outline, StoreError>;
+
+    /// Returns current outlines of these links, in the order of `ids`. A link may have grown since
+    /// its page was outlined.
+    async fn outlines_of(&self, ids: &[LinkId]) -> Result<Vec<Outlined>, StoreError>;
+
+    /// Returns links with their tags, in the order of `ids`. Links that do not exist are left out.
+    async fn records(&self, ids: &[LinkId]) -> Result<Vec<Record>, StoreError>;
+
+    /// Returns at most `most` links that lead to a long URL and are visible under `of`, in the
+    /// order of their ids. Deleted links are left out.
+    async fn links_of_url(&self, url: &LongUrl, of: &Visible, most: usize)
+    -> Result<Vec<Record>, StoreError>;
+
+    /// Returns the tags of a link, sorted.
+    async fn tags_of(&self, id: LinkId) -> Result<Vec<Tag>, StoreError>;
+
+    /// Returns at most `most` tags that contain the searched text, sorted, each with the number of
+    /// visible links that have it. Tags without such a link are left out, unless all links are
+    /// visible.
+    async fn tags(
+        &self,
+        search: Option<&str>,
+        most: usize,
+        of: &Visible,
+    ) -> Result<Vec<TagCount>, StoreError>;
+
+    /// Renames a tag.
+    async fn rename_tag(&self, old: &Tag, new: &Tag, by: ApiKeyId) -> Result<Renamed, StoreError>;
+
+    /// Removes tags from every link, and deletes them.
+    async fn delete_tags(&self, tags: &[Tag], by: ApiKeyId) -> Result<(), StoreError>;
+
+    /// Stores a batch of an import together with the import's position, in one transaction.
+    /// Idempotent: for a batch that was stored before, it returns the present state of the items.
+    ///
+    /// # Errors
+    /// Returns [`StoreError::NoFreeCode`] if all candidate codes of an item are taken and there are
+    /// more. Nothing is stored then.
+    async fn import(&self, batch: &ImportBatch) -> Result<Vec<Imported>, StoreError>;
+
+    /// Returns the position of an import: the last item that was stored or refused. It is 0 for an
+    /// import that has not begun.
+    async fn import_position(&self, name: &str) -> Result<u64, StoreError>;
+
+    /// Returns links with an id above `after`, in the order of their ids, deleted links included.
+    /// Returns at most `most` links, and fewer if they are long.
+    async fn export(&self, after: Option<LinkId>, most: usize) -> Result<Vec<Exported>, StoreError>;
+
+    /// Returns the estimated number of links, deleted ones included. Returns `None` if the database
+    /// has no estimate yet.
+    async fn link_count(&self) -> Result<Option<u64>, StoreError>;
+
+    /// Records the last visits of links. The ids must ascend. Idempotent.
+    async fn note_visits(&self, seen: &[(LinkId, Timestamp)]) -> Result<(), StoreError>;
+
+    /// Runs one step of the removal of unvisited links.
+    async fn sweep(&self, sweep: &Sweep) -> Result<Swept, StoreError>;
+
+    /// Runs one step of the index of long URLs.
+    async fn index_long_urls(&self, step: &IndexStep) -> Result<Indexed, StoreError>;
+}

@@ -1,0 +1,44 @@
+//! API keys, and the audit log of what was done with them.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use links::{
+    api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey},
+    audit::Entry,
+};
+
+use crate::{Database, StoreError};
+
+/// API keys and the audit log.
+#[async_trait]
+pub trait Keys: Database {
+    /// Adds an API key. Returns `None` if the name is taken.
+    async fn add_api_key(&self, key: &NewKey) -> Result<Option<ApiKeyId>, StoreError>;
+
+    /// Adds an API key if there has never been one, and returns whether it was added.
+    async fn add_first_api_key(&self, name: &str, hash: &KeyHash) -> Result<bool, StoreError>;
+
+    /// Returns the grant of the API key with this hash. A revoked or expired key has none.
+    async fn find_api_key(&self, hash: &KeyHash) -> Result<Option<Grant>, StoreError>;
+
+    /// Returns the names of those of these API keys that exist, in any order.
+    async fn key_names(&self, ids: &[ApiKeyId]) -> Result<Vec<(ApiKeyId, String)>, StoreError>;
+
+    /// Returns all API keys in the order of their creation.
+    async fn list_api_keys(&self) -> Result<Vec<ApiKeyRecord>, StoreError>;
+
+    /// Records that API keys are in use. The ids must ascend. Idempotent.
+    async fn note_keys_used(&self, ids: &[ApiKeyId]) -> Result<(), StoreError>;
+
+    /// Replaces the secret of an API key. The old secret stays valid for `keep`. Returns whether
+    /// the key exists and is not revoked.
+    async fn rotate_api_key(&self, name: &str, hash: &KeyHash, keep: Duration) -> Result<bool, StoreError>;
+
+    /// Revokes an API key. Returns whether a key of that name existed that was not revoked yet.
+    async fn revoke_api_key(&self, name: &str) -> Result<bool, StoreError>;
+
+    /// Returns the latest entries of the audit log, at most `most`, only those before entry
+    /// `before` if given.
+    async fn audit_entries(&self, before: Option<i64>, most: usize) -> Result<Vec<Entry>, StoreError>;
+}

@@ -1,0 +1,107 @@
+//! Links one by one: creates, lookups by code or slug, changes, and visit limits.
+
+use async_trait::async_trait;
+use codes::LinkId;
+use links::{DomainId, Edit, Idempotency, Link, NewLink, Precondition, Slug, Tag, api_key::ApiKeyId};
+use numbers::StoreEpoch;
+use tokio::sync::mpsc;
+
+use crate::{
+    Change, Database, Deleted, Edited, FullLink, InsertError, Inserted, InsertedFull, InsertedNamed,
+    NamedLink, Reading, Restored, Source, StoreError,
+};
+
+/// Creates, reads and changes links.
+///
+/// 1. I6: an insert reports a link as stored only after its COMMIT.
+/// 2. I4: an unknown outcome is a case of its own ([`InsertError::Unknown`]). The caller reads
+///    before it decides, and the number is never used for another link.
+/// 3. I7: a deleted link keeps its row.
+/// 4. I8: a read returns the stored state or fails. A failure is never reported as absence.
+#[async_trait]
+pub trait Links: Database {
+    /// Returns how many concurrent inserts the store benefits from.
+    fn insert_lanes(&self) -> usize;
+
+    /// Inserts at most [`BATCH_MAX`](crate::BATCH_MAX) links, and returns the outcome of each in
+    /// the order of `links`. A taken id does not fail the other links.
+    ///
+    /// # Errors
+    /// Returns [`StoreError::AnotherHistory`] within the error if the database's history is not
+    /// `history`. Nothing is stored then.
+    async fn insert(&self, history: &StoreEpoch, links: &[NewLink]) -> Result<Vec<Inserted>, InsertError>;
+
+    /// Inserts a link with its tags under a claimed number, unless `idempotency` matches an earlier
+    /// create.
+    ///
+    /// # Errors
+    /// Returns [`StoreError::AnotherHistory`] within the error if the database's history is not
+    /// `history`. Nothing is stored then.
+    async fn insert_full(
+        &self,
+        history: &StoreEpoch,
+        link: &FullLink,
+        tags: &[Tag],
+        idempotency: Option<&Idempotency>,
+    ) -> Result<InsertedFull, InsertError>;
+
+    /// Inserts a link under a custom slug, unless `idempotency` matches an earlier create.
+    async fn insert_named(
+        &self,
+        link: &NamedLink,
+        tags: &[Tag],
+        idempotency: Option<&Idempotency>,
+    ) -> Result<InsertedNamed, InsertError>;
+
+    /// Returns the links with these ids, at most [`BATCH_MAX`](crate::BATCH_MAX), in any order.
+    async fn read(&self, ids: &[LinkId], source: Source) -> Result<Reading, StoreError>;
+
+    /// Returns the id of the link that a slug leads to. On the default domain only slugs that
+    /// cannot be minted are stored; on other domains, all codes.
+    async fn find_slug(&self, domain: DomainId, slug: &Slug) -> Result<Option<LinkId>, StoreError>;
+
+    /// Returns the most recently deleted link with this name: a slug, or a minted code whose id is
+    /// `code`.
+    async fn find_deleted(
+        &self,
+        domain: DomainId,
+        name: &str,
+        code: Option<LinkId>,
+    ) -> Result<Option<Link>, StoreError>;
+
+    /// Returns at most `most` ids of custom slugs that are also mintable codes, above `after`,
+    /// ascending.
+    async fn unminted_slugs(&self, after: Option<LinkId>, most: usize) -> Result<Vec<LinkId>, StoreError>;
+
+    /// Sends changes made by other processes to `changes`, until its receiver is dropped. A store
+    /// that is not shared sends [`Change::Alone`] and returns.
+    async fn send_changes(&self, changes: mpsc::Sender<Change>);
+
+    /// Edits a link.
+    async fn edit(&self, id: LinkId, edit: &Edit, by: ApiKeyId) -> Result<Edited, StoreError>;
+
+    /// Deletes a link. Its row stays (I7).
+    async fn delete(
+        &self,
+        id: LinkId,
+        precondition: &Precondition,
+        by: ApiKeyId,
+    ) -> Result<Deleted, StoreError>;
+
+    /// Restores a deleted link. Its slug must not be a code of any keyspace. The caller has checked
+    /// that against `keyspaces` of them, the number of keyspaces that it knows.
+    async fn restore(
+        &self,
+        id: LinkId,
+        precondition: &Precondition,
+        keyspaces: usize,
+        by: ApiKeyId,
+    ) -> Result<Restored, StoreError>;
+
+    /// Takes visits from the budgets of visit-limited links, at most as many as wanted of each.
+    /// Returns how many were granted, in the order of `wanted`. The ids must ascend.
+    async fn take_visits(&self, wanted: &[(LinkId, u64)]) -> Result<Vec<u64>, StoreError>;
+
+    /// Returns whether a link's visit limit is exhausted.
+    async fn is_spent(&self, id: LinkId) -> Result<bool, StoreError>;
+}

@@ -1,0 +1,51 @@
+//! What the application needs of its database: five ports, each for one noun of the application,
+//! and [`Store`], which is all of them.
+//!
+//! 1. The code that opens a database hands out its parts: `Arc<dyn Store>` coerces to
+//!    `Arc<dyn Links>` and to the others. A use case names only the ports that it needs.
+//! 2. What decides is not here: rules are functions of the crate `links`, which an implementation
+//!    calls within its transaction.
+
+mod catalog;
+mod keys;
+mod links;
+mod register;
+mod settings;
+
+use async_trait::async_trait;
+
+pub use self::{catalog::Catalog, keys::Keys, links::Links, register::Register, settings::Settings};
+use crate::StoreError;
+
+/// A database behind a port.
+pub trait Database: Send + Sync + 'static {
+    /// Returns whether other processes use the same database.
+    fn is_shared(&self) -> bool;
+}
+
+/// A database with all its ports.
+///
+/// On Postgres every attempt at a statement or transaction has a deadline of at most 3 seconds, or
+/// of 60 seconds for imports, sweeps and steps of the long URL index. [`migrate`](Self::migrate)
+/// and [`send_changes`](Links::send_changes) have none. On SQLite a call waits for its turn on the
+/// store's thread, and up to 3 seconds for a lock of another process.
+///
+/// # Errors
+/// Methods of all ports return [`StoreError`] if the database cannot be reached, does not answer in
+/// time or refuses the statement. Inserts return [`InsertError`](crate::InsertError), which says
+/// whether the links may be stored all the same.
+#[async_trait]
+pub trait Store: Links + Catalog + Register + Settings + Keys {
+    /// Applies all pending migrations.
+    async fn migrate(&self) -> Result<(), StoreError>;
+
+    /// Checks that the store answers and that its schema is recent enough.
+    ///
+    /// # Errors
+    /// Returns [`StoreError::SchemaBehind`] if a migration is missing.
+    async fn check(&self) -> Result<(), StoreError>;
+
+    /// Checkpoints the write-ahead log into the main database file, so that a copy of that file is
+    /// complete. Called when the process is about to end; a store without such a file does nothing.
+    async fn close(&self) {}
+}

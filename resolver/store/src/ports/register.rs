@@ -1,0 +1,97 @@
+//! The block register and the database's history, which say for which numbers links may be stored;
+//! and reservations, whose numbers are rows of the register.
+
+use async_trait::async_trait;
+use codes::{KeyspaceIndex, LinkId};
+use jiff::Timestamp;
+use links::{
+    api_key::ApiKeyId,
+    reservation::{Reservation, ReservationId},
+};
+use numbers::{Mark, Span, StoreEpoch};
+use tokio::sync::watch;
+
+use crate::{Advanced, BlockEntry, Comparison, Database, Registration, StoreError};
+
+/// The register of blocks with the database's history, and reservations.
+///
+/// A block is in the register before a number of it is claimed. [`Registration::Overlaps`] means
+/// that none of the block's numbers may be used.
+#[async_trait]
+pub trait Register: Database {
+    /// Registers a block. Idempotent.
+    async fn register_block(&self, block: &BlockEntry) -> Result<Registration, StoreError>;
+
+    /// Takes over a leaked block and registers it under its new generation. Idempotent.
+    ///
+    /// `leaked` is the generation that the block was leaked under. Register entries of that
+    /// generation or an earlier one are replaced: the last holder may have died before it
+    /// registered the block. The result is [`Registration::Overlaps`] if another holder has taken
+    /// over the block since, or if an open reservation owns some of its numbers, whatever their
+    /// generation.
+    async fn take_over_block(&self, block: &BlockEntry, leaked: u64) -> Result<Registration, StoreError>;
+
+    /// Removes a block's numbers from the register, except those of `kept`. Idempotent.
+    ///
+    /// The removed numbers were not used, and may be allocated to another holder.
+    async fn release_block(&self, block: &BlockEntry, kept: &[Span]) -> Result<(), StoreError>;
+
+    /// Returns the first number past all registered ones of a keyspace, or 0 if none is registered.
+    async fn registered_end(&self, keyspace: KeyspaceIndex) -> Result<u64, StoreError>;
+
+    /// Returns whether the register assigns the id's number to this allocation: same generation and
+    /// instance.
+    async fn holds(&self, id: LinkId, generation: u64, instance: &str) -> Result<bool, StoreError>;
+
+    /// Returns the numbers of a span under which no link is stored, as ascending, disjoint and
+    /// non-adjacent spans.
+    async fn unused(&self, keyspace: KeyspaceIndex, span: Span) -> Result<Vec<Span>, StoreError>;
+
+    /// Returns the database's current history. It changes when a copy takes over that may lack the
+    /// last links.
+    async fn epoch(&self) -> Result<StoreEpoch, StoreError>;
+
+    /// Compares the database's mark with `at_least` and with the witness file, then raises it if
+    /// requested.
+    ///
+    /// A lower mark means that the database is an older copy. A new history begins, and the numbers
+    /// that the witness knows to be registered are withheld.
+    async fn advance(&self, at_least: Mark, how: Comparison) -> Result<Advanced, StoreError>;
+
+    /// Begins a new history on an operator's request, and withholds the next `skip` numbers of each
+    /// keyspace.
+    async fn begin_history(&self, skip: u64) -> Result<Mark, StoreError>;
+
+    /// Watches the start time of the database server, as last seen. Returns `None` for a store
+    /// without a server.
+    fn server_start(&self) -> Option<watch::Receiver<Option<Timestamp>>>;
+
+    /// Adopts the ledger that numbers come from if none is stored, and returns the stored one.
+    async fn adopt_ledger(&self, mine: &str) -> Result<String, StoreError>;
+
+    /// Clears the adopted ledger, so that the next one is adopted. For operators whose ledger is
+    /// lost.
+    async fn forget_ledger(&self) -> Result<(), StoreError>;
+
+    /// Records a reservation before its numbers are allocated. Returns its creation time by the
+    /// database's clock.
+    async fn add_reservation(
+        &self,
+        id: &ReservationId,
+        keyspace: KeyspaceIndex,
+        key: ApiKeyId,
+    ) -> Result<Timestamp, StoreError>;
+
+    /// Returns a reservation with its numbers, or `None` if it does not exist.
+    async fn reservation(&self, id: &ReservationId) -> Result<Option<Reservation>, StoreError>;
+
+    /// Returns the latest reservations of one API key or of all keys, at most
+    /// [`RESERVATIONS_MAX`](crate::RESERVATIONS_MAX).
+    async fn reservations(&self, of: Option<ApiKeyId>) -> Result<Vec<Reservation>, StoreError>;
+
+    /// Returns how many codes the open reservations of an API key hold, filled or not.
+    async fn count_reserved(&self, of: ApiKeyId) -> Result<u64, StoreError>;
+
+    /// Closes a reservation. Idempotent.
+    async fn close_reservation(&self, id: &ReservationId) -> Result<(), StoreError>;
+}

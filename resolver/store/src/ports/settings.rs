@@ -1,0 +1,59 @@
+//! Settings that all resolvers of a deployment share: domains, target rules, keyspaces and the code
+//! key.
+
+use async_trait::async_trait;
+use codes::{Fingerprint, Keyspace, KeyspaceIndex};
+use links::{Authority, DomainEdit, DomainId, api_key::ApiKeyId, targets::TargetRule};
+
+use crate::{Database, DomainEdited, DomainRemoved, SettingsPoll, SettingsVersion, StoreError};
+
+/// Domains, target rules, keyspaces, and the fingerprint of the code key.
+#[async_trait]
+pub trait Settings: Database {
+    /// Returns the database's time, and the shared settings unless their version is `known`.
+    async fn poll_settings(&self, known: Option<&SettingsVersion>) -> Result<SettingsPoll, StoreError>;
+
+    /// Adds new keyspaces and returns all keyspaces ever adopted, with their indexes.
+    ///
+    /// # Errors
+    /// Returns [`StoreError::Keyspace`] if a keyspace was defined otherwise before, overlaps
+    /// another one, or contains the code of an existing custom slug.
+    async fn adopt_keyspaces(&self, mine: &[Keyspace]) -> Result<Vec<(KeyspaceIndex, Keyspace)>, StoreError>;
+
+    /// Returns the fingerprint of the adopted code key, or `None` if no key was adopted yet.
+    async fn fingerprint(&self) -> Result<Option<Fingerprint>, StoreError>;
+
+    /// Adopts the code key's fingerprint if none is stored, and returns the stored one.
+    async fn adopt_fingerprint(&self, mine: &Fingerprint) -> Result<Fingerprint, StoreError>;
+
+    /// Returns the id of the domain with this name, and adds the domain if it does not exist.
+    /// Returns `None` if it would have to be added and there are `most` domains beside the default
+    /// one.
+    async fn add_domain(
+        &self,
+        authority: &Authority,
+        most: u32,
+        by: ApiKeyId,
+    ) -> Result<Option<DomainId>, StoreError>;
+
+    /// Edits a domain.
+    async fn edit_domain(
+        &self,
+        id: DomainId,
+        edit: &DomainEdit,
+        by: ApiKeyId,
+    ) -> Result<DomainEdited, StoreError>;
+
+    /// Removes a domain, unless a link or an API key depends on it. Its number is never reused.
+    async fn remove_domain(&self, id: DomainId, by: ApiKeyId) -> Result<DomainRemoved, StoreError>;
+
+    /// Returns the domains with links, without the default one. With `of`, only links of that API
+    /// key count.
+    async fn domains_with_links(&self, of: Option<ApiKeyId>) -> Result<Vec<DomainId>, StoreError>;
+
+    /// Adds a target rule, or changes an existing one.
+    async fn set_target(&self, rule: &TargetRule, by: ApiKeyId) -> Result<(), StoreError>;
+
+    /// Removes a target rule, and returns whether it existed.
+    async fn remove_target(&self, pattern: &str, by: ApiKeyId) -> Result<bool, StoreError>;
+}

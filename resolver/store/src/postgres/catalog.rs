@@ -1,0 +1,96 @@
+//! The port [`Catalog`] on Postgres.
+
+use async_trait::async_trait;
+use codes::LinkId;
+use jiff::Timestamp;
+use links::{Filter, LongUrl, Outline, Outlined, Record, Tag, api_key::ApiKeyId};
+use tokio_postgres::error::SqlState;
+
+use super::PostgresStore;
+use crate::{
+    Catalog, Exported, ImportBatch, Imported, IndexStep, Indexed, Renamed, StoreError, Sweep, Swept,
+    TagCount, Visible, sql,
+};
+
+#[async_trait]
+impl Catalog for PostgresStore {
+    async fn outline(&self, filter: &Filter, code: Option<LinkId>) -> Result<Outline, StoreError> {
+        self.run_on(&self.lists, async |sql| sql::outline(sql, filter, code).await).await
+    }
+
+    async fn outlines_of(&self, ids: &[LinkId]) -> Result<Vec<Outlined>, StoreError> {
+        self.run_on(&self.lists, async |sql| sql::outlines_of(sql, ids).await).await
+    }
+
+    async fn records(&self, ids: &[LinkId]) -> Result<Vec<Record>, StoreError> {
+        self.run_on(&self.lists, async |sql| sql::records(sql, ids).await).await
+    }
+
+    async fn links_of_url(
+        &self,
+        url: &LongUrl,
+        of: &Visible,
+        most: usize,
+    ) -> Result<Vec<Record>, StoreError> {
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        self.run_on(&self.lists, async |sql| sql::links_of_url(sql, url, of, most).await).await
+    }
+
+    async fn tags_of(&self, id: LinkId) -> Result<Vec<Tag>, StoreError> {
+        let mut found = self.run(async |sql| sql::tags_of(sql, &[id]).await).await?;
+        Ok(found.remove(&id).unwrap_or_default())
+    }
+
+    async fn tags(
+        &self,
+        search: Option<&str>,
+        most: usize,
+        of: &Visible,
+    ) -> Result<Vec<TagCount>, StoreError> {
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        self.run_on(&self.lists, async |sql| sql::tags(sql, search, most, of).await).await
+    }
+
+    async fn rename_tag(&self, old: &Tag, new: &Tag, by: ApiKeyId) -> Result<Renamed, StoreError> {
+        match self.run(async |sql| sql::rename_tag(sql, old, new, by).await).await {
+            // Another transaction has taken the name since the check.
+            Err(StoreError::Postgres(error)) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => {
+                Ok(Renamed::Taken)
+            }
+            renamed => renamed,
+        }
+    }
+
+    async fn delete_tags(&self, tags: &[Tag], by: ApiKeyId) -> Result<(), StoreError> {
+        self.run(async |sql| sql::delete_tags(sql, tags, by).await).await
+    }
+
+    async fn import(&self, batch: &ImportBatch) -> Result<Vec<Imported>, StoreError> {
+        self.run_long(async |sql| sql::import(sql, batch).await).await
+    }
+
+    async fn import_position(&self, name: &str) -> Result<u64, StoreError> {
+        self.run(async |sql| sql::import_position(sql, name).await).await
+    }
+
+    async fn export(&self, after: Option<LinkId>, most: usize) -> Result<Vec<Exported>, StoreError> {
+        let (after, most) = sql::page_of_ids(after, most);
+        self.run_on(&self.lists, async |sql| sql::export(sql, after, most).await).await
+    }
+
+    async fn link_count(&self) -> Result<Option<u64>, StoreError> {
+        self.run_on(&self.lists, async |sql| sql::link_count(sql).await).await
+    }
+
+    async fn note_visits(&self, seen: &[(LinkId, Timestamp)]) -> Result<(), StoreError> {
+        self.run(async |sql| sql::note_visits(sql, seen).await).await
+    }
+
+    async fn sweep(&self, sweep: &Sweep) -> Result<Swept, StoreError> {
+        self.run_long(async |sql| sql::sweep(sql, sweep).await).await
+    }
+
+    async fn index_long_urls(&self, step: &IndexStep) -> Result<Indexed, StoreError> {
+        self.run_long(async |sql| sql::index_long_urls(sql, step).await).await
+    }
+}

@@ -1,0 +1,58 @@
+//! The port [`Keys`] on Postgres.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use links::{
+    api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey},
+    audit::Entry,
+};
+
+use super::{PostgresStore, admin, within};
+use crate::{Keys, StoreError, sql};
+
+#[async_trait]
+impl Keys for PostgresStore {
+    async fn add_api_key(&self, key: &NewKey) -> Result<Option<ApiKeyId>, StoreError> {
+        self.run(async |sql| sql::add_api_key(sql, key).await).await
+    }
+
+    async fn add_first_api_key(&self, name: &str, hash: &KeyHash) -> Result<bool, StoreError> {
+        within(async { admin::add_first_api_key(&mut *self.connection().await?, name, hash).await }).await
+    }
+
+    async fn find_api_key(&self, hash: &KeyHash) -> Result<Option<Grant>, StoreError> {
+        let find = async || self.run_on(&self.keys, async |sql| sql::find_api_key(sql, hash).await).await;
+        match find().await {
+            // The connection may lead to a server that has restarted since.
+            Err(StoreError::Postgres(_)) => find().await,
+            answer => answer,
+        }
+    }
+
+    async fn key_names(&self, ids: &[ApiKeyId]) -> Result<Vec<(ApiKeyId, String)>, StoreError> {
+        self.run_on(&self.lists, async |sql| sql::key_names(sql, ids).await).await
+    }
+
+    async fn list_api_keys(&self) -> Result<Vec<ApiKeyRecord>, StoreError> {
+        self.run(async |sql| sql::list_api_keys(sql).await).await
+    }
+
+    async fn note_keys_used(&self, ids: &[ApiKeyId]) -> Result<(), StoreError> {
+        self.run(async |sql| sql::note_keys_used(sql, ids).await).await
+    }
+
+    async fn rotate_api_key(&self, name: &str, hash: &KeyHash, keep: Duration) -> Result<bool, StoreError> {
+        let keep = sql::milliseconds(keep);
+        self.run(async |sql| sql::rotate_api_key(sql, name, hash, keep).await).await
+    }
+
+    async fn revoke_api_key(&self, name: &str) -> Result<bool, StoreError> {
+        self.run(async |sql| sql::revoke_api_key(sql, name).await).await
+    }
+
+    async fn audit_entries(&self, before: Option<i64>, most: usize) -> Result<Vec<Entry>, StoreError> {
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        self.run_on(&self.lists, async |sql| sql::audit_entries(sql, before, most).await).await
+    }
+}

@@ -1,0 +1,106 @@
+//! The port [`Links`] on Postgres.
+
+use async_trait::async_trait;
+use codes::LinkId;
+use links::{DomainId, Edit, Idempotency, Link, NewLink, Precondition, Slug, Tag, api_key::ApiKeyId};
+use numbers::StoreEpoch;
+use tokio::sync::mpsc;
+
+use super::{INSERT_LANES, PostgresStore, changes, transaction::insert};
+use crate::{
+    Change, Deleted, Edited, FullLink, InsertError, Inserted, InsertedFull, InsertedNamed, Links, NamedLink,
+    Reading, Restored, Source, StoreError, sql,
+};
+
+#[async_trait]
+impl Links for PostgresStore {
+    fn insert_lanes(&self) -> usize {
+        INSERT_LANES
+    }
+
+    async fn insert(&self, history: &StoreEpoch, links: &[NewLink]) -> Result<Vec<Inserted>, InsertError> {
+        self.insert_batch(history, links).await
+    }
+
+    async fn insert_full(
+        &self,
+        history: &StoreEpoch,
+        link: &FullLink,
+        tags: &[Tag],
+        idempotency: Option<&Idempotency>,
+    ) -> Result<InsertedFull, InsertError> {
+        let mut connection = self.connection().await.map_err(InsertError::Failed)?;
+        insert(&mut connection, async |sql| {
+            sql.must_be_of(history).await?;
+            sql::insert_full(sql, link, tags, idempotency).await
+        })
+        .await
+    }
+
+    async fn insert_named(
+        &self,
+        link: &NamedLink,
+        tags: &[Tag],
+        idempotency: Option<&Idempotency>,
+    ) -> Result<InsertedNamed, InsertError> {
+        let mut connection = self.connection().await.map_err(InsertError::Failed)?;
+        insert(&mut connection, async |sql| sql::insert_named(sql, link, tags, idempotency).await).await
+    }
+
+    async fn read(&self, ids: &[LinkId], source: Source) -> Result<Reading, StoreError> {
+        self.read_links(ids, source).await
+    }
+
+    async fn find_slug(&self, domain: DomainId, slug: &Slug) -> Result<Option<LinkId>, StoreError> {
+        self.read_slug(domain, slug).await
+    }
+
+    async fn find_deleted(
+        &self,
+        domain: DomainId,
+        name: &str,
+        code: Option<LinkId>,
+    ) -> Result<Option<Link>, StoreError> {
+        self.run_on(&self.lists, async |sql| sql::find_deleted(sql, domain, name, code).await).await
+    }
+
+    async fn unminted_slugs(&self, after: Option<LinkId>, most: usize) -> Result<Vec<LinkId>, StoreError> {
+        let (after, most) = sql::page_of_ids(after, most);
+        self.run(async |sql| sql::unminted_slugs(sql, after, most).await).await
+    }
+
+    async fn send_changes(&self, changes: mpsc::Sender<Change>) {
+        changes::tell(&self.config, &changes).await;
+    }
+
+    async fn edit(&self, id: LinkId, edit: &Edit, by: ApiKeyId) -> Result<Edited, StoreError> {
+        self.run(async |sql| sql::edit(sql, id, edit, by).await).await
+    }
+
+    async fn delete(
+        &self,
+        id: LinkId,
+        precondition: &Precondition,
+        by: ApiKeyId,
+    ) -> Result<Deleted, StoreError> {
+        self.run(async |sql| sql::delete(sql, id, precondition, by).await).await
+    }
+
+    async fn restore(
+        &self,
+        id: LinkId,
+        precondition: &Precondition,
+        keyspaces: usize,
+        by: ApiKeyId,
+    ) -> Result<Restored, StoreError> {
+        self.run(async |sql| sql::restore(sql, id, precondition, keyspaces, by).await).await
+    }
+
+    async fn take_visits(&self, wanted: &[(LinkId, u64)]) -> Result<Vec<u64>, StoreError> {
+        self.run(async |sql| sql::take_visits(sql, wanted).await).await
+    }
+
+    async fn is_spent(&self, id: LinkId) -> Result<bool, StoreError> {
+        self.run(async |sql| sql::is_spent(sql, id).await).await
+    }
+}

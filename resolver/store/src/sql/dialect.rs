@@ -1,0 +1,214 @@
+//! Expressions and statements in which the two databases differ.
+
+use std::time::Duration;
+
+use super::milliseconds;
+
+/// A SQL dialect, with the expressions and statements that differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    Postgres,
+    Sqlite,
+}
+
+impl Dialect {
+    /// SQL expression for the transaction's time plus `milliseconds`, a placeholder.
+    pub(crate) fn now_plus(self, milliseconds: &str) -> String {
+        match self {
+            Self::Postgres => format!("now() + CAST({milliseconds} AS bigint) * interval '1 millisecond'"),
+            Self::Sqlite => format!("{} + {milliseconds}", self.now()),
+        }
+    }
+
+    /// SQL expression for the transaction's time minus `span`.
+    pub(crate) fn now_minus(self, span: Duration) -> String {
+        let span = milliseconds(span);
+        match self {
+            Self::Postgres => format!("now() - {span} * interval '1 millisecond'"),
+            Self::Sqlite => format!("{} - {span}", self.now()),
+        }
+    }
+
+    /// SQL expression, as text, for the copy of the database that counts the settings' versions.
+    /// For use in a SELECT from their table.
+    ///
+    /// On Postgres it consists of the server's start time, the table's identity and the history: a
+    /// server is stopped while its files are replaced, a dump brings another table, and a promoted
+    /// standby has its own start time. A SQLite file is replaced while no process has it open, so
+    /// the history suffices.
+    pub(crate) fn settings_copy(self) -> &'static str {
+        match self {
+            Self::Postgres => {
+                "extract(epoch FROM pg_postmaster_start_time())::text || '/' || tableoid::text || '/'
+                 || coalesce((SELECT history FROM deployment), 0)"
+            }
+            Self::Sqlite => "coalesce((SELECT history FROM deployment), 0) || ''",
+        }
+    }
+
+    /// SQL expression for the later of two times.
+    pub(crate) fn later(self, one: &str, other: &str) -> String {
+        match self {
+            Self::Postgres => format!("greatest({one}, {other})"),
+            Self::Sqlite => format!("max({one}, {other})"),
+        }
+    }
+
+    /// SQL query for a time before which no more links will be created. Links have their
+    /// transaction's start time.
+    ///
+    /// On Postgres it is the start of the oldest transaction under way, and at most now minus 2
+    /// seconds, for transactions that have begun and are not visible yet. A transaction that has
+    /// written nothing for two minutes counts as read-only. If another role's sessions are hidden,
+    /// the result is two minutes ago. SQLite has one writer, so there it is the current time.
+    pub(crate) fn settled(self) -> &'static str {
+        match self {
+            Self::Postgres => {
+                "SELECT CASE WHEN bool_or(state IS NULL OR state = 'disabled') THEN now() - interval '2 minutes'
+                             ELSE least(now() - interval '2 seconds', min(xact_start)) END
+                 FROM pg_stat_activity
+                 WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
+                   AND (state IS NULL OR state = 'disabled' OR backend_xid IS NOT NULL OR xact_start > now() - interval '2 minutes')"
+            }
+            Self::Sqlite => "SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)",
+        }
+    }
+
+    /// SQL expression for [`LongUrl::digest`](links::LongUrl::digest) of a column. `None` if the
+    /// database cannot compute it. With it, long URLs are indexed without being sent to the
+    /// resolver.
+    pub(crate) fn digest_of(self, column: &str) -> Option<String> {
+        let first = format!("encode(substr(sha256(convert_to({column}, 'UTF8')), 1, 8), 'hex')");
+        (self == Self::Postgres).then(|| format!("('x' || {first})::bit(64)::bigint"))
+    }
+
+    /// SQL expression for the transaction's time.
+    pub(crate) fn now(self) -> &'static str {
+        match self {
+            Self::Postgres => "now()",
+            Self::Sqlite => "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
+        }
+    }
+
+    /// SQL expression for the transaction's time in milliseconds since 1970.
+    pub(crate) fn now_millis(self) -> &'static str {
+        match self {
+            Self::Postgres => "CAST(extract(epoch FROM now()) * 1000 AS bigint)",
+            Self::Sqlite => "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
+        }
+    }
+
+    /// SQL query for an unused link id that belongs to no minted code.
+    pub(crate) fn next_slug_link_id(self) -> &'static str {
+        match self {
+            Self::Postgres => "SELECT nextval('slug_link_id')",
+            Self::Sqlite => "SELECT coalesce(max(id), 0) + 1 FROM link WHERE id < 281474976710656",
+        }
+    }
+
+    /// SQL query for the estimated number of links; negative if there is no estimate. An exact
+    /// count takes Postgres seconds.
+    pub(crate) fn link_count(self) -> &'static str {
+        match self {
+            Self::Postgres => "SELECT CAST(reltuples AS bigint) FROM pg_class WHERE oid = 'link'::regclass",
+            Self::Sqlite => "SELECT count(*) FROM link",
+        }
+    }
+
+    /// SQL query for the end of the registered ids between two parameters. It returns one row, with
+    /// NULL if none is registered.
+    pub(crate) fn registered_end(self) -> &'static str {
+        match self {
+            Self::Postgres => {
+                "SELECT max(upper(ids)) FROM block
+                 WHERE ids >= int8range($1, CAST($1 AS bigint) + 1) AND ids < int8range($2, CAST($2 AS bigint) + 1)"
+            }
+            Self::Sqlite => "SELECT max(end_id) FROM block WHERE first_id >= $1 AND end_id <= $2",
+        }
+    }
+
+    /// SQL statement that keeps keyspaces unchanged until the transaction ends. SQLite has one
+    /// writer.
+    pub(crate) fn keep_keyspaces(self) -> &'static str {
+        match self {
+            Self::Postgres => "LOCK TABLE keyspace IN SHARE MODE",
+            Self::Sqlite => "SELECT 1",
+        }
+    }
+
+    /// SQL query for the open reservation that owns an id, its only parameter.
+    pub(crate) fn reservation_of(self) -> &'static str {
+        match self {
+            Self::Postgres => {
+                "SELECT 1::bigint FROM block JOIN reservation ON block.holder = 'reservation-' || reservation.id
+                 WHERE block.ids @> $1 AND reservation.closed_at IS NULL"
+            }
+            Self::Sqlite => {
+                "SELECT 1 FROM block JOIN reservation ON block.holder = 'reservation-' || reservation.id
+                 WHERE block.first_id <= $1 AND block.end_id > $1 AND reservation.closed_at IS NULL"
+            }
+        }
+    }
+
+    /// Suffix of a SELECT that skips rows locked by other transactions. SQLite has one writer.
+    pub(crate) fn skip_locked(self) -> &'static str {
+        match self {
+            Self::Postgres => "FOR UPDATE SKIP LOCKED",
+            Self::Sqlite => "",
+        }
+    }
+
+    /// Suffix of a SELECT whose rows cannot be deleted by others before the transaction ends.
+    /// SQLite has one writer.
+    pub(crate) fn for_key_share(self) -> &'static str {
+        match self {
+            Self::Postgres => "FOR KEY SHARE",
+            Self::Sqlite => "",
+        }
+    }
+
+    /// Suffix of a SELECT whose rows cannot be changed by others before the transaction ends.
+    /// SQLite has one writer.
+    pub(crate) fn for_update(self) -> &'static str {
+        match self {
+            Self::Postgres => "FOR UPDATE",
+            Self::Sqlite => "",
+        }
+    }
+
+    /// Columns of a whole link, for [`Row::link`].
+    pub(crate) fn link(self) -> &'static str {
+        match self {
+            Self::Postgres => {
+                "link.id, link.long_url, link.title, link.crawlable, link.forward_query, link.created_at, link.created_by, CAST(link.details AS text)"
+            }
+            Self::Sqlite => {
+                "link.id, link.long_url, link.title, link.crawlable, link.forward_query, link.created_at, link.created_by, link.details"
+            }
+        }
+    }
+
+    /// SQL expression for the size of a text in bytes; 0 for NULL.
+    pub(crate) fn bytes_of(self, text: &str) -> String {
+        match self {
+            Self::Postgres => format!("coalesce(octet_length({text})::bigint, 0)"),
+            Self::Sqlite => format!("coalesce(octet_length({text}), 0)"),
+        }
+    }
+
+    /// SQL expression for a JSON column as text.
+    pub(crate) fn json_text(self, column: &str) -> String {
+        match self {
+            Self::Postgres => format!("CAST({column} AS text)"),
+            Self::Sqlite => column.to_owned(),
+        }
+    }
+
+    /// SQL expression for a placeholder of JSON, which is passed as text.
+    pub(crate) fn json(self, place: &str) -> String {
+        match self {
+            Self::Postgres => format!("CAST({place} AS text)::jsonb"),
+            Self::Sqlite => place.to_owned(),
+        }
+    }
+}

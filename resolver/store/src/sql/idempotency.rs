@@ -1,0 +1,123 @@
+//! Deduplication of creates: table `dedupe`. Which request counts as a repetition says
+//! [`links::Idempotency`].
+
+use codes::LinkId;
+use links::{EarlierRequest, Idempotency, Link, api_key::ApiKeyId};
+
+use super::{Row, Sql, Value, milliseconds};
+use crate::StoreError;
+
+/// Maximum number of attempts at an entry that other requests release meanwhile.
+const TRIES: usize = 5;
+
+/// What an earlier request with the same digest means for a create.
+pub(super) enum Earlier {
+    /// There was none that counts, and the entry is this request's now.
+    None,
+    /// It made this link, which answers this request too.
+    Made(LinkId),
+    /// It had the same idempotency key, and asked for something else.
+    KeyReused,
+}
+
+/// Looks for an earlier equal request, if the request is deduplicated. If none counts, the request
+/// takes its place, with the link that it is about to store. Each request renews the entry.
+///
+/// Of concurrent equal requests one is first, and the others wait for its COMMIT.
+pub(super) async fn claim<S: Sql>(
+    sql: &mut S,
+    id: LinkId,
+    by: ApiKeyId,
+    request: Option<&Idempotency>,
+) -> Result<Earlier, StoreError> {
+    let Some(request) = request else { return Ok(Earlier::None) };
+    for _ in 0..TRIES {
+        if begin(sql, id, request).await? {
+            clean_up(sql).await?;
+            return Ok(Earlier::None);
+        }
+        // If there is none, the request that held the entry has released it.
+        let Some(earlier) = lock(sql, request).await? else { continue };
+        if request.is_key_reused(&earlier) {
+            return Ok(Earlier::KeyReused);
+        }
+        let made = link_of(sql, request).await?;
+        let made = made.filter(|link| request.returns(link, &earlier, by)).map(|link| link.id);
+        renew(sql, made.unwrap_or(id), request).await?;
+        return Ok(made.map_or(Earlier::None, Earlier::Made));
+    }
+    Err(StoreError::TimedOut)
+}
+
+/// Releases the entry after a failed insert: another link has the id or the code.
+pub(super) async fn release<S: Sql>(
+    sql: &mut S,
+    id: LinkId,
+    request: Option<&Idempotency>,
+) -> Result<(), StoreError> {
+    let Some(request) = request else { return Ok(()) };
+    let release = "DELETE FROM dedupe WHERE digest = $1 AND link_id = $2";
+    sql.query(release, &[Value::Text(request.digest.clone()), Value::Int(id.get())]).await.map(drop)
+}
+
+/// Adds the entry, and returns false if there is one. It waits for a concurrent request that has
+/// added it.
+async fn begin<S: Sql>(sql: &mut S, id: LinkId, request: &Idempotency) -> Result<bool, StoreError> {
+    let begin = format!(
+        "INSERT INTO dedupe (digest, link_id, expires_at, fingerprint) VALUES ($1, $2, {}, $4)
+         ON CONFLICT (digest) DO NOTHING RETURNING link_id",
+        S::DIALECT.now_plus("$3")
+    );
+    let values = [
+        Value::Text(request.digest.clone()),
+        Value::Int(id.get()),
+        Value::Int(milliseconds(request.lifetime)),
+        Value::OptText(request.fingerprint.clone()),
+    ];
+    Ok(!sql.query(&begin, &values).await?.is_empty())
+}
+
+/// Locks the entry until the transaction ends, and returns it.
+async fn lock<S: Sql>(sql: &mut S, request: &Idempotency) -> Result<Option<EarlierRequest>, StoreError> {
+    let (now, lock) = (S::DIALECT.now(), S::DIALECT.for_update());
+    let look = format!("SELECT fingerprint, expires_at > {now} FROM dedupe WHERE digest = $1 {lock}");
+    let rows = sql.query(&look, &[Value::Text(request.digest.clone())]).await?;
+    let earlier = |row: &Row| {
+        Ok(EarlierRequest { fingerprint: row.opt_text(0)?.map(str::to_owned), is_expired: !row.flag(1)? })
+    };
+    rows.first().map(earlier).transpose()
+}
+
+/// Returns the link of the entry. It is read after the entry was locked: a statement that did both
+/// would see the links from before its wait for the lock.
+async fn link_of<S: Sql>(sql: &mut S, request: &Idempotency) -> Result<Option<Link>, StoreError> {
+    let select = format!(
+        "SELECT {} FROM dedupe JOIN link ON link.id = dedupe.link_id WHERE dedupe.digest = $1",
+        S::DIALECT.link()
+    );
+    let rows = sql.query(&select, &[Value::Text(request.digest.clone())]).await?;
+    rows.first().map(Row::link).transpose()
+}
+
+/// Renews the entry for this request, with the link that answers it.
+async fn renew<S: Sql>(sql: &mut S, id: LinkId, request: &Idempotency) -> Result<(), StoreError> {
+    let renew = format!(
+        "UPDATE dedupe SET link_id = $1, expires_at = {}, fingerprint = $3 WHERE digest = $4",
+        S::DIALECT.now_plus("$2")
+    );
+    let values = [
+        Value::Int(id.get()),
+        Value::Int(milliseconds(request.lifetime)),
+        Value::OptText(request.fingerprint.clone()),
+        Value::Text(request.digest.clone()),
+    ];
+    sql.query(&renew, &values).await.map(drop)
+}
+
+/// Deletes a few expired entries with each new one, so that they do not pile up.
+async fn clean_up<S: Sql>(sql: &mut S) -> Result<(), StoreError> {
+    let (now, skip) = (S::DIALECT.now(), S::DIALECT.skip_locked());
+    let some =
+        format!("SELECT digest FROM dedupe WHERE expires_at < {now} ORDER BY expires_at LIMIT 3 {skip}");
+    sql.query(&format!("DELETE FROM dedupe WHERE digest IN ({some})"), &[]).await.map(drop)
+}

@@ -1,0 +1,103 @@
+//! The port [`Catalog`] on SQLite.
+
+use async_trait::async_trait;
+use codes::LinkId;
+use jiff::Timestamp;
+use links::{Filter, LongUrl, Outline, Outlined, Record, Tag, api_key::ApiKeyId};
+
+use super::SqliteStore;
+use crate::{
+    Catalog, Exported, ImportBatch, Imported, IndexStep, Indexed, Renamed, StoreError, Sweep, Swept,
+    TagCount, Visible, sql,
+};
+
+#[async_trait]
+impl Catalog for SqliteStore {
+    async fn outline(&self, filter: &Filter, code: Option<LinkId>) -> Result<Outline, StoreError> {
+        let filter = filter.clone();
+        self.lister.read(async move |sql| sql::outline(sql, &filter, code).await).await
+    }
+
+    async fn outlines_of(&self, ids: &[LinkId]) -> Result<Vec<Outlined>, StoreError> {
+        let ids = ids.to_vec();
+        self.lister.read(async move |sql| sql::outlines_of(sql, &ids).await).await
+    }
+
+    async fn records(&self, ids: &[LinkId]) -> Result<Vec<Record>, StoreError> {
+        let ids = ids.to_vec();
+        self.lister.read(async move |sql| sql::records(sql, &ids).await).await
+    }
+
+    async fn links_of_url(
+        &self,
+        url: &LongUrl,
+        of: &Visible,
+        most: usize,
+    ) -> Result<Vec<Record>, StoreError> {
+        let (url, of, most) = (url.clone(), *of, i64::try_from(most).unwrap_or(i64::MAX));
+        self.lister.read(async move |sql| sql::links_of_url(sql, &url, &of, most).await).await
+    }
+
+    async fn tags_of(&self, id: LinkId) -> Result<Vec<Tag>, StoreError> {
+        Ok(self
+            .lister
+            .read(async move |sql| sql::tags_of(sql, &[id]).await)
+            .await?
+            .remove(&id)
+            .unwrap_or_default())
+    }
+
+    async fn tags(
+        &self,
+        search: Option<&str>,
+        most: usize,
+        of: &Visible,
+    ) -> Result<Vec<TagCount>, StoreError> {
+        let (search, most, of) = (search.map(str::to_owned), i64::try_from(most).unwrap_or(i64::MAX), *of);
+        self.lister.read(async move |sql| sql::tags(sql, search.as_deref(), most, &of).await).await
+    }
+
+    async fn rename_tag(&self, old: &Tag, new: &Tag, by: ApiKeyId) -> Result<Renamed, StoreError> {
+        let (old, new) = (old.clone(), new.clone());
+        self.writer.write(async move |sql| sql::rename_tag(sql, &old, &new, by).await).await
+    }
+
+    async fn delete_tags(&self, tags: &[Tag], by: ApiKeyId) -> Result<(), StoreError> {
+        let tags = tags.to_vec();
+        self.writer.write(async move |sql| sql::delete_tags(sql, &tags, by).await).await
+    }
+
+    async fn import(&self, batch: &ImportBatch) -> Result<Vec<Imported>, StoreError> {
+        let batch = batch.clone();
+        self.writer.write(async move |sql| sql::import(sql, &batch).await).await
+    }
+
+    async fn import_position(&self, name: &str) -> Result<u64, StoreError> {
+        let name = name.to_owned();
+        self.reader.read(async move |sql| sql::import_position(sql, &name).await).await
+    }
+
+    async fn export(&self, after: Option<LinkId>, most: usize) -> Result<Vec<Exported>, StoreError> {
+        let (after, most) = sql::page_of_ids(after, most);
+        self.lister.read(async move |sql| sql::export(sql, after, most).await).await
+    }
+
+    async fn link_count(&self) -> Result<Option<u64>, StoreError> {
+        self.lister.read(async move |sql| sql::link_count(sql).await).await
+    }
+
+    async fn note_visits(&self, seen: &[(LinkId, Timestamp)]) -> Result<(), StoreError> {
+        let seen = seen.to_vec();
+        self.writer.write(async move |sql| sql::note_visits(sql, &seen).await).await
+    }
+
+    async fn sweep(&self, sweep: &Sweep) -> Result<Swept, StoreError> {
+        let sweep = sweep.clone();
+        self.writer.write(async move |sql| sql::sweep(sql, &sweep).await).await
+    }
+
+    async fn index_long_urls(&self, step: &IndexStep) -> Result<Indexed, StoreError> {
+        let step = step.clone();
+        self.writer.write(async move |sql| sql::index_long_urls(sql, &step).await).await
+    }
+}

@@ -1,0 +1,59 @@
+//! The port [`Keys`] on SQLite.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use links::{
+    api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey},
+    audit::Entry,
+};
+
+use super::{SqliteStore, calls};
+use crate::{Keys, StoreError, sql};
+
+#[async_trait]
+impl Keys for SqliteStore {
+    async fn add_api_key(&self, key: &NewKey) -> Result<Option<ApiKeyId>, StoreError> {
+        let key = key.clone();
+        self.writer.write(async move |sql| sql::add_api_key(sql, &key).await).await
+    }
+
+    async fn add_first_api_key(&self, name: &str, hash: &KeyHash) -> Result<bool, StoreError> {
+        let (name, hash) = (name.to_owned(), hash.clone());
+        self.writer.run(move |connection| calls::add_first_api_key(connection, &name, &hash)).await
+    }
+
+    async fn find_api_key(&self, hash: &KeyHash) -> Result<Option<Grant>, StoreError> {
+        let hash = hash.clone();
+        self.reader.read(async move |sql| sql::find_api_key(sql, &hash).await).await
+    }
+
+    async fn key_names(&self, ids: &[ApiKeyId]) -> Result<Vec<(ApiKeyId, String)>, StoreError> {
+        let ids = ids.to_vec();
+        self.reader.read(async move |sql| sql::key_names(sql, &ids).await).await
+    }
+
+    async fn list_api_keys(&self) -> Result<Vec<ApiKeyRecord>, StoreError> {
+        self.reader.read(async |sql| sql::list_api_keys(sql).await).await
+    }
+
+    async fn note_keys_used(&self, ids: &[ApiKeyId]) -> Result<(), StoreError> {
+        let ids = ids.to_vec();
+        self.writer.write(async move |sql| sql::note_keys_used(sql, &ids).await).await
+    }
+
+    async fn rotate_api_key(&self, name: &str, hash: &KeyHash, keep: Duration) -> Result<bool, StoreError> {
+        let (name, hash, keep) = (name.to_owned(), hash.clone(), sql::milliseconds(keep));
+        self.writer.write(async move |sql| sql::rotate_api_key(sql, &name, &hash, keep).await).await
+    }
+
+    async fn revoke_api_key(&self, name: &str) -> Result<bool, StoreError> {
+        let name = name.to_owned();
+        self.writer.write(async move |sql| sql::revoke_api_key(sql, &name).await).await
+    }
+
+    async fn audit_entries(&self, before: Option<i64>, most: usize) -> Result<Vec<Entry>, StoreError> {
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        self.lister.read(async move |sql| sql::audit_entries(sql, before, most).await).await
+    }
+}

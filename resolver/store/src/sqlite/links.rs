@@ -1,0 +1,143 @@
+//! The port [`Links`] on SQLite.
+
+use async_trait::async_trait;
+use codes::LinkId;
+use links::{DomainId, Edit, Idempotency, Link, NewLink, Precondition, Slug, Tag, api_key::ApiKeyId};
+use numbers::{Mark, StoreEpoch};
+use tokio::{sync::mpsc, time::Instant};
+
+use super::{
+    SqliteStore, calls,
+    transaction::{insert_error, write},
+};
+use crate::{
+    Change, Deleted, Edited, FullLink, InsertError, Inserted, InsertedFull, InsertedNamed, Links, NamedLink,
+    Reading, Restored, Source, StoreError, Witness, sql,
+};
+
+#[async_trait]
+impl Links for SqliteStore {
+    /// One lane: SQLite has one writer.
+    fn insert_lanes(&self) -> usize {
+        1
+    }
+
+    /// Inserts links without a check of the history. A history begins before a number of it is
+    /// claimed, and no other process uses the file.
+    async fn insert(&self, _history: &StoreEpoch, links: &[NewLink]) -> Result<Vec<Inserted>, InsertError> {
+        let (links, witness) = (links.to_vec(), self.witness.clone());
+        self.writer
+            .run(move |connection| {
+                let (outcomes, mark) = calls::insert(connection, &links, witness.is_some())?;
+                // Recorded before any caller learns of the links.
+                Witness::note_mark_in(witness.as_ref(), mark);
+                Ok(outcomes)
+            })
+            .await
+            .map_err(insert_error)
+    }
+
+    async fn insert_full(
+        &self,
+        _history: &StoreEpoch,
+        link: &FullLink,
+        tags: &[Tag],
+        idempotency: Option<&Idempotency>,
+    ) -> Result<InsertedFull, InsertError> {
+        let (link, tags, idempotency) = (link.clone(), tags.to_vec(), idempotency.cloned());
+        let witness = self.witness.clone();
+        self.writer
+            .run(move |connection| {
+                let (outcome, mark) = write(connection, async |sql| {
+                    let outcome = sql::insert_full(sql, &link, &tags, idempotency.as_ref()).await?;
+                    let mark = if witness.is_some() { sql::raise(sql).await? } else { Mark(0) };
+                    Ok((outcome, mark))
+                })?;
+                Witness::note_mark_in(witness.as_ref(), mark);
+                Ok(outcome)
+            })
+            .await
+            .map_err(insert_error)
+    }
+
+    async fn insert_named(
+        &self,
+        link: &NamedLink,
+        tags: &[Tag],
+        idempotency: Option<&Idempotency>,
+    ) -> Result<InsertedNamed, InsertError> {
+        let (link, tags, idempotency) = (link.clone(), tags.to_vec(), idempotency.cloned());
+        self.writer
+            .write(async move |sql| sql::insert_named(sql, &link, &tags, idempotency.as_ref()).await)
+            .await
+            .map_err(insert_error)
+    }
+
+    async fn read(&self, ids: &[LinkId], _source: Source) -> Result<Reading, StoreError> {
+        let ids = ids.to_vec();
+        let links = self.reader.run(move |connection| calls::read(connection, &ids)).await?;
+        Ok(Reading { links, complete: true, as_of: None })
+    }
+
+    async fn find_slug(&self, domain: DomainId, slug: &Slug) -> Result<Option<LinkId>, StoreError> {
+        let slug = slug.clone();
+        self.reader.read(async move |sql| sql::find_slug(sql, domain, slug.as_str()).await).await
+    }
+
+    async fn find_deleted(
+        &self,
+        domain: DomainId,
+        name: &str,
+        code: Option<LinkId>,
+    ) -> Result<Option<Link>, StoreError> {
+        let name = name.to_owned();
+        self.lister.read(async move |sql| sql::find_deleted(sql, domain, &name, code).await).await
+    }
+
+    async fn unminted_slugs(&self, after: Option<LinkId>, most: usize) -> Result<Vec<LinkId>, StoreError> {
+        let (after, most) = sql::page_of_ids(after, most);
+        self.reader.read(async move |sql| sql::unminted_slugs(sql, after, most).await).await
+    }
+
+    /// Reports [`Change::Alone`]: one process uses the file, so no other process changes links.
+    async fn send_changes(&self, changes: mpsc::Sender<Change>) {
+        for change in [Change::Alone, Change::Listening(Instant::now())] {
+            let _ = changes.send(change).await;
+        }
+    }
+
+    async fn edit(&self, id: LinkId, edit: &Edit, by: ApiKeyId) -> Result<Edited, StoreError> {
+        let edit = edit.clone();
+        self.writer.write(async move |sql| sql::edit(sql, id, &edit, by).await).await
+    }
+
+    async fn delete(
+        &self,
+        id: LinkId,
+        precondition: &Precondition,
+        by: ApiKeyId,
+    ) -> Result<Deleted, StoreError> {
+        let precondition = precondition.clone();
+        self.writer.write(async move |sql| sql::delete(sql, id, &precondition, by).await).await
+    }
+
+    async fn restore(
+        &self,
+        id: LinkId,
+        precondition: &Precondition,
+        keyspaces: usize,
+        by: ApiKeyId,
+    ) -> Result<Restored, StoreError> {
+        let precondition = precondition.clone();
+        self.writer.write(async move |sql| sql::restore(sql, id, &precondition, keyspaces, by).await).await
+    }
+
+    async fn take_visits(&self, wanted: &[(LinkId, u64)]) -> Result<Vec<u64>, StoreError> {
+        let wanted = wanted.to_vec();
+        self.writer.write(async move |sql| sql::take_visits(sql, &wanted).await).await
+    }
+
+    async fn is_spent(&self, id: LinkId) -> Result<bool, StoreError> {
+        self.reader.read(async move |sql| sql::is_spent(sql, id).await).await
+    }
+}
