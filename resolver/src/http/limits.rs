@@ -30,7 +30,7 @@ use super::{
 };
 
 /// In which header a proxy says for whom it asks.
-pub(super) const FORWARDED_FOR: &str = "x-forwarded-for";
+const FORWARDED_FOR: &str = "x-forwarded-for";
 
 /// How much one client may take.
 #[derive(Clone, Debug)]

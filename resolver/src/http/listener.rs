@@ -21,6 +21,7 @@ use std::{
 };
 
 use daemon::Seldom;
+use fast_path::{Outcome, Responses};
 use futures_util::future::Either;
 use hyper::{
     StatusCode, Version,
@@ -40,7 +41,6 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::{
     Answer, App, Desk, HELD_BACK, HeldBack, Visitor, answer,
-    express::{self, Answers, Left, Received},
     limits::forwarded_for,
     pages,
     pulse::{Ward, Watched},
@@ -266,21 +266,21 @@ async fn converse(mut stream: Watched<TcpStream>, desk: Arc<Desk>, peer: IpAddr,
         patient.is_woken_by(cx.waker());
         desk.app.is_draining() || ward.is_closing()
     };
-    let redirected = |request: &Received<'_>, answers: &mut Answers| {
+    let redirected = |request: &fast_path::Request<'_>, responses: &mut Responses| {
         let client = clients.map_or(peer, |clients| clients.behind(peer, request.forwarded_for.into_iter()));
         let redirect = |target: &Target, now| {
-            answers.redirect(&target.location, now);
+            responses.push_redirect(&target.location, now);
             Some(())
         };
-        redirect::known(&desk, client, &request.asked, redirect).is_some()
+        redirect::known(&desk, client, &request.head, redirect).is_some()
     };
-    match express::serve(&mut stream, &desk.buffers, is_stopping, redirected).await {
-        Ok(Left::ToHyper(unanswered)) => {
+    match fast_path::serve(&mut stream, &desk.buffers, is_stopping, redirected).await {
+        Ok(Outcome::HandOver(unanswered)) => {
             stream.unread(unanswered);
             // In a box: what hyper keeps of a connection is many times what a redirect needs.
             Box::pin(converse_freely(stream, desk, peer, ward)).await;
         }
-        Ok(Left::Ended) => {}
+        Ok(Outcome::Closed) => {}
         Err(error) => tracing::debug!(%error, "connection"),
     }
 }
@@ -368,4 +368,54 @@ fn parting(app: &App, mut answer: Answer, is_last: bool, id: RequestId) -> Answe
 /// Returns once new connections are to be refused, also when nobody is left to say so.
 async fn closing(phase: &mut watch::Receiver<Phase>) {
     let _ = phase.wait_for(|phase| *phase == Phase::Closing).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use fast_path::Buffers;
+    use jiff::Timestamp;
+    use tokio::io::{AsyncWriteExt as _, duplex};
+
+    use super::*;
+
+    fn respond(_: &fast_path::Request<'_>, responses: &mut Responses) -> bool {
+        responses.push_redirect(b"https://to.example/", Timestamp::UNIX_EPOCH);
+        true
+    }
+
+    fn get(path: &str) -> String {
+        format!("GET {path} HTTP/1.1\r\nHost: a.example\r\n\r\n")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_reads_no_answers_or_never_ends_a_head_is_not_waited_for() {
+        let ward = Arc::new(Ward::default());
+        let watching = tokio::spawn(Arc::clone(&ward).watch());
+        let served = |far| {
+            let mut stream = ward.attend(far);
+            let patient = stream.patient();
+            let task = tokio::spawn(async move {
+                let buffers = Mutex::new(Buffers::new(StatusCode::FOUND, None));
+                if let Ok(Outcome::HandOver(unanswered)) =
+                    fast_path::serve(&mut stream, &buffers, |_| false, respond).await
+                {
+                    stream.unread(unanswered);
+                    let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
+                }
+            });
+            ward.admit(patient, task.abort_handle());
+            task
+        };
+        let ((mut deaf, one), (mut slow, other)) = (duplex(256), duplex(256));
+        let (to_the_deaf, to_the_slow) = (served(one), served(other));
+        deaf.write_all(get("/k").repeat(5).as_bytes()).await.unwrap();
+        slow.write_all(format!("{}GET /k HT", get("/k")).as_bytes()).await.unwrap();
+        sleep(Duration::from_secs(15)).await;
+        assert!(to_the_slow.is_finished() && !to_the_deaf.is_finished());
+        sleep(Duration::from_secs(65)).await;
+        assert!(to_the_deaf.is_finished());
+        watching.abort();
+    }
 }

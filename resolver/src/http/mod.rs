@@ -1,7 +1,7 @@
 //! The public listener: redirects and the API.
 //!
-//! [`listener`] accepts on one single-threaded runtime per core. [`express`] answers redirects of
-//! links that the thread knows. All else goes through hyper: [`router`] decides what a request is,
+//! [`listener`] accepts on one single-threaded runtime per core. The crate `fast_path` answers
+//! redirects of links that the thread knows. All else goes through hyper: [`router`] decides what a request is,
 //! [`redirect`] and [`rest`] answer it. The listener's threads parse, look into the cache and wait.
 //! They poll creates as well, because a create does little more ([`run_to_end`]). Every other call
 //! of the API runs on the daemon's own runtime beside them. Stores and their connections belong to
@@ -11,7 +11,6 @@ mod authenticate;
 mod body;
 mod budgets;
 mod calls;
-mod express;
 pub(crate) mod grpc;
 mod limits;
 mod listener;
@@ -62,7 +61,7 @@ pub(crate) use budgets::Budgets;
 pub use budgets::ConnectionLimits;
 pub use calls::CallLimits;
 pub(crate) use calls::Calls;
-use express::Buffers;
+use fast_path::Buffers;
 pub use limits::ClientLimits;
 pub(crate) use limits::Clients;
 pub use listener::{Phase, PublicListeners, bind, serve};
@@ -155,7 +154,10 @@ impl Desk {
         Self {
             hot: HotLinks::new(),
             visits: app.visits.buffer(),
-            buffers: Mutex::new(Buffers::new(app.redirect_status)),
+            buffers: Mutex::new(Buffers::new(
+                app.redirect_status,
+                redirect::cache_control(app.redirect_status),
+            )),
             wakeups: Wakeups::of_this_thread(),
             app,
         }

@@ -1,7 +1,7 @@
 //! `GET|HEAD /{code}`
 //!
 //! Almost every redirect is of a link that is [`known`] to the thread, and is answered in the turn in which its request was read, by
-//! [`express`](super::express) or, on a connection that also asks for other things, [`at_once`]. All others go through [`follow`].
+//! the crate [`fast_path`] or, on a connection that also asks for other things, [`at_once`]. All others go through [`follow`].
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -11,6 +11,7 @@ use app::{
     visits::Visit,
 };
 use codes::{Code, LinkId};
+use fast_path::RequestHead;
 use hyper::{
     Method, Request, StatusCode,
     body::Incoming,
@@ -31,28 +32,14 @@ use crate::{
     places::{CountryCode, Located},
 };
 
-/// What a redirect takes from a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Asked<'a> {
-    /// Whether it is a HEAD: a look at the link, by a checker or a preview, and nobody's visit.
-    pub(super) is_look: bool,
-    pub(super) path: &'a str,
-    pub(super) query: Option<&'a str>,
-    pub(super) host: Option<&'a str>,
-    pub(super) user_agent: &'a [u8],
-    pub(super) referer: &'a [u8],
-}
-
-impl<'a> Asked<'a> {
-    fn of<B>(request: &'a Request<B>) -> Self {
-        Self {
-            is_look: *request.method() == Method::HEAD,
-            path: request.uri().path(),
-            query: request.uri().query(),
-            host: host(request),
-            user_agent: bytes(request.headers(), &USER_AGENT),
-            referer: bytes(request.headers(), &REFERER),
-        }
+fn request_head<B>(request: &Request<B>) -> RequestHead<'_> {
+    RequestHead {
+        is_head: *request.method() == Method::HEAD,
+        path: request.uri().path(),
+        query: request.uri().query(),
+        host: host(request),
+        user_agent: bytes(request.headers(), &USER_AGENT),
+        referer: bytes(request.headers(), &REFERER),
     }
 }
 
@@ -60,21 +47,21 @@ impl<'a> Asked<'a> {
 pub(super) fn known<T>(
     desk: &Desk,
     client: IpAddr,
-    asked: &Asked<'_>,
+    head: &RequestHead<'_>,
     lead: impl FnOnce(&Target, Timestamp) -> Option<T>,
 ) -> Option<T> {
-    let code = Code::parse(asked.path.get(1..)?).ok()?;
+    let code = Code::parse(head.path.get(1..)?).ok()?;
     let directory = &desk.app.directory;
-    if !directory.is_plain() && !directory.is_default(asked.host) {
+    if !directory.is_plain() && !directory.is_default(head.host) {
         return None;
     }
     let now = directory.now();
     desk.hot.find(&desk.app.lookup, &code, now, |target| {
         // A query that goes along makes a location of its own.
-        if target.forward_query && asked.query.is_some_and(|query| !query.is_empty()) {
+        if target.forward_query && head.query.is_some_and(|query| !query.is_empty()) {
             return None;
         }
-        lead(target, now).inspect(|_| note(desk, client, asked, now, target.link))
+        lead(target, now).inspect(|_| note(desk, client, head, now, target.link))
     })
 }
 
@@ -83,7 +70,7 @@ pub(super) fn at_once(desk: &Desk, visitor: Visitor, request: &Request<Incoming>
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return None;
     }
-    known(desk, visitor.client, &Asked::of(request), |target, _| {
+    known(desk, visitor.client, &request_head(request), |target, _| {
         let location = HeaderValue::from_bytes(&target.location).ok()?;
         Some(redirect(desk.app.redirect_status, location))
     })
@@ -202,7 +189,7 @@ pub(super) async fn lead<B>(
             Err(_) => return unavailable(app),
         }
     }
-    note(desk, visitor.client, &Asked::of(request), now, link.id);
+    note(desk, visitor.client, &request_head(request), now, link.id);
     let status = link.status().and_then(|status| StatusCode::from_u16(status.code()).ok());
     redirect(status.unwrap_or(app.redirect_status), target)
 }
@@ -264,13 +251,13 @@ pub(super) fn host<B>(request: &Request<B>) -> Option<&str> {
     request.uri().authority().map(|authority| authority.as_str()).or_else(named)
 }
 
-fn note(desk: &Desk, client: IpAddr, asked: &Asked<'_>, at: Timestamp, link: LinkId) {
-    let Asked { user_agent, referer, .. } = *asked;
-    desk.visits.note((!asked.is_look).then_some(Visit { link, at, client, user_agent, referer }));
+fn note(desk: &Desk, client: IpAddr, head: &RequestHead<'_>, at: Timestamp, link: LinkId) {
+    let RequestHead { user_agent, referer, .. } = *head;
+    desk.visits.note((!head.is_head).then_some(Visit { link, at, client, user_agent, referer }));
 }
 
-/// How long a redirect of this status may be kept; nothing is said of one that nobody keeps.
-pub(super) fn kept_for(status: StatusCode) -> Option<&'static str> {
+/// The `Cache-Control` of redirects with this status: how long they may be kept. `None` for those that nobody keeps.
+pub(super) fn cache_control(status: StatusCode) -> Option<&'static str> {
     // A permanent redirect that browsers kept for ever could never be edited.
     matches!(status, StatusCode::MOVED_PERMANENTLY | StatusCode::PERMANENT_REDIRECT)
         .then_some("private,max-age=30")
@@ -280,8 +267,8 @@ pub(super) fn kept_for(status: StatusCode) -> Option<&'static str> {
 pub(super) fn redirect(status: StatusCode, target: HeaderValue) -> Answer {
     let mut redirect = empty(status);
     redirect.headers_mut().insert(LOCATION, target);
-    if let Some(kept) = kept_for(status) {
-        redirect.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static(kept));
+    if let Some(value) = cache_control(status) {
+        redirect.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static(value));
     }
     redirect
 }

@@ -2,7 +2,7 @@
 //!
 //! 1. A name that comes with a request is sent back, if it is one line of at most [`LEN_MAX`] visible ASCII characters; else one is made, as
 //!    Shlink does.
-//! 2. Redirects that are answered without hyper ([`express`](super::express)) have none: the header would make each of them longer by as much as
+//! 2. Redirects that are answered without hyper (the crate `fast_path`) have none: the header would make each of them longer by as much as
 //!    half of what it has, and nobody looks one of them up.
 
 use std::sync::{
