@@ -77,6 +77,14 @@ const LAYERS: &[Layer] = &[
         never: &["hyper", "metrics", "rusqlite", "tokio-postgres", "tonic", "tracing"],
     },
     Layer {
+        name: "web",
+        folder: "resolver/web",
+        reaches: &[
+            "app", "codes", "daemon", "holder", "issuer", "links", "numbers", "proto", "store", "supply",
+        ],
+        never: &["etcd-client"],
+    },
+    Layer {
         name: "resolver",
         folder: "resolver",
         reaches: &[
@@ -93,6 +101,7 @@ const LAYERS: &[Layer] = &[
             "store",
             "supply",
             "transfer",
+            "web",
         ],
         // A build of the embedded form does not need protoc.
         never: &["etcd-client"],

@@ -11,11 +11,12 @@ use jiff::tz::TimeZone;
 use links::{Protocol, Redirects, Schemes, has_safe_placeholders};
 use numbers::{HolderId, Namespace};
 use url::{Host, Url};
+use web::client_limits::ClientLimits;
 
 use super::{CheckTargets, Config, Database, FastPath};
 use crate::{
     Error,
-    http::{CallLimits, ClientLimits, StrayTargets},
+    http::{CallLimits, StrayTargets},
     places::Atlas,
 };
 

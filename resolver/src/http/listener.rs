@@ -38,16 +38,14 @@ use tokio::{
     time::{sleep, timeout},
 };
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
-
-use super::{
-    Answer, App, Desk, HELD_BACK, HeldBack, Visitor, answer,
-    limits::forwarded_for,
-    pages,
-    pulse::{Ward, Watched},
-    redirect,
+use web::{
+    client_limits::forwarded_for,
+    connection_timeouts::{ThreadConnections, TimedStream},
+    is_held_back,
     request_id::RequestId,
-    router,
 };
+
+use super::{Answer, App, Desk, HELD_BACK, Visitor, answer, pages, redirect, router};
 use crate::hot::Target;
 
 /// Connections that may wait to be accepted, per thread; the kernel's own limit applies too.
@@ -137,7 +135,8 @@ pub async fn serve(
         let (slots, full) = (Arc::clone(&slots), Arc::clone(&full));
         let (done, waiting) = tokio::sync::oneshot::channel::<io::Result<()>>();
         thread::Builder::new().name(format!("listener-{index}")).spawn(move || {
-            let door = Door { desk: Arc::new(Desk::new(app)), ward: Arc::default(), phase, slots, full };
+            let door =
+                Door { desk: Arc::new(Desk::new(app)), connections: Arc::default(), phase, slots, full };
             let served = runtime.block_on(door.keep(socket));
             // Nobody waits any more if another thread failed to start.
             let _ = done.send(served);
@@ -153,7 +152,7 @@ pub async fn serve(
 /// One thread's share.
 struct Door {
     desk: Arc<Desk>,
-    ward: Arc<Ward>,
+    connections: Arc<ThreadConnections>,
     phase: watch::Receiver<Phase>,
     slots: Arc<Semaphore>,
     /// All of them were taken, or all descriptors.
@@ -163,33 +162,34 @@ struct Door {
 impl Door {
     async fn keep(mut self, socket: StdListener) -> io::Result<()> {
         let listener = TcpListener::from_std(socket)?;
-        let connections = TaskTracker::new();
+        let tasks = TaskTracker::new();
         let flushing = AbortOnDropHandle::new(tokio::spawn(flush_now_and_then(Arc::clone(&self.desk))));
-        let _watching = AbortOnDropHandle::new(tokio::spawn(Arc::clone(&self.ward).watch()));
+        let _watching =
+            AbortOnDropHandle::new(tokio::spawn(Arc::clone(&self.connections).enforce_timeouts()));
         let _delivering = AbortOnDropHandle::new(tokio::spawn(Arc::clone(&self.desk.wakeups).deliver()));
         loop {
             let mut phase = self.phase.clone();
             tokio::select! {
                 () = closing(&mut phase) => break,
-                accepted = listener.accept() => self.greet(accepted, &connections).await,
+                accepted = listener.accept() => self.greet(accepted, &tasks).await,
             }
         }
-        self.ward.close();
+        self.connections.close_gracefully();
         // What the kernel has accepted already would be cut off by closing the socket.
         while let Ok(accepted) = timeout(Duration::ZERO, listener.accept()).await {
-            self.greet(accepted, &connections).await;
+            self.greet(accepted, &tasks).await;
         }
         drop(listener);
-        connections.close();
-        if timeout(CLOSE_DEADLINE, connections.wait()).await.is_err() {
-            tracing::warn!(connections = connections.len(), "cut connections that did not finish in time");
+        tasks.close();
+        if timeout(CLOSE_DEADLINE, tasks.wait()).await.is_err() {
+            tracing::warn!(connections = tasks.len(), "cut connections that did not finish in time");
         }
         drop(flushing);
         self.desk.flush();
         Ok(())
     }
 
-    async fn greet(&mut self, accepted: io::Result<(TcpStream, SocketAddr)>, connections: &TaskTracker) {
+    async fn greet(&mut self, accepted: io::Result<(TcpStream, SocketAddr)>, tasks: &TaskTracker) {
         match accepted {
             Ok((stream, address)) => {
                 let peer = address.ip();
@@ -201,24 +201,24 @@ impl Door {
                     self.desk.app.metrics.connections_refused.increment(1);
                     return;
                 };
-                let (desk, ward) = (Arc::clone(&self.desk), Arc::clone(&self.ward));
+                let (desk, connections) = (Arc::clone(&self.desk), Arc::clone(&self.connections));
                 // Answers are written whole: waiting to fill a segment only delays them.
                 let _ = stream.set_nodelay(true);
-                let stream = self.ward.attend(stream);
-                let (patient, place) = (stream.patient(), client.place());
-                let task = connections.spawn(async move {
-                    converse(stream, desk, peer, ward).await;
+                let stream = self.connections.track(stream);
+                let (connection, place) = (stream.connection(), client.place());
+                let task = tasks.spawn(async move {
+                    converse(stream, desk, peer, connections).await;
                     drop((slot, client));
                 });
-                let seat = self.ward.admit(patient, task.abort_handle());
-                self.desk.app.clients.attend(place, seat);
+                let handle = self.connections.register(connection, task.abort_handle());
+                self.desk.app.clients.set_handle(place, handle);
             }
             Err(error) => {
                 // Out of file descriptors, most likely: spinning would make it worse.
                 if let Some(times) = self.full.happened() {
                     tracing::warn!(%error, times, "accept on the public listener");
                 }
-                self.ward.end_idlest();
+                self.connections.close_idlest();
                 sleep(NO_DESCRIPTOR).await;
             }
         }
@@ -236,7 +236,7 @@ impl Door {
         {
             return Some(slot);
         }
-        let ended = self.ward.end_idlest();
+        let ended = self.connections.close_idlest();
         if let Some(times) = self.full.happened() {
             tracing::warn!(times, ended, "as many connections are open as may be: closed the idlest");
         }
@@ -256,18 +256,24 @@ async fn flush_now_and_then(desk: Arc<Desk>) {
 }
 
 /// Serves one connection to its end; once closing, to the end of the request under way.
-async fn converse(mut stream: Watched<TcpStream>, desk: Arc<Desk>, peer: IpAddr, ward: Arc<Ward>) {
+async fn converse(
+    mut stream: TimedStream<TcpStream>,
+    desk: Arc<Desk>,
+    peer: IpAddr,
+    connections: Arc<ThreadConnections>,
+) {
     if !desk.app.fast_path {
-        return Box::pin(converse_freely(stream, desk, peer, ward)).await;
+        return Box::pin(converse_freely(stream, desk, peer, connections)).await;
     }
-    let patient = stream.patient();
+    let connection = stream.connection();
     let clients = desk.app.clients.trusts(peer).then_some(&*desk.app.clients);
     let is_stopping = |cx: &mut Context<'_>| {
-        patient.is_woken_by(cx.waker());
-        desk.app.is_draining() || ward.is_closing()
+        connection.set_waker(cx.waker());
+        desk.app.is_draining() || connections.is_closing()
     };
     let redirected = |request: &fast_path::Request<'_>, responses: &mut Responses| {
-        let client = clients.map_or(peer, |clients| clients.behind(peer, request.forwarded_for.into_iter()));
+        let client =
+            clients.map_or(peer, |clients| clients.forwarded_client(peer, request.forwarded_for.into_iter()));
         let redirect = |target: &Target, now| {
             responses.push_redirect(&target.location, now);
             Some(())
@@ -278,7 +284,7 @@ async fn converse(mut stream: Watched<TcpStream>, desk: Arc<Desk>, peer: IpAddr,
         Ok(Outcome::HandOver(unanswered)) => {
             stream.unread(unanswered);
             // In a box: what hyper keeps of a connection is many times what a redirect needs.
-            Box::pin(converse_freely(stream, desk, peer, ward)).await;
+            Box::pin(converse_freely(stream, desk, peer, connections)).await;
         }
         Ok(Outcome::Closed) => {}
         Err(error) => tracing::debug!(%error, "connection"),
@@ -286,9 +292,14 @@ async fn converse(mut stream: Watched<TcpStream>, desk: Arc<Desk>, peer: IpAddr,
 }
 
 /// The same through hyper, whatever is asked for.
-async fn converse_freely(stream: Watched<TcpStream>, desk: Arc<Desk>, peer: IpAddr, ward: Arc<Ward>) {
-    let patient = stream.patient();
-    let asking = patient.clone();
+async fn converse_freely(
+    stream: TimedStream<TcpStream>,
+    desk: Arc<Desk>,
+    peer: IpAddr,
+    connections: Arc<ThreadConnections>,
+) {
+    let connection = stream.connection();
+    let asking = connection.clone();
     let is_proxy = desk.app.clients.trusts(peer);
 
     let service = service_fn(move |request: hyper::Request<Incoming>| {
@@ -297,30 +308,31 @@ async fn converse_freely(stream: Watched<TcpStream>, desk: Arc<Desk>, peer: IpAd
         if !names_one_host(&request) {
             return Either::Left(ready(Ok::<_, Infallible>(parting(&desk.app, no_host(), true, id))));
         }
-        let client = if is_proxy { desk.app.clients.behind(peer, forwarded_for(&request)) } else { peer };
+        let client =
+            if is_proxy { desk.app.clients.forwarded_client(peer, forwarded_for(&request)) } else { peer };
         let visitor = Visitor { peer, client };
         if let Some(answer) = redirect::at_once(&desk, visitor, &request) {
             return Either::Left(ready(Ok(parting(&desk.app, answer, false, id))));
         }
         let (wakeups, desk, asking) = (Arc::clone(&desk.wakeups), Arc::clone(&desk), asking.clone());
         if is_streamed {
-            asking.is_streamed();
+            asking.mark_streaming();
         } else {
-            asking.is_served();
+            asking.mark_serving();
         }
         let served = asking.clone();
-        Either::Right(wakeups.gather(served.serve(async move {
+        Either::Right(wakeups.gather(served.scope(async move {
             let mut answer = router::route(&desk, visitor, request).await;
-            if answer.extensions().get::<HeldBack>().is_some() {
-                asking.is_held_back();
+            if is_held_back(&answer) {
+                asking.mark_held_back();
                 sleep(HELD_BACK).await;
             }
-            answer.body_mut().attend(asking.begin_answer());
+            answer.body_mut().set_guard(asking.begin_answer());
             // Else the next request's head could come as slowly as a stream may.
             Ok(parting(&desk.app, answer, is_streamed, id))
         })))
     });
-    let mut connection = pin!(
+    let mut served = pin!(
         http1::Builder::new()
             .max_buf_size(HEAD_BYTES)
             // Answers are one piece: a plain write is cheaper than a gathering one.
@@ -330,12 +342,12 @@ async fn converse_freely(stream: Watched<TcpStream>, desk: Arc<Desk>, peer: IpAd
     let mut is_told = false;
     // Not a `select!` with the phase: that would take a lock that all cores share, on every turn of every connection.
     let ended = poll_fn(|cx| {
-        patient.is_woken_by(cx.waker());
-        let polled = connection.as_mut().poll(cx);
+        connection.set_waker(cx.waker());
+        let polled = served.as_mut().poll(cx);
         // Afterwards, for what has come until then is still answered.
-        if polled.is_pending() && ward.is_closing() && !std::mem::replace(&mut is_told, true) {
-            connection.as_mut().graceful_shutdown();
-            return connection.as_mut().poll(cx);
+        if polled.is_pending() && connections.is_closing() && !std::mem::replace(&mut is_told, true) {
+            served.as_mut().graceful_shutdown();
+            return served.as_mut().poll(cx);
         }
         polled
     });
@@ -358,7 +370,7 @@ fn no_host() -> Answer {
 /// Names the request, and asks the client to come back on another connection, after the last answer of this one or when this process wants to be
 /// rid of it.
 fn parting(app: &App, mut answer: Answer, is_last: bool, id: RequestId) -> Answer {
-    id.tell(&mut answer);
+    id.set_on(&mut answer);
     if is_last || app.is_draining() {
         answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
@@ -391,11 +403,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_reads_no_answers_or_never_ends_a_head_is_not_waited_for() {
-        let ward = Arc::new(Ward::default());
-        let watching = tokio::spawn(Arc::clone(&ward).watch());
+        let connections = Arc::new(ThreadConnections::default());
+        let watching = tokio::spawn(Arc::clone(&connections).enforce_timeouts());
         let served = |far| {
-            let mut stream = ward.attend(far);
-            let patient = stream.patient();
+            let mut stream = connections.track(far);
+            let connection = stream.connection();
             let task = tokio::spawn(async move {
                 let buffers = Mutex::new(Buffers::new(StatusCode::FOUND, None));
                 if let Ok(Outcome::HandOver(unanswered)) =
@@ -405,7 +417,7 @@ mod tests {
                     let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
                 }
             });
-            ward.admit(patient, task.abort_handle());
+            connections.register(connection, task.abort_handle());
             task
         };
         let ((mut deaf, one), (mut slow, other)) = (duplex(256), duplex(256));

@@ -8,24 +8,17 @@
 //! that runtime in any case.
 
 mod authenticate;
-mod body;
-mod budgets;
 mod calls;
 pub(crate) mod grpc;
-mod limits;
 mod listener;
 mod pages;
 mod picture;
-mod pulse;
 mod redirect;
-mod request_id;
 mod rest;
 mod robots;
 mod router;
-mod run_to_end;
 mod stray;
 mod unlock;
-mod wakeups;
 
 use std::{
     net::IpAddr,
@@ -33,7 +26,6 @@ use std::{
         Arc, Mutex, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
 };
 
 use app::{
@@ -45,34 +37,27 @@ use app::{
     visit_limit::Admission,
     visits::{VisitBuffer, Visits},
 };
-use hyper::{
-    Response, StatusCode,
-    body::Bytes,
-    header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER},
-};
+use hyper::{StatusCode, body::Bytes};
 use jiff::tz::TimeZone;
 use store::LinkStore;
-use tokio::{runtime, sync::Semaphore, time::Instant};
+use tokio::runtime;
+use web::{
+    Answer, Body, BrokenOff, HELD_BACK, Piece, answer,
+    budgets::{self, Budgets, ConnectionLimits},
+    client_limits::{self, Clients},
+    connection_timeouts, empty, hold_back, retry_later, run_to_end,
+    wakeups::Wakeups,
+};
 
 use crate::{hot::HotLinks, places::Atlas};
 
-pub(crate) use body::{Body, BrokenOff, Piece};
-pub(crate) use budgets::Budgets;
-pub use budgets::ConnectionLimits;
 pub use calls::CallLimits;
 pub(crate) use calls::Calls;
 use fast_path::Buffers;
-pub use limits::ClientLimits;
-pub(crate) use limits::Clients;
 pub use listener::{Phase, PublicListeners, bind, serve};
-/// QR codes that are drawn at a time.
-pub const PICTURES_MAX: usize = 2;
+pub(crate) use picture::Pictures;
 pub(crate) use robots::Robots;
 pub use stray::StrayTargets;
-use wakeups::Wakeups;
-
-/// What every answer is.
-pub(crate) type Answer = Response<Body>;
 
 /// What the handlers work with.
 pub struct App {
@@ -86,12 +71,10 @@ pub struct App {
     pub(crate) clients: Arc<Clients>,
     /// Calls of the API.
     pub(crate) calls: Calls,
-    /// QR codes that are drawn at a time.
-    pub pictures: Arc<Semaphore>,
+    /// QR codes under way.
+    pub pictures: Pictures,
     /// What clients, keys and the process may hold.
     pub(crate) budgets: Budgets,
-    /// When budgets began to grow.
-    pub(crate) started: Instant,
     /// Connections that there may be.
     pub connections: ConnectionLimits,
     /// Visits of links with a limit.
@@ -177,38 +160,4 @@ struct Visitor {
     peer: IpAddr,
     /// Whom it speaks for.
     client: IpAddr,
-}
-
-/// An answer with a body.
-pub(crate) fn answer(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Answer {
-    let mut answer = Response::new(Body::whole(body));
-    *answer.status_mut() = status;
-    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    answer
-}
-
-/// An answer without a body.
-pub(crate) fn empty(status: StatusCode) -> Answer {
-    let mut answer = Response::new(Body::whole(Bytes::new()));
-    *answer.status_mut() = status;
-    answer
-}
-
-/// How long a refusal is held back: a prompt one would be asked for again at once, and take the core from others.
-const HELD_BACK: Duration = Duration::from_secs(1);
-
-/// Marks an answer that is held back.
-#[derive(Clone, Copy)]
-struct HeldBack;
-
-/// Has a refusal held back. Nothing is kept for it meanwhile, and its connection may be ended to make room for another.
-fn hold_back(mut answer: Answer) -> Answer {
-    answer.extensions_mut().insert(HeldBack);
-    answer
-}
-
-/// Asks the client to come back in a second.
-pub(crate) fn retry_later(mut answer: Answer) -> Answer {
-    answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
-    answer
 }

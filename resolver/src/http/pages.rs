@@ -9,8 +9,7 @@ use hyper::{
 
 use super::{Answer, answer};
 
-pub(super) const HTML: &str = "text/html; charset=utf-8";
-pub(super) const TEXT: &str = "text/plain; charset=utf-8";
+pub(super) use web::{HTML, TEXT};
 
 pub(super) const HOME: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>Shortmint</title>\n\
     <h1>Shortmint</h1>\n<p>This is a short-link service.</p>\n</html>\n";

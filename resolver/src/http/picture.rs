@@ -13,21 +13,57 @@ use hyper::{
 };
 use links::location;
 use qr::{Image, QrError, QrOptions, render};
-use tokio::time::timeout;
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, timeout},
+};
 use url::form_urlencoded;
 
 use super::{
     Answer, App, Desk, Visitor, answer,
-    budgets::Holder,
+    budgets::{Holder, Pool, Rate},
     pages,
     redirect::{find, host},
     stray::{busy, gone, too_much, unavailable},
 };
 
+/// QR codes that are drawn at a time.
+const AT_ONCE: usize = 2;
+/// QR codes that are drawn or wait for it: of all clients and of one.
+const UNDER_WAY: (u64, u64) = (32, 8);
+/// QR codes that one client may have drawn in a minute.
+const PER_MINUTE: u32 = 240;
 /// What stands behind the code.
 const BEHIND: &str = "/qr-code";
 /// How long a picture may wait for its turn.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// QR codes under way, and how many each client has asked for.
+pub struct Pictures {
+    rate: Rate,
+    under_way: Arc<Pool>,
+    turns: Arc<Semaphore>,
+    since: Instant,
+}
+
+impl Pictures {
+    /// Nothing is drawn yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            rate: Rate::new(PER_MINUTE),
+            under_way: Pool::of_clients(UNDER_WAY),
+            turns: Arc::new(Semaphore::new(AT_ONCE)),
+            since: Instant::now(),
+        }
+    }
+}
+
+impl Default for Pictures {
+    fn default() -> Self {
+        Self::new()
+    }
+}
 
 /// The path of the link whose picture is asked for.
 pub(super) fn link_of(path: &str) -> Option<&str> {
@@ -37,10 +73,11 @@ pub(super) fn link_of(path: &str) -> Option<&str> {
 /// Draws the short link that a visitor would be led on by.
 pub(super) async fn draw(desk: &Desk, visitor: Visitor, request: &Request<Incoming>) -> Answer {
     let app = &desk.app;
-    if let Err(wait) = app.budgets.picture_rate.spend(network(visitor.client), app.started.elapsed()) {
+    let pictures = &app.pictures;
+    if let Err(wait) = pictures.rate.spend(network(visitor.client), pictures.since.elapsed()) {
         return busy(wait);
     }
-    let _place = match app.budgets.pictures.take(Holder::client(visitor.client), 1) {
+    let _place = match pictures.under_way.take(Holder::client(visitor.client), 1) {
         Ok(place) => place,
         Err(spent) => return too_much(app, spent),
     };
@@ -77,7 +114,7 @@ pub(super) async fn draw(desk: &Desk, visitor: Visitor, request: &Request<Incomi
 
 /// None when too many pictures are asked for.
 async fn paint(app: &Arc<App>, text: String, options: QrOptions) -> Option<Result<Image, QrError>> {
-    let turn = timeout(PATIENCE, Arc::clone(&app.pictures).acquire_owned()).await.ok()?.ok()?;
+    let turn = timeout(PATIENCE, Arc::clone(&app.pictures.turns).acquire_owned()).await.ok()?.ok()?;
     let painted = app.runtime.spawn_blocking(move || {
         let _turn = turn;
         render(&text, &options)

@@ -17,8 +17,8 @@ use url::form_urlencoded;
 use super::{
     Answer, App, Desk, Visitor, answer,
     budgets::Holder,
+    connection_timeouts::from_client,
     hold_back, pages,
-    pulse::from_client,
     redirect::{find, host, lead},
     stray::{gone, too_much, unavailable},
 };

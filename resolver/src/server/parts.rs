@@ -23,12 +23,16 @@ use codes::Mint;
 use daemon::{Resources, Vitals};
 use store::{LinkStore, SettingsPoll};
 use supply::{Ceilings, Clock, IssuerClient, Minting, Owner, SupplierConfig, SupplyMetrics};
-use tokio::{runtime, sync::Semaphore, time::Instant};
+use tokio::{runtime, time::Instant};
+use web::{
+    budgets::{Budgets, ConnectionLimits},
+    client_limits::Clients,
+};
 
 use super::Supply;
 use crate::{
     config::Settings,
-    http::{self, App, Budgets, Calls, Clients, ConnectionLimits, Robots},
+    http::{App, Calls, Pictures, Robots},
 };
 
 /// What the parts of the daemon share.
@@ -97,7 +101,7 @@ impl Parts {
             openapi: OnceLock::new(),
             robots: Robots::new(),
             calls: Calls::new(settings.call_limits),
-            pictures: Arc::new(Semaphore::new(http::PICTURES_MAX)),
+            pictures: Pictures::new(),
             visits: Visits::start(
                 &vitals,
                 &metrics,
@@ -108,7 +112,6 @@ impl Parts {
             keys,
             clients: Arc::new(Clients::new(settings.client_limits.clone(), connections.per_client)),
             budgets,
-            started: Instant::now(),
             connections,
             store,
             metrics,

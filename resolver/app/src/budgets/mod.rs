@@ -6,7 +6,7 @@
 //! 3. A [`Lane`] lets a few callers wait until a spent rate has grown, so that a correct password or
 //!    key passes beside any number of wrong ones.
 //!
-//! The amounts stand with their users: `http/budgets.rs` for requests, `passwords.rs` for hashes.
+//! The amounts stand with their users: `web/src/budgets.rs` for requests, `passwords.rs` for hashes.
 
 mod lane;
 mod pool;

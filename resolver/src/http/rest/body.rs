@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use super::problem::Problem;
 use crate::http::{
     budgets::{Held, Pace},
-    pulse::from_client,
+    connection_timeouts::from_client,
 };
 
 /// Bytes of a refused body that are read and thrown away, and for how long.

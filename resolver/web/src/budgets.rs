@@ -18,10 +18,10 @@ use std::{sync::Arc, time::Duration};
 
 use daemon::Resources;
 
-use super::Answer;
+use crate::Answer;
 
-pub(super) use app::budgets::{Held, Holder, Lane, Left, MINUTE, Pool, Rate, Shares, Spent};
-pub(super) use pace::{Pace, TooSlow};
+pub use app::budgets::{Held, Holder, Lane, Left, MINUTE, Pool, Rate, Shares, Spent};
+pub use pace::{Pace, TooSlow};
 
 /// Connections to the public listener, where the system grants as many descriptors.
 const CONNECTIONS_MAX: usize = 16_384;
@@ -50,7 +50,7 @@ const BODIES_OF_CLIENT: u64 = 16 << 10;
 /// place when its client goes away.
 const CALLS: (u64, u64) = (8_192, 4_096);
 /// Bulk calls under way: of the process, and of one key.
-pub(super) const BULK_CALLS: (u64, u64) = (12, 4);
+pub const BULK_CALLS: (u64, u64) = (12, 4);
 /// Long lists under way, likewise.
 const LISTS: (u64, u64) = (16, 4);
 /// Answers that are longer count until the client has taken them.
@@ -59,10 +59,6 @@ const LONG_ANSWER: u64 = 16 * 1024;
 const ANSWERS_OF_CLIENT: u64 = 512 << 10;
 /// Keys that wait to be looked up once too many were wrong, likewise.
 const LATE_KEYS: (u64, u64) = (64, 8);
-/// QR codes that are drawn or wait for it, likewise.
-const PICTURES: (u64, u64) = (32, 8);
-/// QR codes that one client may have drawn in a minute.
-const PICTURES_PER_MINUTE: u32 = 240;
 
 /// Connections that there may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,27 +93,25 @@ impl ConnectionLimits {
 }
 
 /// What is held and spent, beside connections.
-pub(crate) struct Budgets {
+pub struct Budgets {
     /// Bytes of bodies.
-    pub(super) bodies: Arc<Pool>,
+    pub bodies: Arc<Pool>,
     /// Bytes of messages over gRPC: an idle stream holds as much as a busy one, so they have none of the bodies.
-    pub(super) messages: Arc<Pool>,
+    pub messages: Arc<Pool>,
     /// Bytes of long answers.
     answers: Arc<Pool>,
     /// Calls under way, whether or not their clients still wait.
-    pub(super) calls: Arc<Pool>,
+    pub calls: Arc<Pool>,
     /// Bulk calls under way.
-    pub(super) bulk_calls: Arc<Pool>,
+    pub bulk_calls: Arc<Pool>,
     /// Lists of links that are longer than one piece.
-    pub(super) lists: Arc<Pool>,
-    /// QR codes: those under way, and how many a client has asked for.
-    pub(super) pictures: Arc<Pool>,
-    pub(super) picture_rate: Rate,
+    pub lists: Arc<Pool>,
 }
 
 impl Budgets {
     /// As large as the memory allows.
-    pub(crate) fn of(resources: &Resources) -> Self {
+    #[must_use]
+    pub fn of(resources: &Resources) -> Self {
         let bodies = (resources.memory / BODIES_OF_MEMORY).clamp(BODIES_MIN, BODIES_MAX);
         let of_keys = |(all, key)| Pool::new(Shares { all, clients: 0, client: 0, key });
         Self {
@@ -138,13 +132,14 @@ impl Budgets {
             calls: of_keys(CALLS),
             bulk_calls: of_keys(BULK_CALLS),
             lists: of_keys(LISTS),
-            pictures: Pool::of_clients(PICTURES),
-            picture_rate: Rate::new(PICTURES_PER_MINUTE),
         }
     }
 
     /// Puts a long answer on somebody's account until the client has taken it.
-    pub(super) fn keep(&self, holder: Holder, answer: &mut Answer) -> Result<(), Spent> {
+    ///
+    /// # Errors
+    /// When too much is held already.
+    pub fn keep(&self, holder: Holder, answer: &mut Answer) -> Result<(), Spent> {
         if let Some(held) = self.room_for(holder, answer.body().len() as u64)? {
             answer.body_mut().hold(held);
         }
@@ -153,7 +148,10 @@ impl Budgets {
 
     /// The right to hold a long answer of so many bytes. One that is longer than the whole share is given by itself: it would be
     /// refused for ever.
-    pub(super) fn room_for(&self, holder: Holder, bytes: u64) -> Result<Option<Held>, Spent> {
+    ///
+    /// # Errors
+    /// When too much is held already.
+    pub fn room_for(&self, holder: Holder, bytes: u64) -> Result<Option<Held>, Spent> {
         if bytes <= LONG_ANSWER {
             return Ok(None);
         }
@@ -161,7 +159,10 @@ impl Budgets {
     }
 
     /// Widens the room for a long answer that turned out to be longer.
-    pub(super) fn widen(&self, held: &mut Option<Held>, holder: Holder, bytes: u64) -> Result<(), Spent> {
+    ///
+    /// # Errors
+    /// When too much is held already.
+    pub fn widen(&self, held: &mut Option<Held>, holder: Holder, bytes: u64) -> Result<(), Spent> {
         match held {
             Some(held) => held.grow_to(bytes.min(held.share())),
             None => self.room_for(holder, bytes).map(|room| *held = room),
@@ -170,7 +171,8 @@ impl Budgets {
 }
 
 /// A lane for keys whose client has come with too many wrong ones.
-pub(super) fn late_keys(patience: Duration) -> Lane {
+#[must_use]
+pub fn late_keys(patience: Duration) -> Lane {
     Lane::new(Pool::of_clients(LATE_KEYS), patience)
 }
 

@@ -8,7 +8,7 @@ use tokio::time::{Instant, timeout};
 /// How long a client was waited for, and what it has sent meanwhile. Our own time does not count: a client that waits for a
 /// database is not slow.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::http) struct Pace {
+pub struct Pace {
     grace: Duration,
     bytes_per_second: u32,
     waited: Duration,
@@ -17,16 +17,20 @@ pub(in crate::http) struct Pace {
 
 /// The client sends more slowly than it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::http) struct TooSlow;
+pub struct TooSlow;
 
 impl Pace {
     /// So long for nothing, and a second more for every so many bytes.
-    pub(in crate::http) fn new(grace: Duration, bytes_per_second: u32) -> Self {
+    #[must_use]
+    pub fn new(grace: Duration, bytes_per_second: u32) -> Self {
         Self { grace, bytes_per_second, waited: Duration::ZERO, received: 0 }
     }
 
     /// Waits for the next piece for as long as the client may still take.
-    pub(in crate::http) async fn wait<T>(&mut self, piece: impl Future<Output = T>) -> Result<T, TooSlow> {
+    ///
+    /// # Errors
+    /// When the client is too slow.
+    pub async fn wait<T>(&mut self, piece: impl Future<Output = T>) -> Result<T, TooSlow> {
         let mut piece = pin!(piece);
         // What is there already takes no time: the clock is not asked.
         if let Poll::Ready(piece) = poll!(&mut piece) {
@@ -41,7 +45,7 @@ impl Pace {
     }
 
     /// Notes bytes that are worth their time.
-    pub(in crate::http) fn received(&mut self, bytes: usize) {
+    pub fn received(&mut self, bytes: usize) {
         self.received += bytes as u64;
     }
 }

@@ -8,21 +8,21 @@ use std::{
 use hyper::body::{Body as HttpBody, Bytes, Frame, SizeHint};
 use tokio::sync::mpsc;
 
-use super::{budgets::Held, pulse::Answering};
+use crate::{budgets::Held, connection_timeouts::AnswerGuard};
 
 /// A piece of a body that still comes, or the end of a body that lacks its end: the connection is closed, so that the client notices.
-pub(crate) type Piece = Result<Bytes, BrokenOff>;
+pub type Piece = Result<Bytes, BrokenOff>;
 
 /// A body cannot be written to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the answer broke off")]
-pub(crate) struct BrokenOff;
+pub struct BrokenOff;
 
 /// What a connection is given at a time: it keeps a copy until the client has taken it, and the room for it for longer.
 const GIVEN: usize = 16 * 1024;
 
 /// The body of an answer.
-pub(crate) struct Body {
+pub struct Body {
     /// What is there.
     bytes: Bytes,
     /// What comes behind it, until the channel is closed.
@@ -30,33 +30,37 @@ pub(crate) struct Body {
     /// Given back when the answer has gone.
     held: Option<Held>,
     /// Dropped when all of it was given to the connection.
-    answering: Option<Answering>,
+    guard: Option<AnswerGuard>,
 }
 
 impl Body {
     /// A body that is there.
-    pub(crate) fn whole(bytes: impl Into<Bytes>) -> Self {
-        Self { bytes: bytes.into(), pieces: None, held: None, answering: None }
+    #[must_use]
+    pub fn whole(bytes: impl Into<Bytes>) -> Self {
+        Self { bytes: bytes.into(), pieces: None, held: None, guard: None }
     }
 
     /// What comes through a channel, until that is closed; with the right to be under way.
-    pub(crate) fn stream(pieces: mpsc::Receiver<Piece>, under_way: Held) -> Self {
-        Self { bytes: Bytes::new(), pieces: Some(pieces), held: Some(under_way), answering: None }
+    #[must_use]
+    pub fn stream(pieces: mpsc::Receiver<Piece>, under_way: Held) -> Self {
+        Self { bytes: Bytes::new(), pieces: Some(pieces), held: Some(under_way), guard: None }
     }
 
     /// Bytes that are there.
-    pub(crate) fn len(&self) -> usize {
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "what still comes is not counted, so none is not empty")]
+    pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
     /// Keeps something until the answer has gone.
-    pub(crate) fn hold(&mut self, held: Held) {
+    pub fn hold(&mut self, held: Held) {
         self.held = Some(held);
     }
 
     /// Keeps its connection from resting until the answer was given to it.
-    pub(super) fn attend(&mut self, answering: Answering) {
-        self.answering = Some(answering);
+    pub fn set_guard(&mut self, guard: AnswerGuard) {
+        self.guard = Some(guard);
     }
 }
 
@@ -64,6 +68,7 @@ impl HttpBody for Body {
     type Data = Bytes;
     type Error = BrokenOff;
 
+    #[inline]
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -81,10 +86,12 @@ impl HttpBody for Body {
         Poll::Ready(Some(Ok(Frame::data(given))))
     }
 
+    #[inline]
     fn is_end_stream(&self) -> bool {
         self.pieces.is_none() && self.bytes.is_empty()
     }
 
+    #[inline]
     fn size_hint(&self) -> SizeHint {
         match self.pieces {
             None => SizeHint::with_exact(self.bytes.len() as u64),

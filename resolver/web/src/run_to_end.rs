@@ -17,10 +17,10 @@ use tokio::runtime;
 
 /// The call has panicked, which ends nothing but itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Panicked;
+pub struct Panicked;
 
 /// A future that is not lost when it is dropped.
-pub(super) struct RunToEnd<F: Future<Output: Send> + Send + 'static> {
+pub struct RunToEnd<F: Future<Output: Send> + Send + 'static> {
     /// None once it has ended.
     future: Option<Pin<Box<F>>>,
     runtime: runtime::Handle,
@@ -28,7 +28,8 @@ pub(super) struct RunToEnd<F: Future<Output: Send> + Send + 'static> {
 
 impl<F: Future<Output: Send> + Send + 'static> RunToEnd<F> {
     /// Polls a future in place, and on this runtime from when it is dropped.
-    pub(super) fn new(runtime: &runtime::Handle, future: F) -> Self {
+    #[must_use]
+    pub fn new(runtime: &runtime::Handle, future: F) -> Self {
         Self { future: Some(Box::pin(future)), runtime: runtime.clone() }
     }
 }

@@ -1,6 +1,6 @@
 //! `X-Request-Id`: a name for each request, by which the logs of a proxy, of a client and of this server are put together.
 //!
-//! 1. A name that comes with a request is sent back, if it is one line of at most [`LEN_MAX`] visible ASCII characters; else one is made, as
+//! 1. A name that comes with a request is sent back, if it is one line of at most 128 visible ASCII characters; else one is made, as
 //!    Shlink does.
 //! 2. Redirects that are answered without hyper (the crate `fast_path`) have none: the header would make each of them longer by as much as
 //!    half of what it has, and nobody looks one of them up.
@@ -12,18 +12,19 @@ use std::sync::{
 
 use hyper::{HeaderMap, StatusCode, header::HeaderValue};
 
-use super::Answer;
+use crate::Answer;
 
 const NAME: &str = "x-request-id";
 /// The longest name that is sent back.
 const LEN_MAX: usize = 128;
 
 /// A request's name.
-pub(super) struct RequestId(HeaderValue);
+pub struct RequestId(HeaderValue);
 
 impl RequestId {
     /// The name that a request has, or a new one.
-    pub(super) fn of(headers: &HeaderMap) -> Self {
+    #[must_use]
+    pub fn of(headers: &HeaderMap) -> Self {
         let mut given = headers.get_all(NAME).iter();
         match (given.next(), given.next()) {
             (Some(name), None) if is_fit(name.as_bytes()) => Self(name.clone()),
@@ -43,7 +44,7 @@ impl RequestId {
     }
 
     /// Sends it with the answer. What no client can mend is logged under it.
-    pub(super) fn tell(self, answer: &mut Answer) {
+    pub fn set_on(self, answer: &mut Answer) {
         if answer.status() == StatusCode::INTERNAL_SERVER_ERROR {
             tracing::error!(request_id = ?self.0, "a request was answered with an internal error");
         }
