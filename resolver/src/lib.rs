@@ -1,8 +1,8 @@
 //! The resolver mints short codes, stores links and serves redirects.
 //!
-//! Data flows one way: [`http`] listens, routes and translates; the crate `app` decides; the crate
-//! `store` stores. What a link may be stands in the crate `links`, and the crate `codes` turns numbers
-//! into codes and back.
+//! Data flows one way: [`http`] listens and routes; the crate `redirect` leads visitors on, and the
+//! API translates; the crate `app` decides; the crate `store` stores. What a link may be stands in the
+//! crate `links`, and the crate `codes` turns numbers into codes and back.
 //!
 //! Invariants are listed where they are enforced: numbers in `app::supply`, creates in
 //! `app::creator`, lookups in `app::lookup`, the register in `store`, the bijection in `codes`.
@@ -13,9 +13,7 @@ pub mod code_key_file;
 pub mod commands;
 pub mod config;
 mod error;
-pub mod hot;
 pub mod http;
-pub mod places;
 mod prepare;
 mod server;
 

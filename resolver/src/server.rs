@@ -32,7 +32,7 @@ use crate::{
     Error,
     commands::{file_error, open_witnessed},
     config::{Config, Database, Settings},
-    http::{self, App, Phase, PublicListeners},
+    http::{self, Api, Phase, PublicListeners, PublicService},
     prepare::{Prepared, prepare},
 };
 
@@ -126,11 +126,11 @@ pub async fn run(
         supply_metrics,
         vitals: vitals.clone(),
     };
-    let (supply, app) = parts.assemble(&settings, (asked, shared), &resources);
+    let (supply, service) = parts.assemble(&settings, (asked, shared), &resources);
 
     let (phase, phases) = watch::channel(Phase::Serving);
-    let mut public = tokio::spawn(http::serve(listeners.public, Arc::clone(&app), phases));
-    let grpc = Grpc::start(listeners.grpc, &app, &vitals);
+    let mut public = tokio::spawn(http::serve(listeners.public, Arc::clone(&service), phases));
+    let grpc = Grpc::start(listeners.grpc, &service.api, &vitals);
     ready.send_replace(true);
     tracing::info!(public_url = settings.public_url, admin = %config.admin_listen, "serving");
     greet(Greeting { public_url: settings.public_url, new_key });
@@ -145,12 +145,12 @@ pub async fn run(
     // go on taking them.
     let is_contradicted = matches!(lost, Some(Lost::Keyspaces(_)));
     let delay = if is_contradicted { Duration::ZERO } else { config.drain_delay };
-    let drained = tokio::join!(drain(&app, &phase, public, delay), grpc.stop(delay)).0;
+    let drained = tokio::join!(drain(&service, &phase, public, delay), grpc.stop(delay)).0;
     supply.stop().await;
     if let Some(embedded) = issuer.embedded {
         embedded.stop().await;
     }
-    app.store.close().await;
+    service.api.store.close().await;
     tracing::info!("stopped");
     drained?;
     lost.map_or(Ok(()), |lost| Err(stopped_by(&lost, &config, settings.holder.to_string())))
@@ -163,10 +163,10 @@ struct Grpc {
 }
 
 impl Grpc {
-    fn start(listener: Option<TcpListener>, app: &Arc<App>, vitals: &Vitals) -> Self {
+    fn start(listener: Option<TcpListener>, api: &Arc<Api>, vitals: &Vitals) -> Self {
         let stop = CancellationToken::new();
         let serve = |listener| {
-            let serving = http::grpc::serve(listener, Arc::clone(app), stop.clone());
+            let serving = http::grpc::serve(listener, Arc::clone(api), stop.clone());
             // What cannot be served any more ends the process, as every task does that it cannot do without.
             vitals
                 .spawn("links API", async move { serving.await.expect("the links API is served to its end") })
@@ -293,17 +293,17 @@ fn joined(ended: Result<io::Result<()>, JoinError>) -> Result<(), Error> {
 
 /// Sends clients elsewhere, then closes the listeners, then lets the last creates end.
 async fn drain(
-    app: &App,
+    service: &PublicService,
     phase: &watch::Sender<Phase>,
     public: JoinHandle<io::Result<()>>,
     delay: Duration,
 ) -> Result<(), Error> {
-    app.draining.store(true, Ordering::Relaxed);
+    service.draining.store(true, Ordering::Relaxed);
     phase.send_replace(Phase::Draining);
     sleep(delay).await;
     phase.send_replace(Phase::Closing);
     let ended = public.await;
-    if timeout(FINISH_DEADLINE, app.links.creator.finish()).await.is_err() {
+    if timeout(FINISH_DEADLINE, service.api.links.creator.finish()).await.is_err() {
         tracing::warn!("creates were still waiting for the database at the end: their numbers are in doubt");
     }
     joined(ended)

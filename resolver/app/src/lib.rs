@@ -82,7 +82,7 @@ pub struct LinkService {
     /// Names of API keys.
     pub key_names: KeyNames,
     /// Hashes passwords.
-    pub passwords: PasswordGuard,
+    pub passwords: Arc<PasswordGuard>,
     /// Turns of each API key at the database.
     pub turns: KeyTurns,
     /// The operator's rules.

@@ -21,6 +21,7 @@ use app::{
 };
 use codes::Mint;
 use daemon::{Resources, Vitals};
+use redirect::{Redirector, picture::Pictures, robots::Robots};
 use store::{LinkStore, SettingsPoll};
 use supply::{Ceilings, Clock, IssuerClient, Minting, Owner, SupplierConfig, SupplyMetrics};
 use tokio::{runtime, time::Instant};
@@ -32,7 +33,7 @@ use web::{
 use super::Supply;
 use crate::{
     config::Settings,
-    http::{App, Calls, Pictures, Robots},
+    http::{Api, Calls, PublicService},
 };
 
 /// What the parts of the daemon share.
@@ -50,6 +51,15 @@ pub(super) struct Parts {
     pub(super) vitals: Vitals,
 }
 
+/// What redirects and the API share.
+struct Shared {
+    lookup: Arc<Lookup>,
+    directory: Arc<Directory>,
+    passwords: Arc<PasswordGuard>,
+    clients: Arc<Clients>,
+    budgets: Arc<Budgets>,
+}
+
 impl Parts {
     /// Starts the supplier and everything that answers requests.
     pub(super) fn assemble(
@@ -57,8 +67,8 @@ impl Parts {
         settings: &Settings,
         (asked, shared): (Instant, SettingsPoll),
         resources: &Resources,
-    ) -> (Supply, Arc<App>) {
-        let (connections, budgets) = (ConnectionLimits::of(resources), Budgets::of(resources));
+    ) -> (Supply, Arc<PublicService>) {
+        let connections = ConnectionLimits::of(resources);
         let ceilings = Arc::new(Ceilings::new(self.clock));
         let supply = self.start_supply(Arc::clone(&ceilings));
         let lookup = Arc::new(self.start_lookup(settings, ceilings));
@@ -67,22 +77,96 @@ impl Parts {
         let creator = self.start_creator(Arc::clone(&lookup), Arc::clone(&clock), turns.writes());
         let lookup_and_clock = (Arc::clone(&lookup), clock);
         let directory = self.start_directory(settings, lookup_and_clock, &supply, (asked, shared));
-        let reserver = self.reserver(Arc::clone(&directory));
         self.start_sweeper(settings, &lookup);
         let indexer = UrlIndexer { store: Arc::clone(&self.store), holder: self.owner.instance.clone() };
         self.vitals.spawn("indexer of long URLs", indexer.run());
-        let Self { store, metrics, vitals, .. } = self;
+        settings.geoip.follow(&self.vitals);
+        let shared = Shared {
+            lookup,
+            directory,
+            passwords: Arc::new(PasswordGuard::default()),
+            clients: Arc::new(Clients::new(settings.client_limits.clone(), connections.per_client)),
+            budgets: Arc::new(Budgets::of(resources)),
+        };
+        let links = self.link_service(settings, &shared, creator, turns);
+        let service = PublicService {
+            redirector: Arc::new(self.redirector(settings, &shared)),
+            api: Arc::new(self.api(settings, &shared, links, connections)),
+            clients: shared.clients,
+            connections_max: connections.public,
+            metrics: self.metrics,
+            fast_path: settings.fast_path,
+            draining: AtomicBool::new(false),
+        };
+        (supply, Arc::new(service))
+    }
+
+    fn redirector(&self, settings: &Settings, shared: &Shared) -> Redirector {
+        let seen = Seen::start(&self.vitals, Arc::clone(&self.store), settings.remove_unvisited_after);
+        Redirector {
+            lookup: Arc::clone(&shared.lookup),
+            directory: Arc::clone(&shared.directory),
+            passwords: Arc::clone(&shared.passwords),
+            admission: Admission::start(&self.vitals, Arc::clone(&self.store)),
+            visits: Visits::start(&self.vitals, &self.metrics, seen),
+            store: Arc::clone(&self.store),
+            clients: Arc::clone(&shared.clients),
+            budgets: Arc::clone(&shared.budgets),
+            metrics: Arc::clone(&self.metrics),
+            geoip: settings.geoip.clone(),
+            fallbacks: settings.fallbacks.clone(),
+            tells_gone: settings.tells_gone,
+            status: settings.redirect_status,
+            pictures: Pictures::new(),
+            robots: Robots::new(),
+            runtime: runtime::Handle::current(),
+        }
+    }
+
+    fn api(
+        &self,
+        settings: &Settings,
+        shared: &Shared,
+        links: LinkService,
+        connections: ConnectionLimits,
+    ) -> Api {
         let keys = Arc::new(KeyRing::new());
-        vitals.spawn("noter of used API keys", note_used(Arc::clone(&keys), Arc::clone(&store)));
-        settings.places.follow(&vitals);
-        let links = LinkService {
-            lookup: Arc::clone(&lookup),
+        self.vitals.spawn("noter of used API keys", note_used(Arc::clone(&keys), Arc::clone(&self.store)));
+        Api {
+            links,
+            lookup: Arc::clone(&shared.lookup),
+            directory: Arc::clone(&shared.directory),
+            keys,
+            store: Arc::clone(&self.store),
+            clients: Arc::clone(&shared.clients),
+            calls: Calls::new(settings.call_limits),
+            budgets: Arc::clone(&shared.budgets),
+            connections,
+            metrics: Arc::clone(&self.metrics),
+            openapi: OnceLock::new(),
+            fallback_redirects: settings.fallbacks.redirects.clone(),
+            public_url: settings.public_url.clone(),
+            single_step_create: settings.single_step_create,
+            time_zone: settings.time_zone.clone(),
+            runtime: runtime::Handle::current(),
+        }
+    }
+
+    fn link_service(
+        &self,
+        settings: &Settings,
+        shared: &Shared,
+        creator: Creator,
+        turns: KeyTurns,
+    ) -> LinkService {
+        LinkService {
+            lookup: Arc::clone(&shared.lookup),
             creator,
-            reserver,
-            directory: Arc::clone(&directory),
-            store: Arc::clone(&store),
+            reserver: self.reserver(Arc::clone(&shared.directory)),
+            directory: Arc::clone(&shared.directory),
+            store: Arc::clone(&self.store),
             key_names: KeyNames::default(),
-            passwords: PasswordGuard::default(),
+            passwords: Arc::clone(&shared.passwords),
             turns,
             policy: LinkPolicy {
                 own_hosts: settings.own_hosts.clone(),
@@ -91,39 +175,7 @@ impl Parts {
                 idempotency_for: settings.idempotency_for,
                 reserved_max: settings.reserved_max,
             },
-        };
-        let app = App {
-            links,
-            directory,
-            places: settings.places.clone(),
-            stray_targets: settings.stray_targets.clone(),
-            tells_gone: settings.tells_gone,
-            openapi: OnceLock::new(),
-            robots: Robots::new(),
-            calls: Calls::new(settings.call_limits),
-            pictures: Pictures::new(),
-            visits: Visits::start(
-                &vitals,
-                &metrics,
-                Seen::start(&vitals, Arc::clone(&store), settings.remove_unvisited_after),
-            ),
-            admission: Admission::start(&vitals, Arc::clone(&store)),
-            lookup,
-            keys,
-            clients: Arc::new(Clients::new(settings.client_limits.clone(), connections.per_client)),
-            budgets,
-            connections,
-            store,
-            metrics,
-            public_url: settings.public_url.clone(),
-            time_zone: settings.time_zone.clone(),
-            single_step_create: settings.single_step_create,
-            redirect_status: settings.redirect_status,
-            fast_path: settings.fast_path,
-            runtime: runtime::Handle::current(),
-            draining: AtomicBool::new(false),
-        };
-        (supply, Arc::new(app))
+        }
     }
 
     fn start_supply(&self, ceilings: Arc<Ceilings>) -> Supply {

@@ -26,7 +26,7 @@ use crate::http::{Answer, App, empty};
 pub(super) async fn list(app: &App, query: &Query, by: &Grant) -> Result<Answer, Problem> {
     let all = query.flag("all").map_err(|expected| Problem::invalid("all", expected))?;
     let data: Vec<Value> = app.links.domains(all, by).await?.iter().map(shown).collect();
-    let defaults = redirects(&app.stray_targets.redirects);
+    let defaults = redirects(&app.fallback_redirects);
     Ok(json(&json!({ "domains": { "data": data, "defaultRedirects": defaults } })))
 }
 

@@ -18,13 +18,15 @@ use tokio::{
     time::{Instant, timeout},
 };
 use url::form_urlencoded;
-
-use super::{
-    Answer, App, Desk, Visitor, answer,
+use web::{
+    Answer, TEXT, answer,
     budgets::{Holder, Pool, Rate},
-    pages,
-    redirect::{find, host},
-    stray::{busy, gone, too_much, unavailable},
+};
+
+use crate::{
+    Redirector, ThreadContext, Visitor,
+    fallback_page::{busy, gone, too_much, unavailable},
+    follow::{find, host},
 };
 
 /// QR codes that are drawn at a time.
@@ -66,56 +68,62 @@ impl Default for Pictures {
 }
 
 /// The path of the link whose picture is asked for.
-pub(super) fn link_of(path: &str) -> Option<&str> {
+#[must_use]
+pub fn link_of(path: &str) -> Option<&str> {
     path.strip_suffix(BEHIND).filter(|link| link.len() > 1)
 }
 
 /// Draws the short link that a visitor would be led on by.
-pub(super) async fn draw(desk: &Desk, visitor: Visitor, request: &Request<Incoming>) -> Answer {
-    let app = &desk.app;
-    let pictures = &app.pictures;
+pub async fn draw(thread: &ThreadContext, visitor: Visitor, request: &Request<Incoming>) -> Answer {
+    let redirector = &thread.redirector;
+    let pictures = &redirector.pictures;
     if let Err(wait) = pictures.rate.spend(network(visitor.client), pictures.since.elapsed()) {
         return busy(wait);
     }
     let _place = match pictures.under_way.take(Holder::client(visitor.client), 1) {
         Ok(place) => place,
-        Err(spent) => return too_much(app, spent),
+        Err(spent) => return too_much(redirector, spent),
     };
     let path = link_of(request.uri().path()).unwrap_or_default();
-    let found = match find(app, visitor.client, path, host(request)).await {
+    let found = match find(redirector, visitor.client, path, host(request)).await {
         Ok(found) => found,
         Err(answer) => return answer,
     };
     // A campaign is printed before it begins.
-    if found.link.is_over(app.directory.now()) {
-        return gone(app, &found.place, &found.wanted, path);
+    if found.link.is_over(redirector.directory.now()) {
+        return gone(redirector, &found.place, &found.wanted, path);
     }
-    let Some(name) = app.lookup.name_of(&found.link) else { return unavailable(app) };
+    let Some(name) = redirector.lookup.name_of(&found.link) else { return unavailable(redirector) };
     let pairs = form_urlencoded::parse(request.uri().query().unwrap_or("").as_bytes());
     let options = match QrOptions::read(pairs) {
         Ok(options) => options,
         Err(error) => return wrong(error),
     };
     // Readers guess how letters beyond ASCII are written: in a URL all of them can be escaped.
-    let short_url = location(&format!("{}/{name}", app.directory.base(found.link.domain()))).into_owned();
-    match paint(app, short_url, options).await {
+    let short_url =
+        location(&format!("{}/{name}", redirector.directory.base(found.link.domain()))).into_owned();
+    match paint(redirector, short_url, options).await {
         Some(Ok(Image { bytes, content_type })) => {
             let mut picture = answer(StatusCode::OK, content_type, bytes);
             picture.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("public,max-age=3600"));
-            match app.budgets.keep(Holder::client(visitor.client), &mut picture) {
+            match redirector.budgets.keep(Holder::client(visitor.client), &mut picture) {
                 Ok(()) => picture,
-                Err(spent) => too_much(app, spent),
+                Err(spent) => too_much(redirector, spent),
             }
         }
         Some(Err(error)) => wrong(error),
-        None => unavailable(app),
+        None => unavailable(redirector),
     }
 }
 
 /// None when too many pictures are asked for.
-async fn paint(app: &Arc<App>, text: String, options: QrOptions) -> Option<Result<Image, QrError>> {
-    let turn = timeout(PATIENCE, Arc::clone(&app.pictures.turns).acquire_owned()).await.ok()?.ok()?;
-    let painted = app.runtime.spawn_blocking(move || {
+async fn paint(
+    redirector: &Arc<Redirector>,
+    text: String,
+    options: QrOptions,
+) -> Option<Result<Image, QrError>> {
+    let turn = timeout(PATIENCE, Arc::clone(&redirector.pictures.turns).acquire_owned()).await.ok()?.ok()?;
+    let painted = redirector.runtime.spawn_blocking(move || {
         let _turn = turn;
         render(&text, &options)
     });
@@ -123,5 +131,5 @@ async fn paint(app: &Arc<App>, text: String, options: QrOptions) -> Option<Resul
 }
 
 fn wrong(error: QrError) -> Answer {
-    answer(StatusCode::BAD_REQUEST, pages::TEXT, format!("{error}\n"))
+    answer(StatusCode::BAD_REQUEST, TEXT, format!("{error}\n"))
 }

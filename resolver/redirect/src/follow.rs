@@ -1,7 +1,7 @@
 //! `GET|HEAD /{code}`
 //!
-//! Almost every redirect is of a link that is [`known`] to the thread, and is answered in the turn in which its request was read, by
-//! the crate [`fast_path`] or, on a connection that also asks for other things, [`at_once`]. All others go through [`follow`].
+//! Almost every redirect is of a link that the thread knows ([`follow_cached`]), and is answered in the turn in which its request was
+//! read: by the crate [`fast_path`] or, on a connection that also asks for other things, by [`answer_cached`]. All others go through [`follow`].
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -22,14 +22,14 @@ use hyper::{
 };
 use jiff::Timestamp;
 use links::{Facts, Link, asks_where, choose, forward_query, is_preview, location};
+use web::{Answer, empty, hold_back};
 
-use super::{
-    Answer, App, Desk, Visitor, empty, hold_back, pages,
-    stray::{Stray, gone, look, slow_down, stray, taken_down, unavailable},
-};
 use crate::{
-    hot::Target,
-    places::{CountryCode, Located},
+    Redirector, ThreadContext, Visitor,
+    fallback_page::{Unmatched, gone, limited, not_found, slow_down, taken_down, unavailable},
+    geoip::{CountryCode, Location},
+    pages,
+    thread_cache::CachedTarget,
 };
 
 fn request_head<B>(request: &Request<B>) -> RequestHead<'_> {
@@ -43,66 +43,70 @@ fn request_head<B>(request: &Request<B>) -> RequestHead<'_> {
     }
 }
 
-/// What `lead` makes of the link's target, when the cache has the link; then the visit is noted. It waits for nothing.
-pub(super) fn known<T>(
-    desk: &Desk,
+/// What `respond` makes of the link's target, when the cache has the link; then the visit is noted. It waits for nothing.
+pub fn follow_cached<T>(
+    thread: &ThreadContext,
     client: IpAddr,
     head: &RequestHead<'_>,
-    lead: impl FnOnce(&Target, Timestamp) -> Option<T>,
+    respond: impl FnOnce(&CachedTarget, Timestamp) -> Option<T>,
 ) -> Option<T> {
     let code = Code::parse(head.path.get(1..)?).ok()?;
-    let directory = &desk.app.directory;
+    let directory = &thread.redirector.directory;
     if !directory.is_plain() && !directory.is_default(head.host) {
         return None;
     }
     let now = directory.now();
-    desk.hot.find(&desk.app.lookup, &code, now, |target| {
+    thread.cache.find(&thread.redirector.lookup, &code, now, |target| {
         // A query that goes along makes a location of its own.
         if target.forward_query && head.query.is_some_and(|query| !query.is_empty()) {
             return None;
         }
-        lead(target, now).inspect(|_| note(desk, client, head, now, target.link))
+        respond(target, now).inspect(|_| note(thread, client, head, now, target.link))
     })
 }
 
 /// The redirect, when the cache has the link.
-pub(super) fn at_once(desk: &Desk, visitor: Visitor, request: &Request<Incoming>) -> Option<Answer> {
+pub fn answer_cached(
+    thread: &ThreadContext,
+    visitor: Visitor,
+    request: &Request<Incoming>,
+) -> Option<Answer> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return None;
     }
-    known(desk, visitor.client, &request_head(request), |target, _| {
+    follow_cached(thread, visitor.client, &request_head(request), |target, _| {
         let location = HeaderValue::from_bytes(&target.location).ok()?;
-        Some(redirect(desk.app.redirect_status, location))
+        Some(redirect(thread.redirector.status, location))
     })
 }
 
 /// Redirects to where a code leads.
-pub(super) async fn follow(desk: &Desk, visitor: Visitor, request: &Request<Incoming>) -> Answer {
-    let app = &*desk.app;
-    let found = match find(app, visitor.client, request.uri().path(), host(request)).await {
+pub async fn follow(thread: &ThreadContext, visitor: Visitor, request: &Request<Incoming>) -> Answer {
+    let redirector = &*thread.redirector;
+    let found = match find(redirector, visitor.client, request.uri().path(), host(request)).await {
         Ok(found) => found,
         Err(answer) => return answer,
     };
-    let now = app.directory.now();
+    let now = redirector.directory.now();
     if !found.link.is_live(now) {
         if !found.link.was_live(now) {
-            return stray(app, &found.place, Stray::Code(&found.wanted), request.uri().path());
+            return not_found(redirector, &found.place, Unmatched::Code(&found.wanted), request.uri().path());
         }
-        return gone(app, &found.place, &found.wanted, request.uri().path());
+        return gone(redirector, &found.place, &found.wanted, request.uri().path());
     }
     let (has_password, is_look) = (found.link.password().is_some(), is_look(request));
     if found.link.is_limited() && (has_password || is_look) {
         // Nobody is asked for a password that opens nothing, and whoever only looks takes no use away from others.
-        match app.admission.is_spent(found.link.id).await {
+        match redirector.admission.is_spent(found.link.id).await {
             Ok(false) => {}
-            Ok(true) => return gone(app, &found.place, &found.wanted, request.uri().path()),
-            Err(_) => return unavailable(app),
+            Ok(true) => return gone(redirector, &found.place, &found.wanted, request.uri().path()),
+            Err(_) => return unavailable(redirector),
         }
     }
     match (has_password, is_look && found.link.is_limited()) {
         (true, _) => pages::ask_password(false),
-        (false, true) => look(),
-        (false, false) => lead(desk, visitor, request, now, &found).await,
+        (false, true) => limited(),
+        (false, false) => lead(thread, visitor, request, now, &found).await,
     }
 }
 
@@ -114,84 +118,89 @@ fn is_look<B>(request: &Request<B>) -> bool {
 }
 
 /// A link that a visitor has asked for, live or not.
-pub(super) struct FoundLink {
-    pub(super) link: Arc<Link>,
-    pub(super) place: Place,
-    pub(super) wanted: Wanted,
+pub(crate) struct FoundLink {
+    pub(crate) link: Arc<Link>,
+    pub(crate) place: Place,
+    pub(crate) wanted: Wanted,
 }
 
 /// The link of a path, or the answer that there is none.
-pub(super) async fn find(
-    app: &App,
+pub(crate) async fn find(
+    redirector: &Redirector,
     client: IpAddr,
     path: &str,
     host: Option<&str>,
 ) -> Result<FoundLink, Answer> {
-    let question = app.directory.question(host, path);
+    let question = redirector.directory.question(host, path);
     let Question { place, wanted, .. } = &question;
     let Some(wanted) = wanted else {
-        return Err(stray(app, place, Stray::Regular, path));
+        return Err(not_found(redirector, place, Unmatched::Regular, path));
     };
     let is_disabled = place.domain.settings.disabled;
     if is_disabled && !place.is_sure {
-        return Err(unavailable(app));
+        return Err(unavailable(redirector));
     }
     if is_disabled {
-        return Err(stray(app, place, Stray::Code(wanted), path));
+        return Err(not_found(redirector, place, Unmatched::Code(wanted), path));
     }
     // What is in the cache exists, and costs nothing.
-    let is_free = app.lookup.knows_on(place.domain.id, wanted);
-    if !is_free && let Err(wait) = app.clients.spend(client) {
-        return Err(hold_back(slow_down(app, wait)));
+    let is_free = redirector.lookup.knows_on(place.domain.id, wanted);
+    if !is_free && let Err(wait) = redirector.clients.spend(client) {
+        return Err(hold_back(slow_down(redirector, wait)));
     }
-    let found = app.lookup.find_on(place.domain.id, wanted).await;
+    let found = redirector.lookup.find_on(place.domain.id, wanted).await;
     if !is_free && !matches!(found, Ok(None)) {
-        app.clients.give_back(client);
+        redirector.clients.give_back(client);
     }
-    let is_stopped = matches!(&found, Ok(Some(link)) if is_stopped(app, link));
-    let leads = |link: &Link| link.is_live(app.directory.now()) && !is_stopped;
+    let is_stopped = matches!(&found, Ok(Some(link)) if is_stopped(redirector, link));
+    let leads = |link: &Link| link.is_live(redirector.directory.now()) && !is_stopped;
     match found {
         // Perhaps the default domain's, and the host is another's.
-        Ok(Some(link)) if !leads(&link) && !app.directory.may_deny(&question) => Err(unavailable(app)),
-        Ok(Some(_)) if is_stopped => Err(taken_down(app)),
+        Ok(Some(link)) if !leads(&link) && !redirector.directory.may_deny(&question) => {
+            Err(unavailable(redirector))
+        }
+        Ok(Some(_)) if is_stopped => Err(taken_down(redirector)),
         Ok(Some(link)) => Ok(FoundLink { link, place: place.clone(), wanted: wanted.clone() }),
-        Ok(None) if app.directory.may_deny(&question) => Err(stray(app, place, Stray::Code(wanted), path)),
-        Ok(None) | Err(LookupError::NoStore | LookupError::Overloaded) => Err(unavailable(app)),
+        Ok(None) if redirector.directory.may_deny(&question) => {
+            Err(not_found(redirector, place, Unmatched::Code(wanted), path))
+        }
+        Ok(None) | Err(LookupError::NoStore | LookupError::Overloaded) => Err(unavailable(redirector)),
     }
 }
 
 /// Whether an operator took the link down, or denies the only target that it has.
-fn is_stopped(app: &App, link: &Link) -> bool {
-    let is_denied = || link.rules().is_empty() && !link.is_deleted() && !app.lookup.allows(&link.long_url);
+fn is_stopped(redirector: &Redirector, link: &Link) -> bool {
+    let is_denied =
+        || link.rules().is_empty() && !link.is_deleted() && !redirector.lookup.allows(&link.long_url);
     link.is_blocked() || is_denied()
 }
 
 /// Leads a visitor who may follow a live link on, unless it was followed as often as it may be.
-pub(super) async fn lead<B>(
-    desk: &Desk,
+pub(crate) async fn lead<B>(
+    thread: &ThreadContext,
     visitor: Visitor,
     request: &Request<B>,
     now: Timestamp,
     FoundLink { link, place, wanted }: &FoundLink,
 ) -> Answer {
-    let app = &*desk.app;
+    let redirector = &*thread.redirector;
     let path = request.uri().path();
-    let target = match target(app, visitor, request, now, link) {
+    let target = match target(redirector, visitor, request, now, link) {
         Ok(target) => target,
-        Err(NoTarget::Denied) => return taken_down(app),
-        Err(NoTarget::Unfit) => return stray(app, place, Stray::Code(wanted), path),
+        Err(NoTarget::Denied) => return taken_down(redirector),
+        Err(NoTarget::Unfit) => return not_found(redirector, place, Unmatched::Code(wanted), path),
     };
     // Last: a visit that leads nowhere is not counted.
     if link.is_limited() {
-        match app.admission.admit(link.id).await {
+        match redirector.admission.admit(link.id).await {
             Ok(true) => {}
-            Ok(false) => return gone(app, place, wanted, path),
-            Err(_) => return unavailable(app),
+            Ok(false) => return gone(redirector, place, wanted, path),
+            Err(_) => return unavailable(redirector),
         }
     }
-    note(desk, visitor.client, &request_head(request), now, link.id);
+    note(thread, visitor.client, &request_head(request), now, link.id);
     let status = link.status().and_then(|status| StatusCode::from_u16(status.code()).ok());
-    redirect(status.unwrap_or(app.redirect_status), target)
+    redirect(status.unwrap_or(redirector.status), target)
 }
 
 /// Why a live link leads this visitor nowhere.
@@ -204,7 +213,7 @@ enum NoTarget {
 
 /// Where a link leads this visitor.
 fn target<B>(
-    app: &App,
+    redirector: &Redirector,
     visitor: Visitor,
     request: &Request<B>,
     now: Timestamp,
@@ -213,9 +222,9 @@ fn target<B>(
     let query = request.uri().query().unwrap_or("");
     let text = |name| std::str::from_utf8(bytes(request.headers(), name)).unwrap_or("");
     let located =
-        if asks_where(link.rules()) { app.places.locate(visitor.client) } else { Located::default() };
+        if asks_where(link.rules()) { redirector.geoip.locate(visitor.client) } else { Location::default() };
     // A proxy in front knows its clients better than a file does.
-    let told = app.clients.country(visitor.peer, request.headers());
+    let told = redirector.clients.country(visitor.peer, request.headers());
     let rule = choose(
         link.rules(),
         &Facts {
@@ -229,7 +238,7 @@ fn target<B>(
         },
     );
     let long_url = rule.map_or(&link.long_url, |rule| &rule.long_url);
-    if !app.lookup.allows(long_url) {
+    if !redirector.lookup.allows(long_url) {
         return Err(NoTarget::Denied);
     }
     let long_url = long_url.as_str();
@@ -246,25 +255,28 @@ fn target<B>(
 }
 
 /// The host that a request names.
-pub(super) fn host<B>(request: &Request<B>) -> Option<&str> {
+#[must_use]
+pub fn host<B>(request: &Request<B>) -> Option<&str> {
     let named = || request.headers().get(HOST)?.to_str().ok();
     request.uri().authority().map(|authority| authority.as_str()).or_else(named)
 }
 
-fn note(desk: &Desk, client: IpAddr, head: &RequestHead<'_>, at: Timestamp, link: LinkId) {
+#[inline]
+fn note(thread: &ThreadContext, client: IpAddr, head: &RequestHead<'_>, at: Timestamp, link: LinkId) {
     let RequestHead { user_agent, referer, .. } = *head;
-    desk.visits.note((!head.is_head).then_some(Visit { link, at, client, user_agent, referer }));
+    thread.visits.note((!head.is_head).then_some(Visit { link, at, client, user_agent, referer }));
 }
 
 /// The `Cache-Control` of redirects with this status: how long they may be kept. `None` for those that nobody keeps.
-pub(super) fn cache_control(status: StatusCode) -> Option<&'static str> {
+#[must_use]
+pub fn cache_control(status: StatusCode) -> Option<&'static str> {
     // A permanent redirect that browsers kept for ever could never be edited.
     matches!(status, StatusCode::MOVED_PERMANENTLY | StatusCode::PERMANENT_REDIRECT)
         .then_some("private,max-age=30")
 }
 
 /// An answer that leads on.
-pub(super) fn redirect(status: StatusCode, target: HeaderValue) -> Answer {
+pub(crate) fn redirect(status: StatusCode, target: HeaderValue) -> Answer {
     let mut redirect = empty(status);
     redirect.headers_mut().insert(LOCATION, target);
     if let Some(value) = cache_control(status) {

@@ -4,7 +4,7 @@
 //!    shared cache costs 0.9 µs of a redirect's 8 (`bench redirect`, 2026-11-21), and more with every core that asks for the same link.
 //! 2. An entry is as good as the shared cache's: whatever leaves that, for whatever reason, changes the [generation](Lookup::generation)
 //!    that the entry was made under, and then the shared cache is asked again.
-//! 3. The shared cache hears of one use in [`TOLD_EVERY`], and of one a minute at least, so that a link in use stays in it.
+//! 3. The shared cache hears of one use in `REPORTED_EVERY`, and of one a minute at least, so that a link in use stays in it.
 //! 4. Four entries share a place, and the one that was used least makes room, so that a scan of rare links leaves the popular ones.
 //! 5. With many links in use each line of memory is one that the core has to wait for: a hit takes one of tags, one for the entry and
 //!    those of the URL.
@@ -22,13 +22,13 @@ const WAYS: usize = 4;
 /// Links with longer URLs stay in the shared cache only: this bounds a table to 66 MiB in the worst case, 4 MiB in the usual one.
 const URL_MAX: usize = 2_048;
 /// The shared cache hears of one use in so many.
-const TOLD_EVERY: u32 = 64;
+const REPORTED_EVERY: u32 = 64;
 /// And after so many seconds.
-const TOLD_AFTER: i64 = 60;
+const REPORTED_AFTER: i64 = 60;
 
 /// Where a link leads, as far as a redirect needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct CachedTarget {
     /// The link.
     pub link: LinkId,
     /// Where it leads, as the header says it. Each thread has a copy of its own, and each answer too: the count of a shared one's
@@ -44,8 +44,8 @@ struct Entry {
     code: Code,
     generation: u32,
     uses: u32,
-    told_at: i64,
-    target: Target,
+    reported_at: i64,
+    target: CachedTarget,
 }
 
 type Set = [Option<Entry>; WAYS];
@@ -59,11 +59,11 @@ struct Table {
 }
 
 /// One thread's table. The lock is never contended: nobody else has this table.
-pub struct HotLinks {
+pub struct ThreadCache {
     table: Mutex<Table>,
 }
 
-impl HotLinks {
+impl ThreadCache {
     /// An empty table.
     #[must_use]
     pub fn new() -> Self {
@@ -72,13 +72,13 @@ impl HotLinks {
         Self { table: Mutex::new(Table { tags, sets, hits: 0 }) }
     }
 
-    /// What `answer` makes of a link's target, if this table or the shared cache has it. It is a hit only if that is something.
+    /// What `respond` makes of a link's target, if this table or the shared cache has it. It is a hit only if that is something.
     pub fn find<T>(
         &self,
         lookup: &Lookup,
         code: &Code,
         now: Timestamp,
-        answer: impl FnOnce(&Target) -> Option<T>,
+        respond: impl FnOnce(&CachedTarget) -> Option<T>,
     ) -> Option<T> {
         let hash = lookup.hash(code);
         let place = usize::try_from(hash % SETS as u64).expect("a remainder of a usize fits");
@@ -92,40 +92,45 @@ impl HotLinks {
             && entry.generation == generation
         {
             entry.uses = entry.uses.saturating_add(1);
-            if entry.uses.is_multiple_of(TOLD_EVERY) || now.as_second() - entry.told_at >= TOLD_AFTER {
-                entry.told_at = now.as_second();
+            if entry.uses.is_multiple_of(REPORTED_EVERY)
+                || now.as_second() - entry.reported_at >= REPORTED_AFTER
+            {
+                entry.reported_at = now.as_second();
                 lookup.touch(code);
             }
-            return answer(&entry.target).inspect(|_| *hits += 1);
+            return respond(&entry.target).inspect(|_| *hits += 1);
         }
         let cached = lookup.cached(code).filter(|cached| lookup.allows_cached(cached))?;
         let location = cached.location.clone()?;
-        let target = Target { link: cached.link.id, location, forward_query: cached.link.forward_query };
-        let made = answer(&target).inspect(|_| *hits += 1);
+        let target =
+            CachedTarget { link: cached.link.id, location, forward_query: cached.link.forward_query };
+        let made = respond(&target).inspect(|_| *hits += 1);
         // While changes may be missed only the shared cache knows how long a link is believed.
         if target.location.len() <= URL_MAX && lookup.is_settled(&cached) {
-            let entry = Entry { code: *code, generation, uses: 1, told_at: now.as_second(), target };
+            let entry = Entry { code: *code, generation, uses: 1, reported_at: now.as_second(), target };
             tags[admit(set, entry)] = tag;
         }
         made
     }
 
     /// Tells how many hits there were since the last time: each on its own would write what other cores write too.
-    pub fn tell_hits(&self, lookup: &Lookup) {
+    pub fn report_hits(&self, lookup: &Lookup) {
         lookup.count_hits(std::mem::take(&mut self.table().hits));
     }
 
+    #[inline]
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().expect("no code panics while it holds this lock")
     }
 }
 
-impl Default for HotLinks {
+impl Default for ThreadCache {
     fn default() -> Self {
         Self::new()
     }
 }
 
+#[inline]
 fn find_in<'a>(set: &'a mut Set, tags: [u32; WAYS], tag: u32, code: &Code) -> Option<&'a mut Entry> {
     let may_be = set.iter_mut().zip(tags).filter(|(_, other)| *other == tag);
     may_be.filter_map(|(entry, _)| entry.as_mut()).find(|entry| entry.code == *code)
@@ -153,8 +158,8 @@ mod tests {
 
     fn entry(code: &str, uses: u32) -> Entry {
         let link = LinkId::new(KeyspaceIndex::new(1).unwrap(), 7);
-        let target = Target { link, location: b"https://a.b/"[..].into(), forward_query: false };
-        Entry { code: Code::parse(code).unwrap(), generation: 0, uses, told_at: 0, target }
+        let target = CachedTarget { link, location: b"https://a.b/"[..].into(), forward_query: false };
+        Entry { code: Code::parse(code).unwrap(), generation: 0, uses, reported_at: 0, target }
     }
 
     fn codes(set: &Set) -> Vec<&str> {

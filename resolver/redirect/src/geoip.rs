@@ -34,7 +34,7 @@ const CITY: [&[PathElement<'static>]; 2] = [&[Key("city"), Key("names"), Key("en
 
 /// Where an address is located.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Located {
+pub struct Location {
     /// In which country, if that is known.
     pub country: Option<CountryCode>,
     /// In which city, by its English name of at most 255 bytes, if that is known.
@@ -58,9 +58,9 @@ impl CountryCode {
     }
 }
 
-/// Why there are no places.
+/// Why a database cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum PlacesError {
+pub enum GeoIpError {
     /// The file is not there, or the system does not let it be read.
     #[error("expected a file that can be read: {0}")]
     Io(io::Error),
@@ -81,9 +81,9 @@ pub enum PlacesError {
     Stopped,
 }
 
-/// A database of places, in memory.
+/// A database of countries and cities, in memory.
 #[derive(Debug)]
-pub struct Places {
+pub struct Database {
     reader: Reader<Vec<u8>>,
     mark: Mark,
 }
@@ -91,82 +91,82 @@ pub struct Places {
 /// What tells one file from another in its place: when it was modified, and its length.
 type Mark = (Option<SystemTime>, u64);
 
-fn mark(file: io::Result<Metadata>) -> Result<Mark, PlacesError> {
-    let file = file.map_err(PlacesError::Io)?;
-    if file.is_file() { Ok((file.modified().ok(), file.len())) } else { Err(PlacesError::NotAFile) }
+fn mark(file: io::Result<Metadata>) -> Result<Mark, GeoIpError> {
+    let file = file.map_err(GeoIpError::Io)?;
+    if file.is_file() { Ok((file.modified().ok(), file.len())) } else { Err(GeoIpError::NotAFile) }
 }
 
-impl Places {
+impl Database {
     /// Reads a file. This blocks for as long as the disk takes.
     ///
     /// # Errors
     /// When there is no file, it is too large, or it is not a database of countries or cities.
-    pub fn open(path: &Path) -> Result<Self, PlacesError> {
+    pub fn open(path: &Path) -> Result<Self, GeoIpError> {
         // To open a pipe would wait for whoever writes into it.
         mark(fs::metadata(path))?;
-        let file = File::open(path).map_err(PlacesError::Io)?;
+        let file = File::open(path).map_err(GeoIpError::Io)?;
         // Of the file that is open, and from before it is read: what is written into it later is seen as a change.
         let mark = mark(file.metadata())?;
-        let len = usize::try_from(mark.1).ok().filter(|_| mark.1 <= FILE_MAX).ok_or(PlacesError::TooLarge)?;
+        let len = usize::try_from(mark.1).ok().filter(|_| mark.1 <= FILE_MAX).ok_or(GeoIpError::TooLarge)?;
         let mut content = Vec::with_capacity(len);
-        file.take(FILE_MAX).read_to_end(&mut content).map_err(PlacesError::Io)?;
+        file.take(FILE_MAX).read_to_end(&mut content).map_err(GeoIpError::Io)?;
         Self::from_content(content, mark)
     }
 
-    fn from_content(content: Vec<u8>, mark: Mark) -> Result<Self, PlacesError> {
-        let reader = Reader::from_source(content).map_err(PlacesError::Malformed)?;
+    fn from_content(content: Vec<u8>, mark: Mark) -> Result<Self, GeoIpError> {
+        let reader = Reader::from_source(content).map_err(GeoIpError::Malformed)?;
         let kind = &reader.metadata().database_type;
         let mut words = kind.split(|letter: char| !letter.is_ascii_alphanumeric());
         if !words.any(|word| TYPES.iter().any(|known| word.eq_ignore_ascii_case(known))) {
-            return Err(PlacesError::OtherType(kind.chars().take(TYPE_SHOWN).collect()));
+            return Err(GeoIpError::OtherType(kind.chars().take(TYPE_SHOWN).collect()));
         }
         Ok(Self { reader, mark })
     }
 
     /// Where an address is located. What cannot be read of its record is as if it were not there; none when nothing is left.
     #[must_use]
-    pub fn locate(&self, address: IpAddr) -> Option<Located> {
+    pub fn locate(&self, address: IpAddr) -> Option<Location> {
         let found = self.reader.lookup(address.to_canonical()).ok()?;
         let text = |paths: [&[_]; 2]| paths.iter().find_map(|path| found.decode_path(path).ok().flatten());
         let country = text(COUNTRY).and_then(CountryCode::parse);
         let city = text(CITY).filter(|name: &&str| (1..=CITY_MAX).contains(&name.len())).map(Box::from);
-        (country.is_some() || city.is_some()).then_some(Located { country, city })
+        (country.is_some() || city.is_some()).then_some(Location { country, city })
     }
 }
 
-/// A file of places, and what it held when it could last be read.
+/// The file of a database, and what it held when it could last be read.
 #[derive(Debug)]
-pub struct PlacesFile {
+pub struct DatabaseFile {
     path: PathBuf,
-    places: RwLock<Arc<Places>>,
+    database: RwLock<Arc<Database>>,
 }
 
-impl PlacesFile {
-    /// Reads the file for the first time. This blocks as [`Places::open`] does.
+impl DatabaseFile {
+    /// Reads the file for the first time. This blocks as [`Database::open`] does.
     ///
     /// # Errors
-    /// Those of [`Places::open`].
-    pub fn open(path: PathBuf) -> Result<Self, PlacesError> {
-        Ok(Self { places: RwLock::new(Arc::new(Places::open(&path)?)), path })
+    /// Those of [`Database::open`].
+    pub fn open(path: PathBuf) -> Result<Self, GeoIpError> {
+        Ok(Self { database: RwLock::new(Arc::new(Database::open(&path)?)), path })
     }
 
-    /// The places as they are now.
+    /// The database as it is now.
     #[must_use]
-    pub fn places(&self) -> Arc<Places> {
-        Arc::clone(&self.places.read().expect("no code panics while it holds this lock"))
+    pub fn database(&self) -> Arc<Database> {
+        Arc::clone(&self.database.read().expect("no code panics while it holds this lock"))
     }
 
     /// Reads the file if its time of modification or its length has changed, and says whether it did. This blocks; while it reads,
     /// both the old and the new database are in memory.
     ///
     /// # Errors
-    /// Those of [`Places::open`]; the places are then those from before, and the next call reads again.
-    pub fn reload_if_changed(&self) -> Result<bool, PlacesError> {
-        if mark(fs::metadata(&self.path))? == self.places().mark {
+    /// Those of [`Database::open`]; the database is then the one from before, and the next call reads again.
+    pub fn reload_if_changed(&self) -> Result<bool, GeoIpError> {
+        if mark(fs::metadata(&self.path))? == self.database().mark {
             return Ok(false);
         }
-        let places = Arc::new(Places::open(&self.path)?);
-        *self.places.write().expect("no code panics while it holds this lock") = places;
+        let database = Arc::new(Database::open(&self.path)?);
+        *self.database.write().expect("no code panics while it holds this lock") = database;
         Ok(true)
     }
 
@@ -177,7 +177,7 @@ impl PlacesFile {
             sleep(LOOKED_EVERY).await;
             let file = Arc::clone(&self);
             let looked = spawn_blocking(move || file.reload_if_changed()).await;
-            let looked = looked.unwrap_or(Err(PlacesError::Stopped));
+            let looked = looked.unwrap_or(Err(GeoIpError::Stopped));
             let path = self.path.display();
             match &looked {
                 _ if !is_news(&mut told, &looked) => {}
@@ -190,17 +190,17 @@ impl PlacesFile {
 
 /// The files that an operator names: those of cities are often one for each family of addresses.
 #[derive(Clone, Debug, Default)]
-pub struct Atlas {
-    files: Vec<Arc<PlacesFile>>,
+pub struct GeoIp {
+    files: Vec<Arc<DatabaseFile>>,
 }
 
-impl Atlas {
-    /// Reads the files for the first time. This blocks as [`Places::open`] does.
+impl GeoIp {
+    /// Reads the files for the first time. This blocks as [`Database::open`] does.
     ///
     /// # Errors
-    /// Those of [`Places::open`], with the file that they concern.
-    pub fn open(paths: &[PathBuf]) -> Result<Self, (PathBuf, PlacesError)> {
-        let open = |path: &PathBuf| PlacesFile::open(path.clone()).map_err(|error| (path.clone(), error));
+    /// Those of [`Database::open`], with the file that they concern.
+    pub fn open(paths: &[PathBuf]) -> Result<Self, (PathBuf, GeoIpError)> {
+        let open = |path: &PathBuf| DatabaseFile::open(path.clone()).map_err(|error| (path.clone(), error));
         Ok(Self { files: paths.iter().map(|path| open(path).map(Arc::new)).collect::<Result<_, _>>()? })
     }
 
@@ -213,9 +213,9 @@ impl Atlas {
 
     /// Where an address is located: what one file does not know another one may.
     #[must_use]
-    pub fn locate(&self, address: IpAddr) -> Located {
-        let mut located = Located::default();
-        for found in self.files.iter().filter_map(|file| file.places().locate(address)) {
+    pub fn locate(&self, address: IpAddr) -> Location {
+        let mut located = Location::default();
+        for found in self.files.iter().filter_map(|file| file.database().locate(address)) {
             located.country = located.country.or(found.country);
             located.city = located.city.or(found.city);
         }
@@ -224,7 +224,7 @@ impl Atlas {
 }
 
 /// Whether this is not what the log has already: a new file, another error than was told, or no error any more.
-fn is_news(told: &mut Option<String>, looked: &Result<bool, PlacesError>) -> bool {
+fn is_news(told: &mut Option<String>, looked: &Result<bool, GeoIpError>) -> bool {
     let error = looked.as_ref().err().map(ToString::to_string);
     let is_other = *told != error;
     *told = error;
@@ -233,10 +233,11 @@ fn is_news(told: &mut Option<String>, looked: &Result<bool, PlacesError>) -> boo
 
 #[cfg(test)]
 mod tests {
-    use super::{PlacesError::*, *};
+    use super::{GeoIpError::*, *};
 
     fn fixture(name: &str) -> Vec<u8> {
-        fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/places").join(name)).unwrap()
+        fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/places").join(name))
+            .unwrap()
     }
 
     fn put(path: &Path, content: &[u8]) {
@@ -245,8 +246,8 @@ mod tests {
     }
 
     /// The country and the city, a dash for what is not known.
-    fn locate(places: &Places, ip: &str) -> String {
-        let Some(Located { country, city }) = places.locate(ip.parse().unwrap()) else {
+    fn locate(database: &Database, ip: &str) -> String {
+        let Some(Location { country, city }) = database.locate(ip.parse().unwrap()) else {
             return "none".into();
         };
         format!("{} {}", country.as_ref().map_or("-", CountryCode::as_str), city.as_deref().unwrap_or("-"))
@@ -259,8 +260,8 @@ mod tests {
             ("country.mmdb", ["DE -", "CN -", "FR -"]),
             ("flat.mmdb", ["DE Berlin", "FR -", "none"]),
         ] {
-            let places = Places::from_content(fixture(name), (None, 0)).unwrap();
-            let at = |address| locate(&places, address);
+            let database = Database::from_content(fixture(name), (None, 0)).unwrap();
+            let at = |address| locate(&database, address);
             assert_eq!(["192.0.2.0", "198.51.100.7", "2001:db8::1"].map(at), expected, "{name}");
             assert_eq!(["::ffff:192.0.2.255", "::ffff:198.51.100.7"].map(at), expected[..2], "{name}");
             assert_eq!(["192.0.3.0", "::1", "2001:db9::", "0.0.0.0"].map(at), ["none"; 4], "{name}");
@@ -269,12 +270,12 @@ mod tests {
 
     #[test]
     fn what_is_not_as_it_should_be_in_a_record_is_not_there() {
-        let places = Places::from_content(fixture("odd.mmdb"), (None, 0)).unwrap();
+        let database = Database::from_content(fixture("odd.mmdb"), (None, 0)).unwrap();
         let long = format!("XK {}x", "ü".repeat(127));
         let known = [(1, "DE -"), (2, "- Zürich"), (6, long.as_str()), (10, "DE -"), (11, "FR -")];
         for last in 0..=12 {
             let expected = known.iter().find(|(one, _)| *one == last).map_or("none", |(_, text)| text);
-            assert_eq!(locate(&places, &format!("203.0.113.{last}")), expected, "{last}");
+            assert_eq!(locate(&database, &format!("203.0.113.{last}")), expected, "{last}");
         }
     }
 
@@ -282,16 +283,16 @@ mod tests {
     fn files_of_anything_else_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("places");
-        assert!(matches!(Places::open(&path), Err(Io(_))));
+        assert!(matches!(Database::open(&path), Err(Io(_))));
         for content in [&b""[..], &fixture("city.mmdb")[..900]] {
             put(&path, content);
-            assert!(matches!(Places::open(&path), Err(Malformed(_))));
+            assert!(matches!(Database::open(&path), Err(Malformed(_))));
         }
         put(&path, &fixture("asn.mmdb"));
-        assert!(matches!(Places::open(&path), Err(OtherType(kind)) if kind == "Test-ASN"));
+        assert!(matches!(Database::open(&path), Err(OtherType(kind)) if kind == "Test-ASN"));
         File::create(&path).unwrap().set_len(FILE_MAX + 1).unwrap();
-        assert_eq!(Places::open(&path).unwrap_err().to_string(), "expected a file of at most 512 MiB");
-        assert!(matches!(Places::open(folder.path()), Err(NotAFile)));
+        assert_eq!(Database::open(&path).unwrap_err().to_string(), "expected a file of at most 512 MiB");
+        assert!(matches!(Database::open(folder.path()), Err(NotAFile)));
     }
 
     #[test]
@@ -300,8 +301,8 @@ mod tests {
         for mut content in ["city.mmdb", "country.mmdb", "flat.mmdb", "odd.mmdb"].map(fixture) {
             for (index, flipped) in (0..content.len()).flat_map(|at| [1, 32, 128, 255].map(|it| (at, it))) {
                 content[index] ^= flipped;
-                let _ = Places::from_content(content.clone(), (None, 0))
-                    .map(|places| ips.map(|ip| places.locate(ip)));
+                let _ = Database::from_content(content.clone(), (None, 0))
+                    .map(|database| ips.map(|ip| database.locate(ip)));
                 content[index] ^= flipped;
             }
         }
@@ -313,19 +314,19 @@ mod tests {
         let path = folder.path().join("places");
         let [cities, countries, other] = ["city.mmdb", "country.mmdb", "asn.mmdb"].map(fixture);
         put(&path, &cities);
-        let file = Arc::new(PlacesFile::open(path.clone()).unwrap());
+        let file = Arc::new(DatabaseFile::open(path.clone()).unwrap());
         assert!(!file.reload_if_changed().unwrap());
         tokio::spawn(Arc::clone(&file).follow());
         for (content, expected) in [(other, "DE Berlin"), (countries, "DE -"), (cities, "DE Berlin")] {
             put(&path, &content);
             sleep(LOOKED_EVERY + Duration::from_secs(1)).await;
-            assert_eq!(locate(&file.places(), "192.0.2.1"), expected);
+            assert_eq!(locate(&file.database(), "192.0.2.1"), expected);
         }
         File::options().write(true).open(&path).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
         assert!(file.reload_if_changed().unwrap() && !file.reload_if_changed().unwrap());
         fs::remove_file(&path).unwrap();
         assert!(matches!(file.reload_if_changed(), Err(Io(_))));
-        assert_eq!(locate(&file.places(), "192.0.2.1"), "DE Berlin");
+        assert_eq!(locate(&file.database(), "192.0.2.1"), "DE Berlin");
     }
 
     #[test]
