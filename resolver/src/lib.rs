@@ -9,12 +9,12 @@
 //!
 //! Deliberately absent: no redirect waits for the issuer or for etcd (I9), and none writes.
 
+mod bootstrap;
 pub mod code_key_file;
 pub mod commands;
 pub mod config;
 mod error;
 pub mod http;
-mod prepare;
 mod server;
 
 pub use error::Error;

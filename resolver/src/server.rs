@@ -30,10 +30,10 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
     Error,
+    bootstrap::{Bootstrapped, bootstrap},
     commands::{file_error, open_witnessed},
     config::{Config, Database, Settings},
     http::{self, Api, Phase, PublicListeners, PublicService},
-    prepare::{Prepared, prepare},
 };
 
 /// How long creates under way may take to finish at the end.
@@ -105,13 +105,13 @@ pub async fn run(
     let _claimed = claim(&config.database.database)?;
     let witness = settings.witness.as_deref().map(open_witness).transpose()?;
     let store = open_witnessed(&config.database.database, config.read_database.as_ref(), witness).await?;
-    let prepared = tokio::select! {
-        prepared = prepare(&config, &settings, &*store) => prepared?,
+    let bootstrapped = tokio::select! {
+        bootstrapped = bootstrap(&config, &settings, &*store) => bootstrapped?,
         () = shutdown.cancelled() => return Ok(()),
     };
     let (vitals, mut failures) = Vitals::new();
     let issuer = start_issuer(&config, &recorder, &vitals).await?;
-    let Prepared { code_key, keyspaces, new_key, shared, asked } = prepared;
+    let Bootstrapped { code_key, keyspaces, new_key, shared, asked } = bootstrapped;
     let clock = Clock::start();
     let mintings = mintings(&settings, &keyspaces, clock)?;
     shown.send_replace(Shown { mintings: mintings.clone(), observer: issuer.observer() });

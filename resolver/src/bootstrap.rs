@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// What the database has to agree to before anything is served.
-pub(crate) struct Prepared {
+pub(crate) struct Bootstrapped {
     pub(crate) code_key: CodeKey,
     pub(crate) keyspaces: Vec<(KeyspaceIndex, Keyspace)>,
     pub(crate) new_key: Option<String>,
@@ -24,11 +24,11 @@ pub(crate) struct Prepared {
     pub(crate) asked: Instant,
 }
 
-pub(crate) async fn prepare(
+pub(crate) async fn bootstrap(
     config: &Config,
     settings: &Settings,
     store: &dyn LinkStore,
-) -> Result<Prepared, Error> {
+) -> Result<Bootstrapped, Error> {
     let database = &config.database;
     if matches!(database.database, Database::Sqlite(_)) {
         // One process uses the file, so nobody's older code can be disturbed.
@@ -51,7 +51,7 @@ pub(crate) async fn prepare(
     };
     let (asked, shared) = wait_for(database, poll).await?;
     let new_key = first_api_key(config, store).await?;
-    Ok(Prepared { code_key, keyspaces, new_key, shared, asked })
+    Ok(Bootstrapped { code_key, keyspaces, new_key, shared, asked })
 }
 
 /// Reads the code key, or draws one for a database that has none yet. The file is written before the database adopts its
