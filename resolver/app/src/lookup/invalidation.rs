@@ -114,7 +114,7 @@ impl Listener {
         while let Some(change) = changes.recv().await {
             match change {
                 Change::Listening(since) => {
-                    self.news.freshness.is_told_since(since);
+                    self.news.freshness.mark_told_since(since);
                     self.picked.reload();
                 }
                 Change::Heard(until) => self.picked.trust(until),
@@ -124,7 +124,7 @@ impl Listener {
                     self.forget(id);
                 }
                 Change::Away => {
-                    self.news.freshness.is_not_told();
+                    self.news.freshness.mark_not_told();
                     // Whoever keeps entries of its own has to ask here again.
                     self.generations.advance_all();
                 }
