@@ -1,8 +1,8 @@
 //! The resolver mints short codes, stores links and serves redirects.
 //!
-//! Data flows in one direction: [`http`] listens, routes and translates, the crate `app` decides,
-//! and the crate `store` stores. The crate `links` defines links and their rules. The crate `codes`
-//! maps numbers to codes and back.
+//! Data flows one way: [`http`] listens and routes; the crate `redirect` leads visitors on, and the
+//! API translates; the crate `app` decides; the crate `store` stores. What a link may be stands in
+//! the crate `links`, and the crate `codes` turns numbers into codes and back.
 //!
 //! Invariants are documented where they are enforced: numbers in `supply`, creates in
 //! `app::creator`, lookups in `app::lookup`, the register in `store`, the bijection in `codes`.
@@ -10,14 +10,12 @@
 //! Deliberately absent: no redirect waits for the issuer or for etcd (I9). Only redirects of links
 //! with a visit limit write to the store.
 
+mod bootstrap;
 pub mod code_key_file;
 pub mod commands;
 pub mod config;
 mod error;
-pub mod hot;
 pub mod http;
-pub mod places;
-mod prepare;
 mod server;
 
 pub use error::Error;

@@ -31,10 +31,10 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
     Error,
+    bootstrap::{Bootstrapped, bootstrap},
     commands::{file_error, open_witnessed},
     config::{Config, Database, Settings},
-    http::{self, App, Phase, PublicListeners},
-    prepare::{Prepared, prepare},
+    http::{self, Api, Phase, PublicListeners, PublicService},
 };
 
 /// The deadline for creates under way when the process stops.
@@ -109,13 +109,13 @@ pub async fn run(
     let _claimed = claim(&config.database.database)?;
     let witness = settings.witness.as_deref().map(open_witness).transpose()?;
     let store = open_witnessed(&config.database.database, config.read_database.as_ref(), witness).await?;
-    let prepared = tokio::select! {
-        prepared = prepare(&config, &settings, &*store) => prepared?,
+    let bootstrapped = tokio::select! {
+        bootstrapped = bootstrap(&config, &settings, &*store) => bootstrapped?,
         () = shutdown.cancelled() => return Ok(()),
     };
     let (vitals, mut failures) = Vitals::new();
     let issuer = start_issuer(&config, &recorder, &vitals).await?;
-    let Prepared { code_key, keyspaces, new_key, shared, asked } = prepared;
+    let Bootstrapped { code_key, keyspaces, new_key, shared, asked } = bootstrapped;
     let clock = Clock::start();
     let mintings = mintings(&settings, &keyspaces, clock)?;
     shown.send_replace(Shown { mintings: mintings.clone(), observer: issuer.observer() });
@@ -130,11 +130,11 @@ pub async fn run(
         supply_metrics,
         vitals: vitals.clone(),
     };
-    let (supply, app) = parts.assemble(&settings, (asked, shared), &resources);
+    let (supply, service) = parts.assemble(&settings, (asked, shared), &resources);
 
     let (phase, phases) = watch::channel(Phase::Serving);
-    let mut public = tokio::spawn(http::serve(listeners.public, Arc::clone(&app), phases));
-    let grpc = Grpc::start(listeners.grpc, &app, &vitals);
+    let mut public = tokio::spawn(http::serve(listeners.public, Arc::clone(&service), phases));
+    let grpc = Grpc::start(listeners.grpc, &service.api, &vitals);
     ready.send_replace(true);
     tracing::info!(public_url = settings.public_url, admin = %config.admin_listen, "serving");
     greet(Greeting { public_url: settings.public_url, new_key });
@@ -149,12 +149,12 @@ pub async fn run(
     // continue to accept them: it stops without a delay.
     let is_contradicted = matches!(lost, Some(Lost::Keyspaces(_)));
     let delay = if is_contradicted { Duration::ZERO } else { config.drain_delay };
-    let drained = tokio::join!(drain(&app, &phase, public, delay), grpc.stop(delay)).0;
+    let drained = tokio::join!(drain(&service, &phase, public, delay), grpc.stop(delay)).0;
     supply.stop().await;
     if let Some(embedded) = issuer.embedded {
         embedded.stop().await;
     }
-    app.store.close().await;
+    service.api.store.close().await;
     tracing::info!("stopped");
     drained?;
     lost.map_or(Ok(()), |lost| Err(stopped_by(&lost, &config, settings.holder.to_string())))
@@ -167,10 +167,10 @@ struct Grpc {
 }
 
 impl Grpc {
-    fn start(listener: Option<TcpListener>, app: &Arc<App>, vitals: &Vitals) -> Self {
+    fn start(listener: Option<TcpListener>, api: &Arc<Api>, vitals: &Vitals) -> Self {
         let stop = CancellationToken::new();
         let serve = |listener| {
-            let serving = http::grpc::serve(listener, Arc::clone(app), stop.clone());
+            let serving = http::grpc::serve(listener, Arc::clone(api), stop.clone());
             // A failure of the links API ends the process, like that of every other supervised
             // task.
             vitals
@@ -298,17 +298,17 @@ fn joined(ended: Result<io::Result<()>, JoinError>) -> Result<(), Error> {
 
 /// Drains for `delay`, closes the listeners, and lets the last creates finish.
 async fn drain(
-    app: &App,
+    service: &PublicService,
     phase: &watch::Sender<Phase>,
     public: JoinHandle<io::Result<()>>,
     delay: Duration,
 ) -> Result<(), Error> {
-    app.draining.store(true, Ordering::Relaxed);
+    service.draining.store(true, Ordering::Relaxed);
     phase.send_replace(Phase::Draining);
     sleep(delay).await;
     phase.send_replace(Phase::Closing);
     let ended = public.await;
-    if timeout(FINISH_DEADLINE, app.links.creator.finish()).await.is_err() {
+    if timeout(FINISH_DEADLINE, service.api.links.creator.finish()).await.is_err() {
         tracing::warn!("creates were still waiting for the database at the end: their numbers are in doubt");
     }
     joined(ended)

@@ -71,11 +71,58 @@ const LAYERS: &[Layer] = &[
         never: &["etcd-client"],
     },
     Layer {
+        name: "fast_path",
+        folder: "resolver/fast_path",
+        reaches: &[],
+        never: &["hyper", "metrics", "rusqlite", "tokio-postgres", "tonic", "tracing"],
+    },
+    Layer {
+        name: "web",
+        folder: "resolver/web",
+        reaches: &[
+            "app", "codes", "daemon", "holder", "issuer", "links", "numbers", "proto", "store", "supply",
+        ],
+        never: &["etcd-client"],
+    },
+    Layer {
+        name: "redirect",
+        folder: "resolver/redirect",
+        reaches: &[
+            "app",
+            "codes",
+            "daemon",
+            "fast_path",
+            "holder",
+            "issuer",
+            "links",
+            "numbers",
+            "proto",
+            "qr",
+            "store",
+            "supply",
+            "web",
+        ],
+        never: &["etcd-client"],
+    },
+    Layer {
         name: "resolver",
         folder: "resolver",
         reaches: &[
-            "app", "codes", "daemon", "holder", "issuer", "links", "numbers", "proto", "qr", "store",
-            "supply", "transfer",
+            "app",
+            "codes",
+            "daemon",
+            "fast_path",
+            "holder",
+            "issuer",
+            "links",
+            "numbers",
+            "proto",
+            "qr",
+            "redirect",
+            "store",
+            "supply",
+            "transfer",
+            "web",
         ],
         // A build of the embedded form does not need protoc.
         never: &["etcd-client"],
@@ -131,6 +178,28 @@ fn the_application_names_no_way_in_no_format_and_no_sql() {
         for word in ["SELECT ", "INSERT INTO", "UPDATE ", "StatusCode", "HeaderMap"] {
             let is_simulation = source.components().any(|part| part.as_os_str() == "world");
             assert!(is_simulation || !text.contains(word), "{} names {word}", source.display());
+        }
+    }
+}
+
+#[test]
+fn redirects_and_what_they_share_with_the_api_name_no_api_and_no_sql() {
+    let others = [
+        "bb8",
+        "clap",
+        "issuer",
+        "proto",
+        "prost",
+        "rusqlite",
+        "serde_json",
+        "supply",
+        "tokio-postgres",
+        "tonic",
+    ];
+    for name in ["fast_path", "redirect", "web"] {
+        let direct = tree(name, &["--depth", "1"]);
+        for other in others {
+            assert!(!direct.contains(other), "{name} depends on {other}");
         }
     }
 }

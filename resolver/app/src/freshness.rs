@@ -37,12 +37,12 @@ impl Freshness {
     }
 
     /// Records that no change is missed from this instant on.
-    pub fn is_told_since(&self, since: Instant) {
+    pub fn mark_told_since(&self, since: Instant) {
         self.told_since.store(self.stamp(since).0, Ordering::Release);
     }
 
     /// Records that changes may be missed from now on.
-    pub fn is_not_told(&self) {
+    pub fn mark_not_told(&self) {
         self.told_since.store(NEVER, Ordering::Release);
     }
 
@@ -106,13 +106,13 @@ mod tests {
         assert!(freshness.is_young(early) && !freshness.is_settled(early), "nobody tells");
         advance(Duration::from_millis(1)).await;
         assert!(!freshness.is_young(early));
-        freshness.is_told_since(Instant::now());
+        freshness.mark_told_since(Instant::now());
         assert!(!freshness.is_settled(early), "what changed before that was not told");
         let late = freshness.now();
         assert!(!freshness.is_told_for(Duration::from_secs(1)));
         advance(Duration::from_secs(3_000)).await;
         assert!(freshness.is_settled(late) && freshness.is_told_for(Duration::from_secs(1)));
-        freshness.is_not_told();
+        freshness.mark_not_told();
         assert!(!freshness.is_settled(late) && !freshness.is_told_for(Duration::ZERO));
     }
 }

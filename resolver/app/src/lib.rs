@@ -92,7 +92,7 @@ pub struct LinkService {
     /// Names of API keys, cached.
     pub key_names: KeyNames,
     /// Password hashing and verification, rate-limited.
-    pub passwords: PasswordGuard,
+    pub passwords: Arc<PasswordGuard>,
     /// Permits that limit the concurrent database calls of each API key.
     pub turns: KeyTurns,
     /// The operator's rules.

@@ -120,10 +120,12 @@ pub struct LinkFields {
     #[schemars(extend("x-use" = Use::FILL))]
     pub short_code: Patch<String>,
 
-    /// Ignored, whatever its value: a flag of earlier releases of Shlink, which Shlink's clients send.
+    /// Ignored, whatever its value: a flag of earlier releases of Shlink, which Shlink's clients
+    /// send.
     #[serde(skip_serializing)]
     pub validate_url: Ignored,
-    /// Ignored, whatever its value: redirect rules of earlier releases of Shlink, which Shlink's clients send.
+    /// Ignored, whatever its value: redirect rules of earlier releases of Shlink, which Shlink's
+    /// clients send.
     #[serde(skip_serializing)]
     pub device_long_urls: Ignored,
     /// Ignored, whatever its value: a field of Shlink's web client, which Shlink's clients send.
@@ -135,7 +137,8 @@ pub struct LinkFields {
     /// Ignored, whatever its value: a field of answers, which Shlink's clients send.
     #[serde(skip_serializing)]
     pub date_created: Ignored,
-    /// Ignored, whatever its value: a field of answers of earlier releases of Shlink, which Shlink's clients send.
+    /// Ignored, whatever its value: a field of answers of earlier releases of Shlink, which
+    /// Shlink's clients send.
     #[serde(skip_serializing)]
     pub visits_count: Ignored,
     /// Ignored, whatever its value: a field of answers, which Shlink's clients send.

@@ -10,14 +10,12 @@ use codes::{Keyspace, parse_keyspaces};
 use jiff::tz::TimeZone;
 use links::{Protocol, Redirects, Schemes, has_safe_placeholders};
 use numbers::{HolderId, Namespace};
+use redirect::{fallback_page::FallbackTargets, geoip::GeoIp};
 use url::{Host, Url};
+use web::client_limits::ClientLimits;
 
 use super::{CheckTargets, Config, Database, FastPath};
-use crate::{
-    Error,
-    http::{CallLimits, ClientLimits, StrayTargets},
-    places::Atlas,
-};
+use crate::{Error, http::CallLimits};
 
 /// The validated configuration, with every default filled in.
 #[derive(Clone, Debug)]
@@ -44,8 +42,8 @@ pub struct Settings {
     pub find_existing_for: Duration,
     /// The public URL in parts.
     pub default_domain: PublicUrl,
-    /// The fallback targets of requests that match no link.
-    pub stray_targets: StrayTargets,
+    /// Where visitors go whose request matches no link.
+    pub fallbacks: FallbackTargets,
     /// Whether a link that is no longer live is answered with 410 instead of 404.
     pub tells_gone: bool,
     /// The lifetime of idempotency keys.
@@ -65,7 +63,7 @@ pub struct Settings {
     /// The limits of one client.
     pub client_limits: ClientLimits,
     /// The GeoIP databases.
-    pub places: Atlas,
+    pub geoip: GeoIp,
     /// The size of the cache and the lag of replicas.
     pub lookup: LookupSizes,
     /// The number of threads of the public listener.
@@ -117,7 +115,7 @@ impl Config {
             redirect_status: redirect_status.unwrap_or(hyper::StatusCode::FOUND),
             find_existing_for: self.find_existing_for,
             default_domain: default_domain(&public_url),
-            stray_targets: self.stray_targets(&keyspaces)?,
+            fallbacks: self.fallbacks(&keyspaces)?,
             tells_gone: self.tell_gone,
             idempotency_for: self.idempotency_for,
             remove_unvisited_after: self.remove_unvisited_after,
@@ -135,7 +133,7 @@ impl Config {
                 trusted_proxies: self.trusted_proxies.clone(),
                 country_header: self.country_header.clone(),
             },
-            places: Atlas::open(&self.places)
+            geoip: GeoIp::open(&self.places)
                 .map_err(|(path, error)| wrong("--places", path.display(), error.to_string()))?,
             lookup: LookupSizes {
                 cache_bytes: u64::from(self.cache_mib) << 20,
@@ -148,9 +146,9 @@ impl Config {
         })
     }
 
-    fn stray_targets(&self, keyspaces: &[Keyspace]) -> Result<StrayTargets, Error> {
+    fn fallbacks(&self, keyspaces: &[Keyspace]) -> Result<FallbackTargets, Error> {
         let flag = "--keyspace-fallbacks";
-        let mut fallbacks = HashMap::new();
+        let mut keyspace_fallbacks = HashMap::new();
         for text in &self.keyspace_fallbacks {
             let expected =
                 "expected NAME=URL with the name of one of --keyspaces, for example web=https://example.com/";
@@ -159,7 +157,7 @@ impl Config {
                 return Err(wrong(flag, text, expected));
             }
             check_redirect(flag, url)?;
-            fallbacks.insert(name.to_owned(), url.to_owned());
+            keyspace_fallbacks.insert(name.to_owned(), url.to_owned());
         }
         let check = |flag, url: &Option<String>| {
             url.as_ref().map(|url| check_redirect(flag, url).map(|()| url.clone())).transpose()
@@ -169,7 +167,7 @@ impl Config {
             regular_404: check("--regular-404-redirect", &self.regular_404_redirect)?,
             invalid_short_url: check("--invalid-short-url-redirect", &self.invalid_short_url_redirect)?,
         };
-        Ok(StrayTargets { redirects, keyspaces: fallbacks })
+        Ok(FallbackTargets { redirects, keyspaces: keyspace_fallbacks })
     }
 
     fn witness_file(&self) -> Option<PathBuf> {

@@ -1,4 +1,4 @@
-//! Assembles the parts of the daemon.
+//! What the parts of the daemon share, and how they are put together.
 
 use std::sync::{Arc, OnceLock, atomic::AtomicBool};
 
@@ -21,24 +21,29 @@ use app::{
 };
 use codes::Mint;
 use daemon::{Resources, Vitals};
+use redirect::{Redirector, picture::Pictures, robots::Robots};
 use store::{SettingsPoll, Store};
 use supply::{Ceilings, Clock, IssuerClient, Minting, Owner, SupplierConfig, SupplyMetrics};
-use tokio::{runtime, sync::Semaphore, time::Instant};
+use tokio::{runtime, time::Instant};
+use web::{
+    budgets::{Budgets, ConnectionLimits},
+    client_limits::Clients,
+};
 
 use super::Supply;
 use crate::{
     config::Settings,
-    http::{self, App, Budgets, Calls, Clients, ConnectionLimits, Robots},
+    http::{Api, Calls, PublicService, Router},
 };
 
-/// The values that the parts of the daemon share.
+/// What the parts of the daemon share.
 pub(super) struct Parts {
     pub(super) mint: Arc<Mint>,
     pub(super) client: Arc<IssuerClient>,
     pub(super) owner: Owner,
-    /// The mintings of the keyspaces, the default one first.
+    /// The default keyspace's first.
     pub(super) mintings: Vec<Arc<Minting>>,
-    /// The clock of the mintings and the ceilings.
+    /// The clock that they have, and the ceilings.
     pub(super) clock: Clock,
     pub(super) store: Arc<dyn Store>,
     pub(super) metrics: Arc<Metrics>,
@@ -46,15 +51,24 @@ pub(super) struct Parts {
     pub(super) vitals: Vitals,
 }
 
+/// What redirects and the API share.
+struct Shared {
+    lookup: Arc<Lookup>,
+    directory: Arc<Directory>,
+    passwords: Arc<PasswordGuard>,
+    clients: Arc<Clients>,
+    budgets: Arc<Budgets>,
+}
+
 impl Parts {
-    /// Starts the supplier and all parts that answer requests.
+    /// Starts the supplier and everything that answers requests.
     pub(super) fn assemble(
         self,
         settings: &Settings,
         (asked, shared): (Instant, SettingsPoll),
         resources: &Resources,
-    ) -> (Supply, Arc<App>) {
-        let (connections, budgets) = (ConnectionLimits::of(resources), Budgets::of(resources));
+    ) -> (Supply, Arc<PublicService>) {
+        let connections = ConnectionLimits::of(resources);
         let ceilings = Arc::new(Ceilings::new(self.clock));
         let supply = self.start_supply(Arc::clone(&ceilings));
         let lookup = Arc::new(self.start_lookup(settings, ceilings));
@@ -63,26 +77,100 @@ impl Parts {
         let creator = self.start_creator(Arc::clone(&lookup), Arc::clone(&clock), turns.writes());
         let lookup_and_clock = (Arc::clone(&lookup), clock);
         let directory = self.start_directory(settings, lookup_and_clock, &supply, (asked, shared));
-        let reserver = self.reserver(Arc::clone(&directory));
         self.start_sweeper(settings, &lookup);
         let indexer = UrlIndexer { catalog: self.store.clone(), holder: self.owner.instance.clone() };
         self.vitals.spawn("indexer of long URLs", indexer.run());
-        let Self { store, metrics, vitals, .. } = self;
+        settings.geoip.follow(&self.vitals);
+        let shared = Shared {
+            lookup,
+            directory,
+            passwords: Arc::new(PasswordGuard::default()),
+            clients: Arc::new(Clients::new(settings.client_limits.clone(), connections.per_client)),
+            budgets: Arc::new(Budgets::of(resources)),
+        };
+        let links = self.link_service(settings, &shared, creator, turns);
+        let service = PublicService {
+            redirector: Arc::new(self.redirector(settings, &shared)),
+            api: Arc::new(self.api(settings, &shared, links, connections)),
+            clients: shared.clients,
+            connections_max: connections.public,
+            metrics: self.metrics,
+            fast_path: settings.fast_path,
+            draining: AtomicBool::new(false),
+        };
+        (supply, Arc::new(service))
+    }
+
+    fn redirector(&self, settings: &Settings, shared: &Shared) -> Redirector {
+        let seen = Seen::start(&self.vitals, self.store.clone(), settings.remove_unvisited_after);
+        Redirector {
+            lookup: Arc::clone(&shared.lookup),
+            directory: Arc::clone(&shared.directory),
+            passwords: Arc::clone(&shared.passwords),
+            admission: Admission::start(&self.vitals, self.store.clone()),
+            visits: Visits::start(&self.vitals, &self.metrics, seen),
+            store: self.store.clone(),
+            clients: Arc::clone(&shared.clients),
+            budgets: Arc::clone(&shared.budgets),
+            metrics: Arc::clone(&self.metrics),
+            geoip: settings.geoip.clone(),
+            fallbacks: settings.fallbacks.clone(),
+            tells_gone: settings.tells_gone,
+            status: settings.redirect_status,
+            pictures: Pictures::new(),
+            robots: Robots::new(),
+            runtime: runtime::Handle::current(),
+        }
+    }
+
+    fn api(
+        &self,
+        settings: &Settings,
+        shared: &Shared,
+        links: LinkService,
+        connections: ConnectionLimits,
+    ) -> Api {
         let keys = Arc::new(KeyRing::new());
-        vitals.spawn("noter of used API keys", note_used(Arc::clone(&keys), store.clone()));
-        settings.places.follow(&vitals);
-        let links = LinkService {
-            lookup: Arc::clone(&lookup),
+        self.vitals.spawn("noter of used API keys", note_used(Arc::clone(&keys), self.store.clone()));
+        Api {
+            links,
+            lookup: Arc::clone(&shared.lookup),
+            directory: Arc::clone(&shared.directory),
+            keys,
+            store: self.store.clone(),
+            clients: Arc::clone(&shared.clients),
+            calls: Calls::new(settings.call_limits),
+            budgets: Arc::clone(&shared.budgets),
+            connections,
+            metrics: Arc::clone(&self.metrics),
+            openapi: OnceLock::new(),
+            fallback_redirects: settings.fallbacks.redirects.clone(),
+            public_url: settings.public_url.clone(),
+            router: Router::new(settings.single_step_create),
+            time_zone: settings.time_zone.clone(),
+            runtime: runtime::Handle::current(),
+        }
+    }
+
+    fn link_service(
+        &self,
+        settings: &Settings,
+        shared: &Shared,
+        creator: Creator,
+        turns: KeyTurns,
+    ) -> LinkService {
+        LinkService {
+            lookup: Arc::clone(&shared.lookup),
             creator,
-            reserver,
-            directory: Arc::clone(&directory),
-            links: store.clone(),
-            catalog: store.clone(),
-            register: store.clone(),
-            settings: store.clone(),
-            keys: store.clone(),
+            reserver: self.reserver(Arc::clone(&shared.directory)),
+            directory: Arc::clone(&shared.directory),
+            links: self.store.clone(),
+            catalog: self.store.clone(),
+            register: self.store.clone(),
+            settings: self.store.clone(),
+            keys: self.store.clone(),
             key_names: KeyNames::default(),
-            passwords: PasswordGuard::default(),
+            passwords: Arc::clone(&shared.passwords),
             turns,
             policy: LinkPolicy {
                 own_hosts: settings.own_hosts.clone(),
@@ -91,40 +179,7 @@ impl Parts {
                 idempotency_for: settings.idempotency_for,
                 reserved_max: settings.reserved_max,
             },
-        };
-        let app = App {
-            links,
-            directory,
-            places: settings.places.clone(),
-            stray_targets: settings.stray_targets.clone(),
-            tells_gone: settings.tells_gone,
-            openapi: OnceLock::new(),
-            router: http::Router::new(settings.single_step_create),
-            robots: Robots::new(),
-            calls: Calls::new(settings.call_limits),
-            pictures: Arc::new(Semaphore::new(http::PICTURES_MAX)),
-            visits: Visits::start(
-                &vitals,
-                &metrics,
-                Seen::start(&vitals, store.clone(), settings.remove_unvisited_after),
-            ),
-            admission: Admission::start(&vitals, store.clone()),
-            lookup,
-            keys,
-            clients: Arc::new(Clients::new(settings.client_limits.clone(), connections.per_client)),
-            budgets,
-            started: Instant::now(),
-            connections,
-            store,
-            metrics,
-            public_url: settings.public_url.clone(),
-            time_zone: settings.time_zone.clone(),
-            redirect_status: settings.redirect_status,
-            fast_path: settings.fast_path,
-            runtime: runtime::Handle::current(),
-            draining: AtomicBool::new(false),
-        };
-        (supply, Arc::new(app))
+        }
     }
 
     fn start_supply(&self, ceilings: Arc<Ceilings>) -> Supply {
@@ -196,7 +251,7 @@ impl Parts {
         }
     }
 
-    /// Starts the removal of unvisited links, if it is configured.
+    /// Nothing is removed unless the settings say after how long.
     fn start_sweeper(&self, settings: &Settings, lookup: &Arc<Lookup>) {
         let Some(unvisited_for) = settings.remove_unvisited_after else { return };
         let sweeper = Sweeper {

@@ -6,7 +6,7 @@
 //! 3. A [`Lane`] lets a few callers wait until a spent rate has recovered, so that a correct
 //!    password or key succeeds beside any number of wrong ones.
 //!
-//! The amounts are defined by their users: `http/budgets.rs` for requests, `passwords.rs` for
+//! The amounts stand with their users: `web/src/budgets.rs` for requests, `passwords.rs` for
 //! hashes.
 
 mod lane;

@@ -119,7 +119,7 @@ impl Listener {
         while let Some(change) = changes.recv().await {
             match change {
                 Change::Listening(since) => {
-                    self.news.freshness.is_told_since(since);
+                    self.news.freshness.mark_told_since(since);
                     self.picked.reload();
                 }
                 Change::Heard(until) => self.picked.trust(until),
@@ -129,7 +129,7 @@ impl Listener {
                     self.forget(id);
                 }
                 Change::Away => {
-                    self.news.freshness.is_not_told();
+                    self.news.freshness.mark_not_told();
                     // Threads that keep copies of entries have to consult this cache again.
                     self.generations.advance_all();
                 }

@@ -1,5 +1,5 @@
-//! Links as tables. Answers are read by the names of their fields, so that a server of another release,
-//! which lacks fields or has more, is shown as well.
+//! Links as tables. Answers are read by the names of their fields, so that a server of another
+//! release, which lacks fields or has more, is shown as well.
 
 use serde_json::Value;
 

@@ -23,7 +23,7 @@ use crate::http::{
     authenticate::{AuthError, authenticate},
     budgets::{Held, Holder},
     calls::Refused,
-    limits::{Clients, forwarded_for},
+    client_limits::{Clients, forwarded_for},
 };
 
 /// A service behind the check of API keys. It adds [`Admitted`] to the extensions of the request.

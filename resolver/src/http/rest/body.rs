@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use super::problem::Problem;
 use crate::http::{
     budgets::{Held, Pace},
-    pulse::from_client,
+    connection_timeouts::from_client,
 };
 
 /// Maximum length of a refused body that is read and discarded, and the time for it.

@@ -87,7 +87,7 @@ async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let (dto::DomainsQuery { all: Flag(all) }, wrong): (_, FieldErrors) = call.query();
     wrong.finish()?;
     let domains = call.app.links.domains(all, by).await?;
-    let default_redirects = redirects(&call.app.stray_targets.redirects);
+    let default_redirects = redirects(&call.app.fallback_redirects);
     let data = domains.iter().map(shown).collect();
     Ok(json(&dto::DomainList { domains: dto::DomainData { data, default_redirects } }))
 }

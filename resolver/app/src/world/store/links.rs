@@ -15,8 +15,8 @@ use tokio::sync::mpsc;
 use super::super::{database::Database, ways::FaultyStore};
 use supply::guard::{self, Guard};
 
-/// Nothing is stored in another history than the one that the numbers are of: the real store asks in its
-/// statement.
+/// Nothing is stored in another history than the one that the numbers are of: the real store asks
+/// in its statement.
 async fn must_be_of(database: &Database, history: &StoreEpoch) -> Result<(), InsertError> {
     if !database.is_compared() {
         return Err(InsertError::Failed(StoreError::NotCompared));

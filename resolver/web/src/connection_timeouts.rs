@@ -51,8 +51,8 @@ const PART: usize = 64;
 
 /// The state of a connection. Only its own thread writes it.
 #[derive(Debug, Default)]
-struct Pulse {
-    state: AtomicU8,
+struct ConnectionState {
+    activity: AtomicU8,
     since: AtomicU32,
     /// The connection's sequence number on its thread.
     number: AtomicU64,
@@ -64,14 +64,14 @@ struct Pulse {
 
 task_local! {
     /// The connection whose request the current task answers.
-    static SERVED: Patient;
+    static CURRENT: Connection;
 }
 
 /// How idle a connection is, in the order in which connections are ended: the smallest value first.
 /// A connection on which nothing was ever answered, or that owes the body of its request, comes
 /// before one that was used. Among equals the one that has been idle for longer comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Idleness {
+pub struct Idleness {
     is_used: bool,
     rested: Reverse<u32>,
 }
@@ -79,9 +79,8 @@ pub(super) struct Idleness {
 /// Selects the connections to end when room is needed, on a thread or of a client: the idlest ones,
 /// a sixty-fourth of all but at least one. A connection that is being answered stays, unless it
 /// waits for its client. Otherwise requests whose bodies never arrive would take every slot.
-pub(super) fn idlest<K: Copy + Ord>(
-    connections: impl ExactSizeIterator<Item = (K, Option<Idleness>)>,
-) -> Vec<K> {
+#[must_use]
+pub fn idlest<K: Copy + Ord>(connections: impl ExactSizeIterator<Item = (K, Option<Idleness>)>) -> Vec<K> {
     let part = (connections.len() / PART).max(1);
     let mut resting: Vec<(Idleness, K)> =
         connections.filter_map(|(key, idleness)| Some((idleness?, key))).collect();
@@ -92,45 +91,46 @@ pub(super) fn idlest<K: Copy + Ord>(
     resting.into_iter().map(|(_, key)| key).collect()
 }
 
-/// A handle to a connection for limits that may end it.
+/// A connection, as those see it who may close it.
 #[derive(Debug)]
-pub(super) struct Seat {
-    pulse: Arc<Pulse>,
-    ward: Arc<Ward>,
+pub struct ConnectionHandle {
+    state: Arc<ConnectionState>,
+    thread: Arc<ThreadConnections>,
     task: AbortHandle,
 }
 
-impl Seat {
+impl ConnectionHandle {
     /// Returns how idle the connection is, or `None` while it is being answered.
-    pub(super) fn idleness(&self) -> Option<Idleness> {
-        self.pulse.idleness(self.ward.seconds.load(Ordering::Relaxed))
+    #[must_use]
+    pub fn idleness(&self) -> Option<Idleness> {
+        self.state.idleness(self.thread.seconds.load(Ordering::Relaxed))
     }
 
     /// Ends the connection. Its thread drops it when it next polls the task.
-    pub(super) fn end(&self) {
+    pub fn close(&self) {
         self.task.abort();
     }
 }
 
 /// The connections of one thread, and their clock.
 #[derive(Debug, Default)]
-pub(super) struct Ward {
+pub struct ThreadConnections {
     seconds: AtomicU32,
     closing: AtomicBool,
     /// The number of streams registered so far.
-    attended: AtomicU64,
-    connections: Mutex<Vec<(Arc<Pulse>, AbortHandle)>>,
+    tracked: AtomicU64,
+    connections: Mutex<Vec<(Arc<ConnectionState>, AbortHandle)>>,
 }
 
-impl Ward {
+impl ThreadConnections {
     /// Ends connections that have exceeded their limits, once a second. Runs for as long as the
     /// thread.
-    pub(super) async fn watch(self: Arc<Self>) {
+    pub async fn enforce_timeouts(self: Arc<Self>) {
         loop {
             sleep(TICK).await;
             let now = self.seconds.fetch_add(1, Ordering::Relaxed) + 1;
-            self.connections().retain(|(pulse, connection)| {
-                if pulse.has_waited_too_long(now) {
+            self.connections().retain(|(state, connection)| {
+                if state.has_waited_too_long(now) {
                     connection.abort();
                 }
                 !connection.is_finished()
@@ -139,14 +139,14 @@ impl Ward {
     }
 
     /// Ends the idlest connections to make room for others, and returns their number.
-    pub(super) fn end_idlest(&self) -> usize {
+    pub fn close_idlest(&self) -> usize {
         let (now, mut connections) = (self.seconds.load(Ordering::Relaxed), self.connections());
         // Ended connections hold no slot that another could take.
         connections.retain(|(_, connection)| !connection.is_finished());
         // Among connections idle for the same number of seconds the oldest goes first: a new one
         // has not had the time to send its request.
-        let idleness = |(place, (pulse, _)): (usize, &(Arc<Pulse>, AbortHandle))| {
-            ((pulse.number.load(Ordering::Relaxed), place), pulse.idleness(now))
+        let idleness = |(place, (state, _)): (usize, &(Arc<ConnectionState>, AbortHandle))| {
+            ((state.number.load(Ordering::Relaxed), place), state.idleness(now))
         };
         let idlest = idlest(connections.iter().enumerate().map(idleness));
         let mut places: Vec<usize> = idlest.into_iter().map(|(_, place)| place).collect();
@@ -159,41 +159,43 @@ impl Ward {
     }
 
     /// Starts a graceful close: each connection finishes the request under way and ends.
-    pub(super) fn close(&self) {
+    pub fn close_gracefully(&self) {
         self.closing.store(true, Ordering::Relaxed);
         let wakers =
-            self.connections().iter().filter_map(|(pulse, _)| pulse.waker.get().cloned()).collect::<Vec<_>>();
+            self.connections().iter().filter_map(|(state, _)| state.waker.get().cloned()).collect::<Vec<_>>();
         wakers.into_iter().for_each(Waker::wake);
     }
 
     /// Returns whether a graceful close has started.
-    pub(super) fn is_closing(&self) -> bool {
+    #[must_use]
+    #[inline]
+    pub fn is_closing(&self) -> bool {
         self.closing.load(Ordering::Relaxed)
     }
 
-    /// Wraps a stream so that its state is recorded. Its limits apply once [`Ward::admit`] has its
+    /// Makes a stream whose connection is watched, once [`ThreadConnections::register`] has its
     /// task.
-    pub(super) fn attend<S>(self: &Arc<Self>, stream: S) -> Watched<S> {
-        let pulse = Arc::new(Pulse::default());
-        pulse.since.store(self.seconds.load(Ordering::Relaxed), Ordering::Relaxed);
-        pulse.number.store(self.attended.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
-        Watched { stream, unread: Vec::new(), pulse, ward: Arc::clone(self) }
+    pub fn track<S>(self: &Arc<Self>, stream: S) -> TimedStream<S> {
+        let state = Arc::new(ConnectionState::default());
+        state.since.store(self.seconds.load(Ordering::Relaxed), Ordering::Relaxed);
+        state.number.store(self.tracked.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+        TimedStream { stream, unread: Vec::new(), state, thread: Arc::clone(self) }
     }
 
     /// Registers the task that serves a connection, so that it can be ended.
-    pub(super) fn admit(self: &Arc<Self>, patient: Patient, task: AbortHandle) -> Seat {
-        self.connections().push((Arc::clone(&patient.0), task.clone()));
-        Seat { pulse: patient.0, ward: Arc::clone(self), task }
+    pub fn register(self: &Arc<Self>, connection: Connection, task: AbortHandle) -> ConnectionHandle {
+        self.connections().push((Arc::clone(&connection.0), task.clone()));
+        ConnectionHandle { state: connection.0, thread: Arc::clone(self), task }
     }
 
-    fn connections(&self) -> MutexGuard<'_, Vec<(Arc<Pulse>, AbortHandle)>> {
+    fn connections(&self) -> MutexGuard<'_, Vec<(Arc<ConnectionState>, AbortHandle)>> {
         self.connections.lock().expect("no code panics while it holds this lock")
     }
 }
 
-impl Pulse {
+impl ConnectionState {
     fn idleness(&self, now: u32) -> Option<Idleness> {
-        let is_used = match self.state.load(Ordering::Relaxed) {
+        let is_used = match self.activity.load(Ordering::Relaxed) {
             IDLE | HEAD | UNTAKEN => self.is_used.load(Ordering::Relaxed),
             BODY => false,
             _ => return None,
@@ -205,7 +207,7 @@ impl Pulse {
 
     fn has_waited_too_long(&self, now: u32) -> bool {
         let waited = now.wrapping_sub(self.since.load(Ordering::Relaxed));
-        match self.state.load(Ordering::Relaxed) {
+        match self.activity.load(Ordering::Relaxed) {
             IDLE | STREAM | UNTAKEN => waited > IDLE_SECONDS,
             HEAD => waited > HEAD_SECONDS,
             _ => false,
@@ -213,60 +215,61 @@ impl Pulse {
     }
 }
 
-/// A handle to a connection's state, for the code that serves it.
+/// A connection, as the task that serves it sees it. That task says here what the connection does.
 #[derive(Clone)]
-pub(super) struct Patient(Arc<Pulse>);
+pub struct Connection(Arc<ConnectionState>);
 
-impl Patient {
-    /// Registers the waker of the connection's task, for a graceful close. A task has one waker for
-    /// its whole life, so only the first call has an effect.
-    pub(super) fn is_woken_by(&self, waker: &Waker) {
+impl Connection {
+    /// Notes how its task is woken when the thread closes. A task has one waker for its whole life.
+    #[inline]
+    pub fn set_waker(&self, waker: &Waker) {
         self.0.waker.get_or_init(|| waker.clone());
     }
 
-    /// Records that a request is being answered while its body still arrives.
-    pub(super) fn is_streamed(&self) {
-        self.0.state.store(STREAM, Ordering::Relaxed);
+    /// Notes a request whose answer begins before its body has ended.
+    pub fn mark_streaming(&self) {
+        self.0.activity.store(STREAM, Ordering::Relaxed);
     }
 
-    /// Records that the request has an answer. It is under way until the returned guard is dropped.
-    pub(super) fn begin_answer(&self) -> Answering {
+    /// Notes that the request has an answer, which goes to the client until the guard is dropped.
+    #[must_use]
+    pub fn begin_answer(&self) -> AnswerGuard {
         self.0.is_used.store(true, Ordering::Relaxed);
-        Answering(self.clone())
+        AnswerGuard(self.clone())
     }
 
-    /// Records that only a delayed refusal is outstanding, so that the connection counts as idle.
-    pub(super) fn is_held_back(&self) {
-        self.0.state.store(IDLE, Ordering::Relaxed);
+    /// Notes that only its refusal is waited for: it rests.
+    pub fn mark_held_back(&self) {
+        self.0.activity.store(IDLE, Ordering::Relaxed);
     }
 
-    /// Records that a whole head has arrived. Until the request is answered, the pace of its body
-    /// and the deadline of its answer are the limits.
-    pub(super) fn is_served(&self) {
-        self.0.state.store(BUSY, Ordering::Relaxed);
+    /// Notes that a whole head has come: until it is answered, the body's pace and the answer's
+    /// deadline are the limits.
+    pub fn mark_serving(&self) {
+        self.0.activity.store(BUSY, Ordering::Relaxed);
     }
 
     /// Runs the future that answers a request of this connection. Within it, [`from_client`] knows
     /// whose client it waits for.
-    pub(super) fn serve<F: Future>(&self, answer: F) -> TaskLocalFuture<Self, F> {
-        SERVED.scope(self.clone(), answer)
+    pub fn scope<F: Future>(&self, answer: F) -> TaskLocalFuture<Self, F> {
+        CURRENT.scope(self.clone(), answer)
     }
 
     fn swap(&self, from: u8, to: u8) {
-        if self.0.state.load(Ordering::Relaxed) == from {
-            self.0.state.store(to, Ordering::Relaxed);
+        if self.0.activity.load(Ordering::Relaxed) == from {
+            self.0.activity.store(to, Ordering::Relaxed);
         }
     }
 }
 
-/// Waits for a piece of a request's body. Meanwhile the connection may be ended to make room.
-/// Outside of [`Patient::serve`], such as in a task of its own, the function only waits.
-pub(super) async fn from_client<T>(piece: impl Future<Output = T>) -> T {
+/// Waits for a piece of a request's body. Meanwhile the connection is one of those that make room.
+/// Outside of [`Connection::scope`], as in a task of its own, it only waits.
+pub async fn from_client<T>(piece: impl Future<Output = T>) -> T {
     let (mut piece, mut owed) = (pin!(piece), None);
     poll_fn(|cx| {
         let polled = piece.as_mut().poll(cx);
         if polled.is_pending() && owed.is_none() {
-            owed = SERVED.try_with(Owed::by).ok();
+            owed = CURRENT.try_with(BodyWait::begin).ok();
         }
         polled
     })
@@ -274,16 +277,16 @@ pub(super) async fn from_client<T>(piece: impl Future<Output = T>) -> T {
 }
 
 /// A guard for the wait for a piece of a body; the wait ends when it is dropped.
-struct Owed(Patient);
+struct BodyWait(Connection);
 
-impl Owed {
-    fn by(patient: &Patient) -> Self {
-        patient.swap(BUSY, BODY);
-        Self(patient.clone())
+impl BodyWait {
+    fn begin(connection: &Connection) -> Self {
+        connection.swap(BUSY, BODY);
+        Self(connection.clone())
     }
 }
 
-impl Drop for Owed {
+impl Drop for BodyWait {
     fn drop(&mut self) {
         self.0.swap(BODY, BUSY);
     }
@@ -291,9 +294,9 @@ impl Drop for Owed {
 
 /// A guard for an answer under way. Between its pieces the client waits for the server, so the
 /// connection does not count as idle.
-pub(super) struct Answering(Patient);
+pub struct AnswerGuard(Connection);
 
-impl Drop for Answering {
+impl Drop for AnswerGuard {
     fn drop(&mut self) {
         self.0.swap(BUSY, IDLE);
         self.0.swap(UNTAKEN, IDLE);
@@ -301,21 +304,23 @@ impl Drop for Answering {
 }
 
 /// A stream whose reads and writes update the state of its connection.
-pub(super) struct Watched<S> {
+pub struct TimedStream<S> {
     stream: S,
     /// Bytes that are read before those of the stream.
     unread: Vec<u8>,
-    pulse: Arc<Pulse>,
-    ward: Arc<Ward>,
+    state: Arc<ConnectionState>,
+    thread: Arc<ThreadConnections>,
 }
 
-impl<S> Watched<S> {
-    pub(super) fn patient(&self) -> Patient {
-        Patient(Arc::clone(&self.pulse))
+impl<S> TimedStream<S> {
+    /// The connection of this stream.
+    #[must_use]
+    pub fn connection(&self) -> Connection {
+        Connection(Arc::clone(&self.state))
     }
 
     /// Puts back bytes that the next reader needs: the beginning of a request.
-    pub(super) fn unread(&mut self, bytes: Vec<u8>) {
+    pub fn unread(&mut self, bytes: Vec<u8>) {
         if !bytes.is_empty() {
             self.note(HEAD);
         }
@@ -323,14 +328,14 @@ impl<S> Watched<S> {
     }
 
     fn note(&self, state: u8) {
-        if self.pulse.state.load(Ordering::Relaxed) != STREAM {
-            self.pulse.state.store(state, Ordering::Relaxed);
+        if self.state.activity.load(Ordering::Relaxed) != STREAM {
+            self.state.activity.store(state, Ordering::Relaxed);
         }
-        self.pulse.since.store(self.ward.seconds.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.state.since.store(self.thread.seconds.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -349,7 +354,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
         let before = buffer.filled().len();
         let polled = Pin::new(&mut self.stream).poll_read(cx, buffer);
         if buffer.filled().len() > before {
-            match self.pulse.state.load(Ordering::Relaxed) {
+            match self.state.activity.load(Ordering::Relaxed) {
                 IDLE | STREAM => self.note(HEAD),
                 // These bytes may be less than a piece of the body.
                 BODY => self.note(BODY),
@@ -360,10 +365,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        match (self.pulse.state.load(Ordering::Relaxed), polled.is_pending()) {
+        match (self.state.activity.load(Ordering::Relaxed), polled.is_pending()) {
             // hyper asks for the body (`100 Continue`).
             (BODY, _) => self.note(BODY),
             (BUSY, true) => self.note(UNTAKEN),
@@ -372,7 +377,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
             (BUSY | UNTAKEN, false) => self.note(BUSY),
             _ => {
                 self.note(IDLE);
-                self.pulse.is_used.store(true, Ordering::Relaxed);
+                self.state.is_used.store(true, Ordering::Relaxed);
             }
         }
         polled

@@ -8,23 +8,23 @@ use std::{
 use hyper::body::{Body as HttpBody, Bytes, Frame, SizeHint};
 use tokio::sync::mpsc;
 
-use super::{budgets::Held, pulse::Answering};
+use crate::{budgets::Held, connection_timeouts::AnswerGuard};
 
 /// A piece of a streamed body. An error closes the connection before the body's end, so that the
 /// client notices.
-pub(crate) type Piece = Result<Bytes, BrokenOff>;
+pub type Piece = Result<Bytes, BrokenOff>;
 
 /// The error for a body that cannot be completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the answer broke off")]
-pub(crate) struct BrokenOff;
+pub struct BrokenOff;
 
 /// The number of bytes given to a connection at a time. The connection keeps a copy until the
 /// client has read it, and keeps the allocated space for longer.
 const GIVEN: usize = 16 * 1024;
 
 /// The body of an answer.
-pub(crate) struct Body {
+pub struct Body {
     /// Bytes in memory that were not sent yet.
     bytes: Bytes,
     /// The pieces that follow, until the channel is closed.
@@ -32,33 +32,37 @@ pub(crate) struct Body {
     /// A reservation in a [`Pool`](super::budgets::Pool), released when the body is dropped.
     held: Option<Held>,
     /// The guard that keeps the connection from counting as idle, dropped with the body.
-    answering: Option<Answering>,
+    guard: Option<AnswerGuard>,
 }
 
 impl Body {
     /// Creates a body from bytes in memory.
-    pub(crate) fn whole(bytes: impl Into<Bytes>) -> Self {
-        Self { bytes: bytes.into(), pieces: None, held: None, answering: None }
+    #[must_use]
+    pub fn whole(bytes: impl Into<Bytes>) -> Self {
+        Self { bytes: bytes.into(), pieces: None, held: None, guard: None }
     }
 
     /// Creates a body from a channel of pieces. It holds `under_way` until it is dropped.
-    pub(crate) fn stream(pieces: mpsc::Receiver<Piece>, under_way: Held) -> Self {
-        Self { bytes: Bytes::new(), pieces: Some(pieces), held: Some(under_way), answering: None }
+    #[must_use]
+    pub fn stream(pieces: mpsc::Receiver<Piece>, under_way: Held) -> Self {
+        Self { bytes: Bytes::new(), pieces: Some(pieces), held: Some(under_way), guard: None }
     }
 
     /// Returns the number of unsent bytes in memory; the pieces of a stream do not count.
-    pub(crate) fn len(&self) -> usize {
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "what still comes is not counted, so none is not empty")]
+    pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
     /// Holds a reservation until the body is dropped.
-    pub(crate) fn hold(&mut self, held: Held) {
+    pub fn hold(&mut self, held: Held) {
         self.held = Some(held);
     }
 
     /// Holds the guard of the connection until the whole body was given to it.
-    pub(super) fn attend(&mut self, answering: Answering) {
-        self.answering = Some(answering);
+    pub fn set_guard(&mut self, guard: AnswerGuard) {
+        self.guard = Some(guard);
     }
 }
 
@@ -66,6 +70,7 @@ impl HttpBody for Body {
     type Data = Bytes;
     type Error = BrokenOff;
 
+    #[inline]
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -83,10 +88,12 @@ impl HttpBody for Body {
         Poll::Ready(Some(Ok(Frame::data(given))))
     }
 
+    #[inline]
     fn is_end_stream(&self) -> bool {
         self.pieces.is_none() && self.bytes.is_empty()
     }
 
+    #[inline]
     fn size_hint(&self) -> SizeHint {
         match self.pieces {
             None => SizeHint::with_exact(self.bytes.len() as u64),

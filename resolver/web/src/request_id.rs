@@ -1,10 +1,10 @@
 //! Request ids (`X-Request-Id`), which correlate the logs of a proxy, of a client and of this
 //! server.
 //!
-//! 1. An id in the request is sent back if it is a single header of at most [`LEN_MAX`] visible
-//!    ASCII characters. Otherwise the server generates one, as Shlink does.
-//! 2. Answers of the fast path ([`express`](super::express)) have no request id. The header would
-//!    lengthen each of them by up to half, and single redirects are not looked up in logs.
+//! 1. A name that comes with a request is sent back, if it is one line of at most 128 visible ASCII
+//!    characters; else one is made, as Shlink does.
+//! 2. Redirects that are answered without hyper (the crate `fast_path`) have none: the header would
+//!    make each of them longer by as much as half of what it has, and nobody looks one of them up.
 
 use std::sync::{
     OnceLock,
@@ -13,18 +13,19 @@ use std::sync::{
 
 use hyper::{HeaderMap, StatusCode, header::HeaderValue};
 
-use super::Answer;
+use crate::Answer;
 
 const NAME: &str = "x-request-id";
 /// The maximum length of an id that is sent back.
 const LEN_MAX: usize = 128;
 
 /// The id of a request.
-pub(super) struct RequestId(HeaderValue);
+pub struct RequestId(HeaderValue);
 
 impl RequestId {
     /// Returns the id in a request's headers if it is valid, or generates one.
-    pub(super) fn of(headers: &HeaderMap) -> Self {
+    #[must_use]
+    pub fn of(headers: &HeaderMap) -> Self {
         let mut given = headers.get_all(NAME).iter();
         match (given.next(), given.next()) {
             (Some(name), None) if is_fit(name.as_bytes()) => Self(name.clone()),
@@ -46,7 +47,7 @@ impl RequestId {
 
     /// Adds the id to an answer. Logs an internal error with the id, because no client can fix its
     /// cause.
-    pub(super) fn tell(self, answer: &mut Answer) {
+    pub fn set_on(self, answer: &mut Answer) {
         if answer.status() == StatusCode::INTERNAL_SERVER_ERROR {
             tracing::error!(request_id = ?self.0, "a request was answered with an internal error");
         }

@@ -22,7 +22,7 @@ use tokio::sync::Notify;
 
 /// The requests of one listener's thread that other threads have woken.
 #[derive(Debug)]
-pub(super) struct Wakeups {
+pub struct Wakeups {
     thread: ThreadId,
     woken: Mutex<Vec<Arc<Sleeper>>>,
     some: Notify,
@@ -30,12 +30,13 @@ pub(super) struct Wakeups {
 
 impl Wakeups {
     /// Creates a group for requests that the current thread polls.
-    pub(super) fn of_this_thread() -> Arc<Self> {
+    #[must_use]
+    pub fn of_this_thread() -> Arc<Self> {
         Arc::new(Self { thread: thread::current().id(), woken: Mutex::default(), some: Notify::new() })
     }
 
     /// Delivers wake-ups until it is dropped. It must run as a task of the thread.
-    pub(super) async fn deliver(self: Arc<Self>) {
+    pub async fn deliver(self: Arc<Self>) {
         let mut woken = Vec::new();
         loop {
             self.some.notified().await;
@@ -50,7 +51,7 @@ impl Wakeups {
 
     /// Wraps a future so that its wake-ups go through the group. The future is boxed, because
     /// futures of the API are large, unlike those of redirects beside them.
-    pub(super) fn gather<F: Future>(self: &Arc<Self>, future: F) -> Gathered<F> {
+    pub fn gather<F: Future>(self: &Arc<Self>, future: F) -> Gathered<F> {
         let sleeper =
             Arc::new(Sleeper { group: Arc::clone(self), task: Mutex::new(None), is_listed: false.into() });
         Gathered { future: Box::pin(future), waker: Waker::from(Arc::clone(&sleeper)), sleeper }
@@ -68,7 +69,7 @@ impl Wakeups {
 }
 
 /// A future whose wake-ups go through [`Wakeups`].
-pub(super) struct Gathered<F> {
+pub struct Gathered<F> {
     future: Pin<Box<F>>,
     sleeper: Arc<Sleeper>,
     waker: Waker,
@@ -79,7 +80,7 @@ impl<F: Future> Future for Gathered<F> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let this = &mut *self;
-        this.sleeper.is_polled_by(cx.waker());
+        this.sleeper.set_task(cx.waker());
         this.future.as_mut().poll(&mut Context::from_waker(&this.waker))
     }
 }
@@ -95,7 +96,7 @@ struct Sleeper {
 }
 
 impl Sleeper {
-    fn is_polled_by(&self, waker: &Waker) {
+    fn set_task(&self, waker: &Waker) {
         let mut task = lock(&self.task);
         if !task.as_ref().is_some_and(|known| known.will_wake(waker)) {
             *task = Some(waker.clone());

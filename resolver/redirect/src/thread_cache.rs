@@ -1,18 +1,18 @@
 //! Each listener thread's own cache of recently requested links, in front of the cache that all
 //! threads share.
 //!
-//! 1. A hit reads little memory, none of which another core writes: no shared counter, no list to
-//!    reorder, no reference count. The shared cache costs 0.9 µs of a redirect's 8
-//!    (`bench redirect`, 2026-11-21), and more with every core that asks for the same link.
-//! 2. An entry is as valid as the shared cache's. When an entry leaves the shared cache, for any
-//!    reason, the [generation](Lookup::generation) under which it was copied changes. Then the
-//!    thread asks the shared cache again.
-//! 3. Of a link's uses only one in [`TOLD_EVERY`], and at least one a minute, is reported to the
-//!    shared cache, so that a link in use stays in it.
-//! 4. The cache is set-associative with four ways. The least used entry of a set is evicted, so a
-//!    scan of rare links leaves the popular ones in place.
-//! 5. With many links in use, each cache line is one that the core has to wait for. A hit takes one
-//!    line of tags, one for the entry, and those of the URL.
+//! 1. A hit reads memory that no other core writes, and little of it: no shared counter, no list to
+//!    reorder, no reference count. The shared cache costs 0.9 µs of a redirect's 8 (`bench
+//!    redirect`, 2026-11-21), and more with every core that asks for the same link.
+//! 2. An entry is as good as the shared cache's: whatever leaves that, for whatever reason, changes
+//!    the [generation](Lookup::generation) that the entry was made under, and then the shared cache
+//!    is asked again.
+//! 3. The shared cache hears of one use in `REPORTED_EVERY`, and of one a minute at least, so that
+//!    a link in use stays in it.
+//! 4. Four entries share a place, and the one that was used least makes room, so that a scan of
+//!    rare links leaves the popular ones.
+//! 5. With many links in use each line of memory is one that the core has to wait for: a hit takes
+//!    one of tags, one for the entry and those of the URL.
 
 use std::sync::{Mutex, MutexGuard};
 
@@ -28,13 +28,13 @@ const WAYS: usize = 4;
 /// only. This bounds a table to 66 MiB in the worst case; the usual size is 4 MiB.
 const URL_MAX: usize = 2_048;
 /// One use in this many is reported to the shared cache.
-const TOLD_EVERY: u32 = 64;
+const REPORTED_EVERY: u32 = 64;
 /// The number of seconds after which a use is reported in any case.
-const TOLD_AFTER: i64 = 60;
+const REPORTED_AFTER: i64 = 60;
 
 /// The part of a cached link that a redirect needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct CachedTarget {
     /// The id of the link.
     pub link: LinkId,
     /// The value of the `location` header. Each thread has its own copy, and so has each response:
@@ -50,8 +50,8 @@ struct Entry {
     code: Code,
     generation: u32,
     uses: u32,
-    told_at: i64,
-    target: Target,
+    reported_at: i64,
+    target: CachedTarget,
 }
 
 type Set = [Option<Entry>; WAYS];
@@ -66,11 +66,11 @@ struct Table {
 
 /// One thread's cache of links. The lock is never contended, because no other thread uses the
 /// table.
-pub struct HotLinks {
+pub struct ThreadCache {
     table: Mutex<Table>,
 }
 
-impl HotLinks {
+impl ThreadCache {
     /// Creates an empty cache.
     #[must_use]
     pub fn new() -> Self {
@@ -79,14 +79,14 @@ impl HotLinks {
         Self { table: Mutex::new(Table { tags, sets, hits: 0 }) }
     }
 
-    /// Calls `answer` with a link's target if this table or the shared cache has the link, and
-    /// returns the result. A call that returns `None` does not count as a hit.
+    /// What `respond` makes of a link's target, if this table or the shared cache has it. It is a
+    /// hit only if that is something.
     pub fn find<T>(
         &self,
         lookup: &Lookup,
         code: &Code,
         now: Timestamp,
-        answer: impl FnOnce(&Target) -> Option<T>,
+        respond: impl FnOnce(&CachedTarget) -> Option<T>,
     ) -> Option<T> {
         let hash = lookup.hash(code);
         let place = usize::try_from(hash % SETS as u64).expect("the remainder is less than `SETS`, a usize");
@@ -101,20 +101,23 @@ impl HotLinks {
             && entry.generation == generation
         {
             entry.uses = entry.uses.saturating_add(1);
-            if entry.uses.is_multiple_of(TOLD_EVERY) || now.as_second() - entry.told_at >= TOLD_AFTER {
-                entry.told_at = now.as_second();
+            if entry.uses.is_multiple_of(REPORTED_EVERY)
+                || now.as_second() - entry.reported_at >= REPORTED_AFTER
+            {
+                entry.reported_at = now.as_second();
                 lookup.touch(code);
             }
-            return answer(&entry.target).inspect(|_| *hits += 1);
+            return respond(&entry.target).inspect(|_| *hits += 1);
         }
         let cached = lookup.cached(code).filter(|cached| lookup.allows_cached(cached))?;
         let location = cached.location.clone()?;
-        let target = Target { link: cached.link.id, location, forward_query: cached.link.forward_query };
-        let made = answer(&target).inspect(|_| *hits += 1);
+        let target =
+            CachedTarget { link: cached.link.id, location, forward_query: cached.link.forward_query };
+        let made = respond(&target).inspect(|_| *hits += 1);
         // While change notifications may be missed, only the shared cache knows how long an entry
         // may be served.
         if target.location.len() <= URL_MAX && lookup.is_settled(&cached) {
-            let entry = Entry { code: *code, generation, uses: 1, told_at: now.as_second(), target };
+            let entry = Entry { code: *code, generation, uses: 1, reported_at: now.as_second(), target };
             tags[admit(set, entry)] = tag;
         }
         made
@@ -122,21 +125,23 @@ impl HotLinks {
 
     /// Reports the number of hits since the last call. Reporting each hit would write memory that
     /// other cores write too.
-    pub fn tell_hits(&self, lookup: &Lookup) {
+    pub fn report_hits(&self, lookup: &Lookup) {
         lookup.count_hits(std::mem::take(&mut self.table().hits));
     }
 
+    #[inline]
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().expect("no code panics while it holds this lock")
     }
 }
 
-impl Default for HotLinks {
+impl Default for ThreadCache {
     fn default() -> Self {
         Self::new()
     }
 }
 
+#[inline]
 fn find_in<'a>(set: &'a mut Set, tags: [u32; WAYS], tag: u32, code: &Code) -> Option<&'a mut Entry> {
     let may_be = set.iter_mut().zip(tags).filter(|(_, other)| *other == tag);
     may_be.filter_map(|(entry, _)| entry.as_mut()).find(|entry| entry.code == *code)
@@ -165,8 +170,8 @@ mod tests {
 
     fn entry(code: &str, uses: u32) -> Entry {
         let link = LinkId::new(KeyspaceIndex::new(1).unwrap(), 7);
-        let target = Target { link, location: b"https://a.b/"[..].into(), forward_query: false };
-        Entry { code: Code::parse(code).unwrap(), generation: 0, uses, told_at: 0, target }
+        let target = CachedTarget { link, location: b"https://a.b/"[..].into(), forward_query: false };
+        Entry { code: Code::parse(code).unwrap(), generation: 0, uses, reported_at: 0, target }
     }
 
     fn codes(set: &Set) -> Vec<&str> {

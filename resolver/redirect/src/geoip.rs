@@ -36,7 +36,7 @@ const CITY: [&[PathElement<'static>]; 2] = [&[Key("city"), Key("names"), Key("en
 
 /// The location of an address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Located {
+pub struct Location {
     /// The country, if known.
     pub country: Option<CountryCode>,
     /// The English name of the city, at most 255 bytes, if known.
@@ -61,9 +61,9 @@ impl CountryCode {
     }
 }
 
-/// The errors of a GeoIP file.
+/// Why a database cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum PlacesError {
+pub enum GeoIpError {
     /// The file does not exist or cannot be read.
     #[error("expected a file that can be read: {0}")]
     Io(io::Error),
@@ -84,9 +84,9 @@ pub enum PlacesError {
     Stopped,
 }
 
-/// A GeoIP database in memory.
+/// A database of countries and cities, in memory.
 #[derive(Debug)]
-pub struct Places {
+pub struct Database {
     reader: Reader<Vec<u8>>,
     mark: Mark,
 }
@@ -94,36 +94,36 @@ pub struct Places {
 /// The identity of a file's content: its modification time and its length.
 type Mark = (Option<SystemTime>, u64);
 
-fn mark(file: io::Result<Metadata>) -> Result<Mark, PlacesError> {
-    let file = file.map_err(PlacesError::Io)?;
-    if file.is_file() { Ok((file.modified().ok(), file.len())) } else { Err(PlacesError::NotAFile) }
+fn mark(file: io::Result<Metadata>) -> Result<Mark, GeoIpError> {
+    let file = file.map_err(GeoIpError::Io)?;
+    if file.is_file() { Ok((file.modified().ok(), file.len())) } else { Err(GeoIpError::NotAFile) }
 }
 
-impl Places {
+impl Database {
     /// Reads a file. This call blocks.
     ///
     /// # Errors
     /// Returns [`PlacesError`] if the file cannot be read, is too large, or is not a database of
     /// countries or cities.
-    pub fn open(path: &Path) -> Result<Self, PlacesError> {
+    pub fn open(path: &Path) -> Result<Self, GeoIpError> {
         // Opening a pipe would wait for its writer.
         mark(fs::metadata(path))?;
-        let file = File::open(path).map_err(PlacesError::Io)?;
+        let file = File::open(path).map_err(GeoIpError::Io)?;
         // The mark of the open file, taken before it is read: a later write to the file then shows
         // as a change.
         let mark = mark(file.metadata())?;
-        let len = usize::try_from(mark.1).ok().filter(|_| mark.1 <= FILE_MAX).ok_or(PlacesError::TooLarge)?;
+        let len = usize::try_from(mark.1).ok().filter(|_| mark.1 <= FILE_MAX).ok_or(GeoIpError::TooLarge)?;
         let mut content = Vec::with_capacity(len);
-        file.take(FILE_MAX).read_to_end(&mut content).map_err(PlacesError::Io)?;
+        file.take(FILE_MAX).read_to_end(&mut content).map_err(GeoIpError::Io)?;
         Self::from_content(content, mark)
     }
 
-    fn from_content(content: Vec<u8>, mark: Mark) -> Result<Self, PlacesError> {
-        let reader = Reader::from_source(content).map_err(PlacesError::Malformed)?;
+    fn from_content(content: Vec<u8>, mark: Mark) -> Result<Self, GeoIpError> {
+        let reader = Reader::from_source(content).map_err(GeoIpError::Malformed)?;
         let kind = &reader.metadata().database_type;
         let mut words = kind.split(|letter: char| !letter.is_ascii_alphanumeric());
         if !words.any(|word| TYPES.iter().any(|known| word.eq_ignore_ascii_case(known))) {
-            return Err(PlacesError::OtherType(kind.chars().take(TYPE_SHOWN).collect()));
+            return Err(GeoIpError::OtherType(kind.chars().take(TYPE_SHOWN).collect()));
         }
         Ok(Self { reader, mark })
     }
@@ -131,49 +131,49 @@ impl Places {
     /// Returns the location of an address. A field that cannot be read is treated as absent.
     /// Returns `None` if no field is present.
     #[must_use]
-    pub fn locate(&self, address: IpAddr) -> Option<Located> {
+    pub fn locate(&self, address: IpAddr) -> Option<Location> {
         let found = self.reader.lookup(address.to_canonical()).ok()?;
         let text = |paths: [&[_]; 2]| paths.iter().find_map(|path| found.decode_path(path).ok().flatten());
         let country = text(COUNTRY).and_then(CountryCode::parse);
         let city = text(CITY).filter(|name: &&str| (1..=CITY_MAX).contains(&name.len())).map(Box::from);
-        (country.is_some() || city.is_some()).then_some(Located { country, city })
+        (country.is_some() || city.is_some()).then_some(Location { country, city })
     }
 }
 
-/// A GeoIP file, with the content of its last successful read.
+/// The file of a database, and what it held when it could last be read.
 #[derive(Debug)]
-pub struct PlacesFile {
+pub struct DatabaseFile {
     path: PathBuf,
-    places: RwLock<Arc<Places>>,
+    database: RwLock<Arc<Database>>,
 }
 
-impl PlacesFile {
-    /// Reads the file for the first time. This call blocks.
+impl DatabaseFile {
+    /// Reads the file for the first time. This blocks as [`Database::open`] does.
     ///
     /// # Errors
-    /// Returns the errors of [`Places::open`].
-    pub fn open(path: PathBuf) -> Result<Self, PlacesError> {
-        Ok(Self { places: RwLock::new(Arc::new(Places::open(&path)?)), path })
+    /// Those of [`Database::open`].
+    pub fn open(path: PathBuf) -> Result<Self, GeoIpError> {
+        Ok(Self { database: RwLock::new(Arc::new(Database::open(&path)?)), path })
     }
 
-    /// Returns the current content.
+    /// The database as it is now.
     #[must_use]
-    pub fn places(&self) -> Arc<Places> {
-        Arc::clone(&self.places.read().expect("no code panics while it holds this lock"))
+    pub fn database(&self) -> Arc<Database> {
+        Arc::clone(&self.database.read().expect("no code panics while it holds this lock"))
     }
 
     /// Reads the file again if its modification time or its length has changed. Returns whether it
     /// did. This call blocks, and while it reads, both the old and the new database are in memory.
     ///
     /// # Errors
-    /// Returns the errors of [`Places::open`]. The old content stays in use, and the next call
-    /// tries again.
-    pub fn reload_if_changed(&self) -> Result<bool, PlacesError> {
-        if mark(fs::metadata(&self.path))? == self.places().mark {
+    /// Those of [`Database::open`]; the database is then the one from before, and the next call
+    /// reads again.
+    pub fn reload_if_changed(&self) -> Result<bool, GeoIpError> {
+        if mark(fs::metadata(&self.path))? == self.database().mark {
             return Ok(false);
         }
-        let places = Arc::new(Places::open(&self.path)?);
-        *self.places.write().expect("no code panics while it holds this lock") = places;
+        let database = Arc::new(Database::open(&self.path)?);
+        *self.database.write().expect("no code panics while it holds this lock") = database;
         Ok(true)
     }
 
@@ -184,7 +184,7 @@ impl PlacesFile {
             sleep(LOOKED_EVERY).await;
             let file = Arc::clone(&self);
             let looked = spawn_blocking(move || file.reload_if_changed()).await;
-            let looked = looked.unwrap_or(Err(PlacesError::Stopped));
+            let looked = looked.unwrap_or(Err(GeoIpError::Stopped));
             let path = self.path.display();
             match &looked {
                 _ if !is_news(&mut told, &looked) => {}
@@ -197,17 +197,17 @@ impl PlacesFile {
 
 /// The configured GeoIP files. Databases of cities often have one file per address family.
 #[derive(Clone, Debug, Default)]
-pub struct Atlas {
-    files: Vec<Arc<PlacesFile>>,
+pub struct GeoIp {
+    files: Vec<Arc<DatabaseFile>>,
 }
 
-impl Atlas {
-    /// Reads the files for the first time. This call blocks.
+impl GeoIp {
+    /// Reads the files for the first time. This blocks as [`Database::open`] does.
     ///
     /// # Errors
-    /// Returns the errors of [`Places::open`] with the path of the file.
-    pub fn open(paths: &[PathBuf]) -> Result<Self, (PathBuf, PlacesError)> {
-        let open = |path: &PathBuf| PlacesFile::open(path.clone()).map_err(|error| (path.clone(), error));
+    /// Those of [`Database::open`], with the file that they concern.
+    pub fn open(paths: &[PathBuf]) -> Result<Self, (PathBuf, GeoIpError)> {
+        let open = |path: &PathBuf| DatabaseFile::open(path.clone()).map_err(|error| (path.clone(), error));
         Ok(Self { files: paths.iter().map(|path| open(path).map(Arc::new)).collect::<Result<_, _>>()? })
     }
 
@@ -220,9 +220,9 @@ impl Atlas {
 
     /// Returns the location of an address. A field comes from the first file that has it.
     #[must_use]
-    pub fn locate(&self, address: IpAddr) -> Located {
-        let mut located = Located::default();
-        for found in self.files.iter().filter_map(|file| file.places().locate(address)) {
+    pub fn locate(&self, address: IpAddr) -> Location {
+        let mut located = Location::default();
+        for found in self.files.iter().filter_map(|file| file.database().locate(address)) {
             located.country = located.country.or(found.country);
             located.city = located.city.or(found.city);
         }
@@ -232,7 +232,7 @@ impl Atlas {
 
 /// Returns whether a result is worth logging: a new file, another error than the last one, or the
 /// end of an error.
-fn is_news(told: &mut Option<String>, looked: &Result<bool, PlacesError>) -> bool {
+fn is_news(told: &mut Option<String>, looked: &Result<bool, GeoIpError>) -> bool {
     let error = looked.as_ref().err().map(ToString::to_string);
     let is_other = *told != error;
     *told = error;
@@ -241,10 +241,11 @@ fn is_news(told: &mut Option<String>, looked: &Result<bool, PlacesError>) -> boo
 
 #[cfg(test)]
 mod tests {
-    use super::{PlacesError::*, *};
+    use super::{GeoIpError::*, *};
 
     fn fixture(name: &str) -> Vec<u8> {
-        fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/places").join(name)).unwrap()
+        fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/places").join(name))
+            .unwrap()
     }
 
     fn put(path: &Path, content: &[u8]) {
@@ -253,8 +254,8 @@ mod tests {
     }
 
     /// Formats the country and the city, with a dash for an unknown field.
-    fn locate(places: &Places, ip: &str) -> String {
-        let Some(Located { country, city }) = places.locate(ip.parse().unwrap()) else {
+    fn locate(database: &Database, ip: &str) -> String {
+        let Some(Location { country, city }) = database.locate(ip.parse().unwrap()) else {
             return "none".into();
         };
         format!("{} {}", country.as_ref().map_or("-", CountryCode::as_str), city.as_deref().unwrap_or("-"))
@@ -267,8 +268,8 @@ mod tests {
             ("country.mmdb", ["DE -", "CN -", "FR -"]),
             ("flat.mmdb", ["DE Berlin", "FR -", "none"]),
         ] {
-            let places = Places::from_content(fixture(name), (None, 0)).unwrap();
-            let at = |address| locate(&places, address);
+            let database = Database::from_content(fixture(name), (None, 0)).unwrap();
+            let at = |address| locate(&database, address);
             assert_eq!(["192.0.2.0", "198.51.100.7", "2001:db8::1"].map(at), expected, "{name}");
             assert_eq!(["::ffff:192.0.2.255", "::ffff:198.51.100.7"].map(at), expected[..2], "{name}");
             assert_eq!(["192.0.3.0", "::1", "2001:db9::", "0.0.0.0"].map(at), ["none"; 4], "{name}");
@@ -277,12 +278,12 @@ mod tests {
 
     #[test]
     fn what_is_not_as_it_should_be_in_a_record_is_not_there() {
-        let places = Places::from_content(fixture("odd.mmdb"), (None, 0)).unwrap();
+        let database = Database::from_content(fixture("odd.mmdb"), (None, 0)).unwrap();
         let long = format!("XK {}x", "ü".repeat(127));
         let known = [(1, "DE -"), (2, "- Zürich"), (6, long.as_str()), (10, "DE -"), (11, "FR -")];
         for last in 0..=12 {
             let expected = known.iter().find(|(one, _)| *one == last).map_or("none", |(_, text)| text);
-            assert_eq!(locate(&places, &format!("203.0.113.{last}")), expected, "{last}");
+            assert_eq!(locate(&database, &format!("203.0.113.{last}")), expected, "{last}");
         }
     }
 
@@ -290,16 +291,16 @@ mod tests {
     fn files_of_anything_else_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("places");
-        assert!(matches!(Places::open(&path), Err(Io(_))));
+        assert!(matches!(Database::open(&path), Err(Io(_))));
         for content in [&b""[..], &fixture("city.mmdb")[..900]] {
             put(&path, content);
-            assert!(matches!(Places::open(&path), Err(Malformed(_))));
+            assert!(matches!(Database::open(&path), Err(Malformed(_))));
         }
         put(&path, &fixture("asn.mmdb"));
-        assert!(matches!(Places::open(&path), Err(OtherType(kind)) if kind == "Test-ASN"));
+        assert!(matches!(Database::open(&path), Err(OtherType(kind)) if kind == "Test-ASN"));
         File::create(&path).unwrap().set_len(FILE_MAX + 1).unwrap();
-        assert_eq!(Places::open(&path).unwrap_err().to_string(), "expected a file of at most 512 MiB");
-        assert!(matches!(Places::open(folder.path()), Err(NotAFile)));
+        assert_eq!(Database::open(&path).unwrap_err().to_string(), "expected a file of at most 512 MiB");
+        assert!(matches!(Database::open(folder.path()), Err(NotAFile)));
     }
 
     #[test]
@@ -308,8 +309,8 @@ mod tests {
         for mut content in ["city.mmdb", "country.mmdb", "flat.mmdb", "odd.mmdb"].map(fixture) {
             for (index, flipped) in (0..content.len()).flat_map(|at| [1, 32, 128, 255].map(|it| (at, it))) {
                 content[index] ^= flipped;
-                let _ = Places::from_content(content.clone(), (None, 0))
-                    .map(|places| ips.map(|ip| places.locate(ip)));
+                let _ = Database::from_content(content.clone(), (None, 0))
+                    .map(|database| ips.map(|ip| database.locate(ip)));
                 content[index] ^= flipped;
             }
         }
@@ -321,19 +322,19 @@ mod tests {
         let path = folder.path().join("places");
         let [cities, countries, other] = ["city.mmdb", "country.mmdb", "asn.mmdb"].map(fixture);
         put(&path, &cities);
-        let file = Arc::new(PlacesFile::open(path.clone()).unwrap());
+        let file = Arc::new(DatabaseFile::open(path.clone()).unwrap());
         assert!(!file.reload_if_changed().unwrap());
         tokio::spawn(Arc::clone(&file).follow());
         for (content, expected) in [(other, "DE Berlin"), (countries, "DE -"), (cities, "DE Berlin")] {
             put(&path, &content);
             sleep(LOOKED_EVERY + Duration::from_secs(1)).await;
-            assert_eq!(locate(&file.places(), "192.0.2.1"), expected);
+            assert_eq!(locate(&file.database(), "192.0.2.1"), expected);
         }
         File::options().write(true).open(&path).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
         assert!(file.reload_if_changed().unwrap() && !file.reload_if_changed().unwrap());
         fs::remove_file(&path).unwrap();
         assert!(matches!(file.reload_if_changed(), Err(Io(_))));
-        assert_eq!(locate(&file.places(), "192.0.2.1"), "DE Berlin");
+        assert_eq!(locate(&file.database(), "192.0.2.1"), "DE Berlin");
     }
 
     #[test]

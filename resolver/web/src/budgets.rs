@@ -24,10 +24,10 @@ use std::{sync::Arc, time::Duration};
 
 use daemon::Resources;
 
-use super::Answer;
+use crate::Answer;
 
-pub(super) use app::budgets::{Held, Holder, Lane, Left, MINUTE, Pool, Rate, Shares, Spent};
-pub(super) use pace::{Pace, TooSlow};
+pub use app::budgets::{Held, Holder, Lane, Left, MINUTE, Pool, Rate, Shares, Spent};
+pub use pace::{Pace, TooSlow};
 
 /// The maximum number of connections to the public listener, if the system grants as many
 /// descriptors.
@@ -58,7 +58,7 @@ const BODIES_OF_CLIENT: u64 = 16 << 10;
 /// slot when its client disconnects.
 const CALLS: (u64, u64) = (8_192, 4_096);
 /// Bulk calls under way, of the process and of one key.
-pub(super) const BULK_CALLS: (u64, u64) = (12, 4);
+pub const BULK_CALLS: (u64, u64) = (12, 4);
 /// Long lists under way, of the process and of one key.
 const LISTS: (u64, u64) = (16, 4);
 /// The length in bytes above which an answer counts until the client has read it.
@@ -67,10 +67,6 @@ const LONG_ANSWER: u64 = 16 * 1024;
 const ANSWERS_OF_CLIENT: u64 = 512 << 10;
 /// Keys that wait for a lookup after too many wrong ones, of the process and of one client.
 const LATE_KEYS: (u64, u64) = (64, 8);
-/// QR codes that are drawn or wait for their turn, of the process and of one client.
-const PICTURES: (u64, u64) = (32, 8);
-/// The maximum number of QR codes of one client per minute.
-const PICTURES_PER_MINUTE: u32 = 240;
 
 /// The maximum numbers of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,28 +101,26 @@ impl ConnectionLimits {
 }
 
 /// The budgets of the process, apart from connections.
-pub(crate) struct Budgets {
+pub struct Budgets {
     /// Bytes of request bodies.
-    pub(super) bodies: Arc<Pool>,
+    pub bodies: Arc<Pool>,
     /// Bytes of messages over gRPC. An idle stream holds as much as a busy one, so they do not
     /// count as bodies.
-    pub(super) messages: Arc<Pool>,
+    pub messages: Arc<Pool>,
     /// Bytes of long answers.
     answers: Arc<Pool>,
     /// Calls under way, whether or not their clients still wait.
-    pub(super) calls: Arc<Pool>,
+    pub calls: Arc<Pool>,
     /// Bulk calls under way.
-    pub(super) bulk_calls: Arc<Pool>,
+    pub bulk_calls: Arc<Pool>,
     /// Lists of links that are longer than one piece, under way.
-    pub(super) lists: Arc<Pool>,
-    /// QR codes under way, and the rate of QR codes per client.
-    pub(super) pictures: Arc<Pool>,
-    pub(super) picture_rate: Rate,
+    pub lists: Arc<Pool>,
 }
 
 impl Budgets {
     /// Computes the budgets from the memory of this process.
-    pub(crate) fn of(resources: &Resources) -> Self {
+    #[must_use]
+    pub fn of(resources: &Resources) -> Self {
         let bodies = (resources.memory / BODIES_OF_MEMORY).clamp(BODIES_MIN, BODIES_MAX);
         let of_keys = |(all, key)| Pool::new(Shares { all, clients: 0, client: 0, key });
         Self {
@@ -147,30 +141,37 @@ impl Budgets {
             calls: of_keys(CALLS),
             bulk_calls: of_keys(BULK_CALLS),
             lists: of_keys(LISTS),
-            pictures: Pool::of_clients(PICTURES),
-            picture_rate: Rate::new(PICTURES_PER_MINUTE),
         }
     }
 
-    /// Reserves space for a long answer until the client has read it.
-    pub(super) fn keep(&self, holder: Holder, answer: &mut Answer) -> Result<(), Spent> {
+    /// Puts a long answer on somebody's account until the client has taken it.
+    ///
+    /// # Errors
+    /// When too much is held already.
+    pub fn keep(&self, holder: Holder, answer: &mut Answer) -> Result<(), Spent> {
         if let Some(held) = self.room_for(holder, answer.body().len() as u64)? {
             answer.body_mut().hold(held);
         }
         Ok(())
     }
 
-    /// Reserves space for a long answer of this many bytes; short ones need none. An answer longer
-    /// than the whole share takes all of it, or it would always be refused.
-    pub(super) fn room_for(&self, holder: Holder, bytes: u64) -> Result<Option<Held>, Spent> {
+    /// The right to hold a long answer of so many bytes. One that is longer than the whole share is
+    /// given by itself: it would be refused for ever.
+    ///
+    /// # Errors
+    /// When too much is held already.
+    pub fn room_for(&self, holder: Holder, bytes: u64) -> Result<Option<Held>, Spent> {
         if bytes <= LONG_ANSWER {
             return Ok(None);
         }
         self.answers.take(holder, bytes.min(self.answers.share_of(holder))).map(Some)
     }
 
-    /// Enlarges the reservation for a long answer that turned out to be longer.
-    pub(super) fn widen(&self, held: &mut Option<Held>, holder: Holder, bytes: u64) -> Result<(), Spent> {
+    /// Widens the room for a long answer that turned out to be longer.
+    ///
+    /// # Errors
+    /// When too much is held already.
+    pub fn widen(&self, held: &mut Option<Held>, holder: Holder, bytes: u64) -> Result<(), Spent> {
         match held {
             Some(held) => held.grow_to(bytes.min(held.share())),
             None => self.room_for(holder, bytes).map(|room| *held = room),
@@ -180,7 +181,8 @@ impl Budgets {
 
 /// Returns the lane for keys whose client has used too many wrong ones. `patience` is the longest
 /// wait.
-pub(super) fn late_keys(patience: Duration) -> Lane {
+#[must_use]
+pub fn late_keys(patience: Duration) -> Lane {
     Lane::new(Pool::of_clients(LATE_KEYS), patience)
 }
 

@@ -16,8 +16,9 @@ use links::{DomainId, Filter, OrderBy, OrderField};
 use moka::future::Cache;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use store::StoreError;
+use web::{Answer, TEXT, answer};
 
-use super::{Answer, App, answer, pages, stray::unavailable};
+use crate::{Redirector, fallback_page::unavailable};
 
 /// The time for which a text is cached.
 const BELIEVED: Duration = Duration::from_secs(60);
@@ -31,40 +32,47 @@ const TAIL: &str = "Disallow: /\n";
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
 /// The cached text of each domain.
-pub(crate) struct Robots {
+pub struct Robots {
     texts: Cache<DomainId, Bytes>,
 }
 
 impl Robots {
     /// Creates an empty cache.
-    pub(crate) fn new() -> Self {
+    #[must_use]
+    pub fn new() -> Self {
         Self { texts: Cache::builder().max_capacity(DOMAINS).time_to_live(BELIEVED).build() }
     }
 }
 
-/// Answers with the rules for crawlers of a host.
-pub(super) async fn show(app: &Arc<App>, host: Option<&str>) -> Answer {
-    let place = app.directory.place(host);
-    if place.domain.settings.disabled {
-        return answer(StatusCode::OK, pages::TEXT, format!("{HEAD}{TAIL}"));
+impl Default for Robots {
+    fn default() -> Self {
+        Self::new()
     }
-    let (domain, reader) = (place.domain.id, Arc::clone(app));
+}
+
+/// Answers with the rules for crawlers of a host.
+pub async fn show(redirector: &Arc<Redirector>, host: Option<&str>) -> Answer {
+    let place = redirector.directory.place(host);
+    if place.domain.settings.disabled {
+        return answer(StatusCode::OK, TEXT, format!("{HEAD}{TAIL}"));
+    }
+    let (domain, reader) = (place.domain.id, Arc::clone(redirector));
     // On the daemon's own runtime, because requests of other connections may share this read.
-    let read = app.runtime.spawn(async move {
+    let read = redirector.runtime.spawn(async move {
         reader.robots.texts.try_get_with(domain, read(&reader, domain)).await.map_err(|error| {
             tracing::warn!(error = &*error as &dyn std::error::Error, "list links for crawlers");
         })
     });
     match read.await {
-        Ok(Ok(text)) => answer(StatusCode::OK, pages::TEXT, text),
+        Ok(Ok(text)) => answer(StatusCode::OK, TEXT, text),
         // A crawler that receives this status visits nothing until it receives another.
-        Ok(Err(())) | Err(_) => unavailable(app),
+        Ok(Err(())) | Err(_) => unavailable(redirector),
     }
 }
 
-async fn read(app: &App, domain: DomainId) -> Result<Bytes, StoreError> {
+async fn read(redirector: &Redirector, domain: DomainId) -> Result<Bytes, StoreError> {
     let mut text = HEAD.to_owned();
-    let now = app.directory.now();
+    let now = redirector.directory.now();
     let both = [domain, DomainId::DEFAULT];
     for domain in &both[usize::from(domain.is_default())..] {
         let filter = Filter {
@@ -74,12 +82,12 @@ async fn read(app: &App, domain: DomainId) -> Result<Bytes, StoreError> {
             per_page: Some(PER_PAGE_MAX),
             ..Filter::default()
         };
-        let outline = app.store.outline(&filter, None).await?;
+        let outline = redirector.store.outline(&filter, None).await?;
         'links: for piece in pieces(&outline.entries) {
             let ids: Vec<LinkId> = piece.iter().map(|entry| entry.id).collect();
-            let records = app.store.records(&ids).await?;
+            let records = redirector.store.records(&ids).await?;
             let live = records.iter().map(|record| &record.link).filter(|link| link.is_live(now));
-            for name in live.filter_map(|link| app.lookup.name_of(link)) {
+            for name in live.filter_map(|link| redirector.lookup.name_of(link)) {
                 // `$` anchors the rule: without it, it would match every path with this prefix.
                 let rule = format!("Allow: /{}$\n", utf8_percent_encode(&name, ESCAPED));
                 if text.len() + rule.len() + TAIL.len() > TEXT_MAX {

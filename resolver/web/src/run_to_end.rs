@@ -18,10 +18,10 @@ use tokio::runtime;
 
 /// The error for a call that panicked. The panic ends only the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Panicked;
+pub struct Panicked;
 
 /// A future that continues on another runtime when it is dropped.
-pub(super) struct RunToEnd<F: Future<Output: Send> + Send + 'static> {
+pub struct RunToEnd<F: Future<Output: Send> + Send + 'static> {
     /// The future; `None` once it has ended.
     future: Option<Pin<Box<F>>>,
     runtime: runtime::Handle,
@@ -30,7 +30,8 @@ pub(super) struct RunToEnd<F: Future<Output: Send> + Send + 'static> {
 impl<F: Future<Output: Send> + Send + 'static> RunToEnd<F> {
     /// Wraps a future. It is polled in place, and by a task of `runtime` once the wrapper is
     /// dropped.
-    pub(super) fn new(runtime: &runtime::Handle, future: F) -> Self {
+    #[must_use]
+    pub fn new(runtime: &runtime::Handle, future: F) -> Self {
         Self { future: Some(Box::pin(future)), runtime: runtime.clone() }
     }
 }

@@ -6,22 +6,18 @@ use hyper::{
     StatusCode,
     header::{CACHE_CONTROL, HeaderValue, RETRY_AFTER},
 };
+use web::{Answer, HTML, answer};
 
-use super::{Answer, answer};
-
-pub(super) const HTML: &str = "text/html; charset=utf-8";
-pub(super) const TEXT: &str = "text/plain; charset=utf-8";
-
-pub(super) const HOME: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>Shortmint</title>\n\
+pub(crate) const HOME: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>Shortmint</title>\n\
     <h1>Shortmint</h1>\n<p>This is a short-link service.</p>\n</html>\n";
 
-pub(super) const NOT_FOUND: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>No such link</title>\n\
+pub(crate) const NOT_FOUND: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>No such link</title>\n\
     <h1>No such link</h1>\n<p>This short link does not exist. Was it copied whole, and nothing added?</p>\n</html>\n";
 
-pub(super) const GONE: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>This link has ended</title>\n\
+pub(crate) const GONE: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>This link has ended</title>\n\
     <h1>This link has ended</h1>\n<p>This short link does not lead anywhere at the moment: it has expired, or was taken back.</p>\n</html>\n";
 
-pub(super) const TAKEN_DOWN: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"robots\" content=\"noindex\"><title>This link was taken down</title>\n\
+pub(crate) const TAKEN_DOWN: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"robots\" content=\"noindex\"><title>This link was taken down</title>\n\
     <h1>This link was taken down</h1>\n<p>The operator of this service has disabled this short link or the page that it leads to.</p>\n</html>\n";
 
 const ASK_PASSWORD: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"robots\" content=\"noindex\"><title>Password</title>\n\
@@ -34,7 +30,7 @@ const WRONG_PASSWORD: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\
 
 /// Shows the password form of a link. After a wrong password the status is 403, so that programs
 /// can tell.
-pub(super) fn ask_password(is_wrong: bool) -> Answer {
+pub(crate) fn ask_password(is_wrong: bool) -> Answer {
     let (status, page) =
         if is_wrong { (StatusCode::FORBIDDEN, WRONG_PASSWORD) } else { (StatusCode::OK, ASK_PASSWORD) };
     let mut page = answer(status, HTML, page);
@@ -46,7 +42,7 @@ const TOO_MANY_TRIES: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\
     <h1>Slow down</h1>\n<p>Too many passwords were tried for this link. Please try again later.</p>\n</html>\n";
 
 /// Answers 429 to a visitor who has tried too many passwords for a link.
-pub(super) fn too_many_tries(wait: Duration) -> Answer {
+pub(crate) fn too_many_tries(wait: Duration) -> Answer {
     let mut page = answer(StatusCode::TOO_MANY_REQUESTS, HTML, TOO_MANY_TRIES);
     page.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1));
     page
@@ -54,14 +50,14 @@ pub(super) fn too_many_tries(wait: Duration) -> Answer {
 
 /// The page for previews of a link with a visit limit. It shows neither the target nor the link's
 /// title and description.
-pub(super) const LIMITED: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"robots\" content=\"noindex\"><title>Short link</title>\n\
+pub(crate) const LIMITED: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"robots\" content=\"noindex\"><title>Short link</title>\n\
     <h1>Short link</h1>\n<p>This link leads on only a limited number of times. Open it in a browser to follow it.</p>\n</html>\n";
 
-pub(super) const UNAVAILABLE: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>One moment</title>\n\
+pub(crate) const UNAVAILABLE: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>One moment</title>\n\
     <h1>One moment</h1>\n<p>This link cannot be looked up right now. Please try again in a second.</p>\n</html>\n";
 
-pub(super) const TOO_MUCH: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>Slow down</title>\n\
+pub(crate) const TOO_MUCH: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>Slow down</title>\n\
     <h1>Slow down</h1>\n<p>Too much was asked for from here in a short time. Please try again later.</p>\n</html>\n";
 
-pub(super) const SLOW_DOWN: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>Slow down</title>\n\
+pub(crate) const SLOW_DOWN: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>Slow down</title>\n\
     <h1>Slow down</h1>\n<p>Too many short links that do not exist were asked for from here. Please try again later.</p>\n</html>\n";

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The values agreed with the database before the start of service.
-pub(crate) struct Prepared {
+pub(crate) struct Bootstrapped {
     pub(crate) code_key: CodeKey,
     pub(crate) keyspaces: Vec<(KeyspaceIndex, Keyspace)>,
     pub(crate) new_key: Option<String>,
@@ -25,11 +25,11 @@ pub(crate) struct Prepared {
     pub(crate) asked: Instant,
 }
 
-pub(crate) async fn prepare(
+pub(crate) async fn bootstrap(
     config: &Config,
     settings: &Settings,
     store: &dyn Store,
-) -> Result<Prepared, Error> {
+) -> Result<Bootstrapped, Error> {
     let database = &config.database;
     if matches!(database.database, Database::Sqlite(_)) {
         // Only one process uses the file, so a migration disturbs no older version.
@@ -53,7 +53,7 @@ pub(crate) async fn prepare(
     };
     let (asked, shared) = wait_for(database, poll).await?;
     let new_key = first_api_key(config, store).await?;
-    Ok(Prepared { code_key, keyspaces, new_key, shared, asked })
+    Ok(Bootstrapped { code_key, keyspaces, new_key, shared, asked })
 }
 
 /// Reads the code key, or generates one for a database that has none yet. The file is written

@@ -4,15 +4,15 @@ use super::*;
 
 #[tokio::test(start_paused = true)]
 async fn half_a_head_is_waited_for_ten_seconds_and_an_idle_connection_for_more() {
-    let ward = Arc::new(Ward::default());
-    let watching = tokio::spawn(Arc::clone(&ward).watch());
+    let connections = Arc::new(ThreadConnections::default());
+    let watching = tokio::spawn(Arc::clone(&connections).enforce_timeouts());
     let (mut slow, near) = duplex(64);
     let (_silent, other) = duplex(64);
     let serve = |near| {
-        let mut watched = ward.attend(near);
-        let patient = watched.patient();
+        let mut watched = connections.track(near);
+        let connection = watched.connection();
         let task = tokio::spawn(async move { while watched.read_u8().await.is_ok() {} });
-        ward.admit(patient, task.abort_handle());
+        connections.register(connection, task.abort_handle());
         task
     };
     let (half, idle) = (serve(near), serve(other));
@@ -31,19 +31,19 @@ async fn half_a_head_is_waited_for_ten_seconds_and_an_idle_connection_for_more()
 
 #[tokio::test(start_paused = true)]
 async fn the_idlest_makes_room_and_silent_ones_before_those_that_were_used() {
-    let ward = Arc::new(Ward::default());
-    let watching = tokio::spawn(Arc::clone(&ward).watch());
+    let connections = Arc::new(ThreadConnections::default());
+    let watching = tokio::spawn(Arc::clone(&connections).enforce_timeouts());
     let serve = |is_used: bool| {
         let (far, near) = duplex(64);
-        let mut watched = ward.attend(near);
-        let patient = watched.patient();
+        let mut watched = connections.track(near);
+        let connection = watched.connection();
         let task = tokio::spawn(async move {
             if is_used {
                 watched.write_all(b"an answer").await.unwrap();
             }
             let _ = watched.read_u8().await;
         });
-        ward.admit(patient, task.abort_handle());
+        connections.register(connection, task.abort_handle());
         (far, task)
     };
     let used = serve(true);
@@ -56,21 +56,21 @@ async fn the_idlest_makes_room_and_silent_ones_before_those_that_were_used() {
     sleep(Duration::from_millis(1)).await;
     let ends = [(&silent, [&later, &newest]), (&later, [&used, &newest]), (&newest, [&used, &used])];
     for (ended, others) in ends {
-        assert_eq!(ward.end_idlest(), 1);
+        assert_eq!(connections.close_idlest(), 1);
         sleep(Duration::from_millis(1)).await;
         assert!(ended.1.is_finished() && others.iter().all(|(_, task)| !task.is_finished()));
     }
-    assert_eq!([ward.end_idlest(), ward.end_idlest()], [1, 0]);
+    assert_eq!([connections.close_idlest(), connections.close_idlest()], [1, 0]);
     watching.abort();
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_given_back_is_read_again_and_counts_as_half_a_head() {
-    let ward = Arc::new(Ward::default());
-    let watching = tokio::spawn(Arc::clone(&ward).watch());
+    let connections = Arc::new(ThreadConnections::default());
+    let watching = tokio::spawn(Arc::clone(&connections).enforce_timeouts());
     let (_slow, near) = duplex(64);
-    let mut watched = ward.attend(near);
-    let patient = watched.patient();
+    let mut watched = connections.track(near);
+    let connection = watched.connection();
     watched.write_all(b"an answer to what came before").await.unwrap();
     watched.unread(b"GE".to_vec());
     let mut read = [0; 2];
@@ -80,7 +80,7 @@ async fn what_is_given_back_is_read_again_and_counts_as_half_a_head() {
     );
     assert_eq!(&read, b"GE");
     let task = tokio::spawn(async move { watched.read_u8().await });
-    ward.admit(patient, task.abort_handle());
+    connections.register(connection, task.abort_handle());
     sleep(Duration::from_secs(15)).await;
     assert!(task.is_finished());
     watching.abort();
@@ -88,29 +88,29 @@ async fn what_is_given_back_is_read_again_and_counts_as_half_a_head() {
 
 #[tokio::test(start_paused = true)]
 async fn a_body_that_was_asked_for_is_no_late_head() {
-    let ward = Arc::new(Ward::default());
-    let watching = tokio::spawn(Arc::clone(&ward).watch());
+    let connections = Arc::new(ThreadConnections::default());
+    let watching = tokio::spawn(Arc::clone(&connections).enforce_timeouts());
     let (mut client, near) = duplex(64);
-    let mut watched = ward.attend(near);
-    let patient = watched.patient();
-    let served = patient.clone();
+    let mut watched = connections.track(near);
+    let connection = watched.connection();
+    let served = connection.clone();
     let task = tokio::spawn(async move {
         assert_eq!(watched.read_u8().await.unwrap(), b'H');
-        served.is_served();
+        served.mark_serving();
         watched.write_all(b"continue").await.unwrap();
         let body = async { while watched.read_u8().await.unwrap() != b'.' {} };
-        served.serve(from_client(body)).await;
+        served.scope(from_client(body)).await;
         drop(served.begin_answer());
         watched.write_all(b"answer").await.unwrap();
         while watched.read_u8().await.is_ok() {}
     });
-    let seat = ward.admit(patient, task.abort_handle());
+    let handle = connections.register(connection, task.abort_handle());
     client.write_all(b"H").await.unwrap();
     for _ in 0..10 {
         sleep(Duration::from_secs(9)).await;
         client.write_all(b"body").await.unwrap();
     }
-    assert!(seat.idleness().is_some(), "while it is waited for, the connection makes room");
+    assert!(handle.idleness().is_some(), "while it is waited for, the connection makes room");
     client.write_all(b".").await.unwrap();
     sleep(Duration::from_secs(5)).await;
     client.write_all(b"half a head").await.unwrap();
@@ -122,18 +122,18 @@ async fn a_body_that_was_asked_for_is_no_late_head() {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_that_comes_while_its_answer_goes_lives_for_as_long_as_anything_moves() {
-    let ward = Arc::new(Ward::default());
-    let watching = tokio::spawn(Arc::clone(&ward).watch());
+    let connections = Arc::new(ThreadConnections::default());
+    let watching = tokio::spawn(Arc::clone(&connections).enforce_timeouts());
     let (mut client, near) = duplex(64);
-    let mut watched = ward.attend(near);
-    let patient = watched.patient();
-    patient.is_streamed();
+    let mut watched = connections.track(near);
+    let connection = watched.connection();
+    connection.mark_streaming();
     let task = tokio::spawn(async move {
         while watched.read_u8().await.is_ok() {
             watched.write_all(b"!").await.unwrap();
         }
     });
-    ward.admit(patient, task.abort_handle());
+    connections.register(connection, task.abort_handle());
     for _ in 0..5 {
         client.write_all(b"item").await.unwrap();
         sleep(Duration::from_secs(40)).await;
@@ -145,74 +145,78 @@ async fn a_request_that_comes_while_its_answer_goes_lives_for_as_long_as_anythin
 }
 
 /// Returns a connection whose request is under way, with its other end.
-fn begun(ward: &Arc<Ward>) -> (DuplexStream, Watched<DuplexStream>) {
+fn begun(connections: &Arc<ThreadConnections>) -> (DuplexStream, TimedStream<DuplexStream>) {
     let (far, near) = duplex(64);
-    let watched = ward.attend(near);
-    watched.patient().is_served();
+    let watched = connections.track(near);
+    watched.connection().mark_serving();
     (far, watched)
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_connection_that_owes_a_body_makes_room_before_one_that_was_used() {
-    let ward = Arc::new(Ward::default());
-    let watching = tokio::spawn(Arc::clone(&ward).watch());
+    let connections = Arc::new(ThreadConnections::default());
+    let watching = tokio::spawn(Arc::clone(&connections).enforce_timeouts());
     let owe = || {
-        let (far, mut near) = begun(&ward);
-        let patient = near.patient();
-        let owing = patient.clone();
+        let (far, mut near) = begun(&connections);
+        let connection = near.connection();
+        let owing = connection.clone();
         let task = tokio::spawn(async move {
             near.write_all(b"100 Continue").await.unwrap();
-            owing.serve(from_client(near.read_u8())).await.unwrap();
+            owing.scope(from_client(near.read_u8())).await.unwrap();
             std::future::pending::<()>().await;
         });
-        ward.admit(patient, task.abort_handle());
+        connections.register(connection, task.abort_handle());
         (far, task)
     };
     let (mut sent, served) = owe();
     sleep(Duration::from_secs(100)).await;
-    assert!(!served.is_finished(), "the pace of the body ends it, and not the ward");
+    assert!(!served.is_finished(), "the pace of the body ends it, and not the connections");
     sent.write_all(b".").await.unwrap();
-    let (_far, mut near) = begun(&ward);
-    let patient = near.patient();
-    drop(patient.begin_answer());
+    let (_far, mut near) = begun(&connections);
+    let connection = near.connection();
+    drop(connection.begin_answer());
     near.write_all(b"an answer").await.unwrap();
     let used = tokio::spawn(async move { near.read_u8().await });
-    ward.admit(patient, used.abort_handle());
+    connections.register(connection, used.abort_handle());
     sleep(Duration::from_secs(5)).await;
     let (_silent, owing) = owe();
     sleep(Duration::from_secs(1)).await;
-    assert_eq!(ward.end_idlest(), 1);
+    assert_eq!(connections.close_idlest(), 1);
     sleep(Duration::from_millis(1)).await;
     assert!(owing.is_finished() && !used.is_finished());
-    assert_eq!([ward.end_idlest(), ward.end_idlest()], [1, 0], "a request whose body has come is served");
+    assert_eq!(
+        [connections.close_idlest(), connections.close_idlest()],
+        [1, 0],
+        "a request whose body has come is served"
+    );
     assert!(!served.is_finished());
     watching.abort();
 }
 
 #[tokio::test]
 async fn a_piece_that_is_no_longer_waited_for_is_not_owed() {
-    let ward = Arc::new(Ward::default());
-    let (_far, near) = begun(&ward);
-    let patient = near.patient();
-    let state = || patient.0.state.load(Ordering::Relaxed);
+    let connections = Arc::new(ThreadConnections::default());
+    let (_far, near) = begun(&connections);
+    let connection = near.connection();
+    let state = || connection.0.activity.load(Ordering::Relaxed);
     {
-        let mut piece = pin!(patient.serve(from_client(std::future::pending::<()>())));
+        let mut piece = pin!(connection.scope(from_client(std::future::pending::<()>())));
         assert!(futures_util::poll!(&mut piece).is_pending());
         assert_eq!(state(), BODY);
     }
     assert_eq!(state(), BUSY);
-    patient.serve(from_client(std::future::ready(()))).await;
+    connection.scope(from_client(std::future::ready(()))).await;
     from_client(std::future::ready(())).await;
     assert_eq!(state(), BUSY);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_is_under_way_between_its_pieces_and_rests_while_it_is_not_taken() {
-    let ward = Arc::new(Ward::default());
-    let watching = tokio::spawn(Arc::clone(&ward).watch());
-    let (mut client, mut near) = begun(&ward);
-    let patient = near.patient();
-    let answering = patient.begin_answer();
+    let connections = Arc::new(ThreadConnections::default());
+    let watching = tokio::spawn(Arc::clone(&connections).enforce_timeouts());
+    let (mut client, mut near) = begun(&connections);
+    let connection = near.connection();
+    let answering = connection.begin_answer();
     let (pieces, mut coming) = tokio::sync::mpsc::channel::<&[u8]>(1);
     let task = tokio::spawn(async move {
         while let Some(piece) = coming.recv().await {
@@ -221,39 +225,39 @@ async fn an_answer_is_under_way_between_its_pieces_and_rests_while_it_is_not_tak
         drop(answering);
         let _ = near.read_u8().await;
     });
-    let seat = ward.admit(patient, task.abort_handle());
+    let handle = connections.register(connection, task.abort_handle());
     let mut taken = [0; 64];
     for _ in 0..2 {
         pieces.send(&[b'x'; 64]).await.unwrap();
         client.read_exact(&mut taken).await.unwrap();
         sleep(Duration::from_secs(100)).await;
-        assert_eq!(seat.idleness(), None, "the next piece is ours to bring");
+        assert_eq!(handle.idleness(), None, "the next piece is ours to bring");
     }
     pieces.send(&[b'x'; 128]).await.unwrap();
     sleep(Duration::from_secs(50)).await;
-    assert!(seat.idleness().is_some_and(|idleness| idleness.is_used), "the client does not read");
+    assert!(handle.idleness().is_some_and(|idleness| idleness.is_used), "the client does not read");
     client.read_exact(&mut taken).await.unwrap();
     sleep(Duration::from_secs(50)).await;
-    assert_eq!(seat.idleness(), None, "it has read on");
+    assert_eq!(handle.idleness(), None, "it has read on");
     assert!(!task.is_finished());
     drop(pieces);
     sleep(Duration::from_secs(1)).await;
-    assert!(seat.idleness().is_some(), "the answer has ended");
+    assert!(handle.idleness().is_some(), "the answer has ended");
     watching.abort();
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_is_not_taken_ends_its_connection() {
-    let ward = Arc::new(Ward::default());
-    let watching = tokio::spawn(Arc::clone(&ward).watch());
-    let (_deaf, mut near) = begun(&ward);
-    let patient = near.patient();
-    let answering = patient.begin_answer();
+    let connections = Arc::new(ThreadConnections::default());
+    let watching = tokio::spawn(Arc::clone(&connections).enforce_timeouts());
+    let (_deaf, mut near) = begun(&connections);
+    let connection = near.connection();
+    let answering = connection.begin_answer();
     let task = tokio::spawn(async move {
         let _ = near.write_all(&[b'x'; 128]).await;
         drop(answering);
     });
-    ward.admit(patient, task.abort_handle());
+    connections.register(connection, task.abort_handle());
     sleep(Duration::from_secs(70)).await;
     assert!(!task.is_finished());
     sleep(Duration::from_secs(10)).await;

@@ -1,20 +1,26 @@
-//! The fast path: redirects of cached links, answered from the bytes of a connection without hyper.
-//! Almost every request is one.
+//! Redirects of known links, straight from the bytes of a connection: what almost every request is.
 //!
-//! 1. hyper turns a request and its response into header maps, which are taken apart again at once,
-//!    and moves a connection through protocol states that a redirect does not need. Here the parser
-//!    that hyper uses too (httparse) reads the head in place, and the response is assembled from
-//!    prepared bytes. That takes a tenth off a redirect's processor time, kernel included
-//!    (`bench redirect` on 2026-11-22, median of five: 0.92 of nginx's; through hyper 1.02). Of the
-//!    remaining time the kernel has four fifths.
-//! 2. The fast path answers only requests that leave nothing to decide: GET or HEAD in HTTP/1.1
-//!    without a body, for one host, on a connection that stays open, with a head that arrived in
-//!    one piece, and for a link that the thread knows. At the first other request the connection
-//!    goes to hyper permanently, together with every unanswered byte. So the rules of HTTP are kept
-//!    in one place, which is hyper. A proxy that also sends other requests along its connections
-//!    gets its redirects at hyper's price.
-//! 3. All connections of a thread share its buffers. A connection that waits for its next request
-//!    holds none.
+//! 1. **It answers** a run of GET or HEAD requests in HTTP/1.1 for links that the caller knows.
+//!    Each has no body, exactly one `Host`, none of the other headers that matter here twice, and
+//!    nothing to say about what becomes of the connection, and its head arrives in one read.
+//! 2. **It hands the connection over for good** ([`Outcome::HandOver`]) at the first request that
+//!    is anything else, with every byte that it has not answered: an incomplete head, another
+//!    method or version, a body, `Connection: close`, a link that the caller does not know. The
+//!    same happens once the caller stops, and when so many requests came at once that their
+//!    responses fill the buffer. A proxy that mixes other requests into its connections has its
+//!    redirects at the price of a full HTTP server.
+//! 3. **It never** refuses a request, reads a body, or waits for anything but the connection, and
+//!    it allocates nothing for a request whose response the connection takes at once. The rules of
+//!    HTTP are enforced in one place, and this is not it.
+//! 4. All connections of a thread share its [`Buffers`]: one that waits for its next request holds
+//!    none.
+//!
+//! Through hyper a request and its response become maps of headers that are taken apart again at
+//! once, and a connection passes through the states of a protocol that a redirect has no use for.
+//! Here the parser that hyper uses too (httparse) reads the head in place, and the response is put
+//! together from prepared bytes. That takes a tenth off a redirect's processor time, kernel
+//! included (`bench redirect` on 2026-11-22, median of five: 0.92 of nginx's; through hyper 1.02).
+//! Of what is left, the kernel has four fifths.
 
 mod head;
 
@@ -27,58 +33,59 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use hyper::StatusCode;
+use http::StatusCode;
 use jiff::Timestamp;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 
-use super::redirect::kept_for;
-pub(super) use head::Received;
+pub use head::{Request, RequestHead};
 
 /// The number of bytes read at a time, and so the longest head that the fast path accepts.
 const READ_BYTES: usize = 16 * 1024;
-/// The number of response bytes after which no further request is answered, about a hundred usual
-/// responses. The requests that a client pipelines beyond that go to hyper.
-const ANSWERS_BYTES: usize = 16 * 1024;
+/// Responses that wait for a client that does not read them, about a hundred usual ones. A client
+/// that asks for more at once is handed over.
+const RESPONSES_BYTES: usize = 16 * 1024;
 
 /// How the fast path ended for a connection.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Left {
-    /// hyper takes over the connection. Carries the bytes that were read but not answered; all
-    /// later bytes are hyper's too.
-    ToHyper(Vec<u8>),
+pub enum Outcome {
+    /// A full HTTP server has to answer these bytes, and all that follow.
+    HandOver(Vec<u8>),
     /// The client has closed its side, and everything it sent was answered.
-    Ended,
+    Closed,
 }
 
-/// A thread's buffers for requests and responses.
-pub(super) struct Buffers {
+/// Where a thread reads requests and writes responses.
+pub struct Buffers {
     read: Box<[u8]>,
-    answers: Answers,
+    responses: Responses,
 }
 
 impl Buffers {
-    /// Allocates buffers for redirects of this status.
-    pub(super) fn new(status: StatusCode) -> Self {
-        let caching = kept_for(status).map_or_else(String::new, |kept| format!("cache-control: {kept}\r\n"));
+    /// Creates buffers for redirects of this status. `cache_control` is the value of their header
+    /// `Cache-Control`, if they have one.
+    #[must_use]
+    pub fn new(status: StatusCode, cache_control: Option<&str>) -> Self {
+        let caching = cache_control.map_or_else(String::new, |value| format!("cache-control: {value}\r\n"));
         let head = format!("HTTP/1.1 {status}\r\n{caching}content-length: 0\r\nlocation: ");
-        let answers = Answers { bytes: Vec::new(), head, tail: String::new(), second: i64::MIN };
-        Self { read: vec![0; READ_BYTES].into(), answers }
+        let responses = Responses { bytes: Vec::new(), head, tail: String::new(), second: i64::MIN };
+        Self { read: vec![0; READ_BYTES].into(), responses }
     }
 }
 
 /// Responses that wait to be sent.
-pub(super) struct Answers {
+pub struct Responses {
     bytes: Vec<u8>,
-    /// The beginning of a response, up to the value of `location`.
+    /// What a response begins with, up to its location.
     head: String,
     /// The rest of a response after its location. It has the date, so it holds for `second` only.
     tail: String,
     second: i64,
 }
 
-impl Answers {
-    /// Appends a redirect to a location, which must be a valid header value.
-    pub(super) fn redirect(&mut self, location: &[u8], now: Timestamp) {
+impl Responses {
+    /// Adds a redirect to `location`, which has to be a valid value of a header.
+    #[inline]
+    pub fn push_redirect(&mut self, location: &[u8], now: Timestamp) {
         if self.second != now.as_second() {
             self.second = now.as_second();
             self.tail.clear();
@@ -91,33 +98,36 @@ impl Answers {
     }
 }
 
-/// Answers a connection's requests for as long as `answer` can. `answer` appends a response and
-/// returns true, or appends nothing and returns false. The function hands the connection to hyper
-/// when `is_stopping` returns true.
+/// Answers the requests of a connection for as long as `respond` does. `respond` either adds a
+/// response and returns true, or adds none and returns false. `is_stopping` is asked before each
+/// turn, and its context is that of the task, so that it can have the task woken.
 ///
 /// # Errors
 /// Returns an error if the connection fails.
-pub(super) async fn serve<S>(
+pub async fn serve<S>(
     stream: &mut S,
     buffers: &Mutex<Buffers>,
     mut is_stopping: impl FnMut(&mut Context<'_>) -> bool,
-    mut answer: impl FnMut(&Received<'_>, &mut Answers) -> bool,
-) -> io::Result<Left>
+    mut respond: impl FnMut(&Request<'_>, &mut Responses) -> bool,
+) -> io::Result<Outcome>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     loop {
         let turn = poll_fn(|cx| {
             if is_stopping(cx) {
-                return Poll::Ready(Ok(Turn { unsent: Vec::new(), left: Some(Left::ToHyper(Vec::new())) }));
+                return Poll::Ready(Ok(Turn {
+                    unsent: Vec::new(),
+                    outcome: Some(Outcome::HandOver(Vec::new())),
+                }));
             }
             let mut buffers = buffers.lock().expect("no code panics while it holds this lock");
-            take_turn(cx, Pin::new(&mut *stream), &mut buffers, &mut answer)
+            take_turn(cx, Pin::new(&mut *stream), &mut buffers, &mut respond)
         });
-        let Turn { unsent, left } = turn.await?;
+        let Turn { unsent, outcome } = turn.await?;
         stream.write_all(&unsent).await?;
-        if let Some(left) = left {
-            return Ok(left);
+        if let Some(outcome) = outcome {
+            return Ok(outcome);
         }
     }
 }
@@ -128,7 +138,7 @@ struct Turn {
     unsent: Vec<u8>,
     /// The end of the fast path for the connection, once `unsent` is written; `None` if it
     /// continues.
-    left: Option<Left>,
+    outcome: Option<Outcome>,
 }
 
 /// Reads and answers until no more bytes are available. Yields to other connections whenever a read
@@ -136,26 +146,26 @@ struct Turn {
 fn take_turn<S: AsyncRead + AsyncWrite>(
     cx: &mut Context<'_>,
     mut stream: Pin<&mut S>,
-    Buffers { read, answers }: &mut Buffers,
-    answer: &mut impl FnMut(&Received<'_>, &mut Answers) -> bool,
+    Buffers { read, responses }: &mut Buffers,
+    respond: &mut impl FnMut(&Request<'_>, &mut Responses) -> bool,
 ) -> Poll<io::Result<Turn>> {
     loop {
         let mut read = ReadBuf::new(read);
         ready!(stream.as_mut().poll_read(cx, &mut read))?;
         if read.filled().is_empty() {
-            return Poll::Ready(Ok(Turn { unsent: Vec::new(), left: Some(Left::Ended) }));
+            return Poll::Ready(Ok(Turn { unsent: Vec::new(), outcome: Some(Outcome::Closed) }));
         }
-        answers.bytes.clear();
-        let rest = answer_all(read.filled(), answers, answer);
-        let mut unsent = &answers.bytes[..];
+        responses.bytes.clear();
+        let rest = respond_to_all(read.filled(), responses, respond);
+        let mut unsent = &responses.bytes[..];
         if !unsent.is_empty()
             && let Poll::Ready(sent) = stream.as_mut().poll_write(cx, unsent)
         {
             unsent = &unsent[sent?..];
         }
         if !rest.is_empty() || !unsent.is_empty() {
-            let left = (!rest.is_empty()).then(|| Left::ToHyper(rest.to_vec()));
-            return Poll::Ready(Ok(Turn { unsent: unsent.to_vec(), left }));
+            let outcome = (!rest.is_empty()).then(|| Outcome::HandOver(rest.to_vec()));
+            return Poll::Ready(Ok(Turn { unsent: unsent.to_vec(), outcome }));
         }
         if read.remaining() == 0 {
             // More bytes may be available, and the thread has other connections.
@@ -166,14 +176,14 @@ fn take_turn<S: AsyncRead + AsyncWrite>(
 }
 
 /// Answers requests in order. Returns the bytes from the first request on that it could not answer.
-fn answer_all<'a>(
+fn respond_to_all<'a>(
     mut bytes: &'a [u8],
-    answers: &mut Answers,
-    answer: &mut impl FnMut(&Received<'_>, &mut Answers) -> bool,
+    responses: &mut Responses,
+    respond: &mut impl FnMut(&Request<'_>, &mut Responses) -> bool,
 ) -> &'a [u8] {
-    while answers.bytes.len() < ANSWERS_BYTES
-        && let Some((request, rest)) = head::receive(bytes)
-        && answer(&request, answers)
+    while responses.bytes.len() < RESPONSES_BYTES
+        && let Some((request, rest)) = head::parse(bytes)
+        && respond(&request, responses)
     {
         bytes = rest;
     }
@@ -182,21 +192,15 @@ fn answer_all<'a>(
 
 #[cfg(test)]
 mod tests {
-    use std::{sync::Arc, time::Duration};
-
     use proptest::prelude::*;
-    use tokio::{
-        io::{AsyncReadExt as _, duplex},
-        time::sleep,
-    };
+    use tokio::io::{AsyncReadExt as _, duplex};
 
     use super::*;
-    use crate::http::pulse::Ward;
 
     /// Answers requests for links whose codes begin with a k.
-    fn answer(request: &Received<'_>, answers: &mut Answers) -> bool {
-        let Some(code) = request.asked.path.strip_prefix("/k") else { return false };
-        answers.redirect(format!("https://to.example/{code}").as_bytes(), Timestamp::UNIX_EPOCH);
+    fn respond(request: &Request<'_>, responses: &mut Responses) -> bool {
+        let Some(code) = request.head.path.strip_prefix("/k") else { return false };
+        responses.push_redirect(format!("https://to.example/{code}").as_bytes(), Timestamp::UNIX_EPOCH);
         true
     }
 
@@ -213,7 +217,7 @@ mod tests {
 
     /// Sends pieces one by one through a connection with a buffer of `holds` bytes. Returns the
     /// responses, how the fast path ended, and the bytes that it did not read.
-    async fn converse(pieces: Vec<Vec<u8>>, holds: usize) -> (String, Left, Vec<u8>) {
+    async fn converse(pieces: Vec<Vec<u8>>, holds: usize) -> (String, Outcome, Vec<u8>) {
         let (near, mut far) = duplex(holds);
         let (mut from, mut to) = tokio::io::split(near);
         let sending = tokio::spawn(async move {
@@ -228,8 +232,8 @@ mod tests {
             from.read_to_string(&mut answered).await.unwrap();
             answered
         });
-        let buffers = Mutex::new(Buffers::new(StatusCode::FOUND));
-        let left = serve(&mut far, &buffers, |_| false, answer).await.unwrap();
+        let buffers = Mutex::new(Buffers::new(StatusCode::FOUND, None));
+        let left = serve(&mut far, &buffers, |_| false, respond).await.unwrap();
         let mut unread = Vec::new();
         far.read_to_end(&mut unread).await.unwrap();
         drop(far);
@@ -243,7 +247,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_byte_is_answered_here_in_its_turn_or_left_to_hyper(
+        fn every_byte_is_answered_here_in_its_turn_or_handed_over(
             known in prop::collection::vec(prop::bool::weighted(0.9), 1..40),
             cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..4),
             holds in 1_usize..4_000,
@@ -261,8 +265,8 @@ mod tests {
             let answers = answered.matches("HTTP/1.1").count();
             prop_assert_eq!(&answered, &(0..answers).map(redirect).collect::<String>());
             let rest = match left {
-                Left::ToHyper(rest) => [rest, unread].concat(),
-                Left::Ended => unread,
+                Outcome::HandOver(rest) => [rest, unread].concat(),
+                Outcome::Closed => unread,
             };
             prop_assert_eq!(String::from_utf8(rest), Ok(requests[answers..].concat()));
             prop_assert!(known.iter().take(answers).all(|is_known| *is_known));
@@ -274,27 +278,27 @@ mod tests {
         let known: String = (0..100).map(|number| get(&format!("/k{number}"))).collect();
         let redirects: String = (0..100).map(redirect).collect();
         let together = |bytes: &str| on_a_runtime(converse(vec![bytes.into()], 1 << 20));
-        assert_eq!(together(&known), (redirects.clone(), Left::Ended, Vec::new()));
+        assert_eq!(together(&known), (redirects.clone(), Outcome::Closed, Vec::new()));
         let (unknown, cut) = (get("/u"), &get("/k")[..9]);
         for rest in [&unknown, cut, "\x16\x03\x01"] {
-            let left = Left::ToHyper(rest.as_bytes().to_vec());
+            let left = Outcome::HandOver(rest.as_bytes().to_vec());
             assert_eq!(together(&(known.clone() + rest)), (redirects.clone(), left, Vec::new()));
         }
         let singly = (0..3).map(|number| get(&format!("/k{number}")).into_bytes()).collect();
         let answered = (0..3).map(redirect).collect();
-        assert_eq!(on_a_runtime(converse(singly, 1 << 20)), (answered, Left::Ended, Vec::new()));
+        assert_eq!(on_a_runtime(converse(singly, 1 << 20)), (answered, Outcome::Closed, Vec::new()));
     }
 
     #[test]
     fn answers_to_requests_that_come_together_are_bounded() {
         let requests = get("/k").repeat(300);
-        let mut answers = Buffers::new(StatusCode::FOUND).answers;
-        let mut with_long_urls = |_: &Received<'_>, answers: &mut Answers| {
-            answers.redirect(&[b'x'; 2_000], Timestamp::UNIX_EPOCH);
+        let mut responses = Buffers::new(StatusCode::FOUND, None).responses;
+        let mut with_long_urls = |_: &Request<'_>, responses: &mut Responses| {
+            responses.push_redirect(&[b'x'; 2_000], Timestamp::UNIX_EPOCH);
             true
         };
-        let rest = answer_all(requests.as_bytes(), &mut answers, &mut with_long_urls).len();
-        assert!((ANSWERS_BYTES..ANSWERS_BYTES + 2_200).contains(&answers.bytes.len()));
+        let rest = respond_to_all(requests.as_bytes(), &mut responses, &mut with_long_urls).len();
+        assert!((RESPONSES_BYTES..RESPONSES_BYTES + 2_200).contains(&responses.bytes.len()));
         assert!(rest > 0 && rest.is_multiple_of(get("/k").len()));
     }
 
@@ -338,48 +342,21 @@ mod tests {
 
     #[test]
     fn who_always_has_more_to_ask_for_leaves_the_thread_to_others_after_each_read() {
-        let (mut endless, buffers) = (Endless { reads: 0 }, Mutex::new(Buffers::new(StatusCode::FOUND)));
-        let mut serving = Box::pin(serve(&mut endless, &buffers, |_| false, answer));
+        let (mut endless, buffers) =
+            (Endless { reads: 0 }, Mutex::new(Buffers::new(StatusCode::FOUND, None)));
+        let mut serving = Box::pin(serve(&mut endless, &buffers, |_| false, respond));
         let cx = &mut Context::from_waker(std::task::Waker::noop());
         assert!((0..3).all(|_| serving.as_mut().poll(cx).is_pending()));
         drop(serving);
         assert_eq!(endless.reads, 3);
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn who_reads_no_answers_or_never_ends_a_head_is_not_waited_for() {
-        let ward = Arc::new(Ward::default());
-        let watching = tokio::spawn(Arc::clone(&ward).watch());
-        let served = |far| {
-            let mut stream = ward.attend(far);
-            let patient = stream.patient();
-            let task = tokio::spawn(async move {
-                let buffers = Mutex::new(Buffers::new(StatusCode::FOUND));
-                if let Ok(Left::ToHyper(unanswered)) = serve(&mut stream, &buffers, |_| false, answer).await {
-                    stream.unread(unanswered);
-                    let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
-                }
-            });
-            ward.admit(patient, task.abort_handle());
-            task
-        };
-        let ((mut deaf, one), (mut slow, other)) = (duplex(256), duplex(256));
-        let (to_the_deaf, to_the_slow) = (served(one), served(other));
-        deaf.write_all(get("/k").repeat(5).as_bytes()).await.unwrap();
-        slow.write_all(format!("{}GET /k HT", get("/k")).as_bytes()).await.unwrap();
-        sleep(Duration::from_secs(15)).await;
-        assert!(to_the_slow.is_finished() && !to_the_deaf.is_finished());
-        sleep(Duration::from_secs(65)).await;
-        assert!(to_the_deaf.is_finished());
-        watching.abort();
-    }
-
     #[test]
-    fn a_connection_that_is_to_stop_goes_to_hyper_before_it_is_read() {
+    fn a_connection_that_is_to_stop_is_handed_over_before_it_is_read() {
         // The client is gone, so a read would return `Left::Ended`.
         let (_, mut far) = duplex(1_000);
-        let buffers = Mutex::new(Buffers::new(StatusCode::FOUND));
-        let left = on_a_runtime(serve(&mut far, &buffers, |_| true, answer)).unwrap();
-        assert_eq!(left, Left::ToHyper(Vec::new()));
+        let buffers = Mutex::new(Buffers::new(StatusCode::FOUND, None));
+        let left = on_a_runtime(serve(&mut far, &buffers, |_| true, respond)).unwrap();
+        assert_eq!(left, Outcome::HandOver(Vec::new()));
     }
 }

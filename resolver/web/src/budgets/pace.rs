@@ -8,7 +8,7 @@ use tokio::time::{Instant, timeout};
 /// The time spent waiting for a client, and the bytes received meanwhile. The server's own time
 /// does not count: a client that waits for a database is not slow.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::http) struct Pace {
+pub struct Pace {
     grace: Duration,
     bytes_per_second: u32,
     waited: Duration,
@@ -17,20 +17,21 @@ pub(in crate::http) struct Pace {
 
 /// The error for a client that sends too slowly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::http) struct TooSlow;
+pub struct TooSlow;
 
 impl Pace {
     /// Creates a pace that allows `grace`, and another second for every `bytes_per_second` bytes
     /// received.
-    pub(in crate::http) fn new(grace: Duration, bytes_per_second: u32) -> Self {
+    #[must_use]
+    pub fn new(grace: Duration, bytes_per_second: u32) -> Self {
         Self { grace, bytes_per_second, waited: Duration::ZERO, received: 0 }
     }
 
-    /// Waits for the next piece of a body.
+    /// Waits for the next piece for as long as the client may still take.
     ///
     /// # Errors
-    /// Returns [`TooSlow`] if the client has used up its time.
-    pub(in crate::http) async fn wait<T>(&mut self, piece: impl Future<Output = T>) -> Result<T, TooSlow> {
+    /// When the client is too slow.
+    pub async fn wait<T>(&mut self, piece: impl Future<Output = T>) -> Result<T, TooSlow> {
         let mut piece = pin!(piece);
         // A piece that is available already takes no time, so the clock is not read.
         if let Poll::Ready(piece) = poll!(&mut piece) {
@@ -45,7 +46,7 @@ impl Pace {
     }
 
     /// Records received bytes, which extend the client's time.
-    pub(in crate::http) fn received(&mut self, bytes: usize) {
+    pub fn received(&mut self, bytes: usize) {
         self.received += bytes as u64;
     }
 }

@@ -26,13 +26,13 @@ use hyper::{
 use ipnet::IpNet;
 use tokio::time::Instant;
 
-use super::{
+use crate::{
     budgets::Rate,
-    pulse::{Seat, idlest},
+    connection_timeouts::{ConnectionHandle, idlest},
 };
 
 /// The header in which a proxy names its client.
-pub(super) const FORWARDED_FOR: &str = "x-forwarded-for";
+const FORWARDED_FOR: &str = "x-forwarded-for";
 
 /// The limits of one client, and the proxies that are trusted to name clients.
 #[derive(Clone, Debug)]
@@ -49,7 +49,7 @@ pub struct ClientLimits {
 }
 
 /// The connections and the budgets of all clients.
-pub(crate) struct Clients {
+pub struct Clients {
     limits: ClientLimits,
     per_client: u32,
     unknown_codes: Rate,
@@ -57,19 +57,19 @@ pub(crate) struct Clients {
     connections: Mutex<Connections>,
 }
 
-/// The connections of each client, by sequence number. A connection that was just accepted has no
-/// [`Seat`] yet.
+/// The connections of each client, by a number. A connection that was just taken has no handle yet.
 #[derive(Default)]
 struct Connections {
     next: u64,
-    by_client: HashMap<IpAddr, Seats, RandomState>,
+    by_client: HashMap<IpAddr, Handles, RandomState>,
 }
 
-type Seats = HashMap<u64, Option<Seat>, RandomState>;
+type Handles = HashMap<u64, Option<ConnectionHandle>, RandomState>;
 
 impl Clients {
     /// Creates the limits. `share` is the number of connections per client if `limits` has none.
-    pub(crate) fn new(limits: ClientLimits, share: u32) -> Self {
+    #[must_use]
+    pub fn new(limits: ClientLimits, share: u32) -> Self {
         let per_client = limits.connections.unwrap_or(share);
         let unknown_codes = Rate::new(limits.unknown_codes);
         Self { limits, per_client, unknown_codes, since: Instant::now(), connections: Mutex::default() }
@@ -77,52 +77,59 @@ impl Clients {
 
     /// Registers a connection of a client, if necessary in place of its idlest ones. Returns `None`
     /// if all its connections are being answered. A trusted proxy has no limit.
-    pub(super) fn connect(self: &Arc<Self>, peer: IpAddr) -> Option<Connected> {
-        let mut connected = Connected { clients: Arc::clone(self), place: None, ended: 0 };
+    #[must_use]
+    pub fn connect(self: &Arc<Self>, peer: IpAddr) -> Option<ClientConnection> {
+        let mut connection = ClientConnection { clients: Arc::clone(self), place: None, ended: 0 };
         if self.per_client == 0 || self.trusts(peer) {
-            return Some(connected);
+            return Some(connection);
         }
         let (address, mut ended) = (network(peer), Vec::new());
         let mut connections = self.connections();
         let number = connections.next;
-        let seats = connections.by_client.entry(address).or_default();
-        if seats.len() >= usize::try_from(self.per_client).unwrap_or(usize::MAX) {
-            let idleness =
-                |(number, seat): (&u64, &Option<Seat>)| (*number, seat.as_ref().and_then(Seat::idleness));
-            ended
-                .extend(idlest(seats.iter().map(idleness)).iter().filter_map(|number| seats.remove(number)?));
+        let handles = connections.by_client.entry(address).or_default();
+        if handles.len() >= usize::try_from(self.per_client).unwrap_or(usize::MAX) {
+            let idleness = |(number, handle): (&u64, &Option<ConnectionHandle>)| {
+                (*number, handle.as_ref().and_then(ConnectionHandle::idleness))
+            };
+            ended.extend(
+                idlest(handles.iter().map(idleness)).iter().filter_map(|number| handles.remove(number)?),
+            );
             if ended.is_empty() {
                 return None;
             }
         }
-        seats.insert(number, None);
+        handles.insert(number, None);
         connections.next += 1;
         drop(connections);
-        ended.iter().for_each(Seat::end);
-        (connected.place, connected.ended) = (Some((address, number)), ended.len());
-        Some(connected)
+        ended.iter().for_each(ConnectionHandle::close);
+        (connection.place, connection.ended) = (Some((address, number)), ended.len());
+        Some(connection)
     }
 
     /// Registers the handle with which a connection can be ended, unless the connection has left
     /// its place meanwhile.
-    pub(super) fn attend(&self, place: Option<(IpAddr, u64)>, seat: Seat) {
+    pub fn set_handle(&self, place: Option<(IpAddr, u64)>, handle: ConnectionHandle) {
         let Some((address, number)) = place else { return };
         let mut connections = self.connections();
-        if let Some(place) = connections.by_client.get_mut(&address).and_then(|seats| seats.get_mut(&number))
+        if let Some(place) =
+            connections.by_client.get_mut(&address).and_then(|handles| handles.get_mut(&number))
         {
-            *place = Some(seat);
+            *place = Some(handle);
         }
     }
 
     /// Returns whether a peer is a trusted proxy.
-    pub(super) fn trusts(&self, peer: IpAddr) -> bool {
+    #[must_use]
+    #[inline]
+    pub fn trusts(&self, peer: IpAddr) -> bool {
         self.limits.trusted_proxies.iter().any(|proxies| proxies.contains(&peer.to_canonical()))
     }
 
     /// Returns the client behind a trusted proxy: the last address in the lines of
     /// `X-Forwarded-For` that is not a trusted proxy's. Anyone may have written the addresses
     /// before it.
-    pub(super) fn behind<'a>(
+    #[must_use]
+    pub fn forwarded_client<'a>(
         &self,
         proxy: IpAddr,
         lines: impl DoubleEndedIterator<Item = &'a [u8]>,
@@ -141,32 +148,29 @@ impl Clients {
 
     /// Returns the client on a connection from this peer: the peer itself, unless it is a trusted
     /// proxy.
-    pub(super) fn client_of<'a>(
-        &self,
-        peer: IpAddr,
-        lines: impl DoubleEndedIterator<Item = &'a [u8]>,
-    ) -> IpAddr {
-        if self.trusts(peer) { self.behind(peer, lines) } else { peer }
+    #[must_use]
+    pub fn client_of<'a>(&self, peer: IpAddr, lines: impl DoubleEndedIterator<Item = &'a [u8]>) -> IpAddr {
+        if self.trusts(peer) { self.forwarded_client(peer, lines) } else { peer }
     }
 
     /// Returns the country that a trusted proxy gives for its client, as it stands in the header.
     /// The header is configured, and `None` means that it is absent or the peer is not trusted.
-    pub(super) fn country<'a>(&self, peer: IpAddr, headers: &'a HeaderMap) -> Option<&'a str> {
+    #[must_use]
+    pub fn country<'a>(&self, peer: IpAddr, headers: &'a HeaderMap) -> Option<&'a str> {
         let name = self.limits.country_header.as_ref().filter(|_| self.trusts(peer))?;
         headers.get(name)?.to_str().ok().filter(|country| !country.is_empty())
     }
 
-    /// Takes an unknown code from a client's budget.
+    /// Takes a code that may not exist from a client's budget.
     ///
     /// # Errors
-    /// Returns the time until the client may request another unknown code, if its budget is used
-    /// up.
-    pub(super) fn spend(&self, client: IpAddr) -> Result<(), Duration> {
+    /// How long the client has to wait until it may ask for another.
+    pub fn spend(&self, client: IpAddr) -> Result<(), Duration> {
         self.unknown_codes.spend(network(client), self.since.elapsed()).map(drop)
     }
 
     /// Returns an unknown code to a client's budget, because the code exists or the lookup failed.
-    pub(super) fn give_back(&self, client: IpAddr) {
+    pub fn give_back(&self, client: IpAddr) {
         self.unknown_codes.give_back(network(client));
     }
 
@@ -176,34 +180,35 @@ impl Clients {
 }
 
 /// A registered connection of a client; dropping it releases the connection's place.
-pub(super) struct Connected {
+pub struct ClientConnection {
     clients: Arc<Clients>,
     place: Option<(IpAddr, u64)>,
     ended: usize,
 }
 
-impl Connected {
-    /// Returns the place for [`Clients::attend`]; `None` if connections of this peer are not
-    /// limited.
-    pub(super) fn place(&self) -> Option<(IpAddr, u64)> {
+impl ClientConnection {
+    /// Where its handle is to be noted.
+    #[must_use]
+    pub fn place(&self) -> Option<(IpAddr, u64)> {
         self.place
     }
 
     /// Returns whether other connections of the client were ended for this one, so that their slots
     /// become free in a moment.
-    pub(super) fn has_ended_others(&self) -> bool {
+    #[must_use]
+    pub fn has_ended_others(&self) -> bool {
         self.ended > 0
     }
 }
 
-impl Drop for Connected {
+impl Drop for ClientConnection {
     fn drop(&mut self) {
         let Some((address, number)) = self.place else { return };
         let mut connections = self.clients.connections();
-        if let Some(seats) = connections.by_client.get_mut(&address) {
+        if let Some(handles) = connections.by_client.get_mut(&address) {
             // A connection that was ended to make room is removed already.
-            seats.remove(&number);
-            if seats.is_empty() {
+            handles.remove(&number);
+            if handles.is_empty() {
                 connections.by_client.remove(&address);
             }
         }
@@ -211,7 +216,7 @@ impl Drop for Connected {
 }
 
 /// Returns the lines of a request's `X-Forwarded-For` header.
-pub(super) fn forwarded_for<B>(request: &Request<B>) -> impl DoubleEndedIterator<Item = &[u8]> {
+pub fn forwarded_for<B>(request: &Request<B>) -> impl DoubleEndedIterator<Item = &[u8]> {
     request.headers().get_all(FORWARDED_FOR).iter().map(HeaderValue::as_bytes)
 }
 
@@ -224,7 +229,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::http::pulse::Ward;
+    use crate::connection_timeouts::ThreadConnections;
 
     fn ip(text: &str) -> IpAddr {
         text.parse().unwrap()
@@ -240,51 +245,55 @@ mod tests {
     }
 
     /// Returns a connection that is served until it is ended, with its other end.
-    fn serve(clients: &Arc<Clients>, ward: &Arc<Ward>, peer: &str) -> Option<(DuplexStream, JoinHandle<()>)> {
-        let connected = clients.connect(ip(peer))?;
+    fn serve(
+        clients: &Arc<Clients>,
+        thread: &Arc<ThreadConnections>,
+        peer: &str,
+    ) -> Option<(DuplexStream, JoinHandle<()>)> {
+        let permit = clients.connect(ip(peer))?;
         let (far, near) = duplex(64);
-        let (place, mut stream) = (connected.place(), ward.attend(near));
-        let patient = stream.patient();
+        let (place, mut stream) = (permit.place(), thread.track(near));
+        let connection = stream.connection();
         let task = tokio::spawn(async move {
             while let Ok(byte) = stream.read_u8().await {
                 match byte {
-                    b'?' => stream.patient().is_served(),
+                    b'?' => stream.connection().mark_serving(),
                     _ => stream.write_all(b"!").await.unwrap(),
                 }
             }
-            drop(connected);
+            drop(permit);
         });
-        clients.attend(place, ward.admit(patient, task.abort_handle()));
+        clients.set_handle(place, thread.register(connection, task.abort_handle()));
         Some((far, task))
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_client_gets_another_connection_in_the_place_of_its_idlest() {
         let clients = clients(3, 0, &["10.0.0.0/8"]);
-        let wards = [Arc::new(Ward::default()), Arc::new(Ward::default())];
-        let watching = wards.clone().map(|ward| tokio::spawn(ward.watch()));
-        let (mut used, of_used) = serve(&clients, &wards[0], "192.0.2.1").unwrap();
+        let threads = [Arc::new(ThreadConnections::default()), Arc::new(ThreadConnections::default())];
+        let watching = threads.clone().map(|thread| tokio::spawn(thread.enforce_timeouts()));
+        let (mut used, of_used) = serve(&clients, &threads[0], "192.0.2.1").unwrap();
         used.write_all(b".").await.unwrap();
         sleep(Duration::from_secs(2)).await;
-        let (_silent, of_silent) = serve(&clients, &wards[1], "::ffff:192.0.2.1").unwrap();
-        let (mut asking, of_asking) = serve(&clients, &wards[0], "192.0.2.1").unwrap();
+        let (_silent, of_silent) = serve(&clients, &threads[1], "::ffff:192.0.2.1").unwrap();
+        let (mut asking, of_asking) = serve(&clients, &threads[0], "192.0.2.1").unwrap();
         asking.write_all(b"?").await.unwrap();
-        let (_other, of_other) = serve(&clients, &wards[0], "192.0.2.2").unwrap();
+        let (_other, of_other) = serve(&clients, &threads[0], "192.0.2.2").unwrap();
         sleep(Duration::from_secs(2)).await;
 
         // Connections on all threads count: the silent one goes first, then the idle one.
-        let mut third = serve(&clients, &wards[0], "192.0.2.1").unwrap();
+        let mut third = serve(&clients, &threads[0], "192.0.2.1").unwrap();
         third.0.write_all(b"?").await.unwrap();
         sleep(Duration::from_secs(1)).await;
         assert!(of_silent.is_finished() && !of_used.is_finished());
-        let mut fourth = serve(&clients, &wards[1], "192.0.2.1").unwrap();
+        let mut fourth = serve(&clients, &threads[1], "192.0.2.1").unwrap();
         fourth.0.write_all(b"?").await.unwrap();
         sleep(Duration::from_secs(1)).await;
         assert!(of_used.is_finished() && !of_asking.is_finished() && !of_other.is_finished());
-        assert!(serve(&clients, &wards[0], "192.0.2.1").is_none(), "all of them are being answered");
+        assert!(serve(&clients, &threads[0], "192.0.2.1").is_none(), "all of them are being answered");
         drop(asking);
         of_asking.await.unwrap();
-        assert!(serve(&clients, &wards[0], "192.0.2.1").is_some());
+        assert!(serve(&clients, &threads[0], "192.0.2.1").is_some());
         watching.iter().for_each(JoinHandle::abort);
     }
 
@@ -303,10 +312,10 @@ mod tests {
     #[test]
     fn only_what_trusted_proxies_say_is_believed() {
         let clients = clients(0, 0, &["10.0.0.0/8", "::1/128"]);
-        let behind_bytes =
-            |lines: &[&[u8]]| clients.behind(ip("10.0.0.1"), lines.iter().copied()).to_string();
-        let behind =
-            |lines: &[&str]| behind_bytes(&lines.iter().map(|line| line.as_bytes()).collect::<Vec<_>>());
+        let client_of_bytes =
+            |lines: &[&[u8]]| clients.forwarded_client(ip("10.0.0.1"), lines.iter().copied()).to_string();
+        let client_of =
+            |lines: &[&str]| client_of_bytes(&lines.iter().map(|line| line.as_bytes()).collect::<Vec<_>>());
         for (lines, client) in [
             (&[][..], "10.0.0.1"),
             (&["192.0.2.7"], "192.0.2.7"),
@@ -318,10 +327,10 @@ mod tests {
             (&["\u{e4}, 192.0.2.7"], "192.0.2.7"),
             (&["2001:db8::1"], "2001:db8::1"),
         ] {
-            assert_eq!(behind(lines), client, "{lines:?}");
+            assert_eq!(client_of(lines), client, "{lines:?}");
         }
         assert_eq!(
-            behind_bytes(&[b"\xff, 192.0.2.7"]),
+            client_of_bytes(&[b"\xff, 192.0.2.7"]),
             "192.0.2.7",
             "nobody hides behind a byte of their own"
         );

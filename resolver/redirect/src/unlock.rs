@@ -1,5 +1,4 @@
-//! Password-protected links: `POST /{code}` with the password, from the form that
-//! [`pages::ask_password`] shows. The form needs no script.
+//! `POST /{code}` with the password of a link, from the form in `pages.rs`. No script is needed.
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
@@ -14,14 +13,13 @@ use hyper::{
 use links::PasswordHash;
 use tokio::time::timeout;
 use url::form_urlencoded;
+use web::{Answer, TEXT, answer, budgets::Holder, connection_timeouts::from_client, hold_back};
 
-use super::{
-    Answer, App, Desk, Visitor, answer,
-    budgets::Holder,
-    hold_back, pages,
-    pulse::from_client,
-    redirect::{find, host, lead},
-    stray::{gone, too_much, unavailable},
+use crate::{
+    Redirector, ThreadContext, Visitor,
+    fallback_page::{gone, too_much, unavailable},
+    follow::{find, host, lead},
+    pages,
 };
 
 /// The maximum size of the form's body in bytes: a password of 256 bytes, each percent-encoded.
@@ -29,34 +27,34 @@ const BODY_BYTES: usize = 1_024;
 const BODY_TIME: Duration = Duration::from_secs(10);
 
 /// Redirects a visitor who enters the right password.
-pub(super) async fn unlock(desk: &Desk, visitor: Visitor, request: Request<Incoming>) -> Answer {
-    let app = &desk.app;
+pub async fn unlock(thread: &ThreadContext, visitor: Visitor, request: Request<Incoming>) -> Answer {
+    let redirector = &thread.redirector;
     let (parts, body) = request.into_parts();
-    let _held = match app.budgets.bodies.take(Holder::client(visitor.client), BODY_BYTES as u64) {
+    let _held = match redirector.budgets.bodies.take(Holder::client(visitor.client), BODY_BYTES as u64) {
         Ok(held) => held,
-        Err(spent) => return too_much(app, spent),
+        Err(spent) => return too_much(redirector, spent),
     };
     let Some(password) = password(body).await else {
-        return answer(StatusCode::BAD_REQUEST, pages::TEXT, "expected a form with the field password\n");
+        return answer(StatusCode::BAD_REQUEST, TEXT, "expected a form with the field password\n");
     };
     let request = Request::from_parts(parts, ());
-    let found = match find(app, visitor.client, request.uri().path(), host(&request)).await {
+    let found = match find(redirector, visitor.client, request.uri().path(), host(&request)).await {
         Ok(found) => found,
         Err(answer) => return answer,
     };
-    let now = app.directory.now();
+    let now = redirector.directory.now();
     if !found.link.is_live(now) {
-        return gone(app, &found.place, &found.wanted, request.uri().path());
+        return gone(redirector, &found.place, &found.wanted, request.uri().path());
     }
     if let Some(hash) = found.link.password() {
-        match open(app, found.link.id, visitor.client, hash, password).await {
+        match open(redirector, found.link.id, visitor.client, hash, password).await {
             Tried::Opened => {}
             Tried::Wrong => return pages::ask_password(true),
             Tried::TooMany(wait) => return hold_back(pages::too_many_tries(wait)),
-            Tried::Busy => return unavailable(app),
+            Tried::Busy => return unavailable(redirector),
         }
     }
-    let mut answer = lead(desk, visitor, &request, now, &found).await;
+    let mut answer = lead(thread, visitor, &request, now, &found).await;
     if answer.status().is_redirection() {
         // The target has to be requested with GET, whatever the link's own status.
         *answer.status_mut() = StatusCode::SEE_OTHER;
@@ -66,15 +64,22 @@ pub(super) async fn unlock(desk: &Desk, visitor: Visitor, request: Request<Incom
 
 /// Checks a password on the daemon's own runtime: a listener's thread has no other threads for
 /// hashing.
-async fn open(app: &Arc<App>, link: LinkId, client: IpAddr, hash: &PasswordHash, password: String) -> Tried {
-    let (shared, hash) = (Arc::clone(app), hash.clone());
+async fn open(
+    redirector: &Arc<Redirector>,
+    link: LinkId,
+    client: IpAddr,
+    hash: &PasswordHash,
+    password: String,
+) -> Tried {
+    let (shared, hash) = (Arc::clone(redirector), hash.clone());
     let task =
-        app.runtime.spawn(async move { shared.links.passwords.open(link, client, &hash, password).await });
+        redirector.runtime.spawn(async move { shared.passwords.open(link, client, &hash, password).await });
     task.await.unwrap_or(Tried::Busy)
 }
 
 /// Returns whether a request submits the form.
-pub(super) fn is_form(request: &Request<Incoming>) -> bool {
+#[must_use]
+pub fn is_form(request: &Request<Incoming>) -> bool {
     let kind = request.headers().get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
     request.uri().path().len() > 1 && kind.starts_with(b"application/x-www-form-urlencoded")
 }

@@ -2,34 +2,50 @@
 
 use std::mem::MaybeUninit;
 
-use httparse::{Header, Request, Status};
-
-use crate::http::{limits::FORWARDED_FOR, redirect::Asked};
+use httparse::{Header, Status};
 
 /// Headers that give a request a body or affect its connection. A request with one of them goes to
 /// hyper.
 const DECIDES: [&str; 5] = ["connection", "content-length", "transfer-encoding", "upgrade", "expect"];
-/// The maximum number of headers of a request; a request with more goes to hyper.
+/// Headers of a request; one with more is handed over.
 const HEADERS_MAX: usize = 32;
+
+/// The parts of a request's head that a redirect depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestHead<'a> {
+    /// Whether the method is HEAD: a checker or a preview looks at the link, and nobody visits it.
+    pub is_head: bool,
+    /// The path, not decoded, with the slash that it begins with.
+    pub path: &'a str,
+    /// The query, not decoded, without its question mark.
+    pub query: Option<&'a str>,
+    /// The host that the request names.
+    pub host: Option<&'a str>,
+    /// `User-Agent`; empty when there is none.
+    pub user_agent: &'a [u8],
+    /// `Referer`; empty when there is none.
+    pub referer: &'a [u8],
+}
 
 /// A request without a body, without headers that affect its connection, and without a repeated
 /// header among those read here.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::http) struct Received<'a> {
-    pub(in crate::http) asked: Asked<'a>,
-    /// The value of `X-Forwarded-For`, the client that a proxy speaks for.
-    pub(in crate::http) forwarded_for: Option<&'a [u8]>,
+pub struct Request<'a> {
+    /// What a redirect depends on.
+    pub head: RequestHead<'a>,
+    /// `X-Forwarded-For`: the clients that a proxy speaks for.
+    pub forwarded_for: Option<&'a [u8]>,
 }
 
-/// Parses the first request in `bytes`. Returns it with the bytes after it, or `None` if the head
-/// is incomplete or the request is one for hyper.
-pub(super) fn receive(bytes: &[u8]) -> Option<(Received<'_>, &[u8])> {
+/// Parses the first request of `bytes`, and returns it with the bytes behind it. Returns `None`
+/// when the request is incomplete, or has to be handed over.
+pub(super) fn parse(bytes: &[u8]) -> Option<(Request<'_>, &[u8])> {
     let mut headers = [const { MaybeUninit::uninit() }; HEADERS_MAX];
-    let mut request = Request::new(&mut []);
+    let mut request = httparse::Request::new(&mut []);
     let Ok(Status::Complete(len)) = request.parse_with_uninit_headers(bytes, &mut headers) else {
         return None;
     };
-    let is_look = match request.method? {
+    let is_head = match request.method? {
         "GET" => false,
         "HEAD" => true,
         _ => return None,
@@ -47,7 +63,7 @@ pub(super) fn receive(bytes: &[u8]) -> Option<(Received<'_>, &[u8])> {
             4 if is("host") => &mut host,
             7 if is("referer") => &mut referer,
             10 if is("user-agent") => &mut user_agent,
-            15 if is(FORWARDED_FOR) => &mut forwarded_for,
+            15 if is("x-forwarded-for") => &mut forwarded_for,
             10 if is("connection") && value.eq_ignore_ascii_case(b"keep-alive") => continue,
             _ if DECIDES.iter().any(|other| is(other)) => return None,
             _ => continue,
@@ -58,13 +74,13 @@ pub(super) fn receive(bytes: &[u8]) -> Option<(Received<'_>, &[u8])> {
     }
     let host = Some(std::str::from_utf8(host?).ok()?);
     let (user_agent, referer) = (user_agent.unwrap_or_default(), referer.unwrap_or_default());
-    let asked = Asked { is_look, path, query, host, user_agent, referer };
-    Some((Received { asked, forwarded_for }, &bytes[len..]))
+    let head = RequestHead { is_head, path, query, host, user_agent, referer };
+    Some((Request { head, forwarded_for }, &bytes[len..]))
 }
 
 #[cfg(test)]
 mod tests {
-    use hyper::Uri;
+    use http::Uri;
     use proptest::prelude::*;
 
     use super::*;
@@ -74,19 +90,19 @@ mod tests {
         fn what_is_read_here_hyper_reads_alike(query in "[\\x21-\\x7e\\u{e4}\\u{20ac}]{0,12}", cut in prop::bool::ANY) {
             let target = format!("/abc{}{query}", if cut { "" } else { "?" });
             let head = format!("GET {target} HTTP/1.1\r\nHost: a.example\r\n\r\n");
-            if let Some((Received { asked, .. }, _)) = receive(head.as_bytes())
-                && asked.path == "/abc"
+            if let Some((Request { head: parsed, .. }, _)) = parse(head.as_bytes())
+                && parsed.path == "/abc"
             {
                 let uri = Uri::try_from(&target).unwrap();
-                prop_assert_eq!((uri.path(), uri.query()), (asked.path, asked.query));
+                prop_assert_eq!((uri.path(), uri.query()), (parsed.path, parsed.query));
             }
         }
     }
 
     #[test]
     fn a_plain_get_or_head_is_read_and_what_stands_behind_it_is_left() {
-        let asked = |is_look, query, user_agent: &'static [u8]| Asked {
-            is_look,
+        let parsed = |is_head, query, user_agent: &'static [u8]| RequestHead {
+            is_head,
             path: "/abc",
             query,
             host: Some("a.example"),
@@ -94,17 +110,17 @@ mod tests {
             referer: b"",
         };
         let head = "HEAD /abc?x=1&y HTTP/1.1\r\nHOST: a.example\r\nconnection: Keep-Alive\r\n\r\nGET";
-        let received = Received { asked: asked(true, Some("x=1&y"), b""), forwarded_for: None };
-        assert_eq!(receive(head.as_bytes()), Some((received, &b"GET"[..])));
+        let request = Request { head: parsed(true, Some("x=1&y"), b""), forwarded_for: None };
+        assert_eq!(parse(head.as_bytes()), Some((request, &b"GET"[..])));
         let head = "GET /abc HTTP/1.1\r\nHost: a.example\r\nUser-Agent: curl/8\r\nX-Forwarded-For: 192.0.2.1\r\nAccept: */*\r\n\r\n";
-        let received = Received { asked: asked(false, None, b"curl/8"), forwarded_for: Some(b"192.0.2.1") };
-        assert_eq!(receive(head.as_bytes()), Some((received, &b""[..])));
+        let request = Request { head: parsed(false, None, b"curl/8"), forwarded_for: Some(b"192.0.2.1") };
+        assert_eq!(parse(head.as_bytes()), Some((request, &b""[..])));
     }
 
     #[test]
-    fn whatever_else_a_request_says_is_hypers() {
+    fn whatever_else_a_request_says_is_handed_over() {
         let with = |line: &str| format!("GET /abc HTTP/1.1\r\nHost: a.example\r\n{line}\r\n\r\n");
-        assert!(receive(with("Accept: */*").as_bytes()).is_some());
+        assert!(parse(with("Accept: */*").as_bytes()).is_some());
         for line in [
             "Connection: close",
             "Connection: keep-alive, upgrade",
@@ -119,7 +135,7 @@ mod tests {
             "no header",
             &"X: y\r\n".repeat(HEADERS_MAX),
         ] {
-            assert_eq!(receive(with(line).as_bytes()), None, "{line}");
+            assert_eq!(parse(with(line).as_bytes()), None, "{line}");
         }
         for head in [
             "",
@@ -134,7 +150,7 @@ mod tests {
             "get /abc HTTP/1.1\r\nHost: a.example\r\n\r\n",
             "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
         ] {
-            assert_eq!(receive(head.as_bytes()), None, "{head}");
+            assert_eq!(parse(head.as_bytes()), None, "{head}");
         }
     }
 }

@@ -1,0 +1,136 @@
+//! `GET|HEAD /{code}/qr-code`: the short link as a picture. What it may be is in [`qr`].
+//!
+//! A picture takes milliseconds of a core, more than a thousand redirects, and one of a long slug
+//! many times as long: few are drawn at a time, away from the listeners' threads, and a client has
+//! a budget of them.
+
+use std::{sync::Arc, time::Duration};
+
+use daemon::network;
+use hyper::{
+    Request, StatusCode,
+    body::Incoming,
+    header::{CACHE_CONTROL, HeaderValue},
+};
+use links::location;
+use qr::{Image, QrError, QrOptions, render};
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, timeout},
+};
+use url::form_urlencoded;
+use web::{
+    Answer, TEXT, answer,
+    budgets::{Holder, Pool, Rate},
+};
+
+use crate::{
+    Redirector, ThreadContext, Visitor,
+    fallback_page::{busy, gone, too_much, unavailable},
+    follow::{find, host},
+};
+
+/// QR codes that are drawn at a time.
+const AT_ONCE: usize = 2;
+/// QR codes that are drawn or wait for it: of all clients and of one.
+const UNDER_WAY: (u64, u64) = (32, 8);
+/// QR codes that one client may have drawn in a minute.
+const PER_MINUTE: u32 = 240;
+/// What stands behind the code.
+const BEHIND: &str = "/qr-code";
+/// How long a picture may wait for its turn.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// QR codes under way, and how many each client has asked for.
+pub struct Pictures {
+    rate: Rate,
+    under_way: Arc<Pool>,
+    turns: Arc<Semaphore>,
+    since: Instant,
+}
+
+impl Pictures {
+    /// Nothing is drawn yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            rate: Rate::new(PER_MINUTE),
+            under_way: Pool::of_clients(UNDER_WAY),
+            turns: Arc::new(Semaphore::new(AT_ONCE)),
+            since: Instant::now(),
+        }
+    }
+}
+
+impl Default for Pictures {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The path of the link whose picture is asked for.
+#[must_use]
+pub fn link_of(path: &str) -> Option<&str> {
+    path.strip_suffix(BEHIND).filter(|link| link.len() > 1)
+}
+
+/// Draws the short link that a visitor would be led on by.
+pub async fn draw(thread: &ThreadContext, visitor: Visitor, request: &Request<Incoming>) -> Answer {
+    let redirector = &thread.redirector;
+    let pictures = &redirector.pictures;
+    if let Err(wait) = pictures.rate.spend(network(visitor.client), pictures.since.elapsed()) {
+        return busy(wait);
+    }
+    let _place = match pictures.under_way.take(Holder::client(visitor.client), 1) {
+        Ok(place) => place,
+        Err(spent) => return too_much(redirector, spent),
+    };
+    let path = link_of(request.uri().path()).unwrap_or_default();
+    let found = match find(redirector, visitor.client, path, host(request)).await {
+        Ok(found) => found,
+        Err(answer) => return answer,
+    };
+    // A campaign is printed before it begins.
+    if found.link.is_over(redirector.directory.now()) {
+        return gone(redirector, &found.place, &found.wanted, path);
+    }
+    let Some(name) = redirector.lookup.name_of(&found.link) else { return unavailable(redirector) };
+    let pairs = form_urlencoded::parse(request.uri().query().unwrap_or("").as_bytes());
+    let options = match QrOptions::read(pairs) {
+        Ok(options) => options,
+        Err(error) => return wrong(error),
+    };
+    // Readers guess how letters beyond ASCII are written: in a URL all of them can be escaped.
+    let short_url =
+        location(&format!("{}/{name}", redirector.directory.base(found.link.domain()))).into_owned();
+    match paint(redirector, short_url, options).await {
+        Some(Ok(Image { bytes, content_type })) => {
+            let mut picture = answer(StatusCode::OK, content_type, bytes);
+            picture.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("public,max-age=3600"));
+            match redirector.budgets.keep(Holder::client(visitor.client), &mut picture) {
+                Ok(()) => picture,
+                Err(spent) => too_much(redirector, spent),
+            }
+        }
+        Some(Err(error)) => wrong(error),
+        None => unavailable(redirector),
+    }
+}
+
+/// None when too many pictures are asked for.
+async fn paint(
+    redirector: &Arc<Redirector>,
+    text: String,
+    options: QrOptions,
+) -> Option<Result<Image, QrError>> {
+    let turn = timeout(PATIENCE, Arc::clone(&redirector.pictures.turns).acquire_owned()).await.ok()?.ok()?;
+    let painted = redirector.runtime.spawn_blocking(move || {
+        let _turn = turn;
+        render(&text, &options)
+    });
+    painted.await.ok()
+}
+
+fn wrong(error: QrError) -> Answer {
+    answer(StatusCode::BAD_REQUEST, TEXT, format!("{error}\n"))
+}

@@ -1,0 +1,64 @@
+//! Answers and what is said of them.
+
+use std::time::Duration;
+
+use hyper::{
+    Response, StatusCode,
+    body::Bytes,
+    header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER},
+};
+
+use crate::body::Body;
+
+/// The content type of pages.
+pub const HTML: &str = "text/html; charset=utf-8";
+/// The content type of plain text.
+pub const TEXT: &str = "text/plain; charset=utf-8";
+/// How long a refusal is held back: a prompt one would be asked for again at once, and take the
+/// core from others.
+pub const HELD_BACK: Duration = Duration::from_secs(1);
+
+/// An HTTP response, as every handler returns it.
+pub type Answer = Response<Body>;
+
+/// An answer with a body.
+#[must_use]
+pub fn answer(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Answer {
+    let mut answer = Response::new(Body::whole(body));
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    answer
+}
+
+/// An answer without a body.
+#[must_use]
+pub fn empty(status: StatusCode) -> Answer {
+    let mut answer = Response::new(Body::whole(Bytes::new()));
+    *answer.status_mut() = status;
+    answer
+}
+
+/// Marks an answer that is held back.
+#[derive(Clone, Copy)]
+struct HeldBack;
+
+/// Has a refusal held back. Nothing is kept for it meanwhile, and its connection may be closed to
+/// make room for another.
+#[must_use]
+pub fn hold_back(mut answer: Answer) -> Answer {
+    answer.extensions_mut().insert(HeldBack);
+    answer
+}
+
+/// Whether the answer is to wait for [`HELD_BACK`].
+#[must_use]
+pub fn is_held_back(answer: &Answer) -> bool {
+    answer.extensions().get::<HeldBack>().is_some()
+}
+
+/// Asks the client to come back in a second.
+#[must_use]
+pub fn retry_later(mut answer: Answer) -> Answer {
+    answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    answer
+}
