@@ -32,7 +32,7 @@ pub(crate) fn connect(members: &[String], deadline: Duration) -> Result<Channel,
     let turn = Arc::new(AtomicUsize::new(0));
     let connector = tower::service_fn(move |_: Uri| {
         let (addresses, turn) = (Arc::clone(&addresses), Arc::clone(&turn));
-        async move { dial(&addresses, &turn, deadline).await.map(|stream| TokioIo::new(stream)) }
+        async move { dial(&addresses, &turn, deadline).await.map(TokioIo::new) }
     });
     let endpoint = Endpoint::from_shared(origin)?
         .http2_keep_alive_interval(deadline / 2)
