@@ -109,9 +109,7 @@ impl Field {
         Self::ALL.into_iter().find(|field| field.name() == name)
     }
 
-    /// Returns whether edits ignore the field.
-    ///
-    /// Returns the phrase that describes the accepted values.
+    /// Describes the values that the field takes.
     pub fn expected(self) -> String {
         match self {
             Self::LongUrl => "expected a string with an absolute URL".to_owned(),

@@ -5,8 +5,9 @@ use std::fmt;
 
 use serde::{
     Deserialize, Deserializer, Serialize,
-    de::{self, IgnoredAny, Visitor},
+    de::{self, Visitor},
 };
+use serde_json::Value;
 
 /// Implements `JsonSchema` for a type whose schema is written where it is used.
 macro_rules! inline_schema {
@@ -144,7 +145,8 @@ impl Visitor<'_> for FlagVisitor {
 
 impl<'de> Deserialize<'de> for Ignored {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        IgnoredAny::deserialize(from).map(|_| Self)
+        // Not `IgnoredAny`, which passes over text that is no JSON: too deep, or no UTF-8.
+        Value::deserialize(from).map(|_| Self)
     }
 }
 
@@ -171,7 +173,7 @@ inline_schema!(
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 

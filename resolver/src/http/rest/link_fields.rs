@@ -47,7 +47,14 @@ pub(super) fn read_edit(app: &App, body: &[u8]) -> Result<(LinkFields, FieldErro
         Some(fields) => fields,
         None => {
             let mut fields = object(body)?;
-            fields.retain(|name, _| dto::LinkFields::edit_use(name) != Some(EditUse::Ignored));
+            fields.retain(|name, _| match dto::LinkFields::edit_use(name) {
+                Some(EditUse::Ignored) => false,
+                Some(EditUse::Refused) => {
+                    wrong.note::<()>(name, Err(UNKNOWN.to_owned()));
+                    false
+                }
+                Some(EditUse::Taken) | None => true,
+            });
             read_each(fields, "", &mut wrong)
         }
     };
@@ -115,8 +122,13 @@ pub(super) fn canonical(body: &[u8]) -> Result<String, Problem> {
 pub(super) fn given_code(item: &[u8], code: &Patch<String>) -> Value {
     match code {
         Patch::Set(code) => Value::from(code.as_str()),
-        // Absent, null, or of another type, which only the item itself shows.
-        _ => object(item).ok().and_then(|mut fields| fields.remove(SHORT_CODE)).unwrap_or_default(),
+        // Absent, null, or of another type, which only the item itself shows. Lists and objects are not
+        // kept: their memory is not on the account of the call.
+        _ => object(item)
+            .ok()
+            .and_then(|mut fields| fields.remove(SHORT_CODE))
+            .filter(|code| !code.is_array() && !code.is_object())
+            .unwrap_or_default(),
     }
 }
 

@@ -5,10 +5,10 @@
 //! errors stop at the first field and name neither the field of a wrong value nor what is expected
 //! in the words of the API. (`eserde` would collect errors; it is young.)
 
-use std::collections::HashMap;
+use std::{collections::HashMap, iter};
 
 use app::{AppError, FieldErrors, InvalidField};
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, value::MapDeserializer};
 use serde_aux::serde_introspection::serde_introspect;
 use serde_json::{Map, Value};
 
@@ -77,8 +77,8 @@ pub(super) fn read_each<T: Fields>(fields: Map<String, Value>, at: &str, wrong: 
             wrong.note::<()>(&path, Err(T::refused(&name)));
             continue;
         }
-        let alone = Map::from_iter([(name.clone(), value.clone())]);
-        match serde_json::from_value::<T>(Value::Object(alone)) {
+        let alone = MapDeserializer::<_, serde_json::Error>::new(iter::once((name.as_str(), &value)));
+        match T::deserialize(alone) {
             Ok(_) => {
                 right.insert(name, value);
             }
@@ -117,6 +117,9 @@ pub(super) fn read_query<T: Fields>(query: &Query) -> (T, FieldErrors) {
 /// first, since a request needs it, and what the request does not have comes next.
 pub(super) fn in_order(error: AppError, body: &[u8]) -> AppError {
     let AppError::Invalid(mut wrong) = error else { return error };
+    if wrong.len() < 2 {
+        return AppError::Invalid(wrong);
+    }
     let fields: Map<String, Value> = serde_json::from_slice(body).unwrap_or_default();
     let places: HashMap<&str, usize> =
         fields.keys().enumerate().map(|(place, name)| (name.as_str(), place + 1)).collect();
