@@ -19,12 +19,15 @@ impl LinkService {
         // The target rules may have changed since the link was created.
         let targets = link.rules().iter().map(|rule| &rule.long_url).chain([&link.long_url]);
         self.check_targets(Field::LongUrl, targets)?;
+        // Counted before the code is looked up: a keyspace that this process hears of in between is one
+        // more than the database is asked to have, and the restoration is refused.
+        let keyspaces = self.creator.keyspaces();
         if is_minted_by_now(&link, self.lookup.id_of(&name.code)) {
             return Err(taken());
         }
         let _turn = self.turns.write(by.id).await?;
         let precondition = Precondition::of(&link);
-        let restored = self.links.restore(link.id, &precondition, self.creator.keyspaces(), by.id).await?;
+        let restored = self.links.restore(link.id, &precondition, keyspaces, by.id).await?;
         self.lookup.changed(link.id);
         match restored {
             Restored::Done(record) => {

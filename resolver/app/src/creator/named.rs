@@ -78,12 +78,15 @@ impl Parts {
         idempotency: Option<&Idempotency>,
     ) -> Result<Link, CreateError> {
         let domain = draft.domain();
+        // Counted before the code is looked up, so that a keyspace that this process hears of in between
+        // makes the database refuse the slug.
+        let keyspaces = self.mint.keyspaces();
         // On another domain a code does not belong to its number alone: the table of slugs decides.
         let mintable = slug.code_on(domain).and_then(|code| self.mint.read(&code));
         let mark = getrandom::u32().map_err(|_| CreateError::NoStore)?;
         let details = draft.details.get_or_insert_with(Box::<Details>::default);
         (details.slug, details.mark) = (Some(slug.clone()), Some(mark));
-        let mut link = NamedLink { slug, mintable, keyspaces: self.mint.keyspaces(), draft };
+        let mut link = NamedLink { slug, mintable, keyspaces, draft };
         let turn = self.turns.take(link.draft.created_by).await?;
         let inserted = self.links.insert_named(&link, tags, idempotency).await;
         drop(turn);
