@@ -19,8 +19,8 @@ impl LinkService {
         // The target rules may have changed since the link was created.
         let targets = link.rules().iter().map(|rule| &rule.long_url).chain([&link.long_url]);
         self.check_targets(Field::LongUrl, targets)?;
-        // Counted before the code is looked up: a keyspace that this process hears of in between is one
-        // more than the database is asked to have, and the restoration is refused.
+        // Counted before the code is looked up: a keyspace that this process hears of in between is
+        // one more than the database is asked to have, and the restoration is refused.
         let keyspaces = self.creator.keyspaces();
         if is_minted_by_now(&link, self.lookup.id_of(&name.code)) {
             return Err(taken());

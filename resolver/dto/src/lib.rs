@@ -32,7 +32,7 @@ pub use domain::{
 };
 pub use health::{Health, HealthLinks, HealthStatus, OpenApi};
 pub use link::{BatchItem, EditUse, FillItem, LinkFields, NewShortUrl, NewTakedown, ShortUrlEdit, TagName};
-pub use page::{Data, Page, Pagination, PagingQuery};
+pub use page::{Data, Page, Pagination};
 pub use patch::Patch;
 pub use query::{LinkListQuery, MatchMode};
 pub use reservation::{NewReservation, Reservation, ReservationList};

@@ -220,11 +220,6 @@ impl LinkFields {
     pub fn edit_use(name: &str) -> Option<EditUse> {
         USES.get(name).map(|of_calls| of_calls.edit)
     }
-
-    /// Returns the names of all fields, those that are ignored included.
-    pub fn names() -> impl Iterator<Item = &'static str> {
-        USES.keys().map(String::as_str)
-    }
 }
 
 /// The use of each field, by its name.

@@ -1,7 +1,7 @@
 //! Pages of lists, as Shlink counts them.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::values::inline_schema;
 
@@ -37,18 +37,6 @@ pub struct Page<T> {
 pub struct Data<T> {
     /// The items.
     pub data: Vec<T>,
-}
-
-/// The query of a list in pages.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub struct PagingQuery {
-    /// The page, from 1. One behind the last is empty.
-    #[schemars(with = "PageNumber", extend("default" = 1))]
-    pub page: Option<String>,
-    /// The number of items per page; all if it is -1 or absent.
-    #[schemars(with = "PageSize")]
-    pub items_per_page: Option<String>,
 }
 
 /// The schema of a page's number.

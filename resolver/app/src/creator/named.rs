@@ -78,8 +78,8 @@ impl Parts {
         idempotency: Option<&Idempotency>,
     ) -> Result<Link, CreateError> {
         let domain = draft.domain();
-        // Counted before the code is looked up, so that a keyspace that this process hears of in between
-        // makes the database refuse the slug.
+        // Counted before the code is looked up, so that a keyspace that this process hears of in
+        // between makes the database refuse the slug.
         let keyspaces = self.mint.keyspaces();
         // On another domain a code does not belong to its number alone: the table of slugs decides.
         let mintable = slug.code_on(domain).and_then(|code| self.mint.read(&code));

@@ -122,8 +122,8 @@ pub(super) fn canonical(body: &[u8]) -> Result<String, Problem> {
 pub(super) fn given_code(item: &[u8], code: &Patch<String>) -> Value {
     match code {
         Patch::Set(code) => Value::from(code.as_str()),
-        // Absent, null, or of another type, which only the item itself shows. Lists and objects are not
-        // kept: their memory is not on the account of the call.
+        // Absent, null, or of another type, which only the item itself shows. Lists and objects are
+        // not kept: their memory is not on the account of the call.
         _ => object(item)
             .ok()
             .and_then(|mut fields| fields.remove(SHORT_CODE))
