@@ -12,6 +12,7 @@ use std::{
     time::Duration,
 };
 
+use api::{Api, grpc};
 use app::metrics::Metrics;
 use codes::{Keyspace, KeyspaceIndex, Mint};
 use daemon::{Admin, Recorder, Refresh, Resources, Vitals};
@@ -34,7 +35,7 @@ use crate::{
     bootstrap::{Bootstrapped, bootstrap},
     commands::{file_error, open_witnessed},
     config::{Config, Database, Settings},
-    http::{self, Api, Phase, PublicListeners, PublicService},
+    http::{self, Phase, PublicListeners, PublicService},
 };
 
 /// The deadline for creates under way when the process stops.
@@ -170,7 +171,7 @@ impl Grpc {
     fn start(listener: Option<TcpListener>, api: &Arc<Api>, vitals: &Vitals) -> Self {
         let stop = CancellationToken::new();
         let serve = |listener| {
-            let serving = http::grpc::serve(listener, Arc::clone(api), stop.clone());
+            let serving = grpc::serve(listener, Arc::clone(api), stop.clone());
             // A failure of the links API ends the process, like that of every other supervised
             // task.
             vitals

@@ -106,9 +106,19 @@ const LAYERS: &[Layer] = &[
         never: &["etcd-client"],
     },
     Layer {
+        name: "api",
+        folder: "resolver/api",
+        reaches: &[
+            "app", "codes", "daemon", "dto", "holder", "issuer", "links", "numbers", "proto", "store",
+            "supply", "web",
+        ],
+        never: &["etcd-client"],
+    },
+    Layer {
         name: "resolver",
         folder: "resolver",
         reaches: &[
+            "api",
             "app",
             "codes",
             "daemon",

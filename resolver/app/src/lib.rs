@@ -1,7 +1,7 @@
 //! The application: one file for each use case, which takes a typed command and returns a typed
 //! result or [`AppError`].
 //!
-//! 1. This crate knows neither HTTP, gRPC, JSON nor the command line. `http/rest`, `http/grpc` and
+//! 1. This crate knows neither HTTP, gRPC, JSON nor the command line. `api/rest`, `api/grpc` and
 //!    the bulk call translate; they decide nothing.
 //! 2. Authorisation is decided here, once for all protocols: each use case names its scope and
 //!    checks the limits of the API key ([`authorize`]).

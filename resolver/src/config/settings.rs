@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, path::PathBuf, time::Duration};
 
+use api::CallLimits;
 use app::{
     domain_cache::{Policy, PublicUrl},
     lookup::LookupSizes,
@@ -15,7 +16,7 @@ use url::{Host, Url};
 use web::client_limits::ClientLimits;
 
 use super::{CheckTargets, Config, Database, FastPath};
-use crate::{Error, http::CallLimits};
+use crate::Error;
 
 /// The validated configuration, with every default filled in.
 #[derive(Clone, Debug)]

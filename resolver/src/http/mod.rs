@@ -1,19 +1,14 @@
-//! The public listener, and the API behind it.
+//! The public listener, for redirects and the API.
 //!
 //! Data flows one way: `listener` accepts on one single-threaded runtime per core, `connection`
-//! reads requests, `router` decides what a request is, and the crate `redirect` or `rest` answers
+//! reads requests, `router` decides what a request is, and the crate `redirect` or `api` answers
 //! it. Redirects of links that the thread knows are answered without hyper (the crate `fast_path`).
 //! The listener's threads parse, look into the cache and wait. They poll creates as well, because a
 //! create does little more (`web::run_to_end`). Every other call of the API runs on the daemon's
 //! own runtime beside them. Stores and their connections belong to that runtime in any case.
 
-mod api;
-mod authenticate;
-mod calls;
 mod connection;
-pub(crate) mod grpc;
 mod listener;
-mod rest;
 mod router;
 
 use std::sync::{
@@ -21,40 +16,30 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
+use api::Api;
 use app::metrics::Metrics;
 use fast_path::Buffers;
 use redirect::{Redirector, ThreadContext, cache_control};
 use web::{client_limits::Clients, wakeups::Wakeups};
-// What the API takes from the crate `web`.
-use web::{
-    Answer, Body, BrokenOff, HELD_BACK, Piece, answer, budgets, client_limits, connection_timeouts, empty,
-    hold_back, retry_later, run_to_end,
-};
 
-pub(crate) use api::Api;
-/// What the handlers of the API work with.
-use api::Api as App;
-pub use calls::CallLimits;
-pub(crate) use calls::Calls;
 pub(crate) use listener::serve;
 pub use listener::{Phase, PublicListeners, bind};
-pub(crate) use rest::Router;
 
-/// What the public listener serves, on all its threads.
+/// The services behind the public listener, which all its threads share.
 pub(crate) struct PublicService {
     /// Redirects.
     pub(crate) redirector: Arc<Redirector>,
     /// The API.
     pub(crate) api: Arc<Api>,
-    /// What each client takes.
+    /// Trusted proxies and the limits of each client.
     pub(crate) clients: Arc<Clients>,
-    /// Connections that there may be.
+    /// Maximum number of connections.
     pub(crate) connections_max: usize,
-    /// What an operator sees.
+    /// Counters of the resolver.
     pub(crate) metrics: Arc<Metrics>,
     /// Whether redirects of known links are answered without hyper.
     pub(crate) fast_path: bool,
-    /// Set while this process wants its clients to go elsewhere.
+    /// Set while this process asks its clients to connect elsewhere.
     pub(crate) draining: AtomicBool,
 }
 
@@ -66,19 +51,18 @@ impl PublicService {
     }
 }
 
-/// What the connections of one listener's thread share.
+/// The state that all connections of a listener's thread share.
 struct ListenerThread {
     service: Arc<PublicService>,
     redirects: ThreadContext,
-    /// Of this thread's connections, for as long as one of them is read and answered: nobody waits
-    /// for this lock.
+    /// Buffers for the connection that is being read and answered. The lock is never contended.
     buffers: Mutex<Buffers>,
-    /// Its requests that other threads wake.
+    /// Requests of this thread that other threads wake.
     wakeups: Arc<Wakeups>,
 }
 
 impl ListenerThread {
-    /// Creates what the connections of this thread share.
+    /// Creates the state of the current thread.
     fn new(service: Arc<PublicService>) -> Self {
         let status = service.redirector.status;
         Self {
@@ -89,7 +73,7 @@ impl ListenerThread {
         }
     }
 
-    /// Tells the others what this thread has noted.
+    /// Publishes the counts and visits that this thread has collected.
     fn flush(&self) {
         self.redirects.flush();
     }

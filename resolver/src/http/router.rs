@@ -1,5 +1,6 @@
 //! Routes the requests of the public listener.
 
+use api::rest;
 use hyper::{
     Method, Request, StatusCode,
     body::Incoming,
@@ -8,7 +9,7 @@ use hyper::{
 use redirect::{Visitor, fallback_page, picture, robots, unlock};
 use web::{Answer, TEXT, answer, empty};
 
-use super::{ListenerThread, rest};
+use super::ListenerThread;
 
 /// Returns whether the answer to a request begins before its body has ended.
 pub(super) fn is_streamed(request: &Request<Incoming>) -> bool {

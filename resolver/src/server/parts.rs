@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock, atomic::AtomicBool};
 
+use api::{Api, Calls, Router};
 use app::{
     LinkPolicy, LinkService,
     clock::DatabaseClock,
@@ -31,10 +32,7 @@ use web::{
 };
 
 use super::Supply;
-use crate::{
-    config::Settings,
-    http::{Api, Calls, PublicService, Router},
-};
+use crate::{config::Settings, http::PublicService};
 
 /// What the parts of the daemon share.
 pub(super) struct Parts {

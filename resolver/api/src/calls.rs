@@ -1,0 +1,146 @@
+//! Call limits of the API per key and per client, and their report in the answers
+//! (draft-ietf-httpapi-ratelimit-headers: `RateLimit-Policy` and `RateLimit`).
+//!
+//! 1. A budget holds a minute's worth and grows evenly, as that for unknown codes does ([`Rate`]).
+//!    Each resolver counts by itself; a shared count would cost a round trip per call.
+//! 2. A call with an unknown key takes from a small budget of its client's address. So guessing is
+//!    slow, whatever the other limits are.
+//! 3. When that budget is used up, a few keys per minute are still looked up. So a correct key from
+//!    the same address waits, and passes.
+
+use std::{net::IpAddr, time::Duration};
+
+use daemon::network;
+use hyper::header::{HeaderName, HeaderValue};
+use links::api_key::Grant;
+use tokio::time::Instant;
+
+use web::{
+    Answer,
+    budgets::{Holder, Lane, Left, MINUTE, Rate, late_keys},
+};
+
+/// The number of wrong keys per minute that one client may try without waiting.
+const WRONG_KEYS: u32 = 60;
+/// The number of keys per minute that are still looked up for a client with too many wrong ones.
+const LATE_KEYS: u32 = 60;
+/// The longest wait of a key for such a lookup.
+const LATE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// The maximum numbers of calls per minute; 0 for no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CallLimits {
+    /// The calls of one key without a limit of its own.
+    pub per_key: u32,
+    /// The calls of one client, whatever its keys.
+    pub per_client: u32,
+}
+
+/// The rest of a caller's budget, for the answer's headers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Share {
+    policy: &'static str,
+    per_minute: u32,
+    left: Left,
+}
+
+/// The error for a call beyond a budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Refused {
+    /// The time until the next call is allowed.
+    pub(crate) wait: Duration,
+    /// The budget to report; `None` for a client with too many wrong keys.
+    pub(crate) share: Option<Share>,
+}
+
+/// The call rates of keys and clients.
+pub struct Calls {
+    limits: CallLimits,
+    keys: Rate,
+    clients: Rate,
+    wrong_keys: Rate,
+    late_keys: Rate,
+    late: Lane,
+    since: Instant,
+}
+
+impl Calls {
+    /// Creates rates of which nothing is spent yet.
+    #[must_use]
+    pub fn new(limits: CallLimits) -> Self {
+        // A key may have a limit of its own, so keys always have counters.
+        Self {
+            limits,
+            keys: Rate::with_counters(),
+            clients: Rate::new(limits.per_client),
+            wrong_keys: Rate::new(WRONG_KEYS),
+            late_keys: Rate::new(LATE_KEYS),
+            late: late_keys(LATE_PATIENCE),
+            since: Instant::now(),
+        }
+    }
+
+    /// Takes a call from a client's budget, before its key is checked.
+    pub(crate) fn spend_of_client(&self, client: IpAddr) -> Result<Option<Share>, Refused> {
+        let per_minute = self.limits.per_client;
+        if per_minute == 0 {
+            return Ok(None);
+        }
+        let spent = self.clients.spend(network(client), self.since.elapsed());
+        Share::of("client", per_minute, spent).map(Some)
+    }
+
+    /// Takes a call from a key's budget.
+    pub(crate) fn spend_of_key(&self, grant: &Grant) -> Result<Option<Share>, Refused> {
+        let per_minute = grant.limits.calls_per_minute.unwrap_or(self.limits.per_key);
+        if per_minute == 0 {
+            return Ok(None);
+        }
+        let spent = self.keys.spend_of(grant.id, self.since.elapsed(), per_minute);
+        Share::of("key", per_minute, spent).map(Some)
+    }
+
+    /// Returns a wrong key to a client's budget, because the key was right.
+    pub(crate) fn give_back_wrong_key(&self, client: IpAddr) {
+        self.wrong_keys.give_back(network(client));
+    }
+
+    /// Takes a wrong key from a client's budget. When that is used up, the call waits for one of
+    /// the few lookups that are still made.
+    pub(crate) async fn spend_of_wrong_keys(&self, client: IpAddr) -> Result<(), Refused> {
+        let network = network(client);
+        if self.wrong_keys.spend(network, self.since.elapsed()).is_ok() {
+            return Ok(());
+        }
+        let late = || self.late_keys.spend(network, self.since.elapsed());
+        match self.late.pass(Holder::Client(network), late).await {
+            Ok(_) => Ok(()),
+            Err(wait) => Err(Refused { wait, share: None }),
+        }
+    }
+}
+
+impl Share {
+    fn of(policy: &'static str, per_minute: u32, spent: Result<Left, Duration>) -> Result<Self, Refused> {
+        spent.map(|left| Self { policy, per_minute, left }).map_err(|wait| {
+            // Of a full minute's worth, everything has to grow back except the remainder.
+            let full_in = MINUTE - MINUTE / per_minute + wait;
+            let share = Self { policy, per_minute, left: Left { count: 0, full_in } };
+            Refused { wait, share: Some(share) }
+        })
+    }
+
+    /// Adds the headers that report the budget.
+    pub(crate) fn tell(self, answer: &mut Answer) {
+        let Self { policy, per_minute, left } = self;
+        let headers = [
+            ("ratelimit-policy", format!("\"{policy}\";q={per_minute};w=60")),
+            ("ratelimit", format!("\"{policy}\";r={};t={}", left.count, left.full_in.as_secs())),
+        ];
+        for (name, value) in headers {
+            if let Ok(value) = HeaderValue::try_from(value) {
+                answer.headers_mut().insert(HeaderName::from_static(name), value);
+            }
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! The links API over gRPC (`proto/shortmint/links/v1`), for other services, on a listener of its
+//! own.
+//!
+//! 1. Messages are converted to commands of the application (`requests.rs`), whose use cases also
+//!    serve the REST API. So both APIs accept and refuse the same requests.
+//! 2. Limits per client apply to the peer of the connection, or to the client that a trusted proxy
+//!    names (`x-forwarded-for`).
+//! 3. A [`Gate`] limits connections, and the key of a call is checked before its message is read
+//!    ([`admission`]).
+//! 4. Health checks and reflection need no key. They are limited, per client and in total
+//!    ([`Bounded`]).
+
+mod admission;
+mod list;
+mod requests;
+mod status;
+
+use std::{pin::Pin, sync::Arc, time::Duration};
+
+use admission::{Admission, Admitted, Caller, LongAnswer, client_of};
+use app::{AppError, FieldErrors, authorize::require, edit_link::Target, key_names::Names};
+use daemon::{Bounded, Gate, GateLimits, Questions};
+use futures_util::{Stream, StreamExt};
+use links::{Record, api_key::Grant, scope::Scope};
+use list::List;
+use prost::Message as _;
+use proto::links::v1::{
+    CreateLinkRequest, CreateLinkResult, DeleteLinkRequest, DeleteLinkResponse, EditLinkRequest,
+    GetLinkRequest, Link, ListLinksRequest, ListLinksResponse, Refusal, Takedown, create_link_result,
+    links_server::{Links, LinksServer},
+};
+use status::of_app;
+use tokio::{net::TcpListener, task::JoinError, time::timeout};
+use tokio_util::sync::CancellationToken;
+use tonic::{
+    Request, Response, Status, Streaming,
+    transport::{self, Server},
+};
+
+use crate::{Api, rest::base};
+use web::budgets::{Held, Holder};
+
+/// The maximum size of a request in bytes, the same as for bodies of the REST API.
+const MESSAGE_BYTES: usize = 64 * 1024;
+/// The maximum size of a request for health or reflection, in bytes.
+const QUESTION_BYTES: usize = 4 * 1024;
+/// The maximum total size of a call's headers in bytes. They are held for as long as the call
+/// lasts.
+const HEADER_BYTES: u32 = 8 * 1024;
+/// The maximum number of creates under way in one stream.
+const UNDER_WAY: usize = 64;
+/// The time limit of a call: from its arrival to its answer, or to the beginning of a stream.
+const CALL_TIME: Duration = Duration::from_secs(30);
+/// The flow-control windows of a stream and of a connection: the bytes that may arrive before they
+/// are read.
+const STREAM_WINDOW: u32 = 64 * 1024;
+const CONNECTION_WINDOW: u32 = 256 * 1024;
+/// The time after which a silent stream is ended.
+const SILENCE: Duration = Duration::from_secs(600);
+/// The deadline for calls under way when the server stops.
+const STOP_DEADLINE: Duration = Duration::from_secs(10);
+/// The maximum number of concurrent calls of one connection; each may hold its headers.
+const STREAMS_MAX: u32 = 256;
+
+/// The reason why the links API stopped serving.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The descriptors of the services cannot be read.
+    #[error("reflection of the links API")]
+    Reflection(#[source] tonic_reflection::server::Error),
+    /// The listener failed.
+    #[error("listener of the links API")]
+    Transport(#[source] transport::Error),
+    /// The server's task has panicked.
+    #[error("server of the links API")]
+    Panicked(#[source] JoinError),
+}
+
+/// Serves until `stop` is cancelled, and then lets the calls under way end within a deadline.
+///
+/// # Errors
+/// Returns a [`ServeError`] if the reflection service cannot be built, or the listener fails.
+pub async fn serve(listener: TcpListener, api: Arc<Api>, stop: CancellationToken) -> Result<(), ServeError> {
+    let (health, health_service) = tonic_health::server::health_reporter();
+    health.set_serving::<LinksServer<Service>>().await;
+    let reflection = tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(proto::DESCRIPTORS)
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        .build_v1()
+        .map_err(ServeError::Reflection)?;
+    let proxies = Arc::clone(&api.clients);
+    let gate = Gate::new(listener, "grpc", GateLimits::grpc(api.connections.grpc));
+    let incoming = gate.exempting(Arc::new(move |peer| proxies.trusts(peer))).into_stream();
+    let links = LinksServer::new(Service(Arc::clone(&api))).max_decoding_message_size(MESSAGE_BYTES);
+    let clients = Arc::clone(&api.clients);
+    let questions = Questions::new(Arc::new(move |request| client_of(&clients, request)));
+    let health_service = health_service.max_decoding_message_size(QUESTION_BYTES);
+    let reflection = reflection.max_decoding_message_size(QUESTION_BYTES);
+    let server = Server::builder()
+        .timeout(CALL_TIME)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .http2_keepalive_interval(Some(Duration::from_secs(10)))
+        .http2_keepalive_timeout(Some(Duration::from_secs(5)))
+        .max_concurrent_streams(STREAMS_MAX)
+        .concurrency_limit_per_connection(STREAMS_MAX as usize)
+        .http2_max_header_list_size(HEADER_BYTES)
+        .add_service(Bounded::noted(Admission::new(api, links, MESSAGE_BYTES)))
+        .add_service(Bounded::questions(health_service, &questions))
+        .add_service(Bounded::questions(reflection, &questions))
+        .serve_with_incoming_shutdown(incoming, stop.clone().cancelled_owned());
+    let mut server = tokio::spawn(server);
+    tokio::select! {
+        ended = &mut server => return joined(ended),
+        () = stop.cancelled() => {}
+    }
+    // A silent client can delay a graceful shutdown forever (hyper #4170).
+    let abort = server.abort_handle();
+    match timeout(STOP_DEADLINE, server).await {
+        Ok(ended) => joined(ended),
+        Err(_) => {
+            abort.abort();
+            Ok(())
+        }
+    }
+}
+
+fn joined(ended: Result<Result<(), transport::Error>, JoinError>) -> Result<(), ServeError> {
+    ended.map_err(ServeError::Panicked)?.map_err(ServeError::Transport)
+}
+
+/// The service of the links API.
+#[derive(Clone)]
+struct Service(Arc<Api>);
+
+impl Service {
+    /// Makes one create of a stream. Each counts as a call: a key that was revoked or has reached
+    /// its limit meanwhile makes no more. The reservation lasts until the result was sent, because
+    /// a client that reads no results goes on sending.
+    async fn create_next(&self, request: CreateLinkRequest, caller: &Caller) -> Result<(Link, Held), Status> {
+        let by = caller.authenticate(&self.0).await?;
+        let held = self.0.budgets.bodies.take(Holder::Key(by.id), request.encoded_len() as u64);
+        let mut held = held.map_err(|spent| of_app(&spent.into()))?;
+        let link = self.create(request, by).await?;
+        // A link that existed before may be longer than the request. It is returned in any case.
+        let _ = held.grow_to(link.encoded_len() as u64);
+        Ok((link, held))
+    }
+
+    async fn create(&self, request: CreateLinkRequest, by: Grant) -> Result<Link, Status> {
+        let idempotency = requests::idempotency(&request).map_err(|error| of_app(&error))?;
+        let (request, service) = (requests::create(request)?, self.clone());
+        let created = async move {
+            let links = &service.0.links;
+            let record = links.create_link(request, idempotency, FieldErrors::default(), &by).await?;
+            let names = links.names_for_creator(&record, &by).await;
+            Ok((record, names))
+        };
+        let (record, names) = self.to_its_end(created).await?;
+        self.link(&record, &names).ok_or_else(|| of_app(&AppError::Internal))
+    }
+
+    /// Runs a call that uses the database in a task of its own. A client that disconnects must not
+    /// leave it half done: with a number that no link uses, a cache entry that was not invalidated,
+    /// or a query that still runs while its key's turn counts as free.
+    async fn to_its_end<T: Send + 'static>(
+        &self,
+        call: impl Future<Output = Result<T, AppError>> + Send + 'static,
+    ) -> Result<T, Status> {
+        let ended = self.0.runtime.spawn(call).await;
+        ended.unwrap_or(Err(AppError::Internal)).map_err(|error| of_app(&error))
+    }
+
+    async fn shown(&self, record: Record) -> Result<Link, Status> {
+        let names = self.0.links.names(std::slice::from_ref(&record)).await;
+        self.link(&record, &names).ok_or_else(|| of_app(&AppError::Internal))
+    }
+
+    /// Converts a record to its message. Returns `None` for a row without a code or slug.
+    fn link(&self, Record { link, tags }: &Record, names: &Names) -> Option<Link> {
+        let short_code = self.0.lookup.name_of(link)?;
+        let details = link.details.as_deref().cloned().unwrap_or_default();
+        Some(Link {
+            short_url: format!("{}/{short_code}", base(&self.0, link.domain())),
+            short_code,
+            long_url: link.long_url.as_str().to_owned(),
+            domain: self.0.directory.shown_name(link.domain()),
+            title: link.title.clone(),
+            description: details.description,
+            tags: tags.iter().map(ToString::to_string).collect(),
+            created_at_ms: link.created_at.as_millisecond(),
+            valid_since_ms: details.valid_since.map(jiff::Timestamp::as_millisecond),
+            valid_until_ms: details.valid_until.map(jiff::Timestamp::as_millisecond),
+            max_visits: details.max_visits,
+            crawlable: link.crawlable,
+            forward_query: link.forward_query,
+            enabled: !details.disabled,
+            redirect_status: details.status.map(|status| u32::from(u16::from(status))),
+            has_password: details.password.is_some(),
+            version: details.version,
+            created_by: names.creator(link).map(str::to_owned),
+            edited_by: names.editor(link).map(str::to_owned),
+            edited_at_ms: details.edited_at.map(jiff::Timestamp::as_millisecond),
+            blocked: details
+                .blocked
+                .map(|block| Takedown { date_ms: block.at.as_millisecond(), reason: block.reason }),
+        })
+    }
+}
+
+/// Returns the grant of a call's key.
+fn key_of<T>(request: &Request<T>) -> Result<Grant, Status> {
+    Ok(Admitted::of(request.extensions())?.grant.clone())
+}
+
+#[tonic::async_trait]
+impl Links for Service {
+    async fn create_link(&self, request: Request<CreateLinkRequest>) -> Result<Response<Link>, Status> {
+        let by = key_of(&request)?;
+        self.create(request.into_inner(), by).await.map(Response::new)
+    }
+
+    type CreateLinksStream = Pin<Box<dyn Stream<Item = Result<CreateLinkResult, Status>> + Send>>;
+
+    async fn create_links(
+        &self,
+        request: Request<Streaming<CreateLinkRequest>>,
+    ) -> Result<Response<Self::CreateLinksStream>, Status> {
+        require(&key_of(&request)?, Scope::Create).map_err(|error| of_app(&error))?;
+        // The reservation for a message is kept: one may arrive for as long as the stream is open.
+        let admitted = Arc::new(Admitted::of(request.extensions())?.clone());
+        let service = self.clone();
+        let requests = tokio_stream::StreamExt::timeout(request.into_inner(), SILENCE);
+        let requests = tokio_stream::StreamExt::map_while(requests, Result::ok);
+        let results = requests.map(move |request| {
+            let (service, admitted) = (service.clone(), Arc::clone(&admitted));
+            async move { Ok(service.create_next(request?, &admitted.caller).await) }
+        });
+        let results = results.buffered(UNDER_WAY).map(|created| created.map(result));
+        Ok(Response::new(Box::pin(results)))
+    }
+
+    async fn get_link(&self, request: Request<GetLinkRequest>) -> Result<Response<Link>, Status> {
+        let by = key_of(&request)?;
+        let GetLinkRequest { short_code, domain } = request.into_inner();
+        let (name, service) = (requests::name(short_code, domain), self.clone());
+        let found = self.to_its_end(async move { service.0.links.get_link(&name, &by).await }).await?;
+        self.shown(found).await.map(Response::new)
+    }
+
+    async fn edit_link(&self, request: Request<EditLinkRequest>) -> Result<Response<Link>, Status> {
+        let by = key_of(&request)?;
+        let (target, edit) = requests::edit(request.into_inner())?;
+        let service = self.clone();
+        let edited =
+            async move { service.0.links.edit_link(&target, edit, FieldErrors::default(), &by).await };
+        let edited = self.to_its_end(edited).await?;
+        self.shown(edited).await.map(Response::new)
+    }
+
+    async fn delete_link(
+        &self,
+        request: Request<DeleteLinkRequest>,
+    ) -> Result<Response<DeleteLinkResponse>, Status> {
+        let by = key_of(&request)?;
+        let DeleteLinkRequest { short_code, domain, version } = request.into_inner();
+        let name = requests::name(short_code, domain);
+        let target = Target { name, versions: version.map(|version| vec![version]) };
+        let service = self.clone();
+        self.to_its_end(async move { service.0.links.delete_link(&target, &by).await }).await?;
+        Ok(Response::new(DeleteLinkResponse {}))
+    }
+
+    async fn list_links(
+        &self,
+        request: Request<ListLinksRequest>,
+    ) -> Result<Response<ListLinksResponse>, Status> {
+        let by = key_of(&request)?;
+        let (request, service) = (requests::list(request.into_inner()), self.clone());
+        let listed = self.to_its_end(async move { list::list(&service.0, request, &by).await });
+        let List { records, total, held } = listed.await?;
+        let names = self.0.links.names(&records).await;
+        let links = records.iter().filter_map(|record| self.link(record, &names)).collect();
+        let mut answer = Response::new(ListLinksResponse { links, total });
+        if let Some(held) = held {
+            answer.extensions_mut().insert(LongAnswer(Arc::new(held)));
+        }
+        Ok(answer)
+    }
+}
+
+fn result(created: Result<(Link, Held), Status>) -> CreateLinkResult {
+    let result = match created {
+        Ok((link, _)) => create_link_result::Result::Link(Box::new(link)),
+        Err(refused) => create_link_result::Result::Refusal(Refusal {
+            code: refused.code().into(),
+            message: refused.message().to_owned(),
+        }),
+    };
+    CreateLinkResult { result: Some(result) }
+}

@@ -1,0 +1,169 @@
+//! Checks the key of a call before its message is read, as the REST API does. tonic decodes a
+//! message, and so holds it in memory, before the called method runs.
+
+use std::{
+    convert::Infallible,
+    net::{IpAddr, Ipv4Addr},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use app::AppError;
+use daemon::Guest;
+use http_body_util::BodyExt as _;
+use hyper::{Request, Response, body::Bytes};
+use links::api_key::Grant;
+use tokio::time::sleep;
+use tonic::{Extensions, Status, body::Body, codegen::Service, server::NamedService};
+
+use super::status::of_app;
+use crate::{
+    Api,
+    authenticate::{AuthError, authenticate},
+    calls::Refused,
+};
+use web::{
+    HELD_BACK,
+    budgets::{Held, Holder},
+    client_limits::{Clients, forwarded_for},
+};
+
+/// A service behind the check of API keys. It adds [`Admitted`] to the extensions of the request.
+#[derive(Clone)]
+pub(super) struct Admission<S> {
+    api: Arc<Api>,
+    service: S,
+    /// The bytes of a message, reserved for as long as one may be read.
+    message: u64,
+}
+
+impl<S> Admission<S> {
+    pub(super) fn new(api: Arc<Api>, service: S, message: usize) -> Self {
+        Self { api, service, message: message as u64 }
+    }
+}
+
+impl<S: NamedService> NamedService for Admission<S> {
+    const NAME: &'static str = S::NAME;
+}
+
+impl<S> Service<Request<Body>> for Admission<S>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
+    S::Future: Send,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        // Calls go to a clone of the service. Clones of tonic's services are always ready.
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        let (api, mut service, message) = (Arc::clone(&self.api), self.service.clone(), self.message);
+        Box::pin(async move {
+            let caller = Caller::of(&api, &request);
+            let admitted = async {
+                let grant = caller.authenticate(&api).await?;
+                let held =
+                    api.budgets.messages.take(Holder::Key(grant.id), message).map_err(AppError::from)?;
+                Ok::<_, AuthError>((grant, Arc::new(held)))
+            };
+            match admitted.await {
+                Ok((grant, held)) => {
+                    request.extensions_mut().insert(Admitted { grant, caller, held: Arc::clone(&held) });
+                    let answer = service.call(request).await?;
+                    Ok(keep_until_gone(answer, held))
+                }
+                Err(error) => {
+                    // The request's memory is released first, because the answer may be delayed.
+                    drop(request);
+                    hold_back(&error).await;
+                    Ok(Status::from(error).into_http())
+                }
+            }
+        })
+    }
+}
+
+/// Keeps the reservations of a call and its answer until the client has read the answer.
+fn keep_until_gone(mut answer: Response<Body>, call: Arc<Held>) -> Response<Body> {
+    let long = answer.extensions_mut().remove::<LongAnswer>();
+    answer.map(|body| {
+        Body::new(body.map_frame(move |frame| {
+            let held = (Arc::clone(&call), long.clone());
+            frame.map_data(|bytes| Bytes::from_owner(Counted { bytes, held }))
+        }))
+    })
+}
+
+/// Bytes that count as reserved until their last reference is dropped: the connection keeps them
+/// after the body is gone.
+struct Counted {
+    bytes: Bytes,
+    #[expect(dead_code, reason = "its drop releases the reservation")]
+    held: (Arc<Held>, Option<LongAnswer>),
+}
+
+impl AsRef<[u8]> for Counted {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// An extension of an answer that is longer than its message's share: its reservation.
+#[derive(Clone)]
+pub(super) struct LongAnswer(
+    #[expect(dead_code, reason = "its drop releases the reservation")] pub(super) Arc<Held>,
+);
+
+/// A call with a valid key.
+#[derive(Clone)]
+pub(super) struct Admitted {
+    pub(super) grant: Grant,
+    pub(super) caller: Caller,
+    #[expect(dead_code, reason = "its drop releases the reservation")]
+    held: Arc<Held>,
+}
+
+impl Admitted {
+    pub(super) fn of(extensions: &Extensions) -> Result<&Self, Status> {
+        // Every service of the API is behind the check, so the extension is present.
+        extensions.get().ok_or_else(|| of_app(&AppError::Internal))
+    }
+}
+
+/// The client of a call and its key.
+#[derive(Clone)]
+pub(super) struct Caller {
+    client: IpAddr,
+    key: Option<Arc<[u8]>>,
+}
+
+impl Caller {
+    fn of(api: &Api, request: &Request<Body>) -> Self {
+        let key = request.headers().get("x-api-key").map(|key| key.as_bytes().into());
+        Self { client: client_of(&api.clients, request), key }
+    }
+
+    pub(super) async fn authenticate(&self, api: &Arc<Api>) -> Result<Grant, AuthError> {
+        authenticate(api, self.client, self.key.as_deref()).await.map(|(grant, _)| grant)
+    }
+}
+
+/// Delays the answer to a client with too many wrong keys.
+pub(super) async fn hold_back(error: &AuthError) {
+    if let AuthError::TooManyCalls(Refused { share: None, .. }) = error {
+        sleep(HELD_BACK).await;
+    }
+}
+
+/// Returns the client of a request: the peer of the connection, or the client that a trusted proxy
+/// names.
+pub(super) fn client_of(clients: &Clients, request: &Request<Body>) -> IpAddr {
+    let peer = request.extensions().get().and_then(Guest::peer);
+    clients.client_of(peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)), forwarded_for(request))
+}

@@ -1,0 +1,48 @@
+//! Lists of links in one message.
+
+use app::{
+    AppError, FieldErrors,
+    list_links::{ListLinks, pieces, size},
+};
+use links::{Record, api_key::Grant};
+
+use crate::Api;
+use web::budgets::{Held, Holder};
+
+/// The maximum size of a list in bytes. Clients accept messages of 4 MiB by default.
+const MESSAGE_BYTES: u64 = 3 * 1024 * 1024;
+
+/// A page of links with the total number of links, and the reservation for the page's memory.
+pub(super) struct List {
+    pub(super) records: Vec<Record>,
+    pub(super) total: u64,
+    pub(super) held: Option<Held>,
+}
+
+/// Reads a page of links.
+///
+/// # Errors
+/// Returns [`AppError::Invalid`] if the page is too long for one message, and an error if the key's
+/// share of memory is used up or the store fails.
+pub(super) async fn list(api: &Api, request: ListLinks, by: &Grant) -> Result<List, AppError> {
+    let listed = api.links.list_links(request, FieldErrors::default(), by).await?;
+    let outlined = fits_message(listed.entries.iter().map(size).sum())?;
+    let (holder, mut held) = (Holder::Key(by.id), None);
+    api.budgets.widen(&mut held, holder, outlined)?;
+    let (mut records, mut bytes) = (Vec::with_capacity(listed.entries.len()), 0);
+    for piece in pieces(&listed.entries) {
+        let piece = api.links.weigh(piece, by).await?;
+        bytes = fits_message(bytes + piece.iter().map(size).sum::<u64>())?;
+        api.budgets.widen(&mut held, holder, bytes)?;
+        records.extend(api.links.read_piece(&listed, &piece, by).await?);
+    }
+    Ok(List { records, total: listed.total, held })
+}
+
+fn fits_message(bytes: u64) -> Result<u64, AppError> {
+    if bytes <= MESSAGE_BYTES {
+        return Ok(bytes);
+    }
+    let expected = format!("expected fewer: these links are longer than {MESSAGE_BYTES} bytes together");
+    Err(AppError::invalid("itemsPerPage", expected))
+}

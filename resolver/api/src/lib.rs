@@ -1,0 +1,66 @@
+//! The HTTP and gRPC APIs for links: translation between their messages and the application.
+//!
+//! 1. [`rest`] speaks Shlink's REST API v3 with additions, [`grpc`] the service of
+//!    `proto/shortmint/links/v1`. Both call the same use cases of the crate `app`, so they accept
+//!    and refuse the same requests.
+//! 2. Both authenticate in `authenticate.rs` and limit the number of calls in `calls.rs`.
+//!    Permissions are checked in `app::authorize`.
+//! 3. The crate opens no listener. The binary passes requests of the public listener to
+//!    [`rest::route`], and a bound listener to [`grpc::serve`].
+
+mod authenticate;
+mod calls;
+pub mod grpc;
+pub mod rest;
+
+use std::sync::{Arc, OnceLock};
+
+use app::{LinkService, domain_cache::Directory, key_ring::KeyRing, lookup::Lookup, metrics::Metrics};
+use hyper::body::Bytes;
+use jiff::tz::TimeZone;
+use links::Redirects;
+use store::Store;
+use tokio::runtime;
+use web::{
+    budgets::{Budgets, ConnectionLimits},
+    client_limits::Clients,
+};
+
+pub use calls::{CallLimits, Calls};
+pub use rest::Router;
+
+/// The state that both APIs share.
+pub struct Api {
+    /// The use cases of links.
+    pub links: LinkService,
+    /// Links by code or slug, cached.
+    pub lookup: Arc<Lookup>,
+    /// Domains and the rules for targets, cached.
+    pub directory: Arc<Directory>,
+    /// API keys, cached.
+    pub keys: Arc<KeyRing>,
+    /// The database.
+    pub store: Arc<dyn Store>,
+    /// Trusted proxies and the limits of each client.
+    pub clients: Arc<Clients>,
+    /// Limits on the number of calls per minute.
+    pub calls: Calls,
+    /// Amounts that clients, keys and the process may hold.
+    pub budgets: Arc<Budgets>,
+    /// Maximum numbers of connections.
+    pub connections: ConnectionLimits,
+    /// Counters of the resolver.
+    pub metrics: Arc<Metrics>,
+    /// The OpenAPI document, written when it is first requested.
+    pub openapi: OnceLock<Bytes>,
+    /// Redirects for requests that match no link, on domains without redirects of their own.
+    pub fallback_redirects: Redirects,
+    /// The beginning of short links on the default domain, without a slash at the end.
+    pub public_url: String,
+    /// The routes of the REST API.
+    pub router: Router,
+    /// The time zone of times without an offset.
+    pub time_zone: TimeZone,
+    /// The runtime for calls that may take longer than a redirect.
+    pub runtime: runtime::Handle,
+}

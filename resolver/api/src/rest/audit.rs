@@ -1,0 +1,65 @@
+//! `GET /rest/v3/audit`: the log of changes, the latest first. An addition to Shlink's API.
+
+use app::audit::PER_PAGE;
+use hyper::Method;
+use links::{
+    api_key::Grant,
+    audit::{Entry, tell},
+    scope::Scope,
+};
+
+use super::{
+    call::Call,
+    json,
+    openapi::{Kind, Topic},
+    problem::Problem,
+    read::Fields,
+    route::{Route, keyed},
+    short_url::atom,
+};
+use crate::Api;
+use web::Answer;
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::new(Method::GET, "/rest/v3/audit", keyed!(Scope::Admin, list))
+            .document("listAudit", Topic::Service, "List changes and who made them")
+            .addition()
+            .text(format!(
+                "The latest entry first, {PER_PAGE} on a page. `before` of the answer leads to the next page; null ends the list."
+            ))
+            .query::<dto::AuditQuery>()
+            .answers::<dto::AuditPage>("Entries of the log.")
+            .fails(&[Kind::InvalidData]),
+    ]
+}
+
+impl Fields for dto::AuditQuery {
+    fn expected(_: &str) -> String {
+        "expected the number of an entry".to_owned()
+    }
+}
+
+async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+    let (dto::AuditQuery { before }, _) = call.query();
+    let before = before.map(|text| text.parse::<i64>()).transpose();
+    let before = before.map_err(|_| Problem::invalid("before", dto::AuditQuery::expected("before")))?;
+    let entries = call.api.links.audit_log(before, by).await?;
+    let before = entries.last().filter(|_| entries.len() == PER_PAGE).map(|entry| entry.id);
+    let data = entries.iter().map(|entry| shown(&call.api, entry)).collect();
+    Ok(json(&dto::AuditPage { audit: dto::AuditData { data, before } }))
+}
+
+fn shown<'a>(api: &Api, entry: &'a Entry) -> dto::AuditEntry<'a> {
+    let (subject, domain, details) = if entry.is_of_link() {
+        let told = tell(&entry.subject, entry.details.as_ref());
+        let code = || told.id.and_then(|id| api.lookup.code_of(id));
+        // An entry of a keyspace that is not known any more keeps its number.
+        let name = told.slug.or_else(code).unwrap_or_else(|| entry.subject.clone());
+        (name, api.directory.shown_name(told.domain), Some(told.details))
+    } else {
+        (entry.subject.clone(), None, entry.details.clone())
+    };
+    let (date, api_key, action) = (atom(entry.at), entry.by_name.as_deref(), &*entry.action);
+    dto::AuditEntry { id: entry.id, date, api_key, action, subject, domain, details }
+}

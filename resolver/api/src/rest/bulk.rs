@@ -1,0 +1,412 @@
+//! `POST /rest/v3/short-urls/bulk`: up to 100,000 links in one call, as a JSON array or one object
+//! per line. An addition to Shlink's API.
+//!
+//! 1. Links are created while the body still arrives, several batches at a time. Each result is
+//!    written as soon as its batch is committed: `{"results":[…]}` for an array, otherwise a line
+//!    for each item, in the order of the items.
+//! 2. A wrong item is answered with what was expected, and fails no other. A body that cannot be
+//!    read further ends with an item that says so; what came before it is created.
+//! 3. Bounds: few calls at a time, few of each key, few batches of each call, and each batch in
+//!    links and in bytes. Results may wait for a client that sends its whole body before it reads
+//!    any: there is room for all of them, and a call counts as under way until they are read. What
+//!    is wrong with items is reported until that has taken much room; after that only that they are
+//!    wrong.
+//! 4. A client has to keep up a [`Pace`]: a call that trickles must not hold the place of one that
+//!    does not. White space earns no time.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use app::{
+    AppError, FieldErrors, InvalidField,
+    creator::{CreateError, Created},
+    error::FIELDS_TOLD,
+};
+use dto::{BatchResult, BatchWord};
+use futures_util::{StreamExt, stream::FuturesOrdered};
+use http_body_util::BodyExt;
+use hyper::{
+    Method, StatusCode,
+    body::{Bytes, Incoming},
+    header::{CONTENT_TYPE, HeaderValue},
+};
+use links::{
+    Draft,
+    api_key::{ApiKeyId, Grant},
+    scope::Scope,
+};
+use schemars::SchemaGenerator;
+use serde_json::json;
+use store::BATCH_MAX;
+use tokio::{
+    sync::mpsc,
+    time::{Instant, timeout_at},
+};
+
+use super::{
+    call::Call,
+    link_fields::{self, SHORT_CODE},
+    openapi::{Kind, Topic},
+    problem::Problem,
+    read::{UNKNOWN, in_order, read_fields},
+    route::{ContentSchema, Handler, JSON, Route},
+    split::{Form, ITEM_BYTES, SplitError, Splitter},
+};
+use crate::Api;
+use web::{
+    Answer, Body, BrokenOff, Piece,
+    budgets::{BULK_CALLS, Holder, Pace, TooSlow},
+};
+
+/// The path of the call.
+pub(super) const PATH: &str = "/rest/v3/short-urls/bulk";
+/// Maximum number of items of one call.
+const ITEMS_MAX: usize = 100_000;
+/// Maximum number of batches of one call that are under way.
+const BATCHES: usize = 4;
+/// Maximum number of batches of results that wait to be written: all of a call, and its end.
+const ANSWERS: usize = ITEMS_MAX / BATCH_MAX + 8;
+/// The length of the items, in bytes, that make a batch, however few they are.
+const BATCH_BYTES: usize = 1024 * 1024;
+/// Maximum length of an invalid item's result, in bytes.
+const INVALID_BYTES: usize = 512;
+/// Maximum length of the results of a call's invalid items that say what was expected, in bytes.
+const EXPECTED_BYTES: usize = 2 * 1024 * 1024;
+/// Maximum length of a call's results, in bytes: more than a hundred thousand results can have.
+const ANSWER_BYTES: usize = 40 * 1024 * 1024;
+/// Maximum number of bytes that are read and discarded after an error.
+const DISCARDED: usize = 64 * 1024 * 1024;
+/// The time that the client may send nothing.
+const GRACE: Duration = Duration::from_secs(10);
+/// The least rate after that, without white space: ten links a second are enough.
+const BYTES_PER_SECOND: u32 = 1_024;
+/// The time that a call may take.
+const CALL_TIME: Duration = Duration::from_secs(600);
+const NDJSON: &str = "application/x-ndjson";
+
+/// A link that may be created, or the result of an item that may not.
+type Item = Result<Draft, BatchResult>;
+
+pub(super) fn routes() -> Vec<Route> {
+    let lines =
+        |description: &str| ContentSchema::Plain(json!({ "type": "string", "description": description }));
+    let items = ContentSchema::ArrayOf(SchemaGenerator::subschema_for::<dto::BatchItem>, ITEMS_MAX);
+    let results = ContentSchema::Of(SchemaGenerator::subschema_for::<dto::BatchResults>);
+    // `BatchResult` is a component of its own, since lines have it without the list.
+    let create = Route::new(Method::POST, PATH, Handler::Streamed(Scope::Create))
+        .document("createShortUrls", Topic::Links, "Create many links")
+        .addition()
+        .text(format!(
+            "Up to {ITEMS_MAX} links in one call, as a JSON array or as one object per line; the first byte that is not white space \
+             decides. Links are created while the body still arrives, and their results come in the order of the items while others are \
+             created: read the answer while you send. A wrong item fails no other. A body that cannot be read further ends with a result \
+             for `(the body)`; what came before it is created. An item has at most {ITEM_BYTES} bytes. At most {} such calls are answered \
+             at a time; another one is refused with 503, and so is, with 429, a key that has {} of them under way.",
+            BULK_CALLS.0, BULK_CALLS.1
+        ))
+        .body_of(vec![(JSON, items), (NDJSON, lines("A BatchItem on each line."))])
+        .answers_of(
+            200,
+            "A result for each item, in the form of the body.",
+            vec![(JSON, results), (NDJSON, lines("A BatchResult on each line."))],
+        )
+        .fails(&[Kind::OneDomainOnly]);
+    // A missing body has no items, which is no error.
+    vec![create.body_is_optional()]
+}
+
+/// Answers a call whose body still arrives.
+pub(super) async fn answer(call: Call, scope: Scope, body: Incoming) -> Answer {
+    let created = async { create(&call.api, call.authorize(scope).await?, body).await };
+    call.finish(created.await.unwrap_or_else(Problem::into_answer))
+}
+
+/// Begins the answer, and goes on after its first byte was sent.
+async fn create(api: &Arc<Api>, by: &Grant, body: Incoming) -> Result<Answer, Problem> {
+    api.links.may_create_many(by)?;
+    let call = api.budgets.bulk_calls.take(Holder::Key(by.id), 1)?;
+    let mut reading = Reading {
+        api: Arc::clone(api),
+        key: by.id,
+        body,
+        splitter: Splitter::new(),
+        rest: Vec::new(),
+        count: 0,
+        told: 0,
+        pace: Pace::new(GRACE, BYTES_PER_SECOND),
+        until: Instant::now() + CALL_TIME,
+        ended: false,
+        trouble: None,
+    };
+    // The first items say in which form the answers are.
+    let first = reading.next().await;
+    let form = reading.splitter.form();
+    let (answers, receiver) = mpsc::channel(ANSWERS);
+    tokio::spawn(answer_all(reading, first, Writer { form, started: false, written: 0, answers }));
+    let mut answer = Answer::new(Body::stream(receiver, call));
+    *answer.status_mut() = StatusCode::OK;
+    let kind = if form == Form::Array { JSON } else { NDJSON };
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    Ok(answer)
+}
+
+/// Creates batch after batch. Returns early if the client no longer reads the results.
+async fn answer_all(mut reading: Reading, first: Vec<Item>, mut writer: Writer) {
+    let mut under_way = FuturesOrdered::new();
+    let mut items = first;
+    while !items.is_empty() {
+        under_way.push_back(create_batch(Arc::clone(&reading.api), items));
+        // Batches that have ended are answered while the body is being read.
+        let mut next = std::pin::pin!(reading.next());
+        items = loop {
+            tokio::select! {
+                biased;
+                Some(answers) = under_way.next() => if !writer.write(answers) { return },
+                items = &mut next, if under_way.len() < BATCHES => break items,
+            }
+        };
+    }
+    while let Some(answers) = under_way.next().await {
+        if !writer.write(answers) {
+            return;
+        }
+    }
+    writer.finish();
+    reading.discard().await;
+}
+
+/// Reads the body item by item.
+struct Reading {
+    api: Arc<Api>,
+    key: ApiKeyId,
+    body: Incoming,
+    splitter: Splitter,
+    /// Items that have arrived and are not in a batch yet.
+    rest: Vec<Bytes>,
+    count: usize,
+    /// Length of the results so far that say what was expected, in bytes.
+    told: usize,
+    pace: Pace,
+    until: Instant,
+    ended: bool,
+    /// The error that ended the body early.
+    trouble: Option<String>,
+}
+
+impl Reading {
+    /// Returns the next batch of items: a whole one unless it is the last, because a large batch
+    /// costs less for each link. It is empty at the end. An error of the body is the last item.
+    async fn next(&mut self) -> Vec<Item> {
+        let mut raw = std::mem::take(&mut self.rest);
+        let mut bytes: usize = raw.iter().map(Bytes::len).sum();
+        while raw.len() < BATCH_MAX && bytes < BATCH_BYTES && !self.ended {
+            let frame = timeout_at(self.until, self.pace.wait(self.body.frame()));
+            let piece = match frame.await.unwrap_or(Err(TooSlow)) {
+                Ok(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
+                Ok(None) => {
+                    self.ended = true;
+                    self.trouble = self.splitter.finish(&mut raw).err().map(|error| error.to_string());
+                    break;
+                }
+                Ok(Some(Err(_))) => {
+                    self.end("expected the rest of the body");
+                    break;
+                }
+                Err(_) => {
+                    self.end("expected the rest of the body in time");
+                    break;
+                }
+            };
+            self.pace.received(piece.iter().filter(|byte| !byte.is_ascii_whitespace()).count());
+            let before = raw.len();
+            if let Err(error) = self.splitter.push(&piece, &mut raw) {
+                self.end(&SplitError::to_string(&error));
+            }
+            bytes += raw[before..].iter().map(Bytes::len).sum::<usize>();
+        }
+        let left = ITEMS_MAX - self.count;
+        if raw.len() > left {
+            raw.truncate(left);
+            self.end(&format!("expected at most {ITEMS_MAX} links"));
+        }
+        if raw.len() > BATCH_MAX {
+            self.rest = raw.split_off(BATCH_MAX);
+        }
+        self.count += raw.len();
+        let trouble = if self.rest.is_empty() { self.trouble.take() } else { None };
+        let items: Vec<Item> = raw.into_iter().map(|item| self.read_or_report(&item)).collect();
+        items.into_iter().chain(trouble.map(|expected| Err(wrong_body(expected)))).collect()
+    }
+
+    /// Reads an item. What is wrong with it is reported as long as there is room.
+    fn read_or_report(&mut self, item: &[u8]) -> Item {
+        self.read(item).map_err(|mut invalid| {
+            self.told += len_of(&invalid);
+            if self.told > EXPECTED_BYTES {
+                invalid.expected = None;
+            }
+            invalid
+        })
+    }
+
+    fn end(&mut self, trouble: &str) {
+        (self.ended, self.trouble) = (true, Some(trouble.to_owned()));
+    }
+
+    /// Discards what the client sends after an error: closing the connection meanwhile would lose
+    /// the results.
+    async fn discard(&mut self) {
+        let mut left = DISCARDED;
+        // The pace applies here too.
+        while let Ok(Ok(Some(Ok(frame)))) = timeout_at(self.until, self.pace.wait(self.body.frame())).await {
+            left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
+            if left == 0 {
+                return;
+            }
+        }
+    }
+
+    fn read(&self, item: &[u8]) -> Item {
+        let read = read_fields::<dto::LinkFields>(item);
+        let (fields, wrong) = read.map_err(|_| wrong_item("expected a JSON object"))?;
+        draft(&self.api, item, fields, wrong, self.key).map_err(|error| match error {
+            AppError::Invalid(fields) => invalid(&fields),
+            _ => invalid(&[]),
+        })
+    }
+}
+
+/// Checks the fields of an item: a link of a call for many.
+pub(super) fn draft(
+    api: &Api,
+    item: &[u8],
+    fields: dto::LinkFields,
+    mut wrong: FieldErrors,
+    by: ApiKeyId,
+) -> Result<Draft, AppError> {
+    if !fields.short_code.is_absent() {
+        wrong.note::<()>(SHORT_CODE, Err(UNKNOWN.to_owned()));
+    }
+    let request = link_fields::create(api, fields, &mut wrong);
+    api.links.check_plain_create(request, wrong, by).map_err(|error| in_order(error, item))
+}
+
+fn result(word: BatchWord) -> BatchResult {
+    BatchResult { result: word, short_code: None, short_url: None, expected: None }
+}
+
+/// Returns the result of an item with wrong fields. If they are very long, it says only that.
+fn invalid(fields: &[InvalidField]) -> BatchResult {
+    let expected = fields.iter().map(|one| (one.field.clone(), one.expected.clone())).collect();
+    let all = BatchResult { expected: Some(expected), ..result(BatchWord::Invalid) };
+    if fields.len() <= FIELDS_TOLD && len_of(&all) <= INVALID_BYTES {
+        return all;
+    }
+    wrong_item("expected fewer wrong fields, and shorter ones")
+}
+
+fn wrong_item(expected: &str) -> BatchResult {
+    let expected = BTreeMap::from_iter([("(the item)".to_owned(), expected.to_owned())]);
+    BatchResult { expected: Some(expected), ..result(BatchWord::Invalid) }
+}
+
+fn wrong_body(expected: String) -> BatchResult {
+    let expected = BTreeMap::from_iter([("(the body)".to_owned(), expected)]);
+    BatchResult { expected: Some(expected), ..result(BatchWord::Invalid) }
+}
+
+/// Returns the length of a result in JSON, in bytes.
+fn len_of(result: &BatchResult) -> usize {
+    written(result).len()
+}
+
+/// Writes a result as JSON.
+fn written(result: &BatchResult) -> Vec<u8> {
+    // A struct of texts always serializes.
+    serde_json::to_vec(result).unwrap_or_default()
+}
+
+/// Creates the links that may be created. Returns the results in the order of the items.
+async fn create_batch(api: Arc<Api>, items: Vec<Item>) -> Vec<Vec<u8>> {
+    let mut drafts = Vec::with_capacity(items.len());
+    let mut refused = |item: Item| match item {
+        Ok(draft) => {
+            drafts.push(draft);
+            None
+        }
+        Err(invalid) => Some(written(&invalid)),
+    };
+    let refused: Vec<Option<Vec<u8>>> = items.into_iter().map(&mut refused).collect();
+    let mut created = api.links.create_many(drafts).await.into_iter();
+    let answer = |refused: Option<Vec<u8>>| match refused {
+        None => created.next().map(|created| result_of(&api, created)),
+        refused => refused,
+    };
+    refused.into_iter().filter_map(answer).collect()
+}
+
+/// Formats a result. Neither codes nor the public URL need an escape in JSON.
+fn result_of(api: &Api, created: Result<Created, CreateError>) -> Vec<u8> {
+    let word = match created {
+        Ok(Created { code, .. }) => {
+            let url = &api.public_url;
+            return format!(r#"{{"result":"created","shortCode":"{code}","shortUrl":"{url}/{code}"}}"#)
+                .into_bytes();
+        }
+        Err(CreateError::Exhausted) => BatchWord::Exhausted,
+        // No item picks its code or has an idempotency key.
+        Err(CreateError::Taken | CreateError::KeyReused) => BatchWord::Taken,
+        Err(
+            CreateError::NoNumber
+            | CreateError::NoStore
+            | CreateError::Overloaded
+            | CreateError::NoTurn(_)
+            | CreateError::NoDomain,
+        ) => BatchWord::Unavailable,
+    };
+    written(&result(word))
+}
+
+/// Writes results in the form of the body.
+struct Writer {
+    form: Form,
+    started: bool,
+    /// Length of the results so far, in bytes.
+    written: usize,
+    answers: mpsc::Sender<Piece>,
+}
+
+impl Writer {
+    /// Queues results. Returns false if the client no longer reads, or if there is no more room for
+    /// results that it has not read.
+    fn write(&mut self, answers: Vec<Vec<u8>>) -> bool {
+        let mut bytes = Vec::new();
+        for answer in answers {
+            bytes.extend_from_slice(self.before_item());
+            bytes.extend(answer);
+            if self.form == Form::Lines {
+                bytes.push(b'\n');
+            }
+        }
+        self.written += bytes.len();
+        let has_room = self.written <= ANSWER_BYTES;
+        let piece = if has_room { Ok(bytes.into()) } else { Err(BrokenOff) };
+        self.answers.try_send(piece).is_ok() && has_room
+    }
+
+    fn before_item(&mut self) -> &'static [u8] {
+        match (self.form, std::mem::replace(&mut self.started, true)) {
+            (Form::Lines, _) => b"",
+            (Form::Array, false) => b"{\"results\":[",
+            (Form::Array, true) => b",\n",
+        }
+    }
+
+    fn finish(self) {
+        let end: &[u8] = match (self.form, self.started) {
+            (Form::Lines, _) => b"",
+            (Form::Array, false) => b"{\"results\":[]}",
+            (Form::Array, true) => b"]}",
+        };
+        let _ = self.answers.try_send(Ok(Bytes::from_static(end)));
+    }
+}

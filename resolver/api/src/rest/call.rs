@@ -1,0 +1,236 @@
+//! One request of the API: what its handler works with, and how it is admitted and answered.
+//!
+//! The key and its scope are checked first, then the body is read, within the limit of its route. A
+//! client without a key, or with one that may not make the call, holds no memory but that of a
+//! head. (Shlink reads the body first: there a malformed body is reported before a missing key,
+//! here after it.)
+
+use std::{
+    net::IpAddr,
+    sync::{Arc, OnceLock},
+};
+
+use app::{FieldErrors, authorize::require, edit_link::Target, find_link::LinkName};
+use hyper::{
+    HeaderMap, Method, Uri,
+    body::{Body as _, Bytes, Incoming},
+    header::{EXPECT, HeaderValue, IF_MATCH},
+};
+use links::{api_key::Grant, scope::Scope};
+use percent_encoding::percent_decode_str;
+
+use super::{
+    body, form,
+    problem::Problem,
+    query::Query,
+    read::{Fields, read_fields, read_query},
+    route::{Handler, Route},
+    short_url,
+};
+use crate::{Api, authenticate::authenticate, calls::Share};
+use web::{
+    Answer,
+    budgets::{Held, Holder},
+};
+
+/// Maximum number of fields of a form, which is parsed on a listener's thread. A link has about
+/// twenty, and a hundred tags.
+const FORM_FIELDS: usize = 256;
+
+/// The name of the query parameter and field with a domain.
+const DOMAIN: &str = "domain";
+
+/// One request, its body read.
+pub(super) struct Call {
+    pub(super) api: Arc<Api>,
+    pub(super) method: Method,
+    pub(super) uri: Uri,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
+    /// The parameter of the path, still percent-encoded.
+    pub(super) parameter: String,
+    client: IpAddr,
+    /// The memory account of the body.
+    held: Option<Held>,
+    /// The key, once it is known. The call keeps its place among those under way when its client
+    /// has gone.
+    key: OnceLock<(Grant, Held)>,
+    /// What is left of the caller's rate, for the answer's headers.
+    share: OnceLock<Share>,
+}
+
+impl Call {
+    /// Makes a call of a request's head.
+    pub(super) fn new(api: &Arc<Api>, client: IpAddr, head: hyper::http::request::Parts) -> Self {
+        Self {
+            api: Arc::clone(api),
+            method: head.method,
+            uri: head.uri,
+            headers: head.headers,
+            body: Bytes::new(),
+            parameter: String::new(),
+            client,
+            held: None,
+            key: OnceLock::new(),
+            share: OnceLock::new(),
+        }
+    }
+
+    /// Checks the key and its scope, and then reads the body.
+    ///
+    /// # Errors
+    /// Returns the problem that the call is refused with. Its body is left unread.
+    pub(super) async fn admit(&mut self, route: &Route, mut body: Incoming) -> Result<(), Problem> {
+        if body.is_end_stream() {
+            return Ok(());
+        }
+        let (Handler::Keyed(scope, _) | Handler::Create(scope)) = route.handler else {
+            self.leave_unread(&mut body).await;
+            return Ok(());
+        };
+        if let Err(problem) = self.authorize(scope).await {
+            self.leave_unread(&mut body).await;
+            return Err(problem);
+        }
+        let holder = self.key.get().map(|(grant, _)| Holder::Key(grant.id)).ok_or(Problem::INTERNAL)?;
+        let mut held = self.api.budgets.bodies.take(holder, 0)?;
+        self.body = body::read(body, route.body_bytes, &mut held).await?;
+        if form::is_one(&self.headers, &self.body) {
+            if form::fields(&self.body) > FORM_FIELDS {
+                return Err(Problem::TooManyValues { most: FORM_FIELDS as u64 });
+            }
+            self.body = form::as_json(&self.body);
+        }
+        body::hold_values(&self.body, &mut held)?;
+        self.held = Some(held);
+        Ok(())
+    }
+
+    /// Leaves a body to the connection's end. A client that expects a go-ahead has not sent it.
+    pub(super) async fn leave_unread(&self, body: &mut Incoming) {
+        if !self.headers.contains_key(EXPECT) {
+            body::discard(body).await;
+        }
+    }
+
+    /// Runs the handler of the route at this position, and completes the answer.
+    pub(super) async fn answer(mut self, route: usize) -> Answer {
+        let api = Arc::clone(&self.api);
+        let route = &api.router.routes()[route];
+        let executed = match route.handler {
+            Handler::Create(scope) => self.create(scope).await,
+            // Boxed: a task is as large as the largest of its calls, and most calls are creates.
+            _ => Box::pin(self.execute(route)).await,
+        };
+        let kept = executed.and_then(|mut answer| self.keep(&mut answer).map(|()| answer));
+        self.finish(kept.unwrap_or_else(Problem::into_answer))
+    }
+
+    async fn create(&self, scope: Scope) -> Result<Answer, Problem> {
+        super::create::create(self, self.authorize(scope).await?).await
+    }
+
+    async fn execute(&self, route: &Route) -> Result<Answer, Problem> {
+        match route.handler {
+            Handler::Open(handler) => handler(self).await,
+            Handler::Keyed(scope, handler) => handler(self, self.authorize(scope).await?).await,
+            Handler::KeyInQuery(scope, handler) => {
+                let query = Query::of(&self.uri);
+                let key = query.text("apiKey").ok_or(Problem::NoKeyInQuery)?;
+                handler(self, self.authorize_key(Some(key.as_bytes()), scope).await?).await
+            }
+            Handler::Create(scope) => self.create(scope).await,
+            // The router hands these on before their bodies are read.
+            Handler::Streamed(_) => Err(Problem::INTERNAL),
+        }
+    }
+
+    /// Counts a long answer until it was sent. That of a write is sent in any case, so it takes the
+    /// place of the body.
+    fn keep(&mut self, answer: &mut Answer) -> Result<(), Problem> {
+        let of_body = self.held.take();
+        if matches!(self.method, Method::GET | Method::HEAD) {
+            // Answers without a key are the same bytes for all.
+            let Some((grant, _)) = self.key.get() else { return Ok(()) };
+            return Ok(self.api.budgets.keep(Holder::Key(grant.id), answer)?);
+        }
+        if let Some(mut held) = of_body {
+            let _ = held.grow_to(answer.body().len() as u64);
+            answer.body_mut().hold(held);
+        }
+        Ok(())
+    }
+
+    /// Adds the caller's rate to the answer.
+    pub(super) fn finish(&self, mut answer: Answer) -> Answer {
+        if let Some(share) = self.share.get() {
+            share.tell(&mut answer);
+        }
+        answer
+    }
+
+    /// Returns the key of the header `X-Api-Key` if it has this scope. An empty header counts as
+    /// none.
+    pub(super) async fn authorize(&self, scope: Scope) -> Result<&Grant, Problem> {
+        let key = self.headers.get("x-api-key").map(HeaderValue::as_bytes);
+        self.authorize_key(key, scope).await
+    }
+
+    async fn authorize_key(&self, key: Option<&[u8]>, scope: Scope) -> Result<&Grant, Problem> {
+        if self.key.get().is_none() {
+            let (grant, share) = authenticate(&self.api, self.client, key).await?;
+            if let Some(share) = share {
+                let _ = self.share.set(share);
+            }
+            let place = self.api.budgets.calls.take(Holder::Key(grant.id), 1)?;
+            let _ = self.key.set((grant, place));
+        }
+        let (grant, _) = self.key.get().ok_or(Problem::INTERNAL)?;
+        require(grant, scope)?;
+        Ok(grant)
+    }
+
+    /// Returns the parameter of the path.
+    pub(super) fn parameter(&self) -> String {
+        percent_decode_str(&self.parameter).decode_utf8_lossy().into_owned()
+    }
+
+    /// Reads the fields of the body.
+    ///
+    /// # Errors
+    /// Returns [`Problem::MalformedBody`] if the body is no JSON object. Wrong fields are in the
+    /// second value.
+    pub(super) fn fields<T: Fields>(&self) -> Result<(T, FieldErrors), Problem> {
+        read_fields(&self.body)
+    }
+
+    /// Reads the query. Wrong parameters are in the second value.
+    pub(super) fn query<T: Fields>(&self) -> (T, FieldErrors) {
+        read_query(&Query::of(&self.uri))
+    }
+
+    /// Returns the name of the link that the path and the query address. A path that is not UTF-8
+    /// addresses none.
+    pub(super) fn link(&self) -> Result<LinkName, Problem> {
+        let decoded = percent_decode_str(&self.parameter);
+        let is_text = decoded.clone().decode_utf8().is_ok();
+        let domain = Query::of(&self.uri).text(DOMAIN).map(str::to_owned);
+        let name = LinkName { code: decoded.decode_utf8_lossy().into_owned(), domain };
+        if is_text { Ok(name) } else { Err(self.api.links.no_link(&name).into()) }
+    }
+
+    /// Returns the link that the call changes, with the versions of `If-Match` (RFC 9110): any
+    /// without it, or for `*`. An entity tag of another form matches no version.
+    pub(super) fn target(&self) -> Result<Target, Problem> {
+        let lines: Vec<&[u8]> = self.headers.get_all(IF_MATCH).iter().map(HeaderValue::as_bytes).collect();
+        let tags = lines.iter().flat_map(|line| line.split(|byte| *byte == b',')).map(<[u8]>::trim_ascii);
+        let is_any = lines.is_empty() || tags.clone().any(|tag| tag == b"*");
+        let versions = (!is_any).then(|| tags.filter_map(short_url::version).collect());
+        Ok(Target { name: self.link()?, versions })
+    }
+
+    /// Returns the problem of an unknown path.
+    pub(super) fn no_route(&self) -> Problem {
+        Problem::NoRoute { method: self.method.clone(), url: format!("{}{}", self.api.public_url, self.uri) }
+    }
+}

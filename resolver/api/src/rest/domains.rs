@@ -1,0 +1,177 @@
+//! `/rest/v3/domains`
+//!
+//! Shlink has the list and the redirects. Editing the other settings of a domain, and removing it,
+//! are additions. Who may do what is decided in `app/src/domains.rs`.
+
+use app::{FieldErrors, NamedDomain};
+use dto::{Flag, Patch};
+use hyper::{Method, StatusCode};
+use links::{
+    Authority, DomainEdit, Protocol, Redirects, STRAY_TARGET_BYTES, api_key::Grant, has_safe_placeholders,
+    scope::Scope,
+};
+use url::Url;
+
+use super::{
+    call::Call,
+    json,
+    openapi::{Kind, Topic},
+    problem::Problem,
+    read::Fields,
+    route::{Route, keyed},
+};
+use web::{Answer, empty};
+
+const DOMAINS: &str = "/rest/v3/domains";
+const REDIRECTS: &str = "/rest/v3/domains/redirects";
+const DOMAIN: &str = "/rest/v3/domains/{domain}";
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::new(Method::GET, DOMAINS, keyed!(Scope::Read, list))
+            .document("listDomains", Topic::Domains, "List domains")
+            .text("The default domain first, which the operator names with `--public-url`, then the others by name. A key of one domain sees that one only, and a key of its own links those that they are on. A domain without links and settings is left out.")
+            .query::<dto::DomainsQuery>()
+            .answers::<dto::DomainList>("All domains.")
+            .fails(&[Kind::InvalidData]),
+        Route::new(Method::PATCH, REDIRECTS, keyed!(Scope::Admin, edit_redirects))
+            .document("editDomainRedirects", Topic::Domains, "Edit where a domain sends visitors that no link redirects")
+            .text("Visitors of the domain itself, of paths that cannot be codes, and of codes without a link. An unknown domain is added. Absent fields stay as they are; null removes a redirect.")
+            .body::<dto::DomainRedirectsEdit>()
+            .answers::<dto::DomainRedirects>("The redirects after the edit.")
+            .fails(&[Kind::MalformedBody, Kind::InvalidData, Kind::NoDomain, Kind::TooManyDomains]),
+        Route::new(Method::PATCH, DOMAIN, keyed!(Scope::Admin, edit))
+            .document("editDomain", Topic::Domains, "Edit a domain")
+            .addition()
+            .text("Its name, which its links follow; whether its links redirect; and the scheme of its short URLs. Name and scheme of the default domain are those of `--public-url`, and cannot be edited here.")
+            .optional_body::<dto::DomainEdit>()
+            .answers::<dto::Domain>("The domain after the edit.")
+            .fails(&[Kind::MalformedBody, Kind::InvalidData, Kind::NoDomain, Kind::DomainTaken]),
+        Route::new(Method::DELETE, DOMAIN, keyed!(Scope::Admin, remove))
+            .document("removeDomain", Topic::Domains, "Remove a domain")
+            .addition()
+            .text("The domain must have no links, and no key may be limited to it. Links that were deleted on it cannot be restored.")
+            .done("The domain is removed.")
+            .fails(&[Kind::NoDomain, Kind::DomainInUse]),
+    ]
+}
+
+impl Fields for dto::DomainsQuery {
+    fn expected(_: &str) -> String {
+        "expected true or false".to_owned()
+    }
+}
+
+impl Fields for dto::DomainRedirectsEdit {
+    fn expected(field: &str) -> String {
+        if field == NAME { A_DOMAIN.to_owned() } else { expected_redirect() }
+    }
+}
+
+impl Fields for dto::DomainEdit {
+    fn expected(field: &str) -> String {
+        let expected = match field {
+            NAME => A_DOMAIN,
+            "enabled" => "expected true, false or null",
+            _ => A_PROTOCOL,
+        };
+        expected.to_owned()
+    }
+}
+
+const NAME: &str = app::Field::Domain.name();
+const A_DOMAIN: &str = "expected a string with a domain";
+const A_PROTOCOL: &str = "expected http, https or null";
+
+async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+    let (dto::DomainsQuery { all: Flag(all) }, wrong): (_, FieldErrors) = call.query();
+    wrong.finish()?;
+    let domains = call.api.links.domains(all, by).await?;
+    let default_redirects = redirects(&call.api.fallback_redirects);
+    let data = domains.iter().map(shown).collect();
+    Ok(json(&dto::DomainList { domains: dto::DomainData { data, default_redirects } }))
+}
+
+fn shown(NamedDomain { name, is_default, settings }: &NamedDomain) -> dto::Domain<'_> {
+    dto::Domain {
+        domain: name,
+        is_default: *is_default,
+        redirects: redirects(&settings.redirects),
+        enabled: !settings.disabled,
+        protocol: settings.protocol.map(Protocol::as_str),
+    }
+}
+
+fn redirects(of: &Redirects) -> dto::DomainRedirects<'_> {
+    dto::DomainRedirects {
+        base_url_redirect: of.base_url.as_deref(),
+        regular_404_redirect: of.regular_404.as_deref(),
+        invalid_short_url_redirect: of.invalid_short_url.as_deref(),
+    }
+}
+
+/// Edits the redirects of a domain. As in Shlink, an unknown domain is added.
+async fn edit_redirects(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+    let links = &call.api.links;
+    let (fields, mut wrong): (dto::DomainRedirectsEdit, FieldErrors) = call.fields()?;
+    let name = fields.domain.ok_or_else(|| A_DOMAIN.to_owned());
+    let name = wrong.note(NAME, name.and_then(|name| links.check_domain(&name)));
+    let mut redirect = |field, target: Patch<String>| {
+        let target = target.change().map(|target| target.map_or(Ok(None), |text| check_redirect(&text)));
+        wrong.note(field, target.transpose()).flatten()
+    };
+    let edit = DomainEdit {
+        base_url: redirect("baseUrlRedirect", fields.base_url_redirect),
+        regular_404: redirect("regular404Redirect", fields.regular_404_redirect),
+        invalid_short_url: redirect("invalidShortUrlRedirect", fields.invalid_short_url_redirect),
+        ..DomainEdit::default()
+    };
+    wrong.finish()?;
+    let domain = links.edit_domain_redirects(name.ok_or(Problem::INTERNAL)?, &edit, by).await?;
+    Ok(json(&redirects(&domain.settings.redirects)))
+}
+
+/// Checks a redirect for visitors that no link redirects. Shlink takes any text; an empty one
+/// removes the redirect.
+fn check_redirect(text: &str) -> Result<Option<String>, String> {
+    // A URL with a scheme must have one of the web's. As in Shlink, other texts are taken.
+    let is_web = |text: &str| Url::parse(text).map_or(true, |url| matches!(url.scheme(), "http" | "https"));
+    let fits = text.len() <= STRAY_TARGET_BYTES
+        && !text.chars().any(char::is_control)
+        && is_web(text.trim())
+        && has_safe_placeholders(text.trim());
+    let target = || Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+    if fits { Ok(target()) } else { Err(expected_redirect()) }
+}
+
+fn expected_redirect() -> String {
+    format!(
+        "expected an http or https URL of at most {STRAY_TARGET_BYTES} bytes with placeholders behind its host only, or null"
+    )
+}
+
+async fn edit(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+    let (fields, mut wrong): (dto::DomainEdit, FieldErrors) = call.fields()?;
+    let authority = match fields.domain {
+        Patch::Absent => Ok(None),
+        Patch::Null => Err(A_DOMAIN.to_owned()),
+        Patch::Set(name) => Authority::parse(&name).map(Some).map_err(|error| error.to_string()),
+    };
+    let protocol = fields.protocol.try_map(|name| Protocol::parse(&name).ok_or(A_PROTOCOL.to_owned()));
+    let edit = DomainEdit {
+        authority: wrong.note(NAME, authority).flatten(),
+        disabled: fields.enabled.value().map(|Flag(enabled)| !enabled),
+        protocol: wrong.note("protocol", protocol).and_then(Patch::change),
+        ..DomainEdit::default()
+    };
+    wrong.finish()?;
+    Ok(json(&shown(&call.api.links.edit_domain(&call.parameter(), &edit, by).await?)))
+}
+
+async fn remove(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+    if call.parameter == "redirects" {
+        return Err(call.no_route());
+    }
+    call.api.links.remove_domain(&call.parameter(), by).await?;
+    Ok(empty(StatusCode::NO_CONTENT))
+}

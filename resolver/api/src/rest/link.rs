@@ -1,0 +1,108 @@
+//! Calls for one link: show, edit, delete, restore, block and unblock.
+
+use hyper::{Method, StatusCode};
+use links::{Block, api_key::Grant, scope::Scope};
+
+use super::{
+    call::Call,
+    link_fields::read_edit,
+    openapi::{Header, Kind, Topic},
+    problem::Problem,
+    read::{Fields, in_order},
+    route::{Route, keyed},
+    short_url,
+};
+use web::{Answer, empty};
+
+const LINK: &str = "/rest/v3/short-urls/{shortCode}";
+
+pub(super) fn routes() -> Vec<Route> {
+    let restore = "/rest/v3/short-urls/{shortCode}/restore";
+    let block = "/rest/v3/short-urls/{shortCode}/block";
+    let unblock = "/rest/v3/short-urls/{shortCode}/unblock";
+    vec![
+        Route::new(Method::GET, LINK, keyed!(Scope::Read, get))
+            .document("getShortUrl", Topic::Links, "Show a link")
+            .text("Also one that does not redirect at the moment.")
+            .query::<dto::DomainQuery>()
+            .answers::<dto::ShortUrl>("The link.")
+            .with_etag()
+            .fails(&[Kind::NoShortUrl]),
+        Route::new(Method::PATCH, LINK, keyed!(Scope::Edit, edit))
+            .document("editShortUrl", Topic::Links, "Edit a link")
+            .text("Absent fields stay as they are. Null clears a time, a limit, a title, a description, a status or a password, and leaves any other field as it is. Code and domain of a link never change.")
+            .query::<dto::DomainQuery>()
+            .header(Header::IfMatch)
+            .optional_body::<dto::ShortUrlEdit>()
+            .answers::<dto::ShortUrl>("The link after the edit.")
+            .with_etag()
+            .fails(&[Kind::MalformedBody, Kind::InvalidData, Kind::NoShortUrl, Kind::Superseded]),
+        Route::new(Method::DELETE, LINK, keyed!(Scope::Delete, delete))
+            .document("deleteShortUrl", Topic::Links, "Delete a link")
+            .text("A minted code is never given to another link. A custom slug can be picked again.")
+            .query::<dto::DomainQuery>()
+            .header(Header::IfMatch)
+            .done("The link is deleted.")
+            .fails(&[Kind::NoShortUrl, Kind::Superseded, Kind::Blocked]),
+        Route::new(Method::POST, restore, keyed!(Scope::Delete, restore_link))
+            .document("restoreShortUrl", Topic::Links, "Restore a deleted link")
+            .addition()
+            .text("Restores the link that was deleted last under this code or slug, with its tags and limits, in a new version. It fails if another link has taken the slug since.")
+            .query::<dto::DomainQuery>()
+            .answers::<dto::ShortUrl>("The link after its restoration.")
+            .with_etag()
+            .fails(&[Kind::InvalidData, Kind::NoShortUrl, Kind::SlugTaken]),
+        Route::new(Method::POST, block, keyed!(Scope::Admin, block_link))
+            .document("blockShortUrl", Topic::Links, "Take a link down")
+            .addition()
+            .text("Visitors are told that the link was taken down (410), on every resolver within a second. Only `unblock` lifts the block, whatever the owner edits or restores, and until then the link cannot be deleted. The link that was deleted last under this name can be blocked too. The key must have no limits.")
+            .query::<dto::DomainQuery>()
+            .body::<dto::NewTakedown>()
+            .answers::<dto::ShortUrl>("The link after the call.")
+            .with_etag()
+            .fails(&[Kind::MalformedBody, Kind::InvalidData, Kind::NoShortUrl]),
+        Route::new(Method::POST, unblock, keyed!(Scope::Admin, unblock_link))
+            .document("unblockShortUrl", Topic::Links, "Lift the block of a link")
+            .addition()
+            .text("The other fields of the link stay as they are. The key must have no limits.")
+            .query::<dto::DomainQuery>()
+            .answers::<dto::ShortUrl>("The link after the call.")
+            .with_etag()
+            .fails(&[Kind::NoShortUrl]),
+    ]
+}
+
+impl Fields for dto::NewTakedown {
+    fn expected(_: &str) -> String {
+        Block::expected_reason()
+    }
+}
+
+async fn get(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+    short_url::answer(&call.api, &call.api.links.get_link(&call.link()?, by).await?).await
+}
+
+async fn edit(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+    let (edit, wrong) = read_edit(&call.api, &call.body)?;
+    let edited = call.api.links.edit_link(&call.target()?, edit, wrong, by).await;
+    short_url::answer(&call.api, &edited.map_err(|error| in_order(error, &call.body))?).await
+}
+
+async fn delete(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+    call.api.links.delete_link(&call.target()?, by).await?;
+    Ok(empty(StatusCode::NO_CONTENT))
+}
+
+async fn restore_link(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+    short_url::answer(&call.api, &call.api.links.restore_link(&call.link()?, by).await?).await
+}
+
+async fn block_link(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+    let (dto::NewTakedown { reason }, wrong) = call.fields()?;
+    let blocked = call.api.links.block_link(&call.link()?, reason.as_deref(), wrong, by).await?;
+    short_url::answer(&call.api, &blocked).await
+}
+
+async fn unblock_link(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+    short_url::answer(&call.api, &call.api.links.unblock_link(&call.link()?, by).await?).await
+}

@@ -1,0 +1,177 @@
+//! The fields of a link between JSON and the application: how the fields of a request become a
+//! command, and how a link becomes an answer.
+
+use app::{Field, FieldErrors, LinkFields, create_link::CreateLink, key_names::Names};
+use dto::{EditUse, Flag, Number, Patch, TagName, Time};
+use links::{Record, Tag};
+use serde_json::{Map, Value};
+
+use super::{
+    problem::Problem,
+    read::{Fields, UNKNOWN, object, parse, read_each, read_fields},
+    short_url::{atom, base},
+    time::parse_time,
+};
+use crate::Api;
+
+/// The field with a reserved code, which only fills take.
+pub(super) const SHORT_CODE: &str = "shortCode";
+
+impl Fields for dto::LinkFields {
+    fn expected(field: &str) -> String {
+        Field::parse(field).map_or_else(|| Self::refused(field), Field::expected)
+    }
+
+    fn refused(field: &str) -> String {
+        match field {
+            "meta" => "expected validSince, validUntil and maxVisits by themselves".to_owned(),
+            _ => UNKNOWN.to_owned(),
+        }
+    }
+}
+
+/// Reads the body of a create.
+pub(super) fn read_create(api: &Api, body: &[u8]) -> Result<(CreateLink, FieldErrors), Problem> {
+    let (mut fields, mut wrong) = read_fields::<dto::LinkFields>(body)?;
+    if !std::mem::take(&mut fields.short_code).is_absent() {
+        wrong.note::<()>(SHORT_CODE, Err(UNKNOWN.to_owned()));
+    }
+    let create = create(api, fields, &mut wrong);
+    Ok((create, wrong))
+}
+
+/// Reads the body of an edit. Fields of a create are ignored or refused as [`EditUse`] says.
+pub(super) fn read_edit(api: &Api, body: &[u8]) -> Result<(LinkFields, FieldErrors), Problem> {
+    let mut wrong = FieldErrors::default();
+    let fields = match parse::<dto::LinkFields>(body) {
+        Some(fields) => fields,
+        None => {
+            let mut fields = object(body)?;
+            fields.retain(|name, _| match dto::LinkFields::edit_use(name) {
+                Some(EditUse::Ignored) => false,
+                Some(EditUse::Refused) => {
+                    wrong.note::<()>(name, Err(UNKNOWN.to_owned()));
+                    false
+                }
+                Some(EditUse::Taken) | None => true,
+            });
+            read_each(fields, "", &mut wrong)
+        }
+    };
+    for (field, is_absent) in
+        [(Field::Keyspace, fields.keyspace.is_absent()), (Field::Strategy, fields.strategy.is_absent())]
+    {
+        if !is_absent {
+            wrong.note::<()>(field.name(), Err(UNKNOWN.to_owned()));
+        }
+    }
+    let edit = link_fields(api, fields, &mut wrong);
+    Ok((edit, wrong))
+}
+
+/// Converts the fields of a create.
+pub(super) fn create(api: &Api, mut fields: dto::LinkFields, wrong: &mut FieldErrors) -> CreateLink {
+    let text = |field: &mut Patch<String>| std::mem::take(field).value();
+    CreateLink {
+        custom_slug: text(&mut fields.custom_slug),
+        path_prefix: text(&mut fields.path_prefix),
+        short_code_length: fields.short_code_length.value().map(|Number(len)| len),
+        keyspace: text(&mut fields.keyspace),
+        strategy: text(&mut fields.strategy),
+        domain: text(&mut fields.domain),
+        find_if_exists: fields.find_if_exists.value().is_some_and(|Flag(finds)| finds),
+        fields: link_fields(api, fields, wrong),
+    }
+}
+
+/// Converts the fields that creates and edits share.
+fn link_fields(api: &Api, fields: dto::LinkFields, wrong: &mut FieldErrors) -> LinkFields {
+    let number = |field: Patch<Number>| field.map(|Number(number)| number).change();
+    let flag = |field: Patch<Flag>| field.map(|Flag(flag)| flag).change();
+    let mut time = |field: Field, value: Patch<Time>| {
+        let read = value.try_map(|Time(text)| parse_time(text.trim(), &api.time_zone));
+        wrong.check(field, read).and_then(Patch::change)
+    };
+    let tags = |TagName(name): TagName| name;
+    LinkFields {
+        valid_since: time(Field::ValidSince, fields.valid_since),
+        valid_until: time(Field::ValidUntil, fields.valid_until),
+        long_url: fields.long_url.change(),
+        title: fields.title.change(),
+        description: fields.description.change(),
+        tags: fields.tags.map(|names| names.into_iter().map(tags).collect()).change(),
+        max_visits: number(fields.max_visits),
+        crawlable: flag(fields.crawlable),
+        forward_query: flag(fields.forward_query),
+        enabled: flag(fields.enabled),
+        redirect_status: number(fields.redirect_status),
+        password: fields.password.change(),
+    }
+}
+
+/// Returns the fields of a body in a fixed order, without the password: the request that an
+/// idempotency key belongs to. It is stored as a digest, so its form must not change.
+pub(super) fn canonical(body: &[u8]) -> Result<String, Problem> {
+    let mut fields: Map<String, Value> = object(body)?;
+    fields.shift_remove(Field::Password.name());
+    fields.sort_keys();
+    Ok(Value::Object(fields).to_string())
+}
+
+/// Returns the reserved code that an item of a fill gives, as it gives it.
+pub(super) fn given_code(item: &[u8], code: &Patch<String>) -> Value {
+    match code {
+        Patch::Set(code) => Value::from(code.as_str()),
+        // Absent, null, or of another type, which only the item itself shows. Lists and objects are
+        // not kept: their memory is not on the account of the call.
+        _ => object(item)
+            .ok()
+            .and_then(|mut fields| fields.remove(SHORT_CODE))
+            .filter(|code| !code.is_array() && !code.is_object())
+            .unwrap_or_default(),
+    }
+}
+
+/// Converts a link to its answer. Returns `None` for a row that no code leads to, which this
+/// program never writes.
+pub(super) fn short_url<'a>(api: &Api, record: &'a Record, names: &'a Names) -> Option<dto::ShortUrl<'a>> {
+    let Record { link, tags } = record;
+    let Some(short_code) = api.lookup.name_of(link) else {
+        tracing::error!(id = ?link.id, "no code leads to this link");
+        return None;
+    };
+    let details = link.details.as_deref();
+    let deleted_at = details.and_then(|details| details.deleted_at);
+    // A deleted link keeps its tags in its own row.
+    let tags = details.filter(|_| deleted_at.is_some()).map_or(tags, |details| &details.deleted_tags);
+    let limits = dto::LinkLimits {
+        valid_since: details.and_then(|details| details.valid_since).map(atom),
+        valid_until: details.and_then(|details| details.valid_until).map(atom),
+        max_visits: details.and_then(|details| details.max_visits),
+    };
+    let blocked = details.and_then(|details| details.blocked.as_ref());
+    Some(dto::ShortUrl {
+        short_url: format!("{}/{short_code}", base(api, link.domain())),
+        short_code,
+        long_url: link.long_url.as_str(),
+        date_created: atom(link.created_at),
+        tags: tags.iter().map(Tag::as_str).collect(),
+        meta: limits,
+        domain: api.directory.shown_name(link.domain()),
+        title: link.title.as_deref(),
+        crawlable: link.crawlable,
+        forward_query: link.forward_query,
+        visits_summary: dto::VisitsSummary::default(),
+        has_redirect_rules: !link.rules().is_empty(),
+        description: details.and_then(|details| details.description.as_deref()),
+        enabled: !details.is_some_and(|details| details.disabled),
+        redirect_status: link.status(),
+        has_password: link.password().is_some(),
+        created_by: names.creator(link),
+        edited_by: names.editor(link),
+        edited_at: details.and_then(|details| details.edited_at).map(atom),
+        version: details.map_or(0, |details| details.version),
+        deleted_at: deleted_at.map(atom),
+        blocked: blocked.map(|block| dto::Takedown { reason: &block.reason, date: atom(block.at) }),
+    })
+}

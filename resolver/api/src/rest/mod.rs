@@ -1,0 +1,142 @@
+//! The REST API, in the shapes of Shlink's REST API v3, so that its clients work unchanged.
+//!
+//! 1. Additions to Shlink's API are extra fields and paths, never changed ones. As in Shlink, a
+//!    wrong method is answered like an unknown path (404), and preflights need no key.
+//! 2. [`routes`] is the table of contents. Each entry names a path, the scope of its key, its
+//!    handler and its description, beside the handler in the file of its noun. The router and the
+//!    OpenAPI document are made from it.
+//! 3. Handlers translate between the crates `dto` and `app`. They decide nothing.
+
+mod audit;
+mod body;
+mod bulk;
+mod call;
+mod cors;
+mod create;
+mod domains;
+mod form;
+mod health;
+mod link;
+mod link_fields;
+mod list;
+mod openapi;
+mod pagination;
+mod problem;
+mod query;
+mod read;
+mod reservations;
+mod route;
+mod router;
+mod rules;
+mod short_url;
+mod split;
+mod tags;
+mod targets;
+mod time;
+mod version;
+mod visits;
+
+use std::{net::IpAddr, sync::Arc};
+
+use hyper::{
+    Method, Request, StatusCode,
+    body::Incoming,
+    header::{CACHE_CONTROL, HeaderValue, ORIGIN},
+};
+
+use crate::Api;
+use call::Call;
+pub(crate) use problem::Problem;
+use route::{Handler, JSON, Route};
+pub use router::Router;
+pub(crate) use short_url::base;
+use web::{Answer, answer, run_to_end::RunToEnd};
+
+/// A create with a longer body is not parsed on a listener's thread: redirects would wait for it.
+const IN_PLACE_BYTES: usize = 4 * 1024;
+
+/// Returns the calls of the API. `has_single_step` adds the create with the key in the address.
+fn routes(has_single_step: bool) -> Vec<Route> {
+    let groups = [
+        health::routes(),
+        audit::routes(),
+        list::routes(),
+        create::routes(has_single_step),
+        bulk::routes(),
+        link::routes(),
+        rules::routes(),
+        tags::routes(),
+        domains::routes(),
+        visits::routes(),
+        reservations::routes(),
+        targets::routes(),
+    ];
+    groups.into_iter().flatten().collect()
+}
+
+/// Returns whether this is the one call whose body is read while it is answered.
+#[must_use]
+pub fn is_bulk(method: &Method, path: &str) -> bool {
+    method == Method::POST && version::path(path) == bulk::PATH
+}
+
+/// Answers a request for a path below `/rest`.
+pub async fn route(api: &Arc<Api>, client: IpAddr, request: Request<Incoming>) -> Answer {
+    let (mut head, mut body) = request.into_parts();
+    head.uri = version::address(head.uri);
+    if head.method == Method::OPTIONS {
+        return cors::preflight(head.uri.path(), &head.headers);
+    }
+    let is_cross_origin = head.headers.contains_key(ORIGIN);
+    let mut call = Call::new(api, client, head);
+    let Some(found) = api.router.find(&call.method, call.uri.path()) else {
+        call.leave_unread(&mut body).await;
+        return finish(api, call.no_route().into_answer(), is_cross_origin);
+    };
+    call.parameter = found.parameter;
+    let index = found.index;
+    if let Handler::Streamed(scope) = found.route.handler {
+        let task = api.runtime.spawn(async move { bulk::answer(call, scope, body).await });
+        let answer = task.await.unwrap_or_else(|_| Problem::INTERNAL.into_answer());
+        return finish(api, answer, is_cross_origin);
+    }
+    if let Err(problem) = call.admit(found.route, body).await {
+        return finish(api, call.finish(problem.into_answer()), is_cross_origin);
+    }
+    let is_short_create =
+        matches!(found.route.handler, Handler::Create(_)) && call.body.len() <= IN_PLACE_BYTES;
+    let answer = if is_short_create {
+        RunToEnd::new(&api.runtime, call.answer(index)).await.map_err(drop)
+    } else {
+        // Away from the listener's thread, because long calls must not slow redirects down. A read
+        // runs to its end too, even if its client has gone: the database would work on, and the
+        // permit of its key must not be free meanwhile.
+        api.runtime.spawn(async move { call.answer(index).await }).await.map_err(drop)
+    };
+    finish(api, answer.unwrap_or_else(|_| Problem::INTERNAL.into_answer()), is_cross_origin)
+}
+
+/// Counts and completes an answer.
+fn finish(api: &Api, mut answer: Answer, is_cross_origin: bool) -> Answer {
+    if answer.status() == StatusCode::SERVICE_UNAVAILABLE {
+        api.metrics.unavailable.increment(1);
+    }
+    // Answers depend on a key that shared caches do not know (RFC 9111, section 3.5, knows
+    // Authorization only).
+    answer.headers_mut().entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    if is_cross_origin {
+        cors::allow(&mut answer);
+    }
+    answer
+}
+
+/// Answers with JSON.
+fn json(body: &impl serde::Serialize) -> Answer {
+    match serde_json::to_vec(body) {
+        Ok(bytes) => answer(StatusCode::OK, JSON, bytes),
+        Err(error) => {
+            tracing::error!(%error, "write JSON");
+            Problem::INTERNAL.into_answer()
+        }
+    }
+}

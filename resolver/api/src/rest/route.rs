@@ -1,0 +1,251 @@
+//! A call of the API: its method and path, what it needs, its handler, and its description. The
+//! router and the OpenAPI document are both made from it.
+
+use std::{borrow::Cow, pin::Pin};
+
+use hyper::Method;
+use links::{api_key::Grant, scope::Scope};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde_json::{Value, json};
+
+use super::{
+    call::Call,
+    openapi::{Header, Kind, Topic},
+    problem::Problem,
+};
+use web::Answer;
+
+/// Maximum length of a body, unless the call has another limit. A long URL of 8 KiB, escaped at its
+/// worst, and all other fields fit.
+pub(super) const BODY_BYTES: usize = 64 * 1024;
+
+/// The answer of a handler, which may take time.
+pub(super) type Answering<'a> = Pin<Box<dyn Future<Output = Result<Answer, Problem>> + Send + 'a>>;
+
+/// The function that answers a call.
+#[derive(Clone, Copy)]
+pub(super) enum Handler {
+    /// Answers without an API key.
+    Open(for<'a> fn(&'a Call) -> Answering<'a>),
+    /// Answers a key with this scope.
+    Keyed(Scope, for<'a> fn(&'a Call, &'a Grant) -> Answering<'a>),
+    /// Answers a key with this scope, which is part of the query.
+    KeyInQuery(Scope, for<'a> fn(&'a Call, &'a Grant) -> Answering<'a>),
+    /// Answers while the body still arrives: the bulk call.
+    Streamed(Scope),
+    /// Creates a link: the one call that is frequent enough to have no boxed future.
+    Create(Scope),
+}
+
+/// Makes a [`Handler::Keyed`] from a scope and an async function.
+macro_rules! keyed {
+    ($scope:expr, $handler:path) => {
+        $crate::rest::route::Handler::Keyed($scope, |call, by| Box::pin($handler(call, by)))
+    };
+}
+
+/// Makes a [`Handler::Open`] from an async function.
+macro_rules! open {
+    ($handler:path) => {
+        $crate::rest::route::Handler::Open(|call| Box::pin($handler(call)))
+    };
+}
+
+pub(super) use {keyed, open};
+
+/// A call of the API.
+pub(super) struct Route {
+    pub(super) method: Method,
+    /// The path, with at most one parameter in braces. A link's slug may have several segments.
+    pub(super) path: &'static str,
+    pub(super) handler: Handler,
+    /// Maximum length of the body.
+    pub(super) body_bytes: usize,
+    pub(super) docs: Docs,
+}
+
+/// The description of a call for the document.
+pub(super) struct Docs {
+    /// The operation's id; `None` leaves the call out of the document.
+    pub(super) id: Option<&'static str>,
+    pub(super) topic: Topic,
+    pub(super) summary: &'static str,
+    pub(super) description: String,
+    /// Whether Shlink lacks the call.
+    pub(super) is_addition: bool,
+    /// Names and schemas of the queries.
+    pub(super) queries: Vec<(Cow<'static, str>, SchemaOf)>,
+    pub(super) headers: Vec<Header>,
+    pub(super) body: Option<BodyDocs>,
+    pub(super) answers: Vec<AnswerDocs>,
+    pub(super) problems: Vec<Kind>,
+}
+
+/// A function that adds a schema to those of the document, and returns a reference to it.
+pub(super) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
+
+/// Content by media type: JSON of a schema, or any other schema.
+pub(super) type Content = Vec<(&'static str, ContentSchema)>;
+
+/// The schema of a content.
+pub(super) enum ContentSchema {
+    Of(SchemaOf),
+    /// An array of items of a schema, at most so many.
+    ArrayOf(SchemaOf, usize),
+    Plain(Value),
+}
+
+/// The description of a body.
+pub(super) struct BodyDocs {
+    pub(super) is_required: bool,
+    /// Whether an empty array stands for an empty object, as PHP writes it.
+    pub(super) may_be_empty_array: bool,
+    pub(super) content: Content,
+}
+
+/// The description of an answer that is no problem.
+pub(super) struct AnswerDocs {
+    pub(super) status: u16,
+    pub(super) description: &'static str,
+    pub(super) content: Content,
+    /// Whether the answer has the link's version as `ETag`.
+    pub(super) has_etag: bool,
+}
+
+pub(super) const JSON: &str = "application/json";
+
+impl Route {
+    /// Defines a call that is left out of the document until [`Route::document`] describes it.
+    pub(super) fn new(method: Method, path: &'static str, handler: Handler) -> Self {
+        let docs = Docs {
+            id: None,
+            topic: Topic::Service,
+            summary: "",
+            description: String::new(),
+            is_addition: false,
+            queries: Vec::new(),
+            headers: Vec::new(),
+            body: None,
+            answers: Vec::new(),
+            problems: Vec::new(),
+        };
+        Self { method, path, handler, body_bytes: BODY_BYTES, docs }
+    }
+
+    /// Sets the maximum length of the body.
+    pub(super) fn body_bytes(mut self, bytes: usize) -> Self {
+        self.body_bytes = bytes;
+        self
+    }
+
+    /// Returns the scope that the call's key needs.
+    pub(super) fn scope(&self) -> Option<Scope> {
+        match self.handler {
+            Handler::Open(_) => None,
+            Handler::Keyed(scope, _)
+            | Handler::KeyInQuery(scope, _)
+            | Handler::Streamed(scope)
+            | Handler::Create(scope) => Some(scope),
+        }
+    }
+
+    /// Puts the call into the document.
+    pub(super) fn document(mut self, id: &'static str, topic: Topic, summary: &'static str) -> Self {
+        (self.docs.id, self.docs.topic, self.docs.summary) = (Some(id), topic, summary);
+        self
+    }
+
+    /// Adds a description to the summary.
+    pub(super) fn text(mut self, description: impl Into<String>) -> Self {
+        self.docs.description = description.into();
+        self
+    }
+
+    /// Marks the call as one that Shlink lacks.
+    pub(super) fn addition(mut self) -> Self {
+        self.docs.is_addition = true;
+        self
+    }
+
+    /// Adds the parameters of a query.
+    pub(super) fn query<Q: JsonSchema>(mut self) -> Self {
+        self.docs.queries.push((Q::schema_name(), Q::json_schema));
+        self
+    }
+
+    /// Adds a header of the request.
+    pub(super) fn header(mut self, header: Header) -> Self {
+        self.docs.headers.push(header);
+        self
+    }
+
+    /// Sets the schema of the body, a JSON object.
+    pub(super) fn body<B: JsonSchema>(self) -> Self {
+        self.body_of(vec![(JSON, ContentSchema::Of(SchemaGenerator::subschema_for::<B>))])
+    }
+
+    /// Sets the schema of a body that may be left out, as may each of its fields.
+    pub(super) fn optional_body<B: JsonSchema>(self) -> Self {
+        let mut route = self.body::<B>();
+        if let Some(body) = &mut route.docs.body {
+            (body.is_required, body.may_be_empty_array) = (false, true);
+        }
+        route
+    }
+
+    /// Sets the content of the body by media type.
+    pub(super) fn body_of(mut self, content: Content) -> Self {
+        self.docs.body = Some(BodyDocs { is_required: true, may_be_empty_array: false, content });
+        self
+    }
+
+    /// Lets the body be left out.
+    pub(super) fn body_is_optional(mut self) -> Self {
+        if let Some(body) = &mut self.docs.body {
+            body.is_required = false;
+        }
+        self
+    }
+
+    /// Adds an answer of JSON with the status 200.
+    pub(super) fn answers<A: JsonSchema>(self, description: &'static str) -> Self {
+        let content = vec![(JSON, ContentSchema::Of(SchemaGenerator::subschema_for::<A>))];
+        self.answers_of(200, description, content)
+    }
+
+    /// Adds an answer without a body, with the status 204.
+    pub(super) fn done(self, description: &'static str) -> Self {
+        self.answers_of(204, description, Vec::new())
+    }
+
+    /// Adds an answer with its content by media type.
+    pub(super) fn answers_of(mut self, status: u16, description: &'static str, content: Content) -> Self {
+        self.docs.answers.push(AnswerDocs { status, description, content, has_etag: false });
+        self
+    }
+
+    /// Adds the version of the link to the answers.
+    pub(super) fn with_etag(mut self) -> Self {
+        self.docs.answers.iter_mut().for_each(|answer| answer.has_etag = true);
+        self
+    }
+
+    /// Adds problems beside those of every call.
+    pub(super) fn fails(mut self, problems: &[Kind]) -> Self {
+        self.docs.problems.extend(problems);
+        self
+    }
+}
+
+impl ContentSchema {
+    /// Returns the schema, and adds what it refers to.
+    pub(super) fn schema(&self, generator: &mut SchemaGenerator) -> Value {
+        match self {
+            Self::Of(schema) => schema(generator).to_value(),
+            Self::ArrayOf(items, most) => {
+                json!({ "type": "array", "items": items(generator), "maxItems": most })
+            }
+            Self::Plain(schema) => schema.clone(),
+        }
+    }
+}

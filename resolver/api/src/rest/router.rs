@@ -1,0 +1,141 @@
+//! Finds the route of a call.
+//!
+//! 1. There is one tree of paths for each method: `POST …/short-urls/bulk` is the bulk call, and
+//!    `GET …/short-urls/bulk` shows a link with the slug `bulk`. A path that other methods have is
+//!    unknown (404), as in Shlink, and not 405.
+//! 2. Clients send the slashes of a slug unescaped. So `…/short-urls/a/b/visits` is first looked up
+//!    as it is, then as the visits of `a%2Fb`, and then as the link `a%2Fb%2Fvisits`; not so with
+//!    another method, because what GET shows below a link is never part of a slug.
+//!
+//! Rejected: axum. Its router takes the path before the method, so that a slug could not be called
+//! `bulk`, and its bodies would have to be unwrapped again to put them on the memory accounts of
+//! keys. This uses axum's own path tree (matchit).
+
+use std::collections::HashMap;
+
+use hyper::Method;
+
+use super::{
+    route::{Handler, Route},
+    routes,
+};
+
+/// The path of all links. What follows it begins with a slug, unless the table of routes says
+/// otherwise.
+pub(super) const LINKS: &str = "/rest/v3/short-urls";
+
+/// All routes, by method and path.
+pub struct Router {
+    routes: Vec<Route>,
+    paths: HashMap<Method, matchit::Router<usize>>,
+}
+
+/// A route with the parameter of its path, still percent-encoded; empty if the path has none.
+pub(super) struct Found<'a> {
+    pub(super) route: &'a Route,
+    /// The position of the route, for a task that outlives the borrow.
+    pub(super) index: usize,
+    pub(super) parameter: String,
+}
+
+impl Router {
+    /// Builds the router of the API. `has_single_step` adds the create with the key in the address.
+    ///
+    /// # Panics
+    /// Panics if two routes have the same method and path.
+    #[must_use]
+    pub fn new(has_single_step: bool) -> Self {
+        let routes = routes(has_single_step);
+        let mut paths: HashMap<Method, matchit::Router<usize>> = HashMap::new();
+        let mut insert = |method: Method, path: &'static str, index| {
+            let inserted = paths.entry(method).or_default().insert(path, index);
+            inserted.expect("no two routes have the same method and path");
+        };
+        for (index, route) in routes.iter().enumerate() {
+            insert(route.method.clone(), route.path, index);
+            // A call with its key in the address answers to nothing but what opens addresses.
+            if route.method == Method::GET && !matches!(route.handler, Handler::KeyInQuery(..)) {
+                insert(Method::HEAD, route.path, index);
+            }
+        }
+        Self { routes, paths }
+    }
+
+    /// Returns all routes, in the order of the table.
+    pub(super) fn routes(&self) -> &[Route] {
+        &self.routes
+    }
+
+    /// Finds the route of a call.
+    pub(super) fn find(&self, method: &Method, path: &str) -> Option<Found<'_>> {
+        let paths = self.paths.get(method)?;
+        let look = |path: &str| {
+            let found = paths.at(path).ok()?;
+            let parameter = found.params.iter().next().map_or("", |(_, value)| value).to_owned();
+            let index = *found.value;
+            Some(Found { route: &self.routes[index], index, parameter })
+        };
+        if let Some(found) = look(path) {
+            return Some(found);
+        }
+        let slug = path.strip_prefix(LINKS)?.strip_prefix('/')?;
+        let folded = |slug: &str| format!("{LINKS}/{}", slug.replace('/', "%2F"));
+        if let Some((slug, last)) = slug.rsplit_once('/') {
+            let below = format!("{}/{last}", folded(slug));
+            if let Some(found) = look(&below) {
+                return Some(found);
+            }
+            if self.paths.get(&Method::GET).is_some_and(|paths| paths.at(&below).is_ok()) {
+                return None;
+            }
+        }
+        look(&folded(slug))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slugs_have_several_segments_and_actions_are_of_one_method() {
+        let router = Router::new(true);
+        let found = |method: Method, path: &str| {
+            router.find(&method, path).map(|found| (found.route.path, found.parameter))
+        };
+        const LINK: &str = "/rest/v3/short-urls/{shortCode}";
+        const VISITS: &str = "/rest/v3/short-urls/{shortCode}/visits";
+        const RESTORE: &str = "/rest/v3/short-urls/{shortCode}/restore";
+        for (method, path, expected) in [
+            (Method::GET, "/rest/v3/short-urls", Some((LINKS, ""))),
+            (Method::GET, "/rest/v3/short-urls/a", Some((LINK, "a"))),
+            (Method::HEAD, "/rest/v3/short-urls/a", Some((LINK, "a"))),
+            (Method::GET, "/rest/v3/short-urls/a/b", Some((LINK, "a%2Fb"))),
+            (Method::GET, "/rest/v3/short-urls/a%2Fb/c", Some((LINK, "a%2Fb%2Fc"))),
+            (Method::GET, "/rest/v3/short-urls/a/visits", Some((VISITS, "a"))),
+            (Method::GET, "/rest/v3/short-urls/a/b/visits", Some((VISITS, "a%2Fb"))),
+            (Method::PATCH, "/rest/v3/short-urls/a/visits", None),
+            (Method::PATCH, "/rest/v3/short-urls/a/b", Some((LINK, "a%2Fb"))),
+            (Method::DELETE, "/rest/v3/short-urls/a/restore", Some((LINK, "a%2Frestore"))),
+            (Method::GET, "/rest/v3/short-urls/visits", Some((LINK, "visits"))),
+            (Method::POST, "/rest/v3/short-urls/a/b/restore", Some((RESTORE, "a%2Fb"))),
+            (Method::GET, "/rest/v3/short-urls/a/restore", Some((LINK, "a%2Frestore"))),
+            (Method::GET, "/rest/v3/short-urls/bulk", Some((LINK, "bulk"))),
+            (Method::POST, "/rest/v3/short-urls/bulk", Some(("/rest/v3/short-urls/bulk", ""))),
+            (Method::GET, "/rest/v3/short-urls/shorten", Some(("/rest/v3/short-urls/shorten", ""))),
+            (Method::HEAD, "/rest/v3/short-urls/shorten", Some((LINK, "shorten"))),
+            (Method::POST, "/rest/v3/short-urls/a", None),
+            (Method::PUT, "/rest/v3/short-urls", None),
+            (Method::DELETE, "/rest/v3/tags/a", None),
+            (Method::GET, "/rest/v3/tags/a/visits", Some(("/rest/v3/tags/{tag}/visits", "a"))),
+            (Method::DELETE, "/rest/v3/domains/redirects", Some(("/rest/v3/domains/{domain}", "redirects"))),
+            (Method::GET, "/rest/v4/tags", None),
+        ] {
+            let expected = expected.map(|(path, parameter)| (path, parameter.to_owned()));
+            assert_eq!(found(method.clone(), path), expected, "{method} {path}");
+        }
+        let router = Router::new(false);
+        let shorten = router.find(&Method::GET, "/rest/v3/short-urls/shorten").unwrap();
+        assert_eq!((shorten.route.path, &*shorten.parameter), (LINK, "shorten"));
+    }
+}

@@ -1,0 +1,124 @@
+//! `/rest/v3/tags`
+
+use app::FieldErrors;
+use hyper::{Method, StatusCode};
+use links::{api_key::Grant, scope::Scope};
+use store::TagCount;
+
+use super::{
+    call::Call,
+    json,
+    openapi::{Kind, Topic},
+    pagination::{Paging, pagination},
+    problem::Problem,
+    read::Fields,
+    route::{Route, keyed},
+};
+use web::{Answer, empty};
+
+const TAGS: &str = "/rest/v3/tags";
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::new(Method::GET, TAGS, keyed!(Scope::Read, list))
+            .document("listTags", Topic::Tags, "List tags")
+            .query::<dto::TagsQuery>()
+            .answers::<dto::TagPage>("Names of tags.")
+            .fails(&[Kind::InvalidData]),
+        Route::new(Method::GET, "/rest/v3/tags/stats", keyed!(Scope::Read, stats))
+            .document("tagsStats", Topic::Tags, "List tags with their counts")
+            .query::<dto::TagsQuery>()
+            .answers::<dto::TagStatsPage>("Tags with the number of their links.")
+            .fails(&[Kind::InvalidData]),
+        Route::new(Method::PUT, TAGS, keyed!(Scope::Edit, rename))
+            .document("renameTag", Topic::Tags, "Rename a tag")
+            .text("The tag has its new name on all links.")
+            .body::<dto::TagRenaming>()
+            .done("The tag has the new name.")
+            .fails(&[
+                Kind::MalformedBody,
+                Kind::InvalidData,
+                Kind::ForbiddenTags,
+                Kind::NoTag,
+                Kind::TagConflict,
+            ]),
+        Route::new(Method::DELETE, TAGS, keyed!(Scope::Delete, delete))
+            .document("deleteTags", Topic::Tags, "Delete tags")
+            .text("The tags are removed from all links. Tags that do not exist are no error.")
+            .query::<dto::TagsDeletionQuery>()
+            .done("None of the tags exists any more.")
+            .fails(&[Kind::ForbiddenTags]),
+    ]
+}
+
+impl Fields for dto::TagsQuery {
+    fn expected(_: &str) -> String {
+        "expected a text".to_owned()
+    }
+}
+
+impl Fields for dto::TagsDeletionQuery {
+    fn expected(_: &str) -> String {
+        "expected tags".to_owned()
+    }
+}
+
+impl Fields for dto::TagRenaming {
+    fn expected(_: &str) -> String {
+        "expected a string".to_owned()
+    }
+}
+
+/// Reads a page of tags, and the number of all.
+async fn page(call: &Call, by: &Grant) -> Result<(Vec<TagCount>, dto::Pagination), Problem> {
+    let (query, mut wrong): (dto::TagsQuery, FieldErrors) = call.query();
+    let paging = Paging::read(query.page.as_deref(), query.items_per_page.as_deref(), &mut wrong);
+    wrong.finish()?;
+    let mut tags = call.api.links.tags(query.search_term.as_deref(), by).await?;
+    order(&mut tags, query.order_by.as_deref().unwrap_or("tag"));
+    let total = tags.len() as u64;
+    let tags = paging.of(tags);
+    let pagination = pagination(paging, tags.len(), total);
+    Ok((tags, pagination))
+}
+
+async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+    let (tags, pagination) = page(call, by).await?;
+    let data = tags.iter().map(|tag| tag.tag.as_str()).collect();
+    Ok(json(&dto::TagPage { tags: dto::Page { data, pagination } }))
+}
+
+async fn stats(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+    let (tags, pagination) = page(call, by).await?;
+    let stats = tags.iter().map(|tag| dto::TagStats {
+        tag: tag.tag.as_str(),
+        short_urls_count: tag.links,
+        visits_summary: dto::VisitsSummary::default(),
+    });
+    let data = stats.collect();
+    Ok(json(&dto::TagStatsPage { tags: dto::Page { data, pagination } }))
+}
+
+/// Sorts tags that are in the order of their names. As in Shlink, an unknown order is that of the
+/// names.
+fn order(tags: &mut [TagCount], by: &str) {
+    let (field, direction) = by.split_once('-').unwrap_or((by, "ASC"));
+    if field == "shortUrlsCount" {
+        tags.sort_by_key(|tag| tag.links);
+    }
+    if direction == "DESC" {
+        tags.reverse();
+    }
+}
+
+async fn rename(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+    let (dto::TagRenaming { old_name, new_name }, wrong) = call.fields()?;
+    call.api.links.rename_tag(old_name.as_deref(), new_name.as_deref(), wrong, by).await?;
+    Ok(empty(StatusCode::NO_CONTENT))
+}
+
+async fn delete(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+    let (dto::TagsDeletionQuery { tags }, _) = call.query();
+    call.api.links.delete_tags(tags.iter().map(String::as_str), by).await?;
+    Ok(empty(StatusCode::NO_CONTENT))
+}
