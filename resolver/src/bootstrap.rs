@@ -2,18 +2,19 @@
 //! keyspaces, and a first API key.
 
 use app::keyspaces::adopt_keyspaces;
+use cli::{
+    Error,
+    args::Database,
+    code_key_file::{self, CodeKeyFileError},
+    wait_for,
+};
 use codes::{CodeKey, Keyspace, KeyspaceIndex};
 use links::api_key::ApiKey;
 use numbers::Mark;
 use store::{Comparison, Keys, SettingsPoll, Store, StoreError};
 use tokio::time::Instant;
 
-use crate::{
-    Error,
-    code_key_file::{self, CodeKeyFileError},
-    commands::wait_for,
-    config::{Config, Database, Settings},
-};
+use crate::config::{Config, Settings};
 
 /// The values agreed with the database before the start of service.
 pub(crate) struct Bootstrapped {

@@ -1,36 +1,17 @@
 //! The resolver's configuration: one struct, read from flags and the environment and validated
-//! before anything starts. The arguments of the other subcommands are in files of their own.
+//! before anything starts. The arguments of most subcommands are in the crate `cli`.
 
-mod args;
-mod audit_args;
-mod client_args;
-mod domain_args;
-mod link_args;
 mod settings;
-mod target_args;
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
-use clap::{Args, Parser, Subcommand, builder::BoolishValueParser};
+use clap::{Args, Parser, Subcommand, ValueEnum, builder::BoolishValueParser};
+use cli::args::{Database, DatabaseArgs};
 use daemon::{parse_duration, parse_duration_or_zero};
 use hyper::header::HeaderName;
 use ipnet::IpNet;
 
-pub use args::{
-    ApiKeyCommand, ConfigCheckArgs, ConfigCommand, Database, DatabaseArgs, ExportArgs, ExportFormat,
-    ImportArgs, MigrateArgs, Unprotected,
-};
-pub use audit_args::AuditArgs;
-pub use client_args::{ServerArgs, TableArgs};
-pub use domain_args::{
-    DomainCommand, DomainEditArgs, DomainListArgs, DomainProtocol, DomainRedirectsArgs, DomainRemoveArgs,
-};
-pub use link_args::{
-    CodeStrategy, LinkBlockArgs, LinkClears, LinkCommand, LinkCreateArgs, LinkDeleteArgs, LinkEditArgs,
-    LinkGetArgs, LinkListArgs, LinkName, LinkSetters,
-};
 pub use settings::Settings;
-pub use target_args::{CheckTargets, TargetCommand, TargetListArgs, TargetRuleArgs};
 
 /// Mints short codes, stores links and serves redirects.
 ///
@@ -52,34 +33,35 @@ pub struct Cli {
 pub enum Command {
     /// Serve redirects and the API (the default).
     Serve(Box<Config>),
-    /// Set up or update the schema of the database. Safe to run at any time and repeatedly.
-    Migrate(MigrateArgs),
-    /// Create, list, rotate and revoke API keys.
-    #[command(subcommand)]
-    ApiKey(ApiKeyCommand),
-    /// Create, show, list, edit and delete links of a running server.
-    #[command(subcommand)]
-    Link(LinkCommand),
-    /// List, edit and remove the domains of a running server, and set their fallback targets.
-    #[command(subcommand)]
-    Domain(DomainCommand),
-    /// Allow and deny the hosts that links of a running server may lead to.
-    #[command(subcommand)]
-    Target(TargetCommand),
-    /// Show the audit log of a running server: its changes, with their time and API key.
-    Audit(AuditArgs),
+    /// The commands that need no configuration of a server.
+    #[command(flatten)]
+    Other(cli::Command),
     /// Print the completion script of a shell.
     Completions {
         /// The shell.
         shell: clap_complete::Shell,
     },
-    /// Import links from another system under their codes there.
-    Import(ImportArgs),
-    /// Export all links to a file or the standard output.
-    Export(ExportArgs),
     /// Inspect the configuration without starting the server.
     #[command(subcommand)]
     Config(ConfigCommand),
+}
+
+/// Subcommands of `resolver config`.
+#[derive(Debug, Subcommand)]
+pub enum ConfigCommand {
+    /// Validate flags and environment, and print the resulting settings with their sources.
+    Check(Box<ConfigCheckArgs>),
+}
+
+/// Arguments of `resolver config check`.
+#[derive(Clone, Debug, Args)]
+pub struct ConfigCheckArgs {
+    /// Print JSON instead of a table.
+    #[arg(long)]
+    pub json: bool,
+    /// The flags of the server.
+    #[command(flatten)]
+    pub config: Config,
 }
 
 /// The flags of the server.
@@ -259,7 +241,7 @@ pub struct Config {
 }
 
 /// Whether the fast path serves redirects.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum FastPath {
     /// Redirects of cached links are answered from the bytes of the connection.
     #[default]
@@ -274,4 +256,13 @@ impl Config {
     pub fn data_folder(&self) -> PathBuf {
         self.database.data_folder()
     }
+}
+
+/// The operations for which target rules are checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CheckTargets {
+    /// Check when a link is created, edited or restored, and at every redirect.
+    Always,
+    /// Check only when a link is created, edited or restored. Existing links keep redirecting.
+    Creation,
 }

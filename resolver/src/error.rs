@@ -9,16 +9,9 @@ use store::StoreError;
 /// The error type of this library.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The value of a flag is invalid.
-    #[error("{flag} {value}: {reason}")]
-    Config {
-        /// The flag.
-        flag: &'static str,
-        /// The value; a secret is left out.
-        value: String,
-        /// The problem, and the expected form.
-        reason: String,
-    },
+    /// A command failed, or the configuration or the database keeps the server from starting.
+    #[error(transparent)]
+    Command(#[from] cli::Error),
     /// An address could not be bound.
     #[error("{flag} {address}: cannot listen")]
     Bind {
@@ -29,34 +22,9 @@ pub enum Error {
         /// The system's error.
         source: io::Error,
     },
-    /// The database did not answer until the deadline for the start.
-    #[error("--database {database}: not to be had within {seconds} s")]
-    Unreachable {
-        /// The database's address, without its password.
-        database: String,
-        /// The time waited, in seconds.
-        seconds: u64,
-        /// The last error.
-        source: StoreError,
-    },
-    /// The database refused a command.
-    #[error("database")]
-    Store(#[from] StoreError),
     /// The embedded issuer could not start.
     #[error("embedded issuer")]
     Issuer(#[from] issuer::Error),
-    /// A call of another server's API failed.
-    #[error(transparent)]
-    Client(#[from] crate::commands::ClientError),
-    /// A task that the process depends on has panicked.
-    #[error("the task {0:?} has failed")]
-    TaskFailed(&'static str),
-    /// A system call failed.
-    #[error("system")]
-    Io(#[from] io::Error),
-    /// The system provided no random bytes.
-    #[error("no random bytes from the system: {0}")]
-    Random(getrandom::Error),
 }
 
 impl Error {
@@ -64,13 +32,21 @@ impl Error {
     #[must_use]
     pub fn exit(&self) -> Exit {
         match self {
-            Self::Config { .. } | Self::Bind { .. } => Exit::Config,
-            Self::Unreachable { .. } | Self::Store(StoreError::Unreachable(_) | StoreError::TimedOut) => {
-                Exit::Unavailable
-            }
+            Self::Command(error) => error.exit(),
+            Self::Bind { .. } => Exit::Config,
             Self::Issuer(error) => error.exit(),
-            Self::Client(error) => error.exit(),
-            Self::Store(_) | Self::Io(_) | Self::TaskFailed(_) | Self::Random(_) => Exit::Internal,
         }
+    }
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        Self::Command(error.into())
+    }
+}
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
+        Self::Command(error.into())
     }
 }

@@ -11,9 +11,10 @@
 //! with a visit limit write to the store.
 
 mod bootstrap;
-pub mod code_key_file;
-pub mod commands;
+pub mod command;
+mod completions;
 pub mod config;
+mod config_check;
 mod error;
 pub mod http;
 mod server;

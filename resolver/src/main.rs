@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use daemon::{cancel_on_signals, end, init_logs, parse};
 use mimalloc::MiMalloc;
 use resolver::{
-    Error, Greeting, Listeners, commands,
+    Error, Greeting, Listeners, command,
     config::{Cli, Command, Config},
 };
 use tokio_util::sync::CancellationToken;
@@ -27,7 +27,7 @@ async fn act(cli: Cli) -> Result<(), Error> {
     match cli.command {
         None => serve(cli.serve).await,
         Some(Command::Serve(config)) => serve(*config).await,
-        Some(command) => commands::run(command).await.map(|text| print(&text)),
+        Some(command) => command::run(command).await.map(|text| print(&text)),
     }
 }
 

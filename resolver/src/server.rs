@@ -14,6 +14,7 @@ use std::{
 
 use api::{Api, grpc};
 use app::metrics::Metrics;
+use cli::{args::Database, file_error, open_witnessed};
 use codes::{Keyspace, KeyspaceIndex, Mint};
 use daemon::{Admin, Recorder, Refresh, Resources, Vitals};
 use issuer::{core::Limits, embedded::Embedded, observer::Observer};
@@ -33,8 +34,7 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use crate::{
     Error,
     bootstrap::{Bootstrapped, bootstrap},
-    commands::{file_error, open_witnessed},
-    config::{Config, Database, Settings},
+    config::{Config, Settings},
     http::{self, Phase, PublicListeners, PublicService},
 };
 
@@ -141,7 +141,7 @@ pub async fn run(
     greet(Greeting { public_url: settings.public_url, new_key });
     let lost = tokio::select! {
         ended = &mut public => return joined(ended),
-        task = failures.first() => return Err(Error::TaskFailed(task)),
+        task = failures.first() => return Err(cli::Error::TaskFailed(task).into()),
         lost = supply.lost() => Some(lost),
         () = shutdown.cancelled() => None,
     };
@@ -158,7 +158,8 @@ pub async fn run(
     service.api.store.close().await;
     tracing::info!("stopped");
     drained?;
-    lost.map_or(Ok(()), |lost| Err(stopped_by(&lost, &config, settings.holder.to_string())))
+    let stopped = |lost| stopped_by(&lost, &config, settings.holder.to_string());
+    lost.map_or(Ok(()), |lost| Err(stopped(lost).into()))
 }
 
 /// The server of the links API over gRPC.
@@ -191,9 +192,9 @@ impl Grpc {
 }
 
 /// Returns the error for the reason why this process may mint no more.
-fn stopped_by(lost: &Lost, config: &Config, holder: String) -> Error {
+fn stopped_by(lost: &Lost, config: &Config, holder: String) -> cli::Error {
     match lost {
-        Lost::Superseded(reason) => Error::Config {
+        Lost::Superseded(reason) => cli::Error::Config {
             flag: "--holder-id",
             value: holder,
             reason: format!(
@@ -201,7 +202,7 @@ fn stopped_by(lost: &Lost, config: &Config, holder: String) -> Error {
                  expected a name of its own for each process ({reason})"
             ),
         },
-        Lost::AnotherLedger { issuer, database } => Error::Config {
+        Lost::AnotherLedger { issuer, database } => cli::Error::Config {
             flag: "--issuer",
             value: if config.issuer.is_empty() { "(embedded)".to_owned() } else { config.issuer.join(",") },
             reason: format!(
@@ -210,7 +211,7 @@ fn stopped_by(lost: &Lost, config: &Config, holder: String) -> Error {
                  If the former ledger is lost for good, run `resolver migrate --forget-ledger`"
             ),
         },
-        Lost::Keyspaces(contradiction) => Error::Config {
+        Lost::Keyspaces(contradiction) => cli::Error::Config {
             flag: "--database",
             value: config.database.database.to_string(),
             reason: format!(
@@ -223,7 +224,7 @@ fn stopped_by(lost: &Lost, config: &Config, holder: String) -> Error {
 
 /// Locks a SQLite file for this process, for as long as the result lives. Each process keeps its
 /// own cache of links, and is not notified of changes by another process to a file.
-fn claim(database: &Database) -> Result<Option<File>, Error> {
+fn claim(database: &Database) -> Result<Option<File>, cli::Error> {
     let Database::Sqlite(path) = database else { return Ok(None) };
     let failed = |error: std::io::Error| file_error("--database", path, &error);
     if let Some(folder) = path.parent() {
@@ -237,7 +238,7 @@ fn claim(database: &Database) -> Result<Option<File>, Error> {
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),
         Err(TryLockError::Error(error)) => Err(failed(error)),
-        Err(TryLockError::WouldBlock) => Err(Error::Config {
+        Err(TryLockError::WouldBlock) => Err(cli::Error::Config {
             flag: "--database",
             value: database.to_string(),
             reason: "another resolver serves from this file: expected one process for a SQLite file, \
@@ -247,8 +248,8 @@ fn claim(database: &Database) -> Result<Option<File>, Error> {
     }
 }
 
-fn open_witness(path: &Path) -> Result<Witness, Error> {
-    Witness::open(path).map_err(|error| Error::Config {
+fn open_witness(path: &Path) -> Result<Witness, cli::Error> {
+    Witness::open(path).map_err(|error| cli::Error::Config {
         flag: "--witness",
         value: path.display().to_string(),
         reason: format!(
@@ -321,9 +322,9 @@ fn mintings(
     settings: &Settings,
     known: &[(KeyspaceIndex, Keyspace)],
     clock: Clock,
-) -> Result<Vec<Arc<Minting>>, Error> {
+) -> Result<Vec<Arc<Minting>>, cli::Error> {
     let mut jitter = [0];
-    getrandom::fill(&mut jitter).map_err(Error::Random)?;
+    getrandom::fill(&mut jitter).map_err(cli::Error::Random)?;
     let permille = REFILL_PERMILLE + REFILL_PERMILLE * u64::from(jitter[0]) / 255;
     let mint = |keyspace: &Keyspace| {
         let (index, _) = known.iter().find(|(_, other)| other == keyspace)?;
@@ -359,9 +360,9 @@ async fn start_issuer(config: &Config, recorder: &Recorder, vitals: &Vitals) -> 
 }
 
 /// Generates the random id of this start: 32 hexadecimal characters.
-fn draw_instance() -> Result<String, Error> {
+fn draw_instance() -> Result<String, cli::Error> {
     let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(Error::Random)?;
+    getrandom::fill(&mut bytes).map_err(cli::Error::Random)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 

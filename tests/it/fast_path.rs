@@ -16,9 +16,9 @@ use std::{
     time::Duration,
 };
 
+use cli::code_key_file;
 use futures_util::{StreamExt, stream};
 use harness::{Resolver, Scratch};
-use resolver::code_key_file;
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},

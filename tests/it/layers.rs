@@ -115,11 +115,21 @@ const LAYERS: &[Layer] = &[
         never: &["etcd-client"],
     },
     Layer {
+        name: "cli",
+        folder: "resolver/cli",
+        reaches: &[
+            "app", "codes", "daemon", "dto", "holder", "issuer", "links", "numbers", "proto", "store",
+            "supply", "transfer",
+        ],
+        never: &["etcd-client"],
+    },
+    Layer {
         name: "resolver",
         folder: "resolver",
         reaches: &[
             "api",
             "app",
+            "cli",
             "codes",
             "daemon",
             "dto",

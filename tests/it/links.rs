@@ -1,10 +1,10 @@
 //! Creates, reads, edits, lists and deletes links in Shlink's shapes, on the embedded form's SQLite
 //! store.
 
+use cli::code_key_file;
 use codes::Mint;
 use harness::{Answer, Resolver, Scratch};
 use reqwest::Method;
-use resolver::code_key_file;
 use serde_json::{Value, json};
 
 const SOON: std::time::Duration = std::time::Duration::from_secs(10);

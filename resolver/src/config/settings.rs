@@ -7,6 +7,7 @@ use app::{
     domain_cache::{Policy, PublicUrl},
     lookup::LookupSizes,
 };
+use cli::{Error, args::Database};
 use codes::{Keyspace, parse_keyspaces};
 use jiff::tz::TimeZone;
 use links::{Protocol, Redirects, Schemes, has_safe_placeholders};
@@ -15,8 +16,7 @@ use redirect::{fallback_page::FallbackTargets, geoip::GeoIp};
 use url::{Host, Url};
 use web::client_limits::ClientLimits;
 
-use super::{CheckTargets, Config, Database, FastPath};
-use crate::Error;
+use super::{CheckTargets, Config, FastPath};
 
 /// The validated configuration, with every default filled in.
 #[derive(Clone, Debug)]

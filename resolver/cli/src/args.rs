@@ -1,0 +1,24 @@
+//! Arguments of the commands.
+
+mod audit;
+mod client;
+mod database;
+mod domain;
+mod keys;
+mod link;
+mod target;
+mod transfer;
+
+pub use audit::AuditArgs;
+pub use client::{ServerArgs, TableArgs};
+pub use database::{Database, DatabaseArgs, MigrateArgs};
+pub use domain::{
+    DomainCommand, DomainEditArgs, DomainListArgs, DomainProtocol, DomainRedirectsArgs, DomainRemoveArgs,
+};
+pub use keys::ApiKeyCommand;
+pub use link::{
+    CodeStrategy, LinkBlockArgs, LinkClears, LinkCommand, LinkCreateArgs, LinkDeleteArgs, LinkEditArgs,
+    LinkGetArgs, LinkListArgs, LinkName, LinkSetters,
+};
+pub use target::{TargetCommand, TargetListArgs, TargetRuleArgs};
+pub use transfer::{ExportArgs, ExportFormat, ImportArgs, Unprotected};

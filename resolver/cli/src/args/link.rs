@@ -1,0 +1,351 @@
+//! Arguments of `resolver link`.
+
+use std::path::PathBuf;
+
+use clap::{
+    Args, Subcommand, ValueEnum,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
+
+use super::client::{ServerArgs, TableArgs};
+
+/// Subcommands of `resolver link`.
+#[derive(Debug, Subcommand)]
+pub enum LinkCommand {
+    /// Create a link and print its short URL.
+    Create(Box<LinkCreateArgs>),
+    /// Show a link.
+    Get(LinkGetArgs),
+    /// List links.
+    List(Box<LinkListArgs>),
+    /// Edit a link. Fields without a flag stay unchanged.
+    Edit(Box<LinkEditArgs>),
+    /// Delete a link. A minted code is never assigned again; a custom slug can be used again.
+    Delete(LinkDeleteArgs),
+    /// Restore the most recently deleted link with this code or slug.
+    Restore(LinkGetArgs),
+    /// Take a link down: it does not redirect until resolver link unblock, whatever its owner does.
+    /// Requires an admin's key without limits.
+    Block(LinkBlockArgs),
+    /// Lift the takedown of a link. Requires an admin's key without limits.
+    Unblock(LinkGetArgs),
+}
+
+/// Arguments of `resolver link block`.
+#[derive(Clone, Debug, Args)]
+pub struct LinkBlockArgs {
+    /// The link.
+    #[command(flatten)]
+    pub name: LinkName,
+    /// Reason for the takedown. The link's owner can see it.
+    #[arg(long, value_name = "TEXT")]
+    pub reason: String,
+    /// Print the answer as JSON instead of a table.
+    #[arg(long)]
+    pub json: bool,
+    /// The server.
+    #[command(flatten)]
+    pub server: ServerArgs,
+}
+
+/// The fields that a create and an edit can set.
+#[derive(Clone, Debug, Default, Args)]
+pub struct LinkSetters {
+    /// Tag of the link; can be repeated. An edit replaces all tags of the link.
+    #[arg(long, value_name = "TAG")]
+    pub tag: Vec<String>,
+    /// Title of the link.
+    #[arg(long)]
+    pub title: Option<String>,
+    /// Description of the link.
+    #[arg(long)]
+    pub description: Option<String>,
+    /// Time from which the link redirects: 2026-11-22T10:00:00+00:00, or a date, which means its
+    /// beginning in UTC.
+    #[arg(long, value_name = "TIME")]
+    pub valid_since: Option<String>,
+    /// Time until which the link redirects, in the same form.
+    #[arg(long, value_name = "TIME")]
+    pub valid_until: Option<String>,
+    /// Maximum number of visits.
+    #[arg(long, value_name = "COUNT")]
+    pub max_visits: Option<u64>,
+    /// Status of the link's redirects, instead of the server's.
+    #[arg(long, value_name = "STATUS", value_parser = PossibleValuesParser::new(["301", "302", "307", "308"]).try_map(|text| text.parse::<u16>()))]
+    pub redirect_status: Option<u16>,
+    /// Let search engines list the link.
+    #[arg(long)]
+    pub crawlable: bool,
+    /// Do not forward the query of the short URL to the target.
+    #[arg(long)]
+    pub no_forward_query: bool,
+    /// File whose first line is the password of the link; - for the standard input.
+    #[arg(long, value_name = "FILE")]
+    pub password_file: Option<PathBuf>,
+}
+
+/// Arguments of `resolver link create`.
+#[derive(Clone, Debug, Args)]
+pub struct LinkCreateArgs {
+    /// URL that the link redirects to.
+    pub long_url: String,
+    /// Custom slug, instead of a minted code. Slashes separate several segments.
+    #[arg(long)]
+    pub slug: Option<String>,
+    /// Domain of the link. Defaults to the server's default domain.
+    #[arg(long)]
+    pub domain: Option<String>,
+    /// The fields of the link.
+    #[command(flatten)]
+    pub setters: LinkSetters,
+    /// Length of the code, in characters.
+    #[arg(long, value_name = "COUNT")]
+    pub length: Option<u64>,
+    /// Keyspace of the code.
+    #[arg(long, value_name = "NAME")]
+    pub keyspace: Option<String>,
+    /// Method of choosing the code.
+    #[arg(long, value_enum)]
+    pub strategy: Option<CodeStrategy>,
+    /// Return an existing link for the long URL that matches the given fields, if there is one.
+    #[arg(long)]
+    pub find_if_exists: bool,
+    /// Idempotency key of this call, 1 to 255 visible ASCII characters. A repeated call with the
+    /// same key creates no other link, so a failed call is retried.
+    #[arg(long, value_name = "KEY", value_parser = idempotency_key)]
+    pub idempotency_key: Option<String>,
+    /// Print the whole answer as JSON instead of the short URL.
+    #[arg(long)]
+    pub json: bool,
+    /// The server.
+    #[command(flatten)]
+    pub server: ServerArgs,
+}
+
+/// The methods of choosing a code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CodeStrategy {
+    /// Mint it from the next number.
+    Sequence,
+    /// Derive it from a digest of the long URL.
+    Hash,
+}
+
+/// The link to act on.
+#[derive(Clone, Debug, Args)]
+pub struct LinkName {
+    /// Code or custom slug of the link, without the domain. Slashes separate several segments.
+    pub code: String,
+    /// Domain of the link. Defaults to the server's default domain.
+    #[arg(long)]
+    pub domain: Option<String>,
+}
+
+/// Arguments of `resolver link get`, `restore` and `unblock`.
+#[derive(Clone, Debug, Args)]
+pub struct LinkGetArgs {
+    /// The link.
+    #[command(flatten)]
+    pub name: LinkName,
+    /// Print the answer as JSON instead of a table.
+    #[arg(long)]
+    pub json: bool,
+    /// The server.
+    #[command(flatten)]
+    pub server: ServerArgs,
+}
+
+/// Arguments of `resolver link list`.
+#[derive(Clone, Debug, Args)]
+pub struct LinkListArgs {
+    /// Search for links whose long URL, title, tag, slug or domain contains this text, ignoring
+    /// case, or whose minted code is this text.
+    #[arg(long, value_name = "TEXT")]
+    pub search: Option<String>,
+    /// List only links with this tag; can be repeated to require several tags.
+    #[arg(long, value_name = "TAG")]
+    pub tag: Vec<String>,
+    /// Require only one of the tags.
+    #[arg(long, requires = "tag")]
+    pub any_tag: bool,
+    /// List only links on this domain. Defaults to all domains.
+    #[arg(long)]
+    pub domain: Option<String>,
+    /// List only deleted links.
+    #[arg(long)]
+    pub deleted: bool,
+    /// Order of the list: dateCreated, shortCode, longUrl, title, visits or nonBotVisits, followed
+    /// by -ASC or -DESC.
+    #[arg(long, value_name = "FIELD-ASC")]
+    pub order: Option<String>,
+    /// Number of the page, from 1.
+    #[arg(long, value_name = "NUMBER", conflicts_with = "ndjson")]
+    pub page: Option<u64>,
+    /// Number of links per page; with --ndjson, per call.
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    pub per_page: Option<u64>,
+    /// List only links created at this time or later: 2026-11-22T10:00:00+00:00, or a date, which
+    /// means its beginning in UTC.
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<String>,
+    /// List only links created at this time or earlier, in the same form.
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<String>,
+    /// Print the page as JSON instead of a table.
+    #[arg(long, conflicts_with = "ndjson")]
+    pub json: bool,
+    /// Print the links of all pages as lines of JSON, the oldest first unless --order is given.
+    #[arg(long)]
+    pub ndjson: bool,
+    /// The table.
+    #[command(flatten)]
+    pub table: TableArgs,
+    /// The server.
+    #[command(flatten)]
+    pub server: ServerArgs,
+}
+
+/// Arguments of `resolver link edit`.
+#[derive(Clone, Debug, Args)]
+pub struct LinkEditArgs {
+    /// The link.
+    #[command(flatten)]
+    pub name: LinkName,
+    /// New URL that the link redirects to.
+    #[arg(long, value_name = "URL")]
+    pub long_url: Option<String>,
+    /// The fields to set.
+    #[command(flatten)]
+    pub setters: LinkSetters,
+    /// The fields to clear, and the switches to turn.
+    #[command(flatten)]
+    pub clears: LinkClears,
+    /// Edit the link only if it still has this version, as shown with it.
+    #[arg(long, value_name = "NUMBER")]
+    pub if_version: Option<u64>,
+    /// Print the answer as JSON instead of a table.
+    #[arg(long)]
+    pub json: bool,
+    /// The server.
+    #[command(flatten)]
+    pub server: ServerArgs,
+}
+
+/// Changes that only an edit can make: clearing a field, or turning a switch back.
+#[derive(Clone, Debug, Default, Args)]
+pub struct LinkClears {
+    /// Remove all tags.
+    #[arg(long, conflicts_with = "tag")]
+    pub no_tags: bool,
+    /// Remove the title.
+    #[arg(long, conflicts_with = "title")]
+    pub no_title: bool,
+    /// Remove the description.
+    #[arg(long, conflicts_with = "description")]
+    pub no_description: bool,
+    /// Remove the start time.
+    #[arg(long, conflicts_with = "valid_since")]
+    pub no_valid_since: bool,
+    /// Remove the end time.
+    #[arg(long, conflicts_with = "valid_until")]
+    pub no_valid_until: bool,
+    /// Remove the visit limit.
+    #[arg(long, conflicts_with = "max_visits")]
+    pub no_max_visits: bool,
+    /// Use the server's redirect status.
+    #[arg(long, conflicts_with = "redirect_status")]
+    pub no_redirect_status: bool,
+    /// Remove the password.
+    #[arg(long, conflicts_with = "password_file")]
+    pub no_password: bool,
+    /// Keep search engines from listing the link.
+    #[arg(long, conflicts_with = "crawlable")]
+    pub no_crawlable: bool,
+    /// Forward the query of the short URL to the target.
+    #[arg(long, conflicts_with = "no_forward_query")]
+    pub forward_query: bool,
+    /// Let the link redirect again.
+    #[arg(long)]
+    pub enable: bool,
+    /// Stop the link from redirecting.
+    #[arg(long, conflicts_with = "enable")]
+    pub disable: bool,
+}
+
+/// Arguments of `resolver link delete`.
+#[derive(Clone, Debug, Args)]
+pub struct LinkDeleteArgs {
+    /// The link.
+    #[command(flatten)]
+    pub name: LinkName,
+    /// Delete the link only if it still has this version, as shown with it.
+    #[arg(long, value_name = "NUMBER")]
+    pub if_version: Option<u64>,
+    /// The server.
+    #[command(flatten)]
+    pub server: ServerArgs,
+}
+
+fn idempotency_key(text: &str) -> Result<String, &'static str> {
+    let fits = (1..=255).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
+    if fits { Ok(text.to_owned()) } else { Err("expected 1 to 255 visible ASCII characters") }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Cli {
+        #[command(subcommand)]
+        command: LinkCommand,
+    }
+
+    fn parse(args: &[&str]) -> Result<LinkCommand, String> {
+        let args = [&["link"], args, &["--api-key", "secret"]].concat();
+        Cli::try_parse_from(args).map(|cli| cli.command).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn setting_and_clearing_the_same_field_is_refused() {
+        for (set, clear) in [
+            (&["--tag", "a"][..], "--no-tags"),
+            (&["--title", "a"], "--no-title"),
+            (&["--description", "a"], "--no-description"),
+            (&["--valid-since", "2026-01-01"], "--no-valid-since"),
+            (&["--valid-until", "2026-01-01"], "--no-valid-until"),
+            (&["--max-visits", "1"], "--no-max-visits"),
+            (&["--redirect-status", "301"], "--no-redirect-status"),
+            (&["--password-file", "-"], "--no-password"),
+            (&["--crawlable"], "--no-crawlable"),
+            (&["--forward-query"], "--no-forward-query"),
+            (&["--enable"], "--disable"),
+        ] {
+            parse(&[&["edit", "abc"], set].concat()).unwrap();
+            parse(&["edit", "abc", clear]).unwrap();
+            let both = parse(&[&["edit", "abc", clear], set].concat()).unwrap_err();
+            assert!(both.contains("cannot be used with") && both.contains(clear), "{both}");
+        }
+    }
+
+    #[test]
+    fn values_that_cannot_be_are_refused_before_anyone_is_asked() {
+        for (args, part) in [
+            (&["create"][..], "<LONG_URL>"),
+            (&["create", "u", "--redirect-status", "303"], "308"),
+            (&["create", "u", "--strategy", "guess"], "sequence"),
+            (&["create", "u", "--max-visits=-1"], "--max-visits"),
+            (&["create", "u", "--idempotency-key", ""], "255 visible"),
+            (&["create", "u", "--idempotency-key", "a b"], "255 visible"),
+            (&["list", "--json", "--ndjson"], "--ndjson"),
+            (&["list", "--page", "2", "--ndjson"], "--ndjson"),
+            (&["list", "--any-tag"], "--tag"),
+            (&["list", "--per-page", "0"], "--per-page"),
+        ] {
+            let error = parse(args).unwrap_err();
+            assert!(error.contains(part), "{error:?} lacks {part:?}");
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! `resolver audit`: shows the audit log of a running server.
+
+use serde_json::Value;
+
+use super::{
+    client::{Call, Server},
+    table::{Column, layout, text},
+};
+use crate::{Error, args::AuditArgs};
+
+/// The maximum width of a value in the column of changes, in cells. The column is for a quick look;
+/// `--json` has the whole values.
+const VALUE_CHARS: usize = 60;
+
+/// Returns a page of the audit log, the latest entry first.
+pub(super) async fn run(args: AuditArgs) -> Result<String, Error> {
+    let server = Server::new(&args.server)?;
+    let query = args.before.map(|before| ("before", before.to_string())).into_iter().collect();
+    let answer = server.ask(Call::read("audit".to_owned(), query)).await?;
+    let entries = answer["audit"]["data"].as_array().ok_or_else(|| server.foreign())?;
+    if args.json {
+        return Ok(format!("{answer:#}\n"));
+    }
+    let next = answer["audit"]["before"].as_i64();
+    let more = next.map_or_else(String::new, |next| format!("earlier entries: --before {next}\n"));
+    Ok(table(entries, args.table.width) + &more)
+}
+
+/// Formats entries as a table with one line each, none wider than `width` cells.
+fn table(entries: &[Value], width: usize) -> String {
+    if entries.is_empty() {
+        return "no entries\n".to_owned();
+    }
+    let of = |head, is_kept, read: fn(&Value) -> String| Column::new(head, is_kept, entries.iter().map(read));
+    let columns = vec![
+        of("date", true, |entry| text(&entry["date"]).chars().take(19).collect::<String>().replace('T', " ")),
+        of("key", true, |entry| {
+            if entry["apiKey"].is_null() { "(operator)".to_owned() } else { text(&entry["apiKey"]) }
+        }),
+        of("action", true, |entry| text(&entry["action"])),
+        of("subject", true, |entry| text(&entry["subject"])),
+        of("domain", false, |entry| text(&entry["domain"])),
+        of("changed", false, changes),
+    ];
+    layout(columns, width)
+}
+
+/// Formats the fields that an entry changed, or all its details if it is not an edit.
+fn changes(entry: &Value) -> String {
+    let details = &entry["details"];
+    let changed = details["changed"].as_object();
+    let fields: Vec<String> = match changed {
+        Some(changed) => changed
+            .iter()
+            .filter(|(name, _)| *name != "version")
+            .map(|(name, change)| match change.as_object() {
+                Some(change) => format!("{name}: {} → {}", value(&change["from"]), value(&change["to"])),
+                None => format!("{name}: {}", value(change)),
+            })
+            .collect(),
+        None if entry["action"].as_str().is_some_and(|action| action.ends_with("-link")) => Vec::new(),
+        None => details
+            .as_object()
+            .map(|details| details.iter().map(|(name, one)| format!("{name}: {}", value(one))).collect())
+            .unwrap_or_default(),
+    };
+    fields.join(", ")
+}
+
+fn value(value: &Value) -> String {
+    let shown = match value {
+        Value::Null => "none".to_owned(),
+        Value::Array(items) => items.iter().map(self::value).collect::<Vec<_>>().join(" "),
+        Value::Object(_) => value.to_string(),
+        value => text(value),
+    };
+    if shown.chars().count() <= VALUE_CHARS {
+        shown
+    } else {
+        shown.chars().take(VALUE_CHARS).chain(['…']).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_entry_says_in_words_what_was_changed() {
+        let entry = |details| {
+            json!({ "date": "2026-11-22T10:00:00+00:00", "apiKey": "ci", "action": "edit-link",
+            "subject": "promo", "domain": "s.test", "details": details })
+        };
+        let edit = entry(
+            json!({ "title": "T", "changed": { "title": { "from": null, "to": "T" }, "password": "another",
+            "version": { "from": 0, "to": 1 } } }),
+        );
+        assert_eq!(
+            table(std::slice::from_ref(&edit), 100),
+            "date                 key  action     subject  domain  changed\n\
+             2026-11-22 10:00:00  ci   edit-link  promo    s.test  title: none → T, password: another\n"
+        );
+        let rename = json!({ "action": "rename-tag", "subject": "a", "details": { "to": "b" } });
+        assert_eq!((changes(&edit).contains("version"), changes(&rename)), (false, "to: b".to_owned()));
+        assert_eq!(
+            changes(&entry(json!({ "title": "T" }))),
+            "",
+            "a deleted link's last state is in the JSON"
+        );
+        assert_eq!(table(&[], 80), "no entries\n");
+    }
+}

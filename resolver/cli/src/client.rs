@@ -1,0 +1,322 @@
+//! The client of a running server's API, for `resolver link`, `domain`, `target` and `audit`. It
+//! makes one call at a time, limited in time and size, and retries only calls that are safe to
+//! repeat.
+
+mod problem;
+
+use std::{io, time::Duration};
+
+use daemon::Exit;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+use ureq::{
+    Agent, AsSendBody, Timeout,
+    http::{Method, Request, header},
+};
+use url::{Host, Url, form_urlencoded};
+
+use self::problem::{Reply, TEXT_CELLS};
+use super::table::{cut, printable};
+use crate::{Error, args::ServerArgs};
+
+pub use self::problem::ClientError;
+
+/// The time limit for a connection.
+const CONNECT_TIME: Duration = Duration::from_secs(5);
+/// The time limit for a call including its retries.
+const CALL_TIME: Duration = Duration::from_secs(30);
+/// The maximum size of an answer in bytes.
+const ANSWER_BYTES: u64 = 16 * 1024 * 1024;
+/// The pauses before each retry, unless the server asks for a longer one.
+const PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(1)];
+/// The maximum length of a path segment, in bytes before it is percent-encoded. The server knows no
+/// longer name.
+const SEGMENT_BYTES: usize = 1_024;
+/// The maximum width of an argument in an error, in cells.
+const ARGUMENT_CELLS: usize = 100;
+/// The error text for a change without any flag.
+pub(super) const NOTHING_TO_CHANGE: &str = "expected at least one flag that says what to change";
+/// The characters to percent-encode: all but the unreserved ones of RFC 3986.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// A call of the API.
+#[derive(Clone, Debug)]
+pub(super) struct Call {
+    /// The method: GET, POST, PUT, PATCH or DELETE.
+    pub(super) method: Method,
+    /// The path after `/rest/v3/`, percent-encoded.
+    pub(super) path: String,
+    /// The pairs of the query, not percent-encoded.
+    pub(super) query: Vec<(&'static str, String)>,
+    /// The JSON body, if any.
+    pub(super) body: Option<Value>,
+    /// A header in addition to those of all calls.
+    pub(super) header: Option<(&'static str, String)>,
+    /// Whether the call is safe to repeat.
+    pub(super) is_repeatable: bool,
+}
+
+impl Call {
+    /// Creates a call that only reads.
+    pub(super) fn read(path: String, query: Vec<(&'static str, String)>) -> Self {
+        Self { is_repeatable: true, ..Self::write(Method::GET, path, query) }
+    }
+
+    /// Creates a call that changes something, without a body.
+    pub(super) fn write(method: Method, path: String, query: Vec<(&'static str, String)>) -> Self {
+        Self { method, path, query, body: None, header: None, is_repeatable: false }
+    }
+}
+
+/// Percent-encodes a text as one path segment. Returns `None` for a text that would change the
+/// path: an empty or too long one, and `.` and `..`, which are removed on the way.
+pub(super) fn segment(text: &str) -> Option<String> {
+    let is_one = text.len() <= SEGMENT_BYTES && !matches!(text, "" | "." | "..");
+    is_one.then(|| utf8_percent_encode(text, ESCAPED).to_string())
+}
+
+/// Returns the error for an invalid argument: its name, its value cut to one line, and the expected
+/// form.
+pub(super) fn wrong(flag: &'static str, value: &str, expected: &str) -> Error {
+    Error::Config { flag, value: cut(&printable(value), ARGUMENT_CELLS), reason: expected.to_owned() }
+}
+
+/// A client of a server.
+#[derive(Clone)]
+pub(super) struct Server {
+    agent: Agent,
+    /// The base URL, without a trailing slash.
+    url: String,
+    key: String,
+}
+
+impl Server {
+    /// Creates a client.
+    ///
+    /// # Errors
+    /// Returns an error if the address is not a plain HTTP(S) URL, or the key is empty or not
+    /// visible ASCII.
+    pub(super) fn new(args: &ServerArgs) -> Result<Self, Error> {
+        let expected = "expected an address such as https://sho.rt, without a query or a password";
+        let url = Url::parse(&args.server).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+        let is_plain =
+            |url: &Url| url.query().is_none() && url.fragment().is_none() && url.username().is_empty();
+        let url = url.filter(|url| is_plain(url) && url.password().is_none()).ok_or_else(|| {
+            wrong("--server", if args.server.contains('@') { "(hidden)" } else { &args.server }, expected)
+        })?;
+        if args.api_key.is_empty() || !args.api_key.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(wrong("--api-key", "(hidden)", "expected visible ASCII characters"));
+        }
+        let agent = agent(&url);
+        Ok(Self { agent, url: url.as_str().trim_end_matches('/').to_owned(), key: args.api_key.clone() })
+    }
+
+    /// Makes a call, with retries if it is repeatable and the error is temporary. Returns the body
+    /// of the answer.
+    pub(super) async fn call(&self, call: Call) -> Result<Vec<u8>, Error> {
+        let until = Instant::now() + CALL_TIME;
+        let mut pauses = PAUSES.iter().filter(|_| call.is_repeatable);
+        loop {
+            let within = until.saturating_duration_since(Instant::now());
+            let (server, sent) = (self.clone(), call.clone());
+            let exchanged = tokio::task::spawn_blocking(move || server.exchange(&sent, within)).await;
+            let (error, wait) = match exchanged.map_err(|_| Error::TaskFailed("call"))? {
+                Ok(answer) if (200..300).contains(&answer.status) => return Ok(answer.body),
+                Ok(answer) => (answer.refusal(), answer.wait),
+                Err(error) => (self.failure(error, &call), None),
+            };
+            let pause = pauses.next().map(|pause| wait.map_or(*pause, |wait| wait.max(*pause)));
+            let left = until.saturating_duration_since(Instant::now());
+            match pause.filter(|pause| error.exit() == Exit::Unavailable && *pause < left) {
+                Some(pause) => sleep(pause).await,
+                None => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Makes a call, and parses the answer as JSON.
+    pub(super) async fn ask(&self, call: Call) -> Result<Value, Error> {
+        let body = self.call(call).await?;
+        Ok(serde_json::from_slice(&body).map_err(|_| self.foreign())?)
+    }
+
+    /// Returns the error for an answer in a form that a resolver would not send.
+    pub(super) fn foreign(&self) -> ClientError {
+        let expected = "expected the address of a server of links, but what it answers has another form";
+        ClientError::Foreign { server: self.url.clone(), expected }
+    }
+
+    fn exchange(&self, call: &Call, within: Duration) -> Result<Reply, ureq::Error> {
+        let mut url = format!("{}/rest/v3/{}", self.url, call.path);
+        if !call.query.is_empty() {
+            url.push('?');
+            url.push_str(&form_urlencoded::Serializer::new(String::new()).extend_pairs(&call.query).finish());
+        }
+        let mut request = Request::builder().method(&call.method).uri(url).header("X-Api-Key", &self.key);
+        if let Some((name, value)) = &call.header {
+            request = request.header(*name, value);
+        }
+        match &call.body {
+            Some(body) => {
+                let request = request.header(header::CONTENT_TYPE, "application/json");
+                self.send(request.body(body.to_string())?, within)
+            }
+            None => self.send(request.body(())?, within),
+        }
+    }
+
+    fn send(&self, request: Request<impl AsSendBody>, within: Duration) -> Result<Reply, ureq::Error> {
+        let request = self.agent.configure_request(request).timeout_global(Some(within)).build();
+        let mut response = self.agent.run(request)?;
+        let wait =
+            response.headers().get(header::RETRY_AFTER).and_then(|wait| wait.to_str().ok()?.parse().ok());
+        let body = response.body_mut().with_config().limit(ANSWER_BYTES).read_to_vec()?;
+        Ok(Reply { status: response.status().as_u16(), wait: wait.map(Duration::from_secs), body })
+    }
+
+    fn failure(&self, error: ureq::Error, call: &Call) -> ClientError {
+        let is_late = matches!(error, ureq::Error::Timeout(_));
+        let never_came = match &error {
+            ureq::Error::Http(_) | ureq::Error::BadUri(_) => {
+                return ClientError::Unsendable(error.to_string());
+            }
+            ureq::Error::BodyExceedsLimit(_) => {
+                let expected =
+                    "expected an answer of at most 16 MiB: ask for smaller pages, where there are pages";
+                return ClientError::Foreign { server: self.url.clone(), expected };
+            }
+            ureq::Error::Io(error) => found_nobody(error),
+            ureq::Error::Timeout(phase) => matches!(phase, Timeout::Resolve | Timeout::Connect),
+            ureq::Error::HostNotFound | ureq::Error::ConnectionFailed | ureq::Error::Rustls(_) => true,
+            _ => false,
+        };
+        let reason = match error {
+            ureq::Error::Io(error) => printable(&error.to_string()),
+            _ if is_late && never_came => format!("no connection within {} s", CONNECT_TIME.as_secs()),
+            _ if is_late => format!("no answer within {} s", CALL_TIME.as_secs()),
+            error => printable(&error.to_string()),
+        };
+        let in_doubt = call.method != Method::GET && !never_came;
+        ClientError::Unreachable { server: self.url.clone(), reason: cut(&reason, TEXT_CELLS), in_doubt }
+    }
+}
+
+/// Returns whether an error shows that there was no connection at all. If that is uncertain,
+/// returns false.
+fn found_nobody(error: &io::Error) -> bool {
+    // An unknown host name has no error kind of its own in the standard library.
+    let is_unknown_name =
+        error.raw_os_error().is_none() && error.to_string().starts_with("failed to lookup address");
+    is_unknown_name
+        || matches!(
+            error.kind(),
+            io::ErrorKind::ConnectionRefused
+                | io::ErrorKind::HostUnreachable
+                | io::ErrorKind::NetworkUnreachable
+                | io::ErrorKind::AddrNotAvailable
+        )
+}
+
+fn agent(url: &Url) -> Agent {
+    let is_here = match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    };
+    let config = Agent::config_builder()
+        .http_status_as_error(false)
+        // The API key is sent to the configured server and to no other.
+        .max_redirects(0)
+        .timeout_resolve(Some(CONNECT_TIME))
+        .timeout_connect(Some(CONNECT_TIME))
+        .user_agent(concat!("resolver/", env!("CARGO_PKG_VERSION")));
+    // For the machine's proxy, a loopback address would be the proxy itself.
+    let config = if is_here { config.proxy(None) } else { config };
+    config.build().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server(url: &str, key: &str) -> Result<Server, String> {
+        let args = ServerArgs { server: url.to_owned(), api_key: key.to_owned() };
+        Server::new(&args).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_text_is_one_segment_whatever_is_in_it() {
+        for (text, escaped) in [
+            ("sho.rt:8080", "sho.rt%3A8080"),
+            ("*.Example.com", "%2A.Example.com"),
+            ("[::1]", "%5B%3A%3A1%5D"),
+            ("über 短い", "%C3%BCber%20%E7%9F%AD%E3%81%84"),
+            ("a/b?c#d%2F\n", "a%2Fb%3Fc%23d%252F%0A"),
+            ("-._~", "-._~"),
+            ("...", "..."),
+        ] {
+            assert_eq!(segment(text).as_deref(), Some(escaped), "{text}");
+        }
+        for text in ["", ".", "..", &"a".repeat(1_025)] {
+            assert_eq!(segment(text), None, "{text}");
+        }
+        assert!(segment(&"ü".repeat(512)).is_some());
+    }
+
+    #[test]
+    fn an_argument_that_cannot_be_is_shown_on_one_line() {
+        let text =
+            wrong("NAME", &format!("two\nlines\u{1b}{}", "短".repeat(1_000)), "expected less").to_string();
+        assert!(text.starts_with("NAME two lines\u{FFFD}短") && text.ends_with("…: expected less"), "{text}");
+        assert!(text.chars().count() < 150 && !text.contains('\n'), "{text}");
+    }
+
+    #[test]
+    fn an_address_or_a_key_that_cannot_be_is_refused_and_no_secret_is_shown() {
+        for (url, key, part) in [
+            ("sho.rt", "k", "--server sho.rt: expected"),
+            ("ftp://sho.rt", "k", "--server"),
+            ("http://", "k", "--server"),
+            ("http://sho.rt/?a", "k", "--server"),
+            ("http://me:s3cret@sho.rt/", "k", "--server (hidden)"),
+            ("http://s3cret@sho.rt/", "k", "--server (hidden)"),
+            ("http://sho.rt", "", "--api-key (hidden)"),
+            ("http://sho.rt", "s3cret\n", "--api-key (hidden)"),
+            ("http://sho.rt", "s3crét", "--api-key (hidden)"),
+        ] {
+            let error = server(url, key).err().unwrap();
+            assert!(error.contains(part) && !error.contains("s3c"), "{error}");
+        }
+        for (url, kept) in [
+            ("http://127.0.0.1:8080/", "http://127.0.0.1:8080"),
+            ("HTTPS://Sho.rt/links//", "https://sho.rt/links"),
+            ("http://[::1]:80", "http://[::1]"),
+        ] {
+            assert_eq!(server(url, "k").unwrap().url, kept);
+        }
+    }
+
+    #[test]
+    fn a_change_that_may_have_arrived_is_in_doubt_and_one_that_did_not_is_not() {
+        let server = server("http://sho.rt", "k").unwrap();
+        let unknown_name = std::net::ToSocketAddrs::to_socket_addrs("name.invalid:80").unwrap_err();
+        let broken = |kind: io::ErrorKind| ureq::Error::Io(kind.into());
+        for (method, error, in_doubt) in [
+            (Method::POST, broken(io::ErrorKind::ConnectionReset), true),
+            (Method::POST, ureq::Error::Timeout(Timeout::Global), true),
+            (Method::PATCH, ureq::Error::Timeout(Timeout::Connect), false),
+            (Method::DELETE, broken(io::ErrorKind::ConnectionRefused), false),
+            (Method::POST, ureq::Error::HostNotFound, false),
+            (Method::POST, ureq::Error::Io(unknown_name), false),
+            (Method::POST, ureq::Error::Tls("x"), true),
+            (Method::GET, broken(io::ErrorKind::ConnectionReset), false),
+        ] {
+            let call = Call::write(method, String::new(), Vec::new());
+            let failure = server.failure(error, &call);
+            assert_eq!(failure.to_string().contains("whether"), in_doubt, "{failure}");
+            assert_eq!(failure.exit(), Exit::Unavailable);
+        }
+    }
+}

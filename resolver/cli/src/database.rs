@@ -1,0 +1,124 @@
+//! Opens the database of a command, and waits until it answers.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use store::{Store, StoreError, Witness, postgres::PostgresStore, sqlite::SqliteStore};
+use tokio::time::{Instant, sleep};
+
+use crate::{
+    Error,
+    args::{Database, DatabaseArgs},
+};
+
+/// Opens the database without a query.
+pub(crate) async fn open(database: &Database, replica: Option<&Database>) -> Result<Arc<dyn Store>, Error> {
+    open_witnessed(database, replica, None).await
+}
+
+/// Opens the database, with the witness file that survives a restore of the database if there is
+/// one.
+///
+/// # Errors
+/// Returns [`Error::Config`] if the address is wrong or the file cannot be opened.
+pub async fn open_witnessed(
+    database: &Database,
+    replica: Option<&Database>,
+    witness: Option<Witness>,
+) -> Result<Arc<dyn Store>, Error> {
+    let witness = witness.map(Arc::new);
+    let malformed = |error: &dyn std::fmt::Display| Error::Config {
+        flag: "--database",
+        value: database.to_string(),
+        reason: error.to_string(),
+    };
+    let replica = match replica {
+        Some(Database::Postgres(url)) => Some(url.as_str()),
+        Some(Database::Sqlite(_)) | None => None,
+    };
+    match database {
+        Database::Postgres(url) => {
+            let store = PostgresStore::new(url, replica).await.map_err(|error| malformed(&error))?;
+            Ok(match witness {
+                Some(witness) => Arc::new(store.witnessed_by(witness)),
+                None => Arc::new(store),
+            })
+        }
+        Database::Sqlite(path) => {
+            let store = open_sqlite(path).await.map_err(|error| malformed(&error))?;
+            Ok(match witness {
+                Some(witness) => Arc::new(store.witnessed_by(witness)),
+                None => Arc::new(store),
+            })
+        }
+    }
+}
+
+async fn open_sqlite(path: &Path) -> Result<SqliteStore, StoreError> {
+    let path = path.to_owned();
+    tokio::task::spawn_blocking(move || SqliteStore::open(&path)).await.unwrap_or(Err(StoreError::Stopped))
+}
+
+/// Opens an existing database. A command that only reads or fills a database must not create one: a
+/// mistyped path would leave an empty database behind.
+pub(crate) async fn open_existing(database: &Database) -> Result<Arc<dyn Store>, Error> {
+    if let Database::Sqlite(path) = database
+        && !path.exists()
+    {
+        let reason = "there is no such file: start `resolver` on it first, or name another with --database";
+        return Err(Error::Config {
+            flag: "--database",
+            value: database.to_string(),
+            reason: reason.to_owned(),
+        });
+    }
+    open(database, None).await
+}
+
+/// Waits until the database answers. Returns an error at once if it lacks this version's schema,
+/// because waiting would not add it.
+pub(crate) async fn ready(args: &DatabaseArgs) -> Result<Arc<dyn Store>, Error> {
+    let store = open_existing(&args.database).await?;
+    let checked = wait_for(args, async || match store.check().await {
+        Err(behind @ StoreError::SchemaBehind { .. }) => Ok(Err(behind)),
+        other => other.map(Ok),
+    });
+    checked.await?.map_err(|behind| Error::Config {
+        flag: "--database",
+        value: args.database.to_string(),
+        reason: behind.to_string(),
+    })?;
+    Ok(store)
+}
+
+/// Calls `ask` until the database answers, at most until the deadline for the start.
+///
+/// # Errors
+/// Returns [`Error::Unreachable`] after the deadline, and errors that waiting does not mend at
+/// once.
+pub async fn wait_for<T>(
+    args: &DatabaseArgs,
+    ask: impl AsyncFn() -> Result<T, StoreError>,
+) -> Result<T, Error> {
+    let until = Instant::now() + args.start_deadline;
+    loop {
+        match ask().await {
+            Ok(answer) => return Ok(answer),
+            // Waiting does not fix these errors.
+            Err(
+                error @ (StoreError::Keyspace(_)
+                | StoreError::Corrupt(_)
+                | StoreError::Migration(_)
+                | StoreError::Sqlite(_)
+                | StoreError::Stopped),
+            ) => return Err(error.into()),
+            Err(source) if Instant::now() >= until => {
+                let (database, seconds) = (args.database.to_string(), args.start_deadline.as_secs());
+                return Err(Error::Unreachable { database, seconds, source });
+            }
+            Err(error) => {
+                tracing::debug!(error = &error as &dyn std::error::Error, "wait for the database");
+                sleep(Duration::from_millis(200)).await;
+            }
+        }
+    }
+}

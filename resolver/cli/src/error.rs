@@ -1,0 +1,61 @@
+//! Errors of commands and of configuration.
+
+use std::io;
+
+use daemon::Exit;
+use store::StoreError;
+
+/// The error type of this library.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The value of a flag is invalid.
+    #[error("{flag} {value}: {reason}")]
+    Config {
+        /// The flag.
+        flag: &'static str,
+        /// The value; a secret is left out.
+        value: String,
+        /// The problem, and the expected form.
+        reason: String,
+    },
+    /// The database did not answer until the deadline for the start.
+    #[error("--database {database}: not to be had within {seconds} s")]
+    Unreachable {
+        /// The database's address, without its password.
+        database: String,
+        /// The time waited, in seconds.
+        seconds: u64,
+        /// The last error.
+        source: StoreError,
+    },
+    /// The database refused a command.
+    #[error("database")]
+    Store(#[from] StoreError),
+    /// A call of another server's API failed.
+    #[error(transparent)]
+    Client(#[from] crate::ClientError),
+    /// A task has panicked.
+    #[error("the task {0:?} has failed")]
+    TaskFailed(&'static str),
+    /// A system call failed.
+    #[error("system")]
+    Io(#[from] io::Error),
+    /// The system provided no random bytes.
+    #[error("no random bytes from the system: {0}")]
+    Random(getrandom::Error),
+}
+
+impl Error {
+    /// Returns the exit code of the process for this error.
+    #[must_use]
+    pub fn exit(&self) -> Exit {
+        match self {
+            Self::Config { .. } => Exit::Config,
+            Self::Unreachable { .. } | Self::Store(StoreError::Unreachable(_) | StoreError::TimedOut) => {
+                Exit::Unavailable
+            }
+            Self::Client(error) => error.exit(),
+            Self::Store(_) | Self::Io(_) | Self::TaskFailed(_) | Self::Random(_) => Exit::Internal,
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! The output of an export, and its progress file.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File, OpenOptions},
+    io::{self, BufWriter, Seek, SeekFrom, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+};
+
+use codes::LinkId;
+use serde::{Deserialize, Serialize};
+use transfer::{CsvRows, Row, write_end, write_header, write_ndjson};
+
+use crate::{
+    Error,
+    args::{ExportArgs, ExportFormat},
+    file_error,
+};
+
+/// The mode of an export: only its owner reads it, because it contains hashes of passwords.
+const MODE: u32 = 0o600;
+
+/// The counts of an export.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Tally {
+    /// The number of links written.
+    pub(super) links: u64,
+    /// The number of deleted links, which a table leaves out.
+    deleted: u64,
+    /// For each property that the format does not carry, the number of links that have it.
+    left_out: BTreeMap<String, u64>,
+}
+
+impl Tally {
+    /// Returns the warnings about what the export lacks.
+    pub(super) fn warnings(&self, is_table: bool) -> Vec<String> {
+        let lost = self.left_out.iter().map(|(what, count)| {
+            let form = if is_table { "a table does" } else { "an export does" };
+            format!("{count} links have a property that {form} not carry: {what}")
+        });
+        let hint = is_table.then_some(
+            "only --format ndjson carries everything; an import disables links whose password is missing",
+        );
+        let hint = hint.filter(|_| !self.left_out.is_empty()).map(str::to_owned);
+        let deleted = (self.deleted > 0).then(|| {
+            format!(
+                "{} deleted links are left out of the table: their codes may be given to others elsewhere",
+                self.deleted
+            )
+        });
+        lost.chain(hint).chain(deleted).collect()
+    }
+}
+
+/// The content of a progress file: where an unfinished export continues.
+#[derive(Serialize, Deserialize)]
+struct Progress {
+    bytes: u64,
+    after: i64,
+    #[serde(flatten)]
+    tally: Tally,
+}
+
+/// The output of an export: a file or the standard output.
+pub(super) struct Out {
+    to: To,
+    /// The last link that was read.
+    pub(super) after: Option<LinkId>,
+    pub(super) tally: Tally,
+    file: Option<Kept>,
+}
+
+/// An output file, and the progress file beside it.
+struct Kept {
+    path: PathBuf,
+    progress: PathBuf,
+    file: File,
+}
+
+enum To {
+    Csv(Box<CsvRows<BufWriter<Box<dyn Write + Send>>>>),
+    Lines(BufWriter<Box<dyn Write + Send>>),
+}
+
+impl Out {
+    pub(super) fn open(args: &ExportArgs) -> Result<Self, Error> {
+        let Some(path) = &args.out else {
+            let to = To::new(args.format, Box::new(io::stdout()), true)?;
+            return Ok(Self { to, after: None, tally: Tally::default(), file: None });
+        };
+        let progress = beside(path);
+        let opened = if args.resume { resume(path, &progress)? } else { create(path)? };
+        let (mut file, after, tally) = opened;
+        let failed = |error: io::Error| file_error("--out", path, &error);
+        file.seek(SeekFrom::End(0)).map_err(failed)?;
+        let copy = file.try_clone().map_err(failed)?;
+        let to = To::new(args.format, Box::new(copy), after.is_none()).map_err(failed)?;
+        Ok(Self { to, after, tally, file: Some(Kept { path: path.clone(), progress, file }) })
+    }
+
+    /// Writes a link, as far as the format carries it.
+    pub(super) fn write(&mut self, row: &Row) -> Result<(), Error> {
+        let is_table = matches!(self.to, To::Csv(_));
+        if is_table && row.deleted_at.is_some() {
+            self.tally.deleted += 1;
+            return Ok(());
+        }
+        let left_out = if is_table { row.left_out_of_table() } else { row.left_out.clone() };
+        for left in left_out {
+            *self.tally.left_out.entry(left.as_str().to_owned()).or_default() += 1;
+        }
+        self.tally.links += 1;
+        let written = match &mut self.to {
+            To::Csv(rows) => rows.write(row),
+            To::Lines(to) => write_ndjson(row, to),
+        };
+        written.map_err(|error| self.failed(error))
+    }
+
+    /// Records that all links up to this one are written.
+    pub(super) fn keep(&mut self, last: LinkId) -> Result<(), Error> {
+        self.after = Some(last);
+        self.to.flush().and_then(|()| self.note(last)).map_err(|error| self.failed(error))
+    }
+
+    fn note(&self, last: LinkId) -> io::Result<()> {
+        let Some(Kept { progress, file, .. }) = &self.file else { return Ok(()) };
+        file.sync_data()?;
+        let state = Progress { bytes: file.metadata()?.len(), after: last.get(), tally: self.tally.clone() };
+        let new = progress.with_extension("new");
+        fs::write(&new, serde_json::to_vec(&state)?)?;
+        fs::rename(&new, progress)
+    }
+
+    /// Completes the output, and removes the progress file.
+    pub(super) fn end(mut self) -> Result<Tally, Error> {
+        self.finish().map_err(|error| self.failed(error))?;
+        Ok(self.tally)
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        if let To::Lines(to) = &mut self.to {
+            write_end(self.tally.links, to)?;
+        }
+        self.to.flush()?;
+        let Some(Kept { progress, file, .. }) = &self.file else { return Ok(()) };
+        file.sync_all()?;
+        if progress.exists() { fs::remove_file(progress) } else { Ok(()) }
+    }
+
+    fn failed(&self, error: io::Error) -> Error {
+        match &self.file {
+            Some(kept) => file_error("--out", &kept.path, &error),
+            None => error.into(),
+        }
+    }
+}
+
+type Opened = (File, Option<LinkId>, Tally);
+
+fn create(path: &Path) -> Result<Opened, Error> {
+    let created = OpenOptions::new().write(true).create_new(true).mode(MODE).open(path);
+    match created {
+        Ok(file) => Ok((file, None, Tally::default())),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            Err(wrong(path, "there is such a file: expected another name, or --resume"))
+        }
+        Err(error) => Err(file_error("--out", path, &error)),
+    }
+}
+
+fn resume(path: &Path, progress: &Path) -> Result<Opened, Error> {
+    let state = fs::read(progress).ok().and_then(|text| serde_json::from_slice::<Progress>(&text).ok());
+    let Some(Progress { bytes, after, tally }) = state else {
+        return Err(wrong(path, "expected a file beside it that says how far it has come"));
+    };
+    let failed = |error: io::Error| file_error("--out", path, &error);
+    let file = OpenOptions::new().write(true).open(path).map_err(failed)?;
+    file.set_len(bytes).map_err(failed)?;
+    Ok((file, Some(LinkId::from_stored(after)), tally))
+}
+
+fn wrong(path: &Path, reason: &str) -> Error {
+    Error::Config { flag: "--out", value: path.display().to_string(), reason: reason.to_owned() }
+}
+
+impl To {
+    fn new(format: ExportFormat, to: Box<dyn Write + Send>, is_new: bool) -> io::Result<Self> {
+        let mut to = BufWriter::new(to);
+        Ok(match format {
+            ExportFormat::Csv if is_new => Self::Csv(Box::new(CsvRows::new(to)?)),
+            ExportFormat::Csv => Self::Csv(Box::new(CsvRows::behind_others(to))),
+            ExportFormat::Ndjson => {
+                if is_new {
+                    write_header(&mut to)?;
+                }
+                Self::Lines(to)
+            }
+        })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Csv(rows) => rows.flush(),
+            Self::Lines(to) => to.flush(),
+        }
+    }
+}
+
+fn beside(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".progress");
+    name.into()
+}

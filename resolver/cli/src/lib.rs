@@ -1,0 +1,101 @@
+//! The resolver's commands, apart from those about its own configuration.
+//!
+//! 1. `link`, `domain`, `target` and `audit` call the REST API of a running server (`client.rs`).
+//! 2. `migrate`, `api-key`, `import` and `export` open the database themselves (`database.rs`).
+//!
+//! Each command has its arguments in `args/` and its work in the file of its name. It returns its
+//! output as a text, apart from an export to the standard output and progress bars.
+
+pub mod args;
+mod audit;
+mod client;
+pub mod code_key_file;
+mod database;
+mod domain;
+mod error;
+mod export;
+mod import;
+mod keys;
+mod link;
+mod migrate;
+mod open_mint;
+pub mod table;
+mod target;
+
+use std::path::Path;
+
+#[cfg(test)]
+use clap::Parser;
+use clap::Subcommand;
+
+use args::{
+    ApiKeyCommand, AuditArgs, DomainCommand, ExportArgs, ImportArgs, LinkCommand, MigrateArgs, TargetCommand,
+};
+pub use client::ClientError;
+pub use database::{open_witnessed, wait_for};
+pub use error::Error;
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Set up or update the schema of the database. Safe to run at any time and repeatedly.
+    Migrate(MigrateArgs),
+    /// Create, list, rotate and revoke API keys.
+    #[command(subcommand)]
+    ApiKey(ApiKeyCommand),
+    /// Create, show, list, edit and delete links of a running server.
+    #[command(subcommand)]
+    Link(LinkCommand),
+    /// List, edit and remove the domains of a running server, and set their fallback targets.
+    #[command(subcommand)]
+    Domain(DomainCommand),
+    /// Allow and deny the hosts that links of a running server may lead to.
+    #[command(subcommand)]
+    Target(TargetCommand),
+    /// Show the audit log of a running server: its changes, with their time and API key.
+    Audit(AuditArgs),
+    /// Import links from another system under their codes there.
+    Import(ImportArgs),
+    /// Export all links to a file or the standard output.
+    Export(ExportArgs),
+}
+
+/// A command line, for tests.
+#[cfg(test)]
+#[derive(Debug, Parser)]
+#[command(name = "resolver")]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+/// Runs a command, and returns its output.
+///
+/// # Errors
+/// Returns an error if an argument is wrong, the database or the server is unreachable, or the
+/// command fails.
+pub async fn run(command: Command) -> Result<String, Error> {
+    match command {
+        Command::Migrate(args) => migrate::run(&args).await,
+        Command::ApiKey(command) => keys::run(command).await,
+        Command::Link(command) => link::run(command).await,
+        Command::Domain(command) => domain::run(command).await,
+        Command::Target(command) => target::run(command).await,
+        Command::Audit(args) => audit::run(args).await,
+        Command::Import(args) => import::run(args).await,
+        Command::Export(args) => export::run(args).await,
+    }
+}
+
+/// Returns the error for a file that cannot be opened, read or written: its path and the system's
+/// message.
+#[must_use]
+pub fn file_error(flag: &'static str, path: &Path, error: &std::io::Error) -> Error {
+    Error::Config { flag, value: path.display().to_string(), reason: error.to_string() }
+}
+
+/// Prints a warning on the standard error, so that it does not mix with output that a script reads.
+#[expect(clippy::print_stderr, reason = "warnings go to the standard error")]
+fn warn(text: &str) {
+    eprintln!("resolver: warning: {text}");
+}

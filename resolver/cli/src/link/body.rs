@@ -1,0 +1,313 @@
+//! Requests of `resolver link`, built from its flags: bodies, queries, and the password from a
+//! file.
+
+use std::{
+    fs::File,
+    io::{self, BufRead as _, BufReader, Read},
+    path::Path,
+};
+
+use dto::{Flag, LinkFields, Number, Patch, TagName, Time};
+use serde_json::Value;
+
+use crate::{
+    Error,
+    args::{CodeStrategy, LinkCreateArgs, LinkEditArgs, LinkListArgs, LinkSetters},
+};
+
+/// The number of links per call when all are listed.
+const PER_CALL: u64 = 500;
+/// The maximum length of a password file's first line in bytes. The server accepts fewer, and its
+/// error says how many.
+const PASSWORD_BYTES: u64 = 4_096;
+/// The word for the server's default domain.
+const OWN_DOMAIN: &str = "DEFAULT";
+
+/// Builds the query of a list.
+pub(super) fn list_query(args: &LinkListArgs) -> Vec<(&'static str, String)> {
+    let mut query: Vec<(&'static str, String)> = Vec::new();
+    let mut put = |name, value: Option<String>| query.extend(value.map(|value| (name, value)));
+    put("searchTerm", args.search.clone());
+    for tag in &args.tag {
+        put("tags[]", Some(tag.clone()));
+    }
+    let mode = if args.any_tag { "any" } else { "all" };
+    put("tagsMode", (!args.tag.is_empty()).then(|| mode.to_owned()));
+    put("domain", args.domain.clone());
+    put("deleted", args.deleted.then(|| "true".to_owned()));
+    // New links come last in this order, so that they move no other link to another page meanwhile.
+    let order = args.ndjson.then(|| "dateCreated-ASC".to_owned());
+    put("orderBy", args.order.clone().or(order));
+    put("page", args.page.map(|page| page.to_string()));
+    let per_page = args.per_page.or(args.ndjson.then_some(PER_CALL));
+    put("itemsPerPage", per_page.map(|count| count.to_string()));
+    put("startDate", args.since.clone());
+    put("endDate", args.until.clone());
+    query
+}
+
+/// Returns the body of a create.
+pub(super) fn create_body(args: &LinkCreateArgs, password: Option<String>) -> Value {
+    let strategy = args.strategy.map(|strategy| match strategy {
+        CodeStrategy::Sequence => "sequence".to_owned(),
+        CodeStrategy::Hash => "hash".to_owned(),
+    });
+    sent(&LinkFields {
+        long_url: Patch::Set(args.long_url.clone()),
+        custom_slug: args.slug.clone().into(),
+        domain: args.domain.clone().filter(|domain| domain != OWN_DOMAIN).into(),
+        short_code_length: args.length.map(Number).into(),
+        keyspace: args.keyspace.clone().into(),
+        strategy: strategy.into(),
+        find_if_exists: args.find_if_exists.then_some(Flag(true)).into(),
+        ..fields(&args.setters, password)
+    })
+}
+
+/// Returns the body of an edit. It clears fields with null, and leaves absent ones unchanged.
+pub(super) fn edit_body(args: &LinkEditArgs, password: Option<String>) -> Value {
+    let clears = &args.clears;
+    let mut edit = fields(&args.setters, password);
+    edit.long_url = args.long_url.clone().into();
+    clear(&mut edit.title, clears.no_title);
+    clear(&mut edit.description, clears.no_description);
+    clear(&mut edit.valid_since, clears.no_valid_since);
+    clear(&mut edit.valid_until, clears.no_valid_until);
+    clear(&mut edit.max_visits, clears.no_max_visits);
+    clear(&mut edit.redirect_status, clears.no_redirect_status);
+    clear(&mut edit.password, clears.no_password);
+    if clears.no_tags {
+        edit.tags = Patch::Set(Vec::new());
+    }
+    if clears.no_crawlable {
+        edit.crawlable = Patch::Set(Flag(false));
+    }
+    if clears.forward_query {
+        edit.forward_query = Patch::Set(Flag(true));
+    }
+    if clears.enable || clears.disable {
+        edit.enabled = Patch::Set(Flag(clears.enable));
+    }
+    sent(&edit)
+}
+
+/// Returns the fields that creates and edits set.
+fn fields(setters: &LinkSetters, password: Option<String>) -> LinkFields {
+    let tags: Vec<TagName> = setters.tag.iter().cloned().map(TagName).collect();
+    LinkFields {
+        tags: Some(tags).filter(|tags| !tags.is_empty()).into(),
+        title: setters.title.clone().into(),
+        description: setters.description.clone().into(),
+        valid_since: setters.valid_since.clone().map(Time).into(),
+        valid_until: setters.valid_until.clone().map(Time).into(),
+        max_visits: setters.max_visits.map(Number).into(),
+        redirect_status: setters.redirect_status.map(|status| Number(status.into())).into(),
+        crawlable: setters.crawlable.then_some(Flag(true)).into(),
+        forward_query: setters.no_forward_query.then_some(Flag(false)).into(),
+        password: password.into(),
+        ..LinkFields::default()
+    }
+}
+
+fn clear<T>(field: &mut Patch<T>, is_cleared: bool) {
+    if is_cleared {
+        *field = Patch::Null;
+    }
+}
+
+fn sent(fields: &LinkFields) -> Value {
+    // A struct of plain values always serializes to an object.
+    serde_json::to_value(fields).unwrap_or_default()
+}
+
+/// Reads the password from the file of `--password-file`; `-` is the standard input.
+pub(super) fn password(setters: &LinkSetters) -> Result<Option<String>, Error> {
+    let Some(path) = &setters.password_file else { return Ok(None) };
+    let wrong =
+        |reason: String| Error::Config { flag: "--password-file", value: path.display().to_string(), reason };
+    let source: Box<dyn Read> = if path == Path::new("-") {
+        Box::new(io::stdin())
+    } else {
+        Box::new(File::open(path).map_err(|error| wrong(error.to_string()))?)
+    };
+    first_line(source).map(Some).map_err(wrong)
+}
+
+fn first_line(source: impl Read) -> Result<String, String> {
+    let mut line = Vec::new();
+    let mut source = BufReader::new(source.take(PASSWORD_BYTES));
+    source.read_until(b'\n', &mut line).map_err(|error| error.to_string())?;
+    let is_whole =
+        line.last() == Some(&b'\n') || line.len() < usize::try_from(PASSWORD_BYTES).unwrap_or(usize::MAX);
+    let text = String::from_utf8(line).ok().filter(|_| is_whole);
+    let text =
+        text.ok_or_else(|| format!("expected a first line of fewer than {PASSWORD_BYTES} bytes of UTF-8"))?;
+    let password = text.strip_suffix('\n').unwrap_or(&text);
+    let password = password.strip_suffix('\r').unwrap_or(password);
+    if password.is_empty() {
+        Err("expected a password in the first line".to_owned())
+    } else {
+        Ok(password.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+    use serde_json::json;
+
+    use super::*;
+    use crate::{Command, CommandLine, args::LinkCommand};
+
+    fn parse(args: &[&str]) -> LinkCommand {
+        let args = [&["resolver", "link"], args, &["--api-key", "k"]].concat();
+        match CommandLine::try_parse_from(args).unwrap().command {
+            Some(Command::Link(command)) => command,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn body(args: &[&str], password: Option<&str>) -> Value {
+        let password = password.map(str::to_owned);
+        match parse(args) {
+            LinkCommand::Create(args) => create_body(&args, password),
+            LinkCommand::Edit(args) => edit_body(&args, password),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    const ALL_SETTERS: [&str; 18] = [
+        "--tag",
+        "a",
+        "--tag",
+        "b c",
+        "--title",
+        "T",
+        "--description",
+        "",
+        "--valid-since",
+        "2026-01-01",
+        "--valid-until=2027-01-01T00:00:00+00:00",
+        "--max-visits",
+        "18446744073709551615",
+        "--redirect-status",
+        "308",
+        "--crawlable",
+        "--no-forward-query",
+        "--json",
+    ];
+
+    fn all_set() -> Value {
+        json!({
+            "tags": ["a", "b c"], "title": "T", "description": "", "validSince": "2026-01-01",
+            "validUntil": "2027-01-01T00:00:00+00:00", "maxVisits": u64::MAX, "redirectStatus": 308,
+            "crawlable": true, "forwardQuery": false, "password": "p",
+        })
+    }
+
+    #[test]
+    fn a_create_sends_what_was_said_and_nothing_else() {
+        assert_eq!(body(&["create", "u"], None), json!({ "longUrl": "u" }));
+        assert_eq!(body(&["create", "u", "--domain", "DEFAULT"], None), json!({ "longUrl": "u" }));
+        let own = [
+            "create",
+            "https://example.com/ü",
+            "--slug",
+            "短い/x",
+            "--domain",
+            "sho.rt",
+            "--length",
+            "0",
+            "--keyspace",
+            "web",
+            "--strategy",
+            "hash",
+            "--find-if-exists",
+            "--idempotency-key",
+            "k",
+        ];
+        let mut expected = json!({
+            "longUrl": "https://example.com/ü", "customSlug": "短い/x", "domain": "sho.rt", "shortCodeLength": 0,
+            "keyspace": "web", "strategy": "hash", "findIfExists": true,
+        });
+        expected.as_object_mut().unwrap().extend(all_set().as_object().unwrap().clone());
+        assert_eq!(body(&[&own[..], &ALL_SETTERS].concat(), Some("p")), expected);
+    }
+
+    #[test]
+    fn an_edit_sends_null_for_what_is_taken_away_and_nothing_for_what_stays() {
+        assert_eq!(body(&["edit", "abc"], None), json!({}));
+        let mut expected = all_set();
+        expected["longUrl"] = json!("u");
+        let set = [&["edit", "abc", "--long-url", "u"], &ALL_SETTERS[..]].concat();
+        assert_eq!(body(&set, Some("p")), expected);
+        for (flag, expected) in [
+            ("--no-tags", json!({ "tags": [] })),
+            ("--no-title", json!({ "title": null })),
+            ("--no-description", json!({ "description": null })),
+            ("--no-valid-since", json!({ "validSince": null })),
+            ("--no-valid-until", json!({ "validUntil": null })),
+            ("--no-max-visits", json!({ "maxVisits": null })),
+            ("--no-redirect-status", json!({ "redirectStatus": null })),
+            ("--no-password", json!({ "password": null })),
+            ("--no-crawlable", json!({ "crawlable": false })),
+            ("--crawlable", json!({ "crawlable": true })),
+            ("--forward-query", json!({ "forwardQuery": true })),
+            ("--no-forward-query", json!({ "forwardQuery": false })),
+            ("--enable", json!({ "enabled": true })),
+            ("--disable", json!({ "enabled": false })),
+        ] {
+            assert_eq!(body(&["edit", "abc", flag], None), expected, "{flag}");
+        }
+    }
+
+    #[test]
+    fn a_list_asks_for_all_tags_unless_one_is_enough_and_for_all_pages_from_the_oldest_on() {
+        for (args, expected) in [
+            (&[][..], ""),
+            (&["--tag", "a b", "--tag", "ü"], "tags[]=a b&tags[]=ü&tagsMode=all"),
+            (&["--any-tag", "--tag", "a"], "tags[]=a&tagsMode=any"),
+            (&["--ndjson"], "orderBy=dateCreated-ASC&itemsPerPage=500"),
+            (&["--ndjson", "--order", "title-DESC", "--per-page", "7"], "orderBy=title-DESC&itemsPerPage=7"),
+            (
+                &[
+                    "--search",
+                    "x",
+                    "--domain",
+                    "d",
+                    "--page",
+                    "2",
+                    "--since",
+                    "2026-01-01",
+                    "--until",
+                    "2026-01-02",
+                ],
+                "searchTerm=x&domain=d&page=2&startDate=2026-01-01&endDate=2026-01-02",
+            ),
+        ] {
+            let LinkCommand::List(args) = parse(&[&["list"], args].concat()) else { panic!("{args:?}") };
+            let pairs: Vec<_> =
+                list_query(&args).iter().map(|(name, value)| format!("{name}={value}")).collect();
+            assert_eq!(pairs.join("&"), expected);
+        }
+    }
+
+    #[test]
+    fn a_password_is_the_first_line_of_a_file_without_its_end() {
+        let long = vec![b'a'; 4_096];
+        for (bytes, password) in [
+            (&b"secret"[..], Some("secret")),
+            (b"secret\n", Some("secret")),
+            (b" sec ret \r\nmore\n", Some(" sec ret ")),
+            ("pässword\n\u{ff}".as_bytes(), Some("pässword")),
+            (b"", None),
+            (b"\nsecret\n", None),
+            (b"\r\n", None),
+            (b"\xff\n", None),
+            (&long, None),
+        ] {
+            assert_eq!(first_line(bytes).ok().as_deref(), password);
+        }
+        assert!(first_line(&long[1..]).is_ok());
+    }
+}

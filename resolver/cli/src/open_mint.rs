@@ -1,0 +1,38 @@
+//! The mapping between numbers and codes, for commands that run beside a deployment's resolvers.
+
+use std::{path::Path, sync::Arc};
+
+use codes::Mint;
+use store::Settings;
+
+use crate::{Error, args::DatabaseArgs, code_key_file};
+
+/// Opens the mapping that the resolvers of this database use.
+///
+/// # Errors
+/// Returns an error if no resolver was started on the database yet, if the code key cannot be read,
+/// or if it is not the database's.
+pub(super) async fn open_mint(
+    settings: &dyn Settings,
+    database: &DatabaseArgs,
+    file: Option<&Path>,
+) -> Result<Arc<Mint>, Error> {
+    let path = file.map_or_else(|| database.data_folder().join("code.key"), Path::to_owned);
+    let wrong =
+        |reason: String| Error::Config { flag: "--code-key-file", value: path.display().to_string(), reason };
+    let Some(adopted) = settings.fingerprint().await? else {
+        return Err(Error::Config {
+            flag: "--database",
+            value: database.database.to_string(),
+            reason:
+                "expected a database that a resolver has been started on: it decides which codes there are"
+                    .to_owned(),
+        });
+    };
+    let key = code_key_file::read(&path).map_err(|error| wrong(error.to_string()))?;
+    if key.fingerprint() != adopted {
+        return Err(wrong(format!("this database belongs to another code key: its mark is {adopted}")));
+    }
+    let keyspaces = settings.adopt_keyspaces(&[]).await?;
+    Ok(Arc::new(Mint::new(&key, keyspaces)))
+}
