@@ -7,23 +7,24 @@ use httparse::{Header, Status};
 /// Headers that give a request a body or affect its connection. A request with one of them goes to
 /// hyper.
 const DECIDES: [&str; 5] = ["connection", "content-length", "transfer-encoding", "upgrade", "expect"];
-/// Headers of a request; one with more is handed over.
+/// The maximum number of headers; a request with more goes to hyper.
 const HEADERS_MAX: usize = 32;
 
 /// The parts of a request's head that a redirect depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestHead<'a> {
-    /// Whether the method is HEAD: a checker or a preview looks at the link, and nobody visits it.
+    /// Whether the method is HEAD. Such a request comes from a link checker or a preview, and is
+    /// not a visit.
     pub is_head: bool,
-    /// The path, not decoded, with the slash that it begins with.
+    /// The path, not percent-decoded, with its leading slash.
     pub path: &'a str,
-    /// The query, not decoded, without its question mark.
+    /// The query, not percent-decoded, without its question mark.
     pub query: Option<&'a str>,
-    /// The host that the request names.
+    /// The host of the request; `None` if the request has none.
     pub host: Option<&'a str>,
-    /// `User-Agent`; empty when there is none.
+    /// The `User-Agent` header; empty if absent.
     pub user_agent: &'a [u8],
-    /// `Referer`; empty when there is none.
+    /// The `Referer` header; empty if absent.
     pub referer: &'a [u8],
 }
 
@@ -31,14 +32,14 @@ pub struct RequestHead<'a> {
 /// header among those read here.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// What a redirect depends on.
+    /// The parts that a redirect depends on.
     pub head: RequestHead<'a>,
-    /// `X-Forwarded-For`: the clients that a proxy speaks for.
+    /// The `X-Forwarded-For` header, in which a proxy names its clients.
     pub forwarded_for: Option<&'a [u8]>,
 }
 
-/// Parses the first request of `bytes`, and returns it with the bytes behind it. Returns `None`
-/// when the request is incomplete, or has to be handed over.
+/// Parses the first request of `bytes`, and returns it with the bytes after it. Returns `None` if
+/// the request is incomplete, or hyper has to answer it.
 pub(super) fn parse(bytes: &[u8]) -> Option<(Request<'_>, &[u8])> {
     let mut headers = [const { MaybeUninit::uninit() }; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut []);

@@ -1,26 +1,27 @@
-//! Redirects of known links, straight from the bytes of a connection: what almost every request is.
+//! The fast path: redirects of known links, answered from the raw bytes of a connection without
+//! hyper. Almost every request takes it.
 //!
-//! 1. **It answers** a run of GET or HEAD requests in HTTP/1.1 for links that the caller knows.
-//!    Each has no body, exactly one `Host`, none of the other headers that matter here twice, and
-//!    nothing to say about what becomes of the connection, and its head arrives in one read.
-//! 2. **It hands the connection over for good** ([`Outcome::HandOver`]) at the first request that
-//!    is anything else, with every byte that it has not answered: an incomplete head, another
-//!    method or version, a body, `Connection: close`, a link that the caller does not know. The
-//!    same happens once the caller stops, and when so many requests came at once that their
-//!    responses fill the buffer. A proxy that mixes other requests into its connections has its
-//!    redirects at the price of a full HTTP server.
-//! 3. **It never** refuses a request, reads a body, or waits for anything but the connection, and
-//!    it allocates nothing for a request whose response the connection takes at once. The rules of
-//!    HTTP are enforced in one place, and this is not it.
-//! 4. All connections of a thread share its [`Buffers`]: one that waits for its next request holds
-//!    none.
+//! 1. **It answers** a run of HTTP/1.1 GET or HEAD requests for links that the caller knows. Each
+//!    has no body, exactly one `Host`, none of the other headers read here twice, and no header
+//!    that decides what becomes of the connection. Its head arrives in one read.
+//! 2. **It hands the connection over for good** ([`Outcome::HandOver`]) at the first request of any
+//!    other kind, with every byte that it has not answered: an incomplete head, another method or
+//!    version, a body, `Connection: close`, a link that the caller does not know. It also does so
+//!    once the caller stops, and when the responses to requests that came at once fill the buffer.
+//!    On a connection into which a proxy mixes other requests, a redirect costs as much as on a
+//!    full HTTP server.
+//! 3. **It never** refuses a request, reads a body, or waits for anything but the connection. It
+//!    allocates nothing for a request whose response the connection takes at once. hyper alone
+//!    enforces the rules of HTTP, so that they are in one place.
+//! 4. All connections of a thread share its [`Buffers`], so a connection that waits for its next
+//!    request holds none.
 //!
-//! Through hyper a request and its response become maps of headers that are taken apart again at
-//! once, and a connection passes through the states of a protocol that a redirect has no use for.
-//! Here the parser that hyper uses too (httparse) reads the head in place, and the response is put
-//! together from prepared bytes. That takes a tenth off a redirect's processor time, kernel
-//! included (`bench redirect` on 2026-11-22, median of five: 0.92 of nginx's; through hyper 1.02).
-//! Of what is left, the kernel has four fifths.
+//! Through hyper, a request and its response become maps of headers that are taken apart again at
+//! once, and a connection passes through protocol states that a redirect does not need. Here
+//! httparse, the parser that hyper uses too, reads the head in place, and the response is assembled
+//! from prepared bytes. That takes a tenth off a redirect's processor time, kernel included (`bench
+//! redirect` on 2026-11-22, median of five: 0.92 of nginx's; through hyper 1.02). The kernel takes
+//! four fifths of the rest.
 
 mod head;
 
@@ -41,8 +42,8 @@ pub use head::{Request, RequestHead};
 
 /// The number of bytes read at a time, and so the longest head that the fast path accepts.
 const READ_BYTES: usize = 16 * 1024;
-/// Responses that wait for a client that does not read them, about a hundred usual ones. A client
-/// that asks for more at once is handed over.
+/// The number of bytes of waiting responses, about a hundred usual ones, at which no further
+/// request is answered. A client that asks for more at once is handed over.
 const RESPONSES_BYTES: usize = 16 * 1024;
 
 /// How the fast path ended for a connection.
@@ -54,7 +55,7 @@ pub enum Outcome {
     Closed,
 }
 
-/// Where a thread reads requests and writes responses.
+/// The buffers into which a thread reads requests and writes responses.
 pub struct Buffers {
     read: Box<[u8]>,
     responses: Responses,
@@ -75,7 +76,7 @@ impl Buffers {
 /// Responses that wait to be sent.
 pub struct Responses {
     bytes: Vec<u8>,
-    /// What a response begins with, up to its location.
+    /// The beginning of each response, up to its location.
     head: String,
     /// The rest of a response after its location. It has the date, so it holds for `second` only.
     tail: String,
@@ -99,8 +100,8 @@ impl Responses {
 }
 
 /// Answers the requests of a connection for as long as `respond` does. `respond` either adds a
-/// response and returns true, or adds none and returns false. `is_stopping` is asked before each
-/// turn, and its context is that of the task, so that it can have the task woken.
+/// response and returns true, or adds none and returns false. `is_stopping` is called before each
+/// turn with the context of the task, so that it can keep the task's waker.
 ///
 /// # Errors
 /// Returns an error if the connection fails.
@@ -353,7 +354,7 @@ mod tests {
 
     #[test]
     fn a_connection_that_is_to_stop_is_handed_over_before_it_is_read() {
-        // The client is gone, so a read would return `Left::Ended`.
+        // The client is gone, so a read would return `Outcome::Closed`.
         let (_, mut far) = duplex(1_000);
         let buffers = Mutex::new(Buffers::new(StatusCode::FOUND, None));
         let left = on_a_runtime(serve(&mut far, &buffers, |_| true, respond)).unwrap();

@@ -1,5 +1,5 @@
-//! Visitors whom no link leads on: they see a page, or are sent where the domain or the keyspace
-//! says.
+//! Answers to requests that no link redirects: a built-in page, or a redirect to a fallback target
+//! of the domain, the keyspace or the operator.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -13,66 +13,70 @@ use web::{Answer, HTML, answer, budgets::Spent, retry_later};
 
 use crate::{Redirector, follow::redirect, pages};
 
-/// Where visitors go that no link leads on, beyond what is said of their domain.
+/// The operator's fallback targets, in addition to those in the settings of each domain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FallbackTargets {
-    /// From any domain that says nothing of its own.
+    /// Targets for every domain that has none of its own.
     pub redirects: Redirects,
-    /// From codes of these keyspaces (C3).
+    /// Targets for codes that match no link, by the name of their keyspace (C3). They take
+    /// precedence over those of the domain.
     pub keyspaces: HashMap<String, String>,
 }
 
 /// Why a request matched no link.
 pub(crate) enum Unmatched<'a> {
-    /// At the domain itself.
+    /// The request is for the root path of the domain.
     Base,
-    /// On a path that no link could have.
+    /// No link can have the path.
     Regular,
-    /// On one that no link has, or none that leads anywhere.
+    /// No link with this code or slug exists, or it leads nowhere.
     Code(&'a Wanted),
 }
 
-/// Answers a visitor whom no link leads on.
+/// Answers a visitor whose request matches no link: with a redirect to a fallback target, or else
+/// 404.
 pub(crate) fn not_found(redirector: &Redirector, place: &Place, why: Unmatched<'_>, path: &str) -> Answer {
     redirector.metrics.not_found.increment(1);
     fallback_redirect(redirector, place, &why, path)
         .unwrap_or_else(|| uncached_page(StatusCode::NOT_FOUND, pages::NOT_FOUND))
 }
 
-/// A page that nobody is to keep: there may be a link at any moment.
+/// Builds a page with `Cache-Control: no-store`, because a link may redirect there at any moment.
 fn uncached_page(status: StatusCode, page: &'static str) -> Answer {
     let mut answer = answer(status, HTML, page);
     answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     answer
 }
 
-/// Answers a visitor of a link that led somewhere once, or will.
+/// Answers a visitor of a link that exists but does not redirect. The answer is 410 if `tells_gone`
+/// is set, and otherwise that of [`not_found`].
 pub(crate) fn gone(redirector: &Redirector, place: &Place, wanted: &Wanted, path: &str) -> Answer {
     if !redirector.tells_gone {
         return not_found(redirector, place, Unmatched::Code(wanted), path);
     }
     redirector.metrics.not_found.increment(1);
-    // Keyspaces and flags say where visitors go of codes in general; that there was this link is
-    // what --tell-gone is for. Only its own domain knows better.
+    // A domain's own target for invalid short URLs takes precedence over 410. The targets of
+    // keyspaces and flags do not: they are for codes in general, while --tell-gone reports that
+    // this link existed.
     let own = place.domain.settings.redirects.invalid_short_url.as_deref();
     own.and_then(|target| redirect_to(redirector, place, target, path))
         .unwrap_or_else(|| uncached_page(StatusCode::GONE, pages::GONE))
 }
 
-/// Answers a visitor of a link that an operator took down, or whose target a rule denies: 410
-/// whatever `--tell-gone` says, and never a redirect. Where a domain or a keyspace sends its lost
-/// visitors is not the operator's choice alone.
+/// Answers 410 to a visitor of a link that an operator took down, or whose target a rule denies. It
+/// does so whatever `--tell-gone` says, and never redirects: the fallback target of a domain or a
+/// keyspace is not the operator's choice alone.
 pub(crate) fn taken_down(redirector: &Redirector) -> Answer {
     redirector.metrics.not_found.increment(1);
     uncached_page(StatusCode::GONE, pages::TAKEN_DOWN)
 }
 
-/// Answers a look at a link that may be followed only so often.
+/// Answers a preview of a link with a visit limit, without the link's target.
 pub(crate) fn limited() -> Answer {
     uncached_page(StatusCode::OK, pages::LIMITED)
 }
 
-/// Answers a visitor of the domain itself.
+/// Answers a visitor of the root path of a domain.
 #[must_use]
 pub fn home(redirector: &Redirector, host: Option<&str>) -> Answer {
     let place = redirector.directory.place(host);
@@ -92,8 +96,8 @@ fn fallback_redirect(
         Unmatched::Base => first(&own.base_url, &all.base_url),
         Unmatched::Regular => first(&own.regular_404, &all.regular_404),
         Unmatched::Code(wanted) => {
-            // A keyspace belongs to a site, which knows better than the domain what its visitors
-            // look for.
+            // A keyspace belongs to a site, whose target suits the visitors of its codes better
+            // than the domain's.
             let keyspace = redirector
                 .lookup
                 .keyspace_of(wanted)
@@ -108,20 +112,22 @@ fn redirect_to(redirector: &Redirector, place: &Place, target: &str, path: &str)
     let name = place.domain.authority.as_ref().map_or(redirector.directory.default_name(), Authority::as_str);
     let target = fill_placeholders(target, name, path)?;
     if !redirector.lookup.allows(&LongUrl::from_stored(target.clone())) {
-        // The operator's rules about targets bind where visitors are sent without a link as well.
+        // The operator's target rules apply to fallback targets as well.
         return None;
     }
     let header = HeaderValue::try_from(location(&target).as_ref()).ok()?;
     Some(redirect(redirector.status, header))
 }
 
-/// Not a 404: whether the link exists is not known.
+/// Answers 503 with `Retry-After`. It is not a 404, because it is unknown whether the link exists
+/// (I8).
 pub(crate) fn unavailable(redirector: &Redirector) -> Answer {
     redirector.metrics.unavailable.increment(1);
     retry_later(answer(StatusCode::SERVICE_UNAVAILABLE, HTML, pages::UNAVAILABLE))
 }
 
-/// As much is under way as may be, for this client or for all.
+/// Answers a request for which a budget has no room: 429 if the client's own share is used up, and
+/// 503 if the share of all clients is.
 pub(crate) fn too_much(redirector: &Redirector, spent: Spent) -> Answer {
     match spent {
         Spent::Own => busy(Duration::ZERO),
@@ -129,13 +135,14 @@ pub(crate) fn too_much(redirector: &Redirector, spent: Spent) -> Answer {
     }
 }
 
-/// Not a 404: whether the link exists was not looked up.
+/// Answers 429 to a client that has requested too many unknown codes. It is not a 404, because the
+/// link was not looked up.
 pub(crate) fn slow_down(redirector: &Redirector, wait: Duration) -> Answer {
     redirector.metrics.unknown_refused.increment(1);
     refused(pages::SLOW_DOWN, wait)
 }
 
-/// A client has spent a budget that has nothing to do with codes that do not exist.
+/// Answers 429 to a client that has used up a budget other than that of unknown codes.
 pub(crate) fn busy(wait: Duration) -> Answer {
     refused(pages::TOO_MUCH, wait)
 }

@@ -1,8 +1,8 @@
 //! Redirects: `GET|HEAD /{code}`.
 //!
-//! Almost every redirect is of a link that the thread knows ([`follow_cached`]), and is answered in
-//! the turn in which its request was read: by the crate [`fast_path`] or, on a connection that also
-//! asks for other things, by [`answer_cached`]. All others go through [`follow`].
+//! Almost every redirect is of a link in the thread's cache ([`follow_cached`]). It is answered in
+//! the poll in which its request was read: by the crate [`fast_path`] or, on a connection that also
+//! carries other requests, by [`answer_cached`]. [`follow`] answers all other requests.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -44,8 +44,11 @@ fn request_head<B>(request: &Request<B>) -> RequestHead<'_> {
     }
 }
 
-/// What `respond` makes of the link's target, when the cache has the link; then the visit is noted.
-/// It waits for nothing.
+/// Calls `respond` with the target of a cached link, and records the visit if the result is `Some`.
+/// Never waits.
+///
+/// Returns `None` if the caches lack the link, or if the request needs [`follow`]: for another
+/// domain, or to forward its query.
 pub fn follow_cached<T>(
     thread: &ThreadContext,
     client: IpAddr,
@@ -114,8 +117,8 @@ pub async fn follow(thread: &ThreadContext, visitor: Visitor, request: &Request<
 }
 
 /// Returns whether a request is a look at the link, by a link checker or for a chat preview, and
-/// not a visit. Such a request is not told the target of a link with a visit limit: a look uses up
-/// no visit, and anyone can claim to be a preview.
+/// not a visit. A look at a link with a visit limit does not get the link's target: it uses up no
+/// visit, and any client can claim to be a preview.
 fn is_look<B>(request: &Request<B>) -> bool {
     let user_agent = std::str::from_utf8(bytes(request.headers(), &USER_AGENT));
     *request.method() == Method::HEAD || user_agent.is_ok_and(is_preview)
@@ -198,7 +201,7 @@ pub(crate) async fn lead<B>(
         Err(NoTarget::Denied) => return taken_down(redirector),
         Err(NoTarget::Unfit) => return not_found(redirector, place, Unmatched::Code(wanted), path),
     };
-    // The visit is counted last, so that a visit without a target is not.
+    // The visit is counted last, so that a visit without a target does not count.
     if link.is_limited() {
         match redirector.admission.admit(link.id).await {
             Ok(true) => {}
@@ -264,7 +267,7 @@ fn target<B>(
     target.map_err(|_| NoTarget::Unfit)
 }
 
-/// Returns the host of a request.
+/// Returns the host of a request: that of its target URI, or else its `Host` header.
 #[must_use]
 pub fn host<B>(request: &Request<B>) -> Option<&str> {
     let named = || request.headers().get(HOST)?.to_str().ok();
@@ -277,8 +280,8 @@ fn note(thread: &ThreadContext, client: IpAddr, head: &RequestHead<'_>, at: Time
     thread.visits.note((!head.is_head).then_some(Visit { link, at, client, user_agent, referer }));
 }
 
-/// The `Cache-Control` of redirects with this status: how long they may be kept. `None` for those
-/// that nobody keeps.
+/// Returns the `Cache-Control` value of redirects with this status, which limits how long clients
+/// keep them. Returns `None` for statuses that clients do not cache.
 #[must_use]
 pub fn cache_control(status: StatusCode) -> Option<&'static str> {
     // A permanent redirect that browsers kept forever could never be edited.

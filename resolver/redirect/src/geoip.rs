@@ -3,7 +3,7 @@
 //! 1. Two layouts are supported: MaxMind's (`country.iso_code`, `city.names.en`) and that of
 //!    ip-location-db (`country_code`, `city`).
 //! 2. The file is read into memory. It must be replaced by renaming another file into its place, as
-//!    geoipupdate does, so that no mixture is read.
+//!    geoipupdate does, so that no mixture of the two is read.
 //! 3. A new file that cannot be read is ignored: slightly outdated locations are better than none.
 
 use std::{
@@ -61,7 +61,7 @@ impl CountryCode {
     }
 }
 
-/// Why a database cannot be read.
+/// The reason why a database cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum GeoIpError {
     /// The file does not exist or cannot be read.
@@ -103,7 +103,7 @@ impl Database {
     /// Reads a file. This call blocks.
     ///
     /// # Errors
-    /// Returns [`PlacesError`] if the file cannot be read, is too large, or is not a database of
+    /// Returns [`GeoIpError`] if the file cannot be read, is too large, or is not a database of
     /// countries or cities.
     pub fn open(path: &Path) -> Result<Self, GeoIpError> {
         // Opening a pipe would wait for its writer.
@@ -140,7 +140,7 @@ impl Database {
     }
 }
 
-/// The file of a database, and what it held when it could last be read.
+/// A database file, with its last readable content.
 #[derive(Debug)]
 pub struct DatabaseFile {
     path: PathBuf,
@@ -151,12 +151,12 @@ impl DatabaseFile {
     /// Reads the file for the first time. This blocks as [`Database::open`] does.
     ///
     /// # Errors
-    /// Those of [`Database::open`].
+    /// Returns the errors of [`Database::open`].
     pub fn open(path: PathBuf) -> Result<Self, GeoIpError> {
         Ok(Self { database: RwLock::new(Arc::new(Database::open(&path)?)), path })
     }
 
-    /// The database as it is now.
+    /// Returns the current database.
     #[must_use]
     pub fn database(&self) -> Arc<Database> {
         Arc::clone(&self.database.read().expect("no code panics while it holds this lock"))
@@ -166,8 +166,8 @@ impl DatabaseFile {
     /// did. This call blocks, and while it reads, both the old and the new database are in memory.
     ///
     /// # Errors
-    /// Those of [`Database::open`]; the database is then the one from before, and the next call
-    /// reads again.
+    /// Returns the errors of [`Database::open`]. The previous database then stays in use, and the
+    /// next call reads the file again.
     pub fn reload_if_changed(&self) -> Result<bool, GeoIpError> {
         if mark(fs::metadata(&self.path))? == self.database().mark {
             return Ok(false);
@@ -205,7 +205,7 @@ impl GeoIp {
     /// Reads the files for the first time. This blocks as [`Database::open`] does.
     ///
     /// # Errors
-    /// Those of [`Database::open`], with the file that they concern.
+    /// Returns the errors of [`Database::open`], with the path of the file that they concern.
     pub fn open(paths: &[PathBuf]) -> Result<Self, (PathBuf, GeoIpError)> {
         let open = |path: &PathBuf| DatabaseFile::open(path.clone()).map_err(|error| (path.clone(), error));
         Ok(Self { files: paths.iter().map(|path| open(path).map(Arc::new)).collect::<Result<_, _>>()? })

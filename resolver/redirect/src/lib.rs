@@ -1,13 +1,15 @@
-//! Where short links lead: redirects, and what visitors see in their place.
+//! Redirects of short links, and the answers in place of a redirect: fallback pages, password
+//! forms, QR codes and `robots.txt`.
 //!
-//! 1. A link that the thread knows ([`thread_cache`]) is answered at once: [`follow_cached`] waits
-//!    for nothing, and takes its request from the fast path or from hyper alike
+//! 1. A link in the thread's own cache ([`thread_cache`]) is answered at once. [`follow_cached`]
+//!    never waits, and takes requests from the fast path and from hyper alike
 //!    ([`fast_path::RequestHead`]).
-//! 2. Every other visitor is answered by [`follow()`], which asks the cache of all threads and then
+//! 2. [`follow()`] answers all other visitors. It asks the cache that all threads share, and then
 //!    the database.
-//! 3. Not found is answered only when the store, or arithmetic, says that there is no link (I8).
-//!    What cannot be looked up is answered 503.
-//! 4. No redirect waits for the issuer or for etcd (I9), and none writes.
+//! 3. A 404 is answered only when the store, or arithmetic, says that there is no link (I8). A
+//!    failed lookup is answered 503.
+//! 4. No redirect waits for the issuer or for etcd (I9). Only a visit of a link with a visit limit
+//!    waits for a write to the database.
 //!
 //! Deliberately absent: routes and connections, which belong to the listener, and the API.
 
@@ -42,44 +44,43 @@ use web::{budgets::Budgets, client_limits::Clients};
 
 pub use follow::{answer_cached, cache_control, follow, follow_cached, host};
 
-/// What redirects on all threads share.
+/// The state that redirects on all threads share.
 pub struct Redirector {
-    /// Links by their code or slug, cached.
+    /// The lookup of links by code or slug, with its cache.
     pub lookup: Arc<Lookup>,
-    /// Domains and the rules for targets, cached.
+    /// The cached domains and target rules.
     pub directory: Arc<Directory>,
-    /// Passwords of links.
+    /// The check of links' passwords.
     pub passwords: Arc<PasswordGuard>,
-    /// Visits of links with a limit.
+    /// The admission of visits to links with a visit limit.
     pub admission: Admission,
-    /// What becomes of visits.
+    /// The queue of recorded visits.
     pub visits: Visits,
-    /// The database, which only [`robots`] lists links from.
+    /// The database, from which only [`robots`] lists links.
     pub store: Arc<dyn Store>,
-    /// What each client takes.
+    /// The limits and the connections of each client.
     pub clients: Arc<Clients>,
-    /// What clients and the process may hold.
+    /// The budgets of clients and of the process.
     pub budgets: Arc<Budgets>,
-    /// What an operator sees.
+    /// The metrics of the process.
     pub metrics: Arc<Metrics>,
-    /// Where visitors' addresses are located.
+    /// The GeoIP files, which locate visitors' addresses.
     pub geoip: GeoIp,
-    /// Where visitors go whose request matches no link.
+    /// The fallback targets for requests that match no link.
     pub fallbacks: FallbackTargets,
-    /// Whether visitors of links that lead nowhere any more are told so (410), and not that there
-    /// is no such link (404).
+    /// Whether links that no longer redirect are answered 410 instead of 404.
     pub tells_gone: bool,
     /// The status of redirects whose link has none of its own.
     pub status: StatusCode,
-    /// QR codes under way.
+    /// The limits of QR codes, with those under way.
     pub pictures: Pictures,
-    /// What crawlers are told.
+    /// The cached rules for crawlers.
     pub robots: Robots,
-    /// Where everything runs that takes longer than a redirect.
+    /// The daemon's runtime, for work that takes longer than a redirect.
     pub runtime: runtime::Handle,
 }
 
-/// What redirects on one listener's thread work with.
+/// The state of redirects on one listener's thread.
 pub struct ThreadContext {
     redirector: Arc<Redirector>,
     cache: ThreadCache,
@@ -87,24 +88,24 @@ pub struct ThreadContext {
 }
 
 impl ThreadContext {
-    /// Creates the context of a thread, with nothing in its cache.
+    /// Creates the context of a thread, with an empty cache.
     #[must_use]
     pub fn new(redirector: Arc<Redirector>) -> Self {
         Self { cache: ThreadCache::new(), visits: redirector.visits.buffer(), redirector }
     }
 
-    /// Hands visits and counts of this thread over to the others.
+    /// Sends the visits of this thread to the shared queue, and its hits to the shared count.
     pub fn flush(&self) {
         self.visits.flush();
         self.cache.report_hits(&self.redirector.lookup);
     }
 }
 
-/// Who asks.
+/// The addresses of the visitor who sent a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Visitor {
-    /// Whose connection it is.
+    /// The address of the connection's peer.
     pub peer: IpAddr,
-    /// Whom it speaks for.
+    /// The address of the client: the peer's own, or the one that a trusted proxy names.
     pub client: IpAddr,
 }

@@ -1,4 +1,4 @@
-//! The fixed HTML pages.
+//! The built-in HTML pages.
 
 use std::time::Duration;
 
@@ -28,8 +28,8 @@ const WRONG_PASSWORD: &str = "<!doctype html>\n<html lang=\"en\"><meta charset=\
     <h1>This link has a password</h1>\n<p>That was not it.</p>\n<form method=\"post\"><p><label>Password <input type=\"password\" name=\"password\" required autofocus></label>\n\
     <button>Go on</button></p></form>\n</html>\n";
 
-/// Shows the password form of a link. After a wrong password the status is 403, so that programs
-/// can tell.
+/// Builds the password form of a link. After a wrong password the status is 403, so that programs
+/// can tell that it was wrong.
 pub(crate) fn ask_password(is_wrong: bool) -> Answer {
     let (status, page) =
         if is_wrong { (StatusCode::FORBIDDEN, WRONG_PASSWORD) } else { (StatusCode::OK, ASK_PASSWORD) };

@@ -1,8 +1,8 @@
-//! `GET|HEAD /{code}/qr-code`: the short link as a picture. What it may be is in [`qr`].
+//! `GET|HEAD /{code}/qr-code`: the QR code of a short link. [`qr`] defines its options.
 //!
-//! A picture takes milliseconds of a core, more than a thousand redirects, and one of a long slug
-//! many times as long: few are drawn at a time, away from the listeners' threads, and a client has
-//! a budget of them.
+//! Drawing a QR code takes milliseconds of a core, more than a thousand redirects, and for a long
+//! slug many times as long. So only a few are drawn at a time, away from the listeners' threads,
+//! and each client has a budget of them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -30,18 +30,18 @@ use crate::{
     follow::{find, host},
 };
 
-/// QR codes that are drawn at a time.
+/// The maximum number of QR codes that are drawn at a time.
 const AT_ONCE: usize = 2;
-/// QR codes that are drawn or wait for it: of all clients and of one.
+/// The maximum numbers of QR codes that are drawn or wait for it, of all clients and of one.
 const UNDER_WAY: (u64, u64) = (32, 8);
-/// QR codes that one client may have drawn in a minute.
+/// The maximum number of QR codes that one client may request per minute.
 const PER_MINUTE: u32 = 240;
-/// What stands behind the code.
+/// The suffix of the path, after the code or slug.
 const BEHIND: &str = "/qr-code";
-/// How long a picture may wait for its turn.
+/// The longest time that a QR code waits to be drawn.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// QR codes under way, and how many each client has asked for.
+/// The limits of QR codes: those under way, and the rate of each client.
 pub struct Pictures {
     rate: Rate,
     under_way: Arc<Pool>,
@@ -50,7 +50,7 @@ pub struct Pictures {
 }
 
 impl Pictures {
-    /// Nothing is drawn yet.
+    /// Creates the limits, with no QR code under way.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -68,13 +68,14 @@ impl Default for Pictures {
     }
 }
 
-/// The path of the link whose picture is asked for.
+/// Returns the path of the link whose QR code this path requests. Returns `None` if the path does
+/// not request a QR code.
 #[must_use]
 pub fn link_of(path: &str) -> Option<&str> {
     path.strip_suffix(BEHIND).filter(|link| link.len() > 1)
 }
 
-/// Draws the short link that a visitor would be led on by.
+/// Answers with the QR code of a link. It encodes the short URL of the link's own domain and name.
 pub async fn draw(thread: &ThreadContext, visitor: Visitor, request: &Request<Incoming>) -> Answer {
     let redirector = &thread.redirector;
     let pictures = &redirector.pictures;
@@ -90,7 +91,7 @@ pub async fn draw(thread: &ThreadContext, visitor: Visitor, request: &Request<In
         Ok(found) => found,
         Err(answer) => return answer,
     };
-    // A campaign is printed before it begins.
+    // A link that does not redirect yet gets a QR code: a campaign is printed before it begins.
     if found.link.is_over(redirector.directory.now()) {
         return gone(redirector, &found.place, &found.wanted, path);
     }
@@ -100,7 +101,8 @@ pub async fn draw(thread: &ThreadContext, visitor: Visitor, request: &Request<In
         Ok(options) => options,
         Err(error) => return wrong(error),
     };
-    // Readers guess how letters beyond ASCII are written: in a URL all of them can be escaped.
+    // QR code readers guess the encoding of non-ASCII letters. In a URL all of them can be
+    // percent-encoded.
     let short_url =
         location(&format!("{}/{name}", redirector.directory.base(found.link.domain()))).into_owned();
     match paint(redirector, short_url, options).await {
@@ -117,7 +119,8 @@ pub async fn draw(thread: &ThreadContext, visitor: Visitor, request: &Request<In
     }
 }
 
-/// None when too many pictures are asked for.
+/// Renders a QR code on a blocking thread. Returns `None` if its turn does not come within
+/// [`PATIENCE`], or if the rendering fails to run to its end.
 async fn paint(
     redirector: &Arc<Redirector>,
     text: String,

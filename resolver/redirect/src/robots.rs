@@ -4,7 +4,7 @@
 //! 1. A domain lists its own links and those of the default domain, which redirect its visitors as
 //!    well.
 //! 2. Requests are few. A text is cached for a minute, and concurrent requests share one read.
-//! 3. Crawlers need not read more than 500 KiB, so of more links the latest are listed.
+//! 3. Crawlers need not read more than 500 KiB. If the links do not fit, the latest are listed.
 
 use std::{sync::Arc, time::Duration};
 
@@ -50,7 +50,7 @@ impl Default for Robots {
     }
 }
 
-/// Answers with the rules for crawlers of a host.
+/// Answers with a host's rules for crawlers.
 pub async fn show(redirector: &Arc<Redirector>, host: Option<&str>) -> Answer {
     let place = redirector.directory.place(host);
     if place.domain.settings.disabled {

@@ -4,15 +4,15 @@
 //! 1. A hit reads memory that no other core writes, and little of it: no shared counter, no list to
 //!    reorder, no reference count. The shared cache costs 0.9 µs of a redirect's 8 (`bench
 //!    redirect`, 2026-11-21), and more with every core that asks for the same link.
-//! 2. An entry is as good as the shared cache's: whatever leaves that, for whatever reason, changes
-//!    the [generation](Lookup::generation) that the entry was made under, and then the shared cache
-//!    is asked again.
-//! 3. The shared cache hears of one use in `REPORTED_EVERY`, and of one a minute at least, so that
-//!    a link in use stays in it.
-//! 4. Four entries share a place, and the one that was used least makes room, so that a scan of
-//!    rare links leaves the popular ones.
-//! 5. With many links in use each line of memory is one that the core has to wait for: a hit takes
-//!    one of tags, one for the entry and those of the URL.
+//! 2. An entry is as current as the shared cache. When a code leaves the shared cache for any
+//!    reason, its [generation](Lookup::generation) changes. The thread's entry is then stale, and
+//!    the shared cache is asked again.
+//! 3. One use in `REPORTED_EVERY` is reported to the shared cache, and at least one a minute, so
+//!    that a link in use stays there.
+//! 4. Four entries form a set, and the least used of them is evicted, so that a scan of rare links
+//!    leaves the popular ones.
+//! 5. With many links in use, the core waits for each cache line that it reads. A hit reads one
+//!    line of tags, one for the entry, and those of the URL.
 
 use std::sync::{Mutex, MutexGuard};
 
@@ -57,7 +57,7 @@ struct Entry {
 type Set = [Option<Entry>; WAYS];
 
 struct Table {
-    /// A part of each entry's hash, to know which entry of a set to look at.
+    /// A part of each entry's hash, which tells which entries of a set to compare.
     tags: Box<[[u32; WAYS]]>,
     sets: Box<[Set]>,
     /// The number of hits since the last report.
@@ -79,8 +79,8 @@ impl ThreadCache {
         Self { table: Mutex::new(Table { tags, sets, hits: 0 }) }
     }
 
-    /// What `respond` makes of a link's target, if this table or the shared cache has it. It is a
-    /// hit only if that is something.
+    /// Calls `respond` with the target of a link if this table or the shared cache has it, and
+    /// returns the result. Only a result of `Some` counts as a hit.
     pub fn find<T>(
         &self,
         lookup: &Lookup,

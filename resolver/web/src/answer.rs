@@ -1,4 +1,4 @@
-//! Answers and what is said of them.
+//! Constructors of HTTP answers, and marks on them.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ use crate::body::Body;
 pub const HTML: &str = "text/html; charset=utf-8";
 /// The content type of plain text.
 pub const TEXT: &str = "text/plain; charset=utf-8";
-/// How long a refusal is held back: a prompt one would be asked for again at once, and take the
-/// core from others.
+/// The delay before a refusal is sent. A client would follow a prompt refusal with its next attempt
+/// at once, and take processor time from other clients.
 pub const HELD_BACK: Duration = Duration::from_secs(1);
 
 /// An HTTP response, as every handler returns it.
 pub type Answer = Response<Body>;
 
-/// An answer with a body.
+/// Builds an answer with a body.
 #[must_use]
 pub fn answer(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Answer {
     let mut answer = Response::new(Body::whole(body));
@@ -30,7 +30,7 @@ pub fn answer(status: StatusCode, content_type: &'static str, body: impl Into<By
     answer
 }
 
-/// An answer without a body.
+/// Builds an answer without a body.
 #[must_use]
 pub fn empty(status: StatusCode) -> Answer {
     let mut answer = Response::new(Body::whole(Bytes::new()));
@@ -38,25 +38,25 @@ pub fn empty(status: StatusCode) -> Answer {
     answer
 }
 
-/// Marks an answer that is held back.
+/// The extension that marks an answer as held back.
 #[derive(Clone, Copy)]
 struct HeldBack;
 
-/// Has a refusal held back. Nothing is kept for it meanwhile, and its connection may be closed to
-/// make room for another.
+/// Marks a refusal to be sent after [`HELD_BACK`]. It holds no resources meanwhile, and its
+/// connection may be closed to make room for another.
 #[must_use]
 pub fn hold_back(mut answer: Answer) -> Answer {
     answer.extensions_mut().insert(HeldBack);
     answer
 }
 
-/// Whether the answer is to wait for [`HELD_BACK`].
+/// Returns whether an answer has to wait for [`HELD_BACK`].
 #[must_use]
 pub fn is_held_back(answer: &Answer) -> bool {
     answer.extensions().get::<HeldBack>().is_some()
 }
 
-/// Asks the client to come back in a second.
+/// Adds a `Retry-After` header that asks the client to retry after a second.
 #[must_use]
 pub fn retry_later(mut answer: Answer) -> Answer {
     answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));

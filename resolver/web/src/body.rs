@@ -19,8 +19,8 @@ pub type Piece = Result<Bytes, BrokenOff>;
 #[error("the answer broke off")]
 pub struct BrokenOff;
 
-/// The number of bytes given to a connection at a time. The connection keeps a copy until the
-/// client has read it, and keeps the allocated space for longer.
+/// The maximum number of bytes given to a connection at a time. The connection keeps a copy until
+/// the client has read it, and keeps the allocated space for longer.
 const GIVEN: usize = 16 * 1024;
 
 /// The body of an answer.
@@ -50,7 +50,7 @@ impl Body {
 
     /// Returns the number of unsent bytes in memory; the pieces of a stream do not count.
     #[must_use]
-    #[expect(clippy::len_without_is_empty, reason = "what still comes is not counted, so none is not empty")]
+    #[expect(clippy::len_without_is_empty, reason = "a stream with a length of 0 is not empty")]
     pub fn len(&self) -> usize {
         self.bytes.len()
     }

@@ -52,20 +52,23 @@ const BODIES_MIN: u64 = 16 << 20;
 const BODIES_MAX: u64 = 64 << 20;
 /// The longest body of a call, in bytes. A key's share has to admit it.
 const LONGEST_BODY: u64 = 4 << 20;
-/// The bytes of bodies of one client without a key: password forms.
+/// The maximum bytes of bodies that one client without a key may hold. Its only bodies are password
+/// forms.
 const BODIES_OF_CLIENT: u64 = 16 << 10;
-/// Calls under way, of the process and of one key. Each has a head of up to 16 KiB, and keeps its
-/// slot when its client disconnects.
+/// The maximum numbers of calls under way, of the process and of one key. Each call has a head of
+/// up to 16 KiB, and keeps its slot when its client disconnects.
 const CALLS: (u64, u64) = (8_192, 4_096);
-/// Bulk calls under way, of the process and of one key.
+/// The maximum numbers of bulk calls under way, of the process and of one key.
 pub const BULK_CALLS: (u64, u64) = (12, 4);
-/// Long lists under way, of the process and of one key.
+/// The maximum numbers of long lists under way, of the process and of one key.
 const LISTS: (u64, u64) = (16, 4);
 /// The length in bytes above which an answer counts until the client has read it.
 const LONG_ANSWER: u64 = 16 * 1024;
-/// The bytes of long answers of one client without a key: QR codes.
+/// The maximum bytes of long answers that one client without a key may hold. Its only long answers
+/// are QR codes.
 const ANSWERS_OF_CLIENT: u64 = 512 << 10;
-/// Keys that wait for a lookup after too many wrong ones, of the process and of one client.
+/// The maximum numbers of keys that wait for a lookup after too many wrong ones, of the process and
+/// of one client.
 const LATE_KEYS: (u64, u64) = (64, 8);
 
 /// The maximum numbers of connections.
@@ -144,7 +147,7 @@ impl Budgets {
         }
     }
 
-    /// Puts a long answer on somebody's account until the client has taken it.
+    /// Charges a long answer to a holder until the client has read it.
     ///
     /// # Errors
     /// When too much is held already.
@@ -155,8 +158,9 @@ impl Budgets {
         Ok(())
     }
 
-    /// The right to hold a long answer of so many bytes. One that is longer than the whole share is
-    /// given by itself: it would be refused for ever.
+    /// Reserves room for an answer of this length. Returns `None` for a short answer, which needs
+    /// no reservation. An answer longer than the holder's whole share reserves the whole share,
+    /// because it would otherwise always be refused.
     ///
     /// # Errors
     /// When too much is held already.
@@ -167,7 +171,7 @@ impl Budgets {
         self.answers.take(holder, bytes.min(self.answers.share_of(holder))).map(Some)
     }
 
-    /// Widens the room for a long answer that turned out to be longer.
+    /// Extends a reservation for an answer that turned out to be longer.
     ///
     /// # Errors
     /// When too much is held already.

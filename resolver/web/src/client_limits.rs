@@ -57,7 +57,8 @@ pub struct Clients {
     connections: Mutex<Connections>,
 }
 
-/// The connections of each client, by a number. A connection that was just taken has no handle yet.
+/// The connections of each client, by sequence number. A new connection has no handle until it is
+/// registered.
 #[derive(Default)]
 struct Connections {
     next: u64,
@@ -106,8 +107,8 @@ impl Clients {
         Some(connection)
     }
 
-    /// Registers the handle with which a connection can be ended, unless the connection has left
-    /// its place meanwhile.
+    /// Registers the handle with which a connection can be closed, unless the connection has
+    /// already lost its place.
     pub fn set_handle(&self, place: Option<(IpAddr, u64)>, handle: ConnectionHandle) {
         let Some((address, number)) = place else { return };
         let mut connections = self.connections();
@@ -153,23 +154,25 @@ impl Clients {
         if self.trusts(peer) { self.forwarded_client(peer, lines) } else { peer }
     }
 
-    /// Returns the country that a trusted proxy gives for its client, as it stands in the header.
-    /// The header is configured, and `None` means that it is absent or the peer is not trusted.
+    /// Returns the country that a trusted proxy gives for its client, verbatim from the configured
+    /// header. Returns `None` if the header is absent, empty or not ASCII, or if the peer is not
+    /// trusted.
     #[must_use]
     pub fn country<'a>(&self, peer: IpAddr, headers: &'a HeaderMap) -> Option<&'a str> {
         let name = self.limits.country_header.as_ref().filter(|_| self.trusts(peer))?;
         headers.get(name)?.to_str().ok().filter(|country| !country.is_empty())
     }
 
-    /// Takes a code that may not exist from a client's budget.
+    /// Spends one unknown code of a client's budget, for a code that may not exist.
     ///
     /// # Errors
-    /// How long the client has to wait until it may ask for another.
+    /// Returns the time until the client may ask for another code.
     pub fn spend(&self, client: IpAddr) -> Result<(), Duration> {
         self.unknown_codes.spend(network(client), self.since.elapsed()).map(drop)
     }
 
-    /// Returns an unknown code to a client's budget, because the code exists or the lookup failed.
+    /// Gives an unknown code back to a client's budget, because the code exists or the lookup
+    /// failed.
     pub fn give_back(&self, client: IpAddr) {
         self.unknown_codes.give_back(network(client));
     }
@@ -187,7 +190,8 @@ pub struct ClientConnection {
 }
 
 impl ClientConnection {
-    /// Where its handle is to be noted.
+    /// Returns the address and the number under which [`Clients::set_handle`] registers the handle.
+    /// Returns `None` if connections of the client are not limited.
     #[must_use]
     pub fn place(&self) -> Option<(IpAddr, u64)> {
         self.place

@@ -31,19 +31,19 @@ const HEAD_SECONDS: u32 = 10;
 const IDLE_SECONDS: u32 = 75;
 const TICK: Duration = Duration::from_secs(1);
 
-/// No byte of the next request has arrived.
+/// The state in which no byte of the next request has arrived.
 const IDLE: u8 = 0;
-/// A part of a head has arrived.
+/// The state in which a part of a head has arrived.
 const HEAD: u8 = 1;
-/// A request is being answered. The state ends when the last piece of the answer has been handed to
-/// the connection.
+/// The state in which a request is being answered. It ends when the last piece of the answer has
+/// been handed to the connection.
 const BUSY: u8 = 2;
-/// A request is being answered while its body still arrives: activity in either direction is a sign
-/// of life.
+/// The state in which a request is being answered while its body still arrives. Activity in either
+/// direction is a sign of life.
 const STREAM: u8 = 3;
-/// The server waits for the client to send the next piece of a body.
+/// The state in which the server waits for the client to send the next piece of a body.
 const BODY: u8 = 4;
-/// The server waits for the client to read the answer.
+/// The state in which the server waits for the client to read the answer.
 const UNTAKEN: u8 = 5;
 /// The divisor for the number of connections that are ended at a time. Finding the idlest
 /// connection takes longer than ending it, so a part of them is ended together.
@@ -91,7 +91,7 @@ pub fn idlest<K: Copy + Ord>(connections: impl ExactSizeIterator<Item = (K, Opti
     resting.into_iter().map(|(_, key)| key).collect()
 }
 
-/// A connection, as those see it who may close it.
+/// A handle with which other tasks judge how idle a connection is, and close it.
 #[derive(Debug)]
 pub struct ConnectionHandle {
     state: Arc<ConnectionState>,
@@ -173,8 +173,8 @@ impl ThreadConnections {
         self.closing.load(Ordering::Relaxed)
     }
 
-    /// Makes a stream whose connection is watched, once [`ThreadConnections::register`] has its
-    /// task.
+    /// Wraps a stream so that its activity is recorded. The timeouts apply once
+    /// [`ThreadConnections::register`] has received the connection's task.
     pub fn track<S>(self: &Arc<Self>, stream: S) -> TimedStream<S> {
         let state = Arc::new(ConnectionState::default());
         state.since.store(self.seconds.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -215,42 +215,45 @@ impl ConnectionState {
     }
 }
 
-/// A connection, as the task that serves it sees it. That task says here what the connection does.
+/// The view of a connection that the task serving it has. The task records here what the connection
+/// does.
 #[derive(Clone)]
 pub struct Connection(Arc<ConnectionState>);
 
 impl Connection {
-    /// Notes how its task is woken when the thread closes. A task has one waker for its whole life.
+    /// Stores the waker of the connection's task, which a graceful close wakes. A task has one
+    /// waker for its whole life, so only the first call has an effect.
     #[inline]
     pub fn set_waker(&self, waker: &Waker) {
         self.0.waker.get_or_init(|| waker.clone());
     }
 
-    /// Notes a request whose answer begins before its body has ended.
+    /// Marks a request whose answer begins before its body has ended.
     pub fn mark_streaming(&self) {
         self.0.activity.store(STREAM, Ordering::Relaxed);
     }
 
-    /// Notes that the request has an answer, which goes to the client until the guard is dropped.
+    /// Marks the request as answered. The answer is under way until the guard is dropped.
     #[must_use]
     pub fn begin_answer(&self) -> AnswerGuard {
         self.0.is_used.store(true, Ordering::Relaxed);
         AnswerGuard(self.clone())
     }
 
-    /// Notes that only its refusal is waited for: it rests.
+    /// Marks the connection as idle while a refusal is held back, so that it may be closed to make
+    /// room.
     pub fn mark_held_back(&self) {
         self.0.activity.store(IDLE, Ordering::Relaxed);
     }
 
-    /// Notes that a whole head has come: until it is answered, the body's pace and the answer's
-    /// deadline are the limits.
+    /// Marks a request whose head is complete. Until it is answered, the body's pace and the
+    /// answer's deadline are its only limits.
     pub fn mark_serving(&self) {
         self.0.activity.store(BUSY, Ordering::Relaxed);
     }
 
-    /// Runs the future that answers a request of this connection. Within it, [`from_client`] knows
-    /// whose client it waits for.
+    /// Runs the future that answers a request of this connection. Within it, [`from_client`]
+    /// records its waits on this connection.
     pub fn scope<F: Future>(&self, answer: F) -> TaskLocalFuture<Self, F> {
         CURRENT.scope(self.clone(), answer)
     }
@@ -262,8 +265,8 @@ impl Connection {
     }
 }
 
-/// Waits for a piece of a request's body. Meanwhile the connection is one of those that make room.
-/// Outside of [`Connection::scope`], as in a task of its own, it only waits.
+/// Waits for a piece of a request's body. During the wait the connection may be closed to make
+/// room. Outside of [`Connection::scope`], as in a task of its own, the wait is not recorded.
 pub async fn from_client<T>(piece: impl Future<Output = T>) -> T {
     let (mut piece, mut owed) = (pin!(piece), None);
     poll_fn(|cx| {
@@ -313,7 +316,7 @@ pub struct TimedStream<S> {
 }
 
 impl<S> TimedStream<S> {
-    /// The connection of this stream.
+    /// Returns the connection of this stream.
     #[must_use]
     pub fn connection(&self) -> Connection {
         Connection(Arc::clone(&self.state))

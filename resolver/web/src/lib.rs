@@ -1,11 +1,12 @@
-//! What redirects and the API share over HTTP: answers, limits, timeouts and request ids.
+//! HTTP building blocks that redirects and the API share: answers, limits, timeouts and request
+//! ids.
 //!
-//! 1. Nothing here knows links, routes or the API: the crate `redirect` and the API decide what is
-//!    answered, and the listener who answers it.
-//! 2. A connection that keeps its thread waiting is closed ([`connection_timeouts`]), and what a
-//!    client may hold or spend is bounded ([`client_limits`], [`budgets`]).
-//! 3. A listener's thread polls what it answers itself. Wake-ups from other threads reach it in
-//!    groups ([`wakeups`]), and a call that its client gives up runs to its end elsewhere
+//! 1. This crate knows no links, routes or API calls. The crate `redirect` and the API build the
+//!    answers, and the listener routes requests to them.
+//! 2. Connections that make no progress are closed ([`connection_timeouts`]). The resources that a
+//!    client may hold or spend are bounded ([`client_limits`], [`budgets`]).
+//! 3. A listener's thread polls its own requests. Wake-ups from other threads reach it in groups
+//!    ([`wakeups`]), and a call whose client disconnects runs to its end on another runtime
 //!    ([`run_to_end`]).
 
 pub mod answer;

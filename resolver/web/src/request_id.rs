@@ -1,10 +1,10 @@
 //! Request ids (`X-Request-Id`), which correlate the logs of a proxy, of a client and of this
 //! server.
 //!
-//! 1. A name that comes with a request is sent back, if it is one line of at most 128 visible ASCII
-//!    characters; else one is made, as Shlink does.
-//! 2. Redirects that are answered without hyper (the crate `fast_path`) have none: the header would
-//!    make each of them longer by as much as half of what it has, and nobody looks one of them up.
+//! 1. An id in the request is sent back if it is valid: a single header of at most 128 visible
+//!    ASCII characters. Otherwise an id is generated, as Shlink does.
+//! 2. Redirects that are answered without hyper (the crate `fast_path`) have no id. The header
+//!    would lengthen each of them by up to half, and their ids are never looked up.
 
 use std::sync::{
     OnceLock,

@@ -42,7 +42,8 @@ impl Wakeups {
             self.some.notified().await;
             std::mem::swap(&mut woken, &mut *lock(&self.woken));
             for sleeper in woken.drain(..) {
-                // Before the task is woken: an event after this line lists it again.
+                // Cleared before the task is woken, so that an event after this line lists the
+                // request again.
                 sleeper.is_listed.swap(false, Ordering::AcqRel);
                 sleeper.wake_task();
             }
@@ -104,7 +105,7 @@ impl Sleeper {
     }
 
     fn wake_task(&self) {
-        // Not under the lock, because a waker may run any code.
+        // Wakes the task outside of the lock, because a waker may run any code.
         let task = lock(&self.task).clone();
         if let Some(task) = task {
             task.wake();

@@ -30,7 +30,7 @@ impl Pace {
     /// Waits for the next piece for as long as the client may still take.
     ///
     /// # Errors
-    /// When the client is too slow.
+    /// Returns [`TooSlow`] if the client has used up its time.
     pub async fn wait<T>(&mut self, piece: impl Future<Output = T>) -> Result<T, TooSlow> {
         let mut piece = pin!(piece);
         // A piece that is available already takes no time, so the clock is not read.
