@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use codes::{Code, KeyspaceIndex};
 use jiff::Timestamp;
 use links::{
-    Authority, Details, DomainId, Draft, Idempotency, PasswordHash, Record, Slug, Tag,
+    Authority, Details, DetailsEdit, DomainId, Draft, Idempotency, PasswordHash, Record, Slug, Tag,
     api_key::{ApiKeyId, Grant},
     scope::Scope,
 };
@@ -138,7 +138,8 @@ impl LinkService {
         let mut edit = self.check_fields(request.fields, &mut wrong);
         let domain = request.domain.as_deref().map_or(Ok(None), |name| self.check_domain(name));
         let domain = wrong.check(Field::Domain, domain).flatten();
-        values::window(edit.valid_since.flatten(), edit.valid_until.flatten(), &mut wrong);
+        let DetailsEdit { valid_since, valid_until, .. } = &edit.details;
+        values::window(valid_since.flatten(), valid_until.flatten(), &mut wrong);
         wrong.finish()?;
         let wishes = Wishes { code, tags: edit.tags.take().unwrap_or_default(), ..Wishes::default() };
         let draft = Draft::from_edit(edit, by).ok_or(AppError::Internal)?;

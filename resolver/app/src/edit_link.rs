@@ -1,7 +1,7 @@
 //! Edits a link, or replaces its redirect rules.
 
 use codes::LinkId;
-use links::{Edit, Link, Precondition, Record, Rule, api_key::Grant, scope::Scope};
+use links::{DetailsEdit, Edit, Link, Precondition, Record, Rule, api_key::Grant, scope::Scope};
 use store::Edited;
 
 use super::{
@@ -35,7 +35,7 @@ impl LinkService {
         let mut edit = self.check_fields(fields, &mut wrong);
         wrong.finish()?;
         if let Some(password) = password {
-            edit.password = Some(match password {
+            edit.details.password = Some(match password {
                 Some(password) => Some(self.hash_password(password, by).await?),
                 None => None,
             });
@@ -52,7 +52,12 @@ impl LinkService {
         by: &Grant,
     ) -> Result<Record, AppError> {
         require(by, Scope::Edit)?;
-        self.change_link(target, Edit { rules: Some(rules), ..Edit::default() }, by).await
+        self.change_link(
+            target,
+            Edit { details: DetailsEdit { rules: Some(rules), ..DetailsEdit::default() }, ..Edit::default() },
+            by,
+        )
+        .await
     }
 
     /// Changes the target link. It is looked up up to [`LOOKUPS`] times: another resolver may have
@@ -84,26 +89,27 @@ impl LinkService {
     /// the earlier state. Then the link does not redirect, which is shown, until one of them is
     /// undone.
     async fn check_window(&self, target: &Target, edit: &Edit, by: &Grant) -> Result<(), AppError> {
-        if edit.valid_since.is_none() && edit.valid_until.is_none() {
+        let DetailsEdit { valid_since, valid_until, .. } = &edit.details;
+        if valid_since.is_none() && valid_until.is_none() {
             return Ok(());
         }
         let link = self.find_link(&target.name, by).await?;
         let details = link.details.as_deref();
         let has = details.map(|details| (details.valid_since, details.valid_until)).unwrap_or_default();
         let mut wrong = FieldErrors::default();
-        values::window(edit.valid_since.unwrap_or(has.0), edit.valid_until.unwrap_or(has.1), &mut wrong);
+        values::window(valid_since.unwrap_or(has.0), valid_until.unwrap_or(has.1), &mut wrong);
         wrong.finish()
     }
 
     /// Rejects an edit that would make a link redirect to itself, or that would enable a link whose
     /// long URLs are denied.
     fn check_against(&self, link: &Link, edit: &Edit) -> Result<(), AppError> {
-        let rules = edit.rules.iter().flatten().map(|rule| &rule.long_url);
-        if edit.disabled == Some(false) {
+        let rules = edit.details.rules.iter().flatten().map(|rule| &rule.long_url);
+        if edit.details.disabled == Some(false) {
             // The new long URLs were checked when they were read. Those that the link keeps may be
             // denied by now.
             let long_url = Some(&link.long_url).filter(|_| edit.long_url.is_none());
-            let kept_rules = if edit.rules.is_none() { link.rules() } else { &[] };
+            let kept_rules = if edit.details.rules.is_none() { link.rules() } else { &[] };
             let kept = long_url.into_iter().chain(kept_rules.iter().map(|rule| &rule.long_url));
             self.check_targets(Field::Enabled, kept)?;
         }

@@ -5,7 +5,7 @@
 //! exhaustive: the compiler lists the places that a new field needs.
 
 use jiff::Timestamp;
-use links::{CODE_LEN_MAX, DESCRIPTION_BYTES, Edit, TAGS_MAX};
+use links::{CODE_LEN_MAX, DESCRIPTION_BYTES, DetailsEdit, Edit, Precondition, TAGS_MAX};
 
 use super::{
     FieldErrors, LinkService,
@@ -174,28 +174,45 @@ impl LinkService {
     /// Checks the fields of a create or an edit, all but the password, which takes time to hash.
     /// A wrong value is recorded in `wrong`.
     pub(super) fn check_fields(&self, fields: LinkFields, wrong: &mut FieldErrors) -> Edit {
+        // The pattern and the details name every field, so that the compiler notices a forgotten
+        // one.
+        let LinkFields {
+            long_url,
+            title,
+            description,
+            tags,
+            valid_since,
+            valid_until,
+            max_visits,
+            crawlable,
+            forward_query,
+            enabled,
+            redirect_status,
+            password: _,
+        } = fields;
+        let long_url = long_url.flatten();
         Edit {
-            long_url: fields
-                .long_url
-                .flatten()
-                .and_then(|url| wrong.check(Field::LongUrl, self.check_long_url(&url))),
-            title: check(wrong, Field::Title, fields.title, |text| values::title(&text)),
-            description: check(wrong, Field::Description, fields.description, |text| {
-                values::description(&text)
-            }),
-            tags: fields.tags.flatten().and_then(|tags| wrong.check(Field::Tags, values::tags(&tags))),
-            valid_since: fields.valid_since,
-            valid_until: fields.valid_until,
-            max_visits: check(wrong, Field::MaxVisits, fields.max_visits, |count| {
-                values::max_visits(count).map(Some)
-            }),
-            crawlable: fields.crawlable.flatten(),
-            forward_query: fields.forward_query.flatten(),
-            disabled: fields.enabled.flatten().map(|enabled| !enabled),
-            status: check(wrong, Field::RedirectStatus, fields.redirect_status, |status| {
-                values::redirect_status(status).map(Some)
-            }),
-            ..Edit::default()
+            long_url: long_url.and_then(|url| wrong.check(Field::LongUrl, self.check_long_url(&url))),
+            title: check(wrong, Field::Title, title, |text| values::title(&text)),
+            tags: tags.flatten().and_then(|tags| wrong.check(Field::Tags, values::tags(&tags))),
+            crawlable: crawlable.flatten(),
+            forward_query: forward_query.flatten(),
+            details: DetailsEdit {
+                description: check(wrong, Field::Description, description, |text| values::description(&text)),
+                valid_since,
+                valid_until,
+                max_visits: check(wrong, Field::MaxVisits, max_visits, |count| {
+                    values::max_visits(count).map(Some)
+                }),
+                disabled: enabled.flatten().map(|enabled| !enabled),
+                status: check(wrong, Field::RedirectStatus, redirect_status, |status| {
+                    values::redirect_status(status).map(Some)
+                }),
+                password: None,
+                rules: None,
+            },
+            block: None,
+            precondition: Precondition::default(),
         }
     }
 }

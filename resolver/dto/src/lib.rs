@@ -18,7 +18,6 @@ mod patch;
 mod query;
 mod reservation;
 mod rule;
-mod short_url;
 mod tag;
 mod target;
 mod values;
@@ -31,13 +30,15 @@ pub use domain::{
     DomainsQuery,
 };
 pub use health::{Health, HealthLinks, HealthStatus, OpenApi};
-pub use link::{BatchItem, EditUse, FillItem, LinkFields, NewShortUrl, NewTakedown, ShortUrlEdit, TagName};
+pub use link::{
+    BatchItem, EditUse, FillItem, LinkFields, LinkLimits, NewShortUrl, NewTakedown, ShortUrl, ShortUrlEdit,
+    ShortUrlPage, TagName, Takedown,
+};
 pub use page::{Data, Page, Pagination};
 pub use patch::Patch;
 pub use query::{LinkListQuery, MatchMode};
 pub use reservation::{NewReservation, Reservation, ReservationList};
 pub use rule::{Condition, NewCondition, NewRedirectRule, NewRedirectRules, RedirectRule, RedirectRules};
-pub use short_url::{LinkLimits, ShortUrl, ShortUrlPage, Takedown};
 pub use tag::{TagPage, TagRenaming, TagStats, TagStatsPage, TagsDeletionQuery, TagsQuery};
 pub use target::{Target, TargetList};
 pub use values::{Flag, Ignored, Number, Time};

@@ -1,17 +1,21 @@
-//! The fields of a link that a caller sets: one definition for creates, edits, bulk calls, fills of
-//! reservations, the command line and the document.
+//! The fields of a link: those that a caller sets, and those of answers.
+//!
+//! [`LinkFields`] is the one definition for creates, edits, bulk calls, fills of reservations, the
+//! command line and the document. [`ShortUrl`] is a link as Shlink shows it.
 
-use std::{borrow::Cow, collections::BTreeMap, sync::LazyLock};
+mod bodies;
 
 use links::{
     Authority, Block, CODE_LEN_MAX, DESCRIPTION_BYTES, LongUrl, PasswordHash, RedirectStatus, Slug, TAGS_MAX,
     Tag,
 };
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Flag, Ignored, Number, Patch, Time, values::inline_schema};
+use super::{Flag, Ignored, Number, Patch, Time, VisitsSummary, page::Page, values::inline_schema};
+use bodies::Use;
+pub use bodies::{BatchItem, EditUse, FillItem, NewShortUrl, ShortUrlEdit};
 
 /// The fields of a link that a caller sets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -172,154 +176,110 @@ pub struct NewTakedown {
     pub reason: Option<String>,
 }
 
-/// The schema of a create's body.
-pub struct NewShortUrl;
-
-/// The schema of an edit's body.
-pub struct ShortUrlEdit;
-
-/// The schema of an item of a bulk create.
-pub struct BatchItem;
-
-/// The schema of an item of a reservation's fill.
-pub struct FillItem;
-
-/// How the calls use a field. The default is that all of them take it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Use {
-    create: bool,
-    bulk: bool,
-    fill: bool,
-    edit: EditUse,
+/// A link as Shlink shows it. All fields are always present, in this order.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ShortUrl<'a> {
+    /// The URL that visitors open.
+    pub short_url: String,
+    /// The code, or the slug chosen by a person.
+    pub short_code: String,
+    /// The target, as it was written.
+    pub long_url: &'a str,
+    /// When the link was created.
+    #[schemars(extend("format" = "date-time"))]
+    pub date_created: String,
+    /// The tags.
+    pub tags: Vec<&'a str>,
+    /// When and how often the link redirects.
+    pub meta: LinkLimits,
+    /// The domain; null for the default one, `(removed)` for one that was removed.
+    pub domain: Option<String>,
+    /// The name of the link for people.
+    pub title: Option<&'a str>,
+    /// Whether crawlers may follow the link.
+    pub crawlable: bool,
+    /// Whether the visitor's query is merged into the target.
+    pub forward_query: bool,
+    /// Counts of visits.
+    pub visits_summary: VisitsSummary,
+    /// Whether redirect rules lead some visitors elsewhere.
+    pub has_redirect_rules: bool,
+    /// A description for people.
+    #[schemars(extend("x-addition" = true))]
+    pub description: Option<&'a str>,
+    /// Whether the link redirects.
+    #[schemars(extend("x-addition" = true))]
+    pub enabled: bool,
+    /// The status of the link's redirects; null for the server's default.
+    #[schemars(with = "StatusOrNull", extend("x-addition" = true))]
+    pub redirect_status: Option<RedirectStatus>,
+    /// Whether visitors are asked for a password.
+    #[schemars(extend("x-addition" = true))]
+    pub has_password: bool,
+    /// The name of the API key that created the link; null for the operator's command line.
+    #[schemars(extend("x-addition" = true))]
+    pub created_by: Option<&'a str>,
+    /// The name of the API key that last edited the link; null also if it was never edited.
+    #[schemars(extend("x-addition" = true))]
+    pub edited_by: Option<&'a str>,
+    /// When the link was last edited.
+    #[schemars(extend("format" = "date-time", "x-addition" = true))]
+    pub edited_at: Option<String>,
+    /// The version, which grows with each edit; it is also in `ETag`.
+    #[schemars(extend("x-addition" = true))]
+    pub version: u64,
+    /// When the link was deleted; null for a link that is not deleted.
+    #[schemars(extend("format" = "date-time", "x-addition" = true))]
+    pub deleted_at: Option<String>,
+    /// Why an operator took the link down; null for a link that was not taken down.
+    #[schemars(extend("x-addition" = true))]
+    pub blocked: Option<Takedown<'a>>,
 }
 
-/// How an edit uses a field.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum EditUse {
-    /// The edit changes it.
-    Taken,
-    /// The edit ignores it. Code and domain of a link never change, but Shlink's clients have one
-    /// form for creates and edits.
-    Ignored,
-    /// The edit refuses it.
-    Refused,
+/// Why and when an operator took a link down. The key that did it is in the log, which tenants do
+/// not read.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(extend("x-addition" = true))]
+pub struct Takedown<'a> {
+    /// The reason, in the operator's words.
+    pub reason: &'a str,
+    /// When the link was taken down.
+    #[schemars(extend("format" = "date-time"))]
+    pub date: String,
 }
 
-impl Use {
-    const ALL: Self = Self { create: true, bulk: true, fill: true, edit: EditUse::Taken };
-    const SINGLE: Self = Self { bulk: false, fill: false, ..Self::ALL };
-    const CREATE: Self = Self { edit: EditUse::Ignored, ..Self::ALL };
-    const SINGLE_CREATE: Self = Self { edit: EditUse::Ignored, ..Self::SINGLE };
-    const CODE: Self = Self { edit: EditUse::Refused, ..Self::ALL };
-    const FILL: Self = Self { create: false, bulk: false, fill: true, edit: EditUse::Ignored };
+/// When and how often a link redirects.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LinkLimits {
+    /// The link does not redirect before this time.
+    #[schemars(extend("format" = "date-time"))]
+    pub valid_since: Option<String>,
+    /// The link does not redirect from this time on.
+    #[schemars(extend("format" = "date-time"))]
+    pub valid_until: Option<String>,
+    /// How many visits are redirected.
+    #[schemars(range(min = 1))]
+    pub max_visits: Option<u64>,
 }
 
-impl LinkFields {
-    /// Returns how an edit uses the field of this name; `None` for an unknown name.
-    #[must_use]
-    pub fn edit_use(name: &str) -> Option<EditUse> {
-        USES.get(name).map(|of_calls| of_calls.edit)
-    }
+/// A page of links.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ShortUrlPage<'a> {
+    /// The page.
+    pub short_urls: Page<ShortUrl<'a>>,
 }
 
-/// The use of each field, by its name.
-static USES: LazyLock<BTreeMap<String, Use>> = LazyLock::new(|| {
-    let mut schema = LinkFields::json_schema(&mut SchemaGenerator::default());
-    let mut uses = BTreeMap::new();
-    take_uses(&mut schema, |name, of_calls, _| {
-        uses.insert(name.to_owned(), of_calls);
-        true
-    });
-    uses
+/// The schema of a redirect status or null.
+struct StatusOrNull;
+
+inline_schema!(StatusOrNull, {
+    let statuses = (300..400_u16).filter(|status| RedirectStatus::try_from(*status).is_ok());
+    let all: Vec<Option<u16>> = statuses.map(Some).chain([None]).collect();
+    json_schema!({ "enum": all })
 });
-
-/// Takes the use of each field out of the schema. Fields for which `keeps` returns false are
-/// removed.
-fn take_uses(schema: &mut Schema, mut keeps: impl FnMut(&str, Use, &mut Value) -> bool) {
-    let Some(Value::Object(fields)) = schema.get_mut("properties") else { return };
-    fields.retain(|name, field| {
-        let of_calls = field.as_object_mut().and_then(|field| field.remove(USE));
-        let of_calls = of_calls.and_then(|value| Use::deserialize(value).ok()).unwrap_or(Use::ALL);
-        keeps(name, of_calls, field)
-    });
-}
-
-const USE: &str = "x-use";
-const LONG_URL: &str = "longUrl";
-
-/// Derives the schema of a body from the schema of all fields. The body has the fields for which
-/// `keeps` returns true, and needs those of `required`.
-fn schema_of(
-    generator: &mut SchemaGenerator,
-    (description, is_ours): (&str, bool),
-    required: &[&str],
-    mut keeps: impl FnMut(Use, &mut Value) -> bool,
-) -> Schema {
-    let mut schema = LinkFields::json_schema(generator);
-    take_uses(&mut schema, |name, of_calls, field| {
-        let is_kept = keeps(of_calls, field);
-        if required.contains(&name) {
-            field["type"] = json!("string");
-        }
-        is_kept
-    });
-    schema.insert("description".to_owned(), json!(description));
-    if is_ours {
-        schema.insert("x-addition".to_owned(), json!(true));
-    }
-    if !required.is_empty() {
-        schema.insert("required".to_owned(), json!(required));
-    }
-    schema
-}
-
-impl JsonSchema for NewShortUrl {
-    fn schema_name() -> Cow<'static, str> {
-        "NewShortUrl".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        schema_of(generator, ("A link to be created.", false), &[LONG_URL], |of_calls, _| of_calls.create)
-    }
-}
-
-impl JsonSchema for ShortUrlEdit {
-    fn schema_name() -> Cow<'static, str> {
-        "ShortUrlEdit".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let ignored = Ignored::json_schema(generator).to_value();
-        schema_of(generator, ("A partial update of a link.", false), &[], |of_calls, field| {
-            if of_calls.edit == EditUse::Ignored {
-                *field = ignored.clone();
-            }
-            of_calls.edit != EditUse::Refused
-        })
-    }
-}
-
-impl JsonSchema for BatchItem {
-    fn schema_name() -> Cow<'static, str> {
-        "BatchItem".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let description = "One of many links to be created. Its code comes from the default keyspace.";
-        schema_of(generator, (description, true), &[LONG_URL], |of_calls, _| of_calls.bulk)
-    }
-}
-
-impl JsonSchema for FillItem {
-    fn schema_name() -> Cow<'static, str> {
-        "FillItem".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let description = "A link to be created under a reserved code.";
-        schema_of(generator, (description, true), &[LONG_URL, "shortCode"], |of_calls, _| of_calls.fill)
-    }
-}
 
 inline_schema!(
     TagName,
@@ -331,42 +291,3 @@ inline_schema!(StatusNumber, {
     let both = statuses.flat_map(|status| [json!(status), json!(status.to_string())]);
     json_schema!({ "enum": both.chain([Value::Null]).collect::<Vec<_>>() })
 });
-
-#[cfg(test)]
-mod tests {
-    use serde_json::Map;
-
-    use super::*;
-
-    fn fields_of<T: JsonSchema>() -> Map<String, Value> {
-        let schema = T::json_schema(&mut SchemaGenerator::default()).to_value();
-        schema["properties"].as_object().unwrap().clone()
-    }
-
-    #[test]
-    fn each_body_has_its_own_part_of_the_fields() {
-        let new = fields_of::<NewShortUrl>();
-        assert_eq!(new["longUrl"]["type"], "string");
-        assert!(new.contains_key("customSlug") && !new.contains_key("shortCode"));
-        let edit = fields_of::<ShortUrlEdit>();
-        assert_eq!(edit["longUrl"]["type"], json!(["string", "null"]));
-        assert_eq!(edit["customSlug"]["deprecated"], true);
-        assert!(!edit.contains_key("keyspace") && edit["tags"]["deprecated"].is_null());
-        assert_eq!(LinkFields::edit_use("shortUrl"), Some(EditUse::Taken), "ignored whatever its value");
-        assert!(!fields_of::<BatchItem>().contains_key("tags"));
-        assert_eq!(fields_of::<FillItem>()["shortCode"]["type"], "string");
-    }
-
-    #[test]
-    fn what_is_absent_is_not_sent() {
-        let fields = LinkFields {
-            long_url: Patch::Set("https://a.b/".to_owned()),
-            title: Patch::Null,
-            max_visits: Patch::Set(Number(7)),
-            ..LinkFields::default()
-        };
-        let sent = serde_json::to_value(&fields).unwrap();
-        assert_eq!(sent, json!({ "longUrl": "https://a.b/", "title": null, "maxVisits": 7 }));
-        assert_eq!(serde_json::from_value::<LinkFields>(sent).unwrap(), fields);
-    }
-}

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::api_key::ApiKeyId;
 
-use super::{Block, DomainId, PasswordHash, RedirectStatus, Rule, Slug, Tag};
+use super::{Block, DomainId, PasswordHash, RedirectStatus, Rule, Slug, Tag, record::set};
 
 /// Optional attributes, which few links have; a link with none of them has no details.
 ///
@@ -74,6 +74,45 @@ pub struct Details {
     /// Unknown fields, written by a later release. An edit by this release keeps them.
     #[serde(flatten)]
     pub others: serde_json::Map<String, serde_json::Value>,
+}
+
+/// A partial update of [`Details`]; `None` leaves an attribute unchanged, and `Some(None)` removes
+/// it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DetailsEdit {
+    /// Start time: the link does not redirect before it.
+    pub valid_since: Option<Option<Timestamp>>,
+    /// End time: the link does not redirect at it or later.
+    pub valid_until: Option<Option<Timestamp>>,
+    /// Visit limit: the number of redirects after which the link stops.
+    pub max_visits: Option<Option<u64>>,
+    /// Description, written by the owner.
+    pub description: Option<Option<String>>,
+    /// Whether the link is disabled.
+    pub disabled: Option<bool>,
+    /// Redirect status.
+    pub status: Option<Option<RedirectStatus>>,
+    /// Hash of the password that visitors have to enter.
+    pub password: Option<Option<PasswordHash>>,
+    /// Redirect rules, replaced as a whole.
+    pub rules: Option<Vec<Rule>>,
+}
+
+impl DetailsEdit {
+    /// Sets the attributes that the edit has values for.
+    pub(super) fn apply_to(&self, details: &mut Details) {
+        // The pattern names every attribute, so that the compiler notices a forgotten one.
+        let Self { valid_since, valid_until, max_visits, description, disabled, status, password, rules } =
+            self;
+        set(&mut details.valid_since, valid_since.as_ref());
+        set(&mut details.valid_until, valid_until.as_ref());
+        set(&mut details.max_visits, max_visits.as_ref());
+        set(&mut details.description, description.as_ref());
+        set(&mut details.disabled, disabled.as_ref());
+        set(&mut details.status, status.as_ref());
+        set(&mut details.password, password.as_ref());
+        set(&mut details.rules, rules.as_ref());
+    }
 }
 
 /// Facts of an imported link that this deployment does not know by itself, kept so that a later

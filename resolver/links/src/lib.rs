@@ -39,7 +39,7 @@ use url::Url;
 use crate::api_key::ApiKeyId;
 
 pub use block::Block;
-pub use details::{Details, Origin};
+pub use details::{Details, DetailsEdit, Origin};
 pub use domain::{
     Authority, AuthorityError, Domain, DomainEdit, DomainId, DomainSettings, Protocol, REMOVED, Redirects,
     requested_authority,

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{Block, Details, Draft, Link, LongUrl, PasswordHash, RedirectStatus, Rule, Tag};
+use super::{Block, Details, DetailsEdit, Draft, Link, LongUrl, Tag};
 use crate::api_key::ApiKeyId;
 
 /// A link with its tags, as the API shows it.
@@ -34,24 +34,10 @@ pub struct Edit {
     pub crawlable: Option<bool>,
     /// Whether the query of the visitor's request is merged into the target URL.
     pub forward_query: Option<bool>,
-    /// Start time: the link does not redirect before it.
-    pub valid_since: Option<Option<Timestamp>>,
-    /// End time: the link does not redirect at it or later.
-    pub valid_until: Option<Option<Timestamp>>,
-    /// Visit limit: the number of redirects after which the link stops.
-    pub max_visits: Option<Option<u64>>,
-    /// Description, written by the owner.
-    pub description: Option<Option<String>>,
-    /// Whether the link is disabled.
-    pub disabled: Option<bool>,
+    /// Optional attributes.
+    pub details: DetailsEdit,
     /// Reason of a takedown by an operator; `Some(None)` lifts the takedown.
     pub block: Option<Option<String>>,
-    /// Redirect status.
-    pub status: Option<Option<RedirectStatus>>,
-    /// Hash of the password that visitors have to enter.
-    pub password: Option<Option<PasswordHash>>,
-    /// Redirect rules, replaced as a whole.
-    pub rules: Option<Vec<Rule>>,
     /// Tags, replaced as a whole.
     pub tags: Option<Vec<Tag>>,
     /// Precondition: the link and the versions that the edit applies to.
@@ -102,7 +88,7 @@ impl Edit {
         set(&mut link.title, self.title.as_ref());
         set(&mut link.crawlable, self.crawlable.as_ref());
         set(&mut link.forward_query, self.forward_query.as_ref());
-        self.set_details(&mut details);
+        self.details.apply_to(&mut details);
         if let Some(reason) = &self.block {
             // Rounded down to milliseconds, the resolution in which it is stored.
             let at = Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
@@ -121,27 +107,13 @@ impl Edit {
     }
 }
 
-impl Edit {
-    /// Sets the optional attributes that the edit has values for.
-    fn set_details(&self, details: &mut Details) {
-        set(&mut details.valid_since, self.valid_since.as_ref());
-        set(&mut details.valid_until, self.valid_until.as_ref());
-        set(&mut details.max_visits, self.max_visits.as_ref());
-        set(&mut details.description, self.description.as_ref());
-        set(&mut details.disabled, self.disabled.as_ref());
-        set(&mut details.status, self.status.as_ref());
-        set(&mut details.password, self.password.as_ref());
-        set(&mut details.rules, self.rules.as_ref());
-    }
-}
-
 impl Draft {
     /// Builds a new link from an edit: fields without a value have their defaults. Returns `None`
     /// if the edit has no long URL. Takedowns, tags and the precondition are not part of a draft.
     #[must_use]
     pub fn from_edit(edit: Edit, by: ApiKeyId) -> Option<Self> {
         let mut details = Details::default();
-        edit.set_details(&mut details);
+        edit.details.apply_to(&mut details);
         Some(Self {
             long_url: edit.long_url?,
             title: edit.title.flatten(),

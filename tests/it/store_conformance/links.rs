@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use codes::LinkId;
 use harness::Postgres;
-use links::{Edit, Filter, NewLink, OrderBy, OrderField, Tag, api_key::ApiKeyId};
+use links::{DetailsEdit, Edit, Filter, NewLink, OrderBy, OrderField, Tag, api_key::ApiKeyId};
 use numbers::StoreEpoch;
 use store::{
     BATCH_MAX, Edited, InsertError, Inserted, Links, Reading, Register, Source, Store, StoreError,
@@ -112,7 +112,8 @@ pub(super) async fn uses_are_taken_as_far_as_the_limit_goes(store: &dyn Store) {
     assert_eq!(store.take_visits(&[(free, 7), (link.id, 3)]).await.unwrap(), [7, 3]);
     assert_eq!(store.take_visits(&[(link.id, 3)]).await.unwrap(), [2]);
     assert_eq!(store.take_visits(&[(link.id, 1)]).await.unwrap(), [0]);
-    let raised = Edit { max_visits: Some(Some(6)), ..Edit::default() };
+    let details = DetailsEdit { max_visits: Some(Some(6)), ..DetailsEdit::default() };
+    let raised = Edit { details, ..Edit::default() };
     assert!(matches!(store.edit(link.id, &raised, ApiKeyId(1)).await.unwrap(), Edited::Done(_)));
     assert_eq!(store.take_visits(&[(link.id, 9)]).await.unwrap(), [1]);
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use links::{Edit, Link, Precondition, Slug, api_key::ApiKeyId};
+use links::{DetailsEdit, Edit, Link, Precondition, Slug, api_key::ApiKeyId};
 use store::{Deleted, Edited, InsertedNamed, NamedLink, Restored, Source, Store};
 
 use super::new_link;
@@ -26,7 +26,7 @@ pub(super) async fn a_change_leaves_the_next_link_of_the_same_code_alone(store: 
     tokio::time::sleep(Duration::from_millis(5)).await;
     let second = Precondition::of(&pick().await);
     let edit = |precondition: &Precondition| Edit {
-        disabled: Some(true),
+        details: DetailsEdit { disabled: Some(true), ..DetailsEdit::default() },
         precondition: precondition.clone(),
         ..Edit::default()
     };
