@@ -30,9 +30,27 @@ use tokio::{
 const STREAMS: u64 = 4_000;
 /// The number of concurrent connections to each resolver.
 const AT_ONCE: usize = 48;
-/// Read timeouts. A response that has not arrived by then counts as missing. A difference has to
-/// appear with the longer timeout too before it counts.
-const PATIENCE: [Duration; 2] = [Duration::from_millis(300), Duration::from_secs(3)];
+/// How fast a stream is sent and how long its responses may take.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Pace {
+    /// The pause after each piece.
+    pause: Duration,
+    /// The read timeout. A response that has not arrived by then counts as missing.
+    patience: Duration,
+}
+
+/// The paces of the attempts. A difference has to appear at the slow pace too before it counts.
+///
+/// hyper parses a head that began in an earlier read only once its end has arrived (hyper #3764).
+/// So whether it refuses a malformed head without an end depends on whether two pieces arrive in
+/// one read, with the fast path or without it. After the short pause a busy machine may read them
+/// together on one side only.
+const PACES: [Pace; 2] = [
+    Pace { pause: Duration::from_millis(1), patience: Duration::from_millis(300) },
+    Pace { pause: Duration::from_millis(250), patience: Duration::from_secs(3) },
+];
+/// The size of hyper's first read in bytes.
+const FIRST_READ: usize = 8 * 1024;
 /// The number of links with minted codes, the only ones that the fast path caches.
 const KNOWN: usize = 4;
 
@@ -81,16 +99,16 @@ async fn every_stream_of_bytes_is_answered_as_hyper_answers_it() {
             let shown = Arc::clone(&shown);
             async move {
                 let pieces = generate(&mut Rng(seed.wrapping_mul(1_000_003).wrapping_add(number)), codes);
-                for patience in PATIENCE {
+                for pace in PACES {
                     let (one, other) = tokio::join!(
-                        converse(fast, number, &pieces, patience),
-                        converse(slow, number, &pieces, patience)
+                        converse(fast, number, &pieces, pace),
+                        converse(slow, number, &pieces, pace)
                     );
                     if one == other {
                         shown.lock().unwrap().note(&one);
                         return;
                     }
-                    if patience == PATIENCE[1] {
+                    if pace == PACES[1] {
                         let sent = String::from_utf8_lossy(&pieces.concat()).into_owned();
                         panic!("stream {number} of seed {seed}: {sent:?} in {} pieces\nfast path: {one:#?}\nhyper: {other:#?}", pieces.len());
                     }
@@ -154,7 +172,9 @@ fn generate(rng: &mut Rng, codes: &[String]) -> Vec<Vec<u8>> {
         }
     }
     if rng.one_in(12) {
-        bytes.truncate(rng.below(bytes.len()));
+        // hyper counts its first read from where it takes over. So with more bytes, its answer to a
+        // malformed head without an end depends on how many requests the fast path has answered.
+        bytes.truncate(rng.below(bytes.len().min(FIRST_READ)));
     } else {
         let last = format!("GET /{} HTTP/1.1\r\nHost: s.test\r\nConnection: close\r\n\r\n", codes[0]);
         bytes.extend(last.bytes());
@@ -270,7 +290,7 @@ fn spoil(rng: &mut Rng, bytes: &mut Vec<u8>) {
 }
 
 /// Sends the pieces over a new connection. Returns the responses up to its end or the timeout.
-async fn converse(to: SocketAddr, number: u64, pieces: &[Vec<u8>], patience: Duration) -> Vec<Vec<String>> {
+async fn converse(to: SocketAddr, number: u64, pieces: &[Vec<u8>], pace: Pace) -> Vec<Vec<String>> {
     let socket = TcpSocket::new_v4().unwrap();
     // The ports of a single address would run out: the side that closes first keeps a port for a
     // minute.
@@ -284,7 +304,7 @@ async fn converse(to: SocketAddr, number: u64, pieces: &[Vec<u8>], patience: Dur
             if to.write_all(piece).await.is_err() {
                 break;
             }
-            sleep(Duration::from_millis(1)).await;
+            sleep(pace.pause).await;
         }
         // Keeps the connection open until the responses have arrived.
         std::future::pending::<()>().await;
@@ -292,7 +312,7 @@ async fn converse(to: SocketAddr, number: u64, pieces: &[Vec<u8>], patience: Dur
     let mut answered = Vec::new();
     let reading = async {
         let mut buffer = vec![0; 16 * 1024];
-        while let Ok(Ok(count @ 1..)) = timeout(patience, from.read(&mut buffer)).await {
+        while let Ok(Ok(count @ 1..)) = timeout(pace.patience, from.read(&mut buffer)).await {
             answered.extend_from_slice(&buffer[..count]);
         }
     };
