@@ -284,7 +284,8 @@ impl Lookup {
     }
 
     /// Reads a link from the store. If the store does not answer, the outdated cache entry `known`
-    /// is served.
+    /// is served. A full queue is reported as such: it says nothing about the store, and an edit
+    /// would stay hidden for as long as the queue is full.
     async fn read(&self, id: LinkId, name: Name, known: Option<Arc<Cached>>) -> Found {
         let Some(stale) = known else { return self.ask(id, Some(name), DEADLINE).await };
         // While the database is away, an outdated link is better than none, or than one that comes
@@ -294,7 +295,7 @@ impl Lookup {
             return Ok(Some(Arc::clone(&stale.link)));
         }
         match self.ask(id, Some(name), STALE_DEADLINE).await {
-            Err(_) => {
+            Err(LookupError::NoStore) => {
                 self.news.note_store_away();
                 Ok(Some(Arc::clone(&stale.link)))
             }
@@ -381,3 +382,6 @@ impl Lookup {
         self.cache.contains_key(&Name::Code(*code))
     }
 }
+
+#[cfg(test)]
+mod tests;
