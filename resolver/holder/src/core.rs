@@ -281,6 +281,10 @@ struct Step<'a, K> {
 
 impl<K: Keyspaces> Step<'_, K> {
     fn take(&mut self, event: Event) {
+        // A holder may be superseded during a call or a wait, whose end is still reported.
+        if matches!(self.core.stage, Stage::Ended) {
+            return;
+        }
         match event {
             Event::Stop => self.stop(),
             Event::Woken => self.woken(),
@@ -432,6 +436,7 @@ impl<K: Keyspaces> Step<'_, K> {
             self.effects.push(Effect::Came(keyspace));
         }
         self.core.stage = Stage::Ended;
+        (self.core.asked, self.core.retry_at) = (None, None);
         self.core.lost.get_or_insert(lost.clone());
         self.effects.push(Effect::Lost(lost));
     }
@@ -442,3 +447,6 @@ impl<K: Keyspaces> Step<'_, K> {
         RegisterEntry { index, block, incarnation, entry }
     }
 }
+
+#[cfg(test)]
+mod tests;
