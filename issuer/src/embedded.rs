@@ -92,7 +92,7 @@ impl Embedded {
         let tidings = Tidings::Elected { epoch, snapshot: ledger.load().await? };
         let metrics = Metrics::new(recorder);
         let (driver, ends) = Driver::new(limits, ledger, metrics.clone());
-        let observer = Arc::new(Observer::new(ends.handle.clone(), metrics));
+        let observer = Arc::new(Observer::new(ends.handle.clone(), ends.standing.clone(), metrics));
         let observing = observer.start();
         let shutdown = CancellationToken::new();
         vitals.spawn("driver", driver.run(CancellationToken::new()));

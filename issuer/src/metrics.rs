@@ -137,12 +137,9 @@ impl Metrics {
 
     /// Sets the gauges for the numbers left in a namespace.
     pub fn outlook(&self, namespace: &Namespace, outlook: &Outlook) {
-        let name = namespace.to_string();
-        self.recorder.with(|| {
-            gauge!("issuer_namespace_remaining_ratio", "namespace" => name.clone()).set(outlook.ratio);
-            gauge!("issuer_namespace_exhaustion_seconds", "namespace" => name.clone()).set(outlook.seconds);
-            gauge!("issuer_namespace_low", "namespace" => name).set(if outlook.is_low() { 1.0 } else { 0.0 });
-        });
+        let values = [outlook.ratio, outlook.seconds, if outlook.is_low() { 1.0 } else { 0.0 }];
+        let gauges = self.recorder.with(|| outlook_gauges(namespace));
+        gauges.iter().zip(values).for_each(|(gauge, value)| gauge.set(value));
     }
 
     /// Sets the gauges for the account of every namespace. A follower has none to set.
@@ -150,33 +147,76 @@ impl Metrics {
     pub fn report(&self, report: &StatusReport) {
         self.recorder.with(|| {
             for namespace in &report.namespaces {
-                let name = namespace.name.to_string();
                 let account = namespace.account;
-                counter!("issuer_numbers_allocated_total", "namespace" => name.clone())
+                counter!("issuer_numbers_allocated_total", "namespace" => namespace.name.to_string())
                     .absolute(account.allocated);
-                let unaccounted = account.allocated.abs_diff(account.accounted());
-                gauge!("issuer_numbers_unaccounted", "namespace" => name.clone()).set(unaccounted as f64);
-                gauge!("issuer_numbers_in_hand", "namespace" => name.clone()).set(namespace.in_hand as f64);
-                gauge!("issuer_namespace_capacity", "namespace" => name.clone())
-                    .set(namespace.capacity as f64);
-                for (state, count) in [
-                    ("used", account.used),
-                    ("open", account.open),
-                    ("free", account.free),
-                    ("leaked", account.leaked),
-                    ("burned", account.burned),
-                ] {
-                    gauge!("issuer_numbers", "namespace" => name.clone(), "state" => state).set(count as f64);
+                let counts = [
+                    account.allocated.abs_diff(account.accounted()),
+                    namespace.in_hand,
+                    namespace.capacity,
+                    account.used,
+                    account.open,
+                    account.free,
+                    account.leaked,
+                    account.burned,
+                ];
+                for (gauge, count) in account_gauges(&namespace.name).iter().zip(counts) {
+                    gauge.set(count as f64);
                 }
             }
             let alive = report.holders.iter().filter(|holder| holder.alive).count();
             gauge!("issuer_holders_alive").set(alive as f64);
         });
     }
+
+    /// Sets the gauges of [`Metrics::outlook`] and [`Metrics::report`] to NaN, because this issuer
+    /// does not know the state of these namespaces any more. `max` over the issuers passes over
+    /// NaN. The counter of allocated numbers stays, because it never decreases.
+    pub fn withdraw<'a>(&self, namespaces: impl Iterator<Item = &'a Namespace>) {
+        self.recorder.with(|| {
+            for namespace in namespaces {
+                let gauges = outlook_gauges(namespace).into_iter().chain(account_gauges(namespace));
+                gauges.for_each(|gauge| gauge.set(f64::NAN));
+            }
+            gauge!("issuer_holders_alive").set(f64::NAN);
+        });
+    }
+}
+
+/// Returns the gauges for the numbers left in a namespace: their share, how long they last, and
+/// whether they are low.
+fn outlook_gauges(namespace: &Namespace) -> [Gauge; 3] {
+    let name = namespace.to_string();
+    [
+        gauge!("issuer_namespace_remaining_ratio", "namespace" => name.clone()),
+        gauge!("issuer_namespace_exhaustion_seconds", "namespace" => name.clone()),
+        gauge!("issuer_namespace_low", "namespace" => name),
+    ]
+}
+
+/// Returns the gauges for the account of a namespace: unaccounted numbers, numbers in hand,
+/// capacity, and the numbers that are used, open, free, leaked and burned.
+fn account_gauges(namespace: &Namespace) -> [Gauge; 8] {
+    let name = namespace.to_string();
+    let numbers =
+        |state: &'static str| gauge!("issuer_numbers", "namespace" => name.clone(), "state" => state);
+    [
+        gauge!("issuer_numbers_unaccounted", "namespace" => name.clone()),
+        gauge!("issuer_numbers_in_hand", "namespace" => name.clone()),
+        gauge!("issuer_namespace_capacity", "namespace" => name.clone()),
+        numbers("used"),
+        numbers("open"),
+        numbers("free"),
+        numbers("leaked"),
+        numbers("burned"),
+    ]
 }
 
 fn describe() {
-    describe_gauge!("issuer_leader", "1 while this issuer leads and serves, else 0.");
+    describe_gauge!(
+        "issuer_leader",
+        "1 while this issuer leads and serves, else 0. After its term the gauges of the ledger are NaN."
+    );
     describe_gauge!("issuer_epoch", "The epoch this issuer last served.");
     describe_counter!("issuer_allocations_total", "Allocations answered, repeated ones included.");
     describe_counter!("issuer_refusals_total", "Calls refused, for whatever reason.");

@@ -1,20 +1,27 @@
 //! Observes the committed state every few seconds, and whenever a metrics page is requested.
 //! Publishes it in the metrics, forecasts when each namespace runs out, and raises an alarm long
 //! before that.
+//!
+//! Only a leader knows the state. When its term has ended, the gauges become NaN: a gauge cannot be
+//! removed from the page, and any number would be a statement about a state that is unknown here.
 
 use std::{
     collections::BTreeMap,
+    mem,
     sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
-use numbers::{Millis, Namespace};
-use tokio::time::{Instant, interval, timeout};
+use numbers::{Epoch, Millis, Namespace};
+use tokio::{
+    sync::watch,
+    time::{Instant, interval, timeout},
+};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
     core::{Answer, Request, StatusReport},
-    driver::Handle,
+    driver::{Handle, Standing},
     forecast::{Forecast, Outlook},
     metrics::Metrics,
 };
@@ -27,10 +34,19 @@ const DEADLINE: Duration = Duration::from_millis(500);
 /// Observer of the leader's state. On a follower it has nothing to publish.
 pub struct Observer {
     handle: Handle,
+    standing: watch::Receiver<Standing>,
     metrics: Metrics,
     started: Instant,
     /// A std mutex, because it is never held across an await.
-    watched: Mutex<BTreeMap<Namespace, Watched>>,
+    published: Mutex<Published>,
+}
+
+/// What was published.
+#[derive(Default)]
+struct Published {
+    watched: BTreeMap<Namespace, Watched>,
+    /// Whether the gauges show a report, and not NaN.
+    is_shown: bool,
 }
 
 #[derive(Default)]
@@ -42,8 +58,8 @@ struct Watched {
 impl Observer {
     /// Creates an observer that has not observed anything yet.
     #[must_use]
-    pub fn new(handle: Handle, metrics: Metrics) -> Self {
-        Self { handle, metrics, started: Instant::now(), watched: Mutex::default() }
+    pub fn new(handle: Handle, standing: watch::Receiver<Standing>, metrics: Metrics) -> Self {
+        Self { handle, standing, metrics, started: Instant::now(), published: Mutex::default() }
     }
 
     /// Starts observing at a fixed interval, until the returned handle is dropped.
@@ -58,18 +74,38 @@ impl Observer {
         }))
     }
 
-    /// Observes the state once. If this issuer does not lead, or does not answer by the deadline,
-    /// the metrics keep their last values.
+    /// Observes the state once. If this issuer leads and does not answer by the deadline, the
+    /// metrics keep their last values. If it does not lead, it is not asked, because the question
+    /// would count as a refused call, and the gauges are withdrawn.
     pub async fn look(&self) {
+        if self.serving().is_none() {
+            return self.withdraw();
+        }
         if let Ok(Ok(Answer::Status(report))) = timeout(DEADLINE, self.handle.call(Request::Status)).await {
-            self.metrics.report(&report);
-            self.foretell(&report);
+            self.publish(&report);
         }
     }
 
-    fn foretell(&self, report: &StatusReport) {
+    /// Publishes a report of the present term. The term may have ended since the answer.
+    fn publish(&self, report: &StatusReport) {
+        let mut published = self.published();
+        if self.serving() == Some(report.epoch) {
+            published.is_shown = true;
+            self.metrics.report(report);
+            self.foretell(report, &mut published.watched);
+        }
+    }
+
+    /// Withdraws the gauges of a term that has ended.
+    fn withdraw(&self) {
+        let mut published = self.published();
+        if mem::take(&mut published.is_shown) {
+            self.metrics.withdraw(published.watched.keys());
+        }
+    }
+
+    fn foretell(&self, report: &StatusReport, watched: &mut BTreeMap<Namespace, Watched>) {
         let now = Millis(u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX));
-        let mut watched = self.watched();
         for namespace in &report.namespaces {
             let one = watched.entry(namespace.name.clone()).or_default();
             let outlook = one.forecast.look(now, namespace);
@@ -81,8 +117,13 @@ impl Observer {
         }
     }
 
-    fn watched(&self) -> MutexGuard<'_, BTreeMap<Namespace, Watched>> {
-        self.watched.lock().expect("no code panics while it holds this lock")
+    /// Returns the epoch that this issuer serves as leader.
+    fn serving(&self) -> Option<Epoch> {
+        self.standing.borrow().serving
+    }
+
+    fn published(&self) -> MutexGuard<'_, Published> {
+        self.published.lock().expect("no code panics while it holds this lock")
     }
 }
 
@@ -94,4 +135,63 @@ fn raise(namespace: &Namespace, outlook: &Outlook) {
         seconds = outlook.seconds,
         "the numbers of a namespace are running low: add a keyspace, or raise the capacity"
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use daemon::Recorder;
+    use numbers::{HolderId, Instance};
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::{
+        core::Limits,
+        driver::{Driver, Ends, Tidings},
+        ledger::{Ledger as _, embedded::EmbeddedLedger},
+    };
+
+    /// Returns the values of the ledger's gauges on the metrics page.
+    fn gauges(recorder: &Recorder) -> Vec<f64> {
+        let page = recorder.render();
+        let is_gauge = |line: &&str| {
+            let is_of_ledger = line.contains("namespace=\"") || line.starts_with("issuer_holders_alive ");
+            is_of_ledger && !line.starts_with("issuer_numbers_allocated_total")
+        };
+        page.lines().filter(is_gauge).map(|line| line.rsplit(' ').next().unwrap().parse().unwrap()).collect()
+    }
+
+    #[tokio::test]
+    async fn only_a_leader_is_asked_and_its_gauges_end_with_its_term() {
+        let folder = tempfile::tempdir().unwrap();
+        let ledger = Arc::new(EmbeddedLedger::open(&folder.path().join("ledger.json")).unwrap());
+        let elected =
+            async || Tidings::Elected { epoch: ledger.epoch(), snapshot: ledger.load().await.unwrap() };
+        let recorder = Recorder::new();
+        let metrics = Metrics::new(&recorder);
+        let (driver, ends) = Driver::new(Limits::default(), ledger.clone(), metrics.clone());
+        let Ends { handle, tidings, mut standing, .. } = ends;
+        let observer = Observer::new(handle.clone(), standing.clone(), metrics);
+        tokio::spawn(driver.run(CancellationToken::new()));
+
+        observer.look().await;
+        assert!(gauges(&recorder).is_empty(), "a follower has nothing to publish");
+        for _ in 0..2 {
+            tidings.send(elected().await).await.unwrap();
+            standing.wait_for(|standing| standing.serving.is_some()).await.unwrap();
+            let (holder, instance) = (HolderId::new("h").unwrap(), Instance::new("start").unwrap());
+            let namespaces = vec![(Namespace::new("web").unwrap(), 1_000_000)];
+            let register = Request::Register { holder, instance, namespaces, reserved: false };
+            handle.call(register).await.unwrap();
+            observer.look().await;
+            let shown = gauges(&recorder);
+            assert!(shown.len() == 12 && !shown.iter().any(|value| value.is_nan()), "{shown:?}");
+
+            tidings.send(Tidings::Following(None)).await.unwrap();
+            standing.wait_for(|standing| standing.serving.is_none()).await.unwrap();
+            observer.look().await;
+            let withdrawn = gauges(&recorder);
+            assert!(withdrawn.len() == 12 && withdrawn.iter().all(|value| value.is_nan()), "{withdrawn:?}");
+        }
+        assert!(recorder.render().lines().any(|line| line == "issuer_refusals_total 0"));
+    }
 }

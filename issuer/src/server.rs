@@ -77,7 +77,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
     let ledger = EtcdLedger::new(connect_ledger(&config).await?, &config.cluster, ETCD_DEADLINE);
     let (driver, ends) = Driver::new(config.limits(), Arc::new(ledger.clone()), metrics.clone());
 
-    let observer = Arc::new(Observer::new(ends.handle.clone(), metrics.clone()));
+    let observer = Arc::new(Observer::new(ends.handle.clone(), ends.standing.clone(), metrics.clone()));
     let admin = Admin {
         recorder,
         ready: readiness(ends.standing.clone(), shutdown.clone()),
