@@ -41,7 +41,8 @@ pub(super) async fn claim<S: Sql>(
         if request.is_key_reused(&earlier) {
             return Ok(Earlier::KeyReused);
         }
-        let made = link_of(sql, request).await?;
+        // The link of an expired entry does not count, and this release may be too old to read it.
+        let made = if earlier.is_expired { None } else { link_of(sql, request).await? };
         let made = made.filter(|link| request.returns(link, &earlier, by)).map(|link| link.id);
         renew(sql, made.unwrap_or(id), request).await?;
         return Ok(made.map_or(Earlier::None, Earlier::Made));
@@ -120,4 +121,68 @@ async fn clean_up<S: Sql>(sql: &mut S) -> Result<(), StoreError> {
     let some =
         format!("SELECT digest FROM dedupe WHERE expires_at < {now} ORDER BY expires_at LIMIT 3 {skip}");
     sql.query(&format!("DELETE FROM dedupe WHERE digest IN ({some})"), &[]).await.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::{Arc, Mutex},
+        time::Duration,
+    };
+
+    use links::{Draft, LongUrl, NewLink};
+    use numbers::StoreEpoch;
+    use rusqlite::Connection;
+
+    use super::*;
+    use crate::{FullLink, InsertError, InsertedFull, Links as _, Store as _, sqlite::SqliteStore};
+
+    /// Creates link 2 by a request that an entry has, and returns the outcome with the entry's link
+    /// afterwards. The entry has link 1, with a rule of a later release, and expires so many
+    /// milliseconds from now.
+    async fn create(expires_in: i64) -> (Result<InsertedFull, InsertError>, i64) {
+        let connection = Arc::new(Mutex::new(Connection::open_in_memory().unwrap()));
+        let store = SqliteStore::here(&connection);
+        store.migrate().await.unwrap();
+        let earlier = format!(
+            r#"INSERT INTO link (id, long_url, crawlable, forward_query, created_by, details)
+                 VALUES (1, 'https://x.y/', 0, 1, 1, '{{"rules": [
+                   {{"longUrl": "https://x.y/", "conditions": [{{"type": "of-a-later-release"}}]}}
+                 ]}}');
+               INSERT INTO dedupe (digest, link_id, expires_at)
+                 VALUES ('a wish', 1, unixepoch() * 1000 + {expires_in});"#
+        );
+        connection.lock().unwrap().execute_batch(&earlier).unwrap();
+
+        let draft = Draft {
+            long_url: LongUrl::from_stored("https://x.y/"),
+            title: None,
+            crawlable: false,
+            forward_query: true,
+            created_by: ApiKeyId(1),
+            details: None,
+        };
+        let link = FullLink { new: NewLink { id: LinkId::from_stored(2), draft }, code: "b".to_owned() };
+        let lifetime = Duration::from_secs(3_600);
+        let request = Idempotency { digest: "a wish".to_owned(), lifetime, fingerprint: None };
+        let history = StoreEpoch::new("1").unwrap();
+        let outcome = store.insert_full(&history, &link, &[], Some(&request)).await;
+        let entry = connection.lock().unwrap().query_row("SELECT link_id FROM dedupe", [], |row| row.get(0));
+        (outcome, entry.unwrap())
+    }
+
+    #[tokio::test]
+    async fn the_link_of_an_expired_entry_need_not_be_readable() {
+        let (outcome, entry) = create(-60_000).await;
+        assert!(matches!(outcome, Ok(InsertedFull::Stored(_))), "{outcome:?}");
+        assert_eq!(entry, 2);
+    }
+
+    #[tokio::test]
+    async fn a_link_of_a_later_release_is_an_error_while_its_entry_counts() {
+        let (outcome, entry) = create(3_600_000).await;
+        let unreadable = |error: &StoreError| matches!(error, StoreError::Corrupt(_));
+        assert!(matches!(&outcome, Err(InsertError::Failed(error)) if unreadable(error)), "{outcome:?}");
+        assert_eq!(entry, 1, "nothing is changed");
+    }
 }
