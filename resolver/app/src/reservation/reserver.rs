@@ -107,8 +107,13 @@ impl Reserver {
                 // The allocated blocks leak. To return them as unused would be wrong: the key could
                 // see the reservation in its list meanwhile, and may have filled some of it. If
                 // this fails too, the key can still give up the reservation in its list.
-                if timeout(DEADLINE, self.close(&id, minting)).await.is_err() {
-                    tracing::warn!(reservation = %id, "a reservation that failed could not be given up");
+                let given_up = timeout(DEADLINE, self.close(&id, minting)).await;
+                if let Err(reason) = given_up.unwrap_or(Err(ReserveError::Unavailable)) {
+                    tracing::warn!(
+                        reservation = %id,
+                        error = &reason as &dyn std::error::Error,
+                        "a reservation that failed could not be given up"
+                    );
                 }
                 Err(error)
             }

@@ -1,11 +1,20 @@
 //! Fixed schedules, of one process over a database without faults.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    fmt::Debug,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use codes::{Code, Contradiction, Keyspace, KeyspaceIndex, Mint};
 use links::{Authority, DomainEdit, DomainId, Draft, Edit, LongUrl, Precondition, Slug};
 use store::{DomainEdited, Edited, InsertedNamed, Links, NamedLink, Register, Settings, Store};
 use tokio::time::{Instant, sleep, timeout};
+use tracing::{
+    Event, Metadata, Subscriber,
+    field::{Field, Visit},
+    span,
+};
 
 use super::{
     Rng,
@@ -17,7 +26,47 @@ use super::{
 };
 use supply::Lost;
 
-use crate::domain_cache::SHOWN;
+use crate::{domain_cache::SHOWN, reservation::ReserveError};
+
+/// The messages of a thread's log.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<String>>>);
+
+impl Log {
+    fn has(&self, message: &str) -> bool {
+        self.0.lock().unwrap().iter().any(|logged| logged == message)
+    }
+}
+
+impl Subscriber for Log {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        event.record(&mut self.clone());
+    }
+
+    fn enter(&self, _: &span::Id) {}
+
+    fn exit(&self, _: &span::Id) {}
+}
+
+impl Visit for Log {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        if field.name() == "message" {
+            self.0.lock().unwrap().push(format!("{value:?}"));
+        }
+    }
+}
 
 fn keyspaces(definitions: &[&str]) -> Vec<Keyspace> {
     definitions.iter().map(|text| Keyspace::parse(text).unwrap()).collect()
@@ -161,4 +210,22 @@ async fn a_block_takes_no_slug_that_a_keyspace_has_now() {
     assert_eq!(held(&ids[1].1).await, Some(ids[1].0));
     let refused = store.adopt_keyspaces(&keyspaces(&["k=3:a-z", "l=3:A-Z"])).await.unwrap_err();
     assert!(refused.to_string().contains("or unblocked"), "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reservation_that_failed_and_cannot_be_given_up_is_logged() {
+    let common = common().await;
+    let node = start(&common, &["a=3:0-9"]).await;
+    let refuse = "CREATE TRIGGER refuse BEFORE UPDATE ON reservation
+                  BEGIN SELECT RAISE(ABORT, 'refused'); END";
+    common.database.connection.lock().unwrap().execute_batch(refuse).unwrap();
+    let (reserver, log) = (&node.ends.reserver, Log::default());
+    let minting = &reserver.mintings[0];
+    let reserved = {
+        let _logging = tracing::subscriber::set_default(log.clone());
+        reserver.reserve(BY, minting, minting.capacity() + 1).await
+    };
+    assert!(matches!(reserved, Err(ReserveError::Exhausted)));
+    assert!(log.has("a reservation that failed could not be given up"));
+    node.kill();
 }

@@ -65,7 +65,7 @@ pub(super) struct Copy {
 /// A simulated database server.
 pub(super) struct Database {
     pub(super) sqlite: SqliteStore,
-    connection: Arc<Mutex<Connection>>,
+    pub(super) connection: Arc<Mutex<Connection>>,
     state: Mutex<State>,
     pub(super) start: watch::Sender<Option<Timestamp>>,
     listeners: Mutex<Vec<mpsc::Sender<Change>>>,
