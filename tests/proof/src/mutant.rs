@@ -1,8 +1,15 @@
 //! The guards that keep numbers unique, each of which can be switched off to see whether a proof
 //! detects it.
+//!
+//! A guard of the cores is switched off inside them, a compare of the stores in [`crate::stores`].
+//! The others are removed where an event enters a core: the answer, the fate or the instant is
+//! replaced by the one that code without the guard would have.
 
-use holder::{Rule, Rules};
-use issuer::core::{Guard, Limits};
+use holder::{EntryId, Fate, Refused, Row, Rule, Rules, StoreAnswer};
+use issuer::core::{Guard, Limits, OpenBlock, Request, State};
+use numbers::Block;
+
+use crate::stores::FakeEtcd;
 
 /// A guard that is switched off in a system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -15,6 +22,26 @@ pub enum Mutant {
     RegisterConstraint,
     /// The block register does not compare generations at a take-over.
     GenerationCompare,
+    /// The block register does not compare entries at a release, so a late one removes the entry of
+    /// the next holder.
+    ReleaseCompare,
+    /// The block register does not distinguish the entries of different starts and holders.
+    EntryOwner,
+    /// The block register does not distinguish the entries of one start.
+    EntryCount,
+    /// A holder mints from a block that the register has refused.
+    RegisterRefusal,
+    /// An insert in doubt counts as stored, whatever row is found.
+    DoubtRead,
+    /// The number of an insert in doubt is not burned but handed out again.
+    DoubtBurned,
+    /// The issuer does not compare the generation of a returned block, so a late return closes the
+    /// next allocation of the same numbers.
+    ReturnCompare,
+    /// The time of a ceiling counts from the answer to a beat, not from before the beat was sent.
+    CeilingSent,
+    /// A holder does not stop when a later start of it has registered.
+    Superseded,
     /// A guard of the issuer's core is off.
     Core(Guard),
     /// A rule of the holder's core is off.
@@ -25,11 +52,20 @@ impl Mutant {
     /// All mutants except [`Rule::RegisteredEnd`]. A ledger restored from a backup breaks promises
     /// in these proofs anyway. So only the resolver's `world` tests detect the absence of that
     /// rule.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 37] = [
         Self::EpochCompare,
         Self::HeadCompare,
         Self::RegisterConstraint,
         Self::GenerationCompare,
+        Self::ReleaseCompare,
+        Self::EntryOwner,
+        Self::EntryCount,
+        Self::RegisterRefusal,
+        Self::DoubtRead,
+        Self::DoubtBurned,
+        Self::ReturnCompare,
+        Self::CeilingSent,
+        Self::Superseded,
         Self::Core(Guard::LostReply),
         Self::Core(Guard::Seq),
         Self::Core(Guard::RegisterCommit),
@@ -73,5 +109,73 @@ impl Mutant {
             Some(Self::Holder(rule)) => Some(rule),
             _ => None,
         })
+    }
+
+    /// Returns the start and the entry id by which the register identifies an entry, beside its
+    /// generation.
+    #[must_use]
+    pub fn entry<T: Default>(mutant: Option<Self>, start: T, id: EntryId) -> (T, EntryId) {
+        match mutant {
+            Some(Self::EntryOwner) => (T::default(), id),
+            Some(Self::EntryCount) => (start, EntryId::default()),
+            _ => (start, id),
+        }
+    }
+
+    /// Returns the answer that a holder gets for a block that the register refuses.
+    #[must_use]
+    pub fn refusal(mutant: Option<Self>) -> StoreAnswer {
+        if mutant == Some(Self::RegisterRefusal) { StoreAnswer::Entered } else { StoreAnswer::Overlaps }
+    }
+
+    /// Returns the refusal that a holder gets after a later start of it has registered.
+    #[must_use]
+    pub fn superseded(mutant: Option<Self>) -> Refused {
+        match mutant {
+            Some(Self::Superseded) => Refused::Other { code: String::new(), message: String::new() },
+            _ => Refused::Superseded(String::new()),
+        }
+    }
+
+    /// Returns the row that a holder judges an insert in doubt by.
+    #[must_use]
+    pub fn row(mutant: Option<Self>, row: Row) -> Row {
+        if mutant == Some(Self::DoubtRead) { Row::Same } else { row }
+    }
+
+    /// Returns the fate of a number whose insert was in doubt.
+    #[must_use]
+    pub fn fate(mutant: Option<Self>, fate: Fate) -> Fate {
+        match fate {
+            Fate::Burned if mutant == Some(Self::DoubtBurned) => Fate::Unused,
+            fate => fate,
+        }
+    }
+
+    /// Returns the instant from which the time of a ceiling counts.
+    #[must_use]
+    pub fn sent<T>(mutant: Option<Self>, sent: T, answered: T) -> T {
+        if mutant == Some(Self::CeilingSent) { answered } else { sent }
+    }
+
+    /// Returns a call as the issuer reads it. `etcd` has the blocks that are open.
+    #[must_use]
+    pub fn request(mutant: Option<Self>, request: Request, etcd: &FakeEtcd) -> Request {
+        match request {
+            Request::Return { holder, incarnation, mut blocks } if mutant == Some(Self::ReturnCompare) => {
+                let state = State::rebuild(etcd.snapshot());
+                let open = state.holders.get(&holder).map(|record| record.open.as_slice());
+                for returned in &mut blocks {
+                    let Block { namespace, span, .. } = &returned.block;
+                    let is_same =
+                        |open: &&OpenBlock| open.block.namespace == *namespace && open.block.span == *span;
+                    if let Some(now) = open.unwrap_or_default().iter().find(is_same) {
+                        returned.block = now.block.clone();
+                    }
+                }
+                Request::Return { holder, incarnation, blocks }
+            }
+            request => request,
+        }
     }
 }

@@ -134,9 +134,12 @@ impl FakeDatabase {
 
     /// Removes the unused numbers of a block from the register. Returns false if another allocation
     /// has some of the kept ones. Idempotent.
-    pub fn release(&mut self, entry: Entry, kept: &[Span]) -> bool {
-        let is_of_it =
-            |other: &Entry| other.generation == entry.generation && entry.span.contains(other.span);
+    pub fn release(&mut self, entry: Entry, kept: &[Span], mutant: Option<Mutant>) -> bool {
+        let compares = mutant != Some(Mutant::ReleaseCompare);
+        let is_of_it = |other: &Entry| {
+            let same = other.generation == entry.generation || !compares;
+            same && entry.span.contains(other.span)
+        };
         let meets = |other: &Entry| kept.iter().any(|span| span.overlaps(other.span));
         if self.register.iter().any(|other| !is_of_it(other) && meets(other)) {
             return false;

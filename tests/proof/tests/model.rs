@@ -3,14 +3,16 @@
 
 use proof::{
     Mutant,
-    model::{Bounds, Outcome, Witness, aimed_at, check},
+    model::{Bounds, Law, Outcome, Witness, aimed_at, check},
 };
 
 #[expect(clippy::print_stdout, reason = "the size of each world belongs to the proof")]
-fn explore(bounds: Bounds, mutant: Option<Mutant>) -> Outcome {
-    let outcome = check(bounds, mutant);
+fn explore(bounds: Bounds, mutant: Option<(Mutant, Law)>) -> Outcome {
+    let (mutant, law) = mutant.unzip();
+    let outcome = check(bounds, mutant, law);
+    let without = mutant.map_or(String::new(), |mutant| format!(" without {mutant:?}"));
     println!(
-        "{}: {} states, {} different, depth {}, {:.1} s",
+        "{}{without}: {} states, {} different, depth {}, {:.1} s",
         outcome.name,
         outcome.states,
         outcome.unique,
@@ -100,6 +102,26 @@ fn the_ceiling_moves_while_transactions_take_their_time() {
 }
 
 #[test]
+fn the_ceiling_moves_before_holders_hear_of_it() {
+    holds(Bounds::CEILING_HEARD_LATE, &[Witness::CeilingUsed, Witness::CeilingTrusted]);
+}
+
+#[test]
+fn an_insert_arrives_after_its_row_was_read() {
+    holds(Bounds::IN_DOUBT, &[Witness::BurnedThenStored, Witness::ReservationFilled]);
+}
+
+#[test]
+fn a_return_arrives_a_second_time() {
+    holds(Bounds::LATE_RETURN, &[Witness::LateReturn, Witness::TailAllocatedAgain]);
+}
+
+#[test]
+fn a_second_process_has_the_name_of_a_holder() {
+    holds(Bounds::ONE_NAME, &[Witness::Superseded, Witness::ReclaimedUnused, Witness::NumberTaken]);
+}
+
+#[test]
 fn etcd_is_restored_from_an_old_backup() {
     holds(Bounds::RESTORED, &[Witness::RegisterRefused, Witness::WatermarkRepaired]);
 }
@@ -134,7 +156,7 @@ fn a_holder_hears_that_there_are_no_numbers_left_beside_a_reservation() {
 fn every_guard_that_is_off_breaks_the_law_it_stands_for() {
     for mutant in Mutant::ALL {
         let Some((bounds, law)) = aimed_at(mutant) else { continue };
-        let outcome = explore(bounds, Some(mutant));
+        let outcome = explore(bounds, Some((mutant, law)));
         let broken: Vec<_> = outcome.broken.iter().map(|broken| broken.law).collect();
         assert!(broken.contains(&law), "{mutant:?} in {}: {broken:?}", bounds.name);
     }

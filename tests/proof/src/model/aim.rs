@@ -15,29 +15,54 @@ pub fn aimed_at(mutant: Mutant) -> Option<(Bounds, Law)> {
         Mutant::HeadCompare => (Bounds::LEADER_CHANGE, Law::WatermarkForward),
         Mutant::RegisterConstraint => (Bounds::RESTORED, Law::RegisterDisjoint),
         Mutant::GenerationCompare => (Bounds::SLOW_HEIR, Law::RegisterForward),
-        Mutant::Holder(Rule::Margin) => (Bounds::CEILING, Law::NothingAllocatedAbove),
-        Mutant::Core(Guard::LostReply) => (Bounds::LEADER_CHANGE, Law::AnsweredWhenCommitted),
-        Mutant::Core(Guard::Seq) => (Bounds::DOUBLED_REQUESTS, Law::OneBlockPerSeq),
-        Mutant::Core(Guard::RegisterCommit) => (Bounds::DEPOSED_REGISTRAR, Law::HandsDisjoint),
-        Mutant::Core(Guard::BeatCommit) => (Bounds::CEILING, Law::NothingAllocatedAbove),
-        Mutant::Core(Guard::Contested) => (Bounds::CONTESTED, Law::AcknowledgedOnce),
+        Mutant::ReleaseCompare => (Bounds::CONTESTED, Law::ClaimedWhenRegistered),
+        Mutant::EntryOwner => (Bounds::RESTORED, Law::AcknowledgedOnce),
+        Mutant::EntryCount => (Bounds { holders: 1, ..Bounds::RESTORED }, Law::AcknowledgedOnce),
+        Mutant::RegisterRefusal => (Bounds::RESTORED, Law::RefusedBlockUnused),
+        Mutant::DoubtRead => (Bounds::IN_DOUBT, Law::AcknowledgedWhenStored),
+        Mutant::DoubtBurned => (Bounds::IN_DOUBT, Law::ReservationUnused),
+        Mutant::ReturnCompare => (Bounds::LATE_RETURN, Law::HandsDisjoint),
+        Mutant::CeilingSent => (Bounds::CEILING_HEARD_LATE, Law::NothingAllocatedAbove),
+        Mutant::Superseded => (Bounds::ONE_NAME, Law::SupersededStops),
+        Mutant::Core(guard) => return aimed_at_core(guard),
+        Mutant::Holder(rule) => return aimed_at_holder(rule),
+    };
+    Some(aimed)
+}
+
+fn aimed_at_core(guard: Guard) -> Option<(Bounds, Law)> {
+    let aimed = match guard {
+        Guard::LostReply => (Bounds::LEADER_CHANGE, Law::AnsweredWhenCommitted),
+        Guard::Seq => (Bounds::DOUBLED_REQUESTS, Law::OneBlockPerSeq),
+        Guard::RegisterCommit => (Bounds::DEPOSED_REGISTRAR, Law::HandsDisjoint),
+        Guard::BeatCommit => (Bounds::CEILING, Law::NothingAllocatedAbove),
+        Guard::Contested => (Bounds::CONTESTED, Law::AcknowledgedOnce),
         // Two allocations use two journals only if `head` keeps none of them.
-        Mutant::Core(Guard::Journal) => {
-            (Bounds { journal_recent: 0, ..Bounds::LEADER_CHANGE }, Law::AccountBalances)
-        }
-        Mutant::Core(Guard::CeilingDelay) => (Bounds::CEILING, Law::NothingAllocatedAbove),
-        Mutant::Core(Guard::Capacity) => (Bounds::RAISED, Law::CapacityForward),
-        Mutant::Core(Guard::RaisedCeiling) => (Bounds::RAISED, Law::NothingAllocatedAbove),
-        Mutant::Core(Guard::InHand | Guard::FreshReport) => (Bounds::EXHAUSTED, Law::ExhaustedWhenUsed),
-        Mutant::Core(Guard::Reserved) => (Bounds::RESERVED, Law::ReservationKept),
-        Mutant::Core(Guard::ReservedUnused) => (Bounds::RESERVED, Law::ReservationUnused),
-        Mutant::Core(Guard::ReservedLen) => (Bounds::RESERVED, Law::ReservationLen),
+        Guard::Journal => (Bounds { journal_recent: 0, ..Bounds::LEADER_CHANGE }, Law::AccountBalances),
+        Guard::CeilingDelay => (Bounds::CEILING, Law::NothingAllocatedAbove),
+        Guard::Capacity => (Bounds::RAISED, Law::CapacityForward),
+        Guard::RaisedCeiling => (Bounds::RAISED, Law::NothingAllocatedAbove),
+        Guard::InHand | Guard::FreshReport => (Bounds::EXHAUSTED, Law::ExhaustedWhenUsed),
+        Guard::Reserved => (Bounds::RESERVED, Law::ReservationKept),
+        Guard::ReservedUnused => (Bounds::RESERVED, Law::ReservationUnused),
+        Guard::ReservedLen => (Bounds::RESERVED, Law::ReservationLen),
         // A holder that never hears of exhaustion waits without end, and no law of the model covers
         // that.
-        Mutant::Core(Guard::ReservedApart) => return None,
-        Mutant::Holder(Rule::LeakedGeneration) => (Bounds::SLOW_HEIR, Law::RegisterForward),
-        Mutant::Holder(Rule::Freshness) => (Bounds::CEILING, Law::NothingAllocatedAbove),
-        Mutant::Holder(_) => return None,
+        Guard::ReservedApart => return None,
+    };
+    Some(aimed)
+}
+
+fn aimed_at_holder(rule: Rule) -> Option<(Bounds, Law)> {
+    let aimed = match rule {
+        Rule::RegisterFirst => (Bounds::CONTESTED, Law::ClaimedWhenRegistered),
+        Rule::LeakedGeneration => (Bounds::SLOW_HEIR, Law::RegisterForward),
+        Rule::ReleaseFirst => (Bounds::RETURN, Law::NewBlockAccepted),
+        Rule::OnTheWay | Rule::EnteredOnly => (Bounds::EXHAUSTED, Law::ExhaustedWhenUsed),
+        Rule::Reclaimed | Rule::Holds => (Bounds::CONTESTED, Law::AcknowledgedOnce),
+        Rule::Margin | Rule::Freshness => (Bounds::CEILING, Law::NothingAllocatedAbove),
+        // A ledger restored from a backup breaks promises on ceilings anyway.
+        Rule::RegisteredEnd => return None,
     };
     Some(aimed)
 }

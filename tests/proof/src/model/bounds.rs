@@ -3,6 +3,9 @@
 //! One large world would not be explored to its end. So there are several small ones, each aimed at
 //! one hazard. Events that the hazard does not need happen there seldom or never.
 
+mod ceilings;
+mod processes;
+
 use issuer::core::Limits;
 
 /// A world and its bounds.
@@ -16,6 +19,9 @@ pub struct Bounds {
     pub holders: usize,
     /// The number of reservations, which are the last of the holders.
     pub reservations: usize,
+    /// Whether all holders have one name: they are processes of the same holder, and the first one
+    /// registers last.
+    pub one_name: bool,
     /// The length of the block that a reservation asks for.
     pub reserved_len: u64,
     /// The capacity of the only namespace.
@@ -79,6 +85,8 @@ pub struct Budget {
     pub late_inserts: u8,
     /// Inserts whose reply is lost, and which are resolved by reading.
     pub doubtful_inserts: u8,
+    /// Inserts that are still under way when their holder has lost patience and reads the row.
+    pub absent_inserts: u8,
     /// Registrations with the raised capacity within the same start.
     pub raises: u8,
     /// Steps of the clock.
@@ -117,6 +125,7 @@ impl Bounds {
         issuers: 2,
         holders: 2,
         reservations: 0,
+        one_name: false,
         reserved_len: 1,
         capacity: 6,
         raised_capacity: 12,
@@ -147,6 +156,7 @@ impl Bounds {
             inserts: 0,
             late_inserts: 0,
             doubtful_inserts: 0,
+            absent_inserts: 0,
             raises: 0,
             time_steps: 0,
             restores: 0,
@@ -269,36 +279,6 @@ impl Bounds {
         ..Self::STILL
     };
 
-    /// The ceiling moves while the leader changes and beats are late.
-    pub const CEILING: Self = Self {
-        name: "a ceiling that moves",
-        slower: 100,
-        prompt_commits: true,
-        ticks: false,
-        capacity: 128,
-        headroom_blocks: 1,
-        budget: Budget {
-            elections: 1,
-            allocations: 3,
-            inserts: 1,
-            beats: 1,
-            time_steps: 2,
-            ..Self::STILL.budget
-        },
-        ..Self::STILL
-    };
-
-    /// The ceiling moves while transactions take their time, so that beats and allocations share
-    /// one.
-    pub const CEILING_IN_BATCHES: Self = Self {
-        name: "a ceiling that moves in batches",
-        issuers: 1,
-        prompt_commits: false,
-        in_hand: 2,
-        budget: Budget { elections: 0, ..Self::CEILING.budget },
-        ..Self::CEILING
-    };
-
     /// etcd is restored from an old backup, so numbers are allocated a second time.
     pub const RESTORED: Self = Self {
         name: "etcd restored from a backup",
@@ -379,7 +359,7 @@ impl Bounds {
     };
 
     /// All worlds that are explored.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 20] = [
         Self::LEADER_CHANGE,
         Self::LOST_REPLIES,
         Self::THREE_ISSUERS,
@@ -391,6 +371,10 @@ impl Bounds {
         Self::DEPOSED_REGISTRAR,
         Self::CEILING,
         Self::CEILING_IN_BATCHES,
+        Self::CEILING_HEARD_LATE,
+        Self::IN_DOUBT,
+        Self::LATE_RETURN,
+        Self::ONE_NAME,
         Self::RESTORED,
         Self::EXHAUSTED,
         Self::RAISED,

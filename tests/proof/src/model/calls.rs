@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use issuer::core::{Answer, Refusal, Request};
-use numbers::HolderId;
+use numbers::{HolderId, Instance};
 
 use super::{
     Step,
@@ -38,6 +38,18 @@ impl Step<'_> {
         holder.call.iter_mut().chain(&mut holder.beat).find(|call| call.number == number)
     }
 
+    /// Returns the name of a holder, which other processes may share.
+    pub(super) fn name(&self, holder: usize) -> HolderId {
+        let name = if self.system.bounds.one_name { NAMES[0] } else { NAMES[holder] };
+        HolderId::new(name).expect("letters are valid")
+    }
+
+    /// Returns the instance id of a holder's present start.
+    pub(super) fn instance(&self, holder: usize) -> Instance {
+        let starts = self.world.holders[holder].starts;
+        Instance::new(format!("{holder}-{starts}")).expect("digits and a hyphen are valid")
+    }
+
     /// Delivers an answer to its caller.
     pub(super) fn take(&mut self, (holder, number): CallId, answer: usize) {
         let holder = usize::from(holder);
@@ -55,6 +67,7 @@ impl Step<'_> {
                     self.heard(holder, call.sent, &ceilings, &starving);
                 }
                 Err(Refusal::UnknownHolder(_)) => self.forget(holder),
+                Err(Refusal::Superseded { .. }) => self.supersede(holder),
                 _ => {}
             },
             Part::Mints(_) => self.answered(holder, answer),
@@ -64,8 +77,4 @@ impl Step<'_> {
 
 pub(super) fn index(holder: usize) -> u8 {
     u8::try_from(holder).expect("a world has at most three holders")
-}
-
-pub(super) fn name(holder: usize) -> HolderId {
-    HolderId::new(NAMES[holder]).expect("letters are valid")
 }

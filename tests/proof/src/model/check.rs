@@ -22,8 +22,7 @@ pub struct Outcome {
     pub took: Duration,
     /// The witnesses that were seen.
     pub seen: Vec<Witness>,
-    /// The broken laws, each with a schedule that breaks it. The exploration stops at the first
-    /// one.
+    /// The broken laws, each with a schedule that breaks it.
     pub broken: Vec<Broken>,
 }
 
@@ -36,12 +35,13 @@ pub struct Broken {
     pub schedule: Vec<Action>,
 }
 
-/// Explores a world to its last state, or to the first broken law.
+/// Explores a world to its last state, or until `aim` is broken. Without an aim any broken law ends
+/// it. With a mutant several laws may break, and the one that its guard stands for not the soonest.
 ///
 /// # Panics
 /// Panics if one of the checker's threads panics.
 #[must_use]
-pub fn check(bounds: Bounds, mutant: Option<Mutant>) -> Outcome {
+pub fn check(bounds: Bounds, mutant: Option<Mutant>, aim: Option<Law>) -> Outcome {
     let system = System::new(bounds, mutant);
     let seen = Arc::clone(&system.seen);
     #[expect(
@@ -49,7 +49,8 @@ pub fn check(bounds: Bounds, mutant: Option<Mutant>) -> Outcome {
         reason = "the exploration runs without tokio, so tokio's clock cannot time it"
     )]
     let started = std::time::Instant::now();
-    let checker = system.checker().threads(2).finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
+    let end = aim.map_or(HasDiscoveries::AnyFailures, |law| HasDiscoveries::AllOf([law.name()].into()));
+    let checker = system.checker().threads(2).finish_when(end).spawn_bfs().join();
     let law = |name| Law::ALL.into_iter().find(|law| law.name() == name);
     let broken = checker.discoveries().into_iter().filter_map(|(name, path)| {
         let schedule = path.into_actions();

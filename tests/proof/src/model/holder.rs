@@ -7,20 +7,20 @@
 use std::sync::Arc;
 
 use holder::{
-    Answer, Call, Ceilings, Claim, Core, Effect, Event, Fate, Keyspace, Moment, Refused, Registered, Row,
-    Spec, StoreAnswer, StoreCall, Verdict, ceilings::Told,
+    Answer, Call, Ceilings, Core, Effect, EntryId, Event, Keyspace, Moment, Refused, Registered, Spec,
+    StoreAnswer, StoreCall, calls::RegisterEntry, ceilings::Told,
 };
 use issuer::core::{self, Refusal, Request, Returned};
-use numbers::{Instance, Mark, Millis, Namespace, StoreEpoch};
+use numbers::{Generation, Mark, Millis, Namespace, Span, StoreEpoch};
 
 use super::{
     Step, System,
-    calls::{index, name},
+    calls::index,
     laws::Law,
     witness::Witness,
-    world::{Holder, LateInsert, Minter, Part, entry, last_token, namespace, token},
+    world::{Holder, Minter, Part, last_token, namespace, token},
 };
-use crate::Mutant;
+use crate::{Mutant, stores::Entry};
 
 /// The reading of the core's clock for steps that follow at once.
 const AT_ONCE: Millis = Millis(0);
@@ -81,7 +81,7 @@ impl System {
 }
 
 impl Step<'_> {
-    fn minter(&mut self, holder: usize) -> &mut Minter {
+    pub(super) fn minter(&mut self, holder: usize) -> &mut Minter {
         match &mut self.world.holders[holder].part {
             Part::Mints(minter) => Arc::make_mut(minter),
             Part::Reserves(_) => unreachable!("a reservation has no core"),
@@ -113,23 +113,23 @@ impl Step<'_> {
     }
 
     fn send(&mut self, holder: usize, call: Call) {
+        self.judge_superseded(holder);
+        let name = self.name(holder);
         let request = match call {
             Call::Register { namespaces } => {
-                let instance = Instance::new(self.world.holders[holder].starts.to_string());
-                let instance = instance.expect("digits are valid");
-                Request::Register { holder: name(holder), instance, namespaces, reserved: false }
+                let instance = self.instance(holder);
+                Request::Register { holder: name, instance, namespaces, reserved: false }
             }
             Call::Allocate { incarnation, seq, store, .. } => {
                 self.allocations += 1;
-                let wanted_len = self.system.bounds.block;
-                let holder = name(holder);
-                Request::Allocate { holder, incarnation, seq, namespace: namespace(), wanted_len, store }
+                let (wanted_len, namespace) = (self.system.bounds.block, namespace());
+                Request::Allocate { holder: name, incarnation, seq, namespace, wanted_len, store }
             }
             Call::Return { incarnation, closed, registered_end } => {
                 let holder::Closed { block, used, burned, unused, .. } = closed;
                 let returned = Returned { block, used, burned, unused, registered_end };
                 debug_assert_eq!(returned.check(), Ok(()), "the holder's account");
-                Request::Return { holder: name(holder), incarnation, blocks: vec![returned] }
+                Request::Return { holder: name, incarnation, blocks: vec![returned] }
             }
         };
         self.world.holders[holder].call = Some(self.call(holder, request));
@@ -166,8 +166,25 @@ impl Step<'_> {
                 self.configure(holder);
                 Refused::NotRegistered(String::new())
             }
-            Refusal::Superseded { .. } => Refused::Superseded(String::new()),
+            Refusal::Superseded { .. } => self.superseded(holder),
             _ => Refused::Other { code: String::new(), message: String::new() },
+        }
+    }
+
+    /// Records that a process hears of a later start of its holder, and returns what it makes of
+    /// the refusal.
+    fn superseded(&mut self, holder: usize) -> Refused {
+        let process = self.process(holder);
+        self.system.seen.note(Witness::Superseded);
+        Arc::make_mut(&mut self.world.past).superseded.insert(process);
+        Mutant::superseded(self.system.mutant)
+    }
+
+    /// Handles a beat that was refused because a later start of the holder has registered.
+    pub(super) fn supersede(&mut self, holder: usize) {
+        if let Refused::Superseded(reason) = self.superseded(holder) {
+            let Minter { core, keyspaces, .. } = self.minter(holder);
+            core.supersede(reason, keyspaces);
         }
     }
 
@@ -189,46 +206,32 @@ impl Step<'_> {
     /// Executes the store call of the core.
     pub(super) fn execute_store(&mut self, holder: usize) {
         let Some(call) = self.minter(holder).asked.take() else { return };
+        let enters = matches!(call, StoreCall::Register(_) | StoreCall::TakeOver(..));
         let answer = self.store(holder, call);
-        self.step(holder, AT_ONCE, Event::Stored(Some(answer)));
+        let is_refused = enters && answer == StoreAnswer::Overlaps;
+        let heard = if is_refused { Mutant::refusal(self.system.mutant) } else { answer };
+        let before = self.blocks(holder);
+        self.step(holder, AT_ONCE, Event::Stored(Some(heard)));
+        let is_used = self.blocks(holder) > before;
+        self.world.keep(Law::RefusedBlockUnused, !(is_refused && is_used));
         self.judge_register();
     }
 
+    fn blocks(&self, holder: usize) -> usize {
+        let minter = self.world.holders[holder].minter();
+        minter.map_or(0, |minter| minter.keyspaces[0].buffer().blocks().count())
+    }
+
     fn store(&mut self, holder: usize, call: StoreCall) -> StoreAnswer {
-        let (mutant, instance) = (self.system.mutant, self.instance(holder));
-        let database = Arc::make_mut(&mut self.world.database);
         match call {
             StoreCall::AdoptLedger(ledger) => StoreAnswer::Ledger(ledger),
             StoreCall::RaiseMark(_) => StoreAnswer::Raised(true),
             StoreCall::Epoch => StoreAnswer::Epoch(StoreEpoch::new("1").expect("digits are valid")),
-            StoreCall::Register(asked) => {
-                let taken = database.register(entry(&asked.block, instance, asked.entry), mutant);
-                self.entered(taken, Witness::RegisterRefused)
-            }
-            StoreCall::TakeOver(asked, leaked) => {
-                let (entry, leaked) = (entry(&asked.block, instance, asked.entry), last_token(leaked));
-                let newer = self.newer_holds(entry.span, entry.generation);
-                let database = Arc::make_mut(&mut self.world.database);
-                let taken = database.take_over(entry, leaked, |_| false, mutant);
-                self.world.keep(Law::RegisterForward, !(taken && newer));
-                self.entered(taken, Witness::TakeOverRefused)
-            }
-            StoreCall::Unused(_, span) => {
-                let unused = database.unused(span);
-                let numbers = unused.iter().map(|span| span.len()).sum::<u64>();
-                let whole = numbers == span.len();
-                self.system.seen.note(if whole {
-                    Witness::ReclaimedUnused
-                } else {
-                    Witness::ReclaimedPartly
-                });
-                if self.system.bounds.reserved_len < self.system.bounds.block && span.len() == 1 {
-                    self.system.seen.note(Witness::ReservationReclaimed);
-                }
-                StoreAnswer::Unused(unused)
-            }
+            StoreCall::Register(asked) => self.enter_block(holder, &asked),
+            StoreCall::TakeOver(asked, leaked) => self.take_over_block(holder, &asked, leaked),
+            StoreCall::Unused(_, span) => self.read_unused(span),
             StoreCall::RegisteredEnd(_) => {
-                let end = database.registered_end();
+                let end = self.world.database.registered_end();
                 let head = self.world.etcd.head().and_then(|head| head.namespaces.get(&namespace()));
                 if head.is_some_and(|record| record.high_watermark < end) {
                     self.system.seen.note(Witness::WatermarkRepaired);
@@ -236,10 +239,38 @@ impl Step<'_> {
                 StoreAnswer::End(end)
             }
             StoreCall::Release(asked, kept) => {
-                let released = database.release(entry(&asked.block, instance, asked.entry), &kept);
+                let (entry, mutant) = (self.entry(holder, &asked), self.system.mutant);
+                let released = Arc::make_mut(&mut self.world.database).release(entry, &kept, mutant);
                 if released { StoreAnswer::Released } else { StoreAnswer::Overlaps }
             }
         }
+    }
+
+    fn enter_block(&mut self, holder: usize, asked: &RegisterEntry) -> StoreAnswer {
+        let (entry, mutant) = (self.entry(holder, asked), self.system.mutant);
+        let taken = Arc::make_mut(&mut self.world.database).register(entry, mutant);
+        self.judge_refusal(taken, asked.block.generation);
+        self.entered(taken, Witness::RegisterRefused)
+    }
+
+    fn take_over_block(&mut self, holder: usize, asked: &RegisterEntry, leaked: Generation) -> StoreAnswer {
+        let (entry, mutant) = (self.entry(holder, asked), self.system.mutant);
+        let newer = self.newer_holds(entry.span, entry.generation);
+        let database = Arc::make_mut(&mut self.world.database);
+        let taken = database.take_over(entry, last_token(leaked), |_| false, mutant);
+        self.world.keep(Law::RegisterForward, !(taken && newer));
+        self.entered(taken, Witness::TakeOverRefused)
+    }
+
+    fn read_unused(&self, span: Span) -> StoreAnswer {
+        let unused = self.world.database.unused(span);
+        let numbers = unused.iter().map(|span| span.len()).sum::<u64>();
+        let whole = numbers == span.len();
+        self.system.seen.note(if whole { Witness::ReclaimedUnused } else { Witness::ReclaimedPartly });
+        if self.system.bounds.reserved_len < self.system.bounds.block && span.len() == 1 {
+            self.system.seen.note(Witness::ReservationReclaimed);
+        }
+        StoreAnswer::Unused(unused)
     }
 
     fn entered(&self, taken: bool, refused: Witness) -> StoreAnswer {
@@ -250,12 +281,24 @@ impl Step<'_> {
         StoreAnswer::Overlaps
     }
 
-    fn instance(&self, holder: usize) -> (u8, u8) {
+    /// Returns a holder with the number of its start.
+    pub(super) fn process(&self, holder: usize) -> (u8, u8) {
         (index(holder), self.world.holders[holder].starts)
     }
 
+    /// Returns the fencing token under which the register has a holder's block.
+    pub(super) fn token(&self, holder: usize, generation: Generation, id: EntryId) -> u64 {
+        let (process, id) = Mutant::entry(self.system.mutant, self.process(holder), id);
+        token(generation, process, id)
+    }
+
+    fn entry(&self, holder: usize, asked: &RegisterEntry) -> Entry {
+        let generation = self.token(holder, asked.block.generation, asked.entry);
+        Entry { span: asked.block.span, generation }
+    }
+
     /// Returns whether the register has one of the numbers under a newer allocation.
-    fn newer_holds(&self, span: numbers::Span, token: u64) -> bool {
+    fn newer_holds(&self, span: Span, token: u64) -> bool {
         let newer = self.world.database.entries().iter().filter(|entry| entry.generation > token);
         newer.into_iter().any(|entry| entry.span.overlaps(span))
     }
@@ -266,7 +309,7 @@ impl Step<'_> {
         let Some(session) = core.session() else { return };
         let beat = core.beat(session, keyspaces);
         let request = Request::KeepAlive {
-            holder: name(holder),
+            holder: self.name(holder),
             incarnation: beat.incarnation,
             last_seq: beat.last_seq,
             progress: beat.progress,
@@ -283,6 +326,7 @@ impl Step<'_> {
         ceilings: &[(Namespace, u64)],
         starving: &[Namespace],
     ) {
+        let sent = Mutant::sent(self.system.mutant, sent, self.world.now);
         let (sent, holder_ttl_ms) = (self.system.shows(sent), self.system.bounds.holder_ttl_ms);
         let registered_end = self.world.database.registered_end();
         let Minter { core, keyspaces, ceilings: trusted, .. } = self.minter(holder);
@@ -297,89 +341,6 @@ impl Step<'_> {
     pub(super) fn give_back(&mut self, holder: usize) {
         self.minter(holder).keyspaces[0].relinquish(AT_ONCE);
         self.wake(holder, false);
-    }
-
-    fn claim(&mut self, holder: usize) -> Option<(LateInsert, Claim)> {
-        let (owner, start) = self.instance(holder);
-        let claim = self.minter(holder).keyspaces[0].claim().ok().flatten()?;
-        let url = token(claim.generation, (owner, start), claim.entry);
-        let insert = LateInsert { holder: owner, start, number: claim.number, url, claim: None };
-        Some((insert, claim))
-    }
-
-    /// Claims a number and inserts a link.
-    pub(super) fn insert(&mut self, holder: usize) {
-        if let Some((insert, claim)) = self.claim(holder) {
-            self.land(LateInsert { claim: Some(claim), ..insert });
-        }
-    }
-
-    /// Claims a number and leaves its insert under way.
-    pub(super) fn insert_late(&mut self, holder: usize) {
-        if let Some((insert, claim)) = self.claim(holder) {
-            self.world.late_inserts.push(LateInsert { claim: Some(claim), ..insert });
-            self.world
-                .late_inserts
-                .sort_unstable_by_key(|late| (late.holder, late.start, late.number, late.url));
-        }
-    }
-
-    /// Inserts a link, and loses the reply. The holder then reads the row, and takes it for its own
-    /// if the register has the number under its own entry. Two creators may store the same long
-    /// URL, so the row alone proves nothing.
-    pub(super) fn insert_in_doubt(&mut self, holder: usize) {
-        let Some((insert, claim)) = self.claim(holder) else { return };
-        Arc::make_mut(&mut self.world.database).insert(insert.number, insert.url);
-        let verdict = match Verdict::of_row(&claim, Row::Same, Mutant::rules(self.system.mutant)) {
-            Verdict::AskRegister => {
-                let token = token(claim.generation, self.instance(holder), claim.entry);
-                Verdict::of_register(self.world.database.holds(insert.number, token))
-            }
-            verdict => verdict,
-        };
-        self.minter(holder).keyspaces[0].settle(claim, Verdict::fate(Some(verdict)));
-        if verdict == Verdict::Ours {
-            self.system.seen.note(Witness::DoubtResolved);
-            self.acknowledge(insert.number);
-        }
-    }
-
-    /// Executes an insert in the database. It is acknowledged if the start that sent it still runs.
-    pub(super) fn land(&mut self, insert: LateInsert) {
-        let LateInsert { holder, start, number, url, claim } = insert;
-        let inserted = Arc::make_mut(&mut self.world.database).insert(number, url);
-        if !inserted {
-            self.system.seen.note(Witness::NumberTaken);
-        }
-        let owner = usize::from(holder);
-        let apart = !self.is_reserved_by_another(number, owner);
-        self.world.keep(Law::ReservationUnused, apart || !inserted);
-        if inserted && self.system.is_reservation(owner) {
-            self.system.seen.note(Witness::ReservationFilled);
-        }
-        if self.world.holders[owner].starts != start {
-            return;
-        }
-        if let Some(claim) = claim {
-            self.minter(owner).keyspaces[0].settle(claim, Fate::Used);
-        }
-        if inserted {
-            self.acknowledge(number);
-        }
-    }
-
-    /// Acknowledges a link to its creator.
-    fn acknowledge(&mut self, number: u64) {
-        let first = Arc::make_mut(&mut self.world.past).acknowledged.insert(number);
-        self.world.keep(Law::AcknowledgedOnce, first);
-        let now = self.world.now;
-        let fresh = self.world.holders.iter().filter_map(|holder| self.system.fresh_ceiling(holder, now));
-        let fresh: Vec<u64> = fresh.collect();
-        if !fresh.is_empty() {
-            self.system.seen.note(Witness::CeilingTrusted);
-        }
-        let below = fresh.into_iter().all(|ceiling| number < ceiling);
-        self.world.keep(Law::NoFalseAbove, below);
     }
 
     /// Ends the process and starts it again. Its calls and inserts stay under way.

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use holder::EntryId;
-use numbers::{Block, Span};
+use holder::{Claim, EntryId};
+use numbers::{Block, Generation, Span};
 
 use super::{
     Step,
@@ -119,6 +119,30 @@ impl Step<'_> {
             }
         }
         self.world.keep(Law::RegisterDisjoint, kept);
+    }
+
+    /// Checks that a claimed number is in the register under the claim's own entry. Another holder
+    /// may have taken over a block that has leaked.
+    pub(super) fn judge_claim(&mut self, holder: usize, claim: &Claim) {
+        let token = self.token(holder, claim.generation, claim.entry);
+        let registered = self.world.database.holds(claim.number, token);
+        let may_lack = self.world.past.restored || self.world.past.leaked.contains(&claim.generation);
+        self.world.keep(Law::ClaimedWhenRegistered, registered || may_lack);
+        self.judge_superseded(holder);
+    }
+
+    /// Checks that the register accepts a new block, because its numbers were never registered or
+    /// were released before they were returned.
+    pub(super) fn judge_refusal(&mut self, taken: bool, generation: Generation) {
+        let past = &self.world.past;
+        let may_refuse = past.restored || past.leaked.contains(&generation);
+        self.world.keep(Law::NewBlockAccepted, taken || may_refuse);
+    }
+
+    /// Checks that a process does nothing more after it was told of a later start of its holder.
+    pub(super) fn judge_superseded(&mut self, holder: usize) {
+        let is_superseded = self.world.past.superseded.contains(&self.process(holder));
+        self.world.keep(Law::SupersededStops, !is_superseded);
     }
 
     /// Checks that every number has a link, is reserved or has an insert under way, because a

@@ -50,13 +50,25 @@ pub enum Law {
     ReservationUnused,
     /// G7: a reservation gets exactly as many numbers as it asks for.
     ReservationLen,
+    /// I6: an acknowledged link is stored.
+    AcknowledgedWhenStored,
+    /// A number is claimed only while the register has it under the claim's own entry, unless the
+    /// block has leaked.
+    ClaimedWhenRegistered,
+    /// A block that the register refuses is not minted from.
+    RefusedBlockUnused,
+    /// The register refuses a new block only after etcd was restored, or if the block has leaked
+    /// since: returned numbers were released before.
+    NewBlockAccepted,
+    /// A process that was told of a later start of its holder neither mints nor asks for blocks.
+    SupersededStops,
     /// The issuer's core does not panic.
     NoPanic,
 }
 
 impl Law {
     /// All laws.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 23] = [
         Self::LedgerDisjoint,
         Self::RegisterDisjoint,
         Self::HandsDisjoint,
@@ -74,6 +86,11 @@ impl Law {
         Self::ReservationKept,
         Self::ReservationUnused,
         Self::ReservationLen,
+        Self::AcknowledgedWhenStored,
+        Self::ClaimedWhenRegistered,
+        Self::RefusedBlockUnused,
+        Self::NewBlockAccepted,
+        Self::SupersededStops,
         Self::NoPanic,
     ];
 
@@ -98,6 +115,11 @@ impl Law {
             Self::ReservationKept => "G7: what a reservation holds is not leaked",
             Self::ReservationUnused => "G7: reserved numbers are nobody else's",
             Self::ReservationLen => "G7: a reservation gets as many numbers as it asks for",
+            Self::AcknowledgedWhenStored => "I6: an acknowledged link is stored",
+            Self::ClaimedWhenRegistered => "a number is claimed from a registered block",
+            Self::RefusedBlockUnused => "a block that the register refuses is not used",
+            Self::NewBlockAccepted => "the register refuses no new block",
+            Self::SupersededStops => "a superseded process stops",
             Self::NoPanic => "the core does not panic",
         }
     }

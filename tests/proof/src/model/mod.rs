@@ -16,11 +16,13 @@
 //! Left out: more than one namespace and other histories of the database. They change which numbers
 //! are taken and not how they are kept apart.
 
+mod action;
 mod aim;
 pub mod bounds;
 mod calls;
 mod check;
 mod holder;
+mod inserts;
 mod judge;
 pub mod laws;
 mod reservation;
@@ -35,6 +37,7 @@ use issuer::core::Event;
 use numbers::Millis;
 use stateright::{Model, Property};
 
+pub use action::Action;
 pub use aim::aimed_at;
 pub use bounds::Bounds;
 pub use check::{Broken, Outcome, check};
@@ -44,7 +47,7 @@ pub use world::World;
 
 use crate::Mutant;
 use witness::Seen;
-use world::{CallId, Flight, Minter, Part, Reservation};
+use world::{Flight, Minter, Part, Reservation};
 
 /// A world with its bounds, explored with all guards or with one off.
 #[derive(Clone, Debug)]
@@ -52,62 +55,6 @@ pub struct System {
     bounds: Bounds,
     mutant: Option<Mutant>,
     seen: Arc<Seen>,
-}
-
-/// A step of the system.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the function that takes each step documents it")]
-pub enum Action {
-    /// The leader's lease ends: etcd revokes it, or it expires.
-    Vacate,
-    Elect {
-        server: usize,
-        early: bool,
-    },
-    /// A follower reads the ledger before it wins.
-    ReadEarly(usize),
-    Depose(usize),
-    Execute(usize),
-    Reply(usize),
-    TimeOut(usize),
-    ExecuteLate(usize),
-    Tick(usize),
-    /// The clock advances by one step.
-    Pass,
-    Deliver {
-        call: CallId,
-        server: usize,
-    },
-    Resend(CallId),
-    Take {
-        call: CallId,
-        answer: usize,
-    },
-    /// A holder's core is woken: at once, or after every back-off has ended.
-    Wake {
-        holder: usize,
-        late: bool,
-    },
-    /// The database executes a holder's store call.
-    Store(usize),
-    Beat(usize),
-    Insert(usize),
-    InsertLate(usize),
-    InsertInDoubt(usize),
-    Land(usize),
-    GiveBack(usize),
-    /// A reservation registers.
-    Register(usize),
-    /// A reservation asks for a block.
-    Allocate(usize),
-    /// A reservation's block is entered into the register.
-    Enter(usize),
-    Crash(usize),
-    /// A holder registers again, with the raised capacity.
-    Raise(usize),
-    /// A backup of etcd is taken.
-    BackUp,
-    Restore,
 }
 
 /// A step in progress.
@@ -169,23 +116,19 @@ impl Step<'_> {
             Action::Enter(holder) => self.enter_reserved(holder),
             Action::Insert(holder) => {
                 self.world.left.inserts -= 1;
-                if self.system.is_reservation(holder) {
-                    self.fill(holder, false);
-                } else {
-                    self.insert(holder);
-                }
+                self.store_link(holder, false);
             }
             Action::InsertLate(holder) => {
                 self.world.left.late_inserts -= 1;
-                if self.system.is_reservation(holder) {
-                    self.fill(holder, true);
-                } else {
-                    self.insert_late(holder);
-                }
+                self.store_link(holder, true);
             }
             Action::InsertInDoubt(holder) => {
                 self.world.left.doubtful_inserts -= 1;
                 self.insert_in_doubt(holder);
+            }
+            Action::InsertAbsent(holder) => {
+                self.world.left.absent_inserts -= 1;
+                self.insert_absent(holder);
             }
             Action::Land(index) => {
                 let insert = self.world.late_inserts.remove(index);
@@ -325,7 +268,8 @@ impl System {
         if is_waiting {
             actions.extend([false, true].map(|late| Action::Wake { holder, late }));
         }
-        if left.beats > 0 && is_registered && state.beat.is_none() {
+        let is_lost = minter.core.lost().is_some();
+        if left.beats > 0 && is_registered && !is_lost && state.beat.is_none() {
             actions.push(Action::Beat(holder));
         }
         if left.raises > 0 && is_registered && is_waiting && !state.is_raised {
@@ -335,6 +279,7 @@ impl System {
             actions.extend((left.inserts > 0).then_some(Action::Insert(holder)));
             actions.extend((left.late_inserts > 0).then_some(Action::InsertLate(holder)));
             actions.extend((left.doubtful_inserts > 0).then_some(Action::InsertInDoubt(holder)));
+            actions.extend((left.absent_inserts > 0).then_some(Action::InsertAbsent(holder)));
             let may_return = left.returns > 0 && is_registered && is_waiting;
             actions.extend(may_return.then_some(Action::GiveBack(holder)));
         }
@@ -392,6 +337,11 @@ impl Model for System {
             ReservationKept,
             ReservationUnused,
             ReservationLen,
+            AcknowledgedWhenStored,
+            ClaimedWhenRegistered,
+            RefusedBlockUnused,
+            NewBlockAccepted,
+            SupersededStops,
             NoPanic
         ];
         assert_eq!(properties.len(), Law::ALL.len(), "a law that is not checked is none");

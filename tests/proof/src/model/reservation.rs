@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use holder::EntryId;
 use issuer::core::{Answer, Refusal, Request, Returned};
-use numbers::{Block, Instance, Seq, Span, StoreEpoch};
+use numbers::{Block, Seq, Span, StoreEpoch};
 
 use super::{
     Step,
-    calls::{index, name},
+    calls::index,
     witness::Witness,
     world::{Holder, LateInsert, Part, Reservation, Reserved, entry, namespace, token},
 };
@@ -58,22 +58,21 @@ impl Step<'_> {
 
     /// Registers a reservation. It keeps its blocks while it is open.
     pub(super) fn register(&mut self, holder: usize) {
-        let instance = Instance::new(self.world.holders[holder].starts.to_string());
-        let instance = instance.expect("digits are valid");
+        let (name, instance) = (self.name(holder), self.instance(holder));
         let namespaces = vec![(namespace(), self.system.bounds.capacity)];
         let reserved = self.is_open_reservation(holder);
-        let request = Request::Register { holder: name(holder), instance, namespaces, reserved };
+        let request = Request::Register { holder: name, instance, namespaces, reserved };
         self.world.holders[holder].call = Some(self.call(holder, request));
     }
 
     /// Asks for a block for a reservation.
     pub(super) fn allocate(&mut self, holder: usize) {
-        let wanted_len = self.system.bounds.reserved_len;
+        let (name, wanted_len) = (self.name(holder), self.system.bounds.reserved_len);
         let Some(Reservation { incarnation: Some(incarnation), seq, .. }) = self.reservation(holder) else {
             return;
         };
         let request = Request::Allocate {
-            holder: name(holder),
+            holder: name,
             incarnation: *incarnation,
             seq: seq.next(),
             namespace: namespace(),
@@ -111,7 +110,9 @@ impl Step<'_> {
         let start = (index(holder), self.world.holders[holder].starts);
         let entry = entry(&block, start, EntryId(0));
         let mutant = self.system.mutant;
-        if Arc::make_mut(&mut self.world.database).register(entry, mutant) {
+        let taken = Arc::make_mut(&mut self.world.database).register(entry, mutant);
+        self.judge_refusal(taken, block.generation);
+        if taken {
             let left = self.unused(block.span);
             if let Some(reservation) = self.reservation(holder) {
                 reservation.reserved.push(Reserved { block, left });
@@ -127,7 +128,7 @@ impl Step<'_> {
         let Some(incarnation) = self.reservation(holder).and_then(|state| state.incarnation) else { return };
         let burned = block.span.len();
         let returned = Returned { block, used: 0, burned, unused: Vec::new(), registered_end };
-        let request = Request::Return { holder: name(holder), incarnation, blocks: vec![returned] };
+        let request = Request::Return { holder: self.name(holder), incarnation, blocks: vec![returned] };
         self.world.holders[holder].call = Some(self.call(holder, request));
     }
 
@@ -140,7 +141,8 @@ impl Step<'_> {
         };
         let (number, generation) = (block.left.remove(0), block.block.generation);
         let url = token(generation, (index(holder), start), EntryId(0));
-        let insert = LateInsert { holder: index(holder), start, number, url, claim: None };
+        let (holder, is_given_up) = (index(holder), false);
+        let insert = LateInsert { holder, start, number, url, claim: None, is_given_up };
         if late { self.world.late_inserts.push(insert) } else { self.land(insert) }
     }
 

@@ -17,6 +17,7 @@ use super::{
     witness::Witness,
     world::{CallId, Flight, from_ticket, ticket},
 };
+use crate::Mutant;
 
 impl Step<'_> {
     /// Lets a follower win the election. It reads the ledger at once, unless it did so before and
@@ -100,7 +101,9 @@ impl Step<'_> {
         if *copies == 0 {
             self.world.calls.remove(&id);
         }
-        self.tell(server, Event::Arrived(ticket(id, &request), Arc::unwrap_or_clone(request)));
+        let ticket = ticket(id, &request);
+        let request = Mutant::request(self.system.mutant, Arc::unwrap_or_clone(request), &self.world.etcd);
+        self.tell(server, Event::Arrived(ticket, request));
     }
 
     /// Steps the core with an event and carries out the effects.
@@ -220,6 +223,9 @@ impl Step<'_> {
             if leaked.is_none() && others.any(|(_, span)| span.overlaps(block.span)) {
                 self.system.seen.note(Witness::TailAllocatedAgain);
             }
+        }
+        if let Ok(Answer::Closed { blocks: 0 }) = &answer {
+            self.system.seen.note(Witness::LateReturn);
         }
         let Some(call) = self.waiting(id) else { return };
         if matches!(

@@ -37,7 +37,11 @@ pub(super) fn world(system: &System) -> World {
     let prompt = System { bounds, ..system.clone() };
     let mut step = Step { system: &prompt, world, allocations: 0 };
     step.elect(0, false);
-    for holder in 0..system.bounds.holders {
+    let mut holders: Vec<_> = (0..system.bounds.holders).collect();
+    if system.bounds.one_name {
+        holders.reverse();
+    }
+    for holder in holders {
         if system.is_reservation(holder) {
             step.register(holder);
         } else {

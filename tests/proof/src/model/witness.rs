@@ -58,11 +58,17 @@ pub enum Witness {
     ReservationReclaimed,
     /// A holder heard that every number is used while a reservation held some.
     ExhaustedBesideReservation,
+    /// An insert arrived after its number was burned.
+    BurnedThenStored,
+    /// A return of a block that was no longer open closed nothing.
+    LateReturn,
+    /// A process was told of a later start of its holder.
+    Superseded,
 }
 
 impl Witness {
     /// All witnesses, in the order of their declaration.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 26] = [
         Self::DoubtOutlivedItsLeader,
         Self::LostReplySettled,
         Self::DeposedRefused,
@@ -86,6 +92,9 @@ impl Witness {
         Self::ReservationSilent,
         Self::ReservationReclaimed,
         Self::ExhaustedBesideReservation,
+        Self::BurnedThenStored,
+        Self::LateReturn,
+        Self::Superseded,
     ];
 }
 

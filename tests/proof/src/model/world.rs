@@ -132,6 +132,8 @@ pub(super) struct LateInsert {
     pub(super) url: u64,
     /// The claim that the holder settles; a reservation has none.
     pub(super) claim: Option<Claim>,
+    /// Whether the holder waits no longer for the insert.
+    pub(super) is_given_up: bool,
 }
 
 /// The parts of the past that the laws need.
@@ -145,6 +147,8 @@ pub(super) struct Past {
     pub(super) answered: BTreeMap<(u8, u64, u64), (Generation, Span)>,
     /// The numbers of acknowledged links.
     pub(super) acknowledged: BTreeSet<u64>,
+    /// The processes that were told of a later start of their holder: holder and start.
+    pub(super) superseded: BTreeSet<(u8, u8)>,
     /// Whether etcd has been restored from a backup.
     pub(super) restored: bool,
     /// The laws that were broken.

@@ -201,7 +201,7 @@ impl World {
             StoreOp::Unused { namespace, span } => StoreReply::Unused(keyspaces[*namespace].unused(*span)),
             StoreOp::RegisteredEnd { namespace } => StoreReply::End(keyspaces[*namespace].registered_end()),
             StoreOp::Release { namespace, entry, kept } => {
-                let released = keyspaces[*namespace].release(*entry, kept);
+                let released = keyspaces[*namespace].release(*entry, kept, mutant);
                 if released {
                     register.released(*namespace, *entry, kept);
                 }

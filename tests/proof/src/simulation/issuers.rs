@@ -16,6 +16,7 @@ use super::{
     summary::Happening,
     world::{Caller, Event, World},
 };
+use crate::Mutant;
 
 /// How long an issuer waits for a transaction, in milliseconds.
 const TXN_PATIENCE: u64 = 200;
@@ -174,11 +175,13 @@ impl World {
 
     /// Delivers a call to an issuer.
     pub(super) fn call(&mut self, index: usize, from: Caller, request: Rc<Request>) {
+        let now = self.agenda.now();
+        let read = Mutant::request(self.mutant, (*request).clone(), self.etcd.at(now));
         let issuer = &mut self.issuers[index];
         issuer.next_ticket = issuer.next_ticket.next();
         let ticket = issuer.next_ticket;
-        issuer.waiting.insert(ticket, (from, Rc::clone(&request)));
-        self.step(index, Input::Arrived(ticket, (*request).clone()));
+        issuer.waiting.insert(ticket, (from, request));
+        self.step(index, Input::Arrived(ticket, read));
     }
 
     /// Delivers the outcome of a transaction, if it is still awaited.

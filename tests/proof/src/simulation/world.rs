@@ -323,6 +323,7 @@ impl World {
             namespaces: namespaces.to_vec(),
             holder_ttl_ms: self.plan.limits.holder_ttl_ms,
             rules: Mutant::rules(self.mutant),
+            mutant: self.mutant,
             block_max: self.plan.limits.block_max,
             creators: self.plan.creators,
             think_max: self.plan.think_max,

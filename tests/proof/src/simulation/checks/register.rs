@@ -49,6 +49,12 @@ impl RegisterCheck {
             return;
         }
         if taken {
+            let newer =
+                |other: &&Entry| entry.span.overlaps(other.span) && other.generation > entry.generation;
+            if let Some(newer) = entries.iter().find(newer) {
+                let what = format!("I1: the register goes back from {newer:?} to {entry:?}");
+                self.broken.get_or_insert(what);
+            }
             entries.retain(|other| !entry.span.contains(other.span) || other.generation > leaked);
             self.registered(namespace, entry);
         }

@@ -4,11 +4,14 @@ use std::{rc::Rc, sync::Arc};
 
 use holder::{Claim, Fate, Row, Verdict};
 
-use super::{Holder, token};
-use crate::simulation::{
-    checks::Note,
-    database::{StoreOp, StoreReply},
-    summary::Happening,
+use super::Holder;
+use crate::{
+    Mutant,
+    simulation::{
+        checks::Note,
+        database::{StoreOp, StoreReply},
+        summary::Happening,
+    },
 };
 
 /// The time limit of a create, in milliseconds.
@@ -119,7 +122,8 @@ impl Holder {
                 _ => {}
             }
             let ours = verdict == Some(Verdict::Ours);
-            return (Verdict::fate(verdict), ours || verdict.is_none(), ours);
+            let fate = Mutant::fate(self.setup.mutant, Verdict::fate(verdict));
+            return (fate, ours || verdict.is_none(), ours);
         }
     }
 
@@ -134,9 +138,9 @@ impl Holder {
             Some(found) if found == url => Row::Same,
             Some(_) => Row::Different,
         };
-        match Verdict::of_row(claim, row, self.setup.rules) {
+        match Verdict::of_row(claim, Mutant::row(self.setup.mutant, row), self.setup.rules) {
             Verdict::AskRegister => {
-                let token = token(claim.generation, self.setup.start, claim.entry);
+                let token = self.token(claim.generation, claim.entry);
                 match self.desk.store(StoreOp::Holds { namespace, number, token }).await {
                     StoreReply::Holds(holds) => Some(Verdict::of_register(holds)),
                     _ => None,

@@ -19,6 +19,7 @@ use holder::{Ceilings, Core, EntryId, Keyspace, Rules, Spec};
 use numbers::{Generation, HolderId, Instance, Namespace};
 
 use super::desk::{Desk, Reply, Tasks};
+use crate::Mutant;
 
 /// The configuration of a process at its start.
 #[derive(Clone, Debug)]
@@ -32,6 +33,8 @@ pub(super) struct Setup {
     pub(super) namespaces: Vec<(Namespace, u64)>,
     pub(super) holder_ttl_ms: u64,
     pub(super) rules: Rules,
+    /// The guard that is switched off in the run.
+    pub(super) mutant: Option<Mutant>,
     pub(super) block_max: u64,
     pub(super) creators: usize,
     pub(super) think_max: u64,
@@ -158,6 +161,12 @@ impl Holder {
         state.core.configure(namespaces.iter().map(|(_, capacity)| *capacity));
         drop(state);
         self.signal(|state| &mut state.wanted);
+    }
+
+    /// Returns the fencing token under which the register has a block of this process.
+    fn token(&self, generation: Generation, entry: EntryId) -> u64 {
+        let (start, entry) = Mutant::entry(self.setup.mutant, self.setup.start, entry);
+        token(generation, start, entry)
     }
 
     fn is_stopping(&self) -> bool {

@@ -11,8 +11,9 @@ use holder::{
 use issuer::core::{self, Request, Returned};
 use numbers::{Mark, Millis};
 
-use super::{Holder, client, client::Next, last_token, token};
+use super::{Holder, client, client::Next, last_token};
 use crate::{
+    Mutant,
     simulation::{
         checks::Note,
         database::{StoreOp, StoreReply},
@@ -193,7 +194,8 @@ impl Holder {
         match self.desk.store(op).await {
             StoreReply::Epoch(epoch) => Some(StoreAnswer::Epoch(epoch)),
             StoreReply::Registered(true) => Some(StoreAnswer::Entered),
-            StoreReply::Registered(false) | StoreReply::Overlap => Some(StoreAnswer::Overlaps),
+            StoreReply::Registered(false) => Some(Mutant::refusal(self.setup.mutant)),
+            StoreReply::Overlap => Some(StoreAnswer::Overlaps),
             StoreReply::Unused(unused) => Some(StoreAnswer::Unused(unused)),
             StoreReply::End(end) => Some(StoreAnswer::End(end)),
             StoreReply::Released => Some(StoreAnswer::Released),
@@ -212,7 +214,7 @@ impl Holder {
     /// Returns the register entry of a block. The real one has an instance and an entry id beside
     /// the generation.
     fn entry(&self, entry: &RegisterEntry) -> Entry {
-        let generation = token(entry.block.generation, self.setup.start, entry.entry);
+        let generation = self.token(entry.block.generation, entry.entry);
         Entry { span: entry.block.span, generation }
     }
 
@@ -237,6 +239,7 @@ impl Holder {
                 Next::Done(core::Answer::Alive { ceilings, starving, scarce, .. }) => {
                     self.state.borrow_mut().scarce = scarce;
                     self.share(&starving);
+                    let sent = Mutant::sent(self.setup.mutant, sent, self.moment());
                     return self.believe(ceilings, sent).await;
                 }
                 Next::Follow(_) => {}
