@@ -284,8 +284,11 @@ impl Lookup {
     }
 
     /// Reads a link from the store. If the store does not answer, the outdated cache entry `known`
-    /// is served. A full queue is reported as such: it says nothing about the store, and an edit
-    /// would stay hidden for as long as the queue is full.
+    /// is served.
+    ///
+    /// A full queue alone is reported as such: the store may answer, and an edit would stay hidden
+    /// for as long as the queue is full. But a store that does not answer fills the queue as well,
+    /// and then the entry is served.
     async fn read(&self, id: LinkId, name: Name, known: Option<Arc<Cached>>) -> Found {
         let Some(stale) = known else { return self.ask(id, Some(name), DEADLINE).await };
         // While the database is away, an outdated link is better than none, or than one that comes
@@ -299,6 +302,7 @@ impl Lookup {
                 self.news.note_store_away();
                 Ok(Some(Arc::clone(&stale.link)))
             }
+            Err(LookupError::Overloaded) if self.news.read_failed() => Ok(Some(Arc::clone(&stale.link))),
             found => found,
         }
     }

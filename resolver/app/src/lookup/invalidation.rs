@@ -4,7 +4,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -37,6 +37,8 @@ pub(super) struct News {
     /// While the store is down, cached entries are served without a read until this time, in
     /// milliseconds since `start`.
     store_away: AtomicU64,
+    /// Whether the read that ended last has failed.
+    read_failed: AtomicBool,
     start: Instant,
 }
 
@@ -53,6 +55,7 @@ impl News {
             freshness: Freshness::new(),
             changed,
             store_away: AtomicU64::new(0),
+            read_failed: AtomicBool::new(false),
             start: Instant::now(),
         }
     }
@@ -90,6 +93,16 @@ impl News {
 
     pub(super) fn store_is_away(&self) -> bool {
         self.millis() < self.store_away.load(Ordering::Relaxed)
+    }
+
+    /// Records whether a read has failed.
+    pub(super) fn set_read_failed(&self, failed: bool) {
+        self.read_failed.store(failed, Ordering::Relaxed);
+    }
+
+    /// Returns whether the read that ended last has failed.
+    pub(super) fn read_failed(&self) -> bool {
+        self.read_failed.load(Ordering::Relaxed)
     }
 
     fn millis(&self) -> u64 {

@@ -58,8 +58,13 @@ impl Reader {
         }
     }
 
-    /// Answers a miss that has become a hit in the meantime, and adds any other to `waiting`.
+    /// Answers a miss that has become a hit in the meantime, and adds any other to `waiting`. A
+    /// caller that has given up is left out: reads for such callers would delay all others once the
+    /// queue takes longer than their deadline.
     fn admit(&self, Miss { id, waiter }: Miss, waiting: &mut Waiting) {
+        if waiter.found.is_closed() {
+            return;
+        }
         let known = waiter.name.and_then(|name| self.cache.get(&name));
         match known.filter(|cached| self.news.is_fresh(cached)) {
             // The caller may have given up.
@@ -80,6 +85,7 @@ impl Reader {
         let is_decisive = batch.values().flatten().any(|waiter| waiter.name.is_none());
         let source = if is_decisive { Source::Primary } else { self.news.source(&ids) };
         let read = self.links.read(&ids, source).await;
+        self.news.set_read_failed(read.is_err());
         // Collected only now: waking up for each arrival would cost more than a redirect's share of
         // the read.
         let (mut late, mut next) = (Waiting::new(), Waiting::new());
@@ -87,6 +93,9 @@ impl Reader {
         while next.len() + late.len() < READ_MAX
             && let Ok(miss) = self.queue.try_recv()
         {
+            if miss.waiter.found.is_closed() {
+                continue;
+            }
             // A caller that bypasses the cache shares no answer that a replica may have given.
             let shares = miss.waiter.name.is_some() && batch.contains_key(&miss.id);
             let waiting = if shares { &mut late } else { &mut next };

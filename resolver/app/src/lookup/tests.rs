@@ -11,14 +11,14 @@ use supply::Clock;
 use super::*;
 
 /// Starts a lookup over a database without a schema: every read fails.
-fn lookup() -> Lookup {
+fn lookup(recorder: &Recorder) -> Lookup {
     let connection = Arc::new(Mutex::new(Connection::open_in_memory().unwrap()));
     let (vitals, _) = Vitals::new();
     let sizes = LookupSizes { cache_bytes: 1 << 20, replica_lag: Duration::from_secs(2) };
     let mint = Arc::new(Mint::new(&CodeKey::parse(&"5a".repeat(32)).unwrap(), []));
     let ceilings = Arc::new(Ceilings::new(Clock::start()));
     let links = Arc::new(SqliteStore::here(&connection));
-    Lookup::start(&vitals, sizes, mint, ceilings, links, Metrics::new(&Recorder::new()))
+    Lookup::start(&vitals, sizes, mint, ceilings, links, Metrics::new(recorder))
 }
 
 fn link() -> Arc<Link> {
@@ -33,9 +33,9 @@ fn link() -> Arc<Link> {
     Arc::new(Link::stored(LinkId::from_stored(1), draft, Timestamp::UNIX_EPOCH))
 }
 
-#[tokio::test]
-async fn a_full_queue_is_reported_to_its_callers_and_does_not_count_as_a_store_that_is_away() {
-    let (lookup, link) = (lookup(), link());
+#[tokio::test(start_paused = true)]
+async fn a_full_queue_hides_a_link_that_is_known_only_if_the_store_answers() {
+    let (lookup, link) = (lookup(&Recorder::new()), link());
     let read = async || {
         let stale = Cached::new(&link, lookup.news.freshness.now(), true);
         lookup.read(link.id, Name::Id(link.id), Some(stale)).await
@@ -47,4 +47,23 @@ async fn a_full_queue_is_reported_to_its_callers_and_does_not_count_as_a_store_t
     drop(all);
     assert_eq!(read().await, Ok(Some(Arc::clone(&link))), "the store has failed");
     assert!(lookup.news.store_is_away());
+
+    tokio::time::advance(Duration::from_secs(2)).await;
+    let _all = lookup.misses.try_reserve_many(WAITING_MAX).unwrap();
+    assert!(!lookup.news.store_is_away());
+    assert_eq!(read().await, Ok(Some(Arc::clone(&link))), "the last read has failed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_link_is_read_for_a_caller_that_has_given_up() {
+    let recorder = Recorder::new();
+    let lookup = lookup(&recorder);
+    for id in 1..=3 {
+        let waiter = Waiter { name: None, found: oneshot::channel().0 };
+        lookup.misses.try_send(Miss { id: LinkId::from_stored(id), waiter }).unwrap();
+    }
+    let id = LinkId::from_stored(4);
+    assert_eq!(lookup.ask(id, None, DEADLINE).await, Err(LookupError::NoStore));
+    let asked = recorder.render();
+    assert!(asked.contains("resolver_links_asked_total 1\n"), "{asked}");
 }
