@@ -34,7 +34,7 @@ const STOOD_STILL: Duration = Duration::from_secs(2);
 
 /// A message from the election to the driver.
 #[derive(Debug)]
-pub enum Tidings {
+pub enum ElectionOutcome {
     /// This issuer won the election.
     Elected {
         /// Epoch of the new term.
@@ -76,14 +76,14 @@ impl Handle {
 
 /// The driver's state that the rest of the process can read without a call to the core.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct DriverState {
     /// Whether the election has reported a result yet.
     pub informed: bool,
     /// Epoch that this issuer serves as leader; `None` otherwise.
     pub serving: Option<Epoch>,
 }
 
-struct Waiting {
+struct PendingCall {
     arrived: Instant,
     answer: oneshot::Sender<Result<Answer, Refusal>>,
 }
@@ -96,10 +96,10 @@ pub struct Driver {
     ledger: Arc<dyn Ledger>,
     metrics: Metrics,
     calls: mpsc::Receiver<Call>,
-    tidings: mpsc::Receiver<Tidings>,
+    tidings: mpsc::Receiver<ElectionOutcome>,
     abdications: watch::Sender<u64>,
-    standing: watch::Sender<Standing>,
-    waiting: HashMap<Ticket, Waiting>,
+    standing: watch::Sender<DriverState>,
+    waiting: HashMap<Ticket, PendingCall>,
     /// Epoch of the last known leader.
     leader: Option<Epoch>,
     next_ticket: Ticket,
@@ -110,25 +110,25 @@ pub struct Driver {
 }
 
 /// The channels by which the rest of the process reaches the driver.
-pub struct Ends {
+pub struct DriverChannels {
     /// Calls to the core.
     pub handle: Handle,
     /// Results of elections, for the driver.
-    pub tidings: mpsc::Sender<Tidings>,
+    pub tidings: mpsc::Sender<ElectionOutcome>,
     /// Count of abdications; grows when the driver wants to end its term.
     pub abdications: watch::Receiver<u64>,
     /// Whether the driver serves.
-    pub standing: watch::Receiver<Standing>,
+    pub standing: watch::Receiver<DriverState>,
 }
 
 impl Driver {
     /// Creates a driver that knows no leader yet, and its channels.
     #[must_use]
-    pub fn new(limits: Limits, ledger: Arc<dyn Ledger>, metrics: Metrics) -> (Self, Ends) {
+    pub fn new(limits: Limits, ledger: Arc<dyn Ledger>, metrics: Metrics) -> (Self, DriverChannels) {
         let (calls, calls_in) = mpsc::channel(CALLS);
         let (tidings, tidings_in) = mpsc::channel(8);
         let (abdications, abdications_in) = watch::channel(0);
-        let (standing, standing_in) = watch::channel(Standing::default());
+        let (standing, standing_in) = watch::channel(DriverState::default());
         let driver = Self {
             core: Core::new(limits),
             ledger,
@@ -146,7 +146,7 @@ impl Driver {
             ticked: Instant::now(),
         };
         let handle = Handle { calls };
-        (driver, Ends { handle, tidings, abdications: abdications_in, standing: standing_in })
+        (driver, DriverChannels { handle, tidings, abdications: abdications_in, standing: standing_in })
     }
 
     /// Runs until every [`Handle`] is dropped. After `retire` is cancelled, it refuses new
@@ -197,11 +197,11 @@ impl Driver {
         self.step(Event::Tick);
     }
 
-    fn hear(&mut self, news: Tidings) {
+    fn hear(&mut self, news: ElectionOutcome) {
         self.commit = None;
         let leader = match &news {
-            Tidings::Elected { epoch, .. } => Some(*epoch),
-            Tidings::Following(leader) => leader.as_ref().map(|leader| leader.epoch),
+            ElectionOutcome::Elected { epoch, .. } => Some(*epoch),
+            ElectionOutcome::Following(leader) => leader.as_ref().map(|leader| leader.epoch),
         };
         if let Some(epoch) = leader
             && self.leader.replace(epoch).is_some_and(|before| before != epoch)
@@ -209,15 +209,15 @@ impl Driver {
             self.metrics.leader_changed();
         }
         self.step(match news {
-            Tidings::Elected { epoch, snapshot } => Event::Elected { epoch, snapshot },
-            Tidings::Following(leader) => Event::Following(leader),
+            ElectionOutcome::Elected { epoch, snapshot } => Event::Elected { epoch, snapshot },
+            ElectionOutcome::Following(leader) => Event::Following(leader),
         });
         self.standing.send_modify(|standing| standing.informed = true);
     }
 
     fn take(&mut self, call: Call) {
         self.next_ticket = self.next_ticket.next();
-        self.waiting.insert(self.next_ticket, Waiting { arrived: Instant::now(), answer: call.answer });
+        self.waiting.insert(self.next_ticket, PendingCall { arrived: Instant::now(), answer: call.answer });
         self.step(Event::Arrived(self.next_ticket, call.request));
     }
 

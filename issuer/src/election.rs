@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     core::Leader,
-    driver::Tidings,
+    driver::ElectionOutcome,
     ledger::{
         Ledger, LedgerError,
         etcd::{EtcdLedger, leader_key},
@@ -52,7 +52,7 @@ pub(crate) struct Election {
     /// Deadline of each call to etcd.
     pub deadline: Duration,
     /// Results of elections, for the driver.
-    pub tidings: mpsc::Sender<Tidings>,
+    pub tidings: mpsc::Sender<ElectionOutcome>,
     /// Count of the driver's abdications; grows when the driver wants to end its term.
     pub abdications: watch::Receiver<u64>,
     /// Ends the candidacy.
@@ -95,7 +95,7 @@ impl Election {
             match self.campaign().await {
                 Ok(Attempt::Won { lease, epoch }) => self.lead(lease, epoch).await,
                 Ok(Attempt::Lost(leader)) => {
-                    self.tell(Tidings::Following(Some(leader))).await;
+                    self.tell(ElectionOutcome::Following(Some(leader))).await;
                     self.wait_for_vacancy().await;
                 }
                 Err(error) => {
@@ -168,7 +168,7 @@ impl Election {
         match loaded {
             Some(Ok(snapshot)) => {
                 tracing::info!(%epoch, keys = snapshot.records.len(), "elected");
-                self.tell(Tidings::Elected { epoch, snapshot }).await;
+                self.tell(ElectionOutcome::Elected { epoch, snapshot }).await;
                 self.hold(&mut lease).await;
             }
             None => {}
@@ -178,7 +178,7 @@ impl Election {
             }
         }
         self.metrics.lease_deadline.send_replace(None);
-        self.tell(Tidings::Following(None)).await;
+        self.tell(ElectionOutcome::Following(None)).await;
         self.resign(epoch, lease.id).await;
         tracing::info!(%epoch, "stepped down");
         if !self.shutdown.is_cancelled() {
@@ -301,7 +301,7 @@ impl Election {
         }
     }
 
-    async fn tell(&self, tidings: Tidings) {
+    async fn tell(&self, tidings: ElectionOutcome) {
         // A driver that is gone has stopped serving, and needs no message.
         let _ = self.tidings.send(tidings).await;
     }

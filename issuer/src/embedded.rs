@@ -3,7 +3,7 @@
 
 use std::{io, path::Path, sync::Arc, time::Duration};
 
-use daemon::{Recorder, Vitals};
+use daemon::{Recorder, TaskSupervisor};
 use numbers::Epoch;
 use tokio::{io::DuplexStream, sync::mpsc, task::JoinHandle};
 use tokio_stream::{StreamExt, wrappers::ReceiverStream};
@@ -13,7 +13,7 @@ use tonic::transport::Server;
 use crate::{
     Error,
     core::Limits,
-    driver::{Driver, Tidings},
+    driver::{Driver, ElectionOutcome},
     grpc::IssuerService,
     ledger::{Ledger, embedded::EmbeddedLedger},
     metrics::Metrics,
@@ -69,13 +69,13 @@ impl Embedded {
         ledger: &Path,
         limits: Limits,
         recorder: &Recorder,
-        vitals: &Vitals,
+        supervisor: &TaskSupervisor,
     ) -> Result<Self, Error> {
         let path = ledger.to_owned();
         let opened = tokio::task::spawn_blocking(move || EmbeddedLedger::open(&path)).await;
         let ledger = opened.map_err(|_| Error::Internal("open the ledger"))??;
         let epoch = ledger.epoch();
-        Self::serve(Arc::new(ledger), epoch, limits, recorder, vitals).await
+        Self::serve(Arc::new(ledger), epoch, limits, recorder, supervisor).await
     }
 
     /// Starts serving on a ledger that belongs to this issuer alone from this epoch on.
@@ -87,15 +87,15 @@ impl Embedded {
         epoch: Epoch,
         limits: Limits,
         recorder: &Recorder,
-        vitals: &Vitals,
+        supervisor: &TaskSupervisor,
     ) -> Result<Self, Error> {
-        let tidings = Tidings::Elected { epoch, snapshot: ledger.load().await? };
+        let tidings = ElectionOutcome::Elected { epoch, snapshot: ledger.load().await? };
         let metrics = Metrics::new(recorder);
         let (driver, ends) = Driver::new(limits, ledger, metrics.clone());
         let observer = Arc::new(Observer::new(ends.handle.clone(), ends.standing.clone(), metrics));
         let observing = observer.start();
         let shutdown = CancellationToken::new();
-        vitals.spawn("driver", driver.run(CancellationToken::new()));
+        supervisor.spawn("driver", driver.run(CancellationToken::new()));
         // The driver was just started and its queue is empty.
         let _ = ends.tidings.send(tidings).await;
 

@@ -21,7 +21,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
     core::{Answer, Request, StatusReport},
-    driver::{Handle, Standing},
+    driver::{DriverState, Handle},
     forecast::{Forecast, Outlook},
     metrics::Metrics,
 };
@@ -34,7 +34,7 @@ const DEADLINE: Duration = Duration::from_millis(500);
 /// Observer of the leader's state. On a follower it has nothing to publish.
 pub struct Observer {
     handle: Handle,
-    standing: watch::Receiver<Standing>,
+    standing: watch::Receiver<DriverState>,
     metrics: Metrics,
     started: Instant,
     /// A std mutex, because it is never held across an await.
@@ -58,7 +58,7 @@ struct Watched {
 impl Observer {
     /// Creates an observer that has not observed anything yet.
     #[must_use]
-    pub fn new(handle: Handle, standing: watch::Receiver<Standing>, metrics: Metrics) -> Self {
+    pub fn new(handle: Handle, standing: watch::Receiver<DriverState>, metrics: Metrics) -> Self {
         Self { handle, standing, metrics, started: Instant::now(), published: Mutex::default() }
     }
 
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
     use crate::{
         core::Limits,
-        driver::{Driver, Ends, Tidings},
+        driver::{Driver, DriverChannels, ElectionOutcome},
         ledger::{Ledger as _, embedded::EmbeddedLedger},
     };
 
@@ -164,12 +164,14 @@ mod tests {
     async fn only_a_leader_is_asked_and_its_gauges_end_with_its_term() {
         let folder = tempfile::tempdir().unwrap();
         let ledger = Arc::new(EmbeddedLedger::open(&folder.path().join("ledger.json")).unwrap());
-        let elected =
-            async || Tidings::Elected { epoch: ledger.epoch(), snapshot: ledger.load().await.unwrap() };
+        let elected = async || ElectionOutcome::Elected {
+            epoch: ledger.epoch(),
+            snapshot: ledger.load().await.unwrap(),
+        };
         let recorder = Recorder::new();
         let metrics = Metrics::new(&recorder);
         let (driver, ends) = Driver::new(Limits::default(), ledger.clone(), metrics.clone());
-        let Ends { handle, tidings, mut standing, .. } = ends;
+        let DriverChannels { handle, tidings, mut standing, .. } = ends;
         let observer = Observer::new(handle.clone(), standing.clone(), metrics);
         tokio::spawn(driver.run(CancellationToken::new()));
 
@@ -186,7 +188,7 @@ mod tests {
             let shown = gauges(&recorder);
             assert!(shown.len() == 12 && !shown.iter().any(|value| value.is_nan()), "{shown:?}");
 
-            tidings.send(Tidings::Following(None)).await.unwrap();
+            tidings.send(ElectionOutcome::Following(None)).await.unwrap();
             standing.wait_for(|standing| standing.serving.is_none()).await.unwrap();
             observer.look().await;
             let withdrawn = gauges(&recorder);

@@ -3,7 +3,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use daemon::{Admin, Bounded, Gate, GateLimits, Questions, Recorder, Refresh, Resources, Vitals, bind};
+use daemon::{
+    Admin, Bounded, Gate, GateLimits, Questions, Recorder, Refresh, Resources, TaskSupervisor, bind,
+};
 use etcd_client::{Client, ConnectOptions};
 use proto::issuer::v1::issuer_server::IssuerServer;
 use tokio::{
@@ -18,7 +20,7 @@ use tonic::transport::Server;
 use crate::{
     Error,
     config::Config,
-    driver::{Driver, Ends, Standing},
+    driver::{Driver, DriverChannels, DriverState},
     election::Election,
     etcd_channel,
     grpc::IssuerService,
@@ -88,9 +90,9 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
     let admin_task = tokio::spawn(admin.serve(listeners.admin, admin_stop.clone()));
     wait_for_etcd(&config, &client, &shutdown).await?;
 
-    let (vitals, mut failures) = Vitals::new();
-    vitals.spawn("driver", driver.run(shutdown.clone()));
-    let Ends { handle, tidings, abdications, standing } = ends;
+    let (supervisor, mut failures) = TaskSupervisor::new();
+    supervisor.spawn("driver", driver.run(shutdown.clone()));
+    let DriverChannels { handle, tidings, abdications, standing } = ends;
     let election = Election {
         client,
         ledger,
@@ -103,7 +105,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
         shutdown: shutdown.clone(),
         metrics: metrics.election(),
     };
-    let election = vitals.spawn("election", election.run());
+    let election = supervisor.spawn("election", election.run());
     let service = IssuerService::server(handle, standing, config.advertise(), config.holder_ttl);
     let served = tokio::select! {
         served = serve(&config, (listeners.grpc, connections), service, election, shutdown) => served,
@@ -216,7 +218,10 @@ async fn wait_for_etcd(config: &Config, client: &Client, shutdown: &Cancellation
 ///
 /// Readiness does not mean leadership. Otherwise followers would never be ready, and a rolling
 /// update would never finish.
-fn readiness(mut standing: watch::Receiver<Standing>, shutdown: CancellationToken) -> watch::Receiver<bool> {
+fn readiness(
+    mut standing: watch::Receiver<DriverState>,
+    shutdown: CancellationToken,
+) -> watch::Receiver<bool> {
     let (ready, receiver) = watch::channel(false);
     tokio::spawn(async move {
         tokio::select! {

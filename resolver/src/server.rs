@@ -16,12 +16,13 @@ use api::{Api, grpc};
 use app::metrics::Metrics;
 use cli::{args::Database, file_error, open_witnessed};
 use codes::{Keyspace, KeyspaceIndex, Mint};
-use daemon::{Admin, Recorder, Refresh, Resources, Vitals};
+use daemon::{Admin, Recorder, Refresh, Resources, TaskSupervisor};
 use issuer::{core::Limits, embedded::Embedded, observer::Observer};
 use parts::Parts;
 use store::Witness;
 use supply::{
-    Clock, Closing, IssuerClient, Lost, Minting, Owner, Spec, Supplier, SupplierConfig, SupplyMetrics, Target,
+    Clock, Closing, IssuerClient, Minting, Owner, Spec, StopReason, Supplier, SupplierConfig, SupplyMetrics,
+    Target,
 };
 use tokio::{
     net::TcpListener,
@@ -114,8 +115,8 @@ pub async fn run(
         bootstrapped = bootstrap(&config, &settings, &*store) => bootstrapped?,
         () = shutdown.cancelled() => return Ok(()),
     };
-    let (vitals, mut failures) = Vitals::new();
-    let issuer = start_issuer(&config, &recorder, &vitals).await?;
+    let (supervisor, mut failures) = TaskSupervisor::new();
+    let issuer = start_issuer(&config, &recorder, &supervisor).await?;
     let Bootstrapped { code_key, keyspaces, new_key, shared, asked } = bootstrapped;
     let clock = Clock::start();
     let mintings = mintings(&settings, &keyspaces, clock)?;
@@ -129,13 +130,13 @@ pub async fn run(
         store,
         metrics,
         supply_metrics,
-        vitals: vitals.clone(),
+        supervisor: supervisor.clone(),
     };
     let (supply, service) = parts.assemble(&settings, (asked, shared), &resources);
 
     let (phase, phases) = watch::channel(Phase::Serving);
     let mut public = tokio::spawn(http::serve(listeners.public, Arc::clone(&service), phases));
-    let grpc = Grpc::start(listeners.grpc, &service.api, &vitals);
+    let grpc = Grpc::start(listeners.grpc, &service.api, &supervisor);
     ready.send_replace(true);
     tracing::info!(public_url = settings.public_url, admin = %config.admin_listen, "serving");
     greet(Greeting { public_url: settings.public_url, new_key });
@@ -148,7 +149,7 @@ pub async fn run(
     ready.send_replace(false);
     // Hand-picked codes need no numbers, so a process whose keyspaces are contradicted would
     // continue to accept them: it stops without a delay.
-    let is_contradicted = matches!(lost, Some(Lost::Keyspaces(_)));
+    let is_contradicted = matches!(lost, Some(StopReason::Keyspaces(_)));
     let delay = if is_contradicted { Duration::ZERO } else { config.drain_delay };
     let drained = tokio::join!(drain(&service, &phase, public, delay), grpc.stop(delay)).0;
     supply.stop().await;
@@ -169,14 +170,19 @@ struct Grpc {
 }
 
 impl Grpc {
-    fn start(listener: Option<TcpListener>, api: &Arc<Api>, vitals: &Vitals) -> Self {
+    fn start(listener: Option<TcpListener>, api: &Arc<Api>, supervisor: &TaskSupervisor) -> Self {
         let stop = CancellationToken::new();
         let serve = |listener| {
             let serving = grpc::serve(listener, Arc::clone(api), stop.clone());
             // A failure of the links API ends the process, like that of every other supervised
             // task.
-            vitals
-                .spawn("links API", async move { serving.await.expect("a failure has to end this process") })
+            supervisor.spawn("links API", async move {
+                let served = serving.await;
+                let served = served.inspect_err(|error| {
+                    tracing::error!(error = error as &dyn std::error::Error, "serve the links API");
+                });
+                served.expect("a failure has to end this process");
+            })
         };
         Self { task: listener.map(serve), stop }
     }
@@ -192,9 +198,9 @@ impl Grpc {
 }
 
 /// Returns the error for the reason why this process may mint no more.
-fn stopped_by(lost: &Lost, config: &Config, holder: String) -> cli::Error {
+fn stopped_by(lost: &StopReason, config: &Config, holder: String) -> cli::Error {
     match lost {
-        Lost::Superseded(reason) => cli::Error::Config {
+        StopReason::Superseded(reason) => cli::Error::Config {
             flag: "--holder-id",
             value: holder,
             reason: format!(
@@ -202,7 +208,7 @@ fn stopped_by(lost: &Lost, config: &Config, holder: String) -> cli::Error {
                  expected a name of its own for each process ({reason})"
             ),
         },
-        Lost::AnotherLedger { issuer, database } => cli::Error::Config {
+        StopReason::AnotherLedger { issuer, database } => cli::Error::Config {
             flag: "--issuer",
             value: if config.issuer.is_empty() { "(embedded)".to_owned() } else { config.issuer.join(",") },
             reason: format!(
@@ -211,7 +217,7 @@ fn stopped_by(lost: &Lost, config: &Config, holder: String) -> cli::Error {
                  If the former ledger is lost for good, run `resolver migrate --forget-ledger`"
             ),
         },
-        Lost::Keyspaces(contradiction) => cli::Error::Config {
+        StopReason::Keyspaces(contradiction) => cli::Error::Config {
             flag: "--database",
             value: config.database.database.to_string(),
             reason: format!(
@@ -262,21 +268,21 @@ fn open_witness(path: &Path) -> Result<Witness, cli::Error> {
 /// The task of the supplier, with its handles.
 struct Supply {
     stop: CancellationToken,
-    lost: watch::Receiver<Option<Lost>>,
+    lost: watch::Receiver<Option<StopReason>>,
     closing: Closing,
     task: JoinHandle<()>,
 }
 
 impl Supply {
-    fn start(config: SupplierConfig, vitals: &Vitals) -> Self {
+    fn start(config: SupplierConfig, supervisor: &TaskSupervisor) -> Self {
         let stop = CancellationToken::new();
         let supplier = Supplier::new(config);
         let (lost, closing) = (supplier.lost(), supplier.closing());
-        Self { task: vitals.spawn("supplier", supplier.run(stop.clone())), stop, lost, closing }
+        Self { task: supervisor.spawn("supplier", supplier.run(stop.clone())), stop, lost, closing }
     }
 
     /// Waits until this process may mint no more, and returns the reason.
-    async fn lost(&self) -> Lost {
+    async fn lost(&self) -> StopReason {
         let mut lost = self.lost.clone();
         match lost.wait_for(Option::is_some).await.map(|lost| lost.clone()) {
             Ok(Some(lost)) => lost,
@@ -350,12 +356,16 @@ impl Issuer {
     }
 }
 
-async fn start_issuer(config: &Config, recorder: &Recorder, vitals: &Vitals) -> Result<Issuer, Error> {
+async fn start_issuer(
+    config: &Config,
+    recorder: &Recorder,
+    supervisor: &TaskSupervisor,
+) -> Result<Issuer, Error> {
     if !config.issuer.is_empty() {
         return Ok(Issuer { target: Target::Remote(config.issuer.clone()), embedded: None });
     }
     let ledger = config.data_folder().join("ledger.json");
-    let embedded = Embedded::start(Path::new(&ledger), Limits::default(), recorder, vitals).await?;
+    let embedded = Embedded::start(Path::new(&ledger), Limits::default(), recorder, supervisor).await?;
     Ok(Issuer { target: Target::Embedded(embedded.dialer()), embedded: Some(embedded) })
 }
 

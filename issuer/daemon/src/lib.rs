@@ -8,7 +8,7 @@ mod gate;
 mod recorder;
 mod resources;
 mod seldom;
-mod vital;
+mod task_supervisor;
 
 use std::{io::IsTerminal as _, net::SocketAddr, time::Duration};
 
@@ -23,7 +23,7 @@ pub use gate::{Gate, GateLimits, Guarded, Guest, IsExempt, UnderWay, network};
 pub use recorder::Recorder;
 pub use resources::Resources;
 pub use seldom::Seldom;
-pub use vital::{Failures, Vitals};
+pub use task_supervisor::{Failures, TaskSupervisor};
 
 /// Starts logging to standard error. `RUST_LOG` sets the filter; the default is `info`.
 pub fn init_logs() {

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// A request for a block.
-pub(super) struct Asked<'a> {
+pub(super) struct BlockRequest<'a> {
     pub(super) holder: &'a HolderId,
     pub(super) seq: Seq,
     pub(super) namespace: &'a Namespace,
@@ -25,13 +25,13 @@ pub(super) struct Asked<'a> {
 }
 
 /// Numbers for a block, and the generation that they were leaked under, if any.
-struct Found {
+struct TakenSpan {
     span: Span,
     leaked: Option<Generation>,
 }
 
 /// Allocates a block, or repeats the last answer if its seq comes again (I5).
-pub(super) fn allocate(term: &mut Term, now: Millis, asked: Asked<'_>) -> Result<Answer, Refusal> {
+pub(super) fn allocate(term: &mut Term, now: Millis, asked: BlockRequest<'_>) -> Result<Answer, Refusal> {
     let unknown = || Refusal::UnknownHolder(asked.holder.clone());
     let record = term.state.holders.get(asked.holder).ok_or_else(unknown)?;
     let guarded = term.limits.guards(Guard::Seq);
@@ -64,7 +64,7 @@ pub(super) fn allocate(term: &mut Term, now: Millis, asked: Asked<'_>) -> Result
         take_leaked(term, now, (asked.holder, incarnation), asked.namespace, &asked.store)
     };
     let found = match leaked {
-        Some(block) => Found { span: block.span, leaked: Some(block.generation) },
+        Some(block) => TakenSpan { span: block.span, leaked: Some(block.generation) },
         None => take_numbers(term, now, &asked, (len, wants_unused))?,
     };
     let generation = term.state.head.generation.next();
@@ -79,7 +79,7 @@ pub(super) fn allocate(term: &mut Term, now: Millis, asked: Asked<'_>) -> Result
 /// twice its last block, so that a burst or a wrong measurement costs little. Its first block has
 /// the minimum length, so that a crash loop costs little. No block is longer than the holder's
 /// share of the numbers left, which may be less than `block_min`.
-fn block_len(term: &Term, now: Millis, record: &HolderRecord, asked: &Asked<'_>) -> u64 {
+fn block_len(term: &Term, now: Millis, record: &HolderRecord, asked: &BlockRequest<'_>) -> u64 {
     let limits = &term.limits;
     if record.reserved && limits.guards(Guard::ReservedLen) {
         return asked.wanted_len.clamp(1, limits.block_max);
@@ -99,14 +99,14 @@ fn block_len(term: &Term, now: Millis, record: &HolderRecord, asked: &Asked<'_>)
 fn take_numbers(
     term: &mut Term,
     now: Millis,
-    asked: &Asked<'_>,
+    asked: &BlockRequest<'_>,
     (len, wants_unused): (u64, bool),
-) -> Result<Found, Refusal> {
+) -> Result<TakenSpan, Refusal> {
     let namespace = asked.namespace;
     burn_doomed(&mut term.state, asked);
     if let Some(part) = first_free(&term.state, asked, wants_unused) {
         let leaked = (!part.is_surely_unused(&asked.store)).then_some(part.generation);
-        return Ok(Found { span: take_free(&mut term.state, namespace, part, len), leaked });
+        return Ok(TakenSpan { span: take_free(&mut term.state, namespace, part, len), leaked });
     }
     ceiling::advance(term, now, namespace);
     let wait_ms = term.state.head.holder_ttl_ms;
@@ -124,12 +124,12 @@ fn take_numbers(
     record.high_watermark = span.end();
     record.account.allocated += span.len();
     record.account.open += span.len();
-    Ok(Found { span, leaked: None })
+    Ok(TakenSpan { span, leaked: None })
 }
 
 /// Burns doomed free parts (see [`Part::is_doomed`]), at most [`BURNED_MAX`] at a time, so that a
 /// transaction stays within its limit.
-fn burn_doomed(state: &mut State, asked: &Asked<'_>) {
+fn burn_doomed(state: &mut State, asked: &BlockRequest<'_>) {
     let namespace = asked.namespace;
     let parts = state.free.range((namespace.clone(), 0)..=(namespace.clone(), u64::MAX));
     let doomed = parts.filter(|(_, part)| part.is_doomed(&asked.store)).take(BURNED_MAX);
@@ -145,7 +145,7 @@ fn burn_doomed(state: &mut State, asked: &Asked<'_>) {
 
 /// Returns the first free part that fits the request: one that is not doomed, and for a reservation
 /// one that is surely unused.
-fn first_free(state: &State, asked: &Asked<'_>, wants_unused: bool) -> Option<Part> {
+fn first_free(state: &State, asked: &BlockRequest<'_>, wants_unused: bool) -> Option<Part> {
     let namespace = asked.namespace;
     let parts = state.free.range((namespace.clone(), 0)..=(namespace.clone(), u64::MAX));
     let fits =
@@ -168,7 +168,7 @@ fn take_free(state: &mut State, namespace: &Namespace, part: Part, len: u64) -> 
     front
 }
 
-fn hand_over(term: &mut Term, asked: Asked<'_>, block: Block, leaked: Option<Generation>) -> Answer {
+fn hand_over(term: &mut Term, asked: BlockRequest<'_>, block: Block, leaked: Option<Generation>) -> Answer {
     debug_assert!(block.generation > Generation(0), "generations start at 1");
     let store = asked.store.clone();
     let open = OpenBlock { block: block.clone(), store: asked.store, contested: leaked.is_some() };

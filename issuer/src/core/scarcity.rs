@@ -28,7 +28,7 @@ const STARVES_SHARE: u64 = 3;
 
 /// A holder's report of its numbers in hand, from a beat.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Report {
+pub(super) struct NumbersReport {
     /// Seq of the last allocation that the numbers include.
     pub(super) last_seq: Seq,
     /// Unused numbers of open blocks, by namespace.
@@ -105,8 +105,9 @@ fn may_have(
     if !record.open.iter().any(|open| open.block.namespace == *namespace) {
         return false;
     }
-    let covers =
-        |report: &&Report| report.last_seq >= record.last_seq || !term.limits.guards(Guard::FreshReport);
+    let covers = |report: &&NumbersReport| {
+        report.last_seq >= record.last_seq || !term.limits.guards(Guard::FreshReport)
+    };
     let report = term.in_hand.get(id).filter(covers).filter(|_| !term.is_silent(now, id));
     let numbers = report.and_then(|report| report.numbers.iter().find(|(name, _)| name == namespace));
     numbers.is_none_or(|(_, count)| *count > 0)

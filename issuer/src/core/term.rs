@@ -7,13 +7,13 @@ use numbers::{Epoch, HolderId, Incarnation, Mark, Millis, Namespace, Revision, T
 use crate::{
     core::{
         Answer, ByStart, Effect, HolderRecord, Leader, Limits, NamespaceRecord, Refusal, Request, State,
-        allocate::{self, Asked},
+        allocate::{self, BlockRequest},
         guard::Guard,
         journal::ENTRIES_MAX,
         leak::{BURNED_MAX, leak_open_blocks},
         register::{self, Start},
         return_blocks,
-        scarcity::{self, Report},
+        scarcity::{self, NumbersReport},
         status,
     },
     ledger::{HeadRead, Key, MAX_TXN_WRITES, Snapshot, Txn, TxnOutcome},
@@ -40,7 +40,7 @@ pub(super) struct Term {
     /// the take-over.
     pub(super) announced_at: BTreeMap<Namespace, Millis>,
     /// Last reports of numbers in hand; lost with the term.
-    pub(super) in_hand: BTreeMap<HolderId, Report>,
+    pub(super) in_hand: BTreeMap<HolderId, NumbersReport>,
     /// Starving holders, with the time of their last request; lost with the term.
     pub(super) starving: BTreeMap<(Namespace, HolderId), Millis>,
     /// Revision of `head` that the next transaction compares.
@@ -69,12 +69,12 @@ struct InFlight {
 
 /// Whether the term goes on after a commit, or another leader has written the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum CommitVerdict {
     InOffice,
     Deposed,
 }
 
-impl Standing {
+impl CommitVerdict {
     pub(super) fn is_deposed(self) -> bool {
         self == Self::Deposed
     }
@@ -145,20 +145,20 @@ impl Term {
         now: Millis,
         outcome: TxnOutcome,
         effects: &mut Vec<Effect>,
-    ) -> Standing {
+    ) -> CommitVerdict {
         let Some(in_flight) = &self.in_flight else {
             // The shell reports outcomes only of transactions that it was given, one at a time.
-            return Standing::InOffice;
+            return CommitVerdict::InOffice;
         };
         let revision = match outcome {
             TxnOutcome::Unknown => {
                 effects.push(Effect::Commit { txn: in_flight.txn.clone(), again: true });
-                return Standing::InOffice;
+                return CommitVerdict::InOffice;
             }
             TxnOutcome::Applied(revision) => revision,
             TxnOutcome::Refused(head) => match self.applied_before(&in_flight.txn, head) {
                 Some(revision) => revision,
-                None => return Standing::Deposed,
+                None => return CommitVerdict::Deposed,
             },
         };
         self.head = revision;
@@ -170,7 +170,7 @@ impl Term {
         } else {
             self.open_batch(now, effects);
         }
-        Standing::InOffice
+        CommitVerdict::InOffice
     }
 
     /// Applies the lost-reply rule: a refused copy means that an earlier copy has applied, if
@@ -333,7 +333,7 @@ impl Term {
             }
             Request::Allocate { holder, incarnation, seq, namespace, wanted_len, store } => {
                 self.hear(now, &holder, incarnation)?;
-                let asked = Asked { holder: &holder, seq, namespace: &namespace, wanted_len, store };
+                let asked = BlockRequest { holder: &holder, seq, namespace: &namespace, wanted_len, store };
                 allocate::allocate(self, now, asked)
             }
             Request::KeepAlive { holder, incarnation, last_seq, progress, mark } => {
@@ -342,7 +342,7 @@ impl Term {
                 // `ceiling`.
                 *head_changed |= self.limits.guards(Guard::BeatCommit);
                 *head_changed |= self.hear_mark(mark);
-                Ok(self.alive(now, holder, Report { last_seq, numbers: progress }))
+                Ok(self.alive(now, holder, NumbersReport { last_seq, numbers: progress }))
             }
             Request::Return { holder, incarnation, blocks } => {
                 self.hear(now, &holder, incarnation)?;
@@ -354,7 +354,7 @@ impl Term {
 
     /// Records a holder's report, and answers with the ceilings and the namespaces in which others
     /// starve.
-    fn alive(&mut self, now: Millis, holder: HolderId, report: Report) -> Answer {
+    fn alive(&mut self, now: Millis, holder: HolderId, report: NumbersReport) -> Answer {
         let known = &self.state.head.namespaces;
         let announced = |name: &Namespace| known.get(name).map(|record| (name.clone(), record.announced));
         let ceilings = report.numbers.iter().filter_map(|(name, _)| announced(name)).collect();

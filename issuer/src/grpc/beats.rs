@@ -12,7 +12,7 @@ use tonic::{Response, Status, Streaming};
 use super::{IssuerService, convert, mismatch, status::status_of};
 use crate::{
     core::{Answer, Refusal, scarce_beat_ms},
-    driver::Standing,
+    driver::DriverState,
 };
 
 /// Answers, in the order of the beats.
@@ -66,7 +66,7 @@ async fn answer(service: &IssuerService, beat: KeepAliveRequest) -> Result<KeepA
 /// Passes answers on until one is a refusal or the epoch ends.
 fn while_leading<A: Send + 'static>(
     answers: impl Stream<Item = Result<A, Status>> + Send + 'static,
-    standing: watch::Receiver<Standing>,
+    standing: watch::Receiver<DriverState>,
     epoch: Epoch,
 ) -> impl Stream<Item = Result<A, Status>> + Send {
     let state = Some((Box::pin(answers), standing));

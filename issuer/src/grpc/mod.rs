@@ -16,7 +16,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use crate::{
     core::{Answer, Refusal, Request as CoreRequest},
-    driver::{Handle, Standing},
+    driver::{DriverState, Handle},
 };
 use beats::Answers;
 use status::status_of;
@@ -32,7 +32,7 @@ const CALL_DEADLINE: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub struct IssuerService {
     handle: Handle,
-    standing: watch::Receiver<Standing>,
+    standing: watch::Receiver<DriverState>,
     advertise: Arc<str>,
     holder_ttl: Duration,
 }
@@ -42,7 +42,7 @@ impl IssuerService {
     #[must_use]
     pub fn server(
         handle: Handle,
-        standing: watch::Receiver<Standing>,
+        standing: watch::Receiver<DriverState>,
         advertise: String,
         holder_ttl: Duration,
     ) -> IssuerServer<Self> {

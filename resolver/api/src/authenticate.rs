@@ -58,7 +58,7 @@ pub(crate) async fn authenticate(
     }
     if let Some(domain) = grant.limits.domain {
         // The operator may have made the domain's name that of the default domain.
-        grant.limits.domain = Some(api.directory.settled(domain));
+        grant.limits.domain = Some(api.domain_cache.settled(domain));
     }
     let of_key = api.calls.spend_of_key(&grant).map_err(AuthError::TooManyCalls)?;
     Ok((grant, of_key.or(of_client)))

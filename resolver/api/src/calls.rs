@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use web::{
     Answer,
-    budgets::{Holder, Lane, Left, MINUTE, Rate, late_keys},
+    budgets::{BudgetAccount, Lane, Left, MINUTE, Rate, late_keys},
 };
 
 /// The number of wrong keys per minute that one client may try without waiting.
@@ -113,7 +113,7 @@ impl Calls {
             return Ok(());
         }
         let late = || self.late_keys.spend(network, self.since.elapsed());
-        match self.late.pass(Holder::Client(network), late).await {
+        match self.late.pass(BudgetAccount::Client(network), late).await {
             Ok(_) => Ok(()),
             Err(wait) => Err(Refused { wait, share: None }),
         }

@@ -38,7 +38,7 @@ use tonic::{
 };
 
 use crate::{Api, rest::base};
-use web::budgets::{Held, Holder};
+use web::budgets::{BudgetAccount, Held};
 
 /// The maximum size of a request in bytes, the same as for bodies of the REST API.
 const MESSAGE_BYTES: usize = 64 * 1024;
@@ -139,7 +139,7 @@ impl Service {
     /// a client that reads no results goes on sending.
     async fn create_next(&self, request: CreateLinkRequest, caller: &Caller) -> Result<(Link, Held), Status> {
         let by = caller.authenticate(&self.0).await?;
-        let held = self.0.budgets.bodies.take(Holder::Key(by.id), request.encoded_len() as u64);
+        let held = self.0.budgets.bodies.take(BudgetAccount::Key(by.id), request.encoded_len() as u64);
         let mut held = held.map_err(|spent| of_app(&spent.into()))?;
         let link = self.create(request, by).await?;
         // A link that existed before may be longer than the request. It is returned in any case.
@@ -184,7 +184,7 @@ impl Service {
             short_url: format!("{}/{short_code}", base(&self.0, link.domain())),
             short_code,
             long_url: link.long_url.as_str().to_owned(),
-            domain: self.0.directory.shown_name(link.domain()),
+            domain: self.0.domain_cache.shown_name(link.domain()),
             title: link.title.clone(),
             description: details.description,
             tags: tags.iter().map(ToString::to_string).collect(),

@@ -15,7 +15,7 @@ pub mod rest;
 
 use std::sync::{Arc, OnceLock};
 
-use app::{LinkService, domain_cache::Directory, key_ring::KeyRing, lookup::Lookup, metrics::Metrics};
+use app::{LinkService, domain_cache::DomainCache, key_ring::KeyRing, lookup::Lookup, metrics::Metrics};
 use hyper::body::Bytes;
 use jiff::tz::TimeZone;
 use links::Redirects;
@@ -36,7 +36,7 @@ pub struct Api {
     /// Links by code or slug, cached.
     pub lookup: Arc<Lookup>,
     /// Domains and the rules for targets, cached.
-    pub directory: Arc<Directory>,
+    pub domain_cache: Arc<DomainCache>,
     /// API keys, cached.
     pub keys: Arc<KeyRing>,
     /// The database.

@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use super::{
     AppError, Field, FieldErrors, LinkFields, LinkService, authorize::require, values, values::Checked,
 };
-use crate::creator::{CodeWish, CreateError, Wishes};
+use crate::creator::{CodeChoice, CreateError, CreateOptions};
 
 /// Length of a code from a digest, in characters, if the request sets none.
 pub const DIGEST_LEN: usize = 8;
@@ -78,7 +78,7 @@ impl IdempotencyKey {
 pub(super) struct Request {
     /// The link, without its domain and password.
     pub(super) draft: Draft,
-    pub(super) wishes: Wishes,
+    pub(super) options: CreateOptions,
     pub(super) domain: Option<Authority>,
     pub(super) password: Option<String>,
     pub(super) finds: bool,
@@ -114,8 +114,8 @@ impl LinkService {
     ) -> Result<Record, AppError> {
         require(by, Scope::Create)?;
         let request = self.check_create(request, wrong, by.id)?;
-        let (draft, wishes) = self.prepare(request, idempotency, by).await?;
-        self.create(draft, wishes, by).await
+        let (draft, options) = self.prepare(request, idempotency, by).await?;
+        self.create(draft, options, by).await
     }
 
     /// Hashes the password of a link.
@@ -141,14 +141,15 @@ impl LinkService {
         let DetailsEdit { valid_since, valid_until, .. } = &edit.details;
         values::window(valid_since.flatten(), valid_until.flatten(), &mut wrong);
         wrong.finish()?;
-        let wishes = Wishes { code, tags: edit.tags.take().unwrap_or_default(), ..Wishes::default() };
+        let options =
+            CreateOptions { code, tags: edit.tags.take().unwrap_or_default(), ..CreateOptions::default() };
         let draft = Draft::from_edit(edit, by).ok_or(AppError::Internal)?;
-        Ok(Request { draft, wishes, domain, password, finds: request.find_if_exists })
+        Ok(Request { draft, options, domain, password, finds: request.find_if_exists })
     }
 
     /// Checks the fields of the code, and returns which code the link is to have. As in Shlink, a
     /// custom slug makes the other fields of the code irrelevant.
-    fn check_code(&self, request: &CreateLink, wrong: &mut FieldErrors) -> CodeWish {
+    fn check_code(&self, request: &CreateLink, wrong: &mut FieldErrors) -> CodeChoice {
         let prefix = request.path_prefix.as_deref().map_or(Ok(None), values::path_prefix);
         let prefix = wrong.check(Field::PathPrefix, prefix).flatten();
         let slug = request.custom_slug.as_deref();
@@ -162,7 +163,7 @@ impl LinkService {
         let named = named.map(|name| self.creator.keyspace(name).ok_or_else(|| Field::Keyspace.expected()));
         let named = wrong.check(Field::Keyspace, named.transpose()).flatten();
         if let Some(slug) = slug {
-            return CodeWish::Picked(slug);
+            return CodeChoice::Picked(slug);
         }
         if strategy == Strategy::Hash || prefix.is_some() {
             if named.is_some() {
@@ -174,14 +175,14 @@ impl LinkService {
                 let expected = format!("expected at most {} with this prefix", Slug::MAX_LEN - prefix.len());
                 wrong.check::<()>(Field::ShortCodeLength, Err(expected));
             }
-            return CodeWish::Digest { prefix, len };
+            return CodeChoice::Digest { prefix, len };
         }
         match (named, len) {
             (Some(index), Some(len)) if self.creator.code_len(index) != Some(len) => {
                 let has = self.creator.code_len(index).unwrap_or_default();
                 let expected = format!("expected {has}, the length of this keyspace's codes, or no value");
                 wrong.check::<()>(Field::ShortCodeLength, Err(expected));
-                CodeWish::Next
+                CodeChoice::Next
             }
             (Some(index), _) => self.next_of(index),
             // A code of a length that no keyspace has is not minted but comes from a digest (D2).
@@ -189,17 +190,17 @@ impl LinkService {
             // would try the codes of all links to the same URL.
             (None, Some(len)) => match self.creator.keyspace_of_len(len) {
                 Some(index) => self.next_of(index),
-                None if len > Code::MAX_LEN => CodeWish::Random { len },
-                None => CodeWish::Digest { prefix: String::new(), len },
+                None if len > Code::MAX_LEN => CodeChoice::Random { len },
+                None => CodeChoice::Digest { prefix: String::new(), len },
             },
-            (None, None) => CodeWish::Next,
+            (None, None) => CodeChoice::Next,
         }
     }
 
     /// Returns the request for the next code of a keyspace, in its canonical form for the default
     /// keyspace.
-    fn next_of(&self, index: KeyspaceIndex) -> CodeWish {
-        if index == self.creator.default_keyspace() { CodeWish::Next } else { CodeWish::In(index) }
+    fn next_of(&self, index: KeyspaceIndex) -> CodeChoice {
+        if index == self.creator.default_keyspace() { CodeChoice::Next } else { CodeChoice::In(index) }
     }
 
     /// Performs the lookups and computations that take time. The only thing that it stores is a new
@@ -209,11 +210,11 @@ impl LinkService {
         request: Request,
         idempotency: Option<IdempotencyKey>,
         by: &Grant,
-    ) -> Result<(Draft, Wishes), AppError> {
-        let Request { mut draft, mut wishes, domain, password, finds } = request;
+    ) -> Result<(Draft, CreateOptions), AppError> {
+        let Request { mut draft, mut options, domain, password, finds } = request;
         let mut details = draft.details.take().map_or_else(Details::default, |details| *details);
         details.domain = self.domain_for_new_link(domain, by).await?;
-        if let CodeWish::Picked(slug) = &wishes.code {
+        if let CodeChoice::Picked(slug) = &options.code {
             let domain = details.domain.unwrap_or(DomainId::DEFAULT);
             self.refuse_circle([&draft.long_url], domain, slug.as_str())?;
         }
@@ -228,45 +229,45 @@ impl LinkService {
                 let expected = "expected no password together with findIfExists";
                 return Err(AppError::invalid(Field::Password.name(), expected));
             }
-            let digest = digest_of_wish(draft.long_url.as_str(), &details, &wishes, by);
-            wishes.idempotency =
+            let digest = digest_of_wish(draft.long_url.as_str(), &details, &options, by);
+            options.idempotency =
                 Some(Idempotency { digest, lifetime: self.policy.find_existing_for, fingerprint: None });
         } else if let Some(IdempotencyKey { key, fingerprint }) = idempotency {
             let ApiKeyId(id) = by.id;
-            wishes.idempotency = Some(Idempotency {
+            options.idempotency = Some(Idempotency {
                 digest: digest(format!("[\"idempotency\",{id},{}]", Quoted(&key))),
                 lifetime: self.policy.idempotency_for,
                 fingerprint: Some(fingerprint),
             });
         }
-        Ok((with_details(draft, details), wishes))
+        Ok((with_details(draft, details), options))
     }
 
-    async fn create(&self, draft: Draft, wishes: Wishes, by: &Grant) -> Result<Record, AppError> {
-        if finds_existing(&wishes)
-            && let Some(found) = Box::pin(self.find_existing(&draft, &wishes, by)).await?
+    async fn create(&self, draft: Draft, options: CreateOptions, by: &Grant) -> Result<Record, AppError> {
+        if finds_existing(&options)
+            && let Some(found) = Box::pin(self.find_existing(&draft, &options, by)).await?
         {
             self.creator.wait_until_shown(&found.link).await;
             return Ok(found);
         }
-        let retry = finds_existing(&wishes).then(|| (draft.clone(), wishes.clone()));
-        let slug = match &wishes.code {
-            CodeWish::Picked(slug) => slug.to_string(),
+        let retry = finds_existing(&options).then(|| (draft.clone(), options.clone()));
+        let slug = match &options.code {
+            CodeChoice::Picked(slug) => slug.to_string(),
             _ => String::new(),
         };
         let domain = draft.domain();
-        match self.creator.create_full(draft, wishes).await {
+        match self.creator.create_full(draft, options).await {
             Ok(created) => Ok(created),
             Err(CreateError::Taken) => {
                 // A concurrent create of the same link may have been faster.
                 let found = match retry {
-                    Some((draft, wishes)) => Box::pin(self.find_existing(&draft, &wishes, by)).await?,
+                    Some((draft, options)) => Box::pin(self.find_existing(&draft, &options, by)).await?,
                     None => None,
                 };
                 if let Some(found) = &found {
                     self.creator.wait_until_shown(&found.link).await;
                 }
-                let domain = self.directory.shown_name(domain);
+                let domain = self.domain_cache.shown_name(domain);
                 found.ok_or(AppError::SlugTaken { slug, domain })
             }
             Err(error) => Err(error.into()),
@@ -279,7 +280,7 @@ impl From<CreateError> for AppError {
         match error {
             CreateError::Exhausted => Self::Exhausted,
             CreateError::KeyReused => Self::IdempotencyKeyReused,
-            CreateError::NoTurn(none) => none.into(),
+            CreateError::PermitTimeout(none) => none.into(),
             CreateError::Taken => Self::SlugTaken { slug: String::new(), domain: None },
             // After `NoDomain`, a retry finds that the domain was removed.
             CreateError::NoNumber
@@ -291,8 +292,8 @@ impl From<CreateError> for AppError {
 }
 
 /// Returns whether an existing link may answer the request.
-fn finds_existing(wishes: &Wishes) -> bool {
-    wishes.idempotency.as_ref().is_some_and(|idempotency| idempotency.fingerprint.is_none())
+fn finds_existing(options: &CreateOptions) -> bool {
+    options.idempotency.as_ref().is_some_and(|idempotency| idempotency.fingerprint.is_none())
 }
 
 /// Attaches the details to a draft unless they are empty.
@@ -305,19 +306,19 @@ fn with_details(draft: Draft, details: Details) -> Draft {
 ///
 /// The digest is stored, so the format of its input must not change: an array in JSON notation,
 /// where new members are appended.
-fn digest_of_wish(long_url: &str, details: &Details, wishes: &Wishes, by: &Grant) -> String {
-    let mut tags: Vec<&str> = wishes.tags.iter().map(Tag::as_str).collect();
+fn digest_of_wish(long_url: &str, details: &Details, options: &CreateOptions, by: &Grant) -> String {
+    let mut tags: Vec<&str> = options.tags.iter().map(Tag::as_str).collect();
     tags.sort_unstable();
     let tags: Vec<String> = tags.into_iter().map(|tag| Quoted(tag).to_string()).collect();
     let or_null = |number: Option<String>| number.unwrap_or_else(|| "null".to_owned());
     let time = |time: Option<Timestamp>| or_null(time.map(|time| time.as_millisecond().to_string()));
-    let code = match &wishes.code {
-        CodeWish::Next => "null".to_owned(),
-        CodeWish::In(index) => format!("[\"keyspace\",{}]", index.get()),
-        CodeWish::Picked(slug) => format!("[\"picked\",{}]", Quoted(slug.as_str())),
-        CodeWish::Random { len } => format!("[\"random\",{len}]"),
-        CodeWish::Digest { prefix, len } if prefix.is_empty() => format!("[\"digest\",{len}]"),
-        CodeWish::Digest { prefix, len } => format!("[\"digest\",{len},{}]", Quoted(prefix)),
+    let code = match &options.code {
+        CodeChoice::Next => "null".to_owned(),
+        CodeChoice::In(index) => format!("[\"keyspace\",{}]", index.get()),
+        CodeChoice::Picked(slug) => format!("[\"picked\",{}]", Quoted(slug.as_str())),
+        CodeChoice::Random { len } => format!("[\"random\",{len}]"),
+        CodeChoice::Digest { prefix, len } if prefix.is_empty() => format!("[\"digest\",{len}]"),
+        CodeChoice::Digest { prefix, len } => format!("[\"digest\",{len},{}]", Quoted(prefix)),
     };
     let mut text = format!(
         "[{},[{}],[{},{},{}],{code}",

@@ -12,7 +12,7 @@ use super::{
     authorize::require,
     create_link::{CreateLink, Request},
 };
-use crate::creator::{CodeWish, CreateError, Created};
+use crate::creator::{CodeChoice, CreateError, Created};
 
 impl LinkService {
     /// Checks that a key may create many links in one call. Links of a domain other than the
@@ -39,10 +39,10 @@ impl LinkService {
     ) -> Result<Draft, AppError> {
         let (names_keyspace, hashes) =
             (request.keyspace.is_some(), request.strategy.as_deref() == Some("hash"));
-        let Request { draft, wishes, domain, password, finds } = self.check_create(request, wrong, by)?;
+        let Request { draft, options, domain, password, finds } = self.check_create(request, wrong, by)?;
         let set = [
-            (field_of_code(&wishes.code, names_keyspace, hashes), wishes.code != CodeWish::Next),
-            (Field::Tags, !wishes.tags.is_empty()),
+            (field_of_code(&options.code, names_keyspace, hashes), options.code != CodeChoice::Next),
+            (Field::Tags, !options.tags.is_empty()),
             (Field::FindIfExists, finds),
             (Field::Domain, domain.is_some()),
             (Field::Password, password.is_some()),
@@ -64,12 +64,12 @@ impl LinkService {
 }
 
 /// Returns the field that asked for a code other than the next one.
-fn field_of_code(code: &CodeWish, names_keyspace: bool, hashes: bool) -> Field {
+fn field_of_code(code: &CodeChoice, names_keyspace: bool, hashes: bool) -> Field {
     match code {
-        CodeWish::Next | CodeWish::Picked(_) => Field::CustomSlug,
-        CodeWish::In(_) if names_keyspace => Field::Keyspace,
-        CodeWish::Digest { prefix, .. } if !prefix.is_empty() => Field::PathPrefix,
-        CodeWish::Digest { .. } if hashes => Field::Strategy,
-        CodeWish::In(_) | CodeWish::Digest { .. } | CodeWish::Random { .. } => Field::ShortCodeLength,
+        CodeChoice::Next | CodeChoice::Picked(_) => Field::CustomSlug,
+        CodeChoice::In(_) if names_keyspace => Field::Keyspace,
+        CodeChoice::Digest { prefix, .. } if !prefix.is_empty() => Field::PathPrefix,
+        CodeChoice::Digest { .. } if hashes => Field::Strategy,
+        CodeChoice::In(_) | CodeChoice::Digest { .. } | CodeChoice::Random { .. } => Field::ShortCodeLength,
     }
 }

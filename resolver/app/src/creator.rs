@@ -26,13 +26,13 @@ pub(crate) use named::SALTS_MAX;
 
 use batch::{Outcome, Waiting, write_batches};
 use codes::{Code, KeyspaceIndex, Mint, Minted, is_reserved};
-use daemon::Vitals;
+use daemon::TaskSupervisor;
 use jiff::Timestamp;
 use links::{Draft, Idempotency, Link, NewLink, Record, Slug, Tag};
 use store::{Links, Register};
 use supply::{
     Claim, ClaimError, Fate, Minting, Owner,
-    guard::{self, Guard},
+    safety_rule::{self, SafetyRule},
 };
 use tokio::{
     runtime,
@@ -43,9 +43,9 @@ use tokio_util::task::TaskTracker;
 
 use crate::{
     clock::DatabaseClock,
+    key_permits::{KeyPermits, PermitTimeout},
     lookup::Lookup,
     metrics::Metrics,
-    turns::{NoTurn, Turns},
 };
 
 /// Deadline of a create, from start to answer.
@@ -63,7 +63,7 @@ pub struct Created {
 
 /// The code that a new link is to have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum CodeWish {
+pub enum CodeChoice {
     /// The next code of the default keyspace.
     #[default]
     Next,
@@ -87,9 +87,9 @@ pub enum CodeWish {
 
 /// The parts of a create request that are not in the draft.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wishes {
+pub struct CreateOptions {
     /// The code that the link is to have.
-    pub code: CodeWish,
+    pub code: CodeChoice,
     /// The link's tags.
     pub tags: Vec<Tag>,
     /// Deduplication: an earlier link of the same request is returned instead of a new one.
@@ -123,7 +123,7 @@ pub enum CreateError {
     Overloaded,
     /// The API key has too many creates in progress.
     #[error(transparent)]
-    NoTurn(#[from] NoTurn),
+    PermitTimeout(#[from] PermitTimeout),
 }
 
 /// Creates links: claims a number, inserts the row in a batch, and answers after COMMIT.
@@ -151,7 +151,7 @@ pub struct CreatorConfig {
     /// The estimate of the database's time.
     pub clock: Arc<DatabaseClock>,
     /// Per-key permits for creates that are transactions of their own.
-    pub turns: Arc<Turns>,
+    pub turns: Arc<KeyPermits>,
     /// Counters and histograms.
     pub metrics: Arc<Metrics>,
 }
@@ -166,17 +166,17 @@ struct Parts {
     batch: mpsc::Sender<Waiting>,
     lookup: Arc<Lookup>,
     clock: Arc<DatabaseClock>,
-    turns: Arc<Turns>,
+    turns: Arc<KeyPermits>,
     metrics: Arc<Metrics>,
 }
 
 impl Creator {
     /// Starts a creator and its batch task on the current runtime.
     #[must_use]
-    pub fn start(vitals: &Vitals, config: CreatorConfig) -> Self {
+    pub fn start(supervisor: &TaskSupervisor, config: CreatorConfig) -> Self {
         let CreatorConfig { mint, mintings, links, register, owner, lookup, clock, turns, metrics } = config;
         let (batch, waiting) = mpsc::channel(CREATES_MAX);
-        vitals.spawn("writer of links", write_batches(Arc::clone(&links), waiting, Arc::clone(&metrics)));
+        supervisor.spawn("writer of links", write_batches(Arc::clone(&links), waiting, Arc::clone(&metrics)));
         Self {
             parts: Arc::new(Parts {
                 mint,
@@ -218,9 +218,9 @@ impl Creator {
     /// # Errors
     /// Returns the errors of [`Creator::create`], and [`CreateError::Taken`] if another link has
     /// the slug.
-    pub async fn create_full(&self, draft: Draft, wishes: Wishes) -> Result<Record, CreateError> {
-        let Wishes { code, tags, idempotency } = wishes;
-        if code == CodeWish::Next && is_plain(&draft, &tags, idempotency.as_ref()) {
+    pub async fn create_full(&self, draft: Draft, options: CreateOptions) -> Result<Record, CreateError> {
+        let CreateOptions { code, tags, idempotency } = options;
+        if code == CodeChoice::Next && is_plain(&draft, &tags, idempotency.as_ref()) {
             return Ok(Record { link: self.create(draft).await?.link, tags });
         }
         // Boxed, because few creates need the room that this future takes.
@@ -230,7 +230,7 @@ impl Creator {
     async fn create_wished(
         &self,
         draft: Draft,
-        code: CodeWish,
+        code: CodeChoice,
         tags: Vec<Tag>,
         idempotency: Option<Idempotency>,
     ) -> Result<Record, CreateError> {
@@ -240,8 +240,10 @@ impl Creator {
         let started = Instant::now();
         let (parts, idempotency, deadline) = (&self.parts, idempotency.as_ref(), started + DEADLINE);
         let created = match code {
-            CodeWish::Next => parts.create_unless(parts.default(), draft, &tags, idempotency, deadline).await,
-            CodeWish::In(index) => {
+            CodeChoice::Next => {
+                parts.create_unless(parts.default(), draft, &tags, idempotency, deadline).await
+            }
+            CodeChoice::In(index) => {
                 let minting = parts.mintings.iter().find(|minting| minting.index == index);
                 let minting = minting.ok_or(CreateError::Exhausted)?;
                 if is_plain {
@@ -250,16 +252,16 @@ impl Creator {
                     parts.create_unless(minting, draft, &tags, idempotency, deadline).await
                 }
             }
-            CodeWish::Picked(slug) => {
+            CodeChoice::Picked(slug) => {
                 // `findIfExists` has looked for a link with this slug already; a retry by
                 // idempotency key has not.
                 let idempotency = idempotency.filter(|idempotency| idempotency.fingerprint.is_some());
                 parts.create_named(slug, draft, &tags, idempotency).await
             }
-            CodeWish::Random { len } => {
+            CodeChoice::Random { len } => {
                 parts.create_at_random(len, &draft, &tags, idempotency, deadline).await
             }
-            CodeWish::Digest { prefix, len } => {
+            CodeChoice::Digest { prefix, len } => {
                 parts.create_by_digest(&prefix, len, &draft, &tags, idempotency, deadline).await
             }
         };
@@ -398,7 +400,9 @@ impl Parts {
                 minting.give_up(&claim.history);
                 (Fate::Burned, None)
             }
-            Outcome::Unknown if !guard::is_on(Guard::Doubt) => (Fate::Used, Some(Ok(self.clock.now()))),
+            Outcome::Unknown if !safety_rule::is_on(SafetyRule::Doubt) => {
+                (Fate::Used, Some(Ok(self.clock.now())))
+            }
             Outcome::Unknown => {
                 self.metrics.inserts_unknown.increment(1);
                 self.resolve(&claim, minted.id, draft, deadline).await

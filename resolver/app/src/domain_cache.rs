@@ -33,11 +33,11 @@ use std::{
 };
 
 use codes::Contradiction;
-use daemon::Vitals;
+use daemon::TaskSupervisor;
 use jiff::Timestamp;
 use links::{Authority, Domain, DomainId, LongUrl, Protocol, REMOVED, Slug, requested_authority};
 use store::{Settings, SettingsPoll, SettingsVersion, SharedSettings, StoreError};
-use supply::{Closing, Lost};
+use supply::{Closing, StopReason};
 use tokio::time::{Instant, sleep_until};
 
 use crate::{clock::DatabaseClock, lookup::Lookup};
@@ -70,7 +70,7 @@ pub struct Policy {
 
 /// The domain that a visitor's request belongs to.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct VisitorDomain {
     /// The domain.
     pub domain: Arc<Domain>,
     /// Whether the domain is certain: the copy was fresh, or the host is the default domain's.
@@ -78,7 +78,7 @@ pub struct Place {
 }
 
 /// The copy of the settings, and the state of the task that refreshes it.
-pub struct Directory {
+pub struct DomainCache {
     entries: RwLock<Arc<Entries>>,
     /// Whether hosts need no lookup: there are no other domains, and the default domain has no
     /// settings. Read with each redirect.
@@ -106,7 +106,7 @@ pub struct Directory {
     contradiction: OnceLock<Contradiction>,
 }
 
-/// The parts that a [`Directory`] works with.
+/// The parts that a [`DomainCache`] works with.
 pub struct DirectoryConfig {
     /// The database that stores the settings.
     pub settings: Arc<dyn Settings>,
@@ -122,17 +122,17 @@ pub struct DirectoryConfig {
     pub closing: Closing,
 }
 
-impl Directory {
+impl DomainCache {
     /// Creates a copy from settings whose poll was sent at `asked`, and starts the task that
     /// refreshes it on the current runtime.
     #[must_use]
     pub fn start(
-        vitals: &Vitals,
+        supervisor: &TaskSupervisor,
         config: DirectoryConfig,
         (asked, polled): (Instant, SettingsPoll),
     ) -> Arc<Self> {
         let DirectoryConfig { settings, public_url, policy, lookup, clock, closing } = config;
-        let directory = Arc::new(Self {
+        let domain_cache = Arc::new(Self {
             entries: RwLock::new(Arc::new(Entries::nothing())),
             is_plain: AtomicBool::new(true),
             heard: Mutex::default(),
@@ -147,11 +147,11 @@ impl Directory {
             closing,
             contradiction: OnceLock::new(),
         });
-        if directory.replace(polled.settings.unwrap_or_default()).is_ok() {
-            directory.note_heard(asked);
+        if domain_cache.replace(polled.settings.unwrap_or_default()).is_ok() {
+            domain_cache.note_heard(asked);
         }
-        vitals.spawn("reader of domains", Arc::clone(&directory).follow());
-        directory
+        supervisor.spawn("reader of domains", Arc::clone(&domain_cache).follow());
+        domain_cache
     }
 
     async fn follow(self: Arc<Self>) {
@@ -201,7 +201,7 @@ impl Directory {
                 "an older copy of the database has taken over: this process mints no more and ends; \
                  start it again, and it adopts its keyspaces again"
             );
-            self.closing.close(Lost::Keyspaces(contradiction.clone()));
+            self.closing.close(StopReason::Keyspaces(contradiction.clone()));
             StoreError::Keyspace(self.contradiction.get_or_init(|| contradiction).to_string())
         })
     }
@@ -271,14 +271,14 @@ impl Directory {
 
     /// Returns the domain of a visitor's host.
     #[must_use]
-    pub fn place(&self, host: Option<&str>) -> Place {
+    pub fn place(&self, host: Option<&str>) -> VisitorDomain {
         // Before the lookup in the copy, which may be replaced between the two.
         let was_fresh = self.is_fresh();
         let entries = self.entries();
         let is_default = host.is_some_and(|host| self.is_default_name(host));
         let other = host.and_then(|host| self.of_host(&entries, host));
         let domain = Arc::clone(other.unwrap_or(entries.default_domain()));
-        Place { domain, is_sure: is_default || was_fresh }
+        VisitorDomain { domain, is_sure: is_default || was_fresh }
     }
 
     /// Returns the domain of a host; `None` if that is the default domain or unknown.

@@ -22,15 +22,15 @@ impl LinkService {
 
     /// Finds a domain by its name, or adds it if it does not exist and the key may add domains.
     pub async fn find_or_add_domain(&self, name: &Authority, by: &Grant) -> Result<DomainId, AppError> {
-        if let Some(id) = self.directory.find_for_link(name.as_str()).await? {
+        if let Some(id) = self.domain_cache.find_for_link(name.as_str()).await? {
             return Ok(id);
         }
         if !by.scopes.allow(Scope::Domains) {
             return Err(AppError::MayNotAddDomain { name: name.to_string() });
         }
-        let most = self.directory.domains_max();
+        let most = self.domain_cache.domains_max();
         let _turn = self.turns.write(by.id).await?;
-        self.directory.add(name, by.id).await?.ok_or(AppError::TooManyDomains { most })
+        self.domain_cache.add(name, by.id).await?.ok_or(AppError::TooManyDomains { most })
     }
 
     /// Rejects URLs that are the short URL of this name on this domain. Longer cycles, over links
@@ -41,7 +41,7 @@ impl LinkService {
         domain: DomainId,
         name: &str,
     ) -> Result<(), AppError> {
-        let is_itself = urls.into_iter().any(|url| self.directory.is_short_url(url, domain, name));
+        let is_itself = urls.into_iter().any(|url| self.domain_cache.is_short_url(url, domain, name));
         if !is_itself {
             return Ok(());
         }

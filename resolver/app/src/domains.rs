@@ -32,7 +32,7 @@ impl LinkService {
         let of = by.limits.own_links_only.then_some(by.id);
         let _turn = self.turns.query(by.id).await?;
         let used = if shows_all { Vec::new() } else { self.settings.domains_with_links(of).await? };
-        let entries = self.directory.entries();
+        let entries = self.domain_cache.entries();
         let is_shown = |domain: &Domain| match (by.limits.domain, of) {
             _ if shows_all => true,
             (Some(own), _) if own != domain.id => false,
@@ -44,7 +44,7 @@ impl LinkService {
         let default = || self.named(entries.default_domain());
         let mut domains: Vec<NamedDomain> = shows_default.then(default).flatten().into_iter().collect();
         // The default domain shadows a row with its name.
-        let is_default = |domain: &Domain| self.directory.settled(domain.id).is_default();
+        let is_default = |domain: &Domain| self.domain_cache.settled(domain.id).is_default();
         let others = entries.others().into_iter().filter(|domain| is_shown(domain) && !is_default(domain));
         domains.extend(others.filter_map(|domain| self.named(domain)));
         Ok(domains)
@@ -52,7 +52,7 @@ impl LinkService {
 
     /// Finds a domain that a key may know of. As in Shlink, every key knows the default domain.
     pub async fn find_domain(&self, name: &str, by: &Grant) -> Result<DomainId, AppError> {
-        let found = self.directory.find(name).await?;
+        let found = self.domain_cache.find(name).await?;
         match found {
             Some(id) if id.is_default() || self.is_domain_shown_to(id, by).await? => Ok(id),
             _ => Err(no_domain(name)),
@@ -83,7 +83,7 @@ impl LinkService {
             None => DomainId::DEFAULT,
             // A key that is limited to one domain must not add others.
             Some(name) if by.limits.domain.is_some() => {
-                self.directory.find(name.as_str()).await?.ok_or_else(|| no_domain(name.as_str()))?
+                self.domain_cache.find(name.as_str()).await?.ok_or_else(|| no_domain(name.as_str()))?
             }
             Some(name) => self.find_or_add_domain(&name, by).await?,
         };
@@ -98,9 +98,9 @@ impl LinkService {
         by: &Grant,
     ) -> Result<NamedDomain, AppError> {
         may_change_domains(by)?;
-        let id = self.directory.find(name).await?.ok_or_else(|| no_domain(name))?;
+        let id = self.domain_cache.find(name).await?.ok_or_else(|| no_domain(name))?;
         // An operator may have disabled the domain; its owner must not enable it again.
-        let is_off = self.directory.entries().domain(id).is_some_and(|domain| domain.settings.disabled);
+        let is_off = self.domain_cache.entries().domain(id).is_some_and(|domain| domain.settings.disabled);
         let enables = is_off && edit.disabled == Some(false);
         if by.limits.hides_links() && (edit.authority.is_some() || enables) {
             return Err(AppError::LimitedKey);
@@ -111,7 +111,7 @@ impl LinkService {
             return Err(AppError::invalid(field, expected));
         }
         let domain = self.change_domain(id, edit, by).await?;
-        let name = domain.authority.as_ref().map_or(self.directory.default_name(), Authority::as_str);
+        let name = domain.authority.as_ref().map_or(self.domain_cache.default_name(), Authority::as_str);
         Ok(NamedDomain { name: name.to_owned(), is_default: id.is_default(), settings: domain.settings })
     }
 
@@ -119,12 +119,12 @@ impl LinkService {
     pub async fn remove_domain(&self, name: &str, by: &Grant) -> Result<(), AppError> {
         require_operator(by)?;
         let in_use = |by| AppError::DomainInUse { name: name.to_owned(), by };
-        let id = self.directory.find(name).await?.ok_or_else(|| no_domain(name))?;
+        let id = self.domain_cache.find(name).await?.ok_or_else(|| no_domain(name))?;
         if id.is_default() {
             return Err(in_use("it is the one that --public-url names"));
         }
         let _turn = self.turns.write(by.id).await?;
-        match self.directory.remove(id, by.id).await? {
+        match self.domain_cache.remove(id, by.id).await? {
             DomainRemoved::Done => Ok(()),
             DomainRemoved::Absent => Err(no_domain(name)),
             DomainRemoved::HasLinks => {
@@ -137,17 +137,17 @@ impl LinkService {
     }
 
     async fn change_domain(&self, id: DomainId, edit: &DomainEdit, by: &Grant) -> Result<Domain, AppError> {
-        let directory = &self.directory;
-        let name = || directory.shown_name(id).unwrap_or_else(|| directory.default_name().to_owned());
+        let domain_cache = &self.domain_cache;
+        let name = || domain_cache.shown_name(id).unwrap_or_else(|| domain_cache.default_name().to_owned());
         if by.limits.domain.is_some_and(|own| own != id) {
             return Err(no_domain(&name()));
         }
         let taken = |name: &Authority| AppError::DomainTaken { name: name.to_string() };
-        if let Some(new) = edit.authority.as_ref().filter(|new| directory.is_default_name(new.as_str())) {
+        if let Some(new) = edit.authority.as_ref().filter(|new| domain_cache.is_default_name(new.as_str())) {
             return Err(taken(new));
         }
         let _turn = self.turns.write(by.id).await?;
-        match directory.edit(id, edit, by.id).await? {
+        match domain_cache.edit(id, edit, by.id).await? {
             DomainEdited::Done(domain) => Ok(*domain),
             DomainEdited::Absent => Err(no_domain(&name())),
             DomainEdited::Taken => Err(edit.authority.as_ref().map_or(AppError::Internal, taken)),
@@ -158,7 +158,7 @@ impl LinkService {
     fn named(&self, domain: &Domain) -> Option<NamedDomain> {
         let is_default = domain.id.is_default();
         let name = match &domain.authority {
-            _ if is_default => self.directory.default_name(),
+            _ if is_default => self.domain_cache.default_name(),
             Some(authority) => authority.as_str(),
             None => return None,
         };

@@ -9,7 +9,7 @@ use links::scope::Scope;
 use store::StoreError;
 
 use super::link_fields::Field;
-use crate::{budgets::Spent, reservation::ReserveError, turns::NoTurn};
+use crate::{budgets::ExceededShare, key_permits::PermitTimeout, reservation::ReserveError};
 
 /// Maximum number of wrong fields that one answer names. One more entry stands for the rest.
 pub const FIELDS_TOLD: usize = 16;
@@ -150,7 +150,7 @@ pub enum AppError {
     },
     /// A share of the process's capacity is used up: the caller's own, or the one for all callers.
     #[error("{}", Share(.0))]
-    TooMuchAtOnce(Spent),
+    TooMuchAtOnce(ExceededShare),
     /// The keyspace has no codes left.
     #[error("Every code of this keyspace is taken: an operator has to add a keyspace.")]
     Exhausted,
@@ -191,15 +191,15 @@ impl From<StoreError> for AppError {
     }
 }
 
-impl From<Spent> for AppError {
-    fn from(spent: Spent) -> Self {
+impl From<ExceededShare> for AppError {
+    fn from(spent: ExceededShare) -> Self {
         Self::TooMuchAtOnce(spent)
     }
 }
 
-impl From<NoTurn> for AppError {
-    fn from(NoTurn: NoTurn) -> Self {
-        Self::TooMuchAtOnce(Spent::Own)
+impl From<PermitTimeout> for AppError {
+    fn from(PermitTimeout: PermitTimeout) -> Self {
+        Self::TooMuchAtOnce(ExceededShare::Own)
     }
 }
 
@@ -291,15 +291,17 @@ impl fmt::Display for OnDomain<'_> {
 }
 
 /// Displays a used-up share as sentences for the caller.
-struct Share<'a>(&'a Spent);
+struct Share<'a>(&'a ExceededShare);
 
 impl fmt::Display for Share<'_> {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.write_str(match self.0 {
-            Spent::Own => {
+            ExceededShare::Own => {
                 "Too much is under way with this API key already: expected fewer or smaller calls at a time."
             }
-            Spent::All => "As much is under way as this server takes on. Nothing was stored: try again.",
+            ExceededShare::All => {
+                "As much is under way as this server takes on. Nothing was stored: try again."
+            }
         })
     }
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use links::{Details, Draft, Link, Record, Tag, api_key::Grant, scope::Scope};
 
 use super::{AppError, LinkService, authorize::visible};
-use crate::creator::{CodeWish, Wishes};
+use crate::creator::{CodeChoice, CreateOptions};
 
 /// Maximum number of links of one URL that are compared with a request. Each may have hundreds of
 /// kilobytes of rules.
@@ -25,19 +25,19 @@ impl LinkService {
     pub(super) async fn find_existing(
         &self,
         draft: &Draft,
-        wishes: &Wishes,
+        options: &CreateOptions,
         by: &Grant,
     ) -> Result<Option<Record>, AppError> {
-        match &wishes.code {
-            CodeWish::Picked(slug) => self.find_under_slug(slug.as_str(), draft, &wishes.tags, by).await,
-            _ => self.find_for_url(draft, wishes, by).await,
+        match &options.code {
+            CodeChoice::Picked(slug) => self.find_under_slug(slug.as_str(), draft, &options.tags, by).await,
+            _ => self.find_for_url(draft, options, by).await,
         }
     }
 
     async fn find_for_url(
         &self,
         draft: &Draft,
-        wishes: &Wishes,
+        options: &CreateOptions,
         by: &Grant,
     ) -> Result<Option<Record>, AppError> {
         let mut of = visible(by);
@@ -52,8 +52,8 @@ impl LinkService {
                 && has_limits(draft, link)
                 && has_domain(draft, link)
                 && has_state(draft, link)
-                && has_tags(&wishes.tags, tags)
-                && self.has_code(&wishes.code, link)
+                && has_tags(&options.tags, tags)
+                && self.has_code(&options.code, link)
         };
         Ok(found.into_iter().find(answers))
     }
@@ -85,10 +85,10 @@ impl LinkService {
 
     /// Returns whether a link's code is of the requested kind: its keyspace and prefix are
     /// compared. As in Shlink, the length is not.
-    fn has_code(&self, code: &CodeWish, link: &Link) -> bool {
+    fn has_code(&self, code: &CodeChoice, link: &Link) -> bool {
         match code {
-            CodeWish::In(index) => link.id.unpack().is_some_and(|(keyspace, _)| keyspace == *index),
-            CodeWish::Digest { prefix, .. } if !prefix.is_empty() => {
+            CodeChoice::In(index) => link.id.unpack().is_some_and(|(keyspace, _)| keyspace == *index),
+            CodeChoice::Digest { prefix, .. } if !prefix.is_empty() => {
                 self.lookup.name_of(link).is_some_and(|name| name.starts_with(prefix.as_str()))
             }
             _ => true,

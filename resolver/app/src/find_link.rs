@@ -29,7 +29,7 @@ impl LinkService {
     pub async fn find_link(&self, name: &LinkName, by: &Grant) -> Result<Arc<Link>, AppError> {
         let missing = || self.no_link(name);
         let Some(domain) = self.domain_of(name).await? else { return Err(missing()) };
-        match self.directory.find_named(domain, &name.code).await {
+        match self.domain_cache.find_named(domain, &name.code).await {
             Ok(found) => found.filter(|link| !link.is_deleted() && by.sees(link)).ok_or_else(missing),
             Err(_) => Err(AppError::Unavailable),
         }
@@ -49,7 +49,7 @@ impl LinkService {
 
     /// Returns the error for a name without a link. It does not mention the default domain.
     pub fn no_link(&self, LinkName { code, domain }: &LinkName) -> AppError {
-        let is_other = |name: &&String| *name != "DEFAULT" && *name != self.directory.default_name();
+        let is_other = |name: &&String| *name != "DEFAULT" && *name != self.domain_cache.default_name();
         AppError::NoLink { code: code.clone(), domain: domain.as_ref().filter(is_other).cloned() }
     }
 
@@ -57,7 +57,7 @@ impl LinkService {
     async fn domain_of(&self, name: &LinkName) -> Result<Option<DomainId>, AppError> {
         match &name.domain {
             None => Ok(Some(DomainId::DEFAULT)),
-            Some(name) => Ok(self.directory.find(name).await?),
+            Some(name) => Ok(self.domain_cache.find(name).await?),
         }
     }
 

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use supply::guard::{self, Guard};
+use supply::safety_rule::{self, SafetyRule};
 use tokio::time::Instant;
 
 /// How long a link may be served while the change listener is disconnected. It is longer than it
@@ -69,7 +69,7 @@ impl Freshness {
     #[must_use]
     pub fn is_settled(&self, read_at: ReadAt) -> bool {
         let told_since = self.told_since.load(Ordering::Acquire);
-        read_at.0 >= told_since || (told_since != NEVER && !guard::is_on(Guard::Settled))
+        read_at.0 >= told_since || (told_since != NEVER && !safety_rule::is_on(SafetyRule::Settled))
     }
 
     /// Returns whether a link was read less than [`AWAY`] ago, so that it may be served whatever
@@ -77,7 +77,7 @@ impl Freshness {
     #[must_use]
     pub fn is_young(&self, read_at: ReadAt) -> bool {
         let until = Duration::from_micros(read_at.0).saturating_add(AWAY);
-        self.start.elapsed() < until || !guard::is_on(Guard::Away)
+        self.start.elapsed() < until || !safety_rule::is_on(SafetyRule::Away)
     }
 
     fn stamp(&self, at: Instant) -> ReadAt {

@@ -2,7 +2,7 @@
 
 use codes::{Keyspace, KeyspaceIndex};
 use store::{Settings, StoreError};
-use supply::guard::{self, Guard};
+use supply::safety_rule::{self, SafetyRule};
 use tokio::time::{Instant, sleep_until};
 
 use crate::domain_cache::SHOWN;
@@ -23,7 +23,7 @@ pub async fn adopt_keyspaces(
 ) -> Result<Vec<(KeyspaceIndex, Keyspace)>, StoreError> {
     let keyspaces = settings.adopt_keyspaces(mine).await?;
     let seen = Instant::now();
-    if !settings.is_shared() || !guard::is_on(Guard::KeyspaceWait) {
+    if !settings.is_shared() || !safety_rule::is_on(SafetyRule::KeyspaceWait) {
         return Ok(keyspaces);
     }
     sleep_until(seen + SHOWN).await;

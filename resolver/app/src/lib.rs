@@ -30,6 +30,7 @@ pub mod find_link;
 pub mod freshness;
 pub mod import_codes;
 pub mod key_names;
+pub mod key_permits;
 pub mod key_ring;
 pub mod keyspaces;
 pub mod link_fields;
@@ -42,7 +43,6 @@ mod reserve_codes;
 mod restore_link;
 mod tags;
 mod target_rules;
-pub mod turns;
 pub mod unvisited_cleanup;
 pub mod url_indexer;
 pub mod values;
@@ -57,12 +57,12 @@ use links::Schemes;
 use store::{Catalog, Keys, Links, Register, Settings};
 
 use creator::Creator;
-use domain_cache::Directory;
+use domain_cache::DomainCache;
 use key_names::KeyNames;
+use key_permits::DatabasePermits;
 use lookup::Lookup;
 use passwords::PasswordGuard;
 use reservation::Reserver;
-use turns::KeyTurns;
 
 pub use domains::NamedDomain;
 pub use error::{AppError, FieldErrors, InvalidField};
@@ -78,7 +78,7 @@ pub struct LinkService {
     /// Reservation of codes before their links exist.
     pub reserver: Reserver,
     /// Domains and target rules, cached.
-    pub directory: Arc<Directory>,
+    pub domain_cache: Arc<DomainCache>,
     /// Links, one by one.
     pub links: Arc<dyn Links>,
     /// Lists of links, and tags.
@@ -94,7 +94,7 @@ pub struct LinkService {
     /// Password hashing and verification, rate-limited.
     pub passwords: Arc<PasswordGuard>,
     /// Permits that limit the concurrent database calls of each API key.
-    pub turns: KeyTurns,
+    pub turns: DatabasePermits,
     /// The operator's rules.
     pub policy: LinkPolicy,
 }

@@ -164,7 +164,7 @@ impl LinkService {
         filter: &mut Filter,
     ) -> Result<bool, AppError> {
         if let Some(name) = domain {
-            let Some(domain) = self.directory.find(&name).await? else { return Ok(false) };
+            let Some(domain) = self.domain_cache.find(&name).await? else { return Ok(false) };
             filter.domain = Some(domain);
         }
         if let Some(own) = by.limits.domain {
@@ -191,13 +191,13 @@ impl LinkService {
     /// Returns the domains whose names contain a text.
     fn domains_like(&self, text: &str) -> Vec<DomainId> {
         let text = text.to_lowercase();
-        let entries = self.directory.entries();
+        let entries = self.domain_cache.entries();
         let others = entries.others().into_iter();
         let is_like = |domain: &&Arc<Domain>| {
             domain.authority.as_ref().is_some_and(|name| name.as_str().contains(&text))
         };
         let mut found: Vec<DomainId> = others.filter(is_like).map(|domain| domain.id).collect();
-        found.extend(self.directory.default_name().contains(&text).then_some(DomainId::DEFAULT));
+        found.extend(self.domain_cache.default_name().contains(&text).then_some(DomainId::DEFAULT));
         found
     }
 }

@@ -34,14 +34,14 @@ use std::{
 };
 
 use codes::{Code, Contradiction, Keyspace, KeyspaceIndex, LinkId, Mint};
-use daemon::Vitals;
+use daemon::TaskSupervisor;
 use links::{
     DomainId, Link, LongUrl, Slug,
     targets::{Gate, Targets},
 };
 use numbers::Namespace;
 use store::Links;
-use supply::Ceilings;
+use supply::SharedCeilings;
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, timeout},
@@ -50,12 +50,12 @@ use tokio::{
 use crate::metrics::Metrics;
 pub use cache::Cached;
 use cache::{Generations, LinkCache, Name, cache};
-use invalidation::{Listener, News};
-pub use lookup_key::Wanted;
+use invalidation::{InvalidationState, Listener};
+pub use lookup_key::LookupKey;
 use reader::{Miss, Reader, Waiter};
 use slugs::Slugs;
-use unminted_slugs::Picked;
 pub use unminted_slugs::TRUSTED;
+use unminted_slugs::UnmintedSlugs;
 
 /// Capacity of the channel of change notifications. A full channel makes the sender wait.
 const CHANGES_MAX: usize = 256;
@@ -91,11 +91,11 @@ pub struct LookupSizes {
 /// Looks up links by code or slug.
 pub struct Lookup {
     mint: Arc<Mint>,
-    ceilings: Arc<Ceilings>,
+    ceilings: Arc<SharedCeilings>,
     cache: LinkCache,
     slugs: Slugs,
-    picked: Arc<Picked>,
-    news: Arc<News>,
+    picked: Arc<UnmintedSlugs>,
+    news: Arc<InvalidationState>,
     generations: Arc<Generations>,
     misses: mpsc::Sender<Miss>,
     metrics: Arc<Metrics>,
@@ -109,22 +109,22 @@ impl Lookup {
     /// Starts a lookup and its tasks on the current runtime.
     #[must_use]
     pub fn start(
-        vitals: &Vitals,
+        supervisor: &TaskSupervisor,
         sizes: LookupSizes,
         mint: Arc<Mint>,
-        ceilings: Arc<Ceilings>,
+        ceilings: Arc<SharedCeilings>,
         links: Arc<dyn Links>,
         metrics: Arc<Metrics>,
     ) -> Self {
         let generations = Arc::new(Generations::new());
         let cache = cache(sizes.cache_bytes, Arc::clone(&generations));
 
-        let news = Arc::new(News::new(sizes.replica_lag));
+        let news = Arc::new(InvalidationState::new(sizes.replica_lag));
         let (changes, heard) = mpsc::channel(CHANGES_MAX);
         let telling = Arc::clone(&links);
-        let picked = Arc::new(Picked::new());
-        vitals.spawn("reader of picked codes", Arc::clone(&picked).load(Arc::clone(&links)));
-        vitals.spawn("listener for changed links", async move { telling.send_changes(changes).await });
+        let picked = Arc::new(UnmintedSlugs::new());
+        supervisor.spawn("reader of picked codes", Arc::clone(&picked).load(Arc::clone(&links)));
+        supervisor.spawn("listener for changed links", async move { telling.send_changes(changes).await });
         let listener = Listener {
             mint: Arc::clone(&mint),
             cache: cache.clone(),
@@ -132,7 +132,7 @@ impl Lookup {
             news: Arc::clone(&news),
             picked: Arc::clone(&picked),
         };
-        vitals.spawn("forgetter of changed links", listener.run(heard));
+        supervisor.spawn("forgetter of changed links", listener.run(heard));
         let (misses, queue) = mpsc::channel(WAITING_MAX);
         let slugs = Slugs::new(Arc::clone(&links));
         let reader = Reader {
@@ -142,7 +142,7 @@ impl Lookup {
             news: Arc::clone(&news),
             metrics: Arc::clone(&metrics),
         };
-        vitals.spawn("reader of links", reader.run());
+        supervisor.spawn("reader of links", reader.run());
         Self {
             mint,
             ceilings,
@@ -229,10 +229,10 @@ impl Lookup {
 
     /// Returns the name of the keyspace that a lookup key is a code of; `None` for a slug.
     #[must_use]
-    pub fn keyspace_of(&self, wanted: &Wanted) -> Option<Namespace> {
+    pub fn keyspace_of(&self, wanted: &LookupKey) -> Option<Namespace> {
         match wanted {
-            Wanted::Code(code) => self.mint.keyspace_of(code),
-            Wanted::Slug(_) => None,
+            LookupKey::Code(code) => self.mint.keyspace_of(code),
+            LookupKey::Slug(_) => None,
         }
     }
 
@@ -245,10 +245,10 @@ impl Lookup {
     /// Returns whether the caches know where a key leads on a domain, possibly from an outdated
     /// entry.
     #[must_use]
-    pub fn knows_on(&self, domain: DomainId, wanted: &Wanted) -> bool {
+    pub fn knows_on(&self, domain: DomainId, wanted: &LookupKey) -> bool {
         let knows_slug = |slug| self.slugs.knows(&(domain, slug));
         match wanted {
-            Wanted::Code(code) if domain.is_default() => self.knows(code),
+            LookupKey::Code(code) if domain.is_default() => self.knows(code),
             _ => wanted.slug().is_some_and(knows_slug),
         }
     }

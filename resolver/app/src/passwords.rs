@@ -18,7 +18,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use crate::budgets::{Held, Holder, Lane, Pool, Rate, Spent};
+use crate::budgets::{BudgetAccount, ExceededShare, Held, Lane, Pool, Rate};
 
 /// Maximum number of concurrent hashes, of new passwords and of attempts.
 const AT_ONCE: usize = 2;
@@ -82,7 +82,7 @@ impl PasswordGuard {
     pub async fn hash(&self, by: ApiKeyId, password: String) -> Option<Result<PasswordHash, PasswordError>> {
         // Visitors wait in the same queue, and creates must not fill it.
         let _new = self.new.try_acquire().ok()?;
-        let waiting = self.waiting.take(Holder::Key(by), 1).ok()?;
+        let waiting = self.waiting.take(BudgetAccount::Key(by), 1).ok()?;
         self.in_turn(waiting, move || PasswordHash::of(&password)).await
     }
 
@@ -106,7 +106,7 @@ impl PasswordGuard {
     /// Compares a password with the hash of a link's password, within the rates of the client and
     /// of the link.
     pub async fn open(&self, link: LinkId, client: IpAddr, hash: &PasswordHash, password: String) -> Tried {
-        let (client, holder) = (network(client), Holder::client(client));
+        let (client, holder) = (network(client), BudgetAccount::client(client));
         let of_client = || self.of_client.spend((link, client), self.since.elapsed());
         let of_all = || self.of_all.spend(link, self.since.elapsed());
         if let Err(wait) = self.slowed.pass(holder, of_client).await {
@@ -123,8 +123,8 @@ impl PasswordGuard {
                 Some(false) => return Tried::Wrong,
                 None => Tried::Busy,
             },
-            Err(Spent::Own) => Tried::TooMany(Duration::from_secs(1)),
-            Err(Spent::All) => Tried::Busy,
+            Err(ExceededShare::Own) => Tried::TooMany(Duration::from_secs(1)),
+            Err(ExceededShare::All) => Tried::Busy,
         };
         // The attempt revealed nothing: the password was correct, or was not compared.
         self.of_client.give_back((link, client));

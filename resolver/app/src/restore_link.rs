@@ -15,7 +15,7 @@ impl LinkService {
         let link = self.find_deleted(name, by).await?;
         let domain = link.domain();
         let taken =
-            || AppError::SlugTaken { slug: name.code.clone(), domain: self.directory.shown_name(domain) };
+            || AppError::SlugTaken { slug: name.code.clone(), domain: self.domain_cache.shown_name(domain) };
         // The target rules may have changed since the link was created.
         let targets = link.rules().iter().map(|rule| &rule.long_url).chain([&link.long_url]);
         self.check_targets(Field::LongUrl, targets)?;

@@ -16,7 +16,7 @@ use std::{
 };
 
 use codes::LinkId;
-use daemon::Vitals;
+use daemon::TaskSupervisor;
 use foldhash::fast::RandomState;
 use jiff::Timestamp;
 use store::{Catalog, Sweep, Swept};
@@ -50,7 +50,7 @@ const EVERY: Duration = Duration::from_secs(24 * 3_600);
 ///
 /// It belongs to the one task that counts visits and is consulted at every redirect. No other table
 /// is read as often, so it is a plain one that no other task shares.
-pub struct Seen {
+pub struct LastVisits {
     links: mpsc::Sender<(LinkId, Timestamp)>,
     /// When each link was last reported, in seconds since 1970.
     told: HashMap<LinkId, i64, RandomState>,
@@ -58,13 +58,17 @@ pub struct Seen {
     told_every: i64,
 }
 
-impl Seen {
+impl LastVisits {
     /// Starts the task that reports to the database, on the current runtime.
     #[must_use]
-    pub fn start(vitals: &Vitals, catalog: Arc<dyn Catalog>, unvisited_for: Option<Duration>) -> Self {
+    pub fn start(
+        supervisor: &TaskSupervisor,
+        catalog: Arc<dyn Catalog>,
+        unvisited_for: Option<Duration>,
+    ) -> Self {
         let (links, waiting) = mpsc::channel(WAITING);
         let told_every = i64::try_from(told_every(unvisited_for).as_secs()).unwrap_or(i64::MAX);
-        vitals.spawn("noter of visited links", note(catalog, waiting));
+        supervisor.spawn("noter of visited links", note(catalog, waiting));
         Self { links, told: HashMap::default(), told_every }
     }
 
@@ -126,7 +130,7 @@ async fn note(catalog: Arc<dyn Catalog>, mut waiting: mpsc::Receiver<(LinkId, Ti
 }
 
 /// The task that removes links which have not been visited for long.
-pub struct Sweeper {
+pub struct UnvisitedCleanup {
     /// The database.
     pub catalog: Arc<dyn Catalog>,
     /// The cache, from which removed links are evicted.
@@ -139,7 +143,7 @@ pub struct Sweeper {
     pub unvisited_for: Duration,
 }
 
-impl Sweeper {
+impl UnvisitedCleanup {
     /// Runs steps of the removal whenever it is this process's turn.
     pub async fn run(self) {
         let sweep = Sweep {

@@ -29,7 +29,7 @@ impl LinkService {
                     error => error.to_string(),
                 },
             )?;
-        if self.directory.entries().targets().allow_url(&url) { Ok(url) } else { Err(DENIED.to_owned()) }
+        if self.domain_cache.entries().targets().allow_url(&url) { Ok(url) } else { Err(DENIED.to_owned()) }
     }
 
     /// Rejects a link that is about to redirect again although the target rules deny one of its
@@ -39,14 +39,14 @@ impl LinkService {
         field: Field,
         mut targets: impl Iterator<Item = &'a LongUrl>,
     ) -> Result<(), AppError> {
-        let entries = self.directory.entries();
+        let entries = self.domain_cache.entries();
         let is_allowed = targets.all(|url| entries.targets().allow_url(url));
         if is_allowed { Ok(()) } else { Err(AppError::invalid(field.name(), DENIED)) }
     }
 
     /// Checks the name of a domain. Returns `None` for the default domain.
     pub fn check_domain(&self, name: &str) -> Checked<Option<Authority>> {
-        if name == "DEFAULT" || self.directory.is_default_name(name) {
+        if name == "DEFAULT" || self.domain_cache.is_default_name(name) {
             return Ok(None);
         }
         Authority::parse(name).map(Some).map_err(|error| error.to_string())

@@ -15,7 +15,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use codes::LinkId;
-use daemon::Vitals;
+use daemon::TaskSupervisor;
 use moka::sync::Cache;
 use store::{Links, StoreError};
 use tokio::{
@@ -48,7 +48,7 @@ struct Waiting {
 }
 
 /// Admits visits of links with a visit limit.
-pub struct Admission {
+pub struct VisitLimiter {
     waiting: mpsc::Sender<Waiting>,
     known: Known,
     links: Arc<dyn Links>,
@@ -65,16 +65,16 @@ struct Known {
     looked: Cache<LinkId, ()>,
 }
 
-impl Admission {
+impl VisitLimiter {
     /// Starts an admission and its task on the current runtime.
     #[must_use]
-    pub fn start(vitals: &Vitals, links: Arc<dyn Links>) -> Self {
+    pub fn start(supervisor: &TaskSupervisor, links: Arc<dyn Links>) -> Self {
         let (waiting, queue) = mpsc::channel(WAITING_MAX);
         let known = Known {
             spent: Cache::builder().max_capacity(SPENT_MAX).time_to_live(SPENT).build(),
             looked: Cache::builder().max_capacity(SPENT_MAX).time_to_live(LOOKED).build(),
         };
-        vitals.spawn("counter of limited links", count(Arc::clone(&links), queue, known.clone()));
+        supervisor.spawn("counter of limited links", count(Arc::clone(&links), queue, known.clone()));
         let (looks, runtime) = (Arc::new(Semaphore::new(LOOKS_MAX)), runtime::Handle::current());
         Self { waiting, known, links, looks, runtime }
     }

@@ -14,11 +14,11 @@ use std::{
 };
 
 use codes::LinkId;
-use daemon::Vitals;
+use daemon::TaskSupervisor;
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 
-use crate::{metrics::Metrics, unvisited_cleanup::Seen};
+use crate::{metrics::Metrics, unvisited_cleanup::LastVisits};
 
 /// Maximum number of visits in a batch.
 const BATCH_VISITS: usize = 512;
@@ -120,9 +120,9 @@ pub struct Visits {
 impl Visits {
     /// Creates the queue, and starts the task that empties it on the current runtime.
     #[must_use]
-    pub fn start(vitals: &Vitals, metrics: &Arc<Metrics>, seen: Seen) -> Self {
+    pub fn start(supervisor: &TaskSupervisor, metrics: &Arc<Metrics>, seen: LastVisits) -> Self {
         let (batches, queue) = mpsc::channel(BATCHES_WAITING);
-        vitals.spawn("counter of visits", count(queue, Arc::clone(metrics), seen));
+        supervisor.spawn("counter of visits", count(queue, Arc::clone(metrics), seen));
         Self { batches, metrics: Arc::clone(metrics) }
     }
 
@@ -133,7 +133,7 @@ impl Visits {
     }
 }
 
-async fn count(mut queue: mpsc::Receiver<Batch>, metrics: Arc<Metrics>, mut seen: Seen) {
+async fn count(mut queue: mpsc::Receiver<Batch>, metrics: Arc<Metrics>, mut seen: LastVisits) {
     while let Some(batch) = queue.recv().await {
         batch.iter().for_each(|visit| seen.note(visit.link, visit.at));
         metrics.visits.increment(batch.len() as u64);

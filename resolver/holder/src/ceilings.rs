@@ -28,7 +28,7 @@ pub struct Moment {
 
 /// A ceiling from the answer to a beat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct ReportedCeiling {
     /// The first number that is not allocated, for certain.
     pub ceiling: u64,
     /// The end of the database's register, read after the answer.
@@ -71,7 +71,7 @@ impl Ceilings {
     }
 
     /// Adds or renews the ceiling of a keyspace.
-    pub fn trust(&mut self, index: KeyspaceIndex, told: Told) {
+    pub fn trust(&mut self, index: KeyspaceIndex, told: ReportedCeiling) {
         let tenths = if self.rules.keep(Rule::Margin) { 9 } else { 10 };
         let registered = if self.rules.keep(Rule::RegisteredEnd) { told.registered_end } else { 0 };
         let fresh = Trusted {
@@ -120,8 +120,8 @@ mod tests {
         Moment { monotonic: Millis(monotonic), wall: Millis(wall) }
     }
 
-    fn told(ceiling: u64, sent: Moment) -> Told {
-        Told { ceiling, registered_end: 0, sent, holder_ttl_ms: TTL }
+    fn told(ceiling: u64, sent: Moment) -> ReportedCeiling {
+        ReportedCeiling { ceiling, registered_end: 0, sent, holder_ttl_ms: TTL }
     }
 
     fn keyspace(index: i64) -> KeyspaceIndex {
@@ -148,7 +148,7 @@ mod tests {
     fn a_ceiling_is_never_below_the_end_of_the_register() {
         let (web, now) = (keyspace(1), moment(0, 0));
         let mut ceilings = Ceilings::default();
-        ceilings.trust(web, Told { registered_end: 300, ..told(100, now) });
+        ceilings.trust(web, ReportedCeiling { registered_end: 300, ..told(100, now) });
         assert_eq!(ceilings.fresh(web, now), Some(300));
     }
 

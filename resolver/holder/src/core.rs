@@ -14,7 +14,7 @@
 //! 5. All numbers of a database come from one ledger: the first one that the database adopted.
 //! 6. Minting from blocks in hand needs nothing of this: it continues while the issuer is away.
 //!
-//! [`Core::step`] returns a list of effects. The last one, and only that one, causes the next
+//! [`SupplyCore::step`] returns a list of effects. The last one, and only that one, causes the next
 //! event: it is a call, a store call or a wait. There is no such effect after [`Effect::Done`] and
 //! [`Effect::Lost`]. Nor is there one for an [`Event::Stop`] while a call is under way, because the
 //! answer to that call is the next event.
@@ -66,13 +66,13 @@ pub enum Effect {
         /// Whether the wait also ends when numbers run low.
         for_demand: bool,
     },
-    /// The registration has changed: see [`Core::session`].
+    /// The registration has changed: see [`SupplyCore::session`].
     Session,
     /// Wake the creators that wait for a number of this keyspace: it has numbers, is exhausted or
     /// is closed.
-    Came(usize),
+    WakeCreators(usize),
     /// Send a beat at once, so that the issuer learns what is in hand now.
-    Hurry,
+    BeatNow,
     /// Report an occurrence to the operator.
     Note(Note),
     /// This holder mints no more.
@@ -176,7 +176,7 @@ struct Arrival {
 
 /// The state of one holder's supplier.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Core {
+pub struct SupplyCore {
     specs: Vec<Spec>,
     rules: Rules,
     session: Option<Session>,
@@ -201,7 +201,7 @@ pub struct Core {
     lost: Option<Lost>,
 }
 
-impl Core {
+impl SupplyCore {
     /// Creates the state of a holder that has not registered yet. `specs` are its keyspaces in the
     /// shell's order.
     #[must_use]
@@ -273,7 +273,7 @@ impl Core {
 
 /// A step in progress.
 struct Step<'a, K> {
-    core: &'a mut Core,
+    core: &'a mut SupplyCore,
     now: Millis,
     keyspaces: &'a mut K,
     effects: Vec<Effect>,
@@ -433,7 +433,7 @@ impl<K: Keyspaces> Step<'_, K> {
     fn lose(&mut self, lost: Lost) {
         for keyspace in 0..self.core.specs.len() {
             self.keyspaces.with(keyspace, |keyspace| keyspace.close());
-            self.effects.push(Effect::Came(keyspace));
+            self.effects.push(Effect::WakeCreators(keyspace));
         }
         self.core.stage = Stage::Ended;
         (self.core.asked, self.core.retry_at) = (None, None);

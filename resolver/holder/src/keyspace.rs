@@ -21,7 +21,7 @@ pub struct Spec {
 
 /// The numbers of one keyspace in hand.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Keyspace {
+pub struct KeyspaceNumbers {
     buffer: Buffer,
     demand: Demand,
     /// The refill point: the used part of a block, in thousandths, at which the next one is
@@ -35,21 +35,21 @@ pub struct Keyspace {
     returning: u64,
 }
 
-/// The keyspaces of one holder, in the order of [`Core`](crate::Core)'s specs. Creators share them
+/// The keyspaces of one holder, in the order of [`SupplyCore`](crate::Core)'s specs. Creators share them
 /// with the core, so the shell lends them one at a time.
 pub trait Keyspaces {
     /// Runs a function with one keyspace, given by its position.
-    fn with<T>(&mut self, keyspace: usize, act: impl FnOnce(&mut Keyspace) -> T) -> T;
+    fn with<T>(&mut self, keyspace: usize, act: impl FnOnce(&mut KeyspaceNumbers) -> T) -> T;
 }
 
-impl Keyspaces for [Keyspace] {
-    fn with<T>(&mut self, keyspace: usize, act: impl FnOnce(&mut Keyspace) -> T) -> T {
+impl Keyspaces for [KeyspaceNumbers] {
+    fn with<T>(&mut self, keyspace: usize, act: impl FnOnce(&mut KeyspaceNumbers) -> T) -> T {
         act(&mut self[keyspace])
     }
 }
 
-impl Keyspaces for Vec<Keyspace> {
-    fn with<T>(&mut self, keyspace: usize, act: impl FnOnce(&mut Keyspace) -> T) -> T {
+impl Keyspaces for Vec<KeyspaceNumbers> {
+    fn with<T>(&mut self, keyspace: usize, act: impl FnOnce(&mut KeyspaceNumbers) -> T) -> T {
         act(&mut self[keyspace])
     }
 }
@@ -68,7 +68,7 @@ pub enum ClaimError {
     Closed,
 }
 
-impl Keyspace {
+impl KeyspaceNumbers {
     /// Creates a keyspace without numbers in hand. `refill_permille` is the refill point in
     /// thousandths of a block.
     #[must_use]
@@ -152,14 +152,14 @@ impl Keyspace {
     }
 
     /// Takes out the blocks that are ready to be returned. Their numbers count as this holder's
-    /// until [`Keyspace::has_left`].
+    /// until [`KeyspaceNumbers::has_left`].
     pub fn take_closed(&mut self) -> Vec<Closed> {
         let closed = self.buffer.take_closed();
         self.leaves_all(closed)
     }
 
     /// Takes out all blocks, once no further claim will come. Their numbers count as this holder's
-    /// until [`Keyspace::has_left`].
+    /// until [`KeyspaceNumbers::has_left`].
     pub fn take_all(&mut self) -> Vec<Closed> {
         let closed = self.buffer.take_all();
         self.leaves_all(closed)
@@ -189,7 +189,7 @@ impl Keyspace {
         self.buffer.unsettled() + self.returning
     }
 
-    /// Returns the part of [`Keyspace::unsettled`] that is in the buffer.
+    /// Returns the part of [`KeyspaceNumbers::unsettled`] that is in the buffer.
     #[must_use]
     pub fn unsettled_here(&self) -> u64 {
         self.buffer.unsettled()

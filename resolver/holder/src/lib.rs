@@ -1,6 +1,6 @@
 //! The holder's side of the number protocol, without clocks, sockets or a database.
 //!
-//! [`Core::step`] takes an event and the time, and returns what to do next: call the issuer, call
+//! [`SupplyCore::step`] takes an event and the time, and returns what to do next: call the issuer, call
 //! the store, or wait. The crate `supply` carries that out. The model checker and the simulation of
 //! `tests/proof` run the same code with their own issuer and store.
 //!
@@ -28,7 +28,7 @@ mod tail;
 pub use buffer::{Buffer, Claim, Closed, Entered, EntryId, Fate};
 pub use calls::{Answer, Call, Event, Refused, Registered, Returning, StoreAnswer, StoreCall};
 pub use ceilings::{Ceilings, Moment};
-pub use core::{Beat, Core, Effect, Lost, Note, Session};
+pub use core::{Beat, Effect, Lost, Note, Session, SupplyCore};
 pub use doubt::{Row, Verdict};
-pub use keyspace::{ClaimError, Keyspace, Keyspaces, Spec};
+pub use keyspace::{ClaimError, KeyspaceNumbers, Keyspaces, Spec};
 pub use rules::{Rule, Rules};

@@ -15,8 +15,8 @@ use numbers::{Epoch, HolderId, Instance, Mark, Millis, Namespace, Revision, Span
 use proptest::prelude::*;
 
 use crate::{
-    Call, Claim, ClaimError, Core as Holder, Effect as HolderEffect, Event as HolderEvent, Fate, Keyspace,
-    Refused, Registered, Rules, Spec, StoreAnswer, StoreCall,
+    Call, Claim, ClaimError, Effect as HolderEffect, Event as HolderEvent, Fate, KeyspaceNumbers, Refused,
+    Registered, Rules, Spec, StoreAnswer, StoreCall, SupplyCore as Holder,
 };
 
 /// The parameters of a run.
@@ -63,7 +63,7 @@ struct Process {
     name: HolderId,
     starts: u64,
     core: Holder,
-    keyspaces: Vec<Keyspace>,
+    keyspaces: Vec<KeyspaceNumbers>,
     under_way: Vec<Claim>,
     is_told: bool,
 }
@@ -75,7 +75,7 @@ impl Process {
             name: HolderId::new(format!("h{index}")).unwrap(),
             starts,
             core: Holder::new(vec![spec], Rules::default()),
-            keyspaces: vec![Keyspace::new(300)],
+            keyspaces: vec![KeyspaceNumbers::new(300)],
             under_way: Vec::new(),
             is_told: false,
         }

@@ -3,13 +3,13 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use app::{domain_cache::Place, lookup::Wanted};
+use app::{domain_cache::VisitorDomain, lookup::LookupKey};
 use hyper::{
     StatusCode,
     header::{CACHE_CONTROL, HeaderValue, RETRY_AFTER},
 };
 use links::{Authority, LongUrl, Redirects, fill_placeholders, location};
-use web::{Answer, HTML, answer, budgets::Spent, retry_later};
+use web::{Answer, HTML, answer, budgets::ExceededShare, retry_later};
 
 use crate::{Redirector, follow::redirect, pages};
 
@@ -30,12 +30,17 @@ pub(crate) enum Unmatched<'a> {
     /// No link can have the path.
     Regular,
     /// No link with this code or slug exists, or it leads nowhere.
-    Code(&'a Wanted),
+    Code(&'a LookupKey),
 }
 
 /// Answers a visitor whose request matches no link: with a redirect to a fallback target, or else
 /// 404.
-pub(crate) fn not_found(redirector: &Redirector, place: &Place, why: Unmatched<'_>, path: &str) -> Answer {
+pub(crate) fn not_found(
+    redirector: &Redirector,
+    place: &VisitorDomain,
+    why: Unmatched<'_>,
+    path: &str,
+) -> Answer {
     redirector.metrics.not_found.increment(1);
     fallback_redirect(redirector, place, &why, path)
         .unwrap_or_else(|| uncached_page(StatusCode::NOT_FOUND, pages::NOT_FOUND))
@@ -50,7 +55,7 @@ fn uncached_page(status: StatusCode, page: &'static str) -> Answer {
 
 /// Answers a visitor of a link that exists but does not redirect. The answer is 410 if `tells_gone`
 /// is set, and otherwise that of [`not_found`].
-pub(crate) fn gone(redirector: &Redirector, place: &Place, wanted: &Wanted, path: &str) -> Answer {
+pub(crate) fn gone(redirector: &Redirector, place: &VisitorDomain, wanted: &LookupKey, path: &str) -> Answer {
     if !redirector.tells_gone {
         return not_found(redirector, place, Unmatched::Code(wanted), path);
     }
@@ -79,14 +84,14 @@ pub(crate) fn limited() -> Answer {
 /// Answers a visitor of the root path of a domain.
 #[must_use]
 pub fn home(redirector: &Redirector, host: Option<&str>) -> Answer {
-    let place = redirector.directory.place(host);
+    let place = redirector.domain_cache.place(host);
     fallback_redirect(redirector, &place, &Unmatched::Base, "/")
         .unwrap_or_else(|| answer(StatusCode::OK, HTML, pages::HOME))
 }
 
 fn fallback_redirect(
     redirector: &Redirector,
-    place: &Place,
+    place: &VisitorDomain,
     why: &Unmatched<'_>,
     path: &str,
 ) -> Option<Answer> {
@@ -108,8 +113,9 @@ fn fallback_redirect(
     redirect_to(redirector, place, &target, path)
 }
 
-fn redirect_to(redirector: &Redirector, place: &Place, target: &str, path: &str) -> Option<Answer> {
-    let name = place.domain.authority.as_ref().map_or(redirector.directory.default_name(), Authority::as_str);
+fn redirect_to(redirector: &Redirector, place: &VisitorDomain, target: &str, path: &str) -> Option<Answer> {
+    let name =
+        place.domain.authority.as_ref().map_or(redirector.domain_cache.default_name(), Authority::as_str);
     let target = fill_placeholders(target, name, path)?;
     if !redirector.lookup.allows(&LongUrl::from_stored(target.clone())) {
         // The operator's target rules apply to fallback targets as well.
@@ -128,10 +134,10 @@ pub(crate) fn unavailable(redirector: &Redirector) -> Answer {
 
 /// Answers a request for which a budget has no room: 429 if the client's own share is used up, and
 /// 503 if the share of all clients is.
-pub(crate) fn too_much(redirector: &Redirector, spent: Spent) -> Answer {
+pub(crate) fn too_much(redirector: &Redirector, spent: ExceededShare) -> Answer {
     match spent {
-        Spent::Own => busy(Duration::ZERO),
-        Spent::All => unavailable(redirector),
+        ExceededShare::Own => busy(Duration::ZERO),
+        ExceededShare::All => unavailable(redirector),
     }
 }
 

@@ -7,8 +7,8 @@
 use std::{net::IpAddr, sync::Arc};
 
 use app::{
-    domain_cache::{Place, Question},
-    lookup::{LookupError, Wanted},
+    domain_cache::{Question, VisitorDomain},
+    lookup::{LookupError, LookupKey},
     visits::Visit,
 };
 use codes::{Code, LinkId};
@@ -56,11 +56,11 @@ pub fn follow_cached<T>(
     respond: impl FnOnce(&CachedTarget, Timestamp) -> Option<T>,
 ) -> Option<T> {
     let code = Code::parse(head.path.get(1..)?).ok()?;
-    let directory = &thread.redirector.directory;
-    if !directory.is_plain() && !directory.is_default(head.host) {
+    let domain_cache = &thread.redirector.domain_cache;
+    if !domain_cache.is_plain() && !domain_cache.is_default(head.host) {
         return None;
     }
-    let now = directory.now();
+    let now = domain_cache.now();
     thread.cache.find(&thread.redirector.lookup, &code, now, |target| {
         // A forwarded query changes the location.
         if target.forward_query && head.query.is_some_and(|query| !query.is_empty()) {
@@ -92,7 +92,7 @@ pub async fn follow(thread: &ThreadContext, visitor: Visitor, request: &Request<
         Ok(found) => found,
         Err(answer) => return answer,
     };
-    let now = redirector.directory.now();
+    let now = redirector.domain_cache.now();
     if !found.link.is_live(now) {
         if !found.link.was_live(now) {
             return not_found(redirector, &found.place, Unmatched::Code(&found.wanted), request.uri().path());
@@ -127,8 +127,8 @@ fn is_look<B>(request: &Request<B>) -> bool {
 /// A link that a visitor requested, live or not.
 pub(crate) struct FoundLink {
     pub(crate) link: Arc<Link>,
-    pub(crate) place: Place,
-    pub(crate) wanted: Wanted,
+    pub(crate) place: VisitorDomain,
+    pub(crate) wanted: LookupKey,
 }
 
 /// Looks up the link of a path.
@@ -142,7 +142,7 @@ pub(crate) async fn find(
     path: &str,
     host: Option<&str>,
 ) -> Result<FoundLink, Answer> {
-    let question = redirector.directory.question(host, path);
+    let question = redirector.domain_cache.question(host, path);
     let Question { place, wanted, .. } = &question;
     let Some(wanted) = wanted else {
         return Err(not_found(redirector, place, Unmatched::Regular, path));
@@ -164,15 +164,15 @@ pub(crate) async fn find(
         redirector.clients.give_back(client);
     }
     let is_stopped = matches!(&found, Ok(Some(link)) if is_stopped(redirector, link));
-    let leads = |link: &Link| link.is_live(redirector.directory.now()) && !is_stopped;
+    let leads = |link: &Link| link.is_live(redirector.domain_cache.now()) && !is_stopped;
     match found {
         // The link may be the default domain's while the host belongs to another domain.
-        Ok(Some(link)) if !leads(&link) && !redirector.directory.may_deny(&question) => {
+        Ok(Some(link)) if !leads(&link) && !redirector.domain_cache.may_deny(&question) => {
             Err(unavailable(redirector))
         }
         Ok(Some(_)) if is_stopped => Err(taken_down(redirector)),
         Ok(Some(link)) => Ok(FoundLink { link, place: place.clone(), wanted: wanted.clone() }),
-        Ok(None) if redirector.directory.may_deny(&question) => {
+        Ok(None) if redirector.domain_cache.may_deny(&question) => {
             Err(not_found(redirector, place, Unmatched::Code(wanted), path))
         }
         Ok(None) | Err(LookupError::NoStore | LookupError::Overloaded) => Err(unavailable(redirector)),

@@ -15,7 +15,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use daemon::Vitals;
+use daemon::TaskSupervisor;
 use maxminddb::{MaxMindDbError, PathElement, PathElement::Key, Reader};
 use tokio::{task::spawn_blocking, time::sleep};
 
@@ -212,9 +212,9 @@ impl GeoIp {
     }
 
     /// Starts the tasks that read the files again when they change, on the current runtime.
-    pub fn follow(&self, vitals: &Vitals) {
+    pub fn follow(&self, supervisor: &TaskSupervisor) {
         for file in &self.files {
-            vitals.spawn("reader of places", Arc::clone(file).follow());
+            supervisor.spawn("reader of places", Arc::clone(file).follow());
         }
     }
 

@@ -17,7 +17,7 @@ pub mod fallback_page;
 mod follow;
 pub mod geoip;
 mod pages;
-pub mod picture;
+pub mod qr_code;
 pub mod robots;
 pub mod thread_cache;
 pub mod unlock;
@@ -25,17 +25,17 @@ pub mod unlock;
 use std::{net::IpAddr, sync::Arc};
 
 use app::{
-    domain_cache::Directory,
+    domain_cache::DomainCache,
     lookup::Lookup,
     metrics::Metrics,
     passwords::PasswordGuard,
-    visit_limit::Admission,
+    visit_limit::VisitLimiter,
     visits::{VisitBuffer, Visits},
 };
 use fallback_page::FallbackTargets;
 use geoip::GeoIp;
 use hyper::StatusCode;
-use picture::Pictures;
+use qr_code::QrCodeLimits;
 use robots::Robots;
 use store::Store;
 use thread_cache::ThreadCache;
@@ -49,11 +49,11 @@ pub struct Redirector {
     /// The lookup of links by code or slug, with its cache.
     pub lookup: Arc<Lookup>,
     /// The cached domains and target rules.
-    pub directory: Arc<Directory>,
+    pub domain_cache: Arc<DomainCache>,
     /// The check of links' passwords.
     pub passwords: Arc<PasswordGuard>,
     /// The admission of visits to links with a visit limit.
-    pub admission: Admission,
+    pub admission: VisitLimiter,
     /// The queue of recorded visits.
     pub visits: Visits,
     /// The database, from which only [`robots`] lists links.
@@ -73,7 +73,7 @@ pub struct Redirector {
     /// The status of redirects whose link has none of its own.
     pub status: StatusCode,
     /// The limits of QR codes, with those under way.
-    pub pictures: Pictures,
+    pub pictures: QrCodeLimits,
     /// The cached rules for crawlers.
     pub robots: Robots,
     /// The daemon's runtime, for work that takes longer than a redirect.

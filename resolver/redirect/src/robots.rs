@@ -52,7 +52,7 @@ impl Default for Robots {
 
 /// Answers with a host's rules for crawlers.
 pub async fn show(redirector: &Arc<Redirector>, host: Option<&str>) -> Answer {
-    let place = redirector.directory.place(host);
+    let place = redirector.domain_cache.place(host);
     if place.domain.settings.disabled {
         return answer(StatusCode::OK, TEXT, format!("{HEAD}{TAIL}"));
     }
@@ -72,7 +72,7 @@ pub async fn show(redirector: &Arc<Redirector>, host: Option<&str>) -> Answer {
 
 async fn read(redirector: &Redirector, domain: DomainId) -> Result<Bytes, StoreError> {
     let mut text = HEAD.to_owned();
-    let now = redirector.directory.now();
+    let now = redirector.domain_cache.now();
     let both = [domain, DomainId::DEFAULT];
     for domain in &both[usize::from(domain.is_default())..] {
         let filter = Filter {

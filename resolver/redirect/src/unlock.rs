@@ -13,7 +13,7 @@ use hyper::{
 use links::PasswordHash;
 use tokio::time::timeout;
 use url::form_urlencoded;
-use web::{Answer, TEXT, answer, budgets::Holder, connection_timeouts::from_client, hold_back};
+use web::{Answer, TEXT, answer, budgets::BudgetAccount, connection_timeouts::from_client, hold_back};
 
 use crate::{
     Redirector, ThreadContext, Visitor,
@@ -30,7 +30,8 @@ const BODY_TIME: Duration = Duration::from_secs(10);
 pub async fn unlock(thread: &ThreadContext, visitor: Visitor, request: Request<Incoming>) -> Answer {
     let redirector = &thread.redirector;
     let (parts, body) = request.into_parts();
-    let _held = match redirector.budgets.bodies.take(Holder::client(visitor.client), BODY_BYTES as u64) {
+    let _held = match redirector.budgets.bodies.take(BudgetAccount::client(visitor.client), BODY_BYTES as u64)
+    {
         Ok(held) => held,
         Err(spent) => return too_much(redirector, spent),
     };
@@ -42,7 +43,7 @@ pub async fn unlock(thread: &ThreadContext, visitor: Visitor, request: Request<I
         Ok(found) => found,
         Err(answer) => return answer,
     };
-    let now = redirector.directory.now();
+    let now = redirector.domain_cache.now();
     if !found.link.is_live(now) {
         return gone(redirector, &found.place, &found.wanted, request.uri().path());
     }

@@ -6,7 +6,7 @@ use hyper::{
     body::Incoming,
     header::{ALLOW, HeaderValue},
 };
-use redirect::{Visitor, fallback_page, picture, robots, unlock};
+use redirect::{Visitor, fallback_page, qr_code, robots, unlock};
 use web::{Answer, TEXT, answer, empty};
 
 use super::ListenerThread;
@@ -34,7 +34,7 @@ pub(super) async fn route(thread: &ListenerThread, visitor: Visitor, request: Re
         "/" => fallback_page::home(&service.redirector, redirect::host(&request)),
         "/robots.txt" => robots::show(&service.redirector, redirect::host(&request)).await,
         "/favicon.ico" => empty(StatusCode::NO_CONTENT),
-        path if picture::link_of(path).is_some() => picture::draw(redirects, visitor, &request).await,
+        path if qr_code::link_of(path).is_some() => qr_code::draw(redirects, visitor, &request).await,
         _ => redirect::follow(redirects, visitor, &request).await,
     }
 }

@@ -7,24 +7,24 @@ use app::{
     LinkPolicy, LinkService,
     clock::DatabaseClock,
     creator::{Creator, CreatorConfig},
-    domain_cache::{Directory, DirectoryConfig},
+    domain_cache::{DirectoryConfig, DomainCache},
     key_names::KeyNames,
+    key_permits::{DatabasePermits, KeyPermits},
     key_ring::{KeyRing, note_used},
     lookup::Lookup,
     metrics::Metrics,
     passwords::PasswordGuard,
     reservation::Reserver,
-    turns::{KeyTurns, Turns},
-    unvisited_cleanup::{Seen, Sweeper},
+    unvisited_cleanup::{LastVisits, UnvisitedCleanup},
     url_indexer::UrlIndexer,
-    visit_limit::Admission,
+    visit_limit::VisitLimiter,
     visits::Visits,
 };
 use codes::Mint;
-use daemon::{Resources, Vitals};
-use redirect::{Redirector, picture::Pictures, robots::Robots};
+use daemon::{Resources, TaskSupervisor};
+use redirect::{Redirector, qr_code::QrCodeLimits, robots::Robots};
 use store::{SettingsPoll, Store};
-use supply::{Ceilings, Clock, IssuerClient, Minting, Owner, SupplierConfig, SupplyMetrics};
+use supply::{Clock, IssuerClient, Minting, Owner, SharedCeilings, SupplierConfig, SupplyMetrics};
 use tokio::{runtime, time::Instant};
 use web::{
     budgets::{Budgets, ConnectionLimits},
@@ -46,13 +46,13 @@ pub(super) struct Parts {
     pub(super) store: Arc<dyn Store>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) supply_metrics: Arc<SupplyMetrics>,
-    pub(super) vitals: Vitals,
+    pub(super) supervisor: TaskSupervisor,
 }
 
 /// What redirects and the API share.
 struct Shared {
     lookup: Arc<Lookup>,
-    directory: Arc<Directory>,
+    domain_cache: Arc<DomainCache>,
     passwords: Arc<PasswordGuard>,
     clients: Arc<Clients>,
     budgets: Arc<Budgets>,
@@ -67,21 +67,21 @@ impl Parts {
         resources: &Resources,
     ) -> (Supply, Arc<PublicService>) {
         let connections = ConnectionLimits::of(resources);
-        let ceilings = Arc::new(Ceilings::new(self.clock));
+        let ceilings = Arc::new(SharedCeilings::new(self.clock));
         let supply = self.start_supply(Arc::clone(&ceilings));
         let lookup = Arc::new(self.start_lookup(settings, ceilings));
         let clock = Arc::new(DatabaseClock::new(shared.now));
-        let turns = KeyTurns::default();
+        let turns = DatabasePermits::default();
         let creator = self.start_creator(Arc::clone(&lookup), Arc::clone(&clock), turns.writes());
         let lookup_and_clock = (Arc::clone(&lookup), clock);
-        let directory = self.start_directory(settings, lookup_and_clock, &supply, (asked, shared));
+        let domain_cache = self.start_directory(settings, lookup_and_clock, &supply, (asked, shared));
         self.start_sweeper(settings, &lookup);
         let indexer = UrlIndexer { catalog: self.store.clone(), holder: self.owner.instance.clone() };
-        self.vitals.spawn("indexer of long URLs", indexer.run());
-        settings.geoip.follow(&self.vitals);
+        self.supervisor.spawn("indexer of long URLs", indexer.run());
+        settings.geoip.follow(&self.supervisor);
         let shared = Shared {
             lookup,
-            directory,
+            domain_cache,
             passwords: Arc::new(PasswordGuard::default()),
             clients: Arc::new(Clients::new(settings.client_limits.clone(), connections.per_client)),
             budgets: Arc::new(Budgets::of(resources)),
@@ -100,13 +100,13 @@ impl Parts {
     }
 
     fn redirector(&self, settings: &Settings, shared: &Shared) -> Redirector {
-        let seen = Seen::start(&self.vitals, self.store.clone(), settings.remove_unvisited_after);
+        let seen = LastVisits::start(&self.supervisor, self.store.clone(), settings.remove_unvisited_after);
         Redirector {
             lookup: Arc::clone(&shared.lookup),
-            directory: Arc::clone(&shared.directory),
+            domain_cache: Arc::clone(&shared.domain_cache),
             passwords: Arc::clone(&shared.passwords),
-            admission: Admission::start(&self.vitals, self.store.clone()),
-            visits: Visits::start(&self.vitals, &self.metrics, seen),
+            admission: VisitLimiter::start(&self.supervisor, self.store.clone()),
+            visits: Visits::start(&self.supervisor, &self.metrics, seen),
             store: self.store.clone(),
             clients: Arc::clone(&shared.clients),
             budgets: Arc::clone(&shared.budgets),
@@ -115,7 +115,7 @@ impl Parts {
             fallbacks: settings.fallbacks.clone(),
             tells_gone: settings.tells_gone,
             status: settings.redirect_status,
-            pictures: Pictures::new(),
+            pictures: QrCodeLimits::new(),
             robots: Robots::new(),
             runtime: runtime::Handle::current(),
         }
@@ -129,11 +129,11 @@ impl Parts {
         connections: ConnectionLimits,
     ) -> Api {
         let keys = Arc::new(KeyRing::new());
-        self.vitals.spawn("noter of used API keys", note_used(Arc::clone(&keys), self.store.clone()));
+        self.supervisor.spawn("noter of used API keys", note_used(Arc::clone(&keys), self.store.clone()));
         Api {
             links,
             lookup: Arc::clone(&shared.lookup),
-            directory: Arc::clone(&shared.directory),
+            domain_cache: Arc::clone(&shared.domain_cache),
             keys,
             store: self.store.clone(),
             clients: Arc::clone(&shared.clients),
@@ -155,13 +155,13 @@ impl Parts {
         settings: &Settings,
         shared: &Shared,
         creator: Creator,
-        turns: KeyTurns,
+        turns: DatabasePermits,
     ) -> LinkService {
         LinkService {
             lookup: Arc::clone(&shared.lookup),
             creator,
-            reserver: self.reserver(Arc::clone(&shared.directory)),
-            directory: Arc::clone(&shared.directory),
+            reserver: self.reserver(Arc::clone(&shared.domain_cache)),
+            domain_cache: Arc::clone(&shared.domain_cache),
             links: self.store.clone(),
             catalog: self.store.clone(),
             register: self.store.clone(),
@@ -180,7 +180,7 @@ impl Parts {
         }
     }
 
-    fn start_supply(&self, ceilings: Arc<Ceilings>) -> Supply {
+    fn start_supply(&self, ceilings: Arc<SharedCeilings>) -> Supply {
         let config = SupplierConfig {
             owner: self.owner.clone(),
             client: Arc::clone(&self.client),
@@ -189,12 +189,12 @@ impl Parts {
             ceilings,
             metrics: Arc::clone(&self.supply_metrics),
         };
-        Supply::start(config, &self.vitals)
+        Supply::start(config, &self.supervisor)
     }
 
-    fn start_lookup(&self, settings: &Settings, ceilings: Arc<Ceilings>) -> Lookup {
+    fn start_lookup(&self, settings: &Settings, ceilings: Arc<SharedCeilings>) -> Lookup {
         Lookup::start(
-            &self.vitals,
+            &self.supervisor,
             settings.lookup,
             Arc::clone(&self.mint),
             ceilings,
@@ -203,7 +203,12 @@ impl Parts {
         )
     }
 
-    fn start_creator(&self, lookup: Arc<Lookup>, clock: Arc<DatabaseClock>, turns: Arc<Turns>) -> Creator {
+    fn start_creator(
+        &self,
+        lookup: Arc<Lookup>,
+        clock: Arc<DatabaseClock>,
+        turns: Arc<KeyPermits>,
+    ) -> Creator {
         let config = CreatorConfig {
             mint: Arc::clone(&self.mint),
             mintings: self.mintings.clone(),
@@ -215,7 +220,7 @@ impl Parts {
             turns,
             metrics: Arc::clone(&self.metrics),
         };
-        Creator::start(&self.vitals, config)
+        Creator::start(&self.supervisor, config)
     }
 
     fn start_directory(
@@ -224,7 +229,7 @@ impl Parts {
         (lookup, clock): (Arc<Lookup>, Arc<DatabaseClock>),
         supply: &Supply,
         shared: (Instant, SettingsPoll),
-    ) -> Arc<Directory> {
+    ) -> Arc<DomainCache> {
         let config = DirectoryConfig {
             settings: self.store.clone(),
             public_url: settings.default_domain.clone(),
@@ -233,17 +238,17 @@ impl Parts {
             clock,
             closing: supply.closing.clone(),
         };
-        Directory::start(&self.vitals, config, shared)
+        DomainCache::start(&self.supervisor, config, shared)
     }
 
-    fn reserver(&self, directory: Arc<Directory>) -> Reserver {
+    fn reserver(&self, domain_cache: Arc<DomainCache>) -> Reserver {
         Reserver {
             client: Arc::clone(&self.client),
             register: self.store.clone(),
             links: self.store.clone(),
             mint: Arc::clone(&self.mint),
             mintings: self.mintings.clone(),
-            directory,
+            domain_cache,
             metrics: Arc::clone(&self.metrics),
             supply_metrics: Arc::clone(&self.supply_metrics),
         }
@@ -252,13 +257,13 @@ impl Parts {
     /// Nothing is removed unless the settings say after how long.
     fn start_sweeper(&self, settings: &Settings, lookup: &Arc<Lookup>) {
         let Some(unvisited_for) = settings.remove_unvisited_after else { return };
-        let sweeper = Sweeper {
+        let sweeper = UnvisitedCleanup {
             catalog: self.store.clone(),
             lookup: Arc::clone(lookup),
             metrics: Arc::clone(&self.metrics),
             holder: self.owner.instance.clone(),
             unvisited_for,
         };
-        self.vitals.spawn("remover of unvisited links", sweeper.run());
+        self.supervisor.spawn("remover of unvisited links", sweeper.run());
     }
 }

@@ -3,25 +3,25 @@
 use std::sync::{Mutex, MutexGuard};
 
 use codes::{KeyspaceIndex, LinkId};
-use holder::ceilings::Told;
+use holder::ceilings::ReportedCeiling;
 use tokio::time::Instant;
 
-use crate::{Clock, guard};
+use crate::{Clock, safety_rule};
 
 /// The trusted ceilings of all keyspaces. See [`holder::ceilings`].
 #[derive(Debug)]
-pub struct Ceilings {
+pub struct SharedCeilings {
     clock: Clock,
     /// A std mutex: it is held for a few instructions and never across an await. Only cache misses
     /// reach it.
     trusted: Mutex<holder::Ceilings>,
 }
 
-impl Ceilings {
+impl SharedCeilings {
     /// Creates an empty collection.
     #[must_use]
     pub fn new(clock: Clock) -> Self {
-        Self { clock, trusted: Mutex::new(holder::Ceilings::new(guard::rules())) }
+        Self { clock, trusted: Mutex::new(holder::Ceilings::new(safety_rule::rules())) }
     }
 
     /// Returns the clock by which ceilings expire.
@@ -34,7 +34,7 @@ impl Ceilings {
         self.trusted.lock().expect("no code panics while it holds this lock")
     }
 
-    pub(super) fn trust(&self, index: KeyspaceIndex, told: Told) {
+    pub(super) fn trust(&self, index: KeyspaceIndex, told: ReportedCeiling) {
         self.trusted().trust(index, told);
     }
 

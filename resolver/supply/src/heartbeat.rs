@@ -14,14 +14,14 @@ use std::{
     time::Duration,
 };
 
-use holder::{Moment, Refused, Session, ceilings::Told};
+use holder::{Moment, Refused, Session, ceilings::ReportedCeiling};
 use numbers::{Mark, Namespace};
 use proto::issuer::v1 as pb;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_stream::StreamExt;
 
 use super::{history::Seen, supplier::Holder};
-use crate::guard;
+use crate::safety_rule;
 
 /// The pause after a stream ended or was refused.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -155,13 +155,15 @@ impl Heartbeat {
     /// the database does not answer, no ceiling is renewed.
     async fn believe(&self, answer: pb::KeepAliveResponse, sent: Moment) {
         let config = &self.holder.config;
-        let holder_ttl = guard::by_this_clock(Duration::from_millis(answer.holder_ttl_ms));
+        let holder_ttl = safety_rule::by_this_clock(Duration::from_millis(answer.holder_ttl_ms));
         let holder_ttl_ms = u64::try_from(holder_ttl.as_millis()).unwrap_or(u64::MAX);
         for pb::Ceiling { namespace, ceiling } in answer.ceilings {
             let known = config.mintings.iter().find(|minting| minting.namespace.as_str() == namespace);
             let Some(minting) = known else { continue };
             if let Ok(registered_end) = config.register.registered_end(minting.index).await {
-                config.ceilings.trust(minting.index, Told { ceiling, registered_end, sent, holder_ttl_ms });
+                config
+                    .ceilings
+                    .trust(minting.index, ReportedCeiling { ceiling, registered_end, sent, holder_ttl_ms });
             }
         }
     }

@@ -29,7 +29,7 @@ use numbers::Mark;
 use store::{Advanced, Comparison, Register, StoreError};
 use tokio::time::sleep;
 
-use crate::guard::{self, Guard};
+use crate::safety_rule::{self, SafetyRule};
 
 /// The pause before a database that did not answer is asked again.
 const RETRY: Duration = Duration::from_millis(100);
@@ -84,7 +84,7 @@ impl History {
 
     /// Returns the mark that the database must have reached.
     fn least(&self) -> Mark {
-        if guard::is_on(Guard::Mark) { self.known() } else { Mark(0) }
+        if safety_rule::is_on(SafetyRule::Mark) { self.known() } else { Mark(0) }
     }
 
     fn hear(&self, mark: Mark) {

@@ -2,12 +2,11 @@
 //!
 //! [`Minting`] lets creators wait for a number of one keyspace. [`Supplier`] steps the core: it
 //! calls the issuer and the store, and waits. `heartbeat` sends beats (keep-alives) to the issuer,
-//! and stores the [`Ceilings`] from the answers. `history` raises the database's mark. [`SetAside`]
+//! and stores the [`SharedCeilings`] from the answers. `history` raises the database's mark. [`ReservationHolder`]
 //! is a reservation's registration with the issuer.
 
 mod ceilings;
 mod clock;
-pub mod guard;
 mod heartbeat;
 mod history;
 mod issuer_client;
@@ -17,15 +16,16 @@ mod minting;
 mod owner;
 mod pace;
 mod rate;
-mod set_aside;
+mod reservation_holder;
+pub mod safety_rule;
 mod supplier;
 
-pub use ceilings::Ceilings;
+pub use ceilings::SharedCeilings;
 pub use clock::Clock;
 pub use holder::{Claim, ClaimError, Entered, EntryId, Fate, Refused, Row, Spec, Verdict};
 pub use issuer_client::{IssuerClient, Target};
 pub use metrics::SupplyMetrics;
 pub use minting::{Minting, Stock};
 pub use owner::Owner;
-pub use set_aside::SetAside;
-pub use supplier::{Closing, Lost, Supplier, SupplierConfig};
+pub use reservation_holder::ReservationHolder;
+pub use supplier::{Closing, StopReason, Supplier, SupplierConfig};

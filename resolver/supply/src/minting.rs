@@ -6,7 +6,7 @@ use std::{
 };
 
 use codes::KeyspaceIndex;
-use holder::{Claim, ClaimError, Entered, Fate, Keyspace, Keyspaces, Spec};
+use holder::{Claim, ClaimError, Entered, Fate, KeyspaceNumbers, Keyspaces, Spec};
 use numbers::{Namespace, Span, StoreEpoch};
 use tokio::{
     sync::Notify,
@@ -34,7 +34,7 @@ pub struct Minting {
 
 #[derive(Debug)]
 struct State {
-    keyspace: Keyspace,
+    keyspace: KeyspaceNumbers,
     rate: Rate,
     /// Whether the error about a full pool was logged, and the pool has not been empty since.
     overflowing: bool,
@@ -79,7 +79,7 @@ impl Minting {
     #[must_use]
     pub fn new(spec: Spec, refill_permille: u64, clock: Clock) -> Self {
         let Spec { index, namespace, capacity } = spec;
-        let keyspace = Keyspace::new(refill_permille);
+        let keyspace = KeyspaceNumbers::new(refill_permille);
         Self {
             index,
             namespace,
@@ -226,7 +226,7 @@ impl Minting {
 pub(super) struct Shared<'a>(pub(super) &'a [Arc<Minting>]);
 
 impl Keyspaces for Shared<'_> {
-    fn with<T>(&mut self, keyspace: usize, act: impl FnOnce(&mut Keyspace) -> T) -> T {
+    fn with<T>(&mut self, keyspace: usize, act: impl FnOnce(&mut KeyspaceNumbers) -> T) -> T {
         act(&mut self.0[keyspace].state().keyspace)
     }
 }

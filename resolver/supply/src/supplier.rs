@@ -9,7 +9,7 @@ use std::{
 };
 
 use codes::Contradiction;
-use holder::{Answer, Call, Core, Effect, Event, Note, Refused, Session, StoreAnswer, StoreCall};
+use holder::{Answer, Call, Effect, Event, Note, Refused, Session, StoreAnswer, StoreCall, SupplyCore};
 use proto::issuer::v1 as pb;
 use store::{Register, Registration, StoreError};
 use tokio::{
@@ -19,7 +19,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
-    ceilings::Ceilings,
+    ceilings::SharedCeilings,
     heartbeat::Heartbeat,
     history::{History, Seen},
     issuer_client::IssuerClient,
@@ -28,7 +28,7 @@ use super::{
     owner::Owner,
     pace::Pace,
 };
-use crate::{guard, metrics::SupplyMetrics};
+use crate::{metrics::SupplyMetrics, safety_rule};
 
 /// The time limit at shutdown for a call under way, and again for returning all blocks.
 const STOP_DEADLINE: Duration = Duration::from_secs(5);
@@ -46,14 +46,14 @@ pub struct SupplierConfig {
     /// The keyspaces that this process mints in.
     pub mintings: Vec<Arc<Minting>>,
     /// The collection that receives trusted ceilings.
-    pub ceilings: Arc<Ceilings>,
+    pub ceilings: Arc<SharedCeilings>,
     /// The metrics of the supply.
     pub metrics: Arc<SupplyMetrics>,
 }
 
 /// The reason why a holder mints no more, for good.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Lost {
+pub enum StopReason {
     /// A later start of the same holder has registered. Carries the issuer's message.
     Superseded(String),
     /// The issuer's ledger is not the one that the database has adopted.
@@ -67,7 +67,7 @@ pub enum Lost {
     Keyspaces(Contradiction),
 }
 
-impl From<holder::Lost> for Lost {
+impl From<holder::Lost> for StopReason {
     fn from(lost: holder::Lost) -> Self {
         match lost {
             holder::Lost::Superseded(reason) => Self::Superseded(reason),
@@ -80,13 +80,13 @@ impl From<holder::Lost> for Lost {
 #[derive(Clone, Debug)]
 pub struct Closing {
     mintings: Vec<Arc<Minting>>,
-    lost: watch::Sender<Option<Lost>>,
+    lost: watch::Sender<Option<StopReason>>,
 }
 
 impl Closing {
     /// Refuses every claim from now on, and reports the reason to the daemon. Only the first reason
     /// counts.
-    pub fn close(&self, why: Lost) {
+    pub fn close(&self, why: StopReason) {
         self.mintings.iter().for_each(|minting| minting.close());
         self.lost.send_if_modified(|lost| {
             let is_first = lost.is_none();
@@ -102,20 +102,20 @@ impl Closing {
 pub(super) struct Holder {
     pub(super) config: SupplierConfig,
     /// A std mutex: it is held for one step and never across an await.
-    core: Mutex<Core>,
+    core: Mutex<SupplyCore>,
     pub(super) session: watch::Sender<Option<Session>>,
-    pub(super) lost: watch::Sender<Option<Lost>>,
+    pub(super) lost: watch::Sender<Option<StopReason>>,
     pub(super) pace: Arc<Pace>,
     pub(super) history: History,
 }
 
 impl Holder {
-    fn core(&self) -> MutexGuard<'_, Core> {
+    fn core(&self) -> MutexGuard<'_, SupplyCore> {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs a function with the core and the keyspaces.
-    pub(super) fn with_core<T>(&self, act: impl FnOnce(&mut Core, &mut Shared<'_>) -> T) -> T {
+    pub(super) fn with_core<T>(&self, act: impl FnOnce(&mut SupplyCore, &mut Shared<'_>) -> T) -> T {
         act(&mut self.core(), &mut Shared(&self.config.mintings))
     }
 
@@ -127,8 +127,8 @@ impl Holder {
                 Effect::Session => {
                     self.session.send_replace(self.core().session());
                 }
-                Effect::Came(keyspace) => self.config.mintings[keyspace].came(),
-                Effect::Hurry => self.pace.hurry(),
+                Effect::WakeCreators(keyspace) => self.config.mintings[keyspace].came(),
+                Effect::BeatNow => self.pace.hurry(),
                 Effect::Note(note) => self.report(note),
                 Effect::Lost(lost) => {
                     self.lost.send_if_modified(|first| {
@@ -213,7 +213,7 @@ impl Supplier {
         let specs = config.mintings.iter().map(|minting| minting.spec()).collect();
         let holder = Holder {
             config,
-            core: Mutex::new(Core::new(specs, guard::rules())),
+            core: Mutex::new(SupplyCore::new(specs, safety_rule::rules())),
             session: watch::Sender::new(None),
             lost: watch::Sender::new(None),
             pace: Arc::default(),
@@ -224,7 +224,7 @@ impl Supplier {
 
     /// Returns a channel that reports when and why this holder stops minting.
     #[must_use]
-    pub fn lost(&self) -> watch::Receiver<Option<Lost>> {
+    pub fn lost(&self) -> watch::Receiver<Option<StopReason>> {
         self.holder.lost.subscribe()
     }
 

@@ -26,7 +26,7 @@ use daemon::Resources;
 
 use crate::Answer;
 
-pub use app::budgets::{Held, Holder, Lane, Left, MINUTE, Pool, Rate, Shares, Spent};
+pub use app::budgets::{BudgetAccount, ExceededShare, Held, Lane, Left, MINUTE, Pool, Rate, Shares};
 pub use pace::{Pace, TooSlow};
 
 /// The maximum number of connections to the public listener, if the system grants as many
@@ -151,7 +151,7 @@ impl Budgets {
     ///
     /// # Errors
     /// When too much is held already.
-    pub fn keep(&self, holder: Holder, answer: &mut Answer) -> Result<(), Spent> {
+    pub fn keep(&self, holder: BudgetAccount, answer: &mut Answer) -> Result<(), ExceededShare> {
         if let Some(held) = self.room_for(holder, answer.body().len() as u64)? {
             answer.body_mut().hold(held);
         }
@@ -164,7 +164,7 @@ impl Budgets {
     ///
     /// # Errors
     /// When too much is held already.
-    pub fn room_for(&self, holder: Holder, bytes: u64) -> Result<Option<Held>, Spent> {
+    pub fn room_for(&self, holder: BudgetAccount, bytes: u64) -> Result<Option<Held>, ExceededShare> {
         if bytes <= LONG_ANSWER {
             return Ok(None);
         }
@@ -175,7 +175,12 @@ impl Budgets {
     ///
     /// # Errors
     /// When too much is held already.
-    pub fn widen(&self, held: &mut Option<Held>, holder: Holder, bytes: u64) -> Result<(), Spent> {
+    pub fn widen(
+        &self,
+        held: &mut Option<Held>,
+        holder: BudgetAccount,
+        bytes: u64,
+    ) -> Result<(), ExceededShare> {
         match held {
             Some(held) => held.grow_to(bytes.min(held.share())),
             None => self.room_for(holder, bytes).map(|room| *held = room),
@@ -223,7 +228,7 @@ mod tests {
     fn a_key_can_always_send_the_longest_body() {
         for memory in [1 << 20, 512 << 20, 1 << 40] {
             let budgets = Budgets::of(&Resources { descriptors: 1_024, memory });
-            let key = Holder::Key(links::api_key::ApiKeyId(1));
+            let key = BudgetAccount::Key(links::api_key::ApiKeyId(1));
             assert!(budgets.bodies.take(key, LONGEST_BODY + LONGEST_BODY / 4).is_ok());
         }
     }

@@ -25,7 +25,7 @@ use crate::{
 };
 use web::{
     HELD_BACK,
-    budgets::{Held, Holder},
+    budgets::{BudgetAccount, Held},
     client_limits::{Clients, forwarded_for},
 };
 
@@ -68,8 +68,11 @@ where
             let caller = Caller::of(&api, &request);
             let admitted = async {
                 let grant = caller.authenticate(&api).await?;
-                let held =
-                    api.budgets.messages.take(Holder::Key(grant.id), message).map_err(AppError::from)?;
+                let held = api
+                    .budgets
+                    .messages
+                    .take(BudgetAccount::Key(grant.id), message)
+                    .map_err(AppError::from)?;
                 Ok::<_, AuthError>((grant, Arc::new(held)))
             };
             match admitted.await {

@@ -1,6 +1,6 @@
 //! Converts errors to gRPC statuses. This is the only place that does so.
 
-use app::{AppError, budgets::Spent};
+use app::{AppError, budgets::ExceededShare};
 use tonic::{Code, Status};
 
 use crate::authenticate::AuthError;
@@ -43,9 +43,9 @@ pub(super) fn of_app(error: &AppError) -> Status {
         }
         AppError::TooManyDomains { .. }
         | AppError::TooManyReserved { .. }
-        | AppError::TooMuchAtOnce(Spent::Own)
+        | AppError::TooMuchAtOnce(ExceededShare::Own)
         | AppError::Exhausted => Code::ResourceExhausted,
-        AppError::TooMuchAtOnce(Spent::All) | AppError::Unavailable => Code::Unavailable,
+        AppError::TooMuchAtOnce(ExceededShare::All) | AppError::Unavailable => Code::Unavailable,
         AppError::Internal => Code::Internal,
     };
     let message = match error {

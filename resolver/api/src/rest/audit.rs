@@ -56,7 +56,7 @@ fn shown<'a>(api: &Api, entry: &'a Entry) -> dto::AuditEntry<'a> {
         let code = || told.id.and_then(|id| api.lookup.code_of(id));
         // An entry of a keyspace that is not known any more keeps its number.
         let name = told.slug.or_else(code).unwrap_or_else(|| entry.subject.clone());
-        (name, api.directory.shown_name(told.domain), Some(told.details))
+        (name, api.domain_cache.shown_name(told.domain), Some(told.details))
     } else {
         (entry.subject.clone(), None, entry.details.clone())
     };

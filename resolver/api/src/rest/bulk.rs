@@ -54,7 +54,7 @@ use super::{
 use crate::Api;
 use web::{
     Answer, Body, BrokenOff, Piece,
-    budgets::{BULK_CALLS, Holder, Pace, TooSlow},
+    budgets::{BULK_CALLS, BudgetAccount, Pace, TooSlow},
 };
 
 /// The path of the call.
@@ -123,7 +123,7 @@ pub(super) async fn answer(call: Call, scope: Scope, body: Incoming) -> Answer {
 /// Begins the answer, and goes on after its first byte was sent.
 async fn create(api: &Arc<Api>, by: &Grant, body: Incoming) -> Result<Answer, Problem> {
     api.links.may_create_many(by)?;
-    let call = api.budgets.bulk_calls.take(Holder::Key(by.id), 1)?;
+    let call = api.budgets.bulk_calls.take(BudgetAccount::Key(by.id), 1)?;
     let mut reading = Reading {
         api: Arc::clone(api),
         key: by.id,
@@ -359,7 +359,7 @@ fn result_of(api: &Api, created: Result<Created, CreateError>) -> Vec<u8> {
             CreateError::NoNumber
             | CreateError::NoStore
             | CreateError::Overloaded
-            | CreateError::NoTurn(_)
+            | CreateError::PermitTimeout(_)
             | CreateError::NoDomain,
         ) => BatchWord::Unavailable,
     };

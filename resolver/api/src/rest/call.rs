@@ -30,7 +30,7 @@ use super::{
 use crate::{Api, authenticate::authenticate, calls::Share};
 use web::{
     Answer,
-    budgets::{Held, Holder},
+    budgets::{BudgetAccount, Held},
 };
 
 /// Maximum number of fields of a form, which is parsed on a listener's thread. A link has about
@@ -92,7 +92,8 @@ impl Call {
             self.leave_unread(&mut body).await;
             return Err(problem);
         }
-        let holder = self.key.get().map(|(grant, _)| Holder::Key(grant.id)).ok_or(Problem::INTERNAL)?;
+        let holder =
+            self.key.get().map(|(grant, _)| BudgetAccount::Key(grant.id)).ok_or(Problem::INTERNAL)?;
         let mut held = self.api.budgets.bodies.take(holder, 0)?;
         self.body = body::read(body, route.body_bytes, &mut held).await?;
         if form::is_one(&self.headers, &self.body) {
@@ -152,7 +153,7 @@ impl Call {
         if matches!(self.method, Method::GET | Method::HEAD) {
             // Answers without a key are the same bytes for all.
             let Some((grant, _)) = self.key.get() else { return Ok(()) };
-            return Ok(self.api.budgets.keep(Holder::Key(grant.id), answer)?);
+            return Ok(self.api.budgets.keep(BudgetAccount::Key(grant.id), answer)?);
         }
         if let Some(mut held) = of_body {
             let _ = held.grow_to(answer.body().len() as u64);
@@ -182,7 +183,7 @@ impl Call {
             if let Some(share) = share {
                 let _ = self.share.set(share);
             }
-            let place = self.api.budgets.calls.take(Holder::Key(grant.id), 1)?;
+            let place = self.api.budgets.calls.take(BudgetAccount::Key(grant.id), 1)?;
             let _ = self.key.set((grant, place));
         }
         let (grant, _) = self.key.get().ok_or(Problem::INTERNAL)?;

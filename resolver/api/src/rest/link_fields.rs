@@ -157,7 +157,7 @@ pub(super) fn short_url<'a>(api: &Api, record: &'a Record, names: &'a Names) -> 
         date_created: atom(link.created_at),
         tags: tags.iter().map(Tag::as_str).collect(),
         meta: limits,
-        domain: api.directory.shown_name(link.domain()),
+        domain: api.domain_cache.shown_name(link.domain()),
         title: link.title.as_deref(),
         crawlable: link.crawlable,
         forward_query: link.forward_query,

@@ -34,7 +34,7 @@ use super::{
 use crate::Api;
 use web::{
     Answer, Body, BrokenOff, Piece,
-    budgets::{Held, Holder},
+    budgets::{BudgetAccount, Held},
 };
 
 /// The time that a client has to read a piece.
@@ -62,7 +62,7 @@ async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let (request, wrong) = request(api, query, wrong);
     let listed = api.links.list_links(request, wrong, by).await?;
     let Some(piece) = in_one_piece(api, &listed.entries, by).await? else {
-        let under_way = api.budgets.lists.take(Holder::Key(by.id), 1)?;
+        let under_way = api.budgets.lists.take(BudgetAccount::Key(by.id), 1)?;
         return Ok(stream(Arc::clone(api), listed, by.clone(), under_way));
     };
     let records = api.links.read_piece(&listed, &piece, by).await?;

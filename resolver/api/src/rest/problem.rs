@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use store::StoreError;
 
 use super::split::SplitError;
-use app::{AppError, Field, budgets::Spent, turns::NoTurn};
+use app::{AppError, Field, budgets::ExceededShare, key_permits::PermitTimeout};
 
 use crate::{authenticate::AuthError, calls::Refused};
 use web::{Answer, answer, hold_back, retry_later};
@@ -84,14 +84,14 @@ impl From<SplitError> for Problem {
     }
 }
 
-impl From<Spent> for Problem {
-    fn from(spent: Spent) -> Self {
+impl From<ExceededShare> for Problem {
+    fn from(spent: ExceededShare) -> Self {
         Self::App(spent.into())
     }
 }
 
-impl From<NoTurn> for Problem {
-    fn from(none: NoTurn) -> Self {
+impl From<PermitTimeout> for Problem {
+    fn from(none: PermitTimeout) -> Self {
         Self::App(none.into())
     }
 }
@@ -224,8 +224,8 @@ fn of_app(error: &AppError) -> Words {
         | AppError::TooManyReserved { .. } => (StatusCode::CONFLICT, None),
         AppError::Superseded => (StatusCode::PRECONDITION_FAILED, None),
         AppError::IdempotencyKeyReused => (StatusCode::UNPROCESSABLE_ENTITY, None),
-        AppError::TooMuchAtOnce(Spent::Own) => (StatusCode::TOO_MANY_REQUESTS, None),
-        AppError::TooMuchAtOnce(Spent::All) | AppError::Unavailable => {
+        AppError::TooMuchAtOnce(ExceededShare::Own) => (StatusCode::TOO_MANY_REQUESTS, None),
+        AppError::TooMuchAtOnce(ExceededShare::All) | AppError::Unavailable => {
             (StatusCode::SERVICE_UNAVAILABLE, None)
         }
         AppError::Exhausted => (StatusCode::INSUFFICIENT_STORAGE, None),

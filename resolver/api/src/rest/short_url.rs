@@ -13,7 +13,7 @@ use web::Answer;
 
 /// Returns the beginning of a domain's short URLs.
 pub(crate) fn base(api: &Api, domain: DomainId) -> Cow<'_, str> {
-    if domain.is_default() { api.public_url.as_str().into() } else { api.directory.base(domain).into() }
+    if domain.is_default() { api.public_url.as_str().into() } else { api.domain_cache.base(domain).into() }
 }
 
 /// Answers with a link, and its version as `ETag`.

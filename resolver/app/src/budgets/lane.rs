@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::{Instant, sleep};
 
-use super::{Holder, Pool};
+use super::{BudgetAccount, Pool};
 
 /// A bounded number of places in which callers wait until a spent rate has recovered.
 pub struct Lane {
@@ -25,7 +25,7 @@ impl Lane {
     /// places are taken.
     pub async fn pass<T>(
         &self,
-        holder: Holder,
+        holder: BudgetAccount,
         mut spend: impl FnMut() -> Result<T, Duration>,
     ) -> Result<T, Duration> {
         let mut wait = match spend() {
@@ -57,7 +57,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_has_spent_a_rate_waits_for_it_and_few_wait_at_a_time() {
         let lane = Arc::new(Lane::new(Pool::of_clients((8, 1)), PATIENCE));
-        let one = Holder::client([192, 0, 2, 1].into());
+        let one = BudgetAccount::client([192, 0, 2, 1].into());
         let begun = Instant::now();
         let grown = begun + Duration::from_secs(6);
         let spend = move || {

@@ -14,5 +14,5 @@ mod pool;
 mod rate;
 
 pub use lane::Lane;
-pub use pool::{Held, Holder, Pool, Shares, Spent};
+pub use pool::{BudgetAccount, ExceededShare, Held, Pool, Shares};
 pub use rate::{Left, MINUTE, Rate};

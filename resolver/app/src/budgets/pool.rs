@@ -12,7 +12,7 @@ use links::api_key::ApiKeyId;
 
 /// The account on which an amount is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Holder {
+pub enum BudgetAccount {
     /// A client without a key, or whose key is not known yet: an IPv4 address, or an IPv6 network
     /// of 64 bits.
     Client(IpAddr),
@@ -20,7 +20,7 @@ pub enum Holder {
     Key(ApiKeyId),
 }
 
-impl Holder {
+impl BudgetAccount {
     /// Returns the account of the client at this address.
     pub fn client(address: IpAddr) -> Self {
         Self::Client(network(address))
@@ -41,17 +41,17 @@ pub struct Shares {
 }
 
 impl Shares {
-    fn own(&self, holder: Holder) -> u64 {
+    fn own(&self, holder: BudgetAccount) -> u64 {
         match holder {
-            Holder::Client(_) => self.client,
-            Holder::Key(_) => self.key,
+            BudgetAccount::Client(_) => self.client,
+            BudgetAccount::Key(_) => self.key,
         }
     }
 }
 
 /// The share that was used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Spent {
+pub enum ExceededShare {
     /// The holder's own share.
     Own,
     /// The share of the process, or of all clients without a key.
@@ -69,7 +69,7 @@ struct Holdings {
     all: u64,
     clients: u64,
     /// The amount of each holder that has any. It has no more entries than the pool has units.
-    by_holder: HashMap<Holder, u64, RandomState>,
+    by_holder: HashMap<BudgetAccount, u64, RandomState>,
 }
 
 impl Pool {
@@ -88,14 +88,14 @@ impl Pool {
     ///
     /// # Errors
     /// Returns the share that would be exceeded.
-    pub fn take(self: &Arc<Self>, holder: Holder, amount: u64) -> Result<Held, Spent> {
+    pub fn take(self: &Arc<Self>, holder: BudgetAccount, amount: u64) -> Result<Held, ExceededShare> {
         let mut held = Held { pool: Arc::clone(self), holder, amount: 0 };
         held.grow_to(amount)?;
         Ok(held)
     }
 
     /// Returns the maximum that a holder may have while nothing else is held.
-    pub fn share_of(&self, holder: Holder) -> u64 {
+    pub fn share_of(&self, holder: BudgetAccount) -> u64 {
         self.shares.own(holder)
     }
 
@@ -105,15 +105,15 @@ impl Pool {
 }
 
 impl Holdings {
-    fn add(&mut self, shares: &Shares, holder: Holder, amount: u64) -> Result<(), Spent> {
+    fn add(&mut self, shares: &Shares, holder: BudgetAccount, amount: u64) -> Result<(), ExceededShare> {
         let own = self.by_holder.get(&holder).copied().unwrap_or(0);
-        let is_client = matches!(holder, Holder::Client(_));
+        let is_client = matches!(holder, BudgetAccount::Client(_));
         if amount > shares.own(holder).saturating_sub(own) {
-            return Err(Spent::Own);
+            return Err(ExceededShare::Own);
         }
         let is_beyond = |held: u64, share: u64| amount > share.saturating_sub(held);
         if is_beyond(self.all, shares.all) || (is_client && is_beyond(self.clients, shares.clients)) {
-            return Err(Spent::All);
+            return Err(ExceededShare::All);
         }
         self.all += amount;
         self.clients += if is_client { amount } else { 0 };
@@ -121,9 +121,9 @@ impl Holdings {
         Ok(())
     }
 
-    fn remove(&mut self, holder: Holder, amount: u64) {
+    fn remove(&mut self, holder: BudgetAccount, amount: u64) {
         self.all -= amount;
-        if matches!(holder, Holder::Client(_)) {
+        if matches!(holder, BudgetAccount::Client(_)) {
             self.clients -= amount;
         }
         if let Some(own) = self.by_holder.get_mut(&holder) {
@@ -138,7 +138,7 @@ impl Holdings {
 /// An amount that is held from a pool. Dropping it gives the amount back.
 pub struct Held {
     pool: Arc<Pool>,
-    holder: Holder,
+    holder: BudgetAccount,
     amount: u64,
 }
 
@@ -152,7 +152,7 @@ impl Held {
     ///
     /// # Errors
     /// Returns the share that would be exceeded.
-    pub fn grow_to(&mut self, amount: u64) -> Result<(), Spent> {
+    pub fn grow_to(&mut self, amount: u64) -> Result<(), ExceededShare> {
         let more = amount.saturating_sub(self.amount);
         if more > 0 {
             self.pool.holdings().add(&self.pool.shares, self.holder, more)?;
@@ -174,23 +174,23 @@ impl Drop for Held {
 mod tests {
     use super::*;
 
-    fn client(last: u8) -> Holder {
-        Holder::client([192, 0, 2, last].into())
+    fn client(last: u8) -> BudgetAccount {
+        BudgetAccount::client([192, 0, 2, last].into())
     }
 
     #[test]
     fn neither_one_key_nor_all_clients_without_one_can_hold_everything() {
         let pool = Pool::new(Shares { all: 100, clients: 20, client: 15, key: 60 });
         let one = pool.take(client(1), 15).unwrap();
-        assert_eq!(pool.take(client(1), 1).err(), Some(Spent::Own));
-        assert_eq!(pool.take(client(2), 6).err(), Some(Spent::All), "of all clients");
-        let mut key = pool.take(Holder::Key(ApiKeyId(1)), 50).unwrap();
-        assert_eq!(key.grow_to(61), Err(Spent::Own));
+        assert_eq!(pool.take(client(1), 1).err(), Some(ExceededShare::Own));
+        assert_eq!(pool.take(client(2), 6).err(), Some(ExceededShare::All), "of all clients");
+        let mut key = pool.take(BudgetAccount::Key(ApiKeyId(1)), 50).unwrap();
+        assert_eq!(key.grow_to(61), Err(ExceededShare::Own));
         assert_eq!(key.grow_to(60), Ok(()));
-        assert_eq!(pool.take(Holder::Key(ApiKeyId(2)), 26).err(), Some(Spent::All));
-        let other = pool.take(Holder::Key(ApiKeyId(2)), 25).unwrap();
+        assert_eq!(pool.take(BudgetAccount::Key(ApiKeyId(2)), 26).err(), Some(ExceededShare::All));
+        let other = pool.take(BudgetAccount::Key(ApiKeyId(2)), 25).unwrap();
         drop((one, key));
-        assert!(pool.take(Holder::Key(ApiKeyId(3)), 60).is_ok());
+        assert!(pool.take(BudgetAccount::Key(ApiKeyId(3)), 60).is_ok());
         drop(other);
         let holdings = pool.holdings();
         assert_eq!((holdings.all, holdings.clients, holdings.by_holder.len()), (0, 0, 0));
@@ -199,8 +199,11 @@ mod tests {
     #[test]
     fn an_ipv6_network_of_64_bits_is_one_client() {
         let pool = Pool::of_clients((10, 1));
-        let _one = pool.take(Holder::client("2001:db8::1".parse().unwrap()), 1).unwrap();
-        assert_eq!(pool.take(Holder::client("2001:db8::2".parse().unwrap()), 1).err(), Some(Spent::Own));
-        assert!(pool.take(Holder::client("2001:db8:1::1".parse().unwrap()), 1).is_ok());
+        let _one = pool.take(BudgetAccount::client("2001:db8::1".parse().unwrap()), 1).unwrap();
+        assert_eq!(
+            pool.take(BudgetAccount::client("2001:db8::2".parse().unwrap()), 1).err(),
+            Some(ExceededShare::Own)
+        );
+        assert!(pool.take(BudgetAccount::client("2001:db8:1::1".parse().unwrap()), 1).is_ok());
     }
 }

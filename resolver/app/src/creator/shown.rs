@@ -12,7 +12,7 @@ use links::Link;
 use tokio::time::{sleep, sleep_until};
 
 use super::{Creator, Parts};
-use supply::guard::{self, Guard};
+use supply::safety_rule::{self, SafetyRule};
 
 use crate::{domain_cache::SHOWN, lookup::TRUSTED};
 
@@ -40,7 +40,7 @@ impl Parts {
         let edited_at = link.details.as_ref().and_then(|details| details.edited_at);
         let changed_at = edited_at.map_or(link.created_at, |edited_at| edited_at.max(link.created_at));
         let is_old = || self.clock.now().duration_since(changed_at) > OLD;
-        if is_deniable && self.links.is_shared() && !is_old() && guard::is_on(Guard::SlugWait) {
+        if is_deniable && self.links.is_shared() && !is_old() && safety_rule::is_on(SafetyRule::SlugWait) {
             sleep(WAIT).await;
         }
     }
@@ -49,7 +49,7 @@ impl Parts {
     /// learned of. Minting waits for the same before it begins.
     async fn wait_for_keyspace(&self, link: &Link) {
         if self.links.is_shared()
-            && guard::is_on(Guard::KeyspaceShown)
+            && safety_rule::is_on(SafetyRule::KeyspaceShown)
             && let Some(seen) = self.lookup.keyspace_seen(link.id)
         {
             sleep_until(seen + SHOWN).await;

@@ -4,9 +4,9 @@ use links::{Authority, DomainEdit, DomainId, api_key::ApiKeyId, targets::TargetR
 use store::{DomainEdited, DomainRemoved, StoreError};
 use tokio::{join, time::sleep};
 
-use super::{Directory, Entries, SHOWN};
+use super::{DomainCache, Entries, SHOWN};
 
-impl Directory {
+impl DomainCache {
     /// Returns the id of the domain with this name, if there is one.
     ///
     /// The settings are read again if the copy is old or lacks the name. Another resolver may have

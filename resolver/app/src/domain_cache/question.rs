@@ -5,30 +5,30 @@ use std::sync::Arc;
 use codes::Code;
 use links::{DomainId, Link};
 
-use super::{Directory, Place};
-use supply::guard::{self, Guard};
+use super::{DomainCache, VisitorDomain};
+use supply::safety_rule::{self, SafetyRule};
 
-use crate::lookup::{LookupError, Wanted};
+use crate::lookup::{LookupError, LookupKey};
 
 /// A visitor's host and path, as the copy of the settings interprets them.
 #[derive(Clone, Debug)]
 pub struct Question {
     /// The domain of the host.
-    pub place: Place,
+    pub place: VisitorDomain,
     /// The key that the path asks for; `None` if no link can have it.
-    pub wanted: Option<Wanted>,
+    pub wanted: Option<LookupKey>,
     /// Whether the copy was fresh before the interpretation.
     was_fresh: bool,
 }
 
-impl Directory {
+impl DomainCache {
     /// Interprets a visitor's host and path.
     #[must_use]
     pub fn question(&self, host: Option<&str>, path: &str) -> Question {
         // Before the interpretation: it does not reflect settings that arrive between the two.
         let was_fresh = self.is_fresh();
         let place = self.place(host);
-        Question { place, wanted: Wanted::of_path(&self.lookup, path), was_fresh }
+        Question { place, wanted: LookupKey::of_path(&self.lookup, path), was_fresh }
     }
 
     /// Returns whether an absence that the store has reported may be passed on to the visitor.
@@ -38,11 +38,12 @@ impl Directory {
     /// help.
     #[must_use]
     pub fn may_deny(&self, question: &Question) -> bool {
-        let was_fresh = if guard::is_on(Guard::FreshBefore) { question.was_fresh } else { self.is_fresh() };
+        let was_fresh =
+            if safety_rule::is_on(SafetyRule::FreshBefore) { question.was_fresh } else { self.is_fresh() };
         let is_placed = question.place.is_sure || was_fresh;
         let is_explained = match &question.wanted {
-            Some(Wanted::Slug(slug)) => Code::parse(slug.as_str()).is_err(),
-            Some(Wanted::Code(_)) | None => true,
+            Some(LookupKey::Slug(slug)) => Code::parse(slug.as_str()).is_err(),
+            Some(LookupKey::Code(_)) | None => true,
         };
         is_placed && (is_explained || was_fresh)
     }

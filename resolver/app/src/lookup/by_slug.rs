@@ -3,7 +3,7 @@
 use links::{DomainId, Link};
 use tokio::time::Instant;
 
-use super::{Found, Lookup, LookupError, cache::Name, lookup_key::Wanted, slugs::Place};
+use super::{Found, Lookup, LookupError, cache::Name, lookup_key::LookupKey, slugs::SlugOnDomain};
 
 impl Lookup {
     /// Returns the link that a path leads to on a domain: the domain's own link, or the default
@@ -11,7 +11,7 @@ impl Lookup {
     ///
     /// # Errors
     /// Returns [`LookupError`] if it is unknown whether the link exists.
-    pub async fn find_on(&self, domain: DomainId, wanted: &Wanted) -> Found {
+    pub async fn find_on(&self, domain: DomainId, wanted: &LookupKey) -> Found {
         if domain.is_default() {
             return self.find_default(wanted).await;
         }
@@ -34,16 +34,16 @@ impl Lookup {
         Ok(own.or(shared))
     }
 
-    async fn find_default(&self, wanted: &Wanted) -> Found {
+    async fn find_default(&self, wanted: &LookupKey) -> Found {
         let found = match wanted {
-            Wanted::Code(code) => self.find(*code).await?,
-            Wanted::Slug(slug) => self.find_slug(&(DomainId::DEFAULT, slug.clone())).await?,
+            LookupKey::Code(code) => self.find(*code).await?,
+            LookupKey::Slug(slug) => self.find_slug(&(DomainId::DEFAULT, slug.clone())).await?,
         };
         Ok(found.filter(|link| link.domain().is_default()))
     }
 
     /// Returns the link of a slug on a domain, if there is one.
-    async fn find_slug(&self, place: &Place) -> Found {
+    async fn find_slug(&self, place: &SlugOnDomain) -> Found {
         if let Some(id) = self.slugs.known(place).await {
             let name = Name::of(&self.mint, id);
             let known = self.cache.get(&name);
@@ -79,7 +79,7 @@ impl Lookup {
 
     /// Returns whether the link found by a slug still has it: the link is not deleted, or it is
     /// blocked and still holds its slug.
-    async fn has(&self, place: &Place, link: Option<&Link>) -> Result<bool, LookupError> {
+    async fn has(&self, place: &SlugOnDomain, link: Option<&Link>) -> Result<bool, LookupError> {
         let (domain, slug) = place;
         let is_its = |link: &&Link| {
             link.domain() == *domain && self.name_of(link).is_some_and(|name| name == slug.as_str())
@@ -97,7 +97,7 @@ impl Lookup {
     /// # Errors
     /// Returns [`LookupError`] if it is unknown whether the link exists.
     pub async fn find_named(&self, domain: DomainId, name: &str) -> Found {
-        match Wanted::named(self, name) {
+        match LookupKey::named(self, name) {
             None => Ok(None),
             Some(wanted) if domain.is_default() => self.find_default(&wanted).await,
             Some(wanted) => match wanted.slug() {

@@ -14,8 +14,8 @@ use moka::{policy::EvictionPolicy, sync::Cache};
 use store::{Change, Source};
 use tokio::{sync::mpsc, time::Instant};
 
-use super::{Cached, Generations, LinkCache, Name, unminted_slugs::Picked};
-use supply::guard::{self, Guard};
+use super::{Cached, Generations, LinkCache, Name, unminted_slugs::UnmintedSlugs};
+use supply::safety_rule::{self, SafetyRule};
 
 use crate::freshness::{Freshness, ReadAt};
 
@@ -28,7 +28,7 @@ const READ_MAX: Duration = Duration::from_secs(60);
 const STORE_AWAY_MS: u64 = 1_000;
 
 /// State of the change notifications.
-pub(super) struct News {
+pub(super) struct InvalidationState {
     pub(super) freshness: Freshness,
     /// Maximum lag of a replica that links are read from.
     replica_lag: Duration,
@@ -42,7 +42,7 @@ pub(super) struct News {
     start: Instant,
 }
 
-impl News {
+impl InvalidationState {
     pub(super) fn new(replica_lag: Duration) -> Self {
         let changed = Cache::builder()
             .max_capacity(CHANGED_MAX)
@@ -65,10 +65,11 @@ impl News {
     /// A replica may lack the latest changes. Which those are is known only if no change was missed
     /// for the time of the maximum lag, and if there is room to remember them all.
     pub(super) fn source(&self, ids: &[LinkId]) -> Source {
-        let is_told = self.freshness.is_told_for(self.replica_lag) || !guard::is_on(Guard::ToldFor);
+        let is_told =
+            self.freshness.is_told_for(self.replica_lag) || !safety_rule::is_on(SafetyRule::ToldFor);
         let is_known = is_told && self.changed.entry_count() < CHANGED_MAX / 2;
         let lags = || ids.iter().any(|id| self.changed.contains_key(id));
-        if is_known && (!lags() || !guard::is_on(Guard::ChangedLately)) {
+        if is_known && (!lags() || !safety_rule::is_on(SafetyRule::ChangedLately)) {
             Source::Any { lag: self.replica_lag }
         } else {
             Source::Primary
@@ -76,7 +77,7 @@ impl News {
     }
 
     pub(super) fn is_fresh(&self, cached: &Cached) -> bool {
-        let is_sure = cached.is_sure || !guard::is_on(Guard::Sure);
+        let is_sure = cached.is_sure || !safety_rule::is_on(SafetyRule::Sure);
         let settled = is_sure && self.freshness.is_settled(cached.read_at);
         settled || self.freshness.is_young(cached.read_at)
     }
@@ -123,8 +124,8 @@ pub(super) struct Listener {
     pub(super) mint: Arc<Mint>,
     pub(super) cache: LinkCache,
     pub(super) generations: Arc<Generations>,
-    pub(super) news: Arc<News>,
-    pub(super) picked: Arc<Picked>,
+    pub(super) news: Arc<InvalidationState>,
+    pub(super) picked: Arc<UnmintedSlugs>,
 }
 
 impl Listener {

@@ -7,14 +7,14 @@ use super::Lookup;
 
 /// The key of a lookup.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wanted {
+pub enum LookupKey {
     /// A mintable code, whether it was minted or taken as a custom slug.
     Code(Code),
     /// Any other valid slug.
     Slug(Slug),
 }
 
-impl Wanted {
+impl LookupKey {
     /// Parses the path of a visitor's request; `None` if no link can have it.
     #[must_use]
     pub fn of_path(lookup: &Lookup, path: &str) -> Option<Self> {

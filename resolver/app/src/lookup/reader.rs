@@ -8,8 +8,8 @@ use links::Link;
 use store::{Links, READ_MAX, Reading, Source, StoreError};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{Cached, Found, LinkCache, LookupError, Name, invalidation::News};
-use supply::guard::{self, Guard};
+use super::{Cached, Found, LinkCache, LookupError, Name, invalidation::InvalidationState};
+use supply::safety_rule::{self, SafetyRule};
 
 use crate::{freshness::ReadAt, metrics::Metrics};
 
@@ -33,7 +33,7 @@ pub(super) struct Reader {
     pub(super) links: Arc<dyn Links>,
     pub(super) queue: mpsc::Receiver<Miss>,
     pub(super) cache: LinkCache,
-    pub(super) news: Arc<News>,
+    pub(super) news: Arc<InvalidationState>,
     pub(super) metrics: Arc<Metrics>,
 }
 
@@ -118,7 +118,7 @@ impl Reader {
     ) -> Waiting {
         let (links, complete, began): (HashMap<LinkId, Arc<Link>>, bool, ReadAt) = match read {
             Ok(Reading { links, complete, as_of }) => {
-                let complete = complete || !guard::is_on(Guard::Complete);
+                let complete = complete || !safety_rule::is_on(SafetyRule::Complete);
                 let links = links.into_iter().map(|link| (link.id, Arc::new(link))).collect();
                 // A replica's rows are as recent as it can prove, and count as read at that time.
                 (links, complete, as_of.map_or(began, |as_of| self.news.freshness.at(as_of).min(began)))
@@ -136,10 +136,11 @@ impl Reader {
             // A deleted link is an absence, which may have ended since this read began.
             let is_there = link.is_some_and(|link| !link.is_deleted());
             let shares = late.contains_key(&id)
-                && (is_there || !guard::is_on(Guard::Late))
+                && (is_there || !safety_rule::is_on(SafetyRule::Late))
                 && self.news.may_be_shared(began);
             // Nor may the answer be older than an edit that a late caller knows of.
-            let shares = shares && !(self.news.changed_since(id, began) && guard::is_on(Guard::Joined));
+            let shares =
+                shares && !(self.news.changed_since(id, began) && safety_rule::is_on(SafetyRule::Joined));
             let shared = if shares { late.remove(&id).unwrap_or_default() } else { Vec::new() };
             let mut kept = None;
             for Waiter { name, found } in waiters.into_iter().chain(shared) {
@@ -160,12 +161,14 @@ impl Reader {
     fn keep(&self, name: Name, id: LinkId, link: Option<&Arc<Link>>, (began, complete): (ReadAt, bool)) {
         match link {
             // A deleted link is an absence: its slug may be taken again at any moment.
-            Some(link) if link.is_deleted() && guard::is_on(Guard::Deleted) => self.cache.invalidate(&name),
+            Some(link) if link.is_deleted() && safety_rule::is_on(SafetyRule::Deleted) => {
+                self.cache.invalidate(&name);
+            }
             Some(link) => self.cache.insert(name, Cached::new(link, began, complete)),
             None if complete => self.cache.invalidate(&name),
             None => {}
         }
-        if self.news.changed_since(id, began) && guard::is_on(Guard::ChangedSince) {
+        if self.news.changed_since(id, began) && safety_rule::is_on(SafetyRule::ChangedSince) {
             self.cache.invalidate(&name);
         }
     }

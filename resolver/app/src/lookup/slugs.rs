@@ -18,7 +18,7 @@ use tokio::{
 };
 
 use super::{LookupError, TRUSTED};
-use supply::guard::{self, Guard};
+use supply::safety_rule::{self, SafetyRule};
 
 /// Maximum memory for cached slugs, in bytes.
 const BYTES: u64 = 16 << 20;
@@ -39,7 +39,7 @@ const FREE_MAX: u64 = 100_000;
 const HELD_MAX: u64 = 10_000;
 
 /// A slug on a domain.
-pub(super) type Place = (DomainId, Slug);
+pub(super) type SlugOnDomain = (DomainId, Slug);
 
 /// The reason why a slug has no id.
 #[derive(Debug)]
@@ -50,10 +50,10 @@ enum Missing {
 
 /// The cache of link ids by slug.
 pub(super) struct Slugs {
-    ids: Cache<Place, LinkId, RandomState>,
+    ids: Cache<SlugOnDomain, LinkId, RandomState>,
     /// Codes that were free on a domain, with the instant at which the store was asked. Each is
     /// trusted for [`TRUSTED`]; a create that takes one is answered later than that.
-    free: moka::sync::Cache<Place, Instant, RandomState>,
+    free: moka::sync::Cache<SlugOnDomain, Instant, RandomState>,
     /// Deleted links that are blocked and hold their slugs, each with the version for which the
     /// store confirmed it. Releasing a slug creates a new version.
     held: moka::sync::Cache<LinkId, u64, RandomState>,
@@ -66,7 +66,7 @@ pub(super) struct Slugs {
 
 impl Slugs {
     pub(super) fn new(links: Arc<dyn Links>) -> Self {
-        let weigh = |place: &Place, _: &LinkId| {
+        let weigh = |place: &SlugOnDomain, _: &LinkId| {
             u32::try_from(ENTRY_BYTES + place.1.as_str().len()).unwrap_or(u32::MAX)
         };
         let ids = Cache::builder().max_capacity(BYTES).weigher(weigh).time_to_idle(IDLE);
@@ -84,28 +84,28 @@ impl Slugs {
     }
 
     /// Returns the cached id of a slug.
-    pub(super) async fn known(&self, place: &Place) -> Option<LinkId> {
+    pub(super) async fn known(&self, place: &SlugOnDomain) -> Option<LinkId> {
         self.ids.get(place).await
     }
 
     /// Returns whether the id of a slug is cached.
-    pub(super) fn knows(&self, place: &Place) -> bool {
+    pub(super) fn knows(&self, place: &SlugOnDomain) -> bool {
         self.ids.contains_key(place)
     }
 
     /// Evicts a slug whose link was deleted: another link may have it now.
-    pub(super) async fn forget(&self, place: &Place) {
+    pub(super) async fn forget(&self, place: &SlugOnDomain) {
         self.ids.invalidate(place).await;
     }
 
     /// Returns whether a slug was free less than [`TRUSTED`] ago.
-    pub(super) fn was_free(&self, place: &Place) -> bool {
-        let is_fresh = |asked: Instant| asked.elapsed() < TRUSTED || !guard::is_on(Guard::Free);
+    pub(super) fn was_free(&self, place: &SlugOnDomain) -> bool {
+        let is_fresh = |asked: Instant| asked.elapsed() < TRUSTED || !safety_rule::is_on(SafetyRule::Free);
         self.free.get(place).is_some_and(is_fresh)
     }
 
     /// Remembers for [`TRUSTED`] that a slug was free when the store was asked at `asked`.
-    pub(super) fn note_free(&self, place: Place, asked: Instant) {
+    pub(super) fn note_free(&self, place: SlugOnDomain, asked: Instant) {
         // Without other processes, `note_taken` suffices, and creates do not wait. An older answer
         // could then be recorded after a create was acknowledged, and hide its link.
         if self.links.is_shared() {
@@ -114,13 +114,18 @@ impl Slugs {
     }
 
     /// Forgets that a slug was free.
-    pub(super) fn note_taken(&self, place: &Place) {
+    pub(super) fn note_taken(&self, place: &SlugOnDomain) {
         self.free.invalidate(place);
     }
 
     /// Returns whether a deleted link at this version holds its slug. Another link may have taken
     /// the slug before this one was blocked.
-    pub(super) async fn is_held(&self, place: &Place, id: LinkId, version: u64) -> Result<bool, LookupError> {
+    pub(super) async fn is_held(
+        &self,
+        place: &SlugOnDomain,
+        id: LinkId,
+        version: u64,
+    ) -> Result<bool, LookupError> {
         if self.held.get(&id) == Some(version) {
             return Ok(true);
         }
@@ -132,7 +137,7 @@ impl Slugs {
     }
 
     /// Returns the id of a slug, from the cache or the store.
-    pub(super) async fn find(&self, place: &Place) -> Result<Option<LinkId>, LookupError> {
+    pub(super) async fn find(&self, place: &SlugOnDomain) -> Result<Option<LinkId>, LookupError> {
         let mut is_mine = false;
         let asked = self.ids.try_get_with_by_ref(place, async {
             is_mine = true;
@@ -149,7 +154,7 @@ impl Slugs {
     }
 
     /// Returns the id of a slug by a query that no other caller shares.
-    pub(super) async fn ask_anew(&self, place: &Place) -> Result<Option<LinkId>, LookupError> {
+    pub(super) async fn ask_anew(&self, place: &SlugOnDomain) -> Result<Option<LinkId>, LookupError> {
         match self.ask(place).await {
             Ok(id) => Ok(Some(id)),
             Err(Missing::Absent) => Ok(None),
@@ -157,7 +162,7 @@ impl Slugs {
         }
     }
 
-    async fn ask(&self, (domain, slug): &Place) -> Result<LinkId, Missing> {
+    async fn ask(&self, (domain, slug): &SlugOnDomain) -> Result<LinkId, Missing> {
         let (links, questions) = (Arc::clone(&self.links), Arc::clone(&self.questions));
         let (domain, slug) = (*domain, slug.clone());
         let ask = self.runtime.spawn(async move {

@@ -13,12 +13,12 @@ use super::*;
 /// Starts a lookup over a database without a schema: every read fails.
 fn lookup(recorder: &Recorder) -> Lookup {
     let connection = Arc::new(Mutex::new(Connection::open_in_memory().unwrap()));
-    let (vitals, _) = Vitals::new();
+    let (supervisor, _) = TaskSupervisor::new();
     let sizes = LookupSizes { cache_bytes: 1 << 20, replica_lag: Duration::from_secs(2) };
     let mint = Arc::new(Mint::new(&CodeKey::parse(&"5a".repeat(32)).unwrap(), []));
-    let ceilings = Arc::new(Ceilings::new(Clock::start()));
+    let ceilings = Arc::new(SharedCeilings::new(Clock::start()));
     let links = Arc::new(SqliteStore::here(&connection));
-    Lookup::start(&vitals, sizes, mint, ceilings, links, Metrics::new(recorder))
+    Lookup::start(&supervisor, sizes, mint, ceilings, links, Metrics::new(recorder))
 }
 
 fn link() -> Arc<Link> {

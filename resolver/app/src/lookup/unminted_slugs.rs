@@ -18,7 +18,7 @@ use std::{
 
 use codes::LinkId;
 use store::Links;
-use supply::guard::{self, Guard};
+use supply::safety_rule::{self, SafetyRule};
 use tokio::{
     sync::Notify,
     time::{Instant, sleep},
@@ -33,7 +33,7 @@ const PAGE: usize = 10_000;
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// The set of mintable custom slugs, by id.
-pub(super) struct Picked {
+pub(super) struct UnmintedSlugs {
     /// A std lock: it is held for a few instructions and never across an await. Only lookups of
     /// codes above the ceiling use it.
     state: RwLock<State>,
@@ -53,7 +53,7 @@ enum Trust {
     Always,
 }
 
-impl Picked {
+impl UnmintedSlugs {
     /// Creates an empty set, which is not trusted until it has been loaded.
     pub(super) fn new() -> Self {
         let state = State { ids: HashSet::new(), wanted: 0, read: 0, until: Trust::Until(Instant::now()) };
@@ -64,7 +64,7 @@ impl Picked {
     pub(super) fn rules_out(&self, id: LinkId, now: Instant) -> bool {
         let state = self.read_state();
         let is_trusted = match state.until {
-            Trust::Until(until) => now < until || !guard::is_on(Guard::Trusted),
+            Trust::Until(until) => now < until || !safety_rule::is_on(SafetyRule::Trusted),
             Trust::Always => true,
         };
         let is_whole = state.wanted > 0 && state.read == state.wanted && state.ids.len() < IDS_MAX;
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn an_absence_is_believed_only_when_all_was_read_and_the_last_news_is_fresh() {
-        let (picked, now) = (Picked::new(), Instant::now());
+        let (picked, now) = (UnmintedSlugs::new(), Instant::now());
         let id = |number| LinkId::new(KeyspaceIndex::new(1).unwrap(), number);
         picked.trust(now);
         assert!(!picked.rules_out(id(1), now), "nothing was read");

@@ -8,7 +8,7 @@ use numbers::Span;
 use store::{BATCH_MAX, InsertError, Inserted, Source};
 
 use super::{Filled, ReserveError, Reserver};
-use supply::guard::{self, Guard};
+use supply::safety_rule::{self, SafetyRule};
 
 impl Reserver {
     /// Stores links under reserved codes, and returns the outcome of each in the order of `items`.
@@ -81,7 +81,7 @@ impl Reserver {
         let look = |link: &NewLink| match &rows {
             Some(rows) => match rows.iter().find(|row| row.id == link.id) {
                 Some(row) if row.is(&link.draft) => Filled::Stored,
-                Some(_) if guard::is_on(Guard::FilledOnce) => Filled::Conflict,
+                Some(_) if safety_rule::is_on(SafetyRule::FilledOnce) => Filled::Conflict,
                 Some(_) => Filled::Stored,
                 None => absent,
             },

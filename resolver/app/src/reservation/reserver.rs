@@ -13,11 +13,11 @@ use tokio::{task::spawn_blocking, time::timeout};
 
 use super::ReserveError;
 use supply::{
-    IssuerClient, Minting, Refused, SetAside, SupplyMetrics,
-    guard::{self, Guard},
+    IssuerClient, Minting, Refused, ReservationHolder, SupplyMetrics,
+    safety_rule::{self, SafetyRule},
 };
 
-use crate::{domain_cache::Directory, metrics::Metrics};
+use crate::{domain_cache::DomainCache, metrics::Metrics};
 
 /// Deadline for setting aside all numbers of a reservation.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -44,7 +44,7 @@ pub struct Reserver {
     /// The supplies of numbers of the keyspaces that mint, that of the default keyspace first.
     pub mintings: Vec<Arc<Minting>>,
     /// The copy of the settings, which has the keyspaces of all resolvers.
-    pub directory: Arc<Directory>,
+    pub domain_cache: Arc<DomainCache>,
     /// Counters and histograms.
     pub metrics: Arc<Metrics>,
     /// Counters of blocks.
@@ -161,7 +161,7 @@ impl Reserver {
         wanted_len: u64,
     ) -> Result<Block, ReserveError> {
         let store_epoch = self.register.epoch().await.map_err(|error| away(&error))?.to_string();
-        let to = SetAside { holder: id.holder(), incarnation };
+        let to = ReservationHolder { holder: id.holder(), incarnation };
         let allocated = self.client.set_aside(&to, minting, seq, wanted_len, store_epoch).await;
         allocated.map_err(|refused| no(&refused))?.ok_or(ReserveError::Unavailable)
     }
@@ -192,7 +192,7 @@ impl Reserver {
             len = block.span.len(),
             "the register has numbers of this block already"
         );
-        let of = SetAside { holder: id.holder(), incarnation };
+        let of = ReservationHolder { holder: id.holder(), incarnation };
         self.client.return_overlapping(&of, &block, end).await.map_err(|refused| no(&refused))?;
         Ok(Vec::new())
     }
@@ -223,12 +223,13 @@ impl Reserver {
     /// Ensures that this process knows a reservation's keyspace, which may have been added while it
     /// ran. Otherwise it would take the codes for slugs.
     pub(super) async fn know(&self, reservation: &Reservation) -> Result<(), ReserveError> {
-        let is_known =
-            || self.mint.len_of(reservation.keyspace).is_some() || !guard::is_on(Guard::KeyspaceKnown);
+        let is_known = || {
+            self.mint.len_of(reservation.keyspace).is_some() || !safety_rule::is_on(SafetyRule::KeyspaceKnown)
+        };
         if is_known() {
             return Ok(());
         }
-        self.directory.refresh().await.map_err(|error| away(&error))?;
+        self.domain_cache.refresh().await.map_err(|error| away(&error))?;
         if is_known() { Ok(()) } else { Err(ReserveError::Unavailable) }
     }
 

@@ -24,7 +24,7 @@ use super::{
     node::{Common, Node, Setup},
     run::code_key,
 };
-use supply::Lost;
+use supply::StopReason;
 
 use crate::{domain_cache::SHOWN, reservation::ReserveError};
 
@@ -102,7 +102,7 @@ async fn a_process_whose_keyspace_an_older_copy_lacks_ends() {
         common.database.keep_copy();
         let node = start(&common, &["a=3:0-9", "k=3:a-m"]).await;
         sleep(SHOWN).await;
-        assert!(node.lost().is_none() && node.ends.directory.is_fresh());
+        assert!(node.lost().is_none() && node.ends.domain_cache.is_fresh());
 
         common.database.put_back(true);
         common.database.restart(Duration::ZERO);
@@ -121,9 +121,9 @@ async fn a_process_whose_keyspace_an_older_copy_lacks_ends() {
         })
         .await
         .expect("a contradiction is noticed within SHOWN, as any change is");
-        assert_eq!(node.lost(), Some(Lost::Keyspaces(expected)));
+        assert_eq!(node.lost(), Some(StopReason::Keyspaces(expected)));
         sleep(SHOWN).await;
-        assert!(!node.ends.directory.is_fresh(), "nothing is denied by settings of another history");
+        assert!(!node.ends.domain_cache.is_fresh(), "nothing is denied by settings of another history");
         node.kill();
     }
 }
@@ -148,7 +148,7 @@ async fn renamed() -> (Node, DomainId, Instant) {
     let common = common().await;
     let node = start(&common, &["a=3:0-9"]).await;
     let old = Authority::parse("old.example").unwrap();
-    let id = node.ends.directory.add(&old, BY).await.unwrap().unwrap();
+    let id = node.ends.domain_cache.add(&old, BY).await.unwrap().unwrap();
     sleep(SHOWN).await;
     let edit =
         DomainEdit { authority: Some(Authority::parse("new.example").unwrap()), ..DomainEdit::default() };
@@ -160,7 +160,7 @@ async fn renamed() -> (Node, DomainId, Instant) {
 #[tokio::test(start_paused = true)]
 async fn a_domain_is_used_under_its_new_name_once_all_know_it() {
     let (node, id, renamed_at) = renamed().await;
-    let found = node.ends.directory.find_for_link("new.example").await.unwrap();
+    let found = node.ends.domain_cache.find_for_link("new.example").await.unwrap();
     assert_eq!(found, Some(id));
     assert!(renamed_at.elapsed() >= SHOWN, "others may know the old name only");
 }
@@ -170,12 +170,12 @@ async fn a_domain_is_not_used_under_its_old_name_once_it_has_another() {
     let (node, ..) = renamed().await;
     node.hang(SHOWN + Duration::from_secs(1));
     sleep(SHOWN).await;
-    assert_eq!(node.ends.directory.find_for_link("old.example").await.unwrap(), None);
+    assert_eq!(node.ends.domain_cache.find_for_link("old.example").await.unwrap(), None);
 
     let (node, ..) = renamed().await;
     node.hang(Duration::from_secs(60));
     sleep(SHOWN).await;
-    assert!(node.ends.directory.find_for_link("old.example").await.is_err(), "nobody can say");
+    assert!(node.ends.domain_cache.find_for_link("old.example").await.is_err(), "nobody can say");
 }
 
 #[tokio::test(start_paused = true)]

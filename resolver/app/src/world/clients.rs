@@ -25,7 +25,7 @@ use super::{
     outcome::Outcome,
     reserved::Reserved,
 };
-use crate::creator::{CodeWish, CreateError, Wishes};
+use crate::creator::{CodeChoice, CreateError, CreateOptions};
 
 /// Number of URLs that many links share. So a row for the same URL is not necessarily a create's
 /// own.
@@ -118,9 +118,9 @@ impl Shared {
     async fn domain_for_link(&self, ends: &Ends, rng: &mut Rng) -> Option<DomainId> {
         let highest = (self.began.elapsed().as_secs() / 2).min(self.domains.checked_sub(1)?);
         let name = Authority::parse(&host(rng.between(0, highest))).ok()?;
-        match ends.directory.find_for_link(name.as_str()).await {
+        match ends.domain_cache.find_for_link(name.as_str()).await {
             Ok(None) => {
-                let added = ends.directory.add(&name, BY).await.ok()??;
+                let added = ends.domain_cache.add(&name, BY).await.ok()??;
                 self.count(|outcome| outcome.domains += 1);
                 Some(added)
             }
@@ -172,7 +172,7 @@ impl Shared {
             | CreateError::KeyReused
             | CreateError::Taken
             | CreateError::NoDomain
-            | CreateError::NoTurn(_)
+            | CreateError::PermitTimeout(_)
             | CreateError::Overloaded => {}
         }
         matches!(error, CreateError::Exhausted)
@@ -220,7 +220,7 @@ impl Shared {
         if let Some(domain) = self.domain_for_link(ends, rng).await {
             draft.details = Some(Box::new(Details { domain: Some(domain), ..Details::default() }));
         }
-        match ends.creator.create_full(draft, Wishes { tags, ..Wishes::default() }).await {
+        match ends.creator.create_full(draft, CreateOptions { tags, ..CreateOptions::default() }).await {
             Ok(record) => {
                 let text = ends.lookup.name_of(&record.link).unwrap_or_default();
                 self.acknowledge(text, &record.link, How::Minted).await;
@@ -262,8 +262,8 @@ impl Shared {
             self.picked.lock().expect("no code panics while it holds this lock").insert(text.clone());
         }
         draft.details = Some(Box::new(Details { domain, ..Details::default() }));
-        let wishes = Wishes { code: CodeWish::Picked(slug), ..Wishes::default() };
-        match ends.creator.create_full(draft, wishes).await {
+        let options = CreateOptions { code: CodeChoice::Picked(slug), ..CreateOptions::default() };
+        match ends.creator.create_full(draft, options).await {
             Ok(record) => {
                 self.count(|outcome| outcome.slugs += 1);
                 self.acknowledge(text, &record.link, How::Picked).await;

@@ -18,7 +18,7 @@ use tokio::{
 };
 
 use super::{Rng, timeline::Timeline};
-use supply::guard::{self, Guard};
+use supply::safety_rule::{self, SafetyRule};
 
 /// Capacity of a listener's channel of changes. A listener that is further behind has lost its
 /// connection.
@@ -147,7 +147,7 @@ impl Database {
     /// may be an older copy.
     pub(super) fn is_compared(&self) -> bool {
         let state = self.state();
-        state.compared == state.starts || !guard::is_on(Guard::Compared)
+        state.compared == state.starts || !safety_rule::is_on(SafetyRule::Compared)
     }
 
     /// Stops the server, and starts it again after this time.

@@ -63,7 +63,7 @@ impl Shared {
     /// that the process cannot say.
     async fn find(&self, ends: &Ends, name: &Name) -> Option<Option<String>> {
         let host = self.host_of(name.domain)?;
-        let question = ends.directory.question(Some(&host), &format!("/{}", name.text));
+        let question = ends.domain_cache.question(Some(&host), &format!("/{}", name.text));
         let domain = question.place.domain.id;
         let found = match &question.wanted {
             Some(wanted) => ends.lookup.find_on(domain, wanted).await.ok()?,
@@ -74,7 +74,7 @@ impl Shared {
         if domain != name.domain && !question.place.is_sure {
             return None;
         }
-        if found.is_none() && !ends.directory.may_deny(&question) {
+        if found.is_none() && !ends.domain_cache.may_deny(&question) {
             return None;
         }
         Some(found.map(|found| found.long_url.as_str().to_owned()))

@@ -51,7 +51,7 @@ use std::time::Duration;
 use focus::Focus;
 use outcome::Outcome;
 use run::{Failure, run};
-use supply::guard::{Guard, without};
+use supply::safety_rule::{SafetyRule, without};
 
 /// Number of seeds in a test run. `SHORTMINT_WORLD_SEEDS` sets another number, and
 /// `SHORTMINT_WORLD_SEED` runs a single seed with its log.
@@ -100,7 +100,7 @@ fn asked(variable: &str) -> Option<u64> {
 
 /// Runs seeds on every core until one fails. Returns the sum of all outcomes, and the seed that
 /// failed.
-fn run_all(seeds: u64, guard: Option<(Guard, Focus)>) -> (Outcome, Option<(u64, Failure)>) {
+fn run_all(seeds: u64, guard: Option<(SafetyRule, Focus)>) -> (Outcome, Option<(u64, Failure)>) {
     use std::sync::atomic::{AtomicU64, Ordering};
     let next = AtomicU64::new(0);
     let work = || {
@@ -153,7 +153,7 @@ fn nothing_acknowledged_is_given_twice_or_denied_whatever_fails() {
 
 /// Checks that a safeguard is needed: without it some seed breaks a promise, which the same seed
 /// keeps with it.
-fn is_missed(guard: Guard, focus: Focus) {
+fn is_missed(guard: SafetyRule, focus: Focus) {
     let seeds = asked("SHORTMINT_WORLD_SEEDS").unwrap_or(SEEDS_OF_A_GUARD);
     let (_, failed) = run_all(seeds, Some((guard, focus)));
     let (seed, violation) = failed.unwrap_or_else(|| panic!("nothing in {seeds} seeds misses {guard:?}"));
@@ -169,7 +169,7 @@ macro_rules! each_is_missed {
     ($($test:ident: $guard:ident beside $focus:ident,)+) => {
         $(#[test]
         fn $test() {
-            is_missed(Guard::$guard, Focus::$focus);
+            is_missed(SafetyRule::$guard, Focus::$focus);
         })+
     };
 }

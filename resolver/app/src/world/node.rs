@@ -10,7 +10,7 @@ use std::{
 };
 
 use codes::{CodeKey, Keyspace, KeyspaceIndex, Mint};
-use daemon::{Recorder, Vitals};
+use daemon::{Recorder, TaskSupervisor};
 use issuer::embedded::Dialer;
 use links::Protocol;
 use store::{SettingsPoll, Store, StoreError};
@@ -28,19 +28,19 @@ use super::{
     ways::{FaultyStore, Trouble},
 };
 use supply::{
-    Ceilings, Clock, Closing, IssuerClient, Lost, Minting, Owner, Spec, Supplier, SupplierConfig,
+    Clock, Closing, IssuerClient, Minting, Owner, SharedCeilings, Spec, StopReason, Supplier, SupplierConfig,
     SupplyMetrics, Target,
 };
 
 use crate::{
     clock::DatabaseClock,
     creator::{Creator, CreatorConfig},
-    domain_cache::{Directory, DirectoryConfig, Policy, PublicUrl},
+    domain_cache::{DirectoryConfig, DomainCache, Policy, PublicUrl},
+    key_permits::KeyPermits,
     keyspaces::adopt_keyspaces,
     lookup::{Lookup, LookupSizes},
     metrics::Metrics,
     reservation::Reserver,
-    turns::Turns,
 };
 
 /// The default domain's name.
@@ -77,7 +77,7 @@ pub(super) struct Setup {
 pub(super) struct Ends {
     pub(super) creator: Arc<Creator>,
     pub(super) lookup: Arc<Lookup>,
-    pub(super) directory: Arc<Directory>,
+    pub(super) domain_cache: Arc<DomainCache>,
     pub(super) reserver: Arc<Reserver>,
     pub(super) mint: Arc<Mint>,
     pub(super) store: Arc<dyn Store>,
@@ -138,14 +138,20 @@ struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    fn assemble(self, ceilings: Arc<Ceilings>, shared: (Instant, SettingsPoll)) -> Ends {
+    fn assemble(self, ceilings: Arc<SharedCeilings>, shared: (Instant, SettingsPoll)) -> Ends {
         let Self { common, store, trouble, mint, owner, mintings, client, metrics, supply_metrics, closing } =
             self;
         // The checks detect a failed task: after a panic it mints and answers no more.
-        let (vitals, _) = Vitals::new();
+        let (supervisor, _) = TaskSupervisor::new();
         let sizes = LookupSizes { cache_bytes: 1 << 20, replica_lag: common.replica_lag };
-        let lookup =
-            Lookup::start(&vitals, sizes, Arc::clone(&mint), ceilings, store.clone(), Arc::clone(&metrics));
+        let lookup = Lookup::start(
+            &supervisor,
+            sizes,
+            Arc::clone(&mint),
+            ceilings,
+            store.clone(),
+            Arc::clone(&metrics),
+        );
         let lookup = Arc::new(lookup);
         let clock = Arc::new(DatabaseClock::new(shared.1.now));
         let config = CreatorConfig {
@@ -156,10 +162,10 @@ impl Parts<'_> {
             owner,
             lookup: Arc::clone(&lookup),
             clock: Arc::clone(&clock),
-            turns: Arc::new(Turns::new(TURNS)),
+            turns: Arc::new(KeyPermits::new(TURNS)),
             metrics: Arc::clone(&metrics),
         };
-        let creator = Arc::new(Creator::start(&vitals, config));
+        let creator = Arc::new(Creator::start(&supervisor, config));
         let public_url = PublicUrl { protocol: Protocol::Http, authority: DEFAULT_HOST.to_owned() };
         let policy = Policy { domains_max: common.domains_max, checks_redirects: false };
         let config = DirectoryConfig {
@@ -170,18 +176,18 @@ impl Parts<'_> {
             clock,
             closing,
         };
-        let directory = Directory::start(&vitals, config, shared);
+        let domain_cache = DomainCache::start(&supervisor, config, shared);
         let reserver = Reserver {
             client,
             register: store.clone(),
             links: store.clone(),
             mint: Arc::clone(&mint),
             mintings,
-            directory: Arc::clone(&directory),
+            domain_cache: Arc::clone(&domain_cache),
             metrics,
             supply_metrics,
         };
-        Ends { creator, lookup, directory, reserver: Arc::new(reserver), mint, store, trouble }
+        Ends { creator, lookup, domain_cache, reserver: Arc::new(reserver), mint, store, trouble }
     }
 }
 
@@ -195,7 +201,7 @@ pub(super) struct Node {
     /// The time until which its polls of the settings hang.
     hung_until: Arc<Mutex<Instant>>,
     stop: CancellationToken,
-    lost: watch::Receiver<Option<Lost>>,
+    lost: watch::Receiver<Option<StopReason>>,
     supply: JoinHandle<()>,
     recorder: Recorder,
 }
@@ -226,7 +232,7 @@ impl Node {
         let owner = Owner { holder: holder.to_owned(), instance: format!("start-{:016x}", rng.next()) };
         let clock = Clock::start();
         let mintings = mintings(setup, &known, rng.between(300, 900), clock);
-        let ceilings = Arc::new(Ceilings::new(clock));
+        let ceilings = Arc::new(SharedCeilings::new(clock));
         let supplier = Supplier::new(SupplierConfig {
             owner: owner.clone(),
             client: Arc::clone(&client),
@@ -263,7 +269,7 @@ impl Node {
     }
 
     /// Returns the reason why the process has to end by itself.
-    pub(super) fn lost(&self) -> Option<Lost> {
+    pub(super) fn lost(&self) -> Option<StopReason> {
         self.lost.borrow().clone()
     }
 

@@ -11,7 +11,7 @@ use std::{
 };
 
 use codes::{CodeKey, Keyspace, Mint};
-use daemon::{Recorder, Vitals};
+use daemon::{Recorder, TaskSupervisor};
 use issuer::{core::Limits, embedded::Embedded};
 use links::{Authority, DomainId};
 use store::{Settings, Store};
@@ -31,7 +31,7 @@ use super::{
     node::{Common, Setup},
     outcome::Outcome,
 };
-use supply::guard::with_slow_clocks;
+use supply::safety_rule::with_slow_clocks;
 
 /// How long faults strike, in milliseconds.
 const FAULTS_MS: (u64, u64) = (6_000, 14_000);
@@ -256,10 +256,10 @@ impl World {
     pub(super) async fn elect(&mut self) -> Result<(), Failure> {
         let shared = Arc::clone(self.shared());
         let recorder = Recorder::new();
-        let (vitals, _) = Vitals::new();
+        let (supervisor, _) = TaskSupervisor::new();
         let epoch = shared.ledger.elect();
         let ledger: Arc<dyn issuer::ledger::Ledger> = Arc::clone(&shared.ledger) as _;
-        let served = Embedded::serve(ledger, epoch, self.limits, &recorder, &vitals).await;
+        let served = Embedded::serve(ledger, epoch, self.limits, &recorder, &supervisor).await;
         let issuer = served.map_err(no_world)?;
         shared.common.network.lead(Some(issuer.dialer()));
         // The last leader does not know yet that it is deposed.

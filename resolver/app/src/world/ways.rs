@@ -22,7 +22,7 @@ use tokio::{
 };
 
 use super::database::Database;
-use supply::guard::{self, Guard};
+use supply::safety_rule::{self, SafetyRule};
 
 /// Interval of a listener's probes, as in the real store.
 const ASKED_EVERY: Duration = Duration::from_millis(100);
@@ -122,7 +122,7 @@ impl FaultyStore {
             let mut settings = settings.unwrap_or_default();
             settings.version.copy = format!("{}/{}", self.database.starts(), settings.version.copy);
             let is_known = known.is_some_and(|known| {
-                if guard::is_on(Guard::SettingsCopy) {
+                if safety_rule::is_on(SafetyRule::SettingsCopy) {
                     settings.version.is(known)
                 } else {
                     settings.version.number <= known.number
@@ -299,7 +299,7 @@ async fn insert_in(
         return Err(InsertError::Failed(StoreError::NotCompared));
     }
     let is_another = database.epoch().await.map_err(InsertError::Failed)? != *history;
-    if is_another && guard::is_on(Guard::History) {
+    if is_another && safety_rule::is_on(SafetyRule::History) {
         return Ok(vec![Inserted::Taken; links.len()]);
     }
     let inserted = database.sqlite.insert(history, links).await?;

@@ -6,7 +6,7 @@
 
 use numbers::{Incarnation, Millis, Namespace, Seq};
 
-use super::{Core, Effect, Lost, Session, Step};
+use super::{Effect, Lost, Session, Step, SupplyCore};
 use crate::{keyspace::Keyspaces, rules::Rule};
 
 /// The content of a beat, as sent to the issuer.
@@ -20,7 +20,7 @@ pub struct Beat {
     pub progress: Vec<(Namespace, u64)>,
 }
 
-impl Core {
+impl SupplyCore {
     /// Returns the next beat of a registration.
     pub fn beat(&self, session: Session, keyspaces: &mut impl Keyspaces) -> Beat {
         let incarnation = session.incarnation;

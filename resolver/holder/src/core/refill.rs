@@ -57,7 +57,7 @@ impl<K: Keyspaces> Step<'_, K> {
             Ok(_) => Refused::Malformed("a block"),
             Err(Refused::Exhausted) => {
                 self.keyspaces.with(keyspace, |keyspace| keyspace.exhaust());
-                self.effects.push(Effect::Came(keyspace));
+                self.effects.push(Effect::WakeCreators(keyspace));
                 self.note(Note::Exhausted(keyspace));
                 return self.skip(keyspace, REST_MS);
             }
@@ -66,7 +66,7 @@ impl<K: Keyspaces> Step<'_, K> {
                 self.keyspaces.with(keyspace, |keyspace| keyspace.starve(now));
                 // The issuer learns that this holder has no numbers left, and the others hear of it
                 // in the answers to their beats.
-                self.effects.push(Effect::Hurry);
+                self.effects.push(Effect::BeatNow);
                 self.note(Note::InOtherHands(keyspace));
                 return self.skip(keyspace, SCARCE_REST_MS);
             }
@@ -132,7 +132,7 @@ impl<K: Keyspaces> Step<'_, K> {
         let Arrival { keyspace, block, entry, history, .. } = arrival;
         let entered = Entered { block, entry, history };
         self.keyspaces.with(keyspace, |keyspace| keyspace.add(entered, left));
-        self.effects.push(Effect::Came(keyspace));
+        self.effects.push(Effect::WakeCreators(keyspace));
         self.note(Note::Refilled(keyspace));
         self.has_entered(keyspace, missed);
     }

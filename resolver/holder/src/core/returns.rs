@@ -9,7 +9,7 @@ use super::{Effect, Millis, Note, RETURN_PAUSE_MS, Stage, Step};
 use crate::{
     buffer::{Closed, RANGES_MAX},
     calls::{Answer, Call, Refused, Returning, StoreAnswer, StoreCall},
-    keyspace::{Keyspace, Keyspaces},
+    keyspace::{KeyspaceNumbers, Keyspaces},
     rules::Rule,
 };
 
@@ -22,7 +22,7 @@ impl<K: Keyspaces> Step<'_, K> {
         if self.core.session.is_none() {
             return self.idle();
         }
-        self.collect(Keyspace::take_closed);
+        self.collect(KeyspaceNumbers::take_closed);
         self.sweep(self.core.returns.len());
     }
 
@@ -31,7 +31,7 @@ impl<K: Keyspaces> Step<'_, K> {
         if self.core.session.is_none() {
             return self.end();
         }
-        self.collect(Keyspace::take_all);
+        self.collect(KeyspaceNumbers::take_all);
         self.sweep(self.core.returns.len());
     }
 
@@ -40,7 +40,7 @@ impl<K: Keyspaces> Step<'_, K> {
         self.effects.push(Effect::Done);
     }
 
-    fn collect(&mut self, take: fn(&mut Keyspace) -> Vec<Closed>) {
+    fn collect(&mut self, take: fn(&mut KeyspaceNumbers) -> Vec<Closed>) {
         for keyspace in 0..self.core.specs.len() {
             for closed in self.keyspaces.with(keyspace, take) {
                 self.queue(Returning::closed(keyspace, closed));

@@ -4,13 +4,14 @@ use codes::KeyspaceIndex;
 use numbers::{Mark, Namespace};
 
 use super::*;
-use crate::keyspace::Keyspace;
+use crate::keyspace::KeyspaceNumbers;
 
 /// Returns a holder that has sent its first store call, with its keyspace.
-fn asking_the_store() -> (Core, Vec<Keyspace>) {
+fn asking_the_store() -> (SupplyCore, Vec<KeyspaceNumbers>) {
     let namespace = Namespace::new("web").unwrap();
     let spec = Spec { index: KeyspaceIndex::new(1).unwrap(), namespace, capacity: 1_000 };
-    let (mut core, mut keyspaces) = (Core::new(vec![spec], Rules::default()), vec![Keyspace::new(300)]);
+    let (mut core, mut keyspaces) =
+        (SupplyCore::new(vec![spec], Rules::default()), vec![KeyspaceNumbers::new(300)]);
     core.step(Millis(0), Event::Woken, &mut keyspaces);
     let registered = Registered {
         incarnation: Incarnation(1),
@@ -26,7 +27,7 @@ fn asking_the_store() -> (Core, Vec<Keyspace>) {
 }
 
 /// Supersedes the holder, and checks that no event leads to another effect.
-fn supersede(core: &mut Core, keyspaces: &mut impl Keyspaces) {
+fn supersede(core: &mut SupplyCore, keyspaces: &mut impl Keyspaces) {
     let effects = core.supersede("a later start".to_owned(), keyspaces);
     assert!(matches!(effects.last(), Some(Effect::Lost(Lost::Superseded(_)))), "{effects:?}");
     assert_eq!((&core.asked, core.retry_at), (&None, None), "no timer is kept");

@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use holder::{
-    Answer, Call, Ceilings, Core, Effect, EntryId, Event, Keyspace, Moment, Refused, Registered, Spec,
-    StoreAnswer, StoreCall, calls::RegisterEntry, ceilings::Told,
+    Answer, Call, Ceilings, Effect, EntryId, Event, KeyspaceNumbers, Moment, Refused, Registered, Spec,
+    StoreAnswer, StoreCall, SupplyCore, calls::RegisterEntry, ceilings::ReportedCeiling,
 };
 use issuer::core::{self, Refusal, Request, Returned};
 use numbers::{Generation, Mark, Millis, Namespace, Span, StoreEpoch};
@@ -37,10 +37,10 @@ impl Holder {
         let refill_permille = if bounds.in_hand > 1 { 0 } else { 1_000 };
         // The keyspace asks only on need, so asking for a block takes a late wake and never follows
         // at once.
-        let mut keyspace = Keyspace::new(refill_permille);
+        let mut keyspace = KeyspaceNumbers::new(refill_permille);
         keyspace.relinquish(AT_ONCE);
         let part = Part::Mints(Arc::new(Minter {
-            core: Core::new(vec![spec], rules),
+            core: SupplyCore::new(vec![spec], rules),
             keyspaces: vec![keyspace],
             ceilings: Ceilings::new(rules),
             asked: None,
@@ -332,7 +332,10 @@ impl Step<'_> {
         let Minter { core, keyspaces, ceilings: trusted, .. } = self.minter(holder);
         core.share(AT_ONCE, starving, keyspaces);
         if let Some((_, ceiling)) = ceilings.first() {
-            trusted.trust(keyspace(), Told { ceiling: *ceiling, registered_end, sent, holder_ttl_ms });
+            trusted.trust(
+                keyspace(),
+                ReportedCeiling { ceiling: *ceiling, registered_end, sent, holder_ttl_ms },
+            );
         }
         self.judge_ceiling(holder);
     }

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use holder::{Ceilings, Claim, Core, EntryId, Keyspace, StoreCall};
+use holder::{Ceilings, Claim, EntryId, KeyspaceNumbers, StoreCall, SupplyCore};
 use issuer::{
     core::{self, Answer, Refusal, Request},
     ledger::{Snapshot, Txn, TxnOutcome},
@@ -81,8 +81,8 @@ pub(super) enum Part {
 /// A resolver: the real core, its keyspace and its ceilings.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Minter {
-    pub(super) core: Core,
-    pub(super) keyspaces: Vec<Keyspace>,
+    pub(super) core: SupplyCore,
+    pub(super) keyspaces: Vec<KeyspaceNumbers>,
     pub(super) ceilings: Ceilings,
     /// The core's store call that has not been executed yet.
     pub(super) asked: Option<StoreCall>,

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use app::{AppError, InvalidField, budgets::Spent};
+use app::{AppError, InvalidField, budgets::ExceededShare};
 use hyper::{Method, StatusCode};
 use links::scope::Scope;
 use serde_json::{Map, Value, json};
@@ -129,7 +129,7 @@ impl Kind {
             Self::TooManyCalls => {
                 let refused = Refused { wait: Duration::from_secs(1), share: None };
                 let refused = AuthError::TooManyCalls(refused);
-                return vec![refused.into(), AppError::TooMuchAtOnce(Spent::Own).into()];
+                return vec![refused.into(), AppError::TooMuchAtOnce(ExceededShare::Own).into()];
             }
             _ => return self.samples_of_app().into_iter().map(Problem::from).collect(),
         }]
@@ -172,7 +172,9 @@ impl Kind {
             Self::Superseded => AppError::Superseded,
             Self::Blocked => AppError::Blocked,
             Self::Exhausted => AppError::Exhausted,
-            Self::Unavailable => return vec![AppError::Unavailable, AppError::TooMuchAtOnce(Spent::All)],
+            Self::Unavailable => {
+                return vec![AppError::Unavailable, AppError::TooMuchAtOnce(ExceededShare::All)];
+            }
             Self::Internal => AppError::Internal,
             Self::BodyTooLarge
             | Self::MalformedBody
@@ -361,8 +363,8 @@ mod tests {
             AppError::NoTarget { .. } => Kind::NoTarget,
             AppError::ForbiddenTags { .. } => Kind::ForbiddenTags,
             AppError::OneDomainOnly => Kind::OneDomainOnly,
-            AppError::TooMuchAtOnce(Spent::Own) => Kind::TooManyCalls,
-            AppError::TooMuchAtOnce(Spent::All) => Kind::Unavailable,
+            AppError::TooMuchAtOnce(ExceededShare::Own) => Kind::TooManyCalls,
+            AppError::TooMuchAtOnce(ExceededShare::All) => Kind::Unavailable,
             AppError::Superseded => Kind::Superseded,
             AppError::Blocked => Kind::Blocked,
             AppError::NoTag { .. } => Kind::NoTag,

@@ -13,7 +13,7 @@ use store::{
 use tokio::sync::mpsc;
 
 use super::super::{database::Database, ways::FaultyStore};
-use supply::guard::{self, Guard};
+use supply::safety_rule::{self, SafetyRule};
 
 /// Nothing is stored in another history than the one that the numbers are of: the real store asks
 /// in its statement.
@@ -22,7 +22,7 @@ async fn must_be_of(database: &Database, history: &StoreEpoch) -> Result<(), Ins
         return Err(InsertError::Failed(StoreError::NotCompared));
     }
     match database.epoch().await {
-        Ok(epoch) if epoch == *history || !guard::is_on(Guard::History) => Ok(()),
+        Ok(epoch) if epoch == *history || !safety_rule::is_on(SafetyRule::History) => Ok(()),
         Ok(_) => Err(InsertError::Failed(StoreError::AnotherHistory)),
         Err(error) => Err(InsertError::Failed(error)),
     }

@@ -12,7 +12,7 @@ use store::{Advanced, BlockEntry, Comparison, Register, Registration, StoreError
 use tokio::sync::watch;
 
 use super::super::ways::FaultyStore;
-use supply::guard::{self, Guard};
+use supply::safety_rule::{self, SafetyRule};
 
 #[async_trait]
 impl Register for FaultyStore {
@@ -22,7 +22,7 @@ impl Register for FaultyStore {
 
     async fn take_over_block(&self, block: &BlockEntry, leaked: u64) -> Result<Registration, StoreError> {
         self.pass(async {
-            if !guard::is_on(Guard::OpenReservation) {
+            if !safety_rule::is_on(SafetyRule::OpenReservation) {
                 self.database.forget_holders(block, leaked);
             }
             self.database.sqlite.take_over_block(block, leaked).await

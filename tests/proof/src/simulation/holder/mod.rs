@@ -15,7 +15,7 @@ mod sweeper;
 use std::{cell::RefCell, rc::Rc};
 
 use codes::KeyspaceIndex;
-use holder::{Ceilings, Core, EntryId, Keyspace, Rules, Spec};
+use holder::{Ceilings, EntryId, KeyspaceNumbers, Rules, Spec, SupplyCore};
 use numbers::{Generation, HolderId, Instance, Namespace};
 
 use super::desk::{Desk, Reply, Tasks};
@@ -51,8 +51,8 @@ pub(super) struct Holder {
 }
 
 struct State {
-    core: Core,
-    keyspaces: Vec<Keyspace>,
+    core: SupplyCore,
+    keyspaces: Vec<KeyspaceNumbers>,
     ceilings: Ceilings,
     /// The namespaces that the process is configured with now.
     configured: Vec<(Namespace, u64)>,
@@ -109,8 +109,8 @@ impl Holder {
     fn new(desk: Rc<Desk>, setup: Setup) -> Rc<Self> {
         let refill_permille = desk.draw(|rng| rng.between(0, 900));
         let state = State {
-            core: Core::new(specs(&setup.namespaces), setup.rules),
-            keyspaces: setup.namespaces.iter().map(|_| Keyspace::new(refill_permille)).collect(),
+            core: SupplyCore::new(specs(&setup.namespaces), setup.rules),
+            keyspaces: setup.namespaces.iter().map(|_| KeyspaceNumbers::new(refill_permille)).collect(),
             ceilings: Ceilings::new(setup.rules),
             configured: setup.namespaces.clone(),
             scarce: false,

@@ -5,8 +5,8 @@
 use std::rc::Rc;
 
 use holder::{
-    Answer, Call, Effect, Event, Moment, Note as Told, Refused, Registered, StoreAnswer, StoreCall,
-    calls::RegisterEntry, ceilings,
+    Answer, Call, Effect, Event, Moment, Note as ReportedCeiling, Refused, Registered, StoreAnswer,
+    StoreCall, calls::RegisterEntry, ceilings,
 };
 use issuer::core::{self, Request, Returned};
 use numbers::{Mark, Millis};
@@ -95,9 +95,9 @@ impl Holder {
         let mut next = None;
         for effect in effects {
             match effect {
-                Effect::Came(_) => self.signal(|state| &mut state.came),
+                Effect::WakeCreators(_) => self.signal(|state| &mut state.came),
                 Effect::Note(told) => self.tell(&told),
-                Effect::Session | Effect::Hurry | Effect::Lost(_) => {}
+                Effect::Session | Effect::BeatNow | Effect::Lost(_) => {}
                 effect => next = Some(effect),
             }
         }
@@ -105,14 +105,14 @@ impl Holder {
         next.filter(|effect| *effect != Effect::Done)
     }
 
-    fn tell(&self, told: &Told) {
+    fn tell(&self, told: &ReportedCeiling) {
         match told {
-            Told::TakenOver(_, unused) => {
+            ReportedCeiling::TakenOver(_, unused) => {
                 self.desk.note(Note::Happened(Happening::TakeOver, 1));
                 self.desk.note(Note::Happened(Happening::ReclaimedGap, *unused));
             }
-            Told::Overlaps { leaked, .. } => self.desk.note(Note::Refused { take_over: *leaked }),
-            Told::Refused(_, Refused::Malformed(_)) => self.desk.note(Note::ForeignBlock),
+            ReportedCeiling::Overlaps { leaked, .. } => self.desk.note(Note::Refused { take_over: *leaked }),
+            ReportedCeiling::Refused(_, Refused::Malformed(_)) => self.desk.note(Note::ForeignBlock),
             _ => {}
         }
     }
@@ -273,7 +273,9 @@ impl Holder {
             };
             let index = super::index(namespace);
             let mut state = self.state.borrow_mut();
-            state.ceilings.trust(index, ceilings::Told { ceiling, registered_end, sent, holder_ttl_ms });
+            state
+                .ceilings
+                .trust(index, ceilings::ReportedCeiling { ceiling, registered_end, sent, holder_ttl_ms });
             let Some((ceiling, Millis(until))) = state.ceilings.believed(index) else { continue };
             let until = if until == u64::MAX { until } else { self.desk.time_of(until) };
             self.desk.note(Note::Trusts { ceilings: vec![(name, ceiling)], until });

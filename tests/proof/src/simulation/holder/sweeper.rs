@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeSet, rc::Rc};
 
-use holder::{Answer, Effect, Event, Keyspace, Refused};
+use holder::{Answer, Effect, Event, KeyspaceNumbers, Refused};
 
 use super::Holder;
 use crate::simulation::{
@@ -66,7 +66,7 @@ impl Holder {
     /// Returns the numbers in hand and asks for more, as after a create that found none.
     fn empty(&self, namespace: usize) {
         let now = self.core_now();
-        let keyspace: &mut Keyspace = &mut self.state.borrow_mut().keyspaces[namespace];
+        let keyspace: &mut KeyspaceNumbers = &mut self.state.borrow_mut().keyspaces[namespace];
         keyspace.relinquish(now);
         assert!(!matches!(keyspace.claim(), Ok(Some(_))), "nothing is in hand");
     }

@@ -29,16 +29,16 @@ const WRITES_OF_KEY: usize = 4;
 /// The error if a key's permit did not become free in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the key has as much under way as it may")]
-pub struct NoTurn;
+pub struct PermitTimeout;
 
 /// A fixed number of permits for each key.
 #[derive(Debug)]
-pub struct Turns {
+pub struct KeyPermits {
     of_key: usize,
     by_key: Cache<ApiKeyId, Arc<Semaphore>>,
 }
 
-impl Turns {
+impl KeyPermits {
     /// Creates limits with `of_key` permits for each key.
     #[must_use]
     pub fn new(of_key: usize) -> Self {
@@ -48,32 +48,32 @@ impl Turns {
     /// Waits for a permit, which is given back when it is dropped.
     ///
     /// # Errors
-    /// Returns [`NoTurn`] if no permit became free in time.
-    pub async fn take(&self, key: ApiKeyId) -> Result<OwnedSemaphorePermit, NoTurn> {
+    /// Returns [`PermitTimeout`] if no permit became free in time.
+    pub async fn take(&self, key: ApiKeyId) -> Result<OwnedSemaphorePermit, PermitTimeout> {
         let turns = self.by_key.get_with(key, || Arc::new(Semaphore::new(self.of_key)));
-        timeout(WITHIN, turns.acquire_owned()).await.ok().and_then(Result::ok).ok_or(NoTurn)
+        timeout(WITHIN, turns.acquire_owned()).await.ok().and_then(Result::ok).ok_or(PermitTimeout)
     }
 }
 
 /// The permits of each key, by kind of database call.
 #[derive(Debug)]
-pub struct KeyTurns {
-    queries: Turns,
-    writes: Arc<Turns>,
+pub struct DatabasePermits {
+    queries: KeyPermits,
+    writes: Arc<KeyPermits>,
 }
 
-impl Default for KeyTurns {
+impl Default for DatabasePermits {
     fn default() -> Self {
-        Self { queries: Turns::new(QUERIES_OF_KEY), writes: Arc::new(Turns::new(WRITES_OF_KEY)) }
+        Self { queries: KeyPermits::new(QUERIES_OF_KEY), writes: Arc::new(KeyPermits::new(WRITES_OF_KEY)) }
     }
 }
 
-impl KeyTurns {
+impl DatabasePermits {
     /// Waits for a permit for a query that may take the database long.
     ///
     /// # Errors
-    /// Returns [`NoTurn`] if the key's earlier queries took too long.
-    pub async fn query(&self, key: ApiKeyId) -> Result<OwnedSemaphorePermit, NoTurn> {
+    /// Returns [`PermitTimeout`] if the key's earlier queries took too long.
+    pub async fn query(&self, key: ApiKeyId) -> Result<OwnedSemaphorePermit, PermitTimeout> {
         self.queries.take(key).await
     }
 
@@ -82,14 +82,14 @@ impl KeyTurns {
     /// permits too; plain creates have their own connections.
     ///
     /// # Errors
-    /// Returns [`NoTurn`] if the key's earlier statements took too long.
-    pub async fn write(&self, key: ApiKeyId) -> Result<OwnedSemaphorePermit, NoTurn> {
+    /// Returns [`PermitTimeout`] if the key's earlier statements took too long.
+    pub async fn write(&self, key: ApiKeyId) -> Result<OwnedSemaphorePermit, PermitTimeout> {
         self.writes.take(key).await
     }
 
     /// Returns the permits that creates and changes share.
     #[must_use]
-    pub fn writes(&self) -> Arc<Turns> {
+    pub fn writes(&self) -> Arc<KeyPermits> {
         Arc::clone(&self.writes)
     }
 }
@@ -100,10 +100,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_key_waits_for_its_turns_and_others_have_theirs() {
-        let turns = Turns::new(2);
+        let turns = KeyPermits::new(2);
         let key = |number| ApiKeyId(number);
         let mut taken = vec![turns.take(key(1)).await.unwrap(), turns.take(key(1)).await.unwrap()];
-        assert_eq!(turns.take(key(1)).await.err(), Some(NoTurn));
+        assert_eq!(turns.take(key(1)).await.err(), Some(PermitTimeout));
         assert!(turns.take(key(2)).await.is_ok());
         taken.pop();
         assert!(turns.take(key(1)).await.is_ok());

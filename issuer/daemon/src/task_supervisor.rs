@@ -6,7 +6,7 @@ use tokio::{sync::mpsc, task::JoinHandle};
 
 /// Spawns supervised tasks, and reports the first that panics. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Vitals {
+pub struct TaskSupervisor {
     failures: mpsc::Sender<&'static str>,
 }
 
@@ -14,7 +14,7 @@ pub struct Vitals {
 #[derive(Debug)]
 pub struct Failures(mpsc::Receiver<&'static str>);
 
-impl Vitals {
+impl TaskSupervisor {
     /// Creates the spawner and the receiver of its failures.
     #[must_use]
     pub fn new() -> (Self, Failures) {
@@ -57,9 +57,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_is_heard_of_and_an_end_is_not() {
-        let (vitals, mut failures) = Vitals::new();
-        vitals.spawn("well", async {}).await.unwrap();
-        vitals.spawn("ill", async { panic!("as the test wants it") });
+        let (supervisor, mut failures) = TaskSupervisor::new();
+        supervisor.spawn("well", async {}).await.unwrap();
+        supervisor.spawn("ill", async { panic!("as the test wants it") });
         assert_eq!(failures.first().await, "ill");
     }
 }

@@ -8,7 +8,7 @@ use crate::{IssuerClient, Minting, messages};
 
 /// The registration of a holder that stands for a reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SetAside {
+pub struct ReservationHolder {
     /// The name of the holder.
     pub holder: String,
     /// The incarnation of the registration.
@@ -26,7 +26,7 @@ impl IssuerClient {
         minting: &Minting,
         instance: &str,
         reserved: bool,
-    ) -> Result<SetAside, Refused> {
+    ) -> Result<ReservationHolder, Refused> {
         let capacity = minting.capacity();
         let request = pb::RegisterRequest {
             holder: holder.clone(),
@@ -35,7 +35,7 @@ impl IssuerClient {
             reserved,
         };
         let incarnation = self.register(request).await?.incarnation;
-        Ok(SetAside { holder, incarnation })
+        Ok(ReservationHolder { holder, incarnation })
     }
 
     /// Allocates a block of at most `wanted_len` numbers to a reservation. Returns `None` for an
@@ -45,7 +45,7 @@ impl IssuerClient {
     /// See [`IssuerClient::register`].
     pub async fn set_aside(
         &self,
-        to: &SetAside,
+        to: &ReservationHolder,
         minting: &Minting,
         seq: u64,
         wanted_len: u64,
@@ -72,7 +72,7 @@ impl IssuerClient {
     /// See [`IssuerClient::register`].
     pub async fn return_overlapping(
         &self,
-        of: &SetAside,
+        of: &ReservationHolder,
         block: &Block,
         registered_end: u64,
     ) -> Result<(), Refused> {

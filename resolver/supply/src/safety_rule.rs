@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// A safety rule of the resolver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Guard {
+pub enum SafetyRule {
     /// A block is released in the register before it is returned to the issuer
     /// (`holder/src/core/returns.rs`).
     ReleaseFirst,
@@ -96,7 +96,7 @@ pub enum Guard {
 
 /// Returns whether a rule is in force.
 #[cfg(not(any(test, feature = "guards")))]
-pub const fn is_on(_: Guard) -> bool {
+pub const fn is_on(_: SafetyRule) -> bool {
     true
 }
 
@@ -122,11 +122,11 @@ mod switch {
 
     use holder::{Rule, Rules};
 
-    use super::Guard;
+    use super::SafetyRule;
 
     thread_local! {
         /// The rule that is disabled on this thread.
-        static OFF: Cell<Option<Guard>> = const { Cell::new(None) };
+        static OFF: Cell<Option<SafetyRule>> = const { Cell::new(None) };
         /// How much slower the resolvers' clocks are than the issuer's, in thousandths.
         static SLOWER: Cell<u32> = const { Cell::new(0) };
     }
@@ -147,7 +147,7 @@ mod switch {
 
     /// Returns whether a rule is in force on this thread.
     #[must_use]
-    pub fn is_on(guard: Guard) -> bool {
+    pub fn is_on(guard: SafetyRule) -> bool {
         OFF.get() != Some(guard)
     }
 
@@ -155,18 +155,18 @@ mod switch {
     #[must_use]
     pub fn rules() -> Rules {
         Rules::without(OFF.get().and_then(|guard| match guard {
-            Guard::ReleaseFirst => Some(Rule::ReleaseFirst),
-            Guard::Reclaimed => Some(Rule::Reclaimed),
-            Guard::Holds => Some(Rule::Holds),
-            Guard::Ceiling => Some(Rule::Freshness),
-            Guard::RegisteredEnd => Some(Rule::RegisteredEnd),
-            Guard::Margin => Some(Rule::Margin),
+            SafetyRule::ReleaseFirst => Some(Rule::ReleaseFirst),
+            SafetyRule::Reclaimed => Some(Rule::Reclaimed),
+            SafetyRule::Holds => Some(Rule::Holds),
+            SafetyRule::Ceiling => Some(Rule::Freshness),
+            SafetyRule::RegisteredEnd => Some(Rule::RegisteredEnd),
+            SafetyRule::Margin => Some(Rule::Margin),
             _ => None,
         }))
     }
 
     /// Runs a function with a rule disabled, or with all rules for `None`.
-    pub fn without<T>(guard: Option<Guard>, run: impl FnOnce() -> T) -> T {
+    pub fn without<T>(guard: Option<SafetyRule>, run: impl FnOnce() -> T) -> T {
         let before = OFF.replace(guard);
         let done = run();
         OFF.set(before);

@@ -21,7 +21,7 @@ use tokio::{
 use url::form_urlencoded;
 use web::{
     Answer, TEXT, answer,
-    budgets::{Holder, Pool, Rate},
+    budgets::{BudgetAccount, Pool, Rate},
 };
 
 use crate::{
@@ -42,14 +42,14 @@ const BEHIND: &str = "/qr-code";
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The limits of QR codes: those under way, and the rate of each client.
-pub struct Pictures {
+pub struct QrCodeLimits {
     rate: Rate,
     under_way: Arc<Pool>,
     turns: Arc<Semaphore>,
     since: Instant,
 }
 
-impl Pictures {
+impl QrCodeLimits {
     /// Creates the limits, with no QR code under way.
     #[must_use]
     pub fn new() -> Self {
@@ -62,7 +62,7 @@ impl Pictures {
     }
 }
 
-impl Default for Pictures {
+impl Default for QrCodeLimits {
     fn default() -> Self {
         Self::new()
     }
@@ -82,7 +82,7 @@ pub async fn draw(thread: &ThreadContext, visitor: Visitor, request: &Request<In
     if let Err(wait) = pictures.rate.spend(network(visitor.client), pictures.since.elapsed()) {
         return busy(wait);
     }
-    let _place = match pictures.under_way.take(Holder::client(visitor.client), 1) {
+    let _place = match pictures.under_way.take(BudgetAccount::client(visitor.client), 1) {
         Ok(place) => place,
         Err(spent) => return too_much(redirector, spent),
     };
@@ -92,7 +92,7 @@ pub async fn draw(thread: &ThreadContext, visitor: Visitor, request: &Request<In
         Err(answer) => return answer,
     };
     // A link that does not redirect yet gets a QR code: a campaign is printed before it begins.
-    if found.link.is_over(redirector.directory.now()) {
+    if found.link.is_over(redirector.domain_cache.now()) {
         return gone(redirector, &found.place, &found.wanted, path);
     }
     let Some(name) = redirector.lookup.name_of(&found.link) else { return unavailable(redirector) };
@@ -104,12 +104,12 @@ pub async fn draw(thread: &ThreadContext, visitor: Visitor, request: &Request<In
     // QR code readers guess the encoding of non-ASCII letters. In a URL all of them can be
     // percent-encoded.
     let short_url =
-        location(&format!("{}/{name}", redirector.directory.base(found.link.domain()))).into_owned();
+        location(&format!("{}/{name}", redirector.domain_cache.base(found.link.domain()))).into_owned();
     match paint(redirector, short_url, options).await {
         Some(Ok(Image { bytes, content_type })) => {
             let mut picture = answer(StatusCode::OK, content_type, bytes);
             picture.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("public,max-age=3600"));
-            match redirector.budgets.keep(Holder::client(visitor.client), &mut picture) {
+            match redirector.budgets.keep(BudgetAccount::client(visitor.client), &mut picture) {
                 Ok(()) => picture,
                 Err(spent) => too_much(redirector, spent),
             }
