@@ -170,7 +170,7 @@ impl Metrics {
     }
 
     /// Sets the gauges of [`Metrics::outlook`] and [`Metrics::report`] to NaN, because this issuer
-    /// does not know the state of these namespaces any more. `max` over the issuers passes over
+    /// does not know the state of these namespaces any more. `max` over the issuers ignores
     /// NaN. The counter of allocated numbers stays, because it never decreases.
     pub fn withdraw<'a>(&self, namespaces: impl Iterator<Item = &'a Namespace>) {
         self.recorder.with(|| {

@@ -1,5 +1,5 @@
-//! Errors that keep the resolver from starting or continuing. The crates `api` and `redirect` decide
-//! the answers to single requests.
+//! Errors that keep the resolver from starting or continuing. The crates `api` and `redirect`
+//! decide the answers to single requests.
 
 use std::io;
 

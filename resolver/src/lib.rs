@@ -1,7 +1,7 @@
 //! The resolver mints short codes, stores links and serves redirects.
 //!
 //! Data flows one way: [`http`] listens and routes; the crate `redirect` leads visitors on, and the
-//! API translates; the crate `app` decides; the crate `store` stores. What a link may be stands in
+//! API translates; the crate `app` decides; the crate `store` stores. The rules of links are in
 //! the crate `links`, and the crate `codes` turns numbers into codes and back.
 //!
 //! Invariants are documented where they are enforced: numbers in `supply`, creates in

@@ -147,10 +147,7 @@ pub async fn run(
         () = shutdown.cancelled() => None,
     };
     ready.send_replace(false);
-    // Hand-picked codes need no numbers, so a process whose keyspaces are contradicted would
-    // continue to accept them: it stops without a delay.
-    let is_contradicted = matches!(lost, Some(StopReason::Keyspaces(_)));
-    let delay = if is_contradicted { Duration::ZERO } else { config.drain_delay };
+    let delay = drain_delay(lost.as_ref(), &config);
     let drained = tokio::join!(drain(&service, &phase, public, delay), grpc.stop(delay)).0;
     supply.stop().await;
     if let Some(embedded) = issuer.embedded {
@@ -194,6 +191,16 @@ impl Grpc {
         if let Some(task) = self.task {
             let _ = task.await;
         }
+    }
+}
+
+/// Returns how long the listeners stay open after the process has asked its clients to leave.
+fn drain_delay(lost: Option<&StopReason>, config: &Config) -> Duration {
+    match lost {
+        // Hand-picked codes need no numbers, so a process whose keyspaces are contradicted would
+        // continue to accept them.
+        Some(StopReason::Keyspaces(_)) => Duration::ZERO,
+        Some(StopReason::Superseded(_) | StopReason::AnotherLedger { .. }) | None => config.drain_delay,
     }
 }
 

@@ -199,7 +199,7 @@ impl Creator {
     /// Creates a link with the next code of the default keyspace.
     ///
     /// Await the call to its end: the number of a dropped create stays claimed until the next
-    /// start. A client that disconnects does not drop its call (`http/run_to_end.rs`).
+    /// start. A client that disconnects does not drop its call (`web/src/run_to_end.rs`).
     ///
     /// # Errors
     /// Returns [`CreateError`] if no number could be claimed or the database did not store the link

@@ -1,7 +1,7 @@
 //! Errors of the use cases, the same for all protocols.
 //!
-//! The messages are complete sentences for the caller. `api/src/rest/problem.rs` adds a status and a
-//! type of RFC 9457; `api/src/grpc/status.rs` adds a gRPC code.
+//! The messages are complete sentences for the caller. `api/src/rest/problem.rs` adds a status and
+//! a type of RFC 9457; `api/src/grpc/status.rs` adds a gRPC code.
 
 use std::fmt;
 

@@ -1,8 +1,8 @@
 //! The holder's side of the number protocol, without clocks, sockets or a database.
 //!
-//! [`SupplyCore::step`] takes an event and the time, and returns what to do next: call the issuer, call
-//! the store, or wait. The crate `supply` carries that out. The model checker and the simulation of
-//! `tests/proof` run the same code with their own issuer and store.
+//! [`SupplyCore::step`] takes an event and the time, and returns what to do next: call the issuer,
+//! call the store, or wait. The crate `supply` carries that out. The model checker and the
+//! simulation of `tests/proof` run the same code with their own issuer and store.
 //!
 //! | module | contents |
 //! |---|---|

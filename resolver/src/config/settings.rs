@@ -43,7 +43,7 @@ pub struct Settings {
     pub find_existing_for: Duration,
     /// The public URL in parts.
     pub default_domain: PublicUrl,
-    /// Where visitors go whose request matches no link.
+    /// The fallback targets for visitors whose requests match no link.
     pub fallbacks: FallbackTargets,
     /// Whether a link that is no longer live is answered with 410 instead of 404.
     pub tells_gone: bool,

@@ -34,7 +34,7 @@ use super::{ListenerThread, PublicService, router};
 /// The head of a request, and so the longest header.
 const HEAD_BYTES: usize = 16 * 1024;
 
-/// Serves one connection to its end; once closing, to the end of the request under way.
+/// Serves a connection until it ends, or while the listener closes until its request is answered.
 pub(super) async fn serve_connection(
     mut stream: TimedStream<TcpStream>,
     thread: Arc<ListenerThread>,
@@ -62,7 +62,7 @@ pub(super) async fn serve_connection(
     match fast_path::serve(&mut stream, &thread.buffers, is_stopping, respond).await {
         Ok(Outcome::HandOver(unanswered)) => {
             stream.unread(unanswered);
-            // In a box: what hyper keeps of a connection is many times what a redirect needs.
+            // Boxed, because hyper's state of a connection is many times as large as a redirect's.
             Box::pin(serve_with_hyper(stream, thread, peer, connections)).await;
         }
         Ok(Outcome::Closed) => {}
@@ -70,7 +70,7 @@ pub(super) async fn serve_connection(
     }
 }
 
-/// The same through hyper, whatever is asked for.
+/// Serves a connection with hyper, whatever it requests.
 async fn serve_with_hyper(
     stream: TimedStream<TcpStream>,
     thread: Arc<ListenerThread>,
@@ -110,7 +110,7 @@ async fn serve_with_hyper(
                 sleep(HELD_BACK).await;
             }
             answer.body_mut().set_guard(asking.begin_answer());
-            // Else the next request's head could come as slowly as a stream may.
+            // Closed after a stream, because the next head could arrive as slowly as a stream may.
             Ok(finish(&thread.service, answer, is_streamed, id))
         })))
     });
@@ -122,12 +122,12 @@ async fn serve_with_hyper(
             .serve_connection(TokioIo::new(stream), service)
     );
     let mut is_told = false;
-    // Not a `select!` with the phase: that would take a lock that all cores share, on every turn of
+    // A `select!` on the phase would take a lock that all cores share, at every poll of
     // every connection.
     let ended = poll_fn(|cx| {
         connection.set_waker(cx.waker());
         let polled = served.as_mut().poll(cx);
-        // Afterwards, for what has come until then is still answered.
+        // After the poll, so that a request that has arrived by then is still answered.
         if polled.is_pending() && connections.is_closing() && !std::mem::replace(&mut is_told, true) {
             served.as_mut().graceful_shutdown();
             return served.as_mut().poll(cx);
@@ -139,8 +139,8 @@ async fn serve_with_hyper(
     }
 }
 
-/// A request of HTTP/1.1 has one line that names the host, neither none nor two (RFC 9112, section
-/// 3.2): which of two is meant a proxy in front may see otherwise than we do.
+/// Returns whether a request has exactly one `Host` line, as HTTP/1.1 requires (RFC 9112, section
+/// 3.2). Of two, a proxy in front might read another one than this server. HTTP/1.0 needs none.
 fn names_one_host<B>(request: &hyper::Request<B>) -> bool {
     let count = request.headers().get_all(HOST).iter().count();
     count == 1 || (count == 0 && request.version() < Version::HTTP_11)
@@ -150,8 +150,8 @@ fn no_host() -> Answer {
     answer(StatusCode::BAD_REQUEST, TEXT, "expected one line with the header Host\n")
 }
 
-/// Names the request, and asks the client to come back on another connection, after the last answer
-/// of this one or when this process wants to be rid of it.
+/// Adds the request id, and `Connection: close` if this is the connection's last answer or the
+/// process is draining.
 fn finish(service: &PublicService, mut answer: Answer, is_last: bool, id: RequestId) -> Answer {
     id.set_on(&mut answer);
     if is_last || service.is_draining() {

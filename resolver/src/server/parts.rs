@@ -39,9 +39,9 @@ pub(super) struct Parts {
     pub(super) mint: Arc<Mint>,
     pub(super) client: Arc<IssuerClient>,
     pub(super) owner: Owner,
-    /// The default keyspace's first.
+    /// The supplies of numbers, that of the default keyspace first.
     pub(super) mintings: Vec<Arc<Minting>>,
-    /// The clock that they have, and the ceilings.
+    /// The clock of the mintings and of the ceilings.
     pub(super) clock: Clock,
     pub(super) store: Arc<dyn Store>,
     pub(super) metrics: Arc<Metrics>,
@@ -254,7 +254,7 @@ impl Parts {
         }
     }
 
-    /// Nothing is removed unless the settings say after how long.
+    /// Starts the removal of unvisited links, if the settings have an age for it.
     fn start_sweeper(&self, settings: &Settings, lookup: &Arc<Lookup>) {
         let Some(unvisited_for) = settings.remove_unvisited_after else { return };
         let sweeper = UnvisitedCleanup {

@@ -2,8 +2,8 @@
 //!
 //! [`Minting`] lets creators wait for a number of one keyspace. [`Supplier`] steps the core: it
 //! calls the issuer and the store, and waits. `heartbeat` sends beats (keep-alives) to the issuer,
-//! and stores the [`SharedCeilings`] from the answers. `history` raises the database's mark. [`ReservationHolder`]
-//! is a reservation's registration with the issuer.
+//! and stores the [`SharedCeilings`] from the answers. `history` raises the database's mark.
+//! [`ReservationHolder`] is a reservation's registration with the issuer.
 
 mod ceilings;
 mod clock;

@@ -1,4 +1,4 @@
-//! Deduplication of creates: table `dedupe`. Which request counts as a repetition says
+//! Deduplication of creates: table `dedupe`. Which request is a repetition is decided by
 //! [`links::Idempotency`].
 
 use codes::LinkId;
