@@ -3,16 +3,13 @@
 
 use numbers::{Block, Generation, HolderId, Millis, Namespace, Seq, Span, StoreEpoch};
 
-use crate::{
-    core::{
-        Answer, Entry, HolderRecord, OpenBlock, Part, Refusal, Reply, ceiling,
-        guard::Guard,
-        leak::{BURNED_MAX, take_leaked},
-        scarcity,
-        state::State,
-        term::Term,
-    },
-    ledger::Key,
+use crate::core::{
+    Answer, Entry, HolderRecord, Key, OpenBlock, Part, Refusal, Reply, ceiling,
+    guard::Guard,
+    leader_state::LeaderState,
+    leak::{BURNED_MAX, take_leaked},
+    scarcity,
+    state::State,
 };
 
 /// A request for a block.
@@ -31,10 +28,14 @@ struct TakenSpan {
 }
 
 /// Allocates a block, or repeats the last answer if its seq comes again (I5).
-pub(super) fn allocate(term: &mut Term, now: Millis, asked: BlockRequest<'_>) -> Result<Answer, Refusal> {
+pub(super) fn allocate(
+    leader: &mut LeaderState,
+    now: Millis,
+    asked: BlockRequest<'_>,
+) -> Result<Answer, Refusal> {
     let unknown = || Refusal::UnknownHolder(asked.holder.clone());
-    let record = term.state.holders.get(asked.holder).ok_or_else(unknown)?;
-    let guarded = term.limits.guards(Guard::Seq);
+    let record = leader.state.holders.get(asked.holder).ok_or_else(unknown)?;
+    let guarded = leader.limits.guards(Guard::Seq);
     let repeats =
         |reply: &Reply| guarded && asked.seq == record.last_seq && reply.block.namespace == *asked.namespace;
     if let Some(reply) = record.last_reply.clone().filter(repeats) {
@@ -50,27 +51,27 @@ pub(super) fn allocate(term: &mut Term, now: Millis, asked: BlockRequest<'_>) ->
     if guarded && asked.seq != expected {
         return Err(Refusal::Seq { expected, got: asked.seq });
     }
-    if record.open.len() >= term.limits.open_blocks {
+    if record.open.len() >= leader.limits.open_blocks {
         return Err(Refusal::TooManyBlocks { holder: asked.holder.clone(), blocks: record.open.len() });
     }
     let incarnation = record.incarnation;
     // The codes of a reservation are published before their rows exist, so its numbers must surely
     // be unused.
-    let wants_unused = record.reserved && term.limits.guards(Guard::ReservedUnused);
-    let len = block_len(term, now, record, &asked);
+    let wants_unused = record.reserved && leader.limits.guards(Guard::ReservedUnused);
+    let len = block_len(leader, now, record, &asked);
     let leaked = if wants_unused {
         None
     } else {
-        take_leaked(term, now, (asked.holder, incarnation), asked.namespace, &asked.store)
+        take_leaked(leader, now, (asked.holder, incarnation), asked.namespace, &asked.store)
     };
     let found = match leaked {
         Some(block) => TakenSpan { span: block.span, leaked: Some(block.generation) },
-        None => take_numbers(term, now, &asked, (len, wants_unused))?,
+        None => take_numbers(leader, now, &asked, (len, wants_unused))?,
     };
-    let generation = term.state.head.generation.next();
-    term.state.head.generation = generation;
+    let generation = leader.state.head.generation.next();
+    leader.state.head.generation = generation;
     let block = Block { namespace: asked.namespace.clone(), span: found.span, generation };
-    Ok(hand_over(term, asked, block, found.leaked))
+    Ok(hand_over(leader, asked, block, found.leaked))
 }
 
 /// Returns the length of the next block, in numbers.
@@ -79,15 +80,15 @@ pub(super) fn allocate(term: &mut Term, now: Millis, asked: BlockRequest<'_>) ->
 /// twice its last block, so that a burst or a wrong measurement costs little. Its first block has
 /// the minimum length, so that a crash loop costs little. No block is longer than the holder's
 /// share of the numbers left, which may be less than `block_min`.
-fn block_len(term: &Term, now: Millis, record: &HolderRecord, asked: &BlockRequest<'_>) -> u64 {
-    let limits = &term.limits;
+fn block_len(leader: &LeaderState, now: Millis, record: &HolderRecord, asked: &BlockRequest<'_>) -> u64 {
+    let limits = &leader.limits;
     if record.reserved && limits.guards(Guard::ReservedLen) {
         return asked.wanted_len.clamp(1, limits.block_max);
     }
     let last = record.last_len.get(asked.namespace).copied();
     let most = last.map_or(limits.block_min, |len| len.saturating_mul(2)).min(limits.block_max);
     let len = asked.wanted_len.clamp(limits.block_min, most.max(limits.block_min));
-    scarcity::share(term, now, asked.namespace, len)
+    scarcity::share(leader, now, asked.namespace, len)
 }
 
 /// Takes numbers from a free part or at the high watermark, and moves them to `open` in the
@@ -97,23 +98,23 @@ fn block_len(term: &Term, now: Millis, record: &HolderRecord, asked: &BlockReque
 /// namespace, not moved back from it: TiKV's PD once issued its last window twice by moving it
 /// back.
 fn take_numbers(
-    term: &mut Term,
+    leader: &mut LeaderState,
     now: Millis,
     asked: &BlockRequest<'_>,
     (len, wants_unused): (u64, bool),
 ) -> Result<TakenSpan, Refusal> {
     let namespace = asked.namespace;
-    burn_doomed(&mut term.state, asked);
-    if let Some(part) = first_free(&term.state, asked, wants_unused) {
+    burn_doomed(&mut leader.state, asked);
+    if let Some(part) = first_free(&leader.state, asked, wants_unused) {
         let leaked = (!part.is_surely_unused(&asked.store)).then_some(part.generation);
-        return Ok(TakenSpan { span: take_free(&mut term.state, namespace, part, len), leaked });
+        return Ok(TakenSpan { span: take_free(&mut leader.state, namespace, part, len), leaked });
     }
-    ceiling::advance(term, now, namespace);
-    let wait_ms = term.state.head.holder_ttl_ms;
+    ceiling::advance(leader, now, namespace);
+    let wait_ms = leader.state.head.holder_ttl_ms;
     let record =
-        term.state.namespace_mut(namespace).ok_or_else(|| Refusal::UnknownNamespace(namespace.clone()))?;
+        leader.state.namespace_mut(namespace).ok_or_else(|| Refusal::UnknownNamespace(namespace.clone()))?;
     if record.high_watermark >= record.capacity {
-        return Err(scarcity::refuse(term, now, asked.holder, namespace));
+        return Err(scarcity::refuse(leader, now, asked.holder, namespace));
     }
     let left = record.ceiling - record.high_watermark;
     if left == 0 {
@@ -168,12 +169,17 @@ fn take_free(state: &mut State, namespace: &Namespace, part: Part, len: u64) -> 
     front
 }
 
-fn hand_over(term: &mut Term, asked: BlockRequest<'_>, block: Block, leaked: Option<Generation>) -> Answer {
+fn hand_over(
+    leader: &mut LeaderState,
+    asked: BlockRequest<'_>,
+    block: Block,
+    leaked: Option<Generation>,
+) -> Answer {
     debug_assert!(block.generation > Generation(0), "generations start at 1");
     let store = asked.store.clone();
     let open = OpenBlock { block: block.clone(), store: asked.store, contested: leaked.is_some() };
-    let entry = Entry { holder: asked.holder.clone(), seq: asked.seq, epoch: term.epoch, leaked, open };
-    term.starving.remove(&(block.namespace.clone(), entry.holder.clone()));
-    term.state.allocate(&term.limits, entry);
-    Answer::Allocated { block, epoch: term.epoch, leaked, store }
+    let entry = Entry { holder: asked.holder.clone(), seq: asked.seq, epoch: leader.epoch, leaked, open };
+    leader.starving.remove(&(block.namespace.clone(), entry.holder.clone()));
+    leader.state.allocate(&leader.limits, entry);
+    Answer::Allocated { block, epoch: leader.epoch, leaked, store }
 }

@@ -18,7 +18,7 @@
 
 use numbers::{Millis, Namespace};
 
-use crate::core::{Limits, NamespaceRecord, guard::Guard, term::Term};
+use crate::core::{Limits, NamespaceRecord, guard::Guard, leader_state::LeaderState};
 
 /// Divisor of the capacity that gives the headroom between the high watermark and a new ceiling.
 ///
@@ -31,18 +31,19 @@ const HEADROOM_SHARE: u64 = 64;
 ///
 /// Both are written with the next transaction. Until it commits, no holder hears the announcement
 /// and no block from above the old ceiling is answered.
-pub(super) fn advance(term: &mut Term, now: Millis, namespace: &Namespace) {
-    let limits = term.limits;
-    let announced_at = term.announced_at.get(namespace).copied().unwrap_or(term.since);
-    let due = now.since(announced_at) >= term.state.head.holder_ttl_ms || !limits.guards(Guard::CeilingDelay);
-    let Some(record) = term.state.namespace_mut(namespace) else { return };
+pub(super) fn advance(leader: &mut LeaderState, now: Millis, namespace: &Namespace) {
+    let limits = leader.limits;
+    let announced_at = leader.announced_at.get(namespace).copied().unwrap_or(leader.since);
+    let due =
+        now.since(announced_at) >= leader.state.head.holder_ttl_ms || !limits.guards(Guard::CeilingDelay);
+    let Some(record) = leader.state.namespace_mut(namespace) else { return };
     if due {
         record.ceiling = record.announced;
     }
     let next = next_ceiling(&limits, record);
     if record.ceiling == record.announced && next > record.announced {
         record.announced = next;
-        term.announced_at.insert(namespace.clone(), now);
+        leader.announced_at.insert(namespace.clone(), now);
     }
 }
 
@@ -66,10 +67,10 @@ pub(super) fn open_namespace(limits: &Limits, record: &mut NamespaceRecord) {
 
 /// Moves the ceiling after the capacity was raised, by an announcement like every other move:
 /// holders were told that none of the new numbers exists.
-pub(super) fn raise_capacity(term: &mut Term, now: Millis, namespace: &Namespace) {
-    advance(term, now, namespace);
-    if !term.limits.guards(Guard::RaisedCeiling)
-        && let Some(record) = term.state.namespace_mut(namespace)
+pub(super) fn raise_capacity(leader: &mut LeaderState, now: Millis, namespace: &Namespace) {
+    advance(leader, now, namespace);
+    if !leader.limits.guards(Guard::RaisedCeiling)
+        && let Some(record) = leader.state.namespace_mut(namespace)
     {
         record.ceiling = record.announced;
     }

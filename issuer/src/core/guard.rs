@@ -4,8 +4,6 @@
 //! with each guard off in turn, and requires that they notice. The switch exists only with the
 //! cargo feature `mutations`, which no daemon is built with.
 
-use crate::core::Limits;
-
 /// A rule of the core whose absence must make some schedule fail.
 ///
 /// The two compares of the ledger and the two of the database are outside the core; the proofs have
@@ -47,18 +45,4 @@ pub enum Guard {
     ReservedLen,
     /// Numbers of a reservation do not count as being in other hands.
     ReservedApart,
-}
-
-impl Limits {
-    /// Returns whether a guard is on.
-    #[cfg(not(feature = "mutations"))]
-    pub(super) fn guards(&self, _guard: Guard) -> bool {
-        true
-    }
-
-    /// Returns whether a guard is on.
-    #[cfg(feature = "mutations")]
-    pub(super) fn guards(&self, guard: Guard) -> bool {
-        self.off != Some(guard)
-    }
 }

@@ -24,52 +24,13 @@
 
 use std::collections::BTreeSet;
 
-use numbers::{Batch, Epoch, Generation, HolderId, Seq};
-use serde::{Deserialize, Serialize};
+use numbers::{Batch, HolderId};
 
-use crate::{
-    core::{Limits, OpenBlock, Reply, State, guard::Guard, state::HolderRecord},
-    ledger::{Key, Record, Write},
-};
+use super::{guard::Guard, limits::Limits, values::HolderRecord};
 
 /// Maximum number of entries in one batch. It keeps a slot's value far below etcd's limit of 1.5
 /// MB.
 pub(super) const ENTRIES_MAX: usize = 128;
-
-/// An allocation.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Entry {
-    /// The holder that got the block.
-    pub holder: HolderId,
-    /// The number of the holder's request within its incarnation.
-    pub seq: Seq,
-    /// The leader that allocated it.
-    pub epoch: Epoch,
-    /// The generation that the numbers were leaked under; `None` if they are surely unused.
-    pub leaked: Option<Generation>,
-    /// The block.
-    pub open: OpenBlock,
-}
-
-/// The allocations of one batch, and those that `head` listed before it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Journal {
-    /// The batch that wrote it.
-    pub batch: Batch,
-    /// Allocations to holders whose records the batch did not write, in order.
-    pub entries: Vec<Entry>,
-}
-
-impl HolderRecord {
-    /// Applies an allocation to the holder's record.
-    pub fn allocated(&mut self, entry: Entry) {
-        let Entry { seq, epoch, leaked, open, .. } = entry;
-        self.last_seq = seq;
-        self.last_reply = Some(Reply { block: open.block.clone(), epoch, leaked });
-        self.last_len.insert(open.block.namespace.clone(), open.block.span.len());
-        self.open.push(open);
-    }
-}
 
 /// Holders with entries that their stored records lack, each with the batch of its oldest entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -106,72 +67,9 @@ impl Unsaved {
 
     /// Returns the holders whose entries are at least half as old as the rotation of slots, the
     /// oldest first, at most `room`.
-    fn due(&self, limits: &Limits, batch: Batch, room: usize) -> Vec<HolderId> {
+    pub(super) fn due(&self, limits: &Limits, batch: Batch, room: usize) -> Vec<HolderId> {
         let old = |oldest: &Batch| batch.0 - oldest.0 >= limits.journal_slots.div_ceil(2);
         let due = self.0.iter().take_while(|(oldest, _)| old(oldest)).take(room.min(limits.journal_saves));
         due.map(|(_, holder)| holder.clone()).collect()
-    }
-}
-
-impl State {
-    /// Applies an allocation to its holder, and stores it as an entry of the open batch or with the
-    /// holder's whole record.
-    pub(super) fn allocate(&mut self, limits: &Limits, entry: Entry) {
-        let journalled = self.unsaved.leaves_room(limits, self.head.batch.next());
-        let Some(record) = self.holders.get_mut(&entry.holder) else { return };
-        record.allocated(entry.clone());
-        if journalled {
-            self.entries.push(entry);
-        } else {
-            self.touch(Key::Holder(entry.holder));
-        }
-    }
-
-    /// Adds the open batch's entries to those that `head` lists, except those of holders that it
-    /// writes whole. If there are too many for `head`, returns a journal of all of them.
-    pub(super) fn close_journal(&mut self, limits: &Limits, whole: &BTreeSet<Key>) -> Option<Write> {
-        let batch = self.head.batch;
-        let recent = &mut self.head.recent;
-        let anything_new = !self.entries.is_empty();
-        recent.append(&mut self.entries);
-        recent.retain(|entry| !whole.contains(&Key::Holder(entry.holder.clone())));
-        // `allocate` has checked that the slot may be overwritten.
-        if recent.len() <= limits.journal_recent || !anything_new {
-            return None;
-        }
-        let entries = std::mem::take(recent);
-        for entry in &entries {
-            if let Some(record) = self.holders.get_mut(&entry.holder) {
-                self.unsaved.note(&entry.holder, record, batch);
-            }
-        }
-        Some(Write::Put(Record::Journal(batch.0 % limits.journal_slots, Journal { batch, entries })))
-    }
-
-    /// Schedules a few holders with old entries to be written whole.
-    pub(super) fn save_some(&mut self, limits: &Limits, room: usize) {
-        for holder in self.unsaved.due(limits, self.head.batch, room) {
-            self.touch(Key::Holder(holder));
-        }
-    }
-
-    /// Applies the entries of journals, and then those of `head`, to the records that lack them. An
-    /// earlier leader may have had another number of slots, so the slot of an entry is not used:
-    /// every holder counts as the oldest, and no journal is overwritten before it is saved.
-    pub(super) fn replay(&mut self, mut journals: Vec<Journal>) {
-        journals.sort_by_key(|journal| journal.batch);
-        for Journal { batch, entries } in journals {
-            for entry in entries {
-                let record = self.holders.get_mut(&entry.holder).filter(|record| record.as_of < batch);
-                let Some(record) = record else { continue };
-                self.unsaved.note(&entry.holder, record, Batch(0));
-                record.allocated(entry);
-            }
-        }
-        for entry in &self.head.recent {
-            if let Some(record) = self.holders.get_mut(&entry.holder) {
-                record.allocated(entry.clone());
-            }
-        }
     }
 }

@@ -2,10 +2,7 @@
 
 use numbers::{HolderId, Incarnation, Millis, Namespace, StoreEpoch};
 
-use crate::{
-    core::{LeakedBlock, OpenBlock, term::Term},
-    ledger::Key,
-};
+use crate::core::{Key, LeakedBlock, OpenBlock, leader_state::LeaderState};
 
 /// Maximum number of blocks of another database history that one allocation burns, so that a
 /// transaction stays within its limit.
@@ -13,13 +10,13 @@ pub(super) const BURNED_MAX: usize = 8;
 
 /// Marks every open block of a holder as leaked. Only the database knows which of their numbers
 /// were used.
-pub(super) fn leak_open_blocks(term: &mut Term, now: Millis, holder: &HolderId) {
-    let Some(record) = term.state.holders.get_mut(holder) else { return };
+pub(super) fn leak_open_blocks(leader: &mut LeaderState, now: Millis, holder: &HolderId) {
+    let Some(record) = leader.state.holders.get_mut(holder) else { return };
     let incarnation = record.incarnation;
-    term.in_hand.remove(holder);
+    leader.in_hand.remove(holder);
     for OpenBlock { block, store, .. } in std::mem::take(&mut record.open) {
         let len = block.span.len();
-        if let Some(namespace) = term.state.namespace_mut(&block.namespace) {
+        if let Some(namespace) = leader.state.namespace_mut(&block.namespace) {
             namespace.account.open -= len;
             namespace.account.leaked += len;
         }
@@ -31,11 +28,11 @@ pub(super) fn leak_open_blocks(term: &mut Term, now: Millis, holder: &HolderId) 
             incarnation,
             store,
         };
-        term.state.touch(Key::Leaked(key.0.clone(), key.1));
-        term.leaked_since.insert(key.clone(), now);
-        term.state.leaked.insert(key, leaked);
+        leader.state.touch(Key::Leaked(key.0.clone(), key.1));
+        leader.leaked_since.insert(key.clone(), now);
+        leader.state.leaked.insert(key, leaked);
     }
-    term.state.touch(Key::Holder(holder.clone()));
+    leader.state.touch(Key::Holder(holder.clone()));
 }
 
 /// Takes a leaked block that this holder may have: its own from an earlier start, or one that has
@@ -45,19 +42,19 @@ pub(super) fn leak_open_blocks(term: &mut Term, now: Millis, holder: &HolderId) 
 /// still be minting from it. Blocks of another database history are burned, at most [`BURNED_MAX`]
 /// of them.
 pub(super) fn take_leaked(
-    term: &mut Term,
+    leader: &mut LeaderState,
     now: Millis,
     asker: (&HolderId, Incarnation),
     namespace: &Namespace,
     store: &StoreEpoch,
 ) -> Option<LeakedBlock> {
     for _ in 0..BURNED_MAX {
-        let key = find(term, now, asker, namespace)?;
-        let block = term.state.leaked.remove(&key)?;
-        term.leaked_since.remove(&key);
-        term.state.touch(Key::Leaked(key.0, key.1));
+        let key = find(leader, now, asker, namespace)?;
+        let block = leader.state.leaked.remove(&key)?;
+        leader.leaked_since.remove(&key);
+        leader.state.touch(Key::Leaked(key.0, key.1));
         let len = block.span.len();
-        let record = term.state.namespace_mut(namespace)?;
+        let record = leader.state.namespace_mut(namespace)?;
         record.account.leaked -= len;
         if block.store == *store {
             record.account.open += len;
@@ -71,15 +68,15 @@ pub(super) fn take_leaked(
 }
 
 fn find(
-    term: &Term,
+    leader: &LeaderState,
     now: Millis,
     (holder, incarnation): (&HolderId, Incarnation),
     namespace: &Namespace,
 ) -> Option<(Namespace, u64)> {
-    let of_namespace = term.state.leaked.range((namespace.clone(), 0)..=(namespace.clone(), u64::MAX));
+    let of_namespace = leader.state.leaked.range((namespace.clone(), 0)..=(namespace.clone(), u64::MAX));
     let rested = |key| {
-        let since = term.leaked_since.get(key).copied().unwrap_or(term.since);
-        now.since(since) >= term.limits.reclaim_after_ms
+        let since = leader.leaked_since.get(key).copied().unwrap_or(leader.since);
+        now.since(since) >= leader.limits.reclaim_after_ms
     };
     let mut resting = None;
     for (key, block) in of_namespace {

@@ -2,17 +2,14 @@
 
 use numbers::{Block, HolderId, Namespace};
 
-use crate::{
-    core::{Answer, OpenBlock, Part, Refusal, Returned, guard::Guard, term::Term},
-    ledger::Key,
-};
+use crate::core::{Answer, Key, OpenBlock, Part, Refusal, Returned, guard::Guard, leader_state::LeaderState};
 
 /// Closes those of the blocks that are still open.
 ///
 /// A block that is not open was closed by an earlier copy of the call, or has been taken from the
 /// holder. Either way its numbers are not the holder's to return.
 pub(super) fn return_blocks(
-    term: &mut Term,
+    leader: &mut LeaderState,
     holder: &HolderId,
     blocks: Vec<Returned>,
     head_changed: &mut bool,
@@ -20,11 +17,11 @@ pub(super) fn return_blocks(
     let mut closed = 0;
     for returned in blocks {
         // Only an open block counts, so that a late, repeated or confused call moves nothing.
-        let Some(open) = close(term, holder, &returned.block) else { continue };
+        let Some(open) = close(leader, holder, &returned.block) else { continue };
         if let Some(end) = returned.registered_end {
-            raise_watermark(term, &returned.block.namespace, end, head_changed);
+            raise_watermark(leader, &returned.block.namespace, end, head_changed);
         }
-        settle(term, open, returned);
+        settle(leader, open, returned);
         closed += 1;
     }
     Ok(Answer::Closed { blocks: closed })
@@ -35,8 +32,8 @@ pub(super) fn return_blocks(
 ///
 /// The numbers in between are burned, since the history that could tell more is lost. So are the
 /// ceilings that holders were told, but holders check a ceiling against the register.
-fn raise_watermark(term: &mut Term, namespace: &Namespace, end: u64, head_changed: &mut bool) {
-    let Some(record) = term.state.namespace_mut(namespace) else { return };
+fn raise_watermark(leader: &mut LeaderState, namespace: &Namespace, end: u64, head_changed: &mut bool) {
+    let Some(record) = leader.state.namespace_mut(namespace) else { return };
     let end = end.min(record.capacity);
     if let Some(lost) = end.checked_sub(record.high_watermark).filter(|lost| *lost > 0) {
         record.high_watermark = end;
@@ -49,27 +46,27 @@ fn raise_watermark(term: &mut Term, namespace: &Namespace, end: u64, head_change
 }
 
 /// Removes the block from the holder's open blocks, if it is among them.
-fn close(term: &mut Term, holder: &HolderId, block: &Block) -> Option<OpenBlock> {
-    let record = term.state.holders.get_mut(holder)?;
+fn close(leader: &mut LeaderState, holder: &HolderId, block: &Block) -> Option<OpenBlock> {
+    let record = leader.state.holders.get_mut(holder)?;
     let index = record.open.iter().position(|open| open.block == *block)?;
     let open = record.open.remove(index);
-    term.state.touch(Key::Holder(holder.clone()));
+    leader.state.touch(Key::Holder(holder.clone()));
     Some(open)
 }
 
 /// Books the block's numbers in the account. [`Returned::check`] has verified that they add up.
-fn settle(term: &mut Term, open: OpenBlock, returned: Returned) {
+fn settle(leader: &mut LeaderState, open: OpenBlock, returned: Returned) {
     let Block { namespace, span, generation } = returned.block;
-    if let Some(record) = term.state.namespace_mut(&namespace) {
+    if let Some(record) = leader.state.namespace_mut(&namespace) {
         record.account.open -= span.len();
         record.account.used += returned.used;
         record.account.burned += returned.burned;
         record.account.free += returned.unused.iter().map(|unused| unused.len()).sum::<u64>();
     }
-    let contested = open.contested && term.limits.guards(Guard::Contested);
+    let contested = open.contested && leader.limits.guards(Guard::Contested);
     for span in returned.unused {
-        term.state.touch(Key::Free(namespace.clone(), span.start()));
+        leader.state.touch(Key::Free(namespace.clone(), span.start()));
         let part = Part { span, generation, store: open.store.clone(), contested };
-        term.state.free.insert((namespace.clone(), span.start()), part);
+        leader.state.free.insert((namespace.clone(), span.start()), part);
     }
 }

@@ -16,9 +16,13 @@
 //! find out without it takes a take-over in the database, which is what happens when the holder is
 //! gone.
 
-use numbers::{HolderId, Millis, Namespace, Seq};
+use numbers::{HolderId, Millis, Namespace};
 
-use crate::core::{HolderRecord, Refusal, guard::Guard, term::Term};
+use crate::core::{
+    HolderRecord, Refusal,
+    guard::Guard,
+    leader_state::{LeaderState, NumbersReport},
+};
 
 /// Number of beats per holder TTL while numbers are scarce.
 const BEATS_PER_TTL: u64 = 15;
@@ -26,78 +30,74 @@ const BEATS_PER_TTL: u64 = 15;
 /// asks several times a second.
 const STARVES_SHARE: u64 = 3;
 
-/// A holder's report of its numbers in hand, from a beat.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct NumbersReport {
-    /// Seq of the last allocation that the numbers include.
-    pub(super) last_seq: Seq,
-    /// Unused numbers of open blocks, by namespace.
-    pub(super) numbers: Vec<(Namespace, u64)>,
-}
-
 /// Returns `len`, cut to the holder's share of the numbers left; at least 1.
-pub(super) fn share(term: &Term, now: Millis, namespace: &Namespace, len: u64) -> u64 {
-    let parts = |holders: u64| term.limits.fair_shares.saturating_mul(holders.max(1));
-    let left = left(term, namespace);
+pub(super) fn share(leader: &LeaderState, now: Millis, namespace: &Namespace, len: u64) -> u64 {
+    let parts = |holders: u64| leader.limits.fair_shares.saturating_mul(holders.max(1));
+    let left = left(leader, namespace);
     // The live holders are counted only if it matters, which is near the end of the namespace.
-    let known = u64::try_from(term.state.holders.len()).unwrap_or(u64::MAX);
+    let known = u64::try_from(leader.state.holders.len()).unwrap_or(u64::MAX);
     let is_plenty = |holders| left.checked_div(parts(holders)).is_none_or(|part| part >= len);
     if is_plenty(known) {
         return len;
     }
-    let live = live_minters(term, now);
+    let live = live_minters(leader, now);
     if is_plenty(live) { len } else { (left / parts(live)).max(1) }
 }
 
 /// Returns whether numbers are scarce: some are open, several holders mint, and a share is shorter
 /// than the minimum block.
-pub(super) fn is_scarce(term: &Term, now: Millis, namespace: &Namespace) -> bool {
-    let is_open = term.state.head.namespaces.get(namespace).is_some_and(|record| record.account.open > 0);
-    let shortest = term.limits.block_min;
-    is_open && share(term, now, namespace, shortest) < shortest && live_minters(term, now) > 1
+pub(super) fn is_scarce(leader: &LeaderState, now: Millis, namespace: &Namespace) -> bool {
+    let is_open = leader.state.head.namespaces.get(namespace).is_some_and(|record| record.account.open > 0);
+    let shortest = leader.limits.block_min;
+    is_open && share(leader, now, namespace, shortest) < shortest && live_minters(leader, now) > 1
 }
 
 /// Returns how many numbers are left: never allocated, or free.
-fn left(term: &Term, namespace: &Namespace) -> u64 {
-    let record = term.state.head.namespaces.get(namespace);
+fn left(leader: &LeaderState, namespace: &Namespace) -> u64 {
+    let record = leader.state.head.namespaces.get(namespace);
     record.map_or(0, |record| record.capacity - record.high_watermark + record.account.free)
 }
 
 /// Returns how many holders were heard within the holder TTL, without reservations.
-fn live_minters(term: &Term, now: Millis) -> u64 {
-    let mints = |(id, record): &(&HolderId, &HolderRecord)| !record.reserved && !term.is_silent(now, id);
-    u64::try_from(term.state.holders.iter().filter(mints).count()).unwrap_or(u64::MAX)
+fn live_minters(leader: &LeaderState, now: Millis) -> u64 {
+    let mints = |(id, record): &(&HolderId, &HolderRecord)| !record.reserved && !leader.is_silent(now, id);
+    u64::try_from(leader.state.holders.iter().filter(mints).count()).unwrap_or(u64::MAX)
 }
 
 /// Returns the refusal of a holder for which nothing is left, and records whether it starves.
-pub(super) fn refuse(term: &mut Term, now: Millis, holder: &HolderId, namespace: &Namespace) -> Refusal {
+pub(super) fn refuse(
+    leader: &mut LeaderState,
+    now: Millis,
+    holder: &HolderId,
+    namespace: &Namespace,
+) -> Refusal {
     let starving = (namespace.clone(), holder.clone());
-    if is_used_up(term, now, namespace) || !term.limits.guards(Guard::InHand) {
-        term.starving.remove(&starving);
-        let record = term.state.head.namespaces.get(namespace);
+    if is_used_up(leader, now, namespace) || !leader.limits.guards(Guard::InHand) {
+        leader.starving.remove(&starving);
+        let record = leader.state.head.namespaces.get(namespace);
         let capacity = record.map_or(0, |record| record.capacity);
         return Refusal::Exhausted { namespace: namespace.clone(), capacity };
     }
-    let patience = patience(term);
-    term.starving.retain(|_, since| now.since(*since) < patience);
-    term.starving.insert(starving, now);
-    let wait_ms = scarce_beat_ms(term.limits.holder_ttl_ms);
+    let patience = patience(leader);
+    leader.starving.retain(|_, since| now.since(*since) < patience);
+    leader.starving.insert(starving, now);
+    let wait_ms = scarce_beat_ms(leader.limits.holder_ttl_ms);
     Refusal::InOtherHands { namespace: namespace.clone(), wait_ms }
 }
 
 /// Returns whether no unused number is left, not counting those of reservations.
-fn is_used_up(term: &Term, now: Millis, namespace: &Namespace) -> bool {
+fn is_used_up(leader: &LeaderState, now: Millis, namespace: &Namespace) -> bool {
     let all = (namespace.clone(), 0)..=(namespace.clone(), u64::MAX);
-    let guarded = term.limits.guards(Guard::ReservedApart);
-    let mut holders = term.state.holders.iter().filter(|(_, record)| !(record.reserved && guarded));
-    term.state.free.range(all.clone()).next().is_none()
-        && term.state.leaked.range(all).next().is_none()
-        && !holders.any(|(id, record)| may_have(term, now, (id, record), namespace))
+    let guarded = leader.limits.guards(Guard::ReservedApart);
+    let mut holders = leader.state.holders.iter().filter(|(_, record)| !(record.reserved && guarded));
+    leader.state.free.range(all.clone()).next().is_none()
+        && leader.state.leaked.range(all).next().is_none()
+        && !holders.any(|(id, record)| may_have(leader, now, (id, record), namespace))
 }
 
 /// Returns whether a holder may have an unused number.
 fn may_have(
-    term: &Term,
+    leader: &LeaderState,
     now: Millis,
     (id, record): (&HolderId, &HolderRecord),
     namespace: &Namespace,
@@ -106,22 +106,27 @@ fn may_have(
         return false;
     }
     let covers = |report: &&NumbersReport| {
-        report.last_seq >= record.last_seq || !term.limits.guards(Guard::FreshReport)
+        report.last_seq >= record.last_seq || !leader.limits.guards(Guard::FreshReport)
     };
-    let report = term.in_hand.get(id).filter(covers).filter(|_| !term.is_silent(now, id));
+    let report = leader.in_hand.get(id).filter(covers).filter(|_| !leader.is_silent(now, id));
     let numbers = report.and_then(|report| report.numbers.iter().find(|(name, _)| name == namespace));
     numbers.is_none_or(|(_, count)| *count > 0)
 }
 
 /// Returns whether another holder is starving in this namespace.
-pub(super) fn others_starve(term: &Term, now: Millis, holder: &HolderId, namespace: &Namespace) -> bool {
-    let patience = patience(term);
-    let mut starving = term.starving.iter();
+pub(super) fn others_starve(
+    leader: &LeaderState,
+    now: Millis,
+    holder: &HolderId,
+    namespace: &Namespace,
+) -> bool {
+    let patience = patience(leader);
+    let mut starving = leader.starving.iter();
     starving.any(|((name, id), since)| name == namespace && id != holder && now.since(*since) < patience)
 }
 
-fn patience(term: &Term) -> u64 {
-    term.limits.holder_ttl_ms / STARVES_SHARE
+fn patience(leader: &LeaderState) -> u64 {
+    leader.limits.holder_ttl_ms / STARVES_SHARE
 }
 
 /// Returns the interval between beats while numbers are scarce, in milliseconds.

@@ -1,180 +1,16 @@
-//! The ledger's content as values. A leader rebuilds them at take-over and changes them batch by
-//! batch.
+//! The ledger's content in memory. A leader rebuilds it at take-over and changes it batch by batch.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use numbers::{
-    Batch, Block, Epoch, Generation, HolderId, Incarnation, Instance, LedgerId, Mark, Namespace, Seq, Span,
-    StoreEpoch,
+use numbers::{Batch, HolderId, Namespace};
+
+use super::{
+    journal::Unsaved,
+    limits::Limits,
+    record::{Key, Record},
+    txn::{Snapshot, Write},
+    values::{Entry, Head, HolderRecord, Journal, LeakedBlock, NamespaceRecord, Part},
 };
-use serde::{Deserialize, Serialize};
-
-use crate::{
-    core::{Entry, Limits, account::Account, journal::Unsaved},
-    ledger::{Key, Record, Snapshot, Write},
-};
-
-/// Value of the `head` key, which every transaction compares and rewrites.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Head {
-    /// Epoch of the leader that wrote this value.
-    pub epoch: Epoch,
-    /// Number of the transaction that wrote this value.
-    pub batch: Batch,
-    /// Generation of the latest block.
-    pub generation: Generation,
-    /// Longest holder TTL of any leader so far, in milliseconds; never decreases. Holders may trust
-    /// a ceiling for this long.
-    pub holder_ttl_ms: u64,
-    /// Identity of this ledger; `None` before the first registration.
-    #[serde(default)]
-    pub ledger: Option<LedgerId>,
-    /// Highest database mark that holders have reported. One beat raises it by a limited step.
-    #[serde(default)]
-    pub mark: Mark,
-    /// All namespaces, by name.
-    pub namespaces: BTreeMap<Namespace, NamespaceRecord>,
-    /// Latest allocations, until a journal or their holders' records contain them.
-    pub recent: Vec<Entry>,
-}
-
-/// Persistent state of a namespace.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct NamespaceRecord {
-    /// Capacity: the numbers are 0 to `capacity - 1`.
-    pub capacity: u64,
-    /// High watermark: the first number never allocated; never decreases (I2).
-    pub high_watermark: u64,
-    /// Ceiling: numbers at or above it are allocated to no holder; never decreases.
-    pub ceiling: u64,
-    /// Ceiling that holders are told. It becomes `ceiling` when every holder has heard it or has
-    /// stopped trusting its older copy.
-    pub announced: u64,
-    /// Counts of the allocated numbers, by state.
-    pub account: Account,
-}
-
-impl NamespaceRecord {
-    /// Returns whether the account balances (I10) and `high_watermark ≤ ceiling ≤ announced ≤
-    /// capacity`.
-    #[must_use]
-    pub fn is_sound(&self) -> bool {
-        let ordered = [self.high_watermark, self.ceiling, self.announced, self.capacity].is_sorted();
-        self.account.balances() && ordered
-    }
-}
-
-/// Persistent state of a holder.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct HolderRecord {
-    /// Batch that wrote this record. Allocations of later batches are in journals or in `head`.
-    pub as_of: Batch,
-    /// Oldest batch whose journal has an entry that the stored record lacks; `None` if the record
-    /// is complete. Kept in memory only.
-    #[serde(skip)]
-    pub unsaved: Option<Batch>,
-    /// Current incarnation.
-    pub incarnation: Incarnation,
-    /// Instance id of the start that registered the current incarnation.
-    pub instance: Instance,
-    /// Whether the holder is a reservation, which keeps its blocks however long it is silent (G7).
-    pub reserved: bool,
-    /// Last seq answered for this incarnation.
-    pub last_seq: Seq,
-    /// Answer to `last_seq`, repeated if the same seq comes again (I5).
-    pub last_reply: Option<Reply>,
-    /// Blocks that are allocated to the holder and not returned.
-    pub open: Vec<OpenBlock>,
-    /// Length of the holder's last block of each namespace. The next one is at most twice as long.
-    pub last_len: BTreeMap<Namespace, u64>,
-}
-
-/// A block that a holder has open. Its JSON form is an array without field names, because a
-/// holder's record lists all of its open blocks and is written often.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(from = "OpenTuple", into = "OpenTuple")]
-pub struct OpenBlock {
-    /// The block.
-    pub block: Block,
-    /// Database history that links of the block are written to.
-    pub store: StoreEpoch,
-    /// Whether an earlier holder had the numbers and may still have inserts in flight.
-    pub contested: bool,
-}
-
-/// JSON form of an [`OpenBlock`]: namespace, range, generation, history, contested.
-type OpenTuple = (Namespace, Span, Generation, StoreEpoch, bool);
-
-impl From<OpenTuple> for OpenBlock {
-    fn from((namespace, span, generation, store, contested): OpenTuple) -> Self {
-        Self { block: Block { namespace, span, generation }, store, contested }
-    }
-}
-
-impl From<OpenBlock> for OpenTuple {
-    fn from(OpenBlock { block, store, contested }: OpenBlock) -> Self {
-        (block.namespace, block.span, block.generation, store, contested)
-    }
-}
-
-/// Part of an allocation's answer that must survive a change of leaders.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Reply {
-    /// The block.
-    pub block: Block,
-    /// Epoch of the leader that allocated it.
-    pub epoch: Epoch,
-    /// Generation that the numbers were leaked under; `None` if they are surely unused.
-    pub leaked: Option<Generation>,
-}
-
-/// A range of free numbers: they were returned unused. Its ledger key is the namespace and the
-/// start.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Part {
-    /// Range of the numbers.
-    pub span: Span,
-    /// Last generation of the numbers.
-    pub generation: Generation,
-    /// Database history in which the numbers are known to be unused.
-    pub store: StoreEpoch,
-    /// Whether a holder that lost the numbers to the one that returned them may still have inserts
-    /// in flight.
-    pub contested: bool,
-}
-
-impl Part {
-    /// Returns whether the numbers can be used without asking the database of history `store`.
-    ///
-    /// Another history may lack the release of the numbers, and a contested number may still get a
-    /// link. A part of either kind is handed out as if it were leaked.
-    #[must_use]
-    pub fn is_surely_unused(&self, store: &StoreEpoch) -> bool {
-        !self.contested && self.store == *store
-    }
-
-    /// Returns whether the part must be burned in the history `store`: links may have been
-    /// acknowledged under it in another history and are lost in this one.
-    #[must_use]
-    pub fn is_doomed(&self, store: &StoreEpoch) -> bool {
-        self.contested && self.store != *store
-    }
-}
-
-/// A block whose holder is gone. Only the database knows which of its numbers have links.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct LeakedBlock {
-    /// Range of the numbers.
-    pub span: Span,
-    /// Last generation of the numbers.
-    pub generation: Generation,
-    /// Holder that lost the block.
-    pub holder: HolderId,
-    /// Incarnation of that holder at the time.
-    pub incarnation: Incarnation,
-    /// Database history that links of the block were written to.
-    pub store: StoreEpoch,
-}
 
 /// Map keyed by namespace and first number.
 pub type ByStart<T> = BTreeMap<(Namespace, u64), T>;
@@ -270,6 +106,69 @@ impl State {
                 .free
                 .get(&(namespace.clone(), *start))
                 .map(|p| Record::Free(namespace.clone(), p.clone())),
+        }
+    }
+}
+
+impl State {
+    /// Applies an allocation to its holder, and stores it as an entry of the open batch or with the
+    /// holder's whole record.
+    pub(super) fn allocate(&mut self, limits: &Limits, entry: Entry) {
+        let journalled = self.unsaved.leaves_room(limits, self.head.batch.next());
+        let Some(record) = self.holders.get_mut(&entry.holder) else { return };
+        record.allocated(entry.clone());
+        if journalled {
+            self.entries.push(entry);
+        } else {
+            self.touch(Key::Holder(entry.holder));
+        }
+    }
+
+    /// Adds the open batch's entries to those that `head` lists, except those of holders that it
+    /// writes whole. If there are too many for `head`, returns a journal of all of them.
+    pub(super) fn close_journal(&mut self, limits: &Limits, whole: &BTreeSet<Key>) -> Option<Write> {
+        let batch = self.head.batch;
+        let recent = &mut self.head.recent;
+        let anything_new = !self.entries.is_empty();
+        recent.append(&mut self.entries);
+        recent.retain(|entry| !whole.contains(&Key::Holder(entry.holder.clone())));
+        // `allocate` has checked that the slot may be overwritten.
+        if recent.len() <= limits.journal_recent || !anything_new {
+            return None;
+        }
+        let entries = std::mem::take(recent);
+        for entry in &entries {
+            if let Some(record) = self.holders.get_mut(&entry.holder) {
+                self.unsaved.note(&entry.holder, record, batch);
+            }
+        }
+        Some(Write::Put(Record::Journal(batch.0 % limits.journal_slots, Journal { batch, entries })))
+    }
+
+    /// Schedules a few holders with old entries to be written whole.
+    pub(super) fn save_some(&mut self, limits: &Limits, room: usize) {
+        for holder in self.unsaved.due(limits, self.head.batch, room) {
+            self.touch(Key::Holder(holder));
+        }
+    }
+
+    /// Applies the entries of journals, and then those of `head`, to the records that lack them. An
+    /// earlier leader may have had another number of slots, so the slot of an entry is not used:
+    /// every holder counts as the oldest, and no journal is overwritten before it is saved.
+    pub(super) fn replay(&mut self, mut journals: Vec<Journal>) {
+        journals.sort_by_key(|journal| journal.batch);
+        for Journal { batch, entries } in journals {
+            for entry in entries {
+                let record = self.holders.get_mut(&entry.holder).filter(|record| record.as_of < batch);
+                let Some(record) = record else { continue };
+                self.unsaved.note(&entry.holder, record, Batch(0));
+                record.allocated(entry);
+            }
+        }
+        for entry in &self.head.recent {
+            if let Some(record) = self.holders.get_mut(&entry.holder) {
+                record.allocated(entry.clone());
+            }
         }
     }
 }

@@ -2,34 +2,34 @@
 
 use numbers::{Millis, Namespace};
 
-use crate::core::{HolderReport, NamespaceReport, StatusReport, term::Term};
+use crate::core::{HolderReport, NamespaceReport, StatusReport, leader_state::LeaderState};
 
-pub(super) fn report(term: &Term, now: Millis) -> StatusReport {
-    let namespaces = term.state.head.namespaces.iter().map(|(name, record)| NamespaceReport {
+pub(super) fn report(leader: &LeaderState, now: Millis) -> StatusReport {
+    let namespaces = leader.state.head.namespaces.iter().map(|(name, record)| NamespaceReport {
         name: name.clone(),
         capacity: record.capacity,
         high_watermark: record.high_watermark,
         ceiling: record.ceiling,
-        in_hand: in_hand(term, name),
+        in_hand: in_hand(leader, name),
         account: record.account,
     });
-    let holders = term.state.holders.iter().map(|(id, record)| HolderReport {
+    let holders = leader.state.holders.iter().map(|(id, record)| HolderReport {
         id: id.clone(),
         incarnation: record.incarnation,
-        alive: !term.is_silent(now, id),
+        alive: !leader.is_silent(now, id),
         reserved: record.reserved,
         blocks: record.open.len(),
     });
-    StatusReport { epoch: term.epoch, namespaces: namespaces.collect(), holders: holders.collect() }
+    StatusReport { epoch: leader.epoch, namespaces: namespaces.collect(), holders: holders.collect() }
 }
 
 /// Returns the unused numbers that holders reported. A report counts only while its holder has an
 /// open block of the namespace: after it has returned them all, it has nothing in hand.
-fn in_hand(term: &Term, namespace: &Namespace) -> u64 {
+fn in_hand(leader: &LeaderState, namespace: &Namespace) -> u64 {
     let holds = |id| {
-        let record = term.state.holders.get(id);
+        let record = leader.state.holders.get(id);
         record.is_some_and(|record| record.open.iter().any(|open| open.block.namespace == *namespace))
     };
-    let reports = term.in_hand.iter().filter(|(id, _)| holds(id)).flat_map(|(_, report)| &report.numbers);
+    let reports = leader.in_hand.iter().filter(|(id, _)| holds(id)).flat_map(|(_, report)| &report.numbers);
     reports.filter(|(name, _)| name == namespace).map(|(_, count)| *count).sum()
 }

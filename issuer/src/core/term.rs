@@ -1,48 +1,31 @@
 //! One leader's term: its state, the queue of calls, and the batch in flight.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
-use numbers::{Epoch, HolderId, Incarnation, Mark, Millis, Namespace, Revision, Ticket};
+use numbers::{Epoch, HolderId, Millis, Namespace, Revision, Ticket};
 
-use crate::{
-    core::{
-        Answer, ByStart, Effect, HolderRecord, Leader, Limits, NamespaceRecord, Refusal, Request, State,
-        allocate::{self, BlockRequest},
-        guard::Guard,
-        journal::ENTRIES_MAX,
-        leak::{BURNED_MAX, leak_open_blocks},
-        register::{self, Start},
-        return_blocks,
-        scarcity::{self, NumbersReport},
-        status,
-    },
-    ledger::{HeadRead, Key, MAX_TXN_WRITES, Snapshot, Txn, TxnOutcome},
+use super::{
+    allocate::{self, BlockRequest},
+    event::Effect,
+    guard::Guard,
+    journal::ENTRIES_MAX,
+    leader_state::{LeaderState, NumbersReport},
+    leak::{BURNED_MAX, leak_open_blocks},
+    limits::Limits,
+    register::{self, Start},
+    request::{Answer, Leader, Refusal, Request},
+    return_blocks, scarcity,
+    state::State,
+    status,
+    txn::{HeadRead, MAX_TXN_WRITES, Snapshot, Txn, TxnOutcome},
+    values::{HolderRecord, NamespaceRecord},
 };
-
-/// Maximum step by which one beat raises the mark. A wrong report must not put it out of the
-/// database's reach for good.
-const MARK_STEP: u64 = 1 << 20;
 
 /// The state of a leader from take-over to deposition. It is dropped whole: see the invariants of
 /// [`crate::core`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Term {
-    pub(super) limits: Limits,
-    pub(super) epoch: Epoch,
-    pub(super) state: State,
-    /// Time at which each holder was last heard in this term. A missing holder counts from the
-    /// take-over, so that each one has a full TTL after a change of leaders.
-    pub(super) heard: BTreeMap<HolderId, Millis>,
-    pub(super) since: Millis,
-    /// Time at which each block was leaked in this term. A missing block counts from the take-over.
-    pub(super) leaked_since: ByStart<Millis>,
-    /// Time at which each announcement of a ceiling began in this term. An earlier one counts from
-    /// the take-over.
-    pub(super) announced_at: BTreeMap<Namespace, Millis>,
-    /// Last reports of numbers in hand; lost with the term.
-    pub(super) in_hand: BTreeMap<HolderId, NumbersReport>,
-    /// Starving holders, with the time of their last request; lost with the term.
-    pub(super) starving: BTreeMap<(Namespace, HolderId), Millis>,
+    leader: LeaderState,
     /// Revision of `head` that the next transaction compares.
     head: Revision,
     queue: VecDeque<Work>,
@@ -94,15 +77,7 @@ impl Term {
         let mut state = State::rebuild(snapshot);
         state.head.holder_ttl_ms = state.head.holder_ttl_ms.max(limits.holder_ttl_ms);
         let mut term = Self {
-            limits,
-            epoch,
-            state,
-            heard: BTreeMap::new(),
-            since: now,
-            leaked_since: ByStart::new(),
-            announced_at: BTreeMap::new(),
-            in_hand: BTreeMap::new(),
-            starving: BTreeMap::new(),
+            leader: LeaderState::new(limits, now, epoch, state),
             head,
             queue: VecDeque::new(),
             in_flight: None,
@@ -113,8 +88,13 @@ impl Term {
         term
     }
 
+    /// Gives every holder a full TTL again: see [`LeaderState::woke`].
+    pub(super) fn woke(&mut self, now: Millis) {
+        self.leader.woke(now);
+    }
+
     pub(super) fn epoch(&self) -> Epoch {
-        self.epoch
+        self.leader.epoch
     }
 
     pub(super) fn is_serving(&self) -> bool {
@@ -131,7 +111,7 @@ impl Term {
     ) {
         if self.retiring {
             effects.push(Effect::Answer(ticket, Err(Refusal::NotLeader(None))));
-        } else if self.queue.len() >= self.limits.queue {
+        } else if self.queue.len() >= self.leader.limits.queue {
             effects.push(Effect::Answer(ticket, Err(Refusal::Overloaded)));
         } else {
             self.queue.push_back(Work::Call(ticket, request));
@@ -176,7 +156,7 @@ impl Term {
     /// Applies the lost-reply rule: a refused copy means that an earlier copy has applied, if
     /// `head` carries this batch. Returns the revision of `head` in that case.
     fn applied_before(&self, txn: &Txn, head: Option<HeadRead>) -> Option<Revision> {
-        let guarded = self.limits.guards(Guard::LostReply);
+        let guarded = self.leader.limits.guards(Guard::LostReply);
         head.filter(|read| !guarded || (read.head.epoch == txn.epoch && read.head.batch == txn.batch))
             .map(|read| read.revision)
     }
@@ -206,53 +186,28 @@ impl Term {
         }
     }
 
-    /// Gives every holder a full TTL again, because their beats may be waiting to be read. Other
-    /// delays that count from the take-over get longer, too, which is safe.
-    pub(super) fn woke(&mut self, now: Millis) {
-        self.since = now;
-        self.heard.clear();
-    }
-
     /// Queues the expiry of holders that were silent for too long. Those for which the queue has no
     /// room wait for another tick.
     pub(super) fn tick(&mut self, now: Millis, effects: &mut Vec<Effect>) {
         if self.retiring || !self.serving {
             return;
         }
-        let guarded = self.limits.guards(Guard::Reserved);
+        let guarded = self.leader.limits.guards(Guard::Reserved);
         let keeps = |record: &HolderRecord| record.reserved && guarded;
         let holds = |record: &HolderRecord| !record.open.is_empty() && !keeps(record);
-        let holders =
-            self.state.holders.iter().filter(|(id, record)| holds(record) && self.is_silent(now, id));
+        let holders = self
+            .leader
+            .state
+            .holders
+            .iter()
+            .filter(|(id, record)| holds(record) && self.leader.is_silent(now, id));
         let silent: Vec<_> = holders.map(|(id, _)| Work::Expire(id.clone())).collect();
         for work in silent {
-            if self.queue.len() < self.limits.queue && !self.queue.contains(&work) {
+            if self.queue.len() < self.leader.limits.queue && !self.queue.contains(&work) {
                 self.queue.push_back(work);
             }
         }
         self.open_batch(now, effects);
-    }
-
-    /// Makes room for a new holder: forgets one that is silent and has no open block. If it comes
-    /// back, it registers again.
-    pub(super) fn forget_one(&mut self, now: Millis) {
-        let idle =
-            |(id, record): &(&HolderId, &HolderRecord)| record.open.is_empty() && self.is_silent(now, id);
-        let found = self.state.holders.iter().find(idle).map(|(id, _)| id.clone());
-        if let Some(holder) = found {
-            self.state.holders.remove(&holder);
-            self.heard.remove(&holder);
-            self.in_hand.remove(&holder);
-            self.state.unsaved.forgotten(&holder);
-            self.state.touch(Key::Holder(holder));
-        }
-    }
-
-    /// Returns whether a holder was not heard for its TTL, counted from the take-over at the
-    /// earliest.
-    pub(super) fn is_silent(&self, now: Millis, holder: &HolderId) -> bool {
-        let heard = self.heard.get(holder).copied().unwrap_or(self.since);
-        now.since(heard) >= self.limits.holder_ttl_ms
     }
 
     /// Executes queued work, as much as fits one transaction, and sends the transaction. If the
@@ -264,22 +219,22 @@ impl Term {
             let mut head_changed = false;
             while let Some(work) = self.queue.front() {
                 // One write is `head` itself. The first piece of work always fits.
-                let is_full = self.state.touched() + self.cost(work) >= MAX_TXN_WRITES
-                    || self.state.entries.len() >= ENTRIES_MAX;
-                if is_full && self.state.touched() > 0 {
+                let is_full = self.leader.state.touched() + self.cost(work) >= MAX_TXN_WRITES
+                    || self.leader.state.entries.len() >= ENTRIES_MAX;
+                if is_full && self.leader.state.touched() > 0 {
                     break;
                 }
                 match self.queue.pop_front().expect("`front` has just returned an element") {
                     Work::Call(ticket, request) => {
                         answers.push((ticket, self.execute(now, request, &mut head_changed)));
                     }
-                    Work::Expire(holder) if self.is_silent(now, &holder) => {
-                        leak_open_blocks(self, now, &holder);
+                    Work::Expire(holder) if self.leader.is_silent(now, &holder) => {
+                        leak_open_blocks(&mut self.leader, now, &holder);
                     }
                     Work::Expire(_) => {}
                 }
             }
-            if head_changed || self.state.touched() > 0 {
+            if head_changed || self.leader.state.touched() > 0 {
                 self.commit(answers, effects);
             } else {
                 effects.extend(answers.into_iter().map(|(ticket, answer)| Effect::Answer(ticket, answer)));
@@ -288,19 +243,19 @@ impl Term {
     }
 
     fn commit(&mut self, answers: Vec<(Ticket, Result<Answer, Refusal>)>, effects: &mut Vec<Effect>) {
-        self.state.head.epoch = self.epoch;
-        self.state.head.batch = self.state.head.batch.next();
+        self.leader.state.head.epoch = self.leader.epoch;
+        self.leader.state.head.batch = self.leader.state.head.batch.next();
         debug_assert!(
-            self.state.head.namespaces.values().all(NamespaceRecord::is_sound),
+            self.leader.state.head.namespaces.values().all(NamespaceRecord::is_sound),
             "I10 or the ceiling"
         );
-        let room = MAX_TXN_WRITES.saturating_sub(self.state.touched() + 1);
-        self.state.save_some(&self.limits, room);
+        let room = MAX_TXN_WRITES.saturating_sub(self.leader.state.touched() + 1);
+        self.leader.state.save_some(&self.leader.limits, room);
         let txn = Txn {
-            epoch: self.epoch,
+            epoch: self.leader.epoch,
             head: self.head,
-            batch: self.state.head.batch,
-            writes: self.state.take_writes(&self.limits).into(),
+            batch: self.leader.state.head.batch,
+            writes: self.leader.state.take_writes(&self.leader.limits).into(),
         };
         effects.push(Effect::Commit { txn: txn.clone(), again: false });
         self.in_flight = Some(InFlight { txn, answers });
@@ -308,8 +263,9 @@ impl Term {
 
     /// Returns an upper bound of the keys that a piece of work writes, without `head`.
     fn cost(&self, work: &Work) -> usize {
-        let of_holder =
-            |holder: &HolderId| 1 + self.state.holders.get(holder).map_or(0, |record| record.open.len());
+        let of_holder = |holder: &HolderId| {
+            1 + self.leader.state.holders.get(holder).map_or(0, |record| record.open.len())
+        };
         match work {
             Work::Expire(holder) => of_holder(holder),
             // One more holder may be forgotten to make room.
@@ -327,69 +283,49 @@ impl Term {
     fn execute(&mut self, now: Millis, request: Request, head_changed: &mut bool) -> Result<Answer, Refusal> {
         match request {
             Request::Register { holder, instance, namespaces, reserved } => {
-                self.heard.insert(holder.clone(), now);
+                self.leader.heard.insert(holder.clone(), now);
                 let start = Start { holder: &holder, instance, namespaces: &namespaces, reserved };
-                register::register(self, now, start, head_changed)
+                register::register(&mut self.leader, now, start, head_changed)
             }
             Request::Allocate { holder, incarnation, seq, namespace, wanted_len, store } => {
-                self.hear(now, &holder, incarnation)?;
+                self.leader.hear(now, &holder, incarnation)?;
                 let asked = BlockRequest { holder: &holder, seq, namespace: &namespace, wanted_len, store };
-                allocate::allocate(self, now, asked)
+                allocate::allocate(&mut self.leader, now, asked)
             }
             Request::KeepAlive { holder, incarnation, last_seq, progress, mark } => {
-                self.hear(now, &holder, incarnation)?;
+                self.leader.hear(now, &holder, incarnation)?;
                 // Answered only after a commit, which proves that this leader is not deposed: see
                 // `ceiling`.
-                *head_changed |= self.limits.guards(Guard::BeatCommit);
-                *head_changed |= self.hear_mark(mark);
+                *head_changed |= self.leader.limits.guards(Guard::BeatCommit);
+                *head_changed |= self.leader.hear_mark(mark);
                 Ok(self.alive(now, holder, NumbersReport { last_seq, numbers: progress }))
             }
             Request::Return { holder, incarnation, blocks } => {
-                self.hear(now, &holder, incarnation)?;
-                return_blocks::return_blocks(self, &holder, blocks, head_changed)
+                self.leader.hear(now, &holder, incarnation)?;
+                return_blocks::return_blocks(&mut self.leader, &holder, blocks, head_changed)
             }
-            Request::Status => Ok(Answer::Status(Box::new(status::report(self, now)))),
+            Request::Status => Ok(Answer::Status(Box::new(status::report(&self.leader, now)))),
         }
     }
 
     /// Records a holder's report, and answers with the ceilings and the namespaces in which others
     /// starve.
     fn alive(&mut self, now: Millis, holder: HolderId, report: NumbersReport) -> Answer {
-        let known = &self.state.head.namespaces;
+        let known = &self.leader.state.head.namespaces;
         let announced = |name: &Namespace| known.get(name).map(|record| (name.clone(), record.announced));
         let ceilings = report.numbers.iter().filter_map(|(name, _)| announced(name)).collect();
         let named = || report.numbers.iter().map(|(name, _)| name);
-        let starving = named().filter(|name| scarcity::others_starve(self, now, &holder, name)).cloned();
+        let starving =
+            named().filter(|name| scarcity::others_starve(&self.leader, now, &holder, name)).cloned();
         let starving = starving.collect();
-        let scarce = named().any(|name| scarcity::is_scarce(self, now, name));
-        self.in_hand.insert(holder, report);
-        Answer::Alive { epoch: self.epoch, ceilings, starving, scarce, mark: self.state.head.mark }
-    }
-
-    /// Raises the highest known mark to the reported one, and returns whether that changed it.
-    fn hear_mark(&mut self, mark: Mark) -> bool {
-        let known = self.state.head.mark;
-        let heard = mark.min(Mark(known.0.saturating_add(MARK_STEP)));
-        if heard > known {
-            self.state.head.mark = heard;
+        let scarce = named().any(|name| scarcity::is_scarce(&self.leader, now, name));
+        self.leader.in_hand.insert(holder, report);
+        Answer::Alive {
+            epoch: self.leader.epoch,
+            ceilings,
+            starving,
+            scarce,
+            mark: self.leader.state.head.mark,
         }
-        heard > known
-    }
-
-    /// Checks that a call comes from the holder's current incarnation, and records that the holder
-    /// was heard.
-    fn hear(&mut self, now: Millis, holder: &HolderId, got: Incarnation) -> Result<(), Refusal> {
-        let record = self.state.holders.get(holder).ok_or_else(|| Refusal::UnknownHolder(holder.clone()))?;
-        if record.incarnation < got {
-            // This ledger has lost the registration, as after a restored backup. The holder has to
-            // register again.
-            return Err(Refusal::UnknownHolder(holder.clone()));
-        }
-        if record.incarnation > got {
-            let current = record.incarnation;
-            return Err(Refusal::Superseded { holder: holder.clone(), current, got });
-        }
-        self.heard.insert(holder.clone(), now);
-        Ok(())
     }
 }

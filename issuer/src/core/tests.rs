@@ -8,11 +8,11 @@ mod scarcity;
 use std::collections::BTreeMap;
 
 use numbers::{
-    Block, Generation, HolderId, Incarnation, Instance, Mark, Namespace, Revision, Seq, Span, StoreEpoch,
+    Block, Epoch, Generation, HolderId, Incarnation, Instance, Mark, Millis, Namespace, Revision, Seq, Span,
+    StoreEpoch, Ticket,
 };
 
 use super::*;
-use crate::ledger::{HeadRead, Key, Record, Write};
 
 /// An in-memory ledger that applies transactions by the rule of every ledger.
 #[derive(Default)]
@@ -393,7 +393,7 @@ fn a_full_batch_stays_within_the_transaction_limit_and_every_caller_is_answered(
                 answers += 1;
             }
             Effect::Commit { txn, .. } => {
-                assert!(txn.writes.len() <= crate::ledger::MAX_TXN_WRITES);
+                assert!(txn.writes.len() <= MAX_TXN_WRITES);
                 let outcome = bench.ledger.apply(&txn);
                 effects.extend(bench.core.step(bench.now, Event::Committed(outcome)));
             }

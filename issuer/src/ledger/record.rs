@@ -6,37 +6,7 @@
 use numbers::{HolderId, NameError, Namespace};
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::core::{Head, HolderRecord, Journal, LeakedBlock, Part};
-
-/// A key, relative to the cluster's prefix.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Key {
-    /// `head`
-    Head,
-    /// `holder/<id>`
-    Holder(HolderId),
-    /// `leaked/<namespace>/<start>`
-    Leaked(Namespace, u64),
-    /// `free/<namespace>/<start>`
-    Free(Namespace, u64),
-    /// `journal/<slot>`
-    Journal(u64),
-}
-
-/// A key with its value.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Record {
-    /// Value of `head`.
-    Head(Head),
-    /// A holder.
-    Holder(HolderId, HolderRecord),
-    /// A leaked block.
-    Leaked(Namespace, LeakedBlock),
-    /// A range of free numbers.
-    Free(Namespace, Part),
-    /// A journal, in its slot.
-    Journal(u64, Journal),
-}
+use crate::core::{Key, Record};
 
 /// The error for a key or value that this version does not know.
 #[derive(Debug, thiserror::Error)]
@@ -80,18 +50,6 @@ impl Key {
 }
 
 impl Record {
-    /// Returns the key of this record.
-    #[must_use]
-    pub fn key(&self) -> Key {
-        match self {
-            Self::Head(_) => Key::Head,
-            Self::Holder(id, _) => Key::Holder(id.clone()),
-            Self::Leaked(namespace, block) => Key::Leaked(namespace.clone(), block.span.start()),
-            Self::Free(namespace, part) => Key::Free(namespace.clone(), part.span.start()),
-            Self::Journal(slot, _) => Key::Journal(*slot),
-        }
-    }
-
     /// Returns the value as JSON.
     #[must_use]
     pub fn encode(&self) -> String {
@@ -149,6 +107,7 @@ mod tests {
 
     use super::*;
     use crate::core::{Entry, OpenBlock};
+    use crate::core::{Head, HolderRecord, Journal, LeakedBlock, Part};
 
     #[test]
     fn records_come_back_as_they_were_written_and_keys_sort_as_numbers() {
