@@ -254,6 +254,13 @@ async fn lost_visitors_are_sent_where_their_domain_says_or_else_the_flags() {
     done(api, Method::PATCH, "domains/redirects", Some(cleared)).await;
     assert_eq!(visit(api, "one.example", "").await, leads_to("https://all.example/base"));
     assert_eq!(visit(api, "one.example", "x/y").await, leads_to("https://all.example/x/y"));
+    let repeats = "https://one.test/{ORIGINAL_PATH}?{ORIGINAL_PATH}";
+    let repeats = json!({ "domain": "one.example", "regular404Redirect": repeats });
+    done(api, Method::PATCH, "domains/redirects", Some(repeats)).await;
+    assert_eq!(visit(api, "one.example", "a//b").await, leads_to("https://one.test/a//b?%2Fa%2F%2Fb"));
+    let too_long = format!("a//{}", "x".repeat(5_000));
+    let next = leads_to("https://all.example/404?from=one%2Eexample");
+    assert_eq!(visit(api, "one.example", &too_long).await, next, "twice that path does not fit");
 }
 
 #[tokio::test(flavor = "multi_thread")]

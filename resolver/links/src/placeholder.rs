@@ -6,8 +6,14 @@
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
+use crate::LongUrl;
+
 const DOMAIN: &str = "{DOMAIN}";
 const ORIGINAL_PATH: &str = "{ORIGINAL_PATH}";
+
+/// Maximum length of a target with filled placeholders, in bytes: that of a long URL. A target may
+/// repeat a placeholder many times, and the visitor chooses the length of the path.
+const FILLED_BYTES: usize = LongUrl::MAX_LEN;
 
 /// Returns `true` if all placeholders stand where they are replaced.
 #[must_use]
@@ -15,20 +21,57 @@ pub fn has_safe_placeholders(target: &str) -> bool {
     split(target).is_some()
 }
 
-/// Fills the placeholders of a fallback target. Returns `None` if a placeholder is not after the
-/// host. In the query the values are percent-encoded, because their characters may have a meaning
-/// there.
+/// Fills the placeholders of a fallback target. In the query the values are percent-encoded,
+/// because their characters may have a meaning there.
+///
+/// Returns `None` if a placeholder is not after the host, or if the filled target would be longer
+/// than a long URL may be. A target without placeholders has no such limit.
 #[must_use]
 pub fn fill_placeholders(target: &str, domain: &str, path: &str) -> Option<String> {
     let (fixed, rest) = split(target)?;
+    let mut filled = fixed.to_owned();
+    if rest.is_empty() {
+        return Some(filled);
+    }
     let (before, query) = rest.split_once('?').map_or((rest, None), |(before, query)| (before, Some(query)));
     // Browsers treat a backslash as a slash.
     let tail = path.trim_start_matches('/').replace('\\', "%5C");
-    let plain = before.replace(DOMAIN, domain).replace(ORIGINAL_PATH, &tail);
-    let escape = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
-    let query =
-        query.map(|query| query.replace(DOMAIN, &escape(domain)).replace(ORIGINAL_PATH, &escape(path)));
-    Some(query.map_or_else(|| format!("{fixed}{plain}"), |query| format!("{fixed}{plain}?{query}")))
+    append(&mut filled, before, domain, &tail)?;
+    if let Some(query) = query {
+        let escape = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+        push(&mut filled, "?")?;
+        append(&mut filled, query, &escape(domain), &escape(path))?;
+    }
+    Some(filled)
+}
+
+/// Appends a part of a target with its placeholders filled. Returns `None` if the result would be
+/// too long.
+fn append(filled: &mut String, part: &str, domain: &str, path: &str) -> Option<()> {
+    let mut rest = part;
+    while let Some(at) = rest.find('{') {
+        let (plain, marked) = rest.split_at(at);
+        let (value, behind) = if let Some(behind) = marked.strip_prefix(DOMAIN) {
+            (domain, behind)
+        } else if let Some(behind) = marked.strip_prefix(ORIGINAL_PATH) {
+            (path, behind)
+        } else {
+            marked.split_at("{".len())
+        };
+        push(filled, plain)?;
+        push(filled, value)?;
+        rest = behind;
+    }
+    push(filled, rest)
+}
+
+/// Appends a text. Returns `None` if the result would be too long.
+fn push(filled: &mut String, text: &str) -> Option<()> {
+    if filled.len() + text.len() > FILLED_BYTES {
+        return None;
+    }
+    filled.push_str(text);
+    Some(())
 }
 
 /// Splits a target after its host. Returns `None` if a placeholder is not after a host.
@@ -56,10 +99,29 @@ mod tests {
             ("https://a.b/?d={DOMAIN}&p={ORIGINAL_PATH}", "https://a.b/?d=s%2Ert&p=%2Fx%2Fy%26z%5C"),
             ("https://a.b/{DOMAIN}#{ORIGINAL_PATH}", "https://a.b/s.rt#x/y&z%5C"),
             ("HTTP://a.b?{DOMAIN}", "HTTP://a.b?s%2Ert"),
+            ("https://a.b/{{DOMAIN}}{x?{", "https://a.b/{s.rt}{x?{"),
             ("/lost", "/lost"),
         ] {
             assert_eq!(fill_placeholders(target, "s.rt", "/x/y&z\\").as_deref(), Some(expected));
         }
+    }
+
+    #[test]
+    fn a_filled_target_is_at_most_as_long_as_a_long_url() {
+        let fixed = "https://a.b/";
+        let path = |bytes: usize| format!("/{}", "x".repeat(bytes));
+        let filled = |target: &str, path: &str| fill_placeholders(target, "s.rt", path);
+        let room = FILLED_BYTES - fixed.len();
+        let one = format!("{fixed}{{ORIGINAL_PATH}}");
+        assert_eq!(filled(&one, &path(room)).map(|url| url.len()), Some(FILLED_BYTES));
+        assert_eq!(filled(&one, &path(room + 1)), None);
+        let many = ORIGINAL_PATH.repeat(100);
+        for target in [format!("{fixed}{many}"), format!("{fixed}?{many}"), format!("{fixed}#{many}")] {
+            assert!(filled(&target, "/x").is_some(), "{target}");
+            assert_eq!(filled(&target, &path(16 * 1024)), None, "{target}");
+        }
+        let plain = format!("{fixed}{}", "x".repeat(FILLED_BYTES));
+        assert_eq!(filled(&plain, "/x").as_ref(), Some(&plain), "it has no placeholder");
     }
 
     #[test]

@@ -89,6 +89,7 @@ pub fn home(redirector: &Redirector, host: Option<&str>) -> Answer {
         .unwrap_or_else(|| answer(StatusCode::OK, HTML, pages::HOME))
 }
 
+/// Returns the redirect to the first fallback target that can be used.
 fn fallback_redirect(
     redirector: &Redirector,
     place: &VisitorDomain,
@@ -96,10 +97,9 @@ fn fallback_redirect(
     path: &str,
 ) -> Option<Answer> {
     let (own, all) = (&place.domain.settings.redirects, &redirector.fallbacks.redirects);
-    let first = |own: &Option<String>, all: &Option<String>| own.clone().or_else(|| all.clone());
-    let target = match why {
-        Unmatched::Base => first(&own.base_url, &all.base_url),
-        Unmatched::Regular => first(&own.regular_404, &all.regular_404),
+    let targets = match why {
+        Unmatched::Base => [None, own.base_url.as_ref(), all.base_url.as_ref()],
+        Unmatched::Regular => [None, own.regular_404.as_ref(), all.regular_404.as_ref()],
         Unmatched::Code(wanted) => {
             // A keyspace belongs to a site, whose target suits the visitors of its codes better
             // than the domain's.
@@ -107,12 +107,14 @@ fn fallback_redirect(
                 .lookup
                 .keyspace_of(wanted)
                 .and_then(|name| redirector.fallbacks.keyspaces.get(name.as_str()));
-            keyspace.cloned().or_else(|| first(&own.invalid_short_url, &all.invalid_short_url))
+            [keyspace, own.invalid_short_url.as_ref(), all.invalid_short_url.as_ref()]
         }
-    }?;
-    redirect_to(redirector, place, &target, path)
+    };
+    targets.into_iter().flatten().find_map(|target| redirect_to(redirector, place, target, path))
 }
 
+/// Returns the redirect to a fallback target. Returns `None` if a target rule denies it, or if it
+/// is too long with this path.
 fn redirect_to(redirector: &Redirector, place: &VisitorDomain, target: &str, path: &str) -> Option<Answer> {
     let name =
         place.domain.authority.as_ref().map_or(redirector.domain_cache.default_name(), Authority::as_str);
