@@ -82,8 +82,9 @@ where
                     Ok(keep_until_gone(answer, held))
                 }
                 Err(error) => {
-                    // The request's memory is released first, because the answer may be delayed.
-                    drop(request);
+                    // The answer may be delayed, so all that it does not need is released first:
+                    // the message, and the key, which may have 8 KiB.
+                    drop((request, caller));
                     hold_back(&error).await;
                     Ok(Status::from(error).into_http())
                 }
