@@ -33,10 +33,6 @@ use web::{
     budgets::{BudgetAccount, Held},
 };
 
-/// Maximum number of fields of a form, which is parsed on a listener's thread. A link has about
-/// twenty, and a hundred tags.
-const FORM_FIELDS: usize = 256;
-
 /// The name of the query parameter and field with a domain.
 const DOMAIN: &str = "domain";
 
@@ -97,10 +93,7 @@ impl Call {
         let mut held = self.api.budgets.bodies.take(holder, 0)?;
         self.body = body::read(body, route.body_bytes, &mut held).await?;
         if form::is_one(&self.headers, &self.body) {
-            if form::fields(&self.body) > FORM_FIELDS {
-                return Err(Problem::TooManyValues { most: FORM_FIELDS as u64 });
-            }
-            self.body = form::as_json(&self.body);
+            self.body = form::read(&self.body)?;
         }
         body::hold_values(&self.body, &mut held)?;
         self.held = Some(held);

@@ -9,7 +9,13 @@ use hyper::{
 use serde_json::{Map, Value};
 use url::form_urlencoded;
 
-use super::query::name_of_list;
+use super::{problem::Problem, query::name_of_list};
+
+/// Maximum length of a form in bytes, whatever the limit of its route: it is decoded on a
+/// listener's thread, and the decoded text is on no account.
+const BYTES: usize = 64 * 1024;
+/// Maximum number of fields of a form. A link has about twenty, and a hundred tags.
+const FIELDS: usize = 256;
 
 const FORM: &[u8] = b"application/x-www-form-urlencoded";
 
@@ -19,13 +25,26 @@ pub(super) fn is_one(headers: &HeaderMap, body: &[u8]) -> bool {
     is_form(headers) && !matches!(body.trim_ascii_start().first(), None | Some(b'{' | b'['))
 }
 
+/// Converts a form to equivalent JSON. An empty field is null.
+///
+/// # Errors
+/// Returns [`Problem::BodyTooLarge`] or [`Problem::TooManyValues`], before anything is decoded.
+pub(super) fn read(body: &[u8]) -> Result<Bytes, Problem> {
+    if body.len() > BYTES {
+        return Err(Problem::BodyTooLarge { limit: BYTES });
+    }
+    if fields(body) > FIELDS {
+        return Err(Problem::TooManyValues { most: FIELDS as u64 });
+    }
+    Ok(as_json(body))
+}
+
 /// Returns an upper bound of the number of fields.
-pub(super) fn fields(body: &[u8]) -> usize {
+fn fields(body: &[u8]) -> usize {
     body.iter().filter(|byte| **byte == b'&').count() + 1
 }
 
-/// Converts a form to equivalent JSON. An empty field is null.
-pub(super) fn as_json(body: &[u8]) -> Bytes {
+fn as_json(body: &[u8]) -> Bytes {
     let mut fields: Map<String, Value> = Map::new();
     for (name, value) in form_urlencoded::parse(body) {
         let value = if value.is_empty() { Value::Null } else { Value::String(value.into_owned()) };
@@ -52,12 +71,12 @@ fn is_form(headers: &HeaderMap) -> bool {
 mod tests {
     use super::*;
 
-    fn read(kind: &'static str, body: &'static str) -> String {
+    fn converted(kind: &'static str, body: &'static str) -> String {
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(kind))]);
         if !is_one(&headers, body.as_bytes()) {
             return body.to_owned();
         }
-        String::from_utf8(as_json(body.as_bytes()).to_vec()).unwrap()
+        String::from_utf8(read(body.as_bytes()).unwrap().to_vec()).unwrap()
     }
 
     #[test]
@@ -72,9 +91,20 @@ mod tests {
             ("", ""),
             (" {\"longUrl\":1}", " {\"longUrl\":1}"),
         ] {
-            assert_eq!(read(form, body), json, "{body}");
+            assert_eq!(converted(form, body), json, "{body}");
         }
-        assert_eq!(read("application/json", "a=b"), "a=b");
-        assert_eq!(read("Application/X-WWW-form-urlencoded", "a=b"), r#"{"a":"b"}"#);
+        assert_eq!(converted("application/json", "a=b"), "a=b");
+        assert_eq!(converted("Application/X-WWW-form-urlencoded", "a=b"), r#"{"a":"b"}"#);
+    }
+
+    #[test]
+    fn a_form_is_refused_before_it_is_decoded() {
+        let long = |bytes: usize| format!("title={}", "x".repeat(bytes - "title=".len()));
+        assert!(read(long(BYTES).as_bytes()).is_ok());
+        let refused = read(long(BYTES + 1).as_bytes());
+        assert!(matches!(refused, Err(Problem::BodyTooLarge { limit: BYTES })), "{refused:?}");
+        assert!(read("a=&".repeat(FIELDS - 1).as_bytes()).is_ok());
+        let refused = read("a=&".repeat(FIELDS).as_bytes());
+        assert!(matches!(refused, Err(Problem::TooManyValues { most: 256 })), "{refused:?}");
     }
 }
