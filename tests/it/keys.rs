@@ -119,13 +119,14 @@ async fn a_key_for_one_domain_makes_links_there_and_knows_of_no_others() {
 
     let manager = alone.with_new_key("manager", &["--domain", "one.example"]).await;
     let redirects = |domain: &str| json!({ "domain": domain, "baseUrlRedirect": "https://base.example/" });
-    for domain in ["two.example", "s.test", "new.example"] {
+    for domain in ["two.example", "Two.Example", "s.test", "DEFAULT", "new.example"] {
         let refused = call(&manager, Method::PATCH, "domains/redirects", Some(redirects(domain))).await;
         expect_problem(&refused, 404, "domain-not-found");
-        let refused =
-            call(&manager, Method::PATCH, &format!("domains/{domain}"), Some(json!({ "enabled": false })))
-                .await;
-        expect_problem(&refused, 404, "domain-not-found");
+        for change in [json!({ "enabled": false }), json!({ "domain": "other.example" })] {
+            let refused = call(&manager, Method::PATCH, &format!("domains/{domain}"), Some(change)).await;
+            let problem = expect_problem(&refused, 404, "domain-not-found");
+            assert_eq!(problem["authority"], domain, "as it was written, whether it exists or not");
+        }
     }
     done(&manager, Method::PATCH, "domains/redirects", Some(redirects("one.example"))).await;
 }

@@ -60,7 +60,7 @@ impl LinkService {
     }
 
     async fn is_domain_shown_to(&self, id: DomainId, by: &Grant) -> Result<bool, AppError> {
-        if by.limits.domain.is_some_and(|own| own != id) {
+        if !may_reach(id, by) {
             return Ok(false);
         }
         if !by.limits.own_links_only {
@@ -82,9 +82,7 @@ impl LinkService {
         let id = match name {
             None => DomainId::DEFAULT,
             // A key that is limited to one domain must not add others.
-            Some(name) if by.limits.domain.is_some() => {
-                self.domain_cache.find(name.as_str()).await?.ok_or_else(|| no_domain(name.as_str()))?
-            }
+            Some(name) if by.limits.domain.is_some() => self.find_to_change(name.as_str(), by).await?,
             Some(name) => self.find_or_add_domain(&name, by).await?,
         };
         self.change_domain(id, edit, by).await
@@ -98,7 +96,7 @@ impl LinkService {
         by: &Grant,
     ) -> Result<NamedDomain, AppError> {
         may_change_domains(by)?;
-        let id = self.domain_cache.find(name).await?.ok_or_else(|| no_domain(name))?;
+        let id = self.find_to_change(name, by).await?;
         // An operator may have disabled the domain; its owner must not enable it again.
         let is_off = self.domain_cache.entries().domain(id).is_some_and(|domain| domain.settings.disabled);
         let enables = is_off && edit.disabled == Some(false);
@@ -136,10 +134,17 @@ impl LinkService {
         }
     }
 
+    /// Finds a domain that a key may change. For a key of another domain, it is as if the domain
+    /// did not exist. Later checks have other errors, which would reveal that it does.
+    async fn find_to_change(&self, name: &str, by: &Grant) -> Result<DomainId, AppError> {
+        let found = self.domain_cache.find(name).await?;
+        found.filter(|id| may_reach(*id, by)).ok_or_else(|| no_domain(name))
+    }
+
     async fn change_domain(&self, id: DomainId, edit: &DomainEdit, by: &Grant) -> Result<Domain, AppError> {
         let domain_cache = &self.domain_cache;
         let name = || domain_cache.shown_name(id).unwrap_or_else(|| domain_cache.default_name().to_owned());
-        if by.limits.domain.is_some_and(|own| own != id) {
+        if !may_reach(id, by) {
             return Err(no_domain(&name()));
         }
         let taken = |name: &Authority| AppError::DomainTaken { name: name.to_string() };
@@ -171,6 +176,11 @@ impl LinkService {
 fn may_change_domains(by: &Grant) -> Result<(), AppError> {
     require(by, Scope::Admin)?;
     if by.limits.own_links_only { Err(AppError::LimitedKey) } else { Ok(()) }
+}
+
+/// Returns whether the key is limited to this domain, or to none.
+fn may_reach(id: DomainId, by: &Grant) -> bool {
+    by.limits.domain.is_none_or(|own| own == id)
 }
 
 fn no_domain(name: &str) -> AppError {
