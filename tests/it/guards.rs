@@ -189,6 +189,13 @@ async fn a_link_that_leads_nowhere_any_more_is_gone_where_that_is_told_and_else_
         for path in ["none", "zzzzzz", "a//b"] {
             assert_eq!(api.follow(path).await.unwrap(), (404, None), "{path}");
         }
+        // A link that has not begun is not gone, however it is asked for.
+        let later = json!({ "password": "x", "validSince": "2090-01-01", "enabled": false });
+        pick(api, "later", later).await;
+        assert_eq!(api.follow("later").await.unwrap(), (404, None));
+        assert_eq!(api.follow("later/qr-code").await.unwrap(), (404, None));
+        assert_eq!(unlock(api, "later", "password=x").await.status, 404);
+        assert_eq!(unlock(api, "secret", "password=x").await.status, gone);
         assert_eq!(edit(api, "off", json!({ "enabled": true })).await["enabled"], true);
         assert_eq!(api.follow("off").await.unwrap(), leads_to(URL));
         assert_eq!(edit(api, "off", json!({ "enabled": false })).await["enabled"], false);

@@ -94,10 +94,7 @@ pub async fn follow(thread: &ThreadContext, visitor: Visitor, request: &Request<
     };
     let now = redirector.domain_cache.now();
     if !found.link.is_live(now) {
-        if !found.link.was_live(now) {
-            return not_found(redirector, &found.place, Unmatched::Code(&found.wanted), request.uri().path());
-        }
-        return gone(redirector, &found.place, &found.wanted, request.uri().path());
+        return not_live(redirector, &found, now, request.uri().path());
     }
     let (has_password, is_look) = (found.link.password().is_some(), is_look(request));
     if found.link.is_limited() && (has_password || is_look) {
@@ -113,6 +110,17 @@ pub async fn follow(thread: &ThreadContext, visitor: Visitor, request: &Request<
         (true, _) => pages::ask_password(false),
         (false, true) => limited(),
         (false, false) => lead(thread, visitor, request, now, &found).await,
+    }
+}
+
+/// Answers a visitor of a link that does not redirect now. A link that is not valid yet is not
+/// gone: until it begins, it is answered like an unknown code.
+pub(crate) fn not_live(redirector: &Redirector, found: &FoundLink, now: Timestamp, path: &str) -> Answer {
+    let FoundLink { link, place, wanted } = found;
+    if link.was_live(now) {
+        gone(redirector, place, wanted, path)
+    } else {
+        not_found(redirector, place, Unmatched::Code(wanted), path)
     }
 }
 

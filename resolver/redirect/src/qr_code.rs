@@ -26,8 +26,8 @@ use web::{
 
 use crate::{
     Redirector, ThreadContext, Visitor,
-    fallback_page::{busy, gone, too_much, unavailable},
-    follow::{find, host},
+    fallback_page::{busy, too_much, unavailable},
+    follow::{find, host, not_live},
 };
 
 /// The maximum number of QR codes that are drawn at a time.
@@ -92,8 +92,9 @@ pub async fn draw(thread: &ThreadContext, visitor: Visitor, request: &Request<In
         Err(answer) => return answer,
     };
     // A link that does not redirect yet gets a QR code: a campaign is printed before it begins.
-    if found.link.is_over(redirector.domain_cache.now()) {
-        return gone(redirector, &found.place, &found.wanted, path);
+    let now = redirector.domain_cache.now();
+    if found.link.is_over(now) {
+        return not_live(redirector, &found, now, path);
     }
     let Some(name) = redirector.lookup.name_of(&found.link) else { return unavailable(redirector) };
     let pairs = form_urlencoded::parse(request.uri().query().unwrap_or("").as_bytes());

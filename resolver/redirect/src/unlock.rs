@@ -17,8 +17,8 @@ use web::{Answer, TEXT, answer, budgets::BudgetAccount, connection_timeouts::fro
 
 use crate::{
     Redirector, ThreadContext, Visitor,
-    fallback_page::{gone, too_much, unavailable},
-    follow::{find, host, lead},
+    fallback_page::{too_much, unavailable},
+    follow::{find, host, lead, not_live},
     pages,
 };
 
@@ -45,7 +45,7 @@ pub async fn unlock(thread: &ThreadContext, visitor: Visitor, request: Request<I
     };
     let now = redirector.domain_cache.now();
     if !found.link.is_live(now) {
-        return gone(redirector, &found.place, &found.wanted, request.uri().path());
+        return not_live(redirector, &found, now, request.uri().path());
     }
     if let Some(hash) = found.link.password() {
         match open(redirector, found.link.id, visitor.client, hash, password).await {
