@@ -83,20 +83,34 @@ impl std::fmt::Display for Database {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
-            Self::Postgres(text) => match Url::parse(text) {
-                Ok(mut url) => {
-                    if url.password().is_some() {
-                        // Cannot fail: a URL with a password has a host, and so may have another
-                        // password.
-                        let _ = url.set_password(Some("***"));
-                    }
-                    url.set_query(None);
-                    write!(f, "{url}")
-                }
-                Err(_) => f.write_str("postgres://***"),
+            Self::Postgres(text) => match without_secrets(text) {
+                Some(url) => write!(f, "{url}"),
+                None => f.write_str("postgres://***"),
             },
         }
     }
+}
+
+/// Returns a Postgres URL without its password and its parameters. Returns `None` if it is unclear
+/// where these are.
+///
+/// For [`Url`], user and password end at the first slash: in `postgres://me:4711/abc@db` it sees a
+/// port and a path. The Postgres driver reads on to the `@`, as do people who write such a URL.
+fn without_secrets(text: &str) -> Option<Url> {
+    let (scheme, rest) = text.split_once("://")?;
+    let (address, parameters) = rest.split_once('?').unwrap_or((rest, ""));
+    if parameters.contains('@') {
+        // It belongs to a parameter, or the question mark to the password.
+        return None;
+    }
+    let shown = match address.rsplit_once('@') {
+        Some((login, place)) => match login.split_once(':') {
+            Some((user, _)) => format!("{user}:***@{place}"),
+            None => address.to_owned(),
+        },
+        None => address.to_owned(),
+    };
+    Url::parse(&format!("{scheme}://{shown}")).ok()
 }
 
 impl std::fmt::Debug for Database {
@@ -115,5 +129,23 @@ mod tests {
             "postgres://me:secret@db/links?sslmode=disable&password=secret".parse().unwrap();
         assert_eq!(database.to_string(), "postgres://me:***@db/links");
         assert!(!format!("{database:?}").contains("secret"));
+    }
+
+    #[test]
+    fn a_password_that_a_url_parser_does_not_see_is_not_printed_either() {
+        for (text, shown) in [
+            ("postgres://me:4711/abc@db/links", "postgres://me:***@db/links"),
+            ("postgres://me:a@b:c@db:5432/links", "postgres://me:***@db:5432/links"),
+            ("postgres://me:a#b@db/links", "postgres://me:***@db/links"),
+            ("postgres://me@a:b@db/links", "postgres://me%40a:***@db/links"),
+            ("postgres://me:a?b@db/links", "postgres://***"),
+            ("postgres://db/links?user=me&password=a@b", "postgres://***"),
+            ("postgres://me:abc", "postgres://***"),
+            ("postgresql://me@db/links", "postgresql://me@db/links"),
+            ("postgres://db:5432/links?sslmode=disable", "postgres://db:5432/links"),
+        ] {
+            let database: Database = text.parse().unwrap();
+            assert_eq!(database.to_string(), shown, "{text}");
+        }
     }
 }
