@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::config::{Cli, Config, ConfigCheckArgs, Settings};
 use cli::{
-    Error,
+    Error, json_text,
     table::{Column, layout, printable},
 };
 
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &ConfigCheckArgs) -> Result<String, Error> {
         .collect();
     if args.json {
         let found: Vec<Value> = found.iter().map(Setting::to_json).collect();
-        return Ok(format!("{:#}\n", json!({ "settings": found, "keyspaces": keyspaces })));
+        return Ok(json_text::pretty(&json!({ "settings": found, "keyspaces": keyspaces })));
     }
     let of = |head, read: fn(&Setting) -> String| Column::new(head, true, found.iter().map(read));
     let columns = vec![

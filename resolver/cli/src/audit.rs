@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use super::{
     client::{Call, Server},
-    table::{Column, layout, text},
+    json_text,
+    table::{Column, layout, printable, text},
 };
 use crate::{Error, args::AuditArgs};
 
@@ -19,7 +20,7 @@ pub(super) async fn run(args: AuditArgs) -> Result<String, Error> {
     let answer = server.ask(Call::read("audit".to_owned(), query)).await?;
     let entries = answer["audit"]["data"].as_array().ok_or_else(|| server.foreign())?;
     if args.json {
-        return Ok(format!("{answer:#}\n"));
+        return Ok(json_text::pretty(&answer));
     }
     let next = answer["audit"]["before"].as_i64();
     let more = next.map_or_else(String::new, |next| format!("earlier entries: --before {next}\n"));
@@ -64,7 +65,7 @@ fn changes(entry: &Value) -> String {
             .map(|details| details.iter().map(|(name, one)| format!("{name}: {}", value(one))).collect())
             .unwrap_or_default(),
     };
-    fields.join(", ")
+    printable(&fields.join(", "))
 }
 
 fn value(value: &Value) -> String {
@@ -110,5 +111,7 @@ mod tests {
             "a deleted link's last state is in the JSON"
         );
         assert_eq!(table(&[], 80), "no entries\n");
+        let rule = json!({ "rule": { "from": null, "to": { "x": "\u{202E}y\u{9B}" } } });
+        assert_eq!(changes(&entry(json!({ "changed": rule }))), "rule: none → {\"x\":\"\u{FFFD}y\u{FFFD}\"}");
     }
 }

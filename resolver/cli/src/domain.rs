@@ -5,7 +5,10 @@ mod table;
 use serde_json::{Map, Value, json};
 use ureq::http::Method;
 
-use super::client::{Call, NOTHING_TO_CHANGE, Server, segment, wrong};
+use super::{
+    client::{Call, NOTHING_TO_CHANGE, Server, segment, wrong},
+    json_text,
+};
 use crate::{
     Error,
     args::{
@@ -33,7 +36,7 @@ async fn list(args: &DomainListArgs) -> Result<String, Error> {
     let query = if args.all { vec![("all", "true".to_owned())] } else { Vec::new() };
     let answer = server.ask(Call::read(DOMAINS.to_owned(), query)).await?;
     let domains = answer["domains"]["data"].as_array().ok_or_else(|| server.foreign())?;
-    Ok(if args.json { format!("{answer:#}\n") } else { table::list(domains, args.table.width) })
+    Ok(if args.json { json_text::pretty(&answer) } else { table::list(domains, args.table.width) })
 }
 
 async fn edit(args: &DomainEditArgs) -> Result<String, Error> {
@@ -48,7 +51,7 @@ async fn edit(args: &DomainEditArgs) -> Result<String, Error> {
     if !domain["domain"].is_string() {
         return Err(server.foreign().into());
     }
-    Ok(if args.json { format!("{domain:#}\n") } else { table::domain(&domain) })
+    Ok(if args.json { json_text::pretty(&domain) } else { table::domain(&domain) })
 }
 
 async fn redirects(args: &DomainRedirectsArgs) -> Result<String, Error> {
@@ -64,7 +67,7 @@ async fn redirects(args: &DomainRedirectsArgs) -> Result<String, Error> {
     if redirects.get("baseUrlRedirect").is_none() {
         return Err(server.foreign().into());
     }
-    Ok(if args.json { format!("{redirects:#}\n") } else { table::redirects(&args.domain, &redirects) })
+    Ok(if args.json { json_text::pretty(&redirects) } else { table::redirects(&args.domain, &redirects) })
 }
 
 async fn remove(args: &DomainRemoveArgs) -> Result<String, Error> {

@@ -13,6 +13,7 @@ use store::{Keys, Settings};
 
 use super::{
     database::ready,
+    json_text,
     table::{Column, layout},
 };
 use crate::{Error, args::ApiKeyCommand};
@@ -130,7 +131,7 @@ fn to_json(keys: &[ApiKeyRecord], domains: &DomainNames) -> String {
             })
         })
         .collect();
-    format!("{:#}\n", json!(keys))
+    json_text::pretty(&json!(keys))
 }
 
 fn to_table(keys: &[ApiKeyRecord], domains: &DomainNames) -> String {

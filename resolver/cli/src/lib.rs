@@ -15,6 +15,7 @@ mod domain;
 mod error;
 mod export;
 mod import;
+pub mod json_text;
 mod keys;
 mod link;
 mod migrate;

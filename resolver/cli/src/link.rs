@@ -14,7 +14,10 @@ use self::{
     body::{create_body, edit_body, list_query, password},
     path::{LINKS, path_of},
 };
-use super::client::{Call, NOTHING_TO_CHANGE, Server, wrong};
+use super::{
+    client::{Call, NOTHING_TO_CHANGE, Server, wrong},
+    json_text,
+};
 use crate::{
     Error,
     args::{
@@ -52,7 +55,7 @@ async fn create(args: &LinkCreateArgs) -> Result<String, Error> {
     };
     let link = server.ask(call).await?;
     let short_url = link["shortUrl"].as_str().ok_or_else(|| server.foreign())?;
-    Ok(if args.json { format!("{link:#}\n") } else { format!("{short_url}\n") })
+    Ok(if args.json { json_text::pretty(&link) } else { format!("{short_url}\n") })
 }
 
 async fn get(args: &LinkGetArgs) -> Result<String, Error> {
@@ -105,7 +108,7 @@ async fn list(args: &LinkListArgs) -> Result<String, Error> {
     let page = server.ask(Call::read(LINKS.to_owned(), list_query(args))).await?;
     let (links, pagination) = read_page(&server, &page)?;
     if args.json {
-        return Ok(format!("{page:#}\n"));
+        return Ok(json_text::pretty(&page));
     }
     let count = |name: &str| pagination[name].as_u64().unwrap_or_default();
     let place = format!(
@@ -126,7 +129,7 @@ async fn write_all(server: &Server, args: &LinkListArgs, out: &mut impl Write) -
         let query = query.iter().cloned().chain([("page", page.to_string())]).collect();
         let answer = server.ask(Call::read(LINKS.to_owned(), query)).await?;
         let (links, pagination) = read_page(server, &answer)?;
-        let lines: String = links.iter().map(|link| format!("{link}\n")).collect();
+        let lines: String = links.iter().map(json_text::line).collect();
         match out.write_all(lines.as_bytes()).and_then(|()| out.flush()) {
             // The reader has closed the pipe.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => break,
@@ -149,7 +152,7 @@ fn shown(server: &Server, link: &Value, as_json: bool) -> Result<String, Error> 
     if !link["shortUrl"].is_string() {
         return Err(server.foreign().into());
     }
-    Ok(if as_json { format!("{link:#}\n") } else { table::link(link) })
+    Ok(if as_json { json_text::pretty(link) } else { table::link(link) })
 }
 
 fn of_domain(name: &LinkName) -> Vec<(&'static str, String)> {

@@ -6,6 +6,7 @@ use ureq::http::Method;
 
 use super::{
     client::{Call, Server, segment, wrong},
+    json_text,
     table::{Column, layout, printable, text},
 };
 use crate::{
@@ -30,7 +31,7 @@ async fn list(args: &TargetListArgs) -> Result<String, Error> {
     let server = Server::new(&args.server)?;
     let answer = server.ask(Call::read(TARGETS.to_owned(), Vec::new())).await?;
     let rules = answer["targets"]["data"].as_array().ok_or_else(|| server.foreign())?;
-    Ok(if args.json { format!("{answer:#}\n") } else { table(rules, args.table.width) })
+    Ok(if args.json { json_text::pretty(&answer) } else { table(rules, args.table.width) })
 }
 
 async fn set(args: &TargetRuleArgs, allowed: bool) -> Result<String, Error> {

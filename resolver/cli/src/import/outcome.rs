@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fs::File, io::Write as _};
 use serde_json::json;
 use transfer::{LeftOut, Source};
 
-use crate::Error;
+use crate::{Error, json_text};
 
 /// The maximum number of reasons that are printed; further ones are only counted.
 const TOLD: usize = 20;
@@ -83,7 +83,7 @@ impl Outcome {
                 "stored": stored, "alreadyThere": already_there, "earlierRuns": before, "disabled": disabled,
                 "refused": refused, "reasons": reasons, "leftOut": left_out, "seconds": seconds, "perSecond": rate,
             });
-            return format!("{told:#}\n");
+            return json_text::pretty(&told);
         }
         let mut text = format!(
             "{stored} links stored in {seconds:.1} s ({rate:.0}/s), {already_there} were there, {before} came with earlier runs, {refused} refused\n"
