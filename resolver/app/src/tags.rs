@@ -28,8 +28,7 @@ impl LinkService {
         let missing = || AppError::NoTag { tag: name.to_owned() };
         let tag = Tag::exactly(name).map_err(|_| missing())?;
         let _turn = self.turns.query(by.id).await?;
-        let known = self.catalog.tags(Some(tag.as_str()), usize::MAX >> 1, &visible(by)).await?;
-        if known.iter().any(|other| other.tag == tag) { Ok(()) } else { Err(missing()) }
+        if self.catalog.has_tag(&tag, &visible(by)).await? { Ok(()) } else { Err(missing()) }
     }
 
     /// Renames a tag on all links. `wrong` holds the fields that the adapter could not read.

@@ -4,10 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use codes::LinkId;
 use harness::Postgres;
-use links::{DetailsEdit, Edit, Filter, NewLink, OrderBy, OrderField, Tag, api_key::ApiKeyId};
+use links::{DetailsEdit, DomainId, Edit, Filter, NewLink, OrderBy, OrderField, Tag, api_key::ApiKeyId};
 use numbers::StoreEpoch;
 use store::{
-    BATCH_MAX, Edited, InsertError, Inserted, Links, Reading, Register, Source, Store, StoreError,
+    BATCH_MAX, Edited, InsertError, Inserted, Links, Reading, Register, Source, Store, StoreError, Visible,
     postgres::PostgresStore,
 };
 
@@ -148,4 +148,37 @@ pub(super) async fn a_page_is_outlined_and_its_links_are_read_in_that_order(stor
     let read: Vec<LinkId> = records.iter().map(|record| record.link.id).collect();
     assert_eq!(read, [ids[2], ids[0]]);
     assert!(store.records(&[]).await.unwrap().is_empty());
+}
+
+pub(super) async fn a_tag_is_known_by_its_whole_name_where_a_link_with_it_is_visible(store: &dyn Store) {
+    let link = new_link(710_000, "https://tagged.example/");
+    store.insert(&store.epoch().await.unwrap(), std::slice::from_ref(&link)).await.unwrap();
+    let [tag, part, pattern] = ["50%-ÄB", "50%-Ä", "50%"].map(|name| Tag::exactly(name).unwrap());
+    let tagged = async |tags: Vec<Tag>| {
+        let edit = Edit { tags: Some(tags), ..Edit::default() };
+        assert!(matches!(store.edit(link.id, &edit, ApiKeyId(1)).await.unwrap(), Edited::Done(_)));
+    };
+    tagged(vec![tag.clone()]).await;
+    let all = Visible::default();
+    let of_key = |key| Visible { created_by: Some(ApiKeyId(key)), ..all };
+    let of_domain = |domain| Visible { domain: Some(domain), ..all };
+    for (tag, of, is_known) in [
+        (&tag, all, true),
+        (&part, all, false),
+        (&pattern, all, false),
+        (&tag, of_key(7), true),
+        (&tag, of_key(8), false),
+        (&part, of_key(7), false),
+        (&tag, of_domain(DomainId::DEFAULT), true),
+        (&tag, of_domain(DomainId::from_stored(99)), false),
+        (&tag, Visible { domain: Some(DomainId::DEFAULT), created_by: Some(ApiKeyId(7)) }, true),
+        (&tag, Visible { domain: Some(DomainId::DEFAULT), created_by: Some(ApiKeyId(8)) }, false),
+    ] {
+        assert_eq!(store.has_tag(tag, &of).await.unwrap(), is_known, "{tag}: {of:?}");
+    }
+    tagged(Vec::new()).await;
+    assert!(store.has_tag(&tag, &all).await.unwrap(), "a tag outlives its links");
+    assert!(!store.has_tag(&tag, &of_key(7)).await.unwrap());
+    store.delete_tags(std::slice::from_ref(&tag), ApiKeyId(1)).await.unwrap();
+    assert!(!store.has_tag(&tag, &all).await.unwrap());
 }

@@ -58,6 +58,7 @@ async fn suite(store: Arc<dyn Store>) {
     links::a_large_batch_is_stored_as_it_was_given(&*store).await;
     links::a_taken_id_does_not_fail_its_neighbours(&*store).await;
     links::a_page_is_outlined_and_its_links_are_read_in_that_order(&*store).await;
+    links::a_tag_is_known_by_its_whole_name_where_a_link_with_it_is_visible(&*store).await;
     links::two_inserts_of_one_id_have_one_winner(&store).await;
     wishes::the_same_wish_is_given_the_same_link_until_nobody_has_asked_for_so_long(&*store).await;
     links::uses_are_taken_as_far_as_the_limit_goes(&*store).await;

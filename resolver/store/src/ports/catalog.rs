@@ -43,6 +43,10 @@ pub trait Catalog: Database {
         of: &Visible,
     ) -> Result<Vec<TagCount>, StoreError>;
 
+    /// Returns whether there is a tag with exactly this name that a visible link has. If all links
+    /// are visible, a tag without a link counts too.
+    async fn has_tag(&self, tag: &Tag, of: &Visible) -> Result<bool, StoreError>;
+
     /// Renames a tag.
     async fn rename_tag(&self, old: &Tag, new: &Tag, by: ApiKeyId) -> Result<Renamed, StoreError>;
 

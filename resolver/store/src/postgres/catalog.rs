@@ -51,6 +51,10 @@ impl Catalog for PostgresStore {
         self.run_on(&self.lists, async |sql| sql::tags(sql, search, most, of).await).await
     }
 
+    async fn has_tag(&self, tag: &Tag, of: &Visible) -> Result<bool, StoreError> {
+        self.run_on(&self.lists, async |sql| sql::has_tag(sql, tag, of).await).await
+    }
+
     async fn rename_tag(&self, old: &Tag, new: &Tag, by: ApiKeyId) -> Result<Renamed, StoreError> {
         match self.run(async |sql| sql::rename_tag(sql, old, new, by).await).await {
             // Another transaction has taken the name since the check.

@@ -59,7 +59,7 @@ pub(super) use long_urls::{index_long_urls, links_of_url};
 pub(super) use restore::{find_deleted, restore};
 pub(super) use slugs::{FIND_SLUG, find_slug, unminted_slugs};
 pub(super) use sweep::{note_visits, sweep};
-pub(super) use tags::{delete_tags, rename_tag, tags, tags_of};
+pub(super) use tags::{delete_tags, has_tag, rename_tag, tags, tags_of};
 pub(super) use targets::{remove_target, set_target};
 pub(super) use uses::{is_spent, take_visits};
 

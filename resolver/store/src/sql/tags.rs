@@ -64,23 +64,7 @@ pub(crate) async fn tags<S: Sql>(
     of: &Visible,
 ) -> Result<Vec<TagCount>, StoreError> {
     let mut values = vec![Value::Text(super::list::pattern(search.unwrap_or("")))];
-    let mut conditions = String::new();
-    let mut only = |condition: &str, value: i64| {
-        values.push(Value::Int(value));
-        conditions.push_str(&format!(" AND {condition} = ${}", values.len()));
-    };
-    if let Some(domain) = of.domain {
-        only(DOMAIN_OR_DEFAULT, domain.get());
-    }
-    if let Some(key) = of.created_by {
-        only("link.created_by", key.0);
-    }
-    // If all links are visible, tags without a link are listed too.
-    let links = if conditions.is_empty() {
-        "LEFT JOIN link_tag ON link_tag.tag_id = tag.id"
-    } else {
-        "JOIN link_tag ON link_tag.tag_id = tag.id JOIN link ON link.id = link_tag.link_id"
-    };
+    let (links, conditions) = visible_only(of, &mut values);
     values.push(Value::Int(most));
     let select = format!(
         "SELECT tag.name, count(link_tag.link_id) FROM tag {links}
@@ -93,6 +77,37 @@ pub(crate) async fn tags<S: Sql>(
         Ok(TagCount { tag: Tag::from_stored(row.text(0)?), links })
     };
     rows.iter().map(count).collect()
+}
+
+/// Returns whether there is such a tag and a visible link has it.
+pub(crate) async fn has_tag<S: Sql>(sql: &mut S, tag: &Tag, of: &Visible) -> Result<bool, StoreError> {
+    let mut values = vec![Value::Text(tag.to_string())];
+    let (links, conditions) = visible_only(of, &mut values);
+    let select = format!("SELECT tag.id FROM tag {links} WHERE tag.name = $1{conditions} LIMIT 1");
+    Ok(!sql.query(&select, &values).await?.is_empty())
+}
+
+/// Returns the joins of a SELECT from the table of tags, and the conditions that keep tags of
+/// visible links. Adds the parameters of the conditions to `values`.
+fn visible_only(of: &Visible, values: &mut Vec<Value>) -> (&'static str, String) {
+    let mut conditions = String::new();
+    let mut only = |condition: &str, value: i64| {
+        values.push(Value::Int(value));
+        conditions.push_str(&format!(" AND {condition} = ${}", values.len()));
+    };
+    if let Some(domain) = of.domain {
+        only(DOMAIN_OR_DEFAULT, domain.get());
+    }
+    if let Some(key) = of.created_by {
+        only("link.created_by", key.0);
+    }
+    // If all links are visible, tags without a link are included.
+    let links = if conditions.is_empty() {
+        "LEFT JOIN link_tag ON link_tag.tag_id = tag.id"
+    } else {
+        "JOIN link_tag ON link_tag.tag_id = tag.id JOIN link ON link.id = link_tag.link_id"
+    };
+    (links, conditions)
 }
 
 /// Renames a tag.

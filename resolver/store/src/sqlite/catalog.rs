@@ -57,6 +57,11 @@ impl Catalog for SqliteStore {
         self.lister.read(async move |sql| sql::tags(sql, search.as_deref(), most, &of).await).await
     }
 
+    async fn has_tag(&self, tag: &Tag, of: &Visible) -> Result<bool, StoreError> {
+        let (tag, of) = (tag.clone(), *of);
+        self.lister.read(async move |sql| sql::has_tag(sql, &tag, &of).await).await
+    }
+
     async fn rename_tag(&self, old: &Tag, new: &Tag, by: ApiKeyId) -> Result<Renamed, StoreError> {
         let (old, new) = (old.clone(), new.clone());
         self.writer.write(async move |sql| sql::rename_tag(sql, &old, &new, by).await).await

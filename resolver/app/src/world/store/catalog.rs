@@ -47,6 +47,10 @@ impl Catalog for FaultyStore {
         self.pass(self.database.sqlite.tags(search, most, of)).await
     }
 
+    async fn has_tag(&self, tag: &Tag, of: &Visible) -> Result<bool, StoreError> {
+        self.pass(self.database.sqlite.has_tag(tag, of)).await
+    }
+
     async fn rename_tag(&self, old: &Tag, new: &Tag, by: ApiKeyId) -> Result<Renamed, StoreError> {
         self.pass(self.database.sqlite.rename_tag(old, new, by)).await
     }
