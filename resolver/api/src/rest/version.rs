@@ -1,7 +1,9 @@
 //! `/rest/v1` and `/rest/v2`, which older clients of Shlink use. Shlink answers them like v3.
 //!
 //! At the level that is served here, problems have the same types in all three versions (Shlink's
-//! own tests check it), so the versions differ in their paths only. Additions are below v3 alone.
+//! own tests check it), so the versions differ in their paths only. Additions below a segment of
+//! Shlink, such as the bulk call, have all three versions. Those with a first segment of their own,
+//! such as the audit log, are below v3 alone.
 
 use std::borrow::Cow;
 
@@ -31,11 +33,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn older_versions_are_the_third_and_have_no_additions() {
+    fn older_versions_are_the_third_below_the_segments_of_shlink() {
         for (older, address) in [
             ("/rest/v1/short-urls?page=2", "/rest/v3/short-urls?page=2"),
             ("/rest/v2/short-urls/a%2Fb/visits", "/rest/v3/short-urls/a%2Fb/visits"),
             ("/rest/v2/tags/stats", "/rest/v3/tags/stats"),
+            ("/rest/v1/short-urls/bulk", "/rest/v3/short-urls/bulk"),
             ("/rest/v2/audit", "/rest/v2/audit"),
             ("/rest/v4/tags", "/rest/v4/tags"),
             ("/rest/v1", "/rest/v1"),
