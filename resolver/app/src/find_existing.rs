@@ -7,7 +7,7 @@
 //!    lead elsewhere.
 //! 2. A disabled link is found only by a request for a disabled link. If the request sets a status,
 //!    the link must have the same one.
-//! 3. A key that is limited, or lacks the scope `read`, finds only links within its limits.
+//! 3. A key finds only links within its limits, and without the scope `read` only its own.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! The application: one file for each use case, which takes a typed command and returns a typed
-//! result or [`AppError`].
+//! The application: its use cases, each of which takes a typed command and returns a typed result
+//! or [`AppError`]. A use case has a file of its own, or shares the file of its noun.
 //!
 //! 1. This crate knows neither HTTP, gRPC, JSON nor the command line. `api/rest`, `api/grpc` and
 //!    the bulk call translate; they decide nothing.
