@@ -107,7 +107,7 @@ mod tests {
 
     use super::*;
     use crate::core::{Entry, OpenBlock};
-    use crate::core::{Head, HolderRecord, Journal, LeakedBlock, Part};
+    use crate::core::{Head, Journal, LeakedBlock, Part};
 
     #[test]
     fn records_come_back_as_they_were_written_and_keys_sort_as_numbers() {
