@@ -37,7 +37,7 @@ use tonic::{
     transport::{self, Server},
 };
 
-use crate::{Api, rest::base};
+use crate::Api;
 use web::budgets::{BudgetAccount, Held};
 
 /// The maximum size of a request in bytes, the same as for bodies of the REST API.
@@ -181,7 +181,7 @@ impl Service {
         let short_code = self.0.lookup.name_of(link)?;
         let details = link.details.as_deref().cloned().unwrap_or_default();
         Some(Link {
-            short_url: format!("{}/{short_code}", base(&self.0, link.domain())),
+            short_url: format!("{}/{short_code}", self.0.base(link.domain())),
             short_code,
             long_url: link.long_url.as_str().to_owned(),
             domain: self.0.domain_cache.shown_name(link.domain()),

@@ -13,12 +13,15 @@ mod calls;
 pub mod grpc;
 pub mod rest;
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    borrow::Cow,
+    sync::{Arc, OnceLock},
+};
 
 use app::{LinkService, domain_cache::DomainCache, key_ring::KeyRing, lookup::Lookup, metrics::Metrics};
 use hyper::body::Bytes;
 use jiff::tz::TimeZone;
-use links::Redirects;
+use links::{DomainId, Redirects};
 use store::Store;
 use tokio::runtime;
 use web::{
@@ -63,4 +66,15 @@ pub struct Api {
     pub time_zone: TimeZone,
     /// The runtime for calls that may take longer than a redirect.
     pub runtime: runtime::Handle,
+}
+
+impl Api {
+    /// Returns the beginning of a domain's short URLs.
+    fn base(&self, domain: DomainId) -> Cow<'_, str> {
+        if domain.is_default() {
+            self.public_url.as_str().into()
+        } else {
+            self.domain_cache.base(domain).into()
+        }
+    }
 }

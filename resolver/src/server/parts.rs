@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock, atomic::AtomicBool};
 
-use api::{Api, Calls, Router};
+use api::{Api, Calls, rest};
 use app::{
     LinkPolicy, LinkService,
     clock::DatabaseClock,
@@ -144,7 +144,7 @@ impl Parts {
             openapi: OnceLock::new(),
             fallback_redirects: settings.fallbacks.redirects.clone(),
             public_url: settings.public_url.clone(),
-            router: Router::new(settings.single_step_create),
+            router: rest::router(settings.single_step_create),
             time_zone: settings.time_zone.clone(),
             runtime: runtime::Handle::current(),
         }

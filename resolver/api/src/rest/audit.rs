@@ -10,12 +10,12 @@ use links::{
 
 use super::{
     call::Call,
-    json,
-    openapi::{Kind, Topic},
+    docs::{Kind, Topic},
+    json::json,
     problem::Problem,
     read::Fields,
     route::{Route, keyed},
-    short_url::atom,
+    time::atom,
 };
 use crate::Api;
 use web::Answer;

@@ -44,11 +44,12 @@ use tokio::{
 
 use super::{
     call::Call,
+    docs::{Kind, Topic},
+    json::JSON,
     link_fields::{self, SHORT_CODE},
-    openapi::{Kind, Topic},
     problem::Problem,
     read::{UNKNOWN, in_order, read_fields},
-    route::{ContentSchema, Handler, JSON, Route},
+    route::{ContentSchema, Handler, Route},
     split::{Form, ITEM_BYTES, SplitError, Splitter},
 };
 use crate::Api;

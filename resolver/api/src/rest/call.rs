@@ -1,9 +1,5 @@
-//! One request of the API: what its handler works with, and how it is admitted and answered.
-//!
-//! The key and its scope are checked first, then the body is read, within the limit of its route. A
-//! client without a key, or with one that may not make the call, holds no memory but that of a
-//! head. (Shlink reads the body first: there a malformed body is reported before a missing key,
-//! here after it.)
+//! One request of the API: its key, its body, and the values that its handler works with. It knows
+//! no route and no handler; `dispatch.rs` brings them together.
 
 use std::{
     net::IpAddr,
@@ -13,7 +9,7 @@ use std::{
 use app::{FieldErrors, authorize::require, edit_link::Target, find_link::LinkName};
 use hyper::{
     HeaderMap, Method, Uri,
-    body::{Body as _, Bytes, Incoming},
+    body::{Bytes, Incoming},
     header::{EXPECT, HeaderValue, IF_MATCH},
 };
 use links::{api_key::Grant, scope::Scope};
@@ -24,7 +20,6 @@ use super::{
     problem::Problem,
     query::Query,
     read::{Fields, read_fields, read_query},
-    route::{Handler, Route},
     short_url,
 };
 use crate::{Api, authenticate::authenticate, calls::Share};
@@ -72,26 +67,16 @@ impl Call {
         }
     }
 
-    /// Checks the key and its scope, and then reads the body.
+    /// Reads the body, at most `limit` bytes of it, onto the memory account of the key.
     ///
     /// # Errors
-    /// Returns the problem that the call is refused with. Its body is left unread.
-    pub(super) async fn admit(&mut self, route: &Route, mut body: Incoming) -> Result<(), Problem> {
-        if body.is_end_stream() {
-            return Ok(());
-        }
-        let (Handler::Keyed(scope, _) | Handler::Create(scope)) = route.handler else {
-            self.leave_unread(&mut body).await;
-            return Ok(());
-        };
-        if let Err(problem) = self.authorize(scope).await {
-            self.leave_unread(&mut body).await;
-            return Err(problem);
-        }
+    /// Returns a problem if the body is too long, too slow or has too many values, or if the account
+    /// has no room for it.
+    pub(super) async fn read_body(&mut self, body: Incoming, limit: usize) -> Result<(), Problem> {
         let holder =
             self.key.get().map(|(grant, _)| BudgetAccount::Key(grant.id)).ok_or(Problem::INTERNAL)?;
         let mut held = self.api.budgets.bodies.take(holder, 0)?;
-        self.body = body::read(body, route.body_bytes, &mut held).await?;
+        self.body = body::read(body, limit, &mut held).await?;
         if form::is_one(&self.headers, &self.body) {
             self.body = form::read(&self.body)?;
         }
@@ -107,41 +92,9 @@ impl Call {
         }
     }
 
-    /// Runs the handler of the route at this position, and completes the answer.
-    pub(super) async fn answer(mut self, route: usize) -> Answer {
-        let api = Arc::clone(&self.api);
-        let route = &api.router.routes()[route];
-        let executed = match route.handler {
-            Handler::Create(scope) => self.create(scope).await,
-            // Boxed: a task is as large as the largest of its calls, and most calls are creates.
-            _ => Box::pin(self.execute(route)).await,
-        };
-        let kept = executed.and_then(|mut answer| self.keep(&mut answer).map(|()| answer));
-        self.finish(kept.unwrap_or_else(Problem::into_answer))
-    }
-
-    async fn create(&self, scope: Scope) -> Result<Answer, Problem> {
-        super::create::create(self, self.authorize(scope).await?).await
-    }
-
-    async fn execute(&self, route: &Route) -> Result<Answer, Problem> {
-        match route.handler {
-            Handler::Open(handler) => handler(self).await,
-            Handler::Keyed(scope, handler) => handler(self, self.authorize(scope).await?).await,
-            Handler::KeyInQuery(scope, handler) => {
-                let query = Query::of(&self.uri);
-                let key = query.text("apiKey").ok_or(Problem::NoKeyInQuery)?;
-                handler(self, self.authorize_key(Some(key.as_bytes()), scope).await?).await
-            }
-            Handler::Create(scope) => self.create(scope).await,
-            // The router hands these on before their bodies are read.
-            Handler::Streamed(_) => Err(Problem::INTERNAL),
-        }
-    }
-
     /// Counts a long answer until it was sent. That of a write is sent in any case, so it takes the
     /// place of the body.
-    fn keep(&mut self, answer: &mut Answer) -> Result<(), Problem> {
+    pub(super) fn keep(&mut self, answer: &mut Answer) -> Result<(), Problem> {
         let of_body = self.held.take();
         if matches!(self.method, Method::GET | Method::HEAD) {
             // Answers without a key are the same bytes for all.
@@ -170,7 +123,8 @@ impl Call {
         self.authorize_key(key, scope).await
     }
 
-    async fn authorize_key(&self, key: Option<&[u8]>, scope: Scope) -> Result<&Grant, Problem> {
+    /// Returns this key if it has this scope.
+    pub(super) async fn authorize_key(&self, key: Option<&[u8]>, scope: Scope) -> Result<&Grant, Problem> {
         if self.key.get().is_none() {
             let (grant, share) = authenticate(&self.api, self.client, key).await?;
             if let Some(share) = share {

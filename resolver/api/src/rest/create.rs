@@ -17,8 +17,8 @@ use links::{api_key::Grant, scope::Scope};
 
 use super::{
     call::Call,
+    docs::{Header, Kind, Topic},
     link_fields::{canonical, read_create},
-    openapi::{Header, Kind, Topic},
     problem::Problem,
     query::Query,
     read::in_order,
@@ -80,7 +80,7 @@ async fn create_in_one_step(call: &Call, by: &Grant) -> Result<Answer, Problem> 
         return short_url::answer(api, &record).await;
     }
     let name = api.lookup.name_of(&record.link).ok_or(Problem::INTERNAL)?;
-    let short_url = format!("{}/{name}", short_url::base(api, record.link.domain()));
+    let short_url = format!("{}/{name}", api.base(record.link.domain()));
     // Shlink's media type, to the letter. Minted codes are ASCII.
     Ok(answer(StatusCode::OK, "text/plain", short_url))
 }

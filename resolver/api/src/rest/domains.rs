@@ -14,8 +14,8 @@ use url::Url;
 
 use super::{
     call::Call,
-    json,
-    openapi::{Kind, Topic},
+    docs::{Kind, Topic},
+    json::json,
     problem::Problem,
     read::Fields,
     route::{Route, keyed},

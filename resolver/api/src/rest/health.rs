@@ -1,14 +1,13 @@
-//! The service itself: its health, its description, and the Mercure hub that it does not have.
+//! The health of the service.
 
 use dto::{Health, HealthLinks, HealthStatus};
 use hyper::{Method, StatusCode};
-use links::{api_key::Grant, scope::Scope};
 
 use super::{
     call::Call,
-    openapi::{self, Kind, Topic},
+    docs::Topic,
     problem::Problem,
-    route::{ContentSchema, JSON, Route, keyed, open},
+    route::{ContentSchema, Route, open},
 };
 use web::{Answer, answer};
 
@@ -26,18 +25,7 @@ pub(super) fn routes() -> Vec<Route> {
             .answers_of(200, "The database answers.", content())
             .answers_of(503, "The database does not answer.", content())
     };
-    vec![
-        health("/rest/health", "healthOfAnyVersion"),
-        health("/rest/v3/health", "health"),
-        Route::new(Method::GET, "/rest/v3/openapi.json", open!(describe))
-            .document("describe", Topic::Service, "Describe the API")
-            .addition()
-            .answers::<dto::OpenApi>("The API in OpenAPI 3.1."),
-        Route::new(Method::GET, "/rest/v3/mercure-info", keyed!(Scope::Read, mercure_info))
-            .document("mercureInfo", Topic::Service, "Find the Mercure hub")
-            .text("Shlink returns its Mercure hub here. This service has none, and answers as Shlink without one.")
-            .fails(&[Kind::NoMercure]),
-    ]
+    vec![health("/rest/health", "healthOfAnyVersion"), health("/rest/v3/health", "health")]
 }
 
 async fn report(call: &Call) -> Result<Answer, Problem> {
@@ -51,14 +39,4 @@ async fn report(call: &Call) -> Result<Answer, Problem> {
     let links = HealthLinks { about: "https://shlink.io", project: "https://github.com/shlinkio/shlink" };
     let health = serde_json::to_vec(&Health { status, version: API_LEVEL, links });
     Ok(answer(code, HEALTH_JSON, health.map_err(|_| Problem::INTERNAL)?))
-}
-
-async fn describe(call: &Call) -> Result<Answer, Problem> {
-    let api = &call.api;
-    let write = || openapi::document(api.router.routes(), &api.public_url).to_string().into();
-    Ok(answer(StatusCode::OK, JSON, api.openapi.get_or_init(write).clone()))
-}
-
-async fn mercure_info(_: &Call, _: &Grant) -> Result<Answer, Problem> {
-    Err(Problem::NoMercure)
 }

@@ -5,8 +5,8 @@ use links::{Block, api_key::Grant, scope::Scope};
 
 use super::{
     call::Call,
+    docs::{Header, Kind, Topic},
     link_fields::read_edit,
-    openapi::{Header, Kind, Topic},
     problem::Problem,
     read::{Fields, in_order},
     route::{Route, keyed},

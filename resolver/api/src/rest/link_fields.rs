@@ -9,8 +9,7 @@ use serde_json::{Map, Value};
 use super::{
     problem::Problem,
     read::{Fields, UNKNOWN, object, parse, read_each, read_fields},
-    short_url::{atom, base},
-    time::parse_time,
+    time::{atom, parse_time},
 };
 use crate::Api;
 
@@ -151,7 +150,7 @@ pub(super) fn short_url<'a>(api: &Api, record: &'a Record, names: &'a Names) -> 
     };
     let blocked = details.and_then(|details| details.blocked.as_ref());
     Some(dto::ShortUrl {
-        short_url: format!("{}/{short_code}", base(api, link.domain())),
+        short_url: format!("{}/{short_code}", api.base(link.domain())),
         short_code,
         long_url: link.long_url.as_str(),
         date_created: atom(link.created_at),

@@ -21,13 +21,13 @@ use tokio::{sync::mpsc, time::timeout};
 
 use super::{
     call::Call,
-    json,
+    docs::{Kind, Topic},
+    json::{JSON, json},
     link_fields::short_url,
-    openapi::{Kind, Topic},
     pagination::{Paging, page_number, page_size, pagination},
     problem::Problem,
     read::Fields,
-    route::{JSON, Route, keyed},
+    route::{Route, keyed},
     router::LINKS,
     time::parse_time,
 };

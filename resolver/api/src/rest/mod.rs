@@ -13,12 +13,16 @@ mod bulk;
 mod call;
 mod cors;
 mod create;
+mod dispatch;
+mod docs;
 mod domains;
 mod form;
 mod health;
+mod json;
 mod link;
 mod link_fields;
 mod list;
+mod mercure;
 mod openapi;
 mod pagination;
 mod problem;
@@ -47,18 +51,25 @@ use hyper::{
 use crate::Api;
 use call::Call;
 pub(crate) use problem::Problem;
-use route::{Handler, JSON, Route};
+use route::{Handler, Route};
 pub use router::Router;
-pub(crate) use short_url::base;
-use web::{Answer, answer, run_to_end::RunToEnd};
+use web::{Answer, run_to_end::RunToEnd};
 
 /// A create with a longer body is not parsed on a listener's thread: redirects would wait for it.
 const IN_PLACE_BYTES: usize = 4 * 1024;
 
-/// Returns the calls of the API. `has_single_step` adds the create with the key in the address.
+/// Returns the router of the API. `has_single_step` adds the create with the key in the address.
+#[must_use]
+pub fn router(has_single_step: bool) -> Router {
+    Router::new(routes(has_single_step))
+}
+
+/// Returns the calls of the API.
 fn routes(has_single_step: bool) -> Vec<Route> {
     let groups = [
         health::routes(),
+        openapi::routes(),
+        mercure::routes(),
         audit::routes(),
         list::routes(),
         create::routes(has_single_step),
@@ -128,15 +139,4 @@ fn finish(api: &Api, mut answer: Answer, is_cross_origin: bool) -> Answer {
         cors::allow(&mut answer);
     }
     answer
-}
-
-/// Answers with JSON.
-fn json(body: &impl serde::Serialize) -> Answer {
-    match serde_json::to_vec(body) {
-        Ok(bytes) => answer(StatusCode::OK, JSON, bytes),
-        Err(error) => {
-            tracing::error!(%error, "write JSON");
-            Problem::INTERNAL.into_answer()
-        }
-    }
 }

@@ -10,21 +10,39 @@ mod operation;
 mod parameters;
 mod problems;
 
+use hyper::{Method, StatusCode};
 use links::scope::Scope;
 use serde_json::{Map, Value, json};
 
 use super::{
+    call::Call,
+    docs::Topic,
     health,
-    route::{BODY_BYTES, Route},
+    json::JSON,
+    problem::Problem,
+    route::{BODY_BYTES, Route, open},
 };
-pub(super) use operation::Topic;
 use operation::{Schemas, describe};
-pub(super) use parameters::Header;
 use parameters::Parameters;
-pub(super) use problems::Kind;
+use web::{Answer, answer};
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::new(Method::GET, "/rest/v3/openapi.json", open!(show))
+            .document("describe", Topic::Service, "Describe the API")
+            .addition()
+            .answers::<dto::OpenApi>("The API in OpenAPI 3.1."),
+    ]
+}
+
+async fn show(call: &Call) -> Result<Answer, Problem> {
+    let api = &call.api;
+    let write = || document(api.router.routes(), &api.public_url).to_string().into();
+    Ok(answer(StatusCode::OK, JSON, api.openapi.get_or_init(write).clone()))
+}
 
 /// Writes the document. `public_url` is the address that its paths belong to.
-pub(super) fn document(routes: &[Route], public_url: &str) -> Value {
+fn document(routes: &[Route], public_url: &str) -> Value {
     let (mut schemas, mut parameters) = (Schemas::new(), Parameters::default());
     let mut paths: Map<String, Value> = Map::new();
     for route in routes {

@@ -19,12 +19,12 @@ use store::RESERVATIONS_MAX;
 use super::{
     bulk::draft,
     call::Call,
-    json,
+    docs::{Kind, Topic},
+    json::{JSON, json},
     link_fields::{SHORT_CODE, given_code},
-    openapi::{Kind, Topic},
     problem::Problem,
     read::{Fields, read_fields},
-    route::{ContentSchema, JSON, Route, keyed},
+    route::{ContentSchema, Route, keyed},
     split::each_of_array,
 };
 use crate::Api;

@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 
 use super::{
     call::Call,
-    openapi::{Header, Kind, Topic},
+    docs::{Header, Kind, Topic},
+    json::JSON,
     problem::Problem,
 };
 use web::Answer;
@@ -111,8 +112,6 @@ pub(super) struct AnswerDocs {
     /// Whether the answer has the link's version as `ETag`.
     pub(super) has_etag: bool,
 }
-
-pub(super) const JSON: &str = "application/json";
 
 impl Route {
     /// Defines a call that is left out of the document until [`Route::document`] describes it.

@@ -15,10 +15,7 @@ use std::collections::HashMap;
 
 use hyper::Method;
 
-use super::{
-    route::{Handler, Route},
-    routes,
-};
+use super::route::{Handler, Route};
 
 /// The path of all links. What follows it begins with a slug, unless the table of routes says
 /// otherwise.
@@ -39,13 +36,11 @@ pub(super) struct Found<'a> {
 }
 
 impl Router {
-    /// Builds the router of the API. `has_single_step` adds the create with the key in the address.
+    /// Builds the router of these routes.
     ///
     /// # Panics
     /// Panics if two routes have the same method and path.
-    #[must_use]
-    pub fn new(has_single_step: bool) -> Self {
-        let routes = routes(has_single_step);
+    pub(super) fn new(routes: Vec<Route>) -> Self {
         let mut paths: HashMap<Method, matchit::Router<usize>> = HashMap::new();
         let mut insert = |method: Method, path: &'static str, index| {
             let inserted = paths.entry(method).or_default().insert(path, index);
@@ -99,7 +94,7 @@ mod tests {
 
     #[test]
     fn slugs_have_several_segments_and_actions_are_of_one_method() {
-        let router = Router::new(true);
+        let router = crate::rest::router(true);
         let found = |method: Method, path: &str| {
             router.find(&method, path).map(|found| (found.route.path, found.parameter))
         };
@@ -134,7 +129,7 @@ mod tests {
             let expected = expected.map(|(path, parameter)| (path, parameter.to_owned()));
             assert_eq!(found(method.clone(), path), expected, "{method} {path}");
         }
-        let router = Router::new(false);
+        let router = crate::rest::router(false);
         let shorten = router.find(&Method::GET, "/rest/v3/short-urls/shorten").unwrap();
         assert_eq!((shorten.route.path, &*shorten.parameter), (LINK, "shorten"));
     }

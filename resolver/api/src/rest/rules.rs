@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::{
     call::Call,
-    json,
-    openapi::{Header, Kind, Topic},
+    docs::{Header, Kind, Topic},
+    json::json,
     problem::Problem,
     read::{Fields, read_item},
     route::{Route, keyed},

@@ -1,20 +1,12 @@
 //! Answers with a link, and parts of them that other answers have too.
 
-use std::borrow::Cow;
-
 use app::key_names::Names;
 use hyper::header::{ETAG, HeaderValue};
-use jiff::Timestamp;
-use links::{DomainId, Record};
+use links::Record;
 
-use super::{json, link_fields::short_url, problem::Problem};
+use super::{json::json, link_fields::short_url, problem::Problem};
 use crate::Api;
 use web::Answer;
-
-/// Returns the beginning of a domain's short URLs.
-pub(crate) fn base(api: &Api, domain: DomainId) -> Cow<'_, str> {
-    if domain.is_default() { api.public_url.as_str().into() } else { api.domain_cache.base(domain).into() }
-}
 
 /// Answers with a link, and its version as `ETag`.
 pub(super) async fn answer(api: &Api, record: &Record) -> Result<Answer, Problem> {
@@ -35,10 +27,4 @@ pub(super) fn answer_with(api: &Api, record: &Record, names: &Names) -> Result<A
 /// Returns the version that an entity tag stands for.
 pub(super) fn version(tag: &[u8]) -> Option<u64> {
     std::str::from_utf8(tag).ok()?.strip_prefix('"')?.strip_suffix('"')?.parse().ok()
-}
-
-/// Formats a time as RFC 3339 with `+00:00` and whole seconds, as PHP's `DateTimeInterface::ATOM`
-/// does.
-pub(super) fn atom(time: Timestamp) -> String {
-    time.strftime("%Y-%m-%dT%H:%M:%S+00:00").to_string()
 }

@@ -7,8 +7,8 @@ use store::TagCount;
 
 use super::{
     call::Call,
-    json,
-    openapi::{Kind, Topic},
+    docs::{Kind, Topic},
+    json::json,
     pagination::{Paging, pagination},
     problem::Problem,
     read::Fields,

@@ -5,8 +5,8 @@ use links::{api_key::Grant, scope::Scope, targets::TargetRule};
 
 use super::{
     call::Call,
-    json,
-    openapi::{Kind, Topic},
+    docs::{Kind, Topic},
+    json::json,
     problem::Problem,
     read::Fields,
     route::{Route, keyed},

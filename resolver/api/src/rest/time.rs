@@ -1,4 +1,4 @@
-//! Times as clients write them.
+//! Times as clients write them, and as answers show them.
 
 use app::Field;
 use jiff::{
@@ -38,6 +38,12 @@ pub(super) fn local_time(text: &str, zone: &TimeZone) -> Option<Timestamp> {
         _ => return None,
     };
     time.to_zoned(zone.clone()).ok().map(|time| time.timestamp())
+}
+
+/// Formats a time as RFC 3339 with `+00:00` and whole seconds, as PHP's `DateTimeInterface::ATOM`
+/// does.
+pub(super) fn atom(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%M:%S+00:00").to_string()
 }
 
 #[cfg(test)]

@@ -10,8 +10,8 @@ use links::{api_key::Grant, scope::Scope};
 
 use super::{
     call::Call,
-    json,
-    openapi::{Kind, Topic},
+    docs::{Kind, Topic},
+    json::json,
     pagination::{Paging, pagination},
     problem::Problem,
     read::Fields,

@@ -5,9 +5,12 @@ use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
 use super::{
-    super::route::{AnswerDocs, BodyDocs, Content, Route},
+    super::{
+        docs::Kind,
+        route::{AnswerDocs, BodyDocs, Content, Route},
+    },
     parameters::{self, Parameters},
-    problems::{self, Kind},
+    problems,
 };
 
 /// Problems that every call has whose body is read.
@@ -15,67 +18,6 @@ const OF_EVERY_CALL: [Kind; 3] = [Kind::BodyTooLarge, Kind::SlowBody, Kind::Inte
 /// Problems that a call with a key has beside those.
 const OF_KEYS: [Kind; 5] =
     [Kind::NoKey, Kind::WrongKey, Kind::Forbidden, Kind::TooManyCalls, Kind::Unavailable];
-
-/// What a call is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Topic {
-    Links,
-    Rules,
-    Tags,
-    Domains,
-    Visits,
-    Reservations,
-    Targets,
-    Service,
-}
-
-impl Topic {
-    /// All topics, in the order in which they are shown.
-    pub(super) const ALL: [Self; 8] = [
-        Self::Links,
-        Self::Rules,
-        Self::Tags,
-        Self::Domains,
-        Self::Visits,
-        Self::Reservations,
-        Self::Targets,
-        Self::Service,
-    ];
-
-    /// Returns the name in the document.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Links => "Short URLs",
-            Self::Rules => "Redirect rules",
-            Self::Tags => "Tags",
-            Self::Domains => "Domains",
-            Self::Visits => "Visits",
-            Self::Reservations => "Reservations",
-            Self::Targets => "Targets",
-            Self::Service => "Service",
-        }
-    }
-
-    /// Describes the topic.
-    pub(super) fn description(self) -> &'static str {
-        match self {
-            Self::Links => "Links: a code or a slug on a domain, and the long URL that it redirects to.",
-            Self::Rules => {
-                "Other targets of a link for some visitors: the first rule whose conditions all hold."
-            }
-            Self::Tags => "Words that links are grouped by.",
-            Self::Domains => "Hosts of short links.",
-            Self::Visits => {
-                "This version counts visits as a metric and does not store them: every list is empty and every count is 0. What does not exist is reported as if visits were stored."
-            }
-            Self::Reservations => {
-                "An addition. Codes before their links, for codes that are printed before their targets are known: a range is reserved, its codes are returned at once, and links are filled in later."
-            }
-            Self::Targets => "An addition. Hosts that links may lead to, or may not.",
-            Self::Service => "The service itself.",
-        }
-    }
-}
 
 /// The schemas of a document. Requests and answers differ in which fields are required.
 pub(super) struct Schemas {

@@ -4,14 +4,7 @@ use app::create_link::IDEMPOTENCY_KEY_BYTES;
 use schemars::SchemaGenerator;
 use serde_json::{Map, Value, json};
 
-use super::super::route::Route;
-
-/// A header of requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Header {
-    IfMatch,
-    IdempotencyKey,
-}
+use super::super::{docs::Header, route::Route};
 
 /// The parameters of a document, by the name of their component.
 #[derive(Default)]

@@ -9,111 +9,12 @@ use links::scope::Scope;
 use serde_json::{Map, Value, json};
 
 use super::{
-    super::{problem::Problem, route::BODY_BYTES},
+    super::{docs::Kind, problem::Problem, route::BODY_BYTES},
     parameters,
 };
 use crate::{authenticate::AuthError, calls::Refused};
 
-/// The kinds of problems that calls refer to. Their names are those of the schemas.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in super::super) enum Kind {
-    /// The body is not a JSON object, or not an array where one is expected.
-    MalformedBody,
-    /// The body is longer than the call's limit.
-    BodyTooLarge,
-    /// The body did not arrive in time.
-    SlowBody,
-    /// Fields or parameters are wrong.
-    InvalidData,
-    /// The call has no key.
-    NoKey,
-    /// The key does not exist, was revoked or has expired.
-    WrongKey,
-    /// The key lacks a scope.
-    Forbidden,
-    /// The link does not exist.
-    NoShortUrl,
-    /// Another link has the slug.
-    SlugTaken,
-    /// The key of a repeated call came with another body.
-    IdempotencyKeyReused,
-    /// The domain does not exist.
-    NoDomain,
-    /// Another domain has the name.
-    DomainTaken,
-    /// There are as many domains as allowed.
-    TooManyDomains,
-    /// Links or keys depend on the domain.
-    DomainInUse,
-    /// The target rule does not exist.
-    NoTarget,
-    /// The key must not change tags.
-    ForbiddenTags,
-    /// There is no Mercure hub.
-    NoMercure,
-    /// The key is for one domain only.
-    OneDomainOnly,
-    /// There were too many calls.
-    TooManyCalls,
-    /// The link was edited since the caller read it.
-    Superseded,
-    /// The link was taken down.
-    Blocked,
-    /// The tag does not exist.
-    NoTag,
-    /// Another tag has the name.
-    TagConflict,
-    /// The reservation does not exist.
-    NoReservation,
-    /// The reservation was given up.
-    ReservationClosed,
-    /// The key has as many codes in reservations as it may have.
-    TooManyReserved,
-    /// No call has this method and path.
-    NoRoute,
-    /// All codes are taken.
-    Exhausted,
-    /// The database or the issuer of numbers does not answer.
-    Unavailable,
-    /// A defect of the server.
-    Internal,
-}
-
 impl Kind {
-    /// All kinds.
-    pub(super) const ALL: [Self; 30] = [
-        Self::MalformedBody,
-        Self::BodyTooLarge,
-        Self::SlowBody,
-        Self::InvalidData,
-        Self::NoKey,
-        Self::WrongKey,
-        Self::Forbidden,
-        Self::NoShortUrl,
-        Self::SlugTaken,
-        Self::IdempotencyKeyReused,
-        Self::NoDomain,
-        Self::DomainTaken,
-        Self::TooManyDomains,
-        Self::DomainInUse,
-        Self::NoTarget,
-        Self::ForbiddenTags,
-        Self::NoMercure,
-        Self::OneDomainOnly,
-        Self::TooManyCalls,
-        Self::Superseded,
-        Self::Blocked,
-        Self::NoTag,
-        Self::TagConflict,
-        Self::NoReservation,
-        Self::ReservationClosed,
-        Self::TooManyReserved,
-        Self::NoRoute,
-        Self::Exhausted,
-        Self::Unavailable,
-        Self::Internal,
-    ];
-
     /// Returns problems of this kind. The first has every optional member; a member that all have
     /// is required.
     fn samples(self) -> Vec<Problem> {

@@ -1,0 +1,73 @@
+//! Admits a call, and answers it with the handler of its route.
+//!
+//! The key and its scope are checked first, then the body is read, within the limit of its route. A
+//! client without a key, or with one that may not make the call, holds no memory but that of a
+//! head. (Shlink reads the body first: there a malformed body is reported before a missing key,
+//! here after it.)
+
+use std::sync::Arc;
+
+use hyper::body::{Body as _, Incoming};
+use links::scope::Scope;
+
+use super::{
+    call::Call,
+    create,
+    problem::Problem,
+    query::Query,
+    route::{Handler, Route},
+};
+use web::Answer;
+
+impl Call {
+    /// Checks the key and its scope, and then reads the body.
+    ///
+    /// # Errors
+    /// Returns the problem that the call is refused with. Its body is left unread.
+    pub(super) async fn admit(&mut self, route: &Route, mut body: Incoming) -> Result<(), Problem> {
+        if body.is_end_stream() {
+            return Ok(());
+        }
+        let (Handler::Keyed(scope, _) | Handler::Create(scope)) = route.handler else {
+            self.leave_unread(&mut body).await;
+            return Ok(());
+        };
+        if let Err(problem) = self.authorize(scope).await {
+            self.leave_unread(&mut body).await;
+            return Err(problem);
+        }
+        self.read_body(body, route.body_bytes).await
+    }
+
+    /// Runs the handler of the route at this position, and completes the answer.
+    pub(super) async fn answer(mut self, route: usize) -> Answer {
+        let api = Arc::clone(&self.api);
+        let route = &api.router.routes()[route];
+        let executed = match route.handler {
+            Handler::Create(scope) => self.create(scope).await,
+            // Boxed: a task is as large as the largest of its calls, and most calls are creates.
+            _ => Box::pin(self.execute(route)).await,
+        };
+        let kept = executed.and_then(|mut answer| self.keep(&mut answer).map(|()| answer));
+        self.finish(kept.unwrap_or_else(Problem::into_answer))
+    }
+
+    async fn create(&self, scope: Scope) -> Result<Answer, Problem> {
+        create::create(self, self.authorize(scope).await?).await
+    }
+
+    async fn execute(&self, route: &Route) -> Result<Answer, Problem> {
+        match route.handler {
+            Handler::Open(handler) => handler(self).await,
+            Handler::Keyed(scope, handler) => handler(self, self.authorize(scope).await?).await,
+            Handler::KeyInQuery(scope, handler) => {
+                let query = Query::of(&self.uri);
+                let key = query.text("apiKey").ok_or(Problem::NoKeyInQuery)?;
+                handler(self, self.authorize_key(Some(key.as_bytes()), scope).await?).await
+            }
+            Handler::Create(scope) => self.create(scope).await,
+            // The router hands these on before their bodies are read.
+            Handler::Streamed(_) => Err(Problem::INTERNAL),
+        }
+    }
+}
