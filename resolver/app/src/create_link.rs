@@ -13,7 +13,8 @@ use links::{
 use sha2::{Digest, Sha256};
 
 use super::{
-    AppError, Field, FieldErrors, LinkFields, LinkService, authorize::require, values, values::Checked,
+    AppError, Field, FieldErrors, LinkFields, LinkService, authorize::require, link_fields, values,
+    values::Checked,
 };
 use crate::creator::{CodeChoice, CreateError, CreateOptions};
 
@@ -139,7 +140,7 @@ impl LinkService {
         let domain = request.domain.as_deref().map_or(Ok(None), |name| self.check_domain(name));
         let domain = wrong.check(Field::Domain, domain).flatten();
         let DetailsEdit { valid_since, valid_until, .. } = &edit.details;
-        values::window(valid_since.flatten(), valid_until.flatten(), &mut wrong);
+        link_fields::check_window(valid_since.flatten(), valid_until.flatten(), &mut wrong);
         wrong.finish()?;
         let options =
             CreateOptions { code, tags: edit.tags.take().unwrap_or_default(), ..CreateOptions::default() };
@@ -157,7 +158,7 @@ impl LinkService {
         let slug = wrong.check(Field::CustomSlug, slug).flatten();
         let strategy = request.strategy.as_deref().map_or(Ok(Strategy::default()), Strategy::parse);
         let strategy = wrong.check(Field::Strategy, strategy).unwrap_or_default();
-        let len = request.short_code_length.map(values::code_len).transpose();
+        let len = request.short_code_length.map(link_fields::check_code_len).transpose();
         let len = wrong.check(Field::ShortCodeLength, len).flatten();
         let named = request.keyspace.as_deref();
         let named = named.map(|name| self.creator.keyspace(name).ok_or_else(|| Field::Keyspace.expected()));

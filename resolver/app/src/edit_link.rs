@@ -5,7 +5,8 @@ use links::{DetailsEdit, Edit, Link, Precondition, Record, Rule, api_key::Grant,
 use store::Edited;
 
 use super::{
-    AppError, Field, FieldErrors, LinkFields, LinkService, authorize::require, find_link::LinkName, values,
+    AppError, Field, FieldErrors, LinkFields, LinkService, authorize::require, find_link::LinkName,
+    link_fields,
 };
 
 /// How often a link is looked up by its name if the one that was found is gone.
@@ -97,7 +98,7 @@ impl LinkService {
         let details = link.details.as_deref();
         let has = details.map(|details| (details.valid_since, details.valid_until)).unwrap_or_default();
         let mut wrong = FieldErrors::default();
-        values::window(valid_since.unwrap_or(has.0), valid_until.unwrap_or(has.1), &mut wrong);
+        link_fields::check_window(valid_since.unwrap_or(has.0), valid_until.unwrap_or(has.1), &mut wrong);
         wrong.finish()
     }
 
@@ -111,7 +112,7 @@ impl LinkService {
             let long_url = Some(&link.long_url).filter(|_| edit.long_url.is_none());
             let kept_rules = if edit.details.rules.is_none() { link.rules() } else { &[] };
             let kept = long_url.into_iter().chain(kept_rules.iter().map(|rule| &rule.long_url));
-            self.check_targets(Field::Enabled, kept)?;
+            self.check_targets(Field::Enabled.name(), kept)?;
         }
         match self.lookup.name_of(link) {
             Some(own) => self.refuse_circle(edit.long_url.iter().chain(rules), link.domain(), &own),

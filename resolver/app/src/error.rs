@@ -8,7 +8,6 @@ use std::fmt;
 use links::scope::Scope;
 use store::StoreError;
 
-use super::link_fields::Field;
 use crate::{budgets::ExceededShare, key_permits::PermitTimeout, reservation::ReserveError};
 
 /// Maximum number of wrong fields that one answer names. One more entry stands for the rest.
@@ -224,11 +223,6 @@ impl FieldErrors {
     /// field is recorded.
     pub fn note<T>(&mut self, field: &str, read: Result<T, String>) -> Option<T> {
         read.map_err(|expected| self.add(field, expected)).ok()
-    }
-
-    /// Like [`FieldErrors::note`], for a field of a link.
-    pub fn check<T>(&mut self, field: Field, read: Result<T, String>) -> Option<T> {
-        self.note(field.name(), read)
     }
 
     /// Returns whether so many fields are wrong that no more are recorded.

@@ -5,12 +5,12 @@
 //! exhaustive: the compiler lists the places that a new field needs.
 
 use jiff::Timestamp;
-use links::{CODE_LEN_MAX, DESCRIPTION_BYTES, DetailsEdit, Edit, Precondition, TAGS_MAX};
-
-use super::{
-    FieldErrors, LinkService,
-    values::{self, Checked},
+use links::{
+    CODE_LEN_MAX, DESCRIPTION_BYTES, DetailsEdit, Edit, Precondition, RedirectStatus, TAGS_MAX, TITLE_BYTES,
+    Tag,
 };
+
+use super::{FieldErrors, LinkService, values::Checked};
 
 /// A field of a link that a create or an edit may set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,6 +138,13 @@ impl Field {
     }
 }
 
+impl FieldErrors {
+    /// Like [`FieldErrors::note`], for a field of a link.
+    pub fn check<T>(&mut self, field: Field, read: Result<T, String>) -> Option<T> {
+        self.note(field.name(), read)
+    }
+}
+
 /// The new value of a field: `None` leaves it unchanged, `Some(None)` clears it.
 pub type Change<T> = Option<Option<T>>;
 
@@ -193,20 +200,20 @@ impl LinkService {
         let long_url = long_url.flatten();
         Edit {
             long_url: long_url.and_then(|url| wrong.check(Field::LongUrl, self.check_long_url(&url))),
-            title: check(wrong, Field::Title, title, |text| values::title(&text)),
-            tags: tags.flatten().and_then(|tags| wrong.check(Field::Tags, values::tags(&tags))),
+            title: check(wrong, Field::Title, title, |text| check_title(&text)),
+            tags: tags.flatten().and_then(|tags| wrong.check(Field::Tags, check_tags(&tags))),
             crawlable: crawlable.flatten(),
             forward_query: forward_query.flatten(),
             details: DetailsEdit {
-                description: check(wrong, Field::Description, description, |text| values::description(&text)),
+                description: check(wrong, Field::Description, description, |text| check_description(&text)),
                 valid_since,
                 valid_until,
                 max_visits: check(wrong, Field::MaxVisits, max_visits, |count| {
-                    values::max_visits(count).map(Some)
+                    check_max_visits(count).map(Some)
                 }),
                 disabled: enabled.flatten().map(|enabled| !enabled),
                 status: check(wrong, Field::RedirectStatus, redirect_status, |status| {
-                    values::redirect_status(status).map(Some)
+                    check_redirect_status(status).map(Some)
                 }),
                 password: None,
                 rules: None,
@@ -225,6 +232,67 @@ fn check<T, R>(
     read: impl FnOnce(T) -> Checked<Option<R>>,
 ) -> Change<R> {
     change.map(|value| value.and_then(|value| wrong.check(field, read(value)).flatten()))
+}
+
+/// Trims a title and truncates it to [`TITLE_BYTES`]. Returns `None` for an empty title.
+fn check_title(text: &str) -> Checked<Option<String>> {
+    if text.contains('\0') {
+        return Err(Field::Title.expected());
+    }
+    let text = text.trim();
+    let end = (0..=TITLE_BYTES.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    Ok(Some(text[..end].to_owned()).filter(|title| !title.is_empty()))
+}
+
+/// Trims a description. Returns `None` for an empty one.
+fn check_description(text: &str) -> Checked<Option<String>> {
+    if text.len() > DESCRIPTION_BYTES || text.contains('\0') {
+        return Err(Field::Description.expected());
+    }
+    Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty()))
+}
+
+/// Parses tags and removes duplicates.
+fn check_tags(items: &[String]) -> Checked<Vec<Tag>> {
+    if items.len() > TAGS_MAX {
+        return Err(Field::Tags.expected());
+    }
+    let mut tags = Vec::with_capacity(items.len());
+    for item in items {
+        let tag = Tag::parse(item).map_err(|error| error.to_string())?;
+        if !tags.contains(&tag) {
+            tags.push(tag);
+        }
+    }
+    Ok(tags)
+}
+
+/// Checks a visit limit. The upper bound is that of a signed 64-bit integer, as both databases
+/// store.
+fn check_max_visits(count: u64) -> Checked<u64> {
+    if (1..=i64::MAX as u64).contains(&count) { Ok(count) } else { Err(Field::MaxVisits.expected()) }
+}
+
+/// Checks the status of a link's redirects.
+fn check_redirect_status(status: u64) -> Checked<RedirectStatus> {
+    let status = u16::try_from(status).ok().and_then(|status| RedirectStatus::try_from(status).ok());
+    status.ok_or_else(|| Field::RedirectStatus.expected())
+}
+
+/// Checks the length of a code.
+pub(super) fn check_code_len(len: u64) -> Checked<usize> {
+    let len = usize::try_from(len).ok().filter(|len| (1..=CODE_LEN_MAX).contains(len));
+    len.ok_or_else(|| Field::ShortCodeLength.expected())
+}
+
+/// Rejects a link that could never redirect, because it ends before it begins. An end in the past
+/// is accepted, as in Shlink, whose own tests require it; imported lists have such links.
+pub(super) fn check_window(since: Option<Timestamp>, until: Option<Timestamp>, wrong: &mut FieldErrors) {
+    if let (Some(since), Some(until)) = (since, until)
+        && until <= since
+    {
+        wrong.check::<()>(Field::ValidUntil, Err("expected a time after validSince".to_owned()));
+    }
 }
 
 #[cfg(test)]

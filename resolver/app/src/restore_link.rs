@@ -18,7 +18,7 @@ impl LinkService {
             || AppError::SlugTaken { slug: name.code.clone(), domain: self.domain_cache.shown_name(domain) };
         // The target rules may have changed since the link was created.
         let targets = link.rules().iter().map(|rule| &rule.long_url).chain([&link.long_url]);
-        self.check_targets(Field::LongUrl, targets)?;
+        self.check_targets(Field::LongUrl.name(), targets)?;
         // Counted before the code is looked up: a keyspace that this process hears of in between is
         // one more than the database is asked to have, and the restoration is refused.
         let keyspaces = self.creator.keyspaces();

@@ -1,17 +1,9 @@
-//! Checks of a link's fields. Each check returns the typed value, or a phrase that says what was
-//! expected.
+//! Checks of long URLs, domains, slugs and prefixes. Each check returns the typed value, or a phrase
+//! that says what was expected. `link_fields.rs` has the checks of a link's other fields.
 
-use jiff::Timestamp;
-use links::{
-    Authority, CODE_LEN_MAX, DESCRIPTION_BYTES, LongUrl, LongUrlError, RedirectStatus, Slug, TAGS_MAX,
-    TITLE_BYTES, Tag,
-};
+use links::{Authority, LongUrl, LongUrlError, Slug};
 
-use super::{
-    LinkService,
-    error::{AppError, FieldErrors},
-    link_fields::Field,
-};
+use super::{AppError, LinkService};
 
 /// A checked value, or a phrase that begins with "expected".
 pub type Checked<T> = Result<T, String>;
@@ -33,15 +25,15 @@ impl LinkService {
     }
 
     /// Rejects a link that is about to redirect again although the target rules deny one of its
-    /// long URLs.
+    /// long URLs. The error names this field.
     pub(super) fn check_targets<'a>(
         &self,
-        field: Field,
+        field: &str,
         mut targets: impl Iterator<Item = &'a LongUrl>,
     ) -> Result<(), AppError> {
         let entries = self.domain_cache.entries();
         let is_allowed = targets.all(|url| entries.targets().allow_url(url));
-        if is_allowed { Ok(()) } else { Err(AppError::invalid(field.name(), DENIED)) }
+        if is_allowed { Ok(()) } else { Err(AppError::invalid(field, DENIED)) }
     }
 
     /// Checks the name of a domain. Returns `None` for the default domain.
@@ -51,57 +43,6 @@ impl LinkService {
         }
         Authority::parse(name).map(Some).map_err(|error| error.to_string())
     }
-}
-
-/// Trims a title and truncates it to [`TITLE_BYTES`]. Returns `None` for an empty title.
-pub(super) fn title(text: &str) -> Checked<Option<String>> {
-    if text.contains('\0') {
-        return Err(Field::Title.expected());
-    }
-    let text = text.trim();
-    let end = (0..=TITLE_BYTES.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-    Ok(Some(text[..end].to_owned()).filter(|title| !title.is_empty()))
-}
-
-/// Trims a description. Returns `None` for an empty one.
-pub(super) fn description(text: &str) -> Checked<Option<String>> {
-    if text.len() > DESCRIPTION_BYTES || text.contains('\0') {
-        return Err(Field::Description.expected());
-    }
-    Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty()))
-}
-
-/// Parses tags and removes duplicates.
-pub(super) fn tags(items: &[String]) -> Checked<Vec<Tag>> {
-    if items.len() > TAGS_MAX {
-        return Err(Field::Tags.expected());
-    }
-    let mut tags = Vec::with_capacity(items.len());
-    for item in items {
-        let tag = Tag::parse(item).map_err(|error| error.to_string())?;
-        if !tags.contains(&tag) {
-            tags.push(tag);
-        }
-    }
-    Ok(tags)
-}
-
-/// Checks a visit limit. The upper bound is that of a signed 64-bit integer, as both databases
-/// store.
-pub(super) fn max_visits(count: u64) -> Checked<u64> {
-    if (1..=i64::MAX as u64).contains(&count) { Ok(count) } else { Err(Field::MaxVisits.expected()) }
-}
-
-/// Checks the status of a link's redirects.
-pub(super) fn redirect_status(status: u64) -> Checked<RedirectStatus> {
-    let status = u16::try_from(status).ok().and_then(|status| RedirectStatus::try_from(status).ok());
-    status.ok_or_else(|| Field::RedirectStatus.expected())
-}
-
-/// Checks the length of a code.
-pub(super) fn code_len(len: u64) -> Checked<usize> {
-    let len = usize::try_from(len).ok().filter(|len| (1..=CODE_LEN_MAX).contains(len));
-    len.ok_or_else(|| Field::ShortCodeLength.expected())
 }
 
 /// Parses a custom slug and prepends the prefix.
@@ -127,14 +68,4 @@ pub(super) fn path_prefix(text: &str) -> Checked<Option<String>> {
     // The prefix must form a valid slug with any code behind it.
     Slug::pick(&format!("{prefix}00000000")).map_err(|error| error.to_string())?;
     Ok(Some(prefix).filter(|prefix| !prefix.is_empty()))
-}
-
-/// Rejects a link that could never redirect, because it ends before it begins. An end in the past
-/// is accepted, as in Shlink, whose own tests require it; imported lists have such links.
-pub(super) fn window(since: Option<Timestamp>, until: Option<Timestamp>, wrong: &mut FieldErrors) {
-    if let (Some(since), Some(until)) = (since, until)
-        && until <= since
-    {
-        wrong.check::<()>(Field::ValidUntil, Err("expected a time after validSince".to_owned()));
-    }
 }
