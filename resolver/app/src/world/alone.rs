@@ -17,12 +17,12 @@ use tracing::{
 };
 
 use super::{
-    Rng,
-    clients::BY,
     database::{Database, Rates},
     network::Network,
     node::{Common, Node, Setup},
+    rng::Rng,
     run::code_key,
+    shared::BY,
 };
 use supply::StopReason;
 

@@ -10,7 +10,7 @@ use codes::LinkId;
 use links::DomainId;
 use tokio::time::Instant;
 
-use super::Rng;
+use super::rng::Rng;
 
 /// Number of the most recently changed links that are looked up more often than others.
 const CHANGED_LAST: usize = 30;

@@ -8,10 +8,10 @@ use store::{Deleted, Edited, Restored};
 use tokio::{join, time::Instant};
 
 use super::{
-    Rng,
     book::Acknowledged,
-    clients::{BY, Shared},
     node::Ends,
+    rng::Rng,
+    shared::{BY, Shared},
 };
 use crate::freshness::AWAY;
 

@@ -17,7 +17,7 @@ use tokio::{
     time::Instant,
 };
 
-use super::{Rng, timeline::Timeline};
+use super::{rng::Rng, timeline::Timeline};
 use supply::safety_rule::{self, SafetyRule};
 
 /// Capacity of a listener's channel of changes. A listener that is further behind has lost its

@@ -10,7 +10,7 @@ use issuer::ledger::{HeadRead, Key, Ledger, LedgerError, Record, Snapshot, Txn, 
 use numbers::{Epoch, Mark, Revision};
 use tokio::time::sleep;
 
-use super::Rng;
+use super::rng::Rng;
 
 #[derive(Clone, Default)]
 struct Content {

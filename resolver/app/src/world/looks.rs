@@ -8,8 +8,8 @@ use tokio::time::Instant;
 
 use super::{
     book::{Acknowledged, Name},
-    clients::Shared,
     node::{DEFAULT_HOST, Ends},
+    shared::Shared,
 };
 
 impl Shared {

@@ -40,13 +40,13 @@ mod network;
 mod node;
 mod outcome;
 mod reserved;
+mod rng;
 mod run;
+mod shared;
 mod store;
 mod strikes;
 mod timeline;
 mod ways;
-
-use std::time::Duration;
 
 use focus::Focus;
 use outcome::Outcome;
@@ -61,37 +61,6 @@ const SEEDS_OF_A_GUARD: u64 = 4_000;
 /// How often a seed that breaks a promise without a safeguard is run with it: `select!` makes each
 /// run a little different.
 const RUNS_IN_FORCE: u64 = 3;
-
-/// A seeded random number generator: SplitMix64.
-#[derive(Clone, Debug)]
-struct Rng(u64);
-
-impl Rng {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// Returns a number from `low` to `high`, both included.
-    fn between(&mut self, low: u64, high: u64) -> u64 {
-        low + self.next() % (high - low + 1)
-    }
-
-    /// Returns `true` with a probability of `chances` in a thousand.
-    fn permille(&mut self, chances: u64) -> bool {
-        self.next() % 1_000 < chances
-    }
-
-    fn millis(&mut self, low: u64, high: u64) -> Duration {
-        Duration::from_millis(self.between(low, high))
-    }
-
-    fn fork(&mut self) -> Self {
-        Self(self.next())
-    }
-}
 
 /// Returns the number in an environment variable.
 fn asked(variable: &str) -> Option<u64> {

@@ -22,9 +22,9 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Rng,
     database::Database,
     network::Network,
+    rng::Rng,
     ways::{FaultyStore, Trouble},
 };
 use supply::{

@@ -9,43 +9,21 @@ use links::{
 };
 
 use super::{
-    Rng,
     book::{Name, Violation},
-    clients::{BY, How, Shared},
     node::Ends,
+    rng::Rng,
+    shared::{BY, How, Reserved, Shared},
 };
 use crate::reservation::{Filled, ReserveError};
 
 /// Maximum number of codes in a reservation, and of links in a fill.
 const COUNT_MAX: u64 = 5;
 
-/// A reservation that was acknowledged to a client.
-#[derive(Debug)]
-pub(super) struct Reserved {
-    id: ReservationId,
-    codes: Vec<Code>,
-    /// Whether a client has begun to give it up.
-    is_given_up: bool,
-    /// The URLs that clients have tried to store under each code.
-    tried: HashMap<Code, Vec<String>>,
-}
-
 fn default_name(code: &Code) -> Name {
     Name { domain: DomainId::DEFAULT, text: code.to_string() }
 }
 
 impl Shared {
-    fn with_reservations<T>(&self, with: impl FnOnce(&mut Vec<Reserved>) -> T) -> T {
-        with(&mut self.reservations.lock().expect("no code panics while it holds this lock"))
-    }
-
-    /// Returns whether a code belongs to an acknowledged reservation that no client has given up.
-    pub(super) fn is_reserved(&self, name: &Name) -> bool {
-        let is_it =
-            |one: &Reserved| !one.is_given_up && one.codes.iter().any(|code| code.as_str() == name.text);
-        name.domain.is_default() && self.with_reservations(|all| all.iter().any(is_it))
-    }
-
     /// Makes a reservation, or fills or gives up an existing one.
     pub(super) async fn use_reservation(&self, ends: &Ends, rng: &mut Rng) {
         let some = self.with_reservations(|all| {

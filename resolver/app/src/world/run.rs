@@ -21,15 +21,16 @@ use tokio::{
 };
 
 use super::{
-    Rng,
     book::Violation,
-    clients::{BY, Running, Shared, host},
+    clients::{Running, host},
     database::{Database, Rates},
     focus::{DOMAINS, DOMAINS_ADDED, Focus},
     ledger::MemoryLedger,
     network::Network,
     node::{Common, Setup},
     outcome::Outcome,
+    rng::Rng,
+    shared::{BY, Shared},
 };
 use supply::safety_rule::with_slow_clocks;
 
