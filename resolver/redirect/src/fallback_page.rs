@@ -11,7 +11,7 @@ use hyper::{
 use links::{Authority, LongUrl, Redirects, fill_placeholders, location};
 use web::{Answer, HTML, answer, budgets::ExceededShare, retry_later};
 
-use crate::{Redirector, follow::redirect, pages};
+use crate::{Redirector, pages, redirection::redirect};
 
 /// The operator's fallback targets, in addition to those in the settings of each domain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -16,20 +16,18 @@ use fast_path::RequestHead;
 use hyper::{
     Method, Request, StatusCode,
     body::Incoming,
-    header::{
-        ACCEPT_LANGUAGE, CACHE_CONTROL, HOST, HeaderMap, HeaderName, HeaderValue, LOCATION, REFERER,
-        USER_AGENT,
-    },
+    header::{ACCEPT_LANGUAGE, HOST, HeaderMap, HeaderName, HeaderValue, REFERER, USER_AGENT},
 };
 use jiff::Timestamp;
 use links::{Facts, Link, asks_where, choose, forward_query, is_preview, location};
-use web::{Answer, empty, hold_back};
+use web::{Answer, hold_back};
 
 use crate::{
     Redirector, ThreadContext, Visitor,
     fallback_page::{Unmatched, gone, limited, not_found, slow_down, taken_down, unavailable},
     geoip::{CountryCode, Location},
     pages,
+    redirection::redirect,
     thread_cache::CachedTarget,
 };
 
@@ -286,25 +284,6 @@ pub fn host<B>(request: &Request<B>) -> Option<&str> {
 fn note(thread: &ThreadContext, client: IpAddr, head: &RequestHead<'_>, at: Timestamp, link: LinkId) {
     let RequestHead { user_agent, referer, .. } = *head;
     thread.visits.note((!head.is_head).then_some(Visit { link, at, client, user_agent, referer }));
-}
-
-/// Returns the `Cache-Control` value of redirects with this status, which limits how long clients
-/// keep them. Returns `None` for statuses that clients do not cache.
-#[must_use]
-pub fn cache_control(status: StatusCode) -> Option<&'static str> {
-    // A permanent redirect that browsers kept forever could never be edited.
-    matches!(status, StatusCode::MOVED_PERMANENTLY | StatusCode::PERMANENT_REDIRECT)
-        .then_some("private,max-age=30")
-}
-
-/// Builds a redirect to a location.
-pub(crate) fn redirect(status: StatusCode, target: HeaderValue) -> Answer {
-    let mut redirect = empty(status);
-    redirect.headers_mut().insert(LOCATION, target);
-    if let Some(value) = cache_control(status) {
-        redirect.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static(value));
-    }
-    redirect
 }
 
 fn bytes<'a>(headers: &'a HeaderMap, name: &HeaderName) -> &'a [u8] {

@@ -18,6 +18,7 @@ mod follow;
 pub mod geoip;
 mod pages;
 pub mod qr_code;
+mod redirection;
 pub mod robots;
 pub mod thread_cache;
 pub mod unlock;
@@ -42,7 +43,8 @@ use thread_cache::ThreadCache;
 use tokio::runtime;
 use web::{budgets::Budgets, client_limits::Clients};
 
-pub use follow::{answer_cached, cache_control, follow, follow_cached, host};
+pub use follow::{answer_cached, follow, follow_cached, host};
+pub use redirection::cache_control;
 
 /// The state that redirects on all threads share.
 pub struct Redirector {
