@@ -20,6 +20,7 @@
 
 mod by_slug;
 mod cache;
+mod found;
 mod invalidation;
 mod lookup_key;
 mod reader;
@@ -50,6 +51,8 @@ use tokio::{
 use crate::metrics::Metrics;
 pub use cache::Cached;
 use cache::{Generations, LinkCache, Name, cache};
+use found::Found;
+pub use found::LookupError;
 use invalidation::{InvalidationState, Listener};
 pub use lookup_key::LookupKey;
 use reader::{Miss, Reader, Waiter};
@@ -65,19 +68,6 @@ const WAITING_MAX: usize = 16_384;
 const DEADLINE: Duration = Duration::from_secs(5);
 /// How long a miss may wait for its read if an old answer is cached.
 const STALE_DEADLINE: Duration = Duration::from_secs(1);
-
-/// The reason why it is unknown whether a link exists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum LookupError {
-    /// The store did not answer, or not in time.
-    #[error("the database is not to be had at the moment")]
-    NoStore,
-    /// Too many lookups are waiting.
-    #[error("too many lookups are waiting")]
-    Overloaded,
-}
-
-type Found = Result<Option<Arc<Link>>, LookupError>;
 
 /// The operator's settings for lookups.
 #[derive(Clone, Copy, Debug)]

@@ -28,7 +28,7 @@ impl DomainCache {
         // Before the interpretation: it does not reflect settings that arrive between the two.
         let was_fresh = self.is_fresh();
         let place = self.place(host);
-        Question { place, wanted: LookupKey::of_path(&self.lookup, path), was_fresh }
+        Question { place, wanted: self.lookup.key_of_path(path), was_fresh }
     }
 
     /// Returns whether an absence that the store has reported may be passed on to the visitor.

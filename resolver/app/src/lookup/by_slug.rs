@@ -1,11 +1,38 @@
 //! Lookups by domain and slug: the domain's own link, or the default domain's.
 
-use links::{DomainId, Link};
+use codes::Code;
+use links::{DomainId, Link, Slug};
 use tokio::time::Instant;
 
-use super::{Found, Lookup, LookupError, cache::Name, lookup_key::LookupKey, slugs::SlugOnDomain};
+use super::{
+    Lookup,
+    cache::Name,
+    found::{Found, LookupError},
+    lookup_key::LookupKey,
+    slugs::SlugOnDomain,
+};
 
 impl Lookup {
+    /// Parses the path of a visitor's request; `None` if no link can have it.
+    #[must_use]
+    pub fn key_of_path(&self, path: &str) -> Option<LookupKey> {
+        let decoded = || {
+            let slug = Slug::of_path(path)?;
+            Some(self.key_of_code(slug.as_str()).unwrap_or(LookupKey::Slug(slug)))
+        };
+        self.key_of_code(path.get(1..)?).or_else(decoded)
+    }
+
+    /// Parses the name of a link in a call of the API: a code or a slug, exactly as stored.
+    fn key_of_name(&self, name: &str) -> Option<LookupKey> {
+        let slug = || Slug::parse(name).ok().filter(|slug| slug.as_str() == name);
+        self.key_of_code(name).or_else(|| slug().map(LookupKey::Slug))
+    }
+
+    fn key_of_code(&self, text: &str) -> Option<LookupKey> {
+        Code::parse(text).ok().filter(|code| self.is_mintable(code)).map(LookupKey::Code)
+    }
+
     /// Returns the link that a path leads to on a domain: the domain's own link, or the default
     /// domain's.
     ///
@@ -97,7 +124,7 @@ impl Lookup {
     /// # Errors
     /// Returns [`LookupError`] if it is unknown whether the link exists.
     pub async fn find_named(&self, domain: DomainId, name: &str) -> Found {
-        match LookupKey::named(self, name) {
+        match self.key_of_name(name) {
             None => Ok(None),
             Some(wanted) if domain.is_default() => self.find_default(&wanted).await,
             Some(wanted) => match wanted.slug() {

@@ -14,7 +14,10 @@ use moka::{policy::EvictionPolicy, sync::Cache};
 use store::{Change, Source};
 use tokio::{sync::mpsc, time::Instant};
 
-use super::{Cached, Generations, LinkCache, Name, unminted_slugs::UnmintedSlugs};
+use super::{
+    cache::{Cached, Generations, LinkCache, Name},
+    unminted_slugs::UnmintedSlugs,
+};
 use supply::safety_rule::{self, SafetyRule};
 
 use crate::freshness::{Freshness, ReadAt};

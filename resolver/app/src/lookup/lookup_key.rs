@@ -3,8 +3,6 @@
 use codes::Code;
 use links::Slug;
 
-use super::Lookup;
-
 /// The key of a lookup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LookupKey {
@@ -15,26 +13,6 @@ pub enum LookupKey {
 }
 
 impl LookupKey {
-    /// Parses the path of a visitor's request; `None` if no link can have it.
-    #[must_use]
-    pub fn of_path(lookup: &Lookup, path: &str) -> Option<Self> {
-        let decoded = || {
-            let slug = Slug::of_path(path)?;
-            Some(Self::code(lookup, slug.as_str()).unwrap_or(Self::Slug(slug)))
-        };
-        Self::code(lookup, path.get(1..)?).or_else(decoded)
-    }
-
-    /// Parses the name of a link in a call of the API: a code or a slug, exactly as stored.
-    pub(super) fn named(lookup: &Lookup, name: &str) -> Option<Self> {
-        let slug = || Slug::parse(name).ok().filter(|slug| slug.as_str() == name);
-        Self::code(lookup, name).or_else(|| slug().map(Self::Slug))
-    }
-
-    fn code(lookup: &Lookup, text: &str) -> Option<Self> {
-        Code::parse(text).ok().filter(|code| lookup.is_mintable(code)).map(Self::Code)
-    }
-
     /// Returns the key as a slug, which it is on every domain but the default one.
     pub(super) fn slug(&self) -> Option<Slug> {
         match self {

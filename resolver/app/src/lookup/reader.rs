@@ -8,7 +8,11 @@ use links::Link;
 use store::{Links, READ_MAX, Reading, Source, StoreError};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{Cached, Found, LinkCache, LookupError, Name, invalidation::InvalidationState};
+use super::{
+    cache::{Cached, LinkCache, Name},
+    found::{Found, LookupError},
+    invalidation::InvalidationState,
+};
 use supply::safety_rule::{self, SafetyRule};
 
 use crate::{freshness::ReadAt, metrics::Metrics};

@@ -17,7 +17,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use super::{LookupError, TRUSTED};
+use super::{found::LookupError, unminted_slugs::TRUSTED};
 use supply::safety_rule::{self, SafetyRule};
 
 /// Maximum memory for cached slugs, in bytes.
