@@ -1,15 +1,16 @@
 //! API keys: random, shown once, stored as a hash.
 
-use std::{fmt, sync::Arc};
+mod grant;
+
+use std::fmt;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::{
-    DomainId, Link,
-    scope::{Scope, Scopes},
-};
+use crate::{DomainId, scope::Scopes};
+
+pub use grant::Grant;
 
 /// Number of an API key in the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -49,43 +50,6 @@ impl KeyLimits {
     #[must_use]
     pub fn hides_links(&self) -> bool {
         self.domain.is_some() || self.own_links_only
-    }
-}
-
-/// An authenticated API key: its id, name, scopes and limits.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Grant {
-    /// Key number.
-    pub id: ApiKeyId,
-    /// Key name, shared because every call has its own grant.
-    pub name: Arc<str>,
-    /// Scopes of the key.
-    pub scopes: Scopes,
-    /// Restrictions beyond the scopes.
-    pub limits: KeyLimits,
-}
-
-impl Grant {
-    /// Returns `true` if the key may know that this link exists.
-    #[must_use]
-    pub fn sees(&self, link: &Link) -> bool {
-        let is_own = !self.limits.own_links_only || link.created_by == self.id;
-        is_own && self.limits.domain.is_none_or(|domain| domain == link.domain())
-    }
-
-    /// Returns `true` if a create may be answered only with the key's own existing links.
-    ///
-    /// A key without the scope `read` could otherwise learn titles, tags and limits of other links
-    /// by asking for a link to the same target.
-    #[must_use]
-    pub fn finds_own_only(&self) -> bool {
-        self.limits.own_links_only || !self.scopes.allow(Scope::Read)
-    }
-
-    /// Returns `true` if a create may be answered with this existing link.
-    #[must_use]
-    pub fn may_be_given(&self, link: &Link) -> bool {
-        self.sees(link) && (link.created_by == self.id || !self.finds_own_only())
     }
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::api_key::ApiKeyId;
 
-use super::{Block, DomainId, PasswordHash, RedirectStatus, Rule, Slug, Tag, record::set};
+use super::{Block, DomainId, PasswordHash, RedirectStatus, Rule, Slug, Tag, update::set};
 
 /// Optional attributes, which few links have; a link with none of them has no details.
 ///

@@ -5,6 +5,8 @@ use std::{borrow::Cow, fmt};
 use serde::{Deserialize, Serialize};
 use url::Host;
 
+use super::update::set;
+
 /// Maximum length of an authority with its port, in bytes: a DNS name (RFC 1035), a colon and five
 /// digits.
 const MAX_LEN: usize = 259;
@@ -233,11 +235,11 @@ impl DomainEdit {
     #[must_use]
     pub fn apply(&self, mut settings: DomainSettings) -> DomainSettings {
         let redirects = &mut settings.redirects;
-        super::record::set(&mut settings.disabled, self.disabled.as_ref());
-        super::record::set(&mut settings.protocol, self.protocol.as_ref());
-        super::record::set(&mut redirects.base_url, self.base_url.as_ref());
-        super::record::set(&mut redirects.regular_404, self.regular_404.as_ref());
-        super::record::set(&mut redirects.invalid_short_url, self.invalid_short_url.as_ref());
+        set(&mut settings.disabled, self.disabled.as_ref());
+        set(&mut settings.protocol, self.protocol.as_ref());
+        set(&mut redirects.base_url, self.base_url.as_ref());
+        set(&mut redirects.regular_404, self.regular_404.as_ref());
+        set(&mut redirects.invalid_short_url, self.invalid_short_url.as_ref());
         settings
     }
 }

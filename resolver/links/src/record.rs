@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{Block, Details, DetailsEdit, Draft, Link, LongUrl, Tag};
+use super::{Block, Details, DetailsEdit, Draft, Link, LongUrl, Tag, update::set};
 use crate::api_key::ApiKeyId;
 
 /// A link with its tags, as the API shows it.
@@ -122,12 +122,5 @@ impl Draft {
             created_by: by,
             details: (!details.is_empty()).then(|| Box::new(details)),
         })
-    }
-}
-
-/// Overwrites `place` if a value is given.
-pub(super) fn set<T: Clone>(place: &mut T, value: Option<&T>) {
-    if let Some(value) = value {
-        place.clone_from(value);
     }
 }

@@ -6,6 +6,7 @@ mod value;
 use serde::{Deserialize, Serialize};
 
 use super::LongUrl;
+use value::MAX_LEN;
 
 pub use value::{AddressPattern, Browser, Country, Date, Device, Text};
 
@@ -13,8 +14,6 @@ pub use value::{AddressPattern, Browser, Country, Date, Device, Text};
 pub const RULES_MAX: usize = 100;
 /// Maximum number of conditions of one rule.
 pub const CONDITIONS_MAX: usize = 20;
-/// Maximum length of a key or value, in bytes.
-const MAX_LEN: usize = 255;
 
 /// A target for visitors who meet all conditions. A link stores its rules in the order in which
 /// they are tried.

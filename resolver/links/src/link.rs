@@ -1,0 +1,156 @@
+//! Links as they are stored, and drafts of links to be created.
+
+use codes::LinkId;
+use jiff::Timestamp;
+
+use super::{Details, DomainId, LongUrl, PasswordHash, RedirectStatus, Rule, Slug, api_key::ApiKeyId};
+
+/// A stored link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Primary key.
+    pub id: LinkId,
+    /// Target URL.
+    pub long_url: LongUrl,
+    /// Title, chosen by the owner.
+    pub title: Option<String>,
+    /// Whether crawlers may follow the link.
+    pub crawlable: bool,
+    /// Whether the query of the visitor's request is merged into the target URL.
+    pub forward_query: bool,
+    /// Creation time, by the database's clock.
+    pub created_at: Timestamp,
+    /// API key that created the link.
+    pub created_by: ApiKeyId,
+    /// Optional attributes, `None` if the link has none of them.
+    pub details: Option<Box<Details>>,
+}
+
+/// A link to be created, without an id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Draft {
+    /// Target URL.
+    pub long_url: LongUrl,
+    /// Title, chosen by the owner.
+    pub title: Option<String>,
+    /// Whether crawlers may follow the link.
+    pub crawlable: bool,
+    /// Whether the query of the visitor's request is merged into the target URL.
+    pub forward_query: bool,
+    /// API key that creates the link.
+    pub created_by: ApiKeyId,
+    /// Optional attributes, `None` if the link has none of them.
+    pub details: Option<Box<Details>>,
+}
+
+impl Draft {
+    /// Returns the domain of the link.
+    #[must_use]
+    pub fn domain(&self) -> DomainId {
+        self.details.as_ref().and_then(|details| details.domain).unwrap_or(DomainId::DEFAULT)
+    }
+}
+
+/// A draft with its allocated id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewLink {
+    /// Primary key.
+    pub id: LinkId,
+    /// The draft.
+    pub draft: Draft,
+}
+
+impl Link {
+    /// Builds the link from a draft that has been stored.
+    #[must_use]
+    pub fn stored(id: LinkId, draft: Draft, created_at: Timestamp) -> Self {
+        let Draft { long_url, title, crawlable, forward_query, created_by, details } = draft;
+        Self { id, long_url, title, crawlable, forward_query, created_at, created_by, details }
+    }
+
+    /// Returns `true` if the link redirects at `now`.
+    #[must_use]
+    pub fn is_live(&self, now: Timestamp) -> bool {
+        self.details.as_ref().is_none_or(|details| details.is_live(now))
+    }
+
+    /// Returns `true` if the link redirects neither at `now` nor later, unless it is edited.
+    #[must_use]
+    pub fn is_over(&self, now: Timestamp) -> bool {
+        self.details.as_ref().is_some_and(|details| details.is_over(now))
+    }
+
+    /// Returns `true` if the link has passed its start time, and so may have redirected before
+    /// `now`.
+    #[must_use]
+    pub fn was_live(&self, now: Timestamp) -> bool {
+        self.details.as_ref().is_none_or(|details| details.valid_since.is_none_or(|since| since <= now))
+    }
+
+    /// Returns `true` if the link has a visit limit.
+    #[must_use]
+    pub fn is_limited(&self) -> bool {
+        self.details.as_ref().is_some_and(|details| details.max_visits.is_some())
+    }
+
+    /// Returns the hash of the password that visitors have to enter.
+    #[must_use]
+    pub fn password(&self) -> Option<&PasswordHash> {
+        self.details.as_ref()?.password.as_ref()
+    }
+
+    /// Returns the redirect status, if it differs from the deployment's default.
+    #[must_use]
+    pub fn status(&self) -> Option<RedirectStatus> {
+        self.details.as_ref()?.status
+    }
+
+    /// Returns the redirect rules, in the order in which they are tried.
+    #[must_use]
+    pub fn rules(&self) -> &[Rule] {
+        self.details.as_ref().map_or(&[], |details| &details.rules)
+    }
+
+    /// Returns the random mark of a link that was created under a hand-picked code (I4).
+    #[must_use]
+    pub fn mark(&self) -> Option<u32> {
+        self.details.as_ref()?.mark
+    }
+
+    /// Returns the version: it grows with each edit, and is 0 for a link that was never edited.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.details.as_ref().map_or(0, |details| details.version)
+    }
+
+    /// Returns `true` if an operator has taken the link down.
+    #[must_use]
+    pub fn is_blocked(&self) -> bool {
+        self.details.as_ref().is_some_and(|details| details.blocked.is_some())
+    }
+
+    /// Returns `true` if the link is deleted.
+    #[must_use]
+    pub fn is_deleted(&self) -> bool {
+        self.details.as_ref().is_some_and(|details| details.deleted_at.is_some())
+    }
+
+    /// Returns the domain of the link.
+    #[must_use]
+    pub fn domain(&self) -> DomainId {
+        self.details.as_ref().and_then(|details| details.domain).unwrap_or(DomainId::DEFAULT)
+    }
+
+    /// Returns the slug, if the code was hand-picked.
+    #[must_use]
+    pub fn slug(&self) -> Option<&Slug> {
+        self.details.as_ref()?.slug.as_ref()
+    }
+
+    /// Returns `true` if this row holds exactly `draft`: an insert whose outcome was unknown was
+    /// committed.
+    #[must_use]
+    pub fn is(&self, draft: &Draft) -> bool {
+        Self::stored(self.id, draft.clone(), self.created_at) == *self
+    }
+}
