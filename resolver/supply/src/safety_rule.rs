@@ -90,7 +90,7 @@ pub enum SafetyRule {
     /// compared (`store/src/postgres/admin.rs`).
     Compared,
     /// A link is stored only in the history that its number belongs to
-    /// (`store/src/postgres/batch.rs`).
+    /// (`store/src/postgres/statements.rs`).
     History,
 }
 

@@ -1,7 +1,7 @@
 //! Batch inserts of new links: one statement on the first free connection, or COPY (`copy.rs`) for
 //! large batches.
 
-use std::sync::{LazyLock, atomic::Ordering};
+use std::sync::atomic::Ordering;
 
 use jiff::Timestamp;
 use links::NewLink;
@@ -9,38 +9,13 @@ use numbers::StoreEpoch;
 use tokio_postgres::{Row, types::ToSql};
 
 use super::{
-    DEADLINE, PostgresStore,
-    admin::{self, COMPARED_EPOCH},
-    copy,
+    PostgresStore, admin, copy,
+    deadline::{DEADLINE, within},
     line::{Line, LineError},
-    timestamp, within,
+    statements::INSERT_LANES,
+    timestamp::timestamp,
 };
 use crate::{InsertError, Inserted, StoreError, sql};
-
-/// Number of batches that are inserted concurrently.
-pub(super) const INSERT_LANES: usize = 4;
-
-/// Inserts a batch of any size in one round trip: ids, URLs and flags are sent as arrays. The ids
-/// are ascending, so that concurrent inserts of two resolvers cannot deadlock.
-///
-/// If the database's history is not `$8`, nothing is inserted and no row is returned. The check is
-/// part of the statement, because a transaction pooler may send each statement to another server.
-/// The condition stands in the INSERT itself. A CTE around it could report another history in a row
-/// of its own, but then the condition costs a batch of 32 links 27 µs instead of 16 µs, of 197 µs
-/// (2026-11-23, medians, statements alternating on one connection).
-pub(super) static INSERT: LazyLock<String> = LazyLock::new(|| {
-    format!(
-        "
-    INSERT INTO link (id, long_url, title, crawlable, forward_query, created_by, details)
-    SELECT new.id, url, name, crawls, forwards, creator, rest::jsonb
-    FROM unnest($1::bigint[], $2::text[], $3::text[], $4::boolean[], $5::boolean[], $6::bigint[], $7::text[])
-        AS new (id, url, name, crawls, forwards, creator, rest)
-    WHERE ({}) = $8
-    ON CONFLICT (id) DO NOTHING
-    RETURNING id, created_at",
-        *COMPARED_EPOCH
-    )
-});
 
 impl PostgresStore {
     /// Inserts links, and returns the outcome of each in the order of `links`.

@@ -6,7 +6,7 @@ use bb8::{Pool, PooledConnection};
 use bb8_postgres::PostgresConnectionManager;
 use tokio_postgres::{Config, NoTls, config::TargetSessionAttrs};
 
-use super::DEADLINE;
+use super::deadline::DEADLINE;
 use crate::StoreError;
 
 /// A pool of connections to the primary.

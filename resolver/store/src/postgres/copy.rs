@@ -13,17 +13,13 @@ use numbers::StoreEpoch;
 use tokio_postgres::error::SqlState;
 
 use super::{
-    DEADLINE,
+    deadline::DEADLINE,
     line::{Line, LineError},
 };
 
 /// Minimum number of links in a COPY batch. With fewer, the second round trip costs more than COPY
 /// saves.
 pub(super) const LINKS_MIN: usize = 500;
-
-pub(super) const COPY: &str = "
-    COPY link (id, long_url, title, crawlable, forward_query, created_by, details, created_at)
-    FROM STDIN (FORMAT binary)";
 
 /// Number of columns in a row.
 const COLUMNS: i16 = 8;

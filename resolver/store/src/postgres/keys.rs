@@ -8,7 +8,7 @@ use links::{
     audit::Entry,
 };
 
-use super::{PostgresStore, admin, within};
+use super::{PostgresStore, admin, deadline::within};
 use crate::{Keys, StoreError, sql};
 
 #[async_trait]

@@ -31,10 +31,9 @@ use tokio_postgres::{
 
 use super::{
     admin::{COMPARED_EPOCH, NOTE_SERVER},
-    copy::COPY,
-    optional_timestamp,
     replica::{Position, REPLAYED},
-    timestamp,
+    statements::COPY,
+    timestamp::{optional_timestamp, timestamp},
 };
 use crate::StoreError;
 

@@ -6,7 +6,7 @@ use links::{DomainId, Edit, Idempotency, Link, NewLink, Precondition, Slug, Tag,
 use numbers::StoreEpoch;
 use tokio::sync::mpsc;
 
-use super::{INSERT_LANES, PostgresStore, changes, transaction::insert};
+use super::{PostgresStore, changes, statements::INSERT_LANES, transaction::insert};
 use crate::{
     Change, Deleted, Edited, FullLink, InsertError, Inserted, InsertedFull, InsertedNamed, Links, NamedLink,
     Reading, Restored, Source, StoreError, sql,

@@ -11,6 +11,7 @@ mod catalog;
 mod changes;
 mod connect;
 mod copy;
+mod deadline;
 mod keys;
 mod line;
 mod links;
@@ -20,38 +21,25 @@ mod register;
 mod replica;
 mod reservations;
 mod settings;
+mod statements;
+mod timestamp;
 mod transaction;
 
-use std::{
-    sync::{Arc, LazyLock, Mutex, atomic::AtomicUsize},
-    time::Duration,
-};
+use std::sync::{Arc, Mutex, atomic::AtomicUsize};
 
 use async_trait::async_trait;
-use batch::{INSERT, INSERT_LANES};
 use bb8_postgres::PostgresConnectionManager;
 use connect::{Connections, check_out, configure, pool, reads_anywhere};
+use deadline::within;
 use jiff::Timestamp;
 use line::Line;
-use reads::READ;
 use replica::Positions;
+use statements::{INSERT, INSERT_LANES, POLL, READ};
 use tokio::{sync::watch, time::Instant};
-use tokio_postgres::{Config, NoTls, Row, config::TargetSessionAttrs};
+use tokio_postgres::{Config, NoTls, config::TargetSessionAttrs};
 
 use super::{Database, Store, StoreError, Witness, sql};
 
-/// Polls the settings' version and copy, the time, the log position and the server's start time.
-/// The position is the `insert` and not the `flush` position, so that no commit lies behind it.
-static POLL: LazyLock<String> = LazyLock::new(|| {
-    format!(
-        "SELECT version, {}, clock_timestamp(), (pg_current_wal_insert_lsn() - '0/0')::bigint, pg_postmaster_start_time()
-         FROM settings_version",
-        sql::Dialect::Postgres.settings_copy()
-    )
-});
-
-/// Deadline of one attempt at a statement or transaction, and of a wait for a connection.
-const DEADLINE: Duration = Duration::from_secs(3);
 /// Connections of the general pool: for all calls but batch inserts, redirects, lists and API key
 /// lookups.
 const POOL: u32 = 8;
@@ -140,11 +128,6 @@ impl PostgresStore {
     }
 }
 
-/// Applies [`DEADLINE`] to a call.
-async fn within<T>(call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
-    tokio::time::timeout(DEADLINE, call).await.unwrap_or(Err(StoreError::TimedOut))
-}
-
 impl Database for PostgresStore {
     fn is_shared(&self) -> bool {
         true
@@ -160,17 +143,4 @@ impl Store for PostgresStore {
     async fn check(&self) -> Result<(), StoreError> {
         within(async { migrations::check(&*self.connection().await?).await }).await
     }
-}
-
-fn optional_timestamp(row: &Row, column: usize) -> Result<Option<Timestamp>, StoreError> {
-    let time: Option<std::time::SystemTime> = row.try_get(column)?;
-    time.map(|time| {
-        Timestamp::try_from(time).map_err(|error| StoreError::Corrupt(format!("a time: {error}")))
-    })
-    .transpose()
-}
-
-fn timestamp(row: &Row, column: usize) -> Result<Timestamp, StoreError> {
-    let time: std::time::SystemTime = row.try_get(column)?;
-    Timestamp::try_from(time).map_err(|error| StoreError::Corrupt(format!("a time: {error}")))
 }

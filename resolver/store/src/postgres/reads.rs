@@ -12,7 +12,7 @@ use links::{DomainId, Link, LongUrl, Slug, api_key::ApiKeyId};
 use tokio::time::Instant;
 use tokio_postgres::{Row, types::ToSql};
 
-use super::{DEADLINE, PostgresStore, timestamp};
+use super::{PostgresStore, deadline::DEADLINE, timestamp::timestamp};
 use crate::{Reading, Source, StoreError, sql};
 
 /// Deadline of a read from the primary, for each phase of
@@ -22,10 +22,6 @@ const PRIMARY_DEADLINE: Duration = Duration::from_secs(1);
 const REPLICA_DEADLINE: Duration = Duration::from_millis(500);
 /// Back-off after a failed read: how long a server is not asked.
 const SHUNNED: Duration = Duration::from_secs(1);
-
-pub(super) const READ: &str = "
-    SELECT id, long_url, title, crawlable, forward_query, created_at, created_by, details::text
-    FROM link WHERE id = ANY($1::bigint[])";
 
 impl PostgresStore {
     /// Reads the links with these ids, in any order.

@@ -10,7 +10,7 @@ use links::{
 use numbers::{Mark, Span, StoreEpoch};
 use tokio::sync::watch;
 
-use super::{PostgresStore, admin, blocks, reservations, within};
+use super::{PostgresStore, admin, blocks, deadline::within, reservations};
 use crate::{Advanced, BlockEntry, Comparison, Register, Registration, StoreError, Witness, sql};
 
 #[async_trait]

@@ -10,7 +10,7 @@ use links::{
 use numbers::Span;
 use tokio_postgres::{Client, Row};
 
-use super::timestamp;
+use super::timestamp::timestamp;
 use crate::{RESERVATIONS_MAX, StoreError};
 
 const SELECT: &str = "

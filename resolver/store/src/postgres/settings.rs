@@ -5,7 +5,12 @@ use codes::{Fingerprint, Keyspace, KeyspaceIndex};
 use links::{Authority, DomainEdit, DomainId, api_key::ApiKeyId, targets::TargetRule};
 use tokio::time::Instant;
 
-use super::{DEADLINE, PostgresStore, admin, replica::Position, timestamp, within};
+use super::{
+    PostgresStore, admin,
+    deadline::{DEADLINE, within},
+    replica::Position,
+    timestamp::timestamp,
+};
 use crate::{DomainEdited, DomainRemoved, Settings, SettingsPoll, SettingsVersion, StoreError, sql};
 
 #[async_trait]

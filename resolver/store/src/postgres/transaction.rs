@@ -11,11 +11,12 @@ use tokio_postgres::{
 };
 
 use super::{
-    DEADLINE, PostgresStore,
+    PostgresStore,
     admin::compared_epoch,
     connect::{Connections, check_out},
+    deadline::{DEADLINE, within},
     line::rolled_back,
-    timestamp, within,
+    timestamp::timestamp,
 };
 use crate::{
     InsertError, StoreError,
