@@ -7,6 +7,7 @@
 //!    calls within its transaction.
 
 mod catalog;
+mod database;
 mod keys;
 mod links;
 mod register;
@@ -14,14 +15,10 @@ mod settings;
 
 use async_trait::async_trait;
 
-pub use self::{catalog::Catalog, keys::Keys, links::Links, register::Register, settings::Settings};
+pub use self::{
+    catalog::Catalog, database::Database, keys::Keys, links::Links, register::Register, settings::Settings,
+};
 use crate::StoreError;
-
-/// A database behind a port.
-pub trait Database: Send + Sync + 'static {
-    /// Returns whether other processes use the same database.
-    fn is_shared(&self) -> bool;
-}
 
 /// A database with all its ports.
 ///

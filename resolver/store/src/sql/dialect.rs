@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use super::milliseconds;
-
 /// A SQL dialect, with the expressions and statements that differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
@@ -211,4 +209,9 @@ impl Dialect {
             Self::Sqlite => place.to_owned(),
         }
     }
+}
+
+/// Converts a duration to a parameter in milliseconds.
+pub(crate) fn milliseconds(span: Duration) -> i64 {
+    i64::try_from(span.as_millis()).unwrap_or(i64::MAX)
 }

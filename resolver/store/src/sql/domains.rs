@@ -11,6 +11,7 @@ use super::{
     audit::note,
     details::{IS_IN_USE, KEY_DOMAIN},
     keyspaces::keyspaces,
+    settings_version::note_change,
     targets::targets,
 };
 use crate::{DomainEdited, DomainRemoved, SettingsVersion, SharedSettings, StoreError};
@@ -34,14 +35,6 @@ pub(crate) async fn shared_settings<S: Sql>(
     let domains = sql.query(&domains, &[]).await?.iter().map(domain).collect::<Result<_, _>>()?;
     let targets = targets(sql).await?;
     Ok(Some(SharedSettings { version, domains, targets, keyspaces }))
-}
-
-/// SQL statement that raises the settings' version, so that all resolvers read them again.
-pub(crate) const NOTE_SETTINGS: &str = "UPDATE settings_version SET version = version + 1";
-
-/// Raises the settings' version: once the transaction is committed, all resolvers read them again.
-pub(super) async fn note_change<S: Sql>(sql: &mut S) -> Result<(), StoreError> {
-    sql.query(NOTE_SETTINGS, &[]).await.map(drop)
 }
 
 /// Returns the id of the domain with this name, and adds the domain if it does not exist. Returns

@@ -9,10 +9,10 @@ use links::{ImportCode, ImportItem, PickedCode, Record};
 use super::{
     Sql, Told, Value,
     create::{Placed, insert_deleted, place, same_keyspaces},
-    domains::note_change,
     long_urls::note_long_urls,
     places,
     restore::find_deleted,
+    settings_version::note_change,
     slugs::{find_slug, take_slug},
     sweep::note_arrived,
     tags::add_tags,

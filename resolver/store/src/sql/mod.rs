@@ -23,16 +23,18 @@ mod idempotency;
 mod import;
 mod keys;
 mod keyspaces;
+mod like;
 mod list;
 mod long_urls;
 mod restore;
+mod settings_version;
 mod slugs;
 mod sweep;
 mod tags;
 mod targets;
 mod uses;
 
-use std::{collections::HashMap, time::Duration};
+use std::collections::HashMap;
 
 use jiff::Timestamp;
 
@@ -42,10 +44,8 @@ use links::{Details, Link, LongUrl, Tag, api_key::ApiKeyId};
 
 pub(super) use audit::audit_entries;
 pub(super) use create::{insert_full, insert_named};
-pub(super) use dialect::Dialect;
-pub(super) use domains::{
-    NOTE_SETTINGS, add_domain, domains_with_links, edit_domain, remove_domain, shared_settings,
-};
+pub(super) use dialect::{Dialect, milliseconds};
+pub(super) use domains::{add_domain, domains_with_links, edit_domain, remove_domain, shared_settings};
 pub(super) use edits::{delete, edit};
 pub(super) use gaps::{Gaps, SCAN_PAGE};
 pub(super) use history::{RAISE, Registered, advance, begin_history, mark_of, raise};
@@ -57,6 +57,7 @@ pub(super) use keyspaces::{ids_of, number_of_end, parse_keyspaces};
 pub(super) use list::{outline, outlines_of, records};
 pub(super) use long_urls::{index_long_urls, links_of_url};
 pub(super) use restore::{find_deleted, restore};
+pub(super) use settings_version::NOTE_SETTINGS;
 pub(super) use slugs::{FIND_SLUG, find_slug, unminted_slugs};
 pub(super) use sweep::{note_visits, sweep};
 pub(super) use tags::{delete_tags, has_tag, rename_tag, tags, tags_of};
@@ -181,11 +182,6 @@ pub(super) trait Sql {
 
     /// Notifies other resolvers of a change when the transaction commits.
     fn tell(&mut self, news: Told<'_>) -> impl Future<Output = Result<(), StoreError>> + Send;
-}
-
-/// Converts a duration to a parameter in milliseconds.
-pub(super) fn milliseconds(span: Duration) -> i64 {
-    i64::try_from(span.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// Converts the start and size of a page of ids to parameters.

@@ -4,7 +4,7 @@ use codes::LinkId;
 use links::{Tag, api_key::ApiKeyId, audit::Action};
 use serde_json::json;
 
-use super::{Sql, TagsOf, Value, audit::note, details::DOMAIN_OR_DEFAULT, places};
+use super::{Sql, TagsOf, Value, audit::note, details::DOMAIN_OR_DEFAULT, like::pattern, places};
 use crate::{Renamed, StoreError, TagCount, Visible};
 
 /// Replaces all tags of a link.
@@ -63,7 +63,7 @@ pub(crate) async fn tags<S: Sql>(
     most: i64,
     of: &Visible,
 ) -> Result<Vec<TagCount>, StoreError> {
-    let mut values = vec![Value::Text(super::list::pattern(search.unwrap_or("")))];
+    let mut values = vec![Value::Text(pattern(search.unwrap_or("")))];
     let (links, conditions) = visible_only(of, &mut values);
     values.push(Value::Int(most));
     let select = format!(
