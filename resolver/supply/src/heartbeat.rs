@@ -20,7 +20,7 @@ use proto::issuer::v1 as pb;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_stream::StreamExt;
 
-use super::{history::Seen, supplier::Holder};
+use super::{history::Seen, holder_state::Holder};
 use crate::safety_rule;
 
 /// The pause after a stream ended or was refused.

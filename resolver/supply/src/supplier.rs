@@ -3,13 +3,9 @@
 //! The rules are in [`holder::core`]. This module adds the clock, the connections to issuer and
 //! store, the log and the metrics.
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
-use codes::Contradiction;
-use holder::{Answer, Call, Effect, Event, Note, Refused, Session, StoreAnswer, StoreCall, SupplyCore};
+use holder::{Answer, Call, Effect, Event, Note, Refused, StoreAnswer, StoreCall};
 use proto::issuer::v1 as pb;
 use store::{Register, Registration, StoreError};
 use tokio::{
@@ -19,62 +15,18 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
-    ceilings::SharedCeilings,
     heartbeat::Heartbeat,
-    history::{History, Seen},
-    issuer_client::IssuerClient,
+    history::Seen,
+    holder_state::{Holder, StopReason, SupplierConfig},
     messages,
-    minting::{Minting, Shared},
-    owner::Owner,
+    minting::Minting,
     pace::Pace,
 };
-use crate::{metrics::SupplyMetrics, safety_rule};
 
 /// The time limit at shutdown for a call under way, and again for returning all blocks.
 const STOP_DEADLINE: Duration = Duration::from_secs(5);
 /// The delay of the second beat after the one that a restart of the database server triggers.
 const SECOND_BEAT: Duration = Duration::from_secs(1);
-
-/// The configuration and connections of a supplier.
-pub struct SupplierConfig {
-    /// The owner of the blocks.
-    pub owner: Owner,
-    /// The client of the issuer.
-    pub client: Arc<IssuerClient>,
-    /// The store with the block register.
-    pub register: Arc<dyn Register>,
-    /// The keyspaces that this process mints in.
-    pub mintings: Vec<Arc<Minting>>,
-    /// The collection that receives trusted ceilings.
-    pub ceilings: Arc<SharedCeilings>,
-    /// The metrics of the supply.
-    pub metrics: Arc<SupplyMetrics>,
-}
-
-/// The reason why a holder mints no more, for good.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StopReason {
-    /// A later start of the same holder has registered. Carries the issuer's message.
-    Superseded(String),
-    /// The issuer's ledger is not the one that the database has adopted.
-    AnotherLedger {
-        /// The id of the issuer's ledger.
-        issuer: String,
-        /// The id of the ledger that the database has adopted.
-        database: String,
-    },
-    /// The database contradicts the keyspaces of this process.
-    Keyspaces(Contradiction),
-}
-
-impl From<holder::Lost> for StopReason {
-    fn from(lost: holder::Lost) -> Self {
-        match lost {
-            holder::Lost::Superseded(reason) => Self::Superseded(reason),
-            holder::Lost::AnotherLedger { issuer, database } => Self::AnotherLedger { issuer, database },
-        }
-    }
-}
 
 /// A handle for other parts of the process to end minting for good.
 #[derive(Clone, Debug)]
@@ -98,105 +50,6 @@ impl Closing {
     }
 }
 
-/// The core, and the state that the supplier and the heartbeat share.
-pub(super) struct Holder {
-    pub(super) config: SupplierConfig,
-    /// A std mutex: it is held for one step and never across an await.
-    core: Mutex<SupplyCore>,
-    pub(super) session: watch::Sender<Option<Session>>,
-    pub(super) lost: watch::Sender<Option<StopReason>>,
-    pub(super) pace: Arc<Pace>,
-    pub(super) history: History,
-}
-
-impl Holder {
-    fn core(&self) -> MutexGuard<'_, SupplyCore> {
-        self.core.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Runs a function with the core and the keyspaces.
-    pub(super) fn with_core<T>(&self, act: impl FnOnce(&mut SupplyCore, &mut Shared<'_>) -> T) -> T {
-        act(&mut self.core(), &mut Shared(&self.config.mintings))
-    }
-
-    /// Carries out the effects that need no answer, and returns the one that does.
-    pub(super) fn apply(&self, effects: Vec<Effect>) -> Option<Effect> {
-        let mut next = None;
-        for effect in effects {
-            match effect {
-                Effect::Session => {
-                    self.session.send_replace(self.core().session());
-                }
-                Effect::WakeCreators(keyspace) => self.config.mintings[keyspace].came(),
-                Effect::BeatNow => self.pace.hurry(),
-                Effect::Note(note) => self.report(note),
-                Effect::Lost(lost) => {
-                    self.lost.send_if_modified(|first| {
-                        let is_first = first.is_none();
-                        first.get_or_insert(lost.into());
-                        is_first
-                    });
-                }
-                other => next = Some(other),
-            }
-        }
-        next
-    }
-
-    fn report(&self, note: Note) {
-        let metrics = &self.config.metrics;
-        let namespace = |keyspace: usize| &self.config.mintings[keyspace].namespace;
-        match note {
-            Note::Registered(incarnation) => tracing::info!(%incarnation, "registered with the issuer"),
-            Note::AnotherLedger { issuer, database } => tracing::error!(
-                issuer,
-                database,
-                "the issuer has another ledger than this database's numbers come from"
-            ),
-            Note::Missed(block) => tracing::info!(
-                start = block.span.start(),
-                len = block.span.len(),
-                "a block was missed, and comes in"
-            ),
-            Note::Refilled(keyspace) => {
-                tracing::debug!(namespace = %namespace(keyspace), "a block came in");
-            }
-            Note::TakenOver(block, unused) => {
-                metrics.reclaimed.increment(unused);
-                let (start, len) = (block.span.start(), block.span.len());
-                tracing::info!(start, len, unused, "reclaimed a block");
-            }
-            Note::Overlaps { block, .. } => {
-                metrics.blocks_overlapping.increment(1);
-                tracing::error!(
-                    start = block.span.start(),
-                    len = block.span.len(),
-                    generation = block.generation.0,
-                    "the register has numbers of this block already: none of it is used. \
-                     Was the issuer's ledger restored from a backup, or does another one serve this database?"
-                );
-            }
-            Note::Exhausted(keyspace) => {
-                tracing::error!(namespace = %namespace(keyspace), "every number of the keyspace is used");
-            }
-            Note::InOtherHands(keyspace) => {
-                tracing::debug!(namespace = %namespace(keyspace), "the last numbers are in other hands");
-            }
-            Note::Refused(what, refused) => {
-                metrics.refills_failed.increment(1);
-                tracing::error!(error = &refused as &dyn std::error::Error, "{what}");
-            }
-            Note::NotReturned(refused) => {
-                tracing::warn!(error = &refused as &dyn std::error::Error, "return a block");
-            }
-            Note::TooManyGaps(block) => {
-                let start = block.span.start();
-                tracing::info!(start, "too many gaps to return a block: it will be reclaimed");
-            }
-        }
-    }
-}
-
 /// The task that keeps the buffers filled.
 pub struct Supplier {
     holder: Arc<Holder>,
@@ -210,16 +63,7 @@ impl Supplier {
     /// Creates a supplier that has not registered yet.
     #[must_use]
     pub fn new(config: SupplierConfig) -> Self {
-        let specs = config.mintings.iter().map(|minting| minting.spec()).collect();
-        let holder = Holder {
-            config,
-            core: Mutex::new(SupplyCore::new(specs, safety_rule::rules())),
-            session: watch::Sender::new(None),
-            lost: watch::Sender::new(None),
-            pace: Arc::default(),
-            history: History::default(),
-        };
-        Self { holder: Arc::new(holder), seen: Seen::default(), asked: Instant::now() }
+        Self { holder: Arc::new(Holder::new(config)), seen: Seen::default(), asked: Instant::now() }
     }
 
     /// Returns a channel that reports when and why this holder stops minting.
