@@ -1,6 +1,6 @@
 //! Errors of commands and of configuration.
 
-use std::io;
+use std::{io, path::Path};
 
 use daemon::Exit;
 use store::StoreError;
@@ -58,4 +58,11 @@ impl Error {
             Self::Store(_) | Self::Io(_) | Self::TaskFailed(_) | Self::Random(_) => Exit::Internal,
         }
     }
+}
+
+/// Returns the error for a file that cannot be opened, read or written: its path and the system's
+/// message.
+#[must_use]
+pub fn file_error(flag: &'static str, path: &Path, error: &io::Error) -> Error {
+    Error::Config { flag, value: path.display().to_string(), reason: error.to_string() }
 }

@@ -16,7 +16,7 @@ mod row;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use self::{out::Out, row::Rows};
-use super::{database::ready, open_mint::open_mint, warn};
+use super::{database::ready, open_mint::open_mint, warning::warn};
 use crate::{
     Error,
     args::{ExportArgs, ExportFormat},

@@ -37,7 +37,7 @@ use self::{
     item::{Adopted, Adoption},
     outcome::Outcome,
 };
-use super::{database::ready, file_error, open_mint::open_mint, warn};
+use super::{database::ready, error::file_error, open_mint::open_mint, warning::warn};
 use crate::{Error, args::ImportArgs};
 
 /// The maximum number of links in one transaction, and about how many bytes.

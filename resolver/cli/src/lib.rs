@@ -22,8 +22,7 @@ mod migrate;
 mod open_mint;
 pub mod table;
 mod target;
-
-use std::path::Path;
+mod warning;
 
 #[cfg(test)]
 use clap::Parser;
@@ -34,7 +33,7 @@ use args::{
 };
 pub use client::ClientError;
 pub use database::{open_witnessed, wait_for};
-pub use error::Error;
+pub use error::{Error, file_error};
 
 /// The commands.
 #[derive(Debug, Subcommand)]
@@ -86,17 +85,4 @@ pub async fn run(command: Command) -> Result<String, Error> {
         Command::Import(args) => import::run(args).await,
         Command::Export(args) => export::run(args).await,
     }
-}
-
-/// Returns the error for a file that cannot be opened, read or written: its path and the system's
-/// message.
-#[must_use]
-pub fn file_error(flag: &'static str, path: &Path, error: &std::io::Error) -> Error {
-    Error::Config { flag, value: path.display().to_string(), reason: error.to_string() }
-}
-
-/// Prints a warning on the standard error, so that it does not mix with output that a script reads.
-#[expect(clippy::print_stderr, reason = "warnings go to the standard error")]
-fn warn(text: &str) {
-    eprintln!("resolver: warning: {text}");
 }
