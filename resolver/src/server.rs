@@ -2,6 +2,7 @@
 //! of numbers, then the public listener.
 
 mod parts;
+mod supply_task;
 
 use std::{
     fs::{DirBuilder, File, OpenOptions, TryLockError},
@@ -20,10 +21,7 @@ use daemon::{Admin, Recorder, Refresh, Resources, TaskSupervisor};
 use issuer::{core::Limits, embedded::Embedded, observer::Observer};
 use parts::Parts;
 use store::Witness;
-use supply::{
-    Clock, Closing, IssuerClient, Minting, Owner, Spec, StopReason, Supplier, SupplierConfig, SupplyMetrics,
-    Target,
-};
+use supply::{Clock, IssuerClient, Minting, Owner, Spec, StopReason, SupplyMetrics, Target};
 use tokio::{
     net::TcpListener,
     sync::watch,
@@ -270,41 +268,6 @@ fn open_witness(path: &Path) -> Result<Witness, cli::Error> {
              the issuer's ledger, put back together, are not noticed"
         ),
     })
-}
-
-/// The task of the supplier, with its handles.
-struct Supply {
-    stop: CancellationToken,
-    lost: watch::Receiver<Option<StopReason>>,
-    closing: Closing,
-    task: JoinHandle<()>,
-}
-
-impl Supply {
-    fn start(config: SupplierConfig, supervisor: &TaskSupervisor) -> Self {
-        let stop = CancellationToken::new();
-        let supplier = Supplier::new(config);
-        let (lost, closing) = (supplier.lost(), supplier.closing());
-        Self { task: supervisor.spawn("supplier", supplier.run(stop.clone())), stop, lost, closing }
-    }
-
-    /// Waits until this process may mint no more, and returns the reason.
-    async fn lost(&self) -> StopReason {
-        let mut lost = self.lost.clone();
-        match lost.wait_for(Option::is_some).await.map(|lost| lost.clone()) {
-            Ok(Some(lost)) => lost,
-            // The supplier's task has ended, and its failure ends the process on another path.
-            _ => std::future::pending().await,
-        }
-    }
-
-    /// Stops the supplier, which returns the unused numbers within its own time limit.
-    async fn stop(self) {
-        self.stop.cancel();
-        if let Err(error) = self.task.await {
-            tracing::error!(%error, "the supplier failed: its numbers are leaked");
-        }
-    }
 }
 
 fn joined(ended: Result<io::Result<()>, JoinError>) -> Result<(), Error> {

@@ -31,7 +31,7 @@ use web::{
     client_limits::Clients,
 };
 
-use super::Supply;
+use super::supply_task::Supply;
 use crate::{config::Settings, http::PublicService};
 
 /// What the parts of the daemon share.
