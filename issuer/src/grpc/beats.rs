@@ -9,7 +9,11 @@ use tokio::{sync::watch, time::timeout};
 use tokio_stream::Stream;
 use tonic::{Response, Status, Streaming};
 
-use super::{IssuerService, convert, mismatch, status::status_of};
+use super::{
+    convert,
+    service::{IssuerService, mismatch},
+    status::status_of,
+};
 use crate::{
     core::{Answer, Refusal, scarce_beat_ms},
     driver::DriverState,
