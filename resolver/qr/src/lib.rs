@@ -5,14 +5,16 @@
 //! are split evenly around the modules. Unlike in Shlink, an invalid value is refused and not
 //! replaced by the default.
 
+mod drawing;
 mod options;
 mod png;
 mod svg;
 
-use fast_qr::{ECL, QRBuilder, QRCode};
+use fast_qr::{ECL, QRBuilder};
 
-pub use options::QrOptions;
-use options::{ErrorCorrection, Format, MARGIN_MAX, SIZE_MAX, SIZE_MIN};
+use drawing::Drawing;
+use options::{ErrorCorrection, Format};
+pub use options::{QrError, QrOptions};
 
 /// An image of a QR code, encoded as a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,57 +23,6 @@ pub struct Image {
     pub bytes: Vec<u8>,
     /// The media type, for the `Content-Type` header.
     pub content_type: &'static str,
-}
-
-/// An invalid parameter, or a text that does not fit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum QrError {
-    /// `format` names no supported format.
-    #[error("expected format to be png or svg")]
-    Format,
-    /// `size` is not a whole number within bounds.
-    #[error("expected size to be a whole number of pixels from {SIZE_MIN} to {SIZE_MAX}")]
-    Size,
-    /// `size` has fewer pixels than the code has modules. A longer text and a higher error
-    /// correction need more modules.
-    #[error("expected size to be at least {modules} pixels: this code has as many modules on a side")]
-    TooSmall {
-        /// Modules on each side.
-        modules: u16,
-    },
-    /// `margin` is not a whole number within bounds.
-    #[error("expected margin to be a whole number of pixels from 0 to {MARGIN_MAX}")]
-    Margin,
-    /// `errorCorrection` is not a level of error correction.
-    #[error("expected errorCorrection to be l, m, q or h")]
-    ErrorCorrection,
-    /// `color`, the colour of the dark modules, is malformed.
-    #[error("expected color to be RRGGBB or RGB in hexadecimal digits, with or without a leading #")]
-    Color,
-    /// `bgColor`, the colour of the background, is malformed.
-    #[error("expected bgColor to be RRGGBB or RGB in hexadecimal digits, with or without a leading #")]
-    BackgroundColor,
-    /// Both colours are the same, so the code could not be scanned.
-    #[error("expected bgColor to be another colour than color")]
-    SameColors,
-    /// The text is too long for any QR code with this error correction.
-    #[error("expected errorCorrection to be a lower one, or the text to be shorter")]
-    TooLong,
-}
-
-impl QrError {
-    /// Returns the query parameter at fault, as it is spelled in the query.
-    #[must_use]
-    pub fn parameter(self) -> &'static str {
-        match self {
-            Self::Format => "format",
-            Self::Size | Self::TooSmall { .. } => "size",
-            Self::Margin => "margin",
-            Self::ErrorCorrection | Self::TooLong => "errorCorrection",
-            Self::Color => "color",
-            Self::BackgroundColor | Self::SameColors => "bgColor",
-        }
-    }
 }
 
 /// Renders a text as a QR code. The text is best an ASCII URL, because readers interpret other
@@ -93,39 +44,6 @@ pub fn render(text: &str, options: &QrOptions) -> Result<Image, QrError> {
         Format::Png => Image { bytes: png::write(&drawing), content_type: "image/png" },
         Format::Svg => Image { bytes: svg::write(&drawing).into_bytes(), content_type: "image/svg+xml" },
     })
-}
-
-/// A QR code with the position of its modules in the image.
-struct Drawing<'a> {
-    code: QRCode,
-    options: &'a QrOptions,
-    /// Modules on each side.
-    modules: u16,
-    /// Pixels on each side of a module.
-    scale: u16,
-    /// Pixels above the first row of modules, and left of the first column.
-    offset: u16,
-    /// Pixels on each side of the image.
-    side: u16,
-}
-
-impl<'a> Drawing<'a> {
-    fn new(code: QRCode, options: &'a QrOptions) -> Result<Self, QrError> {
-        let modules = u16::try_from(code.size).expect("the largest QR code has 177 modules on a side");
-        let scale = options.size / modules;
-        if scale == 0 {
-            return Err(QrError::TooSmall { modules });
-        }
-        let side = options.size + 2 * options.margin;
-        // An odd pixel goes to the right and to the bottom.
-        let offset = (side - scale * modules) / 2;
-        Ok(Self { code, options, modules, scale, offset, side })
-    }
-
-    /// Returns the rows of modules from the top; `true` is a dark module.
-    fn rows(&self) -> impl Iterator<Item = impl Iterator<Item = bool>> {
-        (0..usize::from(self.modules)).map(|row| self.code[row].iter().map(|module| module.value()))
-    }
 }
 
 #[cfg(test)]

@@ -1,18 +1,67 @@
-//! The query parameters of a QR code image.
+//! The query parameters of a QR code image, and the errors that name them.
 
 use std::{borrow::Cow, fmt};
 
-use super::QrError;
-
 /// Minimum pixels on each side, without the margin.
-pub(super) const SIZE_MIN: u16 = 50;
+const SIZE_MIN: u16 = 50;
 /// Maximum pixels on each side, without the margin.
-pub(super) const SIZE_MAX: u16 = 1000;
+const SIZE_MAX: u16 = 1000;
 /// Default pixels on each side, without the margin.
 const SIZE_DEFAULT: u16 = 300;
 /// Maximum margin in pixels on each side: readers need 4 modules, and in the smallest code 21
 /// modules fill 1000 pixels at 47 each.
-pub(super) const MARGIN_MAX: u16 = 200;
+const MARGIN_MAX: u16 = 200;
+
+/// An invalid parameter, or a text that does not fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum QrError {
+    /// `format` names no supported format.
+    #[error("expected format to be png or svg")]
+    Format,
+    /// `size` is not a whole number within bounds.
+    #[error("expected size to be a whole number of pixels from {SIZE_MIN} to {SIZE_MAX}")]
+    Size,
+    /// `size` has fewer pixels than the code has modules. A longer text and a higher error
+    /// correction need more modules.
+    #[error("expected size to be at least {modules} pixels: this code has as many modules on a side")]
+    TooSmall {
+        /// Modules on each side.
+        modules: u16,
+    },
+    /// `margin` is not a whole number within bounds.
+    #[error("expected margin to be a whole number of pixels from 0 to {MARGIN_MAX}")]
+    Margin,
+    /// `errorCorrection` is not a level of error correction.
+    #[error("expected errorCorrection to be l, m, q or h")]
+    ErrorCorrection,
+    /// `color`, the colour of the dark modules, is malformed.
+    #[error("expected color to be RRGGBB or RGB in hexadecimal digits, with or without a leading #")]
+    Color,
+    /// `bgColor`, the colour of the background, is malformed.
+    #[error("expected bgColor to be RRGGBB or RGB in hexadecimal digits, with or without a leading #")]
+    BackgroundColor,
+    /// Both colours are the same, so the code could not be scanned.
+    #[error("expected bgColor to be another colour than color")]
+    SameColors,
+    /// The text is too long for any QR code with this error correction.
+    #[error("expected errorCorrection to be a lower one, or the text to be shorter")]
+    TooLong,
+}
+
+impl QrError {
+    /// Returns the query parameter at fault, as it is spelled in the query.
+    #[must_use]
+    pub fn parameter(self) -> &'static str {
+        match self {
+            Self::Format => "format",
+            Self::Size | Self::TooSmall { .. } => "size",
+            Self::Margin => "margin",
+            Self::ErrorCorrection | Self::TooLong => "errorCorrection",
+            Self::Color => "color",
+            Self::BackgroundColor | Self::SameColors => "bgColor",
+        }
+    }
+}
 
 /// The appearance of a QR code. Values are within bounds, and the two colours differ.
 #[derive(Clone, Debug, PartialEq, Eq)]

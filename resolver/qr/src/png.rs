@@ -2,7 +2,7 @@
 
 use ::png::{BitDepth, ColorType, Compression, Encoder, EncodingError, Filter};
 
-use super::Drawing;
+use super::drawing::Drawing;
 
 /// The number of pixels in a byte, one for each bit.
 const PIXELS_PER_BYTE: usize = 8;

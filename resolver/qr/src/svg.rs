@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use super::Drawing;
+use super::drawing::Drawing;
 
 pub(super) fn write(drawing: &Drawing<'_>) -> String {
     let mut file = String::new();
