@@ -4,6 +4,7 @@
 //! command line and the document. [`ShortUrl`] is a link as Shlink shows it.
 
 mod bodies;
+mod uses;
 
 use links::{
     Authority, Block, CODE_LEN_MAX, DESCRIPTION_BYTES, LongUrl, PasswordHash, RedirectStatus, Slug, TAGS_MAX,
@@ -14,8 +15,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Flag, Ignored, Number, Patch, Time, VisitsSummary, page::Page, values::inline_schema};
-use bodies::Use;
-pub use bodies::{BatchItem, EditUse, FillItem, NewShortUrl, ShortUrlEdit};
+pub use bodies::{BatchItem, FillItem, NewShortUrl, ShortUrlEdit};
+pub use uses::EditUse;
+use uses::Use;
 
 /// The fields of a link that a caller sets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
