@@ -1,5 +1,5 @@
-//! Checks of long URLs, domains, slugs and prefixes. Each check returns the typed value, or a phrase
-//! that says what was expected. `link_fields.rs` has the checks of a link's other fields.
+//! Checks of long URLs, domains, slugs and prefixes. Each check returns the typed value, or a
+//! phrase that says what was expected. `link_fields.rs` has the checks of a link's other fields.
 
 use links::{Authority, LongUrl, LongUrlError, Slug};
 
