@@ -100,7 +100,7 @@ impl Calls {
         Share::of("key", per_minute, spent).map(Some)
     }
 
-    /// Returns a wrong key to a client's budget, because the key was right.
+    /// Gives an attempt back to a client's budget, because its key was valid.
     pub(crate) fn give_back_wrong_key(&self, client: IpAddr) {
         self.wrong_keys.give_back(network(client));
     }

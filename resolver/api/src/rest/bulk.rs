@@ -121,7 +121,7 @@ pub(super) async fn answer(call: Call, scope: Scope, body: Incoming) -> Answer {
     call.finish(created.await.unwrap_or_else(Problem::into_answer))
 }
 
-/// Begins the answer, and goes on after its first byte was sent.
+/// Begins the answer. The links are created while it is being sent.
 async fn create(api: &Arc<Api>, by: &Grant, body: Incoming) -> Result<Answer, Problem> {
     api.links.may_create_many(by)?;
     let call = api.budgets.bulk_calls.take(BudgetAccount::Key(by.id), 1)?;
@@ -138,7 +138,7 @@ async fn create(api: &Arc<Api>, by: &Grant, body: Incoming) -> Result<Answer, Pr
         ended: false,
         trouble: None,
     };
-    // The first items say in which form the answers are.
+    // The first items decide the form of the results: an array or lines.
     let first = reading.next().await;
     let form = reading.splitter.form();
     let (answers, receiver) = mpsc::channel(ANSWERS);

@@ -1,6 +1,6 @@
 //! Reads DTOs from JSON and queries, so that all wrong fields are reported at once.
 //!
-//! A right body is parsed straight into its type. Only if that fails is it taken apart: each field
+//! A valid body is parsed straight into its type. Only if that fails is it taken apart: each field
 //! is read by itself, and a wrong or unknown one is recorded with what was expected. serde's own
 //! errors stop at the first field and name neither the field of a wrong value nor what is expected
 //! in the words of the API. (`eserde` would collect errors; it is young.)
@@ -43,7 +43,7 @@ pub(super) fn read_fields<T: Fields>(body: &[u8]) -> Result<(T, FieldErrors), Pr
     Ok((fields, wrong))
 }
 
-/// Parses a JSON object whose fields are all right. serde would take an array for the fields in
+/// Parses a JSON object whose fields are all valid. serde would read an array as the fields in
 /// their order.
 pub(super) fn parse<T: DeserializeOwned>(body: &[u8]) -> Option<T> {
     let is_object = body.trim_ascii_start().first() == Some(&b'{');
@@ -87,7 +87,7 @@ pub(super) fn read_each<T: Fields>(fields: Map<String, Value>, at: &str, wrong: 
             }
         }
     }
-    // Fields that are right one by one are right together.
+    // Fields that are valid one by one are valid together.
     serde_json::from_value(Value::Object(right)).unwrap_or_default()
 }
 

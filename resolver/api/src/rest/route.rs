@@ -104,7 +104,7 @@ pub(super) struct BodyDocs {
     pub(super) content: Content,
 }
 
-/// The description of an answer that is no problem.
+/// The description of an answer other than a problem.
 pub(super) struct AnswerDocs {
     pub(super) status: u16,
     pub(super) description: &'static str,

@@ -48,7 +48,7 @@ impl Router {
         };
         for (index, route) in routes.iter().enumerate() {
             insert(route.method.clone(), route.path, index);
-            // A call with its key in the address answers to nothing but what opens addresses.
+            // The create with its key in the URL answers GET only: a HEAD must not create a link.
             if route.method == Method::GET && !matches!(route.handler, Handler::KeyInQuery(..)) {
                 insert(Method::HEAD, route.path, index);
             }
