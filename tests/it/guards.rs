@@ -74,6 +74,19 @@ async fn a_link_with_a_password_leads_only_those_on_who_know_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_password_is_not_sent_on_to_a_fallback_target() {
+    let flags = ["--redirect-status", "307", "--regular-404-redirect", "https://fallback.example/"];
+    let alone = Alone::start(&flags).await;
+    let api = alone.api();
+    pick(api, "over", json!({ "password": "right", "validUntil": "2020-01-01" })).await;
+    assert_eq!(api.get("over").await.unwrap().status, 307);
+    for slug in ["over", "none"] {
+        let answer = unlock(api, slug, "password=right").await;
+        assert_eq!((answer.status, answer.header("location")), (303, Some("https://fallback.example/")));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn guesses_of_a_password_are_slowed_down_for_their_link_and_their_client() {
     let alone = Alone::start(&["--trusted-proxies", "127.0.0.0/8"]).await;
     let api = alone.api();

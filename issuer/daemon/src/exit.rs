@@ -2,7 +2,10 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{
+    Parser,
+    error::{ContextKind, ContextValue},
+};
 
 /// The outcome of a daemon or a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,13 +34,22 @@ impl From<Exit> for ExitCode {
     }
 }
 
+/// Removes an invalid value from the parser's message if it may be a URL with a password.
+fn without_secrets(mut error: clap::Error) -> clap::Error {
+    let value = error.get(ContextKind::InvalidValue);
+    if matches!(value, Some(ContextValue::String(value)) if value.contains('@')) {
+        error.insert(ContextKind::InvalidValue, ContextValue::String("(hidden)".to_owned()));
+    }
+    error
+}
+
 /// Parses flags and environment. `--help` and `--version` arrive as errors from the parser, but end
 /// with code 0.
 ///
 /// # Errors
 /// Returns the exit code if the process is to end. The parser's message is printed before.
 pub fn parse<C: Parser>() -> Result<C, ExitCode> {
-    C::try_parse().map_err(|error| {
+    C::try_parse().map_err(without_secrets).map_err(|error| {
         // If standard error is closed, the message has no other destination.
         let _ = error.print();
         if error.use_stderr() { Exit::Config } else { Exit::Clean }.into()
@@ -52,6 +64,27 @@ pub fn end(daemon: &str, done: Result<(), (Exit, anyhow::Error)>) -> ExitCode {
         Err((exit, error)) => {
             eprintln!("{daemon}: {error:#}");
             exit.into()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Flags {
+        #[arg(long, value_parser = |text: &str| text.parse::<u16>().map_err(|_| "expected a port"))]
+        port: u16,
+    }
+
+    #[test]
+    fn a_value_that_may_contain_a_password_is_not_printed() {
+        for (value, shown) in [("postgre://me:secret@db/x", "(hidden)"), ("high", "high")] {
+            let error = without_secrets(Flags::try_parse_from(["daemon", "--port", value]).unwrap_err());
+            let message = error.render().to_string();
+            assert!(message.contains(shown) && !message.contains("secret"), "{message}");
+            assert!(message.contains("--port") && message.contains("expected a port"), "{message}");
         }
     }
 }

@@ -28,6 +28,17 @@ const BODY_TIME: Duration = Duration::from_secs(10);
 
 /// Redirects a visitor who enters the right password.
 pub async fn unlock(thread: &ThreadContext, visitor: Visitor, request: Request<Incoming>) -> Answer {
+    let mut answer = answer_form(thread, visitor, request).await;
+    if answer.status().is_redirection() {
+        // The target has to be requested with GET, whatever the status of redirects: with 307 or
+        // 308 a browser would send the password to it, also to the target of a link that has
+        // expired meanwhile.
+        *answer.status_mut() = StatusCode::SEE_OTHER;
+    }
+    answer
+}
+
+async fn answer_form(thread: &ThreadContext, visitor: Visitor, request: Request<Incoming>) -> Answer {
     let redirector = &thread.redirector;
     let (parts, body) = request.into_parts();
     let _held = match redirector.budgets.bodies.take(BudgetAccount::client(visitor.client), BODY_BYTES as u64)
@@ -55,12 +66,7 @@ pub async fn unlock(thread: &ThreadContext, visitor: Visitor, request: Request<I
             Tried::Busy => return unavailable(redirector),
         }
     }
-    let mut answer = lead(thread, visitor, &request, now, &found).await;
-    if answer.status().is_redirection() {
-        // The target has to be requested with GET, whatever the link's own status.
-        *answer.status_mut() = StatusCode::SEE_OTHER;
-    }
-    answer
+    lead(thread, visitor, &request, now, &found).await
 }
 
 /// Checks a password on the daemon's own runtime: a listener's thread has no other threads for

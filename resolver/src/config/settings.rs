@@ -10,7 +10,7 @@ use app::{
 use cli::{Error, args::Database};
 use codes::{Keyspace, parse_keyspaces};
 use jiff::tz::TimeZone;
-use links::{Protocol, Redirects, Schemes, has_safe_placeholders};
+use links::{Protocol, Redirects, STRAY_TARGET_BYTES, Schemes, has_safe_placeholders};
 use numbers::{HolderId, Namespace};
 use redirect::{fallback_page::FallbackTargets, geoip::GeoIp};
 use url::{Host, Url};
@@ -265,14 +265,15 @@ fn default_domain(public_url: &str) -> PublicUrl {
 
 fn check_redirect(flag: &'static str, url: &str) -> Result<(), Error> {
     let is_web = Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
-    if is_web && has_safe_placeholders(url) {
+    // A longer target would count as none as soon as its placeholders are filled.
+    if is_web && has_safe_placeholders(url) && url.len() <= STRAY_TARGET_BYTES {
         return Ok(());
     }
-    Err(wrong(
-        flag,
-        url,
-        "expected an address such as https://example.com/, with placeholders behind the host only",
-    ))
+    let reason = format!(
+        "expected an address such as https://example.com/, of at most {STRAY_TARGET_BYTES} bytes and with \
+         placeholders behind the host only"
+    );
+    Err(wrong(flag, url, reason))
 }
 
 fn wrong(flag: &'static str, value: impl ToString, reason: impl Into<String>) -> Error {
