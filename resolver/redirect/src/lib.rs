@@ -38,7 +38,7 @@ use geoip::GeoIp;
 use hyper::StatusCode;
 use qr_code::QrCodeLimits;
 use robots::Robots;
-use store::Store;
+use store::Catalog;
 use thread_cache::ThreadCache;
 use tokio::runtime;
 use web::{budgets::Budgets, client_limits::Clients};
@@ -58,8 +58,8 @@ pub struct Redirector {
     pub admission: VisitLimiter,
     /// The queue of recorded visits.
     pub visits: Visits,
-    /// The database, from which only [`robots`] lists links.
-    pub store: Arc<dyn Store>,
+    /// The lists of links, from which [`robots`] reads the crawlable ones.
+    pub catalog: Arc<dyn Catalog>,
     /// The limits and the connections of each client.
     pub clients: Arc<Clients>,
     /// The budgets of clients and of the process.

@@ -82,10 +82,10 @@ async fn read(redirector: &Redirector, domain: DomainId) -> Result<Bytes, StoreE
             per_page: Some(PER_PAGE_MAX),
             ..Filter::default()
         };
-        let outline = redirector.store.outline(&filter, None).await?;
+        let outline = redirector.catalog.outline(&filter, None).await?;
         'links: for piece in pieces(&outline.entries) {
             let ids: Vec<LinkId> = piece.iter().map(|entry| entry.id).collect();
-            let records = redirector.store.records(&ids).await?;
+            let records = redirector.catalog.records(&ids).await?;
             let live = records.iter().map(|record| &record.link).filter(|link| link.is_live(now));
             for name in live.filter_map(|link| redirector.lookup.name_of(link)) {
                 // `$` anchors the rule: without it, it would match every path with this prefix.

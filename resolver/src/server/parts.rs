@@ -107,7 +107,7 @@ impl Parts {
             passwords: Arc::clone(&shared.passwords),
             admission: VisitLimiter::start(&self.supervisor, self.store.clone()),
             visits: Visits::start(&self.supervisor, &self.metrics, seen),
-            store: self.store.clone(),
+            catalog: self.store.clone(),
             clients: Arc::clone(&shared.clients),
             budgets: Arc::clone(&shared.budgets),
             metrics: Arc::clone(&self.metrics),
