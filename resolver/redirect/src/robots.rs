@@ -3,44 +3,150 @@
 //!
 //! 1. A domain lists its own links and those of the default domain, which redirect its visitors as
 //!    well.
-//! 2. Requests are few. A text is cached for a minute, and concurrent requests share one read.
-//! 3. Crawlers need not read more than 500 KiB. If the links do not fit, the latest are listed.
+//! 2. A text is cached for a minute. The links of the default domain are read once in that time,
+//!    for all domains.
+//! 3. There is one read at a time, and requests of any host share it or wait for it. So a client
+//!    that goes through all domains leaves the other connections for lists to the API. A failed
+//!    read answers all requests of the next second.
+//! 4. Crawlers need not read more than 500 KiB. If the links do not fit, the latest are listed.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, RwLock},
+    time::Duration,
+};
 
 use app::list_links::pieces;
 use codes::LinkId;
 use hyper::{StatusCode, body::Bytes};
 use links::PER_PAGE_MAX;
 use links::{DomainId, Filter, OrderBy, OrderField};
-use moka::future::Cache;
+use moka::sync::Cache;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use store::StoreError;
+use tokio::{
+    sync::Mutex,
+    time::{Instant, timeout},
+};
 use web::{Answer, TEXT, answer};
 
 use crate::{Redirector, fallback_page::unavailable};
 
 /// The time for which a text is cached.
 const BELIEVED: Duration = Duration::from_secs(60);
-/// The maximum number of domains with a cached text.
-const DOMAINS: u64 = 100;
+/// The time after a failed read in which no other is tried.
+const FAILED_FOR: Duration = Duration::from_secs(1);
+/// The longest time that a request waits for the reads of others.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The maximum memory for the texts of all domains but the default one, in bytes.
+const MEMORY_MAX: u64 = 50 * 1024 * 1024;
+/// The bytes that a cached text takes beside its rules.
+const ENTRY_BYTES: usize = 256;
 /// The maximum length of a text, in bytes.
 const TEXT_MAX: usize = 500 * 1024;
 const HEAD: &str = "# https://www.rfc-editor.org/rfc/rfc9309\n\nUser-agent: *\n";
 const TAIL: &str = "Disallow: /\n";
+/// The maximum length of the rules between the two, in bytes.
+const RULES_MAX: usize = TEXT_MAX - HEAD.len() - TAIL.len();
 /// Characters that are special in a rule or not allowed in a path are escaped.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
+/// A cached text.
+#[derive(Clone)]
+struct Text {
+    bytes: Bytes,
+    /// The time at which the rules of the default domain in it are too old.
+    until: Instant,
+    /// The memory that it takes, in bytes. A domain without links of its own shares the bytes of
+    /// the default domain.
+    weight: u32,
+}
+
 /// The cached text of each domain.
 pub struct Robots {
-    texts: Cache<DomainId, Bytes>,
+    default_text: RwLock<Option<Text>>,
+    /// The texts of the other domains.
+    texts: Cache<DomainId, Text>,
+    /// The time of the last read that failed. Locked while links are read.
+    failed_at: Mutex<Option<Instant>>,
 }
 
 impl Robots {
     /// Creates an empty cache.
     #[must_use]
     pub fn new() -> Self {
-        Self { texts: Cache::builder().max_capacity(DOMAINS).time_to_live(BELIEVED).build() }
+        let texts = Cache::builder().max_capacity(MEMORY_MAX).weigher(|_, text: &Text| text.weight);
+        Self {
+            default_text: RwLock::default(),
+            texts: texts.time_to_live(BELIEVED).build(),
+            failed_at: Mutex::default(),
+        }
+    }
+
+    /// Returns the text of a domain. `read` reads the rules of a domain's own links. Returns `None`
+    /// if they cannot be read.
+    async fn text<R>(&self, domain: DomainId, read: impl Fn(DomainId) -> R) -> Option<Bytes>
+    where
+        R: Future<Output = Result<String, StoreError>>,
+    {
+        let mut failed_at = timeout(PATIENCE, self.failed_at.lock()).await.ok()?;
+        // Another request may have read it meanwhile.
+        if let Some(text) = self.cached(domain) {
+            return Some(text);
+        }
+        if failed_at.is_some_and(|at| at.elapsed() < FAILED_FOR) {
+            return None;
+        }
+        match self.read(domain, read).await {
+            Ok(text) => Some(text),
+            Err(error) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, "list links for crawlers");
+                *failed_at = Some(Instant::now());
+                None
+            }
+        }
+    }
+
+    async fn read<R>(&self, domain: DomainId, read: impl Fn(DomainId) -> R) -> Result<Bytes, StoreError>
+    where
+        R: Future<Output = Result<String, StoreError>>,
+    {
+        let default_text = match self.default_text() {
+            Some(text) => text,
+            None => {
+                let until = Instant::now() + BELIEVED;
+                let rules = read(DomainId::DEFAULT).await?;
+                let text = Text { bytes: whole(rules.as_bytes(), b""), until, weight: 0 };
+                *self.default_text.write().expect("no code panics while it holds this lock") =
+                    Some(text.clone());
+                text
+            }
+        };
+        if domain.is_default() {
+            return Ok(default_text.bytes);
+        }
+        let own = read(domain).await?;
+        let (bytes, size) = if own.is_empty() {
+            (default_text.bytes, ENTRY_BYTES)
+        } else {
+            let bytes = whole(own.as_bytes(), rules_of(&default_text.bytes));
+            let size = bytes.len() + ENTRY_BYTES;
+            (bytes, size)
+        };
+        let weight = u32::try_from(size).unwrap_or(u32::MAX);
+        self.texts.insert(domain, Text { bytes: bytes.clone(), until: default_text.until, weight });
+        Ok(bytes)
+    }
+
+    /// Returns the text of a domain if it is cached.
+    fn cached(&self, domain: DomainId) -> Option<Bytes> {
+        let text = if domain.is_default() { self.default_text() } else { self.texts.get(&domain) };
+        text.filter(|text| Instant::now() < text.until).map(|text| text.bytes)
+    }
+
+    /// Returns the text of the default domain if it is cached.
+    fn default_text(&self) -> Option<Text> {
+        let text = self.default_text.read().expect("no code panics while it holds this lock").clone();
+        text.filter(|text| Instant::now() < text.until)
     }
 }
 
@@ -56,47 +162,130 @@ pub async fn show(redirector: &Arc<Redirector>, host: Option<&str>) -> Answer {
     if place.domain.settings.disabled {
         return answer(StatusCode::OK, TEXT, format!("{HEAD}{TAIL}"));
     }
-    let (domain, reader) = (place.domain.id, Arc::clone(redirector));
+    let domain = place.domain.id;
+    if let Some(text) = redirector.robots.cached(domain) {
+        return answer(StatusCode::OK, TEXT, text);
+    }
+    let reader = Arc::clone(redirector);
     // On the daemon's own runtime, because requests of other connections may share this read.
     let read = redirector.runtime.spawn(async move {
-        reader.robots.texts.try_get_with(domain, read(&reader, domain)).await.map_err(|error| {
-            tracing::warn!(error = &*error as &dyn std::error::Error, "list links for crawlers");
-        })
+        let redirector: &Redirector = &reader;
+        redirector.robots.text(domain, |domain| rules(redirector, domain)).await
     });
     match read.await {
-        Ok(Ok(text)) => answer(StatusCode::OK, TEXT, text),
+        Ok(Some(text)) => answer(StatusCode::OK, TEXT, text),
         // A crawler that receives this status visits nothing until it receives another.
-        Ok(Err(())) | Err(_) => unavailable(redirector),
+        Ok(None) | Err(_) => unavailable(redirector),
     }
 }
 
-async fn read(redirector: &Redirector, domain: DomainId) -> Result<Bytes, StoreError> {
-    let mut text = HEAD.to_owned();
+/// Reads the rules of a domain's own links, at most [`RULES_MAX`] bytes of them.
+async fn rules(redirector: &Redirector, domain: DomainId) -> Result<String, StoreError> {
     let now = redirector.domain_cache.now();
-    let both = [domain, DomainId::DEFAULT];
-    for domain in &both[usize::from(domain.is_default())..] {
-        let filter = Filter {
-            domain: Some(*domain),
-            crawlable: true,
-            order: OrderBy { field: OrderField::DateCreated, descending: true },
-            per_page: Some(PER_PAGE_MAX),
-            ..Filter::default()
-        };
-        let outline = redirector.catalog.outline(&filter, None).await?;
-        'links: for piece in pieces(&outline.entries) {
-            let ids: Vec<LinkId> = piece.iter().map(|entry| entry.id).collect();
-            let records = redirector.catalog.records(&ids).await?;
-            let live = records.iter().map(|record| &record.link).filter(|link| link.is_live(now));
-            for name in live.filter_map(|link| redirector.lookup.name_of(link)) {
-                // `$` anchors the rule: without it, it would match every path with this prefix.
-                let rule = format!("Allow: /{}$\n", utf8_percent_encode(&name, ESCAPED));
-                if text.len() + rule.len() + TAIL.len() > TEXT_MAX {
-                    break 'links;
-                }
-                text.push_str(&rule);
+    let filter = Filter {
+        domain: Some(domain),
+        crawlable: true,
+        order: OrderBy { field: OrderField::DateCreated, descending: true },
+        per_page: Some(PER_PAGE_MAX),
+        ..Filter::default()
+    };
+    let outline = redirector.catalog.outline(&filter, None).await?;
+    let mut rules = String::new();
+    for piece in pieces(&outline.entries) {
+        let ids: Vec<LinkId> = piece.iter().map(|entry| entry.id).collect();
+        let records = redirector.catalog.records(&ids).await?;
+        let live = records.iter().map(|record| &record.link).filter(|link| link.is_live(now));
+        for name in live.filter_map(|link| redirector.lookup.name_of(link)) {
+            // `$` anchors the rule: without it, it would match every path with this prefix.
+            let rule = format!("Allow: /{}$\n", utf8_percent_encode(&name, ESCAPED));
+            if rules.len() + rule.len() > RULES_MAX {
+                return Ok(rules);
             }
+            rules.push_str(&rule);
         }
     }
-    text.push_str(TAIL);
-    Ok(text.into())
+    Ok(rules)
+}
+
+/// Builds a text from a domain's own rules, and from as many of the default domain's as fit.
+fn whole(own: &[u8], of_default: &[u8]) -> Bytes {
+    let room = RULES_MAX.saturating_sub(own.len());
+    let fitting = if of_default.len() <= room {
+        of_default
+    } else {
+        let line_end = of_default[..room].iter().rposition(|byte| *byte == b'\n');
+        &of_default[..line_end.map_or(0, |at| at + 1)]
+    };
+    [HEAD.as_bytes(), own, fitting, TAIL.as_bytes()].concat().into()
+}
+
+/// Returns the rules in a text that [`whole`] has built.
+fn rules_of(text: &[u8]) -> &[u8] {
+    &text[HEAD.len()..text.len() - TAIL.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::{Cell, RefCell};
+
+    use tokio::time::{advance, sleep};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_default_domains_links_are_read_once_a_minute_for_all_domains() {
+        let (robots, reads) = (Robots::new(), RefCell::new(Vec::new()));
+        let [one, other] = [1, 2].map(DomainId::from_stored);
+        let read = |domain: DomainId| {
+            reads.borrow_mut().push(domain);
+            async move {
+                sleep(Duration::from_millis(10)).await;
+                let rules = if domain.is_default() { "Allow: /all$\n" } else { "Allow: /own$\n" };
+                Ok::<_, StoreError>(if domain == other { String::new() } else { rules.to_owned() })
+            }
+        };
+        let texts = tokio::join!(
+            robots.text(one, &read),
+            robots.text(other, &read),
+            robots.text(DomainId::DEFAULT, &read),
+            robots.text(one, &read),
+        );
+        let of_one = format!("{HEAD}Allow: /own$\nAllow: /all$\n{TAIL}");
+        let of_all = format!("{HEAD}Allow: /all$\n{TAIL}");
+        assert_eq!(texts.0.unwrap(), of_one);
+        assert_eq!(texts.1.unwrap(), of_all);
+        assert_eq!(texts.2.unwrap(), of_all);
+        assert_eq!(texts.3.unwrap(), of_one);
+        assert_eq!(*reads.borrow(), [DomainId::DEFAULT, one, other]);
+        advance(BELIEVED).await;
+        assert!(robots.cached(one).is_none() && robots.cached(DomainId::DEFAULT).is_none());
+        assert_eq!(robots.text(one, &read).await.unwrap(), of_one);
+        assert_eq!(reads.borrow().len(), 5);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_failed_read_answers_all_domains_for_a_second() {
+        let (robots, reads) = (Robots::new(), Cell::new(0));
+        let read = |_: DomainId| {
+            reads.set(reads.get() + 1);
+            async { Err::<String, _>(StoreError::TimedOut) }
+        };
+        for domain in [1, 2, 3].map(DomainId::from_stored) {
+            assert_eq!(robots.text(domain, &read).await, None);
+        }
+        assert_eq!(reads.get(), 1);
+        advance(FAILED_FOR).await;
+        assert_eq!(robots.text(DomainId::DEFAULT, &read).await, None);
+        assert_eq!(reads.get(), 2);
+    }
+
+    #[test]
+    fn a_text_ends_with_the_last_rule_that_fits() {
+        let line = b"Allow: /abc$\n";
+        let full = line.repeat(RULES_MAX / line.len());
+        assert_eq!(rules_of(&whole(&full, line)), full, "no room for another rule");
+        let text = whole(line, &full);
+        assert_eq!(rules_of(&text), full, "one of its own, and all but one of the others");
+        assert!(text.len() <= TEXT_MAX);
+    }
 }
