@@ -30,7 +30,7 @@ use web::{
 };
 
 pub use calls::{CallLimits, Calls};
-pub use rest::Router;
+pub use rest::{HealthCheck, Router};
 
 /// The state that both APIs share.
 pub struct Api {
@@ -44,6 +44,8 @@ pub struct Api {
     pub keys: Arc<KeyRing>,
     /// The database.
     pub store: Arc<dyn Store>,
+    /// The last check of the database for callers without a key.
+    pub health: HealthCheck,
     /// Trusted proxies and the limits of each client.
     pub clients: Arc<Clients>,
     /// Limits on the number of calls per minute.

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock, atomic::AtomicBool};
 
-use api::{Api, Calls, rest};
+use api::{Api, Calls, HealthCheck, rest};
 use app::{
     LinkPolicy, LinkService,
     clock::DatabaseClock,
@@ -136,6 +136,7 @@ impl Parts {
             domain_cache: Arc::clone(&shared.domain_cache),
             keys,
             store: self.store.clone(),
+            health: HealthCheck::default(),
             clients: Arc::clone(&shared.clients),
             calls: Calls::new(settings.call_limits),
             budgets: Arc::clone(&shared.budgets),

@@ -50,6 +50,7 @@ use hyper::{
 
 use crate::Api;
 use call::Call;
+pub use health::HealthCheck;
 pub(crate) use problem::Problem;
 use route::{Handler, Route};
 pub use router::Router;
