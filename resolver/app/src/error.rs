@@ -147,6 +147,16 @@ pub enum AppError {
         /// The limit.
         most: u64,
     },
+    /// The API key has as many open reservations as it may have.
+    #[error(
+        "Expected reservations to be given up, such as filled ones: this key has {held} of {most} open reservations."
+    )]
+    TooManyReservations {
+        /// Number of open reservations of the key.
+        held: u64,
+        /// The limit.
+        most: u64,
+    },
     /// A share of the process's capacity is used up: the caller's own, or the one for all callers.
     #[error("{}", Share(.0))]
     TooMuchAtOnce(ExceededShare),

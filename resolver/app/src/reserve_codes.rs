@@ -9,7 +9,7 @@ use codes::Code;
 use links::{
     Draft,
     api_key::Grant,
-    reservation::{Reservation, ReservationId},
+    reservation::{OPEN_MAX, OpenReservations, Reservation, ReservationId},
     scope::Scope,
 };
 
@@ -45,12 +45,9 @@ impl LinkService {
     pub async fn reserve(&self, count: u64, keyspace: &Minting, by: &Grant) -> Result<Reserved, AppError> {
         require_default_domain(by)?;
         let _turn = self.turns.query(by.id).await?;
-        // Concurrent calls do not see each other's codes, so a key may exceed its limit once for
+        // Concurrent calls do not see each other's codes, so a key may exceed its limits once for
         // each of its permits.
-        let (held, most) = (self.register.count_reserved(by.id).await?, self.policy.reserved_max);
-        if held.saturating_add(count) > most {
-            return Err(AppError::TooManyReserved { held, most });
-        }
+        require_room(self.register.count_reserved(by.id).await?, count, self.policy.reserved_max)?;
         let reservation = self.reserver.reserve(by.id, keyspace, count).await?;
         self.with_codes(reservation).await
     }
@@ -128,9 +125,37 @@ fn sees_all(by: &Grant) -> bool {
     require_operator(by).is_ok()
 }
 
+/// Requires that a key with these open reservations may have another one, with `count` codes.
+fn require_room(open: OpenReservations, count: u64, codes_max: u64) -> Result<(), AppError> {
+    if open.count >= OPEN_MAX {
+        return Err(AppError::TooManyReservations { held: open.count, most: OPEN_MAX });
+    }
+    if open.codes.saturating_add(count) > codes_max {
+        return Err(AppError::TooManyReserved { held: open.codes, most: codes_max });
+    }
+    Ok(())
+}
+
 /// Requires a key that may use the default domain, which all reserved codes belong to.
 fn require_default_domain(by: &Grant) -> Result<(), AppError> {
     require(by, Scope::Reserve)?;
     let is_other = by.limits.domain.is_some_and(|domain| !domain.is_default());
     if is_other { Err(AppError::OneDomainOnly) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reservations_of_a_key_are_limited_by_number_and_by_codes() {
+        let room = |count, codes, more| require_room(OpenReservations { count, codes }, more, 10_000);
+        assert!(room(0, 0, 10_000).is_ok());
+        assert!(room(OPEN_MAX - 1, 9_999, 1).is_ok());
+        let refused = room(OPEN_MAX, OPEN_MAX, 1);
+        assert!(matches!(refused, Err(AppError::TooManyReservations { held: OPEN_MAX, most: OPEN_MAX })));
+        let refused = room(1, 9_999, 2);
+        assert!(matches!(refused, Err(AppError::TooManyReserved { held: 9_999, most: 10_000 })));
+        assert!(room(1, 1, u64::MAX).is_err());
+    }
 }

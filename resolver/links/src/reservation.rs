@@ -10,6 +10,9 @@ use crate::api_key::ApiKeyId;
 
 /// Maximum number of codes in a reservation: more would make the answer megabytes long.
 pub const COUNT_MAX: u64 = 100_000;
+/// Maximum number of open reservations of one API key. Each is a holder, of which the issuer keeps
+/// a limited number for all keys.
+pub const OPEN_MAX: u64 = 1_000;
 /// Maximum number of links in one fill.
 pub const FILL_MAX: usize = 10_000;
 
@@ -53,6 +56,15 @@ impl fmt::Display for ReservationId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+/// Totals of the open reservations of an API key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OpenReservations {
+    /// Number of reservations, also of those without a number.
+    pub count: u64,
+    /// Number of their codes, filled or not.
+    pub codes: u64,
 }
 
 /// A stored reservation.

@@ -7,7 +7,7 @@ use harness::{Postgres, wait};
 use links::{
     NewLink,
     api_key::ApiKeyId,
-    reservation::{Reservation, ReservationId},
+    reservation::{OpenReservations, Reservation, ReservationId},
 };
 use numbers::Span;
 use store::{BlockEntry, Register, Registration, Store, StoreError, postgres::PostgresStore};
@@ -190,7 +190,11 @@ pub(super) async fn a_reservations_numbers_are_the_registers_rows_of_its_holder(
     assert_eq!(store.reservation(&id).await.unwrap(), Some(expected.clone()));
     assert_eq!(store.reservations(Some(key)).await.unwrap(), [expected]);
     assert_eq!(store.reservations(None).await.unwrap().len(), 2);
+    let open = |count, codes| OpenReservations { count, codes };
+    assert_eq!(store.count_reserved(key).await.unwrap(), open(1, 20), "one of two blocks");
+    assert_eq!(store.count_reserved(ApiKeyId(8)).await.unwrap(), open(1, 0), "one without a block");
     store.close_reservation(&id).await.unwrap();
+    assert_eq!(store.count_reserved(key).await.unwrap(), open(0, 0));
     let closed_at = store.reservation(&id).await.unwrap().unwrap().closed_at;
     assert!(closed_at.is_some_and(|at| at >= created_at));
     store.close_reservation(&id).await.unwrap();

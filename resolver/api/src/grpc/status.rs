@@ -43,6 +43,7 @@ pub(super) fn of_app(error: &AppError) -> Status {
         }
         AppError::TooManyDomains { .. }
         | AppError::TooManyReserved { .. }
+        | AppError::TooManyReservations { .. }
         | AppError::TooMuchAtOnce(ExceededShare::Own)
         | AppError::Exhausted => Code::ResourceExhausted,
         AppError::TooMuchAtOnce(ExceededShare::All) | AppError::Unavailable => Code::Unavailable,

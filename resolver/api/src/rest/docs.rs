@@ -122,7 +122,7 @@ pub(super) enum Kind {
     NoReservation,
     /// The reservation was given up.
     ReservationClosed,
-    /// The key has as many codes in reservations as it may have.
+    /// The key has as many codes in reservations, or as many reservations, as it may have.
     TooManyReserved,
     /// No call has this method and path.
     NoRoute,

@@ -221,7 +221,8 @@ fn of_app(error: &AppError) -> Words {
         | AppError::TooManyDomains { .. }
         | AppError::DomainInUse { .. }
         | AppError::ReservationClosed { .. }
-        | AppError::TooManyReserved { .. } => (StatusCode::CONFLICT, None),
+        | AppError::TooManyReserved { .. }
+        | AppError::TooManyReservations { .. } => (StatusCode::CONFLICT, None),
         AppError::Superseded => (StatusCode::PRECONDITION_FAILED, None),
         AppError::IdempotencyKeyReused => (StatusCode::UNPROCESSABLE_ENTITY, None),
         AppError::TooMuchAtOnce(ExceededShare::Own) => (StatusCode::TOO_MANY_REQUESTS, None),

@@ -6,7 +6,7 @@ use codes::{KeyspaceIndex, LinkId};
 use jiff::Timestamp;
 use links::{
     api_key::ApiKeyId,
-    reservation::{Reservation, ReservationId},
+    reservation::{OpenReservations, Reservation, ReservationId},
 };
 use numbers::{Mark, Span, StoreEpoch};
 use tokio::sync::watch;
@@ -89,8 +89,8 @@ pub trait Register: Database {
     /// [`RESERVATIONS_MAX`](crate::RESERVATIONS_MAX).
     async fn reservations(&self, of: Option<ApiKeyId>) -> Result<Vec<Reservation>, StoreError>;
 
-    /// Returns how many codes the open reservations of an API key hold, filled or not.
-    async fn count_reserved(&self, of: ApiKeyId) -> Result<u64, StoreError>;
+    /// Counts the open reservations of an API key and their codes.
+    async fn count_reserved(&self, of: ApiKeyId) -> Result<OpenReservations, StoreError>;
 
     /// Closes a reservation. Idempotent.
     async fn close_reservation(&self, id: &ReservationId) -> Result<(), StoreError>;

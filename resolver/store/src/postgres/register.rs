@@ -5,7 +5,7 @@ use codes::{KeyspaceIndex, LinkId};
 use jiff::Timestamp;
 use links::{
     api_key::ApiKeyId,
-    reservation::{Reservation, ReservationId},
+    reservation::{OpenReservations, Reservation, ReservationId},
 };
 use numbers::{Mark, Span, StoreEpoch};
 use tokio::sync::watch;
@@ -96,7 +96,7 @@ impl Register for PostgresStore {
         within(async { reservations::list(&*self.connection().await?, of).await }).await
     }
 
-    async fn count_reserved(&self, of: ApiKeyId) -> Result<u64, StoreError> {
+    async fn count_reserved(&self, of: ApiKeyId) -> Result<OpenReservations, StoreError> {
         within(async { reservations::reserved(&*self.connection().await?, of).await }).await
     }
 

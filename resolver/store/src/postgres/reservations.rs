@@ -5,7 +5,7 @@ use codes::{KeyspaceIndex, LinkId};
 use jiff::Timestamp;
 use links::{
     api_key::ApiKeyId,
-    reservation::{Reservation, ReservationId},
+    reservation::{OpenReservations, Reservation, ReservationId},
 };
 use numbers::Span;
 use tokio_postgres::{Client, Row};
@@ -43,12 +43,14 @@ pub(super) async fn list(client: &Client, of: Option<ApiKeyId>) -> Result<Vec<Re
     client.query(&sql, &[&of.map(|key| key.0)]).await?.iter().map(reservation).collect()
 }
 
-pub(super) async fn reserved(client: &Client, of: ApiKeyId) -> Result<u64, StoreError> {
-    let sql = "SELECT coalesce(sum(upper(b.ids) - lower(b.ids)), 0)::bigint
-               FROM reservation r JOIN block b ON b.holder = 'reservation-' || r.id
+pub(super) async fn reserved(client: &Client, of: ApiKeyId) -> Result<OpenReservations, StoreError> {
+    let sql = "SELECT count(DISTINCT r.id), coalesce(sum(upper(b.ids) - lower(b.ids)), 0)::bigint
+               FROM reservation r LEFT JOIN block b ON b.holder = 'reservation-' || r.id
                WHERE r.created_by = $1 AND r.closed_at IS NULL";
-    let count: i64 = client.query_one(sql, &[&of.0]).await?.try_get(0)?;
-    Ok(u64::try_from(count).unwrap_or(0))
+    let row = client.query_one(sql, &[&of.0]).await?;
+    let (count, codes): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
+    let unsigned = |count: i64| u64::try_from(count).unwrap_or(0);
+    Ok(OpenReservations { count: unsigned(count), codes: unsigned(codes) })
 }
 
 pub(super) async fn close(client: &Client, id: &ReservationId) -> Result<(), StoreError> {

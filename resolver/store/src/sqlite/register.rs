@@ -5,7 +5,7 @@ use codes::{KeyspaceIndex, LinkId};
 use jiff::Timestamp;
 use links::{
     api_key::ApiKeyId,
-    reservation::{Reservation, ReservationId},
+    reservation::{OpenReservations, Reservation, ReservationId},
 };
 use numbers::{Mark, Span, StoreEpoch};
 use tokio::sync::watch;
@@ -97,7 +97,7 @@ impl Register for SqliteStore {
         self.reader.run(move |connection| reservations::list(connection, of)).await
     }
 
-    async fn count_reserved(&self, of: ApiKeyId) -> Result<u64, StoreError> {
+    async fn count_reserved(&self, of: ApiKeyId) -> Result<OpenReservations, StoreError> {
         self.reader.run(move |connection| reservations::reserved(connection, of)).await
     }
 

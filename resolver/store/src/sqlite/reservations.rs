@@ -5,7 +5,7 @@ use codes::{KeyspaceIndex, LinkId};
 use jiff::Timestamp;
 use links::{
     api_key::ApiKeyId,
-    reservation::{Reservation, ReservationId},
+    reservation::{OpenReservations, Reservation, ReservationId},
 };
 use numbers::Span;
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -45,12 +45,14 @@ pub(super) fn list(connection: &Connection, of: Option<ApiKeyId>) -> Result<Vec<
     rows.into_iter().map(|row| reservation(connection, row)).collect()
 }
 
-pub(super) fn reserved(connection: &Connection, of: ApiKeyId) -> Result<u64, StoreError> {
-    let sql = "SELECT coalesce(sum(block.end_id - block.first_id), 0)
-               FROM reservation JOIN block ON block.holder = 'reservation-' || reservation.id
+pub(super) fn reserved(connection: &Connection, of: ApiKeyId) -> Result<OpenReservations, StoreError> {
+    let sql = "SELECT count(DISTINCT reservation.id), coalesce(sum(block.end_id - block.first_id), 0)
+               FROM reservation LEFT JOIN block ON block.holder = 'reservation-' || reservation.id
                WHERE reservation.created_by = ?1 AND reservation.closed_at IS NULL";
-    let count: i64 = connection.query_row(sql, [of.0], |row| row.get(0))?;
-    Ok(u64::try_from(count).unwrap_or(0))
+    let (count, codes): (i64, i64) =
+        connection.query_row(sql, [of.0], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let unsigned = |count: i64| u64::try_from(count).unwrap_or(0);
+    Ok(OpenReservations { count: unsigned(count), codes: unsigned(codes) })
 }
 
 pub(super) fn close(connection: &Connection, id: &ReservationId) -> Result<(), StoreError> {

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use app::{AppError, InvalidField, budgets::ExceededShare};
 use hyper::{Method, StatusCode};
-use links::scope::Scope;
+use links::{reservation::OPEN_MAX, scope::Scope};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -65,7 +65,10 @@ impl Kind {
             Self::TagConflict => AppError::TagConflict { old: text("summer"), new: text("winter") },
             Self::NoReservation => AppError::NoReservation { id: "0".repeat(32) },
             Self::ReservationClosed => AppError::ReservationClosed { id: "0".repeat(32) },
-            Self::TooManyReserved => AppError::TooManyReserved { held: 990_000, most: 1_000_000 },
+            Self::TooManyReserved => {
+                let reservations = AppError::TooManyReservations { held: OPEN_MAX, most: OPEN_MAX };
+                return vec![AppError::TooManyReserved { held: 990_000, most: 1_000_000 }, reservations];
+            }
             Self::Forbidden => AppError::Forbidden { scope: Scope::Edit },
             Self::ForbiddenTags => AppError::ForbiddenTags { what: "rename" },
             Self::IdempotencyKeyReused => AppError::IdempotencyKeyReused,
@@ -136,7 +139,9 @@ impl Kind {
             Self::TagConflict => "Another tag has the new name.",
             Self::NoReservation => "No reservation has this id, or it is another key's.",
             Self::ReservationClosed => "The reservation was given up, so nothing can be filled in any more.",
-            Self::TooManyReserved => "The key has as many codes in open reservations as the operator allows.",
+            Self::TooManyReserved => {
+                "The key has as many codes in open reservations as the operator allows, or as many open reservations as a key may have."
+            }
             Self::NoRoute => {
                 "Nothing is called by this method and path. A wrong method is answered like this too, and not with 405."
             }
@@ -272,7 +277,7 @@ mod tests {
             AppError::TagConflict { .. } => Kind::TagConflict,
             AppError::NoReservation { .. } => Kind::NoReservation,
             AppError::ReservationClosed { .. } => Kind::ReservationClosed,
-            AppError::TooManyReserved { .. } => Kind::TooManyReserved,
+            AppError::TooManyReserved { .. } | AppError::TooManyReservations { .. } => Kind::TooManyReserved,
             AppError::Exhausted => Kind::Exhausted,
             AppError::Unavailable => Kind::Unavailable,
             AppError::Internal => Kind::Internal,

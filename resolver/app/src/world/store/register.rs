@@ -5,7 +5,7 @@ use codes::{KeyspaceIndex, LinkId};
 use jiff::Timestamp;
 use links::{
     api_key::ApiKeyId,
-    reservation::{Reservation, ReservationId},
+    reservation::{OpenReservations, Reservation, ReservationId},
 };
 use numbers::{Mark, Span, StoreEpoch};
 use store::{Advanced, BlockEntry, Comparison, Register, Registration, StoreError};
@@ -99,7 +99,7 @@ impl Register for FaultyStore {
         self.pass(self.database.sqlite.reservations(of)).await
     }
 
-    async fn count_reserved(&self, of: ApiKeyId) -> Result<u64, StoreError> {
+    async fn count_reserved(&self, of: ApiKeyId) -> Result<OpenReservations, StoreError> {
         self.pass(self.database.sqlite.count_reserved(of)).await
     }
 
