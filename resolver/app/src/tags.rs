@@ -11,16 +11,38 @@ use super::{
 /// Maximum number of tags in one answer.
 const TAGS_MAX: usize = 100_000;
 
+/// The order of a list of tags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct TagOrder {
+    field: TagField,
+    descending: bool,
+}
+
+/// What tags are sorted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TagField {
+    Name,
+    Links,
+}
+
 impl LinkService {
-    /// Returns the tags of visible links whose names contain a text, sorted by name.
-    pub async fn tags(&self, search: Option<&str>, by: &Grant) -> Result<Vec<TagCount>, AppError> {
+    /// Returns the tags of visible links whose names contain a text. `order_by` is `tag` or
+    /// `shortUrlsCount`, optionally followed by `-ASC` or `-DESC`.
+    pub async fn tags(
+        &self,
+        search: Option<&str>,
+        order_by: Option<&str>,
+        by: &Grant,
+    ) -> Result<Vec<TagCount>, AppError> {
         require(by, Scope::Read)?;
         if search.is_some_and(|text| text.contains('\0')) {
             return Err(AppError::invalid("(the query)", "expected no NUL"));
         }
         let search = search.map(str::to_lowercase);
         let _turn = self.turns.query(by.id).await?;
-        Ok(self.catalog.tags(search.as_deref(), TAGS_MAX, &visible(by)).await?)
+        let mut tags = self.catalog.tags(search.as_deref(), TAGS_MAX, &visible(by)).await?;
+        TagOrder::parse(order_by).sort(&mut tags);
+        Ok(tags)
     }
 
     /// Checks that a visible link has the tag.
@@ -72,7 +94,56 @@ impl LinkService {
     }
 }
 
+impl TagOrder {
+    /// Parses an order. As in Shlink, an unknown field is the name, and an unknown direction is
+    /// ascending.
+    fn parse(text: Option<&str>) -> Self {
+        let text = text.unwrap_or_default();
+        let (field, direction) = text.split_once('-').unwrap_or((text, "ASC"));
+        let field = if field == "shortUrlsCount" { TagField::Links } else { TagField::Name };
+        Self { field, descending: direction == "DESC" }
+    }
+
+    /// Sorts tags that are in the order of their names.
+    fn sort(self, tags: &mut [TagCount]) {
+        if self.field == TagField::Links {
+            tags.sort_by_key(|tag| tag.links);
+        }
+        if self.descending {
+            tags.reverse();
+        }
+    }
+}
+
 /// Requires a key that sees all links, because tags belong to all links.
 fn may_change_tags(by: &Grant, what: &'static str) -> Result<(), AppError> {
     if by.limits.hides_links() { Err(AppError::ForbiddenTags { what }) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_order_is_that_of_the_names() {
+        let sorted = |order_by: Option<&str>| {
+            let tag = |(name, links): (&str, u64)| TagCount { tag: Tag::from_stored(name), links };
+            let mut tags: Vec<TagCount> = [("a", 2), ("b", 1), ("c", 2)].map(tag).into();
+            TagOrder::parse(order_by).sort(&mut tags);
+            tags.iter().map(|tag| tag.tag.as_str().to_owned()).collect::<String>()
+        };
+        for (order_by, expected) in [
+            (None, "abc"),
+            (Some("tag"), "abc"),
+            (Some("tag-DESC"), "cba"),
+            (Some("shortUrlsCount"), "bac"),
+            (Some("shortUrlsCount-ASC"), "bac"),
+            (Some("shortUrlsCount-DESC"), "cab"),
+            (Some("shortUrlsCount-desc"), "bac"),
+            (Some("colour"), "abc"),
+            (Some("colour-DESC"), "cba"),
+        ] {
+            assert_eq!(sorted(order_by), expected, "{order_by:?}");
+        }
+    }
 }

@@ -74,8 +74,8 @@ async fn page(call: &Call, by: &Grant) -> Result<(Vec<TagCount>, dto::Pagination
     let (query, mut wrong): (dto::TagsQuery, FieldErrors) = call.query();
     let paging = Paging::read(query.page.as_deref(), query.items_per_page.as_deref(), &mut wrong);
     wrong.finish()?;
-    let mut tags = call.api.links.tags(query.search_term.as_deref(), by).await?;
-    order(&mut tags, query.order_by.as_deref().unwrap_or("tag"));
+    let (search, order_by) = (query.search_term.as_deref(), query.order_by.as_deref());
+    let tags = call.api.links.tags(search, order_by, by).await?;
     let total = tags.len() as u64;
     let tags = paging.of(tags);
     let pagination = pagination(paging, tags.len(), total);
@@ -97,18 +97,6 @@ async fn stats(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     });
     let data = stats.collect();
     Ok(json(&dto::TagStatsPage { tags: dto::Page { data, pagination } }))
-}
-
-/// Sorts tags that are in the order of their names. As in Shlink, an unknown order is that of the
-/// names.
-fn order(tags: &mut [TagCount], by: &str) {
-    let (field, direction) = by.split_once('-').unwrap_or((by, "ASC"));
-    if field == "shortUrlsCount" {
-        tags.sort_by_key(|tag| tag.links);
-    }
-    if direction == "DESC" {
-        tags.reverse();
-    }
 }
 
 async fn rename(call: &Call, by: &Grant) -> Result<Answer, Problem> {
