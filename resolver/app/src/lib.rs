@@ -39,7 +39,7 @@ pub mod lookup;
 pub mod metrics;
 pub mod passwords;
 pub mod reservation;
-mod reserve_codes;
+pub mod reserve_codes;
 mod restore_link;
 mod tags;
 mod target_rules;

@@ -9,12 +9,12 @@ use codes::Code;
 use links::{
     Draft,
     api_key::Grant,
-    reservation::{OPEN_MAX, OpenReservations, Reservation, ReservationId},
+    reservation::{COUNT_MAX, FILL_MAX, OPEN_MAX, OpenReservations, Reservation, ReservationId},
     scope::Scope,
 };
 
 use super::{
-    AppError, LinkService,
+    AppError, FieldErrors, LinkService,
     authorize::{require, require_operator},
 };
 use supply::Minting;
@@ -34,15 +34,21 @@ pub struct Reserved {
 }
 
 impl LinkService {
-    /// Finds the keyspace that codes are reserved from. `None` means the default keyspace.
-    pub fn keyspace_to_reserve_from(&self, name: Option<&str>) -> Result<&Arc<Minting>, AppError> {
-        self.reserver.keyspace(name).ok_or_else(|| {
-            AppError::invalid("keyspace", "expected the name of a keyspace that this resolver mints from")
-        })
-    }
-
-    /// Reserves codes from a keyspace.
-    pub async fn reserve(&self, count: u64, keyspace: &Minting, by: &Grant) -> Result<Reserved, AppError> {
+    /// Reserves codes from the keyspace of this name; without a name, from the default keyspace.
+    /// `wrong` holds the fields that the adapter could not read.
+    pub async fn reserve(
+        &self,
+        count: Option<u64>,
+        keyspace: Option<&str>,
+        mut wrong: FieldErrors,
+        by: &Grant,
+    ) -> Result<Reserved, AppError> {
+        require(by, Scope::Reserve)?;
+        let count = count.filter(|count| (1..=COUNT_MAX).contains(count));
+        let count = wrong.note("count", count.ok_or_else(expected_count));
+        wrong.finish()?;
+        let Some(count) = count else { return Err(AppError::Internal) };
+        let keyspace = self.keyspace_to_reserve_from(keyspace)?;
         require_default_domain(by)?;
         let _turn = self.turns.query(by.id).await?;
         // Concurrent calls do not see each other's codes, so a key may exceed its limits once for
@@ -92,6 +98,7 @@ impl LinkService {
         let _turn = self.turns.query(by.id).await.map_err(AppError::from)?;
         let reservation = self.find_reservation(id, by).await?;
         let (links, rest) = read()?;
+        check_fill_len(links.len())?;
         let filled = self.reserver.fill(&reservation, links).await.map_err(|error| match error {
             ReserveError::Closed => AppError::ReservationClosed { id: id.to_owned() },
             other => other.into(),
@@ -103,6 +110,12 @@ impl LinkService {
     /// from it.
     pub fn keyspace_of_reservation(&self, reservation: &Reservation) -> &str {
         self.reserver.minting(reservation).map_or("", |minting| minting.namespace.as_str())
+    }
+
+    fn keyspace_to_reserve_from(&self, name: Option<&str>) -> Result<&Arc<Minting>, AppError> {
+        self.reserver.keyspace(name).ok_or_else(|| {
+            AppError::invalid("keyspace", "expected the name of a keyspace that this resolver mints from")
+        })
     }
 
     async fn with_codes(&self, reservation: Reservation) -> Result<Reserved, AppError> {
@@ -118,6 +131,20 @@ impl LinkService {
         let found = self.register.reservation(&parsed).await?;
         found.filter(|one| one.created_by == by.id || sees_all(by)).ok_or_else(missing)
     }
+}
+
+/// Describes the numbers of codes that a reservation may have.
+pub fn expected_count() -> String {
+    format!("expected a number from 1 to {COUNT_MAX}")
+}
+
+/// Requires that a fill has at most [`FILL_MAX`] links. An adapter that reads them one by one asks
+/// before each of them, so that a longer fill is refused before it is read.
+pub fn check_fill_len(links: usize) -> Result<(), AppError> {
+    if links <= FILL_MAX {
+        return Ok(());
+    }
+    Err(AppError::invalid("(the array)", format!("expected at most {FILL_MAX} links, got more")))
 }
 
 /// Returns whether a key sees the reservations of other keys.
@@ -157,5 +184,11 @@ mod tests {
         let refused = room(1, 9_999, 2);
         assert!(matches!(refused, Err(AppError::TooManyReserved { held: 9_999, most: 10_000 })));
         assert!(room(1, 1, u64::MAX).is_err());
+    }
+
+    #[test]
+    fn a_fill_has_up_to_ten_thousand_links() {
+        assert!(check_fill_len(FILL_MAX).is_ok());
+        assert!(matches!(check_fill_len(FILL_MAX + 1), Err(AppError::Invalid(_))));
     }
 }

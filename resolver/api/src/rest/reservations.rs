@@ -2,7 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use app::{AppError, FieldErrors, InvalidField, Reserved, reservation::Filled};
+use app::{
+    AppError, InvalidField, Reserved,
+    reservation::Filled,
+    reserve_codes::{check_fill_len, expected_count},
+};
 use codes::Code;
 use dto::{FillResult, FillWord};
 use hyper::{Method, StatusCode};
@@ -71,7 +75,7 @@ pub(super) fn routes() -> Vec<Route> {
 impl Fields for dto::NewReservation {
     fn expected(field: &str) -> String {
         match field {
-            "count" => format!("expected a number from 1 to {COUNT_MAX}"),
+            "count" => expected_count(),
             _ => "expected the name of a keyspace, or null".to_owned(),
         }
     }
@@ -95,13 +99,8 @@ fn answer_with_codes(api: &Api, Reserved { reservation, filled, codes }: Reserve
 }
 
 async fn create(call: &Call, by: &Grant) -> Result<Answer, Problem> {
-    let (fields, mut wrong): (dto::NewReservation, FieldErrors) = call.fields()?;
-    let count = fields.count.filter(|count| (1..=COUNT_MAX).contains(count));
-    let count = wrong.note("count", count.ok_or_else(|| dto::NewReservation::expected("count")));
-    wrong.finish()?;
-    let links = &call.api.links;
-    let keyspace = links.keyspace_to_reserve_from(fields.keyspace.value().as_deref())?;
-    let reserved = links.reserve(count.ok_or(Problem::INTERNAL)?, keyspace, by).await?;
+    let (dto::NewReservation { count, keyspace }, wrong) = call.fields()?;
+    let reserved = call.api.links.reserve(count, keyspace.value().as_deref(), wrong, by).await?;
     Ok(answer_with_codes(&call.api, reserved))
 }
 
@@ -152,13 +151,8 @@ async fn fill(call: &Call, by: &Grant) -> Result<Answer, Problem> {
 /// Reads the items of a body one by one: parsed JSON takes many times the memory of its text.
 fn read_all(api: &Api, body: &[u8], key: &Grant) -> Result<Vec<Item>, Problem> {
     let mut items = Vec::new();
-    each_of_array(body, |item| {
-        if items.len() == FILL_MAX {
-            return Err(Problem::invalid(
-                "(the array)",
-                format!("expected at most {FILL_MAX} links, got more"),
-            ));
-        }
+    each_of_array::<Problem>(body, |item| {
+        check_fill_len(items.len() + 1)?;
         items.push(read(api, item, key)?);
         Ok(())
     })?;
