@@ -35,6 +35,7 @@ pub mod key_ring;
 pub mod keyspaces;
 pub mod link_fields;
 pub mod list_links;
+pub mod local_time;
 pub mod lookup;
 pub mod metrics;
 pub mod passwords;

@@ -1,6 +1,6 @@
 //! `GET` and `POST /rest/v3/short-urls/{code}/redirect-rules`
 
-use app::{AppError, Field, FieldErrors};
+use app::{AppError, Field, FieldErrors, local_time::local_time};
 use hyper::Method;
 use jiff::{Timestamp, tz::TimeZone};
 use links::{CONDITIONS_MAX, Condition, Link, LongUrl, RULES_MAX, Rule, api_key::Grant, scope::Scope};
@@ -13,7 +13,6 @@ use super::{
     problem::Problem,
     read::{Fields, read_item},
     route::{Route, keyed},
-    time::local_time,
 };
 use crate::Api;
 use web::Answer;

@@ -1,11 +1,7 @@
 //! Times as clients write them, and as answers show them.
 
-use app::Field;
-use jiff::{
-    Timestamp,
-    civil::{Date, DateTime, Time},
-    tz::TimeZone,
-};
+use app::{Field, local_time::local_time};
+use jiff::{Timestamp, tz::TimeZone};
 
 /// Parses RFC 3339, a date, or a time without an offset, as people and scripts write it. A space in
 /// place of the offset's sign is a plus that a query has decoded.
@@ -26,18 +22,6 @@ fn exact_time(text: &str) -> Option<Timestamp> {
         format!("{time}+{offset}").parse().ok()
     };
     text.parse().ok().or_else(decoded)
-}
-
-/// Parses a date, or a date and a time, in this zone. A time that a change of the clocks skips is
-/// moved behind the gap; of one that occurs twice the first is taken.
-pub(super) fn local_time(text: &str, zone: &TimeZone) -> Option<Timestamp> {
-    const DATE_LEN: usize = "2026-11-22".len();
-    let time = match text.as_bytes().get(DATE_LEN) {
-        None if text.len() == DATE_LEN => text.parse::<Date>().ok()?.to_datetime(Time::midnight()),
-        Some(b'T' | b't' | b' ') => text.parse::<DateTime>().ok()?,
-        _ => return None,
-    };
-    time.to_zoned(zone.clone()).ok().map(|time| time.timestamp())
 }
 
 /// Formats a time as RFC 3339 with `+00:00` and whole seconds, as PHP's `DateTimeInterface::ATOM`
