@@ -1,7 +1,7 @@
-//! Edits a link, or replaces its redirect rules.
+//! Edits a link.
 
 use codes::LinkId;
-use links::{DetailsEdit, Edit, Link, Precondition, Record, Rule, api_key::Grant, scope::Scope};
+use links::{DetailsEdit, Edit, Link, Precondition, Record, api_key::Grant, scope::Scope};
 use store::Edited;
 
 use super::{
@@ -45,25 +45,14 @@ impl LinkService {
         self.change_link(target, edit, by).await
     }
 
-    /// Replaces all redirect rules of a link. Their order is their priority.
-    pub async fn set_redirect_rules(
-        &self,
-        target: &Target,
-        rules: Vec<Rule>,
-        by: &Grant,
-    ) -> Result<Record, AppError> {
-        require(by, Scope::Edit)?;
-        self.change_link(
-            target,
-            Edit { details: DetailsEdit { rules: Some(rules), ..DetailsEdit::default() }, ..Edit::default() },
-            by,
-        )
-        .await
-    }
-
     /// Changes the target link. It is looked up up to [`LOOKUPS`] times: another resolver may have
     /// deleted the link that was found, and another link may have its name since.
-    async fn change_link(&self, target: &Target, mut edit: Edit, by: &Grant) -> Result<Record, AppError> {
+    pub(super) async fn change_link(
+        &self,
+        target: &Target,
+        mut edit: Edit,
+        by: &Grant,
+    ) -> Result<Record, AppError> {
         for _ in 0..LOOKUPS {
             let link = self.find_link(&target.name, by).await?;
             self.check_against(&link, &edit)?;

@@ -235,6 +235,13 @@ impl FieldErrors {
         read.map_err(|expected| self.add(field, expected)).ok()
     }
 
+    /// Adds the wrong fields of a part of the request under the part's path.
+    pub(super) fn note_below(&mut self, path: &str, part: Self) {
+        for InvalidField { field, expected } in part.0 {
+            self.add(&format!("{path}.{field}"), expected);
+        }
+    }
+
     /// Returns whether so many fields are wrong that no more are recorded.
     pub fn is_full(&self) -> bool {
         self.0.len() > FIELDS_TOLD
@@ -307,5 +314,27 @@ impl fmt::Display for Share<'_> {
                 "As much is under way as this server takes on. Nothing was stored: try again."
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrong_fields_of_parts_share_the_limit() {
+        let wrong = |fields: &mut FieldErrors, name: &str| {
+            fields.note::<()>(name, Err("expected nothing".to_owned()));
+        };
+        let mut part = FieldErrors::default();
+        (0..2 * FIELDS_TOLD).for_each(|place| wrong(&mut part, &place.to_string()));
+        let mut all = FieldErrors::default();
+        wrong(&mut all, "first");
+        all.note_below("part", part);
+        wrong(&mut all, "last");
+        let Err(AppError::Invalid(fields)) = all.finish() else { panic!("expected wrong fields") };
+        let names: Vec<&str> = fields.iter().map(|one| one.field.as_str()).collect();
+        assert_eq!((names.len(), names[0], names[1]), (FIELDS_TOLD + 1, "first", "part.0"));
+        assert_eq!(names[FIELDS_TOLD], "(the others)");
     }
 }

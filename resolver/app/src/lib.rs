@@ -39,6 +39,7 @@ pub mod local_time;
 pub mod lookup;
 pub mod metrics;
 pub mod passwords;
+pub mod redirect_rules;
 pub mod reservation;
 pub mod reserve_codes;
 mod restore_link;

@@ -54,7 +54,7 @@ pub(super) fn read_edit(api: &Api, body: &[u8]) -> Result<(LinkFields, FieldErro
                 }
                 Some(EditUse::Taken) | None => true,
             });
-            read_each(fields, "", &mut wrong)
+            read_each(fields, &mut wrong)
         }
     };
     for (field, is_absent) in

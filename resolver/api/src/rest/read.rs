@@ -38,7 +38,7 @@ pub(super) fn read_fields<T: Fields>(body: &[u8]) -> Result<(T, FieldErrors), Pr
     let mut wrong = FieldErrors::default();
     let fields = match parse(body) {
         Some(fields) => fields,
-        None => read_each(object(body)?, "", &mut wrong),
+        None => read_each(object(body)?, &mut wrong),
     };
     Ok((fields, wrong))
 }
@@ -64,17 +64,16 @@ fn is_empty(body: &[u8]) -> bool {
     body.is_empty() || is_empty_array()
 }
 
-/// Reads an object field by field. Wrong fields are recorded under the path `at` and their name.
-pub(super) fn read_each<T: Fields>(fields: Map<String, Value>, at: &str, wrong: &mut FieldErrors) -> T {
+/// Like [`read_object`], but records wrong fields beside others.
+pub(super) fn read_each<T: Fields>(fields: Map<String, Value>, wrong: &mut FieldErrors) -> T {
     let known = serde_introspect::<T>();
     let mut right = Map::new();
     for (name, value) in fields {
         if wrong.is_full() {
             break;
         }
-        let path = format!("{at}{name}");
         if !known.contains(&name.as_str()) {
-            wrong.note::<()>(&path, Err(T::refused(&name)));
+            wrong.note::<()>(&name, Err(T::refused(&name)));
             continue;
         }
         let alone = MapDeserializer::<_, serde_json::Error>::new(iter::once((name.as_str(), &value)));
@@ -83,7 +82,7 @@ pub(super) fn read_each<T: Fields>(fields: Map<String, Value>, at: &str, wrong: 
                 right.insert(name, value);
             }
             Err(_) => {
-                wrong.note::<()>(&path, Err(T::expected(&name)));
+                wrong.note::<()>(&name, Err(T::expected(&name)));
             }
         }
     }
@@ -91,12 +90,10 @@ pub(super) fn read_each<T: Fields>(fields: Map<String, Value>, at: &str, wrong: 
     serde_json::from_value(Value::Object(right)).unwrap_or_default()
 }
 
-/// Reads an item of a list, which has to be an object.
-pub(super) fn read_item<T: Fields>(item: &Value, at: &str, wrong: &mut FieldErrors) -> T {
-    match item {
-        Value::Object(fields) => read_each(fields.clone(), &format!("{at}."), wrong),
-        _ => T::default(),
-    }
+/// Reads a parsed object field by field. Wrong fields are in the second value.
+pub(super) fn read_object<T: Fields>(fields: Map<String, Value>) -> (T, FieldErrors) {
+    let mut wrong = FieldErrors::default();
+    (read_each(fields, &mut wrong), wrong)
 }
 
 /// Reads the parameters of a query. Unknown and empty ones are passed over.
@@ -109,8 +106,7 @@ pub(super) fn read_query<T: Fields>(query: &Query) -> (T, FieldErrors) {
         };
         fields.extend(value.map(|value| ((*name).to_owned(), value)));
     }
-    let mut wrong = FieldErrors::default();
-    (read_each(fields, "", &mut wrong), wrong)
+    read_object(fields)
 }
 
 /// Sorts the wrong fields that an error names by their places in the request. The long URL comes

@@ -1,20 +1,21 @@
 //! `GET` and `POST /rest/v3/short-urls/{code}/redirect-rules`
 
-use app::{AppError, Field, FieldErrors, local_time::local_time};
+use app::{
+    Field,
+    redirect_rules::{ConditionFields, RuleFields, expected_conditions, expected_rules},
+};
 use hyper::Method;
-use jiff::{Timestamp, tz::TimeZone};
-use links::{CONDITIONS_MAX, Condition, Link, LongUrl, RULES_MAX, Rule, api_key::Grant, scope::Scope};
-use serde_json::Value;
+use links::{CONDITIONS_MAX, Condition, Link, RULES_MAX, api_key::Grant, scope::Scope};
+use serde_json::{Map, Value};
 
 use super::{
     call::Call,
     docs::{Header, Kind, Topic},
     json::json,
     problem::Problem,
-    read::{Fields, read_item},
+    read::{Fields, read_object},
     route::{Route, keyed},
 };
-use crate::Api;
 use web::Answer;
 
 const RULES: &str = "/rest/v3/short-urls/{shortCode}/redirect-rules";
@@ -42,16 +43,13 @@ pub(super) fn routes() -> Vec<Route> {
 
 impl Fields for dto::NewRedirectRules {
     fn expected(_: &str) -> String {
-        format!("expected an array of at most {RULES_MAX} rules")
+        expected_rules()
     }
 }
 
 impl Fields for dto::NewRedirectRule {
     fn expected(field: &str) -> String {
-        match Field::parse(field) {
-            Some(field) => field.expected(),
-            None => format!("expected an array of at most {CONDITIONS_MAX} conditions"),
-        }
+        Field::parse(field).map_or_else(expected_conditions, Field::expected)
     }
 }
 
@@ -62,16 +60,15 @@ impl Fields for dto::NewCondition {
 }
 
 async fn get(call: &Call, by: &Grant) -> Result<Answer, Problem> {
-    Ok(shown(&*call.api.links.find_link(&call.link()?, by).await?))
+    Ok(shown(&*call.api.links.get_redirect_rules(&call.link()?, by).await?))
 }
 
 async fn set(call: &Call, by: &Grant) -> Result<Answer, Problem> {
-    let (fields, wrong) = call.fields()?;
+    let (dto::NewRedirectRules { redirect_rules }, wrong) = call.fields()?;
     let target = call.target()?;
-    // As in Shlink, a missing link is reported before anything about the body.
-    call.api.links.find_link(&target.name, by).await?;
-    let rules = read(&call.api, fields, wrong)?;
-    Ok(shown(&call.api.links.set_redirect_rules(&target, rules, by).await?.link))
+    let rules = redirect_rules.map(|items| up_to(RULES_MAX, items).map(read_rule).collect());
+    let zone = &call.api.time_zone;
+    Ok(shown(&call.api.links.set_redirect_rules(&target, rules, wrong, zone, by).await?.link))
 }
 
 fn shown(link: &Link) -> Answer {
@@ -88,51 +85,30 @@ fn shown(link: &Link) -> Answer {
     json(&dto::RedirectRules { default_long_url: link.long_url.as_str(), redirect_rules })
 }
 
-fn read(api: &Api, fields: dto::NewRedirectRules, mut wrong: FieldErrors) -> Result<Vec<Rule>, AppError> {
-    let items = fields.redirect_rules.filter(|items| items.len() <= RULES_MAX);
-    let expected = || dto::NewRedirectRules::expected("redirectRules");
-    let items = wrong.note("redirectRules", items.ok_or_else(expected)).unwrap_or_default();
-    let read =
-        |(place, item): (usize, &Value)| read_rule(api, &format!("redirectRules.{place}"), item, &mut wrong);
-    let rules = items.iter().enumerate().filter_map(read).collect();
-    wrong.finish().map(|()| rules)
-}
-
-fn read_rule(api: &Api, at: &str, item: &Value, wrong: &mut FieldErrors) -> Option<Rule> {
-    if !item.is_object() {
-        wrong.note::<()>(at, Err("expected an object with longUrl and conditions".to_owned()));
-        return None;
-    }
-    let fields: dto::NewRedirectRule = read_item(item, at, wrong);
-    let long_url = fields.long_url.ok_or_else(|| Field::LongUrl.expected());
-    let long_url: Result<LongUrl, String> = long_url.and_then(|text| api.links.check_long_url(&text));
-    let long_url = wrong.note(&format!("{at}.{}", Field::LongUrl.name()), long_url);
-    let items = fields.conditions.filter(|items| items.len() <= CONDITIONS_MAX);
-    let items = items.ok_or_else(|| dto::NewRedirectRule::expected("conditions"));
-    let items = wrong.note(&format!("{at}.conditions"), items)?;
-    let read = |(place, item): (usize, &Value)| {
-        read_condition(api, &format!("{at}.conditions.{place}"), item, wrong)
+/// Reads a rule; the use case checks it.
+fn read_rule(item: Value) -> Result<RuleFields, String> {
+    let Value::Object(fields) = item else {
+        return Err("expected an object with longUrl and conditions".to_owned());
     };
-    let conditions = items.iter().enumerate().filter_map(read).collect();
-    Some(Rule { long_url: long_url?, conditions })
+    let (dto::NewRedirectRule { long_url, conditions, .. }, wrong) = read_object(fields);
+    let conditions = conditions.map(|items| up_to(CONDITIONS_MAX, items).map(read_condition).collect());
+    Ok(RuleFields { long_url, conditions, wrong })
 }
 
-fn read_condition(api: &Api, at: &str, item: &Value, wrong: &mut FieldErrors) -> Option<Condition> {
-    let fields: dto::NewCondition = read_item(item, at, wrong);
-    let (kind, key, value) =
-        (fields.r#type.value().unwrap_or_default(), fields.match_key.value(), fields.match_value.value());
-    let dated = value.as_deref().filter(|_| matches!(&*kind, "before-date" | "after-date"));
-    let moment = dated.and_then(|text| with_offset(text, &api.time_zone));
-    let parsed = Condition::parse(&kind, key.as_deref(), moment.as_deref().or(value.as_deref()));
-    let field = parsed.as_ref().err().map_or("type", |error| error.field());
-    wrong.note(&format!("{at}.{field}"), parsed.map_err(|error| error.to_string()))
+/// Reads a condition. One that is no object has no fields, and so lacks its type.
+fn read_condition(item: Value) -> ConditionFields {
+    let fields = if let Value::Object(fields) = item { fields } else { Map::new() };
+    let (dto::NewCondition { r#type, match_key, match_value }, wrong) = read_object(fields);
+    ConditionFields {
+        kind: r#type.value(),
+        match_key: match_key.value(),
+        match_value: match_value.value(),
+        wrong,
+    }
 }
 
-/// Adds the server's offset to a date and time without one. Rules are stored as they are written,
-/// and keep their meaning when the operator changes the zone. Returns `None` for a text that needs
-/// none.
-fn with_offset(text: &str, zone: &TimeZone) -> Option<String> {
-    let is_day = text.len() == "2030-12-31".len();
-    let time = local_time(text.trim(), zone).filter(|_| !is_day && text.parse::<Timestamp>().is_err())?;
-    Some(time.to_zoned(zone.clone()).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string())
+/// Returns the items to read of a list. One too many is read of a longer list, which the use case
+/// refuses as a whole.
+fn up_to(most: usize, items: Vec<Value>) -> impl Iterator<Item = Value> {
+    items.into_iter().take(most + 1)
 }
