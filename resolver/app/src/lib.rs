@@ -11,6 +11,7 @@
 //! The adapter checks a field's lexical form (JSON or protobuf), and this crate checks its value.
 //! Both record errors in one [`FieldErrors`], so that an answer names every wrong field.
 
+pub mod api_keys;
 pub mod audit;
 pub mod authorize;
 mod block_link;

@@ -1,22 +1,19 @@
 //! `resolver api-key create|list|rotate|revoke`: manages API keys in the database.
 
-use std::{collections::HashMap, time::Duration};
-
-use jiff::{SignedDuration, Timestamp};
-use links::{
-    Authority, DomainId, REMOVED,
-    api_key::{ApiKey, ApiKeyRecord, KeyLimits, NewKey, OPERATOR, check_name},
-    scope::Scopes,
-};
+use app::api_keys::{ApiKeys, CreateKey, KeyDomain, KeyError, ListedKey};
+use jiff::Timestamp;
+use links::{Authority, REMOVED};
 use serde_json::json;
-use store::{Keys, Settings};
 
 use super::{
     database::ready,
     json_text,
     table::{Column, layout},
 };
-use crate::{Error, args::ApiKeyCommand};
+use crate::{
+    Error,
+    args::{ApiKeyCommand, DatabaseArgs},
+};
 
 /// The word for the default domain on the command line.
 const DEFAULT_DOMAIN: &str = "DEFAULT";
@@ -32,134 +29,119 @@ pub(super) async fn run(command: ApiKeyCommand) -> Result<String, Error> {
             calls_per_minute,
             database,
         } => {
-            let store = ready(&database).await?;
-            let limits =
-                KeyLimits { domain: find_domain(&*store, domain).await?, own_links_only, calls_per_minute };
-            create(&*store, name, scopes, expires_in, limits).await
+            let api_keys = open(&database).await?;
+            let domain = domain.map(parse_domain).transpose()?;
+            let wish = CreateKey {
+                name: name.clone(),
+                scopes,
+                expires_in,
+                domain,
+                own_links_only,
+                calls_per_minute,
+            };
+            let key = api_keys.create(wish).await.map_err(|error| key_error(&name, error))?;
+            Ok(format!("{}\n", key.reveal()))
         }
         ApiKeyCommand::List { json, database } => {
-            let store = ready(&database).await?;
-            let (keys, domains) = (store.list_api_keys().await?, DomainNames::of(&*store).await?);
-            Ok(if json { to_json(&keys, &domains) } else { to_table(&keys, &domains) })
+            let keys = open(&database).await?.list().await?;
+            Ok(if json { to_json(&keys) } else { to_table(&keys) })
         }
         ApiKeyCommand::Rotate { name, keep_old_for, database } => {
-            let key = ApiKey::draw().map_err(Error::Random)?;
-            match ready(&database).await?.rotate_api_key(&name, &key.hash(), keep_old_for).await? {
-                true => Ok(format!("{}\n", key.reveal())),
-                false => Err(wrong(&name, "expected the name of a key that is not revoked")),
-            }
+            let rotated = open(&database).await?.rotate(&name, keep_old_for).await;
+            let key = rotated.map_err(|error| key_error(&name, error))?;
+            Ok(format!("{}\n", key.reveal()))
         }
         ApiKeyCommand::Revoke { name, database } => {
-            if ready(&database).await?.revoke_api_key(&name).await? {
-                Ok(format!("{name}: revoked\n"))
-            } else {
-                Err(wrong(&name, "expected the name of a key that is not revoked"))
-            }
+            let revoked = open(&database).await?.revoke(&name).await;
+            revoked.map_err(|error| key_error(&name, error))?;
+            Ok(format!("{name}: revoked\n"))
         }
     }
 }
 
-/// Returns the domain of this name, and adds it if it does not exist, as for a new link.
-async fn find_domain(settings: &dyn Settings, name: Option<String>) -> Result<Option<DomainId>, Error> {
-    let Some(name) = name else { return Ok(None) };
+async fn open(database: &DatabaseArgs) -> Result<ApiKeys, Error> {
+    let store = ready(database).await?;
+    Ok(ApiKeys::new(store.clone(), store))
+}
+
+fn parse_domain(name: String) -> Result<KeyDomain, Error> {
     if name == DEFAULT_DOMAIN {
-        return Ok(Some(DomainId::DEFAULT));
+        return Ok(KeyDomain::Default);
     }
-    let authority = Authority::parse(&name).map_err(|error| Error::Config {
+    Authority::parse(&name).map(KeyDomain::Named).map_err(|error| Error::Config {
         flag: "--domain",
         value: name,
         reason: format!("{error}, or DEFAULT for that of --public-url"),
-    })?;
-    // `--domains-max` limits API keys, not the operator's own command.
-    Ok(settings.add_domain(&authority, u32::MAX, OPERATOR).await?)
+    })
 }
 
-async fn create(
-    keys: &dyn Keys,
-    name: String,
-    scopes: Scopes,
-    expires_in: Option<Duration>,
-    limits: KeyLimits,
-) -> Result<String, Error> {
-    check_name(&name).map_err(|error| wrong(&name, &error.to_string()))?;
-    let key = ApiKey::draw().map_err(Error::Random)?;
-    let span = expires_in.and_then(|span| SignedDuration::try_from(span).ok());
-    let expires_at = span.and_then(|span| Timestamp::now().checked_add(span).ok());
-    let new = NewKey { name: name.clone(), hash: key.hash(), scopes, expires_at, limits };
-    match keys.add_api_key(&new).await? {
-        Some(_) => Ok(format!("{}\n", key.reveal())),
-        None => Err(wrong(&name, "a key of this name exists: expected another name")),
+/// Returns the command's error for an error of the key of this name.
+fn key_error(name: &str, error: KeyError) -> Error {
+    match error {
+        KeyError::Name(_) | KeyError::NameTaken | KeyError::NoKey => {
+            Error::Config { flag: "--name", value: name.to_owned(), reason: error.to_string() }
+        }
+        KeyError::Random(error) => Error::Random(error),
+        KeyError::Store(error) => Error::Store(error),
     }
 }
 
-/// The names of domains, for the limits of keys.
-struct DomainNames(HashMap<DomainId, String>);
-
-impl DomainNames {
-    async fn of(settings: &dyn Settings) -> Result<Self, Error> {
-        let domains = settings.poll_settings(None).await?.settings.unwrap_or_default().domains;
-        let named = domains.into_iter().filter_map(|domain| Some((domain.id, domain.authority?.to_string())));
-        Ok(Self(named.collect()))
-    }
-
-    fn name(&self, id: DomainId) -> &str {
-        let unnamed = if id.is_default() { DEFAULT_DOMAIN } else { REMOVED };
-        self.0.get(&id).map_or(unnamed, String::as_str)
-    }
+/// Returns the name of the domain that a key is limited to.
+fn domain_name(key: &ListedKey) -> Option<&str> {
+    let id = key.record.limits.domain?;
+    let unnamed = if id.is_default() { DEFAULT_DOMAIN } else { REMOVED };
+    Some(key.domain_name.as_deref().unwrap_or(unnamed))
 }
 
-fn to_json(keys: &[ApiKeyRecord], domains: &DomainNames) -> String {
+fn to_json(keys: &[ListedKey]) -> String {
     let time = |time: Option<Timestamp>| time.map(|at| at.to_string());
-    let limits = |limits: &KeyLimits| {
-        let mut shown = json!(limits);
-        if let Some(domain) = limits.domain {
-            shown["domain"] = json!(domains.name(domain));
+    let limits = |key: &ListedKey| {
+        let mut shown = json!(key.record.limits);
+        if let Some(domain) = domain_name(key) {
+            shown["domain"] = json!(domain);
         }
         shown
     };
     let keys: Vec<_> = keys
         .iter()
         .map(|key| {
+            let record = &key.record;
             json!({
-                "name": key.name,
-                "scopes": key.scopes.to_string(),
-                "createdAt": key.created_at.to_string(),
-                "revokedAt": time(key.revoked_at),
-                "expiresAt": time(key.expires_at),
-                "lastUsedAt": time(key.last_used_at),
-                "limits": limits(&key.limits),
+                "name": record.name,
+                "scopes": record.scopes.to_string(),
+                "createdAt": record.created_at.to_string(),
+                "revokedAt": time(record.revoked_at),
+                "expiresAt": time(record.expires_at),
+                "lastUsedAt": time(record.last_used_at),
+                "limits": limits(key),
             })
         })
         .collect();
     json_text::pretty(&json!(keys))
 }
 
-fn to_table(keys: &[ApiKeyRecord], domains: &DomainNames) -> String {
-    let of = |head, read: &dyn Fn(&ApiKeyRecord) -> String| Column::new(head, true, keys.iter().map(read));
+fn to_table(keys: &[ListedKey]) -> String {
+    let of = |head, read: &dyn Fn(&ListedKey) -> String| Column::new(head, true, keys.iter().map(read));
     let shown = |time: Option<Timestamp>, none: &str| time.map_or(none.to_owned(), |at| format!("{at:.0}"));
     let columns = vec![
-        of("name", &|key| key.name.clone()),
-        of("created", &|key| shown(Some(key.created_at), "")),
-        of("last used", &|key| shown(key.last_used_at, "never")),
-        of("revoked", &|key| shown(key.revoked_at, "no")),
-        of("expires", &|key| shown(key.expires_at, "never")),
-        of("scopes", &|key| key.scopes.to_string()),
-        of("limits", &|key| limits(&key.limits, domains)),
+        of("name", &|key| key.record.name.clone()),
+        of("created", &|key| shown(Some(key.record.created_at), "")),
+        of("last used", &|key| shown(key.record.last_used_at, "never")),
+        of("revoked", &|key| shown(key.record.revoked_at, "no")),
+        of("expires", &|key| shown(key.record.expires_at, "never")),
+        of("scopes", &|key| key.record.scopes.to_string()),
+        of("limits", &limits),
     ];
     layout(columns, usize::MAX)
 }
 
 /// Formats the limits of a key in words.
-fn limits(limits: &KeyLimits, domains: &DomainNames) -> String {
-    let domain = limits.domain.map(|domain| format!("domain {}", domains.name(domain)));
-    let own = limits.own_links_only.then(|| "own links only".to_owned());
-    let calls = limits.calls_per_minute.map(|calls| match calls {
+fn limits(key: &ListedKey) -> String {
+    let domain = domain_name(key).map(|name| format!("domain {name}"));
+    let own = key.record.limits.own_links_only.then(|| "own links only".to_owned());
+    let calls = key.record.limits.calls_per_minute.map(|calls| match calls {
         0 => "any number of calls".to_owned(),
         calls => format!("{calls} calls a minute"),
     });
     [domain, own, calls].into_iter().flatten().collect::<Vec<_>>().join(", ")
-}
-
-fn wrong(name: &str, reason: &str) -> Error {
-    Error::Config { flag: "--name", value: name.to_owned(), reason: reason.to_owned() }
 }

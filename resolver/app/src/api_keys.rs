@@ -1,0 +1,198 @@
+//! API keys: creates, rotates, revokes and lists them.
+//!
+//! 1. These use cases belong to the operator and run beside the server. Their authorisation is the
+//!    access to the database: there is no API key whose scopes and limits could be checked.
+//! 2. A secret is drawn here and returned once. Only its hash is stored.
+//! 3. Resolvers learn of changes from the database ([`key_ring`](crate::key_ring)).
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use jiff::{SignedDuration, Timestamp};
+use links::{
+    Authority, DomainId,
+    api_key::{ApiKey, ApiKeyError, ApiKeyRecord, KeyLimits, NewKey, OPERATOR, check_name},
+    scope::Scopes,
+};
+use store::{Keys, Settings, StoreError};
+
+/// The use cases of API keys.
+pub struct ApiKeys {
+    keys: Arc<dyn Keys>,
+    settings: Arc<dyn Settings>,
+}
+
+/// An API key to be created.
+#[derive(Clone, Debug)]
+pub struct CreateKey {
+    /// Name of the key, not yet checked.
+    pub name: String,
+    /// Scopes of the key.
+    pub scopes: Scopes,
+    /// Time until the key expires; `None` if it does not expire.
+    pub expires_in: Option<Duration>,
+    /// The only domain on which the key may see and create links; `None` for all domains.
+    pub domain: Option<KeyDomain>,
+    /// Whether the key sees only the links that it created.
+    pub own_links_only: bool,
+    /// Maximum calls per minute: `None` for the default of all keys, 0 for no limit.
+    pub calls_per_minute: Option<u32>,
+}
+
+/// The domain that a new API key is limited to.
+#[derive(Clone, Debug)]
+pub enum KeyDomain {
+    /// The default domain.
+    Default,
+    /// The domain of this name. It is added if it does not exist, as for a new link.
+    Named(Authority),
+}
+
+/// An API key with the name of the domain that it is limited to.
+#[derive(Clone, Debug)]
+pub struct ListedKey {
+    /// The key.
+    pub record: ApiKeyRecord,
+    /// The domain's name. `None` for a key without this limit, and for the default domain or a
+    /// removed one, which have no name.
+    pub domain_name: Option<String>,
+}
+
+/// Error of a use case of API keys.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    /// The name of the new key is malformed.
+    #[error(transparent)]
+    Name(#[from] ApiKeyError),
+    /// Another key has the name of the new one.
+    #[error("a key of this name exists: expected another name")]
+    NameTaken,
+    /// No key has this name, or it is revoked.
+    #[error("expected the name of a key that is not revoked")]
+    NoKey,
+    /// The system provided no random bytes.
+    #[error("no random bytes from the system: {0}")]
+    Random(getrandom::Error),
+    /// The database refused the call.
+    #[error("database")]
+    Store(#[from] StoreError),
+}
+
+impl ApiKeys {
+    /// Returns the use cases over this database.
+    #[must_use]
+    pub fn new(keys: Arc<dyn Keys>, settings: Arc<dyn Settings>) -> Self {
+        Self { keys, settings }
+    }
+
+    /// Creates an API key, and returns its secret.
+    ///
+    /// # Errors
+    /// Returns [`KeyError::Name`] or [`KeyError::NameTaken`] if the key cannot have this name. The
+    /// domain has been added then.
+    pub async fn create(&self, wish: CreateKey) -> Result<ApiKey, KeyError> {
+        let CreateKey { name, scopes, expires_in, domain, own_links_only, calls_per_minute } = wish;
+        let limits = KeyLimits { domain: self.find_domain(domain).await?, own_links_only, calls_per_minute };
+        check_name(&name)?;
+        let key = ApiKey::draw().map_err(KeyError::Random)?;
+        let span = expires_in.and_then(|span| SignedDuration::try_from(span).ok());
+        let expires_at = span.and_then(|span| Timestamp::now().checked_add(span).ok());
+        let new = NewKey { name, hash: key.hash(), scopes, expires_at, limits };
+        match self.keys.add_api_key(&new).await? {
+            Some(_) => Ok(key),
+            None => Err(KeyError::NameTaken),
+        }
+    }
+
+    async fn find_domain(&self, domain: Option<KeyDomain>) -> Result<Option<DomainId>, StoreError> {
+        match domain {
+            None => Ok(None),
+            Some(KeyDomain::Default) => Ok(Some(DomainId::DEFAULT)),
+            // `--domains-max` limits API keys, not the operator's own command.
+            Some(KeyDomain::Named(name)) => self.settings.add_domain(&name, u32::MAX, OPERATOR).await,
+        }
+    }
+
+    /// Returns all API keys in the order of their creation.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the database refuses the call.
+    pub async fn list(&self) -> Result<Vec<ListedKey>, StoreError> {
+        let records = self.keys.list_api_keys().await?;
+        let domains = self.settings.poll_settings(None).await?.settings.unwrap_or_default().domains;
+        let named = domains.into_iter().filter_map(|domain| Some((domain.id, domain.authority?.to_string())));
+        let names: HashMap<DomainId, String> = named.collect();
+        let listed = |record: ApiKeyRecord| {
+            let domain_name = record.limits.domain.and_then(|id| names.get(&id).cloned());
+            ListedKey { record, domain_name }
+        };
+        Ok(records.into_iter().map(listed).collect())
+    }
+
+    /// Replaces the secret of an API key, and returns the new one. The old secret stays valid for
+    /// `keep_old_for`.
+    ///
+    /// # Errors
+    /// Returns [`KeyError::NoKey`] if no key has this name, or it is revoked.
+    pub async fn rotate(&self, name: &str, keep_old_for: Duration) -> Result<ApiKey, KeyError> {
+        let key = ApiKey::draw().map_err(KeyError::Random)?;
+        match self.keys.rotate_api_key(name, &key.hash(), keep_old_for).await? {
+            true => Ok(key),
+            false => Err(KeyError::NoKey),
+        }
+    }
+
+    /// Revokes an API key.
+    ///
+    /// # Errors
+    /// Returns [`KeyError::NoKey`] if no key has this name, or it is revoked already.
+    pub async fn revoke(&self, name: &str) -> Result<(), KeyError> {
+        match self.keys.revoke_api_key(name).await? {
+            true => Ok(()),
+            false => Err(KeyError::NoKey),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use store::{Store as _, sqlite::SqliteStore};
+
+    use super::*;
+
+    fn wish(name: &str) -> CreateKey {
+        CreateKey {
+            name: name.to_owned(),
+            scopes: Scopes::admin(),
+            expires_in: None,
+            domain: Some(KeyDomain::Named(Authority::parse("sho.rt").unwrap())),
+            own_links_only: true,
+            calls_per_minute: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_key_is_found_by_its_last_secret_until_it_is_revoked() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Arc::new(SqliteStore::open(&folder.path().join("links.db")).unwrap());
+        store.migrate().await.unwrap();
+        let api_keys = ApiKeys::new(store.clone(), store.clone());
+
+        let first = api_keys.create(wish("ci")).await.unwrap();
+        let grant = store.find_api_key(&first.hash()).await.unwrap().unwrap();
+        assert!(grant.limits.own_links_only && grant.limits.domain.is_some());
+        assert!(matches!(api_keys.create(wish("ci")).await, Err(KeyError::NameTaken)));
+        assert!(matches!(api_keys.create(wish("c i")).await, Err(KeyError::Name(ApiKeyError::Name))));
+        let listed = api_keys.list().await.unwrap();
+        let ci = listed.iter().find(|key| key.record.name == "ci").unwrap();
+        assert_eq!(ci.domain_name.as_deref(), Some("sho.rt"));
+
+        let second = api_keys.rotate("ci", Duration::ZERO).await.unwrap();
+        assert!(store.find_api_key(&first.hash()).await.unwrap().is_none());
+        assert!(store.find_api_key(&second.hash()).await.unwrap().is_some());
+        assert!(matches!(api_keys.rotate("other", Duration::ZERO).await, Err(KeyError::NoKey)));
+
+        api_keys.revoke("ci").await.unwrap();
+        assert!(store.find_api_key(&second.hash()).await.unwrap().is_none());
+        assert!(matches!(api_keys.revoke("ci").await, Err(KeyError::NoKey)));
+    }
+}
