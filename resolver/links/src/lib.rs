@@ -55,7 +55,7 @@ pub use placeholder::{fill_placeholders, has_safe_placeholders};
 pub use record::{Edit, Precondition, Record};
 pub use rule::{
     AddressPattern, Browser, CONDITION_TYPES, CONDITIONS_MAX, Condition, ConditionError, Country, Date,
-    Device, RULES_MAX, Rule, Text,
+    Device, RULES_MAX, Rule, RulesError, Text,
 };
 pub use scheme::{Schemes, SchemesError};
 pub use slug::{Slug, SlugError};

@@ -27,6 +27,31 @@ pub struct Rule {
     pub conditions: Vec<Condition>,
 }
 
+/// Why the text of a list of rules was refused.
+#[derive(Debug, thiserror::Error)]
+pub enum RulesError {
+    /// Not a JSON list of rules.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// Too many rules, or too many conditions of a rule.
+    #[error("expected at most {RULES_MAX} rules with {CONDITIONS_MAX} conditions each")]
+    TooMany,
+}
+
+impl Rule {
+    /// Parses a JSON list of rules in their stored form, as exports carry it. The long URLs are not
+    /// checked.
+    ///
+    /// # Errors
+    /// Returns [`RulesError`] if the text is not such a list, or the list is too long for a link.
+    pub fn parse_list(text: &str) -> Result<Vec<Self>, RulesError> {
+        let rules: Vec<Self> = serde_json::from_str(text)?;
+        let is_short =
+            rules.len() <= RULES_MAX && rules.iter().all(|rule| rule.conditions.len() <= CONDITIONS_MAX);
+        if is_short { Ok(rules) } else { Err(RulesError::TooMany) }
+    }
+}
+
 /// A condition on a visit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Stored", into = "Stored")]

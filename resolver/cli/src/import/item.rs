@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use app::import_codes::ImportCodes;
 use jiff::Timestamp;
 use links::{
-    Block, CONDITIONS_MAX, Details, DomainId, Draft, ImportItem, LongUrl, Origin, PasswordHash, RULES_MAX,
-    RedirectStatus, Rule, Schemes, Slug, Tag,
+    Block, Details, DomainId, Draft, ImportItem, LongUrl, Origin, PasswordHash, RedirectStatus, Rule,
+    Schemes, Slug, Tag,
     api_key::{ApiKeyId, OPERATOR, check_name},
 };
 use transfer::{LeftOut, Row};
@@ -142,7 +142,7 @@ impl Adoption {
     }
 
     fn rules(&self, text: &str) -> Result<Vec<Rule>, String> {
-        let rules = rules(text)?;
+        let rules = Rule::parse_list(text).map_err(|error| format!("redirectRules: {error}"))?;
         for rule in &rules {
             self.long_url("redirectRules: long URL", rule.long_url.as_str())?;
         }
@@ -217,17 +217,6 @@ fn status(status: u64) -> Result<RedirectStatus, String> {
     known.ok_or_else(|| format!("redirectStatus {status}: expected 301, 302, 307 or 308"))
 }
 
-fn rules(text: &str) -> Result<Vec<Rule>, String> {
-    let rules: Vec<Rule> = serde_json::from_str(text).map_err(|error| format!("redirectRules: {error}"))?;
-    let is_short =
-        rules.len() <= RULES_MAX && rules.iter().all(|rule| rule.conditions.len() <= CONDITIONS_MAX);
-    if !is_short {
-        let expected = format!("expected at most {RULES_MAX} rules with {CONDITIONS_MAX} conditions each");
-        return Err(format!("redirectRules: {expected}"));
-    }
-    Ok(rules)
-}
-
 fn cut(mut text: String, most: usize) -> String {
     let end = (0..=most.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
     text.truncate(end);
@@ -239,6 +228,7 @@ mod tests {
     use std::sync::Arc;
 
     use codes::{CodeKey, Mint};
+    use links::RULES_MAX;
     use transfer::Secret;
 
     use super::*;
