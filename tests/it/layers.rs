@@ -68,7 +68,9 @@ const LAYERS: &[Layer] = &[
     Layer {
         name: "app",
         folder: "resolver/app",
-        reaches: &["codes", "daemon", "holder", "issuer", "links", "numbers", "proto", "store", "supply"],
+        reaches: &[
+            "codes", "daemon", "holder", "issuer", "links", "numbers", "proto", "store", "supply", "transfer",
+        ],
         never: &["etcd-client"],
     },
     Layer {
@@ -82,6 +84,7 @@ const LAYERS: &[Layer] = &[
         folder: "resolver/web",
         reaches: &[
             "app", "codes", "daemon", "holder", "issuer", "links", "numbers", "proto", "store", "supply",
+            "transfer",
         ],
         never: &["etcd-client"],
     },
@@ -101,6 +104,7 @@ const LAYERS: &[Layer] = &[
             "qr",
             "store",
             "supply",
+            "transfer",
             "web",
         ],
         never: &["etcd-client"],
@@ -110,7 +114,7 @@ const LAYERS: &[Layer] = &[
         folder: "resolver/api",
         reaches: &[
             "app", "codes", "daemon", "dto", "holder", "issuer", "links", "numbers", "proto", "store",
-            "supply", "web",
+            "supply", "transfer", "web",
         ],
         never: &["etcd-client"],
     },

@@ -30,6 +30,7 @@ mod find_existing;
 pub mod find_link;
 pub mod freshness;
 pub mod import_codes;
+pub mod import_links;
 pub mod key_names;
 pub mod key_permits;
 pub mod key_ring;

@@ -1,46 +1,36 @@
 //! The outcome of an import, and its summary.
 
-use std::{collections::BTreeMap, fs::File, io::Write as _};
+use std::{
+    fs::File,
+    io::{self, Write as _},
+};
 
+use app::import_links::ImportCounts;
 use serde_json::json;
 use transfer::{LeftOut, Source};
 
-use crate::{Error, json_text};
+use crate::json_text;
 
 /// The maximum number of reasons that are printed; further ones are only counted.
 const TOLD: usize = 20;
 
 /// The counts of an import, and the reasons of refusals.
 pub(super) struct Outcome {
-    pub(super) stored: u64,
-    pub(super) already_there: u64,
-    /// Links that earlier runs have stored or refused.
-    pub(super) before: u64,
-    /// Links that are stored disabled because their protection is not part of the input.
-    pub(super) disabled: u64,
+    /// The counts of other items than refused ones; zero until the import has ended.
+    pub(super) counts: ImportCounts,
     refused: u64,
     reasons: Vec<String>,
-    left_out: BTreeMap<&'static str, u64>,
     rejects: Option<File>,
 }
 
 impl Outcome {
     /// Creates an empty outcome. Reasons are also written to `rejects`.
     pub(super) fn new(rejects: Option<File>) -> Self {
-        Self {
-            stored: 0,
-            already_there: 0,
-            before: 0,
-            disabled: 0,
-            refused: 0,
-            reasons: Vec::new(),
-            left_out: BTreeMap::new(),
-            rejects,
-        }
+        Self { counts: ImportCounts::default(), refused: 0, reasons: Vec::new(), rejects }
     }
 
     /// Counts a link that cannot be stored, and records the reason.
-    pub(super) fn refuse(&mut self, reason: String) -> Result<(), Error> {
+    pub(super) fn refuse(&mut self, reason: String) -> io::Result<()> {
         self.refused += 1;
         if let Some(file) = &mut self.rejects {
             writeln!(file, "{reason}")?;
@@ -51,23 +41,16 @@ impl Outcome {
         Ok(())
     }
 
-    /// Counts properties of a link that are not part of the input.
-    pub(super) fn note_left_out(&mut self, left_out: &[LeftOut]) {
-        for left in left_out {
-            *self.left_out.entry(left.as_str()).or_default() += 1;
-        }
-    }
-
     /// Returns the warnings for the standard error.
     pub(super) fn warnings(&self, source: Source) -> Vec<String> {
-        let lost = self.left_out.iter().map(|(what, count)| {
+        let ImportCounts { left_out, disabled, .. } = &self.counts;
+        let lost = left_out.iter().map(|(what, count)| {
             format!("{count} links {} a property that does not come along from {source}: {what}", lost(what))
         });
-        let disabled = (self.disabled > 0).then(|| {
+        let disabled = (*disabled > 0).then(|| {
             format!(
-                "{} links are stored disabled, since they would be open without their protection: set a password \
-                 and enable them with `resolver link edit CODE --password-file FILE --enable`",
-                self.disabled
+                "{disabled} links are stored disabled, since they would be open without their protection: set a \
+                 password and enable them with `resolver link edit CODE --password-file FILE --enable`"
             )
         });
         lost.chain(disabled).collect()
@@ -75,7 +58,8 @@ impl Outcome {
 
     /// Formats the summary.
     pub(super) fn told(&self, seconds: f64, as_json: bool) -> String {
-        let Self { stored, already_there, before, disabled, refused, reasons, left_out, .. } = self;
+        let Self { counts, refused, reasons, .. } = self;
+        let ImportCounts { stored, already_there, before, disabled, left_out } = counts;
         let count = u32::try_from(*stored).map_or(f64::from(u32::MAX), f64::from);
         let rate = if seconds > 0.0 { count / seconds } else { 0.0 };
         if as_json {
@@ -120,7 +104,7 @@ mod tests {
     #[test]
     fn warnings_and_summary_agree_on_what_is_lost_and_what_may_be() {
         let mut outcome = Outcome::new(None);
-        outcome.note_left_out(&[LeftOut::Limits, LeftOut::Password]);
+        outcome.counts.left_out = [LeftOut::Limits, LeftOut::Password].map(|left| (left.as_str(), 1)).into();
         let summary = outcome.told(0.0, false);
         let told = [outcome.warnings(Source::Shlink).concat(), summary];
         for text in told {

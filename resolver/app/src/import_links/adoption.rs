@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use app::import_codes::ImportCodes;
 use jiff::Timestamp;
 use links::{
     Block, Details, DomainId, Draft, ImportItem, LongUrl, Origin, PasswordHash, RedirectStatus, Rule,
@@ -11,7 +10,7 @@ use links::{
 };
 use transfer::{LeftOut, Row};
 
-use crate::args::Unprotected;
+use crate::import_codes::ImportCodes;
 
 /// The maximum length of a title in bytes, the same as for links that are created here.
 const TITLE_BYTES: usize = 512;
@@ -19,6 +18,17 @@ const TITLE_BYTES: usize = 512;
 const DESCRIPTION_BYTES: usize = 64 * 1024;
 /// The largest count that both databases can compute with.
 const COUNT_MAX: u64 = i64::MAX.unsigned_abs();
+
+/// The policy for links whose password or other protection is not part of the input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unprotected {
+    /// They are stored disabled: their codes are kept, and they do not redirect.
+    Disable,
+    /// They are refused.
+    Refuse,
+    /// They are published without their protection.
+    Open,
+}
 
 /// The settings for the conversion of rows to links.
 pub(super) struct Adoption {
