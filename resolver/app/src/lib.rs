@@ -4,7 +4,8 @@
 //! 1. This crate knows neither HTTP, gRPC, JSON nor the command line. `api/rest`, `api/grpc` and
 //!    the bulk call translate; they decide nothing.
 //! 2. Authorisation is decided here, once for all protocols: each use case names its scope and
-//!    checks the limits of the API key ([`authorize`]).
+//!    checks the limits of the API key ([`authorize`]). Those of [`api_keys`] and [`import_links`]
+//!    are for operators, whose authorisation is access to the database itself.
 //! 3. A use case that is dropped may have stored its change. Adapters run each use case to its end,
 //!    so that caches are invalidated and the key's permit is held while the database still works.
 //!
