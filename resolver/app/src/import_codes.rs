@@ -17,38 +17,38 @@ const SALTS_FIRST: u32 = 4;
 const GROWTH: u32 = 4;
 
 /// Works out codes for imported links.
-pub struct ImportCodes {
+pub(crate) struct ImportCodes {
     mint: Arc<Mint>,
 }
 
 impl ImportCodes {
     /// Works out codes for a deployment with this mint.
     #[must_use]
-    pub fn new(mint: Arc<Mint>) -> Self {
+    pub(crate) fn new(mint: Arc<Mint>) -> Self {
         Self { mint }
     }
 
     /// Returns the number of keyspaces that decide which codes are mintable.
     #[must_use]
-    pub fn keyspaces(&self) -> usize {
+    pub(crate) fn keyspaces(&self) -> usize {
         self.mint.keyspaces()
     }
 
     /// Returns the code that a link had in its former system.
     #[must_use]
-    pub fn kept(&self, slug: Slug, domain: DomainId) -> ImportCode {
+    pub(crate) fn kept(&self, slug: Slug, domain: DomainId) -> ImportCode {
         ImportCode::Kept(self.picked(slug, domain))
     }
 
     /// Returns the first candidates for a link that had no code.
     #[must_use]
-    pub fn derived(&self, long_url: &LongUrl, domain: DomainId) -> ImportCode {
+    pub(crate) fn derived(&self, long_url: &LongUrl, domain: DomainId) -> ImportCode {
         self.candidates(long_url, domain, SALTS_FIRST)
     }
 
     /// Gives more candidates to an item whose candidates are all taken, and to the other items with
     /// its long URL, which have the same ones.
-    pub fn add_candidates(&self, items: &mut [ImportItem], taken: usize) {
+    pub(crate) fn add_candidates(&self, items: &mut [ImportItem], taken: usize) {
         let Some(ImportItem { draft, code: ImportCode::FirstFree { candidates, .. }, .. }) = items.get(taken)
         else {
             return;

@@ -30,7 +30,7 @@ pub mod error;
 mod find_existing;
 pub mod find_link;
 pub mod freshness;
-pub mod import_codes;
+mod import_codes;
 pub mod import_links;
 pub mod key_names;
 pub mod key_permits;
