@@ -34,11 +34,16 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Removes an invalid value from the parser's message if it may be a URL with a password.
+/// Removes invalid values and unexpected arguments from the parser's message if they may contain a
+/// password: the address of a database may stand where none is expected.
 fn without_secrets(mut error: clap::Error) -> clap::Error {
-    let value = error.get(ContextKind::InvalidValue);
-    if matches!(value, Some(ContextValue::String(value)) if value.contains('@')) {
-        error.insert(ContextKind::InvalidValue, ContextValue::String("(hidden)".to_owned()));
+    let may_be_secret = |value: &str| value.contains('@') || value.contains("password=");
+    for kind in [ContextKind::InvalidValue, ContextKind::InvalidArg, ContextKind::InvalidSubcommand] {
+        if matches!(error.get(kind), Some(ContextValue::String(value)) if may_be_secret(value)) {
+            error.insert(kind, ContextValue::String("(hidden)".to_owned()));
+            error.remove(ContextKind::Suggested);
+            error.remove(ContextKind::TrailingArg);
+        }
     }
     error
 }
@@ -85,6 +90,11 @@ mod tests {
             let message = error.render().to_string();
             assert!(message.contains(shown) && !message.contains("secret"), "{message}");
             assert!(message.contains("--port") && message.contains("expected a port"), "{message}");
+        }
+        for argument in ["postgres://me:secret@db/x", "host=db password=secret"] {
+            let error = without_secrets(Flags::try_parse_from(["daemon", argument]).unwrap_err());
+            let message = error.render().to_string();
+            assert!(message.contains("(hidden)") && !message.contains("secret"), "{message}");
         }
     }
 }

@@ -47,7 +47,7 @@ pub struct Reservation<'a> {
     pub short_codes: Option<Vec<String>>,
 }
 
-/// Reservations, the latest first.
+/// Reservations, open ones first, and the latest first among them.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(extend("x-addition" = true))]
 pub struct ReservationList<'a> {

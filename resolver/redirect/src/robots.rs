@@ -7,7 +7,8 @@
 //!    for all domains.
 //! 3. There is one read at a time, and requests of any host share it or wait for it. So a client
 //!    that goes through all domains leaves the other connections for lists to the API. A failed
-//!    read answers all requests of the next second.
+//!    read answers the next second's requests for the same domain, or for all if it was the default
+//!    one.
 //! 4. Crawlers need not read more than 500 KiB. If the links do not fit, the latest are listed.
 
 use std::{
@@ -20,7 +21,7 @@ use codes::LinkId;
 use hyper::{StatusCode, body::Bytes};
 use links::PER_PAGE_MAX;
 use links::{DomainId, Filter, OrderBy, OrderField};
-use moka::sync::Cache;
+use moka::{policy::EvictionPolicy, sync::Cache};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use store::StoreError;
 use tokio::{
@@ -66,19 +67,23 @@ pub struct Robots {
     default_text: RwLock<Option<Text>>,
     /// The texts of the other domains.
     texts: Cache<DomainId, Text>,
-    /// The time of the last read that failed. Locked while links are read.
-    failed_at: Mutex<Option<Instant>>,
+    /// The last read that failed: the domain whose links could not be read, and the time. Locked
+    /// while links are read.
+    failed: Mutex<Option<(DomainId, Instant)>>,
 }
 
 impl Robots {
     /// Creates an empty cache.
     #[must_use]
     pub fn new() -> Self {
-        let texts = Cache::builder().max_capacity(MEMORY_MAX).weigher(|_, text: &Text| text.weight);
+        let texts = Cache::builder()
+            .max_capacity(MEMORY_MAX)
+            .weigher(|_, text: &Text| text.weight)
+            .eviction_policy(EvictionPolicy::lru());
         Self {
             default_text: RwLock::default(),
             texts: texts.time_to_live(BELIEVED).build(),
-            failed_at: Mutex::default(),
+            failed: Mutex::default(),
         }
     }
 
@@ -88,25 +93,33 @@ impl Robots {
     where
         R: Future<Output = Result<String, StoreError>>,
     {
-        let mut failed_at = timeout(PATIENCE, self.failed_at.lock()).await.ok()?;
+        let mut failed = timeout(PATIENCE, self.failed.lock()).await.ok()?;
         // Another request may have read it meanwhile.
         if let Some(text) = self.cached(domain) {
             return Some(text);
         }
-        if failed_at.is_some_and(|at| at.elapsed() < FAILED_FOR) {
+        // Every domain needs the rules of the default one, and its own. Those of another domain
+        // may be unreadable for as long as they like.
+        let concerns = |of: DomainId| of.is_default() || of == domain;
+        if failed.is_some_and(|(of, at)| concerns(of) && at.elapsed() < FAILED_FOR) {
             return None;
         }
         match self.read(domain, read).await {
             Ok(text) => Some(text),
-            Err(error) => {
+            Err((of, error)) => {
                 tracing::warn!(error = &error as &dyn std::error::Error, "list links for crawlers");
-                *failed_at = Some(Instant::now());
+                *failed = Some((of, Instant::now()));
                 None
             }
         }
     }
 
-    async fn read<R>(&self, domain: DomainId, read: impl Fn(DomainId) -> R) -> Result<Bytes, StoreError>
+    /// Reads the text of a domain. An error names the domain whose links cannot be read.
+    async fn read<R>(
+        &self,
+        domain: DomainId,
+        read: impl Fn(DomainId) -> R,
+    ) -> Result<Bytes, (DomainId, StoreError)>
     where
         R: Future<Output = Result<String, StoreError>>,
     {
@@ -114,7 +127,7 @@ impl Robots {
             Some(text) => text,
             None => {
                 let until = Instant::now() + BELIEVED;
-                let rules = read(DomainId::DEFAULT).await?;
+                let rules = read(DomainId::DEFAULT).await.map_err(|error| (DomainId::DEFAULT, error))?;
                 let text = Text { bytes: whole(rules.as_bytes(), b""), until, weight: 0 };
                 *self.default_text.write().expect("no code panics while it holds this lock") =
                     Some(text.clone());
@@ -124,7 +137,7 @@ impl Robots {
         if domain.is_default() {
             return Ok(default_text.bytes);
         }
-        let own = read(domain).await?;
+        let own = read(domain).await.map_err(|error| (domain, error))?;
         let (bytes, size) = if own.is_empty() {
             (default_text.bytes, ENTRY_BYTES)
         } else {
@@ -277,6 +290,17 @@ mod tests {
         advance(FAILED_FOR).await;
         assert_eq!(robots.text(DomainId::DEFAULT, &read).await, None);
         assert_eq!(reads.get(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_domain_whose_links_cannot_be_read_has_no_text_and_all_others_have_theirs() {
+        let robots = Robots::new();
+        let [broken, other] = [1, 2].map(DomainId::from_stored);
+        let read = |domain: DomainId| async move {
+            if domain == broken { Err(StoreError::TimedOut) } else { Ok(String::new()) }
+        };
+        assert_eq!(robots.text(broken, &read).await, None);
+        assert!(robots.text(other, &read).await.is_some() && robots.text(broken, &read).await.is_none());
     }
 
     #[test]

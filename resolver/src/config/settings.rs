@@ -10,7 +10,7 @@ use app::{
 use cli::{Error, args::Database};
 use codes::{Keyspace, parse_keyspaces};
 use jiff::tz::TimeZone;
-use links::{Protocol, Redirects, STRAY_TARGET_BYTES, Schemes, has_safe_placeholders};
+use links::{LongUrl, Protocol, Redirects, Schemes, has_safe_placeholders};
 use numbers::{HolderId, Namespace};
 use redirect::{fallback_page::FallbackTargets, geoip::GeoIp};
 use url::{Host, Url};
@@ -266,12 +266,13 @@ fn default_domain(public_url: &str) -> PublicUrl {
 fn check_redirect(flag: &'static str, url: &str) -> Result<(), Error> {
     let is_web = Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
     // A longer target would count as none as soon as its placeholders are filled.
-    if is_web && has_safe_placeholders(url) && url.len() <= STRAY_TARGET_BYTES {
+    if is_web && has_safe_placeholders(url) && url.len() <= LongUrl::MAX_LEN {
         return Ok(());
     }
     let reason = format!(
-        "expected an address such as https://example.com/, of at most {STRAY_TARGET_BYTES} bytes and with \
-         placeholders behind the host only"
+        "expected an address such as https://example.com/, of at most {} bytes and with placeholders behind \
+         the host only",
+        LongUrl::MAX_LEN
     );
     Err(wrong(flag, url, reason))
 }

@@ -50,7 +50,7 @@ pub(super) fn routes() -> Vec<Route> {
             .answers::<dto::Reservation>("The reservation with its codes.")
             .fails(&[Kind::MalformedBody, Kind::InvalidData, Kind::OneDomainOnly, Kind::TooManyReserved, Kind::Exhausted]),
         of(Method::GET, RESERVATIONS, keyed!(Scope::Reserve, list), "listReservations", "List reservations")
-            .text(format!("Those of the key, and all for an admin: the latest {RESERVATIONS_MAX}, without their codes."))
+            .text(format!("Those of the key, and all for an admin: the latest {RESERVATIONS_MAX}, open ones first, without their codes."))
             .answers::<dto::ReservationList>("Reservations."),
         of(Method::GET, RESERVATION, keyed!(Scope::Reserve, get), "getReservation", "Show a reservation")
             .text("With its codes: a caller that lost the answer to the first call gets them again.")

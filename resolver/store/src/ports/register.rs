@@ -85,7 +85,7 @@ pub trait Register: Database {
     /// Returns a reservation with its numbers, or `None` if it does not exist.
     async fn reservation(&self, id: &ReservationId) -> Result<Option<Reservation>, StoreError>;
 
-    /// Returns the latest reservations of one API key or of all keys, at most
+    /// Returns the latest reservations of one API key or of all keys, open ones first, at most
     /// [`RESERVATIONS_MAX`](crate::RESERVATIONS_MAX).
     async fn reservations(&self, of: Option<ApiKeyId>) -> Result<Vec<Reservation>, StoreError>;
 

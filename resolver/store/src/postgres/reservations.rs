@@ -38,7 +38,7 @@ pub(super) async fn find(client: &Client, id: &ReservationId) -> Result<Option<R
 pub(super) async fn list(client: &Client, of: Option<ApiKeyId>) -> Result<Vec<Reservation>, StoreError> {
     let sql = format!(
         "{SELECT} WHERE $1::bigint IS NULL OR r.created_by = $1 GROUP BY r.id
-         ORDER BY r.created_at DESC, r.id LIMIT {RESERVATIONS_MAX}"
+         ORDER BY r.closed_at IS NOT NULL, r.created_at DESC, r.id LIMIT {RESERVATIONS_MAX}"
     );
     client.query(&sql, &[&of.map(|key| key.0)]).await?.iter().map(reservation).collect()
 }

@@ -38,7 +38,8 @@ pub(super) fn find(connection: &Connection, id: &ReservationId) -> Result<Option
 
 pub(super) fn list(connection: &Connection, of: Option<ApiKeyId>) -> Result<Vec<Reservation>, StoreError> {
     let sql = format!(
-        "{SELECT} WHERE ?1 IS NULL OR created_by = ?1 ORDER BY created_at DESC, id LIMIT {RESERVATIONS_MAX}"
+        "{SELECT} WHERE ?1 IS NULL OR created_by = ?1
+         ORDER BY closed_at IS NOT NULL, created_at DESC, id LIMIT {RESERVATIONS_MAX}"
     );
     let rows =
         connection.prepare(&sql)?.query_map([of.map(|key| key.0)], fields)?.collect::<Result<Vec<_>, _>>()?;
