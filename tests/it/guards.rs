@@ -75,7 +75,7 @@ async fn a_link_with_a_password_leads_only_those_on_who_know_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_password_is_not_sent_on_to_a_fallback_target() {
-    let flags = ["--redirect-status", "307", "--regular-404-redirect", "https://fallback.example/"];
+    let flags = ["--redirect-status", "307", "--invalid-short-url-redirect", "https://fallback.example/"];
     let alone = Alone::start(&flags).await;
     let api = alone.api();
     pick(api, "over", json!({ "password": "right", "validUntil": "2020-01-01" })).await;
