@@ -59,7 +59,7 @@ pub(super) fn bodies() -> Vec<Case> {
     cases
 }
 
-/// Returns the fields of a link, each with invalid values.
+/// Returns the fields that creates and edits share, and two unknown ones, each with invalid values.
 fn wrong_values() -> Vec<(&'static str, Vec<Value>)> {
     let many = |count: usize| (0..count).map(|n| format!("t{n}")).collect::<Vec<_>>();
     vec![
@@ -107,6 +107,14 @@ fn wrong_values() -> Vec<(&'static str, Vec<Value>)> {
             vec![json!("200"), json!(200), json!(303), json!(301.5), json!(-301), json!(65_837)],
         ),
         ("password", vec![json!(7), json!(""), json!("a\nb"), json!("x".repeat(257))]),
+        ("meta", vec![json!({ "maxVisits": 1 })]),
+        ("colour", vec![json!("red"), Value::Null]),
+    ]
+}
+
+/// Returns the fields that only creates have, each with invalid values.
+fn wrong_values_of_creates() -> Vec<(&'static str, Vec<Value>)> {
+    vec![
         ("findIfExists", vec![json!("TRUE"), json!({})]),
         (
             "customSlug",
@@ -128,14 +136,12 @@ fn wrong_values() -> Vec<(&'static str, Vec<Value>)> {
             "domain",
             vec![json!(7), json!(""), json!("a b"), json!("a:0"), json!("127.0.0.1"), json!("???/&%$&")],
         ),
-        ("meta", vec![json!({ "maxVisits": 1 })]),
-        ("colour", vec![json!("red"), Value::Null]),
     ]
 }
 
 pub(super) fn fields() -> Vec<Case> {
     let mut cases = Vec::new();
-    for (field, values) in wrong_values() {
+    for (field, values) in wrong_values().into_iter().chain(wrong_values_of_creates()) {
         for value in values {
             let mut create = json!({ "longUrl": URL });
             create[field] = value.clone();
