@@ -31,7 +31,7 @@ pub enum Error {
         source: io::Error,
     },
     /// A required server did not answer at startup.
-    #[error("{flag} {address}: not to be reached, tried for up to {seconds} s")]
+    #[error("{flag} {address}: unreachable, tried for up to {seconds} s")]
     Unreachable {
         /// Name of the flag with the server's address.
         flag: &'static str,

@@ -24,7 +24,7 @@ pub use record::RecordError;
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
     /// A key or value is not one that this version writes.
-    #[error("the ledger holds something unexpected")]
+    #[error("unexpected content in the ledger")]
     Record(#[from] RecordError),
     /// The file could not be read or written.
     #[error("{action} {path}")]

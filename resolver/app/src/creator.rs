@@ -100,10 +100,10 @@ pub struct CreateOptions {
 #[derive(Debug, thiserror::Error)]
 pub enum CreateError {
     /// No number could be claimed before the deadline.
-    #[error("no number is to be had at the moment")]
+    #[error("no number is available at the moment")]
     NoNumber,
     /// The idempotency key was used before with a different request.
-    #[error("the idempotency key came with something else before")]
+    #[error("the idempotency key was used with another request")]
     KeyReused,
     /// Another link has the custom slug.
     #[error("the slug is in use")]
@@ -116,7 +116,7 @@ pub enum CreateError {
     Exhausted,
     /// The database did not store the link, or the outcome is unknown. The caller got no code, so a
     /// link that was stored after all does no harm.
-    #[error("the database is not to be had at the moment")]
+    #[error("the database does not answer at the moment")]
     NoStore,
     /// Too many creates are in progress.
     #[error("too many creates are under way")]

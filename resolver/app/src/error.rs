@@ -57,10 +57,10 @@ pub enum AppError {
         domain: Option<String>,
     },
     /// The idempotency key was used before with a different request.
-    #[error("This Idempotency-Key came with something else before: expected another key, or the same body.")]
+    #[error("This Idempotency-Key was used with another request: expected another key, or the same body.")]
     IdempotencyKeyReused,
     /// The link is no longer at the version that the caller knows.
-    #[error("The link was edited since: expected the version that it has now.")]
+    #[error("The link has been edited since: expected its current version.")]
     Superseded,
     /// The link was taken down by an operator.
     #[error("The link was taken down: expected an operator to lift the block before it is deleted.")]
@@ -164,7 +164,7 @@ pub enum AppError {
     #[error("Every code of this keyspace is taken: an operator has to add a keyspace.")]
     Exhausted,
     /// No number could be claimed, or the database did not answer in time.
-    #[error("No number or no database is to be had at the moment. Nothing is lost: try again.")]
+    #[error("No number is available, or the database does not answer. Try again in a moment.")]
     Unavailable,
     /// A defect of this program.
     #[error("An unknown error occurred.")]

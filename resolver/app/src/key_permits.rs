@@ -28,7 +28,7 @@ const WRITES_OF_KEY: usize = 4;
 
 /// The error if a key's permit did not become free in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the key has as much under way as it may")]
+#[error("the API key has too many calls under way")]
 pub struct PermitTimeout;
 
 /// A fixed number of permits for each key.

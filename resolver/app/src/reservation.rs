@@ -27,7 +27,7 @@ pub enum ReserveError {
     #[error("the keyspace has not that many numbers left")]
     Exhausted,
     /// The issuer or the database is unavailable.
-    #[error("no numbers or no database are to be had at the moment")]
+    #[error("no numbers are available, or the database does not answer")]
     Unavailable,
     /// The reservation was given up, and accepts no more links.
     #[error("the reservation was given up")]

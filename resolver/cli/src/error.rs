@@ -19,7 +19,7 @@ pub enum Error {
         reason: String,
     },
     /// The database did not answer until the deadline for the start.
-    #[error("--database {database}: not to be had within {seconds} s")]
+    #[error("--database {database}: no answer within {seconds} s")]
     Unreachable {
         /// The database's address, without its password.
         database: String,

@@ -25,7 +25,7 @@ pub enum AdoptionError {
     },
     /// Custom slugs are codes of a keyspace.
     #[error(
-        "keyspace {keyspace} has codes that links were given by hand, such as {}: expected other codes, or these \
+        "keyspace {keyspace} has codes that are custom slugs of links, such as {}: expected other codes, or these \
          links to be deleted, or unblocked if they are deleted already",
         .slugs.join(", ")
     )]

@@ -91,7 +91,7 @@ pub enum Refused {
     #[error("not registered: {0}")]
     NotRegistered(String),
     /// The answer is invalid. Carries a description of the expected one.
-    #[error("the issuer's answer makes no sense: expected {0}")]
+    #[error("invalid answer of the issuer: expected {0}")]
     Malformed(&'static str),
     /// Any other refusal, which a repeated call would not change.
     #[error("the issuer refused ({code}): {message}")]

@@ -31,7 +31,7 @@ pub enum PasswordError {
     #[error("expected 1 to {MAX_LEN} bytes without control characters")]
     Password,
     /// The system provided no random bytes.
-    #[error("no salt is to be had")]
+    #[error("the system provided no random bytes for a salt")]
     Salt,
     /// Not an Argon2 hash, or one that is expensive to verify.
     #[error(

@@ -80,7 +80,7 @@ pub enum GeoIpError {
     #[error("expected a database of countries or cities, such as GeoLite2-City, not one of the type {0:?}")]
     OtherType(String),
     /// The thread that read the file has panicked, or the process is stopping.
-    #[error("expected that the file is read to its end")]
+    #[error("the read of the file was interrupted")]
     Stopped,
 }
 

@@ -7,7 +7,7 @@ pub enum InsertError {
     #[error("surely not stored")]
     Failed(#[source] StoreError),
     /// The outcome is unknown: the links may be stored already, or may still be committed.
-    #[error("nobody knows whether it is stored")]
+    #[error("it is unknown whether the link is stored")]
     Unknown(#[source] StoreError),
 }
 
@@ -40,7 +40,7 @@ pub enum StoreError {
         needed: i64,
     },
     /// A stored value cannot be read by this version, or a row that must exist is missing.
-    #[error("the database holds something unexpected: {0}")]
+    #[error("unexpected content in the database: {0}")]
     Corrupt(String),
     /// A keyspace conflicts with the stored ones: its definition changed, it overlaps an earlier
     /// keyspace or an existing slug, or a keyspace was added that this process does not know.

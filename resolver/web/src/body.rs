@@ -16,7 +16,7 @@ pub type Piece = Result<Bytes, BrokenOff>;
 
 /// The error for a body that cannot be completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the answer broke off")]
+#[error("the answer ended before its last piece")]
 pub struct BrokenOff;
 
 /// The maximum number of bytes given to a connection at a time. The connection keeps a copy until

@@ -8,7 +8,7 @@ use links::Link;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LookupError {
     /// The store did not answer, or not in time.
-    #[error("the database is not to be had at the moment")]
+    #[error("the database does not answer at the moment")]
     NoStore,
     /// Too many lookups are waiting.
     #[error("too many lookups are waiting")]

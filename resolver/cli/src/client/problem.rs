@@ -14,7 +14,7 @@ pub(super) const TEXT_CELLS: usize = 2_000;
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// The server did not answer, or its answer was incomplete.
-    #[error("--server {server}: not to be had: {reason}{}", if *.in_doubt { "; whether the call was carried out is not known" } else { "" })]
+    #[error("--server {server}: no answer: {reason}{}", if *.in_doubt { "; whether the call was carried out is not known" } else { "" })]
     Unreachable {
         /// The server's address.
         server: String,
