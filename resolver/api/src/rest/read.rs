@@ -86,8 +86,12 @@ pub(super) fn read_each<T: Fields>(fields: Map<String, Value>, wrong: &mut Field
             }
         }
     }
-    // Fields that are valid one by one are valid together.
-    serde_json::from_value(Value::Object(right)).unwrap_or_default()
+    // Fields that are valid one by one are valid together. Should they not be, the request is
+    // refused, because an edit without its fields would seem to have been made.
+    serde_json::from_value(Value::Object(right)).unwrap_or_else(|error| {
+        wrong.note::<()>("(the fields)", Err(error.to_string()));
+        T::default()
+    })
 }
 
 /// Reads a parsed object field by field. Wrong fields are in the second value.
