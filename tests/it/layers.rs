@@ -41,6 +41,10 @@ const LAYERS: &[Layer] = &[
     Layer { name: "holder", folder: "resolver/holder", reaches: &["codes", "numbers"], never: OUTSIDE },
     Layer { name: "qr", folder: "resolver/qr", reaches: &[], never: OUTSIDE },
     Layer { name: "transfer", folder: "resolver/transfer", reaches: &[], never: OUTSIDE },
+    Layer { name: "agents", folder: "resolver/agents", reaches: &[], never: OUTSIDE },
+    Layer { name: "visits", folder: "resolver/visits", reaches: &["codes", "numbers"], never: OUTSIDE },
+    Layer { name: "spool", folder: "resolver/spool", reaches: &[], never: OUTSIDE },
+    Layer { name: "webhooks", folder: "resolver/webhooks", reaches: &[], never: &["hyper", "tokio-postgres"] },
     Layer {
         name: "store",
         folder: "resolver/store",
@@ -48,9 +52,21 @@ const LAYERS: &[Layer] = &[
         never: &["axum", "hyper", "tonic"],
     },
     Layer {
+        name: "visit_store",
+        folder: "resolver/visit_store",
+        reaches: &["codes", "links", "numbers", "store", "visits"],
+        never: &["axum", "hyper", "tonic"],
+    },
+    Layer {
         name: "daemon",
         folder: "issuer/daemon",
         reaches: &[],
+        never: &["etcd-client", "rusqlite", "tokio-postgres"],
+    },
+    Layer {
+        name: "geoip",
+        folder: "resolver/geoip",
+        reaches: &["daemon"],
         never: &["etcd-client", "rusqlite", "tokio-postgres"],
     },
     Layer {

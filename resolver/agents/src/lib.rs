@@ -1,0 +1,1 @@
+//! What a User-Agent header says: browser, system, device and bot.

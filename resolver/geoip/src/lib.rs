@@ -1,0 +1,1 @@
+//! Where an address is: country, region, city and coordinates, from files in MaxMind DB format.

@@ -1,0 +1,1 @@
+//! Visits as values: events, ids, counters, sketches of visitors, pages and series.

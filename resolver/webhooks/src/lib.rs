@@ -1,0 +1,1 @@
+//! Webhooks: signatures, the addresses that they may reach, and their delivery.
