@@ -42,9 +42,19 @@ const LAYERS: &[Layer] = &[
     Layer { name: "qr", folder: "resolver/qr", reaches: &[], never: OUTSIDE },
     Layer { name: "transfer", folder: "resolver/transfer", reaches: &[], never: OUTSIDE },
     Layer { name: "agents", folder: "resolver/agents", reaches: &[], never: OUTSIDE },
-    Layer { name: "visits", folder: "resolver/visits", reaches: &["codes", "numbers"], never: OUTSIDE },
+    Layer {
+        name: "visits",
+        folder: "resolver/visits",
+        reaches: &["codes", "links", "numbers"],
+        never: OUTSIDE,
+    },
     Layer { name: "spool", folder: "resolver/spool", reaches: &[], never: OUTSIDE },
-    Layer { name: "webhooks", folder: "resolver/webhooks", reaches: &[], never: &["hyper", "tokio-postgres"] },
+    Layer {
+        name: "webhooks",
+        folder: "resolver/webhooks",
+        reaches: &[],
+        never: &["hyper", "tokio-postgres"],
+    },
     Layer {
         name: "store",
         folder: "resolver/store",

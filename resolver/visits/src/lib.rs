@@ -1,1 +1,33 @@
-//! Visits as values: events, ids, counters, sketches of visitors, pages and series.
+//! Visits as values: what is recorded of one, its id, its row, and the counters of many.
+//!
+//! 1. Recording ([`Arena`]) copies bytes into a fixed buffer and allocates nothing.
+//! 2. An id ([`VisitId`]) is the time, the producer and the thread of a visit in one number: it
+//!    orders visits, serves as a cursor, and is unique.
+//! 3. Rows refer to texts by keyed hashes ([`TextKey`]), and to visitors by keys whose secrets are
+//!    erased after two days ([`DaySecret`]).
+//!
+//! Deliberately absent: clocks, files, sockets and databases.
+
+mod address;
+mod arena;
+mod event;
+mod id;
+mod outcome;
+mod row;
+mod subject;
+mod text;
+mod texts;
+mod visitor;
+
+pub use address::{AddressMode, StoredAddress};
+pub use arena::{ARENA_BYTES, Arena, read_block};
+pub use event::{
+    COOKIE_MAX, EVENT_MAX, Event, LANGUAGES_MAX, Malformed, REFERRER_MAX, URL_MAX, USER_AGENT_MAX,
+};
+pub use id::{DAY, Day, Month, QUARTER, Slot, Thread, VisitId};
+pub use outcome::{OrphanKind, Outcome};
+pub use row::{BOT, Flags, Language, VisitRow};
+pub use subject::{Subject, SubjectKey};
+pub use text::{TextHash, TextKey};
+pub use texts::{PlaceText, Urls};
+pub use visitor::{AddressSecret, DaySecret};

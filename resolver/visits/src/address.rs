@@ -1,0 +1,126 @@
+//! Addresses of visitors, as far as they are kept.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// How much of a visitor's address is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AddressMode {
+    /// The network: /24 of an IPv4 address and /48 of an IPv6 address.
+    #[default]
+    Cut,
+    /// The whole address.
+    Full,
+    /// Nothing.
+    None,
+}
+
+impl AddressMode {
+    /// Returns what is kept of an address. An IPv4 address in IPv6 form counts as IPv4.
+    #[must_use]
+    pub fn keep(self, client: IpAddr) -> Option<IpAddr> {
+        match (self, client.to_canonical()) {
+            (Self::None, _) => None,
+            (Self::Full, address) => Some(address),
+            (Self::Cut, IpAddr::V4(address)) => Some(Ipv4Addr::from(u32::from(address) & 0xffff_ff00).into()),
+            (Self::Cut, IpAddr::V6(address)) => {
+                Some(Ipv6Addr::from(u128::from(address) & !(u128::MAX >> 48)).into())
+            }
+        }
+    }
+}
+
+/// An address in a stored row: 0 for none. IPv4 addresses and the first 48 bits of IPv6 addresses
+/// are stored as they are. An IPv6 address with more bits is a text, under its hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoredAddress(i64);
+
+/// Marks an IPv4 address.
+const V4: i64 = 1 << 48;
+/// Marks the first 48 bits of an IPv6 address.
+const V6_NETWORK: i64 = 1 << 49;
+/// Marks the hash of a whole IPv6 address.
+const V6_TEXT: i64 = 1 << 62;
+
+impl StoredAddress {
+    /// No address.
+    pub const NONE: Self = Self(0);
+
+    /// Encodes an address. `hash` is called for an IPv6 address with more than 48 bits, whose 16
+    /// bytes have to be stored as a text under [`get`](Self::get).
+    #[must_use]
+    pub fn new(address: Option<IpAddr>, hash: impl FnOnce(&[u8]) -> i64) -> Self {
+        match address {
+            None => Self::NONE,
+            Some(IpAddr::V4(address)) => Self(V4 | i64::from(u32::from(address))),
+            Some(IpAddr::V6(address)) => {
+                let bits = u128::from(address);
+                match i64::try_from(bits >> 80) {
+                    Ok(network) if bits << 48 == 0 => Self(V6_NETWORK | network),
+                    _ => Self(V6_TEXT | (hash(&address.octets()) & (V6_TEXT - 1))),
+                }
+            }
+        }
+    }
+
+    /// Wraps a stored number.
+    #[must_use]
+    pub fn from_stored(number: i64) -> Self {
+        Self(number)
+    }
+
+    /// Returns the number as it is stored.
+    #[must_use]
+    pub fn get(self) -> i64 {
+        self.0
+    }
+
+    /// Returns whether the address is a text that has this number as its hash.
+    #[must_use]
+    pub fn is_text(self) -> bool {
+        self.0 & V6_TEXT != 0
+    }
+
+    /// Returns the address. `text` is the text of an address that [is one](Self::is_text).
+    #[must_use]
+    pub fn address(self, text: Option<&[u8]>) -> Option<IpAddr> {
+        if self.is_text() {
+            return <[u8; 16]>::try_from(text?).ok().map(|octets| Ipv6Addr::from(octets).into());
+        }
+        if self.0 & V6_NETWORK != 0 {
+            let network = u128::try_from(self.0 & (V4 - 1)).ok()?;
+            return Some(Ipv6Addr::from(network << 80).into());
+        }
+        let is_v4 = self.0 & V4 != 0;
+        u32::try_from(self.0 & (V4 - 1)).ok().filter(|_| is_v4).map(|bits| Ipv4Addr::from(bits).into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_cut_and_come_back_from_their_stored_form() {
+        for (mode, given, kept) in [
+            (AddressMode::Cut, "192.0.2.77", Some("192.0.2.0")),
+            (AddressMode::Cut, "::ffff:192.0.2.77", Some("192.0.2.0")),
+            (AddressMode::Cut, "2001:db8:1:2::3", Some("2001:db8:1::")),
+            (AddressMode::Full, "2001:db8:1:2::3", Some("2001:db8:1:2::3")),
+            (AddressMode::Full, "255.255.255.255", Some("255.255.255.255")),
+            (AddressMode::Full, "ffff:ffff:ffff::", Some("ffff:ffff:ffff::")),
+            (AddressMode::None, "192.0.2.77", None),
+        ] {
+            let address = mode.keep(given.parse().unwrap());
+            assert_eq!(address, kept.map(|kept| kept.parse().unwrap()), "{given}");
+            let mut text = Vec::new();
+            let stored = StoredAddress::new(address, |octets| {
+                text = octets.to_vec();
+                -7
+            });
+            assert_eq!(stored.is_text(), !text.is_empty());
+            let stored = StoredAddress::from_stored(stored.get());
+            assert_eq!(stored.address(Some(&text)), address, "{given}");
+        }
+        assert_eq!(StoredAddress::NONE.address(None), None);
+    }
+}

@@ -1,0 +1,242 @@
+//! Ids of visits, and the days and quarter hours that they lie in.
+
+use jiff::Timestamp;
+
+/// 2020-01-01T00:00:00Z in microseconds since 1970, from which ids count.
+const EPOCH: i64 = 1_577_836_800_000_000;
+/// Bits of an id below its time.
+const LOW_BITS: u32 = 13;
+/// Bits of the thread.
+const THREAD_BITS: u32 = 6;
+/// The latest time that an id can have, in microseconds since 2020: in the year 2055.
+const LATEST: i64 = (1 << 50) - 1;
+
+/// Microseconds in a day.
+pub const DAY: i64 = 86_400_000_000;
+/// Microseconds in a quarter hour.
+pub const QUARTER: i64 = 900_000_000;
+
+/// The slot of a producer, which stores the visits of one spool. At most 128 spools store at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Slot(u8);
+
+impl Slot {
+    /// Number of slots.
+    pub const COUNT: u8 = 128;
+
+    /// Returns the slot with a number, if there is one.
+    #[must_use]
+    pub fn new(number: u8) -> Option<Self> {
+        (number < Self::COUNT).then_some(Self(number))
+    }
+
+    /// Returns the number.
+    #[must_use]
+    pub fn get(self) -> u8 {
+        self.0
+    }
+}
+
+/// The thread that recorded a visit, below [`Thread::COUNT`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Thread(u8);
+
+impl Thread {
+    /// Number of threads. Listener threads beyond them share buffers.
+    pub const COUNT: u8 = 1 << THREAD_BITS;
+
+    /// Returns the thread whose buffer a listener's thread uses.
+    #[must_use]
+    pub fn of(index: usize) -> Self {
+        Self(u8::try_from(index % usize::from(Self::COUNT)).expect("a remainder of 64 fits into a byte"))
+    }
+
+    /// Reads a stored number.
+    #[must_use]
+    pub fn from_stored(number: u8) -> Self {
+        Self(number % Self::COUNT)
+    }
+
+    /// Returns the number.
+    #[must_use]
+    pub fn get(self) -> u8 {
+        self.0
+    }
+}
+
+/// The id of a visit: its time, and below that its producer's slot and thread.
+///
+/// Ids order visits by time, and serve as cursors. They are unique, because a thread's times strictly
+/// increase ([`Arena::push`](crate::Arena::push)), and a slot has one producer at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct VisitId(i64);
+
+impl VisitId {
+    /// The greatest id.
+    pub const MAX: Self = Self(i64::MAX);
+
+    /// Makes the id of a visit at a time in microseconds since 1970. Times before 2020 or after 2055
+    /// are cut to that range.
+    #[must_use]
+    pub fn new(at: i64, slot: Slot, thread: Thread) -> Self {
+        Self(Self::floor(at).0 | i64::from(slot.0) << THREAD_BITS | i64::from(thread.0))
+    }
+
+    /// Returns the lowest id of a time in microseconds since 1970.
+    #[must_use]
+    pub fn floor(at: i64) -> Self {
+        Self(at.saturating_sub(EPOCH).clamp(0, LATEST) << LOW_BITS)
+    }
+
+    /// Wraps a stored id.
+    #[must_use]
+    pub fn from_stored(id: i64) -> Self {
+        Self(id)
+    }
+
+    /// Returns the id as it is stored.
+    #[must_use]
+    pub fn get(self) -> i64 {
+        self.0
+    }
+
+    /// Returns the time of the visit in microseconds since 1970.
+    #[must_use]
+    pub fn micros(self) -> i64 {
+        (self.0 >> LOW_BITS) + EPOCH
+    }
+
+    /// Returns the time of the visit.
+    #[must_use]
+    pub fn at(self) -> Timestamp {
+        Timestamp::from_microsecond(self.micros()).unwrap_or(Timestamp::MAX)
+    }
+
+    /// Returns the slot of the producer.
+    #[must_use]
+    pub fn slot(self) -> Slot {
+        Slot(u8::try_from((self.0 >> THREAD_BITS) & 0x7f).expect("seven bits fit into a byte"))
+    }
+
+    /// Returns the thread that recorded the visit.
+    #[must_use]
+    pub fn thread(self) -> Thread {
+        Thread(u8::try_from(self.0 & 0x3f).expect("six bits fit into a byte"))
+    }
+}
+
+/// A UTC day, counted from 1970-01-01.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Day(i32);
+
+impl Day {
+    /// Returns the day of a time in microseconds since 1970.
+    #[must_use]
+    pub fn of(at: i64) -> Self {
+        Self(i32::try_from(at.div_euclid(DAY)).unwrap_or(i32::MAX))
+    }
+
+    /// Wraps a stored number.
+    #[must_use]
+    pub fn from_stored(day: i32) -> Self {
+        Self(day)
+    }
+
+    /// Returns the number of days since 1970-01-01.
+    #[must_use]
+    pub fn get(self) -> i32 {
+        self.0
+    }
+
+    /// Returns the first microsecond of the day.
+    #[must_use]
+    pub fn start(self) -> i64 {
+        i64::from(self.0) * DAY
+    }
+
+    /// Returns the next day.
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+
+    /// Returns the day a number of days earlier.
+    #[must_use]
+    pub fn minus(self, days: i32) -> Self {
+        Self(self.0.saturating_sub(days))
+    }
+
+    /// Returns the month of the day.
+    #[must_use]
+    pub fn month(self) -> Month {
+        let date = Timestamp::from_microsecond(self.start()).unwrap_or(Timestamp::MAX);
+        let date = date.to_zoned(jiff::tz::TimeZone::UTC);
+        Month(i32::from(date.year()) * 12 + i32::from(date.month()) - 1)
+    }
+}
+
+/// A calendar month: twelve times the year, plus 0 for January.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Month(i32);
+
+impl Month {
+    /// Wraps a stored number.
+    #[must_use]
+    pub fn from_stored(month: i32) -> Self {
+        Self(month)
+    }
+
+    /// Returns the number.
+    #[must_use]
+    pub fn get(self) -> i32 {
+        self.0
+    }
+
+    /// Returns the first day of the month.
+    #[must_use]
+    pub fn first_day(self) -> Day {
+        let year = i16::try_from(self.0.div_euclid(12)).unwrap_or(i16::MAX);
+        let month = i8::try_from(self.0.rem_euclid(12) + 1).unwrap_or(1);
+        let first = jiff::civil::Date::new(year, month, 1).unwrap_or(jiff::civil::Date::MAX);
+        let first = first
+            .to_zoned(jiff::tz::TimeZone::UTC)
+            .map_or(i64::MAX, |first| first.timestamp().as_microsecond());
+        Day::of(first)
+    }
+
+    /// Returns the next month.
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_ordered_by_time_and_give_back_their_parts() {
+        let at: Timestamp = "2026-11-25T10:20:30.123456Z".parse().unwrap();
+        let (slot, thread) = (Slot::new(127).unwrap(), Thread::of(63));
+        let id = VisitId::new(at.as_microsecond(), slot, thread);
+        assert_eq!((id.at(), id.slot(), id.thread()), (at, slot, thread));
+        let next = VisitId::new(at.as_microsecond() + 1, Slot::new(0).unwrap(), Thread::of(64));
+        assert!(VisitId::floor(at.as_microsecond()) < id && id < next);
+        assert_eq!(next.thread().get(), 0);
+        assert_eq!(VisitId::new(i64::MAX, slot, thread).at().to_string()[..4], *"2055");
+        assert_eq!(VisitId::new(i64::MIN, slot, thread).at().to_string()[..4], *"2020");
+        assert_eq!(Slot::new(128), None);
+    }
+
+    #[test]
+    fn days_and_months_are_those_of_the_calendar() {
+        let at: Timestamp = "2024-02-29T23:59:59.999999Z".parse().unwrap();
+        let day = Day::of(at.as_microsecond());
+        assert_eq!(day.start() + DAY - 1, at.as_microsecond());
+        assert_eq!(day.month().get(), 2024 * 12 + 1);
+        assert_eq!(day.next().month(), day.month().next());
+        assert_eq!(day.month().next().first_day(), day.next());
+        assert_eq!(Day::of(-1).get(), -1);
+    }
+}

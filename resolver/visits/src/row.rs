@@ -1,0 +1,170 @@
+//! Rows: visits as they are stored one by one.
+
+use codes::LinkId;
+use links::DomainId;
+
+use crate::{Outcome, StoredAddress, TextHash, VisitId};
+
+/// A stored visit. Texts are referred to by their hashes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VisitRow {
+    /// The link that redirected; `None` for an orphan visit.
+    pub link: Option<LinkId>,
+    /// The id, which holds the time.
+    pub id: VisitId,
+    /// A part of the visitor's key of that day; 0 for none.
+    pub visitor: i32,
+    /// The user agent.
+    pub user_agent: TextHash,
+    /// The referrer.
+    pub referrer: TextHash,
+    /// The requested URL and the target, of visits that differ from the link's own
+    /// ([`Urls`](crate::Urls)).
+    pub urls: TextHash,
+    /// The place ([`PlaceText`](crate::PlaceText)).
+    pub place: TextHash,
+    /// The address, as far as it is kept.
+    pub address: StoredAddress,
+    /// The domain that was visited.
+    pub domain: DomainId,
+    /// The preferred language.
+    pub language: Language,
+    /// What it led to, and whether a bot made it.
+    pub flags: Flags,
+    /// The redirect rule that matched, counted from 1; 0 for none.
+    pub rule: u8,
+}
+
+/// The outcome of a visit and whether a bot made it, in one stored number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flags(i16);
+
+/// The bit of bots.
+pub const BOT: i16 = 1;
+
+impl Flags {
+    /// Combines an outcome with whether a bot made the visit.
+    #[must_use]
+    pub fn new(outcome: Outcome, is_bot: bool) -> Self {
+        Self(i16::from(outcome.number()) << 1 | i16::from(is_bot))
+    }
+
+    /// Wraps a stored number.
+    #[must_use]
+    pub fn from_stored(number: i16) -> Self {
+        Self(number)
+    }
+
+    /// Returns the number as it is stored.
+    #[must_use]
+    pub fn get(self) -> i16 {
+        self.0
+    }
+
+    /// Returns whether a bot made the visit.
+    #[must_use]
+    pub fn is_bot(self) -> bool {
+        self.0 & BOT != 0
+    }
+
+    /// Returns the outcome; an unknown number of a later release counts as an unknown code.
+    #[must_use]
+    pub fn outcome(self) -> Outcome {
+        u8::try_from(self.0 >> 1).ok().and_then(Outcome::from_stored).unwrap_or(Outcome::UnknownCode)
+    }
+}
+
+/// A language such as `de` or `pt-BR`, in one number: letters of five bits each, the language first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Language(i32);
+
+/// Places of letters: three of the language and two of the country.
+const LETTERS: usize = 5;
+
+impl Language {
+    /// No language.
+    pub const NONE: Self = Self(0);
+
+    /// Parses the first entry of `Accept-Language`: browsers put the preferred language first.
+    #[must_use]
+    pub fn preferred(header: &[u8]) -> Self {
+        let end = header.iter().position(|byte| matches!(byte, b',' | b';')).unwrap_or(header.len());
+        let mut subtags = header[..end].trim_ascii().split(|byte| matches!(byte, b'-' | b'_'));
+        let is_of =
+            |tag: &[u8], lens: &[usize]| lens.contains(&tag.len()) && tag.iter().all(u8::is_ascii_alphabetic);
+        let Some(language) = subtags.next().filter(|tag| is_of(tag, &[2, 3])) else { return Self::NONE };
+        let country = subtags.find(|tag| is_of(tag, &[2])).unwrap_or_default();
+        let mut letters = [0_u8; LETTERS];
+        let (first, last) = letters.split_at_mut(3);
+        first.iter_mut().zip(language).chain(last.iter_mut().zip(country)).for_each(|(place, letter)| {
+            *place = letter.to_ascii_lowercase() - b'a' + 1;
+        });
+        Self(letters.iter().fold(0, |all, letter| all << 5 | i32::from(*letter)))
+    }
+
+    /// Wraps a stored number.
+    #[must_use]
+    pub fn from_stored(number: i32) -> Self {
+        Self(number)
+    }
+
+    /// Returns the number as it is stored.
+    #[must_use]
+    pub fn get(self) -> i32 {
+        self.0
+    }
+
+    /// Returns the tag; empty for none.
+    #[must_use]
+    pub fn tag(self) -> String {
+        let letter = |place: usize| {
+            let shift = 5 * (LETTERS - 1 - place);
+            u8::try_from(self.0 >> shift & 0x1f).ok().filter(|bits| (1..=26).contains(bits))
+        };
+        let language = (0..3).filter_map(letter).map(|bits| char::from(bits - 1 + b'a'));
+        let country: String = (3..5).filter_map(letter).map(|bits| char::from(bits - 1 + b'A')).collect();
+        let mut tag: String = language.collect();
+        if !country.is_empty() {
+            tag.push('-');
+            tag.push_str(&country);
+        }
+        tag
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn languages_are_read_from_the_front_of_the_header() {
+        for (header, tag) in [
+            ("de", "de"),
+            ("pt-BR,pt;q=0.9", "pt-BR"),
+            ("zh-Hant-tw;q=0.8, en", "zh-TW"),
+            ("EN_us", "en-US"),
+            ("haw", "haw"),
+            ("*", ""),
+            ("", ""),
+            ("x", ""),
+            ("english", ""),
+            ("d3-US", ""),
+            ("\u{fc}", ""),
+        ] {
+            let language = Language::preferred(header.as_bytes());
+            assert_eq!(Language::from_stored(language.get()).tag(), tag, "{header}");
+        }
+        assert_eq!(Language::from_stored(i32::MIN).tag(), "");
+    }
+
+    #[test]
+    fn flags_hold_outcome_and_bot() {
+        for outcome in Outcome::ALL {
+            for is_bot in [false, true] {
+                let flags = Flags::from_stored(Flags::new(outcome, is_bot).get());
+                assert_eq!((flags.outcome(), flags.is_bot()), (outcome, is_bot));
+            }
+        }
+        assert_eq!(Flags::from_stored(-1).outcome(), Outcome::UnknownCode);
+    }
+}
