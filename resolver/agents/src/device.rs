@@ -1,0 +1,173 @@
+//! The kind of a device, by the words of its user agent.
+//!
+//! 1. The most special kind wins: the browser of a television set says `Linux`, that of a console
+//!    `Windows NT`, and that of a watch `Mobile`.
+//! 2. Android without `Mobile` is a tablet. That is Chrome's own rule.
+//! 3. An iPad asks for desktop pages by default, and is then not to be told from a Mac.
+
+use std::{fmt, sync::LazyLock};
+
+use crate::words::Words;
+
+/// What kind of device a user agent claims to run on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum DeviceKind {
+    /// Desktop or laptop computer.
+    Desktop,
+    /// Phone or media player.
+    Mobile,
+    /// Tablet or e-book reader.
+    Tablet,
+    /// Television set, or a box or stick for one.
+    Tv,
+    /// Game console.
+    Console,
+    /// Watch, glasses or headset.
+    Wearable,
+    /// No person's device: crawler, preview, monitor or library.
+    Bot,
+    /// Another kind, such as a car, or an agent that was not parsed.
+    Other,
+    /// The user agent does not tell.
+    Unknown,
+}
+
+impl DeviceKind {
+    /// Returns the kind in lower case, such as `tablet`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Desktop => "desktop",
+            Self::Mobile => "mobile",
+            Self::Tablet => "tablet",
+            Self::Tv => "tv",
+            Self::Console => "console",
+            Self::Wearable => "wearable",
+            Self::Bot => "bot",
+            Self::Other => "other",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// Returns the kind of device that a person's user agent names.
+    pub(crate) fn of(user_agent: &[u8]) -> Self {
+        match WORDS.found_in(user_agent).min() {
+            Some(Sign::Car) => Self::Other,
+            Some(Sign::Wearable) => Self::Wearable,
+            Some(Sign::Console) => Self::Console,
+            Some(Sign::Tv) => Self::Tv,
+            Some(Sign::Tablet | Sign::Android) => Self::Tablet,
+            Some(Sign::Mobile) => Self::Mobile,
+            Some(Sign::Desktop) => Self::Desktop,
+            None => Self::Unknown,
+        }
+    }
+}
+
+impl fmt::Display for DeviceKind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(self.as_str())
+    }
+}
+
+/// What a word says about the device, the most special first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Sign {
+    Car,
+    Wearable,
+    Console,
+    Tv,
+    Tablet,
+    Mobile,
+    Android,
+    Desktop,
+}
+
+static WORDS: LazyLock<Words<Sign>> = LazyLock::new(|| {
+    Words::new(&[
+        (Sign::Car, &["QtCarBrowser", "Tesla/"]),
+        (Sign::Wearable, WEARABLES),
+        (Sign::Console, &["Nintendo", "PlayStation", "Xbox"]),
+        (Sign::Tv, TVS),
+        (Sign::Tablet, TABLETS),
+        (Sign::Mobile, MOBILES),
+        (Sign::Android, &["Android"]),
+        // Tablet PC is a feature that Internet Explorer told of on desktops.
+        (Sign::Desktop, &["CrOS", "FreeBSD", "Linux", "Macintosh", "Tablet PC", "Ubuntu", "Windows", "X11"]),
+    ])
+});
+
+const WEARABLES: &[&str] =
+    &["Apple Watch", "AppleWatch", "Galaxy Watch", "OculusBrowser", "SmartWatch", "watchOS", "Wear OS"];
+
+const TVS: &[&str] = &[
+    "; AFT", // Fire TV
+    "Android TV",
+    "Apple TV",
+    "AppleTV",
+    "BRAVIA",
+    "Chromecast",
+    "CrKey", // Chromecast
+    "Google TV",
+    "GoogleTV",
+    "HbbTV",
+    "InettvBrowser",
+    "MiTV",
+    "NetCast",
+    "NETTV",
+    "Roku",
+    "Smart TV",
+    "SMART-TV",
+    "SmartTV",
+    "TV Safari",
+    "tvOS",
+    "VIDAA",
+    "Viera",
+    "Web0S", // LG writes it with a zero
+    "webOS.TV",
+];
+
+const TABLETS: &[&str] = &[
+    " Pad",   // Xiaomi, OPPO
+    "; KF",   // Kindle Fire
+    "; SM-P", // Galaxy Tab with pen
+    "; SM-T", // Galaxy Tab
+    "; SM-X", // Galaxy Tab
+    "iPad", "Kindle", "MatePad", "MediaPad", "PlayBook", "Tablet",
+];
+
+const MOBILES: &[&str] = &[
+    "BB10",
+    "BlackBerry",
+    "iPhone",
+    "iPod",
+    "KAIOS",
+    "MIDP",
+    "Mobile",
+    "Opera Mini",
+    "Opera Mobi",
+    "Symbian",
+    "Windows Phone",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_special_word_decides() {
+        for (user_agent, kind) in [
+            ("X11; GNU/Linux; QtCarBrowser", DeviceKind::Other),
+            ("Linux; Android 14; Mobile; Galaxy Watch6", DeviceKind::Wearable),
+            ("Windows NT 10.0; Xbox; Xbox One", DeviceKind::Console),
+            ("Linux; Android 9; AFTMM", DeviceKind::Tv),
+            ("Linux; Android 12; SM-X700 Mobile", DeviceKind::Tablet),
+            ("Linux; Android 12", DeviceKind::Tablet),
+            ("Linux; Android 12 Mobile", DeviceKind::Mobile),
+            ("Windows NT 6.1; Tablet PC 2.0", DeviceKind::Desktop),
+            ("?", DeviceKind::Unknown),
+        ] {
+            assert_eq!(DeviceKind::of(user_agent.as_bytes()), kind, "{user_agent}");
+        }
+    }
+}
