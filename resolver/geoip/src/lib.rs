@@ -1,1 +1,93 @@
-//! Where an address is: country, region, city and coordinates, from files in MaxMind DB format.
+//! GeoIP: where an address is, from files in MaxMind DB format (version 2.0).
+//!
+//! 1. Two layouts are supported: MaxMind's (`country.iso_code`, `city.names.en`) and that of
+//!    ip-location-db (`country_code`, `city`).
+//! 2. Rules of links ask for country and city alone ([`GeoIp::locate`]), within a redirect. Visits
+//!    ask for all fields ([`GeoIp::place`]), behind it.
+//! 3. A field that is damaged, too long or out of range is absent. No content of a file panics.
+//! 4. The file is read into memory. It must be replaced by renaming another file into its place, as
+//!    geoipupdate does, so that no mixture of the two is read.
+//! 5. A new file that cannot be read is ignored: slightly outdated locations are better than none.
+
+mod countries;
+mod country_code;
+mod database;
+mod error;
+mod file;
+#[cfg(test)]
+mod fixtures;
+mod place;
+mod record;
+
+use std::{net::IpAddr, path::PathBuf, sync::Arc};
+
+use daemon::TaskSupervisor;
+
+pub use country_code::CountryCode;
+pub use database::Database;
+pub use error::GeoIpError;
+pub use file::DatabaseFile;
+pub use place::{Coordinates, Location, Place};
+
+/// The configured GeoIP files. Databases of cities often have one file per address family.
+#[derive(Clone, Debug, Default)]
+pub struct GeoIp {
+    files: Vec<Arc<DatabaseFile>>,
+}
+
+impl GeoIp {
+    /// Reads the files for the first time. This blocks as [`Database::open`] does.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Database::open`], with the path of the file that they concern.
+    pub fn open(paths: &[PathBuf]) -> Result<Self, (PathBuf, GeoIpError)> {
+        let open = |path: &PathBuf| DatabaseFile::open(path.clone()).map_err(|error| (path.clone(), error));
+        Ok(Self { files: paths.iter().map(|path| open(path).map(Arc::new)).collect::<Result<_, _>>()? })
+    }
+
+    /// Starts the tasks that read the files again when they change, on the current runtime.
+    pub fn follow(&self, supervisor: &TaskSupervisor) {
+        for file in &self.files {
+            supervisor.spawn("reader of places", Arc::clone(file).follow());
+        }
+    }
+
+    /// Returns the country and the city of an address. A field comes from the first file that has
+    /// it.
+    #[must_use]
+    pub fn locate(&self, address: IpAddr) -> Location {
+        let mut located = Location::default();
+        for found in self.files.iter().filter_map(|file| file.database().locate(address)) {
+            located.country = located.country.or(found.country);
+            located.city = located.city.or(found.city);
+        }
+        located
+    }
+
+    /// Returns all that the files tell about an address. A field comes from the first file that has
+    /// it.
+    #[must_use]
+    pub fn place(&self, address: IpAddr) -> Place {
+        let found = self.files.iter().filter_map(|file| file.database().place(address));
+        found.reduce(Place::or).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_comes_from_the_first_file_that_has_it() {
+        let geoip = GeoIp::open(&["country.mmdb", "flat.mmdb", "city.mmdb"].map(fixtures::path)).unwrap();
+        let place = geoip.place("192.0.2.1".parse().unwrap());
+        assert_eq!(place.country.as_ref().map(CountryCode::as_str), Some("DE"));
+        // The second file has no name, and the third has another one.
+        assert_eq!(place.country_name.as_deref(), Some("Country DE"));
+        assert_eq!((place.region.as_deref(), place.city.as_deref()), (Some("Land Berlin"), Some("Berlin")));
+        assert_eq!(place.coordinates.map(|it| it.latitude()), Some(52.52));
+        let location = geoip.locate("192.0.2.1".parse().unwrap());
+        assert_eq!((location.country, location.city), (place.country, place.city));
+        assert_eq!(geoip.place("203.0.114.1".parse().unwrap()), Place::default());
+    }
+}

@@ -13,6 +13,7 @@ use app::{
 };
 use codes::{Code, LinkId};
 use fast_path::RequestHead;
+use geoip::{CountryCode, Location};
 use hyper::{
     Method, Request, StatusCode,
     body::Incoming,
@@ -25,7 +26,6 @@ use web::{Answer, hold_back};
 use crate::{
     Redirector, ThreadContext, Visitor,
     fallback_page::{Unmatched, gone, limited, not_found, slow_down, taken_down, unavailable},
-    geoip::{CountryCode, Location},
     pages,
     redirection::redirect,
     thread_cache::CachedTarget,

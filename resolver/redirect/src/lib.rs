@@ -15,7 +15,6 @@
 
 pub mod fallback_page;
 mod follow;
-pub mod geoip;
 mod pages;
 pub mod qr_code;
 mod redirection;

@@ -9,10 +9,11 @@ use app::{
 };
 use cli::{Error, args::Database};
 use codes::{Keyspace, parse_keyspaces};
+use geoip::GeoIp;
 use jiff::tz::TimeZone;
 use links::{LongUrl, Protocol, Redirects, Schemes, has_safe_placeholders};
 use numbers::{HolderId, Namespace};
-use redirect::{fallback_page::FallbackTargets, geoip::GeoIp};
+use redirect::fallback_page::FallbackTargets;
 use url::{Host, Url};
 use web::client_limits::ClientLimits;
 

@@ -1,0 +1,243 @@
+//! A database of countries and cities, in memory.
+
+use std::{
+    borrow::Cow,
+    fs::{self, File, Metadata},
+    io::{self, Read as _},
+    net::IpAddr,
+    path::Path,
+    time::SystemTime,
+};
+
+use maxminddb::Reader;
+
+use crate::{GeoIpError, Location, Place, record::Record};
+
+/// The maximum size of a file in bytes, several times that of the largest free ones.
+pub(crate) const FILE_MAX: u64 = 512 << 20;
+/// The maximum length of a file's type in an error, in characters.
+const TYPE_SHOWN: usize = 64;
+/// The words that mark types of databases with countries, such as GeoLite2-City.
+const TYPES: [&str; 3] = ["country", "city", "enterprise"];
+
+/// A database of countries and cities, in memory.
+#[derive(Debug)]
+pub struct Database {
+    reader: Reader<Vec<u8>>,
+    mark: Mark,
+}
+
+/// The identity of a file's content: its modification time and its length.
+pub(crate) type Mark = (Option<SystemTime>, u64);
+
+pub(crate) fn mark(file: io::Result<Metadata>) -> Result<Mark, GeoIpError> {
+    let file = file.map_err(GeoIpError::Io)?;
+    if file.is_file() { Ok((file.modified().ok(), file.len())) } else { Err(GeoIpError::NotAFile) }
+}
+
+impl Database {
+    /// Reads a file. This call blocks.
+    ///
+    /// # Errors
+    /// Returns [`GeoIpError`] if the file cannot be read, is too large, or is not a database of
+    /// countries or cities.
+    pub fn open(path: &Path) -> Result<Self, GeoIpError> {
+        // Opening a pipe would wait for its writer.
+        mark(fs::metadata(path))?;
+        let file = File::open(path).map_err(GeoIpError::Io)?;
+        // The mark of the open file, taken before it is read: a later write to the file then shows
+        // as a change.
+        let mark = mark(file.metadata())?;
+        let len = usize::try_from(mark.1).ok().filter(|_| mark.1 <= FILE_MAX).ok_or(GeoIpError::TooLarge)?;
+        let mut content = Vec::with_capacity(len);
+        file.take(FILE_MAX).read_to_end(&mut content).map_err(GeoIpError::Io)?;
+        Self::from_content(content, mark)
+    }
+
+    fn from_content(content: Vec<u8>, mark: Mark) -> Result<Self, GeoIpError> {
+        let reader = Reader::from_source(content).map_err(GeoIpError::Malformed)?;
+        let kind = &reader.metadata().database_type;
+        let mut words = kind.split(|letter: char| !letter.is_ascii_alphanumeric());
+        if !words.any(|word| TYPES.iter().any(|known| word.eq_ignore_ascii_case(known))) {
+            return Err(GeoIpError::OtherType(kind.chars().take(TYPE_SHOWN).collect()));
+        }
+        Ok(Self { reader, mark })
+    }
+
+    /// Returns the country and the city of an address. A field that cannot be read is treated as
+    /// absent. Returns `None` if no field is present.
+    #[must_use]
+    pub fn locate(&self, address: IpAddr) -> Option<Location> {
+        let record = self.record(address)?;
+        let (country, city) = (record.country(), record.city().map(Box::from));
+        (country.is_some() || city.is_some()).then_some(Location { country, city })
+    }
+
+    /// Returns all that the database tells about an address. A field that cannot be read is treated
+    /// as absent. Returns `None` if no field is present.
+    #[must_use]
+    pub fn place(&self, address: IpAddr) -> Option<Place> {
+        let record = self.record(address)?;
+        let country = record.country();
+        let country_name = country.and_then(|code| {
+            let named = record.country_name().map(|name| Cow::Owned(name.to_owned()));
+            named.or_else(|| code.name().map(Cow::Borrowed))
+        });
+        let place = Place {
+            country,
+            country_name,
+            region: record.region().map(Box::from),
+            city: record.city().map(Box::from),
+            coordinates: record.coordinates(),
+            time_zone: record.time_zone().map(Box::from),
+        };
+        (place != Place::default()).then_some(place)
+    }
+
+    fn record(&self, address: IpAddr) -> Option<Record<'_>> {
+        self.reader.lookup(address.to_canonical()).ok().map(Record)
+    }
+
+    pub(crate) fn mark(&self) -> Mark {
+        self.mark
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        CountryCode,
+        GeoIpError::{Io, Malformed, NotAFile, OtherType},
+        fixtures::{put, read},
+    };
+
+    /// Formats the country and the city, with a dash for an unknown field.
+    fn locate(database: &Database, ip: &str) -> String {
+        let Some(Location { country, city }) = database.locate(ip.parse().unwrap()) else {
+            return "none".into();
+        };
+        format!("{} {}", country.as_ref().map_or("-", CountryCode::as_str), city.as_deref().unwrap_or("-"))
+    }
+
+    #[test]
+    fn addresses_are_located_in_either_layout() {
+        for (name, expected) in [
+            ("city.mmdb", ["DE Berlin", "CN Shanghai", "FR -"]),
+            ("country.mmdb", ["DE -", "CN -", "FR -"]),
+            ("flat.mmdb", ["DE Berlin", "FR -", "none"]),
+        ] {
+            let database = Database::from_content(read(name), (None, 0)).unwrap();
+            let at = |address| locate(&database, address);
+            assert_eq!(["192.0.2.0", "198.51.100.7", "2001:db8::1"].map(at), expected, "{name}");
+            assert_eq!(["::ffff:192.0.2.255", "::ffff:198.51.100.7"].map(at), expected[..2], "{name}");
+            assert_eq!(["192.0.3.0", "::1", "2001:db9::", "0.0.0.0"].map(at), ["none"; 4], "{name}");
+        }
+    }
+
+    /// Formats the fields of a place, with a dash for an unknown one.
+    fn place(database: &Database, ip: &str) -> String {
+        let Some(place) = database.place(ip.parse().unwrap()) else {
+            return "none".into();
+        };
+        let dash = |text: Option<&str>| text.unwrap_or("-").to_owned();
+        let coordinates = place.coordinates.map(|it| format!("{} {}", it.latitude(), it.longitude()));
+        [
+            dash(place.country.as_ref().map(CountryCode::as_str)),
+            dash(place.country_name.as_deref()),
+            dash(place.region.as_deref()),
+            dash(place.city.as_deref()),
+            dash(coordinates.as_deref()),
+            dash(place.time_zone.as_deref()),
+        ]
+        .join(", ")
+    }
+
+    #[test]
+    fn places_have_all_fields_of_either_layout() {
+        for (name, expected) in [
+            (
+                "city.mmdb",
+                [
+                    "DE, Country DE, Land Berlin, Berlin, 52.5244 13.4105, Europe/Berlin",
+                    "CN, Country CN, Shanghai Shi, Shanghai, 31.2222 121.4581, Asia/Shanghai",
+                    "FR, Country FR, -, -, 48.8582 2.3387, Europe/Paris",
+                ],
+            ),
+            (
+                "country.mmdb",
+                ["DE, Country DE, -, -, -, -", "CN, Country CN, -, -, -, -", "FR, Country FR, -, -, -, -"],
+            ),
+            (
+                "flat.mmdb",
+                [
+                    "DE, Germany, Land Berlin, Berlin, 52.52 13.4051, Europe/Berlin",
+                    "FR, France, -, -, 46.2276 -2.5, -",
+                    "none",
+                ],
+            ),
+        ] {
+            let database = Database::from_content(read(name), (None, 0)).unwrap();
+            let at = |address| place(&database, address);
+            assert_eq!(["192.0.2.0", "198.51.100.7", "2001:db8::1"].map(at), expected, "{name}");
+            assert_eq!(["192.0.3.0", "::1", "0.0.0.0"].map(at), ["none"; 3], "{name}");
+        }
+    }
+
+    #[test]
+    fn fields_of_a_place_that_are_not_as_they_should_be_are_not_there() {
+        let database = Database::from_content(read("odd.mmdb"), (None, 0)).unwrap();
+        for (last, expected) in [
+            (20, "DE, Germany, -, -, -, -"),
+            (21, "XX, -, -, -, -, -"),
+            (22, "none"),
+            (23, "-, -, Berlin, -, -, Europe/Berlin"),
+            (24, "-, -, -, -, 1.5 -1.5, -"),
+            (25, "none"),
+            (26, "-, -, -, -, -90 180, -"),
+            (27, "none"),
+        ] {
+            assert_eq!(place(&database, &format!("203.0.113.{last}")), expected, "{last}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_as_it_should_be_in_a_record_is_not_there() {
+        let database = Database::from_content(read("odd.mmdb"), (None, 0)).unwrap();
+        let long = format!("XK {}x", "ü".repeat(127));
+        let known = [(1, "DE -"), (2, "- Zürich"), (6, long.as_str()), (10, "DE -"), (11, "FR -")];
+        for last in 0..=12 {
+            let expected = known.iter().find(|(one, _)| *one == last).map_or("none", |(_, text)| text);
+            assert_eq!(locate(&database, &format!("203.0.113.{last}")), expected, "{last}");
+        }
+    }
+
+    #[test]
+    fn files_of_anything_else_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("places");
+        assert!(matches!(Database::open(&path), Err(Io(_))));
+        for content in [&b""[..], &read("city.mmdb")[..900]] {
+            put(&path, content);
+            assert!(matches!(Database::open(&path), Err(Malformed(_))));
+        }
+        put(&path, &read("asn.mmdb"));
+        assert!(matches!(Database::open(&path), Err(OtherType(kind)) if kind == "Test-ASN"));
+        File::create(&path).unwrap().set_len(FILE_MAX + 1).unwrap();
+        assert_eq!(Database::open(&path).unwrap_err().to_string(), "expected a file of at most 512 MiB");
+        assert!(matches!(Database::open(folder.path()), Err(NotAFile)));
+    }
+
+    #[test]
+    fn no_damaged_byte_makes_anything_panic() {
+        let ips = ["192.0.2.1", "203.0.113.6", "2001:db8::1", "::"].map(|ip| ip.parse().unwrap());
+        for mut content in ["city.mmdb", "country.mmdb", "flat.mmdb", "odd.mmdb"].map(read) {
+            for (index, flipped) in (0..content.len()).flat_map(|at| [1, 32, 128, 255].map(|it| (at, it))) {
+                content[index] ^= flipped;
+                let _ = Database::from_content(content.clone(), (None, 0))
+                    .map(|database| ips.map(|ip| (database.locate(ip), database.place(ip))));
+                content[index] ^= flipped;
+            }
+        }
+    }
+}

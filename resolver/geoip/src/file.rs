@@ -1,0 +1,123 @@
+//! A database file that is read again when it changes.
+
+use std::{
+    fs,
+    path::PathBuf,
+    sync::{Arc, RwLock},
+    time::Duration,
+};
+
+use tokio::{task::spawn_blocking, time::sleep};
+
+use crate::{Database, GeoIpError, database::mark};
+
+/// The interval at which the file is checked for changes.
+const LOOKED_EVERY: Duration = Duration::from_secs(60);
+
+/// A database file, with its last readable content.
+#[derive(Debug)]
+pub struct DatabaseFile {
+    path: PathBuf,
+    database: RwLock<Arc<Database>>,
+}
+
+impl DatabaseFile {
+    /// Reads the file for the first time. This blocks as [`Database::open`] does.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Database::open`].
+    pub fn open(path: PathBuf) -> Result<Self, GeoIpError> {
+        Ok(Self { database: RwLock::new(Arc::new(Database::open(&path)?)), path })
+    }
+
+    /// Returns the current database.
+    #[must_use]
+    pub fn database(&self) -> Arc<Database> {
+        Arc::clone(&self.database.read().expect("no code panics while it holds this lock"))
+    }
+
+    /// Reads the file again if its modification time or its length has changed. Returns whether it
+    /// did. This call blocks, and while it reads, both the old and the new database are in memory.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Database::open`]. The previous database then stays in use, and the
+    /// next call reads the file again.
+    pub fn reload_if_changed(&self) -> Result<bool, GeoIpError> {
+        if mark(fs::metadata(&self.path))? == self.database().mark() {
+            return Ok(false);
+        }
+        let database = Arc::new(Database::open(&self.path)?);
+        *self.database.write().expect("no code panics while it holds this lock") = database;
+        Ok(true)
+    }
+
+    /// Reads the file again within a minute of each change, for as long as the process runs.
+    pub async fn follow(self: Arc<Self>) {
+        let mut told = None;
+        loop {
+            sleep(LOOKED_EVERY).await;
+            let file = Arc::clone(&self);
+            let looked = spawn_blocking(move || file.reload_if_changed()).await;
+            let looked = looked.unwrap_or(Err(GeoIpError::Stopped));
+            let path = self.path.display();
+            match &looked {
+                _ if !is_news(&mut told, &looked) => {}
+                Ok(_) => tracing::info!(%path, "the places are those of the file"),
+                Err(error) => tracing::error!(%path, error = error as &dyn std::error::Error, "read places"),
+            }
+        }
+    }
+}
+
+/// Returns whether a result is worth logging: a new file, another error than the last one, or the
+/// end of an error.
+fn is_news(told: &mut Option<String>, looked: &Result<bool, GeoIpError>) -> bool {
+    let error = looked.as_ref().err().map(ToString::to_string);
+    let is_other = *told != error;
+    *told = error;
+    is_other || matches!(looked, Ok(true))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs::File, time::SystemTime};
+
+    use super::*;
+    use crate::{
+        GeoIpError::{Io, Stopped, TooLarge},
+        fixtures::{put, read},
+    };
+
+    fn city(file: &DatabaseFile) -> Option<Box<str>> {
+        file.database().locate("192.0.2.1".parse().unwrap()).unwrap().city
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_new_file_is_followed_within_a_minute_unless_it_is_damaged() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("places");
+        let [cities, countries, other] = ["city.mmdb", "country.mmdb", "asn.mmdb"].map(read);
+        put(&path, &cities);
+        let file = Arc::new(DatabaseFile::open(path.clone()).unwrap());
+        assert!(!file.reload_if_changed().unwrap());
+        tokio::spawn(Arc::clone(&file).follow());
+        for (content, expected) in [(other, Some("Berlin")), (countries, None), (cities, Some("Berlin"))] {
+            put(&path, &content);
+            sleep(LOOKED_EVERY + Duration::from_secs(1)).await;
+            assert_eq!(city(&file).as_deref(), expected);
+        }
+        File::options().write(true).open(&path).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        assert!(file.reload_if_changed().unwrap() && !file.reload_if_changed().unwrap());
+        fs::remove_file(&path).unwrap();
+        assert!(matches!(file.reload_if_changed(), Err(Io(_))));
+        assert_eq!(city(&file).as_deref(), Some("Berlin"));
+    }
+
+    #[test]
+    fn an_error_is_told_once_until_it_changes_or_ends() {
+        let mut told = None;
+        let looked = [Ok(false), Err(Stopped), Err(Stopped), Err(TooLarge), Ok(false), Ok(false), Ok(true)];
+        let news = looked.map(|looked| is_news(&mut told, &looked));
+        assert_eq!(news, [false, true, false, true, true, false, true]);
+    }
+}

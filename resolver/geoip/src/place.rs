@@ -1,0 +1,110 @@
+//! Where an address is.
+
+use std::borrow::Cow;
+
+use crate::CountryCode;
+
+/// The country and the city of an address, which rules of links may ask for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Location {
+    /// The country, if known.
+    pub country: Option<CountryCode>,
+    /// The English name of the city, at most 255 bytes, if known.
+    pub city: Option<Box<str>>,
+}
+
+/// All that is known about an address, for visits.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Place {
+    /// The country.
+    pub country: Option<CountryCode>,
+    /// The English name of this country, at most 255 bytes: that of the file, or else that of ISO
+    /// 3166-1. Without a country there is no name.
+    pub country_name: Option<Cow<'static, str>>,
+    /// The English name of the largest region within the country, such as a federal state, at most
+    /// 255 bytes.
+    pub region: Option<Box<str>>,
+    /// The English name of the city, at most 255 bytes.
+    pub city: Option<Box<str>>,
+    /// The coordinates, which are often the middle of the city or of the country.
+    pub coordinates: Option<Coordinates>,
+    /// The name of the time zone in the IANA database, at most 64 bytes, such as `Europe/Berlin`.
+    /// It comes from the file, so it need not be a zone that this system knows.
+    pub time_zone: Option<Box<str>>,
+}
+
+impl Place {
+    /// Fills absent fields from another place. The name of a country stays with its code.
+    pub(crate) fn or(self, other: Self) -> Self {
+        let (country, country_name) = match self.country {
+            Some(_) => (self.country, self.country_name),
+            None => (other.country, other.country_name),
+        };
+        Self {
+            country,
+            country_name,
+            region: self.region.or(other.region),
+            city: self.city.or(other.city),
+            coordinates: self.coordinates.or(other.coordinates),
+            time_zone: self.time_zone.or(other.time_zone),
+        }
+    }
+}
+
+/// A point on the earth (WGS 84), with four decimals: 11 m at most.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Coordinates {
+    latitude: f64,
+    longitude: f64,
+}
+
+impl Coordinates {
+    /// Creates a point from degrees. Returns `None` if one is out of range or not a number.
+    #[must_use]
+    pub fn new(latitude: f64, longitude: f64) -> Option<Self> {
+        let is_on_earth = (-90.0..=90.0).contains(&latitude) && (-180.0..=180.0).contains(&longitude);
+        // Some files have numbers of 32 bits, whose further decimals are noise.
+        let rounded = |degrees: f64| (degrees * 1e4).round() / 1e4;
+        is_on_earth.then(|| Self { latitude: rounded(latitude), longitude: rounded(longitude) })
+    }
+
+    /// Returns the latitude in degrees: -90 to 90, positive in the north.
+    #[must_use]
+    pub fn latitude(self) -> f64 {
+        self.latitude
+    }
+
+    /// Returns the longitude in degrees: -180 to 180, positive in the east.
+    #[must_use]
+    pub fn longitude(self) -> f64 {
+        self.longitude
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn coordinates_are_on_earth_and_have_four_decimals() {
+        let degrees = |(latitude, longitude)| {
+            Coordinates::new(latitude, longitude).map(|it| (it.latitude(), it.longitude()))
+        };
+        assert_eq!(degrees((f64::from(52.5244_f32), 13.410_54)), Some((52.5244, 13.4105)));
+        assert_eq!(degrees((-90.0, 180.0)), Some((-90.0, 180.0)));
+        for outside in [(90.1, 0.0), (0.0, -180.1), (f64::NAN, 0.0), (0.0, f64::INFINITY)] {
+            assert_eq!(degrees(outside), None);
+        }
+    }
+
+    #[test]
+    fn the_name_of_a_country_stays_with_its_code() {
+        let place = |code, name: Option<&'static str>| Place {
+            country: CountryCode::parse(code),
+            country_name: name.map(Cow::Borrowed),
+            ..Place::default()
+        };
+        assert_eq!(place("AA", None).or(place("FR", Some("France"))), place("AA", None));
+        assert_eq!(Place::default().or(place("FR", Some("France"))), place("FR", Some("France")));
+    }
+}
