@@ -1,8 +1,8 @@
 //! Cache of parsed user agents.
 //!
 //! 1. At most the given number of bytes is held. There are two generations: a new agent enters the
-//!    young one, and an agent of the old one that is asked for returns to it. Once the young one has
-//!    half of the bytes, it becomes the old one, and the former old one is dropped.
+//!    young one, and an agent of the old one that is asked for returns to it. Once the young one
+//!    has half of the bytes, it becomes the old one, and the former old one is dropped.
 //! 2. Keys are 64-bit hashes with a random key. So no client can choose a text that is taken for
 //!    another one, and by accident that happens once in 10^9 caches of 100,000 agents.
 //! 3. A text beyond the budget is not remembered, so that it is parsed when it comes again.
@@ -19,8 +19,8 @@ use std::{
 
 use crate::{Agent, Budget, Parser, bots::is_bot, head};
 
-/// The bytes of an entry beside its names: key, pointer and struct, and about half as much again for
-/// the free places of the table and the allocator.
+/// The bytes of an entry beside its names: key, pointer and struct, and about half as much again
+/// for the free places of the table and the allocator.
 const ENTRY_LEN: usize = (size_of::<(u64, Arc<Agent>)>() + size_of::<Agent>()) * 3 / 2;
 
 /// A parser with a cache of what it parsed.

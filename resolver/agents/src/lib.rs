@@ -5,8 +5,8 @@
 //!    ASCII is read as a question mark.
 //! 3. A [`Name`] has at most [`Name::MAX`] bytes and no control characters, whatever the input.
 //! 4. The rules are those of uap-core, compiled in. [`Parser::new`] builds them, which takes about
-//!    0.1 s and 20 MiB (55 MiB once every rule has been tried). So a process needs one parser, on the
-//!    thread that stores visits.
+//!    0.1 s and 20 MiB (55 MiB once every rule has been tried). So a process needs one parser, on
+//!    the thread that stores visits.
 //! 5. Time is a parameter: [`Budget`] bounds the parses of a second, and [`Cache`] the memory.
 //!
 //! Rejected: `woothee`, which rests since 2021 and knows no current device; and `iscrawl` for bots,

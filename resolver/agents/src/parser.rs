@@ -1,7 +1,7 @@
 //! Parser of user agents by the rules of uap-core.
 //!
-//! 1. Of each list (browsers, systems, devices), the first rule that matches is taken. Literals that
-//!    a rule requires are searched for in one pass, so a parse takes 5 to 10 µs.
+//! 1. Of each list (browsers, systems, devices), the first rule that matches is taken. Literals
+//!    that a rule requires are searched for in one pass, so a parse takes 5 to 10 µs.
 //! 2. The rules match printable ASCII only (`uap-core/README.md`), so a text has no other letters.
 
 use ua_parser::{Extractor, Regexes, device, os, user_agent};
