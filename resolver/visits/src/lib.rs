@@ -15,6 +15,7 @@ mod id;
 mod outcome;
 mod row;
 mod subject;
+pub mod tally;
 mod text;
 mod texts;
 mod visitor;

@@ -1,0 +1,233 @@
+//! Chunks as bytes: a header, varints, and a reader that refuses damaged ones.
+//!
+//! A chunk begins with a byte whose high half is its format, so that a later format can stand
+//! beside earlier ones in the same column. The low half is an argument of the format.
+//!
+//! 1. Reading allocates nothing on account of a number in the bytes: every item that is announced
+//!    takes bytes of its own, and reading stops where they end.
+//! 2. Numbers are varints of base 128, the lowest group first. Signed ones are zigzag encoded.
+
+/// A column of counters. Its stored value is any number of chunks, one after another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Column {
+    /// Visits by quarter hour.
+    Quarters,
+    /// Visits by referrer, browser, place and so on.
+    Dimensions,
+    /// Distinct visitors.
+    Visitors,
+    /// Distinct addresses.
+    Addresses,
+}
+
+impl std::fmt::Display for Column {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Quarters => "quarters",
+            Self::Dimensions => "dimensions",
+            Self::Visitors => "visitors",
+            Self::Addresses => "addresses",
+        })
+    }
+}
+
+/// Why a stored column cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Damaged {
+    /// The bytes end within a chunk.
+    #[error("column {column}: expected {expected}, found the end of the column")]
+    Short {
+        /// The column.
+        column: Column,
+        /// The item that is missing.
+        expected: &'static str,
+    },
+    /// A number is out of its range, or the format of a chunk is unknown.
+    #[error("column {column}: expected {expected}, found {found}")]
+    Number {
+        /// The column.
+        column: Column,
+        /// The numbers that are accepted.
+        expected: &'static str,
+        /// The number in the bytes.
+        found: u64,
+    },
+    /// A text is not UTF-8.
+    #[error("column {column}: expected UTF-8 text, found other bytes")]
+    Text {
+        /// The column.
+        column: Column,
+    },
+}
+
+/// The argument of a header that announces a count as a varint of its own.
+const COUNT_FOLLOWS: u8 = 15;
+
+/// Appends a header. Both numbers are below 16.
+pub(super) fn put_header(bytes: &mut Vec<u8>, format: u8, argument: u8) {
+    debug_assert!(format < 16 && argument < 16, "each is half a byte");
+    bytes.push(format << 4 | argument);
+}
+
+/// Appends a header whose argument is a count, or says that the count follows.
+pub(super) fn put_counted_header(bytes: &mut Vec<u8>, format: u8, count: usize) {
+    match u8::try_from(count) {
+        Ok(count) if count < COUNT_FOLLOWS => put_header(bytes, format, count),
+        _ => {
+            put_header(bytes, format, COUNT_FOLLOWS);
+            put_varint(bytes, count as u64);
+        }
+    }
+}
+
+/// Appends a varint.
+pub(super) fn put_varint(bytes: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        bytes.push(number.to_le_bytes()[0] | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number.to_le_bytes()[0]);
+}
+
+/// Appends a signed number.
+pub(super) fn put_signed(bytes: &mut Vec<u8>, number: i64) {
+    put_varint(bytes, (number << 1 ^ number >> 63).cast_unsigned());
+}
+
+/// The bytes of a column that are still to be read.
+pub(super) struct Reader<'a> {
+    column: Column,
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    /// Starts at the beginning of a column.
+    pub(super) fn new(column: Column, bytes: &'a [u8]) -> Self {
+        Self { column, rest: bytes }
+    }
+
+    /// Returns whether everything is read.
+    pub(super) fn is_at_end(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    /// Reads the header of a chunk: its format and its argument.
+    pub(super) fn header(&mut self) -> Result<(u8, u8), Damaged> {
+        let byte = self.byte("the header of a chunk")?;
+        Ok((byte >> 4, byte & 15))
+    }
+
+    /// Returns the count that the argument of a header announces.
+    pub(super) fn announced(&mut self, argument: u8) -> Result<u64, Damaged> {
+        if argument == COUNT_FOLLOWS { self.varint("a count") } else { Ok(u64::from(argument)) }
+    }
+
+    /// Reads a byte.
+    pub(super) fn byte(&mut self, expected: &'static str) -> Result<u8, Damaged> {
+        let (byte, rest) = self.rest.split_first().ok_or(self.short(expected))?;
+        self.rest = rest;
+        Ok(*byte)
+    }
+
+    /// Reads this many bytes.
+    pub(super) fn take(&mut self, count: usize, expected: &'static str) -> Result<&'a [u8], Damaged> {
+        let (taken, rest) = self.rest.split_at_checked(count).ok_or(self.short(expected))?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    /// Reads a varint.
+    pub(super) fn varint(&mut self, expected: &'static str) -> Result<u64, Damaged> {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte(expected)?;
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                return Ok(number);
+            }
+        }
+        Err(self.wrong("a number of at most 10 bytes", number))
+    }
+
+    /// Reads a varint below a limit.
+    pub(super) fn below(&mut self, limit: usize, expected: &'static str) -> Result<usize, Damaged> {
+        let number = self.varint(expected)?;
+        usize::try_from(number)
+            .ok()
+            .filter(|number| *number < limit)
+            .ok_or_else(|| self.wrong(expected, number))
+    }
+
+    /// Reads a signed number.
+    pub(super) fn signed(&mut self, expected: &'static str) -> Result<i64, Damaged> {
+        let number = self.varint(expected)?;
+        Ok((number >> 1).cast_signed() ^ -(number & 1).cast_signed())
+    }
+
+    /// Returns the error for a number that is not accepted.
+    pub(super) fn wrong(&self, expected: &'static str, found: impl Into<u64>) -> Damaged {
+        Damaged::Number { column: self.column, expected, found: found.into() }
+    }
+
+    /// Returns bytes as text.
+    pub(super) fn text<'b>(&self, bytes: &'b [u8]) -> Result<&'b str, Damaged> {
+        std::str::from_utf8(bytes).map_err(|_| Damaged::Text { column: self.column })
+    }
+
+    fn short(&self, expected: &'static str) -> Damaged {
+        Damaged::Short { column: self.column, expected }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn reader(bytes: &[u8]) -> Reader<'_> {
+        Reader::new(Column::Quarters, bytes)
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_come_back(number in any::<u64>(), bits in 0..64_u32, count in 0..40_usize) {
+            let number = number >> bits;
+            let mut bytes = Vec::new();
+            put_counted_header(&mut bytes, 3, count);
+            put_varint(&mut bytes, number);
+            put_signed(&mut bytes, number.cast_signed());
+            put_signed(&mut bytes, number.cast_signed().wrapping_neg());
+            let mut reader = reader(&bytes);
+            let (format, argument) = reader.header().unwrap();
+            prop_assert_eq!((format, reader.announced(argument)), (3, Ok(count as u64)));
+            prop_assert_eq!(reader.varint("number"), Ok(number));
+            prop_assert_eq!(reader.signed("number"), Ok(number.cast_signed()));
+            prop_assert_eq!(reader.signed("number"), Ok(number.cast_signed().wrapping_neg()));
+            prop_assert!(reader.is_at_end());
+        }
+    }
+
+    #[test]
+    fn small_numbers_take_one_byte_and_the_greatest_ten() {
+        for (number, len) in [(0, 1), (-64, 1), (63, 1), (64, 2), (i64::MAX, 10), (i64::MIN, 10)] {
+            let mut bytes = Vec::new();
+            put_signed(&mut bytes, number);
+            assert_eq!(bytes.len(), len, "{number}");
+        }
+    }
+
+    #[test]
+    fn damage_is_named() {
+        assert_eq!(
+            reader(&[0x80]).varint("a count").unwrap_err().to_string(),
+            "column quarters: expected a count, found the end of the column"
+        );
+        assert_eq!(
+            reader(&[7]).below(7, "a number below 7").unwrap_err().to_string(),
+            "column quarters: expected a number below 7, found 7"
+        );
+        assert!(matches!(reader(&[0x80; 11]).varint("a count"), Err(Damaged::Number { .. })));
+        assert!(matches!(reader(&[]).text(&[0xff]), Err(Damaged::Text { .. })));
+    }
+}

@@ -1,0 +1,288 @@
+//! Visits by quarter hour of a UTC day: totals in every time zone, and pages at any depth.
+//!
+//! 1. Counts are signed: visits are deleted and links change their tags, and such a change is
+//!    appended like any other.
+//! 2. Sums wrap instead of overflowing, so that the order in which chunks are merged never matters.
+//!    Only damaged bytes come near the limit.
+//! 3. Quarter hours without visits are not stored.
+//!
+//! Each visit is in one of four classes, so a chunk of a single visit has a single number. A cell
+//! is a quarter hour and a class; a chunk lists the cells that are not zero as (gap to the previous
+//! cell, count).
+
+use std::{
+    collections::BTreeMap,
+    ops::{AddAssign, Neg, RangeBounds},
+};
+
+use super::chunk::{Column, Damaged, Reader, put_counted_header, put_signed, put_varint};
+
+/// The only format of chunks so far.
+const FORMAT: u8 = 1;
+/// Classes of visits: listed or not, by a person or by a bot.
+const CLASSES: usize = 4;
+const CELLS: usize = Quarter::COUNT as usize * CLASSES;
+
+/// A quarter hour of a UTC day, counted from midnight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Quarter(u8);
+
+impl Quarter {
+    /// Quarter hours of a day.
+    pub const COUNT: u8 = 96;
+
+    /// Wraps a number; `None` from 96 on.
+    #[must_use]
+    pub fn new(number: u8) -> Option<Self> {
+        (number < Self::COUNT).then_some(Self(number))
+    }
+
+    /// Returns the number.
+    #[must_use]
+    pub fn get(self) -> u8 {
+        self.0
+    }
+}
+
+/// How many visits there were, or a change of these numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// All visits.
+    pub total: i64,
+    /// Visits by bots.
+    pub bots: i64,
+    /// Visits that are counted and have no row.
+    pub unlisted: i64,
+    /// Visits by bots among those without a row.
+    pub unlisted_bots: i64,
+}
+
+impl Counts {
+    /// Counts one visit.
+    #[must_use]
+    pub fn one(is_bot: bool, is_listed: bool) -> Self {
+        Self {
+            total: 1,
+            bots: i64::from(is_bot),
+            unlisted: i64::from(!is_listed),
+            unlisted_bots: i64::from(is_bot && !is_listed),
+        }
+    }
+
+    /// Returns the visits of each class, of which none is in two.
+    fn classes(self) -> [i64; CLASSES] {
+        let bots = self.bots.wrapping_sub(self.unlisted_bots);
+        let unlisted = self.unlisted.wrapping_sub(self.unlisted_bots);
+        let others = self.total.wrapping_sub(self.bots).wrapping_sub(unlisted);
+        [others, bots, unlisted, self.unlisted_bots]
+    }
+
+    /// Counts visits of one class.
+    fn of_class(class: usize, count: i64) -> Self {
+        let when = |is_in: bool| if is_in { count } else { 0 };
+        Self {
+            total: count,
+            bots: when(class == 1 || class == 3),
+            unlisted: when(class >= 2),
+            unlisted_bots: when(class == 3),
+        }
+    }
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.total = self.total.wrapping_add(other.total);
+        self.bots = self.bots.wrapping_add(other.bots);
+        self.unlisted = self.unlisted.wrapping_add(other.unlisted);
+        self.unlisted_bots = self.unlisted_bots.wrapping_add(other.unlisted_bots);
+    }
+}
+
+impl Neg for Counts {
+    type Output = Self;
+
+    fn neg(self) -> Self {
+        Self {
+            total: self.total.wrapping_neg(),
+            bots: self.bots.wrapping_neg(),
+            unlisted: self.unlisted.wrapping_neg(),
+            unlisted_bots: self.unlisted_bots.wrapping_neg(),
+        }
+    }
+}
+
+/// Visits of a day by quarter hour.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct QuarterCounts(BTreeMap<Quarter, Counts>);
+
+impl QuarterCounts {
+    /// Adds visits to a quarter hour.
+    pub fn add(&mut self, quarter: Quarter, counts: Counts) {
+        let sum = self.0.entry(quarter).or_default();
+        *sum += counts;
+        if *sum == Counts::default() {
+            self.0.remove(&quarter);
+        }
+    }
+
+    /// Adds the visits of another.
+    pub fn merge(&mut self, other: &Self) {
+        other.0.iter().for_each(|(quarter, counts)| self.add(*quarter, *counts));
+    }
+
+    /// Takes the visits of another away.
+    pub fn subtract(&mut self, other: &Self) {
+        other.0.iter().for_each(|(quarter, counts)| self.add(*quarter, -*counts));
+    }
+
+    /// Returns the visits of the day.
+    #[must_use]
+    pub fn total(&self) -> Counts {
+        let mut total = Counts::default();
+        self.0.values().for_each(|counts| total += *counts);
+        total
+    }
+
+    /// Returns the quarter hours in a range that have visits, in their order.
+    pub fn range(
+        &self,
+        range: impl RangeBounds<Quarter>,
+    ) -> impl DoubleEndedIterator<Item = (Quarter, Counts)> {
+        // `BTreeMap::range` panics if the range is reversed.
+        self.0
+            .iter()
+            .filter(move |(quarter, _)| range.contains(*quarter))
+            .map(|(quarter, counts)| (*quarter, *counts))
+    }
+
+    /// Returns a chunk with all of it; empty if there are no visits.
+    #[must_use]
+    pub fn chunk(&self) -> Vec<u8> {
+        let cells: Vec<(usize, i64)> = self.cells().filter(|(_, count)| *count != 0).collect();
+        let mut bytes = Vec::new();
+        if cells.is_empty() {
+            return bytes;
+        }
+        put_counted_header(&mut bytes, FORMAT, cells.len());
+        let mut next = 0;
+        for (cell, count) in cells {
+            put_varint(&mut bytes, (cell - next) as u64);
+            put_signed(&mut bytes, count);
+            next = cell + 1;
+        }
+        bytes
+    }
+
+    /// Reads a column.
+    ///
+    /// # Errors
+    /// Returns [`Damaged`] if the bytes are not chunks of known formats.
+    pub fn from_chunks(bytes: &[u8]) -> Result<Self, Damaged> {
+        let mut counts = Self::default();
+        let mut reader = Reader::new(Column::Quarters, bytes);
+        while !reader.is_at_end() {
+            counts.merge_chunk(&mut reader)?;
+        }
+        Ok(counts)
+    }
+
+    fn merge_chunk(&mut self, reader: &mut Reader<'_>) -> Result<(), Damaged> {
+        let (format, argument) = reader.header()?;
+        if format != FORMAT {
+            return Err(reader.wrong("a chunk of format 1", format));
+        }
+        let mut next = 0;
+        for _ in 0..reader.announced(argument)? {
+            let cell = next + reader.below(CELLS - next, "a later quarter hour of the day")?;
+            next = cell + 1;
+            let counts = Counts::of_class(cell % CLASSES, reader.signed("a number of visits")?);
+            let quarter = u8::try_from(cell / CLASSES).expect("a cell is below 384");
+            self.add(Quarter(quarter), counts);
+        }
+        Ok(())
+    }
+
+    fn cells(&self) -> impl Iterator<Item = (usize, i64)> {
+        self.0.iter().flat_map(|(quarter, counts)| {
+            let first = usize::from(quarter.0) * CLASSES;
+            (first..).zip(counts.classes())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn changes() -> impl Strategy<Value = Vec<(u8, [i64; 4])>> {
+        prop::collection::vec((0..Quarter::COUNT, any::<[i64; 4]>()), 0..120)
+    }
+
+    fn counts_of(changes: &[(u8, [i64; 4])]) -> QuarterCounts {
+        let mut counts = QuarterCounts::default();
+        for (quarter, [total, bots, unlisted, unlisted_bots]) in changes {
+            let change =
+                Counts { total: *total, bots: *bots, unlisted: *unlisted, unlisted_bots: *unlisted_bots };
+            counts.add(Quarter(*quarter), change);
+        }
+        counts
+    }
+
+    proptest! {
+        #[test]
+        fn any_counts_come_back_from_one_chunk_and_from_many(one in changes(), other in changes()) {
+            let (one, other) = (counts_of(&one), counts_of(&other));
+            prop_assert_eq!(&QuarterCounts::from_chunks(&one.chunk()).unwrap(), &one);
+            let mut both = one.clone();
+            both.merge(&other);
+            let column = [one.chunk(), other.chunk()].concat();
+            prop_assert_eq!(QuarterCounts::from_chunks(&column).unwrap(), both);
+        }
+
+        #[test]
+        fn nothing_is_left_when_all_is_subtracted(changes in changes()) {
+            let counts = counts_of(&changes);
+            let mut none = counts.clone();
+            none.subtract(&counts);
+            prop_assert_eq!(none.chunk(), Vec::<u8>::new());
+            prop_assert_eq!(none, QuarterCounts::default());
+        }
+    }
+
+    #[test]
+    fn a_visit_takes_four_bytes_at_most() {
+        for quarter in 0..Quarter::COUNT {
+            for (is_bot, is_listed) in [(false, false), (false, true), (true, false), (true, true)] {
+                let mut counts = QuarterCounts::default();
+                counts.add(Quarter::new(quarter).unwrap(), Counts::one(is_bot, is_listed));
+                assert!(counts.chunk().len() <= 4, "{counts:?}");
+                assert_eq!(QuarterCounts::from_chunks(&counts.chunk()).unwrap(), counts);
+            }
+        }
+    }
+
+    #[test]
+    fn a_range_has_its_quarters_and_may_be_reversed() {
+        let counts = counts_of(&[(0, [1; 4]), (40, [2; 4]), (95, [3; 4])]);
+        let [first, middle, last] = [0, 40, 95].map(|number| Quarter::new(number).unwrap());
+        let numbers = |range: (std::ops::Bound<Quarter>, std::ops::Bound<Quarter>)| -> Vec<u8> {
+            counts.range(range).map(|(quarter, _)| quarter.get()).collect()
+        };
+        use std::ops::Bound::{Excluded, Included, Unbounded};
+        assert_eq!(numbers((Unbounded, Unbounded)), [0, 40, 95]);
+        assert_eq!(numbers((Included(first), Excluded(last))), [0, 40]);
+        assert_eq!(numbers((Excluded(first), Included(middle))), [40]);
+        assert_eq!(numbers((Included(last), Included(first))), []);
+        assert_eq!(counts.total(), Counts { total: 6, bots: 6, unlisted: 6, unlisted_bots: 6 });
+    }
+
+    #[test]
+    fn cells_past_the_end_of_the_day_and_unknown_formats_are_refused() {
+        for bytes in [&[0x11, 0x80, 0x03, 2][..], &[0x12, 0xff, 0x02, 2, 0, 2], &[0x21, 0, 2], &[0x11, 0]] {
+            QuarterCounts::from_chunks(bytes).unwrap_err();
+        }
+        assert_eq!(Quarter::new(96), None);
+    }
+}
