@@ -1,0 +1,283 @@
+//! Tallies of any visits: divided into batches, compacted, taken away, and damaged.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// A visit that owns its values.
+#[derive(Clone, Debug)]
+struct Visit {
+    quarter: u8,
+    is_bot: bool,
+    is_listed: bool,
+    is_redirected: bool,
+    visitor: Option<u64>,
+    address: Option<u64>,
+    values: [String; 10],
+}
+
+impl Visit {
+    fn counted(&self) -> Counted<'_> {
+        let [referrer, browser, os, device, country, region, city, language, outcome, rule] =
+            self.values.each_ref().map(|value| &**value);
+        Counted {
+            quarter: Quarter::new(self.quarter).unwrap(),
+            is_bot: self.is_bot,
+            is_listed: self.is_listed,
+            is_redirected: self.is_redirected,
+            visitor: self.visitor,
+            address: self.address,
+            values: Values { referrer, browser, os, device, country, region, city, language, outcome, rule },
+        }
+    }
+}
+
+fn value() -> impl Strategy<Value = String> {
+    prop_oneof![
+        Just(String::new()),
+        Just("DE".to_owned()),
+        Just("DE/Bayern".to_owned()),
+        Just("Chrome".to_owned()),
+        Just("redirected".to_owned()),
+        Just(OTHER.to_owned()),
+        "[a-c]{1,3}",
+        "[\u{e4}\u{20ac}a]{20,40}",
+    ]
+}
+
+fn visit() -> impl Strategy<Value = Visit> {
+    let key = || prop::option::of(0..40_u64);
+    let flags = any::<[bool; 3]>();
+    (0..Quarter::COUNT, flags, key(), key(), prop::array::uniform10(value())).prop_map(
+        |(quarter, [is_bot, is_listed, is_redirected], visitor, address, values)| Visit {
+            quarter,
+            is_bot,
+            is_listed,
+            is_redirected,
+            visitor,
+            address,
+            values,
+        },
+    )
+}
+
+fn visits() -> impl Strategy<Value = Vec<Visit>> {
+    prop::collection::vec(visit(), 0..80)
+}
+
+fn tally<'a>(visits: impl IntoIterator<Item = &'a Visit>) -> Tally {
+    let mut tally = Tally::default();
+    visits.into_iter().for_each(|visit| tally.add(&visit.counted()));
+    tally
+}
+
+fn append(stored: &mut Delta, delta: &Delta) {
+    stored.total += delta.total;
+    stored.bots += delta.bots;
+    stored.quarters.extend(&delta.quarters);
+    stored.dimensions.extend(&delta.dimensions);
+    stored.visitors.extend(&delta.visitors);
+    stored.addresses.extend(&delta.addresses);
+}
+
+fn read(stored: &Delta) -> Tally {
+    Tally::from_chunks(stored.columns()).unwrap()
+}
+
+fn length<T>(items: impl Iterator<Item = T>) -> i64 {
+    items.map(|_| 1).sum()
+}
+
+/// Values that no two visits share, so that dimensions are folded.
+fn garbage(numbers: std::ops::Range<u64>) -> Vec<Visit> {
+    let visit = |number: u64| Visit {
+        quarter: 1,
+        is_bot: number.is_multiple_of(3),
+        is_listed: true,
+        is_redirected: true,
+        visitor: Some(number),
+        address: None,
+        values: std::array::from_fn(|dimension| format!("{dimension} {number}")),
+    };
+    numbers.map(visit).collect()
+}
+
+proptest! {
+    #[test]
+    fn deltas_of_any_batches_add_up_to_one_tally(batches in prop::collection::vec(visits(), 0..6)) {
+        let mut stored = Delta::default();
+        for batch in &batches {
+            append(&mut stored, &tally(batch).delta());
+        }
+        let all = tally(batches.iter().flatten());
+        let divided = read(&stored);
+        prop_assert_eq!(&divided, &all);
+        prop_assert_eq!((stored.total, stored.bots), (all.delta().total, all.delta().bots));
+        let mut merged = Tally::default();
+        batches.iter().for_each(|batch| merged.merge(&tally(batch)));
+        prop_assert_eq!(merged, all);
+    }
+
+    #[test]
+    fn compaction_changes_nothing_that_is_read(
+        added in visits(), removed in visits(), later in visits(),
+        junk in prop_oneof![9 => Just(0), 1 => 500..2_000_u64],
+    ) {
+        let mut stored = tally(&added).delta();
+        let mut negative = Tally::default();
+        negative.subtract(&tally(&removed));
+        append(&mut stored, &negative.delta());
+        append(&mut stored, &tally(&garbage(0..junk)).delta());
+        append(&mut stored, &tally(&garbage(junk..junk * 3 / 2)).delta());
+        let read_before = read(&stored);
+        let compacted = read_before.delta();
+        let read_after = read(&compacted);
+        prop_assert_eq!(&read_after, &read_before);
+        prop_assert_eq!((compacted.total, compacted.bots), (stored.total, stored.bots));
+        prop_assert_eq!(&read_after.delta(), &compacted);
+        let [mut one, mut other] = [stored, compacted];
+        append(&mut one, &tally(&later).delta());
+        append(&mut other, &tally(&later).delta());
+        let [one, other] = [read(&one), read(&other)];
+        for dimension in Dimension::ALL {
+            prop_assert_eq!(one.dimensions.sum(dimension), other.dimensions.sum(dimension));
+        }
+        prop_assert_eq!((one.quarters, one.visitors), (other.quarters, other.visitors));
+    }
+
+    #[test]
+    fn visits_added_and_taken_away_leave_nothing_but_visitors(visits in visits()) {
+        let tally = tally(&visits);
+        let mut none = tally.clone();
+        none.subtract(&tally);
+        let mut negative = Tally::default();
+        negative.subtract(&tally);
+        let mut stored = tally.delta();
+        append(&mut stored, &negative.delta());
+        for left in [none, read(&stored)] {
+            prop_assert_eq!((left.quarters, left.dimensions), Default::default());
+            prop_assert_eq!((&left.visitors, &left.addresses), (&tally.visitors, &tally.addresses));
+        }
+        prop_assert_eq!((stored.total, stored.bots), (0, 0));
+    }
+
+    #[test]
+    fn each_dimension_adds_up(
+        visits in visits(), junk in prop_oneof![3 => Just(0), 1 => 0..5_000_u64],
+    ) {
+        let junk = garbage(0..junk);
+        let stored = tally(visits.iter().chain(&junk)).delta();
+        let tally = read(&stored);
+        let count = |is_counted: fn(&Visit) -> bool| {
+            let counted = || visits.iter().chain(&junk).filter(|visit| is_counted(visit));
+            ValueCount {
+                total: length(counted()),
+                bots: length(counted().filter(|visit| visit.is_bot)),
+            }
+        };
+        for dimension in Dimension::ALL {
+            let expected = match dimension {
+                Dimension::Outcome => count(|_| true),
+                _ => count(|visit| visit.is_redirected),
+            };
+            prop_assert_eq!(tally.dimensions.sum(dimension), expected, "{:?}", dimension);
+        }
+        let Counts { total, bots, .. } = tally.quarters.total();
+        prop_assert_eq!(ValueCount { total, bots }, count(|visit| visit.is_redirected));
+        prop_assert_eq!((stored.total, stored.bots), (total, bots));
+    }
+
+    #[test]
+    fn arbitrary_bytes_give_a_tally_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..3_000)) {
+        let columns =
+            Columns { quarters: &bytes, dimensions: &bytes, visitors: &bytes, addresses: &bytes };
+        check_bounds(columns)?;
+    }
+
+    #[test]
+    fn a_damaged_column_gives_a_tally_or_an_error(
+        visits in visits(), many in any::<bool>(),
+        changes in prop::collection::vec(any::<(usize, u8)>(), 1..8),
+    ) {
+        let mut visits = visits;
+        if many {
+            visits.extend(garbage(0..2_100));
+        }
+        let mut stored = tally(&visits).delta();
+        for bytes in
+            [&mut stored.quarters, &mut stored.dimensions, &mut stored.visitors, &mut stored.addresses]
+        {
+            for (place, byte) in &changes {
+                // Headers and counts are at the beginning, so half of the changes fall there.
+                let end = if place.is_multiple_of(2) { bytes.len() } else { bytes.len().min(16) };
+                if let Some(changed) = place.checked_rem(end) {
+                    bytes[changed] = *byte;
+                }
+            }
+        }
+        check_bounds(stored.columns())?;
+    }
+}
+
+/// Reads each column by itself, and checks the memory that it takes and that it can be used.
+fn check_bounds(columns: Columns<'_>) -> Result<(), TestCaseError> {
+    let none = Columns::default();
+    for column in [
+        Columns { quarters: columns.quarters, ..none },
+        Columns { dimensions: columns.dimensions, ..none },
+        Columns { visitors: columns.visitors, ..none },
+        Columns { addresses: columns.addresses, ..none },
+    ] {
+        let Ok(tally) = Tally::from_chunks(column) else { continue };
+        prop_assert_eq!(&read(&tally.delta()), &tally);
+        prop_assert!(tally.quarters.range(..).count() <= usize::from(Quarter::COUNT));
+        for dimension in Dimension::ALL {
+            prop_assert!(tally.dimensions.values(dimension).len() <= VALUES_MAX + 1);
+            prop_assert!(tally.dimensions.values(dimension).all(|(value, _)| value.len() <= VALUE_BYTES_MAX));
+        }
+        prop_assert!(tally.visitors.chunk().len() <= 60_000);
+        prop_assert!(tally.visitors.is_empty() || tally.visitors.estimate().count > 0);
+    }
+    Ok(())
+}
+
+#[test]
+fn bots_and_lost_visitors_count_neither_as_visitors_nor_as_addresses() {
+    let [mut person, mut bot, mut lost] = [0; 3].map(|_| garbage(1..2).remove(0));
+    person.address = Some(1);
+    (bot.is_bot, bot.visitor, bot.address) = (true, Some(2), Some(2));
+    (lost.is_redirected, lost.visitor, lost.address) = (false, Some(3), Some(3));
+    let tally = tally([&person, &bot, &lost]);
+    let one = Estimate { count: 1, is_exact: true };
+    assert_eq!((tally.visitors.estimate(), tally.addresses.estimate()), (one, one));
+    assert_eq!(tally.quarters.total(), Counts { total: 2, bots: 1, unlisted: 0, unlisted_bots: 0 });
+    assert_eq!(tally.dimensions.sum(Dimension::Outcome), ValueCount { total: 3, bots: 1 });
+}
+
+#[test]
+fn a_typical_visit_appends_less_than_fifty_bytes_to_four_columns() {
+    let visit = Counted {
+        quarter: Quarter::new(40).unwrap(),
+        is_bot: false,
+        is_listed: true,
+        is_redirected: true,
+        visitor: Some(7),
+        address: Some(8),
+        values: Values {
+            browser: "Chrome",
+            os: "Windows",
+            device: "desktop",
+            country: "DE",
+            region: "DE/Bayern",
+            city: "DE/Bayern/M\u{fc}nchen",
+            language: "de-DE",
+            outcome: "redirected",
+            ..Values::default()
+        },
+    };
+    let mut tally = Tally::default();
+    tally.add(&visit);
+    let delta = tally.delta();
+    let lens = [&delta.quarters, &delta.dimensions, &delta.visitors, &delta.addresses].map(Vec::len);
+    assert_eq!(lens, [4, 33, 5, 5]);
+}
