@@ -1,1 +1,16 @@
 //! Where visits are kept: rows, texts and counters, on Postgres, SQLite and ClickHouse.
+
+mod columns;
+mod error;
+mod link_visits;
+mod port;
+mod postgres;
+mod values;
+
+pub use error::{VisitStoreError, WriteError};
+pub use port::{MERGED, VisitStore};
+pub use postgres::PostgresVisits;
+pub use values::{
+    Batch, Changes, Columns, Cut, DayCounters, DayDelta, Days, DeletionStep, LinkVisits, Marks, MarksKey,
+    Producer, RowQuery, SpoolId, StoredText, TextRef,
+};

@@ -19,7 +19,8 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// Returns the key under which the counters are stored: kind, subject and part.
+    /// Returns the key under which the counters are stored: kind, subject and part. The counters of
+    /// a link are stored by domain, and read whatever their part.
     #[must_use]
     pub fn key(self) -> SubjectKey {
         let part = |domain: Option<DomainId>| domain.map_or(0, |domain| domain.get().saturating_add(1));
@@ -30,6 +31,14 @@ impl Subject {
             Self::Orphans(kind, domain) => (3, kind.map_or(0, |kind| i64::from(kind as u8)), part(domain)),
         };
         SubjectKey { kind, subject, part }
+    }
+}
+
+impl SubjectKey {
+    /// Returns the key of a link's counters on a domain.
+    #[must_use]
+    pub fn of_link(link: LinkId, domain: DomainId) -> Self {
+        Self { part: domain.get().saturating_add(1), ..Subject::Link(link).key() }
     }
 }
 

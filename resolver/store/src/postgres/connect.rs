@@ -10,10 +10,11 @@ use super::deadline::DEADLINE;
 use crate::StoreError;
 
 /// A pool of connections to the primary.
-pub(super) type Connections = Pool<PostgresConnectionManager<NoTls>>;
+pub type Connections = Pool<PostgresConnectionManager<NoTls>>;
 
 /// Creates a pool. It opens no connection before one is needed.
-pub(super) fn pool(config: &Config, size: u32) -> Connections {
+#[must_use]
+pub fn pool(config: &Config, size: u32) -> Connections {
     Pool::builder()
         .max_size(size)
         .connection_timeout(DEADLINE)
@@ -28,7 +29,7 @@ pub(super) fn pool(config: &Config, size: u32) -> Connections {
 ///
 /// # Errors
 /// Returns an error if the URL is invalid.
-pub(super) fn configure(url: &str) -> Result<Config, StoreError> {
+pub fn configure(url: &str) -> Result<Config, StoreError> {
     let mut config: Config = url.parse()?;
     config
         .application_name("shortmint-resolver")
@@ -65,7 +66,7 @@ impl bb8::ErrorSink<tokio_postgres::Error> for LogErrors {
 ///
 /// # Errors
 /// Returns [`StoreError::TimedOut`] if none is free or connects in time.
-pub(super) async fn check_out(
+pub async fn check_out(
     pool: &Connections,
 ) -> Result<PooledConnection<'_, PostgresConnectionManager<NoTls>>, StoreError> {
     pool.get().await.map_err(|error| match error {

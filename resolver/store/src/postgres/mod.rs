@@ -29,7 +29,7 @@ use std::sync::{Arc, Mutex, atomic::AtomicUsize};
 
 use async_trait::async_trait;
 use bb8_postgres::PostgresConnectionManager;
-use connect::{Connections, check_out, configure, pool, reads_anywhere};
+use connect::reads_anywhere;
 use deadline::within;
 use jiff::Timestamp;
 use line::Line;
@@ -39,6 +39,9 @@ use tokio::{sync::watch, time::Instant};
 use tokio_postgres::{Config, NoTls, config::TargetSessionAttrs};
 
 use super::{Database, Store, StoreError, Witness, sql};
+
+pub use connect::{Connections, check_out, configure, pool};
+pub use line::rolled_back;
 
 /// Connections of the general pool: for all calls but batch inserts, redirects, lists and API key
 /// lookups.

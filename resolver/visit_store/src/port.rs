@@ -1,0 +1,127 @@
+//! What the application needs of a store of visits.
+
+use std::collections::HashMap;
+
+use async_trait::async_trait;
+use codes::LinkId;
+use visits::{AddressSecret, Day, DaySecret, Slot, Subject, TextKey, VisitId, VisitRow};
+
+use crate::{
+    Batch, Changes, Columns, DayCounters, Days, DeletionStep, Marks, MarksKey, Producer, RowQuery, SpoolId,
+    StoredText, TextRef, VisitStoreError, WriteError,
+};
+
+/// A store of visits: rows, their texts, and counters.
+///
+/// 1. A batch is stored exactly once: the transaction that stores it moves the producer's position,
+///    and compares the old one first ([`store`](Self::store)).
+/// 2. A process that was replaced stores nothing more: [`register`](Self::register) gives each start
+///    a higher incarnation, which every transaction compares.
+/// 3. Counters are appended to, never overwritten: two writers lose nothing of each other.
+/// 4. Visits that were deleted do not come back from a spool, and visits count for the tags that
+///    their link has: a batch is refused until its writer knows all [`Changes`].
+#[async_trait]
+pub trait VisitStore: Send + Sync + 'static {
+    /// Applies all pending migrations of the visits' own schema.
+    async fn migrate(&self) -> Result<(), VisitStoreError>;
+
+    /// Registers the spool of a process that starts. From now on an earlier process with this spool
+    /// stores nothing.
+    ///
+    /// # Errors
+    /// Returns [`VisitStoreError::NoSlot`] if all slots belong to spools that stored recently.
+    async fn register(&self, spool: SpoolId, holder: &str) -> Result<Producer, VisitStoreError>;
+
+    /// Returns the stored position of a producer, or `None` if a later process has taken its place.
+    async fn position(&self, producer: &Producer) -> Result<Option<u64>, VisitStoreError>;
+
+    /// Gives the slot back: the spool is empty, and its process ends.
+    async fn release(&self, producer: &Producer) -> Result<(), VisitStoreError>;
+
+    /// Stores a batch and moves the producer's position from `batch.from` to `batch.to`, in one
+    /// transaction. `known` is the version of the changes that the batch respects.
+    async fn store(&self, producer: &Producer, batch: &Batch, known: i64) -> Result<(), WriteError>;
+
+    /// Returns the changes after a version that batches have to respect.
+    async fn changes(&self, after: i64) -> Result<Changes, VisitStoreError>;
+
+    /// Returns the tags whose counters include these links, by link. Links without one are left out.
+    async fn tags_of(&self, links: &[LinkId]) -> Result<HashMap<LinkId, Vec<i64>>, VisitStoreError>;
+
+    /// Returns the secrets of the deployment. The first call creates them.
+    async fn secrets(&self) -> Result<(TextKey, AddressSecret), VisitStoreError>;
+
+    /// Returns the secret of a day, and creates it for today, yesterday and tomorrow by the
+    /// database's clock. `None`: it was erased, or the day is too far off.
+    async fn day_secret(&self, day: Day) -> Result<Option<DaySecret>, VisitStoreError>;
+
+    /// Returns the counters of a subject, a value for each day with visits, in the order of days.
+    /// Columns that were not asked for are empty.
+    async fn days(
+        &self,
+        subject: Subject,
+        days: Days,
+        columns: Columns,
+    ) -> Result<Vec<DayCounters>, VisitStoreError>;
+
+    /// Returns the same counters in as few values as possible, each of one day or more. A value of
+    /// more than one day has no counts by quarter hour.
+    async fn spans(
+        &self,
+        subject: Subject,
+        days: Days,
+        columns: Columns,
+    ) -> Result<Vec<DayCounters>, VisitStoreError>;
+
+    /// Returns rows, the latest first.
+    async fn rows(&self, query: &RowQuery) -> Result<Vec<VisitRow>, VisitStoreError>;
+
+    /// Returns the number of rows of a query, whatever its `skip` and `most`.
+    async fn count_rows(&self, query: &RowQuery) -> Result<u64, VisitStoreError>;
+
+    /// Returns the first day that rows are kept of; `None` if no row was ever removed for its age.
+    async fn rows_from(&self) -> Result<Option<Day>, VisitStoreError>;
+
+    /// Returns texts, as far as they are kept, in any order.
+    async fn texts(&self, texts: &[TextRef]) -> Result<Vec<StoredText>, VisitStoreError>;
+
+    /// Returns the marks of a quarter hour.
+    async fn marks(&self, key: MarksKey) -> Result<Option<Marks>, VisitStoreError>;
+
+    /// Computes the marks of a quarter hour from its rows, and stores them.
+    async fn make_marks(&self, key: MarksKey) -> Result<Marks, VisitStoreError>;
+
+    /// Deletes the visits of a link or the orphan visits that are older than `before`: counters at
+    /// once, and rows later, in steps ([`delete_rows`](Self::delete_rows)). Returns how many there
+    /// were.
+    async fn delete(&self, subject: Subject, before: VisitId) -> Result<u64, VisitStoreError>;
+
+    /// Deletes some of the rows that cuts, or their age, have left over.
+    async fn delete_rows(&self) -> Result<DeletionStep, VisitStoreError>;
+
+    /// Prepares the days around today, removes rows and texts of days before `rows_from`, and
+    /// erases secrets that are due.
+    async fn keep(&self, rows_from: Day) -> Result<(), VisitStoreError>;
+
+    /// Merges counters of closed days: the rows of several slots into one, and days into months.
+    /// Returns whether there is more to do.
+    async fn merge(&self) -> Result<bool, VisitStoreError>;
+
+    /// Adds visits by link that were stored with batches to the links themselves, for lists and for
+    /// the removal of unvisited links. Returns whether there is more to do.
+    async fn fold_link_visits(&self) -> Result<bool, VisitStoreError>;
+
+    /// Returns the latest rows after an id, at most `most`, for live views.
+    async fn latest(&self, after: VisitId, most: usize) -> Result<Vec<VisitRow>, VisitStoreError>;
+
+    /// Closes the store: its process is about to end.
+    async fn close(&self) {}
+}
+
+/// A slot that has no producer belongs to merged counters.
+pub const MERGED: i16 = -1;
+
+/// Returns the slot as it is stored with counters.
+pub(crate) fn stored_slot(slot: Slot) -> i16 {
+    i16::from(slot.get())
+}

@@ -1,0 +1,101 @@
+//! Upkeep: partitions by day, retention, and erased secrets.
+
+use tokio_postgres::{Client, types::Type};
+use visits::{Day, VisitId};
+
+use crate::VisitStoreError;
+
+/// Days that have a partition ahead of today.
+const AHEAD: i32 = 3;
+/// Days before today that get a partition if they have none, for visits that arrive late.
+const BEHIND: i32 = 2;
+/// Texts removed in one statement.
+const TEXTS: i64 = 50_000;
+/// The chore whose position is the first day that rows are kept of.
+const CHORE: &str = "upkeep of visits";
+/// Key of the advisory lock of the upkeep.
+const LOCK: i64 = 0x5348_4f52_564b_4550;
+
+/// Prepares partitions, and removes what is too old.
+pub(super) async fn keep(client: &mut Client, rows_from: Day) -> Result<(), VisitStoreError> {
+    let today = today(client).await?;
+    let days = partitions(client).await?;
+    for day in today.get() - BEHIND..=today.get() + AHEAD {
+        if day >= rows_from.get() && !days.contains(&day) {
+            create_partition(client, Day::from_stored(day)).await?;
+        }
+    }
+    for day in days.into_iter().filter(|day| *day < rows_from.get()) {
+        locked(client, &format!("DROP TABLE IF EXISTS visit_{day}")).await?;
+    }
+    remove_old(client, rows_from).await?;
+    // Kept for two days: the secret of the day before yesterday is gone.
+    let erase = "DELETE FROM visit_secret WHERE name LIKE 'day-%' AND substr(name, 5)::integer <= $1";
+    client.execute_typed(erase, &[(&(today.get() - 2), Type::INT4)]).await?;
+    Ok(())
+}
+
+/// Returns the current day by the database's clock.
+async fn today(client: &Client) -> Result<Day, VisitStoreError> {
+    let today = "SELECT (extract(epoch FROM now())::bigint / 86400)::integer";
+    let rows = client.query_typed(today, &[]).await?;
+    Ok(Day::from_stored(rows.first().map_or(0, |row| row.get(0))))
+}
+
+/// Returns the days that have a partition.
+async fn partitions(client: &Client) -> Result<Vec<i32>, VisitStoreError> {
+    let query = "SELECT substr(relname, 7)::integer FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid
+         WHERE inhparent = 'visit'::regclass AND relname ~ '^visit_[0-9]+$'";
+    Ok(client.query_typed(query, &[]).await?.iter().map(|row| row.get(0)).collect())
+}
+
+/// Creates the partition of a day, and moves rows there that have arrived without it. Attaching
+/// takes a weaker lock than `CREATE TABLE … PARTITION OF`: reads go on.
+async fn create_partition(client: &mut Client, day: Day) -> Result<(), VisitStoreError> {
+    let (first, end) = (VisitId::floor(day.start()).get(), VisitId::floor(day.next().start()).get());
+    let name = format!("visit_{}", day.get());
+    let create = format!(
+        "CREATE TABLE {name} (LIKE visit);
+         WITH moved AS (DELETE FROM visit_default WHERE id >= {first} AND id < {end} RETURNING *)
+         INSERT INTO {name} SELECT * FROM moved;
+         ALTER TABLE visit ATTACH PARTITION {name} FOR VALUES FROM ({first}) TO ({end})"
+    );
+    locked(client, &create).await
+}
+
+/// Runs statements in a transaction, unless another resolver is at the upkeep. It gives up on locks
+/// soon, because requests queue behind a waiting lock; the next upkeep tries again.
+async fn locked(client: &mut Client, statements: &str) -> Result<(), VisitStoreError> {
+    let transaction = client.transaction().await?;
+    transaction.batch_execute("SET LOCAL lock_timeout = '2s'").await?;
+    let lock = format!("SELECT pg_try_advisory_xact_lock({LOCK})");
+    let is_ours = transaction.query_typed(&lock, &[]).await?;
+    if is_ours.first().is_some_and(|row| row.get(0)) {
+        transaction.batch_execute(statements).await?;
+    }
+    transaction.commit().await?;
+    Ok(())
+}
+
+/// Removes rows without a partition, marks and texts of days that are no longer kept.
+async fn remove_old(client: &Client, rows_from: Day) -> Result<(), VisitStoreError> {
+    let oldest = VisitId::floor(rows_from.start()).get();
+    client.execute_typed("DELETE FROM visit_default WHERE id < $1", &[(&oldest, Type::INT8)]).await?;
+    client
+        .execute_typed("DELETE FROM visit_marks WHERE quarter < $1", &[(&rows_from.start(), Type::INT8)])
+        .await?;
+    let texts = "DELETE FROM visit_text WHERE (month, hash) IN (SELECT month, hash FROM visit_text WHERE month < $1 LIMIT $2)";
+    let month = rows_from.month().get();
+    while client.execute_typed(texts, &[(&month, Type::INT4), (&TEXTS, Type::INT8)]).await? > 0 {}
+    let note = "UPDATE chore SET position = greatest(position, $1) WHERE name = $2";
+    client.execute_typed(note, &[(&i64::from(rows_from.get()), Type::INT8), (&CHORE, Type::TEXT)]).await?;
+    Ok(())
+}
+
+/// Returns the first day that rows are kept of.
+pub(super) async fn rows_from(client: &Client) -> Result<Option<Day>, VisitStoreError> {
+    let query = "SELECT position FROM chore WHERE name = $1";
+    let rows = client.query_typed(query, &[(&CHORE, Type::TEXT)]).await?;
+    let day = rows.first().and_then(|row| i32::try_from(row.get::<_, i64>(0)).ok());
+    Ok(day.filter(|day| *day > 0).map(Day::from_stored))
+}

@@ -1,0 +1,208 @@
+//! Visits in Postgres: in the database of the links, because a transaction that stores visits also
+//! moves its producer's position.
+//!
+//! 1. A batch has one connection of its own. What fails before COMMIT was surely not stored: the
+//!    connection is closed, and the server rolls back. After COMMIT was sent, only the server's
+//!    answer decides.
+//! 2. Writers hold the advisory lock [`LOCK`] in shared mode, and deletions in exclusive mode. So a
+//!    deletion sees every batch before it, and every batch after it sees the deletion.
+//! 3. Each query of rows lies within one day, so it touches one partition and plans quickly.
+
+mod chores;
+mod copy;
+mod counters;
+mod delete;
+mod link_visits;
+mod marks;
+mod merge;
+mod producers;
+mod rows;
+mod secrets;
+mod write;
+
+use std::{collections::HashMap, time::Duration};
+
+use async_trait::async_trait;
+use codes::LinkId;
+use store::{StoreError, postgres as links};
+use tokio::{sync::Mutex, time::timeout};
+use tokio_postgres::{Client, Config, NoTls, config::TargetSessionAttrs};
+use visits::{AddressSecret, Day, DaySecret, Subject, TextKey, VisitId, VisitRow};
+
+use crate::{
+    Batch, Changes, Columns, DayCounters, Days, DeletionStep, Marks, MarksKey, Producer, RowQuery, SpoolId,
+    StoredText, TextRef, VisitStore, VisitStoreError, WriteError,
+};
+
+/// Key of the advisory lock that orders batches and deletions.
+const LOCK: i64 = 0x5348_4f52_5456_4953;
+/// Connections for reads and chores.
+const POOL: u32 = 4;
+/// Deadline of a batch, a read or a step of a chore.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// A store of visits in Postgres.
+pub struct PostgresVisits {
+    config: Config,
+    pool: links::Connections,
+    /// The connection for batches; `None` before its first use and after an error.
+    writer: Mutex<Option<Client>>,
+}
+
+impl PostgresVisits {
+    /// Prepares connections to the database at a URL. None is opened before it is needed.
+    ///
+    /// # Errors
+    /// Returns an error if the URL is invalid.
+    pub fn new(url: &str) -> Result<Self, VisitStoreError> {
+        let mut config = links::configure(url)?;
+        config.application_name("shortmint-visits").target_session_attrs(TargetSessionAttrs::ReadWrite);
+        let pool = links::pool(&config, POOL);
+        Ok(Self { config, pool, writer: Mutex::new(None) })
+    }
+
+    /// Runs an operation on a connection of the pool, within [`DEADLINE`].
+    async fn with<T>(
+        &self,
+        operation: impl AsyncFnOnce(&mut Client) -> Result<T, VisitStoreError>,
+    ) -> Result<T, VisitStoreError> {
+        let run = async {
+            let mut connection = links::check_out(&self.pool).await?;
+            operation(&mut connection).await
+        };
+        timeout(DEADLINE, run).await.unwrap_or(Err(StoreError::TimedOut.into()))
+    }
+
+    async fn connect(&self) -> Result<Client, VisitStoreError> {
+        let unreachable = |error| StoreError::Unreachable(Box::new(error));
+        let (client, connection) = self.config.connect(NoTls).await.map_err(unreachable)?;
+        // It ends with the client; an error shows at the client's next call.
+        tokio::spawn(connection);
+        Ok(client)
+    }
+
+    async fn write(&self, producer: &Producer, batch: &Batch, known: i64) -> Result<(), WriteError> {
+        let mut writer = self.writer.lock().await;
+        let mut client = match writer.take() {
+            Some(client) if !client.is_closed() => client,
+            _ => self.connect().await.map_err(WriteError::Failed)?,
+        };
+        let outcome = write::write(&mut client, producer, batch, known).await;
+        // A connection whose transaction failed is closed, which ends the transaction.
+        if outcome.is_ok() {
+            *writer = Some(client);
+        }
+        outcome
+    }
+}
+
+#[async_trait]
+impl VisitStore for PostgresVisits {
+    async fn migrate(&self) -> Result<(), VisitStoreError> {
+        // The schema is that of the links' database.
+        Ok(())
+    }
+
+    async fn register(&self, spool: SpoolId, holder: &str) -> Result<Producer, VisitStoreError> {
+        self.with(async |client| producers::register(client, spool, holder).await).await
+    }
+
+    async fn position(&self, producer: &Producer) -> Result<Option<u64>, VisitStoreError> {
+        self.with(async |client| producers::position(client, producer).await).await
+    }
+
+    async fn release(&self, producer: &Producer) -> Result<(), VisitStoreError> {
+        self.with(async |client| producers::release(client, producer).await).await
+    }
+
+    async fn store(&self, producer: &Producer, batch: &Batch, known: i64) -> Result<(), WriteError> {
+        self.write(producer, batch, known).await
+    }
+
+    async fn changes(&self, after: i64) -> Result<Changes, VisitStoreError> {
+        self.with(async |client| delete::changes(client, after).await).await
+    }
+
+    async fn tags_of(&self, links: &[LinkId]) -> Result<HashMap<LinkId, Vec<i64>>, VisitStoreError> {
+        self.with(async |client| delete::tags_of(client, links).await).await
+    }
+
+    async fn secrets(&self) -> Result<(TextKey, AddressSecret), VisitStoreError> {
+        self.with(async |client| secrets::of_deployment(client).await).await
+    }
+
+    async fn day_secret(&self, day: Day) -> Result<Option<DaySecret>, VisitStoreError> {
+        self.with(async |client| secrets::of_day(client, day).await).await
+    }
+
+    async fn days(
+        &self,
+        subject: Subject,
+        days: Days,
+        columns: Columns,
+    ) -> Result<Vec<DayCounters>, VisitStoreError> {
+        self.with(async |client| counters::days(client, subject, days, columns).await).await
+    }
+
+    async fn spans(
+        &self,
+        subject: Subject,
+        days: Days,
+        columns: Columns,
+    ) -> Result<Vec<DayCounters>, VisitStoreError> {
+        self.with(async |client| counters::spans(client, subject, days, columns).await).await
+    }
+
+    async fn rows(&self, query: &RowQuery) -> Result<Vec<VisitRow>, VisitStoreError> {
+        self.with(async |client| rows::rows(client, query).await).await
+    }
+
+    async fn count_rows(&self, query: &RowQuery) -> Result<u64, VisitStoreError> {
+        self.with(async |client| rows::count(client, query).await).await
+    }
+
+    async fn rows_from(&self) -> Result<Option<Day>, VisitStoreError> {
+        self.with(async |client| chores::rows_from(client).await).await
+    }
+
+    async fn texts(&self, texts: &[TextRef]) -> Result<Vec<StoredText>, VisitStoreError> {
+        self.with(async |client| rows::texts(client, texts).await).await
+    }
+
+    async fn marks(&self, key: MarksKey) -> Result<Option<Marks>, VisitStoreError> {
+        self.with(async |client| marks::marks(client, key).await).await
+    }
+
+    async fn make_marks(&self, key: MarksKey) -> Result<Marks, VisitStoreError> {
+        self.with(async |client| marks::make(client, key).await).await
+    }
+
+    async fn delete(&self, subject: Subject, before: VisitId) -> Result<u64, VisitStoreError> {
+        self.with(async |client| delete::delete(client, subject, before).await).await
+    }
+
+    async fn delete_rows(&self) -> Result<DeletionStep, VisitStoreError> {
+        self.with(async |client| delete::delete_rows(client).await).await
+    }
+
+    async fn keep(&self, rows_from: Day) -> Result<(), VisitStoreError> {
+        self.with(async |client| chores::keep(client, rows_from).await).await
+    }
+
+    async fn merge(&self) -> Result<bool, VisitStoreError> {
+        self.with(async |client| merge::merge(client).await).await
+    }
+
+    async fn fold_link_visits(&self) -> Result<bool, VisitStoreError> {
+        self.with(async |client| link_visits::fold(client).await).await
+    }
+
+    async fn latest(&self, after: VisitId, most: usize) -> Result<Vec<VisitRow>, VisitStoreError> {
+        self.with(async |client| rows::latest(client, after, most).await).await
+    }
+}
+
+/// Converts a bound of bytes or rows to a parameter.
+fn int(count: impl TryInto<i64>) -> i64 {
+    count.try_into().unwrap_or(i64::MAX)
+}

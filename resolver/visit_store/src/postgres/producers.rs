@@ -1,0 +1,110 @@
+//! Producers: the processes that store visits, one for each spool.
+
+use tokio_postgres::{Client, Transaction, types::Type};
+use visits::Slot;
+
+use super::int;
+use crate::{Producer, SpoolId, VisitStoreError, port::stored_slot};
+
+/// A slot is taken from a spool whose process has been silent for this long.
+const SILENT: &str = "interval '24 hours'";
+
+/// Registers a spool, with a slot and a higher incarnation than before.
+pub(super) async fn register(
+    client: &mut Client,
+    spool: SpoolId,
+    holder: &str,
+) -> Result<Producer, VisitStoreError> {
+    let transaction = client.transaction().await?;
+    // Registrations are rare, and two of them must not choose the same slot.
+    transaction.batch_execute("LOCK TABLE visit_producer IN SHARE ROW EXCLUSIVE MODE").await?;
+    let id = spool.0.to_be_bytes();
+    let known = "SELECT slot FROM visit_producer WHERE spool = $1";
+    let known = transaction.query_typed(known, &[(&&id[..], Type::BYTEA)]).await?;
+    let own: Option<i16> = known.first().and_then(|row| row.get(0));
+    let slot = match own.and_then(stored) {
+        Some(slot) => slot,
+        None => free_slot(&transaction).await?,
+    };
+    let register = "INSERT INTO visit_producer AS old (spool, slot, holder, incarnation, position)
+         VALUES ($1, $2, $3, 1, 0)
+         ON CONFLICT (spool) DO UPDATE SET
+             slot = excluded.slot, holder = excluded.holder, incarnation = old.incarnation + 1, seen_at = now()
+         RETURNING incarnation, position";
+    let row = transaction
+        .query_typed(
+            register,
+            &[(&&id[..], Type::BYTEA), (&stored_slot(slot), Type::INT2), (&holder, Type::TEXT)],
+        )
+        .await?;
+    let row = row.first().expect("an upsert returns its row");
+    let (incarnation, position): (i64, i64) = (row.get(0), row.get(1));
+    transaction.commit().await?;
+    Ok(Producer { spool, slot, incarnation, position: position.unsigned_abs() })
+}
+
+/// Returns a slot that no spool has, or takes the one of the spool that has been silent for longest.
+async fn free_slot(transaction: &Transaction<'_>) -> Result<Slot, VisitStoreError> {
+    let silent = format!(
+        "UPDATE visit_producer SET slot = NULL, incarnation = incarnation + 1 WHERE spool =
+             (SELECT spool FROM visit_producer WHERE slot IS NOT NULL AND seen_at < now() - {SILENT}
+              ORDER BY seen_at LIMIT 1)
+         RETURNING 1::bigint"
+    );
+    loop {
+        let free = "SELECT free.slot::smallint FROM generate_series(0, 127) AS free (slot)
+             WHERE free.slot NOT IN (SELECT slot FROM visit_producer WHERE slot IS NOT NULL)
+             ORDER BY free.slot LIMIT 1";
+        let free = transaction.query_typed(free, &[]).await?;
+        if let Some(slot) = free.first().and_then(|row| stored(row.get(0))) {
+            return Ok(slot);
+        }
+        if transaction.query_typed(&silent, &[]).await?.is_empty() {
+            return Err(VisitStoreError::NoSlot);
+        }
+    }
+}
+
+fn stored(slot: i16) -> Option<Slot> {
+    u8::try_from(slot).ok().and_then(Slot::new)
+}
+
+/// Returns the position of a producer that still has its slot and incarnation, and notes that it
+/// lives.
+pub(super) async fn position(
+    client: &mut Client,
+    producer: &Producer,
+) -> Result<Option<u64>, VisitStoreError> {
+    let position = "UPDATE visit_producer SET seen_at = now()
+         WHERE spool = $1 AND incarnation = $2 AND slot = $3 RETURNING position";
+    let id = producer.spool.0.to_be_bytes();
+    let rows = client
+        .query_typed(
+            position,
+            &[
+                (&&id[..], Type::BYTEA),
+                (&producer.incarnation, Type::INT8),
+                (&stored_slot(producer.slot), Type::INT2),
+            ],
+        )
+        .await?;
+    Ok(rows.first().map(|row| row.get::<_, i64>(0).unsigned_abs()))
+}
+
+/// Gives the slot of a producer back. Its row stays, because its position must not be forgotten.
+pub(super) async fn release(client: &mut Client, producer: &Producer) -> Result<(), VisitStoreError> {
+    let release =
+        "UPDATE visit_producer SET slot = NULL WHERE spool = $1 AND incarnation = $2 AND position = $3";
+    let id = producer.spool.0.to_be_bytes();
+    client
+        .execute_typed(
+            release,
+            &[
+                (&&id[..], Type::BYTEA),
+                (&producer.incarnation, Type::INT8),
+                (&int(producer.position), Type::INT8),
+            ],
+        )
+        .await?;
+    Ok(())
+}

@@ -1,0 +1,205 @@
+//! Arguments and results of a store of visits.
+
+use std::ops::Range;
+
+use codes::LinkId;
+use visits::{Day, Month, Slot, Subject, SubjectKey, TextHash, VisitId, VisitRow, tally::Delta};
+
+/// The identity of a spool: 128 random bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SpoolId(pub u128);
+
+/// A process that stores the visits of its spool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Producer {
+    /// The spool.
+    pub spool: SpoolId,
+    /// The slot, which is part of each visit's id and of its counters' keys.
+    pub slot: Slot,
+    /// Grows with each registration of the spool.
+    pub incarnation: i64,
+    /// The first block that is not stored yet.
+    pub position: u64,
+}
+
+/// Visits to store in one transaction.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    /// The first block of the batch: the position before it.
+    pub from: u64,
+    /// The first block after the batch: the position after it.
+    pub to: u64,
+    /// Rows, ordered by link and id, so that each index page is visited once.
+    pub rows: Vec<VisitRow>,
+    /// Texts that rows refer to, and that this process has not stored yet.
+    pub texts: Vec<StoredText>,
+    /// Counters by subject and day, in the order of their keys.
+    pub days: Vec<DayDelta>,
+    /// Visits by link, in the order of ids.
+    pub links: Vec<LinkVisits>,
+}
+
+/// What a batch adds to the counters of a subject on a day.
+#[derive(Clone, Debug)]
+pub struct DayDelta {
+    /// The subject.
+    pub subject: SubjectKey,
+    /// The day.
+    pub day: Day,
+    /// The counters to add.
+    pub delta: Delta,
+}
+
+/// Visits of a link that count in lists of links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkVisits {
+    /// The link.
+    pub link: LinkId,
+    /// The number of visits, bots included; negative after a deletion.
+    pub total: i64,
+    /// The number of visits of bots.
+    pub bots: i64,
+    /// The time of the last visit, in microseconds since 1970.
+    pub last: i64,
+}
+
+/// A reference to a text. Texts are stored by month, so that they can be removed with their rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TextRef {
+    /// The month of the visit.
+    pub month: Month,
+    /// The hash.
+    pub hash: TextHash,
+}
+
+/// A text with its reference.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredText {
+    /// The reference.
+    pub at: TextRef,
+    /// The text; not necessarily UTF-8.
+    pub text: Vec<u8>,
+}
+
+/// Days from the first one to before the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Days {
+    /// The first day.
+    pub first: Day,
+    /// The day after the last one.
+    pub end: Day,
+}
+
+/// Which columns of counters to read, beside the totals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Columns {
+    /// Counts by quarter hour.
+    pub quarters: bool,
+    /// Counts by dimension.
+    pub dimensions: bool,
+    /// The sketch of visitors.
+    pub visitors: bool,
+    /// The sketch of addresses.
+    pub addresses: bool,
+}
+
+/// Counters of a subject on one day, or on several.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DayCounters {
+    /// The days.
+    pub days: Range<i32>,
+    /// All visits.
+    pub total: i64,
+    /// Visits of bots.
+    pub bots: i64,
+    /// Chunks of `visits::tally`, as are the other columns.
+    pub quarters: Vec<u8>,
+    /// Counts by dimension.
+    pub dimensions: Vec<u8>,
+    /// The sketch of visitors.
+    pub visitors: Vec<u8>,
+    /// The sketch of addresses.
+    pub addresses: Vec<u8>,
+}
+
+/// A query of rows, the latest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowQuery {
+    /// Whose rows.
+    pub subject: Subject,
+    /// Whether visits of bots are left out.
+    pub people_only: bool,
+    /// The lowest id.
+    pub from: VisitId,
+    /// The id after the highest one.
+    pub before: VisitId,
+    /// Rows to skip from the latest on.
+    pub skip: u64,
+    /// Maximum number of rows.
+    pub most: usize,
+}
+
+/// Changes that batches have to respect.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Grows with each deletion, and with each change of the tags of links.
+    pub version: i64,
+    /// Deletions since the version that was asked for.
+    pub cuts: Vec<Cut>,
+}
+
+/// A deletion of visits: those before the id are gone, also if they are still in a spool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// The link; `None` for orphan visits.
+    pub link: Option<LinkId>,
+    /// Visits with lower ids are deleted.
+    pub before: VisitId,
+}
+
+/// What marks are of: the rows of a subject in a quarter hour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MarksKey {
+    /// The subject.
+    pub subject: Subject,
+    /// Whether visits of bots are left out.
+    pub people_only: bool,
+    /// The start of the quarter hour in microseconds since 1970.
+    pub quarter: i64,
+}
+
+/// Every [`EVERY`](Self::EVERY)th id of a quarter hour, the latest first, so that a page deep inside
+/// it is found without reading all rows before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Marks {
+    /// The number of rows when the marks were made. With another number they are outdated.
+    pub total: u64,
+    /// The ids of the rows number 0, `EVERY`, twice `EVERY` and so on.
+    pub ids: Vec<VisitId>,
+}
+
+impl Marks {
+    /// Distance between marks, in rows.
+    pub const EVERY: u64 = 8_192;
+}
+
+/// Result of a step that deletes rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeletionStep {
+    /// The number of deleted rows.
+    pub deleted: u64,
+    /// Whether there are more.
+    pub has_more: bool,
+}
+
+impl DayCounters {
+    /// Adds the counters of another row of the same days.
+    pub(crate) fn append(&mut self, other: &Self) {
+        self.total += other.total;
+        self.bots += other.bots;
+        self.quarters.extend_from_slice(&other.quarters);
+        self.dimensions.extend_from_slice(&other.dimensions);
+        self.visitors.extend_from_slice(&other.visitors);
+        self.addresses.extend_from_slice(&other.addresses);
+    }
+}
