@@ -1,0 +1,263 @@
+//! What came of an attempt.
+//!
+//! 1. Only a status of 2xx is a delivery.
+//! 2. A failure after the whole request was written is uncertain: the receiver may have the event.
+//!    It is sent again with the same message id.
+
+use std::{
+    fmt, io,
+    time::{Duration, SystemTime},
+};
+
+use ureq::http::{HeaderMap, StatusCode, header::RETRY_AFTER};
+
+use crate::{lookup::LookupError, policy::RefusedAddress, retry_after, sender::MAX_BODY, socket::Phase};
+
+/// An attempt as a delivery log shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// What came of it.
+    pub outcome: Outcome,
+    /// The beginning of the answer's body, at most 4 KiB of it, without control characters. Empty
+    /// if there was no answer.
+    pub excerpt: String,
+}
+
+/// What came of an attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The receiver has the event: a status of 2xx.
+    Delivered(StatusCode),
+    /// The receiver wants no more events: 410. The webhook is to be disabled.
+    Gone,
+    /// The request was sent, and no answer came: the receiver may have the event. To be sent again.
+    Uncertain(Silence),
+    /// The receiver does not have the event, or has not accepted it.
+    Failed(Reason, RetryAdvice),
+}
+
+/// Why there is no answer to a request that was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Silence {
+    /// The time limit.
+    #[error("the request was sent, and no answer came in time")]
+    Late,
+    /// The connection ended.
+    #[error("the request was sent, and the connection ended before the answer: {0}")]
+    Broken(io::ErrorKind),
+}
+
+/// Whether and when a failed attempt is followed by another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RetryAdvice {
+    /// When the schedule says.
+    OnSchedule,
+    /// When the schedule says, but not before this time has passed, as the receiver asks. At most
+    /// an hour.
+    NotBefore(Duration),
+    /// Never, because every attempt would fail in the same way.
+    GiveUp,
+}
+
+/// Why an attempt failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Reason {
+    /// The URL is of the scheme http, which is no longer allowed.
+    #[error("expected an https URL, because http is not allowed on this server")]
+    PlainText,
+    /// The body is larger than [`MAX_BODY`].
+    #[error("expected an event of at most {MAX_BODY} bytes, found {0}")]
+    BodyTooLarge(usize),
+    /// The HTTP client could not write the request.
+    #[error("expected a request that can be sent: {0}")]
+    Unsendable(String),
+    /// This process has too many lookups under way.
+    #[error("expected fewer lookups of hosts under way")]
+    Busy,
+    /// The host has no address.
+    #[error("expected the host to have an address: {0}")]
+    NoAddress(String),
+    /// The host has an address that webhooks may not reach. Nothing was sent.
+    #[error(transparent)]
+    Address(RefusedAddress),
+    /// The time limit, before the whole request was sent.
+    #[error("the time was over while {0}")]
+    Timeout(Phase),
+    /// The connection could not be opened, or ended before the whole request was sent.
+    #[error("expected a connection: {0}")]
+    Connection(io::ErrorKind),
+    /// The TLS handshake failed, for example because of the certificate.
+    #[error("expected a TLS connection: {0}")]
+    Tls(String),
+    /// A redirect, 3xx, which is never followed.
+    #[error("expected a status of 2xx, found the redirect {0}: change the webhook's URL")]
+    Redirect(StatusCode),
+    /// The receiver asks to slow down: 429 or 503.
+    #[error("expected a status of 2xx, found {0}: the receiver asks for fewer requests")]
+    Throttled(StatusCode),
+    /// Another status of 4xx.
+    #[error("expected a status of 2xx, found {0}")]
+    ClientError(StatusCode),
+    /// Another status of 5xx.
+    #[error("expected a status of 2xx, found {0}")]
+    ServerError(StatusCode),
+    /// An answer that is not HTTP, has too large a head, or a status that ends no request.
+    #[error("expected an HTTP answer: {0}")]
+    BadAnswer(String),
+}
+
+impl Outcome {
+    /// Creates the outcome of a failure that the schedule is to repeat.
+    const fn again(reason: Reason) -> Self {
+        Self::Failed(reason, RetryAdvice::OnSchedule)
+    }
+
+    /// Returns the outcome that an answer tells.
+    pub(crate) fn of_answer(status: StatusCode, headers: &HeaderMap, now: SystemTime) -> Self {
+        match status.as_u16() {
+            200..=299 => Self::Delivered(status),
+            300..=399 => Self::again(Reason::Redirect(status)),
+            410 => Self::Gone,
+            429 | 503 => Self::Failed(Reason::Throttled(status), advice(headers, now)),
+            400..=499 => Self::again(Reason::ClientError(status)),
+            500..=599 => Self::again(Reason::ServerError(status)),
+            _ => Self::again(Reason::BadAnswer(format!("the status {status}"))),
+        }
+    }
+
+    /// Returns the outcome of an attempt that ended in an error in a phase.
+    pub(crate) fn of_error(error: ureq::Error, phase: Phase) -> Self {
+        match (error, phase) {
+            (ureq::Error::Timeout(_), Phase::Answer) => Self::Uncertain(Silence::Late),
+            (ureq::Error::Timeout(_), phase) => Self::again(Reason::Timeout(phase)),
+            (ureq::Error::Other(error), Phase::Resolve) => match error.downcast::<LookupError>() {
+                Ok(error) => Self::again(reason_of_lookup(*error)),
+                Err(error) => unsendable(&error),
+            },
+            // All other errors of the handshake are those of TLS or of a receiver without TLS.
+            (error, Phase::Handshake) => Self::again(Reason::Tls(error.to_string())),
+            (ureq::Error::Io(error), Phase::Answer) => Self::Uncertain(Silence::Broken(error.kind())),
+            (ureq::Error::Io(error), _) => Self::again(Reason::Connection(error.kind())),
+            (error, Phase::Answer) => Self::again(Reason::BadAnswer(error.to_string())),
+            (error, _) => unsendable(&error),
+        }
+    }
+}
+
+fn unsendable(error: &impl fmt::Display) -> Outcome {
+    Outcome::Failed(Reason::Unsendable(error.to_string()), RetryAdvice::GiveUp)
+}
+
+fn advice(headers: &HeaderMap, now: SystemTime) -> RetryAdvice {
+    let value = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+    match value.and_then(|value| retry_after::parse(value, now)) {
+        Some(wait) => RetryAdvice::NotBefore(wait),
+        None => RetryAdvice::OnSchedule,
+    }
+}
+
+fn reason_of_lookup(error: LookupError) -> Reason {
+    match error {
+        LookupError::NoAddress(found) => Reason::NoAddress(found),
+        LookupError::Refused(address) => Reason::Address(address),
+        LookupError::Late => Reason::Timeout(Phase::Resolve),
+        LookupError::Busy => Reason::Busy,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(status: u16) -> Outcome {
+        Outcome::of_answer(StatusCode::from_u16(status).unwrap(), &HeaderMap::new(), SystemTime::UNIX_EPOCH)
+    }
+
+    fn broken(kind: io::ErrorKind) -> ureq::Error {
+        ureq::Error::Io(kind.into())
+    }
+
+    #[test]
+    fn each_class_of_status_has_its_outcome() {
+        let status = |number| StatusCode::from_u16(number).unwrap();
+        for number in [200, 202, 204, 299] {
+            assert_eq!(answer(number), Outcome::Delivered(status(number)));
+        }
+        for (number, reason) in [
+            (300, Reason::Redirect as fn(_) -> _),
+            (304, Reason::Redirect),
+            (399, Reason::Redirect),
+            (400, Reason::ClientError),
+            (404, Reason::ClientError),
+            (499, Reason::ClientError),
+            (429, Reason::Throttled),
+            (503, Reason::Throttled),
+            (500, Reason::ServerError),
+            (502, Reason::ServerError),
+            (599, Reason::ServerError),
+        ] {
+            assert_eq!(answer(number), Outcome::again(reason(status(number))));
+        }
+        assert_eq!(answer(410), Outcome::Gone);
+        for number in [101, 600, 999] {
+            assert!(matches!(answer(number), Outcome::Failed(Reason::BadAnswer(_), RetryAdvice::OnSchedule)));
+        }
+    }
+
+    #[test]
+    fn only_a_throttled_attempt_waits_as_long_as_the_receiver_asks() {
+        let headers = [(RETRY_AFTER, "7200".parse().unwrap())].into_iter().collect();
+        for (number, advised) in [
+            (429, RetryAdvice::NotBefore(Duration::from_secs(3_600))),
+            (503, RetryAdvice::NotBefore(Duration::from_secs(3_600))),
+            (500, RetryAdvice::OnSchedule),
+        ] {
+            let status = StatusCode::from_u16(number).unwrap();
+            let outcome = Outcome::of_answer(status, &headers, SystemTime::UNIX_EPOCH);
+            assert!(matches!(outcome, Outcome::Failed(_, advice) if advice == advised), "{outcome:?}");
+        }
+    }
+
+    #[test]
+    fn the_same_error_is_uncertain_only_once_the_request_was_sent() {
+        let reset = io::ErrorKind::ConnectionReset;
+        for phase in [Phase::Connect, Phase::Send] {
+            assert_eq!(Outcome::of_error(broken(reset), phase), Outcome::again(Reason::Connection(reset)));
+        }
+        let uncertain = Outcome::Uncertain(Silence::Broken(reset));
+        assert_eq!(Outcome::of_error(broken(reset), Phase::Answer), uncertain);
+        for phase in [Phase::Resolve, Phase::Connect, Phase::Handshake, Phase::Send] {
+            let late = Outcome::of_error(ureq::Error::Timeout(ureq::Timeout::Global), phase);
+            assert_eq!(late, Outcome::again(Reason::Timeout(phase)));
+        }
+        let late = Outcome::of_error(ureq::Error::Timeout(ureq::Timeout::Global), Phase::Answer);
+        assert_eq!(late, Outcome::Uncertain(Silence::Late));
+    }
+
+    #[test]
+    fn other_errors_are_told_apart_by_their_phase() {
+        let tls = Outcome::of_error(broken(io::ErrorKind::InvalidData), Phase::Handshake);
+        assert!(matches!(tls, Outcome::Failed(Reason::Tls(_), RetryAdvice::OnSchedule)), "{tls:?}");
+        let head = Outcome::of_error(ureq::Error::LargeResponseHeader(2, 1), Phase::Answer);
+        assert!(matches!(head, Outcome::Failed(Reason::BadAnswer(_), RetryAdvice::OnSchedule)), "{head:?}");
+        let request = Outcome::of_error(ureq::Error::BadUri("x".to_owned()), Phase::Resolve);
+        assert!(
+            matches!(request, Outcome::Failed(Reason::Unsendable(_), RetryAdvice::GiveUp)),
+            "{request:?}"
+        );
+    }
+
+    #[test]
+    fn errors_of_lookups_keep_their_kind() {
+        let refused = RefusedAddress { address: [127, 0, 0, 1].into(), range: "loopback", permitted: 0 };
+        for (error, reason) in [
+            (LookupError::Busy, Reason::Busy),
+            (LookupError::Late, Reason::Timeout(Phase::Resolve)),
+            (LookupError::Refused(refused), Reason::Address(refused)),
+            (LookupError::NoAddress("x".to_owned()), Reason::NoAddress("x".to_owned())),
+        ] {
+            let outcome = Outcome::of_error(ureq::Error::Other(Box::new(error)), Phase::Resolve);
+            assert_eq!(outcome, Outcome::again(reason));
+        }
+    }
+}

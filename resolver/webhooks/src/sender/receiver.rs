@@ -1,0 +1,154 @@
+//! Receivers on the loopback interface.
+
+use std::{
+    io::{self, Read, Write},
+    net::{SocketAddr, TcpListener, TcpStream},
+    sync::{
+        Arc,
+        mpsc::{self, SyncSender},
+    },
+    thread,
+    time::Duration,
+};
+
+use rustls::{
+    ServerConfig, ServerConnection, StreamOwned,
+    crypto::ring,
+    pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer},
+};
+
+/// The certificate of the receiver for 127.0.0.1 and localhost, and its key. It is valid until
+/// 2126.
+const CERTIFICATE: &[u8] = include_bytes!("../../testdata/receiver.der");
+const KEY: &[u8] = include_bytes!("../../testdata/receiver.key.der");
+
+/// A connection as the answering code of a test sees it.
+pub(super) trait Stream: Read + Write {}
+
+impl<S: Read + Write> Stream for S {}
+
+/// A request as it came over the connection.
+pub(super) struct Request {
+    /// The request line and the headers.
+    pub(super) head: String,
+    pub(super) body: Vec<u8>,
+}
+
+impl Request {
+    /// Returns the value of a header, whose name is given in lower case.
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        let mut pairs = self.head.lines().filter_map(|line| line.split_once(": "));
+        pairs.find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+}
+
+/// A receiver of one connection.
+pub(super) struct Receiver {
+    pub(super) address: SocketAddr,
+    requests: mpsc::Receiver<Request>,
+}
+
+impl Receiver {
+    /// Starts a receiver that reads one request and leaves the rest to `answer`.
+    pub(super) fn new(answer: impl FnOnce(&mut dyn Stream) + Send + 'static) -> Self {
+        Self::start(|stream, seen| serve(stream, seen, answer))
+    }
+
+    /// Starts a receiver that does so over TLS.
+    pub(super) fn with_tls(answer: impl FnOnce(&mut dyn Stream) + Send + 'static) -> Self {
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(KEY));
+        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![CERTIFICATE.into()], key)
+            .unwrap();
+        let connection = ServerConnection::new(Arc::new(config)).unwrap();
+        Self::start(|stream, seen| serve(StreamOwned::new(connection, stream), seen, answer))
+    }
+
+    /// Starts a receiver that leaves everything to `handle`.
+    pub(super) fn raw(handle: impl FnOnce(TcpStream) + Send + 'static) -> Self {
+        Self::start(|stream, _| {
+            handle(stream);
+            Ok(())
+        })
+    }
+
+    fn start(
+        handle: impl FnOnce(TcpStream, &SyncSender<Request>) -> io::Result<()> + Send + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (seen, requests) = mpsc::sync_channel(1);
+        thread::spawn(move || {
+            let (stream, _) = listener.accept().unwrap();
+            // The sender ends the connection of many tests.
+            handle(stream, &seen).ok();
+        });
+        Self { address, requests }
+    }
+
+    /// Returns the request that was received.
+    pub(super) fn request(&self) -> Request {
+        self.requests.recv_timeout(Duration::from_secs(60)).unwrap()
+    }
+}
+
+fn serve<S: Stream>(
+    mut stream: S,
+    seen: &SyncSender<Request>,
+    answer: impl FnOnce(&mut dyn Stream),
+) -> io::Result<()> {
+    seen.send(read(&mut stream)?).map_err(io::Error::other)?;
+    answer(&mut stream);
+    Ok(())
+}
+
+fn read(stream: &mut impl Read) -> io::Result<Request> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte)?;
+        head.push(byte[0]);
+    }
+    let mut request = Request { head: String::from_utf8(head).unwrap(), body: Vec::new() };
+    let length = request.header("content-length").unwrap().parse().unwrap();
+    request.body.resize(length, 0);
+    stream.read_exact(&mut request.body)?;
+    Ok(request)
+}
+
+/// Returns code that sends a whole answer.
+pub(super) fn sends(answer: &'static str) -> impl FnOnce(&mut dyn Stream) + Send + 'static {
+    move |stream| {
+        stream.write_all(answer.as_bytes()).ok();
+    }
+}
+
+/// Returns code that sends the beginning of an answer, then one byte at a time until the sender
+/// closes the connection.
+pub(super) fn drips(beginning: &'static str) -> impl FnOnce(&mut dyn Stream) + Send + 'static {
+    move |stream| {
+        let mut sent = stream.write_all(beginning.as_bytes());
+        while sent.is_ok() {
+            thread::sleep(Duration::from_millis(5));
+            sent = stream.write_all(b"a").and_then(|()| stream.flush());
+        }
+    }
+}
+
+/// Returns code that sends the beginning of an answer, then as much as the sender takes.
+pub(super) fn floods(beginning: &'static str) -> impl FnOnce(&mut dyn Stream) + Send + 'static {
+    move |stream| {
+        let mut sent = stream.write_all(beginning.as_bytes());
+        while sent.is_ok() {
+            sent = stream.write_all(&[b'a'; 1 << 14]);
+        }
+    }
+}
+
+/// Waits until the sender closes the connection.
+pub(super) fn hangs(stream: &mut dyn Stream) {
+    while stream.read(&mut [0; 64]).is_ok_and(|read| read > 0) {}
+}

@@ -1,0 +1,247 @@
+use std::net::TcpListener;
+
+use super::{
+    receiver::{Receiver, drips, floods, hangs, sends},
+    *,
+};
+use crate::{
+    Phase, RefusedAddress, Secret, Silence, StatusCode, UnixSeconds,
+    signature::{MessageId, sign},
+};
+
+/// The authority of the receiver's certificate.
+const AUTHORITY: &[u8] = include_bytes!("../../testdata/authority.pem");
+/// The beginning of an answer whose body ends with the connection.
+const OPEN_ENDED: &str = "HTTP/1.1 200 OK\r\n\r\n";
+/// Limits that no test is meant to reach.
+const AMPLE: Timeouts = Timeouts { connect: Duration::from_secs(50), total: Duration::from_secs(50) };
+/// Limits that a test is meant to reach, long enough for a busy machine to get there.
+const SHORT: Timeouts = Timeouts { connect: Duration::from_secs(1), total: Duration::from_secs(1) };
+
+fn local() -> Policy {
+    let networks = ["127.0.0.0/8", "::1/128"];
+    Policy { allowed_networks: networks.map(|network| network.parse().unwrap()).into(), allow_http: true }
+}
+
+fn headers(body: &[u8]) -> SignedHeaders {
+    let secret: Secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".parse().unwrap();
+    let id: MessageId = "msg_1".parse().unwrap();
+    sign(&secret, &[], &id, UnixSeconds::new(1_614_265_330), body)
+}
+
+fn deliver_with(sender: &Sender, url: &str, body: &[u8], timeouts: Timeouts) -> Attempt {
+    let url = WebhookUrl::parse(url, &local()).unwrap();
+    sender.deliver(&url, &headers(body), body, timeouts)
+}
+
+fn deliver(receiver: &Receiver, timeouts: Timeouts) -> Attempt {
+    let sender = Sender::new(local(), Roots::mozilla());
+    deliver_with(&sender, &format!("http://{}/hook", receiver.address), b"{}", timeouts)
+}
+
+fn deliver_tls(receiver: &Receiver, roots: Roots, timeouts: Timeouts) -> Attempt {
+    let url = format!("https://localhost:{}/hook", receiver.address.port());
+    deliver_with(&Sender::new(local(), roots), &url, b"{}", timeouts)
+}
+
+fn authority() -> Roots {
+    Roots::from_pem(AUTHORITY).unwrap()
+}
+
+fn again(reason: Reason) -> Outcome {
+    Outcome::Failed(reason, RetryAdvice::OnSchedule)
+}
+
+/// Tells whether a connection waits to be accepted.
+fn was_reached(listener: &TcpListener) -> bool {
+    listener.set_nonblocking(true).unwrap();
+    listener.accept().is_ok()
+}
+
+#[test]
+fn a_status_of_2xx_is_a_delivery_and_its_body_is_kept_without_control_characters() {
+    let receiver = Receiver::new(sends("HTTP/1.1 202 Accepted\r\ncontent-length: 6\r\n\r\nok\0\x1b\n!"));
+    let attempt = deliver(&receiver, AMPLE);
+    assert_eq!(attempt.outcome, Outcome::Delivered(StatusCode::ACCEPTED));
+    assert_eq!(attempt.excerpt, "ok   !");
+}
+
+#[test]
+fn the_request_is_a_signed_post_of_the_body() {
+    let receiver = Receiver::new(sends("HTTP/1.1 204 No Content\r\n\r\n"));
+    let sender = Sender::new(local(), Roots::mozilla());
+    let body = vec![b' '; MAX_BODY];
+    let url = format!("http://{}/hook/%C3%A4?a=b", receiver.address);
+    let attempt = deliver_with(&sender, &url, &body, AMPLE);
+    assert_eq!(attempt.outcome, Outcome::Delivered(StatusCode::NO_CONTENT));
+    let request = receiver.request();
+    assert!(request.head.starts_with("POST /hook/%C3%A4?a=b HTTP/1.1\r\n"), "{}", request.head);
+    assert_eq!(request.body, body);
+    for (name, value) in headers(&body).pairs() {
+        assert_eq!(request.header(name), Some(value));
+    }
+    assert_eq!(request.header("host"), Some(receiver.address.to_string().as_str()));
+    assert_eq!(request.header("content-type"), Some("application/json"));
+    assert_eq!(request.header("user-agent"), Some(USER_AGENT));
+    assert_eq!(request.header("accept-encoding"), None);
+}
+
+#[test]
+fn other_statuses_are_failures_each_of_its_kind() {
+    for (answer, outcome) in [
+        (
+            "HTTP/1.1 500 Oops\r\ncontent-length: 0\r\n\r\n",
+            again(Reason::ServerError(StatusCode::INTERNAL_SERVER_ERROR)),
+        ),
+        (
+            "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n",
+            again(Reason::ClientError(StatusCode::NOT_FOUND)),
+        ),
+        ("HTTP/1.1 410 Gone\r\ncontent-length: 0\r\n\r\n", Outcome::Gone),
+        (
+            "HTTP/1.1 503 Busy\r\nretry-after: 120\r\ncontent-length: 0\r\n\r\n",
+            Outcome::Failed(
+                Reason::Throttled(StatusCode::SERVICE_UNAVAILABLE),
+                RetryAdvice::NotBefore(Duration::from_secs(120)),
+            ),
+        ),
+        ("HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 410 Gone\r\n\r\n", Outcome::Gone),
+    ] {
+        assert_eq!(deliver(&Receiver::new(sends(answer)), AMPLE).outcome, outcome, "{answer}");
+    }
+}
+
+#[test]
+fn a_redirect_is_a_failure_and_is_not_followed() {
+    let elsewhere = TcpListener::bind("127.0.0.1:0").unwrap();
+    let location = elsewhere.local_addr().unwrap();
+    let receiver = Receiver::new(move |stream| {
+        write!(stream, "HTTP/1.1 302 Found\r\nlocation: http://{location}/\r\ncontent-length: 0\r\n\r\n")
+            .ok();
+    });
+    assert_eq!(deliver(&receiver, AMPLE).outcome, again(Reason::Redirect(StatusCode::FOUND)));
+    assert!(!was_reached(&elsewhere));
+}
+
+#[test]
+fn a_receiver_that_takes_the_request_and_never_answers_is_uncertain() {
+    let receiver = Receiver::new(hangs);
+    assert_eq!(deliver(&receiver, SHORT).outcome, Outcome::Uncertain(Silence::Late));
+}
+
+#[test]
+fn a_head_that_drips_does_not_extend_the_time_limit() {
+    let receiver = Receiver::new(drips("HTTP/1.1 200 OK\r\nx-slow: "));
+    assert_eq!(deliver(&receiver, SHORT).outcome, Outcome::Uncertain(Silence::Late));
+}
+
+#[test]
+fn a_body_that_drips_does_not_extend_the_time_limit_nor_change_the_outcome() {
+    let receiver = Receiver::new(drips(OPEN_ENDED));
+    let attempt = deliver(&receiver, SHORT);
+    assert_eq!(attempt.outcome, Outcome::Delivered(StatusCode::OK));
+    assert!(attempt.excerpt.starts_with('a'), "{attempt:?}");
+}
+
+#[test]
+fn a_receiver_that_closes_after_the_request_is_uncertain() {
+    let receiver = Receiver::new(|_| ());
+    let outcome = deliver(&receiver, AMPLE).outcome;
+    assert_eq!(outcome, Outcome::Uncertain(Silence::Broken(std::io::ErrorKind::UnexpectedEof)));
+}
+
+#[test]
+fn an_endless_body_is_cut() {
+    let attempt = deliver(&Receiver::new(floods(OPEN_ENDED)), AMPLE);
+    assert_eq!(attempt.outcome, Outcome::Delivered(StatusCode::OK));
+    assert_eq!(attempt.excerpt, "a".repeat(4_096));
+}
+
+#[test]
+fn a_huge_head_or_another_protocol_is_a_bad_answer() {
+    for answering in [floods("HTTP/1.1 200 OK\r\nx-huge: "), floods("SSH-2.0-OpenSSH_9.9\r\n")] {
+        let outcome = deliver(&Receiver::new(answering), AMPLE).outcome;
+        assert!(
+            matches!(outcome, Outcome::Failed(Reason::BadAnswer(_), RetryAdvice::OnSchedule)),
+            "{outcome:?}"
+        );
+    }
+}
+
+#[test]
+fn a_port_on_which_nothing_listens_is_a_failed_connection() {
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let sender = Sender::new(local(), Roots::mozilla());
+    let outcome = deliver_with(&sender, &format!("http://{address}/"), b"{}", AMPLE).outcome;
+    assert_eq!(outcome, again(Reason::Connection(std::io::ErrorKind::ConnectionRefused)));
+}
+
+#[test]
+fn a_name_or_an_address_that_is_private_is_refused_without_a_connection() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let sender = Sender::new(Policy { allow_http: true, ..Policy::default() }, Roots::mozilla());
+    for url in [format!("http://localhost:{}/", address.port()), format!("http://{address}/")] {
+        let outcome = deliver_with(&sender, &url, b"{}", AMPLE).outcome;
+        let Outcome::Failed(Reason::Address(refused), RetryAdvice::OnSchedule) = outcome else {
+            panic!("{url}: {outcome:?}");
+        };
+        assert!(matches!(refused, RefusedAddress { range: "loopback", permitted: 0, .. }), "{refused:?}");
+    }
+    assert!(!was_reached(&listener));
+}
+
+#[test]
+fn what_cannot_be_sent_at_all_is_refused_without_a_connection() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let plain = deliver_with(&Sender::new(Policy::default(), Roots::mozilla()), &url, b"{}", AMPLE);
+    assert_eq!(plain.outcome, Outcome::Failed(Reason::PlainText, RetryAdvice::GiveUp));
+    let sender = Sender::new(local(), Roots::mozilla());
+    let large = deliver_with(&sender, &url, &[0; MAX_BODY + 1], AMPLE);
+    assert_eq!(large.outcome, Outcome::Failed(Reason::BodyTooLarge(MAX_BODY + 1), RetryAdvice::GiveUp));
+    assert!(!was_reached(&listener));
+}
+
+#[test]
+fn a_receiver_with_a_certificate_of_a_given_authority_is_reached_over_tls() {
+    let receiver = Receiver::with_tls(sends("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"));
+    let attempt = deliver_tls(&receiver, authority(), AMPLE);
+    assert_eq!(attempt, Attempt { outcome: Outcome::Delivered(StatusCode::OK), excerpt: "ok".to_owned() });
+    assert_eq!(receiver.request().body, b"{}");
+}
+
+#[test]
+fn an_unknown_authority_or_a_receiver_without_tls_is_a_failure_of_tls() {
+    let untrusted = Receiver::with_tls(sends("HTTP/1.1 200 OK\r\n\r\n"));
+    let plain = Receiver::raw(|mut stream| sends("HTTP/1.1 400 Bad Request\r\n\r\n")(&mut stream));
+    for receiver in [untrusted, plain] {
+        let outcome = deliver_tls(&receiver, Roots::mozilla(), AMPLE).outcome;
+        assert!(matches!(outcome, Outcome::Failed(Reason::Tls(_), RetryAdvice::OnSchedule)), "{outcome:?}");
+    }
+}
+
+#[test]
+fn time_limits_hold_over_tls() {
+    let silent = Receiver::raw(|mut stream| hangs(&mut stream));
+    let outcome = deliver_tls(&silent, authority(), SHORT).outcome;
+    assert_eq!(outcome, again(Reason::Timeout(Phase::Handshake)));
+    let dripping = Receiver::with_tls(drips("HTTP/1.1 200 OK\r\nx-slow: "));
+    assert_eq!(deliver_tls(&dripping, authority(), SHORT).outcome, Outcome::Uncertain(Silence::Late));
+}
+
+#[test]
+fn extreme_time_limits_make_no_attempt_panic() {
+    let longest = Timeouts { connect: Duration::MAX, total: Duration::MAX };
+    let receiver = Receiver::new(sends("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"));
+    assert_eq!(deliver(&receiver, longest).outcome, Outcome::Delivered(StatusCode::OK));
+    let none = Timeouts { connect: Duration::ZERO, total: Duration::ZERO };
+    let outcome = deliver(&Receiver::new(hangs), none).outcome;
+    assert!(matches!(outcome, Outcome::Failed(Reason::Timeout(_), RetryAdvice::OnSchedule)), "{outcome:?}");
+}
+
+#[test]
+fn a_bundle_has_at_least_one_certificate() {
+    assert!(matches!(Roots::from_pem(b""), Err(RootsError::Empty)));
+    assert!(matches!(Roots::from_pem(b"-----BEGIN CERTIFICATE-----\n!"), Err(RootsError::Pem(_))));
+}

@@ -1,0 +1,249 @@
+//! The URL of a receiver.
+//!
+//! 1. A URL is checked when a webhook is created, so that its owner sees the error. Names are
+//!    resolved and checked in each attempt, because their addresses change.
+//! 2. Two parsers read the URL: the one that finds the host to check, and the HTTP client's, which
+//!    writes the request. A text that they read differently is refused.
+
+use std::{fmt, net::IpAddr};
+
+use ureq::http::Uri;
+use url::{Host, Url};
+
+use crate::policy::{Policy, RefusedAddress};
+
+/// The longest URL in bytes, as it was given and as it is sent.
+const MAX_LEN: usize = 2_048;
+
+/// A validated URL of a receiver. Its debug form hides path and query, because they often carry a
+/// token.
+#[derive(Clone, PartialEq, Eq)]
+pub struct WebhookUrl {
+    text: Box<str>,
+    host: Host<String>,
+    port: u16,
+    is_plain_text: bool,
+}
+
+/// Why a URL was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UrlError {
+    /// Longer than [`WebhookUrl::MAX_LEN`].
+    #[error("expected a URL of at most {MAX_LEN} bytes, found {0}")]
+    TooLong(usize),
+    /// Not a URL, or one that HTTP cannot send.
+    #[error("expected a URL such as https://example.com/hook: {0}")]
+    Malformed(String),
+    /// Another scheme than https.
+    #[error("expected a URL that begins with https://")]
+    Scheme,
+    /// The scheme http, which the operator has not allowed.
+    #[error("expected a URL that begins with https://, because http is not allowed on this server")]
+    PlainText,
+    /// A user name or a password.
+    #[error("expected a URL without user name and password: receivers check the signature")]
+    UserInfo,
+    /// A fragment, which is never sent.
+    #[error("expected a URL without a fragment, the part after #")]
+    Fragment,
+    /// A literal address that webhooks may not reach.
+    #[error(transparent)]
+    Address(RefusedAddress),
+}
+
+impl WebhookUrl {
+    /// The longest URL in bytes.
+    pub const MAX_LEN: usize = MAX_LEN;
+
+    /// Parses a URL and normalizes it.
+    ///
+    /// # Errors
+    /// Returns the [`UrlError`] of the first check that failed.
+    pub fn parse(text: &str, policy: &Policy) -> Result<Self, UrlError> {
+        if text.len() > MAX_LEN {
+            return Err(UrlError::TooLong(text.len()));
+        }
+        let url = Url::parse(text).map_err(|error| UrlError::Malformed(error.to_string()))?;
+        let is_plain_text = is_plain_text(&url, policy)?;
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(UrlError::UserInfo);
+        }
+        if url.fragment().is_some() {
+            return Err(UrlError::Fragment);
+        }
+        let (Some(host), Some(port)) = (url.host(), url.port_or_known_default()) else {
+            return Err(UrlError::Malformed("expected a host".to_owned()));
+        };
+        if let Some(address) = literal(&host) {
+            policy.check(address).map_err(UrlError::Address)?;
+        }
+        check_agreement(&url)?;
+        Ok(Self { text: url.as_str().into(), host: host.to_owned(), port, is_plain_text })
+    }
+
+    /// Returns the URL in its normal form, in which it is sent.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Tells whether the scheme is http.
+    #[must_use]
+    pub const fn is_plain_text(&self) -> bool {
+        self.is_plain_text
+    }
+
+    pub(crate) const fn host(&self) -> &Host<String> {
+        &self.host
+    }
+
+    pub(crate) const fn port(&self) -> u16 {
+        self.port
+    }
+}
+
+impl fmt::Debug for WebhookUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = if self.is_plain_text { "http" } else { "https" };
+        write!(f, "{scheme}://{}:{}/…", self.host, self.port)
+    }
+}
+
+/// Returns the address of a host that is one. The parser has already read the numeric forms that
+/// resolvers take, such as 0x7f.1.
+pub(crate) fn literal<S>(host: &Host<S>) -> Option<IpAddr> {
+    match host {
+        Host::Domain(_) => None,
+        Host::Ipv4(address) => Some(IpAddr::V4(*address)),
+        Host::Ipv6(address) => Some(IpAddr::V6(*address)),
+    }
+}
+
+fn is_plain_text(url: &Url, policy: &Policy) -> Result<bool, UrlError> {
+    match url.scheme() {
+        "https" => Ok(false),
+        "http" if policy.allow_http => Ok(true),
+        "http" => Err(UrlError::PlainText),
+        _ => Err(UrlError::Scheme),
+    }
+}
+
+/// Checks that the HTTP client reads the URL in its normal form as the URL parser did.
+fn check_agreement(url: &Url) -> Result<(), UrlError> {
+    let text = url.as_str();
+    // Percent encoding and Punycode lengthen what was given.
+    if text.len() > MAX_LEN {
+        return Err(UrlError::TooLong(text.len()));
+    }
+    let uri = Uri::try_from(text).map_err(|error| UrlError::Malformed(error.to_string()))?;
+    if uri.host() != url.host_str() || uri.port_u16() != url.port() {
+        return Err(UrlError::Malformed("expected a host that is read in one way only".to_owned()));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn parse(text: &str) -> Result<WebhookUrl, UrlError> {
+        WebhookUrl::parse(text, &Policy::default())
+    }
+
+    fn with_length(length: usize) -> String {
+        let start = "https://example.com/";
+        format!("{start}{}", "x".repeat(length - start.len()))
+    }
+
+    #[test]
+    fn urls_are_kept_in_their_normal_form() {
+        for (text, kept, port) in [
+            ("https://example.com", "https://example.com/", 443),
+            ("HTTPS://Example.COM:443/a b?c=d", "https://example.com/a%20b?c=d", 443),
+            ("https://example.com:8443/hook", "https://example.com:8443/hook", 8443),
+            ("https://bücher.example/ä", "https://xn--bcher-kva.example/%C3%A4", 443),
+            ("https://8.8.8.8/", "https://8.8.8.8/", 443),
+            ("https://[2606:4700::1111]:1/", "https://[2606:4700::1111]:1/", 1),
+        ] {
+            let url = parse(text).unwrap();
+            assert_eq!((url.as_str(), url.port()), (kept, port), "{text}");
+        }
+    }
+
+    #[test]
+    fn other_urls_are_refused_with_the_reason() {
+        for (text, reason) in [
+            ("http://example.com/", UrlError::PlainText),
+            ("ftp://example.com/", UrlError::Scheme),
+            ("file:///etc/passwd", UrlError::Scheme),
+            ("https://user@example.com/", UrlError::UserInfo),
+            ("https://:secret@example.com/", UrlError::UserInfo),
+            ("https://example.com/#part", UrlError::Fragment),
+            ("https://example.com/#", UrlError::Fragment),
+        ] {
+            assert_eq!(parse(text).unwrap_err(), reason, "{text}");
+        }
+        for text in
+            ["", "example.com", "https://", "https://a b/", "https://[fe80::1%25eth0]/", "https://1.2.3.256/"]
+        {
+            assert!(matches!(parse(text), Err(UrlError::Malformed(_))), "{text}: {:?}", parse(text));
+        }
+    }
+
+    #[test]
+    fn literal_addresses_that_are_not_public_are_refused_in_every_form() {
+        for host in [
+            "127.0.0.1",
+            "127.1",
+            "0x7f.1",
+            "2130706433",
+            "0177.0.0.1",
+            "127.0.0.1.",
+            "１２７.0.0.1",
+            "0",
+            "169.254.169.254",
+            "[::1]",
+            "[::ffff:169.254.169.254]",
+            "[fd00:ec2::254]",
+            "[64:ff9b::a00:1]",
+        ] {
+            let parsed = parse(&format!("https://{host}/"));
+            assert!(matches!(parsed, Err(UrlError::Address(_))), "{host}: {parsed:?}");
+        }
+    }
+
+    #[test]
+    fn a_policy_can_allow_plain_text_and_private_networks() {
+        let policy = Policy { allowed_networks: vec!["127.0.0.0/8".parse().unwrap()], allow_http: true };
+        let url = WebhookUrl::parse("http://127.0.0.1/hook", &policy).unwrap();
+        assert!(url.is_plain_text());
+        assert_eq!(url.port(), 80);
+        assert!(matches!(WebhookUrl::parse("http://10.0.0.1/", &policy), Err(UrlError::Address(_))));
+    }
+
+    #[test]
+    fn the_length_is_limited_as_given_and_as_sent() {
+        assert!(parse(&with_length(MAX_LEN)).is_ok());
+        assert_eq!(parse(&with_length(MAX_LEN + 1)), Err(UrlError::TooLong(MAX_LEN + 1)));
+        let grows = format!("https://example.com/{}", "ä".repeat(500));
+        assert_eq!(parse(&grows), Err(UrlError::TooLong(20 + 500 * 6)));
+    }
+
+    #[test]
+    fn the_debug_form_hides_path_and_query() {
+        let url = parse("https://example.com/token?key=1").unwrap();
+        assert_eq!(format!("{url:?}"), "https://example.com:443/…");
+    }
+
+    proptest! {
+        #[test]
+        fn an_accepted_url_parses_to_itself(text in "(https?://)?[a-z0-9.:@\\[\\]%#?/ä\\\\|^{}\"' -]{0,40}|\\PC*") {
+            let policy = Policy { allow_http: true, ..Policy::default() };
+            if let Ok(url) = WebhookUrl::parse(&text, &policy) {
+                prop_assert_eq!(WebhookUrl::parse(url.as_str(), &policy), Ok(url));
+            }
+        }
+    }
+}
