@@ -21,6 +21,7 @@ mod lookup;
 mod outcome;
 mod policy;
 mod retry_after;
+mod schedule;
 mod secret;
 mod sender;
 mod signature;
@@ -37,6 +38,7 @@ pub use self::{
     filter::{Filter, Subject},
     outcome::{Attempt, Outcome, Reason, RetryAdvice, Silence},
     policy::{Policy, RefusedAddress},
+    schedule::{Attempts, Health, Jitter, Next, next},
     secret::{Secret, SecretError},
     sender::{MAX_BODY, Roots, RootsError, Sender, Timeouts},
     signature::{MessageId, MessageIdError, SignedHeaders, sign},
