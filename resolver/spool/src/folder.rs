@@ -1,0 +1,79 @@
+//! The folder of a spool and the names of its files.
+
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions, TryLockError},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    path::{Path, PathBuf},
+};
+
+use crate::{Sequence, SpoolError};
+
+/// The ending of segments.
+const SEGMENT: &str = ".segment";
+
+/// Creates the folder, readable by its owner only, and locks it for this process.
+pub(crate) fn claim(folder: &Path) -> Result<File, SpoolError> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(SpoolError::at(folder))?;
+    let path = folder.join("lock");
+    let file =
+        private().create(true).truncate(false).write(true).open(&path).map_err(SpoolError::at(&path))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(SpoolError::Locked(folder.to_owned())),
+        Err(TryLockError::Error(source)) => Err(SpoolError::Io { path, source }),
+    }
+}
+
+/// Returns options for files that only their owner may read.
+pub(crate) fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.mode(0o600);
+    options
+}
+
+/// Returns the path of the segment that begins with a block.
+pub(crate) fn segment_path(folder: &Path, first: Sequence) -> PathBuf {
+    folder.join(format!("{:016x}{SEGMENT}", first.get()))
+}
+
+/// Creates an empty segment.
+pub(crate) fn create_segment(folder: &Path, first: Sequence) -> Result<(), SpoolError> {
+    let path = segment_path(folder, first);
+    let create = || {
+        private().create(true).truncate(true).write(true).open(&path)?.sync_all()?;
+        sync_folder(folder)
+    };
+    create().map_err(SpoolError::at(&path))
+}
+
+/// Returns the first blocks of all segments, ascending.
+pub(crate) fn segments(folder: &Path) -> Result<Vec<Sequence>, SpoolError> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).map_err(SpoolError::at(folder))? {
+        let name = entry.map_err(SpoolError::at(folder))?.file_name();
+        let Some(name) = name.to_str().and_then(|name| name.strip_suffix(SEGMENT)) else { continue };
+        // `from_str_radix` would take a sign.
+        let is_number = name.len() == 16 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+        found.extend(u64::from_str_radix(name, 16).ok().filter(|_| is_number).map(Sequence::new));
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
+/// Writes a file whole or not at all: under another name first, which then replaces it.
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), SpoolError> {
+    let new = path.with_extension("new");
+    let write = || {
+        let mut file = private().create(true).truncate(true).write(true).open(&new)?;
+        std::io::Write::write_all(&mut file, bytes)?;
+        file.sync_all()?;
+        fs::rename(&new, path)?;
+        sync_folder(path.parent().unwrap_or(path))
+    };
+    write().map_err(SpoolError::at(path))
+}
+
+/// Makes the names in a folder outlast a loss of power.
+pub(crate) fn sync_folder(folder: &Path) -> std::io::Result<()> {
+    File::open(folder)?.sync_all()
+}

@@ -1,0 +1,160 @@
+//! The end of a spool that reads and removes.
+
+use std::{
+    fs::{self, File},
+    io,
+    sync::Arc,
+};
+
+use crate::{
+    OwnedBlock, Sequence, SpoolError,
+    folder::{segment_path, sync_folder},
+    scan::Blocks,
+    shared::{Segment, Shared},
+};
+
+/// Reads blocks in their order, and removes segments that are no longer needed.
+pub struct Reader {
+    shared: Arc<Shared>,
+    /// Where the block after the last one that was read begins.
+    cursor: Option<Cursor>,
+    skipped: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Cursor {
+    segment: Sequence,
+    place: u64,
+    /// The number of the block there.
+    next: Sequence,
+}
+
+impl Reader {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared, cursor: None, skipped: 0 }
+    }
+
+    /// Returns blocks after a number, in their order: at least one if there is any, then as many as
+    /// have fewer than `bytes_max` bytes together, and at most `blocks_max`. Damaged ones are left
+    /// out.
+    ///
+    /// Their segments are synced first. So a position that is stored elsewhere is never ahead of what
+    /// outlasts a loss of power, and no later block gets a number before it.
+    ///
+    /// # Errors
+    /// Returns [`SpoolError::Io`] if a segment cannot be read.
+    pub fn next(
+        &mut self,
+        after: Option<Sequence>,
+        bytes_max: usize,
+        blocks_max: usize,
+    ) -> Result<Vec<OwnedBlock>, SpoolError> {
+        let least = after.map_or(Sequence::new(0), Sequence::next);
+        let (mut blocks, mut bytes) = (Vec::new(), 0);
+        for segment in self.segments_from(least) {
+            let path = segment_path(&self.shared.folder, segment.first);
+            let file = match File::open(&path) {
+                Ok(file) => file,
+                // Removed by an earlier release whose answer was lost.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(source) => return Err(SpoolError::Io { path, source }),
+            };
+            let at = |error| SpoolError::Io { path: path.clone(), source: error };
+            file.sync_data().map_err(at)?;
+            let start = self.start(segment, least);
+            let mut found = Blocks::new(&file, start, segment.bytes, segment.first).map_err(at)?;
+            while let Some((block, after)) = found.next().map_err(at)? {
+                self.cursor =
+                    Some(Cursor { segment: segment.first, place: after, next: block.sequence.next() });
+                if block.sequence < least {
+                    continue;
+                }
+                bytes += block.bytes.len();
+                blocks.push(block);
+                if blocks.len() >= blocks_max || bytes >= bytes_max {
+                    self.skipped += found.skipped;
+                    return Ok(blocks);
+                }
+            }
+            self.skipped += found.skipped;
+        }
+        Ok(blocks)
+    }
+
+    /// Removes segments all of whose blocks have numbers up to this one. The last segment stays: its
+    /// name keeps the numbers ascending.
+    ///
+    /// # Errors
+    /// Returns [`SpoolError::Io`] if a segment cannot be removed; it is removed by a later call.
+    pub fn release(&mut self, up_to: Sequence) -> Result<(), SpoolError> {
+        loop {
+            let first = {
+                let state = self.shared.state();
+                let (Some(first), Some(second)) = (state.segments.front(), state.segments.get(1)) else {
+                    return Ok(());
+                };
+                if second.first > up_to.next() {
+                    return Ok(());
+                }
+                first.first
+            };
+            let path = segment_path(&self.shared.folder, first);
+            match fs::remove_file(&path) {
+                Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                    return Err(SpoolError::Io { path, source });
+                }
+                _ => {}
+            }
+            let _ = sync_folder(&self.shared.folder);
+            self.shared.state().segments.pop_front();
+        }
+    }
+
+    /// Continues with a number, if the spool's next one is lower: the position that is stored
+    /// elsewhere is ahead, because the folder was put back from an older copy. Returns whether it was.
+    pub fn continue_from(&mut self, position: Sequence) -> bool {
+        let mut state = self.shared.state();
+        let is_behind = state.next < position;
+        state.next = state.next.max(position);
+        is_behind
+    }
+
+    /// Returns the bytes on disk.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.shared.state().bytes()
+    }
+
+    /// Returns the bytes on disk in thousandths of their bound.
+    #[must_use]
+    pub fn filled_permille(&self) -> u64 {
+        self.bytes().saturating_mul(1_000) / self.shared.limits.total_bytes.max(1)
+    }
+
+    /// Returns the number of the next block that will be appended.
+    #[must_use]
+    pub fn end(&self) -> Sequence {
+        self.shared.state().next
+    }
+
+    /// Returns the bytes of damaged blocks that were skipped so far.
+    #[must_use]
+    pub fn skipped_bytes(&self) -> u64 {
+        self.skipped
+    }
+
+    /// Returns the segments that may have blocks from a number on.
+    fn segments_from(&self, least: Sequence) -> Vec<Segment> {
+        let state = self.shared.state();
+        let mut segments: Vec<Segment> = state.segments.iter().copied().collect();
+        let passed = segments.partition_point(|segment| segment.first <= least).saturating_sub(1);
+        segments.drain(..passed);
+        segments
+    }
+
+    /// Returns where to begin in a segment.
+    fn start(&self, segment: Segment, least: Sequence) -> u64 {
+        let known = self.cursor.filter(|cursor| cursor.segment == segment.first && cursor.next <= least);
+        known.map_or(0, |cursor| cursor.place)
+    }
+}

@@ -1,0 +1,136 @@
+//! Reads segments block by block, past damaged ones.
+
+use std::{
+    fs::File,
+    io::{self, Read, Seek as _, SeekFrom},
+    path::Path,
+};
+
+use crate::{
+    OwnedBlock, Sequence, SpoolError,
+    block::{HEADER, Header, MAGIC},
+    folder::private,
+};
+
+/// What a segment holds.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Scanned {
+    pub(crate) blocks: u64,
+    pub(crate) events: u64,
+    pub(crate) bytes: u64,
+    pub(crate) cut_bytes: u64,
+    pub(crate) damaged_bytes: u64,
+    /// The number of the block after the last one.
+    pub(crate) next: Sequence,
+}
+
+/// Scans a segment. The torn tail of the last one is cut off.
+pub(crate) fn scan(path: &Path, first: Sequence, is_last: bool) -> Result<Scanned, SpoolError> {
+    let at = SpoolError::at;
+    let file = private().read(true).write(true).open(path).map_err(at(path))?;
+    let len = file.metadata().map_err(at(path))?.len();
+    let mut blocks = Blocks::new(&file, 0, len, first).map_err(at(path))?;
+    let mut scanned =
+        Scanned { blocks: 0, events: 0, bytes: len, cut_bytes: 0, damaged_bytes: 0, next: first };
+    let mut end = 0;
+    while let Some((block, place)) = blocks.next().map_err(at(path))? {
+        scanned.blocks += 1;
+        scanned.events += u64::from(block.count);
+        scanned.next = block.sequence.next();
+        end = place;
+    }
+    scanned.damaged_bytes = blocks.skipped;
+    if is_last && end < len {
+        scanned.damaged_bytes -= len - end;
+        file.set_len(end).and_then(|()| file.sync_all()).map_err(at(path))?;
+        (scanned.cut_bytes, scanned.bytes) = (len - end, end);
+    }
+    Ok(scanned)
+}
+
+/// The valid blocks of a segment from a place on.
+pub(crate) struct Blocks<'a> {
+    file: &'a File,
+    place: u64,
+    end: u64,
+    /// The lowest number that the next block may have: numbers ascend, so old bytes that look like
+    /// a block are not taken for one.
+    least: Sequence,
+    /// Bytes that belong to no valid block.
+    pub(crate) skipped: u64,
+}
+
+impl<'a> Blocks<'a> {
+    /// Reads from `place` to `end`.
+    pub(crate) fn new(file: &'a File, place: u64, end: u64, least: Sequence) -> io::Result<Self> {
+        Ok(Self { file, place, end, least, skipped: 0 })
+    }
+
+    /// Returns the next valid block with the place after it.
+    pub(crate) fn next(&mut self) -> io::Result<Option<(OwnedBlock, u64)>> {
+        while self.place < self.end {
+            if let Some((block, after)) = self.block_at(self.place)? {
+                self.place = after;
+                self.least = block.sequence.next();
+                return Ok(Some((block, after)));
+            }
+            let from = self.place;
+            self.place = self.find_magic(from + 1)?;
+            self.skipped += self.place - from;
+        }
+        Ok(None)
+    }
+
+    /// Reads the block at a place. `None`: there is no valid one.
+    fn block_at(&mut self, place: u64) -> io::Result<Option<(OwnedBlock, u64)>> {
+        let mut head = [0; HEADER];
+        if !self.read_at(place, &mut head)? {
+            return Ok(None);
+        }
+        let Some(header) = Header::read(&head).filter(|header| header.sequence >= self.least) else {
+            return Ok(None);
+        };
+        let mut stored = vec![0; header.stored];
+        let body = place + HEADER as u64;
+        if !self.read_at(body, &mut stored)? {
+            return Ok(None);
+        }
+        let Some(bytes) = header.decode(&head, &stored) else { return Ok(None) };
+        let Header { sequence, count, span, .. } = header;
+        Ok(Some((OwnedBlock { sequence, count, span, bytes }, body + header.stored as u64)))
+    }
+
+    /// Fills `out` from a place. Returns false if the segment ends before.
+    fn read_at(&mut self, place: u64, out: &mut [u8]) -> io::Result<bool> {
+        if self.end - place < out.len() as u64 {
+            return Ok(false);
+        }
+        self.file.seek(SeekFrom::Start(place))?;
+        match self.file.read_exact(out) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns the place of the next magic from a place on, or the end.
+    fn find_magic(&mut self, from: u64) -> io::Result<u64> {
+        let mut window = vec![0; 64 * 1024];
+        let mut place = from;
+        while place < self.end {
+            let len = usize::try_from(self.end - place).unwrap_or(usize::MAX).min(window.len());
+            if !self.read_at(place, &mut window[..len])? {
+                return Ok(self.end);
+            }
+            if let Some(found) = window[..len].windows(MAGIC.len()).position(|bytes| bytes == MAGIC) {
+                return Ok(place + found as u64);
+            }
+            if len <= MAGIC.len() {
+                break;
+            }
+            // A magic may lie across two windows.
+            place += (len - (MAGIC.len() - 1)) as u64;
+        }
+        Ok(self.end)
+    }
+}

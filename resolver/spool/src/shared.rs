@@ -1,0 +1,59 @@
+//! What the writing and the reading end have in common.
+
+use std::{
+    collections::VecDeque,
+    fs::File,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard},
+};
+
+use crate::{Limits, Sequence};
+
+/// A segment, as far as it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Segment {
+    pub(crate) first: Sequence,
+    pub(crate) bytes: u64,
+    pub(crate) events: u64,
+}
+
+/// The state of a spool, held only for moments.
+pub(crate) struct State {
+    /// Segments, ascending. The last one may be written to.
+    pub(crate) segments: VecDeque<Segment>,
+    /// The number of the next block.
+    pub(crate) next: Sequence,
+}
+
+impl State {
+    /// Returns the bytes of all segments.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.segments.iter().map(|segment| segment.bytes).sum()
+    }
+}
+
+/// A spool, shared by its two ends.
+pub(crate) struct Shared {
+    pub(crate) folder: PathBuf,
+    pub(crate) limits: Limits,
+    state: Mutex<State>,
+    /// Held for as long as either end lives.
+    _lock: Arc<File>,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        folder: &Path,
+        limits: Limits,
+        segments: Vec<Segment>,
+        next: Sequence,
+        lock: Arc<File>,
+    ) -> Arc<Self> {
+        let state = Mutex::new(State { segments: segments.into(), next });
+        Arc::new(Self { folder: folder.to_owned(), limits, state, _lock: lock })
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no code panics while it holds this lock")
+    }
+}

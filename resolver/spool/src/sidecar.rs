@@ -1,0 +1,64 @@
+//! Small files beside the segments, written whole or not at all.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use crate::{SpoolError, folder::write_whole};
+
+/// Files beside the segments.
+#[derive(Clone, Debug)]
+pub struct Sidecars {
+    folder: PathBuf,
+}
+
+impl Sidecars {
+    pub(crate) fn new(folder: &Path) -> Self {
+        Self { folder: folder.to_owned() }
+    }
+
+    /// Writes a file, in place of an earlier one of this name. It outlasts a loss of power.
+    ///
+    /// # Errors
+    /// Returns [`SpoolError::Io`] if the file cannot be written; the earlier one is kept then.
+    pub fn put(&self, name: &str, bytes: &[u8]) -> Result<(), SpoolError> {
+        let mut content = crc32c::crc32c(bytes).to_le_bytes().to_vec();
+        content.extend_from_slice(bytes);
+        write_whole(&self.path(name), &content)
+    }
+
+    /// Returns the content of a file, if it exists.
+    ///
+    /// # Errors
+    /// Returns [`SpoolError::Sidecar`] if the file is damaged, and [`SpoolError::Io`] if it cannot be
+    /// read.
+    pub fn get(&self, name: &str) -> Result<Option<Vec<u8>>, SpoolError> {
+        let path = self.path(name);
+        let content = match fs::read(&path) {
+            Ok(content) => content,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(SpoolError::Io { path, source }),
+        };
+        match content.split_first_chunk::<4>() {
+            Some((sum, bytes)) if crc32c::crc32c(bytes).to_le_bytes() == *sum => Ok(Some(bytes.to_vec())),
+            _ => Err(SpoolError::Sidecar(path)),
+        }
+    }
+
+    /// Removes a file, if it exists.
+    ///
+    /// # Errors
+    /// Returns [`SpoolError::Io`] if it cannot be removed.
+    pub fn remove(&self, name: &str) -> Result<(), SpoolError> {
+        let path = self.path(name);
+        match fs::remove_file(&path) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => Err(SpoolError::Io { path, source }),
+            _ => Ok(()),
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{name}.sidecar"))
+    }
+}
