@@ -117,6 +117,15 @@ CREATE TABLE visit_tag (
     tag_id bigint NOT NULL,
     PRIMARY KEY (link_id, tag_id)
 );
+CREATE INDEX visit_tag_links ON visit_tag (tag_id, link_id);
+
+-- Links whose tags have changed since the counters of visits last followed.
+CREATE TABLE tag_change (
+    number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    link_id bigint NOT NULL
+);
+-- Tags that exist already.
+INSERT INTO tag_change (link_id) SELECT DISTINCT link_id FROM link_tag;
 
 CREATE TABLE visit_secret (
     -- text, address, or day-<day since 1970>.

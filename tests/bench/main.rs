@@ -26,6 +26,7 @@ mod redirect;
 mod scan;
 mod stats;
 mod table;
+mod visits;
 mod wrk;
 
 use anyhow::Context;
@@ -79,6 +80,9 @@ enum Bench {
     Redirect(redirect::Args),
     /// Measure popular links while another client scans random codes.
     Scan(scan::Args),
+    /// Measure how visits are recorded, stored and read.
+    #[command(subcommand)]
+    Visits(visits::Args),
     /// Serve redirects with the bare hyper server that `redirect` compares with.
     #[command(hide = true)]
     BareHyper(redirect::BareArgs),
@@ -109,6 +113,7 @@ fn main() -> anyhow::Result<()> {
         Bench::Scan(args) => scan::run(&args)?,
         Bench::Mint(args) => mint::run(&args)?,
         Bench::Redirect(args) => redirect::run(&args)?,
+        Bench::Visits(args) => visits::run(&args)?,
         Bench::BareHyper(args) => return redirect::serve_bare(&args),
     };
     print(&report, cli.json);

@@ -22,8 +22,13 @@ impl ByteColumns {
 
     /// Merges the chunks of each column into one.
     pub(crate) fn merged(&self) -> Result<Self, Damaged> {
-        let Delta { quarters, dimensions, visitors, addresses, .. } = self.tally()?.delta();
+        let Delta { quarters, dimensions, visitors, addresses, .. } = self.delta()?;
         Ok(Self { quarters, dimensions, visitors, addresses })
+    }
+
+    /// Returns the delta that adds these counts.
+    pub(crate) fn delta(&self) -> Result<Delta, Damaged> {
+        Ok(self.tally()?.delta())
     }
 
     /// Returns the delta that takes these counts away. Sketches stay: a union cannot be undone, so

@@ -111,6 +111,10 @@ pub trait VisitStore: Send + Sync + 'static {
     /// the removal of unvisited links. Returns whether there is more to do.
     async fn fold_link_visits(&self) -> Result<bool, VisitStoreError>;
 
+    /// Lets the counters of tags follow the tags that links have now. Returns whether there is more to
+    /// do.
+    async fn follow_tags(&self) -> Result<bool, VisitStoreError>;
+
     /// Returns the latest rows after an id, at most `most`, for live views.
     async fn latest(&self, after: VisitId, most: usize) -> Result<Vec<VisitRow>, VisitStoreError>;
 

@@ -7,9 +7,15 @@ use serde_json::json;
 use super::{Sql, TagsOf, Value, audit::note, details::DOMAIN_OR_DEFAULT, like::pattern, places};
 use crate::{Renamed, StoreError, TagCount, Visible};
 
+/// Notes that the tags of a link have changed. The counters of visits follow later.
+const NOTE_CHANGE: &str = "INSERT INTO tag_change (link_id) VALUES ($1)";
+
 /// Replaces all tags of a link.
 pub(super) async fn set_tags<S: Sql>(sql: &mut S, id: LinkId, tags: &[Tag]) -> Result<(), StoreError> {
     sql.query("DELETE FROM link_tag WHERE link_id = $1", &[Value::Int(id.get())]).await?;
+    if tags.is_empty() {
+        sql.query(NOTE_CHANGE, &[Value::Int(id.get())]).await?;
+    }
     add_tags(sql, id, tags).await
 }
 
@@ -34,7 +40,8 @@ pub(super) async fn add_tags<S: Sql>(sql: &mut S, id: LinkId, tags: &[Tag]) -> R
         places(2, names.len())
     );
     let values: Vec<Value> = std::iter::once(Value::Int(id.get())).chain(texts()).collect();
-    sql.query(&join, &values).await.map(drop)
+    sql.query(&join, &values).await?;
+    sql.query(NOTE_CHANGE, &[Value::Int(id.get())]).await.map(drop)
 }
 
 /// Returns the tags of links, each link's tags sorted.
@@ -140,6 +147,11 @@ pub(crate) async fn delete_tags<S: Sql>(sql: &mut S, tags: &[Tag], by: ApiKeyId)
     }
     let (names, values) =
         (places(1, tags.len()), tags.iter().map(|tag| Value::Text(tag.to_string())).collect::<Vec<_>>());
+    let note_changes = format!(
+        "INSERT INTO tag_change (link_id) SELECT DISTINCT link_id FROM link_tag
+         WHERE tag_id IN (SELECT id FROM tag WHERE name IN ({names}))"
+    );
+    sql.query(&note_changes, &values).await?;
     let part = format!("DELETE FROM link_tag WHERE tag_id IN (SELECT id FROM tag WHERE name IN ({names}))");
     sql.query(&part, &values).await?;
     sql.query(&format!("DELETE FROM tag WHERE name IN ({names})"), &values).await?;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use codes::LinkId;
+use links::DomainId;
 use tokio_postgres::{
     Client, Transaction,
     types::{ToSql, Type},
@@ -47,7 +48,7 @@ pub(super) async fn tags_of(
 }
 
 /// Marks batches that were made before this transaction as outdated, and returns the new version.
-async fn outdate(transaction: &Transaction<'_>) -> Result<i64, VisitStoreError> {
+pub(super) async fn outdate(transaction: &Transaction<'_>) -> Result<i64, VisitStoreError> {
     let update = "UPDATE visit_state SET version = version + 1 RETURNING version";
     let rows = transaction.query_typed(update, &[]).await?;
     Ok(rows.first().map_or(0, |row| row.get(0)))
@@ -84,20 +85,23 @@ async fn delete_of_link(transaction: &Transaction<'_>, link: LinkId) -> Result<u
     let remove = "DELETE FROM visit_day WHERE kind = 0 AND subject = $1
          RETURNING part, day, total, bots, quarters, dimensions, visitors, addresses";
     let rows = transaction.query_typed(remove, &[(&link.get(), Type::INT8)]).await?;
-    let mut sums: BTreeMap<(i64, i32), ByteColumns> = BTreeMap::new();
+    let tags = "SELECT tag_id FROM visit_tag WHERE link_id = $1";
+    let tags = transaction.query_typed(tags, &[(&link.get(), Type::INT8)]).await?;
+    let tags: Vec<i64> = tags.iter().map(|row| row.get(0)).collect();
+    let mut sums: BTreeMap<(SubjectKey, i32), ByteColumns> = BTreeMap::new();
     let (mut total, mut bots) = (0, 0);
     for row in &rows {
         let counts: (i64, i64) = (row.get(2), row.get(3));
         (total, bots) = (total + counts.0, bots + counts.1);
         let columns = byte_columns(row, 4);
-        // Everything, and everything on the domain.
-        for part in [0, row.get(0)] {
-            sums.entry((part, row.get(1))).or_default().append(&columns);
+        let domain = Some(DomainId::from_stored(row.get::<_, i64>(0) - 1));
+        let of_tags = tags.iter().flat_map(|tag| [Subject::Tag(*tag, None), Subject::Tag(*tag, domain)]);
+        for subject in [Subject::All(None), Subject::All(domain)].into_iter().chain(of_tags) {
+            sums.entry((subject.key(), row.get(1))).or_default().append(&columns);
         }
     }
     let mut wider = Vec::new();
-    for ((part, day), columns) in sums {
-        let subject = SubjectKey { part, ..Subject::All(None).key() };
+    for ((subject, day), columns) in sums {
         wider.push(DayDelta { subject, day: Day::from_stored(day), delta: columns.negated()? });
     }
     add_merged(transaction, &wider).await?;

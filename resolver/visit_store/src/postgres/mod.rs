@@ -18,6 +18,7 @@ mod merge;
 mod producers;
 mod rows;
 mod secrets;
+mod tags;
 mod write;
 
 use std::{collections::HashMap, time::Duration};
@@ -195,6 +196,10 @@ impl VisitStore for PostgresVisits {
 
     async fn fold_link_visits(&self) -> Result<bool, VisitStoreError> {
         self.with(async |client| link_visits::fold(client).await).await
+    }
+
+    async fn follow_tags(&self) -> Result<bool, VisitStoreError> {
+        self.with(async |client| tags::follow(client).await).await
     }
 
     async fn latest(&self, after: VisitId, most: usize) -> Result<Vec<VisitRow>, VisitStoreError> {

@@ -58,7 +58,7 @@ pub(super) fn condition(query: &RowQuery) -> String {
         Subject::Link(link) => format!("link_id = {}", link.get()),
         Subject::All(domain) => format!("link_id <> 0{}", on(domain)),
         Subject::Tag(tag, domain) => format!(
-            "link_id IN (SELECT link_id FROM link_tag WHERE tag_id = {tag}) AND link_id <> 0{}",
+            "link_id IN (SELECT link_id FROM visit_tag WHERE tag_id = {tag}) AND link_id <> 0{}",
             on(domain)
         ),
         Subject::Orphans(kind, domain) => {

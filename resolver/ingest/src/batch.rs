@@ -1,0 +1,350 @@
+//! Batches: recorded visits turned into rows, texts and counters.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::Duration,
+};
+
+use codes::LinkId;
+use visit_store::{Batch, DayDelta, LinkVisits, TextRef};
+use visits::{
+    Day, DaySecret, Event, Flags, Outcome, Slot, StoredAddress, Subject, SubjectKey, TextHash, TextKey,
+    Thread, Urls, VisitId, VisitRow,
+    tally::{Counted, Quarter, Tally, Values},
+};
+
+use crate::{
+    enrich::{Derived, Enricher},
+    known_texts::KnownTexts,
+};
+
+/// What a batch depends on beside its visits.
+pub struct Context<'a> {
+    pub slot: Slot,
+    pub texts: &'a TextKey,
+    /// Secrets of the days that the visits lie in; a day without one has no visitors.
+    pub secrets: &'a HashMap<Day, Option<DaySecret>>,
+    /// Deletions by link; `None` for orphan visits.
+    pub cuts: &'a HashMap<Option<LinkId>, VisitId>,
+    /// The tags that visits of a link count for.
+    pub tags: &'a HashMap<LinkId, Vec<i64>>,
+    pub today: Day,
+    /// The time since any fixed instant.
+    pub now: Duration,
+}
+
+/// A batch that is being made.
+#[derive(Default)]
+pub struct BatchMaker {
+    tallies: HashMap<(SubjectKey, Day), Tally>,
+    links: BTreeMap<LinkId, LinkVisits>,
+    rows: Vec<VisitRow>,
+    /// Visits that were deleted before they were stored.
+    pub deleted: u64,
+}
+
+impl BatchMaker {
+    /// Adds a visit.
+    pub fn add(
+        &mut self,
+        event: &Event<'_>,
+        thread: Thread,
+        context: &Context<'_>,
+        enricher: &mut Enricher,
+        known: &mut KnownTexts,
+    ) {
+        let id = VisitId::new(event.at, context.slot, thread);
+        let is_redirected = event.outcome == Outcome::Redirected;
+        let listed_under = event.link.filter(|_| is_redirected);
+        let is_cut = |link: Option<LinkId>| context.cuts.get(&link).is_some_and(|before| id < *before);
+        if is_cut(listed_under) {
+            self.deleted += 1;
+            return;
+        }
+        let day = Day::of(event.at);
+        let secret = context.secrets.get(&day).and_then(Option::as_ref);
+        let derived = enricher.derive(event, secret, context.today, context.now);
+        self.count(event, &derived, context, day);
+        if let Some(link) = listed_under {
+            let one = LinkVisits { link, total: 0, bots: 0, last: 0 };
+            let visits = self.links.entry(link).or_insert(one);
+            visits.total += 1;
+            visits.bots += i64::from(derived.is_bot);
+            visits.last = visits.last.max(event.at);
+        }
+        if derived.is_listed {
+            self.rows.push(row(event, id, listed_under, &derived, context, known));
+        }
+    }
+
+    /// Counts a visit for each of its subjects.
+    fn count(&mut self, event: &Event<'_>, derived: &Derived, context: &Context<'_>, day: Day) {
+        let is_redirected = event.outcome == Outcome::Redirected;
+        let values = Values {
+            referrer: &derived.referrer_host,
+            browser: derived.agent.browser.as_str(),
+            os: derived.agent.os.as_str(),
+            device: derived.agent.device.as_str(),
+            country: &derived.located.country,
+            region: &derived.located.region,
+            city: &derived.located.city,
+            language: &derived.language.tag(),
+            outcome: event.outcome.name(),
+            rule: &rule_name(event.rule),
+        };
+        let counted = Counted {
+            quarter: quarter(event.at, day),
+            is_bot: derived.is_bot,
+            is_listed: derived.is_listed,
+            is_redirected,
+            visitor: derived.visitor,
+            address: derived.address,
+            values,
+        };
+        let domain = Some(event.domain);
+        if let Some(link) = event.link {
+            self.tally(SubjectKey::of_link(link, event.domain), day).add(&counted);
+            for tag in context.tags.get(&link).into_iter().flatten() {
+                self.tally(Subject::Tag(*tag, None).key(), day).add(&counted);
+                self.tally(Subject::Tag(*tag, domain).key(), day).add(&counted);
+            }
+        }
+        self.tally(Subject::All(None).key(), day).add(&counted);
+        self.tally(Subject::All(domain).key(), day).add(&counted);
+        if let Some(kind) = event.outcome.orphan() {
+            // As an orphan visit it counts in all dimensions.
+            let counted = Counted { is_redirected: true, ..counted };
+            for subject in [
+                Subject::Orphans(None, None),
+                Subject::Orphans(Some(kind), None),
+                Subject::Orphans(None, domain),
+                Subject::Orphans(Some(kind), domain),
+            ] {
+                self.tally(subject.key(), day).add(&counted);
+            }
+        }
+    }
+
+    fn tally(&mut self, subject: SubjectKey, day: Day) -> &mut Tally {
+        self.tallies.entry((subject, day)).or_default()
+    }
+
+    /// Returns the batch of the blocks from `from` to before `to`.
+    pub fn finish(mut self, from: u64, to: u64, known: &KnownTexts) -> Batch {
+        // In the order of the index on rows, and of the counters' keys.
+        self.rows.sort_unstable_by_key(|row| (row.link, row.id));
+        let mut days: Vec<DayDelta> = self
+            .tallies
+            .into_iter()
+            .map(|((subject, day), tally)| DayDelta { subject, day, delta: tally.delta() })
+            .collect();
+        days.sort_unstable_by_key(|delta| (delta.subject, delta.day));
+        Batch {
+            from,
+            to,
+            rows: self.rows,
+            texts: known.added(),
+            days,
+            links: self.links.into_values().collect(),
+        }
+    }
+}
+
+fn quarter(at: i64, day: Day) -> Quarter {
+    let number = u8::try_from((at - day.start()) / visits::QUARTER).ok();
+    number.and_then(Quarter::new).expect("a day has 96 quarter hours")
+}
+
+fn rule_name(rule: u8) -> String {
+    if rule == 0 { String::new() } else { rule.to_string() }
+}
+
+/// Returns the row of a visit. Texts that are not kept are referred to as such.
+fn row(
+    event: &Event<'_>,
+    id: VisitId,
+    link: Option<LinkId>,
+    derived: &Derived,
+    context: &Context<'_>,
+    known: &mut KnownTexts,
+) -> VisitRow {
+    let month = Day::of(event.at).month();
+    let mut keep = |text: &[u8]| {
+        let hash = context.texts.hash(text);
+        let is_kept = text.is_empty() || known.keep(TextRef { month, hash }, text, context.now);
+        if is_kept { hash } else { TextHash::OTHER }
+    };
+    let urls = Urls { request: event.request, target: event.target };
+    let (user_agent, referrer, urls, place) =
+        (keep(event.user_agent), keep(event.referrer), keep(&urls.join()), keep(&derived.located.text));
+    let address = StoredAddress::new(derived.kept, |octets| context.texts.hash(octets).get());
+    if address.is_text()
+        && let Some(std::net::IpAddr::V6(whole)) = derived.kept
+    {
+        let at = TextRef { month, hash: TextHash::from_stored(address.get()) };
+        known.keep(at, &whole.octets(), context.now);
+    }
+    VisitRow {
+        link,
+        id,
+        visitor: visitor(derived.visitor),
+        user_agent,
+        referrer,
+        urls,
+        place,
+        address,
+        domain: event.domain,
+        language: derived.language,
+        flags: Flags::new(event.outcome, derived.is_bot),
+        rule: event.rule,
+    }
+}
+
+/// Returns the part of a visitor's key that rows keep; 0 for none.
+fn visitor(key: Option<u64>) -> i32 {
+    let Some(key) = key else { return 0 };
+    let [a, b, c, d, ..] = key.to_le_bytes();
+    match i32::from_le_bytes([a, b, c, d]) {
+        0 => 1,
+        part => part,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use geoip::GeoIp;
+    use links::DomainId;
+    use visits::{AddressMode, AddressSecret, OrphanKind, tally::Dimension};
+
+    use super::*;
+    use crate::enrich::Options;
+
+    const NOON: i64 = 1_795_608_000_000_000;
+
+    fn event(at: i64, link: i64, outcome: Outcome, user_agent: &'static [u8]) -> Event<'static> {
+        Event {
+            at,
+            outcome,
+            link: (link != 0).then(|| LinkId::from_stored(link)),
+            domain: DomainId::from_stored(4),
+            rule: 0,
+            client: [192, 0, 2, u8::try_from(at % 7).unwrap()].into(),
+            country: Some(*b"DE"),
+            is_opted_out: link == 9,
+            user_agent,
+            referrer: b"https://www.example.com/x",
+            languages: b"de",
+            request: b"",
+            target: b"",
+            cookie: b"",
+        }
+    }
+
+    fn events() -> Vec<Event<'static>> {
+        let firefox = b"Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0";
+        vec![
+            event(NOON, 7, Outcome::Redirected, firefox),
+            event(NOON + 1, 7, Outcome::Redirected, b"curl/8"),
+            event(NOON + 2, 7, Outcome::Expired, firefox),
+            event(NOON + 3, 8, Outcome::Redirected, firefox),
+            event(NOON + 4, 9, Outcome::Redirected, firefox),
+            event(NOON + 5, 0, Outcome::UnknownCode, firefox),
+            event(NOON + 6, 0, Outcome::BaseUrl, firefox),
+        ]
+    }
+
+    fn batch(cuts: &[(Option<i64>, i64)], keep_days: i32) -> (Batch, u64) {
+        let options = Options { addresses: AddressMode::Cut, respects_opt_out: true, keep_days };
+        let mut enricher = Enricher::new(options, GeoIp::default(), AddressSecret::new([1; 16]));
+        let mut known = KnownTexts::default();
+        let day = Day::of(NOON);
+        let cuts = cuts.iter().map(|(link, at)| (link.map(LinkId::from_stored), VisitId::floor(*at)));
+        let context = Context {
+            slot: Slot::new(3).unwrap(),
+            texts: &TextKey::new([2; 16]),
+            secrets: &HashMap::from([(day, Some(DaySecret::new([3; 16])))]),
+            cuts: &cuts.collect(),
+            tags: &HashMap::from([(LinkId::from_stored(7), vec![70])]),
+            today: day,
+            now: Duration::ZERO,
+        };
+        let mut maker = BatchMaker::default();
+        for event in events() {
+            maker.add(&event, Thread::of(1), &context, &mut enricher, &mut known);
+        }
+        let deleted = maker.deleted;
+        (maker.finish(5, 6, &known), deleted)
+    }
+
+    fn tally(batch: &Batch, subject: SubjectKey) -> Tally {
+        let found = batch.days.iter().find(|delta| delta.subject == subject);
+        found.map_or_else(Tally::default, |found| Tally::from_chunks(found.delta.columns()).unwrap())
+    }
+
+    #[test]
+    fn every_visit_counts_for_its_link_its_tags_its_domain_and_everything() {
+        let (batch, _) = batch(&[], 90);
+        let total = |subject: SubjectKey| tally(&batch, subject).quarters.total().total;
+        let domain = Some(DomainId::from_stored(4));
+        let link = |id| SubjectKey::of_link(LinkId::from_stored(id), DomainId::from_stored(4));
+        assert_eq!([7, 8, 9].map(|id| total(link(id))), [2, 1, 1]);
+        assert_eq!(total(Subject::Tag(70, None).key()), 2);
+        assert_eq!(total(Subject::Tag(70, domain).key()), 2);
+        assert_eq!([None, domain].map(|domain| total(Subject::All(domain).key())), [4, 4]);
+        let orphans = |kind, domain| total(Subject::Orphans(kind, domain).key());
+        assert_eq!([orphans(None, None), orphans(None, domain)], [3, 3]);
+        let kinds = OrphanKind::ALL.map(|kind| orphans(Some(kind), domain));
+        assert_eq!(kinds, [1, 2, 0]);
+        let outcomes = tally(&batch, link(7)).dimensions.sum(Dimension::Outcome);
+        assert_eq!(outcomes.total, 3, "an ineffective redirect counts by its outcome");
+    }
+
+    #[test]
+    fn rows_and_each_dimension_add_up_to_the_counters() {
+        let (batch, _) = batch(&[], 90);
+        for link in [7, 8] {
+            let id = LinkId::from_stored(link);
+            let tally = tally(&batch, SubjectKey::of_link(id, DomainId::from_stored(4)));
+            let rows = batch.rows.iter().filter(|row| row.link == Some(id)).count();
+            let counts = tally.quarters.total();
+            assert_eq!(counts.total - counts.unlisted, i64::try_from(rows).unwrap(), "{link}");
+            for dimension in Dimension::ALL.into_iter().filter(|it| *it != Dimension::Outcome) {
+                assert_eq!(tally.dimensions.sum(dimension).total, counts.total, "{link} {dimension:?}");
+            }
+            let visits = batch.links.iter().find(|visits| visits.link == id).unwrap();
+            assert_eq!((visits.total, visits.bots), (counts.total, counts.bots));
+        }
+        assert!(batch.rows.is_sorted_by_key(|row| (row.link, row.id)));
+        assert!(batch.days.is_sorted_by_key(|delta| (delta.subject, delta.day)));
+        assert_eq!((batch.from, batch.to), (5, 6));
+    }
+
+    #[test]
+    fn who_opted_out_is_counted_and_leaves_nothing_else() {
+        let (batch, _) = batch(&[], 90);
+        let id = LinkId::from_stored(9);
+        assert!(batch.rows.iter().all(|row| row.link != Some(id)));
+        let tally = tally(&batch, SubjectKey::of_link(id, DomainId::from_stored(4)));
+        let counts = tally.quarters.total();
+        assert_eq!((counts.total, counts.unlisted), (1, 1));
+        assert!(tally.visitors.is_empty() && tally.addresses.is_empty());
+    }
+
+    #[test]
+    fn without_retention_there_are_counters_and_no_rows() {
+        let (batch, _) = batch(&[], 0);
+        assert!(batch.rows.is_empty() && batch.texts.is_empty());
+        let counts = tally(&batch, Subject::All(None).key()).quarters.total();
+        assert_eq!((counts.total, counts.unlisted), (4, 4));
+    }
+
+    #[test]
+    fn deleted_visits_do_not_come_back_from_the_spool() {
+        let (batch, deleted) = batch(&[(Some(7), NOON + 1), (None, NOON + 6)], 90);
+        assert_eq!(deleted, 1 + 2, "one of link 7, and two orphans");
+        let link = SubjectKey::of_link(LinkId::from_stored(7), DomainId::from_stored(4));
+        assert_eq!(tally(&batch, link).quarters.total().total, 1);
+        assert_eq!(tally(&batch, Subject::Orphans(None, None).key()).quarters.total().total, 1);
+        assert_eq!(batch.rows.iter().filter(|row| row.link.is_none()).count(), 1);
+    }
+}

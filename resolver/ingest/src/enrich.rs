@@ -1,0 +1,177 @@
+//! What is derived from a recorded visit: agent, place, language, visitor.
+
+use std::{
+    collections::{HashMap, HashSet},
+    net::IpAddr,
+    sync::Arc,
+    time::Duration,
+};
+
+use agents::{Agent, Budget, Cache, Parser};
+use geoip::{CountryCode, GeoIp, Place};
+use links::{DomainId, is_preview};
+use visits::{AddressMode, AddressSecret, Day, DaySecret, Event, Language, PlaceText};
+
+use crate::referrer;
+
+/// Places remembered; the table is emptied when it is full.
+const PLACES: usize = 50_000;
+
+/// What the operator wants to be kept of visits.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How much of an address is kept.
+    pub addresses: AddressMode,
+    /// Whether visitors who ask not to be tracked are counted without a row and a visitor key.
+    pub respects_opt_out: bool,
+    /// Days for which rows are kept; 0 for none.
+    pub keep_days: i32,
+}
+
+/// Derives what is stored of a visit.
+pub struct Enricher {
+    /// The parser and its cache, built with the first visit: it takes tens of megabytes.
+    agents: Option<Cache>,
+    budget: Budget,
+    places: GeoIp,
+    located: HashMap<IpAddr, Arc<Located>>,
+    addresses: AddressSecret,
+    options: Options,
+    /// Domains whose visitors are never tracked.
+    untracked: HashSet<DomainId>,
+}
+
+/// A place, in the forms in which it is stored and counted.
+#[derive(Debug, Default)]
+pub struct Located {
+    pub text: Vec<u8>,
+    pub country: String,
+    pub region: String,
+    pub city: String,
+}
+
+/// What was derived from a visit.
+pub struct Derived {
+    pub agent: Arc<Agent>,
+    pub located: Arc<Located>,
+    pub language: Language,
+    pub referrer_host: String,
+    pub is_bot: bool,
+    pub is_listed: bool,
+    pub visitor: Option<u64>,
+    pub kept: Option<IpAddr>,
+    pub address: Option<u64>,
+}
+
+impl Enricher {
+    pub fn new(options: Options, places: GeoIp, addresses: AddressSecret) -> Self {
+        Self {
+            agents: None,
+            budget: Budget::new(Budget::PER_SECOND),
+            places,
+            located: HashMap::new(),
+            addresses,
+            options,
+            untracked: HashSet::new(),
+        }
+    }
+
+    /// Replaces the set of domains whose visitors are not tracked.
+    pub fn set_untracked(&mut self, domains: HashSet<DomainId>) {
+        self.untracked = domains;
+    }
+
+    /// Returns how many user agents were not parsed since the start, because too many new ones came.
+    pub fn agents_beyond(&self) -> u64 {
+        self.agents.as_ref().map_or(0, Cache::beyond)
+    }
+
+    /// Derives what is stored of a visit. `secret` is that of its day, and `today` the current day;
+    /// `now` is the time since any fixed instant.
+    pub fn derive(
+        &mut self,
+        event: &Event<'_>,
+        secret: Option<&DaySecret>,
+        today: Day,
+        now: Duration,
+    ) -> Derived {
+        let agents = self.agents.get_or_insert_with(|| Cache::new(Parser::new(), Cache::BYTES_MAX));
+        let agent = agents.agent(event.user_agent, &mut self.budget, now);
+        let is_bot = agent.bot || std::str::from_utf8(event.user_agent).is_ok_and(is_preview);
+        let is_private =
+            event.is_opted_out && self.options.respects_opt_out || self.untracked.contains(&event.domain);
+        let oldest = today.minus(self.options.keep_days);
+        let is_kept = self.options.keep_days > 0 && Day::of(event.at) > oldest;
+        let kept = self.options.addresses.keep(event.client).filter(|_| !is_private);
+        Derived {
+            located: self.locate(event),
+            language: Language::preferred(event.languages),
+            referrer_host: referrer::host(event.referrer),
+            is_bot,
+            is_listed: is_kept && !is_private,
+            visitor: secret
+                .filter(|_| !is_private)
+                .map(|secret| secret.visitor(event.client, event.user_agent)),
+            address: kept.map(|address| self.addresses.key(address)),
+            kept,
+            agent,
+        }
+    }
+
+    /// Locates an address. The country that a trusted proxy names takes precedence.
+    fn locate(&mut self, event: &Event<'_>) -> Arc<Located> {
+        let client = event.client.to_canonical();
+        if let Some(located) = self.located.get(&client)
+            && event.country.is_none_or(|told| located.country.as_bytes() == told)
+        {
+            return Arc::clone(located);
+        }
+        if self.located.len() >= PLACES {
+            self.located.clear();
+        }
+        let place = self.places.place(client);
+        let located = Arc::new(located(&place, event.country));
+        self.located.insert(client, Arc::clone(&located));
+        located
+    }
+
+    /// Forgets located addresses, because the files may have changed.
+    pub fn forget_places(&mut self) {
+        self.located.clear();
+    }
+}
+
+fn located(place: &Place, told: Option<[u8; 2]>) -> Located {
+    let told = told.and_then(|letters| CountryCode::parse(std::str::from_utf8(&letters).ok()?));
+    if let Some(told) = told.filter(|told| place.country != Some(*told)) {
+        // The rest of the record is of another country.
+        let (country, name) = (told.as_str().to_owned(), told.name().unwrap_or_default());
+        let text =
+            PlaceText { country: country.clone(), country_name: name.to_owned(), ..PlaceText::default() };
+        return Located { text: text.join(), country, ..Located::default() };
+    }
+    let country = place.country.map(|country| country.as_str().to_owned()).unwrap_or_default();
+    let name = |name: Option<&str>| name.unwrap_or_default().to_owned();
+    let (region, city) = (name(place.region.as_deref()), name(place.city.as_deref()));
+    let coordinates = place.coordinates;
+    let text = PlaceText {
+        country: country.clone(),
+        country_name: name(place.country_name.as_deref()),
+        region: region.clone(),
+        city: city.clone(),
+        latitude: coordinates.map_or(0.0, geoip::Coordinates::latitude),
+        longitude: coordinates.map_or(0.0, geoip::Coordinates::longitude),
+        time_zone: name(place.time_zone.as_deref()),
+    };
+    Located {
+        text: text.join(),
+        region: joined(&[&country, &region]),
+        city: joined(&[&country, &region, &city]),
+        country,
+    }
+}
+
+/// Joins the parts of a value such as `DE/Bayern/München`; empty if its last part is unknown.
+fn joined(parts: &[&str]) -> String {
+    if parts.last().is_none_or(|last| last.is_empty()) { String::new() } else { parts.join("/") }
+}

@@ -1,0 +1,105 @@
+//! Metrics of the way from the spool to the store.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use daemon::Recorder;
+use metrics::{Counter, Gauge, counter, describe_counter, describe_gauge, gauge};
+use tokio::time::Instant;
+
+/// Interval over which the rate of recorded visits is measured.
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Metrics of stored visits.
+pub struct IngestMetrics {
+    /// Visits stored with a row.
+    pub rows: Counter,
+    /// Batches stored.
+    pub batches: Counter,
+    /// Batches whose COMMIT was not answered.
+    pub unknown: Counter,
+    /// Blocks that could not be read.
+    pub malformed: Counter,
+    /// Visits that were deleted before they were stored.
+    pub deleted: Counter,
+    /// Failed reads of the spool.
+    pub spool_errors: Counter,
+    /// 1 if another process stores this spool.
+    pub fenced: Gauge,
+    other_agents: Counter,
+    other_texts: Counter,
+    rate: Mutex<Rate>,
+}
+
+/// The rate at which visits are recorded.
+struct Rate {
+    since: Instant,
+    recorded: u64,
+    per_second: u64,
+}
+
+impl IngestMetrics {
+    /// Registers the metrics.
+    #[must_use]
+    pub fn new(recorder: &Recorder) -> Arc<Self> {
+        recorder.with(|| {
+            describe();
+            Arc::new(Self {
+                rows: counter!("resolver_visits_stored_total"),
+                batches: counter!("resolver_visit_batches_total"),
+                unknown: counter!("resolver_visit_batches_in_doubt_total"),
+                malformed: counter!("resolver_visit_blocks_malformed_total"),
+                deleted: counter!("resolver_visits_deleted_before_stored_total"),
+                spool_errors: counter!("resolver_visit_spool_errors_total"),
+                fenced: gauge!("resolver_visits_fenced"),
+                other_agents: counter!("resolver_visit_agents_other_total"),
+                other_texts: counter!("resolver_visit_texts_other_total"),
+                rate: Mutex::new(Rate { since: Instant::now(), recorded: 0, per_second: 0 }),
+            })
+        })
+    }
+
+    /// Publishes counts that their owners keep.
+    pub(crate) fn report(&self, other_agents: u64, other_texts: u64) {
+        self.other_agents.absolute(other_agents);
+        self.other_texts.absolute(other_texts);
+    }
+
+    /// Returns how many visits are recorded in a second. `recorded` is their number so far.
+    pub(crate) fn recorded_per_second(&self, recorded: u64) -> u64 {
+        let mut rate = self.rate.lock().expect("no code panics while it holds this lock");
+        let elapsed = rate.since.elapsed();
+        if elapsed >= SECOND {
+            let millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX).max(1);
+            let per_second = recorded.saturating_sub(rate.recorded).saturating_mul(1_000) / millis;
+            *rate = Rate { since: Instant::now(), recorded, per_second };
+        }
+        rate.per_second
+    }
+}
+
+fn describe() {
+    describe_counter!("resolver_visits_stored_total", "Visits stored with a row.");
+    describe_counter!("resolver_visit_batches_total", "Batches of visits stored.");
+    describe_counter!(
+        "resolver_visit_batches_in_doubt_total",
+        "Batches of visits whose COMMIT was not answered; their outcome was asked for."
+    );
+    describe_counter!("resolver_visit_blocks_malformed_total", "Spooled blocks that could not be read.");
+    describe_counter!(
+        "resolver_visits_deleted_before_stored_total",
+        "Visits that were deleted while they were still in the spool."
+    );
+    describe_counter!("resolver_visit_spool_errors_total", "Failed reads of the spool.");
+    describe_gauge!("resolver_visits_fenced", "1 if another process stores the spool of this one.");
+    describe_counter!(
+        "resolver_visit_agents_other_total",
+        "User agents that count as (other), because too many new ones came at once."
+    );
+    describe_counter!(
+        "resolver_visit_texts_other_total",
+        "Texts of rows that were not kept, because too many new ones came at once."
+    );
+}

@@ -1,0 +1,383 @@
+//! The task that stores spooled visits.
+//!
+//! 1. The store's position is moved in the transaction that stores a batch, and segments of the spool
+//!    are removed after its COMMIT. So a visit that was spooled is stored once.
+//! 2. A COMMIT without an answer leaves its outcome open: the position is asked for until it is
+//!    known.
+//! 3. A process whose spool another one has registered stores nothing more. Its redirects go on.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use codes::LinkId;
+use jiff::Timestamp;
+use links::DomainId;
+use spool::{OwnedBlock, Reader, Sequence};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep, timeout},
+};
+use visit_store::{Batch, Producer, SpoolId, VisitStore, VisitStoreError, WriteError};
+use visits::{Day, DaySecret, Malformed, TextKey, VisitId, read_block};
+
+use crate::{
+    batch::{BatchMaker, Context},
+    enrich::{Enricher, Options},
+    known_texts::KnownTexts,
+    metrics::IngestMetrics,
+    pace::{Backlog, pause},
+};
+
+/// Uncompressed bytes of the blocks in a batch: about 20,000 usual visits.
+const BATCH_BYTES: usize = 4 << 20;
+/// Blocks in a batch.
+const BATCH_BLOCKS: usize = 1_024;
+/// How long the task waits for visits before it looks again.
+const IDLE: Duration = Duration::from_secs(1);
+/// Pauses between attempts while the store fails, from the first to the longest.
+const RETRY: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(5)];
+/// Interval at which an idle producer tells that it lives, so that it keeps its slot.
+const ALIVE: Duration = Duration::from_secs(600);
+/// Interval at which places are looked up again, because their files may have changed.
+const PLACES: Duration = Duration::from_secs(60);
+
+/// What the task needs.
+pub struct StorerConfig {
+    /// The store.
+    pub store: Arc<dyn VisitStore>,
+    /// The reading end of the spool.
+    pub reader: Reader,
+    /// The identity of the spool.
+    pub spool: SpoolId,
+    /// The name of this process.
+    pub holder: String,
+    /// What is kept of visits.
+    pub options: Options,
+    /// The places of addresses.
+    pub places: geoip::GeoIp,
+    /// Domains whose visitors are not tracked, now and whenever they change.
+    pub untracked: watch::Receiver<HashSet<DomainId>>,
+    /// Visits recorded so far by this process; wakes the task.
+    pub recorded: watch::Receiver<u64>,
+    /// Becomes true when nothing more will be recorded.
+    pub ending: watch::Receiver<bool>,
+    /// The metrics.
+    pub metrics: Arc<IngestMetrics>,
+    /// The database's clock.
+    pub now: Box<dyn Fn() -> Timestamp + Send + Sync>,
+}
+
+/// The registered task.
+struct Storer {
+    config: StorerConfig,
+    producer: Producer,
+    enricher: Enricher,
+    texts: TextKey,
+    known: KnownTexts,
+    secrets: HashMap<Day, Option<DaySecret>>,
+    cuts: HashMap<Option<LinkId>, VisitId>,
+    version: i64,
+    started: Instant,
+    places_from: Instant,
+}
+
+/// Why the task ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Everything is stored, and the slot was given back.
+    Drained,
+    /// Another process stores this spool.
+    Fenced,
+}
+
+/// Stores visits until nothing more will be recorded and all are stored, or another process takes
+/// over.
+pub async fn run(config: StorerConfig) -> Ended {
+    let mut storer = Storer::register(config).await;
+    storer.run().await
+}
+
+impl Storer {
+    /// Registers the spool, and repeats that until the store answers.
+    async fn register(config: StorerConfig) -> Self {
+        let mut attempts = Attempts::default();
+        loop {
+            let registered = async {
+                let producer = config.store.register(config.spool, &config.holder).await?;
+                Ok::<_, VisitStoreError>((producer, config.store.secrets().await?))
+            };
+            match registered.await {
+                Ok((producer, (texts, addresses))) => {
+                    let started = Instant::now();
+                    let enricher = Enricher::new(config.options.clone(), config.places.clone(), addresses);
+                    return Self {
+                        config,
+                        producer,
+                        enricher,
+                        texts,
+                        known: KnownTexts::default(),
+                        secrets: HashMap::new(),
+                        cuts: HashMap::new(),
+                        version: -1,
+                        started,
+                        places_from: started,
+                    };
+                }
+                Err(error) => attempts.failed("register the spool of visits", &error).await,
+            }
+        }
+    }
+
+    async fn run(&mut self) -> Ended {
+        let mut alive = Instant::now();
+        loop {
+            let is_ending = *self.config.ending.borrow();
+            let blocks = self.read();
+            if blocks.is_empty() {
+                if is_ending {
+                    return self.leave().await;
+                }
+                if alive.elapsed() >= ALIVE {
+                    alive = Instant::now();
+                    if let Ok(None) = self.config.store.position(&self.producer).await {
+                        return self.fenced();
+                    }
+                }
+                self.wait().await;
+                continue;
+            }
+            alive = Instant::now();
+            if !self.store(&blocks).await {
+                return self.fenced();
+            }
+            if !is_ending {
+                self.keep_pace(&blocks).await;
+            }
+        }
+    }
+
+    /// Reads the next blocks. A spool that cannot be read is logged, and read again later.
+    fn read(&mut self) -> Vec<OwnedBlock> {
+        let after = self.producer.position.checked_sub(1).map(Sequence::new);
+        match self.config.reader.next(after, BATCH_BYTES, BATCH_BLOCKS) {
+            Ok(blocks) => blocks,
+            Err(error) => {
+                self.config.metrics.spool_errors.increment(1);
+                tracing::error!(error = &error as &dyn std::error::Error, "read the spool of visits");
+                Vec::new()
+            }
+        }
+    }
+
+    /// Waits for visits, or for the end.
+    async fn wait(&mut self) {
+        let Self { config, .. } = self;
+        let recorded = async {
+            tokio::select! {
+                _ = config.recorded.changed() => {}
+                _ = config.ending.changed() => {}
+            }
+        };
+        let _ = timeout(IDLE, recorded).await;
+    }
+
+    /// Stores blocks. Returns false if another process stores this spool.
+    async fn store(&mut self, blocks: &[OwnedBlock]) -> bool {
+        let mut attempts = Attempts::default();
+        loop {
+            let batch = match self.make(blocks).await {
+                Ok(batch) => batch,
+                Err(error) => {
+                    self.known.discard();
+                    attempts.failed("prepare visits for the store", &error).await;
+                    continue;
+                }
+            };
+            match self.config.store.store(&self.producer, &batch, self.version).await {
+                Ok(()) => return self.stored(&batch),
+                Err(WriteError::Outdated) => {}
+                Err(WriteError::Fenced) => match self.position().await {
+                    None => return false,
+                    // An earlier attempt was stored after all.
+                    Some(position) if position == batch.to => return self.stored(&batch),
+                    Some(position) => {
+                        self.known.discard();
+                        self.producer.position = position;
+                        return true;
+                    }
+                },
+                Err(WriteError::Unknown(error)) => {
+                    self.config.metrics.unknown.increment(1);
+                    attempts.failed("await the COMMIT of visits", &error).await;
+                    match self.position().await {
+                        None => return false,
+                        Some(position) if position == batch.to => return self.stored(&batch),
+                        Some(_) => {}
+                    }
+                }
+                Err(WriteError::Failed(error)) => attempts.failed("store visits", &error).await,
+            }
+            self.known.discard();
+            self.version = -1;
+        }
+    }
+
+    /// Makes a batch of blocks. Blocks that cannot be read are left out and counted.
+    async fn make(&mut self, blocks: &[OwnedBlock]) -> Result<Batch, VisitStoreError> {
+        self.refresh().await?;
+        let (links, days) = contents(blocks);
+        for day in days {
+            if !self.secrets.contains_key(&day) {
+                let secret = self.config.store.day_secret(day).await?;
+                self.secrets.insert(day, secret);
+            }
+        }
+        let tags = self.config.store.tags_of(&links).await?;
+        let context = Context {
+            slot: self.producer.slot,
+            texts: &self.texts,
+            secrets: &self.secrets,
+            cuts: &self.cuts,
+            tags: &tags,
+            today: Day::of((self.config.now)().as_microsecond()),
+            now: self.started.elapsed(),
+        };
+        let mut maker = BatchMaker::default();
+        let mut malformed = 0;
+        for block in blocks {
+            malformed += u64::from(add_block(block, &mut maker, &context, &mut self.enricher, &mut self.known).is_err());
+        }
+        self.config.metrics.malformed.increment(malformed);
+        self.config.metrics.deleted.increment(maker.deleted);
+        let to = blocks.last().map_or(self.producer.position, |block| block.sequence.get() + 1);
+        Ok(maker.finish(self.producer.position, to, &self.known))
+    }
+
+    /// Reads what changes from time to time: deletions, domains, places, days.
+    async fn refresh(&mut self) -> Result<(), VisitStoreError> {
+        if self.version < 0 {
+            let changes = self.config.store.changes(-1).await?;
+            self.cuts = changes.cuts.iter().map(|cut| (cut.link, cut.before)).collect();
+            self.version = changes.version;
+        }
+        if self.config.untracked.has_changed().unwrap_or(false) {
+            let domains = self.config.untracked.borrow_and_update().clone();
+            self.enricher.set_untracked(domains);
+        }
+        if self.places_from.elapsed() >= PLACES {
+            self.places_from = Instant::now();
+            self.enricher.forget_places();
+            // A secret that was erased must not be used any longer.
+            self.secrets.clear();
+        }
+        Ok(())
+    }
+
+    /// Notes that a batch is stored, and removes its blocks from the spool.
+    fn stored(&mut self, batch: &Batch) -> bool {
+        self.known.stored();
+        self.producer.position = batch.to;
+        let metrics = &self.config.metrics;
+        metrics.rows.increment(batch.rows.len() as u64);
+        metrics.batches.increment(1);
+        metrics.report(self.enricher.agents_beyond(), self.known.refused());
+        if let Some(last) = batch.to.checked_sub(1)
+            && let Err(error) = self.config.reader.release(Sequence::new(last))
+        {
+            tracing::warn!(error = &error as &dyn std::error::Error, "remove stored visits from the spool");
+        }
+        true
+    }
+
+    /// Returns the stored position, and repeats the question until the store answers.
+    async fn position(&mut self) -> Option<u64> {
+        let mut attempts = Attempts::default();
+        loop {
+            match self.config.store.position(&self.producer).await {
+                Ok(position) => return position,
+                Err(error) => attempts.failed("ask for the position of visits", &error).await,
+            }
+        }
+    }
+
+    /// Lets redirects go first while they keep this process busy.
+    async fn keep_pace(&mut self, blocks: &[OwnedBlock]) {
+        let now = (self.config.now)().as_microsecond();
+        let oldest = blocks.last().map_or(0, |block| now.saturating_sub(block.span.1));
+        let backlog = Backlog {
+            recorded: self.config.metrics.recorded_per_second(*self.config.recorded.borrow()),
+            oldest: Duration::from_micros(u64::try_from(oldest).unwrap_or(0)),
+            filled_permille: self.config.reader.filled_permille(),
+        };
+        let ending = self.config.ending.clone();
+        let pause = pause(backlog);
+        if !pause.is_zero() {
+            let mut ending = ending;
+            let _ = timeout(pause, ending.wait_for(|is_ending| *is_ending)).await;
+        }
+    }
+
+    /// Gives the slot back: nothing is left to store.
+    async fn leave(&mut self) -> Ended {
+        if let Err(error) = self.config.store.release(&self.producer).await {
+            tracing::warn!(error = &error as &dyn std::error::Error, "release the slot of visits");
+        }
+        Ended::Drained
+    }
+
+    fn fenced(&self) -> Ended {
+        self.config.metrics.fenced.set(1.0);
+        tracing::error!(
+            holder = self.config.holder,
+            "another process stores the visits of this spool, so this one stops storing: expected a spool folder of its own \
+             for each process"
+        );
+        Ended::Fenced
+    }
+}
+
+/// Returns the links and the days of the visits in some blocks.
+fn contents(blocks: &[OwnedBlock]) -> (Vec<LinkId>, HashSet<Day>) {
+    let (mut links, mut days) = (HashSet::new(), HashSet::new());
+    for block in blocks {
+        days.extend([Day::of(block.span.0), Day::of(block.span.1)]);
+        let Ok((_, events)) = read_block(&block.bytes) else { continue };
+        links.extend(events.filter_map(|event| event.ok()?.link));
+    }
+    (links.into_iter().collect(), days)
+}
+
+fn add_block(
+    block: &OwnedBlock,
+    maker: &mut BatchMaker,
+    context: &Context<'_>,
+    enricher: &mut Enricher,
+    known: &mut KnownTexts,
+) -> Result<(), Malformed> {
+    let (thread, events) = read_block(&block.bytes)?;
+    for event in events {
+        maker.add(&event?, thread, context, enricher, known);
+    }
+    Ok(())
+}
+
+/// Attempts at a call that fails: logs the first failure and every tenth one, and waits longer each
+/// time.
+#[derive(Default)]
+struct Attempts {
+    failed: u32,
+}
+
+impl Attempts {
+    async fn failed(&mut self, what: &'static str, error: &VisitStoreError) {
+        if self.failed.is_multiple_of(10) {
+            tracing::warn!(error = error as &dyn std::error::Error, attempts = self.failed + 1, "{what}");
+        }
+        let [first, longest] = RETRY;
+        sleep(first.saturating_mul(1 << self.failed.min(10)).min(longest)).await;
+        self.failed += 1;
+    }
+}

@@ -1,0 +1,25 @@
+//! Visits: recording, storing and reading them.
+
+mod load;
+mod store;
+
+use clap::Subcommand;
+
+use crate::Report;
+
+/// What to measure of visits.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum Args {
+    /// Measure visits stored per second of Postgres' processor time, and their space.
+    Store(store::Args),
+}
+
+/// Runs one of the benchmarks.
+///
+/// # Errors
+/// Returns the errors of the benchmark.
+pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
+    match args {
+        Args::Store(args) => store::run(args),
+    }
+}
