@@ -13,7 +13,10 @@ mod arena;
 mod event;
 mod id;
 mod outcome;
+pub mod page;
+mod range;
 mod row;
+pub mod series;
 mod subject;
 pub mod tally;
 mod text;
@@ -27,6 +30,7 @@ pub use event::{
 };
 pub use id::{DAY, Day, Month, QUARTER, Slot, Thread, VisitId};
 pub use outcome::{OrphanKind, Outcome};
+pub use range::TimeRange;
 pub use row::{BOT, Flags, Language, VisitRow};
 pub use subject::{Subject, SubjectKey};
 pub use text::{TextHash, TextKey};

@@ -1,0 +1,98 @@
+//! Ranges of time, in microseconds since 1970.
+
+use std::ops::Range;
+
+use crate::{DAY, Day, QUARTER, VisitId};
+
+/// Visits from a time on, and before another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeRange {
+    /// The first microsecond, since 1970.
+    pub from: i64,
+    /// The microsecond after the last one.
+    pub before: i64,
+}
+
+impl TimeRange {
+    /// Returns the range of a day.
+    #[must_use]
+    pub fn of_day(day: Day) -> Self {
+        Self { from: day.start(), before: day.start().saturating_add(DAY) }
+    }
+
+    /// Returns the range of the quarter hour that begins at a time.
+    #[must_use]
+    pub fn of_quarter(start: i64) -> Self {
+        Self { from: start, before: start.saturating_add(QUARTER) }
+    }
+
+    /// Returns whether the range contains no time.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.from >= self.before
+    }
+
+    /// Returns the length in microseconds; 0 for an empty range.
+    #[must_use]
+    pub fn len(self) -> i64 {
+        self.before.saturating_sub(self.from).max(0)
+    }
+
+    /// Returns the part that lies in another range.
+    #[must_use]
+    pub fn within(self, other: Self) -> Self {
+        Self { from: self.from.max(other.from), before: self.before.min(other.before) }
+    }
+
+    /// Returns whether a time lies in the range.
+    #[must_use]
+    pub fn contains(self, at: i64) -> bool {
+        (self.from..self.before).contains(&at)
+    }
+
+    /// Extends the range to whole quarter hours, which counters are kept of.
+    #[must_use]
+    pub fn in_quarters(self) -> Self {
+        let before = quarter_of(self.before.saturating_add(QUARTER - 1));
+        Self { from: quarter_of(self.from), before }
+    }
+
+    /// Returns the UTC days that the range touches: the first one, and the one after the last.
+    #[must_use]
+    pub fn days(self) -> Range<Day> {
+        let last = Day::of(self.before.saturating_sub(1));
+        Day::of(self.from)..if self.is_empty() { Day::of(self.from) } else { last.next() }
+    }
+
+    /// Returns the ids that a visit of the range can have: the lowest, and the one after the
+    /// highest.
+    #[must_use]
+    pub fn ids(self) -> Range<VisitId> {
+        VisitId::floor(self.from)..VisitId::floor(self.before)
+    }
+}
+
+/// Returns the start of the quarter hour that a time lies in.
+pub(crate) fn quarter_of(at: i64) -> i64 {
+    at.saturating_sub(at.rem_euclid(QUARTER))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_cut_and_extended() {
+        let range = TimeRange { from: 5, before: DAY + 1 };
+        assert_eq!(range.days(), Day::from_stored(0)..Day::from_stored(2));
+        assert_eq!(TimeRange { before: DAY, ..range }.days().end, Day::from_stored(1));
+        assert_eq!(range.in_quarters(), TimeRange { from: 0, before: DAY + QUARTER });
+        assert_eq!(range.in_quarters().in_quarters(), range.in_quarters());
+        let first = TimeRange::of_day(Day::from_stored(0));
+        assert_eq!(range.within(first), TimeRange { from: 5, before: DAY });
+        assert!(range.contains(5) && range.contains(DAY) && !range.contains(DAY + 1));
+        assert!(first.within(TimeRange::of_quarter(DAY)).is_empty());
+        assert!(TimeRange { from: 9, before: 3 }.days().is_empty());
+        assert_eq!((TimeRange { from: 9, before: 3 }.len(), range.len()), (0, DAY - 4));
+    }
+}
