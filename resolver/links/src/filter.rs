@@ -82,6 +82,10 @@ pub enum OrderField {
     LongUrl,
     /// Title.
     Title,
+    /// Number of visits.
+    Visits,
+    /// Number of visits that no bot made.
+    NonBotVisits,
     /// Link id. Callers sort the result themselves for an order that the database does not know.
     Id,
 }

@@ -16,7 +16,7 @@ pub use error::{InsertError, StoreError};
 pub use outcomes::{
     Advanced, Change, Deleted, DomainEdited, DomainRemoved, Edited, Exported, Imported, Indexed, Inserted,
     InsertedFull, InsertedNamed, Reading, Registration, Renamed, Restored, SettingsPoll, SettingsVersion,
-    SharedSettings, Swept, TagCount,
+    SharedSettings, Swept, TagCount, VisitTotals,
 };
 pub use ports::{Catalog, Database, Keys, Links, Register, Settings, Store};
 pub use requests::{

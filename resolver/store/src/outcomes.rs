@@ -258,6 +258,25 @@ pub struct TagCount {
     pub links: u64,
 }
 
+/// How often a link, or the links of a tag, were visited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VisitTotals {
+    /// Number of visits.
+    pub total: u64,
+    /// Number of visits by bots.
+    pub bots: u64,
+    /// Time of the last visit.
+    pub last: Option<Timestamp>,
+}
+
+impl VisitTotals {
+    /// Returns the number of visits that no bot made.
+    #[must_use]
+    pub fn non_bots(&self) -> u64 {
+        self.total.saturating_sub(self.bots)
+    }
+}
+
 /// The register's answer to a registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Registration {

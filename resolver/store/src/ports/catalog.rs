@@ -8,7 +8,7 @@ use links::{Filter, LongUrl, Outline, Outlined, Record, Tag, api_key::ApiKeyId};
 
 use crate::{
     Database, Exported, ImportBatch, Imported, IndexStep, Indexed, Renamed, StoreError, Sweep, Swept,
-    TagCount, Visible,
+    TagCount, Visible, VisitTotals,
 };
 
 /// Lists, tags, imports and exports of links, and their upkeep.
@@ -46,6 +46,21 @@ pub trait Catalog: Database {
     /// Returns whether there is a tag with exactly this name that a visible link has. If all links
     /// are visible, a tag without a link counts too.
     async fn has_tag(&self, tag: &Tag, of: &Visible) -> Result<bool, StoreError>;
+
+    /// Returns the number of a tag with exactly this name, if there is one.
+    async fn tag_id(&self, tag: &Tag) -> Result<Option<i64>, StoreError>;
+
+    /// Returns how often links were visited, at most [`BATCH_MAX`](crate::BATCH_MAX) of them, in
+    /// any order. Links without visits may be left out.
+    async fn visit_totals(&self, ids: &[LinkId]) -> Result<Vec<(LinkId, VisitTotals)>, StoreError>;
+
+    /// Returns how often the visible links of tags were visited, deleted links excepted; at most
+    /// [`BATCH_MAX`](crate::BATCH_MAX) tags, in any order. Tags without visits may be left out.
+    async fn tag_visit_totals(
+        &self,
+        tags: &[Tag],
+        of: &Visible,
+    ) -> Result<Vec<(Tag, VisitTotals)>, StoreError>;
 
     /// Renames a tag.
     async fn rename_tag(&self, old: &Tag, new: &Tag, by: ApiKeyId) -> Result<Renamed, StoreError>;
