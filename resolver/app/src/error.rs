@@ -7,6 +7,7 @@ use std::fmt;
 
 use links::scope::Scope;
 use store::StoreError;
+use visit_store::VisitStoreError;
 
 use crate::{budgets::ExceededShare, key_permits::PermitTimeout, reservation::ReserveError};
 
@@ -37,6 +38,13 @@ pub enum AppError {
     /// The API key is limited to a domain or to its own links, and the call needs an unlimited one.
     #[error("Expected an API key that is limited neither to one domain nor to links of its own.")]
     LimitedKey,
+    /// The API key sees only its own links, and has too many of them for a call that goes through
+    /// all of them.
+    #[error("Expected an API key that sees all links, or one with at most {most} links of its own.")]
+    TooManyOwnLinks {
+        /// The limit.
+        most: u64,
+    },
     /// The call is for the default domain, and the API key is limited to another one.
     #[error("Expected an API key that is not for one domain only, or one call for each link.")]
     OneDomainOnly,
@@ -196,6 +204,13 @@ impl AppError {
 impl From<StoreError> for AppError {
     fn from(error: StoreError) -> Self {
         tracing::warn!(error = &error as &dyn std::error::Error, "answer a call of the API");
+        Self::Unavailable
+    }
+}
+
+impl From<VisitStoreError> for AppError {
+    fn from(error: VisitStoreError) -> Self {
+        tracing::warn!(error = &error as &dyn std::error::Error, "answer a call about visits");
         Self::Unavailable
     }
 }

@@ -22,6 +22,7 @@ pub mod create_link;
 mod create_many;
 pub mod creator;
 mod delete_link;
+mod delete_visits;
 pub mod domain_cache;
 mod domain_of_link;
 mod domains;
@@ -38,6 +39,7 @@ pub mod key_ring;
 pub mod keyspaces;
 pub mod link_fields;
 pub mod list_links;
+pub mod list_visits;
 pub mod local_time;
 pub mod lookup;
 pub mod metrics;
@@ -52,6 +54,11 @@ pub mod unvisited_cleanup;
 pub mod url_indexer;
 pub mod values;
 pub mod visit_limit;
+#[cfg(test)]
+mod visit_memory;
+pub mod visit_stats;
+pub mod visit_subjects;
+pub mod visit_totals;
 pub mod visits;
 #[cfg(test)]
 mod world;
@@ -60,6 +67,7 @@ use std::{sync::Arc, time::Duration};
 
 use links::Schemes;
 use store::{Catalog, Keys, Links, Register, Settings};
+use visit_store::VisitStore;
 
 use creator::Creator;
 use domain_cache::DomainCache;
@@ -88,6 +96,8 @@ pub struct LinkService {
     pub links: Arc<dyn Links>,
     /// Lists of links, and tags.
     pub catalog: Arc<dyn Catalog>,
+    /// Visits and their counters.
+    pub visits: Arc<dyn VisitStore>,
     /// Reservations.
     pub register: Arc<dyn Register>,
     /// Target rules, and which domains have links.

@@ -289,8 +289,8 @@ fn parse_order(text: Option<&str>) -> Result<(OrderBy, Option<bool>), String> {
         "dateCreated" => OrderField::DateCreated,
         "longUrl" => OrderField::LongUrl,
         "title" => OrderField::Title,
-        // This version keeps no visits, so all links have the same number.
-        "visits" | "nonBotVisits" => OrderField::Id,
+        "visits" => OrderField::Visits,
+        "nonBotVisits" => OrderField::NonBotVisits,
         "shortCode" => return Ok((OrderBy { field: OrderField::Id, descending }, Some(descending))),
         _ => return Err(ORDERS.to_owned()),
     };
@@ -300,6 +300,16 @@ fn parse_order(text: Option<&str>) -> Result<(OrderBy, Option<bool>), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_order_names_a_field_and_a_direction() {
+        let read =
+            |text| parse_order(Some(text)).map(|(order, by_code)| (order.field, order.descending, by_code));
+        assert_eq!(read("visits-DESC"), Ok((OrderField::Visits, true, None)));
+        assert_eq!(read("nonBotVisits"), Ok((OrderField::NonBotVisits, false, None)));
+        assert_eq!(read("shortCode-DESC"), Ok((OrderField::Id, true, Some(true))));
+        assert_eq!(read("visits-desc"), Err(ORDERS.to_owned()));
+    }
 
     #[test]
     fn a_page_is_taken_apart_by_links_and_by_bytes() {

@@ -1,7 +1,9 @@
 //! Lists, renames and deletes tags.
 
+use std::collections::HashMap;
+
 use links::{Tag, api_key::Grant, scope::Scope};
-use store::{Renamed, TagCount};
+use store::{Renamed, TagCount, VisitTotals};
 
 use super::{
     AppError, FieldErrors, LinkService,
@@ -23,11 +25,13 @@ struct TagOrder {
 enum TagField {
     Name,
     Links,
+    Visits,
+    NonBotVisits,
 }
 
 impl LinkService {
-    /// Returns the tags of visible links whose names contain a text. `order_by` is `tag` or
-    /// `shortUrlsCount`, optionally followed by `-ASC` or `-DESC`.
+    /// Returns the tags of visible links whose names contain a text. `order_by` is `tag`,
+    /// `shortUrlsCount`, `visits` or `nonBotVisits`, optionally followed by `-ASC` or `-DESC`.
     pub async fn tags(
         &self,
         search: Option<&str>,
@@ -39,9 +43,17 @@ impl LinkService {
             return Err(AppError::invalid("(the query)", "expected no NUL"));
         }
         let search = search.map(str::to_lowercase);
-        let _turn = self.turns.query(by.id).await?;
+        let order = TagOrder::parse(order_by);
+        let turn = self.turns.query(by.id).await?;
         let mut tags = self.catalog.tags(search.as_deref(), TAGS_MAX, &visible(by)).await?;
-        TagOrder::parse(order_by).sort(&mut tags);
+        drop(turn);
+        let visits = if order.needs_visits() {
+            let names: Vec<Tag> = tags.iter().map(|tag| tag.tag.clone()).collect();
+            self.tag_visit_totals(&names, by).await?
+        } else {
+            HashMap::new()
+        };
+        order.sort(&mut tags, &visits);
         Ok(tags)
     }
 
@@ -100,14 +112,27 @@ impl TagOrder {
     fn parse(text: Option<&str>) -> Self {
         let text = text.unwrap_or_default();
         let (field, direction) = text.split_once('-').unwrap_or((text, "ASC"));
-        let field = if field == "shortUrlsCount" { TagField::Links } else { TagField::Name };
+        let field = match field {
+            "shortUrlsCount" => TagField::Links,
+            "visits" => TagField::Visits,
+            "nonBotVisits" => TagField::NonBotVisits,
+            _ => TagField::Name,
+        };
         Self { field, descending: direction == "DESC" }
     }
 
+    fn needs_visits(self) -> bool {
+        matches!(self.field, TagField::Visits | TagField::NonBotVisits)
+    }
+
     /// Sorts tags that are in the order of their names.
-    fn sort(self, tags: &mut [TagCount]) {
-        if self.field == TagField::Links {
-            tags.sort_by_key(|tag| tag.links);
+    fn sort(self, tags: &mut [TagCount], visits: &HashMap<Tag, VisitTotals>) {
+        let visits = |tag: &TagCount| visits.get(&tag.tag).copied().unwrap_or_default();
+        match self.field {
+            TagField::Name => {}
+            TagField::Links => tags.sort_by_key(|tag| tag.links),
+            TagField::Visits => tags.sort_by_key(|tag| visits(tag).total),
+            TagField::NonBotVisits => tags.sort_by_key(|tag| visits(tag).non_bots()),
         }
         if self.descending {
             tags.reverse();
@@ -129,7 +154,10 @@ mod tests {
         let sorted = |order_by: Option<&str>| {
             let tag = |(name, links): (&str, u64)| TagCount { tag: Tag::from_stored(name), links };
             let mut tags: Vec<TagCount> = [("a", 2), ("b", 1), ("c", 2)].map(tag).into();
-            TagOrder::parse(order_by).sort(&mut tags);
+            let totals =
+                |(name, total, bots)| (Tag::from_stored(name), VisitTotals { total, bots, last: None });
+            let visits = [("a", 1, 1), ("b", 9, 8), ("c", 5, 0)].map(totals).into();
+            TagOrder::parse(order_by).sort(&mut tags, &visits);
             tags.iter().map(|tag| tag.tag.as_str().to_owned()).collect::<String>()
         };
         for (order_by, expected) in [
@@ -140,6 +168,9 @@ mod tests {
             (Some("shortUrlsCount-ASC"), "bac"),
             (Some("shortUrlsCount-DESC"), "cab"),
             (Some("shortUrlsCount-desc"), "bac"),
+            (Some("visits"), "acb"),
+            (Some("nonBotVisits-DESC"), "cba"),
+            (Some("visits-DESC"), "bca"),
             (Some("colour"), "abc"),
             (Some("colour-DESC"), "cba"),
         ] {
